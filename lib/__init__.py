@@ -1,0 +1,1 @@
+"""What the chapters, the tests and the command line call; the map is in the README."""

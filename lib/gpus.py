@@ -1,0 +1,172 @@
+"""Data sheets: the peaks, bandwidths and per-SM limits of the GPUs this book speaks of.
+
+Every figure here is the vendor's, with the key of its entry in ``chapters/references.bib``.
+What a GPU really reaches is measured (``lib.measure``) and recorded (``results/``).
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+
+KIB = 1024
+MIB = 1024 * KIB
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One GPU as its vendor describes it.
+
+    Attributes
+    ----------
+    key : str
+        Short name, used for folders under ``results/`` (in lower case).
+    name : str
+        The vendor's full name.
+    arch : str
+        Compilation target, such as ``"sm_75"``.
+    sms : int
+        Streaming multiprocessors.
+    clock_hz : float
+        Boost clock of the SMs, Hz.
+    dram_bytes_per_s : float
+        Peak DRAM bandwidth, B/s.
+    l2_bytes : int
+        Size of the L2 cache, B.
+    shared_bytes_per_sm, shared_bytes_per_block : int
+        Shared memory an SM can hold, and the most that one block can have, B.
+    shared_bytes_reserved : int
+        Shared memory the system takes for each resident block, B.
+    shared_allocation_bytes : int
+        Granularity of a block's shared memory, B.
+    registers_per_sm : int
+        32-bit registers of an SM.
+    register_allocation : int
+        Granularity in which a warp's registers are given out, registers.
+    warps_per_sm, blocks_per_sm : int
+        Most warps and blocks resident on one SM.
+    fp32_lanes_per_sm : int
+        FP32 fused multiply-adds an SM can start in one clock.
+    tensor_fp16_flops : float
+        Dense FP16 tensor-core peak with FP32 accumulators, FLOP/s.
+    sources : tuple of str
+        Keys of the vendor's documents in ``chapters/references.bib``.
+    """
+
+    key: str
+    name: str
+    arch: str
+    sms: int
+    clock_hz: float
+    dram_bytes_per_s: float
+    l2_bytes: int
+    shared_bytes_per_sm: int
+    shared_bytes_per_block: int
+    shared_bytes_reserved: int
+    shared_allocation_bytes: int
+    registers_per_sm: int
+    register_allocation: int
+    warps_per_sm: int
+    blocks_per_sm: int
+    fp32_lanes_per_sm: int
+    tensor_fp16_flops: float
+    sources: tuple[str, ...]
+
+    @property
+    def fp32_flops(self) -> float:
+        """FP32 peak, FLOP/s: two operations for each lane, SM and clock."""
+        return 2.0 * self.fp32_lanes_per_sm * self.sms * self.clock_hz
+
+    @property
+    def fp32_ridge(self) -> float:
+        """FLOP/B above which FP32 arithmetic, not DRAM, is the roof."""
+        return self.fp32_flops / self.dram_bytes_per_s
+
+    @property
+    def tensor_ridge(self) -> float:
+        """FLOP/B above which the tensor cores, not DRAM, are the roof."""
+        return self.tensor_fp16_flops / self.dram_bytes_per_s
+
+
+# Per-SM limits: CUDA C++ Programming Guide, table of technical specifications per compute
+# capability; granularities: CUDA Occupancy Calculator.
+GPUS: dict[str, Gpu] = {
+    gpu.key: gpu
+    for gpu in (
+        Gpu(
+            key="T4", name="NVIDIA T4", arch="sm_75", sms=40, clock_hz=1590e6,
+            dram_bytes_per_s=320e9, l2_bytes=4 * MIB,
+            shared_bytes_per_sm=64 * KIB, shared_bytes_per_block=64 * KIB,
+            shared_bytes_reserved=0, shared_allocation_bytes=256,
+            registers_per_sm=65536, register_allocation=256, warps_per_sm=32, blocks_per_sm=16,
+            fp32_lanes_per_sm=64, tensor_fp16_flops=65e12,
+            sources=("nvidia2019t4", "nvidia2018turing", "cudaguide"),
+        ),
+        Gpu(
+            key="A100", name="NVIDIA A100 SXM 80GB", arch="sm_80", sms=108, clock_hz=1410e6,
+            dram_bytes_per_s=2039e9, l2_bytes=40 * MIB,
+            shared_bytes_per_sm=164 * KIB, shared_bytes_per_block=163 * KIB,
+            shared_bytes_reserved=KIB, shared_allocation_bytes=128,
+            registers_per_sm=65536, register_allocation=256, warps_per_sm=64, blocks_per_sm=32,
+            fp32_lanes_per_sm=64, tensor_fp16_flops=312e12,
+            sources=("nvidia2021a100", "nvidia2020ampere", "cudaguide"),
+        ),
+        Gpu(
+            key="H100", name="NVIDIA H100 SXM 80GB", arch="sm_90a", sms=132, clock_hz=1980e6,
+            dram_bytes_per_s=3350e9, l2_bytes=50 * MIB,
+            shared_bytes_per_sm=228 * KIB, shared_bytes_per_block=227 * KIB,
+            shared_bytes_reserved=KIB, shared_allocation_bytes=128,
+            registers_per_sm=65536, register_allocation=256, warps_per_sm=64, blocks_per_sm=32,
+            fp32_lanes_per_sm=128, tensor_fp16_flops=989.4e12,
+            sources=("nvidia2023h100", "nvidia2022hopper", "cudaguide"),
+        ),
+        Gpu(
+            key="H200", name="NVIDIA H200 SXM 141GB", arch="sm_90a", sms=132, clock_hz=1980e6,
+            dram_bytes_per_s=4800e9, l2_bytes=50 * MIB,
+            shared_bytes_per_sm=228 * KIB, shared_bytes_per_block=227 * KIB,
+            shared_bytes_reserved=KIB, shared_allocation_bytes=128,
+            registers_per_sm=65536, register_allocation=256, warps_per_sm=64, blocks_per_sm=32,
+            fp32_lanes_per_sm=128, tensor_fp16_flops=989.4e12,
+            sources=("nvidia2024h200", "nvidia2022hopper", "cudaguide"),
+        ),
+    )
+}
+
+# What the book compiles for, and which data sheet stands for each target.
+ARCHITECTURES: dict[str, str] = {"sm_75": "T4", "sm_80": "A100", "sm_90a": "H100"}
+
+
+def find(name: str) -> Gpu:
+    """Return the data sheet that a key or a device name stands for.
+
+    Parameters
+    ----------
+    name : str
+        A key (``"T4"``, any case) or a driver's device name (``"NVIDIA H100 80GB HBM3"``).
+
+    Raises
+    ------
+    ValueError
+        If no data sheet fits; the message lists the keys.
+    """
+    words = name.upper().replace("-", " ").split()
+    for key, gpu in GPUS.items():
+        if key in words:
+            return gpu
+    near = difflib.get_close_matches(name.upper(), GPUS, n=1)
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    raise ValueError(f"no data sheet for GPU {name!r}{hint}; known: {', '.join(GPUS)}")
+
+
+def for_arch(arch: str) -> Gpu:
+    """Return the GPU whose data sheet stands for a compilation target."""
+    return GPUS[ARCHITECTURES[check_arch(arch)]]
+
+
+def check_arch(arch: str) -> str:
+    """Return `arch` if the book compiles for it, else raise a ValueError that lists what it does."""
+    if arch not in ARCHITECTURES:
+        near = difflib.get_close_matches(arch, ARCHITECTURES, n=1)
+        hint = f" (did you mean {near[0]}?)" if near else ""
+        raise ValueError(f"unknown architecture {arch!r}{hint}; known: {', '.join(ARCHITECTURES)}")
+    return arch

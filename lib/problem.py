@@ -1,0 +1,181 @@
+"""The one problem of this book, C = α·A·B + β·C: its inputs, its float64 answer, its verdict."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+# Unit roundoff of an FP32 fused multiply-add (IEEE 754 binary32, round to nearest).
+FP32_ROUNDOFF = 2.0**-24
+
+# How many expected rounding errors a right kernel may show. A sum of K products rounds K times;
+# errors of random sign grow as √K (Higham, Accuracy and Stability of Numerical Algorithms, §2.8).
+# 2 keeps the bound under 1e-5 up to K = 4096, and FP16 accumulation could not hide under it.
+ROUNDING_MARGIN = 2.0
+
+DTYPES = ("float32",)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One instance: an M×K matrix A, a K×N matrix B, an M×N matrix C, all row-major and tight.
+
+    Raises
+    ------
+    ValueError
+        If M or N is below 1, K is below 0, or the type of A and B is not one of `DTYPES`.
+    """
+
+    M: int
+    N: int
+    K: int
+    alpha: float = 1.0
+    beta: float = 0.0
+    dtype: str = "float32"
+
+    def __post_init__(self) -> None:
+        if self.M < 1 or self.N < 1 or self.K < 0:
+            raise ValueError(
+                f"{self.M}x{self.N}x{self.K} is no shape: M and N must be at least 1, K at least 0"
+            )
+        if self.dtype not in DTYPES:
+            raise ValueError(f"type {self.dtype!r} is not supported; use {' or '.join(DTYPES)}")
+
+    @property
+    def shape(self) -> str:
+        """The shape as ``MxNxK``."""
+        return f"{self.M}x{self.N}x{self.K}"
+
+    @property
+    def flops(self) -> float:
+        """Floating-point operations of the product: a multiply and an add for each of M·N·K."""
+        return 2.0 * self.M * self.N * self.K
+
+    @property
+    def compulsory_bytes(self) -> int:
+        """The fewest bytes that must cross DRAM: A and B read once, C written (and read if β ≠ 0)."""
+        item = np.dtype(self.dtype).itemsize
+        passes_over_c = 1 if self.beta == 0 else 2
+        return item * (self.M * self.K + self.K * self.N) + 4 * passes_over_c * self.M * self.N
+
+    @property
+    def tolerance(self) -> float:
+        """Largest error that rounding explains, relative in norm (see `Verdict.error`)."""
+        return ROUNDING_MARGIN * FP32_ROUNDOFF * math.sqrt(self.K + 4)
+
+    def inputs(self, seed: int = 0, xp: Any = np) -> tuple[Any, Any, Any]:
+        """Draw A, B and C, uniform in [−1, 1).
+
+        Parameters
+        ----------
+        seed : int
+            Seed of the generator; the same seed gives the same matrices.
+        xp : module
+            ``numpy`` or ``cupy``: where the matrices live.
+
+        Returns
+        -------
+        A : (M, K) array
+        B : (K, N) array
+        C : (M, N) array of float32
+            Where β = 0 it holds NaN: a kernel that reads it, or leaves an element unwritten, shows.
+        """
+        random = xp.random.default_rng(seed)
+
+        def draw(rows: int, columns: int) -> Any:
+            values = random.random((rows, columns), dtype=xp.float32)
+            return (values * 2 - 1).astype(self.dtype)
+
+        A, B = draw(self.M, self.K), draw(self.K, self.N)
+        C = draw(self.M, self.N) if self.beta != 0 else xp.full((self.M, self.N), xp.nan, "float32")
+        return A, B, C
+
+    def reference(self, A: Any, B: Any, C: Any) -> Reference:
+        """Compute the answer in float64, on the device the matrices live on."""
+        product = self.alpha * (A.astype("float64") @ B.astype("float64"))
+        magnitude = abs(self.alpha) * (abs(A.astype("float64")) @ abs(B.astype("float64")))
+        if self.beta != 0:
+            product = product + self.beta * C.astype("float64")
+            magnitude = magnitude + abs(self.beta) * abs(C.astype("float64"))
+        return Reference(product, float((magnitude**2).sum()) ** 0.5)
+
+    def judge(self, C: Any, reference: Reference) -> Verdict:
+        """Compare a kernel's C with the reference.
+
+        Returns
+        -------
+        Verdict
+            NaN never passes: an element that stayed NaN where the reference is a number counts as
+            unwritten.
+        """
+        wrong = C.astype("float64") - reference.C
+        unwritten = int((wrong != wrong).sum())
+        # Where signs cancel by accident (a 1×1 result, say) ‖reference‖ can be far below what
+        # was added up. The norm that K random signs would leave is then the fair yardstick.
+        scale = max(
+            float((reference.C**2).sum()) ** 0.5,
+            reference.magnitude / math.sqrt(self.K + 1),
+        )
+        distance = float((wrong**2).sum()) ** 0.5
+        error = distance / scale if scale > 0 else (0.0 if distance == 0 else math.inf)
+        ok = unwritten == 0 and error <= self.tolerance
+        return Verdict(error, self.tolerance, unwritten, ok)
+
+    def with_scalars(self, alpha: float, beta: float) -> Problem:
+        """The same shape with other α and β."""
+        return replace(self, alpha=alpha, beta=beta)
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The float64 answer and the norm of what was added up to reach it, ‖|α|·|A|·|B| + |β|·|C|‖."""
+
+    C: Any
+    magnitude: float
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a result is right.
+
+    Attributes
+    ----------
+    error : float
+        ‖C − reference‖ / ‖reference‖ in the Frobenius norm. NaN if an element is NaN.
+    tolerance : float
+        The largest error that passes.
+    unwritten : int
+        Elements that are NaN: never written, or computed from poison.
+    ok : bool
+        No element unwritten and the error within tolerance.
+    """
+
+    error: float
+    tolerance: float
+    unwritten: int
+    ok: bool
+
+    def __str__(self) -> str:
+        if self.unwritten:
+            return f"wrong: {self.unwritten} elements are NaN (unwritten, or computed from poison)"
+        word = "right" if self.ok else "wrong"
+        return f"{word}: error {self.error:.1e}, tolerance {self.tolerance:.1e}"
+
+
+def parse_shape(text: str) -> tuple[int, int, int]:
+    """Read a shape: ``"2048"`` is a cube, ``"100x99x101"`` is M×N×K.
+
+    Raises
+    ------
+    ValueError
+        If the text is neither.
+    """
+    numbers = re.fullmatch(r"(\d+)(?:[x×](\d+)[x×](\d+))?", text.strip().lower())
+    if not numbers:
+        raise ValueError(f"{text!r} is no shape: write MxNxK, such as 100x99x101, or one number")
+    M, N, K = numbers.groups()
+    return (int(M), int(N), int(K)) if N else (int(M),) * 3
