@@ -1,0 +1,114 @@
+"""What a chapter needs on Google Colab, and only what is missing there.
+
+Colab brings CuPy of one CUDA major or the other, and wheels of the toolkit that came with other
+packages. A second CuPy over the first breaks both, and NVRTC, its headers and ptxas must be of one
+release, so what is there decides what is added.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# Only the pages are made with these; no chapter imports them.
+BOOK_ONLY = frozenset({"jupyter-book", "math-core"})
+
+NO_GPU = """\
+No GPU in this Colab runtime. To get one: Runtime → Change runtime type → T4 GPU → Save, then run
+this cell again. Until then the emulator runs the kernels: the same CUDA sources, slower, with the
+same answers. Timings on the page are then the recorded ones."""
+
+
+def missing(requirements: Iterable[str], installed: Mapping[str, str]) -> list[str]:
+    """What pip must install so that the chapters run.
+
+    Parameters
+    ----------
+    requirements : iterable of str
+        Lines of requirements.txt.
+    installed : mapping of str to str
+        Canonical name to version of the distributions that are there.
+
+    Returns
+    -------
+    list of str
+        Requirements to hand to pip, none of which touches an installed CuPy or an installed part of
+        the toolkit. Toolkit parts are of the CUDA major of the installed CuPy and of the release of
+        the installed NVRTC, where there is one.
+    """
+    cupy = next((name for name in sorted(installed) if re.fullmatch(r"cupy(-cuda\d+x)?", name)), None)
+    major = 13 if cupy == "cupy-cuda13x" else 12
+    suffix = "-cu12" if major == 12 else ""
+    nvrtc = installed.get(f"nvidia-cuda-nvrtc{suffix}")
+    wanted = []
+    for line in requirements:
+        line = line.split("#", 1)[0].strip()
+        if not line or line.startswith("-"):
+            continue
+        requirement = Requirement(line)
+        name = canonicalize_name(requirement.name)
+        if name in BOOK_ONLY:
+            continue
+        if name.startswith("cupy"):
+            if cupy is None:
+                wanted.append(line)
+            continue
+        if name.endswith("-cu12"):
+            part = name.removesuffix("-cu12")
+            if f"{part}{suffix}" in installed:
+                continue
+            if nvrtc is not None and part != "nvidia-cuda-cccl":
+                release = ".".join(nvrtc.split(".")[:2])
+                wanted.append(f"{part}{suffix}=={release}.*")
+            elif major == 12:
+                wanted.append(line)
+            else:
+                wanted.append(f"{part}==13.*")
+                if part == "nvidia-cuda-nvcc" and "nvidia-cuda-crt" not in installed:
+                    wanted.append("nvidia-cuda-crt==13.*")
+            continue
+        if name not in installed:
+            wanted.append(line)
+        elif installed[name] not in requirement.specifier:
+            # An older or newer release of what Colab itself runs on (NumPy, Matplotlib, ipywidgets)
+            # is kept: replacing it would need a restart of the kernel.
+            continue
+    return wanted
+
+
+def installed_distributions() -> dict[str, str]:
+    """Canonical name to version of every distribution of this Python."""
+    return {
+        canonicalize_name(distribution.metadata["Name"]): distribution.version
+        for distribution in importlib.metadata.distributions()
+        if distribution.metadata["Name"]
+    }
+
+
+def has_gpu() -> bool:
+    """Whether NVIDIA's driver answers and lists a GPU."""
+    try:
+        listing = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return False
+    return listing.returncode == 0 and "GPU 0" in listing.stdout
+
+
+def prepare(root: Path = ROOT) -> None:
+    """Install what is missing, and say how to choose a GPU where there is none."""
+    lines = (root / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    wanted = missing(lines, installed_distributions())
+    if wanted:
+        print("Installing", ", ".join(wanted))
+        subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", *wanted], check=True)
+    if not has_gpu():
+        print(NO_GPU)

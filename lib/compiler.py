@@ -1,0 +1,259 @@
+"""CUDA C++ → PTX, cubin, resource use and SASS, through CuPy's NVRTC. No GPU is needed.
+
+NVRTC makes both the PTX that the emulator runs and the cubin that a GPU loads, from one source and
+one set of options. CuPy's own `RawModule` can't be used for this: it asks for a driver even when
+the architecture is given, and it never chooses sm_90a.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+from lib import sass
+from lib.gpus import check_arch
+from lib.kernels import INCLUDE, Kernel, Variant
+
+
+class CompileError(Exception):
+    """NVRTC refused the source. The message is NVRTC's, with the source line it speaks of."""
+
+
+class ToolMissing(Exception):
+    """A program of the CUDA toolkit is not installed. The message says how to install it."""
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What one thread block asks of an SM, as ptxas reports it.
+
+    Attributes
+    ----------
+    registers : int
+        32-bit registers a thread.
+    shared_bytes : int
+        Static shared memory a block, B.
+    spill_store_bytes, spill_load_bytes, stack_bytes : int
+        Local memory traffic and stack frame a thread, B.
+    """
+
+    registers: int
+    shared_bytes: int
+    spill_store_bytes: int
+    spill_load_bytes: int
+    stack_bytes: int
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """One instantiation for one architecture.
+
+    Attributes
+    ----------
+    name : str
+        Mangled name of the entry function.
+    arch : str
+        Such as ``"sm_75"``.
+    ptx : str
+    cubin : bytes
+    resources : Resources
+    toolkit : str
+        NVRTC's release, such as ``"12.9"``.
+    """
+
+    name: str
+    arch: str
+    ptx: str
+    cubin: bytes
+    resources: Resources
+    toolkit: str
+
+    @cached_property
+    def sass(self) -> list[sass.Instruction]:
+        """The machine code, each instruction tied to its PTX line and its CUDA line."""
+        tool = find_tool("nvdisasm")
+        with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+            file.write(self.cubin)
+            file.flush()
+            listings = [
+                subprocess.run(
+                    [tool, "--print-code", flag, file.name],
+                    capture_output=True, text=True, check=True,
+                ).stdout
+                for flag in ("--print-line-info-ptx", "--print-line-info")
+            ]
+        return sass.parse(*listings, function=self.name)
+
+    @cached_property
+    def inner_loop(self) -> list[sass.Instruction]:
+        """The loop that does the arithmetic (see `lib.sass.inner_loop`)."""
+        return sass.inner_loop(self.sass)
+
+    @cached_property
+    def merge(self) -> dict[int, tuple[int, int] | None]:
+        """Which shared accesses of the PTX ptxas merged (see `lib.sass.merged_accesses`)."""
+        return sass.merged_accesses(self.ptx, self.sass, self.name)
+
+
+def compile_kernel(
+    kernel: Kernel, variant: Variant | None = None, arch: str = "sm_75", timeline: bool = False
+) -> Compiled:
+    """Compile one instantiation of a catalogue entry.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    variant : Variant, optional
+        The kernel's first one if not given.
+    arch : str
+        ``"sm_75"``, ``"sm_80"`` or ``"sm_90a"``.
+    timeline : bool
+        Compile the marks in.
+
+    Raises
+    ------
+    CompileError
+        With NVRTC's message and our source line.
+    """
+    expression = kernel.expression(variant or kernel.variants[0])
+    options = ("-DTIMELINE",) if timeline else ()
+    return compile_file(kernel.source, expression, check_arch(arch), options)
+
+
+@lru_cache(maxsize=128)
+def compile_file(
+    source: Path, expression: str, arch: str, options: tuple[str, ...] = ()
+) -> Compiled:
+    """Compile one name expression of a CUDA file; results are kept for the life of the process."""
+    return compile_source(source.read_text(), expression, arch, options, str(source))
+
+
+def compile_source(
+    text: str,
+    expression: str,
+    arch: str,
+    options: Sequence[str] = (),
+    filename: str = "source.cu",
+) -> Compiled:
+    """Compile one name expression of CUDA C++ text to PTX and to a cubin.
+
+    Raises
+    ------
+    CompileError
+        With NVRTC's message and the source line it names.
+    """
+    common = ["--std=c++17", "-lineinfo", f"-I{INCLUDE}", *options]
+    virtual = arch.replace("sm_", "compute_")
+    ptx, name, _ = _nvrtc(text, expression, [f"-arch={virtual}", *common], filename)
+    real = [f"-arch={arch}", "--ptxas-options=-v", *common]
+    cubin, _, log = _nvrtc(text, expression, real, filename)
+    return Compiled(
+        name, arch, ptx.decode(), cubin, _resources(log, name), ".".join(map(str, nvrtc_version()))
+    )
+
+
+def find_tool(name: str) -> str:
+    """Return the path of a program of the CUDA toolkit, from a wheel or from an installed toolkit.
+
+    Raises
+    ------
+    ToolMissing
+    """
+    from cuda.pathfinder import find_nvidia_binary_utility
+
+    path = find_nvidia_binary_utility(name)
+    if path is None:
+        raise ToolMissing(f"{name} is missing: run pip install -r requirements.txt")
+    return path
+
+
+def assemble(ptx: str, arch: str) -> bytes:
+    """Assemble PTX text to a cubin with ptxas, its lines kept.
+
+    Raises
+    ------
+    CompileError
+        With ptxas's message.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
+        source.write_text(ptx)
+        run = subprocess.run(
+            [find_tool("ptxas"), "-lineinfo", f"-arch={arch}", str(source), "-o", str(target)],
+            capture_output=True, text=True, check=False,
+        )
+        if run.returncode:
+            raise CompileError(run.stderr.strip())
+        return target.read_bytes()
+
+
+def nvrtc_version() -> tuple[int, int]:
+    """NVRTC's release, such as (12, 9)."""
+    from cupy.cuda import nvrtc
+
+    return nvrtc.getVersion()
+
+
+def _nvrtc(
+    text: str, expression: str, options: list[str], filename: str
+) -> tuple[bytes, str, str]:
+    """Run NVRTC; return its code (PTX for a virtual architecture, else cubin), the name, the log."""
+    # Imported here because loading CuPy takes longer than most commands that never compile.
+    from cupy.cuda import nvrtc
+
+    program = nvrtc.createProgram(text, filename, [], [])
+    try:
+        nvrtc.addNameExpression(program, expression)
+        try:
+            nvrtc.compileProgram(program, options)
+        except nvrtc.NVRTCError as error:
+            log = nvrtc.getProgramLog(program) or str(error)
+            raise CompileError(_with_source_line(log, text, filename)) from None
+        name = nvrtc.getLoweredName(program, expression)
+        name = name.decode() if isinstance(name, bytes) else name
+        if any(option.startswith("-arch=compute_") for option in options):
+            code = nvrtc.getPTX(program)
+            code = code.encode() if isinstance(code, str) else code
+            code = code.rstrip(b"\0")
+        else:
+            # CuPy cuts the last byte as if the cubin were a string; an ELF file needs it back.
+            code = nvrtc.getCUBIN(program) + b"\0"
+        return code, name, nvrtc.getProgramLog(program)
+    finally:
+        nvrtc.destroyProgram(program)
+
+
+def _with_source_line(log: str, text: str, filename: str) -> str:
+    """Put the source line that an NVRTC error names behind its message."""
+    place = re.search(rf"{re.escape(filename)}\((\d+)\): (?:catastrophic )?error", log)
+    if not place:
+        return log.strip()
+    number = int(place[1])
+    lines = text.splitlines()
+    line = lines[number - 1].strip() if number <= len(lines) else ""
+    return f"{log.strip()}\n{Path(filename).name}:{number}: {line}"
+
+
+def _resources(log: str, name: str) -> Resources:
+    """Read ptxas's report for one entry function."""
+    report = re.search(rf"Compiling entry function '{re.escape(name)}'(.*?)(?:Compiling|\Z)",
+                       log, re.DOTALL)
+    if not report:
+        raise CompileError(f"ptxas reported nothing for {name}: {log.strip()!r}")
+
+    def number(pattern: str) -> int:
+        found = re.search(pattern, report[1])
+        return int(found[1]) if found else 0
+
+    return Resources(
+        registers=number(r"Used (\d+) registers"),
+        shared_bytes=number(r"(\d+) bytes smem"),
+        spill_store_bytes=number(r"(\d+) bytes spill stores"),
+        spill_load_bytes=number(r"(\d+) bytes spill loads"),
+        stack_bytes=number(r"(\d+) bytes stack frame"),
+    )

@@ -1,0 +1,104 @@
+"""Processors from 1971 to 2023, as their makers describe them: the data behind claim W31.
+
+Everything here is *reported*: each row carries the key of its source in
+``chapters/references.bib``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Processor:
+    """One processor as it was first sold.
+
+    Attributes
+    ----------
+    name : str
+    year : int
+        Year of its introduction.
+    transistors : int
+    clock_hz : float or None
+        Highest clock it was introduced with, Hz; None where the maker publishes none.
+    source : str
+        Key in ``chapters/references.bib``.
+    note : str
+        What a reader could otherwise misread.
+    """
+
+    name: str
+    year: int
+    transistors: int
+    clock_hz: float | None
+    source: str
+    note: str = ""
+
+
+PROCESSORS: tuple[Processor, ...] = (
+    Processor("Intel 4004", 1971, 2_300, 1 / 1350e-9, "intel1971mcs4",
+              "its data sheet gives a shortest clock period of 1,350 ns; the 108 kHz often quoted "
+              "mixes it up with the instruction cycle of eight clocks, 10.8 µs"),
+    Processor("Intel 386", 1985, 275_000, 16e6, "intel2008reference"),
+    Processor("Intel 486", 1989, 1_200_000, 25e6, "intel2008reference"),
+    Processor("Pentium 4", 2000, 42_000_000, 1.5e9, "intel2008reference"),
+    Processor("Pentium 4 (130 nm)", 2002, 55_000_000, 3.06e9, "intel2008reference"),
+    Processor("Core 2 Extreme X6800", 2006, 291_000_000, 2.93e9, "intel2008reference",
+              "two cores; the fastest Core 2 Duo of that year ran at 2.67 GHz"),
+    Processor("Apple M2 Pro", 2023, 40_000_000_000, None, "apple2023m2pro",
+              "Apple publishes no clock"),
+)
+
+
+def find(name: str) -> Processor:
+    """Return the processor of that name; a KeyError lists the names."""
+    for processor in PROCESSORS:
+        if processor.name == name:
+            return processor
+    raise KeyError(f"no processor {name!r}; known: {', '.join(p.name for p in PROCESSORS)}")
+
+
+def yearly_growth(first: Processor, last: Processor) -> float:
+    """Mean growth of the clock a year between two processors, as a fraction.
+
+    (f₂ / f₁)^(1 / years) − 1.
+
+    Raises
+    ------
+    ValueError
+        If one of the two has no published clock, or the second is not the younger.
+    """
+    if first.clock_hz is None or last.clock_hz is None:
+        raise ValueError(f"no published clock for {first.name} or {last.name}")
+    if last.year <= first.year:
+        raise ValueError(f"{last.name} is not younger than {first.name}")
+    return (last.clock_hz / first.clock_hz) ** (1 / (last.year - first.year)) - 1
+
+
+def clock_text(processor: Processor) -> str:
+    """The clock with a unit that suits it, or an em dash's plain-word substitute."""
+    if processor.clock_hz is None:
+        return "not published"
+    for limit, unit in ((1e9, "GHz"), (1e6, "MHz"), (1e3, "kHz")):
+        if processor.clock_hz >= limit:
+            return f"{processor.clock_hz / limit:.3g} {unit}"
+    return f"{processor.clock_hz:.3g} Hz"
+
+
+def markdown() -> str:
+    """The processors as a Markdown table, with the growth of the clock since the row before."""
+    lines = [
+        "| year | processor | transistors | clock | clock growth a year since the row above |",
+        "|---|---|---:|---:|---:|",
+    ]
+    before: Processor | None = None
+    for processor in PROCESSORS:
+        growth = ""
+        if before and before.clock_hz and processor.clock_hz:
+            growth = f"{yearly_growth(before, processor):+.0%}"
+        lines.append(
+            f"| {processor.year} | {processor.name} | {processor.transistors:,} "
+            f"| {clock_text(processor)} | {growth} |"
+        )
+        before = processor
+    return "\n".join(lines)

@@ -1,0 +1,234 @@
+"""The catalogue: one entry a kernel version, with its template constants and how it is launched.
+
+The constants stand here and nowhere else. A kernel is a template; the catalogue names an
+instantiation, and the compiler, the launch and the record's hash are all made from that name.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from lib.problem import Problem
+
+ROOT = Path(__file__).resolve().parent.parent
+CUDA = ROOT / "cuda"
+INCLUDE = CUDA / "include"
+
+# CUDA C++ Programming Guide, technical specifications: the largest grid.
+MAX_GRID_X = 2**31 - 1
+MAX_GRID_Y = 65535
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One instantiation of a kernel.
+
+    Attributes
+    ----------
+    name : str
+        How the command line and the records call it.
+    constants : mapping of str to int or bool
+        Template arguments by name, in the template's order.
+    tile : (int, int)
+        Rows and columns of C that one block computes.
+    block : (int, int)
+        Threads of a block, x and y.
+    meaning : str
+        What sets this variant apart, for tables.
+    """
+
+    name: str
+    constants: Mapping[str, int | bool]
+    tile: tuple[int, int]
+    block: tuple[int, int]
+    meaning: str
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return self.block[0] * self.block[1]
+
+
+@dataclass(frozen=True)
+class Launch:
+    """Grid and block in CUDA's order (x, y, z), and dynamic shared memory in bytes."""
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One version of the ladder. The first variant is the one that tables and records lead with.
+
+    Attributes
+    ----------
+    stem : str
+        The name that ``cuda/<stem>.cu``, ``chapters/<stem>.ipynb`` and the records share.
+    function : str
+        Name of the ``__global__`` template.
+    title, change : str
+        For people: the version's name, and what it changes.
+    level : str
+        The level of the machine that it works at.
+    group : str
+        ``"FP32"`` or ``"FP16"``: which rival it is measured against.
+    variants : tuple of Variant
+    min_arch : str
+        The oldest architecture it is legal on.
+    """
+
+    stem: str
+    function: str
+    title: str
+    change: str
+    level: str
+    variants: tuple[Variant, ...]
+    group: str = "FP32"
+    min_arch: str = "sm_75"
+
+    @property
+    def source(self) -> Path:
+        """The CUDA file."""
+        return CUDA / f"{self.stem}.cu"
+
+    @property
+    def dtype(self) -> str:
+        """NumPy's name for the type of A and B."""
+        return {"FP32": "float32", "FP16": "float16"}[self.group]
+
+    @property
+    def predecessor(self) -> Kernel | None:
+        """The version before this one, or None."""
+        stems = list(CATALOGUE)
+        place = stems.index(self.stem)
+        return CATALOGUE[stems[place - 1]] if place else None
+
+    def variant(self, name: str | None = None) -> Variant:
+        """Return the variant called `name`, the first one if `name` is None.
+
+        Raises
+        ------
+        ValueError
+            If there is none of that name; the message suggests the nearest.
+        """
+        if name is None:
+            return self.variants[0]
+        by_name = {variant.name: variant for variant in self.variants}
+        if name not in by_name:
+            raise ValueError(_unknown("variant", name, by_name) + f" of {self.stem}")
+        return by_name[name]
+
+    def expression(self, variant: Variant) -> str:
+        """The C++ name expression of an instantiation, such as ``naive<32, true>``."""
+        arguments = (
+            str(value).lower() if isinstance(value, bool) else str(value)
+            for value in variant.constants.values()
+        )
+        return f"{self.function}<{', '.join(arguments)}>"
+
+    def launch(self, problem: Problem, variant: Variant) -> Launch:
+        """Say how to launch this kernel on a problem.
+
+        Raises
+        ------
+        ValueError
+            If the types differ or the shape passes what CUDA's grid or 32-bit indices can hold.
+        """
+        if problem.dtype != self.dtype:
+            raise ValueError(f"{self.stem} takes {self.dtype}, not {problem.dtype}")
+        rows, columns = variant.tile
+        blocks_x, blocks_y = -(-problem.N // columns), -(-problem.M // rows)
+        if blocks_y > MAX_GRID_Y:
+            raise ValueError(
+                f"M = {problem.M} needs {blocks_y} blocks along y and CUDA allows {MAX_GRID_Y}: "
+                f"M may be at most {MAX_GRID_Y * rows}"
+            )
+        # Row, column and k are ints inside the kernel and may run one tile past the edge.
+        for name, size, step in (("N", problem.N, columns), ("K", problem.K, max(rows, columns))):
+            if size > MAX_GRID_X - step:
+                raise ValueError(f"{name} = {size} passes what a 32-bit index can hold")
+        return Launch((blocks_x, blocks_y, 1), (*variant.block, 1))
+
+    def hash(self, variant: Variant) -> str:
+        """Fingerprint of one instantiation: its file, the headers it includes, its constants.
+
+        Comments and white space do not count, so that a record stays fresh when only they change.
+        """
+        text = "\n".join(_code_only(path.read_text()) for path in included(self.source))
+        return hashlib.sha256(f"{self.expression(variant)}\n{text}".encode()).hexdigest()[:16]
+
+
+def _tile_variant(name: str, tile: int, meaning: str, **more: int | bool) -> Variant:
+    """One thread an element of a square tile: the launch that 01 and 02 share."""
+    return Variant(name, {"TILE": tile, **more}, (tile, tile), (tile, tile), meaning)
+
+
+CATALOGUE: dict[str, Kernel] = {
+    kernel.stem: kernel
+    for kernel in (
+        Kernel(
+            stem="01_naive",
+            function="naive",
+            title="Naive",
+            change="one thread an element, straight from global memory",
+            level="grid and thread",
+            variants=(
+                _tile_variant("coalesced", 32, "neighbouring threads own neighbouring columns",
+                              COALESCED=True),
+                _tile_variant("swapped", 32, "neighbouring threads own neighbouring rows",
+                              COALESCED=False),
+            ),
+        ),
+        Kernel(
+            stem="02_shared_tile",
+            function="shared_tile",
+            title="Shared tile",
+            change="a block shares tiles of A and B through shared memory",
+            level="block",
+            variants=(_tile_variant("tile32", 32, "32×32×32 tiles"),),
+        ),
+    )
+}
+
+
+def find(name: str) -> Kernel:
+    """Return the catalogue's entry for a stem.
+
+    Raises
+    ------
+    ValueError
+        If there is none; the message suggests the nearest.
+    """
+    if name not in CATALOGUE:
+        raise ValueError(_unknown("kernel", name, CATALOGUE))
+    return CATALOGUE[name]
+
+
+def _unknown(kind: str, name: str, known: Mapping[str, object]) -> str:
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
+    hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
+    return f"unknown {kind} {name!r} ({hint})"
+
+
+@lru_cache(maxsize=None)
+def included(source: Path) -> tuple[Path, ...]:
+    """Return a CUDA file and, depth first, every header of ours that it includes."""
+    found = [source]
+    for header in re.findall(r'^\s*#include "([^"]+)"', source.read_text(), re.MULTILINE):
+        found += [path for path in included(INCLUDE / header) if path not in found]
+    return tuple(found)
+
+
+def _code_only(text: str) -> str:
+    """CUDA source without comments, its white space folded."""
+    text = re.sub(r"/\*.*?\*/", " ", text, flags=re.DOTALL)
+    text = re.sub(r"//[^\n]*", " ", text)
+    return " ".join(text.split())

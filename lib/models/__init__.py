@@ -1,0 +1,1 @@
+"""Numbers from traces, listings and data sheets. Pure functions: nothing here draws."""

@@ -1,0 +1,96 @@
+"""The least time that each unit of the GPU needs for a kernel's work: the longest is the limit.
+
+First form of the model. Every unit works alone, at its documented rate, without a gap, and the
+work is spread evenly over the SMs; so no kernel can be faster than the longest of these times,
+and a kernel much slower than it waits for something that is no unit's rate: latency, barriers, or
+two of these units at once.
+
+=================  =======================================  ==================================
+unit               work                                     rate of one SM, a clock
+=================  =======================================  ==================================
+issue slots        warp instructions                        4
+FMA pipe           thread FFMAs                             ``Gpu.fp32_lanes_per_sm``
+shared memory      wavefronts of 128 B                      ``units.data_bytes_per_clock`` / 128
+L1 tags            lines looked up, at least one a request  ``units.TAG_LOOKUPS``
+L1 data            sectors of 32 B                          ``units.data_bytes_per_clock`` / 32
+DRAM               bytes read and written                   the GPU's bandwidth / SMs / clock
+=================  =======================================  ==================================
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from lib.gpus import Gpu
+from lib.models import units
+
+UNITS = ("issue slots", "FMA pipe", "shared memory", "L1 tags", "L1 data", "DRAM")
+
+
+def compulsory_bytes(M: int, N: int, K: int, beta: float = 0.0, itemsize: int = 4) -> int:
+    """Bytes that DRAM must move if each element crosses it once: A, B, C written, C read if β ≠ 0.
+
+    A lower bound that a cache as large as the matrices reaches; say "compulsory" where it is shown.
+    """
+    return itemsize * (M * K + K * N + M * N * (2 if beta != 0 else 1))
+
+
+def least_times(
+    counters: Mapping[str, int],
+    gpu: Gpu,
+    *,
+    warp_instructions: int,
+    dram_bytes: float,
+    lines: int | None = None,
+    clock_hz: float | None = None,
+    dram_bytes_per_s: float | None = None,
+) -> dict[str, float]:
+    """Return the least seconds that each unit needs, by unit in the order of `UNITS`.
+
+    Parameters
+    ----------
+    counters : mapping of str to int
+        Of the whole launch, with the keys of ``Trace.counters()``.
+    gpu : Gpu
+        The data sheet that gives the rates.
+    warp_instructions : int
+        Warp instructions executed.
+    dram_bytes : float
+        Bytes that DRAM reads and writes: measured, or `compulsory_bytes`.
+    lines : int, optional
+        128-byte lines touched, summed over requests. If not given, the least that requests and
+        sectors allow: one a request, and one for every four sectors.
+    clock_hz : float, optional
+        The SMs' clock; the data sheet's boost clock if not given.
+    dram_bytes_per_s : float, optional
+        A measured bandwidth; the data sheet's if not given.
+
+    Raises
+    ------
+    ValueError
+        If `lines` is fewer than requests and sectors allow.
+    """
+    clocks = gpu.sms * (clock_hz or gpu.clock_hz)
+    requests = counters["global_load_requests"] + counters["global_store_requests"]
+    sectors = counters["global_load_sectors"] + counters["global_store_sectors"]
+    fewest = max(requests, math.ceil(sectors / 4))
+    if lines is None:
+        lines = fewest
+    elif lines < fewest:
+        raise ValueError(f"{lines} lines cannot hold {sectors} sectors of {requests} requests")
+    data = units.data_bytes_per_clock(gpu)
+    ffma = counters["ffma_thread_instructions"]
+    return {
+        "issue slots": warp_instructions / units.ISSUE_SLOTS / clocks,
+        "FMA pipe": ffma / gpu.fp32_lanes_per_sm / clocks,
+        "shared memory": counters["shared_wavefronts"] * 128 / data / clocks,
+        "L1 tags": lines / units.TAG_LOOKUPS / clocks,
+        "L1 data": sectors * 32 / data / clocks,
+        "DRAM": dram_bytes / (dram_bytes_per_s or gpu.dram_bytes_per_s),
+    }
+
+
+def longest(times: Mapping[str, float]) -> str:
+    """Return the unit that needs the most time: what the next version must relieve."""
+    return max(times, key=lambda unit: times[unit])

@@ -1,0 +1,122 @@
+"""From marks inside a kernel to phases of its warps, and from block times to residency."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+Mark = tuple[int | str, float]
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A warp in one phase, from one mark to the next.
+
+    Attributes
+    ----------
+    warp : int
+        Row of the warp.
+    event : str
+        What the first mark says the warp begins.
+    start, end : float
+        Cycles.
+    """
+
+    warp: int
+    event: str
+    start: float
+    end: float
+
+
+def phases(events: Sequence[str], warps: Sequence[Sequence[Mark]]) -> list[Phase]:
+    """Return the phases of some warps.
+
+    Parameters
+    ----------
+    events : sequence of str
+        Names of the events.
+    warps : sequence of sequence of (event, cycle)
+        Each warp's marks in time; `event` is an index into `events`, or a name. A mark begins a
+        phase that lasts to the warp's next mark, so the last one only closes the phase before it.
+
+    Raises
+    ------
+    ValueError
+        If a warp's marks run backwards.
+    """
+    found = []
+    for warp, marks in enumerate(warps):
+        for (event, start), (_, end) in zip(marks, marks[1:], strict=False):
+            if end < start:
+                raise ValueError(f"warp {warp}: a mark at {end} follows one at {start}")
+            name = events[event] if isinstance(event, (int, np.integer)) else event
+            if end > start:
+                found.append(Phase(warp, name, float(start), float(end)))
+    return found
+
+
+def share(
+    spans: Sequence[Phase], events: Sequence[str], edges: np.ndarray, warps: int
+) -> np.ndarray:
+    """Return the mean share of warps in each phase between neighbouring `edges`.
+
+    Parameters
+    ----------
+    spans : sequence of Phase
+    events : sequence of str
+        The rows of the result.
+    edges : ndarray, shape (bins + 1,)
+        Ascending, cycles.
+    warps : int
+        What counts as a whole.
+
+    Returns
+    -------
+    ndarray, shape (events, bins)
+        0 to 1. Columns sum to less than 1 where a warp has not begun or has ended.
+    """
+    edges = np.asarray(edges, dtype=float)
+    total = np.zeros((len(events), len(edges) - 1))
+    rows = {event: row for row, event in enumerate(events)}
+    for span in spans:
+        if span.event in rows:
+            overlap = np.minimum(span.end, edges[1:]) - np.maximum(span.start, edges[:-1])
+            total[rows[span.event]] += np.clip(overlap, 0, None)
+    return total / (np.diff(edges) * warps)
+
+
+def residency(overview: Sequence[Sequence[float]], bins: int = 200) -> tuple[
+    np.ndarray, np.ndarray
+]:
+    """Return how many blocks run at once over the kernel.
+
+    Parameters
+    ----------
+    overview : sequence of (sm, start_ns, end_ns)
+        One a block.
+    bins : int
+        Samples over the kernel's time.
+
+    Returns
+    -------
+    seconds : ndarray, shape (bins,)
+        Middle of each bin, from the first block's start.
+    blocks : ndarray, shape (bins,)
+        Mean number of blocks running in the bin.
+    """
+    times = np.asarray([(start, end) for _, start, end in overview], dtype=float) * 1e-9
+    times -= times[:, 0].min()
+    edges = np.linspace(0, times[:, 1].max(), bins + 1)
+    # Block-seconds run before t, exactly, for all edges at once: sums over sorted starts and ends.
+    before = _elapsed(times[:, 0], edges) - _elapsed(times[:, 1], edges)
+    return (edges[:-1] + edges[1:]) / 2, np.diff(before) / np.diff(edges)
+
+
+def _elapsed(moments: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """Sum over moments of max(0, at - moment)."""
+    moments = np.sort(moments)
+    sums = np.concatenate([[0.0], np.cumsum(moments)])
+    count = np.searchsorted(moments, at)
+    return count * at - sums[count]

@@ -1,0 +1,226 @@
+"""Where this book is published, and the copies of that address.
+
+`REPOSITORY` and `RELEASE` are the only source. A notebook opened on Colab has nothing but itself, so
+its first code cell must carry the address; README, `_config.yml` and `CITATION.cff` carry it too.
+`python -m lib stamp` writes the copies, `python -m lib stamp --check` compares them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import nbformat
+
+REPOSITORY = "https://github.com/gemm-worklog/gemm-worklog"
+RELEASE = "v0.1.0"
+
+ROOT = Path(__file__).resolve().parent.parent
+SETUP_TAGS = ["colab-setup", "remove-cell"]
+
+_SETUP_CELL = '''\
+# Makes the book's library importable, and on Colab fetches it first. `python -m lib stamp` wrote this.
+import os
+import subprocess
+import sys
+
+if "google.colab" in sys.modules:
+    if not os.path.isdir("/content/{folder}"):
+        subprocess.run(
+            ["git", "clone", "--quiet", "--depth", "1", "--branch", "{release}",
+             "{repository}", "/content/{folder}"],
+            check=True,
+        )
+    os.chdir("/content/{folder}/chapters")
+if os.path.abspath("..") not in sys.path:
+    sys.path.insert(0, os.path.abspath(".."))
+if "google.colab" in sys.modules:
+    from lib import colab
+
+    colab.prepare()'''
+
+
+class StampError(ValueError):
+    """A file that should carry a copy of the address has no place for it."""
+
+
+def setup_cell() -> str:
+    """Source of the first code cell of every chapter."""
+    folder = REPOSITORY.rstrip("/").rsplit("/", 1)[1]
+    return _SETUP_CELL.format(repository=REPOSITORY, release=RELEASE, folder=folder)
+
+
+def badges() -> str:
+    """The lines between the README's `stamp` markers."""
+    slug = REPOSITORY.removeprefix("https://github.com/")
+    owner, name = slug.split("/")
+    first = f"https://colab.research.google.com/github/{slug}/blob/{RELEASE}/chapters/01_naive.ipynb"
+    return "\n".join([
+        f"[![Tests]({REPOSITORY}/actions/workflows/test.yml/badge.svg)]"
+        f"({REPOSITORY}/actions/workflows/test.yml)",
+        f"[![Open chapter 1 on Colab](https://colab.research.google.com/assets/colab-badge.svg)]({first})",
+        "",
+        f"Read it at <https://{owner}.github.io/{name}/>; the release is {RELEASE}.",
+    ])
+
+
+def stamp_readme(text: str) -> str:
+    """`text` of README.md with the lines between its markers renewed."""
+    return _replace_once(
+        r"(<!-- stamp:begin -->\n).*?(\n<!-- stamp:end -->)",
+        lambda match: match[1] + badges() + match[2],
+        text,
+        "README.md has no <!-- stamp:begin --> … <!-- stamp:end --> lines",
+    )
+
+
+def stamp_config(text: str) -> str:
+    """`text` of _config.yml with the repository's address renewed."""
+    return _replace_once(
+        r"(?m)(^repository:\n  url: ).*$",
+        lambda match: match[1] + REPOSITORY,
+        text,
+        "_config.yml has no 'repository:' with 'url:' on its first line",
+    )
+
+
+def stamp_citation(text: str) -> str:
+    """`text` of CITATION.cff with its address and version renewed."""
+    text = _replace_once(
+        r"(?m)^(repository-code: ).*$",
+        lambda match: f"{match[1]}{REPOSITORY}",
+        text,
+        "CITATION.cff has no repository-code line",
+    )
+    return _replace_once(
+        r"(?m)^(version: ).*$",
+        lambda match: f"{match[1]}{RELEASE.removeprefix('v')}",
+        text,
+        "CITATION.cff has no version line",
+    )
+
+
+def stamp_notebook(text: str) -> str:
+    """`text` of a chapter whose first code cell is the set-up cell.
+
+    The cell is found by its tag `colab-setup`; where there is none, it is put after the title.
+    """
+    notebook = nbformat.reads(text, as_version=4)
+    cells = notebook.cells
+    places = [i for i, cell in enumerate(cells) if "colab-setup" in cell.metadata.get("tags", [])]
+    if len(places) > 1:
+        raise StampError(f"{len(places)} cells carry the tag colab-setup; keep one")
+    if places:
+        cell = cells.pop(places[0])
+    else:
+        cell = nbformat.v4.new_code_cell(id="colab-setup")
+        # The stamped cell prints nothing, so its count is all that a run would add.
+        cell.execution_count = 1
+    cell.source = setup_cell()
+    cell.metadata["tags"] = list(SETUP_TAGS)
+    first_code = next((i for i, c in enumerate(cells) if c.cell_type == "code"), len(cells))
+    cells.insert(places[0] if places and places[0] <= first_code else min(1, first_code), cell)
+    return nbformat.writes(notebook) + "\n"
+
+
+def copies(root: Path = ROOT) -> list[tuple[Path, Callable[[str], str]]]:
+    """The files that carry a copy, each with the function that renews its text."""
+    files: list[tuple[Path, Callable[[str], str]]] = [
+        (root / "README.md", stamp_readme),
+        (root / "_config.yml", stamp_config),
+        (root / "CITATION.cff", stamp_citation),
+    ]
+    files += [(path, stamp_notebook) for path in sorted((root / "chapters").glob("*.ipynb"))]
+    return files
+
+
+def stamp(root: Path = ROOT, *, write: bool) -> list[Path]:
+    """Renew every copy of the address.
+
+    Parameters
+    ----------
+    root : Path
+        The repository.
+    write : bool
+        Whether to write the files; without it they are only compared.
+
+    Returns
+    -------
+    list of Path
+        The files whose copies differed.
+
+    Raises
+    ------
+    StampError
+        Where a file has no place for its copy. Nothing is written then.
+    """
+    changed = []
+    for path, renew in copies(root):
+        text = path.read_text(encoding="utf-8")
+        try:
+            new = renew(text)
+        except ValueError as error:
+            raise StampError(f"{path.relative_to(root)}: {error}") from error
+        if new != text:
+            changed.append((path, new))
+    if write:
+        for path, new in changed:
+            write_text(path, new)
+    return [path for path, _ in changed]
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write `text` to `path` whole or not at all."""
+    temporary = path.with_name(path.name + ".tmp")
+    temporary.write_text(text, encoding="utf-8")
+    os.replace(temporary, path)
+
+
+def _replace_once(pattern: str, new: Callable[[re.Match[str]], str], text: str, error: str) -> str:
+    text, count = re.subn(pattern, new, text, flags=re.DOTALL if ".*?" in pattern else 0)
+    if count != 1:
+        raise StampError(error)
+    return text
+
+
+def _fill_parser(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--check", action="store_true", help="only compare; exit 1 if one differs")
+    parser.set_defaults(run=run)
+
+
+def add_command(subparsers) -> None:
+    """Add `stamp` to the commands of `python -m lib`; its namespace's `run` is `run`."""
+    _fill_parser(subparsers.add_parser(
+        "stamp", help="write the repository's address and release into their copies",
+        description="Write the repository's address and release tag (lib/release.py) into the first "
+                    "code cell of each chapter, README.md, _config.yml and CITATION.cff."))
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Carry out `stamp`; return the exit status (0 done or equal, 1 differs, 2 cannot)."""
+    try:
+        changed = stamp(write=not arguments.check)
+    except (StampError, OSError) as error:
+        print(f"stamp: {error}", file=sys.stderr)
+        return 2
+    for path in changed:
+        print(f"{path.relative_to(ROOT)}: {'differs' if arguments.check else 'stamped'}")
+    if arguments.check and changed:
+        print("stamp: run `python -m lib stamp`", file=sys.stderr)
+        return 1
+    return 0
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run `stamp` by itself with the arguments `argv`."""
+    parser = argparse.ArgumentParser(prog="python -m lib stamp")
+    _fill_parser(parser)
+    return run(parser.parse_args(argv))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

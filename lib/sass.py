@@ -1,0 +1,222 @@
+"""Read nvdisasm's listing: the machine code, its inner loop, and what ptxas merged.
+
+PTX is not what runs. ptxas schedules, unrolls and merges: 64 scalar shared loads of a tile become
+32 LDS and 8 LDS.128. The line information that ptxas keeps ties every machine instruction to the
+PTX line it came from, and so the emulator, which runs PTX, can count what the GPU will issue.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+_INSTRUCTION = re.compile(r"^\s*/\*(?P<address>[0-9a-f]{4,})\*/\s+(?P<text>.*?)\s*;")
+_LABEL = re.compile(r"^\s*(\.L_x_\d+):")
+_LINE = re.compile(r'//## File "(?P<file>[^"]*)", line (?P<line>\d+)')
+_PREDICATE = re.compile(r"^@!?U?P[T\d]+\s+")
+_TARGET = re.compile(r"`\((\.L_x_\d+)\)")
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One machine instruction.
+
+    Attributes
+    ----------
+    address : int
+        Offset in the function, B.
+    text : str
+        As nvdisasm prints it, the predicate included.
+    opcode : str
+        With its modifiers, such as ``"LDS.U.128"``.
+    ptx_line, cuda_line : int or None
+        Lines it came from, counted from 1.
+    target : int or None
+        Address that a branch jumps to.
+    """
+
+    address: int
+    text: str
+    opcode: str
+    ptx_line: int | None = None
+    cuda_line: int | None = None
+    target: int | None = None
+
+    @property
+    def base(self) -> str:
+        """The opcode without modifiers, such as ``"LDS"``."""
+        return self.opcode.partition(".")[0]
+
+    @property
+    def access_bytes(self) -> int:
+        """Bytes a lane moves, for a load or a store (4 unless a modifier says otherwise)."""
+        return access_bytes(self.opcode)
+
+
+def access_bytes(opcode: str) -> int:
+    """Bytes a lane of a SASS load or store moves, from the opcode's modifiers."""
+    widths = {"128": 16, "64": 8, "U16": 2, "S16": 2, "U8": 1, "S8": 1}
+    for modifier in opcode.split(".")[1:]:
+        if modifier in widths:
+            return widths[modifier]
+    return 4
+
+
+def parse(ptx_listing: str, cuda_listing: str, function: str) -> list[Instruction]:
+    """Read one function out of two listings of the same cubin.
+
+    Parameters
+    ----------
+    ptx_listing, cuda_listing : str
+        What ``nvdisasm -c -gp`` and ``nvdisasm -c -g`` print.
+    function : str
+        Mangled name.
+    """
+    cuda_lines = {i.address: i.ptx_line for i in _parse_one(cuda_listing, function)}
+    return [
+        replace(instruction, cuda_line=cuda_lines.get(instruction.address))
+        for instruction in _parse_one(ptx_listing, function)
+    ]
+
+
+def _parse_one(listing: str, function: str) -> list[Instruction]:
+    """Instructions of one function, with the line numbers of one listing as `ptx_line`."""
+    found: list[Instruction] = []
+    labels: dict[str, int] = {}
+    waiting: list[str] = []
+    line: int | None = None
+    inside = False
+    for row in listing.splitlines():
+        if row.lstrip().startswith(".section\t"):
+            inside = f".text.{function}," in row
+        if not inside:
+            continue
+        if place := _LINE.search(row):
+            line = int(place["line"]) or None
+        elif label := _LABEL.match(row):
+            waiting.append(label[1])
+        elif code := _INSTRUCTION.match(row):
+            address, text = int(code["address"], 16), code["text"]
+            labels.update(dict.fromkeys(waiting, address))
+            waiting.clear()
+            opcode = _PREDICATE.sub("", text).split()[0]
+            found.append(Instruction(address, text, opcode, line))
+    if not found:
+        raise ValueError(f"the listing holds no function {function}")
+    return [
+        replace(i, target=labels.get(place[1])) if (place := _TARGET.search(i.text)) else i
+        for i in found
+    ]
+
+
+def inner_loop(instructions: list[Instruction]) -> list[Instruction]:
+    """Return the loop that does the arithmetic.
+
+    Of all loops (a branch back and what lies between), those that hold no other loop are
+    innermost; of these the one with the most multiply-adds (FFMA, HMMA, HGMMA) is returned. Empty
+    if the function has no loop.
+    """
+    spans = [
+        (i.target, i.address)
+        for i in instructions
+        if i.target is not None and i.target < i.address
+    ]
+    innermost = [
+        span
+        for span in spans
+        if not any(other != span and span[0] <= other[0] and other[1] <= span[1] for other in spans)
+    ]
+    bodies = [
+        [i for i in instructions if start <= i.address <= end] for start, end in innermost
+    ]
+    return max(bodies, key=multiply_adds, default=[])
+
+
+def multiply_adds(instructions: Iterable[Instruction]) -> int:
+    """Count the instructions that multiply and add floats."""
+    return sum(i.base in ("FFMA", "HMMA", "HGMMA") for i in instructions)
+
+
+_PTX_SHARED = re.compile(
+    r"(?P<op>ld|st)\.(?:volatile\.)?shared(?:\.v(?P<vector>[24]))?\.[busf](?P<bits>\d+)\s.*"
+    r"\[(?P<base>[%$\w]+)(?:\+(?P<offset>-?\d+))?\]"
+)
+
+
+@dataclass(frozen=True)
+class _Shared:
+    """A shared access of the PTX: load or store, base register, offset and width in bytes."""
+
+    op: str
+    base: str
+    offset: int
+    width: int
+
+
+def merged_accesses(
+    ptx: str, instructions: list[Instruction], function: str
+) -> dict[int, tuple[int, int] | None]:
+    """Tie the shared accesses of the PTX to the wider ones that ptxas made of them.
+
+    Parameters
+    ----------
+    ptx : str
+        The PTX that the machine code was made from.
+    instructions : list of Instruction
+        The machine code.
+    function : str
+        Mangled name of the entry.
+
+    Returns
+    -------
+    dict
+        By PTX line: ``(offset, nbytes)`` where one machine instruction reads or writes `nbytes` a
+        lane from the base register plus `offset`; None where an access is part of such a one.
+        Lines that stand in the PTX and in the machine code alike are left out.
+    """
+    accesses = _shared_accesses(ptx, function)
+    machine = {"LDS": "ld", "STS": "st"}
+    widths: dict[int, int] = {}
+    for i in instructions:
+        if i.base in machine and i.ptx_line in accesses:
+            widths[i.ptx_line] = max(widths.get(i.ptx_line, 0), i.access_bytes)
+
+    merge: dict[int, tuple[int, int] | None] = {
+        line: None for line in accesses if line not in widths
+    }
+    for line, width in widths.items():
+        access = accesses[line]
+        if width > access.width:
+            merge[line] = (_window(access, width, accesses, merge), width)
+    return merge
+
+
+def _window(
+    leader: _Shared, width: int, accesses: dict[int, _Shared], absorbed: dict[int, object]
+) -> int:
+    """Find where the wide access starts: the window around the leader that absorbed ones fill."""
+    free = {
+        access.offset
+        for line, access in accesses.items()
+        if line in absorbed and (access.op, access.base) == (leader.op, leader.base)
+    } | {leader.offset}
+    for start in range(leader.offset, leader.offset - width, -leader.width):
+        if all(start + step in free for step in range(0, width, leader.width)):
+            return start
+    return leader.offset
+
+
+def _shared_accesses(ptx: str, function: str) -> dict[int, _Shared]:
+    """Shared loads and stores of one entry, by PTX line."""
+    found: dict[int, _Shared] = {}
+    inside = False
+    for number, row in enumerate(ptx.splitlines(), 1):
+        if ".entry" in row:
+            inside = f" {function}(" in row
+        if inside and (access := _PTX_SHARED.search(row)):
+            width = int(access["bits"]) // 8 * int(access["vector"] or 1)
+            found[number] = _Shared(
+                access["op"], access["base"], int(access["offset"] or 0), width
+            )
+    return found
