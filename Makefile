@@ -1,0 +1,65 @@
+# `make book` and `make test` do all their own set-up. `make help` lists the rest.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PY := $(BIN)/python
+PORT ?= 8000
+WORKERS ?= 2
+INSTALL := $(PY) -m pip install --quiet --disable-pip-version-check
+CHAPTERS := $(wildcard chapters/*.ipynb)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help book test test-gpu serve chapter release-check clean
+
+help:  ## list the commands
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */make \1\t/' | expand -t 22
+
+# The environment is made anew only when a file of requirements changes.
+$(VENV)/.made:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "make: $(PYTHON) is older than 3.11; name a newer one: make PYTHON=python3.12 …" >&2; exit 2; }
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || \
+	  { echo "make: Python's venv module is missing (Debian, Ubuntu: apt-get install python3-venv)" >&2; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.book: $(VENV)/.made requirements.txt
+	$(INSTALL) -r requirements.txt
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.book requirements-dev.txt
+	$(INSTALL) -r requirements-dev.txt
+	@touch $@
+
+book: $(VENV)/.book  ## build the book to _build/html/index.html; warnings are errors
+	$(PY) -m book.build
+	@echo "The book: _build/html/index.html (make serve opens it in a browser)"
+
+test: $(VENV)/.dev  ## style, unit tests, chapters, the built book in a browser
+	$(PY) -m ruff check .
+	$(PY) -m book.build
+	$(PY) -m pytest -n $(WORKERS) --dist loadgroup --nbval-lax --nbval-current-env \
+	  --nbval-cell-timeout=60 tests $(CHAPTERS)
+
+test-gpu: $(VENV)/.dev  ## the tests that need an NVIDIA GPU
+	$(INSTALL) -r requirements-gpu.txt
+	$(PY) -m pytest -m gpu tests
+
+serve: book  ## serve the built book on this machine
+	@echo "The book: http://localhost:$(PORT)/ (Ctrl-C stops)"
+	@$(PY) -m http.server --bind localhost --directory _build/html $(PORT)
+
+chapter: $(VENV)/.book  ## execute one chapter in place: make chapter NAME=01_naive
+	@test -f "chapters/$(NAME).ipynb" || \
+	  { echo "make chapter: no chapters/$(NAME).ipynb; there are: $(notdir $(CHAPTERS:.ipynb=))" >&2; exit 2; }
+	$(PY) -m lib notebooks --execute chapters/$(NAME).ipynb
+
+release-check: $(VENV)/.dev  ## what must hold before a release: stamps, notebooks, no stale record
+	$(PY) -m lib stamp --check
+	$(PY) -m lib notebooks --check
+	$(PY) -m lib results --check
+
+clean:  ## remove what the commands made; `.venv` too
+	rm -rf _build $(VENV) .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

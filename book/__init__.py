@@ -1,0 +1,1 @@
+"""The book's machinery: its build, its Sphinx extension, its static files."""

@@ -1,0 +1,43 @@
+"""Build the book: `python -m book.build`. Warnings are errors.
+
+Jupyter Book leaves the pages of removed chapters in its output, and after a build that failed it
+would skip the pages that were read and never warn of them again; both are put right here.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+from jupyter_book.cli.main import main as jupyter_book
+
+ROOT = Path(__file__).resolve().parent.parent
+INDEX = Path("_build/html/index.html")
+
+
+def build(root: Path = ROOT) -> int:
+    """Build the book under `root`; return the exit status."""
+    output = root / "_build"
+    stamp = output / "built"
+    if not stamp.exists():
+        for folder in (output / "html", output / ".doctrees"):
+            shutil.rmtree(folder, ignore_errors=True)
+    stamp.unlink(missing_ok=True)
+    try:
+        jupyter_book(["build", str(root), "-W", "-n", "--keep-going"], standalone_mode=False)
+    except SystemExit as end:
+        if end.code:
+            return int(end.code)
+    except RuntimeError as error:
+        print(error, file=sys.stderr)
+        return 1
+    if not (root / INDEX).is_file():
+        print(f"book: the build ended without {INDEX}", file=sys.stderr)
+        return 1
+    stamp.touch()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(build())

@@ -1,0 +1,170 @@
+"""The book's Sphinx extension: what Jupyter Book has no setting for.
+
+- Maths becomes MathML while the book is built: no script, no font from elsewhere, and an unknown
+  command is a warning, which the build treats as an error.
+- The cache of executed chapters is keyed by everything that a chapter's output depends on, so that
+  a page never shows a figure of yesterday's library.
+- The static files of the book are copied from folders of their own. (A folder named `_static` would
+  be loaded whole, widget libraries included, on every page.)
+- The first page is written to `index.html` itself, and the script of a notebook service that the
+  book doesn't use is left out of every page.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import shutil
+from pathlib import Path
+
+from docutils import nodes
+from math_core import LatexError, LatexToMathML
+from sphinx.application import Sphinx
+from sphinx.config import Config
+from sphinx.util import logging
+from sphinx.util.math import get_node_equation_number
+
+logger = logging.getLogger(__name__)
+ROOT = Path(__file__).resolve().parent.parent
+
+# What a chapter's output depends on beside its own cells.
+SOURCES = (
+    "lib/**/*.py", "cuda/**/*.cu", "cuda/**/*.cuh", "results/**/*.json", "requirements.txt",
+    "chapters/*.bib",
+)
+PACKAGES = ("cupy", "numpy", "matplotlib", "ipywidgets", "nvidia-")
+DRIVER = Path("/proc/driver/nvidia/version")
+
+LATEX = LatexToMathML(fancy_error=False)
+REDIRECT = """\
+<!DOCTYPE html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8">
+    <title>Moved</title>
+    <meta http-equiv="refresh" content="0; url={target}">
+  </head>
+  <body><h1>Moved</h1><p>This page is <a href="{target}">the first page of the book</a>.</p></body>
+</html>
+"""
+
+
+def sources_digest(root: Path) -> str:
+    """Digest of the files, packages and driver that the chapters' outputs depend on."""
+    digest = hashlib.sha256()
+    for pattern in SOURCES:
+        for path in sorted(root.glob(pattern)):
+            digest.update(f"{path.relative_to(root).as_posix()}\0".encode())
+            digest.update(path.read_bytes())
+    packages = {
+        f"{distribution.metadata['Name']}=={distribution.version}"
+        for distribution in importlib.metadata.distributions()
+        if (distribution.metadata["Name"] or "").lower().startswith(PACKAGES)
+    }
+    digest.update("\n".join(sorted(packages)).encode())
+    if DRIVER.exists():
+        digest.update(DRIVER.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def choose_cache(app: Sphinx, config: Config) -> None:
+    """Key the cache of executed chapters by `sources_digest`; drop caches of other keys."""
+    key = sources_digest(Path(app.srcdir))
+    folder = Path(app.outdir).parent / "executed"
+    if folder.exists():
+        for old in folder.iterdir():
+            if old.name != key:
+                shutil.rmtree(old)
+    config.nb_execution_cache_path = str(folder / key)
+    # Sphinx reads every page again when a value of kind 'env' has changed.
+    config.gemm_sources = key
+
+
+def add_static_files(app: Sphinx) -> None:
+    """Copy the book's style sheet, script and widget libraries to `_static/`."""
+    app.config.html_static_path += [str(ROOT / "book" / "static"), str(ROOT / "book" / "widgets")]
+
+
+def place_first_page(app: Sphinx) -> None:
+    """Write the root document to `index.html`, whatever folder its source lies in."""
+    if app.builder.name != "html":
+        return
+    builder = app.builder
+    root = app.config.root_doc
+    target_of, file_of = builder.get_target_uri, builder.get_outfilename
+
+    def get_target_uri(docname: str, typ: str | None = None) -> str:
+        return "index.html" if docname == root else target_of(docname, typ)
+
+    def get_outfilename(pagename: str) -> str:
+        return str(Path(builder.outdir) / "index.html") if pagename == root else file_of(pagename)
+
+    builder.get_target_uri = get_target_uri
+    builder.get_outfilename = get_outfilename
+
+
+def redirect_old_place(app: Sphinx, error: Exception | None) -> None:
+    """Leave a page that leads on where the root document's source would have put it.
+
+    Sphinx's search makes its links from the names of documents.
+    """
+    root = app.config.root_doc
+    if error is not None or app.builder.name != "html" or root == "index":
+        return
+    place = Path(app.outdir) / f"{root}.html"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(REDIRECT.format(target="../" * root.count("/") + "index.html"), encoding="utf-8")
+
+
+def drop_thebe(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
+    """Leave out the scripts of Thebe: they name an outside host, and one of them twice."""
+    context["script_files"] = [
+        script for script in context.get("script_files", [])
+        if "THEBE_JS_URL" not in (getattr(script, "attributes", {}).get("body") or "")
+        and "sphinx-thebe" not in str(getattr(script, "filename", script) or "")
+    ]
+    context["css_files"] = [
+        sheet for sheet in context.get("css_files", [])
+        if "sphinx-thebe" not in str(getattr(sheet, "filename", sheet) or "")
+    ]
+
+
+def _mathml(latex: str, node: nodes.Node, *, display: bool) -> str:
+    try:
+        return LATEX.convert_with_local_state(latex, displaystyle=display)
+    except LatexError as error:
+        message = " ".join(str(error).split())
+        logger.warning("maths %r: %s", latex, message, location=node, type="gemm", subtype="math")
+        return f"<code>{nodes.unescape(latex)}</code>"
+
+
+def visit_math(self, node: nodes.math) -> None:
+    """Write maths in a line as MathML."""
+    self.body.append(f'<span class="math">{_mathml(node.astext(), node, display=False)}</span>')
+    raise nodes.SkipNode
+
+
+def visit_displaymath(self, node: nodes.math_block) -> None:
+    """Write displayed maths as MathML, in a box that scrolls sideways on a narrow screen."""
+    self.body.append(self.starttag(node, "div", CLASS="math"))
+    if node["number"]:
+        self.body.append(f'<span class="eqno">({get_node_equation_number(self, node)})')
+        self.add_permalink_ref(node, "Link to this equation")
+        self.body.append("</span>")
+    self.body.append(_mathml(node.astext(), node, display=True))
+    self.body.append("</div>\n")
+    raise nodes.SkipNode
+
+
+def setup(app: Sphinx) -> dict:
+    """Register the extension with Sphinx."""
+    app.add_config_value("gemm_sources", "", "env", types=(str,))
+    app.add_html_math_renderer("mathml", (visit_math, None), (visit_displaymath, None))
+    app.connect("config-inited", choose_cache, priority=100)
+    app.connect("builder-inited", add_static_files)
+    app.connect("builder-inited", place_first_page)
+    app.connect("html-page-context", drop_thebe, priority=900)
+    app.connect("build-finished", redirect_old_place)
+    app.add_css_file("book.css", priority=900)
+    app.add_js_file("book.js", loading_method="defer")
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
