@@ -99,7 +99,11 @@ def occupancy(gpu: Gpu, registers: int, shared_bytes: int, threads: int) -> Occu
         warps=blocks * warps,
         fraction=blocks * warps / gpu.warps_per_sm,
         limits=limits,
-        limited_by=" and ".join(name for name, limit in limits.items() if limit == blocks),
+        limited_by=" and ".join(
+            name
+            for name, limit in limits.items()
+            if limit == blocks and not (name == "shared memory" and shared_bytes == 0)
+        ),
     )
 
 
@@ -114,6 +118,6 @@ def _blocks_by_registers(gpu: Gpu, registers: int, warps: int) -> int:
 
 def _blocks_by_shared_memory(gpu: Gpu, shared_bytes: int) -> int:
     per_block = _round_up(shared_bytes + gpu.shared_bytes_reserved, gpu.shared_allocation_bytes)
-    if per_block == 0:
+    if per_block == 0:  # nothing asked for, nothing reserved: no limit of its own
         return gpu.blocks_per_sm
-    return min(gpu.shared_bytes_per_sm // per_block, gpu.blocks_per_sm)
+    return gpu.shared_bytes_per_sm // per_block

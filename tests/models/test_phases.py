@@ -1,0 +1,34 @@
+"""Phases of warps and residency of blocks against tiny examples by hand."""
+
+import numpy as np
+import pytest
+
+from lib.models.phases import Phase, phases, residency, share
+
+EVENTS = ["load", "compute"]
+
+
+def test_a_mark_begins_a_phase_that_the_next_one_ends():
+    found = phases(EVENTS, [[[0, 10], [1, 30], [0, 50]], [["compute", 20], ["load", 40]], []])
+    assert found == [
+        Phase(0, "load", 10, 30),
+        Phase(0, "compute", 30, 50),
+        Phase(1, "compute", 20, 40),
+    ]
+    with pytest.raises(ValueError, match="warp 0"):
+        phases(EVENTS, [[[0, 10], [1, 5]]])
+
+
+def test_share_is_weighted_by_time():
+    spans = [Phase(0, "load", 0, 10), Phase(1, "load", 5, 10), Phase(1, "compute", 10, 20)]
+    found = share(spans, EVENTS, np.array([0, 10, 20]), warps=2)
+    np.testing.assert_allclose(found, [[0.75, 0.0], [0.0, 0.5]])
+
+
+def test_residency_counts_blocks_running():
+    # Two blocks for the first 100 ns, one for the second, one more starts at 150 ns.
+    overview = [(0, 1000, 1100), (1, 1000, 1200), (0, 1150, 1200)]
+    seconds, blocks = residency(overview, bins=4)
+    np.testing.assert_allclose(seconds, np.array([25, 75, 125, 175]) * 1e-9)
+    np.testing.assert_allclose(blocks, [2, 2, 1, 2])
+    assert blocks.mean() * 200 == pytest.approx(100 + 200 + 50)
