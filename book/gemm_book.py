@@ -113,7 +113,8 @@ def redirect_old_place(app: Sphinx, error: Exception | None) -> None:
         return
     place = Path(app.outdir) / f"{root}.html"
     place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_text(REDIRECT.format(target="../" * root.count("/") + "index.html"), encoding="utf-8")
+    target = "../" * root.count("/") + "index.html"
+    place.write_text(REDIRECT.format(target=target), encoding="utf-8")
 
 
 def drop_thebe(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:

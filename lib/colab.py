@@ -45,7 +45,8 @@ def missing(requirements: Iterable[str], installed: Mapping[str, str]) -> list[s
         the toolkit. Toolkit parts are of the CUDA major of the installed CuPy and of the release of
         the installed NVRTC, where there is one.
     """
-    cupy = next((name for name in sorted(installed) if re.fullmatch(r"cupy(-cuda\d+x)?", name)), None)
+    cupies = [name for name in installed if re.fullmatch(r"cupy(-cuda\d+x)?", name)]
+    cupy = min(cupies, default=None)
     major = 13 if cupy == "cupy-cuda13x" else 12
     suffix = "-cu12" if major == 12 else ""
     nvrtc = installed.get(f"nvidia-cuda-nvrtc{suffix}")
@@ -76,12 +77,10 @@ def missing(requirements: Iterable[str], installed: Mapping[str, str]) -> list[s
                 if part == "nvidia-cuda-nvcc" and "nvidia-cuda-crt" not in installed:
                     wanted.append("nvidia-cuda-crt==13.*")
             continue
+        # Another release of what Colab itself runs on (NumPy, Matplotlib, ipywidgets) is kept:
+        # replacing it would need a restart of the kernel.
         if name not in installed:
             wanted.append(line)
-        elif installed[name] not in requirement.specifier:
-            # An older or newer release of what Colab itself runs on (NumPy, Matplotlib, ipywidgets)
-            # is kept: replacing it would need a restart of the kernel.
-            continue
     return wanted
 
 

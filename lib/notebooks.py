@@ -27,7 +27,8 @@ LANGUAGE = {"name": "python"}
 TEXT_TYPES = ("text/plain", "text/markdown", "text/html", "text/latex")
 CELL_METADATA = ("tags", "mystnb")
 NOTEBOOK_METADATA = ("kernelspec", "language_info", "mystnb", "myst")
-DRAWING = re.compile(r"<(svg|img|canvas|video|audio|iframe|script)\b|!\[[^\]]*\]\(data:", re.IGNORECASE)
+DRAWING = re.compile(
+    r"<(svg|img|canvas|video|audio|iframe|script)\b|!\[[^\]]*\]\(data:", re.IGNORECASE)
 ADDRESS = re.compile(r" at 0x[0-9a-fA-F]{6,}")
 CELL_TIMEOUT = 120  # seconds
 

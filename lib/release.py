@@ -1,7 +1,8 @@
 """Where this book is published, and the copies of that address.
 
-`REPOSITORY` and `RELEASE` are the only source. A notebook opened on Colab has nothing but itself, so
-its first code cell must carry the address; README, `_config.yml` and `CITATION.cff` carry it too.
+`REPOSITORY` and `RELEASE` are the only source. A notebook opened on Colab has nothing but itself,
+so its first code cell must carry the address; README, `_config.yml` and `CITATION.cff` carry it
+too.
 `python -m lib stamp` writes the copies, `python -m lib stamp --check` compares them.
 """
 
@@ -23,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SETUP_TAGS = ["colab-setup", "remove-cell"]
 
 _SETUP_CELL = '''\
-# Makes the book's library importable, and on Colab fetches it first. `python -m lib stamp` wrote this.
+# Makes the book's library importable; on Colab fetches it first. Written by `python -m lib stamp`.
 import os
 import subprocess
 import sys
@@ -196,8 +197,8 @@ def add_command(subparsers) -> None:
     """Add `stamp` to the commands of `python -m lib`; its namespace's `run` is `run`."""
     _fill_parser(subparsers.add_parser(
         "stamp", help="write the repository's address and release into their copies",
-        description="Write the repository's address and release tag (lib/release.py) into the first "
-                    "code cell of each chapter, README.md, _config.yml and CITATION.cff."))
+        description="Write the repository's address and release tag (lib/release.py) into the "
+                    "first code cell of each chapter, README.md, _config.yml and CITATION.cff."))
 
 
 def run(arguments: argparse.Namespace) -> int:

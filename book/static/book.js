@@ -4,6 +4,10 @@
   "use strict";
 
   function labelControls(root) {
+    // A widget with no tooltip is given the word "null" for one.
+    root.querySelectorAll(".jupyter-widgets [title=null], .widget-label[title=null]").forEach(
+      function (element) { element.removeAttribute("title"); }
+    );
     root.querySelectorAll(".widget-inline-hbox, .widget-inline-vbox").forEach(function (box) {
       var label = box.querySelector(".widget-label");
       var name = label ? label.textContent.trim() : "";
