@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from lib import gpus, kernels
+from lib import gpus, kernels, runner
+from lib.measure import records
 from lib.problem import Problem
 
 REPRODUCED = "reproduced"
@@ -101,7 +102,7 @@ class Evidence:
         launch = _emulate(stem, variant, n).launch
         found: dict[str, Loads] = {}
         for site in launch.trace.sites:
-            if site.kind != "load" or site.space != "global":
+            if site.kind != "load" or site.space != "global" or not site.requests:
                 continue
             matrix = _matrix(launch, launch.trace.watched[site.line][0])
             before = found.get(matrix, Loads(0, 0))
@@ -135,13 +136,10 @@ class Evidence:
         raise Missing(f"the time of {stem} ({variant}) at {n:,} on the {gpu}")
 
     def _variant(self, gpu: str, stem: str, variant: str) -> Mapping[str, Any]:
-        from lib.measure import records
-
-        try:
-            record = records.load(gpu.lower(), stem)
-            return record["variants"][variant]
-        except (FileNotFoundError, KeyError) as problem:
-            raise Missing(f"a record of {stem} ({variant}) on the {gpu}") from problem
+        record = records.load(gpu, stem)
+        if record is None or variant not in record["variants"]:
+            raise Missing(f"a record of {stem} ({variant}) on the {gpu}")
+        return record["variants"][variant]
 
 
 def _is_cube(entry: Mapping[str, Any], n: int) -> bool:
@@ -151,10 +149,9 @@ def _is_cube(entry: Mapping[str, Any], n: int) -> bool:
 @cache
 def _emulate(stem: str, variant: str, n: int) -> Any:
     """One run, kept for the process: several judges ask about the same one."""
-    from lib import runner
-
-    return runner.run(kernels.find(stem), Problem(n, n, n), variant=variant, backend="emulator",
-                      arch="sm_75", watch=(0, 0))
+    kernel = kernels.find(stem)
+    return runner.run(kernel, Problem(n, n, n), variant=kernel.variant(variant),
+                      backend="emulator", arch="sm_75", watch=(0, 0))
 
 
 def _matrix(launch: Any, access: Any) -> str:

@@ -1,0 +1,241 @@
+"""The claims ledger: every claim once, every verdict from evidence, and able to change."""
+
+import dataclasses
+import re
+
+import pytest
+
+from lib import claims, gpus, judges, plan
+from lib.evidence import (
+    CONTRADICTED,
+    DRAM_READ,
+    NOT_TESTABLE,
+    NOT_YET,
+    REPRODUCED,
+    WARPS_ACTIVE,
+    Evidence,
+    Loads,
+    Missing,
+    Verdict,
+)
+from lib.kernels import ROOT
+
+NAIVE_64 = {"global_load_requests": 2 * 64**3 // 32, "global_load_sectors": 5 * 64**3 // 32,
+            "ffma_thread_instructions": 64**3}
+TILED_64 = {"global_load_sectors": 64**3 // 128, "ffma_thread_instructions": 64**3,
+            "shared_wavefronts": 11264, "shared_wavefronts_ideal": 11264}
+TILED_32 = {"ffma_thread_instructions": 32**3}
+
+
+class Told(Evidence):
+    """Evidence with the numbers of two right kernels, any of which a test may change."""
+
+    def __init__(self):
+        self.gpus = dict(gpus.GPUS)
+        self.all_counters = {("01_naive", "coalesced", 64): NAIVE_64,
+                             ("02_shared_tile", "tile32", 64): TILED_64,
+                             ("02_shared_tile", "tile32", 32): TILED_32}
+        self.all_loads = {("01_naive", "coalesced"): {"A": Loads(100, 100), "B": Loads(100, 400)},
+                          ("01_naive", "swapped"): {"A": Loads(100, 3200), "B": Loads(100, 100)}}
+        self.metrics = {("01_naive", DRAM_READ): 34e6, ("01_naive", WARPS_ACTIVE): 98.0,
+                        ("02_shared_tile", DRAM_READ): 34e6, ("cublas", DRAM_READ): 34e6}
+        self.benches = {("coalesced", 2048): {"seconds": 2.7e-3},
+                        ("swapped", 2048): {"seconds": 35e-3},
+                        ("coalesced", 8192): {"tflops": 5.0}}
+
+    def gpu(self, key):
+        return self.gpus[key]
+
+    def counters(self, stem, variant, n=64):
+        return self.all_counters[stem, variant, n]
+
+    def loads(self, stem, variant, n=64):
+        return self.all_loads[stem, variant]
+
+    def counter(self, gpu, stem, variant, n, metric):
+        return self.metrics[stem, metric]
+
+    def bench(self, gpu, stem, variant, n):
+        return self.benches[variant, n]
+
+    def change_gpu(self, key, **values):
+        self.gpus[key] = dataclasses.replace(self.gpus[key], **values)
+
+
+def kind(claim_id, evidence):
+    return claims.judged(claims.find(claim_id), evidence).kind
+
+
+def test_every_id_of_the_sources_is_there_once():
+    ids = [claim.id for claim in claims.CLAIMS]
+    assert len(ids) == len(set(ids))
+    assert set(ids) == {f"D{i}" for i in range(1, 17)} | {f"W{i}" for i in range(1, 58)}
+
+
+def test_every_chapter_is_on_the_ladder_or_the_method_page():
+    known = {version.stem for version in plan.versions()} | {claims.METHOD}
+    assert {claim.chapter for claim in claims.CLAIMS} <= known
+
+
+def test_the_sources_are_cited():
+    bibliography = (ROOT / "chapters" / "references.bib").read_text()
+    for claim in claims.CLAIMS:
+        assert f"{{{claim.source}," in bibliography
+
+
+EXPECTED = {
+    REPRODUCED: "D2 D10 W1 W5 W18 W21 W45 W48 W52 W53",
+    CONTRADICTED: "D9 D12 D14 W2 W3 W4 W6 W7 W13 W25 W26 W28 W31 W33 W34 W35 W36 W37 W38 W40 W42 "
+                  "W43 W44 W46 W47 W49 W50 W54 W55",
+    NOT_TESTABLE: "W29",
+}
+
+
+def test_verdicts_on_two_right_kernels():
+    for expected, ids in EXPECTED.items():
+        assert {i: kind(i, Told()) for i in ids.split()} == dict.fromkeys(ids.split(), expected)
+
+
+def test_a_claim_has_a_judge_or_is_not_yet_judged():
+    judged = {i for ids in EXPECTED.values() for i in ids.split()}
+    for claim in claims.CLAIMS:
+        verdict = claims.judged(claim, Told())
+        if claim.id in judged:
+            assert verdict.evidence and verdict.where and verdict.sentence
+        else:
+            assert claim.judge is None
+            assert verdict.kind == NOT_YET and claim.chapter in verdict.sentence
+
+
+def test_every_judge_belongs_to_a_claim():
+    functions = {name for name in vars(judges) if re.search(r"_[dw]\d+$", name)}
+    assert functions == {claim.judge.__name__ for claim in claims.CLAIMS if claim.judge}
+    for claim in claims.CLAIMS:
+        if claim.judge:
+            assert claim.judge.__name__.endswith(f"_{claim.id.lower()}")
+
+
+@pytest.mark.parametrize(
+    ("claim_id", "changed", "becomes"),
+    [
+        ("W1", lambda e: e.change_gpu("T4", dram_bytes_per_s=300e9), CONTRADICTED),
+        ("W33", lambda e: e.change_gpu("T4", dram_bytes_per_s=640e9), REPRODUCED),
+        ("W7", lambda e: e.change_gpu("T4", shared_bytes_per_sm=164 * 1024), REPRODUCED),
+        ("W53", lambda e: e.change_gpu("T4", shared_bytes_per_sm=32 * 1024), CONTRADICTED),
+        ("W52", lambda e: e.change_gpu("T4", sms=36), CONTRADICTED),
+        ("W44", lambda e: e.change_gpu("T4", fp32_lanes_per_sm=640), REPRODUCED),
+        ("W21", lambda e: e.change_gpu("T4", registers_per_sm=32768), CONTRADICTED),
+        ("W28", lambda e: e.change_gpu("T4", dram_bytes_per_s=400e9), REPRODUCED),
+        ("D10", lambda e: e.change_gpu("T4", tensor_fp16_flops=130e12), CONTRADICTED),
+        ("W38", lambda e: e.change_gpu("T4", tensor_fp16_flops=650e12), REPRODUCED),
+        ("W13", lambda e: e.change_gpu("T4", tensor_fp16_flops=1300e12), REPRODUCED),
+        ("W46", lambda e: e.change_gpu("T4", dram_bytes_per_s=2e12), REPRODUCED),
+        ("W5", lambda e: e.all_loads["01_naive", "coalesced"].update(A=Loads(1, 2)), CONTRADICTED),
+        ("W47", lambda e: e.all_loads["01_naive", "coalesced"].update(B=Loads(1, 1)), REPRODUCED),
+        ("W45", lambda e: change_naive(e, ffma_thread_instructions=1), CONTRADICTED),
+        ("D9", lambda e: change_tiled(e, shared_wavefronts=22528), REPRODUCED),
+        ("W50", lambda e: change_tiled(e, shared_wavefronts=4000), REPRODUCED),
+        ("W49", lambda e: change_tiled(e, global_load_sectors=64**3 // 1024), REPRODUCED),
+        ("W34", lambda e: e.benches.update({("coalesced", 8192): {"tflops": 0.8}}), REPRODUCED),
+        ("W40", lambda e: e.metrics.update({("01_naive", DRAM_READ): 4.3e9}), REPRODUCED),
+        ("W6", lambda e: e.metrics.update({("01_naive", DRAM_READ): 4.3e8}), REPRODUCED),
+    ],
+)
+def test_a_changed_datum_changes_the_verdict(claim_id, changed, becomes):
+    evidence = Told()
+    before = kind(claim_id, evidence)
+    changed(evidence)
+    assert before != becomes
+    assert kind(claim_id, evidence) == becomes
+
+
+def change_naive(evidence, **values):
+    evidence.all_counters["01_naive", "coalesced", 64] = {**NAIVE_64, **values}
+
+
+def change_tiled(evidence, **values):
+    evidence.all_counters["02_shared_tile", "tile32", 64] = {**TILED_64, **values}
+
+
+def test_w3_and_w4_need_both_of_their_halves():
+    evidence = Told()
+    change_naive(evidence, global_load_sectors=64**3 // 64)  # a tenth of the traffic, 4.3 GB
+    assert kind("W3", evidence) == CONTRADICTED
+    evidence.metrics["01_naive", WARPS_ACTIVE] = 8.0
+    assert kind("W3", evidence) == REPRODUCED
+
+    evidence.all_loads["01_naive", "swapped"]["A"] = Loads(1, 128)
+    assert kind("W4", evidence) == CONTRADICTED
+    evidence.benches["swapped", 2048] = {"seconds": 32 * 2.7e-3}
+    assert kind("W4", evidence) == REPRODUCED
+
+
+def test_sentences_carry_the_numbers():
+    def sentence(claim_id):
+        return claims.judged(claims.find(claim_id), Told()).sentence
+
+    assert "42.9 GB" in sentence("W3")
+    assert "1,860 GB/s" in sentence("W2") and "4.0 FLOP/byte" in sentence("W2")
+    assert "13.0×" in sentence("W4") and "12.5%" in sentence("W4")
+    assert "2.15 GB" in sentence("W49")
+    assert "36%" in sentence("W31")
+    assert "8.1 TB/s" in sentence("W38")
+    assert "64%" in sentence("D14")
+
+
+def test_what_is_missing_is_named():
+    class Bare(Told):
+        def counter(self, gpu, stem, variant, n, metric):
+            raise Missing(f"{metric} of {stem}")
+
+    verdict = claims.judged(claims.find("W40"), Bare())
+    assert verdict.kind == NOT_YET
+    assert DRAM_READ in verdict.sentence and "01_naive" in verdict.sentence
+    assert not verdict.evidence
+
+
+def test_records_that_are_not_there_are_missing():
+    with pytest.raises(Missing, match="no_such_kernel"):
+        Evidence().bench("H100", "no_such_kernel", "coalesced", 2048)
+
+
+def test_a_verdict_needs_evidence():
+    with pytest.raises(ValueError, match="needs a sentence"):
+        Verdict(REPRODUCED, "It is so.", (), "")
+    with pytest.raises(ValueError, match="no verdict"):
+        Verdict("plausible", "It is so.", ("measured",), "here")
+    with pytest.raises(ValueError, match="kind of evidence"):
+        Verdict(REPRODUCED, "It is so.", ("guessed",), "here")
+
+
+def test_the_table_is_whole():
+    lines = claims.markdown(evidence=Told()).splitlines()
+    assert len(lines) == 2 + len(claims.CLAIMS)
+    for line in lines:
+        assert len(re.findall(r"(?<!\\)\|", line)) == 6
+    of_chapter = claims.markdown("01_naive", Told()).splitlines()[2:]
+    assert [line.split("|")[1].strip() for line in of_chapter] == [
+        claim.id for claim in claims.CLAIMS if claim.chapter == "01_naive"
+    ]
+
+
+def test_the_summary_counts_every_claim():
+    counted = [int(number) for number in re.findall(r"\*\*(\d+)\*\*", claims.summary(Told()))]
+    assert sum(counted) == len(claims.CLAIMS)
+
+
+def test_an_unknown_id_is_refused():
+    with pytest.raises(ValueError, match="W57"):
+        claims.find("W99")
+
+
+def test_emulated_evidence_of_both_kernels():
+    evidence = Evidence()
+    loads = evidence.loads("01_naive", "coalesced")
+    assert {m: loads[m].sectors_per_request for m in "AB"} == {"A": 1, "B": 4}
+    swapped = evidence.loads("01_naive", "swapped")
+    assert {m: swapped[m].sectors_per_request for m in "AB"} == {"A": 32, "B": 1}
+    for claim_id in ("W5", "W45"):
+        assert kind(claim_id, evidence) == REPRODUCED
+    for claim_id in ("W46", "W47", "W49", "W50", "D9", "D12"):
+        assert kind(claim_id, evidence) == CONTRADICTED

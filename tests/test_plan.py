@@ -1,0 +1,52 @@
+"""The planned ladder and the history of processors: tables that pages print."""
+
+import pytest
+
+from lib import history, plan
+from lib.kernels import CATALOGUE, ROOT
+
+
+def test_the_ladder_has_every_number_once_and_in_order():
+    numbers = [version.number for version in plan.versions()]
+    assert numbers == [f"{i:02d}" for i in range(1, len(numbers) + 1)]
+
+
+def test_the_catalogue_speaks_for_what_it_has():
+    by_stem = {version.stem: version for version in plan.versions()}
+    for stem, kernel in CATALOGUE.items():
+        assert by_stem[stem].finished
+        assert by_stem[stem].change == kernel.change
+    assert sum(version.finished for version in by_stem.values()) == len(CATALOGUE)
+    assert plan.counts() == (len(CATALOGUE), len(by_stem))
+
+
+def test_the_ladder_as_a_table():
+    lines = plan.markdown().splitlines()
+    assert len(lines) == 2 + len(plan.versions())
+    assert sum("**here**" in line for line in lines) == len(CATALOGUE)
+
+
+def test_growth_of_the_clock():
+    growth = history.yearly_growth(history.find("Intel 486"), history.find("Pentium 4"))
+    assert growth == pytest.approx(60 ** (1 / 11) - 1)
+
+
+def test_growth_needs_two_clocks_in_order():
+    first, last = history.PROCESSORS[0], history.PROCESSORS[-1]
+    with pytest.raises(ValueError, match="no published clock"):
+        history.yearly_growth(first, last)
+    with pytest.raises(ValueError, match="not younger"):
+        history.yearly_growth(history.find("Intel 486"), first)
+    with pytest.raises(KeyError, match="Intel 4004"):
+        history.find("Intel 4040")
+
+
+def test_the_4004_ran_at_740_kilohertz():
+    assert history.clock_text(history.find("Intel 4004")) == "741 kHz"
+
+
+def test_every_processor_has_its_source():
+    bibliography = (ROOT / "chapters" / "references.bib").read_text()
+    for processor in history.PROCESSORS:
+        assert f"{{{processor.source}," in bibliography
+    assert len(history.markdown().splitlines()) == 2 + len(history.PROCESSORS)
