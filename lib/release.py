@@ -72,8 +72,8 @@ def badges() -> str:
 def stamp_readme(text: str) -> str:
     """`text` of README.md with the lines between its markers renewed."""
     return _replace_once(
-        r"(<!-- stamp:begin -->\n).*?(\n<!-- stamp:end -->)",
-        lambda match: match[1] + badges() + match[2],
+        r"(?s)(<!-- stamp:begin -->\n).*?(<!-- stamp:end -->)",
+        lambda match: f"{match[1]}{badges()}\n{match[2]}",
         text,
         "README.md has no <!-- stamp:begin --> … <!-- stamp:end --> lines",
     )
@@ -182,7 +182,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def _replace_once(pattern: str, new: Callable[[re.Match[str]], str], text: str, error: str) -> str:
-    text, count = re.subn(pattern, new, text, flags=re.DOTALL if ".*?" in pattern else 0)
+    text, count = re.subn(pattern, new, text)
     if count != 1:
         raise StampError(error)
     return text
