@@ -66,7 +66,7 @@ CLAIMS: tuple[Claim, ...] = (
           "Loading the next tile in the body of the same loop is asynchronous."),
     Claim("D4", "04_double_buffer", "One barrier an iteration is enough."),
     Claim("D5", "04_double_buffer",
-          "Double buffering gains 4 % over the padded kernel at 1,024 (673 to 701 GFLOP/s)."),
+          "Double buffering gains 4% over the padded kernel at 1,024 (673 to 701 GFLOP/s)."),
     Claim("D6", "04_double_buffer",
           "It costs registers and occupancy."),
     Claim("D7", "04_double_buffer",
@@ -85,7 +85,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("D13", "04_double_buffer",
           "The buffers alternate as T1: load 1, compute 0; T2: load 0, compute 1."),
     Claim("D14", "04_double_buffer",
-          "From 700 to 550 cycles, the arithmetic units go from about 50 % to about 100 % busy.",
+          "From 700 to 550 cycles, the arithmetic units go from about 50% to about 100% busy.",
           judges.idle_d14),
     Claim("D15", "04_double_buffer",
           "Loading a tile takes TILE² × 2 × 4 bytes / bandwidth."),
@@ -99,7 +99,7 @@ CLAIMS: tuple[Claim, ...] = (
           "The naive kernel has 0.25 FLOP/byte and so a ceiling of 80 GFLOP/s; the L2 lifts it to "
           "465.", judges.ceiling_w2),
     Claim("W3", "01_naive",
-          "Naive, at 2,048: 6–10 % of the warps active, 4.3 GB from DRAM, 4.3 GB from L1.",
+          "Naive, at 2,048: 6–10% of the warps active, 4.3 GB from DRAM, 4.3 GB from L1.",
           judges.traffic_w3),
     Claim("W4", "01_naive",
           "A load costs as many transactions as it touches 128-byte segments; 32 distinct ones are "
@@ -119,7 +119,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("W10", "07_vectorized",
           "float4 takes a quarter of the load instructions, and 4 transactions instead of 16."),
     Claim("W11", "09_fp32_limit",
-          "The FP32 path ends at 3,985 GFLOP/s, 90 % of cuBLAS."),
+          "The FP32 path ends at 3,985 GFLOP/s, 90% of cuBLAS."),
     Claim("W12", "08_warp_tile",
           "Warp tiling with BK = 8 is slower than the version before because of BK, with 1.75 "
           "times cuBLAS's DRAM traffic."),
@@ -139,20 +139,20 @@ CLAIMS: tuple[Claim, ...] = (
           "128-bit loads need an eighth of the instructions: 64, 128 and 512 vectors for A, B and "
           "C; three quarters of the threads have nothing of A to load.", judges.vectors_w18),
     Claim("W19", "13_wmma_vectorized",
-          "The vectorised kernel is 4 % slower at 2,048 (2,983 against 3,105 GFLOP/s), and reaches "
+          "The vectorised kernel is 4% slower at 2,048 (2,983 against 3,105 GFLOP/s), and reaches "
           "12,380 at 4,096."),
     Claim("W20", "13_wmma_vectorized",
           "It needs 37 KB of shared memory, so one block fits an SM."),
     Claim("W21", "14_ldmatrix",
           "18,944 bytes and about 116 registers let two blocks share an SM; warps active rise from "
-          "25 % to 49.4 %.", judges.resident_w21),
+          "25% to 49.4%.", judges.resident_w21),
     Claim("W22", "14_ldmatrix",
           "load_matrix_sync scatters element by element; ldmatrix is one instruction."),
     Claim("W23", "14_ldmatrix",
           "Addresses swapped for ldmatrix read overlapping windows, with an error of 162."),
     Claim("W24", "14_ldmatrix", "Every thread issues two 128-bit loads a tile, for A and for B."),
     Claim("W25", "14_ldmatrix",
-          "17.06 TFLOP/s is 26.2 % of the peak, 37 % above the version before, and a jump of 5.7 "
+          "17.06 TFLOP/s is 26.2% of the peak, 37% above the version before, and a jump of 5.7 "
           "times over it.", judges.jump_w25),
     Claim("W26", "15_turing_limit",
           "17 TFLOP/s is an architectural limit without cp.async.", judges.limit_w26),
@@ -160,15 +160,15 @@ CLAIMS: tuple[Claim, ...] = (
           "Three conditions are needed together: a 128×128 tile with as many vectors as threads, "
           "128-bit loads, at most 19 KB a block."),
     Claim("W28", "13_wmma_vectorized",
-          "The vectorised kernel reaches 105 % of its bandwidth ceiling, 37 FLOP/byte × 320 GB/s.",
+          "The vectorised kernel reaches 105% of its bandwidth ceiling, 37 FLOP/byte × 320 GB/s.",
           judges.overshoot_w28),
     Claim("W29", "15_turing_limit",
-          "cuBLAS reaches about 40 TFLOP/s in FP16 on a T4, 62 % of the peak.",
+          "cuBLAS reaches about 40 TFLOP/s in FP16 on a T4, 62% of the peak.",
           judges.cublas_t4_w29),
     Claim("W30", "18_hopper_limit",
           "Each step removes one bottleneck and exposes the next (a table of eight steps)."),
     Claim("W31", METHOD,
-          "Transistor counts and clocks 1971–2023; clocks grew 52 % a year from 1986 to 2002; "
+          "Transistor counts and clocks 1971–2023; clocks grew 52% a year from 1986 to 2002; "
           "Dennard scaling ended about 2004–2006.", judges.history_w31),
     Claim("W32", "18_hopper_limit",
           "Each stage of optimisation belongs to one level of the machine's hierarchy."),
@@ -178,10 +178,10 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("W34", "01_naive",
           "At 4,096 the L2's help to the naive kernel vanishes entirely.", judges.l2_w34),
     Claim("W35", "13_wmma_vectorized",
-          "The vectorised kernel has 120.6 FLOP/byte (37.0 in another place) and 98.3 % of its "
-          "warps active (25 % in another place).", judges.intensities_w35),
+          "The vectorised kernel has 120.6 FLOP/byte (37.0 in another place) and 98.3% of its "
+          "warps active (25% in another place).", judges.intensities_w35),
     Claim("W36", METHOD,
-          "\"49.5 % warps active\" means that 49.5 % of the warps are stalled.",
+          "\"49.5% warps active\" means that 49.5% of the warps are stalled.",
           judges.warps_active_w36),
     Claim("W37", "07_vectorized",
           "Each sub-partition of an SM has 16 load/store units.", judges.load_store_units_w37),
@@ -201,7 +201,7 @@ CLAIMS: tuple[Claim, ...] = (
           "In 1965 Moore observed that transistor counts double about every two years.",
           judges.moore_w43),
     Claim("W44", "01_naive",
-          "At 0.25 FLOP/byte the naive kernel is 800 times below the ridge point and leaves 99 % "
+          "At 0.25 FLOP/byte the naive kernel is 800 times below the ridge point and leaves 99% "
           "of the machine unused.", judges.unused_w44),
     Claim("W45", "01_naive",
           "The naive kernel executes 8.59 billion fused multiply-adds at 2,048.",

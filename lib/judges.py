@@ -77,10 +77,10 @@ def history_w31(evidence: Evidence) -> Verdict:
     would_be = first.clock_hz * 1.52 ** (last.year - first.year)
     return Verdict(
         _either(growth > 0.45),
-        f"The transistor counts and the end of Dennard scaling stand. The growth does not: 52 % a "
+        f"The transistor counts and the end of Dennard scaling stand. The growth does not: 52% a "
         f"year is single-thread *performance*. The clock grew {growth:.0%} a year from "
         f"{first.year} to {last.year} ({history.clock_text(first)} to {history.clock_text(last)}); "
-        f"52 % would have ended at {would_be / 1e9:.0f} GHz. In 2006 the 2.93 GHz part was a Core "
+        f"52% would have ended at {would_be / 1e9:.0f} GHz. In 2006 the 2.93 GHz part was a Core "
         f"2 Extreme, and Apple publishes no clock.",
         (REPORTED, MODELLED),
         "`lib/history.py`; Hennessy and Patterson 2019, ch. 1; Dennard 1974; Borkar and Chien 2011",
@@ -101,7 +101,7 @@ def moore_w43(evidence: Evidence) -> Verdict:
 
 
 def t4_peaks_w1(evidence: Evidence) -> Verdict:
-    """The claim's figures against the data sheet's, to 2 %."""
+    """The claim's figures against the data sheet's, to 2%."""
     t4 = evidence.gpu("T4")
     pairs = (
         (320e9, t4.dram_bytes_per_s),
@@ -187,7 +187,7 @@ def warps_active_w36(evidence: Evidence) -> Verdict:
     """What the counter counts."""
     return Verdict(
         CONTRADICTED,
-        "A warp is active from its first instruction to its exit, stalled or not. 49.5 % active "
+        "A warp is active from its first instruction to its exit, stalled or not. 49.5% active "
         "means that half of the SM's warp slots held a warp: it says nothing about stalls.",
         (REPORTED,),
         "Nsight Compute profiling guide, CUDA C++ programming guide",
@@ -240,7 +240,7 @@ def transactions_w4(evidence: Evidence) -> Verdict:
     return Verdict(
         _either(isclose(efficiency, 1 / 32, rel_tol=0.05) and slowdown > 25),
         f"What counts is 32-byte sectors: 32 lanes on {apart:g} sectors use {efficiency:.1%} of "
-        f"the bytes, not 3.1 %. The swapped mapping is {slowdown:.1f}× slower on an H100 at 2,048.",
+        f"the bytes, not 3.1%. The swapped mapping is {slowdown:.1f}× slower on an H100 at 2,048.",
         (EMULATED, RECORDED),
         f"{_emulator(NAIVE)}; {_record('H100', NAIVE)}",
     )
@@ -295,7 +295,7 @@ def unused_w44(evidence: Evidence) -> Verdict:
     used = WORKLOG_NAIVE_FLOPS / t4.fp32_flops
     return Verdict(
         _either(below >= 800 and used <= 0.01),
-        f"800× and 99 % set an FP32 kernel against the tensor cores' FP16 roof. Against its own it "
+        f"800× and 99% set an FP32 kernel against the tensor cores' FP16 roof. Against its own it "
         f"is {below:.0f}× below the ridge and uses {used:.1%} of the peak.",
         (MODELLED, REPORTED),
         "arithmetic on the claim's figures and the T4's data sheet",
@@ -458,7 +458,7 @@ def tensor_core_d10(evidence: Evidence) -> Verdict:
         _either(isclose(rates["T4"], 64, rel_tol=0.05)),
         f"As a rate it is Volta's and Turing's: a T4's peak is {rates['T4']:.0f} FP16 "
         f"multiply-adds for each tensor core and clock, 4×4×4. Newer ones do more: "
-        f"{rates['A100']:.0f} on an A100, {rates['H100']:.0f} on an H100 at its highest clock.",
+        f"{rates['A100']:.0f} on an A100, at least {rates['H100']:.0f} on an H100.",
         (REPORTED, MODELLED),
         "data sheets in `lib/gpus.py`; architecture white papers",
     )
@@ -524,7 +524,7 @@ def intensities_w35(evidence: Evidence) -> Verdict:
     return Verdict(
         _either(isclose(by_table, by_text, rel_tol=0.1) and isclose(by_text, 37.0, rel_tol=0.1)),
         f"For one kernel at one size the text has 464 MB ({by_table:.0f} FLOP/byte), 1.14 GB "
-        f"({by_text:.1f}) and 37.0, and 98.3 % and 25 % of the warps active. At most one of each "
+        f"({by_text:.1f}) and 37.0, and 98.3% and 25% of the warps active. At most one of each "
         f"can be right.",
         (MODELLED,),
         "arithmetic on the claim's figures",
@@ -548,7 +548,7 @@ def stores_w42(evidence: Evidence) -> Verdict:
     left = 4 / 16
     return Verdict(
         _either(left == 0.5),
-        f"A float4 store writes four floats: {left:.0%} of the instructions are left, not 50 %.",
+        f"A float4 store writes four floats: {left:.0%} of the instructions are left, not 50%.",
         (MODELLED,),
         "arithmetic",
     )
@@ -574,8 +574,8 @@ def jump_w25(evidence: Evidence) -> Verdict:
     gain, mixed = 17.06 / 12.38, 17.06 / 2.983
     return Verdict(
         _either(isclose(gain, 5.7, rel_tol=0.05)),
-        f"{share:.1%} of the peak and {gain - 1:+.0%} follow from the figures. The \"5.7×\" "
-        f"({mixed:.1f}×) divides a speed at 4,096 by one at 2,048; at one size it is {gain:.2f}×.",
+        f"{share:.1%} of the peak and {gain - 1:+.0%} follow from the figures. The {mixed:.1f}× "
+        f"divides a speed at 4,096 by one at 2,048; at one size it is {gain:.2f}×.",
         (MODELLED, REPORTED),
         "arithmetic on the claim's figures",
     )
