@@ -202,7 +202,7 @@ def nvrtc_version() -> tuple[int, int]:
 def _nvrtc(
     text: str, expression: str, options: list[str], filename: str
 ) -> tuple[bytes, str, str]:
-    """Run NVRTC; return its code (PTX for a virtual architecture, else cubin), the name, the log."""
+    """Run NVRTC; return PTX (for a virtual architecture) or a cubin, the mangled name, the log."""
     # Imported here because loading CuPy takes longer than most commands that never compile.
     from cupy.cuda import nvrtc
 

@@ -164,7 +164,7 @@ def for_arch(arch: str) -> Gpu:
 
 
 def check_arch(arch: str) -> str:
-    """Return `arch` if the book compiles for it, else raise a ValueError that lists what it does."""
+    """Return `arch` if the book compiles for it, else raise a ValueError that lists the targets."""
     if arch not in ARCHITECTURES:
         near = difflib.get_close_matches(arch, ARCHITECTURES, n=1)
         hint = f" (did you mean {near[0]}?)" if near else ""

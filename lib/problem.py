@@ -57,7 +57,7 @@ class Problem:
 
     @property
     def compulsory_bytes(self) -> int:
-        """The fewest bytes that must cross DRAM: A and B read once, C written (and read if β ≠ 0)."""
+        """The fewest bytes that must cross DRAM: A, B read once, C written (and read if β ≠ 0)."""
         item = np.dtype(self.dtype).itemsize
         passes_over_c = 1 if self.beta == 0 else 2
         return item * (self.M * self.K + self.K * self.N) + 4 * passes_over_c * self.M * self.N

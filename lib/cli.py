@@ -1,0 +1,316 @@
+"""The commands that run, trace and measure kernels; `lib.__main__` parses and dispatches."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from lib import device, gpus, kernels
+from lib.compiler import CompileError, ToolMissing, compile_kernel
+from lib.kernels import CATALOGUE, Kernel, Variant
+from lib.measure import records
+from lib.measure.counters import ProfilerMissing
+from lib.problem import Problem, parse_shape
+from lib.runner import BACKENDS, DEFAULT_ARCH, run
+
+# One line on stderr and exit status 2.
+BAD_INPUT = (
+    ValueError, device.NoGpu, CompileError, ToolMissing, ProfilerMissing, records.RecordError,
+)
+
+RESULT_KEYS = (
+    "kernel", "variant", "gpu", "arch", "dtype", "M", "N", "K", "tflops", "cublas_tflops", "ratio",
+    "seconds", "spread", "date", "stale",
+)
+
+
+def add_command(subparsers: Any) -> None:
+    """Add this module's commands to the parser of ``python -m lib``."""
+    add = _adder(subparsers)
+
+    add(_list, "list", "the kernel versions of the catalogue",
+        json_help="a list of {kernel, title, change, group, variants}")
+
+    check = add(_check, "check", "run a kernel and compare it with float64",
+                json_help="{kernel, variant, backend, arch, shape, alpha, beta, error, tolerance, "
+                "unwritten, ok, hazards}")
+    _kernel_and_problem(check)
+    check.add_argument("--backend", default="auto", choices=BACKENDS)
+    check.add_argument("--races", action="store_true", help="let the emulator look for races")
+    check.add_argument("--schedule", default="lowest", choices=("lowest", "highest", "random"),
+                       help="the emulator's order of warps")
+    check.add_argument("--seed", type=int, default=0, help="seed of the inputs")
+
+    trace = add(_trace, "trace", "count requests, sectors and wavefronts in the emulator",
+                json_help="{kernel, variant, arch, M, N, K, alpha, beta, global_load_requests, "
+                "global_load_sectors, global_store_requests, global_store_sectors, "
+                "shared_load_instructions, shared_store_instructions, shared_wavefronts, "
+                "shared_wavefronts_ideal, ffma_thread_instructions}; shared-memory figures are "
+                "those of the SASS for --arch")
+    _kernel_and_problem(trace)
+
+    resources = add(_resources, "resources", "registers, shared memory, spills and occupancy",
+                    json_help="{kernel, variant, arch, gpu, toolkit, registers, shared_bytes, "
+                    "spill_store_bytes, spill_load_bytes, stack_bytes, threads, blocks_per_sm, "
+                    "warps_per_sm, occupancy, limited_by}")
+    _kernel(resources)
+    _arch(resources)
+    resources.add_argument("--sass", action="store_true", help="print the inner loop's SASS too")
+
+    results = add(_results, "results", "the recorded benchmarks",
+                  json_help="a list of rows with " + ", ".join(RESULT_KEYS))
+    what = results.add_mutually_exclusive_group()
+    what.add_argument("--readme", action="store_true", help="write the table into README.md")
+    what.add_argument("--check", action="store_true",
+                      help="fail if a record's kernel has changed since, or README's table differs")
+
+    bench = add(_bench, "bench", "time a kernel against cuBLAS on this GPU",
+                json_help="{kernel, variant, gpu, arch, and a row of a record}")
+    _kernel_and_problem(bench, arch=False)
+
+    profile = add(_profile, "profile", "read hardware counters of one launch with ncu",
+                  json_help="{kernel, variant, M, N, K, metrics}")
+    _kernel_and_problem(profile, arch=False, others=(records.CUBLAS,))
+
+    timeline = add(_timeline, "timeline", "what the warps of a block do, from marks in the kernel",
+                   json_help="a record's timeline")
+    _kernel_and_problem(timeline, arch=False)
+    timeline.add_argument("--skip", type=int, default=0, help="events to let pass first")
+
+    record = add(_record, "record", "measure all of a kernel and write it into results/",
+                 json_help="a list of the files written")
+    record.add_argument("kernels", nargs="*", metavar="KERNEL",
+                        help=f"catalogue names, {records.CUBLAS}, {records.MACHINE}; default: all")
+
+    launch = add(_launch, "launch", "launch a kernel once, for a profiler to look at",
+                 json_help="{kernel, shape}")
+    _kernel_and_problem(launch, arch=False, others=(records.CUBLAS,))
+
+
+def _adder(subparsers: Any) -> Callable[..., argparse.ArgumentParser]:
+    def add(function: Callable[..., int], name: str, text: str, json_help: str) -> Any:
+        parser = subparsers.add_parser(name, help=text, description=text[0].upper() + text[1:])
+        parser.add_argument("--json", action="store_true", help=f"print JSON: {json_help}")
+        parser.set_defaults(run=function)
+        return parser
+
+    return add
+
+
+def _kernel(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("kernel", help=f"one of {', '.join(CATALOGUE)}")
+    parser.add_argument("--variant", help="an instantiation of it (default: its first)")
+
+
+def _arch(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--arch", help=f"one of {', '.join(gpus.ARCHITECTURES)} "
+                        f"(default: this GPU's, or {DEFAULT_ARCH})")
+
+
+def _kernel_and_problem(
+    parser: argparse.ArgumentParser, arch: bool = True, others: Sequence[str] = ()
+) -> None:
+    _kernel(parser)
+    if others:
+        parser.description = f"{parser.description}; KERNEL may also be {' or '.join(others)}"
+    parser.add_argument("--shape", default="256", help="MxNxK, or one number for a cube")
+    parser.add_argument("--alpha", type=float, default=1.0)
+    parser.add_argument("--beta", type=float, default=0.0)
+    parser.add_argument("--dtype", help="type of A and B (default: the kernel's)")
+    if arch:
+        _arch(parser)
+
+
+def _chosen(options: argparse.Namespace) -> tuple[Kernel, Variant]:
+    kernel = kernels.find(options.kernel)
+    return kernel, kernel.variant(options.variant)
+
+
+def _problem(options: argparse.Namespace, dtype: str) -> Problem:
+    M, N, K = parse_shape(options.shape)
+    return Problem(M, N, K, options.alpha, options.beta, options.dtype or dtype)
+
+
+def _say(options: argparse.Namespace, document: Any, lines: Iterable[str]) -> None:
+    """Print one JSON document, or lines for people."""
+    if options.json:
+        print(json.dumps(document, indent=1))
+    else:
+        for line in lines:
+            print(line)
+
+
+def _list(options: argparse.Namespace) -> int:
+    rows = [
+        {"kernel": k.stem, "title": k.title, "change": k.change, "group": k.group,
+         "variants": [v.name for v in k.variants]}
+        for k in CATALOGUE.values()
+    ]
+    _say(options, rows, (
+        f"{r['kernel']:<16} {r['group']}  {r['change']}  [{', '.join(r['variants'])}]" for r in rows
+    ))
+    return 0
+
+
+def _check(options: argparse.Namespace) -> int:
+    kernel, variant = _chosen(options)
+    problem = _problem(options, kernel.dtype)
+    done = run(
+        kernel, problem, variant=variant, backend=options.backend, arch=options.arch,
+        races=options.races, schedule=options.schedule, seed=options.seed,
+    )
+    verdict = done.verdict
+    hazards = [str(hazard) for hazard in done.launch.hazards] if done.launch else []
+    document = {
+        "kernel": kernel.stem, "variant": variant.name, "backend": done.backend,
+        "arch": done.arch, "shape": problem.shape, "alpha": problem.alpha, "beta": problem.beta,
+        "error": verdict.error, "tolerance": verdict.tolerance, "unwritten": verdict.unwritten,
+        "ok": verdict.ok, "hazards": hazards,
+    }
+    where = "on the GPU" if done.backend == "gpu" else "in the emulator (no GPU is used)"
+    _say(options, document, [
+        f"{kernel.stem} {variant.name} {problem.shape}, {done.arch} code {where}: {verdict}",
+        *hazards,
+    ])
+    return 0 if verdict.ok and not hazards else 1
+
+
+def _trace(options: argparse.Namespace) -> int:
+    kernel, variant = _chosen(options)
+    problem = _problem(options, kernel.dtype)
+    done = run(kernel, problem, variant=variant, backend="emulator", arch=options.arch)
+    counters = done.launch.trace.counters()
+    document = {
+        "kernel": kernel.stem, "variant": variant.name, "arch": done.arch,
+        "M": problem.M, "N": problem.N, "K": problem.K,
+        "alpha": problem.alpha, "beta": problem.beta, **counters,
+    }
+    _say(options, document, [
+        f"{kernel.stem} {variant.name} {problem.shape}, emulated from {done.arch} PTX, "
+        "shared memory as its SASS has it:",
+        *(f"  {name.replace('_', ' '):<26} {value:>16,}" for name, value in counters.items()),
+    ])
+    return 0
+
+
+def _resources(options: argparse.Namespace) -> int:
+    from lib.models.occupancy import occupancy
+
+    kernel, variant = _chosen(options)
+    arch = gpus.check_arch(options.arch or (device.arch() if device.available() else DEFAULT_ARCH))
+    compiled = compile_kernel(kernel, variant, arch)
+    used, gpu = compiled.resources, gpus.for_arch(arch)
+    resident = occupancy(gpu, used.registers, used.shared_bytes, variant.threads)
+    document = {
+        "kernel": kernel.stem, "variant": variant.name, "arch": arch, "gpu": gpu.key,
+        "toolkit": compiled.toolkit, **dataclasses.asdict(used), "threads": variant.threads,
+        "blocks_per_sm": resident.blocks, "warps_per_sm": resident.warps,
+        "occupancy": resident.fraction, "limited_by": resident.limited_by,
+    }
+    lines = [
+        f"{kernel.stem} {variant.name} for {arch} (NVRTC {compiled.toolkit}):",
+        f"  {used.registers} registers a thread, {used.shared_bytes} B shared memory a block, "
+        f"{used.spill_store_bytes + used.spill_load_bytes} B spilled",
+        f"  {resident.blocks} blocks of {variant.threads} threads on an SM of a {gpu.key}: "
+        f"{resident.warps} of {gpu.warps_per_sm} warps, limited by {resident.limited_by}",
+    ]
+    if options.sass:
+        document["inner_loop"] = [i.text for i in compiled.inner_loop]
+        lines += [f"  {i.address:04x}  {i.text}" for i in compiled.inner_loop]
+    _say(options, document, lines)
+    return 0
+
+
+def _results(options: argparse.Namespace) -> int:
+    from lib import scoreboard
+
+    if options.readme:
+        scoreboard.write_readme()
+        return 0
+    if options.check:
+        faults = scoreboard.faults()
+        _say(options, faults, faults or ["every record is of today's source"])
+        return 1 if faults else 0
+    rows = records.rows()
+    document = [{key: getattr(row, key) for key in RESULT_KEYS} for row in rows]
+    _say(options, document, scoreboard.lines(rows))
+    return 0
+
+
+def _bench(options: argparse.Namespace) -> int:
+    from lib.measure.bench import bench
+
+    kernel, variant = _chosen(options)
+    problem = _problem(options, kernel.dtype)
+    device.cupy()
+    row = bench(kernel, variant, problem)
+    document = {"kernel": kernel.stem, "variant": variant.name, "gpu": device.name(),
+                "arch": device.arch(), **row}
+    _say(options, document, [
+        f"{kernel.stem} {variant.name} {problem.shape}: {row['tflops']:.2f} TFLOP/s, cuBLAS "
+        f"{row['cublas_tflops']:.2f}, ratio {row['ratio']:.3f} (spread {row['spread']:.1%}, "
+        f"SM clock {row['sm_clock_mhz']} MHz)"
+    ])
+    return 0
+
+
+def _profile(options: argparse.Namespace) -> int:
+    from lib.measure.counters import counters
+
+    kernel = variant = None
+    if options.kernel != records.CUBLAS:
+        kernel, variant = _chosen(options)
+    problem = _problem(options, kernel.dtype if kernel else "float32")
+    metrics = counters(
+        options.kernel, variant.name if variant else None, (problem.M, problem.N, problem.K),
+        problem.alpha, problem.beta,
+    )
+    document = {"kernel": options.kernel, "variant": variant.name if variant else "fp32",
+                "M": problem.M, "N": problem.N, "K": problem.K, "metrics": metrics}
+    _say(options, document, (f"{name:<28} {value:>18,}" for name, value in metrics.items()))
+    return 0
+
+
+def _timeline(options: argparse.Namespace) -> int:
+    from lib.measure.timeline import timeline
+
+    kernel, variant = _chosen(options)
+    measured = timeline(kernel, variant, _problem(options, kernel.dtype), options.skip)
+    _say(options, measured, [
+        f"{kernel.stem} {variant.name}: {len(measured['blocks'])} blocks on SM "
+        f"{measured['blocks'][0]['sm']}, a mark costs {measured['mark_cycles']:g} cycles; "
+        f"{measured['seconds_without'] * 1e3:.3f} ms, with marks "
+        f"{measured['seconds_with'] * 1e3:.3f} ms; --json prints the events"
+    ])
+    return 0
+
+
+def _record(options: argparse.Namespace) -> int:
+    from lib.measure.record import record
+
+    names = options.kernels or [records.MACHINE, records.CUBLAS, *CATALOGUE]
+    for name in names:
+        if name not in (records.MACHINE, records.CUBLAS):
+            kernels.find(name)
+    device.cupy()
+    files = [str(record(name)) for name in names]
+    _say(options, files, files)
+    return 0
+
+
+def _launch(options: argparse.Namespace) -> int:
+    from lib.measure.launch import launch_once
+
+    if options.kernel == records.CUBLAS:
+        problem = _problem(options, "float32")
+        launch_once(None, None, problem)
+    else:
+        kernel, variant = _chosen(options)
+        problem = _problem(options, kernel.dtype)
+        launch_once(kernel, variant, problem)
+    _say(options, {"kernel": options.kernel, "shape": problem.shape},
+         [f"launched {options.kernel} at {problem.shape}"])
+    return 0

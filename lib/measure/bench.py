@@ -1,0 +1,216 @@
+"""Time a kernel against cuBLAS, interleaved in one process.
+
+A benchmark without its rival in the same run is an anecdote: clocks move with temperature. So the
+two take turns, A B A B, on random inputs, over several copies of the matrices that together
+exceed the L2 cache three times, and the SM clock is read while they run.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from lib import device
+from lib.compiler import compile_kernel
+from lib.kernels import Kernel, Variant
+from lib.measure import cublas
+from lib.problem import Problem
+from lib.runner import arguments
+
+ROUNDS = 15
+# One sample is a graph of as many launches as take about this long: far above an event's
+# resolution (0.5 µs) and short enough that many samples fit.
+SAMPLE_SECONDS = 5e-3
+MOST_LAUNCHES = 400
+# How many times the L2 the rotating copies of the matrices exceed it.
+L2_MULTIPLE = 3
+METHOD = (
+    f"median of {ROUNDS} samples, kernel and cuBLAS in turns; a sample is a CUDA graph of launches "
+    f"of about {SAMPLE_SECONDS * 1e3:g} ms between two events; inputs random, copies rotated over "
+    f"{L2_MULTIPLE}× the L2"
+)
+
+
+def bench(
+    kernel: Kernel, variant: Variant, problem: Problem, rounds: int = ROUNDS
+) -> dict[str, Any]:
+    """Time one instantiation and cuBLAS on one problem.
+
+    Returns
+    -------
+    dict
+        A row of a record: sizes, `seconds` (median, s) and `spread` (half the distance between
+        the quartiles over the median), TFLOP/s of both, `ratio` of the speeds, SM clock in MHz.
+
+    Raises
+    ------
+    NoGpu
+        If there is no GPU.
+    RuntimeError
+        If the kernel's or cuBLAS's result is wrong: a wrong kernel is not timed.
+    """
+    cp = device.cupy()
+    loaded = device.Loaded(compile_kernel(kernel, variant, device.arch()))
+    launch = kernel.launch(problem, variant)
+    copies = _copies(problem, cp)
+    reference = problem.reference(*problem.inputs(0, cp))
+
+    def ours(index: int) -> None:
+        loaded(launch, arguments(problem, *copies[index]))
+
+    def rival(index: int) -> None:
+        cublas.gemm(problem, *copies[index])
+
+    for name, call in ((kernel.stem, ours), ("cuBLAS", rival)):
+        poisoned = problem.inputs(0, cp)[2]
+        copies[0][2][...] = poisoned
+        call(0)
+        verdict = problem.judge(copies[0][2], reference)
+        if not verdict.ok:
+            raise RuntimeError(f"{name} at {problem.shape}: {verdict}; not timed")
+    with ClockSampler() as clock:
+        times = interleave([ours, rival], len(copies), rounds)
+    seconds, rival_seconds = (statistics.median(series) for series in times)
+    return {
+        "M": problem.M, "N": problem.N, "K": problem.K, "dtype": problem.dtype,
+        "alpha": problem.alpha, "beta": problem.beta,
+        "seconds": seconds, "spread": _spread(times[0]),
+        "tflops": problem.flops / seconds / 1e12,
+        "cublas_seconds": rival_seconds, "cublas_spread": _spread(times[1]),
+        "cublas_tflops": problem.flops / rival_seconds / 1e12,
+        "ratio": rival_seconds / seconds,
+        "sm_clock_mhz": clock.median, "rounds": rounds,
+    }
+
+
+def bench_cublas(problem: Problem, rounds: int = ROUNDS) -> dict[str, Any]:
+    """Time cuBLAS by itself; a row like `bench`'s, with a ratio of 1."""
+    cp = device.cupy()
+    copies = _copies(problem, cp)
+    with ClockSampler() as clock:
+        (times,) = interleave([lambda i: cublas.gemm(problem, *copies[i])], len(copies), rounds)
+    seconds = statistics.median(times)
+    tflops = problem.flops / seconds / 1e12
+    return {
+        "M": problem.M, "N": problem.N, "K": problem.K, "dtype": problem.dtype,
+        "alpha": problem.alpha, "beta": problem.beta,
+        "seconds": seconds, "spread": _spread(times), "tflops": tflops,
+        "cublas_seconds": seconds, "cublas_tflops": tflops, "ratio": 1.0,
+        "sm_clock_mhz": clock.median, "rounds": rounds,
+    }
+
+
+def interleave(
+    calls: list[Callable[[int], None]], copies: int, rounds: int
+) -> list[list[float]]:
+    """Time several calls in turns.
+
+    Parameters
+    ----------
+    calls : list of callables
+        Each enqueues one launch on copy number `index` of its data.
+    copies : int
+        How many copies there are to rotate over.
+    rounds : int
+        Samples of each.
+
+    Returns
+    -------
+    list of list of float
+        Seconds a launch, one list a call.
+    """
+    graphs = [_graph(call, copies) for call in calls]
+    times: list[list[float]] = [[] for _ in calls]
+    for _ in range(rounds):
+        for series, (graph, launches) in zip(times, graphs, strict=True):
+            series.append(_elapsed(graph.launch) / launches)
+    return times
+
+
+def _copies(problem: Problem, cp: Any) -> list[tuple[Any, Any, Any]]:
+    """Enough sets of matrices to exceed the L2; at most as many as fill a quarter of the memory."""
+    l2 = cp.cuda.runtime.getDeviceProperties(0)["l2CacheSize"]
+    one = max(4 * (problem.M * problem.K + problem.K * problem.N + problem.M * problem.N), 1)
+    room = cp.cuda.runtime.memGetInfo()[0] // 4
+    count = max(2, min(-(-L2_MULTIPLE * l2 // one), room // one, 64))
+    # The first is the seed that the reference is made from.
+    return [problem.inputs(seed, cp) for seed in range(count)]
+
+
+def _graph(call: Callable[[int], None], copies: int) -> tuple[Any, int]:
+    """Capture as many launches as fill a sample, each on the next copy."""
+    cp = device.cupy()
+    stream = cp.cuda.Stream(non_blocking=True)
+    with stream:
+        call(0)
+        stream.synchronize()
+        once = _elapsed(lambda: call(1 % copies))
+        launches = int(np.clip(round(SAMPLE_SECONDS / once), 1, MOST_LAUNCHES))
+        stream.begin_capture()
+        for index in range(launches):
+            call(index % copies)
+        graph = stream.end_capture()
+        graph.launch()
+        stream.synchronize()
+    return graph, launches
+
+
+def _elapsed(work: Callable[[], None]) -> float:
+    """Seconds of the current stream's time that `work` takes, between two events."""
+    cp = device.cupy()
+    start, end = cp.cuda.Event(), cp.cuda.Event()
+    start.record()
+    work()
+    end.record()
+    end.synchronize()
+    return cp.cuda.get_elapsed_time(start, end) / 1e3
+
+
+def _spread(series: list[float]) -> float:
+    """Half the distance between the quartiles, over the median."""
+    if len(series) < 2:
+        return 0.0
+    low, middle, high = statistics.quantiles(series, n=4)
+    return (high - low) / 2 / middle
+
+
+class ClockSampler:
+    """Read the SM clock every 50 ms through nvidia-smi while the block runs; read only."""
+
+    def __enter__(self) -> ClockSampler:
+        self._samples: list[float] = []
+        try:
+            self._process = subprocess.Popen(
+                ["nvidia-smi", "--query-gpu=clocks.sm", "--format=csv,noheader,nounits",
+                 "--loop-ms=50"],
+                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+            )
+        except FileNotFoundError:
+            self._process = None
+            return self
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        return self
+
+    def _read(self) -> None:
+        for line in self._process.stdout:
+            if line.strip().isdigit():
+                self._samples.append(float(line))
+
+    def __exit__(self, *_: object) -> None:
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait()
+            self._reader.join(timeout=1)
+
+    @property
+    def median(self) -> float | None:
+        """Median SM clock, MHz; None where nvidia-smi is missing or too little time passed."""
+        # The first reading may be of the clock before the work began.
+        busy = self._samples[1:]
+        return statistics.median(busy) if busy else None

@@ -1,0 +1,31 @@
+"""Launch one kernel once, with nothing of ours around it: what a profiler looks at."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lib import device
+from lib.compiler import compile_kernel
+from lib.kernels import Kernel, Variant
+from lib.measure import cublas
+from lib.problem import Problem
+from lib.runner import arguments
+
+
+def launch_once(kernel: Kernel | None, variant: Variant | None, problem: Problem) -> None:
+    """Launch a kernel of the catalogue, or cuBLAS if `kernel` is None.
+
+    Raises
+    ------
+    NoGpu
+        If there is no GPU.
+    """
+    cp = device.cupy()
+    # Drawn on the host, so that no kernel but the one in question runs on the device.
+    operands = [cp.asarray(matrix) for matrix in problem.inputs(0, np)]
+    if kernel is None:
+        cublas.gemm(problem, *operands)
+    else:
+        loaded = device.Loaded(compile_kernel(kernel, variant, device.arch()))
+        loaded(kernel.launch(problem, variant), arguments(problem, *operands))
+    cp.cuda.get_current_stream().synchronize()

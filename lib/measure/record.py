@@ -1,0 +1,156 @@
+"""Make a record: benchmark, counters and timeline of one kernel, with where they came from."""
+
+from __future__ import annotations
+
+import datetime
+import platform
+import subprocess
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from lib import device, gpus
+from lib.compiler import compile_kernel, nvrtc_version
+from lib.kernels import CATALOGUE, ROOT, Kernel, Variant
+from lib.measure import bench, counters, cublas, records, roofs, timeline
+from lib.problem import Problem
+
+# Sizes of the square problems that every record holds.
+BENCH_SIZES = (1024, 2048, 4096, 8192)
+COUNTER_SIZES = (256, 1024, 2048, 4096, 8192)
+TIMELINE_SIZE = 2048
+
+# Below this speed a size is left out: one ncu pass would take seconds, and it runs many.
+SLOW_SECONDS = 0.5
+# A timed series should not last longer than this.
+SERIES_SECONDS = 10.0
+FEWEST_ROUNDS = 5
+
+
+def record(stem: str, root: Path | None = None) -> Path:
+    """Measure everything about a kernel of the catalogue, ``"cublas"`` or ``"machine"``.
+
+    Returns
+    -------
+    Path
+        The file that was written, whole, when all was measured.
+
+    Raises
+    ------
+    NoGpu
+        If there is no GPU.
+    ProfilerMissing
+        If ncu can't read counters.
+    """
+    made = _provenance(stem)
+    if stem == records.MACHINE:
+        made["roofs"] = roofs.roofs()
+    elif stem == records.CUBLAS:
+        made["variants"] = {"fp32": _cublas()}
+    else:
+        kernel = CATALOGUE[stem]
+        made["variants"] = {v.name: _variant(kernel, v) for v in kernel.variants}
+    return records.write(made, root)
+
+
+def _provenance(stem: str) -> dict[str, Any]:
+    """Where and with what the record was made."""
+    cp = device.cupy()
+    properties = cp.cuda.runtime.getDeviceProperties(0)
+    name = device.name()
+    runtime = cp.cuda.runtime.runtimeGetVersion()
+    return {
+        "schema": records.SCHEMA,
+        "kernel": stem,
+        "gpu": {
+            "key": gpus.find(name).key, "name": name, "driver": _driver(),
+            "sms": properties["multiProcessorCount"],
+            "memory_bytes": int(properties["totalGlobalMem"]),
+            "l2_bytes": int(properties["l2CacheSize"]),
+        },
+        "software": {
+            "cuda": f"{runtime // 1000}.{runtime % 1000 // 10}",
+            "nvrtc": ".".join(map(str, nvrtc_version())),
+            "cublas": cublas.version(), "cupy": cp.__version__, "numpy": np.__version__,
+            "python": platform.python_version(),
+        },
+        "date": datetime.date.today().isoformat(),
+        "revision": _revision(),
+        "method": {"bench": bench.METHOD, "clocks": "free, as the machine sets them"},
+    }
+
+
+def _variant(kernel: Kernel, variant: Variant) -> dict[str, Any]:
+    """Everything that is measured of one instantiation."""
+    label = f"{kernel.stem} {variant.name}"
+    compiled = compile_kernel(kernel, variant, device.arch())
+    rows: list[dict[str, Any]] = []
+    for size in tqdm(BENCH_SIZES, desc=f"{label}: bench"):
+        problem = Problem(size, size, size, dtype=kernel.dtype)
+        expected = rows[-1]["seconds"] * 8 if rows else 0.0
+        rows.append(bench.bench(kernel, variant, problem, _rounds(expected)))
+    return {
+        "hash": kernel.hash(variant), "arch": compiled.arch,
+        "registers": compiled.resources.registers,
+        "shared_bytes": compiled.resources.shared_bytes,
+        "bench": rows,
+        "counters": _counters(kernel.stem, variant.name, rows, label),
+        "timeline": timeline.timeline(
+            kernel, variant, Problem(*(TIMELINE_SIZE,) * 3, dtype=kernel.dtype)
+        ),
+    }
+
+
+def _cublas() -> dict[str, Any]:
+    """The rival by itself."""
+    rows = [
+        bench.bench_cublas(Problem(size, size, size))
+        for size in tqdm(BENCH_SIZES, desc="cuBLAS: bench")
+    ]
+    return {"arch": device.arch(), "bench": rows,
+            "counters": _counters(records.CUBLAS, None, rows, "cuBLAS")}
+
+
+def _counters(
+    stem: str, variant: str | None, rows: Iterable[dict[str, Any]], label: str
+) -> list[dict[str, Any]]:
+    """Counters at the sizes that aren't too slow to profile."""
+    slow = min((row["M"] for row in rows if row["seconds"] > SLOW_SECONDS), default=10**9)
+    sizes = [size for size in COUNTER_SIZES if size < slow]
+    return [
+        {"M": size, "N": size, "K": size,
+         "metrics": counters.counters(stem, variant, (size, size, size))}
+        for size in tqdm(sizes, desc=f"{label}: counters")
+    ]
+
+
+def _rounds(expected_seconds: float) -> int:
+    """As many rounds as fit the series, between the fewest and the usual number."""
+    if expected_seconds <= 0:
+        return bench.ROUNDS
+    return int(np.clip(SERIES_SECONDS / expected_seconds, FEWEST_ROUNDS, bench.ROUNDS))
+
+
+def _driver() -> str:
+    return _said(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"], _first_line)
+
+
+def _revision() -> str:
+    """The commit, marked if the tree differs from it."""
+    git = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=12"]
+    return _said(git, str.strip)
+
+
+def _said(command: list[str], pick: Callable[[str], str]) -> str:
+    """What a program prints, or "unknown" where it is missing or fails."""
+    try:
+        return pick(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    except (FileNotFoundError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def _first_line(text: str) -> str:
+    return text.splitlines()[0].strip()

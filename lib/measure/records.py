@@ -1,0 +1,177 @@
+"""The records in ``results/``: what was measured, on which machine, from which source.
+
+One JSON file a kernel and GPU, ``results/<gpu>/<stem>.json``. A record carries the hash of each
+instantiation it measured, so that a page can tell when the source has changed since.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lib.kernels import CATALOGUE, ROOT
+
+RESULTS = ROOT / "results"
+SCHEMA = 1
+
+# Records that are not of a kernel of the catalogue: the rival, and the machine's own roofs.
+CUBLAS = "cublas"
+MACHINE = "machine"
+
+_ALWAYS = {"schema": int, "kernel": str, "gpu": dict, "software": dict, "date": str,
+           "revision": str}
+_GPU = {"key": str, "name": str, "driver": str, "sms": int, "memory_bytes": int}
+
+
+class RecordError(Exception):
+    """A results file can't be used. The message names the file and says what to do."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One benchmark: the keys of a row of ``python -m lib results --json``."""
+
+    kernel: str
+    variant: str
+    gpu: str
+    arch: str
+    dtype: str
+    M: int
+    N: int
+    K: int
+    seconds: float
+    spread: float
+    tflops: float
+    cublas_tflops: float
+    ratio: float
+    date: str
+    stale: bool
+
+
+def path(gpu_key: str, stem: str, root: Path | None = None) -> Path:
+    """Where the record of a kernel on a GPU is kept."""
+    return (root or RESULTS) / gpu_key.lower() / f"{stem}.json"
+
+
+def load(gpu_key: str, stem: str, root: Path | None = None) -> dict[str, Any] | None:
+    """Read one record.
+
+    Returns
+    -------
+    dict or None
+        None if nothing was recorded.
+
+    Raises
+    ------
+    RecordError
+        If the file is torn or of another schema.
+    """
+    file = path(gpu_key, stem, root)
+    return read(file) if file.exists() else None
+
+
+def read(file: Path) -> dict[str, Any]:
+    """Read and check one results file.
+
+    Raises
+    ------
+    RecordError
+        If it is not JSON, of another schema, or lacks what every record has.
+    """
+    again = f"delete it and record again: python -m lib record {file.stem}"
+    try:
+        record = json.loads(file.read_text())
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise RecordError(f"{file} is torn ({error}); {again}") from None
+    if not isinstance(record, dict) or record.get("schema") != SCHEMA:
+        found = record.get("schema") if isinstance(record, dict) else None
+        raise RecordError(f"{file} has schema {found!r}, this code reads {SCHEMA}; {again}")
+    for required, inside, where in ((_ALWAYS, record, ""), (_GPU, record.get("gpu"), "gpu.")):
+        for key, kind in required.items():
+            if not isinstance(inside, dict) or not isinstance(inside.get(key), kind):
+                raise RecordError(f"{file} lacks {where}{key}; {again}")
+    part = "roofs" if record["kernel"] == MACHINE else "variants"
+    if not isinstance(record.get(part), dict):
+        raise RecordError(f"{file} lacks {part}; {again}")
+    return record
+
+
+def write(record: dict[str, Any], root: Path | None = None) -> Path:
+    """Write a record whole or not at all: to a temporary file beside its place, then renamed."""
+    file = path(record["gpu"]["key"], record["kernel"], root)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.stem}-", suffix=".json")
+    try:
+        with os.fdopen(handle, "w") as stream:
+            stream.write(dumps(record))
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, file)
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+    return file
+
+
+def dumps(record: dict[str, Any]) -> str:
+    """JSON that a diff can be read in: indented, but lists of numbers on one line each."""
+    return _layout(record, "") + "\n"
+
+
+def _layout(value: Any, indent: str) -> str:
+    flat = json.dumps(value, ensure_ascii=False)
+    numbers_only = isinstance(value, list) and not any(isinstance(v, dict) for v in value)
+    if not isinstance(value, dict | list) or not value or numbers_only or len(flat) < 80:
+        return flat
+    deeper = indent + " "
+    if isinstance(value, dict):
+        rows = [f"{json.dumps(key)}: {_layout(item, deeper)}" for key, item in value.items()]
+        opened, closed = "{", "}"
+    else:
+        rows = [_layout(item, deeper) for item in value]
+        opened, closed = "[", "]"
+    return f"{opened}\n{deeper}" + f",\n{deeper}".join(rows) + f"\n{indent}{closed}"
+
+
+def stale(record: dict[str, Any], variant: str) -> bool:
+    """Whether the source of a recorded variant has changed since it was measured."""
+    kernel = CATALOGUE.get(record["kernel"])
+    if kernel is None:
+        return False
+    names = {v.name: v for v in kernel.variants}
+    recorded = record["variants"][variant]["hash"]
+    return variant not in names or kernel.hash(names[variant]) != recorded
+
+
+def every(root: Path | None = None) -> Iterator[dict[str, Any]]:
+    """All records, GPU by GPU, kernels in the catalogue's order, then cuBLAS and the machine."""
+    order = [*CATALOGUE, CUBLAS, MACHINE]
+    files = sorted(
+        (root or RESULTS).glob("*/*.json"),
+        key=lambda f: (f.parent.name, order.index(f.stem) if f.stem in order else len(order), f),
+    )
+    yield from (read(file) for file in files if not file.name.startswith("."))
+
+
+def rows(root: Path | None = None) -> list[Row]:
+    """Every benchmark of every kernel's record."""
+    return [
+        Row(
+            record["kernel"], name, record["gpu"]["key"], variant["arch"], bench["dtype"],
+            bench["M"], bench["N"], bench["K"], bench["seconds"], bench["spread"],
+            bench["tflops"], bench["cublas_tflops"], bench["ratio"], record["date"],
+            stale(record, name),
+        )
+        for record in every(root)
+        if record["kernel"] in CATALOGUE
+        for name, variant in record["variants"].items()
+        for bench in variant["bench"]
+    ]
+
+
+def label(record: dict[str, Any]) -> str:
+    """The evidence label of a figure drawn from a record."""
+    return f"recorded: {record['gpu']['name'].removeprefix('NVIDIA ')}, {record['date']}"

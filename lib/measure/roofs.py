@@ -1,0 +1,108 @@
+"""The machine's own roofs: what DRAM, L2, shared memory and the FP32 units reach on this GPU.
+
+Measured by the four kernels of ``cuda/roofs.cu``, each of which presses one unit. A data sheet
+gives what the wires allow; these are what a kernel can hope for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from lib import device
+from lib.compiler import compile_file
+from lib.kernels import CUDA, Launch
+from lib.measure.bench import ClockSampler
+
+THREADS = 256
+REPEATS = 9
+FLOAT4 = 16  # bytes
+
+
+def roofs() -> dict[str, dict[str, Any]]:
+    """Measure the four roofs.
+
+    Returns
+    -------
+    dict
+        By roof (`dram`, `l2`, `shared`, `ffma`): `value`, `unit` (``"B/s"`` or ``"FLOP/s"``),
+        `method`, `sm_clock_mhz`.
+
+    Raises
+    ------
+    NoGpu
+        If there is no GPU.
+    """
+    cp = device.cupy()
+    properties = cp.cuda.runtime.getDeviceProperties(0)
+    blocks = 8 * properties["multiProcessorCount"]
+    return {
+        "dram": _dram(cp, blocks),
+        "l2": _l2(cp, blocks, properties["l2CacheSize"]),
+        "shared": _shared(cp, blocks),
+        "ffma": _ffma(cp, blocks),
+    }
+
+
+def _dram(cp: Any, blocks: int) -> dict[str, Any]:
+    count = 2**26  # 1 GiB read and 1 GiB written, far beyond any L2
+    source, target = cp.ones((count, 4), "float32"), cp.empty((count, 4), "float32")
+    call = _kernel("copy", 4 * blocks, (source, target, np.uint64(count)))
+    return _best(call, 2 * count * FLOAT4, "B/s", "copy of 1 GiB, bytes read plus bytes written")
+
+
+def _l2(cp: Any, blocks: int, l2_bytes: int) -> dict[str, Any]:
+    # An eighth of the L2: small enough to stay in it whichever half of the chip asks.
+    step = 4 * THREADS
+    count = l2_bytes // 8 // FLOAT4 // step * step
+    repeats = 8
+    source = cp.ones((count, 4), "float32")
+    target = cp.empty((blocks * THREADS, 4), "float32")
+    call = _kernel("read_l2", blocks, (source, target, np.uint32(count), np.int32(repeats)))
+    moved = blocks * repeats * count * FLOAT4
+    size = f"{count * FLOAT4 / 2**20:.1f} MiB"
+    return _best(call, moved, "B/s", f"every block reads the same {size} past the L1")
+
+
+def _shared(cp: Any, blocks: int) -> dict[str, Any]:
+    repeats = 4096
+    target = cp.empty((blocks * THREADS, 4), "float32")
+    call = _kernel("read_shared", blocks, (target, np.int32(repeats)))
+    moved = blocks * THREADS * repeats * 8 * FLOAT4
+    return _best(call, moved, "B/s", "128-bit shared loads without conflicts")
+
+
+def _ffma(cp: Any, blocks: int) -> dict[str, Any]:
+    repeats = 2048
+    target = cp.empty(blocks * THREADS, "float32")
+    args = (target, np.float32(0.999), np.float32(0.5), np.int32(repeats))
+    call = _kernel("fma_chains", blocks, args)
+    return _best(call, 2.0 * blocks * THREADS * repeats * 256, "FLOP/s",
+                 "16 independent chains of FFMA a thread, registers only")
+
+
+def _kernel(function: str, blocks: int, args: tuple[Any, ...]) -> Callable[[], None]:
+    compiled = compile_file(CUDA / "roofs.cu", f"{function}<{THREADS}>", device.arch())
+    loaded = device.Loaded(compiled)
+    launch = Launch((blocks, 1, 1), (THREADS, 1, 1))
+    return lambda: loaded(launch, args)
+
+
+def _best(call: Callable[[], None], amount: float, unit: str, method: str) -> dict[str, Any]:
+    """Rate of the fastest of several launches: a roof is what can be reached."""
+    cp = device.cupy()
+    call()
+    times = []
+    with ClockSampler() as clock:
+        for _ in range(REPEATS):
+            start, end = cp.cuda.Event(), cp.cuda.Event()
+            start.record()
+            for _ in range(8):
+                call()
+            end.record()
+            end.synchronize()
+            times.append(cp.cuda.get_elapsed_time(start, end) / 8e3)
+    return {"value": amount / min(times), "unit": unit, "method": method,
+            "sm_clock_mhz": clock.median}

@@ -1,0 +1,151 @@
+"""One kernel on one problem, on the GPU or in the emulator, with the same call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lib import device, ptx
+from lib.compiler import Compiled, compile_kernel
+from lib.gpus import check_arch
+from lib.kernels import Kernel, Variant
+from lib.problem import Problem, Verdict
+
+BACKENDS = ("auto", "gpu", "emulator")
+
+# Without a GPU the book compiles for the oldest architecture it teaches: a T4's.
+DEFAULT_ARCH = "sm_75"
+
+
+@dataclass(frozen=True)
+class Run:
+    """What happened.
+
+    Attributes
+    ----------
+    kernel, variant, problem
+        What was run.
+    backend : str
+        ``"gpu"`` or ``"emulator"``: where it ran.
+    arch : str
+        What it was compiled for.
+    C : (M, N) array
+        The result, NumPy's or CuPy's.
+    verdict : Verdict
+        Against the float64 reference.
+    compiled : Compiled
+    launch : ptx.Launch or None
+        The emulator's trace, hazards and allocations; None on a GPU.
+    """
+
+    kernel: Kernel
+    variant: Variant
+    problem: Problem
+    backend: str
+    arch: str
+    C: Any
+    verdict: Verdict
+    compiled: Compiled
+    launch: ptx.Launch | None
+
+
+def run(
+    kernel: Kernel,
+    problem: Problem,
+    *,
+    variant: Variant | None = None,
+    backend: str = "auto",
+    arch: str | None = None,
+    watch: tuple[int, int] | None = None,
+    races: bool = False,
+    schedule: str = "lowest",
+    seed: int = 0,
+) -> Run:
+    """Run a kernel on random inputs and judge the result.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    problem : Problem
+    variant : Variant, optional
+        The kernel's first if not given.
+    backend : {"auto", "gpu", "emulator"}
+        ``"auto"`` takes the GPU if one can be used.
+    arch : str, optional
+        What to compile for: this GPU's own, or sm_75 in the emulator.
+    watch : (int, int), optional
+        Block and warp whose addresses the emulator keeps.
+    races : bool
+        Let the emulator look for races.
+    schedule : str
+        The emulator's order of warps: ``"lowest"``, ``"highest"`` or ``"random"``.
+    seed : int
+        Seed of the inputs and of the random schedule.
+
+    Raises
+    ------
+    ValueError
+        If the shape or the type can't be launched, or a name is unknown.
+    NoGpu
+        If `backend` is ``"gpu"`` and no GPU can be used.
+    """
+    variant = variant or kernel.variants[0]
+    where = choose_backend(backend)
+    launch = kernel.launch(problem, variant)
+    if where == "gpu":
+        target = check_arch(arch) if arch else device.arch()
+        xp = device.cupy()
+    else:
+        target = check_arch(arch or DEFAULT_ARCH)
+        xp = np
+    compiled = compile_kernel(kernel, variant, target)
+    A, B, C = problem.inputs(seed, xp)
+    reference = problem.reference(A, B, C)
+    args = arguments(problem, A, B, C)
+    trace = None
+    if where == "gpu":
+        device.Loaded(compiled)(launch, args)
+        xp.cuda.get_current_stream().synchronize()
+    else:
+        function = ptx.Module(compiled.ptx).get_function(compiled.name)
+        trace = function(
+            launch.grid, launch.block, args, shared_mem=launch.shared_bytes, watch=watch,
+            races=races, schedule=schedule, seed=seed, merge=compiled.merge,
+        )
+    return Run(
+        kernel, variant, problem, where, target, C, problem.judge(C, reference), compiled, trace
+    )
+
+
+def choose_backend(backend: str) -> str:
+    """Turn ``"auto"`` into ``"gpu"`` or ``"emulator"``; refuse what can't be had."""
+    if backend not in BACKENDS:
+        raise ValueError(f"unknown backend {backend!r}; known: {', '.join(BACKENDS)}")
+    if backend == "gpu":
+        device.cupy()
+    if backend == "auto":
+        return "gpu" if device.available() else "emulator"
+    return backend
+
+
+def arguments(problem: Problem, A: Any, B: Any, C: Any) -> tuple[Any, ...]:
+    """The arguments of every kernel of this book, in its contract's order.
+
+    Raises
+    ------
+    ValueError
+        If an array's shape, type or layout is not the problem's.
+    """
+    shapes = {"A": (problem.M, problem.K), "B": (problem.K, problem.N), "C": (problem.M, problem.N)}
+    for (name, shape), array in zip(shapes.items(), (A, B, C), strict=True):
+        wanted = "float32" if name == "C" else problem.dtype
+        if array.shape != shape:
+            raise ValueError(f"{name} is {array.shape}; the problem asks for {shape}")
+        if array.dtype != wanted:
+            raise ValueError(f"{name} holds {array.dtype}; the kernel takes {wanted}")
+        if not array.flags.c_contiguous:
+            raise ValueError(f"{name} is not row-major and tight: pass a C-contiguous array")
+    sizes = (np.int32(problem.M), np.int32(problem.N), np.int32(problem.K))
+    return (*sizes, np.float32(problem.alpha), A, B, np.float32(problem.beta), C)

@@ -1,0 +1,94 @@
+"""All versions side by side, from the records: for the terminal, the README and the book."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from lib.kernels import CATALOGUE, ROOT
+from lib.measure import records
+from lib.measure.records import Row
+
+README = ROOT / "README.md"
+BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
+
+# The size that a ladder is drawn at when nothing else is asked for.
+LADDER_SIZE = 4096
+
+
+def lines(rows: Iterable[Row]) -> list[str]:
+    """One line a benchmark, for a terminal."""
+    found = [
+        f"{r.kernel:<16} {r.variant:<10} {r.gpu:<5} {r.M}x{r.N}x{r.K:<6} {r.tflops:8.2f} TFLOP/s "
+        f"cuBLAS {r.cublas_tflops:7.2f}  {r.ratio:6.1%}  {r.date}{'  STALE' if r.stale else ''}"
+        for r in rows
+    ]
+    return found or ["nothing is recorded yet: python -m lib record, on a machine with a GPU"]
+
+
+def markdown(rows: Iterable[Row], size: int | None = None) -> str:
+    """The table of README and scoreboard.
+
+    Parameters
+    ----------
+    rows : iterable of Row
+    size : int, optional
+        Only cubes of this size.
+    """
+    table = [
+        "| version | variant | GPU | M = N = K | TFLOP/s | cuBLAS, same run | of cuBLAS |",
+        "|---|---|---|---:|---:|---:|---:|",
+    ]
+    for r in rows:
+        if not r.M == r.N == r.K or (size is not None and r.M != size):
+            continue
+        mark = " (stale)" if r.stale else ""
+        table.append(
+            f"| {r.kernel} | {r.variant} | {r.gpu} | {r.M} | {r.tflops:.2f}{mark} "
+            f"| {r.cublas_tflops:.2f} | {r.ratio:.1%} |"
+        )
+    return "\n".join(table)
+
+
+def readme_text(text: str, rows: Iterable[Row]) -> str:
+    """README with the table between its markers made anew.
+
+    Raises
+    ------
+    ValueError
+        If the markers are missing.
+    """
+    head, begin, rest = text.partition(BEGIN)
+    _, end, tail = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"README.md has no {BEGIN} … {END}: put the markers back")
+    rows = list(rows)
+    dates = sorted({(r.gpu, r.date) for r in rows})
+    source = "; ".join(f"{gpu}, {date}" for gpu, date in dates)
+    note = f"Recorded: {source}. FP32, TF32 off, α = 1, β = 0; cuBLAS interleaved in the same run."
+    return f"{head}{BEGIN}\n{markdown(rows)}\n\n{note}\n{END}{tail}"
+
+
+def write_readme(path: Path = README) -> None:
+    """Write the table of results into README.md."""
+    path.write_text(readme_text(path.read_text(), records.rows()))
+
+
+def faults(path: Path = README) -> list[str]:
+    """What must be mended before a release: stale or missing records, an old table in README."""
+    found = [
+        f"{r['kernel']} {name} on {r['gpu']['key']} is stale: python -m lib record {r['kernel']}"
+        for r in records.every()
+        if r["kernel"] in CATALOGUE
+        for name in r["variants"]
+        if records.stale(r, name)
+    ]
+    recorded = {r["kernel"] for r in records.every()}
+    found += [
+        f"{stem} has no record: python -m lib record {stem}"
+        for stem in CATALOGUE
+        if stem not in recorded
+    ]
+    if path.read_text() != readme_text(path.read_text(), records.rows()):
+        found.append("README.md's table is old: python -m lib results --readme")
+    return found
