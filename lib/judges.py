@@ -25,6 +25,7 @@ from lib.evidence import (
 )
 from lib.gpus import KIB
 from lib.models.occupancy import occupancy
+from lib.models.units import data_bytes_per_clock
 
 NAIVE, COALESCED, SWAPPED = "01_naive", "coalesced", "swapped"
 TILED, TILE32 = "02_shared_tile", "tile32"
@@ -34,6 +35,8 @@ WORKLOG_NAIVE_FLOPS = 465e9
 WORKLOG_NAIVE_DRAM_BYTES = 4.3e9
 WORKLOG_CUBLAS_DRAM_BYTES = 276e6
 NAIVE_INTENSITY = 2 / (2 * 4)  # FLOP per byte asked for: a multiply and an add for two floats
+
+WAVEFRONT_BYTES = 128  # 32 banks of 4 bytes
 
 # Tensor cores of one SM: the architecture white papers (nvidia2018turing, nvidia2020ampere,
 # nvidia2022hopper).
@@ -376,15 +379,16 @@ def tile_l1_w49(evidence: Evidence) -> Verdict:
 
 def compute_bound_w50(evidence: Evidence) -> Verdict:
     """Least time of the shared-memory pipe against that of the FMA pipe on a T4's SM."""
+    t4 = evidence.gpu("T4")
     counters = evidence.counters(TILED, TILE32)
-    fma_cycles = counters["ffma_thread_instructions"] / evidence.gpu("T4").fp32_lanes_per_sm
-    shared_cycles = counters["shared_wavefronts"]  # one wavefront a cycle and SM
+    fma_cycles = counters["ffma_thread_instructions"] / t4.fp32_lanes_per_sm
+    shared_cycles = counters["shared_wavefronts"] * WAVEFRONT_BYTES / data_bytes_per_clock(t4)
     return Verdict(
         _either(fma_cycles >= shared_cycles),
         f"Above DRAM's ridge is not compute-bound: the roof is shared memory. For each cycle that "
         f"the FMA pipe needs, its wavefronts need {shared_cycles / fma_cycles:.1f}.",
         (EMULATED, MODELLED),
-        f"{_emulator(TILED)}; one wavefront a cycle and SM",
+        f"{_emulator(TILED)}; rates of the units in `lib/models/units.py`",
     )
 
 
@@ -594,14 +598,15 @@ def limit_w26(evidence: Evidence) -> Verdict:
 
 
 def ldmatrix_w54(evidence: Evidence) -> Verdict:
-    """Bytes of one ldmatrix.x4 against shared memory's 128 bytes a cycle."""
+    """Bytes of one ldmatrix.x4 against what a T4's shared memory delivers in a cycle."""
     moved = 4 * 8 * 8 * 2
+    each = data_bytes_per_clock(evidence.gpu("T4"))
     return Verdict(
-        _either(moved * 8 == 256),
-        f"x4 moves four 8×8 tiles of halves, {moved} bytes: {moved * 8:,} bits. At 128 bytes a "
-        f"cycle that is at least {moved // 128} cycles.",
+        _either(moved * 8 == 256 and moved <= each),
+        f"x4 moves four 8×8 tiles of halves, {moved} bytes: {moved * 8:,} bits. At {each} bytes a "
+        f"cycle a T4's SM needs at least {moved // each} cycles.",
         (MODELLED,),
-        "arithmetic; PTX ISA, ldmatrix",
+        "arithmetic; PTX ISA, ldmatrix; `lib/models/units.py`",
     )
 
 

@@ -134,7 +134,7 @@ def test_every_judge_belongs_to_a_claim():
         ("W47", lambda e: e.all_loads["01_naive", "coalesced"].update(B=Loads(1, 1)), REPRODUCED),
         ("W45", lambda e: change_naive(e, ffma_thread_instructions=1), CONTRADICTED),
         ("D9", lambda e: change_tiled(e, shared_wavefronts=22528), REPRODUCED),
-        ("W50", lambda e: change_tiled(e, shared_wavefronts=4000), REPRODUCED),
+        ("W50", lambda e: change_tiled(e, shared_wavefronts=2000), REPRODUCED),
         ("W49", lambda e: change_tiled(e, global_load_sectors=64**3 // 1024), REPRODUCED),
         ("W34", lambda e: e.benches.update({("coalesced", 8192): {"tflops": 0.8}}), REPRODUCED),
         ("W40", lambda e: e.metrics.update({("01_naive", DRAM_READ): 4.3e9}), REPRODUCED),
