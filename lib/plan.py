@@ -114,3 +114,9 @@ def counts() -> tuple[int, int]:
     """How many versions are finished, and how many the ladder has in all."""
     rungs = versions()
     return sum(version.finished for version in rungs), len(rungs)
+
+
+def summary() -> str:
+    """One sentence: how much of the ladder is there."""
+    finished, planned = counts()
+    return f"**{finished}** of {planned} versions are here."

@@ -18,6 +18,7 @@ def test_the_catalogue_speaks_for_what_it_has():
         assert by_stem[stem].change == kernel.change
     assert sum(version.finished for version in by_stem.values()) == len(CATALOGUE)
     assert plan.counts() == (len(CATALOGUE), len(by_stem))
+    assert plan.summary() == f"**{len(CATALOGUE)}** of {len(by_stem)} versions are here."
 
 
 def test_the_ladder_as_a_table():
