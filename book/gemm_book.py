@@ -67,8 +67,8 @@ def sources_digest(root: Path) -> str:
     return digest.hexdigest()[:16]
 
 
-def choose_cache(app: Sphinx, config: Config) -> None:
-    """Key the cache of executed chapters by `sources_digest`; drop caches of other keys."""
+def configure(app: Sphinx, config: Config) -> None:
+    """Key the cache of executed chapters by `sources_digest`; name the book's templates."""
     key = sources_digest(Path(app.srcdir))
     folder = Path(app.outdir).parent / "executed"
     if folder.exists():
@@ -76,6 +76,7 @@ def choose_cache(app: Sphinx, config: Config) -> None:
             if old.name != key:
                 shutil.rmtree(old)
     config.nb_execution_cache_path = str(folder / key)
+    config.templates_path.append(str(ROOT / "book" / "templates"))
     # Sphinx reads every page again when a value of kind 'env' has changed.
     config.gemm_sources = key
 
@@ -161,7 +162,7 @@ def setup(app: Sphinx) -> dict:
     """Register the extension with Sphinx."""
     app.add_config_value("gemm_sources", "", "env", types=(str,))
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_displaymath, None))
-    app.connect("config-inited", choose_cache, priority=100)
+    app.connect("config-inited", configure, priority=100)
     app.connect("builder-inited", add_static_files)
     app.connect("builder-inited", place_first_page)
     app.connect("html-page-context", drop_thebe, priority=900)

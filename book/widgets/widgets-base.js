@@ -1,2 +1,5 @@
-// Ours: tells require.js where these files lie, so that the fonts of the widgets' icons are found too.
-var require = { baseUrl: document.currentScript.src.replace(/\/[^/]*$/, "") };
+// Ours: tells require.js that the widgets' modules, and the fonts of their icons, lie beside this file.
+var require = {
+  baseUrl: document.currentScript.src.replace(/\/[^/]*$/, ""),
+  paths: { "@jupyter-widgets": ".", "@jupyter-widgets/html-manager/dist": "." }
+};

@@ -1,0 +1,211 @@
+"""What must hold of the built pages, read from their HTML.
+
+`python -m book.checks` prints what fails. Each check takes a page and returns a list of problems;
+an empty list is a pass.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import yaml
+from bs4 import BeautifulSoup
+
+ROOT = Path(__file__).resolve().parent.parent
+SITE = ROOT / "_build" / "html"
+VIEW = "application/vnd.jupyter.widget-view+json"
+STATE = "application/vnd.jupyter.widget-state+json"
+SVG = re.compile(r"<svg\b[^>]*>", re.IGNORECASE)
+OUTSIDE = re.compile(r"(?:url\(\s*['\"]?|@import\s+['\"])(?:https?:)?//", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Page:
+    """A built page: the site's folder and the page's path in it."""
+
+    site: Path
+    path: str
+
+    @cached_property
+    def soup(self) -> BeautifulSoup:
+        """The parsed HTML."""
+        return BeautifulSoup((self.site / self.path).read_text(encoding="utf-8"), "html.parser")
+
+
+def listed(root: Path = ROOT) -> list[str]:
+    """Documents of `_toc.yml` in order, the root document first."""
+    toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
+
+    def files(entries: list[dict]) -> Iterator[str]:
+        for entry in entries:
+            if "file" in entry:
+                yield entry["file"]
+            for key in ("chapters", "sections", "parts"):
+                yield from files(entry.get(key, []))
+
+    return [toc["root"], *files([{key: toc.get(key, []) for key in ("parts", "chapters")}])]
+
+
+def page_paths(root: Path = ROOT) -> list[str]:
+    """Paths of the book's pages in the built site."""
+    first, *others = listed(root)
+    return ["index.html", *(f"{name}.html" for name in others)]
+
+
+@cache
+def anchors(file: Path) -> frozenset[str]:
+    """The names that a link into `file` may end in."""
+    soup = BeautifulSoup(file.read_text(encoding="utf-8"), "html.parser")
+    names = {tag["id"] for tag in soup.find_all(id=True)}
+    return frozenset(names | {tag["name"] for tag in soup.find_all("a", attrs={"name": True})})
+
+
+def is_outside(address: str) -> bool:
+    """Whether `address` names a host."""
+    return bool(urlsplit(address).netloc)
+
+
+def links(page: Page) -> list[str]:
+    """Links into the book that lead nowhere."""
+    problems = []
+    tags = page.soup.find_all(href=True) + page.soup.find_all(src=True)
+    for address in [tag.get("href") or tag.get("src") for tag in tags]:
+        parts = urlsplit(address)
+        if parts.scheme or parts.netloc or address in ("", "#"):
+            continue
+        target = page.site / page.path
+        if parts.path:
+            target = (target.parent / unquote(parts.path)).resolve()
+        if target.is_dir():
+            target = target / "index.html"
+        if not target.is_file():
+            problems.append(f"{address}: no such file")
+        elif parts.fragment and target.suffix == ".html":
+            if unquote(parts.fragment) not in anchors(target):
+                problems.append(f"{address}: no such place in the page")
+    return problems
+
+
+def outside(page: Page) -> list[str]:
+    """What the page would load from another host (a link to follow is no load)."""
+    problems = []
+    for tag in page.soup.find_all(True):
+        for key in ("src", "srcset", "data", "poster", "href", "xlink:href"):
+            if key in tag.attrs and is_outside(str(tag[key])):
+                if tag.name == "a" or (tag.name == "link" and tag.get("rel") == ["canonical"]):
+                    continue
+                problems.append(f"<{tag.name} {key}={tag[key]!r}>")
+        if tag.name == "style" and OUTSIDE.search(tag.get_text()):
+            problems.append("<style> loads from another host")
+        if tag.name == "script" and "THEBE_JS_URL" in tag.get_text():
+            problems.append("<script> of Thebe")
+    return problems
+
+
+def sheets(site: Path) -> list[str]:
+    """Style sheets of the site that load from another host."""
+    return [
+        str(path.relative_to(site))
+        for path in sorted((site / "_static").rglob("*.css"))
+        if OUTSIDE.search(path.read_text(encoding="utf-8", errors="replace"))
+    ]
+
+
+def pictures(page: Page) -> list[str]:
+    """Images without alt text, drawings without a label, figures that are in no scrolling box."""
+    article = page.soup.find("article") or page.soup
+    problems = [
+        f"image without alt text: {str(image)[:120]}"
+        for image in article.find_all("img") if not image.get("alt", "").strip()
+    ]
+    problems += [
+        f"image whose alt text is a file's name: {image['alt']}"
+        for image in article.find_all("img")
+        if re.search(r"\.(png|svg|jpe?g)$|_images/", image.get("alt", ""))
+    ]
+    drawings = [str(drawing)[:400] for drawing in article.find_all("svg")]
+    for script in page.soup.find_all("script", type=STATE):
+        for model in json.loads(script.string)["state"].values():
+            drawings += SVG.findall(str(model.get("state", {}).get("value", "")))
+    for drawing in drawings:
+        opening = SVG.search(drawing).group()
+        label = re.search(r"aria-label=(\"[^\"]*\"|'[^']*')", opening)
+        hidden = re.search(r"aria-hidden=.true", opening)
+        if not hidden and (label is None or len(label.group(1)) < 12 or "role=" not in opening):
+            problems.append(f"drawing without role and label: {opening[:120]}")
+    problems += [
+        f"drawing outside <figure class=\"figure-scroll\">: {str(drawing)[:120]}"
+        for drawing in article.select("div.cell_output svg")
+        if not drawing.find_parent("figure", class_="figure-scroll")
+    ]
+    return problems
+
+
+def headings(page: Page) -> list[str]:
+    """Pages need one first heading, a language and a title."""
+    problems = []
+    count = len(page.soup.find_all("h1"))
+    if count != 1:
+        problems.append(f"{count} first-level headings")
+    if page.soup.html is None or not page.soup.html.get("lang"):
+        problems.append("no language")
+    if page.soup.title is None or not page.soup.title.get_text(strip=True):
+        problems.append("no title")
+    return problems
+
+
+def libraries(page: Page) -> list[str]:
+    """Widget libraries on a page without a widget, or twice on a page with one."""
+    views = page.soup.find_all("script", type=VIEW)
+    loads = page.soup.find_all("script", src=re.compile("embed-amd"))
+    if not views and loads:
+        return ["widget libraries on a page without a widget"]
+    if views and len(loads) != 1:
+        return [f"widget libraries loaded {len(loads)} times for {len(views)} widgets"]
+    if views and len(page.soup.find_all("script", type=STATE)) != 1:
+        return ["widgets without their state"]
+    return []
+
+
+def errors(page: Page) -> list[str]:
+    """Tracebacks, and Markdown or maths that was not rendered."""
+    problems = [
+        f"output of an error: {tag.get_text()[:200]}" for tag in page.soup.select(".traceback")]
+    article = page.soup.find("article") or page.soup
+    for tag in article.find_all(["p", "td", "li"]):
+        # Code may hold anything.
+        pieces = tag.find_all(string=True)
+        text = "".join(
+            piece for piece in pieces if not piece.find_parent(["code", "pre", "math"]))
+        if re.search(r"\|\s*:?-{3,}:?\s*\||\{(term|doc|ref|cite:p|cite:t)\}|\]\([\w./#-]+\)", text):
+            problems.append(f"Markdown shown raw: {text.strip()[:120]}")
+    return problems
+
+
+CHECKS: tuple[Callable[[Page], list[str]], ...] = (
+    links, outside, pictures, headings, libraries, errors)
+
+
+def main() -> int:
+    """Check every page; print what fails; return 1 if anything does, 2 if there is no book."""
+    if not (SITE / "index.html").is_file():
+        print("checks: no built book; run `make book`", file=sys.stderr)
+        return 2
+    problems = [f"{sheet}: loads from another host" for sheet in sheets(SITE)]
+    for path in page_paths():
+        page = Page(SITE, path)
+        for check in CHECKS:
+            problems += [f"{path}: {check.__name__}: {text}" for text in check(page)]
+    print("\n".join(problems) or "checks: every page is in order")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,78 @@
+"""The built book, served on this machine, and a browser to open it in."""
+
+from __future__ import annotations
+
+import fcntl
+import functools
+import http.server
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+
+
+@pytest.fixture(scope="session")
+def site() -> Path:
+    """The built book; built now where it is missing or older than its sources."""
+    (ROOT / "_build").mkdir(exist_ok=True)
+    with open(ROOT / "_build" / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        build = subprocess.run([sys.executable, "-m", "book.build"], cwd=ROOT, text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    if build.returncode:
+        pytest.fail(f"the book does not build:\n{build.stdout[-4000:]}", pytrace=False)
+    return ROOT / "_build" / "html"
+
+
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    """A file server that logs nothing."""
+
+    def log_message(self, format, *arguments):
+        pass
+
+
+@pytest.fixture(scope="session")
+def address(site) -> str:
+    """Where the built book is served, with a slash at its end."""
+    handler = functools.partial(QuietHandler, directory=str(site))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory):
+    """Headless Chrome or Chromium, driven by selenium."""
+    from selenium import webdriver
+
+    binary = next(filter(None, map(shutil.which, BROWSERS)), None)
+    driver = shutil.which("chromedriver")
+    if not (binary and driver):
+        # Without REQUIRE_BROWSER these tests were skipped when they were collected.
+        pytest.fail("REQUIRE_BROWSER=1 and no Chrome or Chromium with its driver", pytrace=False)
+    options = webdriver.ChromeOptions()
+    options.binary_location = binary
+    for flag in (
+        "--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+        "--disable-background-networking", "--disable-component-update", "--disable-sync",
+        "--disable-quic", "--hide-scrollbars", "--force-color-profile=srgb",
+        f"--user-data-dir={tmp_path_factory.mktemp('browser')}",
+    ):
+        options.add_argument(flag)
+    if os.geteuid() == 0 or os.environ.get("CI"):
+        options.add_argument("--no-sandbox")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    chrome = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    chrome.set_page_load_timeout(30)
+    chrome.set_script_timeout(30)
+    yield chrome
+    chrome.quit()

@@ -1,0 +1,283 @@
+"""Every page of the built book, opened in a real browser."""
+
+import json
+import re
+import time
+
+import pytest
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select, WebDriverWait
+
+from book import checks
+
+pytestmark = pytest.mark.browser
+PAGES = checks.page_paths()
+CONTROLS = ".noUi-handle, .jupyter-widgets select, .widget-toggle-buttons button:not(.mod-active)"
+
+# What the widgets that a reader sees show, apart from the controls themselves.
+SHOWN = """
+return Array.from(arguments[0].querySelectorAll('.widget-html-content, .jupyter-widgets img'))
+  .filter(element => element.offsetParent !== null)
+  .map(element => element.innerHTML || element.src).join('\\n');
+"""
+
+# How many widgets stand at each place that asks for one.
+ROOT_WIDGETS = """
+return Array.from(document.querySelectorAll('script[type="VIEW"]')).map(script =>
+  Array.from(script.parentElement.querySelectorAll('.jupyter-widgets'))
+    .filter(widget => !widget.parentElement.closest('.jupyter-widgets')).length);
+""".replace("VIEW", checks.VIEW)
+
+OUTERMOST = """
+let widget = arguments[0];
+for (let next = widget; next; next = next.parentElement.closest('.jupyter-widgets')) {
+  widget = next;
+}
+return widget;
+"""
+
+# Texts of figures with their size on the screen in CSS pixels (9 pt are 12 px).
+TEXT_SIZES = """
+return Array.from(document.querySelectorAll('figure.figure-scroll svg text'))
+  .filter(text => text.textContent.trim() && text.getClientRects().length)
+  .map(text => {
+    const matrix = text.getScreenCTM();
+    const scale = Math.hypot(matrix.b, matrix.d);
+    return [text.textContent, parseFloat(getComputedStyle(text).fontSize) * scale];
+  });
+"""
+
+# Contrast of each text of a figure with what is drawn under its middle, by WCAG's formula.
+CONTRAST = """
+const canvas = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
+function rgba(colour) {
+  canvas.clearRect(0, 0, 1, 1);
+  canvas.fillStyle = colour;
+  canvas.fillRect(0, 0, 1, 1);
+  const data = canvas.getImageData(0, 0, 1, 1).data;
+  return [data[0], data[1], data[2], data[3] / 255];
+}
+function over(top, bottom) {
+  return [0, 1, 2].map(i => top[i] * top[3] + bottom[i] * (1 - top[3])).concat([1]);
+}
+function luminance(colour) {
+  const [r, g, b] = colour.slice(0, 3).map(value => {
+    value /= 255;
+    return value <= 0.03928 ? value / 12.92 : Math.pow((value + 0.055) / 1.055, 2.4);
+  });
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
+function painted(element) {
+  const style = getComputedStyle(element);
+  if (element instanceof SVGElement) {
+    if (element.tagName === 'text' || element.tagName === 'tspan' || style.fill === 'none'
+        || style.fill.startsWith('url')) { return [0, 0, 0, 0]; }
+    const colour = rgba(style.fill);
+    colour[3] *= parseFloat(style.fillOpacity) * parseFloat(style.opacity);
+    return colour;
+  }
+  return rgba(style.backgroundColor);
+}
+return Array.from(document.querySelectorAll('figure.figure-scroll svg text'))
+  .filter(text => text.textContent.trim() && text.getClientRects().length)
+  .map(text => {
+    const box = text.getBoundingClientRect();
+    const stack = document.elementsFromPoint(box.x + box.width / 2, box.y + box.height / 2);
+    if (!stack.length) { return [text.textContent, -1]; }
+    let ground = rgba('white');
+    if (document.documentElement.dataset.theme === 'dark') { ground = rgba('black'); }
+    for (const element of stack.reverse()) { ground = over(painted(element), ground); }
+    const style = getComputedStyle(text);
+    const ink = rgba(style.fill);
+    ink[3] *= parseFloat(style.fillOpacity) * parseFloat(style.opacity);
+    const [dark, light] = [luminance(over(ink, ground)), luminance(ground)].sort((a, b) => a - b);
+    return [text.textContent, (light + 0.05) / (dark + 0.05)];
+  });
+"""
+
+
+def emulate(browser, *, width=1280, height=1000, theme="light", media="screen", scripts=True):
+    """Set the size of the window, the reader's colours, the medium, and whether scripts run."""
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
+        "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600})
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {
+        "media": media, "features": [{"name": "prefers-color-scheme", "value": theme}]})
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not scripts})
+
+
+@pytest.fixture
+def reader(browser, address):
+    """Open a page of the book and wait until its widgets are drawn: `reader(path, …)`."""
+
+    def open_page(path, **settings):
+        emulate(browser, **settings)
+        browser.get_log("browser")
+        browser.get_log("performance")
+        browser.get(address + path)
+        if settings.get("scripts", True):
+            WebDriverWait(browser, 20).until(
+                lambda page: page.execute_script("return document.readyState") == "complete")
+            if browser.find_elements(By.CSS_SELECTOR, f'script[type="{checks.VIEW}"]'):
+                WebDriverWait(browser, 20).until(
+                    lambda page: all(page.execute_script(ROOT_WIDGETS)),
+                    "a widget of the page was never drawn")
+            # Two frames, so that what the last change set off has been laid out.
+            browser.execute_async_script(
+                "const done = arguments[0];"
+                "requestAnimationFrame(() => requestAnimationFrame(() => done()));")
+        return browser
+
+    yield open_page
+    emulate(browser)
+
+
+def complaints(browser) -> list[str]:
+    """Errors in the console since the page was opened."""
+    return [entry["message"] for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
+
+
+def requests(browser) -> tuple[list[str], list[str]]:
+    """Addresses that the page asked for, and the requests that failed."""
+    asked, failed = {}, []
+    for entry in browser.get_log("performance"):
+        message = json.loads(entry["message"])["message"]
+        parameters = message["params"]
+        if message["method"] == "Network.requestWillBeSent":
+            asked[parameters["requestId"]] = parameters["request"]["url"]
+        elif message["method"] == "Network.loadingFailed" and not parameters.get("canceled"):
+            failed.append(asked.get(parameters["requestId"], "?"))
+        elif message["method"] == "Network.responseReceived":
+            if parameters["response"]["status"] >= 400:
+                failed.append(parameters["response"]["url"])
+    return list(asked.values()), failed
+
+
+@pytest.mark.parametrize("path", [*PAGES, "search.html", "genindex.html"])
+def test_page_opens_without_complaint_or_outside_request(reader, address, path):
+    page = reader(path)
+    time.sleep(0.3)  # what a script asks for late
+    asked, failed = requests(page)
+    # The last three name no host.
+    local = (address, "data:", "blob:", "about:")
+    assert asked, "the network log is empty: the browser does not report requests"
+    assert [url for url in asked if not url.startswith(local)] == []
+    assert failed == []
+    assert complaints(page) == []
+
+
+def test_book_opens_from_files(browser, site):
+    emulate(browser)
+    browser.get_log("browser")
+    browser.get((site / "index.html").as_uri())
+    browser.get((site / PAGES[-1]).as_uri())
+    assert complaints(browser) == []
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_each_widget_is_shown_once(reader, path):
+    counts = reader(path).execute_script(ROOT_WIDGETS)
+    assert counts == [1] * len(counts)
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_each_control_has_a_name_and_changes_the_picture(reader, path):
+    page = reader(path)
+    for control in page.find_elements(By.CSS_SELECTOR, CONTROLS):
+        name = control.accessible_name
+        assert name and name != "null", f"a {control.tag_name} without a name"
+        box = page.execute_script(OUTERMOST, control)
+        if not control.is_displayed():
+            continue  # belongs to a frame that another control hides
+        before = page.execute_script(SHOWN, box)
+        page.execute_script("arguments[0].scrollIntoView({block: 'center'})", control)
+        if control.tag_name == "select":
+            choice = Select(control)
+            now = choice.options.index(choice.first_selected_option)
+            choice.select_by_index(0 if now else 1)
+        elif control.tag_name == "button":
+            control.click()
+        else:
+            now, end = map(control.get_attribute, ("aria-valuenow", "aria-valuemax"))
+            page.execute_script("arguments[0].focus()", control)
+            control.send_keys(Keys.ARROW_LEFT if now == end else Keys.ARROW_RIGHT)
+        WebDriverWait(page, 5).until(
+            lambda page, box=box, before=before: page.execute_script(SHOWN, box) != before,
+            f"{name}: moving it changes nothing")
+    assert complaints(page) == []
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_keyboard_reaches_each_control(reader, path):
+    page = reader(path)
+    for handle in page.find_elements(By.CSS_SELECTOR, ".noUi-handle"):
+        assert handle.get_attribute("tabindex") == "0"
+        assert handle.get_attribute("role") == "slider"
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_phone_shows_the_page_without_scrolling_sideways(reader, path):
+    page = reader(path, width=360, height=740)
+    wide = page.execute_script("""
+        if (document.documentElement.scrollWidth <= 360) { return []; }
+        return Array.from(document.querySelectorAll('article *'))
+          .filter(element => element.getBoundingClientRect().right > 361)
+          .slice(0, 5).map(element => element.outerHTML.slice(0, 160))
+          .concat(['the page is ' + document.documentElement.scrollWidth + ' px wide']);""")
+    assert wide == []
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("path", PAGES)
+def test_text_of_figures_is_nowhere_under_nine_points(reader, path, width):
+    page = reader(path, width=width)
+    small = [(text, size) for text, size in page.execute_script(TEXT_SIZES) if size < 11.9]
+    assert small == []
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("path", PAGES)
+def test_text_of_figures_is_legible(reader, path, theme):
+    page = reader(path, theme=theme)
+    assert page.execute_script("return document.documentElement.dataset.theme") == theme
+    # The whole page in the window: the check looks at what lies under each text.
+    height = page.execute_script("return document.documentElement.scrollHeight")
+    emulate(page, theme=theme, height=min(height, 16000))
+    time.sleep(0.1)
+    faint = [(text, round(ratio, 2)) for text, ratio in page.execute_script(CONTRAST)
+             if 0 <= ratio < 4.5]
+    assert faint == []
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_page_reads_with_scripts_blocked(reader, path):
+    page = reader(path, scripts=False)
+    assert page.find_element(By.TAG_NAME, "h1").is_displayed()
+    assert page.find_elements(By.CSS_SELECTOR, ".jupyter-widgets") == []
+    for view in page.find_elements(By.CSS_SELECTOR, f'script[type="{checks.VIEW}"]'):
+        cell = view.find_element(By.XPATH, "ancestor::div[contains(@class, 'cell_output')][1]")
+        stills = cell.find_elements(By.CSS_SELECTOR, ".explorer-still svg, .explorer-still img")
+        assert stills, "an explorer without a still"
+        assert all(still.is_displayed() and still.size["height"] > 50 for still in stills)
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_explorer_takes_the_place_of_its_still_and_leaves_it_in_print(reader, path):
+    page = reader(path)
+    stills = page.find_elements(By.CSS_SELECTOR, ".explorer-still")
+    assert not any(still.is_displayed() for still in stills)
+    emulate(page, media="print")
+    assert all(still.is_displayed() for still in stills)
+    widgets = page.find_elements(By.CSS_SELECTOR, ".jupyter-widgets")
+    assert not any(widget.is_displayed() for widget in widgets)
+
+
+def test_search_finds_a_page(reader, address):
+    page = reader("search.html?q=roofline")
+    links = WebDriverWait(page, 10).until(
+        lambda page: page.find_elements(By.CSS_SELECTOR, "#search-results li a"),
+        "no search result")
+    page.get(links[0].get_attribute("href"))
+    WebDriverWait(page, 10).until(lambda page: page.find_elements(By.CSS_SELECTOR, "article h1"))
+    assert re.match(re.escape(address), page.current_url)
+    assert complaints(page) == []

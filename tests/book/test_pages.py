@@ -1,0 +1,142 @@
+"""The built pages as files: links, loads, alt text. And that the checks see what they look for."""
+
+import hashlib
+import re
+from pathlib import Path
+
+import pytest
+
+from book import checks
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize("path", checks.page_paths())
+@pytest.mark.parametrize("check", checks.CHECKS, ids=lambda check: check.__name__)
+def test_page(site, path, check):
+    assert check(checks.Page(site, path)) == []
+
+
+def test_style_sheets_load_nothing_from_outside(site):
+    assert checks.sheets(site) == []
+
+
+@pytest.mark.parametrize("path", ["genindex.html", "search.html", "chapters/index.html"])
+def test_other_pages_have_live_links_and_load_nothing_from_outside(site, path):
+    page = checks.Page(site, path)
+    assert checks.links(page) == []
+    assert checks.outside(page) == []
+
+
+def test_every_chapter_offers_colab(site):
+    from lib.release import REPOSITORY
+
+    slug = REPOSITORY.removeprefix("https://github.com/")
+    for path in checks.page_paths():
+        name = "chapters/index" if path == "index.html" else path.removesuffix(".html")
+        if (ROOT / f"{name}.ipynb").exists():
+            html = (site / path).read_text(encoding="utf-8")
+            target = f"https://colab.research.google.com/github/{slug}/blob/main/{name}.ipynb"
+            assert target in html, path
+
+
+def test_kernel_chapters_have_an_explorer(site):
+    for path in checks.page_paths():
+        if re.match(r"chapters/\d\d_", path):
+            page = checks.Page(site, path)
+            assert page.soup.find_all("script", type=checks.VIEW), path
+
+
+def test_set_up_cells_are_hidden(site):
+    for path in checks.page_paths():
+        assert "google.colab" not in (site / path).read_text(encoding="utf-8"), path
+
+
+def test_vendored_files_are_the_ones_named():
+    folder = ROOT / "book" / "widgets"
+    rows = re.findall(r"^\| `([^`]+)` \|.*\| `([0-9a-f]{64})` \|$",
+                      (folder / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    named = {name: digest for name, digest in rows}
+    there = {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in folder.rglob("*")
+        if path.suffix in (".js", ".woff2") and path.name != "widgets-base.js"
+    }
+    assert there and named == there
+
+
+# Seeded defects: each must be found by the check of its name, and by no other.
+GOOD = (
+    '<!DOCTYPE html><html lang="en"><head><title>t</title>'
+    '<link rel="stylesheet" href="_static/a.css"></head><body><article><h1 id="top">T</h1>'
+    '<a href="other.html#there">x</a> <a href="#top">y</a> <a href="https://example.org/">z</a>'
+    '<img src="_static/a.png" alt="Bars: one is longer"><p>Text with <code>| --- |</code>.</p>'
+    '<div class="cell_output"><figure class="figure-scroll">'
+    '<svg role="img" aria-label="Thirty-two lanes, four sectors"></svg></figure></div>'
+    "</article></body></html>"
+)
+DEFECTS = [
+    ("links", "other.html#there", "other.html#nowhere"),
+    ("links", "other.html#there", "gone.html"),
+    ("links", '"#top"', '"#bottom"'),
+    ("links", "_static/a.png", "_static/b.png"),
+    ("outside", '<article>', '<script src="https://cdn.example.org/x.js"></script><article>'),
+    ("outside", '<article>', '<script src="//cdn.example.org/x.js"></script><article>'),
+    ("outside", '"_static/a.css"', '"https://fonts.example.org/a.css"'),
+    ("outside", "<article>", "<style>@import 'https://fonts.example.org/a';</style><article>"),
+    ("outside", "<article>", '<script>const THEBE_JS_URL = "x"</script><article>'),
+    ("pictures", 'alt="Bars: one is longer"', 'alt=""'),
+    ("pictures", 'alt="Bars: one is longer"', 'alt="_images/a1b2.png"'),
+    ("pictures", ' aria-label="Thirty-two lanes, four sectors"', ""),
+    ("pictures", ' role="img"', ""),
+    ("pictures", '<figure class="figure-scroll">', "<figure>"),
+    ("headings", "</article>", "<h1>Another</h1></article>"),
+    ("headings", ' lang="en"', ""),
+    ("libraries", "</body>", '<script src="_static/embed-amd.js"></script></body>'),
+    ("libraries", "</body>", f'<script type="{checks.VIEW}">{{}}</script></body>'),
+    ("errors", "<p>Text", "<p>| a | b | |---|---| | 1 | 2 |"),
+    ("errors", "<p>Text", "<p>See {term}`warp`. Text"),
+    ("errors", "<p>Text", '<div class="traceback">NameError</div><p>Text'),
+]
+
+
+@pytest.fixture
+def small_site(tmp_path):
+    static = tmp_path / "_static"
+    static.mkdir()
+    for name in ("a.css", "a.png", "embed-amd.js"):
+        (static / name).write_text("")
+    (tmp_path / "other.html").write_text('<h2 id="there">There</h2>')
+    return tmp_path
+
+
+def failing(site: Path, html: str) -> set[str]:
+    (site / "page.html").write_text(html)
+    page = checks.Page(site, "page.html")
+    return {check.__name__ for check in checks.CHECKS if check(page)}
+
+
+def test_checks_pass_a_good_page(small_site):
+    assert failing(small_site, GOOD) == set()
+
+
+@pytest.mark.parametrize(("name", "old", "new"), DEFECTS)
+def test_checks_find_a_seeded_defect(small_site, name, old, new):
+    assert GOOD.count(old) == 1
+    assert failing(small_site, GOOD.replace(old, new)) == {name}
+
+
+def test_checks_find_a_drawing_without_label_in_a_widget(small_site):
+    state = '{"state": {"m": {"state": {"value": "<svg width=\'10\'><g/></svg>"}}}}'
+    scripts = (
+        f'<script type="{checks.VIEW}">{{}}</script>'
+        f'<script type="{checks.STATE}">{state}</script>'
+        '<script src="_static/embed-amd.js"></script>'
+    )
+    assert failing(small_site, GOOD.replace("</body>", scripts + "</body>")) == {"pictures"}
+
+
+def test_checks_find_an_outside_font(small_site):
+    sheet = "@font-face{src:url(//fonts.example.org/a.woff2)}"
+    (small_site / "_static" / "a.css").write_text(sheet)
+    assert checks.sheets(small_site) == ["_static/a.css"]
