@@ -268,19 +268,17 @@ def rows(chapter: str | None = None, evidence: Evidence | None = None) -> tuple[
 
 
 def markdown(chapter: str | None = None, evidence: Evidence | None = None) -> str:
-    """Claims and verdicts as a Markdown table, those of one chapter or all."""
-    lines = [
-        "| id | the claim | verdict | why | evidence |",
-        "|---|---|---|---|---|",
-    ]
-    for row in rows(chapter, evidence):
+    """Claims and verdicts as a Markdown table, those of one chapter or all; the judged ones first.
+
+    Three columns, so that it can be read on a phone.
+    """
+    lines = ["| id | the claim | the verdict, and its evidence |", "|---|---|---|"]
+    for row in sorted(rows(chapter, evidence), key=lambda row: row.verdict.kind == NOT_YET):
         verdict = row.verdict
-        kinds = ", ".join(verdict.evidence)
-        where = f"{kinds}: {verdict.where}" if kinds else ""
-        lines.append(
-            f"| {row.claim.id} | {_cell(row.claim.text)} | **{verdict.kind}** "
-            f"| {_cell(verdict.sentence)} | {_cell(where)} |"
-        )
+        text = f"**{verdict.kind}**. {verdict.sentence}"
+        if verdict.evidence:
+            text += f" *{', '.join(verdict.evidence)}*: {verdict.where}"
+        lines.append(f"| {row.claim.id} | {_cell(row.claim.text)} | {_cell(text)} |")
     return "\n".join(lines)
 
 

@@ -76,7 +76,7 @@ def yearly_growth(first: Processor, last: Processor) -> float:
 
 
 def clock_text(processor: Processor) -> str:
-    """The clock with a unit that suits it, or an em dash's plain-word substitute."""
+    """The clock with a unit that suits it, or "not published"."""
     if processor.clock_hz is None:
         return "not published"
     for limit, unit in ((1e9, "GHz"), (1e6, "MHz"), (1e3, "kHz")):
@@ -95,7 +95,7 @@ def markdown() -> str:
     for processor in PROCESSORS:
         growth = ""
         if before and before.clock_hz and processor.clock_hz:
-            growth = f"{yearly_growth(before, processor):+.0%}"
+            growth = f"{yearly_growth(before, processor):+.0%}".replace("-", "−")
         lines.append(
             f"| {processor.year} | {processor.name} | {processor.transistors:,} "
             f"| {clock_text(processor)} | {growth} |"

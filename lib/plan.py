@@ -6,6 +6,7 @@ is still to come, and gives way as soon as the catalogue has a version of the sa
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from lib.kernels import CATALOGUE
@@ -98,15 +99,23 @@ def versions() -> tuple[Version, ...]:
 
 def markdown() -> str:
     """The ladder as a Markdown table."""
-    lines = [
-        "| | version | what changes | level of the machine | types | runs on | |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    lines += [
-        f"| {v.number} | {v.title} | {v.change} | {v.level} | {v.group} | {v.needs} and later "
-        f"| {'**here**' if v.finished else 'to come'} |"
-        for v in versions()
-    ]
+    return _table(
+        ("version", "level of the machine", "types", "runs on"),
+        lambda v: (v.title, v.level, v.group, f"{v.needs} and later"),
+    )
+
+
+def contents() -> str:
+    """What each version changes, and whether it is here, as a Markdown table."""
+    return _table(
+        ("version", "what changes", "state"),
+        lambda v: (v.title, v.change, "**here**" if v.finished else "to come"),
+    )
+
+
+def _table(head: Sequence[str], cells: Callable[[Version], Sequence[str]]) -> str:
+    lines = [f"| | {' | '.join(head)} |", "|---|" + "---|" * len(head)]
+    lines += [f"| {version.number} | {' | '.join(cells(version))} |" for version in versions()]
     return "\n".join(lines)
 
 

@@ -212,7 +212,9 @@ def test_the_table_is_whole():
     lines = claims.markdown(evidence=Told()).splitlines()
     assert len(lines) == 2 + len(claims.CLAIMS)
     for line in lines:
-        assert len(re.findall(r"(?<!\\)\|", line)) == 6
+        assert len(re.findall(r"(?<!\\)\|", line)) == 4
+    judged = [f"**{NOT_YET}**" not in line for line in lines[2:]]
+    assert judged == sorted(judged, reverse=True)
     of_chapter = claims.markdown("01_naive", Told()).splitlines()[2:]
     assert [line.split("|")[1].strip() for line in of_chapter] == [
         claim.id for claim in claims.CLAIMS if claim.chapter == "01_naive"

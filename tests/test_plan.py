@@ -22,7 +22,8 @@ def test_the_catalogue_speaks_for_what_it_has():
 
 
 def test_the_ladder_as_a_table():
-    lines = plan.markdown().splitlines()
+    assert len(plan.markdown().splitlines()) == 2 + len(plan.versions())
+    lines = plan.contents().splitlines()
     assert len(lines) == 2 + len(plan.versions())
     assert sum("**here**" in line for line in lines) == len(CATALOGUE)
 
