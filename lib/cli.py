@@ -78,7 +78,6 @@ def add_command(subparsers: Any) -> None:
     timeline = add(_timeline, "timeline", "what the warps of a block do, from marks in the kernel",
                    json_help="a record's timeline")
     _kernel_and_problem(timeline, arch=False)
-    timeline.add_argument("--skip", type=int, default=0, help="events to let pass first")
 
     record = add(_record, "record", "measure all of a kernel and write it into results/",
                  json_help="a list of the files written")
@@ -278,10 +277,10 @@ def _timeline(options: argparse.Namespace) -> int:
     from lib.measure.timeline import timeline
 
     kernel, variant = _chosen(options)
-    measured = timeline(kernel, variant, _problem(options, kernel.dtype), options.skip)
+    measured = timeline(kernel, variant, _problem(options, kernel.dtype))
     _say(options, measured, [
         f"{kernel.stem} {variant.name}: {len(measured['blocks'])} blocks on SM "
-        f"{measured['blocks'][0]['sm']}, a mark costs {measured['mark_cycles']:g} cycles; "
+        f"{measured['sm']}, a mark costs {measured['mark_cycles']:g} cycles; "
         f"{measured['seconds_without'] * 1e3:.3f} ms, with marks "
         f"{measured['seconds_with'] * 1e3:.3f} ms; --json prints the events"
     ])

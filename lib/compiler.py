@@ -151,6 +151,9 @@ def compile_source(
     virtual = arch.replace("sm_", "compute_")
     ptx, name, _ = _nvrtc(text, expression, [f"-arch={virtual}", *common], filename)
     real = [f"-arch={arch}", "--ptxas-options=-v", *common]
+    if nvrtc_version() >= (12, 9):
+        # A cubin out of NVRTC's cache comes without ptxas's report.
+        real.append("-no-cache")
     cubin, _, log = _nvrtc(text, expression, real, filename)
     return Compiled(
         name, arch, ptx.decode(), cubin, _resources(log, name), ".".join(map(str, nvrtc_version()))

@@ -68,6 +68,11 @@ def name() -> str:
     return found.decode() if isinstance(found, bytes) else found
 
 
+def sms() -> int:
+    """Streaming multiprocessors of the device."""
+    return cupy().cuda.runtime.getDeviceProperties(0)["multiProcessorCount"]
+
+
 def arch() -> str:
     """The target that code for this device is compiled for.
 

@@ -11,7 +11,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 from lib.problem import Problem
@@ -218,7 +218,7 @@ def _unknown(kind: str, name: str, known: Mapping[str, object]) -> str:
     return f"unknown {kind} {name!r} ({hint})"
 
 
-@lru_cache(maxsize=None)
+@cache
 def included(source: Path) -> tuple[Path, ...]:
     """Return a CUDA file and, depth first, every header of ours that it includes."""
     found = [source]

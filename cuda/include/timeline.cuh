@@ -1,4 +1,4 @@
-// Marks for the timeline: lane 0 of each warp notes the clock whenever a phase begins.
+// Marks for the timeline: a warp notes the clock whenever a phase begins.
 //
 //   TIMELINE_BEGIN;                    once, at the top of the kernel
 //   MARK(LOAD);                        from here on the warp issues loads
@@ -18,62 +18,70 @@
 #else
 
 #define TIMELINE_BEGIN Timeline timeline
-#define TIMELINE_END timeline.end()
+#define TIMELINE_END timeline.finish()
 #define MARK(phase) timeline.mark(Timeline::phase)
-#define MARK_ARRIVAL(...) timeline.mark(Timeline::WAIT); timeline.arrive(__VA_ARGS__); timeline.mark(Timeline::COMPUTE)
-
-typedef unsigned long long u64;
+#define MARK_ARRIVAL(...) timeline.mark_arrival(__VA_ARGS__)
 
 // Set by the host before the launch (lib/measure/timeline.py). A symbol, not a kernel argument,
 // so that a kernel's signature is the same with marks and without.
 struct TimelineBuffers {
-    u64* events;     // [blocks][warps][capacity], each phase << 56 | cycles
-    u64* overview;   // [grid][3]: SM, first nanosecond, last nanosecond
-    unsigned blocks, capacity;  // how many blocks note events, and how many events a warp
-    unsigned skip;   // events that each warp lets pass before it notes the first
-    unsigned zero;   // always 0, which the compiler can't know
+    uint2* events;                 // [blocks][warps][capacity], each {clock, phase}
+    unsigned long long* overview;  // [grid][3]: SM, first nanosecond, last nanosecond
+    unsigned blocks, warps, capacity;  // the first so many blocks, warps and events are noted,
+    unsigned sm;                   // and only on this SM: marks slow the one that is looked at
+    unsigned zero;                 // always 0, which the compiler can't know
 };
 __device__ TimelineBuffers timeline_buffers;
 
 struct Timeline {
     enum Phase { LOAD, WAIT, COMPUTE, BARRIER, STORE, END };
 
-    u64* slot = nullptr;
-    u64* block = nullptr;
-    unsigned count = 0, skip, capacity, zero;
+    uint2* events = nullptr;
+    unsigned count = 0, most = 0;  // events this warp has noted, and how many it may
+    unsigned zero;
+    unsigned long long* block = nullptr;
 
     __device__ Timeline()
     {
         const TimelineBuffers& b = timeline_buffers;
         const unsigned id = blockIdx.x + gridDim.x * blockIdx.y;
         const unsigned thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
-        const unsigned warps = (blockDim.x * blockDim.y * blockDim.z + 31) / 32;
-        skip = b.skip, capacity = b.capacity, zero = b.zero;
-        if (thread % 32 == 0 && id < b.blocks)
-            slot = b.events + (size_t)(id * warps + thread / 32) * capacity;
+        zero = b.zero;
+        unsigned sm;
+        asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
+        if (id < b.blocks && thread / 32 < b.warps && sm == b.sm) {
+            events = b.events + (size_t)(id * b.warps + thread / 32) * b.capacity;
+            most = b.capacity;
+        }
         if (thread == 0) {
-            unsigned sm;
-            asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
             block = b.overview + 3ull * id;
             block[0] = sm, block[1] = nanoseconds();
         }
     }
 
-    // The memory clobber keeps loads and stores on their own side of the stamp.
     __device__ void mark(unsigned phase)
     {
-        u64 cycles;
-        asm volatile("mov.u64 %0, %%clock64;" : "=l"(cycles) :: "memory");
-        const unsigned place = count++ - skip;
-        if (slot && place < capacity) slot[place] = (u64)phase << 56 | cycles;
-        asm volatile("" ::: "memory");
+        if (count < most) stamp(phase);
     }
 
     // Instructions issue in order: a use of each value holds the warp until the value is there.
     template <typename... T>
-    __device__ void arrive(T&... values)
+    __device__ void mark_arrival(T&... values)
     {
+        if (count >= most) return;
+        stamp(WAIT);
         (use(values), ...);
+        mark(COMPUTE);
+    }
+
+    // All lanes write the same eight bytes: one sector, and no lane need be chosen. The memory
+    // clobbers keep loads and stores on their own side of the stamp.
+    __device__ void stamp(unsigned phase)
+    {
+        unsigned cycles;
+        asm volatile("mov.u32 %0, %%clock;" : "=r"(cycles) :: "memory");
+        events[count++] = make_uint2(cycles, phase);
+        asm volatile("" ::: "memory");
     }
 
     __device__ void use(float& value)
@@ -81,15 +89,15 @@ struct Timeline {
         asm volatile("xor.b32 %0, %0, %1;" : "+f"(value) : "r"(zero) : "memory");
     }
 
-    __device__ void end()
+    __device__ void finish()
     {
         mark(END);
         if (block) block[2] = nanoseconds();
     }
 
-    __device__ static u64 nanoseconds()
+    __device__ static unsigned long long nanoseconds()
     {
-        u64 now;
+        unsigned long long now;
         asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now) :: "memory");
         return now;
     }

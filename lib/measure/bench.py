@@ -11,13 +11,14 @@ import statistics
 import subprocess
 import threading
 from collections.abc import Callable
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
 from lib import device
-from lib.compiler import compile_kernel
-from lib.kernels import Kernel, Variant
+from lib.compiler import Compiled, compile_file, compile_kernel
+from lib.kernels import CUDA, Kernel, Launch, Variant
 from lib.measure import cublas
 from lib.problem import Problem
 from lib.runner import arguments
@@ -27,12 +28,14 @@ ROUNDS = 15
 # resolution (0.5 µs) and short enough that many samples fit.
 SAMPLE_SECONDS = 5e-3
 MOST_LAUNCHES = 400
+# More than Python needs to enqueue one launch.
+ENQUEUE_SECONDS = 30e-6
 # How many times the L2 the rotating copies of the matrices exceed it.
 L2_MULTIPLE = 3
 METHOD = (
-    f"median of {ROUNDS} samples, kernel and cuBLAS in turns; a sample is a CUDA graph of launches "
-    f"of about {SAMPLE_SECONDS * 1e3:g} ms between two events; inputs random, copies rotated over "
-    f"{L2_MULTIPLE}× the L2"
+    f"median of {ROUNDS} samples, kernel and cuBLAS in turns; a sample is launches of about "
+    f"{SAMPLE_SECONDS * 1e3:g} ms together, queued ahead, between two events; inputs random, "
+    f"copies rotated over {L2_MULTIPLE}× the L2"
 )
 
 
@@ -124,11 +127,11 @@ def interleave(
     list of list of float
         Seconds a launch, one list a call.
     """
-    graphs = [_graph(call, copies) for call in calls]
+    series = [_Series(call, copies) for call in calls]
     times: list[list[float]] = [[] for _ in calls]
     for _ in range(rounds):
-        for series, (graph, launches) in zip(times, graphs, strict=True):
-            series.append(_elapsed(graph.launch) / launches)
+        for samples, one in zip(times, series, strict=True):
+            samples.append(one.sample())
     return times
 
 
@@ -142,25 +145,41 @@ def _copies(problem: Problem, cp: Any) -> list[tuple[Any, Any, Any]]:
     return [problem.inputs(seed, cp) for seed in range(count)]
 
 
-def _graph(call: Callable[[int], None], copies: int) -> tuple[Any, int]:
-    """Capture as many launches as fill a sample, each on the next copy."""
-    cp = device.cupy()
-    stream = cp.cuda.Stream(non_blocking=True)
-    with stream:
+class _Series:
+    """As many launches of one call as fill a sample, each on the next copy of its data."""
+
+    def __init__(self, call: Callable[[int], None], copies: int) -> None:
+        self._call, self._copies = call, copies
         call(0)
-        stream.synchronize()
-        once = _elapsed(lambda: call(1 % copies))
-        launches = int(np.clip(round(SAMPLE_SECONDS / once), 1, MOST_LAUNCHES))
-        stream.begin_capture()
-        for index in range(launches):
-            call(index % copies)
-        graph = stream.end_capture()
-        graph.launch()
-        stream.synchronize()
-    return graph, launches
+        once = min(elapsed(partial(call, index % copies)) for index in range(1, 4))
+        self.launches = int(np.clip(round(SAMPLE_SECONDS / once), 1, MOST_LAUNCHES))
+
+    def sample(self) -> float:
+        """Seconds a launch.
+
+        The GPU is kept busy while the launches are queued, so that it finds each one waiting and
+        Python's time between them is not measured.
+        """
+        _keep_busy(ENQUEUE_SECONDS * self.launches)
+        return elapsed(self._queue) / self.launches
+
+    def _queue(self) -> None:
+        for index in range(self.launches):
+            self._call(index % self._copies)
 
 
-def _elapsed(work: Callable[[], None]) -> float:
+def _keep_busy(seconds: float) -> None:
+    """Enqueue a kernel of one thread that waits."""
+    compiled = compile_file(CUDA / "busy.cu", "busy<1>", device.arch())
+    _loaded(compiled)(Launch((1, 1, 1), (1, 1, 1)), (np.uint64(seconds * 1e9),))
+
+
+@lru_cache(maxsize=4)
+def _loaded(compiled: Compiled) -> device.Loaded:
+    return device.Loaded(compiled)
+
+
+def elapsed(work: Callable[[], None]) -> float:
     """Seconds of the current stream's time that `work` takes, between two events."""
     cp = device.cupy()
     start, end = cp.cuda.Event(), cp.cuda.Event()

@@ -49,9 +49,6 @@ HARDWARE = {
 }
 
 
-# cuBLAS may split one product into several kernels.
-CUBLAS_KERNELS = "regex:gemm|Gemm|GEMM|splitK|cutlass|cublas"
-
 
 class ProfilerMissing(Exception):
     """ncu is not installed or may not read counters. The message says what to do."""
@@ -80,11 +77,12 @@ def counters(
     ncu = shutil.which("ncu")
     if ncu is None:
         raise ProfilerMissing("ncu is not on the PATH: install Nsight Compute to read counters")
-    name = CUBLAS_KERNELS if stem == CUBLAS else CATALOGUE[stem].function
+    # cuBLAS may split one product into several kernels, of any name: all that runs is its own.
+    only = [] if stem == CUBLAS else ["-k", CATALOGUE[stem].function]
     metrics = {**EMULATED, **HARDWARE}
     command = [
         ncu, "--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none",
-        "--metrics", ",".join(metrics.values()), "-k", name,
+        "--metrics", ",".join(metrics.values()), *only,
         sys.executable, "-m", "lib", "launch", stem, "--shape", "x".join(map(str, shape)),
         "--alpha", repr(alpha), "--beta", repr(beta),
         *(["--variant", variant] if variant else []),

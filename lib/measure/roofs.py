@@ -14,10 +14,11 @@ import numpy as np
 from lib import device
 from lib.compiler import compile_file
 from lib.kernels import CUDA, Launch
-from lib.measure.bench import ClockSampler
+from lib.measure.bench import ClockSampler, elapsed
 
 THREADS = 256
 REPEATS = 9
+BATCH = 8  # launches between two events
 FLOAT4 = 16  # bytes
 
 
@@ -36,11 +37,10 @@ def roofs() -> dict[str, dict[str, Any]]:
         If there is no GPU.
     """
     cp = device.cupy()
-    properties = cp.cuda.runtime.getDeviceProperties(0)
-    blocks = 8 * properties["multiProcessorCount"]
+    blocks = 8 * device.sms()
     return {
         "dram": _dram(cp, blocks),
-        "l2": _l2(cp, blocks, properties["l2CacheSize"]),
+        "l2": _l2(cp, blocks, cp.cuda.runtime.getDeviceProperties(0)["l2CacheSize"]),
         "shared": _shared(cp, blocks),
         "ffma": _ffma(cp, blocks),
     }
@@ -92,17 +92,10 @@ def _kernel(function: str, blocks: int, args: tuple[Any, ...]) -> Callable[[], N
 
 def _best(call: Callable[[], None], amount: float, unit: str, method: str) -> dict[str, Any]:
     """Rate of the fastest of several launches: a roof is what can be reached."""
-    cp = device.cupy()
     call()
     times = []
     with ClockSampler() as clock:
         for _ in range(REPEATS):
-            start, end = cp.cuda.Event(), cp.cuda.Event()
-            start.record()
-            for _ in range(8):
-                call()
-            end.record()
-            end.synchronize()
-            times.append(cp.cuda.get_elapsed_time(start, end) / 8e3)
+            times.append(elapsed(lambda: [call() for _ in range(BATCH)]) / BATCH)
     return {"value": amount / min(times), "unit": unit, "method": method,
             "sm_clock_mhz": clock.median}

@@ -1,0 +1,120 @@
+"""Compiling without a GPU, and what is read from the machine code."""
+
+import collections
+import re
+
+import pytest
+
+from lib import sass
+from lib.compiler import CompileError, assemble, compile_kernel, compile_source
+from lib.gpus import ARCHITECTURES
+from lib.kernels import CATALOGUE
+
+EVERY = [
+    pytest.param(kernel, variant, id=f"{kernel.stem}-{variant.name}")
+    for kernel in CATALOGUE.values()
+    for variant in kernel.variants
+]
+TILE = CATALOGUE["02_shared_tile"]
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("kernel, variant", EVERY)
+def test_every_kernel_compiles_for_every_architecture(kernel, variant, arch):
+    compiled = compile_kernel(kernel, variant, arch)
+    assert f".target {arch}" in compiled.ptx
+    assert compiled.cubin.startswith(b"\x7fELF")
+    assert 0 < compiled.resources.registers <= 255
+    assert compiled.resources.spill_store_bytes == compiled.resources.spill_load_bytes == 0
+    # A block of the kernel must fit an SM.
+    assert compiled.resources.registers * variant.threads <= 65536
+
+
+def test_shared_memory_is_two_tiles():
+    assert compile_kernel(TILE).resources.shared_bytes == 2 * 32 * 32 * 4
+
+
+@pytest.mark.parametrize("kernel, variant", EVERY)
+def test_marks_compile_to_nothing_unless_asked_for(kernel, variant):
+    """The PTX is that of a file from which every mark was deleted, its line numbers apart."""
+    text = kernel.source.read_text()
+    bare, count = re.subn(r"^.*\b(?:MARK\w*\(.*\)|TIMELINE_\w+);$|.*timeline\.cuh.*", "", text,
+                          flags=re.MULTILINE)
+    assert count >= 4
+    expression = kernel.expression(variant)
+
+    def code(source):
+        ptx = compile_source(source, expression, "sm_75").ptx
+        return re.sub(r"^\s*\.(?:loc|file)\b.*\n|^//.*\n", "", ptx, flags=re.MULTILINE)
+
+    assert code(text) == code(bare)
+    marked = compile_kernel(kernel, variant, timeline=True).ptx
+    assert "%clock" in marked and "%clock" not in compile_kernel(kernel, variant).ptx
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_the_marked_wait_ends_after_the_values_have_arrived(arch):
+    """In program order: loads, WAIT's clock, a use of both values, COMPUTE's clock."""
+    loop = compile_kernel(TILE, None, arch, timeline=True).inner_loop
+    order = [i.base if i.base != "LOP3" else ("USE" if "0x3c" in i.text else "-") for i in loop]
+    kept = [b for b in order if b in ("LDG", "CS2R", "USE", "STS", "BAR", "LDS", "FFMA")]
+    shape = "".join({"LDG": "g", "CS2R": "c", "USE": "u", "STS": "s", "BAR": "b", "LDS": "l",
+                     "FFMA": "f"}[b] for b in kept)
+    assert re.fullmatch(r"cg+cu+cs+cbc[lf]+cb", shape), shape
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_the_inner_loop_is_the_one_that_multiplies(arch):
+    mix = collections.Counter(i.base for i in compile_kernel(TILE, None, arch).inner_loop)
+    assert mix["FFMA"] == 32
+    assert mix["BAR"] == 2 and mix["STS"] == 2 and mix["LDG"] == 2
+    # 64 scalar loads of the PTX: B's 32 stay, A's 32 became 8 wide ones.
+    assert mix["LDS"] == 40
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_merged_loads_are_tied_to_their_ptx_lines(arch):
+    compiled = compile_kernel(TILE, None, arch)
+    wide = {line: to for line, to in compiled.merge.items() if to is not None}
+    absorbed = [line for line, to in compiled.merge.items() if to is None]
+    assert sorted(wide.values()) == [(16 * i, 16) for i in range(8)]
+    assert len(absorbed) == 24
+    loads = [i for i in compiled.sass if i.base == "LDS"]
+    shared_lines = re.findall(r"ld\.shared", compiled.ptx)
+    assert len(shared_lines) - len(absorbed) == len(loads)
+
+
+def test_instructions_carry_both_lines():
+    source = TILE.source.read_text().splitlines()
+    for i in compile_kernel(TILE).sass:
+        if i.base == "BAR":
+            assert "__syncthreads" in source[i.cuda_line - 1]
+            assert "bar.sync" in compile_kernel(TILE).ptx.splitlines()[i.ptx_line - 1]
+
+
+def test_a_compile_error_shows_the_message_and_our_line():
+    text = "template <int T>\n__global__ void f(float* x)\n{\n    x[0] = undeclared;\n}\n"
+    with pytest.raises(CompileError) as error:
+        compile_source(text, "f<1>", "sm_75", filename="broken.cu")
+    assert "undeclared" in str(error.value)
+    assert "broken.cu:4: x[0] = undeclared;" in str(error.value)
+
+
+def test_ptxas_assembles_ptx_for_a_later_gpu():
+    compiled = compile_kernel(TILE, None, "sm_75")
+    assert assemble(compiled.ptx, "sm_90").startswith(b"\x7fELF")
+    with pytest.raises(CompileError, match="ptxas"):
+        assemble(compiled.ptx.replace("fma.rn.f32", "fmma.rn.f32"), "sm_75")
+
+
+@pytest.mark.parametrize(
+    "opcode, nbytes",
+    [("LDS", 4), ("LDS.U.128", 16), ("STS.64", 8), ("LDG.E.U16", 2), ("LDG.E.U8.CONSTANT", 1)],
+)
+def test_widths_of_machine_accesses(opcode, nbytes):
+    assert sass.access_bytes(opcode) == nbytes
+
+
+def test_a_listing_without_the_function_is_refused():
+    with pytest.raises(ValueError, match="no function"):
+        sass.parse("", "", "missing")

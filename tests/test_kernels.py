@@ -1,0 +1,94 @@
+"""The catalogue: names, launches, hashes, and that each version has its files."""
+
+import pytest
+
+from lib import kernels
+from lib.kernels import CATALOGUE, ROOT, find
+from lib.problem import Problem
+
+NAIVE = CATALOGUE["01_naive"]
+
+
+def test_every_entry_has_its_source_and_its_chapter():
+    for stem, kernel in CATALOGUE.items():
+        assert kernel.stem == stem
+        assert kernel.source.exists()
+        assert (ROOT / "chapters" / f"{stem}.ipynb").exists()
+
+
+def test_every_numbered_source_is_in_the_catalogue():
+    assert {path.stem for path in kernels.CUDA.glob("[0-9]*.cu")} == set(CATALOGUE)
+
+
+def test_constants_stand_in_the_template_s_order():
+    assert NAIVE.expression(NAIVE.variant("coalesced")) == "naive<32, true>"
+    assert NAIVE.expression(NAIVE.variant("swapped")) == "naive<32, false>"
+
+
+@pytest.mark.parametrize("name, hint", [("01_naiv", "01_naive"), ("2_shared_tile", "02_shared")])
+def test_an_unknown_kernel_suggests_the_nearest(name, hint):
+    with pytest.raises(ValueError, match=f"did you mean {hint}"):
+        find(name)
+
+
+def test_an_unknown_variant_suggests_the_nearest():
+    with pytest.raises(ValueError, match="did you mean swapped.* of 01_naive"):
+        NAIVE.variant("swaped")
+
+
+def test_the_grid_covers_a_ragged_problem():
+    launch = NAIVE.launch(Problem(33, 65, 7), NAIVE.variants[0])
+    assert launch.grid == (3, 2, 1) and launch.block == (32, 32, 1)
+
+
+@pytest.mark.parametrize(
+    "shape, word",
+    [((65535 * 32 + 1, 1, 1), "M"), ((1, 2**31 - 1, 1), "N"), ((1, 1, 2**31 - 1), "K")],
+)
+def test_shapes_beyond_the_grid_or_the_index_are_refused_before_launch(shape, word):
+    with pytest.raises(ValueError, match=f"^{word} = "):
+        NAIVE.launch(Problem(*shape), NAIVE.variants[0])
+
+
+def test_the_largest_shapes_are_not_refused():
+    NAIVE.launch(Problem(65535 * 32, 1, 1), NAIVE.variants[0])
+    NAIVE.launch(Problem(1, 2**31 - 33, 2**31 - 33), NAIVE.variants[0])
+
+
+def test_variants_have_hashes_of_their_own():
+    hashes = {k.hash(v) for k in CATALOGUE.values() for v in k.variants}
+    assert len(hashes) == sum(len(k.variants) for k in CATALOGUE.values())
+
+
+@pytest.fixture
+def copied(tmp_path, monkeypatch):
+    """The CUDA folder, copied so that a test can change it."""
+    for path in kernels.CUDA.rglob("*.cu*"):
+        target = tmp_path / path.relative_to(kernels.CUDA)
+        target.parent.mkdir(exist_ok=True)
+        target.write_text(path.read_text())
+    monkeypatch.setattr(kernels, "CUDA", tmp_path)
+    monkeypatch.setattr(kernels, "INCLUDE", tmp_path / "include")
+    kernels.included.cache_clear()
+    yield tmp_path
+    kernels.included.cache_clear()
+
+
+def test_the_hash_ignores_comments_and_white_space(copied):
+    before = NAIVE.hash(NAIVE.variants[0])
+    source = copied / "01_naive.cu"
+    source.write_text("// a comment\n" + source.read_text().replace("    ", "\t /* so */ "))
+    assert NAIVE.hash(NAIVE.variants[0]) == before
+
+
+@pytest.mark.parametrize("name", ["01_naive.cu", "include/epilogue.cuh"])
+def test_the_hash_sees_a_changed_line_of_the_file_or_a_header(copied, name):
+    before = NAIVE.hash(NAIVE.variants[0])
+    file = copied / name
+    file.write_text(file.read_text().replace("alpha", "gamma"))
+    assert NAIVE.hash(NAIVE.variants[0]) != before
+
+
+def test_a_header_is_found_once_though_two_include_it():
+    names = [path.name for path in kernels.included(NAIVE.source)]
+    assert names == ["01_naive.cu", "epilogue.cuh", "timeline.cuh"]

@@ -1,0 +1,115 @@
+"""The problem's inputs, its reference and its verdict."""
+
+import numpy as np
+import pytest
+
+from lib.problem import Problem, parse_shape
+
+
+def judged(problem, change=lambda C: C):
+    """Verdict on the exact answer in FP32, changed."""
+    A, B, C = problem.inputs(3)
+    reference = problem.reference(A, B, C)
+    return problem.judge(change(reference.C.astype(np.float32)), reference)
+
+
+@pytest.mark.parametrize("shape", [(7, 5, 3), (1, 1, 1), (64, 64, 64), (3, 4, 0)])
+@pytest.mark.parametrize("scalars", [(1, 0), (0.5, -2), (0, 1)])
+def test_the_exact_answer_passes(shape, scalars):
+    assert judged(Problem(*shape, *scalars)).ok
+
+
+def test_reference_is_alpha_ab_plus_beta_c():
+    problem = Problem(2, 2, 2, alpha=2.0, beta=-1.0)
+    A, B = np.eye(2, dtype=np.float32), np.array([[1, 2], [3, 4]], np.float32)
+    C = np.ones((2, 2), np.float32)
+    assert (problem.reference(A, B, C).C == [[1, 3], [5, 7]]).all()
+
+
+def test_nan_in_c_does_not_reach_the_reference_when_beta_is_zero():
+    problem = Problem(4, 4, 4)
+    A, B, C = problem.inputs()
+    assert np.isnan(C).all()
+    assert not np.isnan(problem.reference(A, B, C).C).any()
+
+
+def test_one_unwritten_element_fails():
+    def forget(C):
+        C[2, 1] = np.nan
+        return C
+
+    verdict = judged(Problem(8, 8, 8), forget)
+    assert not verdict.ok and verdict.unwritten == 1
+    assert "1 elements are NaN" in str(verdict)
+
+
+def test_one_wrong_element_fails():
+    def spoil(C):
+        C[0, 0] += 0.01
+        return C
+
+    assert not judged(Problem(64, 64, 64), spoil).ok
+
+
+def test_half_precision_sums_do_not_pass():
+    problem = Problem(64, 64, 4096)
+    A, B, C = problem.inputs()
+    rounded = (A.astype(np.float16) @ B.astype(np.float16)).astype(np.float32)
+    assert not problem.judge(rounded, problem.reference(A, B, C)).ok
+
+
+def test_tolerance_stays_under_the_issue_figure():
+    assert Problem(1, 1, 4096).tolerance <= 1e-5
+
+
+def test_a_1x1_result_that_cancels_is_judged_by_what_was_added():
+    problem = Problem(1, 1, 2)
+    A = np.array([[1.0, -1.0]], np.float32)
+    B = np.array([[1.0], [1.0]], np.float32)
+    reference = problem.reference(A, B, None)
+    assert problem.judge(np.array([[6e-8]], np.float32), reference).ok
+    assert not problem.judge(np.array([[1e-3]], np.float32), reference).ok
+
+
+def test_zero_k_and_zero_beta_ask_for_zeros():
+    problem = Problem(3, 3, 0)
+    reference = problem.reference(*problem.inputs())
+    assert problem.judge(np.zeros((3, 3), np.float32), reference).ok
+    assert not problem.judge(np.full((3, 3), 1e-30, np.float32), reference).ok
+
+
+def test_inputs_repeat_with_their_seed_and_differ_without():
+    problem = Problem(5, 6, 7, beta=1.0)
+    first, again, other = problem.inputs(1), problem.inputs(1), problem.inputs(2)
+    assert all((x == y).all() for x, y in zip(first, again, strict=True))
+    assert not (first[0] == other[0]).all()
+
+
+@pytest.mark.parametrize(
+    "text, shape",
+    [("256", (256, 256, 256)), ("100x99x101", (100, 99, 101)), ("5×6×0", (5, 6, 0))],
+)
+def test_shapes_are_read(text, shape):
+    assert parse_shape(text) == shape
+
+
+@pytest.mark.parametrize("text", ["", "12x13", "axbxc", "1x2x3x4", "-1x2x3", "1.5"])
+def test_what_is_no_shape_is_refused(text):
+    with pytest.raises(ValueError, match="is no shape"):
+        parse_shape(text)
+
+
+@pytest.mark.parametrize("shape", [(0, 1, 1), (1, 0, 1), (1, 1, -1)])
+def test_empty_results_are_refused(shape):
+    with pytest.raises(ValueError, match="M and N must be at least 1"):
+        Problem(*shape)
+
+
+def test_an_unknown_type_is_refused():
+    with pytest.raises(ValueError, match="float64"):
+        Problem(1, 1, 1, dtype="float64")
+
+
+def test_compulsory_bytes_count_c_twice_when_it_is_read():
+    assert Problem(2, 3, 4).compulsory_bytes == 4 * (8 + 12 + 6)
+    assert Problem(2, 3, 4, beta=1.0).compulsory_bytes == 4 * (8 + 12 + 6 + 6)
