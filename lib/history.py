@@ -85,10 +85,15 @@ def clock_text(processor: Processor) -> str:
     return f"{processor.clock_hz:.3g} Hz"
 
 
+def count_text(count: int) -> str:
+    """A count, in millions from a million on."""
+    return f"{count / 1e6:,.10g} M" if count >= 1e6 else f"{count:,}"
+
+
 def markdown() -> str:
     """The processors as a Markdown table, with the growth of the clock since the row before."""
     lines = [
-        "| year | processor | transistors | clock | clock growth a year since the row above |",
+        "| year | processor | transistors | clock | growth of the clock a year |",
         "|---|---|---:|---:|---:|",
     ]
     before: Processor | None = None
@@ -97,7 +102,7 @@ def markdown() -> str:
         if before and before.clock_hz and processor.clock_hz:
             growth = f"{yearly_growth(before, processor):+.0%}".replace("-", "−")
         lines.append(
-            f"| {processor.year} | {processor.name} | {processor.transistors:,} "
+            f"| {processor.year} | {processor.name} | {count_text(processor.transistors)} "
             f"| {clock_text(processor)} | {growth} |"
         )
         before = processor

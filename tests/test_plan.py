@@ -47,6 +47,11 @@ def test_the_4004_ran_at_740_kilohertz():
     assert history.clock_text(history.find("Intel 4004")) == "741 kHz"
 
 
+def test_counts_are_short():
+    texts = [history.count_text(processor.transistors) for processor in history.PROCESSORS]
+    assert texts == ["2,300", "275,000", "1.2 M", "42 M", "55 M", "291 M", "40,000 M"]
+
+
 def test_every_processor_has_its_source():
     bibliography = (ROOT / "chapters" / "references.bib").read_text()
     for processor in history.PROCESSORS:
