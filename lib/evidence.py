@@ -30,9 +30,9 @@ KINDS = (MEASURED, RECORDED, EMULATED, MODELLED, REPORTED)
 
 SECTOR_BYTES = 32
 
-# ncu's names of the counters that judges ask for.
-DRAM_READ = "dram__bytes_read.sum"
-WARPS_ACTIVE = "sm__warps_active.avg.pct_of_peak_sustained_active"
+# The records' names (``lib.measure.counters``) of the counters that judges ask for.
+DRAM_READ = "dram_read_bytes"
+WARPS_ACTIVE = "warps_active_percent"
 
 
 class Missing(LookupError):

@@ -280,7 +280,7 @@ def l2_w34(evidence: Evidence) -> Verdict:
 def cublas_traffic_w40(evidence: Evidence) -> Verdict:
     """DRAM bytes of the naive kernel against cuBLAS's."""
     ours = evidence.counter("H100", NAIVE, COALESCED, 2048, DRAM_READ)
-    theirs = evidence.counter("H100", "cublas", "FP32", 2048, DRAM_READ)
+    theirs = evidence.counter("H100", "cublas", "fp32", 2048, DRAM_READ)
     return Verdict(
         _either(ours / theirs > 10),
         f"On an H100 at 2,048 the naive kernel reads {ours / 1e6:,.0f} MB from DRAM and cuBLAS "

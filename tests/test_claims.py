@@ -19,6 +19,7 @@ from lib.evidence import (
     Verdict,
 )
 from lib.kernels import ROOT
+from lib.measure import counters
 
 NAIVE_64 = {"global_load_requests": 2 * 64**3 // 32, "global_load_sectors": 5 * 64**3 // 32,
             "ffma_thread_instructions": 64**3}
@@ -197,6 +198,10 @@ def test_what_is_missing_is_named():
 def test_records_that_are_not_there_are_missing():
     with pytest.raises(Missing, match="no_such_kernel"):
         Evidence().bench("H100", "no_such_kernel", "coalesced", 2048)
+
+
+def test_judges_ask_for_counters_that_are_recorded():
+    assert {DRAM_READ, WARPS_ACTIVE} <= set(counters.HARDWARE)
 
 
 def test_a_verdict_needs_evidence():
