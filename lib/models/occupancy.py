@@ -36,6 +36,8 @@ class Occupancy:
     limits : dict of str to int
         Blocks that each resource alone would allow: ``"registers"``, ``"shared memory"``,
         ``"warps"``, ``"blocks"``.
+    used : dict of str to float
+        Share of the SM's supply of each that the resident blocks take, 0 to 1.
     limited_by : str
         The resource with the lowest limit; where several tie, all of them, joined by " and ".
     """
@@ -44,6 +46,7 @@ class Occupancy:
     warps: int
     fraction: float
     limits: dict[str, int]
+    used: dict[str, float]
     limited_by: str
 
 
@@ -82,9 +85,11 @@ def occupancy(gpu: Gpu, registers: int, shared_bytes: int, threads: int) -> Occu
             f"not {shared_bytes:,} B"
         )
     warps = math.ceil(threads / WARP)
+    per_warp = _round_up(registers * WARP, gpu.register_allocation)
+    shared = _round_up(shared_bytes + gpu.shared_bytes_reserved, gpu.shared_allocation_bytes)
     limits = {
-        "registers": _blocks_by_registers(gpu, registers, warps),
-        "shared memory": _blocks_by_shared_memory(gpu, shared_bytes),
+        "registers": _blocks_by_registers(gpu, per_warp, warps),
+        "shared memory": _blocks_by_shared_memory(gpu, shared),
         "warps": gpu.warps_per_sm // warps,
         "blocks": gpu.blocks_per_sm,
     }
@@ -99,6 +104,12 @@ def occupancy(gpu: Gpu, registers: int, shared_bytes: int, threads: int) -> Occu
         warps=blocks * warps,
         fraction=blocks * warps / gpu.warps_per_sm,
         limits=limits,
+        used={
+            "registers": blocks * warps * per_warp / gpu.registers_per_sm,
+            "shared memory": blocks * shared / gpu.shared_bytes_per_sm,
+            "warps": blocks * warps / gpu.warps_per_sm,
+            "blocks": blocks / gpu.blocks_per_sm,
+        },
         limited_by=" and ".join(
             name
             for name, limit in limits.items()
@@ -107,8 +118,7 @@ def occupancy(gpu: Gpu, registers: int, shared_bytes: int, threads: int) -> Occu
     )
 
 
-def _blocks_by_registers(gpu: Gpu, registers: int, warps: int) -> int:
-    per_warp = _round_up(registers * WARP, gpu.register_allocation)
+def _blocks_by_registers(gpu: Gpu, per_warp: int, warps: int) -> int:
     # The launch check counts a block's warps in fours, one for each sub-partition.
     if per_warp * _round_up(warps, SUB_PARTITIONS) > gpu.registers_per_sm:
         return 0
@@ -116,8 +126,7 @@ def _blocks_by_registers(gpu: Gpu, registers: int, warps: int) -> int:
     return per_sub_partition * SUB_PARTITIONS // warps
 
 
-def _blocks_by_shared_memory(gpu: Gpu, shared_bytes: int) -> int:
-    per_block = _round_up(shared_bytes + gpu.shared_bytes_reserved, gpu.shared_allocation_bytes)
+def _blocks_by_shared_memory(gpu: Gpu, per_block: int) -> int:
     if per_block == 0:  # nothing asked for, nothing reserved: no limit of its own
         return gpu.blocks_per_sm
     return gpu.shared_bytes_per_sm // per_block

@@ -42,6 +42,12 @@ def test_limits_name_all_four_resources():
     found = occupancy(GPUS["H100"], 40, 8192, 1024)
     # (8,192 + 1,024) B a block: 233,472 // 9,216 = 25.
     assert found.limits == {"registers": 1, "shared memory": 25, "warps": 2, "blocks": 32}
+    assert found.used == {
+        "registers": 32 * 1280 / 65536,
+        "shared memory": 9216 / 233472,
+        "warps": 0.5,
+        "blocks": 1 / 32,
+    }
 
 
 def test_shared_memory_is_rounded_up_and_one_kib_reserved_on_ampere():

@@ -1,0 +1,90 @@
+"""What are the issue slots spent on? Instructions a thousand FMA, this version and the last."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from matplotlib.figure import Figure
+
+from lib.figures import shapes, style
+
+_NAME, _BAR, _ROW, _HEAD = 138.0, 280.0, 27.0, 16.0
+
+
+@style.styled
+def draw(
+    this: tuple[str, Mapping[str, float]],
+    previous: tuple[str, Mapping[str, float]] | None = None,
+    *,
+    evidence: str,
+    title: str | None = None,
+) -> Figure:
+    """Draw one row a class of instruction.
+
+    Parameters
+    ----------
+    this, previous : (str, mapping of str to float)
+        A version's name and its ``models.mix.per_thousand_fma``.
+    evidence : str
+        ``"modelled: SASS of the inner loop, sm_90a"``.
+    title : str, optional
+        In place of the finding made from the numbers.
+    """
+    versions = [this] if previous is None else [previous, this]
+    classes = list(dict.fromkeys(name for _, mix in reversed(versions) for name in mix))
+    row = _ROW if previous is not None else _ROW - 9
+    height = _HEAD + row * len(classes)
+    fig = style.figure(title or _finding(this, previous), height / 72)
+    ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, height / 72, bare=True)
+    scale = _BAR / max(value for _, mix in versions for value in mix.values())
+    bar = (row - 7) / len(versions)
+    for index, name in enumerate(classes):
+        top = height - _HEAD - row * index
+        ax.text(_NAME - 6, top - row / 2, name, size=style.NORMAL, ha="right", va="center")
+        for order, (version, mix) in enumerate(versions):
+            value = mix.get(name, 0.0)
+            y = top - 3.5 - bar * (order + 1)
+            is_this = version == this[0]
+            shapes.rectangles(
+                ax, [(_NAME, y + 0.7, value * scale, bar - 1.4)],
+                facecolor=style.FOCUS if is_this else style.EVIDENCE["reported"],
+                alpha=1.0 if is_this else 0.55,
+            )
+            ax.text(_NAME + value * scale + 5, y + bar / 2, style.number(value),
+                    size=style.SMALL, va="center", weight="bold" if is_this else "normal")
+    unit = "FMA" if "FMA" in this[1] else "tensor instructions"
+    ax.text(_NAME, height - 2, f"for every 1,000 {unit}:", size=style.SMALL, va="top")
+    x = _NAME + 130
+    for version, _ in versions:
+        is_this = version == this[0]
+        shapes.rectangles(
+            ax, [(x, height - 11, 8, 8)],
+            facecolor=style.FOCUS if is_this else style.EVIDENCE["reported"],
+            alpha=1.0 if is_this else 0.55,
+        )
+        ax.text(x + 12, height - 2, version, size=style.SMALL, va="top",
+                weight="bold" if is_this else "normal")
+        x += 30 + 6 * len(version)
+    return style.finish(fig, alt=_alt(versions), evidence=evidence)
+
+
+def _overhead(mix: Mapping[str, float]) -> float:
+    return sum(mix.values()) - 1000
+
+
+def _finding(
+    this: tuple[str, Mapping[str, float]], previous: tuple[str, Mapping[str, float]] | None
+) -> str:
+    now = f"{style.number(_overhead(this[1]))} other instructions for every 1,000 FMA"
+    if previous is None:
+        return f"{this[0]}: {now}"
+    return f"{this[0]}: {now}, where {previous[0]} needed {style.number(_overhead(previous[1]))}"
+
+
+def _alt(versions: list[tuple[str, Mapping[str, float]]]) -> str:
+    return " ".join(
+        f"{version}, for every 1,000 FMA: "
+        + ", ".join(f"{style.number(v)} {k}" for k, v in mix.items() if k != "FMA")
+        + "."
+        for version, mix in versions
+    )

@@ -1,0 +1,42 @@
+"""Many shapes as one path each: small files, whatever the number of lanes or warps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.patches import PathPatch
+from matplotlib.path import Path
+
+_RECTANGLE = (Path.MOVETO, Path.LINETO, Path.LINETO, Path.LINETO, Path.CLOSEPOLY)
+
+
+def rectangles(
+    ax: Axes, boxes: Iterable[tuple[float, float, float, float]], **style: object
+) -> None:
+    """Fill boxes of (x, y, width, height), all in one style."""
+    boxes = list(boxes)
+    if not boxes:
+        return
+    vertices = np.array(
+        [
+            corner
+            for x, y, w, h in boxes
+            for corner in ((x, y), (x + w, y), (x + w, y + h), (x, y + h), (x, y))
+        ]
+    )
+    # Nothing is drawn outside its axes, and a clip path for each shape would double the file.
+    style = {"linewidth": 0, "edgecolor": "none", "clip_on": False} | style
+    ax.add_patch(PathPatch(Path(vertices, _RECTANGLE * len(boxes)), **style))
+
+
+def strokes(
+    ax: Axes, lines: Iterable[tuple[tuple[float, float], tuple[float, float]]], **style: object
+) -> None:
+    """Draw straight lines from point to point, all in one style."""
+    vertices = np.array([point for line in lines for point in line])
+    if not len(vertices):
+        return
+    codes = (Path.MOVETO, Path.LINETO) * (len(vertices) // 2)
+    ax.add_patch(PathPatch(Path(vertices, codes), facecolor="none", **({"clip_on": False} | style)))

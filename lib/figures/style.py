@@ -1,0 +1,235 @@
+"""The one style of every figure: fonts, colours, the finding as a title, the evidence label.
+
+A figure is drawn once and shown on white and on near-black alike. So text and axes take the colour
+of the page's own text (`INK`, which ``html.svg`` writes as ``currentColor``), the background is
+transparent, and every other colour stands at 3:1 or more against both. One colour has one meaning
+through the whole book.
+"""
+
+from __future__ import annotations
+
+import functools
+import textwrap
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+WIDTH = 7.2
+"""Inches: the page's column. At this width nothing is under 9 pt."""
+
+INK = "#010203"
+"""Text and axes: black on paper, ``currentColor`` on a page."""
+
+SMALL, NORMAL, LARGE, TITLE = 9.0, 9.5, 12.0, 11.5
+"""Font sizes, pt."""
+
+PHASE = {
+    "load": "#2b7bd0",
+    "wait": "#84888f",
+    "compute": "#2aa379",
+    "barrier": "#a259ca",
+    "store": "#c98416",
+}
+"""What a warp does; the same colours stand for those units of work anywhere else."""
+
+EVIDENCE = {
+    "measured": "#0f8a86",
+    "recorded": "#3f76a8",
+    "emulated": "#8a63b8",
+    "modelled": "#a9752b",
+    "reported": "#7b7f86",
+}
+"""Where a number comes from."""
+
+FOCUS = "#d0447e"
+"""This chapter's version, among the others."""
+
+GOOD, WARNING = "#6f8f1e", "#d6451b"
+"""As cheap as it can be; costing more than it must."""
+
+PALE = 0.35
+"""Opacity of what stands back: other versions, bytes that were moved and not used."""
+
+RC = {
+    "font.family": ["DejaVu Sans"],
+    "font.size": NORMAL,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.labelsize": NORMAL,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.facecolor": "none",
+    "figure.facecolor": "none",
+    "grid.color": INK,
+    "grid.linewidth": 0.5,
+    "grid.alpha": 0.18,
+    "hatch.linewidth": 0.7,
+    "lines.linewidth": 1.2,
+    "patch.linewidth": 0.6,
+    "text.color": INK,
+    "text.parse_math": False,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "xtick.labelsize": SMALL,
+    "ytick.labelsize": SMALL,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.major.size": 3,
+    "ytick.major.size": 3,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "gemm",
+}
+
+_MARGIN = 0.08
+_TITLE_LINE = 0.19
+_FOOT = 0.30
+_TITLE_COLUMNS = 78
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def styled(draw: Callable[P, R]) -> Callable[P, R]:
+    """Run a figure function with the book's settings, and leave the reader's own as they were."""
+
+    @functools.wraps(draw)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
+        with rc_context(RC):
+            return draw(*args, **kwargs)
+
+    return wrapper
+
+
+def figure(title: str, height: float) -> Figure:
+    """Return an empty figure with its finding on top.
+
+    Parameters
+    ----------
+    title : str
+        The finding, as a sentence made from the numbers.
+    height : float
+        Inches for the drawing itself; title and evidence label are added to it.
+    """
+    rows = textwrap.wrap(title, _TITLE_COLUMNS)
+    head = _TITLE_LINE * len(rows) + 0.12
+    fig = Figure(figsize=(WIDTH, height + head + _FOOT))
+    FigureCanvasAgg(fig)
+    fig.drawing_height = height
+    fig.finding = title
+    fig.text(
+        _MARGIN / WIDTH, 1 - 0.03 / fig.get_figheight(), "\n".join(rows),
+        size=TITLE, weight="bold", ha="left", va="top", linespacing=1.15,
+    )
+    return fig
+
+
+def axes(
+    fig: Figure, left: float, bottom: float, width: float, height: float, *, bare: bool = False
+) -> Axes:
+    """Add axes at a place in inches, counted from the lower left corner of the drawing.
+
+    Parameters
+    ----------
+    bare : bool
+        No frame, no ticks: a canvas of 1 unit = 1 pt, from its lower left corner.
+    """
+    total = fig.get_figheight()
+    made = fig.add_axes((left / WIDTH, (bottom + _FOOT) / total, width / WIDTH, height / total))
+    if bare:
+        made.set_axis_off()
+        made.set_xlim(0, width * 72)
+        made.set_ylim(0, height * 72)
+    return made
+
+
+def finish(fig: Figure, *, alt: str, evidence: str, note: str = "") -> Figure:
+    """Set the alt text and the evidence label, and return the figure.
+
+    Parameters
+    ----------
+    alt : str
+        What a reader who cannot see the picture should know, with its numbers.
+    evidence : str
+        One of the five kinds, a colon, and the source: ``"emulated: sm_75 PTX"``.
+    note : str
+        A remark at the lower left, such as a scale or an assumption.
+
+    Raises
+    ------
+    ValueError
+        If the evidence is none of the five kinds, or the alt text is empty.
+    """
+    kind = evidence.split()[0].rstrip(":") if evidence.split() else ""
+    if kind not in EVIDENCE:
+        raise ValueError(f"evidence {evidence!r} begins with none of: {', '.join(EVIDENCE)}")
+    if not alt.strip():
+        raise ValueError("a figure needs alt text")
+    fig.alt = alt
+    fig.evidence = evidence
+    height = fig.get_figheight()
+    label = fig.text(
+        1 - _MARGIN / WIDTH, 0.06 / height, evidence, size=SMALL, ha="right", va="bottom"
+    )
+    box = label.get_window_extent(fig.canvas.get_renderer())
+    x0, y0 = box.x0 / fig.dpi, box.y0 / fig.dpi
+    fig.add_artist(
+        Rectangle(
+            ((x0 - 0.17) / WIDTH, (y0 + 0.01) / height), 0.11 / WIDTH, 0.11 / height,
+            transform=fig.transFigure, facecolor=EVIDENCE[kind], edgecolor="none",
+        )
+    )
+    if note:
+        fig.text(_MARGIN / WIDTH, 0.06 / height, note, size=SMALL, ha="left", va="bottom")
+    return fig
+
+
+def on(colour: str) -> str:
+    """Return black or white, whichever reads better on a fill of `colour`."""
+    rgb = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in rgb]
+    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return "#ffffff" if 1.05 / (luminance + 0.05) >= (luminance + 0.05) / 0.05 else "#000000"
+
+
+def number(value: float, digits: int = 3) -> str:
+    """Return a number as the figures write it: `digits` significant, thousands separated."""
+    if value == 0:
+        return "0"
+    text = f"{value:,.{digits}g}" if abs(value) < 10**digits else f"{value:,.0f}"
+    return text
+
+
+_PREFIXES = (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3), ("", 1.0))
+
+
+def quantity(value: float, unit: str, digits: int = 3) -> str:
+    """Return ``"2.04 TB/s"`` for 2.04e12 and ``"B/s"``."""
+    for prefix, scale in _PREFIXES:
+        if abs(value) >= scale:
+            return f"{number(value / scale, digits)} {prefix}{unit}"
+    return f"{number(value, digits)} {unit}"
+
+
+def duration(seconds: float, digits: int = 3) -> str:
+    """Return a time with the unit that suits it: s, ms, µs or ns."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if abs(seconds) >= scale:
+            return f"{number(seconds / scale, digits)} {unit}"
+    return f"{number(seconds / 1e-9, digits)} ns"
+
+
+def percent(fraction: float) -> str:
+    """Return ``"12.5 %"`` for 0.125, with a decimal only where it is below 20 % and not whole."""
+    value = 100 * fraction
+    return f"{value:.0f} %" if value >= 20 or round(value, 1) == round(value) else f"{value:.1f} %"
+
+
+def plural(count: int, noun: str) -> str:
+    """Return ``"1 sector"`` or ``"4 sectors"``."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

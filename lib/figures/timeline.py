@@ -1,0 +1,367 @@
+"""What does the SM do, cycle by cycle? One row a warp, from marks measured inside the kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from lib.figures import shapes, style
+from lib.models.phases import Phase, phases, residency, share
+
+_LEFT, _WIDTH = 50.0, 454.0
+_HEAD, _KEY, _BAND, _AXIS, _OVERVIEW, _BLOCK_GAP = 17.0, 15.0, 42.0, 24.0, 60.0, 6.0
+_BETWEEN = 12.0
+
+# A phase is told apart by its height as well as by its colour, so that grey print works too.
+_HEIGHTS = {"compute": 1.0, "load": 0.72, "store": 0.72, "wait": 0.3, "barrier": 0.3}
+
+
+@dataclass(frozen=True)
+class Version:
+    """The timeline of one kernel version.
+
+    Attributes
+    ----------
+    name : str
+    events : sequence of str
+        Names of the marks' events.
+    blocks : sequence of (label, warps)
+        Blocks resident on one SM; `warps` holds each warp's marks as (event, cycle).
+    clock_hz : float
+        SM clock, to write cycles as time.
+    overview : sequence of (sm, start_ns, end_ns)
+        Every block of the kernel; empty if not recorded.
+    shown : int
+        Index into `overview` of the first of `blocks`.
+    mark_cycles : float
+        What one mark costs.
+    seconds_with, seconds_without : float
+        The kernel's time with and without marks; 0 if not recorded.
+    """
+
+    name: str
+    events: Sequence[str]
+    blocks: Sequence[tuple[str, Sequence[Sequence[tuple[int | str, float]]]]]
+    clock_hz: float
+    overview: Sequence[Sequence[float]] = field(default_factory=tuple)
+    shown: int = 0
+    mark_cycles: float = 0.0
+    seconds_with: float = 0.0
+    seconds_without: float = 0.0
+
+
+def version(
+    name: str, timeline: Mapping, clock_hz: float, *, blocks: Sequence[int] | None = None
+) -> Version:
+    """Return what `draw` needs from a record's ``timeline`` entry.
+
+    Parameters
+    ----------
+    name : str
+        The version, as the figure should call it.
+    timeline : mapping
+        ``variants[...]["timeline"]`` of a results file.
+    clock_hz : float
+        The SM clock of that run.
+    blocks : sequence of int, optional
+        Positions in ``timeline["blocks"]`` to show; by default the first block and the next one
+        of the same SM.
+
+    Raises
+    ------
+    ValueError
+        If the record holds no block.
+    """
+    recorded = timeline["blocks"]
+    if not recorded:
+        raise ValueError(f"the timeline of {name} holds no block")
+    if blocks is None:
+        first = recorded[0]
+        neighbours = [
+            i for i, block in enumerate(recorded[1:], 1)
+            if block["sm"] == first["sm"] and _overlap(first, block)
+        ]
+        blocks = [0, *neighbours[:1]]
+    return Version(
+        name,
+        timeline["events"],
+        [(f"block {recorded[i]['block']}", recorded[i]["warps"]) for i in blocks],
+        clock_hz,
+        timeline.get("overview", ()),
+        recorded[blocks[0]]["block"],
+        timeline.get("mark_cycles", 0.0),
+        timeline.get("seconds_with", 0.0),
+        timeline.get("seconds_without", 0.0),
+    )
+
+
+def _overlap(one: Mapping, other: Mapping) -> bool:
+    begin, end = _extent(one["warps"])
+    other_begin, other_end = _extent(other["warps"])
+    return begin < other_end and other_begin < end
+
+
+def _extent(warps: Sequence[Sequence[tuple[int | str, float]]]) -> tuple[float, float]:
+    cycles = [cycle for marks in warps for _, cycle in marks]
+    return min(cycles), max(cycles)
+
+
+@style.styled
+def draw(
+    versions: Sequence[Version],
+    *,
+    evidence: str,
+    window: tuple[float, float] | None = None,
+    title: str | None = None,
+) -> Figure:
+    """Draw one version, or two on one scale of cycles for before and after.
+
+    Parameters
+    ----------
+    versions : sequence of Version
+    evidence : str
+        ``"recorded: H100 80GB, 2026-11-21, 2048³"``.
+    window : (first, last), optional
+        Cycles since the first mark shown; the whole of the longest block if not given.
+    title : str, optional
+        In place of the finding made from the numbers.
+    """
+    spans = [_spans(one) for one in versions]
+    if window is None:
+        window = (0.0, max(span.end for mine in spans for _, rows in mine for span in rows))
+    heights = [_height(one) for one in versions]
+    tall = sum(heights) + _BETWEEN * (len(heights) - 1)
+    shares = [_shares(mine, one, window) for mine, one in zip(spans, versions, strict=True)]
+    fig = style.figure(title or _finding(versions, shares), tall / 72)
+    ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, tall / 72, bare=True)
+    top = tall
+    for one, mine, mean, height in zip(versions, spans, shares, heights, strict=True):
+        _version(ax, top, one, mine, mean, window)
+        top -= height + _BETWEEN
+    return style.finish(fig, alt=_alt(versions, shares, window), evidence=evidence,
+                        note=_cost(versions))
+
+
+def _spans(one: Version) -> list[tuple[str, list[Phase]]]:
+    """Phases of each block, in cycles since the first mark of the first one."""
+    begin = min(_extent(warps)[0] for _, warps in one.blocks)
+    shifted = [
+        (label, [[(event, cycle - begin) for event, cycle in marks] for marks in warps])
+        for label, warps in one.blocks
+    ]
+    return [(label, phases(one.events, warps)) for label, warps in shifted]
+
+
+def _warps(one: Version) -> int:
+    return sum(len(warps) for _, warps in one.blocks)
+
+
+def _row(one: Version) -> float:
+    return float(np.clip(190.0 / _warps(one), 4.0, 11.0))
+
+
+def _height(one: Version) -> float:
+    rows = _row(one) * _warps(one) + _BLOCK_GAP * (len(one.blocks) - 1)
+    return _HEAD + _KEY + _AXIS + rows + _BAND + _AXIS + 8 + _OVERVIEW * bool(one.overview)
+
+
+def _shares(
+    mine: list[tuple[str, list[Phase]]], one: Version, window: tuple[float, float]
+) -> dict[str, float]:
+    every = [span for _, rows in mine for span in rows]
+    total = _share_over(mine, one, np.array(window))
+    present = [event for event in one.events if any(span.event == event for span in every)]
+    return {event: float(total[list(one.events).index(event), 0]) for event in present}
+
+
+def _share_over(
+    mine: list[tuple[str, list[Phase]]], one: Version, edges: np.ndarray
+) -> np.ndarray:
+    every = [span for _, rows in mine for span in rows]
+    return share(every, one.events, edges, _warps(one))
+
+
+def _version(
+    ax: Axes, top: float, one: Version, mine: list[tuple[str, list[Phase]]],
+    mean: Mapping[str, float], window: tuple[float, float],
+) -> None:
+    scale = _WIDTH / (window[1] - window[0])
+
+    def x_of(cycle: float) -> float:
+        return _LEFT + (min(max(cycle, window[0]), window[1]) - window[0]) * scale
+
+    ax.text(0, top - 13, one.name, size=style.LARGE, weight="bold", va="bottom")
+    y = top - _HEAD - _KEY
+    _key(ax, y + 3, mean)
+    y -= _AXIS
+    _axis(ax, y, window, x_of, 1e6 / one.clock_hz, "µs", above=True)
+    row = _row(one)
+    for number, ((label, rows), (_, warps)) in enumerate(zip(mine, one.blocks, strict=True)):
+        y -= _BLOCK_GAP * (number > 0)
+        bottom = y - row * len(warps)
+        ax.text(0, (y + bottom) / 2, label, size=style.SMALL, rotation=90, ha="left", va="center")
+        for warp in {0, len(warps) - 1}:
+            text = f"warp {warp}" if row * len(warps) > 60 or warp == 0 else ""
+            ax.text(_LEFT - 4, y - row * (warp + 0.5), text, size=style.SMALL, ha="right",
+                    va="center_baseline")
+        for event, colour in style.PHASE.items():
+            tall = max(row - 0.8, 1.0) * _HEIGHTS[event]
+            shapes.rectangles(
+                ax,
+                [
+                    (x_of(s.start), y - row * s.warp - row / 2 - tall / 2,
+                     x_of(s.end) - x_of(s.start), tall)
+                    for s in rows
+                    if s.event == event and s.end > window[0] and s.start < window[1]
+                ],
+                facecolor=colour,
+            )
+        y = bottom
+    y -= 8
+    _band(ax, y - _BAND, one, mine, window)
+    y -= _BAND
+    _axis(ax, y, window, x_of, 1.0, "cycles", above=False)
+    y -= _AXIS
+    if one.overview:
+        _overview(ax, y - _OVERVIEW + 24, one, window)
+
+
+def _key(ax: Axes, y: float, mean: Mapping[str, float]) -> None:
+    """The phases and the share of the warps' time that each takes: legend and finding in one."""
+    x = _LEFT
+    for event, value in mean.items():
+        if value < 5e-4:
+            continue
+        shapes.rectangles(ax, [(x, y, 8, 8 * _HEIGHTS[event])], facecolor=style.PHASE[event])
+        text = f"{event} {style.percent(value)}"
+        ax.text(x + 11, y - 1, text, size=style.SMALL, va="bottom")
+        x += 11 + 6.2 * len(text) + 12
+
+
+def _axis(
+    ax: Axes, y: float, window: tuple[float, float], x_of: object, factor: float, unit: str,
+    above: bool,
+) -> None:
+    ticks = _ticks(window[0] * factor, window[1] * factor)
+    side = 1 if above else -1
+    va = "bottom" if above else "top"
+    shapes.strokes(
+        ax,
+        [((_LEFT, y), (_LEFT + _WIDTH, y))]
+        + [((x_of(t / factor), y), (x_of(t / factor), y + 3 * side)) for t in ticks],
+        edgecolor=style.INK, linewidth=0.6,
+    )
+    for tick in ticks:
+        x = x_of(tick / factor)
+        ha = "left" if x < _LEFT + 12 else "right" if x > _LEFT + _WIDTH - 14 else "center"
+        ax.text(x, y + 5 * side, f"{tick:,g}", size=style.SMALL, ha=ha, va=va)
+    ax.text(_LEFT - 4, y + 5 * side, unit, size=style.SMALL, ha="right", va=va)
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Five to eight round numbers between two bounds."""
+    step = 10.0 ** np.floor(np.log10((high - low) / 5))
+    step *= next(m for m in (1, 2, 5, 10) if (high - low) / (step * m) <= 8)
+    return [round(i * step, 9) for i in range(int(np.ceil(low / step)), int(high / step) + 1)]
+
+
+def _band(
+    ax: Axes, bottom: float, one: Version, mine: list[tuple[str, list[Phase]]],
+    window: tuple[float, float],
+) -> None:
+    """The share of warps in each phase over time, stacked."""
+    bins = 150
+    parts = _share_over(mine, one, np.linspace(*window, bins + 1))
+    step = _WIDTH / bins
+    under = np.zeros(bins)
+    for event in ("compute", "load", "store", "barrier", "wait"):
+        if event not in one.events:
+            continue
+        part = parts[list(one.events).index(event)]
+        shapes.rectangles(
+            ax,
+            [
+                (_LEFT + i * step, bottom + under[i] * _BAND, step, part[i] * _BAND)
+                for i in range(bins) if part[i] > 0.002
+            ],
+            facecolor=style.PHASE[event],
+        )
+        under += part
+    ax.text(_LEFT - 4, bottom + _BAND / 2, "share\nof warps", size=style.SMALL, ha="right",
+            va="center", linespacing=1.05)
+
+
+def _overview(ax: Axes, bottom: float, one: Version, window: tuple[float, float]) -> None:
+    """The whole kernel: blocks running over time, and where the rows above are from."""
+    seconds, blocks = residency(one.overview, bins=160)
+    start = min(block[1] for block in one.overview)
+    end = (max(block[2] for block in one.overview) - start) * 1e-9
+    tall = 26.0
+    scale = _WIDTH / end
+    heights = blocks / blocks.max() * tall
+    step = _WIDTH / len(seconds)
+    shapes.rectangles(
+        ax, [(_LEFT + i * step, bottom, step, h) for i, h in enumerate(heights)],
+        facecolor=style.EVIDENCE["reported"], alpha=0.5,
+    )
+    shapes.strokes(ax, [((_LEFT, bottom), (_LEFT + _WIDTH, bottom))], edgecolor=style.INK,
+                   linewidth=0.6)
+    ax.text(_LEFT - 4, bottom + tall / 2, "blocks\nrunning", size=style.SMALL, ha="right",
+            va="center", linespacing=1.05)
+    zoom = [
+        (one.overview[one.shown][1] - start) * 1e-9 + cycle / one.clock_hz for cycle in window
+    ]
+    x, width = _LEFT + zoom[0] * scale, max((zoom[1] - zoom[0]) * scale, 1.6)
+    shapes.rectangles(ax, [(x, bottom, width, tall + 5)], facecolor=style.FOCUS)
+    right = x < _LEFT + _WIDTH / 2
+    ax.text(x + (width + 4 if right else -4), bottom + tall + 1,
+            f"shown above, {style.duration(zoom[1] - zoom[0])}", size=style.SMALL,
+            ha="left" if right else "right", va="bottom")
+    ax.text(_LEFT, bottom - 3, "0", size=style.SMALL, va="top")
+    ax.text(_LEFT + _WIDTH, bottom - 3,
+            f"{style.duration(end)}: the whole kernel, {len(one.overview):,} blocks, "
+            f"at most {blocks.max():,.0f} at once",
+            size=style.SMALL, ha="right", va="top")
+
+
+def _finding(versions: Sequence[Version], shares: Sequence[Mapping[str, float]]) -> str:
+    if len(versions) == 2:
+        before, after = (mean.get("compute", 0.0) for mean in shares)
+        return (
+            f"Warps compute for {style.percent(after)} of the time in {versions[1].name}, "
+            f"{style.percent(before)} in {versions[0].name}"
+        )
+    idle = {event: value for event, value in shares[0].items() if event != "compute"}
+    worst = max(idle, key=lambda event: idle[event], default="")
+    doing = {"load": "loading", "wait": "waiting", "barrier": "at barriers", "store": "storing"}
+    text = f"Warps compute for {style.percent(shares[0].get('compute', 0.0))} of the time"
+    return f"{text} and spend {style.percent(idle[worst])} {doing[worst]}" if worst else text
+
+
+def _cost(versions: Sequence[Version]) -> str:
+    one = versions[-1]
+    if not one.mark_cycles:
+        return ""
+    text = f"a mark costs {style.number(one.mark_cycles, 2)} cycles"
+    if one.seconds_with and one.seconds_without:
+        slower = one.seconds_with / one.seconds_without - 1
+        text += f"; all marks, {style.percent(max(slower, 0.0))} of the time"
+    return text
+
+
+def _alt(
+    versions: Sequence[Version], shares: Sequence[Mapping[str, float]],
+    window: tuple[float, float],
+) -> str:
+    parts = [
+        f"{one.name}: {_warps(one)} warps of {style.plural(len(one.blocks), 'block')} over cycles "
+        f"{window[0]:,.0f} to {window[1]:,.0f}; share of the warps' time: "
+        + ", ".join(f"{event} {style.percent(value)}" for event, value in mean.items())
+        + "."
+        for one, mean in zip(versions, shares, strict=True)
+    ]
+    return " ".join([*parts, f"{_cost(versions).capitalize()}." if _cost(versions) else ""]).strip()
