@@ -19,7 +19,7 @@ from lib.evidence import (
     Verdict,
 )
 from lib.kernels import ROOT
-from lib.measure import counters
+from lib.measure import counters, records
 
 NAIVE_64 = {"global_load_requests": 2 * 64**3 // 32, "global_load_sectors": 5 * 64**3 // 32,
             "ffma_thread_instructions": 64**3}
@@ -198,6 +198,27 @@ def test_what_is_missing_is_named():
 def test_records_that_are_not_there_are_missing():
     with pytest.raises(Missing, match="no_such_kernel"):
         Evidence().bench("H100", "no_such_kernel", "coalesced", 2048)
+
+
+def test_records_are_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "RESULTS", tmp_path)
+    cube = dict.fromkeys("MNK", 2048)
+    records.write({
+        "schema": records.SCHEMA, "kernel": "01_naive", "software": {}, "date": "2026-11-21",
+        "revision": "0", "gpu": {"key": "H100", "name": "NVIDIA H100", "driver": "1", "sms": 132,
+                                 "memory_bytes": 1},
+        "variants": {"coalesced": {"bench": [{**cube, "tflops": 6.0}],
+                                   "counters": [{**cube, "metrics": {DRAM_READ: 34e6}}]}},
+    })
+    evidence = Evidence()
+    assert evidence.bench("H100", "01_naive", "coalesced", 2048)["tflops"] == 6.0
+    assert evidence.counter("H100", "01_naive", "coalesced", 2048, DRAM_READ) == 34e6
+    with pytest.raises(Missing, match="4,096"):
+        evidence.bench("H100", "01_naive", "coalesced", 4096)
+    with pytest.raises(Missing, match=WARPS_ACTIVE):
+        evidence.counter("H100", "01_naive", "coalesced", 2048, WARPS_ACTIVE)
+    with pytest.raises(Missing, match="swapped"):
+        evidence.bench("H100", "01_naive", "swapped", 2048)
 
 
 def test_judges_ask_for_counters_that_are_recorded():
