@@ -1,0 +1,338 @@
+"""Loads, stores and atomics: ld, st, atom, red, and the conversions between address spaces."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .decode import DTYPES, Decoding, opcode
+from .errors import OutOfBounds
+from .masks import Mask
+from .memory import WINDOW_BYTES, WINDOWS
+from .parser import SIZES, Address, Immediate, Register, Symbol
+
+SPACES = ("global", "shared", "local", "const", "param")
+# Cache hints and memory-order words that change nothing for an emulator that runs in order.
+_HINTS = {
+    "volatile", "relaxed", "acquire", "release", "acq_rel", "weak", "mmio", "cta", "cluster",
+    "gpu", "sys", "ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "L1::evict_normal",
+    "L1::evict_unchanged", "L1::evict_first", "L1::evict_last", "L1::no_allocate",
+    "L2::evict_last", "L2::evict_normal", "L2::evict_first", "L2::cache_hint", "L2::64B",
+    "L2::128B", "L2::256B", "unified",
+}  # fmt: skip
+
+
+class Place:
+    """Where an instruction's addresses lie: found once for each pattern, then only used."""
+
+    __slots__ = ("pattern", "segment", "view", "index")
+
+    def __init__(self, pattern, segment, view, index):
+        self.pattern, self.segment, self.view, self.index = pattern, segment, view, index
+
+
+def _space(d: Decoding) -> str:
+    for part in d.parts[1:]:
+        name, _, window = part.partition("::")
+        if name in SPACES:
+            if window == "cluster":
+                d.unsupported("no clusters; use shared or shared::cta")
+            return name
+    return "generic"
+
+
+def _address(d: Decoding, operand: int, space: str) -> tuple[int, int]:
+    """Return the slot of an address and the offset that is added to it."""
+    address = d.operands[operand]
+    if not isinstance(address, Address) or address.coordinates:
+        d.wrong("an address in square brackets is missing")
+    base = address.base
+    if isinstance(base, Register):
+        if SIZES[base.type] not in (4, 8):
+            d.wrong(f"address register {base.name} is .{base.type}")
+        return base.slot, address.offset
+    if isinstance(base, Immediate):
+        return d.code.constant(np.full((1, 1), base.bits & (1 << 64) - 1, "u8")), address.offset
+    variable = d.code.variable(base.name)
+    if variable is None:
+        d.wrong(f"unknown name {base.name}")
+    return d.slot(Symbol(base.name), "u64"), address.offset
+
+
+def find(f, pattern, space: str, offset: int, width: int, instruction):
+    """Return the segment that holds an access, or None if it lies in several.
+
+    Raises
+    ------
+    OutOfBounds, Misaligned
+        If a lane may not access its address.
+    """
+    first, end = pattern.low + offset, pattern.high + offset + width
+    segment = f.memory.locate(space, first, end)
+    if segment is None or (first | pattern.bits) & (width - 1):
+        f.memory.check(pattern, offset, width, space, segment, f, instruction)
+    return segment
+
+
+def apart(f, pattern, space, offset, width, instruction):
+    """Part the active lanes by the segment that they access; yields (segment, Mask)."""
+    addresses = np.broadcast_to(pattern.addresses(offset), (f.blocks, f.threads))
+    active = True if pattern.active is None else pattern.active.array
+    for segment in f.memory.segments[space]:
+        inside = (addresses >= segment.base) & (addresses + width <= segment.end) & active
+        if inside.any():
+            yield segment, Mask(inside)
+
+
+def _write_once(f, segment, instruction):
+    if not segment.writeable:
+        raise OutOfBounds(f"{f.place(instruction)}: {segment.name} may not be written")
+
+
+@opcode("ld", "ldu")
+def load(d: Decoding):
+    """ld{.space}{.v2|.v4}.type d, [a]"""
+    space = _space(d)
+    _modifiers(d)
+    kind, index, instruction = d.type, d.index, d.instruction
+    targets = d.vector(0)
+    count = int((d.pick(("v2", "v4", "v8")) or "v1")[1])
+    if len(targets) != count:
+        d.wrong(f"{len(targets)} destinations for {count} elements")
+    puts = [d.write(target, kind) for target in targets]
+    base, offset = _address(d, 1, space)
+    dtype, width = DTYPES[kind], SIZES[kind] * count
+    put = puts[0]
+
+    def place_of(f, pattern):
+        segment = find(f, pattern, space, offset, width, instruction)
+        if segment is None:
+            return None
+        if segment.valid is not None:
+            f.memory.check_valid(segment, pattern, offset, width, f, instruction)
+        start = (pattern.low + offset - segment.base) // width
+        view = segment.view(dtype, count)[start:]
+        place = f.places[index] = Place(pattern, segment, view, pattern.index(width, segment.rows))
+        return place
+
+    def step(f):
+        pattern = f.pattern(f.r[base])
+        place = f.places[index]
+        if place is None or place.pattern is not pattern:
+            place = place_of(f, pattern)
+            if place is None:
+                return several(f, pattern)
+        segment = place.segment
+        if count == 1:
+            put(f.r, place.view.take(place.index))
+        else:
+            values = place.view.take(place.index, axis=0)
+            for i, write in enumerate(puts):
+                write(f.r, values[..., i])
+        if f.trace is not None and segment.rows is not None or segment.space == "global":
+            _tell(f, index, pattern, instruction, "load", segment, offset, width)
+
+    def several(f, pattern):
+        outer = f.active, f.merge
+        for _, mask in list(apart(f, pattern, space, offset, width, instruction)):
+            f.active, f.merge = mask, mask.array
+            f.masked(step, d_writes, mask.array)
+        f.active, f.merge = outer
+
+    d_writes = tuple(d.writes)
+    return step
+
+
+def _tell(f, index, pattern, instruction, kind, segment, offset, width, values=None):
+    """Report an access of global or shared memory to the trace and the race detector."""
+    if segment.space == "local":
+        return
+    if f.trace is not None:
+        f.trace.access(index, pattern, f, instruction, kind, segment.space, offset, width)
+    if f.races is not None:
+        f.races.access(f, segment, pattern, offset, width, index, instruction, kind, values)
+
+
+@opcode("st")
+def store(d: Decoding):
+    """st{.space}{.v2|.v4}.type [a], b"""
+    space = _space(d)
+    _modifiers(d)
+    if space in ("param", "const"):
+        d.unsupported("st writes global, shared, local or generic addresses")
+    kind, index, instruction = d.type, d.index, d.instruction
+    sources = d.vector(1)
+    count = int((d.pick(("v2", "v4", "v8")) or "v1")[1])
+    if len(sources) != count:
+        d.wrong(f"{len(sources)} values for {count} elements")
+    reads = [d.read(source, kind) for source in sources]
+    base, offset = _address(d, 0, space)
+    width = SIZES[kind] * count
+
+    def step(f):
+        pattern = f.pattern(f.r[base])
+        place = f.places[index]
+        if place is None or place.pattern is not pattern:
+            segment = find(f, pattern, space, offset, width, instruction)
+            if segment is None:
+                return several(f, pattern)
+            _write_once(f, segment, instruction)
+            place = f.places[index] = Place(pattern, segment, None, None)
+        segment = place.segment
+        values = [read(f.r) for read in reads]
+        _tell(f, index, pattern, instruction, "store", segment, offset, width, values)
+        f.memory.write(segment, pattern, offset, values)
+
+    def several(f, pattern):
+        outer = f.active, f.merge
+        for _, mask in list(apart(f, pattern, space, offset, width, instruction)):
+            f.active, f.merge = mask, mask.array
+            step(f)
+        f.active, f.merge = outer
+
+    return step
+
+
+def _modifiers(d: Decoding):
+    d.count(2, 3)
+    if len(d.types) != 1:
+        d.wrong("exactly one type is needed")
+    if d.type in ("pred", "b128"):
+        d.unsupported("types of 1 to 8 bytes, in vectors of 2 and 4")
+    for part in d.parts[1:]:
+        known = part.partition("::")[0] in SPACES or part in _HINTS or part in SIZES
+        if not known and part not in ("v2", "v4", "v8"):
+            d.unsupported(f"no modifier .{part}")
+    width = SIZES[d.type] * int((d.pick(("v2", "v4", "v8")) or "v1")[1])
+    if width > 16:
+        d.unsupported("an access of at most 16 bytes a lane")
+
+
+# -- atomics ------------------------------------------------------------------------------------
+
+
+def _wrapping_increment(old, b):
+    return np.where(old >= b, 0, old + 1).astype(old.dtype)
+
+
+def _wrapping_decrement(old, b):
+    return np.where((old == 0) | (old > b), b, old - 1).astype(old.dtype)
+
+
+_ATOMIC = {
+    "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and,
+    "or": np.bitwise_or, "xor": np.bitwise_xor, "exch": lambda old, b: b,
+    "inc": _wrapping_increment, "dec": _wrapping_decrement,
+    "cas": lambda old, b, c: np.where(old == b, c, old),
+}  # fmt: skip
+
+
+@opcode("atom", "red")
+def atomic(d: Decoding):
+    """atom{.space}.op.type d, [a], b{, c}; red is the same without d."""
+    space, returns = _space(d), d.parts[0] == "atom"
+    operation = d.pick(_ATOMIC)
+    if operation is None:
+        d.unsupported(f"the operations are {' '.join(_ATOMIC)}")
+    for part in d.parts[1:]:
+        name = part.partition("::")[0]
+        if name not in SPACES and part not in _HINTS | set(_ATOMIC) | set(SIZES) | {"noftz"}:
+            d.unsupported(f"no modifier .{part}")
+    if d.type not in ("b32", "u32", "s32", "f32", "b64", "u64", "s64", "f64", "b16", "u16", "f16"):
+        d.unsupported("atomics on 16, 32 and 64 bits")
+    d.count(*((4,) if operation == "cas" else (3,)) if returns else (2,))
+    kind, index, instruction = d.type, d.index, d.instruction
+    put = d.write(0, kind) if returns else None
+    base, offset = _address(d, 1 if returns else 0, space)
+    reads = [d.read(operand, kind) for operand in d.operands[2 if returns else 1 :]]
+    compute, dtype, width = _ATOMIC[operation], DTYPES[kind], SIZES[kind]
+
+    def step(f):
+        # One lane after another where they meet at an address, as the hardware would.
+        shape = (f.blocks, f.threads)
+        pattern = f.pattern(f.r[base])
+        segment = find(f, pattern, space, offset, width, instruction)
+        parts = [(segment, pattern.active)]
+        if segment is None:
+            parts = list(apart(f, pattern, space, offset, width, instruction))
+        result = np.zeros(shape, dtype)
+        outer = f.active
+        for segment, active in parts:
+            f.active = active
+            part = f.pattern(f.r[base])
+            _write_once(f, segment, instruction)
+            if segment.valid is not None:
+                f.memory.check_valid(segment, part, offset, width, f, instruction)
+            _tell(f, index, part, instruction, "atomic", segment, offset, width)
+            lanes = np.ones(shape, bool) if active is None else active.array
+            where = np.broadcast_to(part.index(width, segment.rows), shape)[lanes]
+            view = segment.view(dtype, 1)[(part.low + offset - segment.base) // width :]
+            values = [np.broadcast_to(read(f.r), shape)[lanes] for read in reads]
+            result[lanes] = _serially(view, where, values, compute)
+        f.active = outer
+        if put is not None:
+            put(f.r, result)
+
+    return step
+
+
+def _serially(view, where, values, compute) -> np.ndarray:
+    """Apply an atomic for all lanes; lanes with one address go in lane order, in rounds."""
+    order = np.argsort(where, kind="stable")
+    ordered = where[order]
+    first = np.ones(len(ordered), bool)
+    first[1:] = ordered[1:] != ordered[:-1]
+    at = np.arange(len(ordered))
+    rank = np.empty_like(at)
+    rank[order] = at - np.maximum.accumulate(np.where(first, at, 0))
+    old = np.empty(len(where), view.dtype)
+    for turn in range(int(rank.max(initial=-1)) + 1):
+        now = np.flatnonzero(rank == turn)
+        old[now] = view[where[now]]
+        view[where[now]] = compute(old[now], *(v[now] for v in values))
+    return old
+
+
+# -- address spaces -----------------------------------------------------------------------------
+
+
+@opcode("cvta")
+def convert_address(d: Decoding):
+    """cvta{.to}.space.size: generic addresses from a space's own, and back."""
+    d.count(2)
+    space = _space(d)
+    back = d.has("to")
+    kind = d.type
+    put, read = d.target(kind), d.read(1, kind)
+    if space not in WINDOWS:
+        return lambda f: put(f.r, read(f.r))
+    window = DTYPES[kind].type(WINDOWS[space] & ((1 << 8 * SIZES[kind]) - 1))
+    if back:
+        return lambda f: put(f.r, read(f.r) - window)
+    return lambda f: put(f.r, read(f.r) + window)
+
+
+@opcode("isspacep")
+def is_space(d: Decoding):
+    """isspacep.space p, a"""
+    d.count(2)
+    space = _space(d)
+    put, read = d.write(0, "pred"), d.read(1, "u64")
+
+    def step(f):
+        a = read(f.r)
+        if space in WINDOWS:
+            low = np.uint64(WINDOWS[space])
+            put(f.r, (a >= low) & (a < low + np.uint64(WINDOW_BYTES)))
+        else:
+            found = np.zeros(a.shape, bool)
+            for segment in f.memory.segments[space]:
+                found |= (a >= np.uint64(segment.base)) & (a < np.uint64(segment.end))
+            put(f.r, found)
+
+    return step
+
+
+@opcode("prefetch", "prefetchu", "applypriority", "discard")
+def hint(d: Decoding):
+    """Hints to the caches: nothing to do."""
+    return lambda f: None

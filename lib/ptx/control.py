@@ -1,0 +1,323 @@
+"""Branches, exits, barriers, fences, and what lanes of one warp do together."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .decode import DTYPES, Decoding, opcode
+from .errors import Divergence
+from .masks import by_warp, spread
+
+
+@opcode("bra")
+def branch(d: Decoding):
+    """bra{.uni} label, with or without a predicate."""
+    d.only("uni").count(1)
+    d.ends = True
+    target, otherwise = d.instruction.target, d.index + 1
+    if d.instruction.guard is None:
+        return lambda f: f.go(target, f.active)
+    slot, negated = d.instruction.guard[0].slot, d.instruction.guard[1]
+    if negated:
+        return lambda f: f.branch(~f.r[slot], target, otherwise)
+    return lambda f: f.branch(f.r[slot], target, otherwise)
+
+
+@opcode("ret", "exit")
+def leave(d: Decoding):
+    """ret and exit end a lane: a kernel has no caller."""
+    d.only("uni").count(0)
+    return _for_chosen(d, lambda f: f.exit(f.active))
+
+
+@opcode("trap", "brkpt")
+def trap(d: Decoding):
+    """trap stops the kernel: assertions end here."""
+    from .errors import Error
+
+    d.ends = True
+    place = d.code.place(d.instruction)
+
+    def stop(f):
+        where = np.ones((1, 1), bool) if f.active is None else f.active.array
+        raise Error(f"{place}: the kernel trapped: {f.lane_names(where)}")
+
+    return _for_chosen(d, stop)
+
+
+def _for_chosen(d: Decoding, end):
+    """Make the end of a block that holds only for lanes with the predicate; others go on."""
+    d.ends = True
+    otherwise = d.index + 1
+    if d.instruction.guard is None:
+        return end
+    slot, negated = d.instruction.guard[0].slot, d.instruction.guard[1]
+
+    def step(f):
+        active = f.active
+        predicate = ~f.r[slot] if negated else f.r[slot]
+        chosen = f.select(predicate)
+        if chosen is False:
+            f.go(otherwise, active)
+            return
+        if chosen is not active:
+            f.active = f.select(~predicate)
+            f.go(otherwise, f.active)
+        f.active = chosen
+        end(f)
+
+    return step
+
+
+# -- barriers -----------------------------------------------------------------------------------
+
+
+@opcode("bar", "barrier")
+def barrier(d: Decoding):
+    """bar{.cta}.sync a{, b}; bar.arrive a, b; bar.warp.sync mask; barrier.* the same."""
+    if d.has("warp"):
+        return _warp_barrier(d)
+    d.only("cta", "sync", "arrive", "aligned")
+    if not d.has("sync", "arrive"):
+        d.unsupported("bar.sync, bar.arrive and bar.warp.sync")
+    parks = d.has("sync")
+    d.count(*((1, 2) if parks else (2,)))
+    number = d.read(0, "u32")
+    count = d.read(1, "u32") if len(d.operands) == 2 else None
+    instruction, following = d.instruction, d.index + 1
+
+    def step(f):
+        which = number(f.r)
+        many = None if count is None else count(f.r)
+        if which.size == 1 and (many is None or many.size == 1):
+            n = None if many is None else int(many[0, 0])
+            f.barriers.arrive(instruction, int(which[0, 0]), n, following, parks)
+            return
+        # The number is computed: let the lanes of each number arrive in turn.
+        whole = f.active
+        shape = (f.blocks, f.threads)
+        which = np.broadcast_to(which, shape)
+        many = np.full(shape, -1) if many is None else np.broadcast_to(many, shape).astype(int)
+        lanes = np.ones(shape, bool) if whole is None else whole.array
+        for n, c in sorted(set(zip(which[lanes].tolist(), many[lanes].tolist(), strict=True))):
+            f.active = f.select((which == n) & (many == c))
+            f.barriers.arrive(instruction, n, None if c < 0 else c, following, parks)
+            f.active = whole
+
+    return _for_chosen(d, step)
+
+
+def _warp_barrier(d: Decoding):
+    """Lanes of a warp wait for each other; those that run apart come together here."""
+    d.only("warp", "sync").count(1)
+    member = d.read(0, "u32")
+    place, instruction = d.code.place(d.instruction), d.instruction
+
+    def step(f):
+        _members(f, member(f.r), place, instruction)
+        if f.races is not None:
+            f.races.warp_barrier(f)
+
+    return step
+
+
+def _members(f, mask: np.ndarray, place: str, instruction):
+    """Report lanes that run a .sync operation without being named in its mask."""
+    if mask.size == 1 and int(mask[0, 0]) == 0xFFFFFFFF:
+        return
+    named = (np.broadcast_to(mask, (f.blocks, f.threads)) >> lane_ids(f)) & 1
+    lanes = True if f.active is None else f.active.array
+    wrong = (named == 0) & lanes
+    if wrong.any():
+        raise Divergence(f"{place}: the mask leaves out lanes that run it: {f.lane_names(wrong)}")
+
+
+def lane_ids(f) -> np.ndarray:
+    """Return the lane number of each thread, (1, threads), as uint32."""
+    return (np.arange(f.threads, dtype=np.uint32) & np.uint32(31))[None, :]
+
+
+@opcode("membar", "fence")
+def fence(d: Decoding):
+    """Fences order what the emulator runs in order anyway."""
+    d.only(
+        "cta", "gl", "gpu", "sys", "cluster", "sc", "acq_rel", "acquire", "release", "proxy",
+        "alias", "async", "global", "shared::cta", "async::generic",
+    )  # fmt: skip
+    return lambda f: None
+
+
+@opcode("nanosleep", "pragma", "griddepcontrol")
+def nothing(d: Decoding):
+    """Nothing to do."""
+    return lambda f: None
+
+
+# -- within a warp ------------------------------------------------------------------------------
+
+
+@opcode("shfl")
+def shuffle(d: Decoding):
+    """shfl.sync.mode.b32 d|p, a, b, c, mask"""
+    d.only("sync", "up", "down", "bfly", "idx").count(5)
+    if not d.has("sync"):
+        d.unsupported("shfl.sync")
+    mode = d.pick(("up", "down", "bfly", "idx"))
+    target, predicate = d.pair(0)
+    put = d.write(target, "b32")
+    put_valid = d.write(predicate, "pred") if predicate is not None else None
+    a, b, c, member = d.read(1, "b32"), d.read(2, "s32"), d.read(3, "s32"), d.read(4, "u32")
+    place, instruction = d.code.place(d.instruction), d.instruction
+
+    def step(f):
+        r, shape = f.r, (f.blocks, f.threads)
+        _members(f, member(r), place, instruction)
+        rows = by_warp(np.broadcast_to(a(r), shape))
+        lane = np.arange(32)
+        move = by_warp(np.broadcast_to(b(r), shape)) & 31
+        clamp = by_warp(np.broadcast_to(c(r), shape))
+        segment, bound = (clamp >> 8) & 31, clamp & 31
+        most = (lane & segment) | (bound & ~segment)
+        if mode == "up":
+            source, valid = lane - move, lane - move >= most
+        elif mode == "down":
+            source, valid = lane + move, lane + move <= most
+        elif mode == "bfly":
+            source, valid = lane ^ move, (lane ^ move) <= most
+        else:
+            source = (lane & segment) | (move & ~segment)
+            valid = source <= most
+        source = np.where(valid, source, lane)
+        moved = np.take_along_axis(rows, source, axis=2)
+        put(r, np.ascontiguousarray(moved.reshape(f.blocks, -1)[:, : f.threads]))
+        if put_valid is not None:
+            valid = np.broadcast_to(valid, rows.shape).reshape(f.blocks, -1)[:, : f.threads]
+            put_valid(r, np.ascontiguousarray(valid))
+
+    return step
+
+
+@opcode("vote")
+def vote(d: Decoding):
+    """vote.sync.{all,any,uni,ballot} d, {!}a, mask"""
+    d.only("sync", "all", "any", "uni", "ballot").count(3)
+    if not d.has("sync"):
+        d.unsupported("vote.sync")
+    mode = d.pick(("all", "any", "uni", "ballot"))
+    put = d.write(0, "b32" if mode == "ballot" else "pred")
+    a, member = d.read(1, "pred"), d.read(2, "u32")
+    place, instruction = d.code.place(d.instruction), d.instruction
+
+    def step(f):
+        r, shape = f.r, (f.blocks, f.threads)
+        _members(f, member(r), place, instruction)
+        active = np.ones(shape, bool) if f.active is None else f.active.array
+        said = by_warp(np.broadcast_to(a(r), shape) & active, False)
+        active = by_warp(active, False)
+        some, every = said.any(axis=2), (said | ~active).all(axis=2)
+        if mode == "ballot":
+            result = ballot(said)
+        else:
+            result = {"any": some, "all": every, "uni": every | ~some}[mode]
+        put(r, spread(result, f.threads))
+
+    return step
+
+
+def ballot(said: np.ndarray) -> np.ndarray:
+    """Pack bools of (blocks, warps, 32) into uint32 words, (blocks, warps)."""
+    return np.packbits(said, axis=2, bitorder="little").view("<u4")[..., 0]
+
+
+@opcode("activemask")
+def active_mask(d: Decoding):
+    """activemask.b32 d"""
+    d.only().count(1)
+    put = d.write(0, "b32")
+
+    def step(f):
+        active = np.ones((f.blocks, f.threads), bool) if f.active is None else f.active.array
+        put(f.r, spread(ballot(by_warp(active, False)), f.threads))
+
+    return step
+
+
+@opcode("match")
+def match(d: Decoding):
+    """match.{any,all}.sync.type d{|p}, a, mask"""
+    d.only("any", "all", "sync").count(3)
+    target, predicate = d.pair(0)
+    put = d.write(target, "b32")
+    put_all = d.write(predicate, "pred") if predicate is not None else None
+    a, member = d.read(1, d.type), d.read(2, "u32")
+    every = d.has("all")
+    place, instruction = d.code.place(d.instruction), d.instruction
+
+    def step(f):
+        r, shape = f.r, (f.blocks, f.threads)
+        _members(f, member(r), place, instruction)
+        active = by_warp(np.ones(shape, bool) if f.active is None else f.active.array, False)
+        values = by_warp(np.broadcast_to(a(r), shape))
+        alike = (values[..., :, None] == values[..., None, :]) & active[..., None, :]
+        words = np.packbits(alike, axis=3, bitorder="little").view("<u4")[..., 0]
+        if every:
+            whole = ballot(active)[..., None]
+            same = words == whole
+            words = np.where(same, words, 0).astype(np.uint32)
+            if put_all is not None:
+                put_all(r, same.reshape(f.blocks, -1)[:, : f.threads])
+        put(r, np.ascontiguousarray(words.reshape(f.blocks, -1)[:, : f.threads]))
+
+    return step
+
+
+@opcode("elect")
+def elect(d: Decoding):
+    """elect.sync d|p, mask: the lowest active lane is the leader."""
+    d.only("sync").count(2)
+    target, predicate = d.pair(0)
+    put = d.write(target, "b32")
+    put_leader = d.write(predicate, "pred") if predicate is not None else None
+
+    def step(f):
+        shape = (f.blocks, f.threads)
+        active = by_warp(np.ones(shape, bool) if f.active is None else f.active.array, False)
+        leader = active.argmax(axis=2).astype(np.uint32)
+        lanes = spread(leader, f.threads)
+        put(f.r, lanes)
+        if put_leader is not None:
+            put_leader(f.r, lanes == lane_ids(f))
+
+    return step
+
+
+@opcode("redux")
+def warp_reduce(d: Decoding):
+    """redux.sync.op.type d, a, mask"""
+    operations = {
+        "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and,
+        "or": np.bitwise_or, "xor": np.bitwise_xor,
+    }  # fmt: skip
+    d.only("sync", *operations).count(3)
+    operation = operations[d.pick(operations)]
+    kind = d.type
+    put, a, member = d.write(0, kind), d.read(1, kind), d.read(2, "u32")
+    place, instruction = d.code.place(d.instruction), d.instruction
+    dtype = DTYPES[kind]
+
+    def step(f):
+        r, shape = f.r, (f.blocks, f.threads)
+        _members(f, member(r), place, instruction)
+        active = by_warp(np.ones(shape, bool) if f.active is None else f.active.array, False)
+        rows = by_warp(np.broadcast_to(a(r), shape))
+        if operation is np.add:
+            total = np.where(active, rows, 0).sum(axis=2, dtype=dtype)
+        else:  # a value that an active lane holds changes no minimum, maximum, and or or
+            first = np.take_along_axis(rows, active.argmax(axis=2)[..., None], axis=2)
+            neutral = np.zeros_like(first) if operation is np.bitwise_xor else first
+            total = operation.reduce(np.where(active, rows, neutral), axis=2)
+        put(r, spread(total.astype(dtype), f.threads))
+
+    return step
+
+

@@ -1,0 +1,212 @@
+"""cvt: between whole numbers and floats of any width, with PTX's rounding and saturation."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .decode import DTYPES, Decoding, opcode
+from .floats import flushed, saturated
+from .rounding import to_f32
+
+_WHOLE = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
+_MODES = ("rn", "rz", "rm", "rp")
+_INTEGERS = ("u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64")
+_FLOATS = ("f16", "bf16", "f32", "f64")
+
+
+@opcode("cvt")
+def convert(d: Decoding):
+    """cvt{.rounding}{.ftz}{.sat}{.relu}.dtype.atype d, a"""
+    d.only(*_WHOLE, *_MODES, "rna", "ftz", "sat", "relu", "satfinite")
+    if len(d.types) != 2:
+        d.wrong("cvt needs two types")
+    to, source = d.types
+    if to in ("f16x2", "bf16x2") and source == "f32":
+        return _pack(d, to)
+    if to == "tf32" and source == "f32":
+        return _tf32(d)
+    if to not in _INTEGERS + _FLOATS or source not in _INTEGERS + _FLOATS:
+        d.unsupported("cvt between whole numbers, f16, bf16, f32 and f64, and from f32 to tf32, "
+                      "f16x2 and bf16x2")  # fmt: skip
+    d.count(2)
+    put, read = d.write(0, to), d.read(1, source)
+    if to in _INTEGERS and source in _INTEGERS:
+        compute = _integer_to_integer(to, source, d.has("sat"))
+    elif to in _INTEGERS:
+        compute = _float_to_integer(to, d.pick(_WHOLE, "rzi"), d.has("ftz"))
+    else:
+        compute = _to_float(d, to, source)
+    if source == "bf16":
+        inner, compute = compute, lambda a: inner(from_bf16(a))
+    return lambda f: put(f.r, compute(read(f.r)))
+
+
+def _integer_to_integer(to: str, source: str, saturate: bool):
+    dtype = DTYPES[to]
+    if not saturate:
+        return lambda a: a.astype(dtype)
+    least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+    have = np.iinfo(DTYPES[source])
+
+    def clamp(a):
+        low, high = max(least, have.min), min(most, have.max)
+        return np.clip(a, a.dtype.type(low), a.dtype.type(high)).astype(dtype)
+
+    return clamp
+
+
+def _float_to_integer(to: str, mode: str, ftz: bool):
+    """Out of range: the nearest whole number that fits. NaN: 0, and 2^63 for 64 bits (PTX ISA)."""
+    dtype, whole = DTYPES[to], _WHOLE[mode]
+    least, most = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+
+    def compute(a):
+        value = whole((flushed(a) if ftz and a.dtype.itemsize == 4 else a).astype(np.float64))
+        high, low = value >= float(most), value <= float(least)
+        inside = np.where(high | low | np.isnan(value), 0.0, value).astype(dtype)
+        result = np.where(high, dtype.type(most), np.where(low, dtype.type(least), inside))
+        nan = np.isnan(value)
+        if nan.any():
+            bits = 1 << 63 if dtype.itemsize == 8 else 0
+            result = np.where(nan, np.array(bits, np.uint64).astype(dtype), result)
+        return result
+
+    return compute
+
+
+def _to_float(d: Decoding, to: str, source: str):
+    mode = d.pick(_MODES, "rn")
+    whole = _WHOLE.get(d.pick(_WHOLE))
+    ftz, sat, relu = d.has("ftz"), d.has("sat"), d.has("relu")
+
+    def compute(a):
+        if ftz and a.dtype == np.float32:
+            a = flushed(a)
+        if whole is not None and a.dtype.kind == "f":
+            a = whole(a)
+        result = _round(a, to, mode)
+        if ftz and to == "f32":
+            result = flushed(result)
+        if relu:
+            result = np.where(_nan(result) | (_number(result) > 0), result, result.dtype.type(0))
+        if sat:
+            number = saturated(_number(result))
+            result = to_bf16(number) if to == "bf16" else number.astype(DTYPES[to])
+        return result
+
+    return compute
+
+
+def _number(result):
+    return from_bf16(result) if result.dtype == np.uint16 else result
+
+
+def _nan(result):
+    return np.isnan(_number(result))
+
+
+def _round(a: np.ndarray, to: str, mode: str) -> np.ndarray:
+    """Round whole numbers or floats once to a float type."""
+    if a.dtype.kind in "iu" and a.dtype.itemsize == 8:
+        return _round_64(a, to, mode)
+    if to == "f64":
+        return a.astype(np.float64)  # exact
+    value = a.astype(np.float64)
+    if to == "f32":
+        return to_f32(value, mode)
+    if to == "f16":
+        return _directed(value, value.astype(np.float16), mode)
+    if mode == "rz":
+        toward = to_f32(value, "rz").view(np.uint32)
+        bits = (toward >> np.uint32(16)).astype(np.uint16)
+        return np.where(np.isnan(value), np.uint16(0x7FFF), bits)
+    return to_bf16(_odd_f32(value))
+
+
+def _odd_f32(value: np.ndarray) -> np.ndarray:
+    """Round float64 to float32 so that a second, coarser rounding is right (to odd)."""
+    toward = to_f32(value, "rz")
+    inexact = np.isfinite(value) & (toward.astype(np.float64) != value)
+    return np.where(inexact, toward.view(np.uint32) | np.uint32(1), toward.view(np.uint32)).view(
+        np.float32
+    )
+
+
+def _directed(value, nearest, mode):
+    if mode == "rn":
+        return nearest
+    wide = nearest.astype(np.float64)
+    if mode == "rz":
+        wrong, towards = np.abs(wide) > np.abs(value), nearest.dtype.type(0)
+    elif mode == "rm":
+        wrong, towards = wide > value, nearest.dtype.type(-np.inf)
+    else:
+        wrong, towards = wide < value, nearest.dtype.type(np.inf)
+    result = np.where(wrong, np.nextafter(nearest, towards), nearest)
+    return np.where(result == 0, np.copysign(nearest.dtype.type(0), value), result).astype(
+        nearest.dtype
+    )
+
+
+def _round_64(a: np.ndarray, to: str, mode: str) -> np.ndarray:
+    """Round 64-bit whole numbers once: as a float64 to odd first where that suffices."""
+    if to == "f64" and mode == "rn":
+        return a.astype(np.float64)
+    # Two exact halves; their sum to odd.
+    high = (a >> a.dtype.type(32)).astype(np.float64) * 2.0**32
+    low = (a & a.dtype.type(0xFFFFFFFF)).astype(np.float64)
+    from .rounding import directed, repaired
+
+    if to == "f64":
+        return directed("add", (high, low), mode, 64)
+    return _round(repaired(high, low, high + low), to, mode)
+
+
+def to_bf16(a: np.ndarray) -> np.ndarray:
+    """Round float32 to nearest even bfloat16, as uint16 bits; NaN becomes 0x7fff."""
+    bits = a.view(np.uint32)
+    odd = (bits >> np.uint32(16)) & np.uint32(1)
+    rounded = ((bits + np.uint32(0x7FFF) + odd) >> np.uint32(16)).astype(np.uint16)
+    return np.where(np.isnan(a), np.uint16(0x7FFF), rounded)
+
+
+def from_bf16(bits: np.ndarray) -> np.ndarray:
+    """Widen bfloat16 bits to float32, exactly."""
+    return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
+
+
+def _pack(d: Decoding, to: str):
+    """cvt.rn.{f16x2,bf16x2}.f32 d, a, b: a goes to the upper half"""
+    d.count(3)
+    mode, relu = d.pick(_MODES, "rn"), d.has("relu")
+    put, a, b = d.write(0, "b32"), d.read(1, "f32"), d.read(2, "f32")
+    part = to[:-2]
+
+    def half(value):
+        result = _round(value, part, mode)
+        if relu:
+            result = np.where(_nan(result) | (_number(result) > 0), result, result.dtype.type(0))
+        return np.ascontiguousarray(result).view(np.uint16).astype(np.uint32)
+
+    return lambda f: put(f.r, (half(a(f.r)) << np.uint32(16)) | half(b(f.r)))
+
+
+def _tf32(d: Decoding):
+    """cvt.{rna,rn,rz}.tf32.f32 d, a: 10 bits of fraction, in the top of a word"""
+    d.count(2)
+    mode = d.pick(("rna", "rn", "rz"), "rna")
+    put, a = d.write(0, "b32"), d.read(1, "f32")
+
+    def step(f):
+        value = a(f.r)
+        bits = value.view(np.uint32)
+        if mode == "rna":  # half away from zero
+            moved = bits + np.uint32(0x1000)
+        elif mode == "rn":
+            moved = bits + np.uint32(0x0FFF) + ((bits >> np.uint32(13)) & np.uint32(1))
+        else:
+            moved = bits
+        kept = moved & np.uint32(0xFFFFE000)
+        put(f.r, np.where(np.isfinite(value), kept, bits))
+
+    return step

@@ -1,0 +1,66 @@
+"""What can go wrong, and how it is told: the kernel, the PTX line, the lanes, the CUDA line."""
+
+from __future__ import annotations
+
+
+class Error(RuntimeError):
+    """Base of everything that the emulator raises on purpose."""
+
+
+class ParseError(Error):
+    """The text is no PTX that the emulator can read."""
+
+
+class UnsupportedInstruction(Error):
+    """The PTX is well formed, but the emulator has no function for this instruction."""
+
+
+class LaunchError(Error):
+    """Grid, block or arguments that CUDA would refuse as well."""
+
+
+class OutOfBounds(Error):
+    """A lane touched memory that belongs to no allocation."""
+
+
+class Misaligned(Error):
+    """An address was no multiple of the access's width."""
+
+
+class UninitialisedRead(Error):
+    """A lane read shared memory that nobody had written."""
+
+
+class Deadlock(Error):
+    """Nothing can run any more, and somebody still waits."""
+
+
+class Divergence(Error):
+    """Part of a warp executed an operation that needs the whole warp."""
+
+
+def place(kernel: str, line: int, cuda: tuple[str, int] | None, text: str = "") -> str:
+    """Say where an instruction stands.
+
+    Parameters
+    ----------
+    kernel : str
+        Name of the entry.
+    line : int
+        Line of the PTX text, from 1.
+    cuda : tuple of (str, int) or None
+        File and line that ``.loc`` gave, if it did.
+    text : str
+        The opcode, for the reader's eye.
+
+    Returns
+    -------
+    str
+        For example ``kernel 'naive', PTX line 81 (ld.global.f32), CUDA naive.cu:23``.
+    """
+    where = f"kernel '{kernel}', PTX line {line}"
+    if text:
+        where += f" ({text})"
+    if cuda is not None:
+        where += f", CUDA {cuda[0]}:{cuda[1]}"
+    return where

@@ -1,0 +1,95 @@
+"""Suspicions that do not stop a kernel: races, torn barriers, exits before a barrier."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Access:
+    """One side of a hazard.
+
+    Attributes
+    ----------
+    line : int
+        PTX line.
+    cuda : tuple of (str, int) or None
+        CUDA file and line.
+    opcode : str
+        The instruction.
+    block : tuple of int
+        blockIdx as (x, y, z).
+    warp, lane : int
+        Inside of the block, inside of the warp.
+    """
+
+    line: int
+    cuda: tuple[str, int] | None
+    opcode: str
+    block: tuple[int, int, int]
+    warp: int
+    lane: int
+
+    def __str__(self) -> str:
+        where = f"PTX line {self.line} ({self.opcode})"
+        if self.cuda is not None:
+            where += f", CUDA {self.cuda[0]}:{self.cuda[1]}"
+        return f"{where} by block {self.block} warp {self.warp} lane {self.lane}"
+
+
+@dataclass(frozen=True)
+class Hazard:
+    """One finding; the same two instructions are reported once.
+
+    Attributes
+    ----------
+    kind : str
+        "race", "warning" (lanes of one warp without __syncwarp, or equal values written),
+        "barrier divergence" or "exited before barrier".
+    message : str
+        For people.
+    first, second : Access or None
+        The accesses that conflict; `second` came later in this run.
+    """
+
+    kind: str
+    message: str
+    first: Access | None = None
+    second: Access | None = None
+
+
+class Hazards:
+    """The findings of a launch, each pair of instructions once."""
+
+    def __init__(self):
+        self.found: list[Hazard] = []
+        self._known: set[tuple] = set()
+
+    def add(self, kind: str, message: str, instruction, where: np.ndarray, f):
+        """Add a finding about one instruction and some lanes."""
+        key = (kind, instruction.line)
+        if key not in self._known:
+            self._known.add(key)
+            block, thread = np.argwhere(where)[0].tolist()
+            self.found.append(Hazard(kind, message, access(instruction, block, thread, f)))
+
+    def add_pair(self, kind: str, what: str, first: Access, second: Access):
+        """Add a finding about two accesses."""
+        key = (kind, first.line, second.line)
+        if key not in self._known:
+            self._known.add(key)
+            self.found.append(Hazard(kind, f"{what}: {first} and {second}", first, second))
+
+    def knows(self, kind: str, first_line: int, second_line: int) -> bool:
+        """Tell whether two lines were reported already."""
+        return (kind, first_line, second_line) in self._known
+
+
+def access(instruction, block: int, thread: int, f) -> Access:
+    """Describe one lane's access; block counts inside of the batch."""
+    return Access(
+        instruction.line, instruction.cuda, instruction.opcode, f.geometry.block_index(block),
+        thread // 32, thread % 32,
+    )  # fmt: skip

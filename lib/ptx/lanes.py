@@ -1,0 +1,307 @@
+"""All lanes of a batch of blocks: their registers, program counters, barriers.
+
+A register is one NumPy array over all lanes, of shape (blocks, threads) or, where blocks or
+threads share the value, with 1 in that place: NumPy's broadcasting does the rest, and a loop
+counter costs nothing. Register arrays are never changed in place: so an array that *is* the one
+seen before holds the same values, and what was found out about it still stands.
+
+Lanes that stand at one program counter form a group. The scheduler takes a group, runs a block of
+instructions for all its lanes at once, and puts the lanes where the block's last instruction sends
+them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .barriers import Barriers
+from .decode import Code, Step, scalar
+from .errors import Deadlock
+from .masks import WARP, Mask, any_in_warp, spread
+from .memory import Memory, Pattern
+from .parser import SIZES
+
+# After so many turns the scheduler takes the group that it would take last, so that lanes which
+# spin on a flag cannot starve the lanes that will set it.
+PATIENCE = 512
+
+_POISON = {
+    size: np.full((1, 1), (1 << 8 * size) - 1, f"u{size}") for size in (1, 2, 4, 8)
+}  # all ones: NaN as a float
+_NO_PREDICATE = scalar(False, bool)
+_UNWRITTEN = {id(array) for array in (*_POISON.values(), _NO_PREDICATE)}
+
+
+class Lanes:
+    """The state of a batch of blocks of one launch.
+
+    Parameters
+    ----------
+    code : Code
+        The decoded entry.
+    geometry : Geometry
+        Grid, block and which blocks these are.
+    memory : Memory
+        Allocations, and this batch's shared memory.
+    trace, races : Trace or None, Races or None
+        Who is told what happens.
+    hazards : Hazards
+        Where suspicions are collected.
+    schedule : str
+        "lowest", "highest" or "random".
+    random : numpy.random.Generator
+        For the random schedule.
+    """
+
+    def __init__(self, code: Code, geometry, memory, trace, races, hazards, schedule, random):
+        self.code, self.geometry, self.memory = code, geometry, memory
+        self.trace, self.races, self.hazards = trace, races, hazards
+        self.schedule, self.random = schedule, random
+        self.blocks, self.threads = geometry.blocks, geometry.threads
+        self.warps = -(-self.threads // WARP)
+        self.lanes = self.blocks * self.threads
+        self.live: Mask | None = None  # None: all
+        self.active: Mask | None = None  # the lanes that run now; None: all
+        self.merge: np.ndarray | None = None  # where results go; None: everywhere
+        self.groups: dict[int, Mask | None] = {0: None}
+        self.barriers = Barriers(self)
+        self.steps = 0  # instructions run, for clocks and watched accesses
+        self.turn = 0
+        self.r: list[np.ndarray] = [None] * code.slots
+        self.twins: list[tuple] = [(None, None)] * code.slots
+        self.places: list = [None] * len(code.steps)  # what access.py found out at each step
+        self._patterns: dict[tuple[int, int], Pattern] = {}
+        self._set_registers()
+
+    def _set_registers(self):
+        for register in self.code.entry.registers:
+            size = min(SIZES[register.type], 8)
+            poison = _NO_PREDICATE if register.type == "pred" else _POISON[size]
+            self.r[register.slot] = poison
+        for slot, value in self.code.constants:
+            self.r[slot] = value
+        for name, slot in self.code.specials.items():
+            self.r[slot] = self.geometry.special(name)
+        for slot, name, offset, dtype in self.code.addresses:
+            address = (self.memory.address_of(name) + offset) & ((1 << 64) - 1)
+            self.r[slot] = scalar(address, "u8").astype(dtype)
+
+    # -- running --------------------------------------------------------------------------------
+
+    def run(self):
+        """Run until every lane has exited.
+
+        Raises
+        ------
+        Deadlock
+            When lanes wait at barriers and nobody can release them.
+        """
+        blocks, groups, trace = self.code.blocks, self.groups, self.trace
+        with np.errstate(all="ignore"):
+            while groups or self.barriers.waiting:
+                if not groups:
+                    self._deadlock()
+                at = self._choose()
+                block = blocks[at]
+                if trace is not None:
+                    trace.executed(block, self)
+                if self.merge is None:
+                    for run in block.runs:
+                        run(self)
+                else:
+                    for run, writes in block.pairs:
+                        self.masked(run, writes, self.merge)
+                self.steps += block.length
+                if block.end is not None:
+                    block.end(self)
+                elif block.next in blocks and block.next < len(self.code.steps):
+                    self.go(block.next, self.active)
+                else:
+                    self.exit(self.active)  # running off the end is a ret
+
+    def _choose(self) -> int:
+        """Take lanes to run next; set who is active and where results must be merged."""
+        groups = self.groups
+        self.turn += 1
+        if self.schedule == "lowest":
+            if len(groups) == 1:
+                at, mask = groups.popitem()
+            else:
+                at = max(groups) if self.turn % PATIENCE == 0 else min(groups)
+                mask = groups.pop(at)
+        else:
+            at, mask = self._some_warps()
+        if groups or self.barriers.waiting:
+            self.active, self.merge = mask, None if mask is None else mask.array
+        else:  # nobody else is alive, so what others hold cannot matter
+            self.active, self.merge = self.live, None
+        return at
+
+    def _some_warps(self) -> tuple[int, Mask | None]:
+        """Part the warps: the highest one of each block, or some at random."""
+        groups = self.groups
+        everyone = np.ones((self.blocks, self.threads), bool)
+        held = {at: everyone if m is None else m.array for at, m in groups.items()}
+        if self.schedule == "random":
+            at = int(self.random.choice(sorted(groups)))
+            chosen = self.random.random((self.blocks, self.warps)) < 0.5
+        else:
+            runnable = np.zeros((self.blocks, self.warps), bool)
+            for array in held.values():
+                runnable |= any_in_warp(array)
+            if self.turn % PATIENCE == 0:
+                first = runnable.argmax(axis=1)
+            else:
+                first = self.warps - 1 - runnable[:, ::-1].argmax(axis=1)
+            chosen = np.arange(self.warps) == first[:, None]
+            chosen &= runnable
+            at = min(a for a, array in held.items() if (spread(chosen, self.threads) & array).any())
+        taken = spread(chosen, self.threads) & held[at]
+        left = held[at] & ~taken
+        if not taken.any():
+            taken, left = held[at], None
+        mask = groups.pop(at)
+        if left is None or not left.any():
+            return at, mask
+        groups[at] = Mask(left)
+        return at, Mask(taken)
+
+    def masked(self, run, writes: tuple[int, ...], mask: np.ndarray):
+        """Run a step and keep, in the lanes outside of `mask`, what its registers held."""
+        r = self.r
+        kept = [r[slot] for slot in writes]
+        run(self)
+        for slot, old in zip(writes, kept, strict=True):
+            new = r[slot]
+            if new is not old and id(old) not in _UNWRITTEN:
+                if old.dtype is not new.dtype:
+                    old = old.view(new.dtype)
+                r[slot] = np.where(mask, new, old)
+
+    # -- where lanes go -------------------------------------------------------------------------
+
+    def go(self, at: int, mask: Mask | None):
+        """Put lanes at a program counter, with those that stand there already."""
+        if at in self.groups and mask is not None:
+            there = self.groups[at]
+            mask = Mask(there.array | mask.array) if there is not None else None
+        self.groups[at] = mask
+
+    def branch(self, predicate: np.ndarray, target: int, otherwise: int):
+        """Send the active lanes to `target` where the predicate holds, else to `otherwise`."""
+        active = self.active
+        if predicate.size == 1:
+            self.go(target if predicate[0, 0] else otherwise, active)
+            return
+        if active is None:
+            count = int(np.count_nonzero(predicate))
+            if count == predicate.size:
+                self.go(target, None)
+            elif count == 0:
+                self.go(otherwise, None)
+            else:
+                full = np.broadcast_to(predicate, (self.blocks, self.threads))
+                self.go(target, Mask(full))
+                self.go(otherwise, Mask(~full))
+            return
+        taken = active.array & predicate
+        count = int(np.count_nonzero(taken))
+        if count == active.lanes:
+            self.go(target, active)
+        elif count == 0:
+            self.go(otherwise, active)
+        else:
+            self.go(target, Mask(taken))
+            self.go(otherwise, Mask(active.array & ~predicate))
+
+    def select(self, predicate: np.ndarray) -> Mask | None | bool:
+        """Which active lanes have the predicate: False if none, `active` itself if all."""
+        active = self.active
+        if predicate.size == 1:
+            return active if predicate[0, 0] else False
+        if active is None:
+            count = int(np.count_nonzero(predicate))
+            if count in (0, predicate.size):
+                return None if count else False
+            return Mask(np.broadcast_to(predicate, (self.blocks, self.threads)))
+        taken = Mask(active.array & predicate)
+        if taken.lanes == active.lanes:
+            return active
+        return taken if taken.lanes else False
+
+    def exit(self, mask: Mask | None):
+        """End lanes; a barrier that waits for them need not wait any more."""
+        if mask is None or mask is self.live:
+            rest = None
+        else:
+            everyone = True if self.live is None else self.live.array
+            rest = Mask(everyone & ~mask.array)
+        if rest is None or not rest.lanes:
+            self.live = Mask(np.zeros((self.blocks, self.threads), bool))
+        else:
+            self.live = rest
+        if self.barriers.waiting:
+            self.barriers.release()
+
+    def _deadlock(self):
+        raise Deadlock(
+            f"kernel '{self.code.kernel}' is deadlocked: no lane can run. "
+            + self.barriers.describe()
+        )
+
+    # -- what steps ask -------------------------------------------------------------------------
+
+    def pattern(self, addresses: np.ndarray) -> Pattern:
+        """Return what is known of these addresses under the active lanes."""
+        key = (id(addresses), id(self.active))
+        pattern = self._patterns.get(key)
+        if pattern is None:
+            if len(self._patterns) >= 128:
+                self._patterns.clear()
+            # The pattern holds both arrays, so their ids stay theirs as long as it is kept.
+            pattern = self._patterns[key] = Pattern(addresses, self.active, self)
+        return pattern
+
+    def lane_names(self, where: np.ndarray, most: int = 4) -> str:
+        """Name some lanes of a bool array over (blocks, threads)."""
+        where = np.broadcast_to(where, (self.blocks, self.threads))
+        found = np.argwhere(where)
+        names = [
+            f"block {self.geometry.block_name(b)} warp {t // WARP} lane {t % WARP}"
+            for b, t in found[:most].tolist()
+        ]
+        more = f" and {len(found) - most} more" if len(found) > most else ""
+        return "; ".join(names) + more
+
+    def hazard(self, kind: str, message: str, instruction, where: np.ndarray):
+        """Report something that is wrong but does not stop the kernel."""
+        self.hazards.add(kind, message, instruction, where, self)
+
+    def place(self, instruction) -> str:
+        """Say where an instruction stands, for a message."""
+        return self.code.place(instruction)
+
+
+def guarded(step: Step, index: int):
+    """Wrap a step that has a predicate: it runs for the lanes where the predicate holds."""
+    run, writes, (guard, negated) = step.run, step.writes, step.guard
+
+    def when(f: Lanes):
+        predicate = f.r[guard]
+        chosen = f.select(~predicate if negated else predicate)
+        if f.trace is not None:
+            f.trace.guarded(index, chosen, f)
+        if chosen is False:
+            return
+        active, merge = f.active, f.merge
+        if chosen is active:
+            if merge is None:
+                run(f)
+            else:
+                f.masked(run, writes, merge)
+            return
+        f.active, f.merge = chosen, chosen.array
+        f.masked(run, writes, chosen.array)
+        f.active, f.merge = active, merge
+
+    return when

@@ -1,0 +1,57 @@
+"""Sets of lanes, and the shape of a warp."""
+
+from __future__ import annotations
+
+import numpy as np
+
+WARP = 32
+
+
+class Mask:
+    """Some of the lanes: a bool array of shape (blocks, threads), never changed."""
+
+    __slots__ = ("array", "_lanes", "_warps")
+
+    def __init__(self, array: np.ndarray):
+        self.array = array
+        self._lanes = self._warps = None
+
+    @property
+    def lanes(self) -> int:
+        """How many lanes."""
+        if self._lanes is None:
+            self._lanes = int(np.count_nonzero(self.array))
+        return self._lanes
+
+    @property
+    def warps(self) -> int:
+        """How many warps have at least one of the lanes."""
+        if self._warps is None:
+            self._warps = int(np.count_nonzero(by_warp(self.array, False).any(axis=2)))
+        return self._warps
+
+
+def by_warp(array: np.ndarray, fill=None) -> np.ndarray:
+    """Reshape (blocks, threads) to (blocks, warps, 32).
+
+    A last warp that is not full is filled up with `fill`, or with the last thread's value.
+    """
+    blocks, threads = array.shape
+    lacking = -threads % WARP
+    if lacking:
+        if fill is None:
+            more = np.repeat(array[:, -1:], lacking, axis=1)
+        else:
+            more = np.full((blocks, lacking), fill, array.dtype)
+        array = np.concatenate([array, more], axis=1)
+    return array.reshape(blocks, -1, WARP)
+
+
+def any_in_warp(array: np.ndarray) -> np.ndarray:
+    """Tell, for (blocks, warps), whether a bool array holds somewhere in the warp."""
+    return by_warp(array, False).any(axis=2)
+
+
+def spread(warps: np.ndarray, threads: int) -> np.ndarray:
+    """Turn a value a warp, (blocks, warps), into a value a lane, (blocks, threads)."""
+    return np.repeat(warps, WARP, axis=1)[:, :threads]

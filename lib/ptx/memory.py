@@ -1,0 +1,351 @@
+"""Memory: allocations with gaps between them, checked on every access.
+
+A `Segment` is bytes at addresses: an argument's array, a module variable, the shared memory of all
+blocks of a batch, the local memory of all lanes. A `Pattern` is what one address register says
+about all lanes; it is worked out once and asked at many offsets, for unrolled code reads one
+register at many offsets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .errors import Error, Misaligned, OutOfBounds, UninitialisedRead
+from .masks import by_warp
+
+# Generic addresses: a window for each space. Shared and local addresses count from 0 inside.
+GLOBAL_BASE = 0x7F0000000000
+CONSTANT_BASE = 0x030000000000
+PARAMETER_BASE = 0x040000000000
+WINDOWS = {"shared": 0x010000000000, "local": 0x020000000000}
+WINDOW_BYTES = 1 << 32
+GUARD = 4096  # at least so many bytes lie between two allocations
+ALIGNMENT = 256
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """An argument's array in the emulated address space.
+
+    Attributes
+    ----------
+    argument : int or str
+        Position of the kernel argument, or the name of a module variable.
+    base : int
+        First address.
+    nbytes : int
+        Length.
+    """
+
+    argument: int | str
+    base: int
+    nbytes: int
+
+
+class Segment:
+    """Bytes at addresses from `base`; `rows` places each block's or lane's own copy."""
+
+    def __init__(self, name, space, base, nbytes, storage, rows=None, writeable=True):
+        self.name, self.space, self.base, self.nbytes = name, space, base, nbytes
+        self.end = base + nbytes
+        self.storage, self.rows, self.writeable = storage, rows, writeable
+        self.valid: np.ndarray | None = None  # one byte a byte: 1 where written
+        self.complete = True
+        self._views: dict = {}
+
+    def view(self, dtype: np.dtype, count: int) -> np.ndarray:
+        """Show the bytes as elements, (n,), or as vectors of elements, (n, count)."""
+        key = (dtype, count)
+        if key not in self._views:
+            size = dtype.itemsize * count
+            whole = self.storage[: len(self.storage) // size * size].view(dtype)
+            self._views[key] = whole if count == 1 else whole.reshape(-1, count)
+        return self._views[key]
+
+    def track(self):
+        """Remember which bytes were written, so that reading others is an error."""
+        self.valid = np.zeros(len(self.storage), np.uint8)
+        self.complete = len(self.valid) == 0
+        self._width: dict[int, np.ndarray] = {}
+
+    def validity(self, width: int) -> np.ndarray:
+        """Show the validity bytes in elements of `width` bytes, (n, words)."""
+        if width not in self._width:
+            dtype = np.dtype(f"u{min(width, 8)}")
+            self._width[width] = self.valid.view(dtype).reshape(-1, max(1, width // 8))
+        return self._width[width]
+
+
+def written(width: int) -> int:
+    """Return the validity pattern of a wholly written element."""
+    return int.from_bytes(b"\1" * min(width, 8), "little")
+
+
+class Pattern:
+    """The addresses that one register holds in the active lanes.
+
+    Inactive lanes are given the address of an active lane of their warp, so that everything below
+    may treat the arrays as full.
+    """
+
+    def __init__(self, addresses: np.ndarray, active, f):
+        self.register, self.active, self.f = addresses, active, f
+        raw = addresses.view(f"u{addresses.dtype.itemsize}")
+        if raw.dtype.itemsize < 4:
+            raw = raw.astype(np.uint64)
+        if active is not None and raw.size > 1:
+            raw = _filled(raw, active.array)
+        self.low = int(raw.min())
+        self.high = int(raw.max())
+        self.relative = raw - raw.dtype.type(self.low)
+        self.bits = int(np.bitwise_or.reduce(self.relative, axis=None))
+        self._index: dict = {}
+        self.counts: dict = {}
+
+    @property
+    def warps(self) -> int:
+        """Warps with an active lane: the requests of one access."""
+        return self.f.blocks * self.f.warps if self.active is None else self.active.warps
+
+    @property
+    def lanes(self) -> int:
+        """Active lanes."""
+        return self.f.lanes if self.active is None else self.active.lanes
+
+    def index(self, width: int, rows: np.ndarray | None) -> np.ndarray:
+        """Return (address - low) / width, plus each row's place, in elements of `width` bytes."""
+        key = (width, id(rows))
+        if key not in self._index:
+            relative = self.relative.astype(np.int64)
+            if rows is not None:
+                relative = relative + rows
+            self._index[key] = relative >> (width.bit_length() - 1)
+        return self._index[key]
+
+    def addresses(self, offset: int) -> np.ndarray:
+        """Return the addresses as int64, of the broadcastable shape."""
+        return self.relative.astype(np.int64) + (self.low + offset)
+
+
+def _filled(raw: np.ndarray, active: np.ndarray) -> np.ndarray:
+    """Give inactive lanes the address of the first active lane of their warp."""
+    if raw.shape[1] == 1:
+        rows = active.any(axis=1)[:, None]
+        if rows.all():
+            return raw
+        raw = np.broadcast_to(raw, rows.shape)
+        return np.where(rows, raw, raw[rows][0])
+    blocks, threads = active.shape
+    raw = np.broadcast_to(raw, active.shape)
+    rows, mask = by_warp(raw), by_warp(active, False)
+    first = mask.argmax(axis=2)[:, :, None]
+    representative = np.take_along_axis(rows, first, axis=2)
+    some = mask.any(axis=2, keepdims=True)
+    if not some.all():
+        representative = np.where(some, representative, representative[some][0])
+    return np.where(mask, rows, representative).reshape(blocks, -1)[:, :threads]
+
+
+class Memory:
+    """Everything addressable in one batch of blocks.
+
+    Parameters
+    ----------
+    arrays : DeviceMemory
+        Arguments and module variables, which outlive the batch.
+    shared : dict of str to int
+        Offsets of the shared variables.
+    shared_bytes : int
+        Shared memory of one block.
+    local : dict of str to int, local_bytes : int
+        Offsets of the local variables, bytes a lane.
+    parameters : dict of str to int, parameter_bytes : ndarray
+        Offsets of the parameters and their bytes.
+    blocks, threads : int
+        Size of the batch.
+    """
+
+    def __init__(self, device, layout, parameter_bytes, blocks, threads):
+        self.device, self.layout = device, layout
+        self.segments: dict[str, list[Segment]] = {
+            "global": device.segments,
+            "const": device.constants,
+        }
+        nbytes = layout.shared_bytes
+        padded = -(-nbytes // 16) * 16
+        # All ones is NaN in every float type.
+        shared = Segment(
+            "shared memory", "shared", 0, nbytes, np.full(blocks * padded, 255, np.uint8),
+            (np.arange(blocks, dtype=np.int64) * padded)[:, None],
+        )  # fmt: skip
+        shared.track()
+        if padded != nbytes:
+            shared.valid.reshape(blocks, padded)[:, nbytes:] = 1
+        local_bytes = -(-layout.local_bytes // 16) * 16
+        lanes = np.arange(blocks * threads, dtype=np.int64).reshape(blocks, threads)
+        local = Segment(
+            "local memory", "local", 0, layout.local_bytes,
+            np.full(blocks * threads * local_bytes, 255, np.uint8), lanes * local_bytes,
+        )  # fmt: skip
+        parameter = Segment(
+            "parameters", "param", PARAMETER_BASE, len(parameter_bytes), parameter_bytes,
+            writeable=False,
+        )  # fmt: skip
+        self.segments |= {"shared": [shared], "local": [local], "param": [parameter]}
+        self.segments["generic"] = [*device.segments, *device.constants, parameter]
+        for segment in (shared, local):
+            window = Segment(
+                segment.name, segment.space, WINDOWS[segment.space], segment.nbytes,
+                segment.storage, segment.rows,
+            )  # fmt: skip
+            window.valid, window.complete = segment.valid, segment.complete
+            if segment.valid is not None:
+                window._width = segment._width
+            self.segments["generic"].append(window)
+        self.shared = shared
+
+    def address_of(self, name: str) -> int:
+        """Return a variable's address in its own space."""
+        return self.layout.address_of(name)
+
+    def locate(self, space: str, first: int, end: int) -> Segment | None:
+        """Return the segment that holds all bytes from `first` to `end`, if one does."""
+        for segment in self.segments[space]:
+            if segment.base <= first and end <= segment.end:
+                return segment
+        return None
+
+    def read(self, segment, pattern, offset, dtype, count) -> np.ndarray:
+        """Gather elements: shape of the pattern, plus (count,) for vectors."""
+        width = dtype.itemsize * count
+        start = (pattern.low + offset - segment.base) // width
+        index = pattern.index(width, segment.rows)
+        view = segment.view(dtype, count)[start:]
+        return view.take(index) if count == 1 else view.take(index, axis=0)
+
+    def write(self, segment, pattern, offset, values: list[np.ndarray]):
+        """Scatter values, one array an element of the vector; the highest lane wins."""
+        count = len(values)
+        width = values[0].dtype.itemsize * count
+        start = (pattern.low + offset - segment.base) // width
+        index = pattern.index(width, segment.rows)
+        view = segment.view(values[0].dtype, count)[start:]
+        shape = np.broadcast_shapes(index.shape, *(v.shape for v in values))
+        if pattern.active is not None:
+            mask = pattern.active.array
+            index = np.broadcast_to(index, mask.shape)[mask]
+            values = [np.broadcast_to(v, mask.shape)[mask] for v in values]
+        elif index.shape != shape:
+            index = np.broadcast_to(index, shape)
+        if count == 1:
+            view[index] = values[0]
+        else:
+            for i, value in enumerate(values):
+                view[:, i][index] = value
+        if segment.valid is not None and not segment.complete:
+            segment.validity(width)[start:][index] = written(width)
+
+    def check(self, pattern, offset, width, space, segment, f, instruction):
+        """Raise what is wrong with an access that fits no single segment, or is misaligned."""
+        addresses = np.broadcast_to(pattern.addresses(offset), (f.blocks, f.threads))
+        active = True if pattern.active is None else pattern.active.array
+        odd = (addresses % width != 0) & active
+        if odd.any():
+            raise Misaligned(
+                f"{f.place(instruction)}: address {_first(addresses, odd):#x} is no multiple of "
+                f"{width} bytes: {f.lane_names(odd)}"
+            )
+        if segment is None:
+            inside = np.zeros((f.blocks, f.threads), bool)
+            for candidate in self.segments[space]:
+                inside |= (addresses >= candidate.base) & (addresses + width <= candidate.end)
+            outside = ~inside & active
+            if outside.any():
+                where = _first(addresses, outside)
+                raise OutOfBounds(
+                    f"{f.place(instruction)}: {width} bytes at {where:#x} lie outside of every "
+                    f"{space} allocation{self._near(space, where)}: {f.lane_names(outside)}"
+                )
+
+    def check_valid(self, segment, pattern, offset, width, f, instruction):
+        """Raise UninitialisedRead if an active lane reads bytes that nobody wrote."""
+        if segment.complete or segment.valid is None:
+            return
+        start = (pattern.low + offset - segment.base) // width
+        found = segment.validity(width)[start:][pattern.index(width, segment.rows)]
+        bad = (found != written(width)).any(axis=-1)
+        if pattern.active is not None:
+            bad = bad & pattern.active.array
+        if bad.any():
+            addresses = np.broadcast_to(pattern.addresses(offset), (f.blocks, f.threads))
+            bad = np.broadcast_to(bad, (f.blocks, f.threads))
+            raise UninitialisedRead(
+                f"{f.place(instruction)}: {width} bytes of shared memory at "
+                f"{_first(addresses, bad):#x} were read before anybody wrote them: "
+                f"{f.lane_names(bad)}"
+            )
+        if segment.valid.all():
+            segment.complete = True
+
+    def _near(self, space: str, address: int) -> str:
+        """Name the allocation that an address just misses."""
+        best = min(
+            (s for s in self.segments[space] if s.nbytes),
+            key=lambda s: max(s.base - address, address - s.end),
+            default=None,
+        )
+        if best is None or max(best.base - address, address - best.end) > 1 << 30:
+            return ""
+        if address < best.base:
+            return f", {best.base - address} bytes before {best.name}"
+        return f", at byte {address - best.base} of {best.name}, which has {best.nbytes}"
+
+
+def _first(addresses: np.ndarray, where: np.ndarray) -> int:
+    return int(addresses[where][0])
+
+
+class DeviceMemory:
+    """Global and constant memory of a launch: one segment an array, gaps between them."""
+
+    def __init__(self):
+        self.segments: list[Segment] = []
+        self.constants: list[Segment] = []
+        self.allocations: list[Allocation] = []
+        self._next = GLOBAL_BASE
+        self._known: dict[tuple[int, int], int] = {}
+        self._ranges: list[tuple[int, int, int | str]] = []
+
+    def add(self, argument: int | str, array: np.ndarray) -> int:
+        """Place an array; the same memory given twice has one address.
+
+        Returns
+        -------
+        int
+            The address of its first byte, a multiple of 256.
+        """
+        pointer = array.__array_interface__["data"][0]
+        key = (pointer, array.nbytes)
+        name = f"argument {argument}" if isinstance(argument, int) else f"variable {argument}"
+        if key in self._known and array.nbytes:
+            base = self._known[key]
+        else:
+            for low, high, other in self._ranges:
+                if array.nbytes and low < pointer + array.nbytes and pointer < high:
+                    raise Error(
+                        f"{name} overlaps argument {other} without being the same array; "
+                        "pass a copy"
+                    )
+            base = self._next
+            storage = array.reshape(-1).view(np.uint8) if array.size else np.zeros(0, np.uint8)
+            writeable = bool(array.flags.writeable)
+            self.segments.append(
+                Segment(name, "global", base, array.nbytes, storage, None, writeable)
+            )
+            self._next = -(-(base + array.nbytes + GUARD) // ALIGNMENT) * ALIGNMENT
+            self._known[key] = base
+            self._ranges.append((pointer, pointer + array.nbytes, argument))
+        self.allocations.append(Allocation(argument, base, array.nbytes))
+        return base

@@ -1,0 +1,223 @@
+"""Rounding once: fma and directed rounding, exact where float64 alone would round twice.
+
+A float32 result goes through float64. That rounds a first time; rounding the first result *to odd*
+(Boldo and Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using rounding
+to odd", IEEE Transactions on Computers 57(4), 2008) makes the second rounding, to float32 in any
+mode, the only one that counts. float64 results in the directed modes, which no GEMM needs, are
+computed lane by lane with fractions.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import isfinite, isnan
+
+import numpy as np
+
+# A float64 that lies exactly between two float32 values, or is one, ends in these bits as zeros:
+# 28 for normal results, more for subnormal ones. Only then can rounding twice go wrong.
+LOW_BITS = np.array([[(1 << 28) - 1]], np.int64)
+
+
+def fused_f32(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """Return x * y + z rounded once to float32, from float64 arrays that hold float32 values.
+
+    The product of two float32 values is exact in float64, so only the sum rounds.
+    """
+    total = x * y
+    total = total + z
+    if np.count_nonzero(total.view(np.int64) & LOW_BITS) != total.size:
+        return repaired(x * y, z, total).astype(np.float32)
+    return total.astype(np.float32)
+
+
+def repaired(a: np.ndarray, b: np.ndarray, total: np.ndarray) -> np.ndarray:
+    """Round the sum a + b, whose nearest float64 is `total`, to odd instead."""
+    error = two_sum_error(a, b, total)
+    inexact = (error != 0) & np.isfinite(total) & np.isfinite(error)
+    if not inexact.any():
+        return total
+    bits = np.array(total).view(np.int64)
+    # An even last bit becomes odd by one step towards the exact sum: up in magnitude if the error
+    # has the sign of the sum.
+    step = np.where((error > 0) == (total > 0), 1, -1)
+    even = inexact & ((bits & 1) == 0)
+    return np.where(even, bits + step, bits).view(np.float64)
+
+
+def two_sum_error(a, b, total) -> np.ndarray:
+    """Return a + b - total exactly (Knuth's TwoSum)."""
+    part = total - a
+    return (a - (total - part)) + (b - part)
+
+
+def to_f32(value: np.ndarray, mode: str) -> np.ndarray:
+    """Round float64 values to float32 in mode rn, rz, rm or rp."""
+    nearest = value.astype(np.float32)
+    if mode == "rn":
+        return nearest
+    wide = nearest.astype(np.float64)
+    if mode == "rz":
+        wrong, towards = np.abs(wide) > np.abs(value), np.float32(0)
+    elif mode == "rm":
+        wrong, towards = wide > value, np.float32(-np.inf)
+    else:
+        wrong, towards = wide < value, np.float32(np.inf)
+    result = np.where(wrong, np.nextafter(nearest, towards), nearest)
+    # nextafter of the least subnormal towards zero loses the sign.
+    return np.where(result == 0, np.copysign(np.float32(0), value.astype(np.float32)), result)
+
+
+def sum_f32(a: np.ndarray, b: np.ndarray, mode: str) -> np.ndarray:
+    """Return a + b, float64 arrays, rounded once to float32 in a mode."""
+    total = a + b
+    result = to_f32(repaired(a, b, total), mode)
+    if mode == "rm":  # an exact zero sum of values that are not both +0 is -0 when rounding down
+        zero = (total == 0) & ~((a == 0) & (b == 0) & ~np.signbit(a) & ~np.signbit(b))
+        result = np.where(zero, np.float32(-0.0), result)
+    return result
+
+
+def exactly(values: tuple, shape, compute, mode: str, bits: int) -> np.ndarray:
+    """Compute lane by lane with fractions, and round once.
+
+    Parameters
+    ----------
+    values : tuple of ndarray
+        Operands, broadcast to `shape`.
+    compute : callable
+        From floats as Fractions to a Fraction.
+    mode : str
+        rn, rz, rm or rp.
+    bits : int
+        32 or 64: the format of the result.
+
+    Returns
+    -------
+    ndarray
+        Only finite operands are looked at; the other lanes are left as NaN.
+    """
+    dtype = np.float32 if bits == 32 else np.float64
+    columns = [np.broadcast_to(v, shape).ravel().tolist() for v in values]
+    result = np.full(len(columns[0]), np.nan, dtype)
+    for i, lane in enumerate(zip(*columns, strict=True)):
+        if all(isfinite(v) for v in lane):
+            exact = compute(*map(Fraction, lane))
+            result[i] = nearest_float(exact, mode, bits)
+    return result.reshape(shape)
+
+
+def nearest_float(value: Fraction, mode: str, bits: int) -> float:
+    """Round a fraction to float32 or float64 in a mode; an exact zero is +0."""
+    digits, lowest, highest = (24, -149, 128) if bits == 32 else (53, -1074, 1024)
+    if value == 0:
+        return 0.0
+    sign, magnitude = (-1 if value < 0 else 1), abs(value)
+    exponent = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
+    if Fraction(2) ** exponent > magnitude:
+        exponent -= 1
+    unit = Fraction(2) ** max(exponent - digits + 1, lowest)
+    whole, rest = divmod(magnitude, unit)
+    half = rest * 2
+    away = {
+        "rn": half > unit or (half == unit and whole % 2 == 1),
+        "rz": False,
+        "rm": rest > 0 and sign < 0,
+        "rp": rest > 0 and sign > 0,
+    }[mode]
+    result = (whole + away) * unit
+    if result >= Fraction(2) ** highest:
+        inward = mode == "rz" or (mode == "rm" and sign > 0) or (mode == "rp" and sign < 0)
+        largest = float((Fraction(2) ** digits - 1) * Fraction(2) ** (highest - digits))
+        return sign * (largest if inward else float("inf"))
+    return sign * float(result)
+
+
+def fused_f64(x: np.ndarray, y: np.ndarray, z: np.ndarray, mode: str = "rn") -> np.ndarray:
+    """Return x * y + z rounded once to float64, by error-free transformations where they hold."""
+    shape = np.broadcast_shapes(x.shape, y.shape, z.shape)
+    x, y, z = (np.broadcast_to(v, shape) for v in (x, y, z))
+    plain = x * y + z  # right for NaN, infinity and the signs of zero
+    product = x * y
+    split = 134217729.0  # 2**27 + 1 (Veltkamp)
+    xh, yh = x * split - (x * split - x), y * split - (y * split - y)
+    xl, yl = x - xh, y - yh
+    low = xl * yl - (((product - xh * yh) - xl * yh) - xh * yl)
+    middle = z + low
+    middle_error = two_sum_error(z, low, middle)
+    high = product + middle
+    high_error = two_sum_error(product, middle, high)
+    rest = high_error + middle_error
+    rest = repaired(high_error, middle_error, rest)
+    result = high + rest
+    small, large = 2.0**-400, 2.0**400
+    sizes = [np.abs(v) for v in (x, y, z)]
+    safe = np.ones(shape, bool)
+    for size in sizes:
+        safe &= (size > small) & (size < large)
+    safe &= np.abs(high) > small
+    if mode == "rn" and safe.all():
+        return result
+    finite = np.isfinite(x) & np.isfinite(y) & np.isfinite(z)
+    slow = finite & ~safe if mode == "rn" else finite
+    answer = np.where(finite, result, plain)
+    if slow.any():
+        where = np.nonzero(slow)
+        lanes = (x[where], y[where], z[where])
+        exact = exactly(lanes, lanes[0].shape, lambda a, b, c: a * b + c, mode, 64)
+        answer = answer.copy()
+        answer[where] = np.where(exact == 0, _zero(lanes, plain[where], mode), exact)
+    return answer
+
+
+def _zero(lanes, plain, mode):
+    """Give an exact zero the sign that IEEE 754 asks for."""
+    x, y, z = lanes
+    negative_product = np.signbit(x) ^ np.signbit(y)
+    alike = negative_product == np.signbit(z)
+    product_zero = (x == 0) | (y == 0)
+    exact_zero = np.where(
+        alike & product_zero & (z == 0), np.signbit(z), mode == "rm"
+    )
+    tiny = ~((z == 0) & product_zero) & (plain != 0)
+    return np.where(tiny, np.copysign(0.0, plain), np.where(exact_zero, -0.0, 0.0))
+
+
+def directed(name: str, values: tuple, mode: str, bits: int) -> np.ndarray:
+    """Compute add, mul, div or sqrt in a directed rounding mode, lane by lane with fractions."""
+    shape = np.broadcast_shapes(*(v.shape for v in values))
+    lanes = [np.broadcast_to(v, shape).ravel().tolist() for v in values]
+    dtype = np.float32 if bits == 32 else np.float64
+    plain = {"add": np.add, "mul": np.multiply, "div": np.divide, "sqrt": np.sqrt}[name](*values)
+    result = np.broadcast_to(plain, shape).astype(dtype).ravel()
+    for i, lane in enumerate(zip(*lanes, strict=True)):
+        if not all(isfinite(v) for v in lane) or isnan(result[i]):
+            continue
+        if name == "div" and lane[1] == 0:
+            continue
+        if name == "sqrt":
+            result[i] = _directed_root(Fraction(lane[0]), float(result[i]), mode, bits)
+            continue
+        a, b = map(Fraction, lane)
+        exact = {"add": lambda: a + b, "mul": lambda: a * b, "div": lambda: a / b}[name]()
+        if exact != 0:
+            value = nearest_float(exact, mode, bits)
+            result[i] = value if value != 0 else np.copysign(0.0, -1.0 if exact < 0 else 1.0)
+        elif name == "add" and mode == "rm" and not (
+            lane[0] == 0 and lane[1] == 0 and not np.signbit(lane).any()
+        ):
+            result[i] = -0.0
+    return result.reshape(shape)
+
+
+def _directed_root(square: Fraction, root: float, mode: str, bits: int) -> float:
+    """Move a square root that was rounded to nearest to the side that the mode asks for."""
+    if square == 0:
+        return root
+    dtype = np.float32 if bits == 32 else np.float64
+    exact = Fraction(root) ** 2
+    if mode in ("rz", "rm") and exact > square:
+        return float(np.nextafter(dtype(root), dtype(0)))
+    if mode == "rp" and exact < square:
+        return float(np.nextafter(dtype(root), dtype(np.inf)))
+    return root

@@ -1,0 +1,302 @@
+"""What happened, reduced as it happens: nothing here grows with the number of accesses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from . import banks
+from .masks import by_warp
+
+WATCHED_MOST = 64  # accesses that are kept of one line
+
+
+@dataclass(frozen=True)
+class Wide:
+    """A PTX access that ptxas made wider: `nbytes` a lane at the base register plus `offset`."""
+
+    offset: int
+    nbytes: int
+
+
+@dataclass
+class Site:
+    """One memory instruction, and what it did over the whole launch.
+
+    Attributes
+    ----------
+    line : int
+        PTX line.
+    cuda : tuple of (str, int) or None
+        CUDA file and line.
+    opcode : str
+        For example ``ld.shared.f32``.
+    kind : str
+        "load", "store" or "atomic".
+    space : str
+        "global", "shared", "local", "const" or "generic".
+    bytes_per_lane : int
+        Width of the access, after merging.
+    requests : int
+        Warp instructions with at least one active lane.
+    lanes : int
+        Active lanes, summed over requests.
+    sectors : int
+        Distinct 32-byte sectors, summed over requests (global memory).
+    wavefronts, ideal : int
+        Shared-memory wavefronts, summed over requests; see `banks`.
+    """
+
+    line: int
+    cuda: tuple[str, int] | None
+    opcode: str
+    kind: str
+    space: str
+    bytes_per_lane: int
+    requests: int = 0
+    lanes: int = 0
+    sectors: int = 0
+    wavefronts: int = 0
+    ideal: int = 0
+
+
+@dataclass(frozen=True)
+class WarpAccess:
+    """One access of the watched warp: 32 addresses, which lanes were active, when."""
+
+    addresses: np.ndarray
+    active: np.ndarray
+    bytes_per_lane: int
+    step: int
+
+
+@dataclass
+class _Tally:
+    """A site's accesses with one pattern, counted but not yet added up."""
+
+    site: Site
+    offset: int
+    nbytes: int
+    pattern: object = None
+    counts: tuple = ()
+    times: int = 0
+
+
+@dataclass
+class Trace:
+    """Counters of one launch.
+
+    Parameters
+    ----------
+    watch : tuple of (int, int) or None
+        Block and warp whose addresses are kept.
+    merge : mapping of int to Wide or None
+        What ptxas made of PTX lines: None for an access that another absorbed.
+    """
+
+    watch: tuple[int, int] | None = None
+    merge: Mapping[int, Wide | None] | None = None
+    watched: dict[int, list[WarpAccess]] = field(default_factory=dict)
+    _sites: dict[tuple, Site] = field(default_factory=dict)
+    _tallies: dict[int, _Tally | None] = field(default_factory=dict)
+    _blocks: dict[int, list[int]] = field(default_factory=dict)
+    _guarded: dict[int, list[int]] = field(default_factory=dict)
+    _code: object = None
+
+    # -- told by the lanes ----------------------------------------------------------------------
+
+    def begin(self, code):
+        """Remember whose instructions these are."""
+        self._code = code
+
+    def executed(self, block, f):
+        """Count a block of instructions run by the active lanes."""
+        tally = self._blocks.get(block.start)
+        if tally is None:
+            tally = self._blocks[block.start] = [0, 0]
+        if f.active is None:
+            tally[0] += f.blocks * f.warps
+            tally[1] += f.lanes
+        else:
+            tally[0] += f.active.warps
+            tally[1] += f.active.lanes
+
+    def guarded(self, index: int, chosen, f):
+        """Count an instruction with a predicate, for the lanes where it holds."""
+        tally = self._guarded.setdefault(index, [0, 0])
+        if chosen is None:
+            tally[0] += f.blocks * f.warps
+            tally[1] += f.lanes
+        elif chosen is not False:
+            tally[0] += chosen.warps
+            tally[1] += chosen.lanes
+
+    def access(self, index, pattern, f, instruction, kind, space, offset, nbytes):
+        """Count an access of the active lanes to global or shared memory."""
+        try:
+            tally = self._tallies[index]
+        except KeyError:
+            tally = self._enter(index, instruction, kind, space, offset, nbytes)
+        if tally is None:
+            return
+        if tally.pattern is not pattern:
+            self._flush(tally)
+            tally.pattern = pattern
+            tally.counts = _count(pattern, tally.site.space, tally.offset, tally.nbytes)
+        tally.times += 1
+        if self.watch is not None:
+            self._watch(tally, pattern, f)
+
+    def end(self):
+        """Add up what the last batch left; patterns of a batch die with it."""
+        for tally in self._tallies.values():
+            if tally is not None:
+                self._flush(tally)
+                tally.pattern = None
+
+    def _enter(self, index, instruction, kind, space, offset, nbytes):
+        if self.merge is not None and instruction.line in self.merge:
+            wide = self.merge[instruction.line]
+            if wide is None:
+                self._tallies[index] = None
+                return None
+            offset, nbytes = wide.offset, wide.nbytes
+        key = (instruction.line, index, space)
+        site = self._sites.get(key)
+        if site is None:
+            site = self._sites[key] = Site(
+                instruction.line, instruction.cuda, instruction.opcode, kind, space, nbytes
+            )
+        tally = self._tallies[index] = _Tally(site, offset, nbytes)
+        return tally
+
+    def _flush(self, tally: _Tally):
+        if tally.times:
+            site, times = tally.site, tally.times
+            requests, lanes, sectors, wavefronts, ideal = tally.counts
+            site.requests += times * requests
+            site.lanes += times * lanes
+            site.sectors += times * sectors
+            site.wavefronts += times * wavefronts
+            site.ideal += times * ideal
+            tally.times = 0
+
+    def _watch(self, tally: _Tally, pattern, f):
+        block, warp = self.watch
+        row = f.geometry.row_of(block)
+        if row is None or warp >= f.warps:
+            return
+        kept = self.watched.setdefault(tally.site.line, [])
+        if len(kept) >= WATCHED_MOST:
+            return
+        threads = slice(warp * 32, min(warp * 32 + 32, f.threads))
+        width = threads.stop - threads.start
+        active = np.zeros(32, bool)
+        active[:width] = True if pattern.active is None else pattern.active.array[row, threads]
+        if not active.any():
+            return
+        addresses = np.zeros(32, np.int64)
+        every = pattern.addresses(tally.offset)
+        addresses[:width] = np.broadcast_to(every, (f.blocks, f.threads))[row, threads]
+        kept.append(WarpAccess(np.where(active, addresses, 0), active, tally.nbytes, f.steps))
+
+    # -- asked by people ------------------------------------------------------------------------
+
+    @property
+    def sites(self) -> list[Site]:
+        """Every memory instruction that ran, by PTX line."""
+        return [self._sites[key] for key in sorted(self._sites)]
+
+    @property
+    def instructions(self) -> dict[str, tuple[int, int]]:
+        """Opcode to (warp instructions, thread instructions) that were executed."""
+        total: dict[str, list[int]] = {}
+        code = self._code
+        for start, (warps, threads) in self._blocks.items():
+            block = code.blocks[start]
+            for step in code.steps[start : start + block.length]:
+                if step.guard is None or step.ends:
+                    count = total.setdefault(step.instruction.opcode, [0, 0])
+                    count[0] += warps
+                    count[1] += threads
+        for index, (warps, threads) in self._guarded.items():
+            count = total.setdefault(code.steps[index].instruction.opcode, [0, 0])
+            count[0] += warps
+            count[1] += threads
+        return {name: tuple(total[name]) for name in sorted(total)}
+
+    def counters(self) -> dict[str, int]:
+        """Return the totals that a GPU's profiler counts as well.
+
+        Returns
+        -------
+        dict of str to int
+            Requests and sectors of global memory; warp instructions, wavefronts and ideal
+            wavefronts of shared memory; lanes that executed a single-precision fma.
+        """
+
+        def total(space: str, kind: str, what: str) -> int:
+            return sum(
+                getattr(s, what) for s in self._sites.values() if (s.space, s.kind) == (space, kind)
+            )
+
+        return {
+            "global_load_requests": total("global", "load", "requests"),
+            "global_load_sectors": total("global", "load", "sectors"),
+            "global_store_requests": total("global", "store", "requests"),
+            "global_store_sectors": total("global", "store", "sectors"),
+            "shared_load_instructions": total("shared", "load", "requests"),
+            "shared_store_instructions": total("shared", "store", "requests"),
+            "shared_wavefronts": sum(s.wavefronts for s in self._sites.values()),
+            "shared_wavefronts_ideal": sum(s.ideal for s in self._sites.values()),
+            "ffma_thread_instructions": sum(
+                threads
+                for name, (_, threads) in self.instructions.items()
+                if name.startswith("fma.") and name.endswith(".f32")
+            ),
+        }
+
+
+def _count(pattern, space: str, offset: int, nbytes: int) -> tuple:
+    """Return (requests, lanes, sectors, wavefronts, ideal) of one access with a pattern.
+
+    Sectors do not change when all addresses move by a multiple of 32, nor do banks when they move
+    by a multiple of 128; so a register that is read at many offsets is analysed once for each
+    remainder.
+    """
+    period = 128 if space == "shared" else 32
+    key = (space == "shared", (pattern.low + offset) % period, nbytes)
+    if key not in pattern.counts:
+        pattern.counts[key] = _analyse(pattern, key[0], key[1], nbytes)
+    return pattern.counts[key]
+
+
+def _analyse(pattern, shared: bool, phase: int, nbytes: int) -> tuple:
+    f, relative, active = pattern.f, pattern.relative, pattern.active
+    requests, lanes = pattern.warps, pattern.lanes
+    if relative.shape[1] == 1 and (not shared or nbytes <= 4) and phase % nbytes == 0:
+        # One address a warp: one sector, one wavefront.
+        return (requests, lanes, 0 if shared else requests, *((requests,) * 2 if shared else (0, 0)))
+    relative = relative.astype(np.int64) + phase
+    if active is None and f.threads % 32 == 0:
+        mask = None
+    else:
+        mask = np.ones((1, f.threads), bool) if active is None else active.array
+        mask = by_warp(mask, False)
+    if relative.shape[1] == 1:
+        relative = np.broadcast_to(relative, (len(relative), f.threads))
+    rows = by_warp(relative)
+    if mask is not None:
+        shape = np.broadcast_shapes(rows.shape, mask.shape)
+        rows = np.broadcast_to(rows, shape)
+        mask = np.ascontiguousarray(np.broadcast_to(mask, shape)).reshape(-1, 32)
+    scale = f.blocks // len(rows)  # blocks that share their addresses were analysed once
+    rows = np.ascontiguousarray(rows).reshape(-1, 32)
+    if not shared:
+        return (requests, lanes, scale * int(banks.sectors(rows, mask, nbytes).sum()), 0, 0)
+    waves, ideal = banks.wavefronts(rows, mask, nbytes)
+    return (requests, lanes, 0, scale * int(waves.sum()), scale * int(ideal.sum()))
+
+
