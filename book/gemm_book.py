@@ -13,10 +13,12 @@
 from __future__ import annotations
 
 import hashlib
+import html
 import importlib.metadata
 import shutil
 from pathlib import Path
 
+from bs4 import BeautifulSoup
 from docutils import nodes
 from math_core import LatexError, LatexToMathML
 from sphinx.application import Sphinx
@@ -44,7 +46,11 @@ REDIRECT = """\
     <title>Moved</title>
     <meta http-equiv="refresh" content="0; url={target}">
   </head>
-  <body><h1>Moved</h1><p>This page is <a href="{target}">the first page of the book</a>.</p></body>
+  <body>
+    <h1>Moved</h1>
+    <p>This page is <a href="{target}">the first page of the book</a>.</p>
+    <main role="main" hidden>{text}</main>
+  </body>
 </html>
 """
 
@@ -107,7 +113,8 @@ def place_first_page(app: Sphinx) -> None:
 def redirect_old_place(app: Sphinx, error: Exception | None) -> None:
     """Leave a page that leads on where the root document's source would have put it.
 
-    Sphinx's search makes its links from the names of documents.
+    Sphinx's search makes its links from the names of documents, and takes what it quotes from the
+    text at those links.
     """
     root = app.config.root_doc
     if error is not None or app.builder.name != "html" or root == "index":
@@ -115,7 +122,10 @@ def redirect_old_place(app: Sphinx, error: Exception | None) -> None:
     place = Path(app.outdir) / f"{root}.html"
     place.parent.mkdir(parents=True, exist_ok=True)
     target = "../" * root.count("/") + "index.html"
-    place.write_text(REDIRECT.format(target=target), encoding="utf-8")
+    page = (Path(app.outdir) / "index.html").read_text(encoding="utf-8")
+    article = BeautifulSoup(page, "html.parser").find("article")
+    text = html.escape(article.get_text(" ", strip=True))
+    place.write_text(REDIRECT.format(target=target, text=text), encoding="utf-8")
 
 
 def drop_thebe(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
@@ -137,7 +147,7 @@ def _mathml(latex: str, node: nodes.Node, *, display: bool) -> str:
     except LatexError as error:
         message = " ".join(str(error).split())
         logger.warning("maths %r: %s", latex, message, location=node, type="gemm", subtype="math")
-        return f"<code>{nodes.unescape(latex)}</code>"
+        return f"<code>{html.escape(latex)}</code>"
 
 
 def visit_math(self, node: nodes.math) -> None:

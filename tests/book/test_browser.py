@@ -71,8 +71,8 @@ function luminance(colour) {
 function painted(element) {
   const style = getComputedStyle(element);
   if (element instanceof SVGElement) {
-    if (element.tagName === 'text' || element.tagName === 'tspan' || style.fill === 'none'
-        || style.fill.startsWith('url')) { return [0, 0, 0, 0]; }
+    const shapes = ['rect', 'path', 'circle', 'ellipse', 'polygon', 'use'];
+    if (!shapes.includes(element.tagName) || !/^rgb/.test(style.fill)) { return [0, 0, 0, 0]; }
     const colour = rgba(style.fill);
     colour[3] *= parseFloat(style.fillOpacity) * parseFloat(style.opacity);
     return colour;

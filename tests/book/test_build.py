@@ -1,0 +1,128 @@
+"""The build itself, on a small book: nothing stale is served, and what is wrong stops it."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from book import checks, gemm_book
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def small_book(tmp_path):
+    """A book of two pages with this book's settings; one prints what its library says."""
+    shutil.copytree(ROOT / "book", tmp_path / "book",
+                    ignore=shutil.ignore_patterns("__pycache__", "_build"))
+    shutil.copy(ROOT / "_config.yml", tmp_path)
+    shutil.copy(ROOT / "requirements.txt", tmp_path)
+    (tmp_path / "_toc.yml").write_text(
+        "format: jb-book\nroot: chapters/index\nchapters:\n  - file: chapters/other\n")
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "said.py").write_text("WORD = 'first'\n")
+    chapters = tmp_path / "chapters"
+    chapters.mkdir()
+    (chapters / "references.bib").write_text("")
+    (chapters / "other.md").write_text("# Other\n\nText.\n")
+    write_chapter(tmp_path, "# Index\n\n$a^2 = b$")
+    return tmp_path
+
+
+def write_chapter(root, text, code=""):
+    run = (
+        "import sys, pathlib\nsys.path.insert(0, '../lib')\nimport said\n"
+        "with open('../runs', 'a') as runs:\n    _ = runs.write('x')\n"
+        f"print('the library says', said.WORD)\n{code}")
+    notebook = new_notebook(cells=[new_markdown_cell(text, id="a"), new_code_cell(run, id="b")])
+    notebook.metadata["kernelspec"] = {"display_name": "Python 3", "name": "python3"}
+    (root / "chapters" / "index.ipynb").write_text(nbformat.writes(notebook))
+
+
+def build(root):
+    """Exit status and output of a build, and how often the chapter has been executed so far."""
+    done = subprocess.run(
+        [sys.executable, "-m", "book.build"], cwd=root, text=True, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, check=False, env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"})
+    runs = root / "runs"
+    return done.returncode, done.stdout, len(runs.read_text()) if runs.exists() else 0
+
+
+def test_a_chapter_is_executed_again_when_its_library_changes_and_only_then(small_book):
+    status, output, runs = build(small_book)
+    assert (status, runs) == (0, 1), output
+    first = small_book / "_build" / "html" / "index.html"
+    assert "the library says first" in first.read_text()
+    assert build(small_book)[::2] == (0, 1)
+
+    (small_book / "lib" / "said.py").write_text("WORD = 'second'\n")
+    assert build(small_book)[::2] == (0, 2)
+    assert "the library says second" in first.read_text()
+
+    # Prose alone changes the page without a run.
+    write_chapter(small_book, "# Index\n\nNew words.")
+    assert build(small_book)[::2] == (0, 2)
+    assert "New words." in first.read_text() and "the library says second" in first.read_text()
+
+
+def test_the_first_page_is_the_index_itself_and_its_old_place_leads_to_it(small_book):
+    status, output, _ = build(small_book)
+    assert status == 0, output
+    site = small_book / "_build" / "html"
+    index = checks.Page(site, "index.html")
+    assert index.soup.find("article").find("h1").get_text(strip=True).startswith("Index")
+    for path in ("index.html", "chapters/other.html", "chapters/index.html"):
+        page = checks.Page(site, path)
+        assert checks.links(page) == [] and checks.outside(page) == []
+    assert 'url=../index.html"' in (site / "chapters" / "index.html").read_text()
+
+
+def test_maths_is_mathml_and_needs_no_script(small_book):
+    status, output, _ = build(small_book)
+    assert status == 0, output
+    html = (small_book / "_build" / "html" / "index.html").read_text()
+    assert "<msup><mi>a</mi><mn>2</mn></msup>" in html and "mathjax@" not in html
+
+
+MISTAKES = {
+    "nosuch": "$\\nosuch$", "gone": "{doc}`gone`", "no such term": "{term}`no such term`",
+    "nobody": "{cite:p}`nobody`", "gone.png": "![a picture](gone.png)", "H3": "### Too deep",
+}
+
+
+def test_what_is_wrong_on_a_page_stops_the_build_each_time(small_book):
+    write_chapter(small_book, "# Index\n\n" + "\n\n".join(MISTAKES.values()))
+    for _ in range(2):
+        status, output, _ = build(small_book)
+        assert status != 0
+        warnings = [line for line in output.splitlines() if "WARNING" in line]
+        assert [word for word in MISTAKES if not any(word in line for line in warnings)] == []
+    write_chapter(small_book, "# Index")
+    assert build(small_book)[0] == 0
+
+
+def test_a_cell_that_fails_stops_the_build(small_book):
+    write_chapter(small_book, "# Index", "raise RuntimeError('the cell failed')")
+    status, output, _ = build(small_book)
+    assert status != 0 and "the cell failed" in output
+    assert not (small_book / "_build" / "html" / "index.html").exists()
+
+
+@pytest.mark.parametrize("name", [
+    "lib/new.py", "lib/ptx/new.py", "cuda/new.cu", "cuda/include/new.cuh", "results/h100/new.json"])
+def test_digest_covers_what_chapters_depend_on(tmp_path, name):
+    before = gemm_book.sources_digest(tmp_path)
+    path = tmp_path / name
+    path.parent.mkdir(parents=True)
+    path.write_text("1")
+    after = gemm_book.sources_digest(tmp_path)
+    path.write_text("2")
+    assert len({before, after, gemm_book.sources_digest(tmp_path)}) == 3
+    (tmp_path / "README.md").write_text("words")
+    path.write_text("1")
+    assert gemm_book.sources_digest(tmp_path) == after

@@ -1,0 +1,86 @@
+"""The committed chapters: their form, their place in the book, what nbval compares.
+
+nbval executes them (`make test`); this reads them.
+"""
+
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from book import checks
+from lib import notebooks, release
+from lib.kernels import CATALOGUE
+
+pytestmark = pytest.mark.chapters
+ROOT = Path(__file__).resolve().parents[2]
+CHAPTERS = sorted((ROOT / "chapters").glob("*.ipynb"))
+KERNELS = [path for path in CHAPTERS if re.match(r"\d\d_", path.stem)]
+# What a compared cell must not do: it differs between releases and machines.
+DRAWS = re.compile(r"\bshow\(|\bexplore\b|\bplt\.|tqdm|\bbench\(")
+
+
+def names(paths):
+    return [path.stem for path in paths]
+
+
+def test_there_are_chapters():
+    assert {"index", "method", "01_naive", "02_shared_tile"} <= set(names(CHAPTERS))
+
+
+def test_the_contents_list_every_page_once():
+    listed = checks.listed(ROOT)
+    assert len(listed) == len(set(listed))
+    there = {
+        f"chapters/{path.stem}" for path in (ROOT / "chapters").iterdir()
+        if path.suffix in (".ipynb", ".md")
+    }
+    assert set(listed) == there
+
+
+def test_the_contents_list_every_kernel_in_its_order():
+    stems = [name.removeprefix("chapters/") for name in checks.listed(ROOT)]
+    assert [stem for stem in stems if stem in CATALOGUE] == list(CATALOGUE)
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=names(CHAPTERS))
+def test_chapter_is_in_its_normal_form(path):
+    text = path.read_text(encoding="utf-8")
+    assert notebooks.normal_text(text) == text, "run `python -m lib notebooks --write`"
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=names(CHAPTERS))
+def test_first_code_is_the_stamped_set_up(path):
+    code = [cell for cell in nbformat.read(path, 4).cells if cell.cell_type == "code"]
+    assert code[0].source == release.setup_cell(), "run `python -m lib stamp`"
+    assert code[0].metadata.tags == release.SETUP_TAGS
+    assert code[0].outputs == []
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=names(CHAPTERS))
+def test_chapter_begins_with_its_title(path):
+    first = nbformat.read(path, 4).cells[0]
+    assert first.cell_type == "markdown" and re.match(r"(\([\w-]+\)=\n)?# \S", first.source)
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=names(CHAPTERS))
+def test_pictures_in_the_text_have_alt_text(path):
+    for cell in nbformat.read(path, 4).cells:
+        if cell.cell_type == "markdown":
+            assert not re.search(r"!\[\s*\]\(", cell.source)
+            assert all("alt=" in tag for tag in re.findall(r"<img\b[^>]*>", cell.source))
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=names(CHAPTERS))
+def test_compared_cells_draw_nothing_and_show_something(path):
+    for cell in nbformat.read(path, 4).cells:
+        if "nbval-check-output" in cell.metadata.get("tags", []):
+            assert not DRAWS.search(cell.source), cell.source
+            assert cell.outputs, f"nothing to compare: {cell.source}"
+
+
+@pytest.mark.parametrize("path", KERNELS, ids=names(KERNELS))
+def test_kernel_chapter_has_a_compared_cell(path):
+    tags = [tag for cell in nbformat.read(path, 4).cells for tag in cell.metadata.get("tags", [])]
+    assert "nbval-check-output" in tags
