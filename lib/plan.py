@@ -101,7 +101,7 @@ def markdown() -> str:
     """The ladder as a Markdown table."""
     return _table(
         ("version", "level of the machine", "types", "runs on"),
-        lambda v: (v.title, v.level, v.group, f"{v.needs} and later"),
+        lambda v: (v.title, v.level, v.group, _runs_on(v.needs)),
     )
 
 
@@ -111,6 +111,11 @@ def contents() -> str:
         ("version", "what changes", "state"),
         lambda v: (v.title, v.change, "**here**" if v.finished else "to come"),
     )
+
+
+def _runs_on(needs: str) -> str:
+    """An architecture with the suffix ``a`` has instructions that no later one promises."""
+    return f"{needs} only" if needs.endswith("a") else f"{needs} and later"
 
 
 def _table(head: Sequence[str], cells: Callable[[Version], Sequence[str]]) -> str:

@@ -64,6 +64,6 @@ def residents(registers: Iterable[int], *, threads: int, shared_bytes: int = 0) 
     rows = []
     for count in registers:
         fits = [occupancy(GPUS[key], count, shared_bytes, threads) for key in keys]
-        rows.append((count, *(f"{fit.warps} ({fit.fraction:.0%}), {fit.limited_by}"
+        rows.append((count, *(f"{fit.warps} ({100 * fit.fraction:.3g}%), {fit.limited_by}"
                               for fit in fits)))
     return markdown(("registers a thread", *keys), rows)

@@ -23,6 +23,7 @@ def test_the_catalogue_speaks_for_what_it_has():
 
 def test_the_ladder_as_a_table():
     assert len(plan.markdown().splitlines()) == 2 + len(plan.versions())
+    assert "sm_90a only" in plan.markdown() and "sm_80 and later" in plan.markdown()
     lines = plan.contents().splitlines()
     assert len(lines) == 2 + len(plan.versions())
     assert sum("**here**" in line for line in lines) == len(CATALOGUE)
