@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lib.figures import shapes, style
-from lib.models.phases import Phase, phases, residency, share
+from lib.models.phases import Phase, phases, recorded_until, residency, share
 
 _LEFT, _WIDTH = 50.0, 454.0
 _HEAD, _KEY, _BAND, _AXIS, _OVERVIEW, _BLOCK_GAP = 17.0, 15.0, 42.0, 24.0, 60.0, 6.0
@@ -34,7 +34,11 @@ class Version:
     clock_hz : float
         SM clock, to write cycles as time.
     overview : sequence of (sm, start_ns, end_ns)
-        Every block of the kernel; empty if not recorded.
+        The blocks of the kernel, or the first of them; empty if not recorded.
+    total_blocks : int or None
+        Blocks of the kernel, where `overview` holds only the first.
+    total_warps : int or None
+        Warps of a block, where only the first are recorded.
     shown : int
         Index into `overview` of the first of `blocks`.
     mark_cycles : float
@@ -48,6 +52,8 @@ class Version:
     blocks: Sequence[tuple[str, Sequence[Sequence[tuple[int | str, float]]]]]
     clock_hz: float
     overview: Sequence[Sequence[float]] = field(default_factory=tuple)
+    total_blocks: int | None = None
+    total_warps: int | None = None
     shown: int = 0
     mark_cycles: float = 0.0
     seconds_with: float = 0.0
@@ -55,7 +61,12 @@ class Version:
 
 
 def version(
-    name: str, timeline: Mapping, clock_hz: float, *, blocks: Sequence[int] | None = None
+    name: str,
+    timeline: Mapping,
+    clock_hz: float,
+    *,
+    total_blocks: int | None = None,
+    blocks: Sequence[int] | None = None,
 ) -> Version:
     """Return what `draw` needs from a record's ``timeline`` entry.
 
@@ -67,9 +78,10 @@ def version(
         ``variants[...]["timeline"]`` of a results file.
     clock_hz : float
         The SM clock of that run.
+    total_blocks : int, optional
+        Blocks of the launch, where the record's overview holds only the first of them.
     blocks : sequence of int, optional
-        Positions in ``timeline["blocks"]`` to show; by default the first block and the next one
-        of the same SM.
+        Positions in ``timeline["blocks"]`` to show, all of one SM; by default the first two.
 
     Raises
     ------
@@ -80,29 +92,20 @@ def version(
     if not recorded:
         raise ValueError(f"the timeline of {name} holds no block")
     if blocks is None:
-        first = recorded[0]
-        neighbours = [
-            i for i, block in enumerate(recorded[1:], 1)
-            if block["sm"] == first["sm"] and _overlap(first, block)
-        ]
-        blocks = [0, *neighbours[:1]]
+        blocks = range(min(2, len(recorded)))
     return Version(
         name,
-        timeline["events"],
+        timeline["phases"],
         [(f"block {recorded[i]['block']}", recorded[i]["warps"]) for i in blocks],
         clock_hz,
-        timeline.get("overview", ()),
+        timeline["overview"],
+        total_blocks,
+        timeline["warps"],
         recorded[blocks[0]]["block"],
-        timeline.get("mark_cycles", 0.0),
-        timeline.get("seconds_with", 0.0),
-        timeline.get("seconds_without", 0.0),
+        timeline["mark_cycles"],
+        timeline["seconds_with"],
+        timeline["seconds_without"],
     )
-
-
-def _overlap(one: Mapping, other: Mapping) -> bool:
-    begin, end = _extent(one["warps"])
-    other_begin, other_end = _extent(other["warps"])
-    return begin < other_end and other_begin < end
 
 
 def _extent(warps: Sequence[Sequence[tuple[int | str, float]]]) -> tuple[float, float]:
@@ -195,6 +198,10 @@ def _version(
         return _LEFT + (min(max(cycle, window[0]), window[1]) - window[0]) * scale
 
     ax.text(0, top - 13, one.name, size=style.LARGE, weight="bold", va="bottom")
+    shown = max(len(warps) for _, warps in one.blocks)
+    if one.total_warps and shown < one.total_warps:
+        ax.text(_LEFT + _WIDTH, top - 12, f"the first {shown} of a block's {one.total_warps} warps",
+                size=style.SMALL, ha="right", va="bottom")
     y = top - _HEAD - _KEY
     _key(ax, y + 3, mean)
     y -= _AXIS
@@ -297,9 +304,9 @@ def _band(
 
 def _overview(ax: Axes, bottom: float, one: Version, window: tuple[float, float]) -> None:
     """The whole kernel: blocks running over time, and where the rows above are from."""
-    seconds, blocks = residency(one.overview, bins=160)
+    end = recorded_until(one.overview, one.total_blocks)
+    seconds, blocks = residency(one.overview, bins=160, until=end)
     start = min(block[1] for block in one.overview)
-    end = (max(block[2] for block in one.overview) - start) * 1e-9
     tall = 26.0
     scale = _WIDTH / end
     heights = blocks / blocks.max() * tall
@@ -312,6 +319,16 @@ def _overview(ax: Axes, bottom: float, one: Version, window: tuple[float, float]
                    linewidth=0.6)
     ax.text(_LEFT - 4, bottom + tall / 2, "blocks\nrunning", size=style.SMALL, ha="right",
             va="center", linespacing=1.05)
+    ax.text(_LEFT, bottom - 3, "0", size=style.SMALL, va="top")
+    total = one.total_blocks or len(one.overview)
+    what = f"the whole kernel, {total:,} blocks"
+    if total > len(one.overview):
+        what = f"the first {len(one.overview):,} of {total:,} blocks"
+    ax.text(_LEFT + _WIDTH, bottom - 3,
+            f"{style.duration(end)}: {what}, at most {blocks.max():,.0f} at once",
+            size=style.SMALL, ha="right", va="top")
+    if one.shown >= len(one.overview):
+        return
     zoom = [
         (one.overview[one.shown][1] - start) * 1e-9 + cycle / one.clock_hz for cycle in window
     ]
@@ -321,11 +338,6 @@ def _overview(ax: Axes, bottom: float, one: Version, window: tuple[float, float]
     ax.text(x + (width + 4 if right else -4), bottom + tall + 1,
             f"shown above, {style.duration(zoom[1] - zoom[0])}", size=style.SMALL,
             ha="left" if right else "right", va="bottom")
-    ax.text(_LEFT, bottom - 3, "0", size=style.SMALL, va="top")
-    ax.text(_LEFT + _WIDTH, bottom - 3,
-            f"{style.duration(end)}: the whole kernel, {len(one.overview):,} blocks, "
-            f"at most {blocks.max():,.0f} at once",
-            size=style.SMALL, ha="right", va="top")
 
 
 def _finding(versions: Sequence[Version], shares: Sequence[Mapping[str, float]]) -> str:

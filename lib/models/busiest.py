@@ -20,12 +20,22 @@ DRAM               bytes read and written                   the GPU's bandwidth 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
 
 from lib.gpus import Gpu
-from lib.models import units
+from lib.models import coalescing, units
+from lib.models.coalescing import WarpAccess
 
 UNITS = ("issue slots", "FMA pipe", "shared memory", "L1 tags", "L1 data", "DRAM")
+
+
+class Site(Protocol):
+    """What `lines` needs of a memory instruction; ``lib.ptx.Site`` has it."""
+
+    line: int
+    space: str
+    requests: int
 
 
 def compulsory_bytes(M: int, N: int, K: int, beta: float = 0.0, itemsize: int = 4) -> int:
@@ -34,6 +44,49 @@ def compulsory_bytes(M: int, N: int, K: int, beta: float = 0.0, itemsize: int = 
     A lower bound that a cache as large as the matrices reaches; say "compulsory" where it is shown.
     """
     return itemsize * (M * K + K * N + M * N * (2 if beta != 0 else 1))
+
+
+def loop_instructions(per_thousand_fma: Mapping[str, float], counters: Mapping[str, int]) -> int:
+    """Warp instructions that the inner loop issues over the launch: a lower bound for the kernel.
+
+    Parameters
+    ----------
+    per_thousand_fma : mapping of str to float
+        ``mix.per_thousand_fma`` of the inner loop's SASS.
+    counters : mapping of str to int
+        Of the whole launch; 32 thread FFMAs are one warp instruction.
+    """
+    each = sum(per_thousand_fma.values()) / 1000
+    return round(each * counters["ffma_thread_instructions"] / 32)
+
+
+def lines(sites: Iterable[Site], watched: Mapping[int, Sequence[WarpAccess]]) -> int:
+    """Estimate the 128-byte lines of a launch from the accesses of its watched warp.
+
+    Each global site's requests, times the mean lines of that site's watched accesses: exact where
+    all warps access alike, as they do away from ragged edges.
+
+    Parameters
+    ----------
+    sites : iterable of ptx.Site
+    watched : mapping of int to sequence of ptx.WarpAccess
+        By PTX line, as in ``Trace.watched``.
+
+    Raises
+    ------
+    ValueError
+        If a global site that ran was not watched.
+    """
+    total = 0.0
+    for site in sites:
+        if site.space != "global" or not site.requests:
+            continue
+        seen = watched.get(site.line)
+        if not seen:
+            raise ValueError(f"no access of PTX line {site.line} was watched")
+        mean = sum(len(coalescing.describe(access).lines) for access in seen) / len(seen)
+        total += site.requests * mean
+    return round(total)
 
 
 def least_times(
@@ -55,12 +108,12 @@ def least_times(
     gpu : Gpu
         The data sheet that gives the rates.
     warp_instructions : int
-        Warp instructions executed.
+        Warp instructions executed: measured, or `loop_instructions`.
     dram_bytes : float
         Bytes that DRAM reads and writes: measured, or `compulsory_bytes`.
     lines : int, optional
-        128-byte lines touched, summed over requests. If not given, the least that requests and
-        sectors allow: one a request, and one for every four sectors.
+        128-byte lines touched, summed over requests, from `lines`. If not given, the least that
+        requests and sectors allow: one a request, and one for every four sectors.
     clock_hz : float, optional
         The SMs' clock; the data sheet's boost clock if not given.
     dram_bytes_per_s : float, optional

@@ -87,9 +87,26 @@ def share(
     return total / (np.diff(edges) * warps)
 
 
-def residency(overview: Sequence[Sequence[float]], bins: int = 200) -> tuple[
-    np.ndarray, np.ndarray
-]:
+def recorded_until(overview: Sequence[Sequence[float]], total: int | None) -> float:
+    """Return up to when an overview tells all that ran, in seconds from the first block's start.
+
+    Parameters
+    ----------
+    overview : sequence of (sm, start_ns, end_ns)
+        One a block, in the order of their numbers.
+    total : int or None
+        Blocks of the kernel. If there are more than recorded, the others began after the last
+        recorded one did, so that the overview is whole up to there; None means it is whole.
+    """
+    first = min(start for _, start, _ in overview)
+    if total is None or total <= len(overview):
+        return (max(end for _, _, end in overview) - first) * 1e-9
+    return (max(start for _, start, _ in overview) - first) * 1e-9
+
+
+def residency(
+    overview: Sequence[Sequence[float]], bins: int = 200, *, until: float | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Return how many blocks run at once over the kernel.
 
     Parameters
@@ -98,6 +115,8 @@ def residency(overview: Sequence[Sequence[float]], bins: int = 200) -> tuple[
         One a block.
     bins : int
         Samples over the kernel's time.
+    until : float, optional
+        Seconds after the first block's start at which to stop; the last end if not given.
 
     Returns
     -------
@@ -108,7 +127,7 @@ def residency(overview: Sequence[Sequence[float]], bins: int = 200) -> tuple[
     """
     times = np.asarray([(start, end) for _, start, end in overview], dtype=float) * 1e-9
     times -= times[:, 0].min()
-    edges = np.linspace(0, times[:, 1].max(), bins + 1)
+    edges = np.linspace(0, until or times[:, 1].max(), bins + 1)
     # Block-seconds run before t, exactly, for all edges at once: sums over sorted starts and ends.
     before = _elapsed(times[:, 0], edges) - _elapsed(times[:, 1], edges)
     return (edges[:-1] + edges[1:]) / 2, np.diff(before) / np.diff(edges)

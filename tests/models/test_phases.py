@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lib.models.phases import Phase, phases, residency, share
+from lib.models.phases import Phase, phases, recorded_until, residency, share
 
 EVENTS = ["load", "compute"]
 
@@ -32,3 +32,12 @@ def test_residency_counts_blocks_running():
     np.testing.assert_allclose(seconds, np.array([25, 75, 125, 175]) * 1e-9)
     np.testing.assert_allclose(blocks, [2, 2, 1, 2])
     assert blocks.mean() * 200 == pytest.approx(100 + 200 + 50)
+
+
+def test_an_overview_of_the_first_blocks_is_whole_until_the_last_of_them_began():
+    overview = [(0, 1000, 1100), (1, 1000, 1200), (0, 1150, 1300)]
+    assert recorded_until(overview, None) == pytest.approx(300e-9)
+    assert recorded_until(overview, 3) == pytest.approx(300e-9)
+    assert recorded_until(overview, 4) == pytest.approx(150e-9)
+    _, blocks = residency(overview, bins=3, until=150e-9)
+    np.testing.assert_allclose(blocks, [2, 2, 1])

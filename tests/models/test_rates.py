@@ -150,3 +150,9 @@ def test_mix_is_a_thousand_fma():
     assert mix.per_thousand_fma(["HMMA.16816.F32", "LDSM.16.M88.4"])["tensor"] == 1000
     with pytest.raises(ValueError, match="no FMA"):
         mix.per_thousand_fma(["BRA"])
+
+
+def test_loop_instructions():
+    per_thousand = {"FMA": 1000.0, "shared load, 32 bit": 2000.0, "control": 125.0}
+    # 3.125 warp instructions for each of 524,288 warp FFMAs.
+    assert busiest.loop_instructions(per_thousand, NAIVE) == 1_638_400
