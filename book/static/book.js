@@ -1,5 +1,5 @@
-// Names the controls of the explorers for people who don't see their labels, lets the keyboard reach
-// figures that scroll, and marks the page once explorers are live so that their stills can go.
+// Names the controls of the explorers for people who don't see their labels, and lets the keyboard
+// reach figures that scroll, and no others.
 (function () {
   "use strict";
 
@@ -45,10 +45,7 @@
     var queued = false;
     function update() {
       queued = false;
-      if (document.querySelector(".jupyter-widgets")) {
-        document.documentElement.classList.add("widgets-live");
-        labelControls(document);
-      }
+      labelControls(document);
       reachScrollers();
     }
     function queue() {
