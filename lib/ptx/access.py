@@ -8,7 +8,7 @@ from .decode import DTYPES, Decoding, opcode
 from .errors import OutOfBounds
 from .masks import Mask
 from .memory import WINDOW_BYTES, WINDOWS
-from .parser import SIZES, Address, Immediate, Register, Symbol
+from .syntax import SIZES, Address, Immediate, Register, Symbol
 
 SPACES = ("global", "shared", "local", "const", "param")
 # Cache hints and memory-order words that change nothing for an emulator that runs in order.

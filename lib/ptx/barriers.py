@@ -80,8 +80,8 @@ class Barriers:
         want = 0 if count is None else count
         if (expected[busy] != want).any():
             raise Error(
-                f"{f.place(instruction)}: barrier {number} is asked for {want or f.threads} threads "
-                f"while others wait there for {int(expected[busy].max()) or f.threads}"
+                f"{f.place(instruction)}: barrier {number} is asked for {want or f.threads} "
+                f"threads, while others wait there for {int(expected[busy].max()) or f.threads}"
             )
         expected[here] = want
         parked = active if parks else np.zeros_like(active)

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from . import parser as syntax
+from . import syntax
 from .errors import ParseError, UnsupportedInstruction, place
-from .parser import SIZES, Address, Immediate, Instruction, Not, Pair, Register, Symbol, Vector
+from .syntax import SIZES, Address, Immediate, Instruction, Not, Pair, Register, Symbol, Vector
 
 # How the bits of each PTX type are held. bfloat16 has no NumPy type: its bits travel as uint16.
 DTYPES = {
@@ -113,7 +113,7 @@ class Code:
         self.addresses: list[tuple[int, str, int, np.dtype]] = []
         self._known: dict[tuple, int] = {}
         self.parameters = {v.name: offset for v, offset in parameter_layout(entry)}
-        self.steps = [self._step(i, instruction) for i, instruction in enumerate(entry.instructions)]
+        self.steps = [self._step(i, each) for i, each in enumerate(entry.instructions)]
         self.blocks = self._blocks()
 
     def new_slot(self) -> int:
@@ -164,7 +164,7 @@ class Code:
             )
         try:
             run = OPCODES[base](decoding)
-        except (IndexError, AttributeError, KeyError, TypeError, ValueError, OverflowError) as fault:
+        except (LookupError, AttributeError, TypeError, ValueError, ArithmeticError) as fault:
             # The decoding functions take well-formed operands for granted.
             raise ParseError(
                 f"{self.place(instruction)}: operands or modifiers do not fit the instruction"

@@ -18,8 +18,8 @@ from .barriers import Barriers
 from .decode import Code, Step, scalar
 from .errors import Deadlock
 from .masks import WARP, Mask, any_in_warp, spread
-from .memory import Memory, Pattern
-from .parser import SIZES
+from .memory import Pattern
+from .syntax import SIZES
 
 # After so many turns the scheduler takes the group that it would take last, so that lanes which
 # spin on a flag cannot starve the lanes that will set it.

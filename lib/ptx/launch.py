@@ -9,14 +9,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from . import access, alu, control, convert, floats  # noqa: F401 - they fill decode.OPCODES
+from . import access, alu, control, convert, floats, moves  # noqa: F401 - fill OPCODES
 from .decode import SPECIAL, Code, parameter_layout, scalar
 from .errors import Error, LaunchError
 from .hazards import Hazard, Hazards
 from .lanes import Lanes
 from .memory import CONSTANT_BASE, PARAMETER_BASE, Allocation, DeviceMemory, Memory, Segment
-from .parser import SIZES, Entry, Program, Variable, parse
+from .parser import parse
 from .races import Races
+from .syntax import SIZES, Entry, Program, Variable
 from .trace import Trace
 
 # Blocks are independent, so a big grid runs in batches of about so many lanes, and shared and

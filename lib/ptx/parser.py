@@ -7,16 +7,24 @@ inline assembly opens scopes ``{ ... }`` that declare the same labels and regist
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+import struct
+from dataclasses import dataclass
 
 from .errors import ParseError
-
-# Bytes of one element of a variable or register; predicates have no size in memory.
-SIZES = {
-    "pred": 1, "b8": 1, "u8": 1, "s8": 1, "b16": 2, "u16": 2, "s16": 2, "f16": 2, "bf16": 2,
-    "b32": 4, "u32": 4, "s32": 4, "f32": 4, "f16x2": 4, "bf16x2": 4, "tf32": 4,
-    "b64": 8, "u64": 8, "s64": 8, "f64": 8, "b128": 16,
-}  # fmt: skip
+from .syntax import (
+    SIZES,
+    Address,
+    Entry,
+    Immediate,
+    Instruction,
+    Not,
+    Pair,
+    Program,
+    Register,
+    Symbol,
+    Variable,
+    Vector,
+)
 
 _TOKEN = re.compile(
     r"""
@@ -40,121 +48,6 @@ class Token:
     kind: str
     text: str
     line: int
-
-
-@dataclass(frozen=True)
-class Register:
-    """A register of one entry: `slot` is unique in the entry, `type` as declared."""
-
-    slot: int
-    name: str
-    type: str
-
-
-@dataclass(frozen=True)
-class Immediate:
-    """A constant: `bits` is the value for kind "int", the bit pattern for "f32" and "f64"."""
-
-    kind: str
-    bits: int
-
-
-@dataclass(frozen=True)
-class Symbol:
-    """A name that is no register: a variable, parameter, label or special register."""
-
-    name: str
-
-
-@dataclass(frozen=True)
-class Address:
-    """``[base + offset]``; tensor copies add ``coordinates``."""
-
-    base: Register | Symbol | Immediate
-    offset: int = 0
-    coordinates: tuple = ()
-
-
-@dataclass(frozen=True)
-class Vector:
-    """Operands in braces."""
-
-    items: tuple
-
-
-@dataclass(frozen=True)
-class Not:
-    """A predicate operand with ``!`` before it."""
-
-    operand: Register | Symbol
-
-
-@dataclass(frozen=True)
-class Pair:
-    """Two destinations ``p|q``."""
-
-    first: object
-    second: object
-
-
-@dataclass
-class Variable:
-    """A variable in memory: `count` elements of `size` bytes; count 0 is sized by the launch."""
-
-    name: str
-    space: str
-    type: str
-    size: int
-    align: int
-    count: int
-    initial: list = field(default_factory=list)
-    external: bool = False
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that the declaration asks for."""
-        return self.size * self.count
-
-
-@dataclass
-class Instruction:
-    """One instruction, its operands resolved; `target` is the index that a label stands for."""
-
-    line: int
-    opcode: str
-    operands: tuple
-    guard: tuple[Register, bool] | None = None
-    cuda: tuple[str, int] | None = None
-    target: int | None = None
-
-    @property
-    def parts(self) -> list[str]:
-        """The opcode cut at its dots."""
-        return self.opcode.split(".")
-
-
-@dataclass
-class Entry:
-    """One kernel."""
-
-    name: str
-    line: int
-    parameters: list[Variable] = field(default_factory=list)
-    variables: dict[str, Variable] = field(default_factory=dict)
-    instructions: list[Instruction] = field(default_factory=list)
-    registers: list[Register] = field(default_factory=list)
-    limits: dict[str, tuple[int, ...]] = field(default_factory=dict)
-
-
-@dataclass
-class Program:
-    """A whole PTX text."""
-
-    version: str = ""
-    target: str = ""
-    entries: dict[str, Entry] = field(default_factory=dict)
-    variables: dict[str, Variable] = field(default_factory=dict)
-    functions: set[str] = field(default_factory=set)
 
 
 class _Scope:
@@ -662,8 +555,6 @@ def _immediate(token: Token) -> Immediate | None:
     if token.kind == "float":
         return Immediate("f32" if token.text[1] in "fF" else "f64", int(token.text[2:], 16))
     if token.kind == "real":
-        import struct
-
         return Immediate("f64", int.from_bytes(struct.pack("<d", float(token.text)), "little"))
     return None
 

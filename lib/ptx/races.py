@@ -1,10 +1,351 @@
-"""Race detection: the interface that lanes and accesses report to."""
+"""Races: two accesses to one word, one of them a write, that no barrier orders (PTX ISA 8.7.1).
 
-from .errors import Error
+Each warp has a clock, which a barrier advances. `known[block, a, b]` is the last time of warp b
+whose accesses are ordered before what warp a does now; a barrier joins these. A word remembers its
+last writer and its readers with their times, and an access conflicts with those that it does not
+know. Lanes of one warp count as ordered by ``bar.warp.sync`` only; a conflict between them is a
+warning, as is a word written twice with the same value.
+
+Words of shared memory remember the last read by each warp. Words of global memory are too many for
+that. They remember the last reader and the last one of another warp, which is exact for barriers of
+the whole block, and the first reader and one of another block, for blocks are never ordered.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .hazards import Access, Hazards
+from .masks import any_in_warp
+from .syntax import SIZES
+
+_MEMORY_OPCODES = ("ld", "ldu", "st", "atom", "red")
+# A stamp packs a time, the index of an instruction and a thread; 0 is never.
+_TIME, _INDEX, _THREAD = 30, 10, (1 << 10) - 1
 
 
 class Races:
-    """Refuses until the detector arrives with the next commit."""
+    """The detector of one launch.
 
-    def __init__(self, hazards, code):
-        raise Error("race detection is not available in this revision")
+    Parameters
+    ----------
+    hazards : Hazards
+        Where findings go.
+    code : Code
+        Whose instructions the stamps refer to.
+    """
+
+    def __init__(self, hazards: Hazards, code):
+        self.hazards, self.code = hazards, code
+        widths = [4]
+        atomic = np.zeros(len(code.steps) + 1, bool)
+        for i, step in enumerate(code.steps):
+            parts = step.instruction.parts
+            if parts[0] in _MEMORY_OPCODES:
+                widths += [SIZES[part] for part in parts[1:] if part in SIZES]
+            atomic[i] = parts[0] in ("atom", "red")
+        self.granule = min(widths)  # bytes of a word, so that neighbours are not confused
+        self.is_atomic = atomic
+        self.global_shadows: dict[int, _GlobalShadow] = {}
+
+    def begin(self, f):
+        """Start a batch: its clocks and its shared memory are new."""
+        self.f = f
+        shape = (f.blocks, f.warps)
+        self.clock = np.ones(shape, np.int64)
+        self.known = np.zeros((*shape, f.warps), np.int64)
+        self.floor = 0
+        self.block = np.arange(f.blocks)[:, None]
+        self.thread = np.arange(f.threads)[None, :]
+        self.warp = self.thread // 32
+        cells = len(f.memory.shared.storage) // self.granule
+        self.shared_shadow = _SharedShadow(self, cells, f.warps)
+
+    # -- what orders accesses -------------------------------------------------------------------
+
+    def barrier(self, arrived: np.ndarray | None, waiting: np.ndarray | None):
+        """Join the clocks of the warps that met; None means all of every block."""
+        if arrived is None:
+            self.known = np.maximum(self.known, self.clock[:, None, :])
+            self.clock = self.clock + 1
+        else:
+            came, waits = any_in_warp(arrived), any_in_warp(waiting)
+            joined = np.where(came[:, :, None], self.known, 0).max(axis=1)
+            joined = np.maximum(joined, np.where(came, self.clock, 0))
+            learned = np.maximum(self.known, joined[:, None, :])
+            self.known = np.where(waits[:, :, None], learned, self.known)
+            self.clock = self.clock + came
+        self.floor = int(self.known.min())
+
+    def warp_barrier(self, f):
+        """Order the lanes of each warp that came to bar.warp.sync."""
+        everyone = np.ones((f.blocks, f.threads), bool)
+        came = any_in_warp(everyone if f.active is None else f.active.array)
+        own = np.arange(f.warps)
+        self.known[:, own, own] = np.where(came, self.clock, self.known[:, own, own])
+        self.clock = self.clock + came
+        self.floor = int(self.known.min())
+
+    # -- accesses -------------------------------------------------------------------------------
+
+    def access(self, f, segment, pattern, offset, width, index, instruction, kind, values):
+        """Compare an access of the active lanes with what came before, and remember it.
+
+        Parameters
+        ----------
+        segment, pattern, offset, width
+            Where the active lanes access memory, and how many bytes each.
+        index : int
+            Of the instruction.
+        kind : str
+            "load", "store" or "atomic".
+        values : list of ndarray or None
+            What a store writes, one array an element.
+        """
+        if segment.space not in ("shared", "global"):
+            return
+        if segment.space == "shared":
+            shadow = self.shared_shadow
+        else:
+            shadow = self.global_shadows.get(segment.base)
+            if shadow is None:
+                cells = -(-segment.nbytes // self.granule)
+                shadow = self.global_shadows[segment.base] = _GlobalShadow(self, cells)
+        group = self._group(f)
+        start = (pattern.low + offset - segment.base) // self.granule
+        cells = np.broadcast_to(pattern.index(self.granule, segment.rows), (f.blocks, f.threads))
+        if pattern.active is not None:
+            cells = cells[pattern.active.array]
+        old = None
+        if kind == "store":
+            old = self._differs(f, segment, pattern, offset, values)
+        for part in range(width // self.granule):
+            where = cells + (start + part)
+            if kind == "load":
+                shadow.load(where, group, index)
+            else:
+                shadow.store(where, group, index, old, kind == "atomic")
+
+    def _group(self, f):
+        """Return block, thread, warp and time of the active lanes."""
+        time = np.take_along_axis(self.clock, np.broadcast_to(self.warp, (f.blocks, f.threads)), 1)
+        shape = (f.blocks, f.threads)
+        arrays = self.block, self.thread, self.warp, time
+        if f.active is None:
+            return tuple(np.broadcast_to(a, shape) for a in arrays)
+        return tuple(np.broadcast_to(a, shape)[f.active.array] for a in arrays)
+
+    def _differs(self, f, segment, pattern, offset, values):
+        """Return the bytes that each lane stores, and whether they change the memory."""
+        shape = (f.blocks, f.threads)
+        raw = [np.ascontiguousarray(np.broadcast_to(v, shape)) for v in values]
+        new = np.stack(raw, axis=-1).view(np.uint8).reshape(*shape, -1)
+        now = f.memory.read(segment, pattern, offset, values[0].dtype, len(values))
+        now = now.reshape(*now.shape[:2], -1)
+        now = np.ascontiguousarray(np.broadcast_to(now, (*shape, len(values))))
+        changes = (now.view(np.uint8).reshape(new.shape) != new).any(axis=-1)
+        if pattern.active is not None:
+            return new[pattern.active.array], changes[pattern.active.array]
+        return new, changes
+
+    # -- findings -------------------------------------------------------------------------------
+
+    def report(self, kind, what, earlier, later):
+        """Report pairs of accesses, one for each pair of instructions.
+
+        Parameters
+        ----------
+        earlier, later : tuple of ndarray
+            Index of the instruction, linear block, thread; one element a pair.
+        """
+        keys = earlier[0] * len(self.is_atomic) + later[0]
+        for at in np.unique(keys, return_index=True)[1].tolist():
+            first, second = (self._access(*(int(a[at]) for a in side)) for side in (earlier, later))
+            self.hazards.add_pair(kind, what, first, second)
+
+    def _access(self, index: int, block: int, thread: int) -> Access:
+        instruction = self.code.steps[index].instruction
+        return Access(
+            instruction.line, instruction.cuda, instruction.opcode,
+            self.f.geometry.block_index(block - self.f.geometry.first), thread // 32, thread % 32,
+        )  # fmt: skip
+
+    def linear(self, rows: np.ndarray) -> np.ndarray:
+        """Return linear block numbers of rows of this batch."""
+        return rows + self.f.geometry.first
+
+
+class _SharedShadow:
+    """Who wrote each word of shared memory last, and who read it since."""
+
+    def __init__(self, races: Races, cells: int, warps: int):
+        self.races, self.warps = races, warps
+        self.writer = np.zeros(cells, np.int64)
+        self.readers = np.zeros(cells * warps, np.int64)
+
+    def load(self, cells, group, index):
+        races = self.races
+        seen = self.writer.take(cells)
+        if int(seen.max(initial=0)) >> _TIME > races.floor:
+            self._compare(seen, group, index, "read after write", None, False)
+        _, thread, warp, time = group
+        self.readers[cells * self.warps + warp] = (time << _TIME) | (index << _INDEX) | thread
+
+    def store(self, cells, group, index, old, atomic):
+        races = self.races
+        _, thread, warp, time = group
+        seen = self.writer.take(cells)
+        if int(seen.max(initial=0)) >> _TIME > races.floor:
+            self._compare(seen, group, index, "write after write", old, atomic)
+        readers = self.readers.reshape(-1, self.warps).take(cells, axis=0)
+        if int(readers.max(initial=0)) >> _TIME > races.floor:
+            for other in range(self.warps):
+                seen = readers[..., other]
+                if int(seen.max(initial=0)) >> _TIME > races.floor:
+                    self._compare(seen, group, index, "write after read", None, atomic)
+        mine = (time << _TIME) | (index << _INDEX) | thread
+        self.writer[cells] = mine
+        if not atomic:
+            self._same_instruction(cells, mine, group, index, old)
+
+    def _compare(self, seen, group, index, what, old, atomic):
+        """Report the earlier accesses in `seen` that the lanes' warps do not know."""
+        races = self.races
+        block, thread, warp, _ = group
+        other = seen & _THREAD
+        known = races.known[block, warp, np.minimum(other >> 5, self.warps - 1)]
+        bad = (seen >> _TIME > known) & (other != thread)
+        first = (seen >> _INDEX) & ((1 << 20) - 1)
+        if atomic:
+            bad &= ~races.is_atomic[np.minimum(first, len(races.is_atomic) - 1)]
+        if not bad.any():
+            return
+        mild = bad & (other >> 5 == warp)
+        if old is not None:
+            mild = mild | (bad & ~old[1])
+        for kind, where in (("race", bad & ~mild), ("warning", mild)):
+            if where.any():
+                rows = races.linear(block[where])
+                later = (np.full(rows.shape, index), rows, thread[where])
+                races.report(
+                    kind, f"{what} in shared memory", (first[where], rows, other[where]), later
+                )
+
+    def _same_instruction(self, cells, mine, group, index, old):
+        """Report lanes that wrote different values to one word in one instruction."""
+        got = self.writer.take(cells)
+        lost = got != mine
+        if not lost.any():
+            return
+        block, thread, _, _ = group
+        _report_lost(self.races, cells, lost, block, thread, index, old, "shared")
+
+
+def _report_lost(races, cells, lost, block, thread, index, old, space):
+    new = old[0].reshape(-1, old[0].shape[-1])
+    flat = cells.ravel()
+    order = np.argsort(flat, kind="stable")
+    place = np.searchsorted(flat[order], flat[lost.ravel()], side="right") - 1
+    differs = (new[order[place]] != new[lost.ravel()]).any(axis=-1)
+    rows, threads = races.linear(block[lost]), thread[lost]
+    other_rows = races.linear(block.ravel()[order[place]])
+    for kind, where in (("race", differs), ("warning", ~differs)):
+        if where.any():
+            same = np.full(int(where.sum()), index)
+            races.report(
+                kind,
+                f"two lanes write one word of {space} memory in one instruction",
+                (same, rows[where], threads[where]),
+                (same, other_rows[where], thread.ravel()[order[place]][where]),
+            )
+
+
+class _Record:
+    """For each word, one access: block and thread, time and instruction; -1 is nobody."""
+
+    def __init__(self, cells: int):
+        self.who = np.full(cells, -1, np.int64)
+        self.when = np.zeros(cells, np.int64)
+
+    def set(self, cells, who, when):
+        self.who[cells] = who
+        self.when[cells] = when
+
+
+class _GlobalShadow:
+    """Who wrote each word of an array last, and some of who read it."""
+
+    def __init__(self, races: Races, cells: int):
+        self.races = races
+        self.writer, self.reader, self.other = (_Record(cells) for _ in range(3))
+        self.first, self.foreign = _Record(cells), _Record(cells)
+        self.touched = False
+
+    def _stamps(self, group, index):
+        block, thread, _, time = group
+        return (self.races.linear(block) << 10) | thread, (time << 20) | index
+
+    def load(self, cells, group, index):
+        who, when = self._stamps(group, index)
+        if self.touched:
+            self._compare(self.writer, cells, group, index, "read after write", None, False)
+        last = self.reader.who.take(cells)
+        moved = (last >> 5 != who >> 5) & (last >= 0)
+        if moved.any():
+            at = cells[moved]
+            self.other.set(at, last[moved], self.reader.when.take(at))
+        self.reader.set(cells, who, when)
+        lost = self.reader.who.take(cells) >> 5 != who >> 5
+        if lost.any():
+            self.other.set(cells[lost], who[lost], when[lost])
+        first = self.first.who.take(cells)
+        fresh = first < 0
+        if fresh.any():
+            at = cells[fresh]
+            self.first.set(at, who[fresh], when[fresh])
+            first = self.first.who.take(cells)
+        strange = first >> 10 != who >> 10
+        if strange.any():
+            self.foreign.set(cells[strange], who[strange], when[strange])
+
+    def store(self, cells, group, index, old, atomic):
+        who, when = self._stamps(group, index)
+        if self.touched:
+            self._compare(self.writer, cells, group, index, "write after write", old, atomic)
+        for record in (self.reader, self.other, self.first, self.foreign):
+            self._compare(record, cells, group, index, "write after read", None, atomic)
+        self.touched = True
+        self.writer.set(cells, who, when)
+        if atomic:
+            return
+        got = self.writer.who.take(cells)
+        lost = got != who
+        if lost.any():
+            block, thread, _, _ = group
+            _report_lost(self.races, cells, lost, block, thread, index, old, "global")
+
+    def _compare(self, record, cells, group, index, what, old, atomic):
+        """Report accesses of other blocks, and those of this block that no barrier ordered."""
+        races = self.races
+        block, thread, warp, _ = group
+        who = record.who.take(cells)
+        if int(who.max(initial=-1)) < 0:
+            return
+        when = record.when.take(cells)
+        linear, other = races.linear(block), who & _THREAD
+        abroad = who >> 10 != linear
+        known = races.known[block, warp, np.minimum(other >> 5, races.f.warps - 1)]
+        bad = (who >= 0) & (abroad | ((when >> 20 > known) & (other != thread)))
+        first = when & ((1 << 20) - 1)
+        if atomic:
+            bad &= ~races.is_atomic[first]
+        if not bad.any():
+            return
+        mild = bad & ~abroad & (other >> 5 == warp)
+        if old is not None:
+            mild = mild | (bad & ~old[1])
+        for kind, where in (("race", bad & ~mild), ("warning", mild)):
+            if where.any():
+                later = (np.full(int(where.sum()), index), linear[where], thread[where])
+                earlier = (first[where], who[where] >> 10, other[where])
+                races.report(kind, f"{what} in global memory", earlier, later)

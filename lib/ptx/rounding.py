@@ -9,6 +9,7 @@ computed lane by lane with fractions.
 
 from __future__ import annotations
 
+import operator
 from fractions import Fraction
 from math import isfinite, isnan
 
@@ -183,6 +184,9 @@ def _zero(lanes, plain, mode):
     return np.where(tiny, np.copysign(0.0, plain), np.where(exact_zero, -0.0, 0.0))
 
 
+_EXACT = {"add": operator.add, "mul": operator.mul, "div": operator.truediv}
+
+
 def directed(name: str, values: tuple, mode: str, bits: int) -> np.ndarray:
     """Compute add, mul, div or sqrt in a directed rounding mode, lane by lane with fractions."""
     shape = np.broadcast_shapes(*(v.shape for v in values))
@@ -198,8 +202,7 @@ def directed(name: str, values: tuple, mode: str, bits: int) -> np.ndarray:
         if name == "sqrt":
             result[i] = _directed_root(Fraction(lane[0]), float(result[i]), mode, bits)
             continue
-        a, b = map(Fraction, lane)
-        exact = {"add": lambda: a + b, "mul": lambda: a * b, "div": lambda: a / b}[name]()
+        exact = _EXACT[name](*map(Fraction, lane))
         if exact != 0:
             value = nearest_float(exact, mode, bits)
             result[i] = value if value != 0 else np.copysign(0.0, -1.0 if exact < 0 else 1.0)

@@ -278,7 +278,8 @@ def _analyse(pattern, shared: bool, phase: int, nbytes: int) -> tuple:
     requests, lanes = pattern.warps, pattern.lanes
     if relative.shape[1] == 1 and (not shared or nbytes <= 4) and phase % nbytes == 0:
         # One address a warp: one sector, one wavefront.
-        return (requests, lanes, 0 if shared else requests, *((requests,) * 2 if shared else (0, 0)))
+        sector, wave = (0, requests) if shared else (requests, 0)
+        return requests, lanes, sector, wave, wave
     relative = relative.astype(np.int64) + phase
     if active is None and f.threads % 32 == 0:
         mask = None

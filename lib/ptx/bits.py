@@ -1,0 +1,254 @@
+"""Bits: logic, shifts, fields, counts, byte permutation."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .alu import INTEGERS, binary, unary
+from .decode import DTYPES, UNSIGNED, Decoding, opcode
+from .syntax import SIZES
+
+BITS = ("b16", "b32", "b64")
+
+
+@opcode("and", "or", "xor")
+def bitwise(d: Decoding):
+    """and, or, xor on bits or predicates."""
+    d.only().needs("pred", *BITS)
+    compute = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}[d.parts[0]]
+    return binary(d, d.type, compute)
+
+
+@opcode("not")
+def invert(d: Decoding):
+    """not.type d, a"""
+    d.only().needs("pred", *BITS)
+    return unary(d, d.type, np.invert)
+
+
+@opcode("cnot")
+def c_not(d: Decoding):
+    """cnot.type d, a: 1 if a is 0, else 0"""
+    d.only().needs(*BITS)
+    return unary(d, d.type, lambda a: (a == 0).astype(a.dtype))
+
+
+@opcode("shl", "shr")
+def shift(d: Decoding):
+    """shl, shr: amounts past the width are clamped to it."""
+    d.only().needs(*BITS, *INTEGERS).count(3)
+    put, a, by = d.write(0, d.type), d.read(1, d.type), d.read(2, "b32")
+    dtype = DTYPES[d.type]
+    width = 8 * dtype.itemsize
+    left = d.parts[0] == "shl"
+    move = np.left_shift if left else np.right_shift
+    # Past the width zeros come in, or copies of the sign.
+    arithmetic = dtype.kind == "i" and not left
+    most = np.uint32(width - 1)
+
+    def step(f):
+        r = f.r
+        amount = by(r)
+        if amount.size == 1:
+            n = int(amount[0, 0])
+            if n >= width:
+                if not arithmetic:
+                    put(r, np.zeros((1, 1), dtype))
+                    return
+                n = width - 1
+            put(r, move(a(r), dtype.type(n)))
+            return
+        result = move(a(r), np.minimum(amount, most).astype(dtype))
+        put(r, result if arithmetic else np.where(amount > most, dtype.type(0), result))
+
+    return step
+
+
+@opcode("shf")
+def funnel_shift(d: Decoding):
+    """shf.{l,r}.{clamp,wrap}.b32 d, a, b, c: shifts the 64 bits b:a"""
+    d.only("l", "r", "clamp", "wrap").needs("b32").count(4)
+    put, a, b, by = d.write(0, "b32"), *(d.read(i, "b32") for i in (1, 2, 3))
+    left, wrap = d.has("l"), d.has("wrap")
+    if not d.has("clamp", "wrap"):
+        d.wrong("shf needs .clamp or .wrap")
+
+    def step(f):
+        r = f.r
+        n = (by(r) & np.uint32(31) if wrap else np.minimum(by(r), np.uint32(32))).astype(np.uint64)
+        both = (b(r).astype(np.uint64) << np.uint64(32)) | a(r)
+        moved = (both << n) >> np.uint64(32) if left else both >> n
+        put(r, moved.astype(np.uint32))
+
+    return step
+
+
+@opcode("lop3")
+def logic_3(d: Decoding):
+    """lop3.b32 d, a, b, c, table: any function of three bits"""
+    d.only().needs("b32").count(5)
+    put, a, b, c = d.write(0, "b32"), *(d.read(i, "b32") for i in (1, 2, 3))
+    table = d.operands[4].bits
+    if not 0 <= table <= 255:
+        d.wrong("the table has 8 bits")
+
+    def step(f):
+        x, y, z = a(f.r), b(f.r), c(f.r)
+        result = np.zeros((1, 1), np.uint32)
+        for row in range(8):
+            if table >> row & 1:
+                result = result | (
+                    (x if row & 4 else ~x) & (y if row & 2 else ~y) & (z if row & 1 else ~z)
+                )
+        put(f.r, result)
+
+    return step
+
+
+@opcode("prmt")
+def permute(d: Decoding):
+    """prmt.b32{.mode} d, a, b, c: picks four of eight bytes"""
+    modes = ("f4e", "b4e", "rc8", "ecl", "ecr", "rc16")
+    d.only(*modes).needs("b32").count(4)
+    put, a, b, c = d.write(0, "b32"), *(d.read(i, "b32") for i in (1, 2, 3))
+    mode = d.pick(modes)
+    tables = {
+        "f4e": [[3, 2, 1, 0], [4, 3, 2, 1], [5, 4, 3, 2], [6, 5, 4, 3]],
+        "b4e": [[5, 6, 7, 0], [6, 7, 0, 1], [7, 0, 1, 2], [0, 1, 2, 3]],
+        "rc8": [[0] * 4, [1] * 4, [2] * 4, [3] * 4],
+        "ecl": [[3, 2, 1, 0], [3, 2, 1, 1], [3, 2, 2, 2], [3, 3, 3, 3]],
+        "ecr": [[0, 0, 0, 0], [1, 1, 1, 0], [2, 2, 1, 0], [3, 2, 1, 0]],
+        "rc16": [[1, 0, 1, 0], [3, 2, 3, 2], [1, 0, 1, 0], [3, 2, 3, 2]],
+    }  # each row from the highest byte to the lowest
+
+    def step(f):
+        both = (b(f.r).astype(np.uint64) << np.uint64(32)) | a(f.r)
+        control = c(f.r)
+        result = np.zeros((1, 1), np.uint32)
+        for place in range(4):
+            if mode is None:
+                select = (control >> np.uint32(4 * place)) & np.uint32(15)
+            else:
+                column = np.array([row[3 - place] for row in tables[mode]], np.uint32)
+                select = column[control & np.uint32(3)]
+            byte = (both >> (np.uint64(8) * (select & np.uint32(7)))) & np.uint64(255)
+            sign = np.where(byte & np.uint64(128), np.uint64(255), np.uint64(0))
+            byte = np.where(select & np.uint32(8), sign, byte).astype(np.uint32)
+            result = result | (byte << np.uint32(8 * place))
+        put(f.r, result)
+
+    return step
+
+
+@opcode("bfe")
+def extract(d: Decoding):
+    """bfe.type d, a, b, c: c bits of a from bit b, extended by the sign for signed types"""
+    d.only().needs("u32", "s32", "u64", "s64").count(4)
+    kind = d.type
+    put, a, b, c = d.write(0, kind), d.read(1, kind), d.read(2, "u32"), d.read(3, "u32")
+    dtype, width = DTYPES[kind], SIZES[kind] * 8
+    signed, u = dtype.kind == "i", UNSIGNED[SIZES[kind]].type
+
+    def step(f):
+        x = a(f.r)
+        start, length = (v(f.r) & np.uint32(255) for v in (b, c))
+        start, length = np.minimum(start, 256).astype(np.int64), length.astype(np.int64)
+        bits = x.view(UNSIGNED[SIZES[kind]])
+        inside = np.where(start < width, bits >> np.minimum(start, width - 1).astype(u), u(0))
+        kept = np.minimum(length, width)
+        mask = np.where(kept > 0, u(2**width - 1) >> (width - np.maximum(kept, 1)).astype(u), u(0))
+        field = inside & mask
+        if signed:
+            top = np.minimum(start + length - 1, width - 1)
+            sign = (bits >> np.maximum(top, 0).astype(u)) & u(1)
+            negative = (length > 0) & (sign == 1)
+            field = np.where(negative, field | ~_have(mask, start, width, u), field)
+        put(f.r, field.astype(u).view(dtype))
+
+    return step
+
+
+def _have(mask, start, width, u):
+    """Return the bits of a field that come from inside of the operand."""
+    room = np.maximum(width - start, 0)
+    inside = np.where(room > 0, u(2**width - 1) >> (width - np.maximum(room, 1)).astype(u), u(0))
+    return mask & inside
+
+
+@opcode("bfi")
+def insert(d: Decoding):
+    """bfi.type f, a, b, c, e: e bits of a into b at bit c"""
+    d.only().needs("b32", "b64").count(5)
+    kind = d.type
+    put, a, b = d.write(0, kind), d.read(1, kind), d.read(2, kind)
+    c, e = d.read(3, "u32"), d.read(4, "u32")
+    width, u = SIZES[kind] * 8, DTYPES[kind].type
+
+    def step(f):
+        start = (c(f.r) & np.uint32(255)).astype(np.int64)
+        length = np.minimum((e(f.r) & np.uint32(255)).astype(np.int64), width)
+        ones = u(2**width - 1) >> (width - np.maximum(length, 1)).astype(u)
+        ones = np.where(length > 0, ones, u(0))
+        at = np.minimum(start, width - 1).astype(u)
+        mask = np.where(start < width, ones << at, u(0))
+        put(f.r, ((a(f.r) << at) & mask) | (b(f.r) & ~mask))
+
+    return step
+
+
+@opcode("popc")
+def population(d: Decoding):
+    """popc.type d, a: the number of ones"""
+    d.only().needs("b32", "b64").count(2)
+    put, a = d.write(0, "u32"), d.read(1, d.type)
+    return lambda f: put(f.r, np.bitwise_count(a(f.r)).astype(np.uint32))
+
+
+def _smear(x: np.ndarray) -> np.ndarray:
+    """Set every bit below the highest one."""
+    for distance in (1, 2, 4, 8, 16, 32)[: x.dtype.itemsize.bit_length() + 2]:
+        x = x | (x >> x.dtype.type(distance))
+    return x
+
+
+@opcode("clz")
+def leading_zeros(d: Decoding):
+    """clz.type d, a"""
+    d.only().needs("b32", "b64").count(2)
+    put, a, width = d.write(0, "u32"), d.read(1, d.type), np.uint32(SIZES[d.type] * 8)
+    return lambda f: put(f.r, width - np.bitwise_count(_smear(a(f.r))).astype(np.uint32))
+
+
+@opcode("bfind")
+def find_leading(d: Decoding):
+    """bfind{.shiftamt}.type d, a: the highest bit that differs from the sign"""
+    d.only("shiftamt").needs("u32", "s32", "u64", "s64").count(2)
+    put, a, width = d.write(0, "u32"), d.read(1, d.type), SIZES[d.type] * 8
+    amount = d.has("shiftamt")
+
+    def step(f):
+        x = a(f.r)
+        bits = np.where(x < 0, ~x, x).view(UNSIGNED[SIZES[d.type]])
+        place = np.bitwise_count(_smear(bits)).astype(np.uint32) - np.uint32(1)
+        found = bits != 0
+        if amount:
+            place = np.uint32(width - 1) - place
+        put(f.r, np.where(found, place, np.uint32(0xFFFFFFFF)))
+
+    return step
+
+
+@opcode("brev")
+def reverse(d: Decoding):
+    """brev.type d, a: the bits in reverse"""
+    d.only().needs("b32", "b64")
+
+    def backwards(a):
+        u, width = a.dtype.type, 8 * a.dtype.itemsize
+        for distance in (1, 2, 4, 8, 16, 32)[: width.bit_length() - 1]:
+            pattern = sum(((1 << distance) - 1) << at for at in range(0, width, 2 * distance))
+            n, mask = u(distance), u(pattern)
+            a = ((a >> n) & mask) | ((a & mask) << n)
+        return a
+
+    return unary(d, d.type, backwards)

@@ -1,0 +1,177 @@
+"""Comparisons, selections and moves."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .alu import INTEGERS
+from .bits import BITS
+from .decode import CLOCKS, DTYPES, UNSIGNED, Decoding, opcode
+from .floats import flushed
+from .syntax import SIZES, Symbol, Vector
+
+_COMPARE = {
+    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
+    "ge": np.greater_equal, "lo": np.less, "ls": np.less_equal, "hi": np.greater,
+    "hs": np.greater_equal,
+}  # fmt: skip
+_UNORDERED = {"equ": "eq", "neu": "ne", "ltu": "lt", "leu": "le", "gtu": "gt", "geu": "ge"}
+
+
+def comparison(d: Decoding, kind: str):
+    """Return the function that compares two arrays as the opcode says."""
+    name = d.pick((*_COMPARE, *_UNORDERED, "num", "nan"))
+    if name in _COMPARE:
+        if name == "ne" and DTYPES[kind].kind == "f":  # ordered: false for NaN
+            return lambda a, b: (a < b) | (a > b)
+        return _COMPARE[name]
+    if DTYPES[kind].kind != "f":
+        d.unsupported(f"comparisons of .{kind}: {' '.join(_COMPARE)}")
+    if name in _UNORDERED:
+        ordered = _COMPARE[_UNORDERED[name]]
+        return lambda a, b: ordered(a, b) | np.isnan(a) | np.isnan(b)
+    if name == "nan":
+        return lambda a, b: np.isnan(a) | np.isnan(b)
+    return lambda a, b: ~(np.isnan(a) | np.isnan(b))
+
+
+@opcode("setp", "set")
+def set_predicate(d: Decoding):
+    """setp.cmp{.bool}{.ftz}.type p{|q}, a, b{, {!}c}; set.* writes a number instead"""
+    names = (*_COMPARE, *_UNORDERED, "num", "nan")
+    d.only(*names, "and", "or", "xor", "ftz").needs(*INTEGERS, *BITS, "f16", "f32", "f64")
+    join = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, None: None}[
+        d.pick(("and", "or", "xor"))
+    ]
+    d.count(3 if join is None else 4)
+    kind = d.type
+    a, b, compare = d.read(1, kind), d.read(2, kind), comparison(d, kind)
+    c = d.read(3, "pred") if join is not None else None
+    if d.has("ftz"):
+        wa, wb = a, b
+        a, b = (lambda r: flushed(wa(r))), (lambda r: flushed(wb(r)))
+    if d.parts[0] == "set":
+        result = d.types[0]
+        put = d.write(0, result)
+        one = DTYPES[result].type(1) if DTYPES[result].kind == "f" else ~DTYPES[result].type(0)
+
+        def as_number(f):
+            holds = compare(a(f.r), b(f.r))
+            if join is not None:
+                holds = join(holds, c(f.r))
+            put(f.r, np.where(holds, one, DTYPES[result].type(0)))
+
+        return as_number
+    first, second = d.pair(0)
+    put = d.write(first, "pred")
+    if second is None and join is None:
+
+        def simple(f):
+            r = f.r
+            put(r, compare(a(r), b(r)))
+
+        return simple
+    put_second = d.write(second, "pred") if second is not None else None
+
+    def step(f):
+        r = f.r
+        holds = compare(a(r), b(r))
+        other = c(r) if join is not None else None
+        put(r, holds if join is None else join(holds, other))
+        if put_second is not None:
+            put_second(r, ~holds if join is None else join(~holds, other))
+
+    return step
+
+
+@opcode("selp")
+def select(d: Decoding):
+    """selp.type d, a, b, p: a where p, else b"""
+    d.only().count(4)
+    kind = d.type
+    put, a, b, p = d.write(0, kind), d.read(1, kind), d.read(2, kind), d.read(3, "pred")
+
+    def step(f):
+        r = f.r
+        choice = p(r)
+        if choice.size == 1:
+            put(r, a(r) if choice[0, 0] else b(r))
+        else:
+            put(r, np.where(choice, a(r), b(r)))
+
+    return step
+
+
+@opcode("slct")
+def select_by_sign(d: Decoding):
+    """slct.dtype.ctype d, a, b, c: a where c >= 0, else b"""
+    d.only("ftz").count(4)
+    kind, sign = d.types
+    put, a, b, c = d.write(0, kind), d.read(1, kind), d.read(2, kind), d.read(3, sign)
+    return lambda f: put(f.r, np.where(c(f.r) >= 0, a(f.r), b(f.r)))
+
+
+# -- moves --------------------------------------------------------------------------------------
+
+
+@opcode("mov")
+def move(d: Decoding):
+    """mov.type d, a; d or a may be braces, which pack and unpack"""
+    d.only().count(2)
+    kind, source = d.type, d.operands[1]
+    if isinstance(d.operands[0], Vector) or isinstance(source, Vector):
+        return _repack(d)
+    put = d.write(0, kind)
+    if isinstance(source, Symbol) and source.name in CLOCKS:
+        return _read_clock(d, put, source.name)
+    read = d.read(1, kind)
+
+    def step(f):
+        r = f.r
+        put(r, read(r))
+
+    return step
+
+
+def _read_clock(d: Decoding, put, name: str):
+    """Clocks count the instructions that the emulator has run: steps, which are not time."""
+    kind, high = d.type, name.endswith("_hi")
+
+    def step(f):
+        steps = f.steps + d.index
+        value = steps >> 32 if high else steps
+        bits = value & (1 << 8 * SIZES[kind]) - 1
+        put(f.r, np.full((1, 1), bits, UNSIGNED[SIZES[kind]]))
+
+    return step
+
+
+def _repack(d: Decoding):
+    """mov.b64 {lo, hi}, d and mov.b64 d, {lo, hi}, in 2 or 4 parts."""
+    kind = d.type
+    whole = UNSIGNED[SIZES[kind]]
+    items = d.vector(0) if isinstance(d.operands[0], Vector) else d.vector(1)
+    size, odd = divmod(SIZES[kind], len(items))
+    if odd or size not in (1, 2, 4):
+        d.wrong("braces hold 2 or 4 equal parts")
+    part, bits = UNSIGNED[size], f"b{8 * size}"
+    shifts = [whole.type(8 * size * i) for i in range(len(items))]
+    if isinstance(d.operands[0], Vector):
+        puts, a = [d.write(item, bits) for item in items], d.read(1, kind)
+
+        def unpack(f):
+            value = a(f.r).view(whole)
+            for put, by in zip(puts, shifts, strict=True):
+                put(f.r, (value >> by).astype(part))
+
+        return unpack
+    put, reads = d.write(0, kind), [d.read(item, bits) for item in items]
+
+    def pack(f):
+        result = None
+        for read, by in zip(reads, shifts, strict=True):
+            piece = read(f.r).astype(whole) << by
+            result = piece if result is None else result | piece
+        put(f.r, result)
+
+    return pack
