@@ -29,10 +29,10 @@ SMALL, NORMAL, LARGE, TITLE = 9.0, 9.5, 12.0, 11.5
 """Font sizes, pt."""
 
 PHASE = {
-    "load": "#2b7bd0",
+    "load": "#3a8be0",
     "wait": "#84888f",
-    "compute": "#2aa379",
-    "barrier": "#a259ca",
+    "compute": "#1fa274",
+    "barrier": "#a93f9d",
     "store": "#c98416",
 }
 """What a warp does; the same colours stand for those units of work anywhere else."""
@@ -89,7 +89,7 @@ RC = {
 _MARGIN = 0.08
 _TITLE_LINE = 0.19
 _FOOT = 0.30
-_TITLE_COLUMNS = 78
+_TITLE_COLUMNS = 74
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -39,7 +39,8 @@ def phases(events: Sequence[str], warps: Sequence[Sequence[Mark]]) -> list[Phase
         Names of the events.
     warps : sequence of sequence of (event, cycle)
         Each warp's marks in time; `event` is an index into `events`, or a name. A mark begins a
-        phase that lasts to the warp's next mark, so the last one only closes the phase before it.
+        phase that lasts to the warp's next mark, so the last one only closes the phase before it;
+        a mark named ``"end"`` does the same anywhere.
 
     Raises
     ------
@@ -52,7 +53,7 @@ def phases(events: Sequence[str], warps: Sequence[Sequence[Mark]]) -> list[Phase
             if end < start:
                 raise ValueError(f"warp {warp}: a mark at {end} follows one at {start}")
             name = events[event] if isinstance(event, (int, np.integer)) else event
-            if end > start:
+            if end > start and name != "end":
                 found.append(Phase(warp, name, float(start), float(end)))
     return found
 

@@ -1,0 +1,181 @@
+"""One figure of every kind, from data like the book's."""
+
+import numpy as np
+import pytest
+
+from lib.figures import (
+    banks,
+    busiest,
+    coalescing,
+    ladder,
+    mix,
+    occupancy,
+    roofline,
+    tile,
+    timeline,
+)
+from lib.figures import map as who
+from lib.gpus import GPUS
+from lib.models import tiling
+from lib.models.coalescing import strided
+from lib.models.occupancy import occupancy as occupancy_of
+from lib.models.roofline import Roofs, points
+
+RECORDED = "recorded: H100 80GB, 2026-11-21, 2048³"
+EMULATED = "emulated: sm_75 PTX"
+
+
+def panels(stride_a, stride_b, stride_c, K=256):
+    where = "01_naive.cu:31"
+    return [
+        coalescing.panel("A[row * K + k]", strided(stride_a, first=5), where=where),
+        coalescing.panel("B[k * N + col]", strided(stride_b, first=5 * K), where=where),
+        coalescing.panel("C[row * N + col]", strided(stride_c), kind="store", where=where),
+    ]
+
+
+def both_mappings():
+    return coalescing.draw(
+        [
+            coalescing.Group("coalesced", panels(0, 1, 1)),
+            coalescing.Group("swapped", panels(256, 0, 256)),
+        ],
+        evidence=EMULATED,
+    )
+
+
+def record(warps=8, blocks=2, iterations=6, tile_cycles=900):
+    """A timeline record with made-up marks in the order that 02_shared_tile makes them."""
+    rng = np.random.default_rng(0)
+    found = []
+    for block in range(blocks):
+        clock = np.full(warps, 700.0 * block) + rng.integers(0, 200, warps)
+        marks = [[] for _ in range(warps)]
+        for _ in range(iterations):
+            for phase, least in ((0, 40), (1, 400), (3, 60), (2, tile_cycles), (3, 30)):
+                for warp in range(warps):
+                    marks[warp].append([phase, int(clock[warp])])
+                    clock[warp] += least + rng.integers(0, 80)
+                if phase == 3:
+                    clock[:] = clock.max()
+        for warp in range(warps):
+            marks[warp] += [[4, int(clock[warp])], [5, int(clock[warp]) + 150]]
+        found.append({"block": 17 + block, "warps": marks})
+    overview = [[i % 132, i // 264 * 90_000, i // 264 * 90_000 + 88_000] for i in range(512)]
+    return {
+        "phases": ["load", "wait", "compute", "barrier", "store", "end"],
+        "mark_cycles": 37.0, "seconds_with": 2.1e-3, "seconds_without": 1.9e-3,
+        "warps": 32, "blocks": found, "overview": overview,
+    }
+
+
+def timelines(count):
+    versions = [
+        timeline.version("02 shared tile", record(), 1.98e9, total_blocks=4096),
+        timeline.version("03 strip", record(tile_cycles=1500), 1.98e9, blocks=[0]),
+    ]
+    return timeline.draw(versions[:count], evidence=RECORDED, window=(0, 5000))
+
+
+def roof():
+    roofs = Roofs(3.02e12, 5.6e12, 33e12, 65.2e12, 989e12, "recorded: H100")
+    flop = 2.0 * 2048**3
+    return roofline.draw(
+        roofs,
+        points("01 naive", flop, 2.71e-3, {"L1/shared": 43e9, "L2": 5.2e9, "DRAM": 5e7})
+        + points("02 shared tile", flop, 1.9e-3, {"L1/shared": 26e9, "L2": 1.2e9, "DRAM": 5e7})
+        + points("cuBLAS", flop, 0.377e-3, {"DRAM": 5e7}),
+        current="02 shared tile", evidence=RECORDED,
+    )
+
+
+def rungs():
+    return [
+        ladder.Rung("01 naive", "FP32", 0.114, 5.82, 0.06),
+        ladder.Rung("02 shared tile", "FP32", 0.17, 8.7, 0.11),
+        ladder.Rung("07 vectorised", "FP32", 0.71, 36.3, stale=True),
+        ladder.Rung("08 warp tile", "FP32", 0.94, 48.3),
+        ladder.Rung("09 beyond", "FP32", 1.03, 52.9),
+        ladder.Rung("10 WMMA", "FP16", None, None),
+        ladder.Rung("11 wgmma", "FP16", 0.995, 730.0),
+    ]
+
+
+TIMES = {
+    "issue slots": 1.28e-3, "FMA pipe": 2.57e-4, "shared memory": 0.0, "L1 tags": 2.05e-3,
+    "L1 data": 1.28e-3, "DRAM": 1.5e-5,
+}
+MIXES = (
+    ("02 shared tile", {"FMA": 1000.0, "shared load, 32 bit": 1000.0, "integer": 62.5}),
+    ("01 naive", {"FMA": 1000.0, "global load, 32 bit": 2000.0, "integer": 1010.0}),
+)
+
+
+def work(**changes):
+    R = who.Region
+    return who.Work(**{
+        "M": 128, "N": 128, "K": 128, "block": R(32, 64, 32, 32), "warp": [R(36, 64, 1, 32)],
+        "thread": [R(36, 70, 1, 1)], "a_step": R(36, 40, 1, 1), "b_step": R(40, 64, 1, 32),
+        "step": "one k", "reader": "warp",
+    } | changes)
+
+
+FIGURES = {
+    "coalescing, both mappings": both_mappings,
+    "coalescing, one variant": lambda: coalescing.draw(
+        [coalescing.Group("coalesced", panels(0, 1, 1))], evidence=EMULATED
+    ),
+    "coalescing, some lanes off a sector": lambda: coalescing.draw(
+        [coalescing.Group("", [coalescing.panel("x[lane + 1]", strided(1, first=1, lanes=20))])],
+        evidence="modelled: sectors", cells=43,
+    ),
+    "coalescing, nobody": lambda: coalescing.draw(
+        [coalescing.Group("", [coalescing.panel("x[lane]", strided(1, lanes=0))])],
+        evidence="modelled: sectors",
+    ),
+    "banks": lambda: banks.draw(
+        [
+            banks.panel("As[threadIdx.y][k]", strided(0, first=37), where="02_shared_tile.cu:40"),
+            banks.panel("Bs[k][threadIdx.x]", strided(1, first=32), where="02_shared_tile.cu:40"),
+            banks.panel("As[threadIdx.x][k]", strided(32), where="02_shared_tile.cu:40"),
+            banks.panel("x[4 * threadIdx.x]", strided(1, bytes_per_lane=16), kind="store"),
+        ],
+        evidence=EMULATED,
+    ),
+    "ladder": lambda: ladder.draw(rungs(), current="02 shared tile", evidence=RECORDED),
+    "map, naive": lambda: who.draw(work()),
+    "map, tile": lambda: who.draw(
+        work(a_step=who.Region(32, 32, 32, 32), b_step=who.Region(32, 64, 32, 32),
+             step="one tile of 32 k", reader="block")
+    ),
+    "timeline": lambda: timelines(1),
+    "timeline, before and after": lambda: timelines(2),
+    "roofline": roof,
+    "busiest": lambda: busiest.draw(
+        TIMES, seconds=2.71e-3, evidence="modelled: H100 data sheet, emulated counters",
+        notes={"DRAM": "compulsory bytes"},
+    ),
+    "busiest, no time": lambda: busiest.draw(TIMES, evidence="modelled: H100 data sheet"),
+    "mix": lambda: mix.draw(*MIXES, evidence="modelled: SASS of the inner loop, sm_90a"),
+    "mix, alone": lambda: mix.draw(MIXES[0], evidence="modelled: SASS of the inner loop, sm_90a"),
+    "occupancy": lambda: occupancy.draw(
+        {key: occupancy_of(GPUS[key], 40, 8192, 1024) for key in ("T4", "A100", "H100")}
+    ),
+    "tile, 8": lambda: tile.draw(tiling.square_tile(GPUS["T4"], 8, 32), GPUS["T4"]),
+    "tile, 32": lambda: tile.draw(tiling.square_tile(GPUS["H100"], 32, 40), GPUS["H100"]),
+}
+
+
+@pytest.fixture(scope="session")
+def drawn():
+    """Every figure, drawn once, with its axis labels in their places."""
+    made = {name: draw() for name, draw in FIGURES.items()}
+    for fig in made.values():
+        fig.canvas.draw()
+    return made
+
+
+@pytest.fixture(params=FIGURES)
+def fig(request, drawn):
+    """Each figure in turn."""
+    return drawn[request.param]

@@ -1,0 +1,113 @@
+"""Explorers: a frame for every position of the controls, linked without a kernel, small."""
+
+import re
+
+import ipywidgets as widgets
+import pytest
+
+from lib import explore
+from lib.figures import coalescing
+from lib.models.coalescing import strided
+
+
+@pytest.fixture(scope="module")
+def strides():
+    return explore.strides()
+
+
+@pytest.fixture(scope="module")
+def tiles():
+    return explore.tile_sizes()
+
+
+def at(explorer, *positions):
+    """The frame that stands at some positions of the controls."""
+    widget = explorer.stack
+    for position in positions:
+        widget = widget.children[position]
+    return widget.value
+
+
+def titles(frame):
+    return re.findall(r"<text[^>]*>([^<]+)</text>", frame)
+
+
+def test_a_frame_for_each_combination(strides, tiles):
+    assert [len(s.children) for s in (strides.stack, strides.stack.children[0])] == [8, 2]
+    assert len(strides.frames) == 16
+    assert [len(s.children) for s in (tiles.stack, tiles.stack.children[0])] == [3, 3]
+    assert len(set(tiles.frames)) == 9
+
+
+def test_frames_are_those_of_their_options(strides, tiles):
+    assert "32 lanes, 4 sectors: every byte is used" in titles(at(strides, 1, 0))
+    assert "32 lanes, 5 sectors: 80 % of the bytes are used" in titles(at(strides, 1, 1))
+    assert "32 lanes, 1 sector: all read the same 4 bytes" in titles(at(strides, 0, 0))
+    assert "32 lanes, 32 sectors: 12.5 % of the bytes are used" in titles(at(strides, 7, 0))
+    assert any("T = 16" in text and "A100" in text for text in titles(at(tiles, 1, 1)))
+
+
+def test_each_control_is_linked_to_every_stack_of_its_level(strides, tiles):
+    for explorer, inner in ((strides, 8), (tiles, 3)):
+        pairs = [(link.source, link.target) for link in explorer.links]
+        first, second = explorer.controls
+        assert pairs.count(((first, "index"), (explorer.stack, "selected_index"))) == 1
+        for stack in explorer.stack.children:
+            assert ((second, "index"), (stack, "selected_index")) in pairs
+        assert len(pairs) == 1 + inner
+        assert {type(link).__name__ for link in explorer.links} == {"Link"}  # no kernel behind
+
+
+def test_controls_and_stacks_start_together(strides, tiles):
+    for explorer in (strides, tiles):
+        first, second = explorer.controls
+        assert explorer.stack.selected_index == first.index
+        assert {stack.selected_index for stack in explorer.stack.children} == {second.index}
+    assert strides.controls[0].index == 1  # the coalesced frame
+
+
+def test_controls_have_labels(strides, tiles):
+    for explorer in (strides, tiles):
+        for control in explorer.controls:
+            assert control.description
+            assert isinstance(control, (widgets.SelectionSlider, widgets.ToggleButtons))
+
+
+def test_state_is_small(strides, tiles):
+    for explorer in (strides, tiles):
+        size = sum(len(frame) for frame in explorer.frames) + len(explorer.fallback)
+        assert size < 600_000
+
+
+def test_readers_without_scripts_get_the_first_frame(strides):
+    text = strides.noscript()
+    assert text.startswith("<noscript>") and text.endswith("</noscript>")
+    assert text.count("<img ") == 1
+    assert 'src="data:image/png;base64,' in text
+    alt = re.search(r'alt="([^"]+)"', text)[1]
+    assert "4 sectors in 1 line, 128 of 128 bytes useful" in alt
+
+
+def test_shown_once(strides, monkeypatch):
+    shown = []
+    monkeypatch.setattr(explore, "display", lambda *objects: shown.extend(objects))
+    strides._ipython_display_()
+    assert [type(o).__name__ for o in shown] == ["HTML", "VBox"]
+    assert shown[1].children == (*strides.controls, strides.stack)
+
+
+def test_ids_differ_between_frames(strides, tiles):
+    ids = [n for e in (strides, tiles) for f in e.frames for n in re.findall(r' id="([^"]+)"', f)]
+    assert len(ids) == len(set(ids))
+
+
+def test_any_number_of_controls():
+    def frame(stride):
+        panel = coalescing.panel("x", strided(stride))
+        return coalescing.draw([coalescing.Group("", [panel])], evidence="modelled: sectors")
+
+    made = explore.explorer(
+        [explore.Control("Stride", [("one", 1), ("two", 2)], default=1)], frame, "One control"
+    )
+    assert made.stack.selected_index == 1 and len(made.frames) == 2
+    assert "8 sectors" in made.fallback

@@ -1,0 +1,173 @@
+"""Each kind of figure says, in title and alt text, what its numbers say."""
+
+import numpy as np
+import pytest
+from matplotlib.text import Text
+
+from lib.figures import busiest, coalescing, ladder, roofline, timeline
+from lib.gpus import GPUS
+from lib.models.coalescing import strided
+from lib.models.roofline import Point, Roofs
+
+
+def shown(fig):
+    return [text.get_text() for text in fig.findobj(Text)]
+
+
+def one(stride, **kwargs):
+    panel = coalescing.panel("x[i]", strided(stride, **kwargs))
+    return coalescing.draw([coalescing.Group("", [panel])], evidence="modelled: sectors")
+
+
+@pytest.mark.parametrize(
+    ("fig", "finding"),
+    [
+        (one(1), "32 lanes, 4 sectors: every byte is used"),
+        (one(1, bytes_per_lane=16), "32 lanes, 16 sectors: every byte is used"),
+        (one(0), "32 lanes, 1 sector: all read the same 4 bytes"),
+        (one(1024), "32 lanes, 32 sectors: 12.5 % of the bytes are used"),
+        (one(1, first=1), "32 lanes, 5 sectors: 80 % of the bytes are used"),
+        (one(1, lanes=0), "No lane takes part: nothing moves"),
+    ],
+)
+def test_coalescing_titles(fig, finding):
+    assert fig.finding == finding
+
+
+def test_coalescing_shows_the_price_of_both_mappings(drawn):
+    fig = drawn["coalescing, both mappings"]
+    assert fig.finding == "Swapped: 33 sectors to load what coalesced loads with 5"
+    assert shown(fig).count("32") == 2  # A's load and C's store, swapped
+    assert "128 of 1,024 B" in shown(fig)
+    assert "992 B left out at each gap" in shown(fig)
+    assert "swapped, load A[row * K + k]: 32 lanes, 1 request, 32 sectors in 32 lines" in fig.alt
+    assert "coalesced, load B[k * N + col]: 32 lanes, 1 request, 4 sectors in 1 line" in fig.alt
+
+
+def test_coalescing_addresses_are_counted_from_the_array():
+    class B:
+        base, nbytes = 1 << 32, 1 << 20
+
+    access = strided(1, first=(1 << 30) + 256)
+    panel = coalescing.panel("B[k * N + col]", access, B)
+    fig = coalescing.draw([coalescing.Group("", [panel])], evidence="emulated: sm_75 PTX")
+    assert "B + 1,024 B" in shown(fig)
+
+
+def test_banks(drawn):
+    fig = drawn["banks"]
+    assert fig.finding == "As[threadIdx.x][k]: 32 wavefronts where 1 would do"
+    assert "… and 24 more like these" in shown(fig)
+    assert "one word for lanes 0 to 31: a broadcast" in shown(fig)
+    assert "Shared store x[4 * threadIdx.x]: 4 wavefronts over 32 of 32 banks, ideal 4." in fig.alt
+
+
+def test_ladder(drawn):
+    fig = drawn["ladder"]
+    assert fig.finding == "02 shared tile reaches 17 % of cuBLAS FP32: 8.7 TFLOP/s"
+    assert "10 WMMA: not recorded." in fig.alt
+    assert "not recorded yet" in shown(fig)
+    assert "71 %, 36.3 TFLOP/s (stale)" in shown(fig)
+    assert "reported on a T4: 11 %" in fig.alt
+
+
+def test_ladder_without_records_says_so():
+    fig = ladder.draw([ladder.Rung("01 naive", "FP32", None, None)], evidence="recorded: none")
+    assert fig.finding == "Nothing is recorded yet"
+
+
+def test_ladder_without_a_current_version_names_the_best():
+    rungs = [ladder.Rung("a", "FP32", 0.2, 10.0), ladder.Rung("b", "FP32", 0.5, 25.0)]
+    assert ladder.draw(rungs, evidence="recorded: H100").finding.startswith("b reaches 50 %")
+
+
+def test_map(drawn):
+    assert drawn["map, naive"].finding == "One k: a warp reads 33 different elements for 64 FLOP"
+    fig = drawn["map, tile"]
+    assert fig.finding == "One tile of 32 k: a block reads 2,048 different elements for 65,536 FLOP"
+    assert "a block reads 32 × 32 of A and 32 × 32 of B" in fig.alt
+
+
+def test_roofline_names_the_nearest_roof(drawn):
+    # 9.04 TFLOP/s at 0.661 FLOP/B under 33 TB/s: 21.8 TFLOP/s attainable.
+    fig = drawn["roofline"]
+    assert fig.finding == "02 shared tile reaches 41 % of the L1/shared roof, the nearest over it"
+    assert "DRAM 3.02 TB/s" in shown(fig) and "FFMA 65.2 TFLOP/s" in shown(fig)
+    assert "0.661 FLOP/B at L1/shared" in fig.alt
+
+
+def test_roofline_above_the_ridge_names_the_arithmetic_roof():
+    roofs = Roofs.from_gpu(GPUS["H100"])
+    points = [Point("x", "DRAM", 500.0, roofs.ffma / 2)]
+    fig = roofline.draw(roofs, points, current="x", evidence="modelled: data sheet")
+    assert fig.finding == "x reaches 50 % of the FFMA roof, the nearest over it"
+
+
+def test_busiest(drawn):
+    fig = drawn["busiest"]
+    assert fig.finding == "L1 tags: busy for at least 76 % of the time"
+    assert "recorded 2.71 ms" in shown(fig)
+    assert "15 µs (compulsory bytes)" in shown(fig)
+    assert "The longest is L1 tags. The kernel took 2.71 ms (recorded)." in fig.alt
+    measured = busiest.draw({"DRAM": 1e-3}, seconds=2e-3, seconds_evidence="measured",
+                            evidence="modelled: H100 data sheet")
+    assert "measured 2 ms" in shown(measured)
+
+
+def test_mix(drawn):
+    fig = drawn["mix"]
+    assert fig.finding == (
+        "02 shared tile: 1,062 other instructions for every 1,000 FMA, where 01 naive needed 3,010"
+    )
+    assert "2,000 global load, 32 bit" in fig.alt
+
+
+def test_occupancy(drawn):
+    fig = drawn["occupancy"]
+    assert "registers and warps on T4; registers on A100; registers on H100" in fig.finding
+    assert "room for 25 blocks" in shown(fig)
+    assert "H100: 1 block of 32 warps fit an SM, 50 % of its warps, limited by registers" in fig.alt
+
+
+def test_tile(drawn):
+    fig = drawn["tile, 8"]
+    assert fig.finding == "T = 8: tiles straight from DRAM feed 7.9 % of T4's FP32 peak"
+    assert "16 blocks and 32 of 32 warps an SM, limited by warps and blocks" in fig.alt
+
+
+def test_timeline(drawn):
+    fig = drawn["timeline"]
+    assert fig.finding.startswith("Warps compute for ")
+    assert "block 17" in shown(fig) and "block 18" in shown(fig)
+    assert "the first 8 of a block's 32 warps" in shown(fig)
+    assert any("the first 512 of 4,096 blocks" in text for text in shown(fig))
+    assert any("a mark costs 37 cycles" in text for text in shown(fig))
+    assert "16 warps of 2 blocks over cycles 0 to 5,000" in fig.alt
+
+
+def test_timeline_shares_and_time_scale():
+    record = {
+        "phases": ["load", "wait", "compute", "barrier", "store", "end"],
+        "mark_cycles": 0.0, "seconds_with": 0.0, "seconds_without": 0.0, "warps": 1,
+        "blocks": [{"block": 0, "warps": [[[0, 1000], [1, 1100], [2, 1400], [5, 2000]]]}],
+        "overview": [[0, 0, 1000]],
+    }
+    version = timeline.version("x", record, clock_hz=1e9)
+    fig = timeline.draw([version], evidence="measured: H100")
+    assert fig.finding == "Warps compute for 60 % of the time and spend 30 % waiting"
+    assert "load 10 %, wait 30 %, compute 60 %" in fig.alt
+    assert any(text.startswith("1 µs: the whole kernel, 1 block") for text in shown(fig))
+    ticks = [t for t in shown(fig) if t.replace(",", "").replace(".", "").isdigit()]
+    assert "1,000" in ticks and "1" in ticks  # 1,000 cycles are 1 µs at 1 GHz
+
+
+def test_timeline_of_a_record_without_blocks_is_an_error():
+    with pytest.raises(ValueError, match="no block"):
+        timeline.version("x", {"blocks": []}, 1e9)
+
+
+def test_two_timelines_share_a_scale(drawn):
+    assert drawn["timeline, before and after"].finding.count("%") == 2
+    np.testing.assert_array_less(
+        drawn["timeline"].get_figheight(), drawn["timeline, before and after"].get_figheight()
+    )
