@@ -10,7 +10,7 @@ import numpy as np
 from lib import device, ptx
 from lib.compiler import Compiled, compile_kernel
 from lib.gpus import check_arch
-from lib.kernels import Kernel, Variant
+from lib.kernels import Kernel, Launch, Variant
 from lib.problem import Problem, Verdict
 
 BACKENDS = ("auto", "gpu", "emulator")
@@ -109,13 +109,32 @@ def run(
         device.Loaded(compiled)(launch, args)
         xp.cuda.get_current_stream().synchronize()
     else:
-        function = ptx.Module(compiled.ptx).get_function(compiled.name)
-        trace = function(
-            launch.grid, launch.block, args, shared_mem=launch.shared_bytes, watch=watch,
-            races=races, schedule=schedule, seed=seed, merge=compiled.merge,
+        trace = emulate(
+            compiled, launch, args, watch=watch, races=races, schedule=schedule, seed=seed
         )
     return Run(
         kernel, variant, problem, where, target, C, problem.judge(C, reference), compiled, trace
+    )
+
+
+def emulate(
+    compiled: Compiled, launch: Launch, args: tuple[Any, ...], **options: Any
+) -> ptx.Launch:
+    """Run compiled code in the emulator, its shared accesses counted as ptxas merged them.
+
+    Parameters
+    ----------
+    compiled : Compiled
+    launch : Launch
+    args : tuple
+        NumPy arrays (changed in place) and scalars.
+    **options
+        The emulator's own: `watch`, `races`, `schedule`, `seed`.
+    """
+    merge = {line: to and ptx.Wide(*to) for line, to in compiled.merge.items()}
+    function = ptx.Module(compiled.ptx).get_function(compiled.name)
+    return function(
+        launch.grid, launch.block, args, shared_mem=launch.shared_bytes, merge=merge, **options
     )
 
 

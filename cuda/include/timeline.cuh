@@ -3,6 +3,7 @@
 //   TIMELINE_BEGIN;                    once, at the top of the kernel
 //   MARK(LOAD);                        from here on the warp issues loads
 //   MARK_ARRIVAL(a, b);                WAIT begins; COMPUTE begins when a and b have arrived
+//   TIMELINE_SAMPLE(condition);        in a short loop: mark only the steps where it holds
 //   TIMELINE_END;                      once, after the last store
 //
 // Without -DTIMELINE each of these is nothing, and the PTX is that of a file without them.
@@ -11,6 +12,7 @@
 #ifndef TIMELINE
 
 #define TIMELINE_BEGIN
+#define TIMELINE_SAMPLE(condition)
 #define TIMELINE_END
 #define MARK(phase)
 #define MARK_ARRIVAL(...)
@@ -18,6 +20,7 @@
 #else
 
 #define TIMELINE_BEGIN Timeline timeline
+#define TIMELINE_SAMPLE(condition) timeline.sample(condition)
 #define TIMELINE_END timeline.finish()
 #define MARK(phase) timeline.mark(Timeline::phase)
 #define MARK_ARRIVAL(...) timeline.mark_arrival(__VA_ARGS__)
@@ -38,6 +41,7 @@ struct Timeline {
 
     uint2* events = nullptr;
     unsigned count = 0, most = 0;  // events this warp has noted, and how many it may
+    bool sampling = true;
     unsigned zero;
     unsigned long long* block = nullptr;
 
@@ -59,16 +63,23 @@ struct Timeline {
         }
     }
 
+    // END closes the phase before it and begins none: nothing is known of the steps left out.
+    __device__ void sample(bool condition)
+    {
+        if (sampling && !condition) mark(END);
+        sampling = condition;
+    }
+
     __device__ void mark(unsigned phase)
     {
-        if (count < most) stamp(phase);
+        if (sampling && count < most) stamp(phase);
     }
 
     // Instructions issue in order: a use of each value holds the warp until the value is there.
     template <typename... T>
     __device__ void mark_arrival(T&... values)
     {
-        if (count >= most) return;
+        if (!sampling || count >= most) return;
         stamp(WAIT);
         (use(values), ...);
         mark(COMPUTE);
@@ -91,6 +102,7 @@ struct Timeline {
 
     __device__ void finish()
     {
+        sampling = true;
         mark(END);
         if (block) block[2] = nanoseconds();
     }

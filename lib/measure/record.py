@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import os
 import platform
 import subprocess
 from collections.abc import Callable, Iterable
@@ -79,7 +80,10 @@ def _provenance(stem: str) -> dict[str, Any]:
         },
         "date": datetime.date.today().isoformat(),
         "revision": _revision(),
-        "method": {"bench": bench.METHOD, "clocks": "free, as the machine sets them"},
+        "method": {
+            "bench": bench.METHOD, "clocks": "free, as the machine sets them",
+            "counters": {**counters.EMULATED, **counters.HARDWARE},
+        },
     }
 
 
@@ -139,7 +143,9 @@ def _driver() -> str:
 
 
 def _revision() -> str:
-    """The commit, marked if the tree differs from it."""
+    """The commit, marked if the tree differs from it; REVISION names it where git can't."""
+    if named := os.environ.get("REVISION"):
+        return named
     git = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=12"]
     return _said(git, str.strip)
 

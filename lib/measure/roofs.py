@@ -28,7 +28,7 @@ def roofs() -> dict[str, dict[str, Any]]:
     Returns
     -------
     dict
-        By roof (`dram`, `l2`, `shared`, `ffma`): `value`, `unit` (``"B/s"`` or ``"FLOP/s"``),
+        By roof (`copy`, `l2`, `shared`, `ffma`): `value`, `unit` (``"B/s"`` or ``"FLOP/s"``),
         `method`, `sm_clock_mhz`.
 
     Raises
@@ -39,14 +39,14 @@ def roofs() -> dict[str, dict[str, Any]]:
     cp = device.cupy()
     blocks = 8 * device.sms()
     return {
-        "dram": _dram(cp, blocks),
+        "copy": _copy(cp, blocks),
         "l2": _l2(cp, blocks, cp.cuda.runtime.getDeviceProperties(0)["l2CacheSize"]),
         "shared": _shared(cp, blocks),
         "ffma": _ffma(cp, blocks),
     }
 
 
-def _dram(cp: Any, blocks: int) -> dict[str, Any]:
+def _copy(cp: Any, blocks: int) -> dict[str, Any]:
     count = 2**26  # 1 GiB read and 1 GiB written, far beyond any L2
     source, target = cp.ones((count, 4), "float32"), cp.empty((count, 4), "float32")
     call = _kernel("copy", 4 * blocks, (source, target, np.uint64(count)))

@@ -76,9 +76,9 @@ def timeline(kernel: Kernel, variant: Variant, problem: Problem) -> dict[str, An
     warps = launch.block[0] * launch.block[1] // 32
     return {
         "M": problem.M, "N": problem.N, "K": problem.K, "dtype": problem.dtype,
-        "phases": list(PHASES),
+        "events": list(PHASES),
         "mark_cycles": mark_cycles(), "seconds_with": with_marks, "seconds_without": without,
-        "warps": warps, "sm": SM,
+        "warps": warps, "sm": SM, "total_blocks": len(overview),
         "blocks": _relative(events),
         "overview": _relative_overview(overview[:KEPT_OVERVIEW]),
     }
@@ -149,7 +149,7 @@ def _relative(events: dict[int, np.ndarray]) -> list[dict[str, Any]]:
             noted = row[:, 0] != 0
             pairs = zip(row[noted, 1], cycles[noted] - first, strict=True)
             warps.append([[int(phase), int(cycle)] for phase, cycle in pairs])
-        blocks.append({"block": block, "warps": [w for w in warps if w]})
+        blocks.append({"block": block, "sm": SM, "warps": [w for w in warps if w]})
     return blocks
 
 

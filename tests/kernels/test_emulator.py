@@ -1,0 +1,164 @@
+"""Every kernel in the emulator: right on every shape and scalar, free of races, and its faults
+are found when they are put in on purpose."""
+
+import numpy as np
+import pytest
+
+from lib import ptx
+from lib.compiler import compile_source
+from lib.gpus import ARCHITECTURES
+from lib.kernels import CATALOGUE
+from lib.problem import Problem
+from lib.runner import arguments, emulate, run
+from tests.kernels.conftest import SCALARS, SHAPES, VARIANTS
+
+TILE = CATALOGUE["02_shared_tile"]
+NAIVE = CATALOGUE["01_naive"]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("kernel, variant", VARIANTS)
+def test_right_on_every_shape_and_scalar(kernel, variant, shape):
+    for alpha, beta in SCALARS:
+        problem = Problem(*shape, alpha, beta)
+        verdict = run(kernel, problem, variant=variant, backend="emulator").verdict
+        assert verdict.ok, f"α = {alpha}, β = {beta}: {verdict}"
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("kernel, variant", VARIANTS)
+def test_right_and_race_free_in_every_order_of_warps(kernel, variant, arch):
+    results = []
+    for schedule in ("lowest", "highest", "random"):
+        done = run(kernel, Problem(40, 50, 70, 0.5, -2.0), variant=variant, backend="emulator",
+                   arch=arch, races=True, schedule=schedule)
+        assert done.verdict.ok and not done.launch.hazards, schedule
+        results.append(done.C)
+    assert all((C == results[0]).all() for C in results)
+
+
+def test_large_k_stays_under_the_tolerance():
+    assert run(TILE, Problem(32, 32, 4096), backend="emulator").verdict.error < 1e-5
+
+
+@pytest.mark.parametrize("kernel, variant", VARIANTS)
+def test_beta_zero_never_reads_c(kernel, variant):
+    """Neither its values nor its memory: only A and B are loaded from."""
+    done = run(kernel, Problem(33, 34, 35), variant=variant, backend="emulator", watch=(0, 0))
+    assert done.verdict.ok
+    C = done.launch.allocations[2]
+    for site in done.launch.trace.sites:
+        if site.kind == "load" and site.space == "global" and site.requests:
+            for access in done.launch.trace.watched[site.line]:
+                seen = access.addresses[access.active]
+                assert not ((seen >= C.base) & (seen < C.base + C.nbytes)).any()
+
+
+def test_counters_of_the_naive_kernel_are_what_the_formula_says():
+    """Each of M·N·K/32 warp steps asks for a float of A (1 sector) and 32 of B (4 sectors)."""
+    counters = run(NAIVE, Problem(64, 64, 64), backend="emulator").launch.trace.counters()
+    steps = 64**3 // 32
+    assert counters["global_load_requests"] == 2 * steps
+    assert counters["global_load_sectors"] == 5 * steps
+    assert counters["global_store_requests"] == 64 * 64 // 32
+    assert counters["global_store_sectors"] == 4 * 64 * 64 // 32
+    assert counters["ffma_thread_instructions"] == 64**3
+
+
+def test_counters_of_the_swapped_mapping():
+    """Each load of A and each store touches 32 rows, 32 sectors; B is the broadcast now."""
+    swapped = NAIVE.variant("swapped")
+    done = run(NAIVE, Problem(64, 64, 64), variant=swapped, backend="emulator")
+    counters = done.launch.trace.counters()
+    steps = 64**3 // 32
+    assert counters["global_load_sectors"] == (32 + 1) * steps
+    assert counters["global_store_sectors"] == 32 * 64 * 64 // 32
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_counters_of_the_shared_tile_are_those_of_its_sass(arch):
+    """A K tile costs a warp 32 LDS and 8 LDS.128; a wide broadcast takes two wavefronts."""
+    counters = run(TILE, Problem(64, 64, 64), backend="emulator", arch=arch).launch.trace.counters()
+    tiles = 4 * 32 * 2  # blocks × warps × K tiles
+    assert counters["shared_load_instructions"] == 40 * tiles
+    assert counters["shared_store_instructions"] == 2 * tiles
+    assert counters["shared_wavefronts"] == (32 + 8 * 2 + 2) * tiles
+    assert counters["shared_wavefronts_ideal"] == counters["shared_wavefronts"]
+    assert counters["global_load_requests"] == 2 * tiles
+    assert counters["global_load_sectors"] == 8 * tiles
+
+
+def broken(kernel, old, new, problem, **options):
+    """Run a kernel whose source was changed on purpose; return its verdict and its hazards."""
+    text = kernel.source.read_text()
+    assert text.count(old) >= 1, f"{old!r} is not in {kernel.source.name}"
+    variant = kernel.variants[0]
+    compiled = compile_source(text.replace(old, new, 1), kernel.expression(variant), "sm_75",
+                              filename=str(kernel.source))
+    A, B, C = problem.inputs(0)
+    reference = problem.reference(A, B, C)
+    launch = emulate(compiled, kernel.launch(problem, variant), arguments(problem, A, B, C),
+                     **options)
+    return problem.judge(C, reference), launch.hazards
+
+
+@pytest.mark.parametrize("which", ["whole before anyone reads", "before they are overwritten"])
+def test_a_missing_barrier_is_a_race(which):
+    line = next(row for row in TILE.source.read_text().splitlines() if which in row)
+    _, hazards = broken(TILE, line, "", Problem(64, 64, 64), races=True)
+    assert hazards
+    text = str(hazards[0])
+    assert "02_shared_tile.cu" in text and "warp" in text
+
+
+def test_a_missing_barrier_gives_another_result_in_another_order():
+    line = next(r for r in TILE.source.read_text().splitlines() if "before they are over" in r)
+    verdicts = [
+        broken(TILE, line, "", Problem(64, 64, 64), schedule=schedule)[0].ok
+        for schedule in ("lowest", "highest", "random")
+    ]
+    assert not all(verdicts)
+
+
+def test_an_index_off_by_one_is_out_of_bounds():
+    with pytest.raises(ptx.OutOfBounds) as error:
+        broken(NAIVE, "B[(size_t)k * N + col]", "B[(size_t)(k + 1) * N + col]",
+               Problem(32, 32, 32))
+    assert "naive" in str(error.value) and "01_naive.cu" in str(error.value)
+
+
+def test_an_unwritten_element_is_seen():
+    verdict, _ = broken(TILE, "if (row < M && col < N) up", "if (row < M - 1 && col < N) up",
+                        Problem(40, 40, 40))
+    assert not verdict.ok and verdict.unwritten == 40
+
+
+def test_a_misaligned_access_is_refused():
+    with pytest.raises(ptx.Misaligned):
+        broken(NAIVE, "float a = A[(size_t)row * K + k];",
+               "float a = *(const float*)((const char*)A + 1 + 4 * ((size_t)row * K + k));",
+               Problem(32, 32, 32))
+
+
+def test_an_unwritten_tile_element_is_an_uninitialised_read():
+    with pytest.raises(ptx.UninitialisedRead):
+        broken(TILE, "As[ty][tx] = a;", "if (tx) As[ty][tx] = a;", Problem(32, 32, 32))
+
+
+def test_a_barrier_that_not_all_reach_is_a_deadlock():
+    """The last warp leaves the loop a tile early and waits at another barrier for ever."""
+    with pytest.raises(ptx.Error):
+        broken(TILE, "__syncthreads();  // the tiles are whole",
+               'asm volatile("bar.sync %0, 1024;" :: "r"(ty < 31 ? 1 : 2));  //',
+               Problem(32, 32, 64))
+
+
+def test_operands_of_the_wrong_kind_are_refused():
+    problem = Problem(4, 4, 4)
+    A, B, C = problem.inputs()
+    with pytest.raises(ValueError, match="A holds float64"):
+        arguments(problem, A.astype(np.float64), B, C)
+    with pytest.raises(ValueError, match="B is not row-major"):
+        arguments(problem, A, np.asfortranarray(B), C)
+    with pytest.raises(ValueError, match="C is"):
+        arguments(problem, A, B, C[:3])

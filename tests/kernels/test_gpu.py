@@ -1,0 +1,100 @@
+"""Every kernel on a real GPU: right, clean under compute-sanitizer, and equal to the emulator."""
+
+import json
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from lib import device
+from lib.kernels import ROOT
+from lib.measure.counters import EMULATED, counters
+from lib.problem import Problem
+from lib.runner import run
+from tests.kernels.conftest import SCALARS, SHAPES, VARIANTS
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.mark.parametrize("shape", [*SHAPES, (2048, 2047, 2049)], ids=str)
+@pytest.mark.parametrize("kernel, variant", VARIANTS)
+def test_right_on_every_shape_and_scalar(kernel, variant, shape):
+    for alpha, beta in SCALARS:
+        verdict = run(kernel, Problem(*shape, alpha, beta), variant=variant, backend="gpu").verdict
+        assert verdict.ok, f"α = {alpha}, β = {beta}: {verdict}"
+
+
+@pytest.mark.parametrize("kernel, variant", VARIANTS)
+def test_long_sums_stay_under_the_figure(kernel, variant):
+    verdict = run(kernel, Problem(512, 512, 4096), variant=variant, backend="gpu").verdict
+    assert verdict.ok and verdict.error <= 1e-5
+
+
+@pytest.mark.parametrize("shape", [(100, 99, 101), (128, 128, 128), (33, 65, 31)], ids=str)
+@pytest.mark.parametrize("kernel, variant", VARIANTS)
+def test_gpu_and_emulator_give_the_same_bits(kernel, variant, shape):
+    """Each sum is a chain of fma in the order of k, and fma rounds once on both."""
+    problem = Problem(*shape, 0.5, -2.0)
+    arch = device.arch()
+    A, B, C = problem.inputs(7)
+    from lib.compiler import compile_kernel
+    from lib.runner import arguments, emulate
+
+    compiled = compile_kernel(kernel, variant, arch)
+    launch = kernel.launch(problem, variant)
+    cp = device.cupy()
+    on_gpu = [cp.asarray(X) for X in (A, B, C)]
+    device.Loaded(compiled)(launch, arguments(problem, *on_gpu))
+    emulate(compiled, launch, arguments(problem, A, B, C))
+    assert (on_gpu[2].get().view(np.uint32) == C.view(np.uint32)).all()
+
+
+@pytest.mark.parametrize("shape", [(256, 256, 256), (100, 99, 101)], ids=str)
+@pytest.mark.parametrize("kernel, variant", VARIANTS)
+def test_emulated_counters_equal_the_hardware_s(kernel, variant, shape):
+    if shutil.which("ncu") is None:
+        pytest.skip("ncu is not installed")
+    emulated = run(kernel, Problem(*shape), variant=variant, backend="emulator",
+                   arch=device.arch()).launch.trace.counters()
+    measured = counters(kernel.stem, variant.name, shape)
+    assert {name: measured[name] for name in EMULATED} == emulated
+
+
+@pytest.mark.parametrize("tool", ["memcheck", "racecheck", "synccheck", "initcheck"])
+@pytest.mark.parametrize("kernel, variant", VARIANTS)
+def test_clean_under_compute_sanitizer(kernel, variant, tool):
+    sanitizer = shutil.which("compute-sanitizer")
+    if sanitizer is None:
+        pytest.skip("compute-sanitizer is not installed")
+    for shape, beta in (("100x99x101", "-2"), ("64x64x64", "0")):
+        done = subprocess.run(
+            [sanitizer, "--tool", tool, "--error-exitcode", "9", sys.executable, "-m", "lib",
+             "launch", kernel.stem, "--variant", variant.name, "--shape", shape, "--beta", beta],
+            capture_output=True, text=True, cwd=ROOT, check=False,
+        )
+        assert done.returncode == 0, done.stdout[-2000:]
+        assert "0 errors" in done.stdout or "0 hazards" in done.stdout
+
+
+@pytest.mark.parametrize("kernel, variant", VARIANTS)
+def test_the_timeline_has_phases_in_the_kernel_s_order(kernel, variant):
+    from lib.measure.timeline import PHASES, timeline
+
+    found = timeline(kernel, variant, Problem(512, 512, 512))
+    assert found["mark_cycles"] > 0
+    assert found["blocks"]
+    for warp in found["blocks"][0]["warps"]:
+        cycles = [cycle for _, cycle in warp]
+        assert cycles == sorted(cycles)
+        assert PHASES[warp[0][0]] == "load"
+
+
+def test_check_says_that_it_ran_on_the_gpu():
+    done = subprocess.run(
+        [sys.executable, "-m", "lib", "check", "01_naive", "--shape", "100x99x101", "--json"],
+        capture_output=True, text=True, cwd=ROOT, check=True,
+    )
+    document = json.loads(done.stdout)
+    assert document["backend"] == "gpu" and document["ok"]
