@@ -51,7 +51,7 @@ class Control:
             index=self.default,
             description=self.label,
             style={"description_width": "initial"},
-            layout={"width": "auto", "max_width": "100%"},
+            layout={"width": "100%", "max_width": "30em"},
         )
         if not self.slider:
             made.style.button_width = "auto"
@@ -142,14 +142,14 @@ def strides(row_length: int = 1024) -> Explorer:
     row_length : int
         Elements in a row of A: the stride that the swapped mapping reads it with.
     """
-    named = {
-        0: "0: one element for all (A, coalesced)",
-        1: "1: the next column (B, coalesced)",
-        row_length: f"{row_length:,}: the next row (A, swapped)",
+    mappings = {
+        0: "coalesced lanes read A so",
+        1: "coalesced lanes read B so",
+        row_length: f"swapped lanes read A so, K = {row_length:,}",
     }
     stride = Control(
         "Elements from lane to lane",
-        [(named.get(step, str(step)), step) for step in (*_STRIDES, row_length)],
+        [(f"{step:,}", step) for step in (*_STRIDES, row_length)],
         default=1,
         slider=True,
     )
@@ -159,7 +159,8 @@ def strides(row_length: int = 1024) -> Explorer:
         index = {0: "", 1: "lane"}.get(step, f"{step} * lane")
         index = " + ".join(part for part in (index, str(offset) if offset else "") if part)
         panel = coalescing_figure.panel(
-            f"x[{index or 0}]", coalescing.strided(step, first=offset)
+            f"x[{index or 0}]", coalescing.strided(step, first=offset),
+            where=mappings.get(step, ""),
         )
         widest = 32 + 31 * 0.38  # 32 sectors and the gaps between them: one scale for all frames
         return coalescing_figure.draw(

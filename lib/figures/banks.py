@@ -80,7 +80,7 @@ def _panel(ax: Axes, top: float, panel: Panel) -> None:
     right = _LEFT + BANKS * _CELL
     ax.text(right, s=count, size=style.NORMAL, weight="bold", ha="right", **label)
     if found.conflicts:
-        shapes.rectangles(ax, [(right - 6.6 * len(count) - 14, top - 12, 8, 8)],
+        shapes.rectangles(ax, [(right - 6.1 * len(count) - 12, top - 12, 8, 8)],
                           facecolor=style.WARNING)
     ax.text(right - 176, s=panel.where, size=style.SMALL, ha="right", **label)
     for bank in (*range(0, BANKS, 4), BANKS - 1):
@@ -132,8 +132,9 @@ def _row(ax: Axes, y: float, number: int, row: list[Cell], panel: Panel) -> None
                 ha="center", va="center", color=style.on(colour))
     if is_broadcast:
         bank, words, lanes = spans[0]
+        shared = "this word" if words == 1 else f"these {4 * words} bytes"
         ax.text(_LEFT + (bank + words * right) * _CELL + (6 if right else -6), y + _ROW / 2 - 0.5,
-                f"one word for lanes {lanes[0]} to {lanes[-1]}: a broadcast", size=style.SMALL,
+                f"lanes {lanes[0]} to {lanes[-1]} share {shared}: a broadcast", size=style.SMALL,
                 ha="left" if right else "right", va="center")
 
 

@@ -42,7 +42,9 @@ def svg(fig: Figure) -> str:
     body = _name_ids(body, f"g{digest}-{_seen[digest]}-")
     pixels = round(width * 96 / 72)
     return (
-        '<figure class="figure-scroll" tabindex="0" style="overflow-x:auto;margin:0">'
+        '<figure class="figure-scroll" tabindex="0" style="overflow-x:auto;margin:0;'
+        # Inside a widget the inherited colour is the widget's, black on a dark page too.
+        'color:var(--pst-color-text-base,inherit)">'
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{html.escape(alt)}" '
         f'viewBox="0 0 {width:g} {height:g}" style="display:block;width:100%;'
         f'min-width:{pixels}px;max-width:{round(pixels * 1.2)}px;height:auto" '

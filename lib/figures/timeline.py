@@ -298,6 +298,15 @@ def _band(
             facecolor=style.PHASE[event],
         )
         under += part
+        # An edge of ink keeps neighbours apart where print is grey.
+        heights = bottom + under * _BAND
+        shapes.strokes(
+            ax,
+            [((_LEFT + i * step, h), (_LEFT + (i + 1) * step, h)) for i, h in enumerate(heights)]
+            + [((_LEFT + i * step, a), (_LEFT + i * step, b))
+               for i, (a, b) in enumerate(zip(heights, heights[1:], strict=False), 1)],
+            edgecolor=style.INK, linewidth=0.7, alpha=0.8,
+        )
     ax.text(_LEFT - 4, bottom + _BAND / 2, "share\nof warps", size=style.SMALL, ha="right",
             va="center", linespacing=1.05)
 

@@ -58,7 +58,7 @@ def test_banks(drawn):
     fig = drawn["banks"]
     assert fig.finding == "As[threadIdx.x][k]: 32 wavefronts where 1 would do"
     assert "… and 24 more like these" in shown(fig)
-    assert "one word for lanes 0 to 31: a broadcast" in shown(fig)
+    assert "lanes 0 to 31 share this word: a broadcast" in shown(fig)
     assert "Shared store x[4 * threadIdx.x]: 4 wavefronts over 32 of 32 banks, ideal 4." in fig.alt
 
 
