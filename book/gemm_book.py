@@ -15,7 +15,9 @@ from __future__ import annotations
 import hashlib
 import html
 import importlib.metadata
+import os
 import shutil
+import subprocess
 from pathlib import Path
 
 from bs4 import BeautifulSoup
@@ -35,7 +37,6 @@ SOURCES = (
     "chapters/*.bib",
 )
 PACKAGES = ("cupy", "numpy", "matplotlib", "ipywidgets", "nvidia-")
-DRIVER = Path("/proc/driver/nvidia/version")
 
 LATEX = LatexToMathML(fancy_error=False)
 REDIRECT = """\
@@ -56,7 +57,7 @@ REDIRECT = """\
 
 
 def sources_digest(root: Path) -> str:
-    """Digest of the files, packages and driver that the chapters' outputs depend on."""
+    """Digest of the files, packages and GPUs that the chapters' outputs depend on."""
     digest = hashlib.sha256()
     for pattern in SOURCES:
         for path in sorted(root.glob(pattern)):
@@ -68,8 +69,9 @@ def sources_digest(root: Path) -> str:
         if (distribution.metadata["Name"] or "").lower().startswith(PACKAGES)
     }
     digest.update("\n".join(sorted(packages)).encode())
-    if DRIVER.exists():
-        digest.update(DRIVER.read_bytes())
+    if shutil.which("nvidia-smi"):
+        gpus = subprocess.run(["nvidia-smi", "-L"], capture_output=True, check=False)
+        digest.update(gpus.stdout + os.environ.get("CUDA_VISIBLE_DEVICES", "all").encode())
     return digest.hexdigest()[:16]
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-from pathlib import Path
 
 import pytest
 
+from lib import device
+
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 NO_BROWSER = "no Chrome or Chromium with its driver on this machine"
-NO_GPU = "no NVIDIA GPU on this machine"
 
 
 def find_browser() -> tuple[str, str] | None:
@@ -23,15 +23,24 @@ def find_browser() -> tuple[str, str] | None:
 def pytest_collection_modifyitems(config, items):
     """Leave out what needs a browser or a GPU where there is none.
 
-    REQUIRE_BROWSER=1 makes a missing browser a failure (the `browser` fixture says so).
+    REQUIRE_BROWSER=1 makes a missing browser a failure (`browser_paths` says so).
     """
     browser = find_browser() is not None or os.environ.get("REQUIRE_BROWSER") == "1"
-    gpu = Path("/proc/driver/nvidia/version").exists()
     for item in items:
         if not browser and item.get_closest_marker("browser"):
             item.add_marker(pytest.mark.skip(reason=NO_BROWSER))
-        if not gpu and item.get_closest_marker("gpu"):
-            item.add_marker(pytest.mark.skip(reason=NO_GPU))
+        if item.get_closest_marker("gpu") and device.why_unusable():
+            item.add_marker(pytest.mark.skip(reason=device.why_unusable()))
+
+
+@pytest.fixture(scope="session")
+def browser_paths() -> tuple[str, str]:
+    """Paths of a browser and of its driver."""
+    paths = find_browser()
+    if paths is None:
+        # Without REQUIRE_BROWSER the tests that ask for this were skipped when they were collected.
+        pytest.fail("REQUIRE_BROWSER=1 and no Chrome or Chromium with its driver", pytrace=False)
+    return paths
 
 
 def pytest_terminal_summary(terminalreporter):

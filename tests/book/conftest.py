@@ -6,7 +6,6 @@ import fcntl
 import functools
 import http.server
 import os
-import shutil
 import subprocess
 import sys
 import threading
@@ -15,7 +14,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 
 
 @pytest.fixture(scope="session")
@@ -50,15 +48,11 @@ def address(site) -> str:
 
 
 @pytest.fixture(scope="session")
-def browser(tmp_path_factory):
+def browser(browser_paths, tmp_path_factory):
     """Headless Chrome or Chromium, driven by selenium."""
     from selenium import webdriver
 
-    binary = next(filter(None, map(shutil.which, BROWSERS)), None)
-    driver = shutil.which("chromedriver")
-    if not (binary and driver):
-        # Without REQUIRE_BROWSER these tests were skipped when they were collected.
-        pytest.fail("REQUIRE_BROWSER=1 and no Chrome or Chromium with its driver", pytrace=False)
+    binary, driver = browser_paths
     options = webdriver.ChromeOptions()
     options.binary_location = binary
     for flag in (
