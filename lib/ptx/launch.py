@@ -40,11 +40,14 @@ class Launch:
         Races and torn barriers.
     allocations : list of Allocation
         Which addresses are which argument's array.
+    shared : list of Allocation
+        Where each variable lies in a block's shared memory.
     """
 
     trace: Trace | None
     hazards: list[Hazard] = field(default_factory=list)
     allocations: list[Allocation] = field(default_factory=list)
+    shared: list[Allocation] = field(default_factory=list)
 
 
 class Geometry:
@@ -132,6 +135,10 @@ class Layout:
             self._addresses[variable.name] = start
             self.static_bytes = max(self.static_bytes, start if shared_mem else at)
         self.shared_bytes = self.static_bytes + shared_mem
+        self.shared = [
+            Allocation(v.name, self._addresses[v.name], v.nbytes if v.count else shared_mem)
+            for v in shared
+        ]
         at = 0
         for variable in (v for v in variables if v.space == "local"):
             at = self._place(variable, at)
@@ -294,7 +301,7 @@ class Function:
             lanes.run()
             if record is not None:
                 record.end()
-        return Launch(record, hazards.found, device.allocations)
+        return Launch(record, hazards.found, device.allocations, layout.shared)
 
     def _check_geometry(self, grid, block, shared_mem):
         def wrong(message):
@@ -395,7 +402,7 @@ def _describe(value) -> str:
 
 def _sizes(given, name: str) -> tuple[int, int, int]:
     """Return one to three sizes as three."""
-    sizes = (given,) if isinstance(given, int | np.integer) else tuple(given)
+    sizes = given if isinstance(given, tuple | list) else (given,)
     if not 1 <= len(sizes) <= 3 or not all(isinstance(s, int | np.integer) for s in sizes):
         raise LaunchError(f"{name} {given!r} must be one to three whole numbers")
     return tuple(itertools.islice((*map(int, sizes), 1, 1), 3))
