@@ -44,6 +44,28 @@ def sectors(rows: np.ndarray, active: np.ndarray | None = None, nbytes: int = 4)
     return _distinct(first, active)
 
 
+def total_sectors(addresses: np.ndarray) -> int | None:
+    """Count the sectors of whole warps at once, where addresses rise along each warp.
+
+    Parameters
+    ----------
+    addresses : ndarray of int, shape (32 * warps,)
+        Byte addresses of aligned accesses, all lanes active.
+
+    Returns
+    -------
+    int or None
+        The sum of `sectors`; None if the addresses of a warp do not rise.
+    """
+    sector = addresses >> 5
+    fall = sector[1:] < sector[:-1]
+    if np.count_nonzero(fall) != np.count_nonzero(fall[31::32]):  # every 32nd is between warps
+        return None
+    change = sector[1:] != sector[:-1]
+    inside = np.count_nonzero(change) - np.count_nonzero(change[31::32])
+    return int(inside) + len(addresses) // 32
+
+
 def _distinct(values: np.ndarray, active: np.ndarray | None) -> np.ndarray:
     """Count distinct values in each row."""
     if active is not None:

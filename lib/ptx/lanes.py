@@ -22,8 +22,9 @@ from .memory import Pattern
 from .syntax import SIZES
 
 # After so many turns the scheduler takes the group that it would take last, so that lanes which
-# spin on a flag cannot starve the lanes that will set it.
-PATIENCE = 512
+# spin on a flag cannot starve the lanes that will set it. It is large, because a warp's lanes that
+# are let ahead in a long loop come together no more, and are counted as two requests.
+PATIENCE = 1 << 14
 
 _POISON = {
     size: np.full((1, 1), (1 << 8 * size) - 1, f"u{size}") for size in (1, 2, 4, 8)
@@ -70,6 +71,7 @@ class Lanes:
         self.r: list[np.ndarray] = [None] * code.slots
         self.twins: list[tuple] = [(None, None)] * code.slots
         self.places: list = [None] * len(code.steps)  # what access.py found out at each step
+        self._costs: dict[int, tuple[np.ndarray, dict]] = {}
         self._patterns: dict[tuple[int, int], Pattern] = {}
         self._set_registers()
 
@@ -143,8 +145,13 @@ class Lanes:
         everyone = np.ones((self.blocks, self.threads), bool)
         held = {at: everyone if m is None else m.array for at, m in groups.items()}
         if self.schedule == "random":
+            # A warp runs at its lowest program counter, so that its lanes come together again.
             at = int(self.random.choice(sorted(groups)))
             chosen = self.random.random((self.blocks, self.warps)) < 0.5
+            for lower in (array for other, array in held.items() if other < at):
+                chosen &= ~any_in_warp(lower)
+            if not (spread(chosen, self.threads) & held[at]).any():
+                at = min(groups)
         else:
             runnable = np.zeros((self.blocks, self.warps), bool)
             for array in held.values():
@@ -261,6 +268,15 @@ class Lanes:
             # The pattern holds both arrays, so their ids stay theirs as long as it is kept.
             pattern = self._patterns[key] = Pattern(addresses, self.active, self)
         return pattern
+
+    def warp_costs(self, addresses: np.ndarray) -> dict:
+        """Return the dict in which the trace keeps what each warp's access by a register costs."""
+        kept = self._costs.get(id(addresses))
+        if kept is None:
+            if len(self._costs) >= 128:
+                self._costs.clear()
+            kept = self._costs[id(addresses)] = (addresses, {})
+        return kept[1]
 
     def lane_names(self, where: np.ndarray, most: int = 4) -> str:
         """Name some lanes of a bool array over (blocks, threads)."""

@@ -10,11 +10,11 @@ WARP = 32
 class Mask:
     """Some of the lanes: a bool array of shape (blocks, threads), never changed."""
 
-    __slots__ = ("array", "_lanes", "_warps")
+    __slots__ = ("array", "_by_warps", "_lanes", "_warps", "_whole")
 
     def __init__(self, array: np.ndarray):
         self.array = array
-        self._lanes = self._warps = None
+        self._lanes = self._warps = self._by_warps = self._whole = None
 
     @property
     def lanes(self) -> int:
@@ -27,8 +27,22 @@ class Mask:
     def warps(self) -> int:
         """How many warps have at least one of the lanes."""
         if self._warps is None:
-            self._warps = int(np.count_nonzero(by_warp(self.array, False).any(axis=2)))
+            self._warps = int(np.count_nonzero(self.by_warps))
         return self._warps
+
+    @property
+    def by_warps(self) -> np.ndarray:
+        """Which warps have at least one of the lanes, bool (blocks, warps)."""
+        if self._by_warps is None:
+            self._by_warps = any_in_warp(self.array)
+        return self._by_warps
+
+    @property
+    def whole_warps(self) -> bool:
+        """Whether each warp has all of its 32 lanes here or none."""
+        if self._whole is None:
+            self._whole = self.lanes == 32 * self.warps
+        return self._whole
 
 
 def by_warp(array: np.ndarray, fill=None) -> np.ndarray:

@@ -99,7 +99,9 @@ class Pattern:
             raw = _filled(raw, active.array)
         self.low = int(raw.min())
         self.high = int(raw.max())
-        self.relative = raw - raw.dtype.type(self.low)
+        relative = raw - raw.dtype.type(self.low)
+        wide = relative.dtype.itemsize == 8
+        self.relative = relative.view(np.int64) if wide else relative.astype(np.int64)
         self.bits = int(np.bitwise_or.reduce(self.relative, axis=None))
         self._index: dict = {}
         self.counts: dict = {}
@@ -118,15 +120,13 @@ class Pattern:
         """Return (address - low) / width, plus each row's place, in elements of `width` bytes."""
         key = (width, id(rows))
         if key not in self._index:
-            relative = self.relative.astype(np.int64)
-            if rows is not None:
-                relative = relative + rows
+            relative = self.relative if rows is None else self.relative + rows
             self._index[key] = relative >> (width.bit_length() - 1)
         return self._index[key]
 
     def addresses(self, offset: int) -> np.ndarray:
         """Return the addresses as int64, of the broadcastable shape."""
-        return self.relative.astype(np.int64) + (self.low + offset)
+        return self.relative + (self.low + offset)
 
 
 def _filled(raw: np.ndarray, active: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import operator
 from fractions import Fraction
-from math import isfinite, isnan
+from math import copysign, isfinite, isnan
 
 import numpy as np
 
@@ -79,37 +79,8 @@ def sum_f32(a: np.ndarray, b: np.ndarray, mode: str) -> np.ndarray:
     return result
 
 
-def exactly(values: tuple, shape, compute, mode: str, bits: int) -> np.ndarray:
-    """Compute lane by lane with fractions, and round once.
-
-    Parameters
-    ----------
-    values : tuple of ndarray
-        Operands, broadcast to `shape`.
-    compute : callable
-        From floats as Fractions to a Fraction.
-    mode : str
-        rn, rz, rm or rp.
-    bits : int
-        32 or 64: the format of the result.
-
-    Returns
-    -------
-    ndarray
-        Only finite operands are looked at; the other lanes are left as NaN.
-    """
-    dtype = np.float32 if bits == 32 else np.float64
-    columns = [np.broadcast_to(v, shape).ravel().tolist() for v in values]
-    result = np.full(len(columns[0]), np.nan, dtype)
-    for i, lane in enumerate(zip(*columns, strict=True)):
-        if all(isfinite(v) for v in lane):
-            exact = compute(*map(Fraction, lane))
-            result[i] = nearest_float(exact, mode, bits)
-    return result.reshape(shape)
-
-
 def nearest_float(value: Fraction, mode: str, bits: int) -> float:
-    """Round a fraction to float32 or float64 in a mode; an exact zero is +0."""
+    """Round a fraction to float32 or float64 in a mode; what underflows keeps its sign."""
     digits, lowest, highest = (24, -149, 128) if bits == 32 else (53, -1074, 1024)
     if value == 0:
         return 0.0
@@ -163,25 +134,22 @@ def fused_f64(x: np.ndarray, y: np.ndarray, z: np.ndarray, mode: str = "rn") -> 
     slow = finite & ~safe if mode == "rn" else finite
     answer = np.where(finite, result, plain)
     if slow.any():
-        where = np.nonzero(slow)
-        lanes = (x[where], y[where], z[where])
-        exact = exactly(lanes, lanes[0].shape, lambda a, b, c: a * b + c, mode, 64)
+        lanes = zip(*(v[slow].tolist() for v in (x, y, z)), strict=True)
         answer = answer.copy()
-        answer[where] = np.where(exact == 0, _zero(lanes, plain[where], mode), exact)
+        answer[slow] = [_fused_lane(*lane, mode) for lane in lanes]
     return answer
 
 
-def _zero(lanes, plain, mode):
-    """Give an exact zero the sign that IEEE 754 asks for."""
-    x, y, z = lanes
-    negative_product = np.signbit(x) ^ np.signbit(y)
-    alike = negative_product == np.signbit(z)
-    product_zero = (x == 0) | (y == 0)
-    exact_zero = np.where(
-        alike & product_zero & (z == 0), np.signbit(z), mode == "rm"
-    )
-    tiny = ~((z == 0) & product_zero) & (plain != 0)
-    return np.where(tiny, np.copysign(0.0, plain), np.where(exact_zero, -0.0, 0.0))
+def _fused_lane(x: float, y: float, z: float, mode: str) -> float:
+    """Return x * y + z of finite values, rounded once by way of fractions."""
+    exact = Fraction(x) * Fraction(y) + Fraction(z)
+    if exact != 0:
+        return nearest_float(exact, mode, 64)
+    # IEEE 754: a zero sum of zeros of one sign keeps it, any other is -0 only when rounding down.
+    negative = (copysign(1, x) < 0) != (copysign(1, y) < 0)
+    if z == 0 and 0 in (x, y) and negative == (copysign(1, z) < 0):
+        return -0.0 if negative else 0.0
+    return -0.0 if mode == "rm" else 0.0
 
 
 _EXACT = {"add": operator.add, "mul": operator.mul, "div": operator.truediv}

@@ -273,6 +273,34 @@ def _count(pattern, space: str, offset: int, nbytes: int) -> tuple:
     return pattern.counts[key]
 
 
+def _rows(relative: np.ndarray, f) -> np.ndarray:
+    """Return addresses by warp, (blocks or 1, warps, 32)."""
+    if relative.shape[1] == 1:
+        relative = np.broadcast_to(relative, (len(relative), f.threads))
+    return by_warp(relative)
+
+
+def _of_warps(pattern, shared: bool, nbytes: int, phase: int) -> tuple:
+    """Count for a mask of whole warps: what each warp costs does not depend on the others.
+
+    The schedules that part the warps make a new mask at every turn. So each warp's cost is kept
+    with the register, and only summed over the warps that run.
+    """
+    f, active = pattern.f, pattern.active
+    costs = f.warp_costs(pattern.register)
+    key = (shared, (phase - pattern.low) % 128, nbytes)
+    if key not in costs:
+        raw = pattern.register.view(f"u{pattern.register.dtype.itemsize}").astype(np.int64)
+        rows = _rows(raw + key[1], f)
+        shape, flat = rows.shape[:2], np.ascontiguousarray(rows).reshape(-1, 32)
+        if shared:
+            costs[key] = [c.reshape(shape) for c in banks.wavefronts(flat, None, nbytes)]
+        else:
+            costs[key] = [banks.sectors(flat, None, nbytes).reshape(shape)]
+    totals = [int(np.where(active.by_warps, cost, 0).sum()) for cost in costs[key]]
+    return pattern.warps, pattern.lanes, *((0, *totals) if shared else (*totals, 0, 0))
+
+
 def _analyse(pattern, shared: bool, phase: int, nbytes: int) -> tuple:
     f, relative, active = pattern.f, pattern.relative, pattern.active
     requests, lanes = pattern.warps, pattern.lanes
@@ -280,15 +308,19 @@ def _analyse(pattern, shared: bool, phase: int, nbytes: int) -> tuple:
         # One address a warp: one sector, one wavefront.
         sector, wave = (0, requests) if shared else (requests, 0)
         return requests, lanes, sector, wave, wave
-    relative = relative.astype(np.int64) + phase
+    relative = relative + phase
     if active is None and f.threads % 32 == 0:
         mask = None
+        if not shared and not (pattern.bits | phase) & (nbytes - 1):
+            total = banks.total_sectors(relative.reshape(-1))
+            if total is not None:
+                return requests, lanes, f.blocks // len(relative) * total, 0, 0
+    elif active is not None and active.whole_warps:
+        return _of_warps(pattern, shared, nbytes, phase)
     else:
         mask = np.ones((1, f.threads), bool) if active is None else active.array
         mask = by_warp(mask, False)
-    if relative.shape[1] == 1:
-        relative = np.broadcast_to(relative, (len(relative), f.threads))
-    rows = by_warp(relative)
+    rows = _rows(relative, f)
     if mask is not None:
         shape = np.broadcast_shapes(rows.shape, mask.shape)
         rows = np.broadcast_to(rows, shape)
