@@ -31,6 +31,28 @@ def rectangles(
     ax.add_patch(PathPatch(Path(vertices, _RECTANGLE * len(boxes)), **style))
 
 
+def outline(
+    ax: Axes, points: Iterable[tuple[float, float]], *, closed: bool = False, **style: object
+) -> None:
+    """Draw a line through some points; closed, it can be filled."""
+    vertices = list(points)
+    codes = [Path.MOVETO] + [Path.LINETO] * (len(vertices) - 1)
+    if closed:
+        vertices.append(vertices[0])
+        codes.append(Path.CLOSEPOLY)
+    style = {"facecolor": "none", "edgecolor": "none", "clip_on": False} | style
+    ax.add_patch(PathPatch(Path(np.array(vertices), codes), **style))
+
+
+def steps(left: float, step: float, heights: Iterable[float]) -> list[tuple[float, float]]:
+    """Return the corners of a staircase: a level of `step` points at each height."""
+    return [
+        corner
+        for i, height in enumerate(heights)
+        for corner in ((left + i * step, height), (left + (i + 1) * step, height))
+    ]
+
+
 def strokes(
     ax: Axes, lines: Iterable[tuple[tuple[float, float], tuple[float, float]]], **style: object
 ) -> None:

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lib.figures import shapes, style
-from lib.models.phases import Phase, phases, recorded_until, residency, share
+from lib.models.phases import Phase, parts, phases, recorded_until, residency, share
 
 _LEFT, _WIDTH = 50.0, 454.0
 _HEAD, _KEY, _BAND, _AXIS, _OVERVIEW, _BLOCK_GAP = 17.0, 15.0, 42.0, 24.0, 60.0, 6.0
@@ -65,7 +65,6 @@ def version(
     timeline: Mapping,
     clock_hz: float,
     *,
-    total_blocks: int | None = None,
     blocks: Sequence[int] | None = None,
 ) -> Version:
     """Return what `draw` needs from a record's ``timeline`` entry.
@@ -78,8 +77,6 @@ def version(
         ``variants[...]["timeline"]`` of a results file.
     clock_hz : float
         The SM clock of that run.
-    total_blocks : int, optional
-        Blocks of the launch, where the record's overview holds only the first of them.
     blocks : sequence of int, optional
         Positions in ``timeline["blocks"]`` to show, all of one SM; by default the first two.
 
@@ -95,11 +92,11 @@ def version(
         blocks = range(min(2, len(recorded)))
     return Version(
         name,
-        timeline["phases"],
+        timeline["events"],
         [(f"block {recorded[i]['block']}", recorded[i]["warps"]) for i in blocks],
         clock_hz,
         timeline["overview"],
-        total_blocks,
+        timeline["total_blocks"],
         timeline["warps"],
         recorded[blocks[0]]["block"],
         timeline["mark_cycles"],
@@ -129,16 +126,19 @@ def draw(
     evidence : str
         ``"recorded: H100 80GB, 2026-11-21, 2048³"``.
     window : (first, last), optional
-        Cycles since the first mark shown; the whole of the longest block if not given.
+        Cycles since the first mark shown; if not given, as far as every block's marks go.
     title : str, optional
         In place of the finding made from the numbers.
     """
     spans = [_spans(one) for one in versions]
     if window is None:
-        window = (0.0, max(span.end for mine in spans for _, rows in mine for span in rows))
+        window = (0.0, min(max(span.end for span in rows) for mine in spans for _, rows in mine))
     heights = [_height(one) for one in versions]
     tall = sum(heights) + _BETWEEN * (len(heights) - 1)
-    shares = [_shares(mine, one, window) for mine, one in zip(spans, versions, strict=True)]
+    shares = [
+        parts([span for _, rows in mine for span in rows], tuple(style.PHASE), window)
+        for mine in spans
+    ]
     fig = style.figure(title or _finding(versions, shares), tall / 72)
     ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, tall / 72, bare=True)
     top = tall
@@ -172,22 +172,6 @@ def _height(one: Version) -> float:
     return _HEAD + _KEY + _AXIS + rows + _BAND + _AXIS + 8 + _OVERVIEW * bool(one.overview)
 
 
-def _shares(
-    mine: list[tuple[str, list[Phase]]], one: Version, window: tuple[float, float]
-) -> dict[str, float]:
-    every = [span for _, rows in mine for span in rows]
-    total = _share_over(mine, one, np.array(window))
-    present = [event for event in one.events if any(span.event == event for span in every)]
-    return {event: float(total[list(one.events).index(event), 0]) for event in present}
-
-
-def _share_over(
-    mine: list[tuple[str, list[Phase]]], one: Version, edges: np.ndarray
-) -> np.ndarray:
-    every = [span for _, rows in mine for span in rows]
-    return share(every, one.events, edges, _warps(one))
-
-
 def _version(
     ax: Axes, top: float, one: Version, mine: list[tuple[str, list[Phase]]],
     mean: Mapping[str, float], window: tuple[float, float],
@@ -199,9 +183,13 @@ def _version(
 
     ax.text(0, top - 13, one.name, size=style.LARGE, weight="bold", va="bottom")
     shown = max(len(warps) for _, warps in one.blocks)
+    remarks = []
     if one.total_warps and shown < one.total_warps:
-        ax.text(_LEFT + _WIDTH, top - 12, f"the first {shown} of a block's {one.total_warps} warps",
-                size=style.SMALL, ha="right", va="bottom")
+        remarks.append(f"the first {shown} of a block's {one.total_warps} warps")
+    if _has_gaps(one):
+        remarks.append("gaps: steps not marked")
+    ax.text(_LEFT + _WIDTH, top - 12, "; ".join(remarks), size=style.SMALL, ha="right",
+            va="bottom")
     y = top - _HEAD - _KEY
     _key(ax, y + 3, mean)
     y -= _AXIS
@@ -237,6 +225,14 @@ def _version(
         _overview(ax, y - _OVERVIEW + 24, one, window)
 
 
+def _has_gaps(one: Version) -> bool:
+    """Whether a kernel leaves stretches unmarked, to keep the marks' own cost low."""
+    ends = {"end", list(one.events).index("end") if "end" in one.events else "end"}
+    return any(
+        event in ends for _, warps in one.blocks for marks in warps for event, _ in marks[:-1]
+    )
+
+
 def _key(ax: Axes, y: float, mean: Mapping[str, float]) -> None:
     """The phases and the share of the warps' time that each takes: legend and finding in one."""
     x = _LEFT
@@ -265,7 +261,7 @@ def _axis(
     for tick in ticks:
         x = x_of(tick / factor)
         ha = "left" if x < _LEFT + 12 else "right" if x > _LEFT + _WIDTH - 14 else "center"
-        ax.text(x, y + 5 * side, f"{tick:,g}", size=style.SMALL, ha=ha, va=va)
+        ax.text(x, y + 5 * side, f"{tick:,.9g}", size=style.SMALL, ha=ha, va=va)
     ax.text(_LEFT - 4, y + 5 * side, unit, size=style.SMALL, ha="right", va=va)
 
 
@@ -282,31 +278,23 @@ def _band(
 ) -> None:
     """The share of warps in each phase over time, stacked."""
     bins = 150
-    parts = _share_over(mine, one, np.linspace(*window, bins + 1))
+    every = [span for _, rows in mine for span in rows]
+    shares = share(every, one.events, np.linspace(*window, bins + 1), _warps(one))
     step = _WIDTH / bins
     under = np.zeros(bins)
     for event in ("compute", "load", "store", "barrier", "wait"):
         if event not in one.events:
             continue
-        part = parts[list(one.events).index(event)]
-        shapes.rectangles(
-            ax,
-            [
-                (_LEFT + i * step, bottom + under[i] * _BAND, step, part[i] * _BAND)
-                for i in range(bins) if part[i] > 0.002
-            ],
-            facecolor=style.PHASE[event],
-        )
-        under += part
+        part = shares[list(one.events).index(event)]
+        if not part.any():
+            continue
+        lower = shapes.steps(_LEFT, step, bottom + under * _BAND)
+        under = under + part
+        upper = shapes.steps(_LEFT, step, bottom + under * _BAND)
+        shapes.outline(ax, [*upper, *reversed(lower)], closed=True, linewidth=0,
+                       facecolor=style.PHASE[event])
         # An edge of ink keeps neighbours apart where print is grey.
-        heights = bottom + under * _BAND
-        shapes.strokes(
-            ax,
-            [((_LEFT + i * step, h), (_LEFT + (i + 1) * step, h)) for i, h in enumerate(heights)]
-            + [((_LEFT + i * step, a), (_LEFT + i * step, b))
-               for i, (a, b) in enumerate(zip(heights, heights[1:], strict=False), 1)],
-            edgecolor=style.INK, linewidth=0.7, alpha=0.8,
-        )
+        shapes.outline(ax, upper, edgecolor=style.INK, linewidth=0.7, alpha=0.8)
     ax.text(_LEFT - 4, bottom + _BAND / 2, "share\nof warps", size=style.SMALL, ha="right",
             va="center", linespacing=1.05)
 
@@ -320,9 +308,10 @@ def _overview(ax: Axes, bottom: float, one: Version, window: tuple[float, float]
     scale = _WIDTH / end
     heights = blocks / blocks.max() * tall
     step = _WIDTH / len(seconds)
-    shapes.rectangles(
-        ax, [(_LEFT + i * step, bottom, step, h) for i, h in enumerate(heights)],
-        facecolor=style.EVIDENCE["reported"], alpha=0.5,
+    shapes.outline(
+        ax,
+        [(_LEFT, bottom), *shapes.steps(_LEFT, step, bottom + heights), (_LEFT + _WIDTH, bottom)],
+        closed=True, linewidth=0, facecolor=style.EVIDENCE["reported"], alpha=0.5,
     )
     shapes.strokes(ax, [((_LEFT, bottom), (_LEFT + _WIDTH, bottom))], edgecolor=style.INK,
                    linewidth=0.6)
@@ -370,7 +359,7 @@ def _cost(versions: Sequence[Version]) -> str:
     text = f"a mark costs {style.number(one.mark_cycles, 2)} cycles"
     if one.seconds_with and one.seconds_without:
         slower = one.seconds_with / one.seconds_without - 1
-        text += f"; all marks, {style.percent(max(slower, 0.0))} of the time"
+        text += f", all of them {style.percent(max(slower, 0.0))} more time"
     return text
 
 

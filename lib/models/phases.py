@@ -88,6 +88,33 @@ def share(
     return total / (np.diff(edges) * warps)
 
 
+def parts(
+    spans: Sequence[Phase], events: Sequence[str], window: tuple[float, float]
+) -> dict[str, float]:
+    """Return each event's part of the time that the marks account for, 0 to 1.
+
+    Parameters
+    ----------
+    spans : sequence of Phase
+    events : sequence of str
+        What counts. Time in other phases (steps that a kernel leaves unmarked, a warp that has
+        ended) is no part of the whole.
+    window : (first, last)
+        Cycles to look at.
+
+    Returns
+    -------
+    dict of str to float
+        Only events that occur in the window; their parts sum to 1.
+    """
+    cycles = dict.fromkeys(events, 0.0)
+    for span in spans:
+        if span.event in cycles:
+            cycles[span.event] += max(0.0, min(span.end, window[1]) - max(span.start, window[0]))
+    total = sum(cycles.values())
+    return {event: value / total for event, value in cycles.items() if value > 0}
+
+
 def recorded_until(overview: Sequence[Sequence[float]], total: int | None) -> float:
     """Return up to when an overview tells all that ran, in seconds from the first block's start.
 

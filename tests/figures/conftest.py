@@ -63,15 +63,15 @@ def record(warps=8, blocks=2, iterations=6, tile_cycles=900):
         found.append({"block": 17 + block, "warps": marks})
     overview = [[i % 132, i // 264 * 90_000, i // 264 * 90_000 + 88_000] for i in range(512)]
     return {
-        "phases": ["load", "wait", "compute", "barrier", "store", "end"],
+        "events": ["load", "wait", "compute", "barrier", "store", "end"],
         "mark_cycles": 37.0, "seconds_with": 2.1e-3, "seconds_without": 1.9e-3,
-        "warps": 32, "blocks": found, "overview": overview,
+        "warps": 32, "total_blocks": 4096, "blocks": found, "overview": overview,
     }
 
 
 def timelines(count):
     versions = [
-        timeline.version("02 shared tile", record(), 1.98e9, total_blocks=4096),
+        timeline.version("02 shared tile", record(), 1.98e9),
         timeline.version("03 strip", record(tile_cycles=1500), 1.98e9, blocks=[0]),
     ]
     return timeline.draw(versions[:count], evidence=RECORDED, window=(0, 5000))

@@ -147,8 +147,9 @@ def test_timeline(drawn):
 
 def test_timeline_shares_and_time_scale():
     record = {
-        "phases": ["load", "wait", "compute", "barrier", "store", "end"],
+        "events": ["load", "wait", "compute", "barrier", "store", "end"],
         "mark_cycles": 0.0, "seconds_with": 0.0, "seconds_without": 0.0, "warps": 1,
+        "total_blocks": 1,
         "blocks": [{"block": 0, "warps": [[[0, 1000], [1, 1100], [2, 1400], [5, 2000]]]}],
         "overview": [[0, 0, 1000]],
     }
@@ -159,6 +160,16 @@ def test_timeline_shares_and_time_scale():
     assert any(text.startswith("1 µs: the whole kernel, 1 block") for text in shown(fig))
     ticks = [t for t in shown(fig) if t.replace(",", "").replace(".", "").isdigit()]
     assert "1,000" in ticks and "1" in ticks  # 1,000 cycles are 1 µs at 1 GHz
+
+
+def test_timeline_says_where_steps_are_not_marked(drawn):
+    marks = [[0, 0], [2, 100], [5, 200], [0, 800], [2, 900], [5, 1000]]
+    made = timeline.Version("x", ["load", "wait", "compute", "barrier", "store", "end"],
+                            [("block 0", [marks])], 1e9)
+    fig = timeline.draw([made], evidence="measured: H100")
+    assert "gaps: steps not marked" in shown(fig)
+    assert "load 50 %, compute 50 %" in fig.alt
+    assert not any("not marked" in text for text in shown(drawn["timeline"]))
 
 
 def test_timeline_of_a_record_without_blocks_is_an_error():

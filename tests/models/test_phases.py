@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lib.models.phases import Phase, phases, recorded_until, residency, share
+from lib.models.phases import Phase, parts, phases, recorded_until, residency, share
 
 EVENTS = ["load", "compute"]
 
@@ -41,3 +41,10 @@ def test_an_overview_of_the_first_blocks_is_whole_until_the_last_of_them_began()
     assert recorded_until(overview, 4) == pytest.approx(150e-9)
     _, blocks = residency(overview, bins=3, until=150e-9)
     np.testing.assert_allclose(blocks, [2, 2, 1])
+
+
+def test_parts_are_of_the_marked_time_in_the_window():
+    spans = [Phase(0, "load", 0, 10), Phase(0, "end", 10, 60), Phase(0, "compute", 60, 100)]
+    assert parts(spans, ["load", "wait", "compute"], (0, 100)) == {"load": 0.2, "compute": 0.8}
+    assert parts(spans, ["load", "wait", "compute"], (5, 65)) == {"load": 0.5, "compute": 0.5}
+    assert parts(spans, ["load", "wait", "compute"], (20, 50)) == {}

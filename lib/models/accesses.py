@@ -1,0 +1,120 @@
+"""From a traced launch to named accesses: which line of which array a warp touched.
+
+The trace knows PTX lines and addresses. A reader knows source lines and arrays. This ties them:
+an address names the array it falls into, and the source line shows how it is indexed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from lib import ptx
+
+# The arguments of every kernel of this book, in order.
+ARGUMENTS = ("M", "N", "K", "alpha", "A", "B", "beta", "C")
+
+
+@dataclass(frozen=True)
+class Named:
+    """One memory instruction of the source, with one access of the watched warp.
+
+    Attributes
+    ----------
+    label : str
+        How the source indexes it, such as ``"B[k * N + col]"``; the array's name if it doesn't.
+    array : str
+        Name of the array.
+    kind, space : str
+        ``"load"`` or ``"store"``; ``"global"`` or ``"shared"``.
+    where : str
+        File and line, such as ``"01_naive.cu:28"``.
+    access : ptx.WarpAccess
+        The watched warp's first one.
+    allocation : ptx.Allocation
+        The array it falls into.
+    requests : int
+        How often warps executed it in the whole launch.
+    """
+
+    label: str
+    array: str
+    kind: str
+    space: str
+    where: str
+    access: ptx.WarpAccess
+    allocation: ptx.Allocation
+    requests: int
+
+
+def named(launch: ptx.Launch, space: str) -> list[Named]:
+    """Return the memory instructions that the watched warp executed, one a line and array.
+
+    Where a line was unrolled into several instructions on one array, the one that warps executed
+    most often stands for all, the first of those in the PTX.
+
+    Parameters
+    ----------
+    launch : ptx.Launch
+        Of a run that watched a warp.
+    space : {"global", "shared"}
+    """
+    arrays = launch.allocations if space == "global" else launch.shared
+    found: dict[tuple[str, str, str], Named] = {}
+    for site in launch.trace.sites:
+        accesses = launch.trace.watched.get(site.line)
+        if site.space != space or not site.requests or not accesses:
+            continue
+        access = accesses[0]
+        allocation = _holder(access, arrays)
+        array = name_of(allocation)
+        where, text = _source(site.cuda)
+        one = Named(_label(text, array), array, site.kind, space, where, access, allocation,
+                    site.requests)
+        key = (where, array, site.kind)
+        if key not in found or one.requests > found[key].requests:
+            found[key] = one
+    return list(found.values())
+
+
+def name_of(allocation: ptx.Allocation) -> str:
+    """The name that the source gives an array.
+
+    A shared variable's mangled name ends in its own, behind its length.
+    """
+    if isinstance(allocation.argument, int):
+        return ARGUMENTS[allocation.argument]
+    tail = re.search(r"\d+([A-Za-z_]\w*)$", allocation.argument)
+    return tail[1] if tail else allocation.argument
+
+
+def _holder(access: ptx.WarpAccess, arrays: Iterable[ptx.Allocation]) -> ptx.Allocation:
+    address = int(access.addresses[access.active][0])
+    for allocation in arrays:
+        if allocation.base <= address < allocation.base + allocation.nbytes:
+            return allocation
+    raise LookupError(f"address {address:#x} is in none of the launch's arrays")
+
+
+def _source(cuda: tuple[str, int] | None) -> tuple[str, str]:
+    """Where a PTX line comes from, for people, and the text of that line."""
+    if cuda is None:
+        return "", ""
+    path, number = Path(cuda[0]), cuda[1]
+    lines = path.read_text().splitlines() if path.exists() else []
+    return f"{path.name}:{number}", lines[number - 1] if number <= len(lines) else ""
+
+
+def _label(text: str, array: str) -> str:
+    """The array's name with the brackets that follow it in the source, casts left out."""
+    start = re.search(rf"\b{re.escape(array)}(?=\[)", text)
+    if not start:
+        return array
+    depth, end = 0, start.end()
+    for end, letter in enumerate(text[start.end():], start.end()):
+        depth += (letter == "[") - (letter == "]")
+        if depth == 0 and text[end + 1 : end + 2] != "[":
+            break
+    return text[start.start() : end + 1].replace("(size_t)", "")
