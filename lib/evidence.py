@@ -32,6 +32,7 @@ SECTOR_BYTES = 32
 
 # The records' names (``lib.measure.counters``) of the counters that judges ask for.
 DRAM_READ = "dram_read_bytes"
+L2_BYTES = "l2_bytes"
 WARPS_ACTIVE = "warps_active_percent"
 
 

@@ -9,6 +9,7 @@ from lib import claims, gpus, judges, plan
 from lib.evidence import (
     CONTRADICTED,
     DRAM_READ,
+    L2_BYTES,
     NOT_TESTABLE,
     NOT_YET,
     REPRODUCED,
@@ -38,11 +39,19 @@ class Told(Evidence):
                              ("02_shared_tile", "tile32", 32): TILED_32}
         self.all_loads = {("01_naive", "coalesced"): {"A": Loads(100, 100), "B": Loads(100, 400)},
                           ("01_naive", "swapped"): {"A": Loads(100, 3200), "B": Loads(100, 100)}}
-        self.metrics = {("01_naive", DRAM_READ): 34e6, ("01_naive", WARPS_ACTIVE): 98.0,
-                        ("02_shared_tile", DRAM_READ): 34e6, ("cublas", DRAM_READ): 34e6}
+        # At 2,048 the matrices fit an H100's L2, and no DRAM traffic tells kernels apart there.
+        self.metrics = {("01_naive", 2048, WARPS_ACTIVE): 98.0,
+                        ("01_naive", 2048, DRAM_READ): 34e6, ("cublas", 2048, DRAM_READ): 34e6,
+                        ("01_naive", 8192, DRAM_READ): 69e9, ("cublas", 8192, DRAM_READ): 4.6e9,
+                        ("02_shared_tile", 8192, DRAM_READ): 69e9,
+                        ("01_naive", 8192, L2_BYTES): 172e9,
+                        ("02_shared_tile", 8192, L2_BYTES): 171e9,
+                        ("01_naive", 16384, L2_BYTES): 1400e9,
+                        ("01_naive", 16384, DRAM_READ): 700e9}
         self.benches = {("coalesced", 2048): {"seconds": 2.7e-3},
                         ("swapped", 2048): {"seconds": 35e-3},
-                        ("coalesced", 8192): {"tflops": 5.0}}
+                        ("coalesced", 8192): {"seconds": 0.23},
+                        ("swapped", 8192): {"seconds": 2.19}}
 
     def gpu(self, key):
         return self.gpus[key]
@@ -54,7 +63,7 @@ class Told(Evidence):
         return self.all_loads[stem, variant]
 
     def counter(self, gpu, stem, variant, n, metric):
-        return self.metrics[stem, metric]
+        return self.metrics[stem, n, metric]
 
     def bench(self, gpu, stem, variant, n):
         return self.benches[variant, n]
@@ -85,8 +94,8 @@ def test_the_sources_are_cited():
 
 
 EXPECTED = {
-    REPRODUCED: "D2 D10 W1 W5 W18 W21 W45 W48 W52 W53",
-    CONTRADICTED: "D9 D12 D14 W2 W3 W4 W6 W7 W13 W25 W26 W28 W31 W33 W34 W35 W36 W37 W38 W40 W42 "
+    REPRODUCED: "D2 D10 W1 W5 W18 W21 W40 W45 W48 W52 W53",
+    CONTRADICTED: "D9 D12 D14 W2 W3 W4 W6 W7 W13 W25 W26 W28 W31 W33 W34 W35 W36 W37 W38 W42 "
                   "W43 W44 W46 W47 W49 W50 W54 W55",
     NOT_TESTABLE: "W29",
 }
@@ -137,9 +146,9 @@ def test_every_judge_belongs_to_a_claim():
         ("D9", lambda e: change_tiled(e, shared_wavefronts=22528), REPRODUCED),
         ("W50", lambda e: change_tiled(e, shared_wavefronts=2000), REPRODUCED),
         ("W49", lambda e: change_tiled(e, global_load_sectors=64**3 // 1024), REPRODUCED),
-        ("W34", lambda e: e.benches.update({("coalesced", 8192): {"tflops": 0.8}}), REPRODUCED),
-        ("W40", lambda e: e.metrics.update({("01_naive", DRAM_READ): 4.3e9}), REPRODUCED),
-        ("W6", lambda e: e.metrics.update({("01_naive", DRAM_READ): 4.3e8}), REPRODUCED),
+        ("W34", lambda e: e.metrics.update({("01_naive", 16384, DRAM_READ): 1390e9}), REPRODUCED),
+        ("W40", lambda e: e.metrics.update({("cublas", 8192, DRAM_READ): 69e9}), CONTRADICTED),
+        ("W6", lambda e: e.metrics.update({("02_shared_tile", 8192, DRAM_READ): 5e9}), REPRODUCED),
     ],
 )
 def test_a_changed_datum_changes_the_verdict(claim_id, changed, becomes):
@@ -162,13 +171,26 @@ def test_w3_and_w4_need_both_of_their_halves():
     evidence = Told()
     change_naive(evidence, global_load_sectors=64**3 // 64)  # a tenth of the traffic, 4.3 GB
     assert kind("W3", evidence) == CONTRADICTED
-    evidence.metrics["01_naive", WARPS_ACTIVE] = 8.0
+    evidence.metrics["01_naive", 2048, WARPS_ACTIVE] = 8.0
     assert kind("W3", evidence) == REPRODUCED
 
     evidence.all_loads["01_naive", "swapped"]["A"] = Loads(1, 128)
     assert kind("W4", evidence) == CONTRADICTED
     evidence.benches["swapped", 2048] = {"seconds": 32 * 2.7e-3}
     assert kind("W4", evidence) == REPRODUCED
+
+
+def test_dram_traffic_is_compared_where_matrices_exceed_the_l2_as_far():
+    evidence = Told()
+    t4, h100 = evidence.gpu("T4"), evidence.gpu("H100")
+    for n, expected in ((2048, 8192), (4096, 16384)):
+        size = judges._comparable(evidence, n)
+        assert size == expected
+        assert size**2 / h100.l2_bytes >= n**2 / t4.l2_bytes > (size / 2) ** 2 / h100.l2_bytes
+    # The claim's own size, at which the H100's L2 hides the difference, must not decide.
+    for stem in ("01_naive", "cublas"):
+        evidence.metrics[stem, 2048, DRAM_READ] = 1.0
+    assert kind("W40", evidence) == REPRODUCED
 
 
 def test_sentences_carry_the_numbers():
@@ -222,7 +244,7 @@ def test_records_are_read(tmp_path, monkeypatch):
 
 
 def test_judges_ask_for_counters_that_are_recorded():
-    assert {DRAM_READ, WARPS_ACTIVE} <= set(counters.HARDWARE)
+    assert {DRAM_READ, L2_BYTES, WARPS_ACTIVE} <= set(counters.HARDWARE)
 
 
 def test_a_verdict_needs_evidence():
