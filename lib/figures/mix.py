@@ -53,8 +53,8 @@ def draw(
             ax.text(_NAME + value * scale + 5, y + bar / 2, style.number(value),
                     size=style.SMALL, va="center", weight="bold" if is_this else "normal")
     unit = "FMA" if "FMA" in this[1] else "tensor instructions"
-    ax.text(_NAME, height - 2, f"for every 1,000 {unit}:", size=style.SMALL, va="top")
-    x = _NAME + 130
+    ax.text(0, height - 2, f"for every 1,000 {unit}", size=style.SMALL, va="top")
+    x = _NAME
     for version, _ in versions:
         is_this = version == this[0]
         shapes.rectangles(
@@ -64,7 +64,7 @@ def draw(
         )
         ax.text(x + 12, height - 2, version, size=style.SMALL, va="top",
                 weight="bold" if is_this else "normal")
-        x += 30 + 6 * len(version)
+        x += 34 + 6.2 * len(version)
     return style.finish(fig, alt=_alt(versions), evidence=evidence)
 
 

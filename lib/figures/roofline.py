@@ -121,7 +121,7 @@ def _version(ax: Axes, mine: Sequence[Point], is_current: bool) -> None:
             [point.intensity], [point.flops_per_s], _MARKERS[point.level], color=colour,
             markersize=7 if is_current else 5, markeredgewidth=0, zorder=4 + is_current,
         )
-        if is_current:
+        if is_current and len(mine) > 1:
             ax.annotate(
                 point.level, (point.intensity, point.flops_per_s), (5, 5),
                 textcoords="offset points", ha="left", va="bottom", size=style.SMALL,
@@ -140,7 +140,8 @@ def _names(ax: Axes, points: Sequence[Point], names: Sequence[str], current: str
         pixels = ax.transData.transform((point.intensity, point.flops_per_s))[1]
         wanted = pixels / ax.figure.dpi * 72
         placed = max(wanted, floor + 12)
-        floor = placed
+        has_levels = name == current and sum(p.name == name for p in points) > 1
+        floor = placed + 12 * has_levels  # the level's own name stands above its dot
         ax.annotate(
             f"{name}, {style.quantity(point.flops_per_s, 'FLOP/s')}",
             (point.intensity, point.flops_per_s), (8, placed - wanted),

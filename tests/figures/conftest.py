@@ -120,6 +120,18 @@ def work(**changes):
     } | changes)
 
 
+def close_roof():
+    """Two versions of nearly one speed, and one whose memory levels are not recorded."""
+    flop = 2.0 * 2048**3
+    return roofline.draw(
+        Roofs.from_gpu(GPUS["H100"]),
+        points("01 coalesced", flop, 2.74e-3, {"L1/shared": 43e9, "DRAM": 5e7})
+        + points("02 tile32", flop, 2.3e-3, {"L1/shared": 56e9, "DRAM": 5e7})
+        + points("01 swapped", flop, 35e-3, {"L1/shared": 286e9}),
+        current="01 coalesced", evidence=RECORDED,
+    )
+
+
 FIGURES = {
     "coalescing, both mappings": both_mappings,
     "coalescing, one variant": lambda: coalescing.draw(
@@ -151,6 +163,7 @@ FIGURES = {
     "timeline": lambda: timelines(1),
     "timeline, before and after": lambda: timelines(2),
     "roofline": roof,
+    "roofline, close versions": close_roof,
     "busiest": lambda: busiest.draw(
         TIMES, seconds=2.71e-3, evidence="modelled: H100 data sheet, emulated counters",
         notes={"DRAM": "compulsory bytes"},
