@@ -128,7 +128,7 @@ def load(d: Decoding):
             values = place.view.take(place.index, axis=0)
             for i, write in enumerate(puts):
                 write(f.r, values[..., i])
-        if f.trace is not None and segment.rows is not None or segment.space == "global":
+        if f.told:
             _tell(f, index, pattern, instruction, "load", segment, offset, width)
 
     def several(f, pattern):
@@ -144,7 +144,7 @@ def load(d: Decoding):
 
 def _tell(f, index, pattern, instruction, kind, segment, offset, width, values=None):
     """Report an access of global or shared memory to the trace and the race detector."""
-    if segment.space == "local":
+    if segment.space not in ("shared", "global"):
         return
     if f.trace is not None:
         f.trace.access(index, pattern, f, instruction, kind, segment.space, offset, width)
@@ -179,7 +179,8 @@ def store(d: Decoding):
             place = f.places[index] = Place(pattern, segment, None, None)
         segment = place.segment
         values = [read(f.r) for read in reads]
-        _tell(f, index, pattern, instruction, "store", segment, offset, width, values)
+        if f.told:
+            _tell(f, index, pattern, instruction, "store", segment, offset, width, values)
         f.memory.write(segment, pattern, offset, values)
 
     def several(f, pattern):

@@ -319,5 +319,3 @@ def warp_reduce(d: Decoding):
         put(r, spread(total.astype(dtype), f.threads))
 
     return step
-
-

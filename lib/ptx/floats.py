@@ -291,7 +291,6 @@ def root(d: Decoding):
     return unary(d, d.type, modified(d, compute))
 
 
-
 @decode.opcode("rsqrt", "ex2", "lg2", "sin", "cos", "tanh")
 def approximate(d: Decoding):
     """rsqrt, ex2, lg2, sin, cos, tanh.approx{.ftz}.type d, a"""

@@ -58,6 +58,7 @@ class Lanes:
         self.code, self.geometry, self.memory = code, geometry, memory
         self.trace, self.races, self.hazards = trace, races, hazards
         self.schedule, self.random = schedule, random
+        self.told = trace is not None or races is not None
         self.blocks, self.threads = geometry.blocks, geometry.threads
         self.warps = -(-self.threads // WARP)
         self.lanes = self.blocks * self.threads
@@ -66,7 +67,8 @@ class Lanes:
         self.merge: np.ndarray | None = None  # where results go; None: everywhere
         self.groups: dict[int, Mask | None] = {0: None}
         self.barriers = Barriers(self)
-        self.steps = 0  # instructions run, for clocks and watched accesses
+        self.steps = 0  # instructions run so far
+        self.origin = 0  # what to add to an instruction's index to have its step
         self.turn = 0
         self.r: list[np.ndarray] = [None] * code.slots
         self.twins: list[tuple] = [(None, None)] * code.slots
@@ -105,6 +107,7 @@ class Lanes:
                     self._deadlock()
                 at = self._choose()
                 block = blocks[at]
+                self.origin = self.steps - at
                 if trace is not None:
                     trace.executed(block, self)
                 if self.merge is None:
@@ -263,7 +266,7 @@ class Lanes:
         key = (id(addresses), id(self.active))
         pattern = self._patterns.get(key)
         if pattern is None:
-            if len(self._patterns) >= 128:
+            if len(self._patterns) >= 48:
                 self._patterns.clear()
             # The pattern holds both arrays, so their ids stay theirs as long as it is kept.
             pattern = self._patterns[key] = Pattern(addresses, self.active, self)
@@ -273,7 +276,7 @@ class Lanes:
         """Return the dict in which the trace keeps what each warp's access by a register costs."""
         kept = self._costs.get(id(addresses))
         if kept is None:
-            if len(self._costs) >= 128:
+            if len(self._costs) >= 48:
                 self._costs.clear()
             kept = self._costs[id(addresses)] = (addresses, {})
         return kept[1]

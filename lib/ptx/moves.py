@@ -138,7 +138,7 @@ def _read_clock(d: Decoding, put, name: str):
     kind, high = d.type, name.endswith("_hi")
 
     def step(f):
-        steps = f.steps + d.index
+        steps = f.origin + d.index
         value = steps >> 32 if high else steps
         bits = value & (1 << 8 * SIZES[kind]) - 1
         put(f.r, np.full((1, 1), bits, UNSIGNED[SIZES[kind]]))

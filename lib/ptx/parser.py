@@ -79,7 +79,7 @@ def tokenise(text: str) -> list[Token]:
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:
-            raise ParseError(f"PTX line {line}: cannot read {text[at:at + 20]!r}")
+            raise ParseError(f"PTX line {line}: cannot read {text[at : at + 20]!r}")
         kind, word = match.lastgroup, match.group()
         if kind not in ("space", "newline"):
             tokens.append(Token(kind, word, line))

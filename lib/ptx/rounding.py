@@ -174,8 +174,10 @@ def directed(name: str, values: tuple, mode: str, bits: int) -> np.ndarray:
         if exact != 0:
             value = nearest_float(exact, mode, bits)
             result[i] = value if value != 0 else np.copysign(0.0, -1.0 if exact < 0 else 1.0)
-        elif name == "add" and mode == "rm" and not (
-            lane[0] == 0 and lane[1] == 0 and not np.signbit(lane).any()
+        elif (
+            name == "add"
+            and mode == "rm"
+            and not (lane[0] == 0 and lane[1] == 0 and not np.signbit(lane).any())
         ):
             result[i] = -0.0
     return result.reshape(shape)

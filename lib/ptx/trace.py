@@ -64,7 +64,19 @@ class Site:
 
 @dataclass(frozen=True)
 class WarpAccess:
-    """One access of the watched warp: 32 addresses, which lanes were active, when."""
+    """One access of the watched warp.
+
+    Attributes
+    ----------
+    addresses : ndarray of int64, shape (32,)
+        Byte address of each lane; 0 where it was not active.
+    active : ndarray of bool, shape (32,)
+        Which lanes took part.
+    bytes_per_lane : int
+        Width of the access.
+    step : int
+        Instructions that the emulator had run before; an order, not a time.
+    """
 
     addresses: np.ndarray
     active: np.ndarray
@@ -135,8 +147,10 @@ class Trace:
 
     def access(self, index, pattern, f, instruction, kind, space, offset, nbytes):
         """Count an access of the active lanes to global or shared memory."""
+        # A generic access may come to both spaces; each is a site of its own.
+        place = index if space == "global" else ~index
         try:
-            tally = self._tallies[index]
+            tally = self._tallies[place]
         except KeyError:
             tally = self._enter(index, instruction, kind, space, offset, nbytes)
         if tally is None:
@@ -147,7 +161,7 @@ class Trace:
             tally.counts = _count(pattern, tally.site.space, tally.offset, tally.nbytes)
         tally.times += 1
         if self.watch is not None:
-            self._watch(tally, pattern, f)
+            self._watch(tally, pattern, f, f.origin + index)
 
     def end(self):
         """Add up what the last batch left; patterns of a batch die with it."""
@@ -157,10 +171,11 @@ class Trace:
                 tally.pattern = None
 
     def _enter(self, index, instruction, kind, space, offset, nbytes):
+        place = index if space == "global" else ~index
         if self.merge is not None and instruction.line in self.merge:
             wide = self.merge[instruction.line]
             if wide is None:
-                self._tallies[index] = None
+                self._tallies[place] = None
                 return None
             offset, nbytes = wide.offset, wide.nbytes
         key = (instruction.line, index, space)
@@ -169,7 +184,7 @@ class Trace:
             site = self._sites[key] = Site(
                 instruction.line, instruction.cuda, instruction.opcode, kind, space, nbytes
             )
-        tally = self._tallies[index] = _Tally(site, offset, nbytes)
+        tally = self._tallies[place] = _Tally(site, offset, nbytes)
         return tally
 
     def _flush(self, tally: _Tally):
@@ -183,7 +198,7 @@ class Trace:
             site.ideal += times * ideal
             tally.times = 0
 
-    def _watch(self, tally: _Tally, pattern, f):
+    def _watch(self, tally: _Tally, pattern, f, step: int):
         block, warp = self.watch
         row = f.geometry.row_of(block)
         if row is None or warp >= f.warps:
@@ -200,7 +215,7 @@ class Trace:
         addresses = np.zeros(32, np.int64)
         every = pattern.addresses(tally.offset)
         addresses[:width] = np.broadcast_to(every, (f.blocks, f.threads))[row, threads]
-        kept.append(WarpAccess(np.where(active, addresses, 0), active, tally.nbytes, f.steps))
+        kept.append(WarpAccess(np.where(active, addresses, 0), active, tally.nbytes, step))
 
     # -- asked by people ------------------------------------------------------------------------
 
@@ -331,5 +346,3 @@ def _analyse(pattern, shared: bool, phase: int, nbytes: int) -> tuple:
         return (requests, lanes, scale * int(banks.sectors(rows, mask, nbytes).sum()), 0, 0)
     waves, ideal = banks.wavefronts(rows, mask, nbytes)
     return (requests, lanes, 0, scale * int(waves.sum()), scale * int(ideal.sum()))
-
-
