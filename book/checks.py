@@ -130,12 +130,11 @@ def pictures(page: Page) -> list[str]:
         for image in article.find_all("img")
         if re.search(r"\.(png|svg|jpe?g)$|_images/", image.get("alt", ""))
     ]
-    drawings = [str(drawing)[:400] for drawing in article.find_all("svg")]
+    drawings = [SVG.match(str(drawing)).group() for drawing in article.find_all("svg")]
     for script in page.soup.find_all("script", type=STATE):
         for model in json.loads(script.string)["state"].values():
             drawings += SVG.findall(str(model.get("state", {}).get("value", "")))
-    for drawing in drawings:
-        opening = SVG.search(drawing).group()
+    for opening in drawings:
         label = re.search(r"aria-label=(\"[^\"]*\"|'[^']*')", opening)
         hidden = re.search(r"aria-hidden=.true", opening)
         if not hidden and (label is None or len(label.group(1)) < 12 or "role=" not in opening):
