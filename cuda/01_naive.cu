@@ -20,7 +20,7 @@ naive(int M, int N, int K, float alpha, const float* A, const float* B, float be
     TIMELINE_BEGIN;
 
     float sum = 0.0f;
-#pragma unroll 4  // what NVRTC chooses anyway; written down so that marks find it so
+    TIMELINE_UNROLL
     for (int k = 0; k < K; ++k) {
         TIMELINE_SAMPLE(k % 4 == 0);  // a mark costs as much as a step
         MARK(LOAD);

@@ -39,6 +39,10 @@ class Variant:
         Rows and columns of C that one block computes.
     block : (int, int)
         Threads of a block, x and y.
+    step : int
+        How far the main loop goes along K in one step.
+    step_reader : str
+        Who reads a step's operands together: ``"warp"`` or ``"block"``.
     meaning : str
         What sets this variant apart, for tables.
     """
@@ -47,6 +51,8 @@ class Variant:
     constants: Mapping[str, int | bool]
     tile: tuple[int, int]
     block: tuple[int, int]
+    step: int
+    step_reader: str
     meaning: str
 
     @property
@@ -166,9 +172,12 @@ class Kernel:
         return hashlib.sha256(f"{self.expression(variant)}\n{text}".encode()).hexdigest()[:16]
 
 
-def _tile_variant(name: str, tile: int, meaning: str, **more: int | bool) -> Variant:
+def _square(
+    name: str, tile: int, step: int, reader: str, meaning: str, **more: int | bool
+) -> Variant:
     """One thread an element of a square tile: the launch that 01 and 02 share."""
-    return Variant(name, {"TILE": tile, **more}, (tile, tile), (tile, tile), meaning)
+    square = (tile, tile)
+    return Variant(name, {"TILE": tile, **more}, square, square, step, reader, meaning)
 
 
 CATALOGUE: dict[str, Kernel] = {
@@ -181,10 +190,10 @@ CATALOGUE: dict[str, Kernel] = {
             change="one thread an element, straight from global memory",
             level="grid and thread",
             variants=(
-                _tile_variant("coalesced", 32, "neighbouring threads own neighbouring columns",
-                              COALESCED=True),
-                _tile_variant("swapped", 32, "neighbouring threads own neighbouring rows",
-                              COALESCED=False),
+                _square("coalesced", 32, 1, "warp", "neighbouring threads own neighbouring columns",
+                        COALESCED=True),
+                _square("swapped", 32, 1, "warp", "neighbouring threads own neighbouring rows",
+                        COALESCED=False),
             ),
         ),
         Kernel(
@@ -193,7 +202,7 @@ CATALOGUE: dict[str, Kernel] = {
             title="Shared tile",
             change="a block shares tiles of A and B through shared memory",
             level="block",
-            variants=(_tile_variant("tile32", 32, "32×32×32 tiles"),),
+            variants=(_square("tile32", 32, 32, "block", "32×32×32 tiles"),),
         ),
     )
 }

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lib import device, ptx
-from lib.compiler import Compiled, compile_kernel
+from lib.compiler import Compiled, compile_kernel, compile_source
 from lib.gpus import check_arch
 from lib.kernels import Kernel, Launch, Variant
 from lib.problem import Problem, Verdict
@@ -62,6 +62,7 @@ def run(
     races: bool = False,
     schedule: str = "lowest",
     seed: int = 0,
+    source: str | None = None,
 ) -> Run:
     """Run a kernel on random inputs and judge the result.
 
@@ -83,6 +84,8 @@ def run(
         The emulator's order of warps: ``"lowest"``, ``"highest"`` or ``"random"``.
     seed : int
         Seed of the inputs and of the random schedule.
+    source : str, optional
+        CUDA text to run in place of the kernel's file: the file, changed, for an experiment.
 
     Raises
     ------
@@ -100,7 +103,11 @@ def run(
     else:
         target = check_arch(arch or DEFAULT_ARCH)
         xp = np
-    compiled = compile_kernel(kernel, variant, target)
+    if source is None:
+        compiled = compile_kernel(kernel, variant, target)
+    else:
+        expression = kernel.expression(variant)
+        compiled = compile_source(source, expression, target, filename=str(kernel.source))
     A, B, C = problem.inputs(seed, xp)
     reference = problem.reference(A, B, C)
     args = arguments(problem, A, B, C)

@@ -3,7 +3,8 @@
 //   TIMELINE_BEGIN;                    once, at the top of the kernel
 //   MARK(LOAD);                        from here on the warp issues loads
 //   MARK_ARRIVAL(a, b);                WAIT begins; COMPUTE begins when a and b have arrived
-//   TIMELINE_SAMPLE(condition);        in a short loop: mark only the steps where it holds
+//   TIMELINE_UNROLL                    before a short loop, of which only some steps are marked:
+//   TIMELINE_SAMPLE(k % 4 == 0);       where this holds, which four unrolled steps know
 //   TIMELINE_END;                      once, after the last store
 //
 // Without -DTIMELINE each of these is nothing, and the PTX is that of a file without them.
@@ -12,6 +13,7 @@
 #ifndef TIMELINE
 
 #define TIMELINE_BEGIN
+#define TIMELINE_UNROLL
 #define TIMELINE_SAMPLE(condition)
 #define TIMELINE_END
 #define MARK(phase)
@@ -20,6 +22,7 @@
 #else
 
 #define TIMELINE_BEGIN Timeline timeline
+#define TIMELINE_UNROLL _Pragma("unroll 4")
 #define TIMELINE_SAMPLE(condition) timeline.sample(condition)
 #define TIMELINE_END timeline.finish()
 #define MARK(phase) timeline.mark(Timeline::phase)

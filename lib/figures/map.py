@@ -2,66 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lib.figures import shapes, style
+from lib.models.mapping import Region, Work
 
 _SIDE, _GAP, _ZOOM = 118.0, 20.0, 176.0
-
-
-@dataclass(frozen=True)
-class Region:
-    """A rectangle of a matrix, in elements.
-
-    Attributes
-    ----------
-    row, column, rows, columns : int
-    """
-
-    row: int
-    column: int
-    rows: int
-    columns: int
-
-    def text(self) -> str:
-        """``"32 × 1"``."""
-        return f"{self.rows} × {self.columns}"
-
-
-@dataclass(frozen=True)
-class Work:
-    """Who computes what in one version, for one block.
-
-    Attributes
-    ----------
-    M, N, K : int
-        The drawn problem: C is M × N, A is M × K, B is K × N. Small, so that blocks are visible.
-    block : Region
-        The block's part of C.
-    warp, thread : sequence of Region
-        One warp's and one thread's elements of C, within the block.
-    a_step, b_step : Region
-        What is read of A and of B in one step of the loop over K.
-    step : str
-        How a step is called: ``"one k"``, ``"one tile of 32 k"``.
-    reader : str
-        Who reads the step: ``"warp"`` or ``"block"``.
-    """
-
-    M: int
-    N: int
-    K: int
-    block: Region
-    warp: Sequence[Region]
-    thread: Sequence[Region]
-    a_step: Region
-    b_step: Region
-    step: str
-    reader: str = "warp"
 
 
 @style.styled

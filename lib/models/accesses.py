@@ -86,8 +86,10 @@ def name_of(allocation: ptx.Allocation) -> str:
     """
     if isinstance(allocation.argument, int):
         return ARGUMENTS[allocation.argument]
-    tail = re.search(r"\d+([A-Za-z_]\w*)$", allocation.argument)
-    return tail[1] if tail else allocation.argument
+    for tail in re.finditer(r"(?=(\d+)([A-Za-z_]\w*)$)", allocation.argument):
+        if int(tail[1]) == len(tail[2]):
+            return tail[2]
+    return allocation.argument
 
 
 def _holder(access: ptx.WarpAccess, arrays: Iterable[ptx.Allocation]) -> ptx.Allocation:

@@ -25,6 +25,7 @@ from .syntax import SIZES
 # spin on a flag cannot starve the lanes that will set it. It is large, because a warp's lanes that
 # are let ahead in a long loop come together no more, and are counted as two requests.
 PATIENCE = 1 << 14
+PATTERNS = 16  # address registers that are remembered
 
 _POISON = {
     size: np.full((1, 1), (1 << 8 * size) - 1, f"u{size}") for size in (1, 2, 4, 8)
@@ -264,12 +265,14 @@ class Lanes:
     def pattern(self, addresses: np.ndarray) -> Pattern:
         """Return what is known of these addresses under the active lanes."""
         key = (id(addresses), id(self.active))
-        pattern = self._patterns.get(key)
+        pattern = self._patterns.pop(key, None)
         if pattern is None:
-            if len(self._patterns) >= 48:
-                self._patterns.clear()
-            # The pattern holds both arrays, so their ids stay theirs as long as it is kept.
-            pattern = self._patterns[key] = Pattern(addresses, self.active, self)
+            # The pattern holds both arrays, so their ids stay theirs as long as it is kept. The one
+            # that was used last is dropped: keeping more only pushes registers out of the cache.
+            if len(self._patterns) >= PATTERNS:
+                del self._patterns[next(iter(self._patterns))]
+            pattern = Pattern(addresses, self.active, self)
+        self._patterns[key] = pattern
         return pattern
 
     def warp_costs(self, addresses: np.ndarray) -> dict:

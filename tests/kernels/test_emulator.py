@@ -5,11 +5,10 @@ import numpy as np
 import pytest
 
 from lib import ptx
-from lib.compiler import compile_source
 from lib.gpus import ARCHITECTURES
 from lib.kernels import CATALOGUE
 from lib.problem import Problem
-from lib.runner import arguments, emulate, run
+from lib.runner import arguments, run
 from tests.kernels.conftest import SCALARS, SHAPES, VARIANTS
 
 TILE = CATALOGUE["02_shared_tile"]
@@ -92,14 +91,8 @@ def broken(kernel, old, new, problem, **options):
     """Run a kernel whose source was changed on purpose; return its verdict and its hazards."""
     text = kernel.source.read_text()
     assert text.count(old) >= 1, f"{old!r} is not in {kernel.source.name}"
-    variant = kernel.variants[0]
-    compiled = compile_source(text.replace(old, new, 1), kernel.expression(variant), "sm_75",
-                              filename=str(kernel.source))
-    A, B, C = problem.inputs(0)
-    reference = problem.reference(A, B, C)
-    launch = emulate(compiled, kernel.launch(problem, variant), arguments(problem, A, B, C),
-                     **options)
-    return problem.judge(C, reference), launch.hazards
+    done = run(kernel, problem, backend="emulator", source=text.replace(old, new, 1), **options)
+    return done.verdict, done.launch.hazards
 
 
 @pytest.mark.parametrize("which", ["whole before anyone reads", "before they are overwritten"])

@@ -1,0 +1,15 @@
+"""What the source documents report for the versions they have, on a T4 (see the references)."""
+
+from __future__ import annotations
+
+# GFLOP/s at M = N = K = 2048, from the benchmark table of danepham2204's cuBLAS worklog.
+T4_GFLOPS = {"01_naive": 465.0, "02_shared_tile": 851.0}
+
+# The worklog gives its best FP32 kernel, 3,985 GFLOP/s, as 90 % of cuBLAS FP32 on that T4.
+T4_CUBLAS_FP32_GFLOPS = 3985.0 / 0.90
+
+
+def ratio(stem: str) -> float | None:
+    """The version's speed over cuBLAS's on that T4, as reported; None where nothing is."""
+    gflops = T4_GFLOPS.get(stem)
+    return None if gflops is None else gflops / T4_CUBLAS_FP32_GFLOPS

@@ -1,0 +1,27 @@
+"""What a chapter shows of the CUDA sources."""
+
+import pytest
+
+from lib import source
+from lib.compiler import compile_kernel, compile_source
+from lib.kernels import CATALOGUE, Kernel
+
+
+@pytest.mark.parametrize("kernel", CATALOGUE.values(), ids=lambda k: k.stem)
+def test_the_listing_is_the_kernel_without_its_marks(kernel: Kernel):
+    text = source.listing(kernel)
+    assert "MARK" not in text and "TIMELINE" not in text
+    variant = kernel.variants[0]
+    shown = compile_source(text, kernel.expression(variant), "sm_75").resources
+    assert shown == compile_kernel(kernel, variant, "sm_75").resources
+
+
+def test_the_first_version_is_shown_whole_and_the_next_as_a_diff():
+    first, second = CATALOGUE["01_naive"], CATALOGUE["02_shared_tile"]
+    assert source.difference(first) == source.body(first)
+    rows = source.difference(second).splitlines()
+    assert any(row.startswith("+") and "__shared__" in row for row in rows)
+    assert any(row.startswith("-") and "COALESCED" in row for row in rows)
+    # Applied, the diff gives the new file: kept and added rows are its body.
+    kept = [row[1:] for row in rows if not row.startswith("-")]
+    assert kept == source.body(second).splitlines()
