@@ -305,7 +305,7 @@ class Chapter:
                     one.label, one.access, one.allocation, array=one.array, kind=one.kind,
                     where=one.where,
                 )
-                for one in sorted(named(launch, "global"), key=_reading_order)
+                for one in sorted(named(launch, "global"), key=lambda n: n.kind == "store")
             ]
             name = variant.name if len(self.kernel.variants) > 1 else ""
             groups.append(coalescing_figure.Group(name, panels))
@@ -313,9 +313,10 @@ class Chapter:
 
     def banks(self, variant: str | None = None) -> None:
         """Draw which banks a warp's shared accesses meet, a wavefront a row."""
+        accesses = named(self.traced(variant).launch, "shared")
         panels = [
             banks_figure.panel(one.label, one.access, kind=one.kind, where=one.where)
-            for one in sorted(named(self.traced(variant).launch, "shared"), key=_reading_order)
+            for one in sorted(accesses, key=lambda n: n.kind == "load")
         ]
         if not panels:
             raise ValueError(f"{self.kernel.stem} has no shared memory to draw")
@@ -471,7 +472,3 @@ class Chapter:
         """Display the claims that this chapter judges."""
         claims(self.kernel.stem)
 
-
-def _reading_order(one: Any) -> tuple[bool, str, str]:
-    """Loads before stores, by line, then by array."""
-    return (one.kind == "store", one.where, one.array)

@@ -60,8 +60,16 @@ def named(launch: ptx.Launch, space: str) -> list[Named]:
     launch : ptx.Launch
         Of a run that watched a warp.
     space : {"global", "shared"}
+
+    Raises
+    ------
+    ValueError
+        If no warp was watched.
     """
     arrays = launch.allocations if space == "global" else launch.shared
+    if launch.trace.watched is None or not any(launch.trace.watched.values()):
+        raise ValueError("no warp was watched: run with watch=(block, warp)")
+    lines = _lines(launch)
     found: dict[tuple[str, str, str], Named] = {}
     for site in launch.trace.sites:
         accesses = launch.trace.watched.get(site.line)
@@ -70,9 +78,9 @@ def named(launch: ptx.Launch, space: str) -> list[Named]:
         access = accesses[0]
         allocation = _holder(access, arrays)
         array = name_of(allocation)
-        where, text = _source(site.cuda)
-        one = Named(_label(text, array), array, site.kind, space, where, access, allocation,
-                    site.requests)
+        where = _where(site)
+        label = _label(site, array, lines)
+        one = Named(label, array, site.kind, space, where, access, allocation, site.requests)
         key = (where, array, site.kind)
         if key not in found or one.requests > found[key].requests:
             found[key] = one
@@ -100,23 +108,29 @@ def _holder(access: ptx.WarpAccess, arrays: Iterable[ptx.Allocation]) -> ptx.All
     raise LookupError(f"address {address:#x} is in none of the launch's arrays")
 
 
-def _source(cuda: tuple[str, int] | None) -> tuple[str, str]:
-    """Where a PTX line comes from, for people, and the text of that line."""
-    if cuda is None:
-        return "", ""
-    path, number = Path(cuda[0]), cuda[1]
-    lines = path.read_text().splitlines() if path.exists() else []
-    return f"{path.name}:{number}", lines[number - 1] if number <= len(lines) else ""
+def _where(site: ptx.Site) -> str:
+    return f"{Path(site.cuda[0]).name}:{site.cuda[1]}" if site.cuda else f"PTX line {site.line}"
 
 
-def _label(text: str, array: str) -> str:
-    """The array's name with the brackets that follow it in the source, casts left out."""
-    start = re.search(rf"\b{re.escape(array)}(?=\[)", text)
-    if not start:
-        return array
-    depth, end = 0, start.end()
-    for end, letter in enumerate(text[start.end():], start.end()):
-        depth += (letter == "[") - (letter == "]")
-        if depth == 0 and text[end + 1 : end + 2] != "[":
-            break
-    return text[start.start() : end + 1].replace("(size_t)", "")
+def _label(site: ptx.Site, array: str, lines: dict[str, list[str]]) -> str:
+    """The array's element as the source names it, casts left out.
+
+    From the access's own line; or, where a function of a header was given a pointer, from the
+    first element whose address a kernel of this launch takes (``&C[row * N + col]``).
+    """
+    here = lines.get(site.cuda[0], []) if site.cuda else []
+    own = here[site.cuda[1] - 1 : site.cuda[1]] if site.cuda else []
+    passed = [text for file in sorted(lines) for text in lines[file] if f"&{array}[" in text]
+    for text in (*own, *passed):
+        element = re.search(
+            rf"\b{re.escape(array)}(\[[^\[\]]*\])+", text.replace("(size_t)", "")
+        )
+        if element:
+            return element[0]
+    return array
+
+
+def _lines(launch: ptx.Launch) -> dict[str, list[str]]:
+    """The text of every source file that the launch's accesses come from."""
+    files = {site.cuda[0] for site in launch.trace.sites if site.cuda}
+    return {file: Path(file).read_text().splitlines() for file in files if Path(file).is_file()}

@@ -34,6 +34,8 @@ def classify(opcode: str) -> str:
     """
     parts = opcode.split(".")
     head = parts[0]
+    if opcode == "HFMA2.MMA":  # how ptxas writes a constant into a register on the FMA pipe
+        return INTEGER
     if head in _FMA:
         return FMA
     if head in _TENSOR:

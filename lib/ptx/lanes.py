@@ -268,7 +268,7 @@ class Lanes:
         pattern = self._patterns.pop(key, None)
         if pattern is None:
             # The pattern holds both arrays, so their ids stay theirs as long as it is kept. The one
-            # that was used last is dropped: keeping more only pushes registers out of the cache.
+            # unused for longest goes: keeping more only pushes registers out of the cache.
             if len(self._patterns) >= PATTERNS:
                 del self._patterns[next(iter(self._patterns))]
             pattern = Pattern(addresses, self.active, self)

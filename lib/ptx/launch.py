@@ -22,7 +22,7 @@ from .trace import Trace
 
 # Blocks are independent, so a big grid runs in batches of about so many lanes, and shared and
 # local memory of about so many bytes. Larger batches fall out of the cache and gain nothing.
-LANES_PER_BATCH = 1 << 16
+LANES_PER_BATCH = 1 << 15
 BYTES_PER_BATCH = 1 << 26
 SHARED_LIMIT = 227 * 1024  # of one block, on sm_90; smaller GPUs have less
 SCHEDULES = ("lowest", "highest", "random")

@@ -92,16 +92,13 @@ class Pattern:
 
     def __init__(self, addresses: np.ndarray, active, f):
         self.register, self.active, self.f = addresses, active, f
-        raw = addresses.view(f"u{addresses.dtype.itemsize}")
-        if raw.dtype.itemsize < 4:
-            raw = raw.astype(np.uint64)
+        # Signed, so that a register a little below 0 and an offset that brings it back make sense.
+        raw = addresses.view(f"i{addresses.dtype.itemsize}").astype(np.int64, copy=False)
         if active is not None and raw.size > 1:
             raw = _filled(raw, active.array)
         self.low = int(raw.min())
         self.high = int(raw.max())
-        relative = raw - raw.dtype.type(self.low)
-        wide = relative.dtype.itemsize == 8
-        self.relative = relative.view(np.int64) if wide else relative.astype(np.int64)
+        self.relative = raw - np.int64(self.low)
         self.bits = int(np.bitwise_or.reduce(self.relative, axis=None))
         self._index: dict = {}
         self.counts: dict = {}
@@ -126,7 +123,8 @@ class Pattern:
 
     def addresses(self, offset: int) -> np.ndarray:
         """Return the addresses as int64, of the broadcastable shape."""
-        return self.relative + (self.low + offset)
+        start = (self.low + offset + (1 << 63)) % (1 << 64) - (1 << 63)  # wraps, as addresses do
+        return self.relative + np.int64(start)
 
 
 def _filled(raw: np.ndarray, active: np.ndarray) -> np.ndarray:
@@ -304,7 +302,7 @@ class Memory:
 
 
 def _first(addresses: np.ndarray, where: np.ndarray) -> int:
-    return int(addresses[where][0])
+    return int(addresses[where][0]) & ((1 << 64) - 1)
 
 
 class DeviceMemory:

@@ -305,7 +305,7 @@ def _of_warps(pattern, shared: bool, nbytes: int, phase: int) -> tuple:
     costs = f.warp_costs(pattern.register)
     key = (shared, (phase - pattern.low) % 128, nbytes)
     if key not in costs:
-        raw = pattern.register.view(f"u{pattern.register.dtype.itemsize}").astype(np.int64)
+        raw = pattern.register.view(f"i{pattern.register.dtype.itemsize}").astype(np.int64)
         rows = _rows(raw + key[1], f)
         shape, flat = rows.shape[:2], np.ascontiguousarray(rows).reshape(-1, 32)
         if shared:
