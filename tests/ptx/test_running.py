@@ -380,6 +380,24 @@ def test_out_of_bounds():
         load_at("mov.u64 %o, 0;")
 
 
+def test_addresses_that_start_below_zero():
+    """A register below 0 whose offset brings it back, as compilers make for shared memory."""
+    body = (
+        GLOBAL
+        + """
+    .shared .align 4 .b8 s[128]; .reg .b32 %s;
+    shl.b32 %s, %t, 2; sub.u32 %s, %s, 64;
+    st.shared.u32 [%s+64], %t; ld.shared.u32 %v, [%s+64];
+    mad.wide.u32 %o, %t, 4, %o; st.global.u32 [%o], %v;
+    """
+    )
+    out = np.zeros(32, np.uint32)
+    run(body, out)
+    assert out.tolist() == list(range(32))
+    with pytest.raises(ptx.OutOfBounds, match="0xf{8}"):
+        load_at("mov.u64 %o, 0xfffffffffffffff0;")
+
+
 def test_misaligned():
     with pytest.raises(ptx.Misaligned, match="no multiple of 4 bytes.*lane 1"):
         load_at("mad.wide.u32 %o, %t, 2, %o;")
