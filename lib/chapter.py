@@ -19,7 +19,7 @@ from lib.compiler import Compiled, compile_kernel
 from lib.figures import banks as banks_figure
 from lib.figures import busiest as busiest_figure
 from lib.figures import coalescing as coalescing_figure
-from lib.figures import html
+from lib.figures import html, style
 from lib.figures import ladder as ladder_figure
 from lib.figures import map as map_figure
 from lib.figures import mix as mix_figure
@@ -106,6 +106,42 @@ def results_table() -> None:
     dates = sorted({(row.gpu, row.date) for row in rows})
     evidence = "recorded: " + "; ".join(f"{gpu}, {date}" for gpu, date in dates)
     note(f"{scoreboard.markdown(rows)}\n\n*{evidence}; cuBLAS in the same run, FP32, TF32 off*")
+
+
+def roofs_table() -> None:
+    """Display the roofs measured on each machine, beside its data sheet's figure."""
+    rows, labels = [], []
+    sheet = {
+        "copy": ("DRAM", lambda g: g.dram_bytes_per_s), "l2": ("L2", lambda g: None),
+        "shared": ("shared memory", lambda g: None), "ffma": ("FFMA", lambda g: g.fp32_flops),
+    }
+    for record in records.every():
+        if record["kernel"] != records.MACHINE:
+            continue
+        gpu = gpus.GPUS[record["gpu"]["key"]]
+        labels.append(records.label(record))
+        for key, roof in record["roofs"].items():
+            name, peak = sheet[key]
+            unit, given = roof["unit"], peak(gpu)
+            rows.append((
+                f"{gpu.key}, {name}", style.quantity(roof["value"], unit),
+                style.quantity(given, unit) if given else "not given", roof["method"],
+            ))
+    table(("roof", "measured", "data sheet", "how"), rows, "; ".join(labels))
+
+
+def provenance() -> None:
+    """Display where each record comes from: GPU, driver, toolkit, date, revision, method."""
+    rows = [
+        (r["kernel"], r["gpu"]["name"], r["gpu"]["driver"], r["software"]["cuda"],
+         r["software"]["cublas"], r["date"], r["revision"])
+        for r in records.every()
+    ]
+    head = ("record", "GPU", "driver", "CUDA", "cuBLAS", "date", "revision")
+    table(head, rows, "recorded: the files in results/")
+    methods = {r["method"]["bench"] for r in records.every() if r["kernel"] in CATALOGUE}
+    clocks = {r["method"]["clocks"] for r in records.every()}
+    note("\n\n".join([f"Timing: {'; '.join(methods)}.", f"Clocks: {'; '.join(clocks)}."]))
 
 
 def gpu_table() -> None:
