@@ -21,7 +21,7 @@ from lib.problem import Problem
 
 # Sizes of the square problems that every record holds.
 BENCH_SIZES = (1024, 2048, 4096, 8192)
-COUNTER_SIZES = (256, 1024, 2048, 4096, 8192)
+COUNTER_SIZES = (256, 1024, 2048, 4096, 8192, 16384)
 TIMELINE_SIZE = 2048
 
 # Below this speed a size is left out: one ncu pass would take seconds, and it runs many.
