@@ -1,0 +1,92 @@
+"""The parts of measuring that need no GPU: ncu's output, marks, spreads, cuBLAS's version."""
+
+import numpy as np
+import pytest
+
+from lib.measure import bench, counters, timeline
+
+HEADER = '"ID","Kernel Name","a.sum","memory_l1","b.pct","gpu__time_duration.sum"'
+UNITS = '"","","sector","","%","ns"'
+METRICS = {"sectors": "a.sum", "wavefronts": "memory_l1", "busy": "b.pct",
+           "nanoseconds": "gpu__time_duration.sum", "missing": "c.sum"}
+
+
+def report(*rows):
+    """What ncu prints, with its own lines before the table."""
+    return "\n".join(["==PROF== Connected", HEADER, UNITS, *rows]) + "\n"
+
+
+def test_one_launch_is_read():
+    found = counters.parse(report('"0","naive","1,048,576","12","49.5","100"'), METRICS)
+    assert found == {"sectors": 1048576, "wavefronts": 12, "busy": 49.5, "nanoseconds": 100}
+
+
+def test_sums_add_up_over_launches_and_percentages_are_the_longest_one_s():
+    found = counters.parse(
+        report('"0","gemm","10","1","90","1000"', '"1","splitK","5","2","10","100"'), METRICS
+    )
+    assert found == {"sectors": 15, "wavefronts": 3, "busy": 90, "nanoseconds": 1100}
+
+
+@pytest.mark.parametrize("output", ["==ERROR== nothing", report()])
+def test_no_profiled_kernel_is_said(output):
+    with pytest.raises(counters.ProfilerMissing, match="profiled no kernel"):
+        counters.parse(output, METRICS)
+
+
+def test_every_counter_of_the_emulator_has_a_name_at_ncu():
+    from lib import ptx
+
+    assert set(counters.EMULATED) == set(ptx.Trace(None, None).counters())
+
+
+def test_spread_is_half_the_quartiles_distance_over_the_median():
+    assert bench._spread([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]) == pytest.approx((6 - 2) / 2 / 4)
+    assert bench._spread([1.0]) == 0.0
+
+
+def overview(*rows):
+    return np.array(rows, dtype=np.uint64)
+
+
+def test_two_blocks_of_one_sm_that_ran_together_are_chosen():
+    other = timeline.SM + 1
+    blocks = overview((other, 0, 90), (timeline.SM, 10, 50), (timeline.SM, 60, 80),
+                      (timeline.SM, 12, 70))
+    assert timeline._pair_on_one_sm(blocks) == [1, 3]
+
+
+def test_one_block_alone_is_enough():
+    assert timeline._pair_on_one_sm(overview((timeline.SM, 5, 9), (timeline.SM, 20, 30))) == [0]
+
+
+def events(*warps):
+    """Marks as the device writes them: {clock, phase} pairs, zeros where none was noted."""
+    made = np.zeros((len(warps), 4, 2), dtype=np.uint32)
+    for warp, marks in enumerate(warps):
+        for place, (phase, clock) in enumerate(marks):
+            made[warp, place] = (clock & 0xFFFFFFFF, phase)
+    return made
+
+
+def test_marks_are_counted_from_the_first_of_all_though_the_clock_wraps():
+    near_end = 2**32 - 10
+    blocks = timeline._relative({
+        3: events([(0, near_end), (1, near_end + 30)], [(0, near_end + 5)]),
+        8: events([(0, near_end - 4), (5, near_end + 100)], []),
+    })
+    assert [block["block"] for block in blocks] == [3, 8]
+    assert blocks[0]["warps"] == [[[0, 4], [1, 34]], [[0, 9]]]
+    assert blocks[1]["warps"] == [[[0, 0], [5, 104]]]
+
+
+def test_the_overview_counts_from_the_first_block_s_start():
+    assert timeline._relative_overview(overview((4, 1000, 1900), (5, 1200, 2000))) == [
+        [4, 0, 900], [5, 200, 1000],
+    ]
+
+
+def test_phases_are_those_of_the_header():
+    text = (timeline.CUDA / "include" / "timeline.cuh").read_text()
+    names = text.split("enum Phase {")[1].split("}")[0].replace(" ", "").lower().split(",")
+    assert tuple(names) == timeline.PHASES

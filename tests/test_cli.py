@@ -1,0 +1,165 @@
+"""The command line as a user meets it: documents, statuses, and one clear line for bad input."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from lib import cli, device
+from lib.__main__ import main
+from lib.kernels import CATALOGUE, ROOT
+from lib.measure import records
+
+COUNTERS = {
+    "global_load_requests", "global_load_sectors", "global_store_requests",
+    "global_store_sectors", "shared_load_instructions", "shared_store_instructions",
+    "shared_wavefronts", "shared_wavefronts_ideal", "ffma_thread_instructions",
+}
+
+
+@pytest.fixture
+def no_gpu(monkeypatch):
+    monkeypatch.setattr(device, "why_unusable", lambda: "no GPU here: none at all")
+
+
+@pytest.fixture
+def call(capsys):
+    """Run a command in this process; return its status, stdout and stderr."""
+
+    def run(*words):
+        status = main([str(word) for word in words])
+        said = capsys.readouterr()
+        return status, said.out, said.err
+
+    return run
+
+
+def test_check_in_a_process_of_its_own():
+    done = subprocess.run(
+        [sys.executable, "-m", "lib", "check", "01_naive", "--shape", "100x99x101",
+         "--backend", "emulator"],
+        capture_output=True, text=True, cwd=ROOT, check=False,
+    )
+    assert done.returncode == 0 and done.stderr == ""
+    assert "right" in done.stdout and "in the emulator" in done.stdout
+
+
+@pytest.mark.parametrize("stem", CATALOGUE)
+def test_check_prints_one_json_document(call, stem):
+    status, out, _ = call("check", stem, "--shape", "33x34x35", "--backend", "emulator",
+                          "--alpha", "0.5", "--beta", "-2", "--races", "--json")
+    document = json.loads(out)
+    assert status == 0 and document["ok"] and document["backend"] == "emulator"
+    assert document["hazards"] == [] and document["error"] <= document["tolerance"]
+
+
+def test_check_of_a_wrong_kernel_exits_1(call, monkeypatch):
+    monkeypatch.setattr("lib.problem.ROUNDING_MARGIN", 0.0)
+    status, out, _ = call("check", "01_naive", "--shape", "32", "--backend", "emulator")
+    assert status == 1 and "wrong" in out
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90a"])
+def test_trace_has_the_documented_keys(call, arch):
+    status, out, _ = call("trace", "02_shared_tile", "--shape", "64", "--arch", arch, "--json")
+    document = json.loads(out)
+    assert status == 0 and COUNTERS <= set(document)
+    assert (document["alpha"], document["beta"]) == (1.0, 0.0)
+    # 4 blocks of 32 warps, 2 tiles along K: two loads of global memory and 40 of shared each.
+    assert document["global_load_requests"] == 2 * 256
+    assert document["shared_load_instructions"] == 40 * 256
+
+
+def test_resources_names_registers_and_what_limits(call):
+    status, out, _ = call("resources", "02_shared_tile", "--arch", "sm_75", "--json", "--sass")
+    document = json.loads(out)
+    assert status == 0 and document["shared_bytes"] == 8192 and document["blocks_per_sm"] == 1
+    assert "warps" in document["limited_by"]
+    assert any("FFMA" in text for text in document["inner_loop"])
+
+
+def test_results_lists_rows_with_the_documented_keys(call):
+    status, out, _ = call("results", "--json")
+    rows = json.loads(out)
+    assert status == 0 and len(rows) >= 4 * 3
+    assert set(rows[0]) == set(cli.RESULT_KEYS)
+    assert {row["kernel"] for row in rows} == set(CATALOGUE)
+
+
+def test_list_names_every_kernel(call):
+    status, out, _ = call("list")
+    assert status == 0 and all(stem in out for stem in CATALOGUE)
+
+
+def test_an_emulated_fault_exits_1(call, monkeypatch):
+    from lib import ptx
+
+    def fail(*_, **__):
+        raise ptx.Error("kernel 'naive': out of bounds at PTX line 94")
+
+    monkeypatch.setattr(cli, "run", fail)
+    status, _, err = call("check", "01_naive", "--backend", "emulator")
+    assert status == 1 and "PTX line 94" in err
+
+
+BAD = [
+    (("check", "01_naiv"), "did you mean 01_naive?"),
+    (("check", "01_naive", "--variant", "swaped"), "did you mean swapped?"),
+    (("check", "01_naive", "--shape", "12x13"), "is no shape"),
+    (("check", "01_naive", "--shape", "0x4x4"), "at least 1"),
+    (("check", "01_naive", "--dtype", "float64"), "float64"),
+    (("check", "01_naive", "--shape", "3000000x1x1", "--backend", "emulator"), "M = 3000000"),
+    (("trace", "01_naive", "--arch", "sm_76"), "did you mean sm_75?"),
+    (("record", "09_nothing"), "unknown kernel"),
+    (("check", "01_naive", "--backend", "gpu"), "no GPU here"),
+    (("bench", "01_naive"), "no GPU here"),
+    (("profile", "01_naive"), "no GPU here"),
+    (("timeline", "01_naive"), "no GPU here"),
+    (("record", "01_naive"), "no GPU here"),
+    (("launch", "01_naive"), "no GPU here"),
+]
+
+
+@pytest.mark.parametrize("words, said", BAD, ids=lambda value: " ".join(value)[:40])
+def test_bad_input_is_one_line_and_status_2(call, no_gpu, words, said):
+    status, out, err = call(*words)
+    assert status == 2 and out == ""
+    assert err.startswith("error: ") and err.count("\n") == 1 and said in err
+
+
+def test_recording_without_a_gpu_writes_nothing(call, no_gpu, tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "RESULTS", tmp_path)
+    assert call("record")[0] == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_torn_record_is_one_line(call, tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "RESULTS", tmp_path)
+    (tmp_path / "h100").mkdir()
+    (tmp_path / "h100" / "01_naive.json").write_text('{"schema": 1, ')
+    status, _, err = call("results")
+    assert status == 2 and "is torn" in err and err.count("\n") == 1
+
+
+def test_a_driver_older_than_cupy_says_what_to_do(monkeypatch):
+    from cupy.cuda import runtime
+
+    monkeypatch.setattr(runtime, "driverGetVersion", lambda: 11040)
+    monkeypatch.setattr(runtime, "runtimeGetVersion", lambda: 12090)
+    device.why_unusable.cache_clear()
+    try:
+        said = device.why_unusable()
+    finally:
+        device.why_unusable.cache_clear()
+    assert "too old" in said and "CUDA 11.4" in said and "cupy-cuda11x" in said
+
+
+@pytest.mark.parametrize(
+    "command", ["list", "check", "trace", "resources", "results", "bench", "profile", "timeline",
+                "record", "launch", "notebooks", "stamp"],
+)
+def test_every_command_has_help(command):
+    done = subprocess.run([sys.executable, "-m", "lib", command, "--help"], capture_output=True,
+                          text=True, cwd=ROOT, check=False)
+    assert done.returncode == 0 and "usage: python -m lib" in done.stdout
