@@ -225,9 +225,9 @@ def duration(seconds: float, digits: int = 3) -> str:
 
 
 def percent(fraction: float) -> str:
-    """Return ``"12.5 %"`` for 0.125, with a decimal only where it is below 20 % and not whole."""
+    """Return ``"12.5%"`` for 0.125, with a decimal only where it is below 20% and not whole."""
     value = 100 * fraction
-    return f"{value:.0f} %" if value >= 20 or round(value, 1) == round(value) else f"{value:.1f} %"
+    return f"{value:.0f}%" if value >= 20 or round(value, 1) == round(value) else f"{value:.1f}%"
 
 
 def plural(count: int, noun: str) -> str:

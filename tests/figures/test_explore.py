@@ -41,9 +41,9 @@ def test_a_frame_for_each_combination(strides, tiles):
 
 def test_frames_are_those_of_their_options(strides, tiles):
     assert "32 lanes, 4 sectors: every byte is used" in titles(at(strides, 1, 0))
-    assert "32 lanes, 5 sectors: 80 % of the bytes are used" in titles(at(strides, 1, 1))
+    assert "32 lanes, 5 sectors: 80% of the bytes are used" in titles(at(strides, 1, 1))
     assert "32 lanes, 1 sector: all read the same 4 bytes" in titles(at(strides, 0, 0))
-    assert "32 lanes, 32 sectors: 12.5 % of the bytes are used" in titles(at(strides, 7, 0))
+    assert "32 lanes, 32 sectors: 12.5% of the bytes are used" in titles(at(strides, 7, 0))
     assert any("T = 16" in text and "A100" in text for text in titles(at(tiles, 1, 1)))
 
 

@@ -25,8 +25,8 @@ def one(stride, **kwargs):
         (one(1), "32 lanes, 4 sectors: every byte is used"),
         (one(1, bytes_per_lane=16), "32 lanes, 16 sectors: every byte is used"),
         (one(0), "32 lanes, 1 sector: all read the same 4 bytes"),
-        (one(1024), "32 lanes, 32 sectors: 12.5 % of the bytes are used"),
-        (one(1, first=1), "32 lanes, 5 sectors: 80 % of the bytes are used"),
+        (one(1024), "32 lanes, 32 sectors: 12.5% of the bytes are used"),
+        (one(1, first=1), "32 lanes, 5 sectors: 80% of the bytes are used"),
         (one(1, lanes=0), "No lane takes part: nothing moves"),
     ],
 )
@@ -64,11 +64,11 @@ def test_banks(drawn):
 
 def test_ladder(drawn):
     fig = drawn["ladder"]
-    assert fig.finding == "02 shared tile reaches 17 % of cuBLAS FP32: 8.7 TFLOP/s"
+    assert fig.finding == "02 shared tile reaches 17% of cuBLAS FP32: 8.7 TFLOP/s"
     assert "10 WMMA: not recorded." in fig.alt
     assert "not recorded yet" in shown(fig)
-    assert "71 %, 36.3 TFLOP/s (stale)" in shown(fig)
-    assert "reported on a T4: 11 %" in fig.alt
+    assert "71%, 36.3 TFLOP/s (stale)" in shown(fig)
+    assert "reported on a T4: 11%" in fig.alt
 
 
 def test_ladder_without_records_says_so():
@@ -78,7 +78,7 @@ def test_ladder_without_records_says_so():
 
 def test_ladder_without_a_current_version_names_the_best():
     rungs = [ladder.Rung("a", "FP32", 0.2, 10.0), ladder.Rung("b", "FP32", 0.5, 25.0)]
-    assert ladder.draw(rungs, evidence="recorded: H100").finding.startswith("b reaches 50 %")
+    assert ladder.draw(rungs, evidence="recorded: H100").finding.startswith("b reaches 50%")
 
 
 def test_map(drawn):
@@ -91,7 +91,7 @@ def test_map(drawn):
 def test_roofline_names_the_nearest_roof(drawn):
     # 9.04 TFLOP/s at 0.661 FLOP/B under 33 TB/s: 21.8 TFLOP/s attainable.
     fig = drawn["roofline"]
-    assert fig.finding == "02 shared tile reaches 41 % of the L1/shared roof, the nearest over it"
+    assert fig.finding == "02 shared tile reaches 41% of the L1/shared roof, the nearest over it"
     assert "DRAM 3.02 TB/s" in shown(fig) and "FFMA 65.2 TFLOP/s" in shown(fig)
     assert "0.661 FLOP/B at L1/shared" in fig.alt
 
@@ -100,12 +100,12 @@ def test_roofline_above_the_ridge_names_the_arithmetic_roof():
     roofs = Roofs.from_gpu(GPUS["H100"])
     points = [Point("x", "DRAM", 500.0, roofs.ffma / 2)]
     fig = roofline.draw(roofs, points, current="x", evidence="modelled: data sheet")
-    assert fig.finding == "x reaches 50 % of the FFMA roof, the nearest over it"
+    assert fig.finding == "x reaches 50% of the FFMA roof, the nearest over it"
 
 
 def test_busiest(drawn):
     fig = drawn["busiest"]
-    assert fig.finding == "L1 tags: busy for at least 76 % of the time"
+    assert fig.finding == "L1 tags: busy for at least 76% of the time"
     assert "recorded 2.71 ms" in shown(fig)
     assert "15 µs (compulsory bytes)" in shown(fig)
     assert "The longest is L1 tags. The kernel took 2.71 ms (recorded)." in fig.alt
@@ -126,12 +126,12 @@ def test_occupancy(drawn):
     fig = drawn["occupancy"]
     assert "registers and warps on T4; registers on A100; registers on H100" in fig.finding
     assert "room for 25 blocks" in shown(fig)
-    assert "H100: 1 block of 32 warps fit an SM, 50 % of its warps, limited by registers" in fig.alt
+    assert "H100: 1 block of 32 warps fit an SM, 50% of its warps, limited by registers" in fig.alt
 
 
 def test_tile(drawn):
     fig = drawn["tile, 8"]
-    assert fig.finding == "T = 8: tiles straight from DRAM feed 7.9 % of T4's FP32 peak"
+    assert fig.finding == "T = 8: tiles straight from DRAM feed 7.9% of T4's FP32 peak"
     assert "16 blocks and 32 of 32 warps an SM, limited by warps and blocks" in fig.alt
 
 
@@ -155,8 +155,8 @@ def test_timeline_shares_and_time_scale():
     }
     version = timeline.version("x", record, clock_hz=1e9)
     fig = timeline.draw([version], evidence="measured: H100")
-    assert fig.finding == "Warps compute for 60 % of the time and spend 30 % waiting"
-    assert "load 10 %, wait 30 %, compute 60 %" in fig.alt
+    assert fig.finding == "Warps compute for 60% of the time and spend 30% waiting"
+    assert "load 10%, wait 30%, compute 60%" in fig.alt
     assert any(text.startswith("1 µs: the whole kernel, 1 block") for text in shown(fig))
     ticks = [t for t in shown(fig) if t.replace(",", "").replace(".", "").isdigit()]
     assert "1,000" in ticks and "1" in ticks  # 1,000 cycles are 1 µs at 1 GHz
@@ -168,7 +168,7 @@ def test_timeline_says_where_steps_are_not_marked(drawn):
                             [("block 0", [marks])], 1e9)
     fig = timeline.draw([made], evidence="measured: H100")
     assert "gaps: steps not marked" in shown(fig)
-    assert "load 50 %, compute 50 %" in fig.alt
+    assert "load 50%, compute 50%" in fig.alt
     assert not any("not marked" in text for text in shown(drawn["timeline"]))
 
 

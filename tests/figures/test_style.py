@@ -169,7 +169,7 @@ def test_durations(value, expected):
 
 @pytest.mark.parametrize(
     ("value", "expected"),
-    [(1.0, "100 %"), (0.125, "12.5 %"), (0.05, "5 %"), (0.714, "71 %"), (0.0, "0 %")],
+    [(1.0, "100%"), (0.125, "12.5%"), (0.05, "5%"), (0.714, "71%"), (0.0, "0%")],
 )
 def test_percent(value, expected):
     assert style.percent(value) == expected

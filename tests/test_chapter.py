@@ -1,0 +1,106 @@
+"""What pages show: every recorded number equals its record, and each says what kind it is."""
+
+import re
+
+import pytest
+
+from lib import chapter
+from lib.chapter import Chapter
+from lib.kernels import CATALOGUE
+from lib.measure import records
+
+PAGES = [pytest.param(Chapter(stem), id=stem) for stem in CATALOGUE]
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """Whatever a page displays, as text."""
+    seen = []
+    monkeypatch.setattr(chapter, "display", lambda *things: seen.extend(t.data for t in things))
+    return seen
+
+
+def cells(markdown):
+    """Rows of a Markdown table, its head and rule left out."""
+    rows = [r for r in markdown.splitlines() if r.startswith("|")]
+    return [[c.strip() for c in row.strip("|").split("|")] for row in rows[2:]]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_speeds_are_those_of_the_record(page, shown, monkeypatch):
+    monkeypatch.setattr(chapter.device, "available", lambda: False)
+    page.speed()
+    record = records.load(chapter.RECORDED_ON, page.kernel.stem)
+    expected = [
+        [name, f"{row['M']:,}", f"{row['tflops']:.2f}", f"{row['cublas_tflops']:.2f}",
+         f"{row['ratio']:.1%}", f"{row['spread']:.1%}"]
+        for name, variant in record["variants"].items()
+        for row in variant["bench"] if row["M"] in chapter.SPEED_SIZES
+    ]
+    assert cells(shown[0]) == expected and expected
+    assert records.label(record) in shown[0]
+
+
+def test_the_ladder_s_bars_are_those_of_the_records(shown):
+    chapter.ladder(size=4096)
+    for stem, kernel in CATALOGUE.items():
+        record = records.load(chapter.RECORDED_ON, stem)
+        bench = record["variants"][kernel.variants[0].name]["bench"]
+        row = next(r for r in bench if r["M"] == 4096)
+        assert f"{row['tflops']:.3g} TFLOP/s" in shown[0]
+    assert "recorded: H100" in shown[0]
+
+
+def test_a_stale_record_is_marked_on_the_ladder_and_in_the_table(shown, monkeypatch):
+    monkeypatch.setattr(records, "stale", lambda record, variant: True)
+    chapter.ladder()
+    chapter.results_table()
+    Chapter("01_naive").speed()
+    assert all("stale" in text for text in shown)
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(
+    "part, kind",
+    [("ladder", "recorded"), ("map", "emulated"), ("resources", "modelled"),
+     ("occupancy", "modelled"), ("mix", "modelled"), ("check", "emulated"),
+     ("counters", "emulated"), ("coalescing", "emulated"), ("speed", "recorded"),
+     ("timeline", "recorded"), ("roofline", "recorded"), ("busiest", "modelled")],
+)
+def test_every_part_says_what_kind_of_evidence_it_is(page, part, kind, shown, monkeypatch):
+    monkeypatch.setattr(chapter.device, "available", lambda: False)
+    getattr(page, part)()
+    assert re.search(rf"\b{kind}: ", "\n".join(shown))
+
+
+def test_counters_are_those_of_the_trace(shown):
+    page = Chapter("02_shared_tile")
+    page.counters()
+    counted = page.run(backend="emulator").launch.trace.counters()
+    table = {row[0]: row[1] for row in cells(shown[0])}
+    assert {key: f"{value:,}" for key, value in counted.items()}.items() <= {
+        key.replace(" ", "_"): value for key, value in table.items()
+    }.items()
+
+
+def test_the_version_before_is_shown_by_its_own_counters(shown):
+    Chapter("02_shared_tile").before()
+    assert "01_naive at" in shown[0]
+    with pytest.raises(ValueError, match="first version"):
+        Chapter("01_naive").before()
+
+
+def test_a_wrong_kernel_shows_in_the_table_of_checks(shown, monkeypatch):
+    monkeypatch.setattr("lib.problem.ROUNDING_MARGIN", 0.0)
+    Chapter("02_shared_tile").check()
+    assert "**wrong" in shown[0]
+
+
+def test_roofs_and_provenance_come_from_the_records(shown):
+    chapter.roofs_table()
+    chapter.provenance()
+    machine = records.load(chapter.RECORDED_ON, records.MACHINE)
+    rows = cells(shown[0])
+    assert len(rows) == len(machine["roofs"])
+    assert machine["gpu"]["driver"] in shown[1] and machine["date"] in shown[1]
+    assert "in turns" in shown[2]
