@@ -1,0 +1,70 @@
+"""Named accesses and owned elements, from emulated launches of the book's kernels."""
+
+import pytest
+
+from lib import kernels, runner
+from lib.models import banks, coalescing, mapping
+from lib.models.accesses import named
+from lib.models.mapping import Region
+from lib.problem import Problem
+
+
+def emulated(stem, variant=None, watch=(1, 3)):
+    kernel = kernels.find(stem)
+    return runner.run(kernel, Problem(64, 64, 64), variant=kernel.variant(variant),
+                      backend="emulator", watch=watch)
+
+
+def sectors(run):
+    found = named(run.launch, "global")
+    return {n.label: len(coalescing.describe(n.access, n.allocation).sectors) for n in found}
+
+
+def test_naive_has_a_load_of_each_operand_and_a_store():
+    run = emulated("01_naive", "coalesced")
+    assert sectors(run) == {"A[row * K + k]": 1, "B[k * N + col]": 4, "C[row * N + col]": 4}
+    kinds = {n.array: (n.kind, n.where.partition(":")[0]) for n in named(run.launch, "global")}
+    assert kinds == {"A": ("load", "01_naive.cu"), "B": ("load", "01_naive.cu"),
+                     "C": ("store", "epilogue.cuh")}
+
+
+def test_the_swapped_mapping_scatters():
+    run = emulated("01_naive", "swapped")
+    assert sectors(run) == {"A[row * K + k]": 32, "B[k * N + col]": 1, "C[row * N + col]": 32}
+
+
+def test_shared_variables_go_by_their_names_in_the_source():
+    found = named(emulated("02_shared_tile").launch, "shared")
+    seen = {(n.label, n.kind, n.access.bytes_per_lane) for n in found}
+    assert seen == {("As[ty][tx]", "store", 4), ("Bs[ty][tx]", "store", 4),
+                    ("As[ty][k]", "load", 16), ("Bs[k][tx]", "load", 4)}
+    assert all(banks.describe(n.access).conflicts == 0 for n in found)
+
+
+def test_a_launch_that_watched_nobody_is_an_error():
+    with pytest.raises(ValueError, match="watch"):
+        named(emulated("01_naive", watch=None).launch, "global")
+
+
+@pytest.mark.parametrize(
+    "stem, variant, warp, a, b",
+    [
+        ("01_naive", "coalesced", Region(3, 32, 1, 32), Region(3, 0, 1, 1), Region(0, 32, 1, 32)),
+        ("01_naive", "swapped", Region(0, 35, 32, 1), Region(0, 0, 32, 1), Region(0, 35, 1, 1)),
+        ("02_shared_tile", None, Region(3, 32, 1, 32), Region(0, 0, 32, 32),
+         Region(0, 32, 32, 32)),
+    ],
+)
+def test_who_computes_what_is_read_off_the_stores(stem, variant, warp, a, b):
+    work = mapping.work(emulated(stem, variant))
+    assert work.block == Region(0, 32, 32, 32)
+    assert work.warp == [warp]
+    assert work.thread == [Region(warp.row, warp.column, 1, 1)]
+    assert (work.a_step, work.b_step) == (a, b)
+
+
+def test_scattered_elements_become_few_rectangles():
+    elements = [(r, c) for r in (0, 1, 4, 5) for c in (0, 1, 2, 8)]
+    assert mapping.regions(elements) == [
+        Region(0, 0, 2, 3), Region(0, 8, 2, 1), Region(4, 0, 2, 3), Region(4, 8, 2, 1),
+    ]
