@@ -358,8 +358,8 @@ def _cost(versions: Sequence[Version]) -> str:
         return ""
     text = f"a mark costs {style.number(one.mark_cycles, 2)} cycles"
     if one.seconds_with and one.seconds_without:
-        slower = one.seconds_with / one.seconds_without - 1
-        text += f", all of them {style.percent(max(slower, 0.0))} more time"
+        slower = (v.seconds_with / v.seconds_without - 1 for v in versions if v.seconds_without)
+        text += f"; with marks +{' and +'.join(style.percent(max(s, 0.0)) for s in slower)} time"
     return text
 
 
