@@ -7,7 +7,7 @@ import numpy as np
 from .decode import DTYPES, Decoding, opcode
 from .errors import OutOfBounds
 from .masks import Mask
-from .memory import WINDOW_BYTES, WINDOWS
+from .memory import PEER_BYTES, WINDOW_BYTES, WINDOWS
 from .syntax import SIZES, Address, Immediate, Register, Symbol
 
 SPACES = ("global", "shared", "local", "const", "param")
@@ -34,9 +34,7 @@ def _space(d: Decoding) -> str:
     for part in d.parts[1:]:
         name, _, window = part.partition("::")
         if name in SPACES:
-            if window == "cluster":
-                d.unsupported("no clusters; use shared or shared::cta")
-            return name
+            return part if window == "cluster" else name
     return "generic"
 
 
@@ -300,7 +298,7 @@ def _serially(view, where, values, compute) -> np.ndarray:
 def convert_address(d: Decoding):
     """cvta{.to}.space.size: generic addresses from a space's own, and back."""
     d.count(2)
-    space = _space(d)
+    space = _space(d).partition("::")[0]
     back = d.has("to")
     kind = d.type
     put, read = d.target(kind), d.read(1, kind)
@@ -316,14 +314,15 @@ def convert_address(d: Decoding):
 def is_space(d: Decoding):
     """isspacep.space p, a"""
     d.count(2)
-    space = _space(d)
+    space, _, whole = _space(d).partition("::")
     put, read = d.write(0, "pred"), d.read(1, "u64")
+    length = WINDOW_BYTES if whole or space != "shared" else PEER_BYTES
 
     def step(f):
         a = read(f.r)
         if space in WINDOWS:
             low = np.uint64(WINDOWS[space])
-            put(f.r, (a >= low) & (a < low + np.uint64(WINDOW_BYTES)))
+            put(f.r, (a >= low) & (a < low + np.uint64(length)))
         else:
             found = np.zeros(a.shape, bool)
             for segment in f.memory.segments[space]:

@@ -142,12 +142,21 @@ def fence(d: Decoding):
     """Fences order what the emulator runs in order anyway."""
     d.only(
         "cta", "gl", "gpu", "sys", "cluster", "sc", "acq_rel", "acquire", "release", "proxy",
-        "alias", "async", "global", "shared::cta", "async::generic",
+        "alias", "async", "global", "shared::cta", "async::generic", "shared::cluster",
+        "mbarrier_init", "sync_restrict::shared::cluster", "sync_restrict::shared::cta",
+        "tensormap::generic",
     )  # fmt: skip
-    return lambda f: None
+    if not d.has("async", "mbarrier_init"):
+        return lambda f: None
+
+    def step(f):
+        if f.races is not None:
+            f.races.proxy_fence(f)
+
+    return step
 
 
-@opcode("nanosleep", "pragma", "griddepcontrol")
+@opcode("nanosleep", "pragma", "griddepcontrol", "setmaxnreg")
 def nothing(d: Decoding):
     """Nothing to do."""
     return lambda f: None

@@ -38,7 +38,12 @@ SPECIAL = {
     "%globaltimer": "u64", "%globaltimer_lo": "u32", "%globaltimer_hi": "u32",
     "%lanemask_eq": "u32", "%lanemask_lt": "u32", "%lanemask_le": "u32", "%lanemask_gt": "u32",
     "%lanemask_ge": "u32", "%dynamic_smem_size": "u32", "%total_smem_size": "u32",
-    "%is_explicit_cluster": "pred", "WARP_SZ": "u32",
+    "%is_explicit_cluster": "pred", "WARP_SZ": "u32", "%cluster_ctarank": "u32",
+    "%cluster_nctarank": "u32",
+} | {
+    f"%{name}.{axis}": "u32"
+    for name in ("clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid")
+    for axis in "xyz"
 }  # fmt: skip
 # These change as the lanes run, so mov reads them anew each time.
 CLOCKS = {
@@ -156,7 +161,10 @@ class Code:
 
     def _step(self, index: int, instruction: Instruction) -> Step:
         decoding = Decoding(self, instruction, index)
-        base = decoding.parts[0]
+        parts = decoding.parts
+        # Some families have a function of their own: cp.async.bulk is not cp.async.
+        names = (".".join(parts[:length]) for length in (3, 2, 1))
+        base = next((name for name in names if name in OPCODES), parts[0])
         if base not in OPCODES:
             raise UnsupportedInstruction(
                 f"{self.place(instruction)}: the emulator has no '{base}'. It has: "

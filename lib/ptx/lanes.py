@@ -53,9 +53,14 @@ class Lanes:
         "lowest", "highest" or "random".
     random : numpy.random.Generator
         For the random schedule.
+    landing : str
+        "early" or "late": when asynchronous operations have their effect.
     """
 
-    def __init__(self, code: Code, geometry, memory, trace, races, hazards, schedule, random):
+    def __init__(
+        self, code: Code, geometry, memory, trace, races, hazards, schedule, random,
+        landing="early",
+    ):  # fmt: skip
         self.code, self.geometry, self.memory = code, geometry, memory
         self.trace, self.races, self.hazards = trace, races, hazards
         self.schedule, self.random = schedule, random
@@ -68,6 +73,9 @@ class Lanes:
         self.merge: np.ndarray | None = None  # where results go; None: everywhere
         self.groups: dict[int, Mask | None] = {0: None}
         self.barriers = Barriers(self)
+        self.late = landing == "late"
+        # Others that may hold lanes or have something in flight: see `parking`.
+        self.waiters: dict[type, object] = {}
         self.steps = 0  # instructions run so far
         self.origin = 0  # what to add to an instruction's index to have its step
         self.turn = 0
@@ -103,9 +111,11 @@ class Lanes:
         """
         blocks, groups, trace = self.code.blocks, self.groups, self.trace
         with np.errstate(all="ignore"):
-            while groups or self.barriers.waiting:
+            while groups or self.waiting:
                 if not groups:
-                    self._deadlock()
+                    if not any(waiter.stir() for waiter in list(self.waiters.values())):
+                        self._deadlock()
+                    continue
                 at = self._choose()
                 block = blocks[at]
                 self.origin = self.steps - at
@@ -124,6 +134,19 @@ class Lanes:
                     self.go(block.next, self.active)
                 else:
                     self.exit(self.active)  # running off the end is a ret
+            for waiter in self.waiters.values():
+                waiter.finish()
+
+    @property
+    def waiting(self) -> bool:
+        """Whether any lane is parked."""
+        return self.barriers.waiting or any(w.waiting for w in self.waiters.values())
+
+    def waiter(self, kind: type):
+        """Return the launch's one object of a kind: the mbarriers, the copies in flight, ..."""
+        if kind not in self.waiters:
+            self.waiters[kind] = kind(self)
+        return self.waiters[kind]
 
     def _choose(self) -> int:
         """Take lanes to run next; set who is active and where results must be merged."""
@@ -137,7 +160,7 @@ class Lanes:
                 mask = groups.pop(at)
         else:
             at, mask = self._some_warps()
-        if groups or self.barriers.waiting:
+        if groups or self.waiting:
             self.active, self.merge = mask, None if mask is None else mask.array
         else:  # nobody else is alive, so what others hold cannot matter
             self.active, self.merge = self.live, None
@@ -253,11 +276,14 @@ class Lanes:
             self.live = rest
         if self.barriers.waiting:
             self.barriers.release()
+        for waiter in self.waiters.values():
+            waiter.left()
 
     def _deadlock(self):
+        told = [self.barriers.describe(), *(w.describe() for w in self.waiters.values())]
         raise Deadlock(
             f"kernel '{self.code.kernel}' is deadlocked: no lane can run. "
-            + self.barriers.describe()
+            + " ".join(filter(None, told))
         )
 
     # -- what steps ask -------------------------------------------------------------------------

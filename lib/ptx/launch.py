@@ -26,6 +26,8 @@ LANES_PER_BATCH = 1 << 15
 BYTES_PER_BATCH = 1 << 26
 SHARED_LIMIT = 227 * 1024  # of one block, on sm_90; smaller GPUs have less
 SCHEDULES = ("lowest", "highest", "random")
+LANDINGS = ("early", "late")
+CLUSTER_LIMIT = 16  # blocks; more than 8 need an attribute of the kernel on a GPU
 
 
 @dataclass
@@ -53,19 +55,30 @@ class Launch:
 class Geometry:
     """A grid, and which of its blocks run in this batch."""
 
-    def __init__(self, grid, block, first: int, blocks: int, shared_bytes: tuple[int, int]):
+    def __init__(self, grid, block, first, blocks, shared_bytes, cluster=None):
         self.grid, self.block, self.first, self.blocks = grid, block, first, blocks
+        self.explicit = cluster is not None
+        self.cluster = cluster or (1, 1, 1)
+        self.peers = int(np.prod(self.cluster))  # blocks of a cluster: neighbouring rows
         self.threads = block[0] * block[1] * block[2]
         self.shared_bytes = shared_bytes
 
     def block_index(self, row: int) -> tuple[int, int, int]:
         """Return blockIdx of a row of this batch."""
-        at = self.first + row
-        return (
-            at % self.grid[0],
-            at // self.grid[0] % self.grid[1],
-            at // (self.grid[0] * self.grid[1]),
-        )
+        return tuple(int(i) for i in self._indices(self.first + row))
+
+    def _indices(self, at):
+        """Return blockIdx, as (x, y, z), of the at-th block of the grid; `at` may be an array.
+
+        Blocks count along x, then y, then z; with clusters, cluster by cluster.
+        """
+        number, rank = at // self.peers, at % self.peers
+        place = []
+        for extent, size in zip(self.grid, self.cluster, strict=True):
+            many = extent // size
+            place.append(number % many * size + rank % size)
+            number, rank = number // many, rank // size
+        return place
 
     def block_name(self, row: int) -> str:
         """Return blockIdx as text."""
@@ -73,6 +86,12 @@ class Geometry:
 
     def row_of(self, block: int) -> int | None:
         """Return the row of a block by its linear number, None if it is in another batch."""
+        if self.peers > 1:
+            x, y, _ = self.grid
+            rows = np.arange(self.first, self.first + self.blocks)
+            i, j, k = self._indices(rows)
+            found = np.flatnonzero(i + x * (j + y * k) == block)
+            return int(found[0]) if len(found) else None
         row = block - self.first
         return row if 0 <= row < self.blocks else None
 
@@ -83,14 +102,24 @@ class Geometry:
         lane = threads % 32
         warps = -(-self.threads // 32)
         base, _, axis = name.partition(".")
-        sizes = {"%ntid": self.block, "%nctaid": self.grid}
+        wholes = tuple(g // c for g, c in zip(self.grid, self.cluster, strict=True))
+        sizes = {
+            "%ntid": self.block, "%nctaid": self.grid, "%nclusterid": wholes,
+            "%cluster_nctaid": self.cluster,
+        }  # fmt: skip
         if base in sizes:
             value = sizes[base]["xyz".index(axis)]
-        elif base in ("%tid", "%ctaid"):
-            linear, extent = (threads, self.block) if base == "%tid" else (rows, self.grid)
-            x, y, _ = extent
-            value = {"x": linear % x, "y": linear // x % y, "z": linear // (x * y)}[axis]
-            if extent["xyz".index(axis)] == 1:
+        elif base == "%tid":
+            x, y, _ = self.block
+            value = {"x": threads % x, "y": threads // x % y, "z": threads // (x * y)}[axis]
+            if self.block["xyz".index(axis)] == 1:
+                value = 0
+        elif base in ("%ctaid", "%clusterid", "%cluster_ctaid"):
+            at = "xyz".index(axis)
+            value, size = self._indices(rows)[at], self.cluster[at]
+            if base != "%ctaid":
+                value = value // size if base == "%clusterid" else value % size
+            if self.grid[at] == 1:
                 value = 0
         else:
             every = (1 << 32) - 1
@@ -99,6 +128,9 @@ class Geometry:
                 "%warpid": threads // 32,
                 "%nwarpid": warps,
                 "%nsmid": 1,
+                "%is_explicit_cluster": self.explicit,
+                "%cluster_nctarank": self.peers,
+                "%cluster_ctarank": rows % self.peers,
                 "WARP_SZ": 32,
                 "%lanemask_eq": 1 << lane,
                 "%lanemask_lt": (1 << lane) - 1,
@@ -230,6 +262,7 @@ class Function:
     def __call__(
         self, grid, block, args, shared_mem: int = 0, *, watch=None, trace: bool = True,
         races: bool = False, schedule: str = "lowest", seed: int = 0, merge=None,
+        cluster=None, landing: str = "early",
     ) -> Launch:  # fmt: skip
         """Run the kernel; arrays are updated in place.
 
@@ -255,6 +288,11 @@ class Function:
             For the random schedule.
         merge : mapping of int to Wide or None, optional
             What ptxas made of the accesses at these PTX lines: None where another absorbed it.
+        cluster : int or tuple of int, optional
+            Blocks of a cluster, up to three sizes; by default what the kernel was compiled for.
+        landing : str
+            When asynchronous copies and wgmma have their effect. "early": at once. "late": when
+            somebody waits for them, as late as PTX allows.
 
         Returns
         -------
@@ -272,6 +310,9 @@ class Function:
         self._check_geometry(grid, block, shared_mem)
         if schedule not in SCHEDULES:
             raise LaunchError(f"schedule '{schedule}'; there are {', '.join(SCHEDULES)}")
+        if landing not in LANDINGS:
+            raise LaunchError(f"landing '{landing}'; there are {', '.join(LANDINGS)}")
+        cluster = self._cluster(cluster, grid)
         device = self._device()
         parameters = self._parameters(args, device)
         layout = Layout(self.code, device, shared_mem)
@@ -290,12 +331,16 @@ class Function:
         # Races keep a record of every word for every warp, which is much larger than the word.
         own = layout.shared_bytes * (16 if races else 1) + layout.local_bytes * threads
         size = max(1, min(LANES_PER_BATCH // threads, BYTES_PER_BATCH // max(1, own)))
+        together = int(np.prod(cluster or 1))
+        size = max(1, size // together) * together
         for first in range(0, total, size):
             blocks = min(size, total - first)
             shared = (layout.static_bytes, shared_mem)
-            geometry = Geometry(grid, block, first, blocks, shared)
-            memory = Memory(device, layout, parameters, blocks, threads)
-            lanes = Lanes(self.code, geometry, memory, record, detector, hazards, schedule, random)
+            geometry = Geometry(grid, block, first, blocks, shared, cluster)
+            memory = Memory(device, layout, parameters, blocks, threads, geometry.peers)
+            lanes = Lanes(
+                self.code, geometry, memory, record, detector, hazards, schedule, random, landing
+            )
             if detector is not None:
                 detector.begin(lanes)
             lanes.run()
@@ -323,6 +368,33 @@ class Function:
                 wrong(f"block {block} has {threads} threads; it was compiled for {limit}")
         if not isinstance(shared_mem, int | np.integer) or not 0 <= shared_mem <= SHARED_LIMIT:
             wrong(f"shared_mem {shared_mem!r} must be a number of bytes up to {SHARED_LIMIT}")
+
+    def _cluster(self, given, grid) -> tuple[int, int, int] | None:
+        """Return the sizes of a cluster, None if the kernel is launched without clusters."""
+        limits = self.entry.limits
+        compiled = limits.get("reqnctapercluster") or None
+        if given is None:
+            if compiled is None and "explicitcluster" in limits:
+                raise LaunchError(f"kernel '{self.name}' must be launched with cluster=...")
+            given = compiled
+        if given is None:
+            return None
+        cluster = _sizes(given, "cluster")
+        if compiled is not None and cluster != _sizes(compiled, "cluster"):
+            raise LaunchError(
+                f"kernel '{self.name}': cluster {cluster}; it was compiled for {compiled}"
+            )
+        if min(cluster) < 1 or np.prod(cluster, dtype=object) > CLUSTER_LIMIT:
+            raise LaunchError(
+                f"kernel '{self.name}': cluster {cluster}; the most is {CLUSTER_LIMIT} blocks"
+            )
+        for axis, size, extent in zip("xyz", cluster, grid, strict=True):
+            if extent % size:
+                raise LaunchError(
+                    f"kernel '{self.name}': grid {grid} is no multiple of the cluster {cluster} "
+                    f"along {axis}"
+                )
+        return cluster
 
     def _device(self) -> DeviceMemory:
         device = DeviceMemory()

@@ -21,6 +21,7 @@ CONSTANT_BASE = 0x030000000000
 PARAMETER_BASE = 0x040000000000
 WINDOWS = {"shared": 0x010000000000, "local": 0x020000000000}
 WINDOW_BYTES = 1 << 32
+PEER_BYTES = 1 << 24  # in the shared::cluster window, rank r of the cluster begins at (r + 1) times
 GUARD = 4096  # at least so many bytes lie between two allocations
 ALIGNMENT = 256
 
@@ -165,7 +166,7 @@ class Memory:
         Size of the batch.
     """
 
-    def __init__(self, device, layout, parameter_bytes, blocks, threads):
+    def __init__(self, device, layout, parameter_bytes, blocks, threads, peers=1):
         self.device, self.layout = device, layout
         self.segments: dict[str, list[Segment]] = {
             "global": device.segments,
@@ -203,6 +204,25 @@ class Memory:
                 window._width = segment._width
             self.segments["generic"].append(window)
         self.shared = shared
+        self.peers: list[Segment] = []  # the shared memory of each rank of the cluster
+        self._add_peers(peers, blocks, padded)
+
+    def _add_peers(self, peers: int, blocks: int, padded: int):
+        """Place the shared memory of every block of a cluster in the shared::cluster window."""
+        own = self.shared
+        self.segments["shared::cluster"] = [own]
+        home = np.arange(blocks, dtype=np.int64) // peers * peers
+        for window, space in ((0, "shared::cluster"), (WINDOWS["shared"], "generic")):
+            for rank in range(peers):
+                rows = ((home + rank) * padded)[:, None]
+                base = window + (rank + 1) * PEER_BYTES
+                peer = Segment(
+                    f"shared memory of rank {rank}", "shared", base, own.nbytes, own.storage, rows
+                )
+                peer.valid, peer.complete, peer._width = own.valid, own.complete, own._width
+                self.segments[space].append(peer)
+                if not window:
+                    self.peers.append(peer)
 
     def address_of(self, name: str) -> int:
         """Return a variable's address in its own space."""

@@ -17,11 +17,10 @@ import numpy as np
 
 from .hazards import Access, Hazards
 from .masks import any_in_warp
+from .proxy import INDEX, THREAD, TIME, Proxy
 from .syntax import SIZES
 
 _MEMORY_OPCODES = ("ld", "ldu", "st", "atom", "red")
-# A stamp packs a time, the index of an instruction and a thread; 0 is never.
-_TIME, _INDEX, _THREAD = 30, 10, (1 << 10) - 1
 
 
 class Races:
@@ -47,45 +46,79 @@ class Races:
         self.granule = min(widths)  # bytes of a word, so that neighbours are not confused
         self.is_atomic = atomic
         self.global_shadows: dict[int, _GlobalShadow] = {}
+        self.asynchronous = any(
+            step.instruction.parts[0] in ("mbarrier", "wgmma")
+            or step.instruction.opcode.startswith(("cp.async.bulk", "cp.reduce.async.bulk"))
+            for step in code.steps
+        )
+        self.proxy: Proxy | None = None
 
     def begin(self, f):
         """Start a batch: its clocks and its shared memory are new."""
         self.f = f
         shape = (f.blocks, f.warps)
+        self.peers = f.geometry.peers
+        self.warps = self.peers * f.warps  # of a cluster
         self.clock = np.ones(shape, np.int64)
-        self.known = np.zeros((*shape, f.warps), np.int64)
+        self.proxy = Proxy(self, f) if self.asynchronous else None
+        readers = self.warps + (self.proxy.readers if self.proxy else 0)
+        self.known = np.zeros((*shape, readers), np.int64)
         self.floor = 0
         self._grouped = None
         self.block = np.arange(f.blocks)[:, None]
-        self.thread = np.arange(f.threads)[None, :]
-        self.warp = self.thread // 32
+        rank = self.block % self.peers
+        self.thread = np.arange(f.threads)[None, :] + rank * (32 * f.warps)
+        self.warp = np.arange(f.threads)[None, :] // 32
+        self.own = np.arange(f.warps)[None, :] + rank * f.warps  # column of each warp
         cells = len(f.memory.shared.storage) // self.granule
-        self.shared_shadow = _SharedShadow(self, cells, f.warps)
+        self.shared_shadow = _SharedShadow(self, cells, readers)
 
     # -- what orders accesses -------------------------------------------------------------------
 
     def barrier(self, arrived: np.ndarray | None, waiting: np.ndarray | None):
         """Join the clocks of the warps that met; None means all of every block."""
-        if arrived is None:
+        if arrived is None and self.peers == 1 and self.proxy is None:
             self.known = np.maximum(self.known, self.clock[:, None, :])
             self.clock = self.clock + 1
         else:
-            came, waits = any_in_warp(arrived), any_in_warp(waiting)
-            joined = np.where(came[:, :, None], self.known, 0).max(axis=1)
-            joined = np.maximum(joined, np.where(came, self.clock, 0))
-            learned = np.maximum(self.known, joined[:, None, :])
-            self.known = np.where(waits[:, :, None], learned, self.known)
+            if arrived is None:
+                came = waits = np.ones(self.clock.shape, bool)
+            else:
+                came, waits = any_in_warp(arrived), any_in_warp(waiting)
+            self.known = self._joined(self.known, came, waits, True)
+            if self.proxy is not None:
+                self.proxy.fenced = self._joined(self.proxy.fenced, came, waits, False)
             self.clock = self.clock + came
-        self.floor = int(self.known.min())
+        self._set_floor()
+
+    def _joined(self, known, came, waits, own: bool):
+        """Return what the warps that waited know, when some of each block have come."""
+        joined = np.where(came[:, :, None], known, 0).max(axis=1)
+        if own:
+            new = np.zeros_like(joined)
+            np.put_along_axis(new, self.own + 0 * came, np.where(came, self.clock, 0), axis=1)
+            joined = np.maximum(joined, new)
+        learned = np.maximum(known, joined[:, None, :])
+        return np.where(waits[:, :, None], learned, known)
+
+    def _set_floor(self):
+        """Find the time that every warp knows of every other: what is older needs no look."""
+        self.floor = int(self.known[:, :, : self.warps].min())
+
+    def proxy_fence(self, f):
+        """Tell the detector of the asynchronous proxy, if there is one, of fence.proxy.async."""
+        if self.proxy is not None:
+            self.proxy.fence(f)
 
     def warp_barrier(self, f):
         """Order the lanes of each warp that came to bar.warp.sync."""
         everyone = np.ones((f.blocks, f.threads), bool)
         came = any_in_warp(everyone if f.active is None else f.active.array)
-        own = np.arange(f.warps)
-        self.known[:, own, own] = np.where(came, self.clock, self.known[:, own, own])
+        row, warp = np.nonzero(came)
+        own = self.own[row, warp] if self.peers > 1 else warp
+        self.known[row, warp, own] = self.clock[row, warp]
         self.clock = self.clock + came
-        self.floor = int(self.known.min())
+        self._set_floor()
 
     # -- accesses -------------------------------------------------------------------------------
 
@@ -170,15 +203,19 @@ class Races:
             self.hazards.add_pair(kind, what, first, second)
 
     def _access(self, index: int, block: int, thread: int) -> Access:
-        instruction = self.code.steps[index].instruction
+        instruction, geometry = self.code.steps[index].instruction, self.f.geometry
+        row = block - geometry.first
+        if thread >> 5 >= self.warps:
+            row, thread = self.proxy.issuer(row, thread >> 5)
+        rank, thread = divmod(thread, 32 * self.f.warps)
         return Access(
             instruction.line, instruction.cuda, instruction.opcode,
-            self.f.geometry.block_index(block - self.f.geometry.first), thread // 32, thread % 32,
+            geometry.block_index(row + rank), thread // 32, thread % 32,
         )  # fmt: skip
 
     def linear(self, rows: np.ndarray) -> np.ndarray:
-        """Return linear block numbers of rows of this batch."""
-        return rows + self.f.geometry.first
+        """Return, for rows of this batch, the number of the first block of their cluster."""
+        return rows // self.peers * self.peers + self.f.geometry.first
 
 
 class _SharedShadow:
@@ -192,24 +229,25 @@ class _SharedShadow:
     def load(self, cells, group, index):
         races = self.races
         seen = self.writer.take(cells)
-        if int(seen.max(initial=0)) >> _TIME > races.floor:
+        if int(seen.max(initial=0)) >> TIME > races.floor:
             self._compare(seen, group, index, "read after write", None, False)
-        _, thread, warp, time = group
-        self.readers[cells * self.warps + warp] = (time << _TIME) | (index << _INDEX) | thread
+        _, thread, _, time = group
+        column = thread >> 5
+        self.readers[cells * self.warps + column] = (time << TIME) | (index << INDEX) | thread
 
     def store(self, cells, group, index, old, atomic):
         races = self.races
-        _, thread, warp, time = group
+        _, thread, _, time = group
         seen = self.writer.take(cells)
-        if int(seen.max(initial=0)) >> _TIME > races.floor:
+        if int(seen.max(initial=0)) >> TIME > races.floor:
             self._compare(seen, group, index, "write after write", old, atomic)
         readers = self.readers.reshape(-1, self.warps).take(cells, axis=0)
-        if int(readers.max(initial=0)) >> _TIME > races.floor:
+        if int(readers.max(initial=0)) >> TIME > races.floor:
             for other in range(self.warps):
                 seen = readers[..., other]
-                if int(seen.max(initial=0)) >> _TIME > races.floor:
+                if int(seen.max(initial=0)) >> TIME > races.floor:
                     self._compare(seen, group, index, "write after read", None, atomic)
-        mine = (time << _TIME) | (index << _INDEX) | thread
+        mine = (time << TIME) | (index << INDEX) | thread
         self.writer[cells] = mine
         if not atomic:
             self._same_instruction(cells, mine, group, index, old)
@@ -218,15 +256,15 @@ class _SharedShadow:
         """Report the earlier accesses in `seen` that the lanes' warps do not know."""
         races = self.races
         block, thread, warp, _ = group
-        other = seen & _THREAD
-        known = races.known[block, warp, np.minimum(other >> 5, self.warps - 1)]
-        bad = (seen >> _TIME > known) & (other != thread)
-        first = (seen >> _INDEX) & ((1 << 20) - 1)
+        other = seen & THREAD
+        known = races.known[block, warp, np.minimum(other >> 5, races.known.shape[2] - 1)]
+        bad = (seen >> TIME > known) & (other != thread)
+        first = (seen >> INDEX) & ((1 << 20) - 1)
         if atomic:
             bad &= ~races.is_atomic[np.minimum(first, len(races.is_atomic) - 1)]
         if not bad.any():
             return
-        mild = bad & (other >> 5 == warp)
+        mild = bad & (other >> 5 == thread >> 5)
         if old is not None:
             mild = mild | (bad & ~old[1])
         for kind, where in (("race", bad & ~mild), ("warning", mild)):
@@ -289,7 +327,7 @@ class _GlobalShadow:
 
     def _stamps(self, group, index):
         block, thread, _, time = group
-        return (self.races.linear(block) << 10) | thread, (time << 20) | index
+        return (self.races.linear(block) << INDEX) | thread, (time << 20) | index
 
     def load(self, cells, group, index):
         who, when = self._stamps(group, index)
@@ -310,7 +348,7 @@ class _GlobalShadow:
             at = cells[fresh]
             self.first.set(at, who[fresh], when[fresh])
             first = self.first.who.take(cells)
-        strange = first >> 10 != who >> 10
+        strange = first >> INDEX != who >> INDEX
         if strange.any():
             self.foreign.set(cells[strange], who[strange], when[strange])
 
@@ -338,20 +376,20 @@ class _GlobalShadow:
         if int(who.max(initial=-1)) < 0:
             return
         when = record.when.take(cells)
-        linear, other = races.linear(block), who & _THREAD
-        abroad = who >> 10 != linear
-        known = races.known[block, warp, np.minimum(other >> 5, races.f.warps - 1)]
+        linear, other = races.linear(block), who & THREAD
+        abroad = who >> INDEX != linear
+        known = races.known[block, warp, np.minimum(other >> 5, races.warps - 1)]
         bad = (who >= 0) & (abroad | ((when >> 20 > known) & (other != thread)))
         first = when & ((1 << 20) - 1)
         if atomic:
             bad &= ~races.is_atomic[first]
         if not bad.any():
             return
-        mild = bad & ~abroad & (other >> 5 == warp)
+        mild = bad & ~abroad & (other >> 5 == thread >> 5)
         if old is not None:
             mild = mild | (bad & ~old[1])
         for kind, where in (("race", bad & ~mild), ("warning", mild)):
             if where.any():
                 later = (np.full(int(where.sum()), index), linear[where], thread[where])
-                earlier = (first[where], who[where] >> 10, other[where])
+                earlier = (first[where], who[where] >> INDEX, other[where])
                 races.report(kind, f"{what} in global memory", earlier, later)
