@@ -8,6 +8,8 @@ The rules are those that Nsight Compute's source counters follow on Volta and la
   one pass if for every active lane i the lane i^1 (or throughout, i^2) is inactive or has the same
   address. 128 bits: four passes, the quarter warps; under the same condition the quarters merge
   within each half, the halves never.
+* ldmatrix and stmatrix: one pass for each 8 x 8 matrix, of the 16 bytes that each of its 8
+  addresses names; passes never merge.
 * Ideal: a pass with an active lane costs at least one wavefront, so the ideal is the number of
   such passes, after merging. Conflicts are wavefronts minus ideal.
 """
@@ -113,6 +115,28 @@ def wavefronts(
     merged = _passes(rows, active, words, 32 if nbytes == 8 else 16)
     may = _paired(rows, active, 1) | _paired(rows, active, 2)
     return np.where(may, merged[0], apart[0]), np.where(may, merged[1], apart[1])
+
+
+def matrix_wavefronts(
+    rows: np.ndarray, active: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Count the wavefronts of each warp's ldmatrix or stmatrix, and the ideal.
+
+    Parameters
+    ----------
+    rows : ndarray of int, shape (warps, 32)
+        Byte addresses of the rows, eight for each matrix.
+    active : ndarray of bool, shape (warps, 32), or None
+        Which lanes name a row; None means all (.x4).
+
+    Returns
+    -------
+    tuple of ndarray of int64, each of shape (warps,)
+        Wavefronts and ideal wavefronts.
+    """
+    if active is None:
+        active = np.ones(rows.shape, bool)
+    return _passes(rows, active, 4, 8)
 
 
 def _paired(rows: np.ndarray, active: np.ndarray, distance: int) -> np.ndarray:

@@ -11,6 +11,7 @@ from . import banks
 from .masks import by_warp
 
 WATCHED_MOST = 64  # accesses that are kept of one line
+MATRIX = ("ldmatrix", "stmatrix")  # kinds whose passes are the rows of one 8 x 8 matrix
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,8 @@ class Site:
     opcode : str
         For example ``ld.shared.f32``.
     kind : str
-        "load", "store" or "atomic".
+        "load", "store", "atomic", "ldmatrix", "stmatrix" or "copy" (cp.async: a site in global
+        memory for what it reads and one in shared memory for what it writes).
     space : str
         "global", "shared", "local", "const" or "generic".
     bytes_per_lane : int
@@ -145,20 +147,27 @@ class Trace:
             tally[0] += chosen.warps
             tally[1] += chosen.lanes
 
-    def access(self, index, pattern, f, instruction, kind, space, offset, nbytes):
-        """Count an access of the active lanes to global or shared memory."""
+    def access(self, index, pattern, f, instruction, kind, space, offset, nbytes, part=0):
+        """Count an access of the active lanes to global or shared memory.
+
+        An instruction that the hardware does in several accesses (wmma.load) numbers its parts.
+        """
         # A generic access may come to both spaces; each is a site of its own.
         place = index if space == "global" else ~index
+        if part:
+            place = place, part
         try:
             tally = self._tallies[place]
         except KeyError:
-            tally = self._enter(index, instruction, kind, space, offset, nbytes)
+            tally = self._enter(place, index, instruction, kind, space, offset, nbytes)
         if tally is None:
             return
         if tally.pattern is not pattern:
             self._flush(tally)
             tally.pattern = pattern
-            tally.counts = _count(pattern, tally.site.space, tally.offset, tally.nbytes)
+            tally.counts = _count(
+                pattern, tally.site.space, tally.offset, tally.nbytes, tally.site.kind in MATRIX
+            )
         tally.times += 1
         if self.watch is not None:
             self._watch(tally, pattern, f, f.origin + index)
@@ -170,15 +179,14 @@ class Trace:
                 self._flush(tally)
                 tally.pattern = None
 
-    def _enter(self, index, instruction, kind, space, offset, nbytes):
-        place = index if space == "global" else ~index
+    def _enter(self, place, index, instruction, kind, space, offset, nbytes):
         if self.merge is not None and instruction.line in self.merge:
             wide = self.merge[instruction.line]
             if wide is None:
                 self._tallies[place] = None
                 return None
             offset, nbytes = wide.offset, wide.nbytes
-        key = (instruction.line, index, space)
+        key = (instruction.line, index, space, kind)
         site = self._sites.get(key)
         if site is None:
             site = self._sites[key] = Site(
@@ -249,14 +257,11 @@ class Trace:
         -------
         dict of str to int
             Requests and sectors of global memory; warp instructions, wavefronts and ideal
-            wavefronts of shared memory; lanes that executed a single-precision fma.
+            wavefronts of shared memory; lanes that executed a single-precision fma. The wavefronts
+            are those of every access of shared memory, ldmatrix, stmatrix and cp.async included;
+            their instructions are counted by `matrix_counters`.
         """
-
-        def total(space: str, kind: str, what: str) -> int:
-            return sum(
-                getattr(s, what) for s in self._sites.values() if (s.space, s.kind) == (space, kind)
-            )
-
+        total = self._total
         return {
             "global_load_requests": total("global", "load", "requests"),
             "global_load_sectors": total("global", "load", "sectors"),
@@ -273,8 +278,46 @@ class Trace:
             ),
         }
 
+    def matrix_counters(self) -> dict[str, int]:
+        """Return what tensor-core kernels do besides: matrix moves, products, asynchronous copies.
 
-def _count(pattern, space: str, offset: int, nbytes: int) -> tuple:
+        Returns
+        -------
+        dict of str to int
+            Warp instructions of LDSM and STSM (those that wmma.load expands to included) and their
+            wavefronts; warp instructions of mma and of wmma.mma, as PTX counts them; requests,
+            global sectors and shared wavefronts of cp.async (LDGSTS), which are counted apart from
+            loads and stores.
+        """
+        total, executed = self._total, self.instructions.items()
+
+        def warps(name: str) -> int:
+            return sum(count for opcode, (count, _) in executed if opcode.startswith(name))
+
+        return {
+            "ldmatrix_instructions": total("shared", "ldmatrix", "requests"),
+            "ldmatrix_wavefronts": total("shared", "ldmatrix", "wavefronts"),
+            "ldmatrix_wavefronts_ideal": total("shared", "ldmatrix", "ideal"),
+            "stmatrix_instructions": total("shared", "stmatrix", "requests"),
+            "stmatrix_wavefronts": total("shared", "stmatrix", "wavefronts"),
+            "stmatrix_wavefronts_ideal": total("shared", "stmatrix", "ideal"),
+            "mma_instructions": warps("mma."),
+            "wmma_instructions": warps("wmma.mma."),
+            "copy_instructions": total("shared", "copy", "requests"),
+            "copy_requests": total("global", "copy", "requests"),
+            "copy_sectors": total("global", "copy", "sectors"),
+            "copy_wavefronts": total("shared", "copy", "wavefronts"),
+            "copy_wavefronts_ideal": total("shared", "copy", "ideal"),
+        }
+
+    def _total(self, space: str, kind: str, what: str) -> int:
+        """Sum a count over the sites of a kind."""
+        return sum(
+            getattr(s, what) for s in self._sites.values() if (s.space, s.kind) == (space, kind)
+        )
+
+
+def _count(pattern, space: str, offset: int, nbytes: int, rows: bool) -> tuple:
     """Return (requests, lanes, sectors, wavefronts, ideal) of one access with a pattern.
 
     Sectors do not change when all addresses move by a multiple of 32, nor do banks when they move
@@ -282,9 +325,9 @@ def _count(pattern, space: str, offset: int, nbytes: int) -> tuple:
     remainder.
     """
     period = 128 if space == "shared" else 32
-    key = (space == "shared", (pattern.low + offset) % period, nbytes)
+    key = (space == "shared", (pattern.low + offset) % period, nbytes, rows)
     if key not in pattern.counts:
-        pattern.counts[key] = _analyse(pattern, key[0], key[1], nbytes)
+        pattern.counts[key] = _analyse(pattern, *key)
     return pattern.counts[key]
 
 
@@ -295,7 +338,7 @@ def _rows(relative: np.ndarray, f) -> np.ndarray:
     return by_warp(relative)
 
 
-def _of_warps(pattern, shared: bool, nbytes: int, phase: int) -> tuple:
+def _of_warps(pattern, shared: bool, phase: int, nbytes: int, rows_of_8: bool) -> tuple:
     """Count for a mask of whole warps: what each warp costs does not depend on the others.
 
     The schedules that part the warps make a new mask at every turn. So each warp's cost is kept
@@ -303,20 +346,27 @@ def _of_warps(pattern, shared: bool, nbytes: int, phase: int) -> tuple:
     """
     f, active = pattern.f, pattern.active
     costs = f.warp_costs(pattern.register)
-    key = (shared, (phase - pattern.low) % 128, nbytes)
+    key = (shared, (phase - pattern.low) % 128, nbytes, rows_of_8)
     if key not in costs:
         raw = pattern.register.view(f"i{pattern.register.dtype.itemsize}").astype(np.int64)
         rows = _rows(raw + key[1], f)
         shape, flat = rows.shape[:2], np.ascontiguousarray(rows).reshape(-1, 32)
         if shared:
-            costs[key] = [c.reshape(shape) for c in banks.wavefronts(flat, None, nbytes)]
+            costs[key] = [c.reshape(shape) for c in _waves(flat, None, nbytes, rows_of_8)]
         else:
             costs[key] = [banks.sectors(flat, None, nbytes).reshape(shape)]
     totals = [int(np.where(active.by_warps, cost, 0).sum()) for cost in costs[key]]
     return pattern.warps, pattern.lanes, *((0, *totals) if shared else (*totals, 0, 0))
 
 
-def _analyse(pattern, shared: bool, phase: int, nbytes: int) -> tuple:
+def _waves(rows, active, nbytes: int, rows_of_8: bool) -> tuple:
+    """Return wavefronts and ideal of each warp."""
+    if rows_of_8:
+        return banks.matrix_wavefronts(rows, active)
+    return banks.wavefronts(rows, active, nbytes)
+
+
+def _analyse(pattern, shared: bool, phase: int, nbytes: int, rows_of_8: bool) -> tuple:
     f, relative, active = pattern.f, pattern.relative, pattern.active
     requests, lanes = pattern.warps, pattern.lanes
     if relative.shape[1] == 1 and (not shared or nbytes <= 4) and phase % nbytes == 0:
@@ -331,7 +381,7 @@ def _analyse(pattern, shared: bool, phase: int, nbytes: int) -> tuple:
             if total is not None:
                 return requests, lanes, f.blocks // len(relative) * total, 0, 0
     elif active is not None and active.whole_warps:
-        return _of_warps(pattern, shared, nbytes, phase)
+        return _of_warps(pattern, shared, phase, nbytes, rows_of_8)
     else:
         mask = np.ones((1, f.threads), bool) if active is None else active.array
         mask = by_warp(mask, False)
@@ -344,5 +394,5 @@ def _analyse(pattern, shared: bool, phase: int, nbytes: int) -> tuple:
     rows = np.ascontiguousarray(rows).reshape(-1, 32)
     if not shared:
         return (requests, lanes, scale * int(banks.sectors(rows, mask, nbytes).sum()), 0, 0)
-    waves, ideal = banks.wavefronts(rows, mask, nbytes)
+    waves, ideal = _waves(rows, mask, nbytes, rows_of_8)
     return (requests, lanes, 0, scale * int(waves.sum()), scale * int(ideal.sum()))
