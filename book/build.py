@@ -1,7 +1,8 @@
 """Build the book: `python -m book.build`. Warnings are errors.
 
-Jupyter Book leaves the pages of removed chapters in its output, and after a build that failed it
-would skip the pages that were read and never warn of them again; both are put right here.
+Jupyter Book leaves the pages of removed chapters in its output, after a build that failed it would
+skip the pages that were read and never warn of them again, and it copies a changed style sheet only
+with a changed page; all are put right here by starting anew. (Executed cells are kept elsewhere.)
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ def build(root: Path = ROOT) -> int:
     """Build the book under `root`; return the exit status."""
     output = root / "_build"
     stamp = output / "built"
-    if not stamp.exists():
+    if not stamp.exists() or _machinery_changed(root, stamp.stat().st_mtime):
         for folder in (output / "html", output / ".doctrees"):
             shutil.rmtree(folder, ignore_errors=True)
     stamp.unlink(missing_ok=True)
@@ -37,6 +38,13 @@ def build(root: Path = ROOT) -> int:
         return 1
     stamp.touch()
     return 0
+
+
+def _machinery_changed(root: Path, since: float) -> bool:
+    """Whether the settings, the extension, a template or a static file is newer than `since`."""
+    files = [root / "_config.yml", root / "_toc.yml", *(root / "book").rglob("*")]
+    return any(file.stat().st_mtime > since for file in files if file.is_file()
+               and file.suffix != ".pyc")
 
 
 if __name__ == "__main__":
