@@ -82,6 +82,7 @@ class Lanes:
         self.r: list[np.ndarray] = [None] * code.slots
         self.twins: list[tuple] = [(None, None)] * code.slots
         self.places: list = [None] * len(code.steps)  # what access.py found out at each step
+        self.fragments: dict[tuple, tuple] = {}  # matrices that fragments.py put together
         self._costs: dict[int, tuple[np.ndarray, dict]] = {}
         self._patterns: dict[tuple[int, int], Pattern] = {}
         self._set_registers()

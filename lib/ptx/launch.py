@@ -9,7 +9,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from . import access, alu, control, convert, floats, moves  # noqa: F401 - fill OPCODES
+from . import (  # noqa: F401 - fill OPCODES
+    access,
+    alu,
+    control,
+    convert,
+    copies,
+    floats,
+    matrix_moves,
+    mma,
+    moves,
+)
 from .decode import SPECIAL, Code, parameter_layout, scalar
 from .errors import Error, LaunchError
 from .hazards import Hazard, Hazards

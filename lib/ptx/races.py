@@ -21,6 +21,8 @@ from .proxy import INDEX, THREAD, TIME, Proxy
 from .syntax import SIZES
 
 _MEMORY_OPCODES = ("ld", "ldu", "st", "atom", "red")
+# The time of a cp.async that its own thread has not waited for: later than all that anybody knows.
+PENDING = 1 << 27
 
 
 class Races:
@@ -132,9 +134,9 @@ class Races:
         index : int
             Of the instruction.
         kind : str
-            "load", "store" or "atomic".
+            "load", "store", "atomic" or "copy", the write of a cp.async.
         values : list of ndarray or None
-            What a store writes, one array an element.
+            What a store or copy writes, one array an element.
         """
         if segment.space not in ("shared", "global"):
             return
@@ -151,7 +153,7 @@ class Races:
         if pattern.active is not None:
             cells = cells[pattern.active.array]
         old = None
-        if kind == "store":
+        if kind in ("store", "copy"):
             old = self._differs(f, segment, pattern, offset, values)
         for part in range(width // self.granule):
             where = cells + (start + part)
@@ -159,6 +161,22 @@ class Races:
                 shadow.load(where, group, index)
             else:
                 shadow.store(where, group, index, old, kind == "atomic")
+            if kind == "copy":
+                shadow.writer[where] = _pending(index, group[1])
+
+    def landed(self, f, segment, pattern, offset, width, index):
+        """Let the copies of the active lanes be their own writes from now on."""
+        group = self._group(f)
+        _, thread, _, time = group
+        start = (pattern.low + offset - segment.base) // self.granule
+        cells = np.broadcast_to(pattern.index(self.granule, segment.rows), (f.blocks, f.threads))
+        if f.active is not None:
+            cells = cells[f.active.array]
+        writer, mine = self.shared_shadow.writer, _pending(index, thread)
+        for part in range(width // self.granule):
+            where = cells + (start + part)
+            still = writer.take(where) == mine
+            writer[where[still]] = ((time << TIME) | (index << INDEX) | thread)[still]
 
     def _group(self, f):
         """Return block, thread, warp and time of the active lanes."""
@@ -218,6 +236,11 @@ class Races:
         return rows // self.peers * self.peers + self.f.geometry.first
 
 
+def _pending(index: int, thread: np.ndarray) -> np.ndarray:
+    """Return the stamp of a copy on its way."""
+    return (PENDING << TIME) | (index << INDEX) | thread
+
+
 class _SharedShadow:
     """Who wrote each word of shared memory last, and who read it since."""
 
@@ -258,13 +281,14 @@ class _SharedShadow:
         block, thread, warp, _ = group
         other = seen & THREAD
         known = races.known[block, warp, np.minimum(other >> 5, races.known.shape[2] - 1)]
-        bad = (seen >> TIME > known) & (other != thread)
+        pending = seen >> TIME >= PENDING  # even for the thread that issued it
+        bad = (seen >> TIME > known) & ((other != thread) | pending)
         first = (seen >> INDEX) & ((1 << 20) - 1)
         if atomic:
             bad &= ~races.is_atomic[np.minimum(first, len(races.is_atomic) - 1)]
         if not bad.any():
             return
-        mild = bad & (other >> 5 == thread >> 5)
+        mild = bad & (other >> 5 == thread >> 5) & ~pending
         if old is not None:
             mild = mild | (bad & ~old[1])
         for kind, where in (("race", bad & ~mild), ("warning", mild)):
