@@ -20,6 +20,12 @@ ROOT = Path(__file__).resolve().parent.parent
 CUDA = ROOT / "cuda"
 INCLUDE = CUDA / "include"
 
+# The header of the timeline's marks, and a line that is a mark or includes it.
+MARKS_HEADER = "timeline.cuh"
+_MARK = re.compile(
+    r"^\s*(?:MARK\w*\(.*\)|TIMELINE_\w+(?:\(.*\))?)(?:;.*)?$|^#include \"timeline\.cuh\"$"
+)
+
 # CUDA C++ Programming Guide, technical specifications: the largest grid.
 MAX_GRID_X = 2**31 - 1
 MAX_GRID_Y = 65535
@@ -163,12 +169,16 @@ class Kernel:
                 raise ValueError(f"{name} = {size} passes what a 32-bit index can hold")
         return Launch((blocks_x, blocks_y, 1), (*variant.block, 1))
 
-    def hash(self, variant: Variant) -> str:
+    def hash(self, variant: Variant, marks: bool = False) -> str:
         """Fingerprint of one instantiation: its file, the headers it includes, its constants.
 
         Comments and white space do not count, so that a record stays fresh when only they change.
+        Neither do the timeline's marks and their header, which compile to nothing, unless `marks`
+        is set: a recorded timeline depends on them, a recorded time doesn't.
         """
-        text = "\n".join(_code_only(path.read_text()) for path in included(self.source))
+        files = [path for path in included(self.source) if marks or path.name != MARKS_HEADER]
+        codes = (_without_comments(path.read_text()) for path in files)
+        text = " ".join(" ".join((c if marks else without_marks(c)).split()) for c in codes)
         return hashlib.sha256(f"{self.expression(variant)}\n{text}".encode()).hexdigest()[:16]
 
 
@@ -236,8 +246,14 @@ def included(source: Path) -> tuple[Path, ...]:
     return tuple(found)
 
 
-def _code_only(text: str) -> str:
-    """CUDA source without comments, its white space folded."""
+def without_marks(text: str) -> str:
+    """CUDA source without the timeline's marks, which compile to nothing unless asked for."""
+    return "".join(
+        line for line in text.splitlines(keepends=True) if not _MARK.match(line.rstrip("\n"))
+    )
+
+
+def _without_comments(text: str) -> str:
+    """CUDA source without comments, its lines kept."""
     text = re.sub(r"/\*.*?\*/", " ", text, flags=re.DOTALL)
-    text = re.sub(r"//[^\n]*", " ", text)
-    return " ".join(text.split())
+    return re.sub(r"//[^\n]*", " ", text)
