@@ -12,18 +12,13 @@ import numpy as np
 from . import (  # noqa: F401 - fill OPCODES
     access,
     alu,
-    bulk,
-    cluster,
     control,
     convert,
     copies,
     floats,
     matrix_moves,
-    mbarrier,
     mma,
     moves,
-    tma,
-    wgmma,
     wmma,
 )
 from .decode import SPECIAL, Code, parameter_layout, scalar
@@ -34,7 +29,6 @@ from .memory import CONSTANT_BASE, PARAMETER_BASE, Allocation, DeviceMemory, Mem
 from .parser import parse
 from .races import Races
 from .syntax import SIZES, Entry, Program, Variable
-from .tensormap import TENSOR_MAP_BYTES, TensorMap, encoded, root
 from .trace import Trace
 
 # Blocks are independent, so a big grid runs in batches of about so many lanes, and shared and
@@ -447,13 +441,6 @@ class Function:
             raise LaunchError(f"kernel '{self.name}', argument {i}: {message}")
 
         kind, size = parameter.type, parameter.size
-        if isinstance(value, TensorMap):
-            if parameter.nbytes != TENSOR_MAP_BYTES or parameter.align < 64:
-                wrong("is no parameter for a tensor map (128 bytes, aligned to 64)")
-            array = value.array
-            device.add(i, array if array.flags.c_contiguous else root(array))
-            device.maps.append(value)
-            return encoded(len(device.maps) - 1)
         if parameter.count != 1 or kind == "b8":
             raw = value if isinstance(value, bytes | bytearray) else None
             if raw is None and isinstance(value, np.generic | np.ndarray):
