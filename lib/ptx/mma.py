@@ -158,9 +158,8 @@ def accumulator_kinds(d: Decoding, kind: str, types: list[str]) -> tuple[str, st
 @opcode("mma")
 def mma(d: Decoding):
     """mma.sync.aligned.shape.row.col{.satfinite}.dtype.atype.btype.ctype d, a, b, c"""
-    shape = shape_of(d)
-    names = {f"m{m}n{n}k{k}" for m, n, k in SHAPES}
-    d.only("sync", "aligned", "row", "col", "satfinite", "rn", *names).count(4)
+    m, n, k = shape = shape_of(d)
+    d.only("sync", "aligned", "row", "col", "satfinite", "rn", f"m{m}n{n}k{k}").count(4)
     if not d.has("sync"):
         d.unsupported("mma.sync.aligned")
     if len(d.types) != 4:
@@ -175,7 +174,6 @@ def mma(d: Decoding):
     if d.has("satfinite") and kind not in ("s8", "u8"):
         d.wrong(".satfinite is for whole numbers")
     before, after = accumulator_kinds(d, kind, d.types)
-    m, n, k = shape
     if kind == "f16" and shape == (8, 8, 4):
         return QuadPairs(d, before, after)
     if d.parts.index("row") + 1 != d.parts.index("col"):

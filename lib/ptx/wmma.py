@@ -36,7 +36,6 @@ SHAPES = {
     "tf32": ((16, 16, 8),), "f64": ((8, 8, 4),),
 }  # fmt: skip
 F16_REGISTERS = 8  # of A or B in f16, for every shape
-NAMES = sorted({f"m{m}n{n}k{k}" for shapes in SHAPES.values() for m, n, k in shapes})
 
 
 def fragment_of(use: str, shape: tuple[int, int, int], kind: str) -> Fragment:
@@ -60,19 +59,19 @@ def repeats(use: str, kind: str, fragment: Fragment) -> int:
 @opcode("wmma.mma")
 def wmma_multiply(d: Decoding):
     """wmma.mma.sync.aligned.alayout.blayout.shape.dtype{.atype.btype}.ctype d, a, b, c"""
-    d.only("mma", "sync", "aligned", "row", "col", "satfinite", "rn", *NAMES).count(4)
+    m, n, k = shape = shape_of(d)
+    d.only("mma", "sync", "aligned", "row", "col", "satfinite", "rn", f"m{m}n{n}k{k}").count(4)
     if len(d.types) not in (2, 4):
         d.wrong("wmma.mma needs the types of D and C, and those of A and B unless they are f16")
     kind = d.types[1] if len(d.types) == 4 else "f16"
-    if kind not in SHAPES or shape_of(d) not in SHAPES[kind]:
+    if kind not in SHAPES or shape not in SHAPES[kind]:
         _no_shape(d)
-    shape = shape_of(d)
     before, after = accumulator_kinds(d, kind, d.types)
     a, b = (fragment_of(use, shape, kind) for use in "ab")
     times = [repeats(use, kind, each) for use, each in (("a", a), ("b", b))]
     fragments = (a, b, fragment_of("c", shape, before), fragment_of("d", shape, after))
     kinds = (kind, kind, before, after)
-    return Product(d, fragments, kinds, tuple(times), turned=shape[0] < shape[1])
+    return Product(d, fragments, kinds, tuple(times), turned=m < n)
 
 
 def _no_shape(d: Decoding):
@@ -157,14 +156,15 @@ class _Move:
     """What wmma.load and wmma.store have in common: where the parts lie."""
 
     def __init__(self, d: Decoding, use: str, memory: int, registers: int):
+        m, n, k = shape = shape_of(d)
         d.only(
             "load", "store", "a", "b", "c", "d", "sync", "aligned", "row", "col", "shared::cta",
-            *SPACES, *NAMES,
+            f"m{m}n{n}k{k}", *SPACES,
         )  # fmt: skip
         d.count(2, 3)
         if len(d.types) != 1 or use not in "abcd" or not d.has("row", "col"):
             d.wrong("one type, a, b, c or d, and row or col are needed")
-        kind, shape = d.type, shape_of(d)
+        kind = d.type
         if use in "cd":
             of = {"f16": ("f16",), "f32": ("f16", "bf16", "tf32"), "s32": ("s8",), "f64": ("f64",)}
             if not any(shape in SHAPES[a] for a in of.get(kind, ())):
@@ -175,7 +175,6 @@ class _Move:
         self.place, self.space = d.code.place(d.instruction), _space(d)
         self.fragment = fragment_of(use, shape, kind)
         self.nbytes = SIZES[kind]
-        m, n, k = shape
         along_row = d.has("row")
         turned = use in "cd" and m < n
         self.natural = (along_row != turned) if use != "b" else not along_row
@@ -244,8 +243,10 @@ class _Move:
                 f"{self.place}: a matrix must begin at a multiple of {self.alignment} bytes: "
                 f"{whole.low + self.offset:#x}"
             )
-        if ((stride.astype(np.int64) * self.nbytes) & 15).any() and self.nbytes < 8:
-            raise Misaligned(f"{self.place}: the stride must be a multiple of 16 bytes")
+        # The CUDA guide asks for 16 bytes, PTX for a lane's share of the matrix.
+        unit = min(16, self.alignment) if self.nbytes != 1 or not self.natural else 16
+        if ((stride.astype(np.int64) * self.nbytes) & (unit - 1)).any():
+            raise Misaligned(f"{self.place}: the stride must be a multiple of {unit} bytes")
 
     def _addresses(self, f, base, stride, part: Part) -> np.ndarray:
         repeat = np.arange(f.threads) % WARP
