@@ -18,12 +18,13 @@ from .decode import DTYPES, Decoding, opcode
 from .errors import Error, Misaligned, OutOfBounds, UninitialisedRead
 from .mbarrier import Mbarriers
 from .memory import PEER_BYTES, Segment
+from .proxy import EPOCH
 from .syntax import Immediate
 
 HINTS = ("L2::cache_hint", "weak")
 
 
-@dataclass
+@dataclass(eq=False)
 class Copy:
     """A copy out of shared memory: `read` takes the bytes, `write` puts them."""
 
@@ -46,7 +47,7 @@ class Copy:
             self.landed = True
 
 
-@dataclass
+@dataclass(eq=False)
 class Groups:
     """The bulk groups of one thread, oldest first; the last one is not committed yet."""
 
@@ -344,9 +345,9 @@ def arrives(f, barrier, target: int, offset: int, nbytes: int, row: int, thread:
     if f.races is not None:
         proxy = f.races.proxy
         column = proxy.mbarrier(barrier.row, barrier.offset)
-        proxy.writes(
-            cells(f, target, offset, nbytes), row, thread, column, barrier.phase + 1, index
-        )
+        time = barrier.phase + 1
+        proxy.writes(cells(f, target, offset, nbytes), row, thread, column, time, index)
+        proxy.uses(target, column, EPOCH + time, index, row, thread)
 
 
 def leaves(f, row: int, offset: int, nbytes: int, thread: int, index: int, time: int):

@@ -156,7 +156,7 @@ def get_rank(d: Decoding):
 # -- barrier.cluster ----------------------------------------------------------------------------
 
 
-@dataclass
+@dataclass(eq=False)
 class Party:
     """Lanes that wait by one instruction."""
 

@@ -137,6 +137,8 @@ class Lanes:
                     self.exit(self.active)  # running off the end is a ret
             for waiter in self.waiters.values():
                 waiter.finish()
+            if self.races is not None and self.races.proxy is not None:
+                self.races.proxy.finish()
 
     @property
     def waiting(self) -> bool:

@@ -24,7 +24,7 @@ PENDING_BITS = 20  # a state holds the phase, and below it the pending arrivals
 _RETRIES = 64  # times that failed test_waits go on although nothing else can run
 
 
-@dataclass
+@dataclass(eq=False)
 class Barrier:
     """One object.
 
@@ -345,9 +345,13 @@ def _invalidate(d: Decoding):
     return step
 
 
-def _released(f, barrier: Barrier, row: int, threads: np.ndarray):
+def _released(f, barrier: Barrier, row: int, threads: np.ndarray, index: int, releases: bool):
     """Let the warps of some lanes leave what they know with a barrier."""
-    if f.races is not None and f.races.proxy is not None:
+    if f.races is None or f.races.proxy is None:
+        return
+    if barrier.row != row:
+        f.races.proxy.uses_remotely(barrier.row, row, threads, index)
+    if releases:
         for warp in np.unique(threads // 32).tolist():
             barrier.gathering = f.races.proxy.release(row, warp, barrier.gathering)
 
@@ -355,7 +359,7 @@ def _released(f, barrier: Barrier, row: int, threads: np.ndarray):
 def _arrive(d: Decoding):
     """mbarrier.arrive{.expect_tx}{.noComplete}{.sem}{.scope}{.space}.b64 {state|_}, [a]{, n}"""
     d.only("arrive", "arrive_drop", "expect_tx", "noComplete", *_WORDS)
-    instruction, drop = d.instruction, d.has("arrive_drop")
+    instruction, index, drop = d.instruction, d.index, d.has("arrive_drop")
     first = 0 if _is_address(d.operands[0]) else 1  # without a state: the form for other blocks
     d.count(first + 1, first + 2)
     put = None
@@ -374,8 +378,7 @@ def _arrive(d: Decoding):
         number = one if given is None else given(f.r)
         for row, (at, n), threads in lane_groups(f, address(f), number):
             barrier = all_.find(row, at, instruction, (row, int(threads[0])))
-            if releases:
-                _released(f, barrier, row, threads)
+            _released(f, barrier, row, threads, index, releases)
             for thread in threads.tolist():
                 phase = barrier.phase
                 if expects:

@@ -54,6 +54,7 @@ class Segment:
         self.storage, self.rows, self.writeable = storage, rows, writeable
         self.valid: np.ndarray | None = None  # one byte a byte: 1 where written
         self.complete = True
+        self.rank: int | None = None  # whose shared memory this is, in a cluster
         self._views: dict = {}
 
     def view(self, dtype: np.dtype, count: int) -> np.ndarray:
@@ -220,6 +221,7 @@ class Memory:
                     f"shared memory of rank {rank}", "shared", base, own.nbytes, own.storage, rows
                 )
                 peer.valid, peer.complete, peer._width = own.valid, own.complete, own._width
+                peer.rank = rank
                 self.segments[space].append(peer)
                 if not window:
                     self.peers.append(peer)

@@ -18,7 +18,7 @@ from .masks import Mask, any_in_warp, spread
 from .syntax import Address, Not, Pair, Register, Vector
 
 
-@dataclass
+@dataclass(eq=False)
 class Flight:
     """The results of a product, not waited for yet, in some lanes.
 

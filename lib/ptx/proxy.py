@@ -46,6 +46,7 @@ class Proxy:
         self.readers = self.peers * (self.groups + f.warps)
         self.fenced = np.zeros((f.blocks, f.warps, self.first + self.readers), np.int64)
         self._writers: dict[tuple[int, int, int], int] = {}
+        self._uses: dict[tuple[int, int, int], tuple[int, int, int]] = {}
         self._issuers: dict[tuple[int, int], tuple[int, int]] = {}
 
     # -- agents ---------------------------------------------------------------------------------
@@ -111,6 +112,35 @@ class Proxy:
         """Let a warp know that an agent's operations up to a time are done."""
         for clocks in (self.races.known, self.fenced):
             clocks[row, warp, column] = max(int(clocks[row, warp, column]), EPOCH + time)
+
+    # -- blocks that exit -----------------------------------------------------------------------
+
+    def uses(self, home: int, column: int, time: int, index: int, row: int, thread: int):
+        """Remember that an actor uses the shared memory of a block at a time."""
+        self._uses[home, column, index] = (time, row, thread)
+
+    def uses_remotely(self, home: int, row: int, threads: np.ndarray, index: int):
+        """Remember that lanes of a block use the shared memory of a peer."""
+        races = self.races
+        for warp in np.unique(threads // 32).tolist():
+            time = int(races.clock[row, warp])
+            thread = int(threads[threads // 32 == warp][0])
+            self.uses(home, int(races.own[row, warp]), time, index, row, thread)
+
+    def finish(self):
+        """Report uses of shared memory that its block may not have lived to see."""
+        f, races = self.f, self.races
+        for (home, column, index), (time, row, thread) in self._uses.items():
+            if int(races.known[home, :, column].max()) < time:
+                where = np.zeros((f.blocks, f.threads), bool)
+                where[row, thread] = True
+                instruction = races.code.steps[index].instruction
+                f.hazard(
+                    "block exited",
+                    f"{f.place(instruction)}: nothing keeps block {f.geometry.block_name(home)} "
+                    f"from exiting before its shared memory is used here: {f.lane_names(where)}",
+                    instruction, where,
+                )  # fmt: skip
 
     # -- accesses -------------------------------------------------------------------------------
 

@@ -49,7 +49,8 @@ class Races:
         self.is_atomic = atomic
         self.global_shadows: dict[int, _GlobalShadow] = {}
         self.asynchronous = any(
-            step.instruction.parts[0] in ("mbarrier", "wgmma")
+            step.instruction.parts[0] in ("mbarrier", "wgmma", "mapa")
+            or "cluster" in step.instruction.parts
             or step.instruction.opcode.startswith(("cp.async.bulk", "cp.reduce.async.bulk"))
             for step in code.steps
         )
@@ -145,6 +146,8 @@ class Races:
         else:
             shadow = self.global_shadow(segment)
         group = self._group(f)
+        if segment.rank is not None and self.proxy is not None:
+            self._tell_remote(f, segment.rank, pattern.active, index)
         start = (pattern.low + offset - segment.base) // self.granule
         cells = np.broadcast_to(pattern.index(self.granule, segment.rows), (f.blocks, f.threads))
         if pattern.active is not None:
@@ -160,6 +163,14 @@ class Races:
                 shadow.store(where, group, index, old, kind == "atomic")
             if kind == "copy":
                 shadow.writer[where] = _pending(index, group[1])
+
+    def _tell_remote(self, f, rank: int, active, index: int):
+        """Let the blocks of this rank be used by their peers."""
+        lanes = np.ones((f.blocks, f.threads), bool) if active is None else active.array
+        for row in np.flatnonzero(lanes.any(axis=1)).tolist():
+            home = row // self.peers * self.peers + rank
+            if home != row:
+                self.proxy.uses_remotely(home, row, np.flatnonzero(lanes[row]), index)
 
     def global_shadow(self, segment):
         """Return what is remembered of an array in global memory."""

@@ -1,8 +1,8 @@
 // Warp-specialised GEMM for sm_90a, as small as it can be: C = A B^T, A (M, K) and B (N, K) in half
 // precision and row-major, C (M, N) float. One producer warp feeds a ring of three stages by TMA;
-// two consumer warpgroups run wgmma m64n128k16, each on 64 rows of the 128 x 128 tile.
+// two consumer warpgroups run wgmma m64n128k16, each on 64 rows of the 128 x 128 tile. In pair_gemm
+// two blocks of a cluster share the tile of B: each loads half of it for both.
 // Each SKIP_... macro leaves out one thing that the kernel needs, for tests of the hazards.
-#include <cuda_fp16.h>
 
 struct alignas(64) TensorMap { char bytes[128]; };
 
@@ -74,6 +74,15 @@ __device__ inline void mma(float (&d)[64], unsigned long long a, unsigned long l
         : "l"(a), "l"(b), "r"(keep));
 }
 
+// The accumulators of m64n128: row and column of each of a lane's 64 values.
+__device__ inline void store(const float (&d)[64], float* C, int row, int column, int M, int N) {
+    int lane = threadIdx.x % 32, first = row + threadIdx.x % 128 / 32 * 16 + lane / 4;
+    for (int i = 0; i < 64; ++i) {
+        int y = first + i / 2 % 2 * 8, x = column + i / 4 * 8 + lane % 4 * 2 + i % 2;
+        if (y < M && x < N) C[(size_t)y * N + x] = d[i];
+    }
+}
+
 __global__ void __launch_bounds__(288) gemm(const __grid_constant__ TensorMap a_map,
                                             const __grid_constant__ TensorMap b_map, float* C,
                                             int M, int N, int K) {
@@ -135,11 +144,88 @@ __global__ void __launch_bounds__(288) gemm(const __grid_constant__ TensorMap a_
 #endif
             }
         }
-        int lane = threadIdx.x % 32;
-        int first = row + group * 64 + threadIdx.x % 128 / 32 * 16 + lane / 4;
-        for (int i = 0; i < 64; ++i) {
-            int y = first + i / 2 % 2 * 8, x = column + i / 4 * 8 + lane % 4 * 2 + i % 2;
-            if (y < M && x < N) C[(size_t)y * N + x] = d[i];
-        }
+        store(d, C, row + group * 64, column, M, N);
     }
+}
+
+__device__ inline unsigned rank() {
+    unsigned r;
+    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(r));
+    return r;
+}
+
+__device__ inline void cluster_barrier() {
+    asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;"
+                 ::: "memory");
+}
+
+__device__ inline void arrive_at(unsigned barrier, unsigned rank) {
+    asm volatile(
+        "{\n"
+        ".reg .b32 remote;\n"
+        "mapa.shared::cluster.u32 remote, %0, %1;\n"
+        "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];\n"
+        "}\n" ::"r"(barrier), "r"(rank) : "memory");
+}
+
+__device__ inline void load_for(unsigned to, const TensorMap* map, unsigned barrier, int x, int y,
+                                unsigned short mask) {
+    asm volatile(
+        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+        ".multicast::cluster [%0], [%1, {%3, %4}], [%2], %5;"
+        ::"r"(to), "l"(map), "r"(barrier), "r"(x), "r"(y), "h"(mask) : "memory");
+}
+
+__global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(288)
+    pair_gemm(const __grid_constant__ TensorMap a_map, const __grid_constant__ TensorMap b_map,
+              float* C, int M, int N, int K) {
+    extern __shared__ __align__(1024) unsigned char storage[];
+    __shared__ __align__(8) unsigned long long full[STAGES], empty[STAGES];
+    constexpr int A_BYTES = BM * BK * 2, B_BYTES = BN * BK * 2;
+    unsigned a = shared_address(storage), b = a + STAGES * A_BYTES;
+    unsigned ready = shared_address(full), free = shared_address(empty);
+    if (threadIdx.x == 0) {
+        for (int s = 0; s < STAGES; ++s) {
+            init(ready + 8 * s, 1);
+            init(free + 8 * s, 2 * CONSUMERS);
+        }
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+    cluster_barrier();
+    int tiles = (K + BK - 1) / BK, row = blockIdx.x * BM, column = blockIdx.y * BN;
+    if (threadIdx.x >= 256) {
+        if (threadIdx.x == 256) {
+            int half = rank() * (BN / 2);
+            for (int t = 0; t < tiles; ++t) {
+                int s = t % STAGES, round = t / STAGES;
+                wait(free + 8 * s, (round & 1) ^ 1);
+                expect(ready + 8 * s, A_BYTES + B_BYTES);
+                load(a + s * A_BYTES, &a_map, ready + 8 * s, t * BK, row);
+                load_for(b + s * B_BYTES + half * 128, &b_map, ready + 8 * s, t * BK,
+                         column + half, 3);
+            }
+        }
+    } else {
+        int group = threadIdx.x / 128;
+        float d[64];
+        for (int t = 0; t < tiles; ++t) {
+            int s = t % STAGES, round = t / STAGES;
+            wait(ready + 8 * s, round & 1);
+            fence();
+            for (int k = 0; k < BK; k += 16)
+                mma(d, descriptor(a + s * A_BYTES + group * 64 * 128 + 2 * k),
+                    descriptor(b + s * B_BYTES + 2 * k), t + k > 0);
+            commit();
+            wait_group<0>();
+#ifdef ARRIVE_HERE_ONLY
+            if (threadIdx.x % 128 < 2) arrive(free + 8 * s);
+#else
+            if (threadIdx.x % 128 < 2) arrive_at(free + 8 * s, threadIdx.x % 128);
+#endif
+        }
+        store(d, C, row + group * 64, column, M, N);
+    }
+#ifndef SKIP_LAST_BARRIER
+    cluster_barrier();
+#endif
 }

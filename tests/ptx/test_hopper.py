@@ -1,0 +1,212 @@
+"""Whole kernels of sm_90a: TMA, mbarrier rings, wgmma, clusters, and the faults put into them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lib import ptx
+
+from .conftest import HERE, compile_kernels
+
+STAGES = 3 * 2 * 128 * 64 * 2  # bytes of the ring
+LANDINGS = ("early", "late")
+SCHEDULES = ("lowest", "highest", "random")
+
+
+def product(name, shape, options=(), **launch):
+    """Run a GEMM of hopper.cu; returns the launch, C and C in float64."""
+    M, N, K = shape
+    text = compile_kernels("compute_90a", str(HERE / "hopper.cu"), tuple(options))
+    random = np.random.default_rng(M + N + K)
+    a, b = ((random.random((n, K)) - 0.5).astype(np.float16) for n in (M, N))
+    c = np.full((M, N), np.nan, np.float32)
+    pair = name == "pair_gemm"
+    maps = (
+        ptx.tensor_map(a, (128, 64), swizzle=128),
+        ptx.tensor_map(b, (64 if pair else 128, 64), swizzle=128),
+    )
+    grid = (2 * -(-M // 256), -(-N // 128)) if pair else (-(-N // 128), -(-M // 128))
+    function = ptx.Module(text).get_function(name)
+    result = function(grid, 288, (*maps, c, M, N, K), STAGES, **launch)
+    return result, c, a.astype(float) @ b.astype(float).T
+
+
+def kinds(launch) -> set[str]:
+    return {hazard.kind for hazard in launch.hazards}
+
+
+@pytest.mark.parametrize("landing", LANDINGS)
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("shape", [(128, 128, 128), (72, 136, 328)])
+@pytest.mark.parametrize("name", ["gemm", "pair_gemm"])
+def test_products(name, shape, schedule, landing):
+    result, c, exact = product(name, shape, schedule=schedule, landing=landing, seed=2)
+    np.testing.assert_allclose(c, exact, atol=1e-4)
+    assert not result.hazards
+
+
+@pytest.mark.parametrize("landing", LANDINGS)
+@pytest.mark.parametrize("name", ["gemm", "pair_gemm"])
+def test_no_hazard_is_found_in_correct_kernels(name, landing):
+    for schedule in ("lowest", "random"):
+        result, c, exact = product(
+            name, (256, 128, 392), schedule=schedule, landing=landing, races=True
+        )
+        np.testing.assert_allclose(c, exact, atol=1e-4)
+        assert not result.hazards, result.hazards[:3]
+
+
+def test_instructions_are_counted():
+    result, _, _ = product("gemm", (256, 128, 192))
+    counts = result.trace.instructions
+    wgmma = counts["wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16"]
+    assert wgmma == (2 * 8 * 3 * 4, 2 * 256 * 3 * 4)
+    copies = [n for name, (n, _) in counts.items() if name.startswith("cp.async.bulk.tensor")]
+    assert copies == [2 * 3 * 2]
+
+
+# -- faults -------------------------------------------------------------------------------------
+
+LONG = (128, 128, 512)
+
+
+def test_missing_expect_tx_is_a_deadlock_that_says_so():
+    with pytest.raises(ptx.Deadlock, match=r"tx-count -\d+ \(bytes came that nobody expected\)"):
+        product("gemm", LONG, ["-DSKIP_EXPECT"])
+    with pytest.raises(ptx.UninitialisedRead, match=r"wgmma.*nobody wrote"):
+        product("gemm", LONG, ["-DSKIP_EXPECT"], landing="late")
+
+
+def test_inverted_parity():
+    with pytest.raises(ptx.Deadlock, match=r"mbarrier at 0x0.*try_wait.*hopper.cu:\d+"):
+        product("gemm", LONG, ["-DINVERT_PARITY"])
+    with pytest.raises(ptx.UninitialisedRead):
+        product("gemm", LONG, ["-DINVERT_PARITY"], landing="late")
+
+
+@pytest.mark.parametrize("landing", LANDINGS)
+def test_arriving_twice(landing):
+    with pytest.raises(ptx.Error) as caught:
+        product("gemm", LONG, ["-DARRIVE_TWICE"], landing=landing, races=True)
+    assert "mbarrier" in str(caught.value)
+
+
+def test_missing_wgmma_fence():
+    result, _, _ = product("gemm", LONG, ["-DSKIP_WGMMA_FENCE"])
+    assert kinds(result) == {"missing wgmma.fence"}
+
+
+def test_missing_wait_group():
+    result, c, _ = product("gemm", LONG, ["-DSKIP_WAIT_GROUP"], landing="late", races=True)
+    assert kinds(result) == {"wgmma in flight", "race"}
+    assert np.isnan(c).all()
+    assert any(
+        h.first.opcode.startswith("wgmma") and h.second.opcode.startswith("cp.async.bulk.tensor")
+        for h in result.hazards
+        if h.kind == "race"
+    )
+
+
+def test_arriving_at_one_block_of_two():
+    result, _, _ = product("pair_gemm", (256, 128, 512), ["-DARRIVE_HERE_ONLY"], races=True)
+    assert kinds(result) == {"race"}
+
+
+def test_block_that_exits_before_its_peer_arrives():
+    result, _, _ = product("pair_gemm", (256, 128, 512), ["-DSKIP_LAST_BARRIER"], races=True)
+    assert kinds(result) == {"block exited"}
+    assert "mbarrier.arrive.release.cluster" in result.hazards[0].message
+
+
+# -- clusters -----------------------------------------------------------------------------------
+
+
+def test_cluster_geometry():
+    """Each thread of a grid of (2, 4) blocks in clusters of (1, 2) writes where it is."""
+    names = ("ctaid.x", "ctaid.y", "cluster_ctaid.y", "clusterid.y", "nclusterid.y",
+             "cluster_nctaid.y", "cluster_ctarank", "cluster_nctarank")  # fmt: skip
+    reads = "\n".join(
+        f"mov.u32 %v, %{name}; st.global.u32 [%o+{4 * i}], %v;" for i, name in enumerate(names)
+    )
+    text = f"""
+.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 out)
+{{
+    .reg .b32 %v, %x, %y; .reg .b64 %o;
+    mov.u32 %x, %ctaid.x; mov.u32 %y, %ctaid.y;
+    mad.lo.u32 %x, %y, 2, %x;
+    ld.param.u64 %o, [out];
+    mad.wide.u32 %o, %x, 32, %o;
+    {reads}
+    ret;
+}}
+"""
+    out = np.zeros((4, 2, 8), np.uint32)
+    function = ptx.Module(text).get_function("k")
+    function((2, 4), 1, (out,), cluster=(1, 2))
+    for y in range(4):
+        for x in range(2):
+            assert out[y, x].tolist() == [x, y, y % 2, y // 2, 2, 2, y % 2, 2]
+    for cluster, message in (((1, 3), "no multiple"), ((2, 16), "most is"), ((0,), "most is")):
+        with pytest.raises(ptx.LaunchError, match=message):
+            function((2, 4), 1, (out,), cluster=cluster)
+
+
+EXCHANGE = """
+.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 out)
+.reqnctapercluster 2, 1, 1
+{
+    .shared .align 4 .b8 s[128];
+    .reg .b32 %t, %a, %b, %r, %v; .reg .b64 %o, %g;
+    mov.u32 %t, %tid.x; mov.u32 %r, %cluster_ctarank;
+    shl.b32 %a, %t, 2; mov.u32 %v, s; add.u32 %a, %a, %v;
+    mad.lo.u32 %v, %r, 100, %t;
+    st.shared.u32 [%a], %v;
+    FIRST
+    xor.b32 %b, %r, 1;
+    LOAD
+    SECOND
+    mov.u32 %r, %ctaid.x; mad.lo.u32 %r, %r, 32, %t;
+    ld.param.u64 %o, [out];
+    mad.wide.u32 %o, %r, 4, %o;
+    st.global.u32 [%o], %v;
+    ret;
+}
+"""
+BARRIER = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
+NARROW = "mapa.shared::cluster.u32 %a, %a, %b; ld.shared::cluster.u32 %v, [%a];"
+GENERIC = """cvt.u64.u32 %g, %a; cvta.shared.u64 %g, %g; mapa.u64 %g, %g, %b; ld.u32 %v, [%g];
+    getctarank.u64 %a, %g; sub.u32 %a, %a, %b; add.u32 %v, %v, %a;"""
+
+
+def exchange(load, first=BARRIER, second=BARRIER, **options):
+    text = EXCHANGE.replace("FIRST", first).replace("SECOND", second).replace("LOAD", load)
+    out = np.zeros((4, 32), np.uint32)
+    result = ptx.Module(text).get_function("k")(4, 32, (out,), **options)
+    return result, out
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("load", [NARROW, GENERIC])
+def test_distributed_shared_memory(load, schedule):
+    result, out = exchange(load, schedule=schedule, races=True)
+    for block in range(4):
+        assert out[block].tolist() == [100 * (block % 2 ^ 1) + t for t in range(32)]
+    assert not result.hazards
+
+
+def test_distributed_shared_memory_needs_its_barriers():
+    result, _ = exchange(NARROW, second="", races=True)
+    assert kinds(result) == {"block exited"}
+    result, _ = exchange(NARROW, first="bar.sync 0;", races=True)
+    assert "race" in kinds(result)
+    with pytest.raises(ptx.Error, match="without barrier.cluster.arrive"):
+        exchange(NARROW, first="barrier.cluster.wait;")
+    with pytest.raises(ptx.Error, match="arrives again"):
+        exchange(NARROW, first="barrier.cluster.arrive; barrier.cluster.arrive;")
