@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from lib import ptx
 from lib.ptx.wgmma import Descriptor, addresses, numbers
 
+from .conftest import run_on_gpu
+
 SPAN = {0: 16, 1: 128, 2: 64, 3: 32}
 BITS = {"f16": 16, "bf16": 16, "tf32": 32, "s8": 8, "u8": 8, "e4m3": 8, "e5m2": 8}
 
@@ -179,7 +181,7 @@ def deal(matrix):
 
 
 def check(kind, dtype, n, a_mode=1, b_mode=1, a_major="k", b_major="k", a_registers=False,
-          keep=1, signs=(1, 1), other=None, tail="", **launch):  # fmt: skip
+          keep=1, signs=(1, 1), other=None, tail="", gpu=False, **launch):  # fmt: skip
     random = np.random.default_rng(n)
     k = 256 // BITS[kind]
     a, a_value = random_bits(kind, (64, k), random)
@@ -212,8 +214,12 @@ def check(kind, dtype, n, a_mode=1, b_mode=1, a_major="k", b_major="k", a_regist
     text = kernel(
         f"m64n{n}k{k}", f"{dtype}.{kind}.{other or kind}", len(out), dtype, a_registers, tail
     )
-    args = (image, parts, out, encode(a_at), encode(b_at), keep, len(image))
-    result = ptx.Module(text).get_function("k")(1, 128, args, len(image), **launch)
+    descriptors = np.uint64(encode(a_at)), np.uint64(encode(b_at))
+    args = (image, parts, out, *descriptors, np.uint32(keep), np.uint32(len(image)))
+    if gpu:
+        result = run_on_gpu(text, 128, args, len(image))
+    else:
+        result = ptx.Module(text).get_function("k")(1, 128, args, len(image), **launch)
     if dtype == "f16":
         halves = out[..., None].view(np.float16).transpose(0, 2, 1).reshape(n // 2, 128)
         np.testing.assert_allclose(halves, deal(exact), rtol=2e-3, atol=0.02)
@@ -252,6 +258,26 @@ def test_layouts(a_mode, b_mode, majors):
 def test_signs(signs):
     check("f16", "f32", 16, signs=signs)
     check("bf16", "f32", 16, signs=signs, a_registers=True, b_major="mn")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("a_mode,b_mode", list(itertools.product(range(4), range(4))))
+@pytest.mark.parametrize("majors", ["k k", "k mn", "mn k", "mn mn"])
+def test_layouts_on_a_gpu(a_mode, b_mode, majors):
+    """The hardware reads operands from where the oracle puts them."""
+    check("f16", "f32", 64, a_mode, b_mode, *majors.split(), gpu=True)
+    check("bf16", "f32", 128, 1, b_mode, "k", majors.split()[1], gpu=True, a_registers=True)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("n", [8, 24, 256])
+@pytest.mark.parametrize("kind,dtype", [
+    ("f16", "f16"), ("tf32", "f32"), ("e4m3", "f32"), ("e5m2", "f16"), ("s8", "s32"), ("u8", "s32"),
+])  # fmt: skip
+def test_types_on_a_gpu(kind, dtype, n):
+    for options in ({}, {"keep": 0}, {"a_registers": True}, {"signs": (-1, 1)}):
+        if dtype != "s32" or "signs" not in options:
+            check(kind, dtype, n, gpu=True, **options)
 
 
 @pytest.mark.parametrize("schedule", ["lowest", "highest", "random"])
