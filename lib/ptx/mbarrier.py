@@ -21,7 +21,7 @@ from .syntax import Symbol
 
 MOST = (1 << 20) - 1  # arrivals, and the size of a tx-count
 PENDING_BITS = 20  # a state holds the phase, and below it the pending arrivals
-_RETRIES = 64  # times that failed test_waits go on although nothing else can run
+_RETRIES = 1 << 13  # times that failed test_waits go on although nothing else can run
 
 
 @dataclass(eq=False)
