@@ -6,7 +6,7 @@ import numpy as np
 
 from .decode import DTYPES, Decoding, opcode
 from .floats import flushed, saturated
-from .rounding import to_f32
+from .rounding import directed, from_bf16, odd_f32, repaired, to_bf16, to_f32
 
 _WHOLE = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 _MODES = ("rn", "rz", "rm", "rp")
@@ -120,16 +120,7 @@ def _round(a: np.ndarray, to: str, mode: str) -> np.ndarray:
         toward = to_f32(value, "rz").view(np.uint32)
         bits = (toward >> np.uint32(16)).astype(np.uint16)
         return np.where(np.isnan(value), np.uint16(0x7FFF), bits)
-    return to_bf16(_odd_f32(value))
-
-
-def _odd_f32(value: np.ndarray) -> np.ndarray:
-    """Round float64 to float32 so that a second, coarser rounding is right (to odd)."""
-    toward = to_f32(value, "rz")
-    inexact = np.isfinite(value) & (toward.astype(np.float64) != value)
-    return np.where(inexact, toward.view(np.uint32) | np.uint32(1), toward.view(np.uint32)).view(
-        np.float32
-    )
+    return to_bf16(odd_f32(value))
 
 
 def _directed(value, nearest, mode):
@@ -155,24 +146,9 @@ def _round_64(a: np.ndarray, to: str, mode: str) -> np.ndarray:
     # Two exact halves; their sum to odd.
     high = (a >> a.dtype.type(32)).astype(np.float64) * 2.0**32
     low = (a & a.dtype.type(0xFFFFFFFF)).astype(np.float64)
-    from .rounding import directed, repaired
-
     if to == "f64":
         return directed("add", (high, low), mode, 64)
     return _round(repaired(high, low, high + low), to, mode)
-
-
-def to_bf16(a: np.ndarray) -> np.ndarray:
-    """Round float32 to nearest even bfloat16, as uint16 bits; NaN becomes 0x7fff."""
-    bits = a.view(np.uint32)
-    odd = (bits >> np.uint32(16)) & np.uint32(1)
-    rounded = ((bits + np.uint32(0x7FFF) + odd) >> np.uint32(16)).astype(np.uint16)
-    return np.where(np.isnan(a), np.uint16(0x7FFF), rounded)
-
-
-def from_bf16(bits: np.ndarray) -> np.ndarray:
-    """Widen bfloat16 bits to float32, exactly."""
-    return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
 
 
 def _pack(d: Decoding, to: str):

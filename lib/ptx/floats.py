@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import decode, rounding
+from . import decode, halves, rounding
 from .alu import binary, unary
 from .decode import DTYPES, Decoding
 
@@ -62,32 +62,14 @@ def _mode(d: Decoding) -> str:
     return d.pick(MODES, "rn")
 
 
-def packed(d: Decoding, compute, operands: int):
-    """Make the step of a half-precision operation: one value, or two in a word (f16x2)."""
-    d.count(operands + 1)
-    if d.type == "f16":
-        put, reads = d.write(0, "f16"), [d.read(i + 1, "f16") for i in range(operands)]
-
-        def single(f):
-            put(f.r, compute(*(read(f.r) for read in reads)))
-
-        return single
-    put, reads = d.write(0, "b32"), [d.read(i + 1, "b32") for i in range(operands)]
-
-    def double(f):
-        halves = [np.ascontiguousarray(read(f.r))[..., None].view(np.float16) for read in reads]
-        result = np.ascontiguousarray(compute(*halves).astype(np.float16))
-        put(f.r, result.view(np.uint32)[..., 0])
-
-    return double
-
-
 def _half(d: Decoding, compute, operands: int):
+    if _mode(d) != "rn":
+        d.unsupported("half precision rounds to nearest")
     if d.type.startswith("bf16"):
-        d.unsupported("arithmetic on f16, f16x2, f32 and f64")
-    if _mode(d) != "rn" or d.has("relu"):
-        d.unsupported("half precision rounds to nearest, without .relu")
-    return packed(d, modified(d, compute), operands)
+        if d.has("ftz", "sat"):
+            d.unsupported("bfloat16 without .ftz and .sat")
+        return halves.arithmetic(d, compute, operands)
+    return halves.arithmetic(d, modified(d, compute), operands)
 
 
 @shared_opcode("add", "sub")
@@ -97,7 +79,7 @@ def add(d: Decoding):
     subtract, mode = d.parts[0] == "sub", _mode(d)
     compute = np.subtract if subtract else np.add
     if DTYPES[d.type] not in (F32, F64):
-        return _half(d, compute, 2)
+        return _half(d, halves.subtract if subtract else halves.add, 2)
     if mode != "rn":
 
         def compute(a, b):
@@ -130,10 +112,12 @@ def multiply(d: Decoding):
 @shared_opcode("mad")
 def fused(d: Decoding):
     """fma.rnd{.ftz}{.sat}.type d, a, b, c: one rounding"""
-    d.only(*MODES, "ftz", "sat").needs("f16", "f16x2", "f32", "f64", "bf16", "bf16x2").count(4)
+    d.only(*MODES, "ftz", "sat", "relu").needs("f32", "f64", *halves.HALVES).count(4)
     mode = _mode(d)
+    if d.has("relu") and not halves.is_half(d):
+        d.unsupported(".relu with f16, bf16 and their pairs")
     if DTYPES[d.type] not in (F32, F64):
-        return _half(d, _fused_f16, 3)
+        return _half(d, halves.fused, 3)
     if d.type == "f64":
         put, reads = d.write(0, "f64"), [d.read(i, "f64") for i in (1, 2, 3)]
         return lambda f: put(f.r, rounding.fused_f64(*(read(f.r) for read in reads), mode))
@@ -148,11 +132,6 @@ def fused(d: Decoding):
     compute = modified(d, compute)
     put, reads = d.write(0, "f32"), [d.read(i, "f32") for i in (1, 2, 3)]
     return lambda f: put(f.r, compute(*(read(f.r) for read in reads)))
-
-
-def _fused_f16(x, y, z):
-    product, z = x.astype(F64) * y.astype(F64), z.astype(F64)
-    return rounding.repaired(product, z, product + z).astype(np.float16)
 
 
 def _fast_fused(d: Decoding):

@@ -13,6 +13,7 @@ from . import (  # noqa: F401 - fill OPCODES
     access,
     alu,
     bulk,
+    carry,
     control,
     convert,
     copies,

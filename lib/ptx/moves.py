@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from . import halves
 from .alu import INTEGERS
 from .bits import BITS
 from .decode import CLOCKS, DTYPES, UNSIGNED, Decoding, opcode
@@ -39,6 +40,8 @@ def comparison(d: Decoding, kind: str):
 def set_predicate(d: Decoding):
     """setp.cmp{.bool}{.ftz}.type p{|q}, a, b{, {!}c}; set.* writes a number instead"""
     names = (*_COMPARE, *_UNORDERED, "num", "nan")
+    if d.type in ("bf16", "f16x2", "bf16x2"):
+        return halves.compare(d.only(*names, "ftz"), comparison(d, "f16"))
     d.only(*names, "and", "or", "xor", "ftz").needs(*INTEGERS, *BITS, "f16", "f32", "f64")
     join = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, None: None}[
         d.pick(("and", "or", "xor"))

@@ -34,7 +34,8 @@ _TOKEN = re.compile(
   | (?P<float>0[fF][0-9a-fA-F]{8}(?![\w$]) | 0[dD][0-9a-fA-F]{16}(?![\w$]))
   | (?P<real>\d+\.\d*(?:[eE][+-]?\d+)?(?![\w$]) | \d+[eE][+-]?\d+(?![\w$]))
   | (?P<int>(?:0[xX][0-9a-fA-F]+ | 0[bB][01]+ | \d+)U?(?![\w$]))
-  | (?P<word>[%$_.A-Za-z][\w$.%]*(?:::[\w.]+)*)
+  | (?P<word>\.(?:reg|shared|local|global|const|param|align)(?=\.[a-z]) # CUDA writes .reg.b16 x;
+           | [%$_.A-Za-z][\w$.%]*(?:::[\w.]+)*)
   | (?P<mark>[][(){}<>,;:=@!|+\-*&~])
     """,
     re.VERBOSE | re.DOTALL,

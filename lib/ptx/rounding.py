@@ -194,3 +194,28 @@ def _directed_root(square: Fraction, root: float, mode: str, bits: int) -> float
     if mode == "rp" and exact < square:
         return float(np.nextafter(dtype(root), dtype(np.inf)))
     return root
+
+
+# -- bfloat16, whose bits travel as uint16 -------------------------------------------------------
+
+
+def odd_f32(value: np.ndarray) -> np.ndarray:
+    """Round float64 to float32 so that a second, coarser rounding is right (to odd)."""
+    toward = to_f32(value, "rz")
+    inexact = np.isfinite(value) & (toward.astype(np.float64) != value)
+    return np.where(inexact, toward.view(np.uint32) | np.uint32(1), toward.view(np.uint32)).view(
+        np.float32
+    )
+
+
+def to_bf16(a: np.ndarray) -> np.ndarray:
+    """Round float32 to nearest even bfloat16, as uint16 bits; NaN becomes 0x7fff."""
+    bits = a.view(np.uint32)
+    odd = (bits >> np.uint32(16)) & np.uint32(1)
+    rounded = ((bits + np.uint32(0x7FFF) + odd) >> np.uint32(16)).astype(np.uint16)
+    return np.where(np.isnan(a), np.uint16(0x7FFF), rounded)
+
+
+def from_bf16(bits: np.ndarray) -> np.ndarray:
+    """Widen bfloat16 bits to float32, exactly."""
+    return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)

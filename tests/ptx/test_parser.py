@@ -116,7 +116,6 @@ def test_broken_text(text, message):
         ("mov.u32 %r, nobody;", "unknown name"),
         ("mov.u32 %r, %nobody;", "no register %nobody"),
         ("ld.global.u32 %r, %d;", "square brackets"),
-        ("add.cc.u32 %r, %r, %r;", "carry"),
         ("add.frob.u32 %r, %r, %r;", "no modifier .frob"),
         ("setp.lt.u32 5, %r, %r;", "cannot be written"),
         ("mul.u32 %r, %r, %r;", "lo"),
