@@ -17,8 +17,10 @@ SHAPES = {
     "wmma_gemm": ((64, 64), (128,)),
     "mma_m16n8k8": ((64, 64), (128,)),
     "pipelined": ((64, 64), (128,)),
+    "gemm": ((128, 128), (288,)),
 }
 TENSOR = {"wmma_gemm": "compute_75", "mma_m16n8k8": "compute_75", "pipelined": "compute_80"}
+RING = 3 * 2 * 128 * 64 * 2  # bytes of shared memory of the TMA + wgmma kernel
 
 
 def launch(function, n: int, **options) -> tuple[float, float]:
@@ -29,6 +31,11 @@ def launch(function, n: int, **options) -> tuple[float, float]:
     if function.name in TENSOR:
         a, b = a.astype(np.float16), b.astype(np.float16)
         args = (n, n, n, a, b, c)
+    if function.name == "gemm":
+        a, b = a.astype(np.float16), b.astype(np.float16)
+        columns_of_b = np.ascontiguousarray(b.T)
+        maps = (ptx.tensor_map(each, (128, 64), swizzle=128) for each in (a, columns_of_b))
+        args, options["shared_mem"] = (*maps, c, n, n, n), RING
     start = time.perf_counter()
     result = function((n // columns, n // rows), block, args, **options)
     seconds = time.perf_counter() - start
@@ -40,6 +47,7 @@ def launch(function, n: int, **options) -> tuple[float, float]:
 def main():
     """Print a table of times."""
     modules = {name: ptx.Module(compile_kernels()) for name in SHAPES if name not in TENSOR}
+    modules["gemm"] = ptx.Module(compile_kernels("compute_90a", str(HERE / "hopper.cu")))
     for name, arch in TENSOR.items():
         modules[name] = ptx.Module(compile_kernels(arch, str(HERE / "tensor.cu")))
     cases = [
