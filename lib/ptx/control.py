@@ -146,7 +146,7 @@ def fence(d: Decoding):
         "mbarrier_init", "sync_restrict::shared::cluster", "sync_restrict::shared::cta",
         "tensormap::generic",
     )  # fmt: skip
-    if not d.has("async", "mbarrier_init"):
+    if not d.has("async", "async::generic", "mbarrier_init"):
         return lambda f: None
 
     def step(f):
@@ -156,7 +156,17 @@ def fence(d: Decoding):
     return step
 
 
-@opcode("nanosleep", "pragma", "griddepcontrol", "setmaxnreg")
+@opcode("setmaxnreg")
+def set_registers(d: Decoding):
+    """setmaxnreg.{inc,dec}.sync.aligned.u32 n: registers here are as many as anybody wants"""
+    d.only("inc", "dec", "sync", "aligned").needs("u32").count(1)
+    many = d.operands[0].bits
+    if not 24 <= many <= 256 or many % 8:
+        d.wrong(f"{many} registers; the number must be a multiple of 8 from 24 to 256")
+    return lambda f: None
+
+
+@opcode("nanosleep", "pragma", "griddepcontrol")
 def nothing(d: Decoding):
     """Nothing to do."""
     return lambda f: None

@@ -47,7 +47,10 @@ class Hazard:
     ----------
     kind : str
         "race", "warning" (lanes of one warp without __syncwarp, or equal values written),
-        "barrier divergence" or "exited before barrier".
+        "barrier divergence", "exited before barrier", "missing proxy fence" (fence.proxy.async
+        before the asynchronous proxy reads or writes), "missing wgmma.fence", "wgmma in flight"
+        (registers of a product before its wait), "mbarrier" (bytes that nobody expected) or "block
+        exited" (while its shared memory was used by a peer or a copy).
     message : str
         For people.
     first, second : Access or None

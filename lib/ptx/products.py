@@ -15,7 +15,7 @@ import numpy as np
 from .cluster import Party
 from .decode import FINISHING, Code, Step
 from .masks import Mask, any_in_warp, spread
-from .syntax import Address, Not, Pair, Register, Vector
+from .syntax import Address, Immediate, Not, Pair, Register, Vector
 
 
 @dataclass(eq=False)
@@ -125,8 +125,11 @@ class Products:
                 else:
                     del self.holders[slot]
 
-    def moved(self, to: int, source: int):
-        """mov between registers renames: what is in flight comes along."""
+    def moved(self, to: int, source: int | None):
+        """mov renames: what is in flight comes along, and no constant needs a fence.
+
+        Compilers put such copies between wgmma.fence and a product; ptxas makes nothing of them.
+        """
         f = self.f
         active = np.ones((f.blocks, f.threads), bool) if f.active is None else f.active.array
         old = self.holders.pop(to, [])
@@ -169,6 +172,18 @@ class Products:
                 value = value if value.dtype == flight.values.dtype else value.view(
                     flight.values.dtype)  # fmt: skip
                 flight.values[row] = np.where(active, value, flight.values[row])
+
+    def overwritten(self, slot: int, instruction):
+        """Look at a mov into a register that a product may still read or write."""
+        f = self.f
+        if not self.flights:
+            return
+        active = np.ones((f.blocks, f.threads), bool) if f.active is None else f.active.array
+        for flight in self.flights:
+            if slot in flight.reads:
+                self._early(flight, flight.lanes & active, instruction, "a register of A")
+            elif slot in flight.slots and slot in self.holders:
+                self._early(flight, flight.lanes & active, instruction, "an accumulator")
 
     def _early(self, flight: Flight, lanes: np.ndarray, instruction, what: str):
         if lanes.any():
@@ -307,15 +322,15 @@ def watch(code: Code):
     while moves:  # registers that are copies of those
         moves = False
         for step in code.steps:
-            if _is_move(step) and len(_slots_of(step) & used) == 1:
+            if _is_move(step) and len(_slots_of(step)) == 2 and len(_slots_of(step) & used) == 1:
                 used |= _slots_of(step)
                 moves = True
     for step in code.steps:
         if step.instruction.parts[0] == "wgmma" or not _slots_of(step) & used:
             continue
         if _is_move(step):
-            to, source = (o.slot for o in step.instruction.operands)
-            step.run = _moving(step.run, to, source)
+            to, source = (getattr(o, "slot", None) for o in step.instruction.operands)
+            step.run = _moving(step.run, step.instruction, to, source)
         else:
             step.run = _watched(step, _slots_of(step) & used)
 
@@ -325,15 +340,20 @@ def _slots_of(step: Step) -> set[int]:
 
 
 def _is_move(step: Step) -> bool:
-    return step.instruction.parts[0] == "mov" and all(
-        isinstance(o, Register) for o in step.instruction.operands
+    operands = step.instruction.operands
+    return (
+        step.instruction.parts[0] == "mov"
+        and isinstance(operands[0], Register)
+        and isinstance(operands[1], Register | Immediate)
     )
 
 
-def _moving(run, to: int, source: int):
+def _moving(run, instruction, to: int, source: int | None):
     def step(f):
         run(f)
-        f.waiter(Products).moved(to, source)
+        products = f.waiter(Products)
+        products.overwritten(to, instruction)
+        products.moved(to, source)
 
     return step
 

@@ -305,6 +305,12 @@ def test_faults():
     assert broken(lambda t: t.replace("wgmma.fence.sync.aligned;", "")) == {"missing wgmma.fence"}
     assert broken(lambda t: t.replace(wait, "")) == {"wgmma in flight"}
     assert broken(lambda t: t.replace("aligned 0;", "aligned 1;")) == {"wgmma in flight"}
+    # Compilers put constants between the fence and the product.
+    product = "wgmma.mma_async"
+    assert broken(lambda t: t.replace(product, f"mov.f32 %d0, 0f00000000; {product}")) == set()
+    assert broken(lambda t: t.replace(product, f"add.f32 %d0, %d0, %d0; {product}")) == {
+        "missing wgmma.fence"
+    }
     # A register of A is written, or shared memory of B, before the wait.
     assert broken(lambda t: t.replace(wait, f"mov.u32 %a0, 0; {wait}")) == {"wgmma in flight"}
     early = f"mov.u32 %v, s; st.shared.b32 [%v], 0; {wait}"
