@@ -109,6 +109,8 @@ class Code:
         Slots of the special registers that the entry reads.
     addresses : list of (int, str, int, dtype)
         Slots that hold the address of a variable plus an offset.
+    aligned : set of int
+        Blocks in which a step needs all lanes of a warp.
     """
 
     def __init__(self, program: syntax.Program, entry: syntax.Entry):
@@ -123,6 +125,11 @@ class Code:
         for finish in FINISHING:
             finish(self)
         self.blocks = self._blocks()
+        self.aligned = {
+            start
+            for start, block in self.blocks.items()
+            if any(map(_needs_warps, self.steps[start : start + block.length]))
+        }
 
     def new_slot(self) -> int:
         """Reserve a slot behind the entry's own registers."""
@@ -211,6 +218,12 @@ class Code:
                     break
             block.next, block.length = at, at - start
         return blocks
+
+
+def _needs_warps(step: Step) -> bool:
+    """Tell whether a step needs all lanes of a warp; barriers see to that by themselves."""
+    parts = step.instruction.parts
+    return "aligned" in parts and parts[0] not in ("bar", "barrier")
 
 
 def parameter_layout(entry: syntax.Entry) -> list[tuple[syntax.Variable, int]]:

@@ -159,7 +159,7 @@ class Lanes:
             if len(groups) == 1:
                 at, mask = groups.popitem()
             else:
-                at = max(groups) if self.turn % PATIENCE == 0 else min(groups)
+                at = self._in_order()[-1 if self.turn % PATIENCE == 0 else 0]
                 mask = groups.pop(at)
         else:
             at, mask = self._some_warps()
@@ -169,6 +169,26 @@ class Lanes:
             self.active, self.merge = self.live, None
         return at
 
+    def _in_order(self) -> list[int]:
+        """Return where groups stand, the lowest first.
+
+        A block that needs whole warps comes last while part of a warp is elsewhere: an aligned
+        operation waits for all of its warp.
+        """
+        order = sorted(self.groups)
+        if self.code.aligned:
+            order.sort(key=lambda at: at in self.code.aligned and self._torn(at))
+        return order
+
+    def _torn(self, at: int) -> bool:
+        """Tell whether another group has lanes of a warp that stands here in part."""
+        mask = self.groups[at]
+        if mask is None or mask.whole_warps:
+            return False
+        parted = mask.by_warps & any_in_warp(~mask.array)
+        others = (m for other, m in self.groups.items() if other != at)
+        return any(m is None or (m.by_warps & parted).any() for m in others)
+
     def _some_warps(self) -> tuple[int, Mask | None]:
         """Part the warps: the highest one of each block, or some at random."""
         groups = self.groups
@@ -177,11 +197,12 @@ class Lanes:
         if self.schedule == "random":
             # A warp runs at its lowest program counter, so that its lanes come together again.
             at = int(self.random.choice(sorted(groups)))
+            order = self._in_order()
             chosen = self.random.random((self.blocks, self.warps)) < 0.5
-            for lower in (array for other, array in held.items() if other < at):
-                chosen &= ~any_in_warp(lower)
+            for before in order[: order.index(at)]:
+                chosen &= ~any_in_warp(held[before])
             if not (spread(chosen, self.threads) & held[at]).any():
-                at = min(groups)
+                at = order[0]
         else:
             runnable = np.zeros((self.blocks, self.warps), bool)
             for array in held.values():
@@ -192,7 +213,8 @@ class Lanes:
                 first = self.warps - 1 - runnable[:, ::-1].argmax(axis=1)
             chosen = np.arange(self.warps) == first[:, None]
             chosen &= runnable
-            at = min(a for a, array in held.items() if (spread(chosen, self.threads) & array).any())
+            of_chosen = spread(chosen, self.threads)
+            at = next(a for a in self._in_order() if (of_chosen & held[a]).any())
         taken = spread(chosen, self.threads) & held[at]
         left = held[at] & ~taken
         if not taken.any():

@@ -251,6 +251,25 @@ def test_part_of_a_warp_diverges():
         run(body.replace("@%p bra done;", ""), parameters="", block=48)
 
 
+@pytest.mark.parametrize("schedule", ["lowest", "highest", "random"])
+def test_lanes_that_parted_meet_again_before_an_aligned_operation(schedule):
+    """Some lanes leave the loop's body for code behind it and come back: the others wait."""
+    body = """.reg .f32 %f<4>; .reg .b32 %r<9>; .reg .b64 %d<3>; .reg .pred %p<3>;
+    ld.param.u64 %d0, [out]; mov.u32 %r0, %tid.x; mul.wide.u32 %d1, %r0, 4; add.u64 %d0, %d0, %d1;
+    mov.u32 %r1, 0x3C003C00; mov.u32 %r5, 0; and.b32 %r6, %r0, 3;
+    mov.f32 %f0, 0f00000000; mov.f32 %f1, %f0; mov.f32 %f2, %f0; mov.f32 %f3, %f0;
+    loop: mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f0,%f1,%f2,%f3}, {%r1,%r1}, {%r1},
+        {%f0,%f1,%f2,%f3};
+    setp.eq.u32 %p0, %r6, 1; @%p0 bra cold;
+    back: add.u32 %r5, %r5, 1; setp.lt.u32 %p1, %r5, 5; @%p1 bra loop;
+    st.global.f32 [%d0], %f3; bra done;
+    cold: add.u32 %r7, %r5, 1; bra back;
+    done:"""
+    out = np.zeros(96, np.float32)
+    run(body, out, block=96, schedule=schedule)
+    assert (out == 5 * 8).all()
+
+
 def test_fragments_split_what_they_assemble():
     fragment = left(32, 16, 2)
     words = np.arange(fragment.registers * 64, dtype=np.uint32).reshape(fragment.registers, -1)
