@@ -15,9 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from .access import _address, apart, find
+from .cluster import lane_groups, shared_address
 from .decode import UNSIGNED, Decoding, opcode
 from .errors import Error
 from .masks import Mask
+from .mbarrier import Mbarriers, _released
 from .memory import Pattern, Segment
 from .syntax import Immediate, Register
 
@@ -163,6 +165,33 @@ def wait_group(d: Decoding):
         d.wrong("the number of groups must be a constant")
     keep = d.operands[0].bits
     return lambda f: f.waiter(Copies).wait(keep)
+
+
+@opcode("cp.async.mbarrier")
+def arrive_when_done(d: Decoding):
+    """cp.async.mbarrier.arrive{.noinc}{.shared}.b64 [a]: an arrival behind the copies so far"""
+    d.only("async", "mbarrier", "arrive", "noinc", "shared", "shared::cta").count(1)
+    address, counted, index, instruction = (
+        shared_address(d, 0), d.has("noinc"), d.index, d.instruction,
+    )  # fmt: skip
+
+    def step(f):
+        barriers = f.waiter(Mbarriers)
+        found = []
+        for row, (at,), threads in lane_groups(f, address(f)):
+            barrier = barriers.find(row, at, instruction, (row, int(threads[0])))
+            if not counted:  # the phase waits for arrivals that it does not count on
+                barrier.pending += len(threads)
+            found.append((barrier, row, threads))
+
+        def arrive(_):
+            for barrier, row, threads in found:
+                _released(f, barrier, row, threads, index, True)
+                barriers.arrive(barrier, len(threads), instruction)
+
+        f.waiter(Copies).when_done(arrive)
+
+    return step
 
 
 @opcode("cp.async.ca", "cp.async.cg")

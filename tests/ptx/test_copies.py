@@ -24,11 +24,13 @@ WAIT = "cp.async.commit_group; cp.async.wait_group 0;\n"
 PARAMETERS = ".param .u64 in, .param .u64 out"
 
 
-def copied(width: int, copies: str, wait: str = WAIT, lanes: int = 32, nbytes=None, **options):
+def copied(
+    width: int, copies: str, wait: str = WAIT, lanes: int = 32, nbytes=None, parting="", **options
+):  # fmt: skip
     """Copy `width` bytes a lane to shared memory and back; returns source, result, launch."""
     source = np.arange(1, nbytes or lanes * width + 1, dtype=np.int64).astype(np.uint8)
     out = np.zeros(lanes * width, np.uint8)
-    body = HEAD.replace("WIDTH", str(width)) + copies + wait + BACK[width]
+    body = HEAD.replace("WIDTH", str(width)) + copies + wait + BACK[width] + parting
     launch = run(body, source, out, parameters=PARAMETERS, **options)
     return source, out, launch
 
@@ -182,3 +184,43 @@ def test_bank_conflicts_of_copies():
     spread = "mul.lo.u32 %r2, %r0, 16; add.u32 %r2, %r2, %r1;"
     counters = copied(4, spread + COPY)[2].trace.matrix_counters()
     assert counters["copy_wavefronts"] == 4 and counters["copy_wavefronts_ideal"] == 1
+
+
+RING = """.shared .align 8 .b64 bar; .reg .b32 %b; .reg .pred %w, %first, %producer;
+mov.u32 %b, bar; setp.eq.u32 %first, %r0, 0; setp.lt.u32 %producer, %r0, 32;
+@%first mbarrier.init.shared.b64 [%b], COUNT; bar.sync 0;
+@!%producer bra consume;
+cp.async.ca.shared.global [%r2], [%d3], 4;
+ARRIVE
+bra done;
+consume: mbarrier.try_wait.parity.shared.b64 %w, [%b], 0; @!%w bra consume;
+xor.b32 %r2, %r2, 128;
+"""
+
+
+def ring(count, arrive, **options):
+    """One warp copies, and an mbarrier tells another when it may read."""
+    text = RING.replace("COUNT", str(count)).replace("ARRIVE", arrive)
+    source, out, launch = copied(4, text, "", lanes=64, block=64, parting="done:", **options)
+    return np.array_equal(source[:128], out[128:]), launch
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"landing": "late"}, {"races": True}, {"races": True, "landing": "late"},
+    {"schedule": "highest"}, {"schedule": "random", "landing": "late"},
+])  # fmt: skip
+def test_an_mbarrier_tells_when_copies_are_done(options):
+    right, launch = ring(32, "cp.async.mbarrier.arrive.noinc.shared.b64 [%b];", **options)
+    assert right and not launch.hazards
+    both = "cp.async.mbarrier.arrive.shared.b64 [%b]; mbarrier.arrive.shared.b64 _, [%b];"
+    right, launch = ring(32, both, **options)
+    assert right and not launch.hazards
+
+
+def test_an_ordinary_arrival_does_not_wait_for_copies():
+    with pytest.raises(ptx.UninitialisedRead):
+        ring(32, "mbarrier.arrive.shared.b64 _, [%b];", landing="late")
+    right, launch = ring(32, "mbarrier.arrive.shared.b64 _, [%b];", races=True)
+    assert right and [h.kind for h in launch.hazards] == ["race"]
+    with pytest.raises(ptx.Deadlock):
+        ring(33, "cp.async.mbarrier.arrive.noinc.shared.b64 [%b];")
