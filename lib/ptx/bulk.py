@@ -16,6 +16,7 @@ from .access import _address
 from .cluster import lane_groups, locate, shared_address
 from .decode import DTYPES, Decoding, opcode
 from .errors import Error, Misaligned, OutOfBounds, UninitialisedRead
+from .hazards import access
 from .mbarrier import Mbarriers
 from .memory import PEER_BYTES, Segment
 from .proxy import EPOCH
@@ -348,6 +349,19 @@ def arrives(f, barrier, target: int, offset: int, nbytes: int, row: int, thread:
         time = barrier.phase + 1
         proxy.writes(cells(f, target, offset, nbytes), row, thread, column, time, index)
         proxy.uses(target, column, EPOCH + time, index, row, thread)
+        _check_init(f, barrier, row, thread, index)
+
+
+def _check_init(f, barrier, row: int, thread: int, index: int):
+    """Warn of an mbarrier that no fence made known to the asynchronous proxy."""
+    column, time, place = barrier.born
+    if f.races.proxy.fenced[row, thread // 32, column] < time:
+        instruction = f.races.code.steps[index].instruction
+        f.hazards.add_pair(
+            "warning", "a copy completes on an mbarrier, but neither fence.proxy.async nor "
+            "fence.mbarrier_init stands between its initialisation and the copy",
+            access(barrier.instruction, *place, f), access(instruction, row, thread, f),
+        )  # fmt: skip
 
 
 def leaves(f, row: int, offset: int, nbytes: int, thread: int, index: int, time: int):

@@ -15,6 +15,7 @@ from .cluster import Party, lane_groups, locate, shared_address
 from .control import _for_chosen
 from .decode import Decoding, opcode
 from .errors import Error
+from .hazards import access
 from .masks import Mask
 from .proxy import merged
 from .syntax import Symbol
@@ -55,6 +56,7 @@ class Barrier:
     carried: list | None = None  # clocks of all complete phases
     parties: list[Party] = field(default_factory=list)
     seen: set = field(default_factory=set)  # warps that were found to know of the init
+    born: tuple = ()  # column and time in the clocks of the init; row and thread
 
 
 class Mbarriers:
@@ -94,8 +96,6 @@ class Mbarriers:
         races, (column, time, place) = f.races, barrier.born
         own = races.own[row % len(races.own), thread // 32]
         if column != own and races.known[row, thread // 32, column] < time:
-            from .hazards import access
-
             f.hazards.add_pair(
                 "race", "mbarrier used while nothing orders its initialisation before",
                 access(barrier.instruction, *place, f), access(instruction, row, thread, f),

@@ -226,7 +226,7 @@ BULK = """
     setp.ne.u32 %q, %t, 0;
     @%q bra INITIALISED;
     mbarrier.init.shared::cta.b64 [%b], 1;
-    fence.mbarrier_init.release.cluster;
+    INIT
     mbarrier.arrive.expect_tx.shared::cta.b64 _, [%b], 512;
     cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%a], [%i], 512, [%b];
 INITIALISED:
@@ -252,8 +252,14 @@ ADD = "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%o], [%a], 51
 
 
 def bulk(copy=OUT, fence="fence.proxy.async.shared::cta;", wait="cp.async.bulk.wait_group.read 0;",
-         after="", **options):  # fmt: skip
-    text = BULK.replace("COPY", copy).replace("FENCE", fence).replace("WAIT", wait)
+         after="", init="fence.mbarrier_init.release.cluster;", **options):  # fmt: skip
+    text = (
+        BULK.replace("INITIALISED", "READY")
+        .replace("INIT", init)
+        .replace("COPY", copy)
+        .replace("FENCE", fence)
+        .replace("WAIT", wait)
+    )
     out, given = np.full(128, 1000, np.uint32), np.arange(128, dtype=np.uint32)
     function = ptx.Module(text.replace("AFTER", after)).get_function("k")
     result = function(1, 128, (given, out), **options)
@@ -272,6 +278,7 @@ def test_bulk_copies(schedule, landing):
 
 def test_bulk_faults():
     assert bulk(fence="", races=True)[0] == {"missing proxy fence"}
+    assert bulk(init="", races=True)[0] == {"warning"}
     assert bulk(wait="")[0] == {"block exited"}
     assert bulk(wait="cp.async.bulk.wait_group.read 1;")[0] == {"block exited"}
     # Writing the source again before it is read; behind the wait it is right.
