@@ -164,6 +164,8 @@ def wait_group(d: Decoding):
     if not isinstance(d.operands[0], Immediate) or d.operands[0].kind != "int":
         d.wrong("the number of groups must be a constant")
     keep = d.operands[0].bits
+    if keep < 0:
+        d.wrong("the number of groups is negative")
     return lambda f: f.waiter(Copies).wait(keep)
 
 

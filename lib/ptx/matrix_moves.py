@@ -10,6 +10,7 @@ import numpy as np
 
 from .access import _address, _space, find
 from .decode import UNSIGNED, Decoding, opcode
+from .errors import OutOfBounds
 from .fragments import gather, scatter, whole_warps
 from .masks import WARP, Mask
 from .memory import Pattern
@@ -39,8 +40,8 @@ def rows_of(f, addresses, number: int, space: str, offset: int, instruction, sou
     """Find the rows of `number` matrices a warp; (number, blocks * warps, 8) as the index."""
     pattern = Pattern(addresses, first_lanes(f, 8 * number), f)
     segment = find(f, pattern, space, offset, ROW, instruction)
-    if segment is None:
-        raise AssertionError("shared memory is one segment")
+    if segment is None or segment.space != "shared":  # a generic address may be anywhere
+        raise OutOfBounds(f"{f.place(instruction)}: the rows must lie in the block's shared memory")
     start = (pattern.low + offset - segment.base) // ROW
     index = pattern.index(ROW, segment.rows) + start
     stacked = gather(f, [np.broadcast_to(index, (f.blocks, f.threads))], np.dtype("i8"))
