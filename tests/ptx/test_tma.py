@@ -64,10 +64,10 @@ def dump(rank: int) -> str:
 .version 8.0
 .target sm_90a
 .address_size 64
+.extern .shared .align 1024 .b8 s[];
 .visible .entry k(.param .align 64 .b8 map[128], .param .u64 out, .param .u32 at,
                   .param .u32 bytes, .param .u32 total, {declared})
 {{
-    .extern .shared .align 1024 .b8 s[];
     .shared .align 8 .b8 bar[8];
     .reg .b32 %t, %a, %b, %n, %m, %v, %x<6>; .reg .b64 %o, %g, %map; .reg .pred %p;
     mov.u32 %t, %tid.x;

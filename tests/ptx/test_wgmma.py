@@ -89,10 +89,10 @@ def kernel(shape, types, count, kinds, a_registers, tail, prepare="", keep="p"):
 .version 8.4
 .target sm_90a
 .address_size 64
+.extern .shared .align 1024 .b8 s[];
 .visible .entry k(.param .u64 image, .param .u64 pa, .param .u64 pc, .param .u64 pad,
                   .param .u64 pbd, .param .u32 keep, .param .u32 bytes)
 {{
-    .extern .shared .align 1024 .b8 s[];
     .reg .{registers} %d<{count}>; .reg .b32 %a<4>; .reg .b64 %i, %ra, %c, %ad, %bd, %g;
     .reg .b32 %t, %n, %at, %v, %k; .reg .pred p, q;
     mov.u32 %t, %tid.x;
