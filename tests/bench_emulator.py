@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import time
 
-import numpy as np
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # one core, as the figures are meant
 
-from lib import ptx
-from tests.ptx.conftest import HERE, compile_kernels, problem
+import numpy as np  # noqa: E402
+
+from lib import ptx  # noqa: E402
+from tests.ptx.conftest import HERE, compile_kernels, problem  # noqa: E402
 
 SHAPES = {
     "naive": ((32, 32), (32, 32)),
