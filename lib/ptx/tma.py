@@ -19,7 +19,7 @@ from .bulk import (
 )
 from .cluster import locate, shared_address
 from .decode import Decoding
-from .errors import Error
+from .errors import Error, Misaligned
 from .mbarrier import Mbarriers
 from .syntax import Address, Vector
 from .tensormap import TENSOR_MAP_BYTES, TensorMap, decoded, swizzled
@@ -65,9 +65,27 @@ def _tensor(d: Decoding, operand: int, rank: int):
                 f"{f.place(instruction)}: a copy of {rank} dimensions by a tensor map of "
                 f"{tensor_map.array.ndim}"
             )
-        return tensor_map, [of(read(f.r)) for read in reads]
+        coordinates = [of(read(f.r)) for read in reads]
+        _check_box(f, tensor_map, coordinates, instruction)
+        return tensor_map, coordinates
 
     return tensor
+
+
+def _check_box(f, tensor_map: TensorMap, coordinates: list[int], instruction):
+    """Refuse what an H100 and an H200 trap at, though the driver takes the map."""
+    size, swizzle = tensor_map.array.dtype.itemsize, tensor_map.swizzle
+    if coordinates[0] * size % 16:
+        raise Misaligned(
+            f"{f.place(instruction)}: the box begins {coordinates[0]} elements of {size} bytes "
+            "along the fastest axis; that must be a multiple of 16 bytes"
+        )
+    inner = tensor_map.box[-1] * size
+    if swizzle and inner != swizzle:
+        raise Error(
+            f"{f.place(instruction)}: rows of {inner} bytes with a swizzle of {swizzle} bytes; the "
+            "emulator needs them to be equal"
+        )
 
 
 def find_map(f, address: int, instruction) -> TensorMap:

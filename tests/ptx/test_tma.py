@@ -141,14 +141,13 @@ CASES = [
     ((300,), "f4", (256,), None, 0, "zero", (100,), 128),
     ((40, 64), "f2", (16, 64), None, 128, "zero", (0, 8), 0),
     ((40, 64), "f2", (16, 64), None, 128, "zero", (32, 32), 1024),
-    ((40, 64), "f2", (16, 32), None, 64, "nan", (-5, -3), 512),
-    ((40, 64), "f2", (16, 16), None, 32, "zero", (55, 37), 256),
-    ((40, 64), "f2", (16, 16), None, 128, "zero", (8, 0), 0),
-    ((40, 64), "i1", (5, 32), None, 0, "zero", (60, -2), 384),
-    ((40, 64), "f4", (9, 8), (2, 1), 32, "nan", (3, -1), 0),
+    ((40, 64), "f2", (16, 32), None, 64, "nan", (-8, -3), 512),
+    ((40, 64), "f2", (16, 16), None, 32, "zero", (56, 37), 256),
+    ((40, 64), "i1", (5, 32), None, 0, "zero", (48, -2), 384),
+    ((40, 64), "f4", (9, 8), (2, 1), 32, "nan", (4, -1), 0),
     ((9, 10, 16), "f4", (3, 4, 8), (1, 3, 1), 0, "zero", (4, 7, 8), 0),
     ((3, 4, 5, 16), "f8", (2, 2, 3, 4), None, 32, "zero", (14, -1, 3, 1), 0),
-    ((2, 3, 4, 5, 16), "i2", (2, 2, 2, 2, 8), None, 0, "zero", (-4, 4, 3, 2, -1), 128),
+    ((2, 3, 4, 5, 16), "i2", (2, 2, 2, 2, 8), None, 0, "zero", (8, 4, 3, 2, -1), 128),
 ]  # fmt: skip
 
 
@@ -174,8 +173,15 @@ def test_boxes(case, landing):
     assert not result.hazards
 
 
-class _Map(ctypes.Structure):
-    _fields_ = [("bytes", ctypes.c_uint64 * 16)]
+@pytest.mark.parametrize("case,message", [
+    (((40, 64), "f2", (16, 64), None, 128, "zero", (4, 8), 0), "multiple of 16 bytes"),
+    (((40, 64), "f2", (16, 16), None, 128, "zero", (8, 0), 0), "needs them to be equal"),
+])  # fmt: skip
+def test_boxes_at_which_the_hardware_traps(case, message):
+    tensor_map, numbers, _, total = prepared(case)
+    with pytest.raises(ptx.Error, match=message):
+        args = (tensor_map, np.zeros(total, np.uint8), *numbers)
+        ptx.Module(dump(2)).get_function("k")(1, 32, args, total)
 
 
 def encode(tensor_map, address: int) -> np.void:
