@@ -149,12 +149,12 @@ def compile_source(
     """
     common = ["--std=c++17", "-lineinfo", f"-I{INCLUDE}", *options]
     virtual = arch.replace("sm_", "compute_")
-    ptx, name, _ = _nvrtc(text, expression, [f"-arch={virtual}", *common], filename)
+    ptx, (name,), _ = compile_nvrtc(text, [expression], [f"-arch={virtual}", *common], filename)
     real = [f"-arch={arch}", "--ptxas-options=-v", *common]
     if nvrtc_version() >= (12, 9):
         # A cubin out of NVRTC's cache comes without ptxas's report.
         real.append("-no-cache")
-    cubin, _, log = _nvrtc(text, expression, real, filename)
+    cubin, _, log = compile_nvrtc(text, [expression], real, filename)
     return Compiled(
         name, arch, ptx.decode(), cubin, _resources(log, name), ".".join(map(str, nvrtc_version()))
     )
@@ -202,23 +202,60 @@ def nvrtc_version() -> tuple[int, int]:
     return nvrtc.getVersion()
 
 
-def _nvrtc(
-    text: str, expression: str, options: list[str], filename: str
-) -> tuple[bytes, str, str]:
-    """Run NVRTC; return PTX (for a virtual architecture) or a cubin, the mangled name, the log."""
+@lru_cache(maxsize=1)
+def toolkit_includes() -> tuple[str, ...]:
+    """Options that let NVRTC find CUDA's own headers (``<mma.h>``, ``<cuda_fp16.h>``, CCCL's).
+
+    They come in several wheels, or in one folder of an installed toolkit.
+    """
+    from cuda.pathfinder import find_nvidia_header_directory
+
+    found = (find_nvidia_header_directory(part) for part in ("cudart", "nvcc", "cccl"))
+    return tuple(f"-I{folder}" for folder in dict.fromkeys(found) if folder)
+
+
+def compile_nvrtc(
+    text: str, expressions: Sequence[str], options: Sequence[str], filename: str = "source.cu"
+) -> tuple[bytes, list[str], str]:
+    """Run NVRTC by itself.
+
+    Parameters
+    ----------
+    text : str
+        CUDA C++.
+    expressions : sequence of str
+        C++ name expressions, such as ``"naive<32, true>"``; none for ``extern "C"`` kernels.
+    options : sequence of str
+        With one ``-arch``: a virtual one (``compute_75``) gives PTX, a real one a cubin.
+    filename : str
+        What messages call the source.
+
+    Returns
+    -------
+    code : bytes
+    names : list of str
+        The mangled name of each expression.
+    log : str
+
+    Raises
+    ------
+    CompileError
+        With NVRTC's message and the source line it names.
+    """
     # Imported here because loading CuPy takes longer than most commands that never compile.
     from cupy.cuda import nvrtc
 
     program = nvrtc.createProgram(text, filename, [], [])
     try:
-        nvrtc.addNameExpression(program, expression)
+        for expression in expressions:
+            nvrtc.addNameExpression(program, expression)
         try:
-            nvrtc.compileProgram(program, options)
+            nvrtc.compileProgram(program, list(options))
         except nvrtc.NVRTCError as error:
             log = nvrtc.getProgramLog(program) or str(error)
             raise CompileError(_with_source_line(log, text, filename)) from None
-        name = nvrtc.getLoweredName(program, expression)
-        name = name.decode() if isinstance(name, bytes) else name
+        lowered = [nvrtc.getLoweredName(program, expression) for expression in expressions]
+        names = [name.decode() if isinstance(name, bytes) else name for name in lowered]
         if any(option.startswith("-arch=compute_") for option in options):
             code = nvrtc.getPTX(program)
             code = code.encode() if isinstance(code, str) else code
@@ -226,7 +263,7 @@ def _nvrtc(
         else:
             # CuPy cuts the last byte as if the cubin were a string; an ELF file needs it back.
             code = nvrtc.getCUBIN(program) + b"\0"
-        return code, name, nvrtc.getProgramLog(program)
+        return code, names, nvrtc.getProgramLog(program)
     finally:
         nvrtc.destroyProgram(program)
 
