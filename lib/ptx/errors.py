@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
+
 
 class Error(RuntimeError):
     """Base of everything that the emulator raises on purpose.
@@ -70,5 +72,5 @@ def place(kernel: str, line: int, cuda: tuple[str, int] | None, text: str = "") 
     if text:
         where += f" ({text})"
     if cuda is not None:
-        where += f", CUDA {cuda[0]}:{cuda[1]}"
+        where += f", CUDA {PurePath(cuda[0]).name}:{cuda[1]}"
     return where

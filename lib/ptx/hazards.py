@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import PurePath
 
 import numpy as np
 
@@ -35,7 +36,7 @@ class Access:
     def __str__(self) -> str:
         where = f"PTX line {self.line} ({self.opcode})"
         if self.cuda is not None:
-            where += f", CUDA {self.cuda[0]}:{self.cuda[1]}"
+            where += f", CUDA {PurePath(self.cuda[0]).name}:{self.cuda[1]}"
         return f"{where} by block {self.block} warp {self.warp} lane {self.lane}"
 
 
@@ -61,6 +62,9 @@ class Hazard:
     message: str
     first: Access | None = None
     second: Access | None = None
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.message}"
 
 
 class Hazards:

@@ -84,3 +84,9 @@ def test_compared_cells_draw_nothing_and_show_something(path):
 def test_kernel_chapter_has_a_compared_cell(path):
     tags = [tag for cell in nbformat.read(path, 4).cells for tag in cell.metadata.get("tags", [])]
     assert "nbval-check-output" in tags
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=names(CHAPTERS))
+def test_outputs_name_no_folder_of_the_machine_that_made_them(path):
+    for cell in nbformat.read(path, 4).cells:
+        assert not re.search(r"(?<![\w.])/(?:work|tmp|home|root|content)/", str(cell.get("outputs")))
