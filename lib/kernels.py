@@ -39,8 +39,8 @@ class Variant:
     ----------
     name : str
         How the command line and the records call it.
-    constants : mapping of str to int or bool
-        Template arguments by name, in the template's order.
+    constants : mapping of str to int, bool or str
+        Template arguments by name, in the template's order; an enumerator by its name.
     tile : (int, int)
         Rows and columns of C that one block computes.
     block : (int, int)
@@ -54,7 +54,7 @@ class Variant:
     """
 
     name: str
-    constants: Mapping[str, int | bool]
+    constants: Mapping[str, int | bool | str]
     tile: tuple[int, int]
     block: tuple[int, int]
     step: int
@@ -183,9 +183,9 @@ class Kernel:
 
 
 def _square(
-    name: str, tile: int, step: int, reader: str, meaning: str, **more: int | bool
+    name: str, tile: int, step: int, reader: str, meaning: str, **more: int | bool | str
 ) -> Variant:
-    """One thread an element of a square tile: the launch that 01 and 02 share."""
+    """One thread an element of a square tile: the launch that 01 to 04 share."""
     square = (tile, tile)
     return Variant(name, {"TILE": tile, **more}, square, square, step, reader, meaning)
 
@@ -213,6 +213,36 @@ CATALOGUE: dict[str, Kernel] = {
             change="a block shares tiles of A and B through shared memory",
             level="block",
             variants=(_square("tile32", 32, 32, "block", "32×32×32 tiles"),),
+        ),
+        Kernel(
+            stem="03_bank_conflicts",
+            function="bank_conflicts",
+            title="Bank conflicts",
+            change="other layouts of the tiles in shared memory",
+            level="block",
+            variants=(
+                _square("padded", 32, 32, "block", "02's layout, its rows padded to 33 floats",
+                        PAD=1, LAYOUT="ROWS"),
+                _square("transposed", 32, 32, "block", "A's tile transposed",
+                        PAD=0, LAYOUT="COLUMNS"),
+                _square("transposed_padded", 32, 32, "block", "transposed, rows of 33 floats",
+                        PAD=1, LAYOUT="COLUMNS"),
+                _square("transposed_swizzled", 32, 32, "block", "transposed, columns XORed",
+                        PAD=0, LAYOUT="SWIZZLED"),
+            ),
+        ),
+        Kernel(
+            stem="04_double_buffer",
+            function="double_buffer",
+            title="Double buffer",
+            change="the next tiles are loaded while the present ones are used",
+            level="block",
+            variants=(
+                _square("seed", 32, 32, "block", "loaded values are stored before computing",
+                        STAGED=False),
+                _square("staged", 32, 32, "block", "loaded values wait in registers",
+                        STAGED=True),
+            ),
         ),
     )
 }
