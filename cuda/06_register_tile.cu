@@ -17,9 +17,13 @@ register_tile(
 {
     constexpr int ROWS = BM / TM, COLS = BN / TN, THREADS = ROWS * COLS;
     constexpr int ROW_STEP = SPREAD ? ROWS : 1, COL_STEP = SPREAD ? COLS : 1;
-    static_assert(BM * BK % THREADS == 0 && BK * BN % THREADS == 0, "threads share tiles evenly");
+    constexpr int A_STEP = THREADS / BK, B_STEP = THREADS / BN;
+    static_assert(THREADS % BK == 0 && THREADS % BN == 0, "a thread stays in one column of each");
+    static_assert(BM % A_STEP == 0 && BK % B_STEP == 0, "and all load equally many floats");
     __shared__ float As[BM][BK], Bs[BK][BN];
     const int tid = threadIdx.x;
+    const int ak = tid % BK, am = tid / BK;  // the first float of each tile that this thread loads:
+    const int bn = tid % BN, bk = tid / BN;  // the next ones are A_STEP and B_STEP rows below
     const int tx = tid % COLS * (SPREAD ? 1 : TN);  // the thread's first column in the tile of C,
     const int ty = tid / COLS * (SPREAD ? 1 : TM);  // and its first row
     const int row0 = blockIdx.y * BM, col0 = blockIdx.x * BN;
@@ -29,22 +33,22 @@ register_tile(
     for (int k0 = 0; k0 < K; k0 += BK) {
         MARK(LOAD);
         // Outside the matrices the tiles hold zeros, which add nothing to the sum.
-        float a[BM * BK / THREADS], b[BK * BN / THREADS];
+        float a[BM / A_STEP], b[BK / B_STEP];
 #pragma unroll
-        for (int i = 0; i < BM * BK / THREADS; ++i) {
-            const int row = row0 + (tid + i * THREADS) / BK, k = k0 + (tid + i * THREADS) % BK;
+        for (int i = 0; i < BM / A_STEP; ++i) {
+            const int row = row0 + am + i * A_STEP, k = k0 + ak;
             a[i] = row < M && k < K ? A[(size_t)row * K + k] : 0.0f;
         }
 #pragma unroll
-        for (int i = 0; i < BK * BN / THREADS; ++i) {
-            const int k = k0 + (tid + i * THREADS) / BN, col = col0 + (tid + i * THREADS) % BN;
+        for (int i = 0; i < BK / B_STEP; ++i) {
+            const int k = k0 + bk + i * B_STEP, col = col0 + bn;
             b[i] = k < K && col < N ? B[(size_t)k * N + col] : 0.0f;
         }
         MARK_ARRIVAL(a, b);
 #pragma unroll
-        for (int i = 0; i < BM * BK / THREADS; ++i) (&As[0][0])[tid + i * THREADS] = a[i];
+        for (int i = 0; i < BM / A_STEP; ++i) As[am + i * A_STEP][ak] = a[i];
 #pragma unroll
-        for (int i = 0; i < BK * BN / THREADS; ++i) (&Bs[0][0])[tid + i * THREADS] = b[i];
+        for (int i = 0; i < BK / B_STEP; ++i) Bs[bk + i * B_STEP][bn] = b[i];
         MARK(BARRIER);
         __syncthreads();  // the tiles are whole before anyone reads them
 
