@@ -190,6 +190,19 @@ def _square(
     return Variant(name, {"TILE": tile, **more}, square, square, step, reader, meaning)
 
 
+def _thread_tile(
+    name: str, meaning: str, *, BM: int, BN: int, BK: int, TM: int, TN: int | None = None,
+    **more: int | bool,
+) -> Variant:
+    """TM × TN elements a thread: a BM × BN tile of C, K in steps of BK, threads in one row.
+
+    Without `TN` a thread has a column of TM, and the template has no such argument.
+    """
+    constants = {"BM": BM, "BN": BN, "BK": BK, "TM": TM} | ({"TN": TN} if TN else {}) | more
+    threads = BM // TM * (BN // (TN or 1))
+    return Variant(name, constants, (BM, BN), (threads, 1), BK, "block", meaning)
+
+
 CATALOGUE: dict[str, Kernel] = {
     kernel.stem: kernel
     for kernel in (
@@ -242,6 +255,29 @@ CATALOGUE: dict[str, Kernel] = {
                         STAGED=False),
                 _square("staged", 32, 32, "block", "loaded values wait in registers",
                         STAGED=True),
+            stem="05_strip",
+            function="strip",
+            title="Strip",
+            change="one thread computes a strip of C",
+            level="thread, registers",
+            variants=(
+                _thread_tile("columns_first", "neighbouring threads own neighbouring columns",
+                             BM=64, BN=64, BK=8, TM=8, STRIPS_FIRST=False),
+                _thread_tile("strips_first", "neighbouring threads own neighbouring strips",
+                             BM=64, BN=64, BK=8, TM=8, STRIPS_FIRST=True),
+            ),
+        ),
+        Kernel(
+            stem="06_register_tile",
+            function="register_tile",
+            title="Register tile",
+            change="one thread computes an 8×8 tile of C",
+            level="thread, registers",
+            variants=(
+                _thread_tile("spread", "a thread's rows and columns lie 16 apart",
+                             BM=128, BN=128, BK=8, TM=8, TN=8, SPREAD=True),
+                _thread_tile("together", "a thread's rows and columns lie together",
+                             BM=128, BN=128, BK=8, TM=8, TN=8, SPREAD=False),
             ),
         ),
     )
