@@ -255,6 +255,9 @@ CATALOGUE: dict[str, Kernel] = {
                         STAGED=False),
                 _square("staged", 32, 32, "block", "loaded values wait in registers",
                         STAGED=True),
+            ),
+        ),
+        Kernel(
             stem="05_strip",
             function="strip",
             title="Strip",
