@@ -1,11 +1,11 @@
-// 08: each warp owns a rectangle of C, and its lanes lie in it so that their loads share wavefronts.
+// 08: a warp owns a rectangle of C, and its lanes lie in it so that their loads share wavefronts.
 //
 // Changes:    block tile, warp tile, thread tile; lanes in pairs along both directions; the next
 //             tile's floats fly while this one is computed.
 // Bottleneck: 07's shared memory: four wavefronts for each load of B, where two can do.
 // Launch:     grid (ceil(N / BN), ceil(M / BM)), block 32 * BM / WM * BN / WN; any M, N, K. VEC = 4
-//             asks for N and K that are multiples of 4 and for pointers aligned to 16 bytes; VEC = 1
-//             for nothing.
+//             asks for N and K that are multiples of 4 and for pointers aligned to 16 bytes, VEC =
+//             1 for nothing.
 // Runs on:    sm_75 and later.
 //
 // LANES:   lanes of a warp along M; 32 / LANES lie along N.
@@ -22,10 +22,10 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN), BLOCKS)
 warp_tile(int M, int N, int K, float alpha, const float* A, const float* B, float beta, float* C)
 {
     constexpr int THREADS = 32 * (BM / WM) * (BN / WN);
-    constexpr int A_LOADS = (BM * BK / VEC + THREADS - 1) / THREADS;
-    constexpr int B_LOADS = (BK * BN / VEC + THREADS - 1) / THREADS;
-    constexpr bool A_WHOLE = BM * BK % (VEC * THREADS) == 0, B_WHOLE = BK * BN % (VEC * THREADS) == 0;
-    constexpr int SECTOR = 8 / VEC;
+    constexpr int A_LOADS = BM * BK / VEC / THREADS;
+    constexpr int B_LOADS = BK * BN / VEC / THREADS;
+    constexpr int SECTOR = 8 / VEC;  // accesses that make a sector of 8 floats
+    static_assert(A_LOADS * THREADS * VEC == BM * BK && B_LOADS * THREADS * VEC == BK * BN);
     __shared__ __align__(16) float As[BUFFERS][BK][BM + 4], Bs[BUFFERS][BK][BN];
     const int row0 = blockIdx.y * BM, col0 = blockIdx.x * BN;
 
@@ -49,13 +49,12 @@ warp_tile(int M, int N, int K, float alpha, const float* A, const float* B, floa
         for (int i = 0; i < A_LOADS; ++i) {
             const int row = i * THREADS / SECTOR % BM, k = i * THREADS / SECTOR / BM * 8;
             load<VEC>(&a[i * VEC], &from_a[(size_t)row * K + k],
-                      (A_WHOLE || a_k + k < BK) && row0 + a_row + row < M && a_k + k < left);
+                      row0 + a_row + row < M && a_k + k < left);
         }
 #pragma unroll
         for (int i = 0; i < B_LOADS; ++i) {
             const int k = i * THREADS / (BN / VEC);
-            load<VEC>(&b[i * VEC], &from_b[(size_t)k * N],
-                      (B_WHOLE || b_k + k < BK) && b_k + k < left && col0 + b_col < N);
+            load<VEC>(&b[i * VEC], &from_b[(size_t)k * N], b_k + k < left && col0 + b_col < N);
         }
         from_a += BK;
         from_b += (size_t)BK * N;
@@ -70,12 +69,12 @@ warp_tile(int M, int N, int K, float alpha, const float* A, const float* B, floa
 #pragma unroll
         for (int i = 0; i < A_LOADS * VEC; ++i) {
             const int place = i / VEC * THREADS / SECTOR, k = a_k + place / BM * 8 + i % VEC;
-            if (A_WHOLE || k < BK) As[buffer][k][a_row + place % BM] = a[i];
+            As[buffer][k][a_row + place % BM] = a[i];
         }
 #pragma unroll
         for (int i = 0; i < B_LOADS; ++i) {
             const int k = b_k + i * THREADS / (BN / VEC);
-            if (B_WHOLE || k < BK) store<VEC>(&Bs[buffer][k][b_col], &b[i * VEC]);
+            store<VEC>(&Bs[buffer][k][b_col], &b[i * VEC]);
         }
         MARK(BARRIER);
         __syncthreads();

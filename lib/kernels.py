@@ -248,18 +248,18 @@ def _thread_tile(
 
 def _warp_tile(
     name: str, meaning: str, *, block: tuple[int, int, int], warp: tuple[int, int],
-    lanes: int = 8, paired: bool = True, buffers: int = 2, blocks: int = 2,
+    lanes: int = 8, paired: bool = True, buffers: int = 2, blocks: int = 2, vec: int = 4,
 ) -> Variant:
     """Warps that own rectangles of C: tiles of a block (M, N, K) and of a warp (M, N)."""
     BM, BN, BK = block
     WM, WN = warp
     constants = {
         "BM": BM, "BN": BN, "BK": BK, "WM": WM, "WN": WN, "LANES": lanes, "PAIRED": paired,
-        "BUFFERS": buffers, "BLOCKS": blocks, "VEC": 4,
+        "BUFFERS": buffers, "BLOCKS": blocks, "VEC": vec,
     }
     threads = 32 * (BM // WM) * (BN // WN)
     # Loads of single floats need an address and a condition each: registers of two blocks.
-    narrow = {"BLOCKS": 1, "VEC": 1}
+    narrow = {"BLOCKS": 1, "VEC": 1} if vec > 1 else {}
     return Variant(name, constants, (BM, BN), (threads, 1), BK, "block", meaning, narrow)
 
 
@@ -317,11 +317,11 @@ CATALOGUE: dict[str, Kernel] = {
                 _warp_tile("unpaired", "lanes in rows, not in pairs",
                            block=(128, 128, 8), warp=(64, 32), paired=False),
                 _warp_tile("seed", "the worklog's 64×64×8", block=(64, 64, 8), warp=(32, 16),
-                           paired=False, buffers=1),
+                           paired=False, buffers=1, vec=1),
                 _warp_tile("seed16", "the worklog's tile, 16 deep", block=(64, 64, 16),
-                           warp=(32, 16), paired=False, buffers=1),
+                           warp=(32, 16), paired=False, buffers=1, vec=1),
                 _warp_tile("seed32", "the worklog's tile, 32 deep", block=(64, 64, 32),
-                           warp=(32, 16), paired=False, buffers=1),
+                           warp=(32, 16), paired=False, buffers=1, vec=1),
             ),
         ),
     )
