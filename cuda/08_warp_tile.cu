@@ -1,16 +1,16 @@
 // 08: a warp owns a rectangle of C, and its lanes lie in it so that their loads share wavefronts.
 //
 // Changes:    block tile, warp tile, thread tile; lanes in pairs along both directions; the next
-//             tile's floats fly while this one is computed.
-// Bottleneck: 07's shared memory: four wavefronts for each load of B, where two can do.
+//             tiles' floats fly while these are computed.
+// Bottleneck: 07's shared memory: four wavefronts for each load of Bs, where two can do.
 // Launch:     grid (ceil(N / BN), ceil(M / BM)), block 32 * BM / WM * BN / WN; any M, N, K. VEC = 4
-//             asks for N and K that are multiples of 4 and for pointers aligned to 16 bytes, VEC =
-//             1 for nothing.
+//             asks for N and K that are multiples of 4 and pointers aligned to 16 bytes; VEC = 1
+//             for nothing.
 // Runs on:    sm_75 and later.
 //
 // LANES:   lanes of a warp along M; 32 / LANES lie along N.
-// PAIRED:  lane bit 0 counts columns and bit 1 rows, so that every lane has a neighbour that wants
-//          the same floats of A and one that wants the same of B. Otherwise row by row.
+// PAIRED:  lane bit 0 counts columns and bit 1 rows, so that each lane has a neighbour that wants
+//          the same floats of As and one that wants the same of Bs. Otherwise row by row.
 // BUFFERS: tiles in shared memory: with 2, one barrier a step is enough.
 // BLOCKS:  blocks that the compiler must leave registers for on one SM.
 #include "timeline.cuh"
@@ -22,39 +22,39 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN), BLOCKS)
 warp_tile(int M, int N, int K, float alpha, const float* A, const float* B, float beta, float* C)
 {
     constexpr int THREADS = 32 * (BM / WM) * (BN / WN);
-    constexpr int A_LOADS = BM * BK / VEC / THREADS;
-    constexpr int B_LOADS = BK * BN / VEC / THREADS;
+    constexpr int LM = LANES, LN = 32 / LANES, TM = WM / LM, TN = WN / LN;
+    constexpr int ROW_STEP = 4 * LM, COL_STEP = 4 * LN;  // from one group of 4×4 to the next
     constexpr int SECTOR = 8 / VEC;  // accesses that make a sector of 8 floats
-    static_assert(A_LOADS * THREADS * VEC == BM * BK && B_LOADS * THREADS * VEC == BK * BN);
+    constexpr int A_STEP = THREADS / SECTOR, B_STEP = THREADS / (BN / VEC);
+    constexpr int A_LOADS = BM * BK / VEC / THREADS, B_LOADS = BK * BN / VEC / THREADS;
+    static_assert(A_LOADS * VEC * THREADS == BM * BK && B_LOADS * VEC * THREADS == BK * BN);
+    // Four floats of padding: the parts of a sector, once transposed, meet different banks.
     __shared__ __align__(16) float As[BUFFERS][BK][BM + 4], Bs[BUFFERS][BK][BN];
+    const int tid = threadIdx.x;
+    const int am = tid / SECTOR % BM, ak = tid % SECTOR * VEC + tid / SECTOR / BM * 8;
+    const int bn = tid % (BN / VEC) * VEC, bk = tid / (BN / VEC);
     const int row0 = blockIdx.y * BM, col0 = blockIdx.x * BN;
-
-    // The warp's place in the block's tile, and the lane's place in the warp's.
-    constexpr int ROWS = 4 * LANES, COLS = 4 * (32 / LANES), TM = WM / LANES, TN = WN * LANES / 32;
-    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    const int y = PAIRED ? lane / 2 % 2 + lane / (64 / LANES) * 2 : lane / (32 / LANES);
-    const int x = PAIRED ? lane % 2 + lane / 4 % (16 / LANES) * 2 : lane % (32 / LANES);
-    const int ty = warp / (BN / WN) * WM + y * 4, tx = warp % (BN / WN) * WN + x * 4;
+    // The warp's place in the block's tile of C, and the lane's in the warp's.
+    const int warp = tid / 32, lane = tid % 32;
+    const int x = PAIRED ? lane % 2 + lane / 4 % (LN / 2) * 2 : lane % LN;
+    const int y = PAIRED ? lane / 2 % 2 + lane / (2 * LN) * 2 : lane / LN;
+    const int tx = warp % (BN / WN) * WN + x * 4, ty = warp / (BN / WN) * WM + y * 4;
     TIMELINE_BEGIN;
 
-    // Where this thread's first loads of a tile lie; the others are fixed distances away.
-    const int a_row = threadIdx.x / SECTOR % BM, b_col = threadIdx.x % (BN / VEC) * VEC;
-    const int a_k = threadIdx.x % SECTOR * VEC + threadIdx.x / SECTOR / BM * 8;
-    const int b_k = threadIdx.x / (BN / VEC);
-    const float* from_a = A + (size_t)(row0 + a_row) * K + a_k;
-    const float* from_b = B + (size_t)b_k * N + col0 + b_col;
+    const float* from_a = &A[(size_t)(row0 + am) * K + ak];
+    const float* from_b = &B[(size_t)bk * N + col0 + bn];
     float a[A_LOADS * VEC], b[B_LOADS * VEC];
-    auto fetch = [&](int left) {
+    auto fetch = [&](int left) {  // the next tiles, of which `left` of K lie inside the matrices
 #pragma unroll
         for (int i = 0; i < A_LOADS; ++i) {
-            const int row = i * THREADS / SECTOR % BM, k = i * THREADS / SECTOR / BM * 8;
-            load<VEC>(&a[i * VEC], &from_a[(size_t)row * K + k],
-                      row0 + a_row + row < M && a_k + k < left);
+            const int row = i * A_STEP % BM, k = i * A_STEP / BM * 8;
+            const bool inside = row0 + am + row < M && ak + k < left;
+            load<VEC>(&a[i * VEC], &from_a[(size_t)row * K + k], inside);
         }
 #pragma unroll
         for (int i = 0; i < B_LOADS; ++i) {
-            const int k = i * THREADS / (BN / VEC);
-            load<VEC>(&b[i * VEC], &from_b[(size_t)k * N], b_k + k < left && col0 + b_col < N);
+            const bool inside = bk + i * B_STEP < left && col0 + bn < N;
+            load<VEC>(&b[i * VEC], &from_b[(size_t)(i * B_STEP) * N], inside);
         }
         from_a += BK;
         from_b += (size_t)BK * N;
@@ -65,54 +65,50 @@ warp_tile(int M, int N, int K, float alpha, const float* A, const float* B, floa
     float sum[TM][TN] = {};
     int buffer = 0;
     for (int left = K; left > 0; left -= BK) {
-        MARK_ARRIVAL(a[0], a[A_LOADS * VEC - 1], b[0], b[B_LOADS * VEC - 1]);
+        MARK_ARRIVAL(a, b);
 #pragma unroll
         for (int i = 0; i < A_LOADS * VEC; ++i) {
-            const int place = i / VEC * THREADS / SECTOR, k = a_k + place / BM * 8 + i % VEC;
-            As[buffer][k][a_row + place % BM] = a[i];
+            const int row = i / VEC * A_STEP % BM, k = i / VEC * A_STEP / BM * 8 + i % VEC;
+            As[buffer][ak + k][am + row] = a[i];
         }
 #pragma unroll
-        for (int i = 0; i < B_LOADS; ++i) {
-            const int k = b_k + i * THREADS / (BN / VEC);
-            store<VEC>(&Bs[buffer][k][b_col], &b[i * VEC]);
-        }
+        for (int i = 0; i < B_LOADS; ++i) store<VEC>(&Bs[buffer][bk + i * B_STEP][bn], &b[i * VEC]);
         MARK(BARRIER);
-        __syncthreads();
+        __syncthreads();  // the tiles are whole before anyone reads them
 
         MARK(LOAD);
-        fetch(left - BK);  // where nothing is left it loads nothing
+        fetch(left - BK);
         MARK(COMPUTE);
 #pragma unroll
         for (int k = 0; k < BK; ++k) {
-            float a[TM], b[TN];
+            float a_k[TM], b_k[TN];
 #pragma unroll
-            for (int m = 0; m < TM; m += 4)
-                load<4>(&a[m], &As[buffer][k][ty + m / 4 * ROWS], true);
+            for (int i = 0; i < TM; i += 4) load<4>(&a_k[i], &As[buffer][k][ty + i / 4 * ROW_STEP]);
 #pragma unroll
-            for (int n = 0; n < TN; n += 4)
-                load<4>(&b[n], &Bs[buffer][k][tx + n / 4 * COLS], true);
+            for (int j = 0; j < TN; j += 4) load<4>(&b_k[j], &Bs[buffer][k][tx + j / 4 * COL_STEP]);
 #pragma unroll
-            for (int m = 0; m < TM; ++m)
+            for (int i = 0; i < TM; ++i)
 #pragma unroll
-                for (int n = 0; n < TN; ++n) sum[m][n] += a[m] * b[n];
+                for (int j = 0; j < TN; ++j) sum[i][j] += a_k[i] * b_k[j];
         }
         if (BUFFERS == 2) {
-            buffer ^= 1;  // whoever still reads this one is waited for at the next barrier
+            buffer ^= 1;  // who still reads this one is waited for at the next step's barrier
         } else {
             MARK(BARRIER);
-            __syncthreads();
+            __syncthreads();  // everyone has read them before they are overwritten
         }
     }
 
     MARK(STORE);
 #pragma unroll
-    for (int m = 0; m < TM; ++m)
+    for (int i = 0; i < TM; ++i) {
+        const int row = row0 + ty + i / 4 * ROW_STEP + i % 4;
+        if (row >= M) break;
 #pragma unroll
-        for (int n = 0; n < TN; n += VEC) {
-            const int row = row0 + ty + m / 4 * ROWS + m % 4;
-            const int col = col0 + tx + n / 4 * COLS + n % 4;
-            if (row < M && col < N)
-                update<VEC>(&C[(size_t)row * N + col], alpha, &sum[m][n], beta);
+        for (int j = 0; j < TN; j += VEC) {
+            const int col = col0 + tx + j / 4 * COL_STEP + j % 4;
+            if (col < N) update<VEC>(&C[(size_t)row * N + col], alpha, &sum[i][j], beta);
         }
+    }
     TIMELINE_END;
 }

@@ -5,7 +5,7 @@
 
 // `inside` speaks for all VEC floats: a row's length is a multiple of VEC, and so is each index.
 template <int VEC>
-__device__ inline void load(float* to, const float* from, bool inside)
+__device__ inline void load(float* to, const float* from, bool inside = true)
 {
     if constexpr (VEC == 4) {
         const float4 zeros = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
