@@ -13,6 +13,7 @@ from typing import Any
 
 from lib import gpus, kernels, runner
 from lib.measure import records
+from lib.models import accesses
 from lib.problem import Problem
 
 REPRODUCED = "reproduced"
@@ -105,7 +106,7 @@ class Evidence:
         for site in launch.trace.sites:
             if site.kind != "load" or site.space != "global" or not site.requests:
                 continue
-            matrix = _matrix(launch, launch.trace.watched[site.line][0])
+            matrix = accesses.array(launch.trace.watched[site.line][0], launch.allocations)
             before = found.get(matrix, Loads(0, 0))
             found[matrix] = Loads(before.requests + site.requests, before.sectors + site.sectors)
         return found
@@ -153,13 +154,3 @@ def _emulate(stem: str, variant: str, n: int) -> Any:
     kernel = kernels.find(stem)
     return runner.run(kernel, Problem(n, n, n), variant=kernel.variant(variant),
                       backend="emulator", arch="sm_75", watch=(0, 0))
-
-
-def _matrix(launch: Any, access: Any) -> str:
-    """The matrix whose array holds a recorded access, by the kernel's argument order."""
-    arguments = ("M", "N", "K", "alpha", "A", "B", "beta", "C")
-    address = int(access.addresses[access.active][0])
-    for allocation in launch.allocations:
-        if allocation.base <= address < allocation.base + allocation.nbytes:
-            return arguments[allocation.argument]
-    raise Missing(f"the array that holds address {address:#x}")

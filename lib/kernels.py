@@ -20,6 +20,12 @@ ROOT = Path(__file__).resolve().parent.parent
 CUDA = ROOT / "cuda"
 INCLUDE = CUDA / "include"
 
+# The header of the timeline's marks, and a line that is a mark or includes it.
+MARKS_HEADER = "timeline.cuh"
+_MARK = re.compile(
+    r"^\s*(?:MARK\w*\(.*\)|TIMELINE_\w+(?:\(.*\))?)(?:;.*)?$|^#include \"timeline\.cuh\"$"
+)
+
 # CUDA C++ Programming Guide, technical specifications: the largest grid.
 MAX_GRID_X = 2**31 - 1
 MAX_GRID_Y = 65535
@@ -33,8 +39,8 @@ class Variant:
     ----------
     name : str
         How the command line and the records call it.
-    constants : mapping of str to int or bool
-        Template arguments by name, in the template's order.
+    constants : mapping of str to int, bool or str
+        Template arguments by name, in the template's order; an enumerator by its name.
     tile : (int, int)
         Rows and columns of C that one block computes.
     block : (int, int)
@@ -48,7 +54,7 @@ class Variant:
     """
 
     name: str
-    constants: Mapping[str, int | bool]
+    constants: Mapping[str, int | bool | str]
     tile: tuple[int, int]
     block: tuple[int, int]
     step: int
@@ -168,19 +174,23 @@ class Kernel:
                 raise ValueError(f"{name} = {size} passes what a 32-bit index can hold")
         return Launch((blocks_x, blocks_y, 1), (*variant.block, 1))
 
-    def hash(self, variant: Variant) -> str:
+    def hash(self, variant: Variant, marks: bool = False) -> str:
         """Fingerprint of one instantiation: its file, the headers it includes, its constants.
 
         Comments and white space do not count, so that a record stays fresh when only they change.
+        Neither do the timeline's marks and their header, which compile to nothing, unless `marks`
+        is set: a recorded timeline depends on them, a recorded time doesn't.
         """
-        text = "\n".join(_code_only(path.read_text()) for path in included(self.source))
+        files = [path for path in included(self.source) if marks or path.name != MARKS_HEADER]
+        codes = (_without_comments(path.read_text()) for path in files)
+        text = " ".join(" ".join((c if marks else without_marks(c)).split()) for c in codes)
         return hashlib.sha256(f"{self.expression(variant)}\n{text}".encode()).hexdigest()[:16]
 
 
 def _square(
-    name: str, tile: int, step: int, reader: str, meaning: str, **more: int | bool
+    name: str, tile: int, step: int, reader: str, meaning: str, **more: int | bool | str
 ) -> Variant:
-    """One thread an element of a square tile: the launch that 01 and 02 share."""
+    """One thread an element of a square tile: the launch that 01 to 04 share."""
     square = (tile, tile)
     return Variant(name, {"TILE": tile, **more}, square, square, step, reader, meaning)
 
@@ -221,6 +231,36 @@ CATALOGUE: dict[str, Kernel] = {
             change="a block shares tiles of A and B through shared memory",
             level="block",
             variants=(_square("tile32", 32, 32, "block", "32×32×32 tiles"),),
+        ),
+        Kernel(
+            stem="03_bank_conflicts",
+            function="bank_conflicts",
+            title="Bank conflicts",
+            change="other layouts of the tiles in shared memory",
+            level="block",
+            variants=(
+                _square("padded", 32, 32, "block", "02's layout, its rows padded to 33 floats",
+                        PAD=1, LAYOUT="ROWS"),
+                _square("transposed", 32, 32, "block", "A's tile transposed",
+                        PAD=0, LAYOUT="COLUMNS"),
+                _square("transposed_padded", 32, 32, "block", "transposed, rows of 33 floats",
+                        PAD=1, LAYOUT="COLUMNS"),
+                _square("transposed_swizzled", 32, 32, "block", "transposed, columns XORed",
+                        PAD=0, LAYOUT="SWIZZLED"),
+            ),
+        ),
+        Kernel(
+            stem="04_double_buffer",
+            function="double_buffer",
+            title="Double buffer",
+            change="the next tiles are loaded while the present ones are used",
+            level="block",
+            variants=(
+                _square("seed", 32, 32, "block", "loaded values are stored before computing",
+                        STAGED=False),
+                _square("staged", 32, 32, "block", "loaded values wait in registers",
+                        STAGED=True),
+            ),
         ),
         Kernel(
             stem="05_strip",
@@ -281,8 +321,14 @@ def included(source: Path) -> tuple[Path, ...]:
     return tuple(found)
 
 
-def _code_only(text: str) -> str:
-    """CUDA source without comments, its white space folded."""
+def without_marks(text: str) -> str:
+    """CUDA source without the timeline's marks, which compile to nothing unless asked for."""
+    return "".join(
+        line for line in text.splitlines(keepends=True) if not _MARK.match(line.rstrip("\n"))
+    )
+
+
+def _without_comments(text: str) -> str:
+    """CUDA source without comments, its lines kept."""
     text = re.sub(r"/\*.*?\*/", " ", text, flags=re.DOTALL)
-    text = re.sub(r"//[^\n]*", " ", text)
-    return " ".join(text.split())
+    return re.sub(r"//[^\n]*", " ", text)

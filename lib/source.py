@@ -3,21 +3,8 @@
 from __future__ import annotations
 
 import difflib
-import re
 
-from lib.kernels import Kernel
-
-# The timeline's marks compile to nothing unless asked for; a reader of the algorithm skips them.
-_MARK = re.compile(
-    r"^ *(?:MARK\w*\(.*\)|TIMELINE_\w+(?:\(.*\))?)(?:;.*)?$|^#include \"timeline\.cuh\"$"
-)
-
-
-def without_marks(text: str) -> str:
-    """CUDA source without the timeline's marks, which compile to nothing unless asked for."""
-    return "".join(
-        line for line in text.splitlines(keepends=True) if not _MARK.match(line.rstrip("\n"))
-    )
+from lib.kernels import Kernel, without_marks
 
 
 def listing(kernel: Kernel) -> str:

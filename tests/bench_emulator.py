@@ -8,21 +8,28 @@ import time
 import numpy as np
 
 from lib import ptx
-from tests.ptx.conftest import compile_kernels, problem
+from tests.ptx.conftest import HERE, compile_kernels, problem
 
 SHAPES = {
     "naive": ((32, 32), (32, 32)),
     "shared_tile": ((32, 32), (32, 32)),
     "register_tile": ((128, 128), (256,)),
+    "wmma_gemm": ((64, 64), (128,)),
+    "mma_m16n8k8": ((64, 64), (128,)),
+    "pipelined": ((64, 64), (128,)),
 }
+TENSOR = {"wmma_gemm": "compute_75", "mma_m16n8k8": "compute_75", "pipelined": "compute_80"}
 
 
 def launch(function, n: int, **options) -> tuple[float, float]:
     """Return seconds and the relative error of one n x n x n product."""
     (rows, columns), block = SHAPES[function.name]
     a, b, c = problem(n, n, n)
-    start = time.perf_counter()
     args = (n, n, n, 1.0, a, b, 0.0, c)
+    if function.name in TENSOR:
+        a, b = a.astype(np.float16), b.astype(np.float16)
+        args = (n, n, n, a, b, c)
+    start = time.perf_counter()
     result = function((n // columns, n // rows), block, args, **options)
     seconds = time.perf_counter() - start
     assert not result.hazards, result.hazards
@@ -32,13 +39,16 @@ def launch(function, n: int, **options) -> tuple[float, float]:
 
 def main():
     """Print a table of times."""
-    module = ptx.Module(compile_kernels())
+    modules = {name: ptx.Module(compile_kernels()) for name in SHAPES if name not in TENSOR}
+    for name, arch in TENSOR.items():
+        modules[name] = ptx.Module(compile_kernels(arch, str(HERE / "tensor.cu")))
     cases = [
         (128, 7, {}), (128, 3, {"trace": False}), (128, 3, {"races": True}), (256, 1, {}),
         (128, 1, {"schedule": "random"}), (64, 1, {"schedule": "highest"}),
+        (128, 3, {"landing": "late"}),
     ]  # fmt: skip
     for name in SHAPES:
-        function = module.get_function(name)
+        function = modules[name].get_function(name)
         for n, times, options in [*cases, *([(512, 1, {})] if name == "register_tile" else [])]:
             if n % SHAPES[name][0][0]:
                 continue

@@ -89,6 +89,17 @@ def test_the_hash_sees_a_changed_line_of_the_file_or_a_header(copied, name):
     assert NAIVE.hash(NAIVE.variants[0]) != before
 
 
+def test_the_hash_of_a_time_ignores_marks_and_that_of_a_timeline_does_not(copied):
+    variant = NAIVE.variants[0]
+    before, marked = NAIVE.hash(variant), NAIVE.hash(variant, marks=True)
+    for name in ("01_naive.cu", "include/timeline.cuh"):
+        file = copied / name
+        file.write_text(file.read_text().replace("MARK(STORE)", "MARK(LOAD)") + "\nint added;"
+                        * name.endswith("cuh"))
+    assert NAIVE.hash(variant) == before
+    assert NAIVE.hash(variant, marks=True) != marked
+
+
 def test_a_header_is_found_once_though_two_include_it():
     names = [path.name for path in kernels.included(NAIVE.source)]
     assert names == ["01_naive.cu", "epilogue.cuh", "timeline.cuh"]

@@ -137,13 +137,21 @@ def _layout(value: Any, indent: str) -> str:
 
 
 def stale(record: dict[str, Any], variant: str) -> bool:
-    """Whether the source of a recorded variant has changed since it was measured."""
+    """Whether the source of a recorded variant has changed since it was measured.
+
+    That of its marks too, if it has a timeline.
+    """
     kernel = CATALOGUE.get(record["kernel"])
     if kernel is None:
         return False
     names = {v.name: v for v in kernel.variants}
-    recorded = record["variants"][variant]["hash"]
-    return variant not in names or kernel.hash(names[variant]) != recorded
+    if variant not in names:
+        return True
+    kept = record["variants"][variant]
+    marks = kept.get("timeline", {}).get("hash")
+    return kernel.hash(names[variant]) != kept["hash"] or (
+        marks is not None and kernel.hash(names[variant], marks=True) != marks
+    )
 
 
 def every(root: Path | None = None) -> Iterator[dict[str, Any]]:

@@ -76,7 +76,7 @@ def timeline(kernel: Kernel, variant: Variant, problem: Problem) -> dict[str, An
     warps = launch.block[0] * launch.block[1] // 32
     return {
         "M": problem.M, "N": problem.N, "K": problem.K, "dtype": problem.dtype,
-        "events": list(PHASES),
+        "hash": kernel.hash(variant, marks=True), "events": list(PHASES),
         "mark_cycles": mark_cycles(), "seconds_with": with_marks, "seconds_without": without,
         "warps": warps, "sm": SM, "total_blocks": len(overview),
         "blocks": _relative(events),

@@ -77,14 +77,19 @@ def named(launch: ptx.Launch, space: str) -> list[Named]:
             continue
         access = accesses[0]
         allocation = _holder(access, arrays)
-        array = name_of(allocation)
+        name = name_of(allocation)
         where = _where(site)
-        label = _label(site, array, lines)
-        one = Named(label, array, site.kind, space, where, access, allocation, site.requests)
-        key = (where, array, site.kind)
+        label = _label(site, name, lines)
+        one = Named(label, name, site.kind, space, where, access, allocation, site.requests)
+        key = (where, name, site.kind)
         if key not in found or one.requests > found[key].requests:
             found[key] = one
     return list(found.values())
+
+
+def array(access: ptx.WarpAccess, arrays: Iterable[ptx.Allocation]) -> str:
+    """The name of the array that an access falls into."""
+    return name_of(_holder(access, arrays))
 
 
 def name_of(allocation: ptx.Allocation) -> str:

@@ -21,10 +21,12 @@ from .errors import (
 from .hazards import Access, Hazard
 from .launch import Function, Launch, Module
 from .memory import Allocation
+from .tensormap import TensorMap, tensor_map
 from .trace import Site, Trace, WarpAccess, Wide
 
 __all__ = [
     "Access", "Allocation", "Deadlock", "Divergence", "Error", "Function", "Hazard", "Launch",
-    "LaunchError", "Misaligned", "Module", "OutOfBounds", "ParseError", "Site", "Trace",
-    "UninitialisedRead", "UnsupportedInstruction", "WarpAccess", "Wide",
+    "LaunchError", "Misaligned", "Module", "OutOfBounds", "ParseError", "Site",
+    "TensorMap", "Trace", "UninitialisedRead", "UnsupportedInstruction", "WarpAccess", "Wide",
+    "tensor_map",
 ]  # fmt: skip

@@ -52,6 +52,7 @@ CLOCKS = {
 
 Run = Callable[["Lanes"], None]  # noqa: F821 - lanes.py imports this module
 OPCODES: dict[str, Callable[[Decoding], Run]] = {}  # noqa: F821
+FINISHING: list[Callable[[Code], None]] = []  # noqa: F821 - look at all steps, once decoded
 
 
 def opcode(*names: str):
@@ -119,6 +120,8 @@ class Code:
         self._known: dict[tuple, int] = {}
         self.parameters = {v.name: offset for v, offset in parameter_layout(entry)}
         self.steps = [self._step(i, each) for i, each in enumerate(entry.instructions)]
+        for finish in FINISHING:
+            finish(self)
         self.blocks = self._blocks()
 
     def new_slot(self) -> int:

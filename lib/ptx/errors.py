@@ -4,7 +4,15 @@ from __future__ import annotations
 
 
 class Error(RuntimeError):
-    """Base of everything that the emulator raises on purpose."""
+    """Base of everything that the emulator raises on purpose.
+
+    Attributes
+    ----------
+    hazards : list of Hazard
+        What was found in the launch before.
+    """
+
+    hazards: list = []  # noqa: RUF012 - never changed, only replaced
 
 
 class ParseError(Error):

@@ -93,8 +93,9 @@ class Fragment:
     def positions(self) -> tuple[np.ndarray, np.ndarray]:
         """Row and column of each element, two arrays of shape (registers, 32, packed)."""
         size = self.registers * WARP * self.packed
-        labels = np.arange(size, dtype=np.uint16).reshape(self.registers, -1)
-        at = np.argsort(self.assemble(labels, np.dtype("u2")).reshape(-1))
+        labels = np.arange(size, dtype=np.uint16).view(f"V{2 * self.packed}")  # a word a register
+        matrix = self.assemble(labels.reshape(self.registers, -1), np.dtype("u2"))
+        at = np.argsort(matrix.reshape(-1))
         shape = (self.registers, WARP, self.packed)
         return (at // self.shape[1]).reshape(shape), (at % self.shape[1]).reshape(shape)
 

@@ -12,6 +12,7 @@ import numpy as np
 from . import (  # noqa: F401 - fill OPCODES
     access,
     alu,
+    bulk,
     control,
     convert,
     copies,
@@ -19,6 +20,8 @@ from . import (  # noqa: F401 - fill OPCODES
     matrix_moves,
     mma,
     moves,
+    wgmma,
+    wmma,
 )
 from .decode import SPECIAL, Code, parameter_layout, scalar
 from .errors import Error, LaunchError
@@ -28,6 +31,7 @@ from .memory import CONSTANT_BASE, PARAMETER_BASE, Allocation, DeviceMemory, Mem
 from .parser import parse
 from .races import Races
 from .syntax import SIZES, Entry, Program, Variable
+from .tensormap import TENSOR_MAP_BYTES, TensorMap, encoded, root
 from .trace import Trace
 
 # Blocks are independent, so a big grid runs in batches of about so many lanes, and shared and
@@ -353,7 +357,13 @@ class Function:
             )
             if detector is not None:
                 detector.begin(lanes)
-            lanes.run()
+            try:
+                lanes.run()
+            except Error as error:
+                error.hazards = hazards.found
+                if hazards.found:
+                    error.add_note("Found before: " + hazards.found[0].message)
+                raise
             if record is not None:
                 record.end()
         return Launch(record, hazards.found, device.allocations, layout.shared)
@@ -440,6 +450,13 @@ class Function:
             raise LaunchError(f"kernel '{self.name}', argument {i}: {message}")
 
         kind, size = parameter.type, parameter.size
+        if isinstance(value, TensorMap):
+            if parameter.nbytes != TENSOR_MAP_BYTES or parameter.align < 64:
+                wrong("is no parameter for a tensor map (128 bytes, aligned to 64)")
+            array = value.array
+            device.add(i, array if array.flags.c_contiguous else root(array))
+            device.maps.append(value)
+            return encoded(len(device.maps) - 1)
         if parameter.count != 1 or kind == "b8":
             raw = value if isinstance(value, bytes | bytearray) else None
             if raw is None and isinstance(value, np.generic | np.ndarray):

@@ -75,7 +75,11 @@ def multiply(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def finished(total: np.ndarray, kind: str, clamp: bool) -> np.ndarray:
     """Round the float64 sums to the type of the accumulator, as its bits."""
     if kind != "s32":
-        return total.astype(DTYPES[kind])
+        result = total.astype(DTYPES[kind])
+        if clamp:
+            most = np.finfo(result.dtype).max
+            result = np.where(np.isnan(result), result.dtype.type(0), np.clip(result, -most, most))
+        return result
     if clamp:
         total = np.clip(total, -(2.0**31), 2.0**31 - 1)
     return total.astype(np.int64).astype(np.int32)
@@ -94,11 +98,13 @@ class Product:
         Types of A, B, C and D.
     copies : tuple of int
         How many registers of A and B there are for each one that counts: wmma repeats f16.
+    turned : bool
+        Whether the transposes are multiplied: then B is the left factor.
     """
 
-    def __init__(self, d: Decoding, fragments, kinds, copies=(1, 1)):
+    def __init__(self, d: Decoding, fragments, kinds, copies=(1, 1), turned=False):
         self.place, self.fragments, self.kinds = d.code.place(d.instruction), fragments, kinds
-        self.clamp = d.has("satfinite")
+        self.clamp, self.turned = d.has("satfinite"), turned
         words = [_word(kind) for kind in kinds]
         counts = [f.registers for f in fragments[:3]]
         self.reads = []
@@ -120,7 +126,7 @@ class Product:
         a, b, c = ([read(r) for read in reads] for reads in self.reads)
         a = assembled(f, a, types[0], fa, WIDEN[self.kinds[0]])
         b = assembled(f, b, types[1], fb, WIDEN[self.kinds[1]])
-        product = multiply(a, b)
+        product = multiply(b, a) if self.turned else multiply(a, b)
         if fc is fd and fc.packed == 1:
             # C and D are held alike: add register by register, which saves one transposition.
             total = fd.split(product, F64)
@@ -152,9 +158,8 @@ def accumulator_kinds(d: Decoding, kind: str, types: list[str]) -> tuple[str, st
 @opcode("mma")
 def mma(d: Decoding):
     """mma.sync.aligned.shape.row.col{.satfinite}.dtype.atype.btype.ctype d, a, b, c"""
-    shape = shape_of(d)
-    names = {f"m{m}n{n}k{k}" for m, n, k in SHAPES}
-    d.only("sync", "aligned", "row", "col", "satfinite", "rn", *names).count(4)
+    m, n, k = shape = shape_of(d)
+    d.only("sync", "aligned", "row", "col", "satfinite", "rn", f"m{m}n{n}k{k}").count(4)
     if not d.has("sync"):
         d.unsupported("mma.sync.aligned")
     if len(d.types) != 4:
@@ -169,7 +174,6 @@ def mma(d: Decoding):
     if d.has("satfinite") and kind not in ("s8", "u8"):
         d.wrong(".satfinite is for whole numbers")
     before, after = accumulator_kinds(d, kind, d.types)
-    m, n, k = shape
     if kind == "f16" and shape == (8, 8, 4):
         return QuadPairs(d, before, after)
     if d.parts.index("row") + 1 != d.parts.index("col"):

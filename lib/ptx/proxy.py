@@ -45,7 +45,7 @@ class Proxy:
         # Agents that read: warpgroups, and warps with bulk copies. Writers follow as they come.
         self.readers = self.peers * (self.groups + f.warps)
         self.fenced = np.zeros((f.blocks, f.warps, self.first + self.readers), np.int64)
-        self._writers: dict[tuple[int, int], int] = {}
+        self._writers: dict[tuple[int, int, int], int] = {}
         self._issuers: dict[tuple[int, int], tuple[int, int]] = {}
 
     # -- agents ---------------------------------------------------------------------------------
@@ -58,11 +58,12 @@ class Proxy:
         """Return the column of the agent that reads for a warp's bulk groups."""
         return self.first + self.peers * self.groups + row % self.peers * self.f.warps + warp
 
-    def mbarrier(self, row: int, address: int) -> int:
+    def mbarrier(self, row: int, offset: int) -> int:
         """Return the column of the agent that writes for an mbarrier; made when first asked for."""
-        key = (row, address)
+        home = row // self.peers
+        key = (home, row, offset)
         if key not in self._writers:
-            column = sum(1 for r, _ in self._writers if r // self.peers == row // self.peers)
+            column = sum(1 for other, _, _ in self._writers if other == home)
             self._writers[key] = self.first + self.readers + column
             lacking = self._writers[key] + 1 - self.races.known.shape[2]
             if lacking > 0:
@@ -125,6 +126,26 @@ class Proxy:
         """Let an agent write cells of shared memory for a thread."""
         self._access(cells, row, thread, index, True)
         self.races.shared_shadow.writer[cells] = self._stamp(row, thread, column, time, index)
+
+    def checks(self, cells: np.ndarray, row: int, thread: int, index: int):
+        """Compare an asynchronous read with what came before, without remembering it."""
+        self._access(cells, row, thread, index)
+
+    def global_access(self, segment, start, nbytes, row, thread, index, kind):
+        """Let a copy access global memory, at the time when it was issued."""
+        races = self.races
+        granule, shadow = races.granule, races.global_shadow(segment)
+        cells = np.arange(start // granule, -(-(start + nbytes) // granule))
+
+        def full(value):
+            return np.full(len(cells), value)
+
+        time = int(races.clock[row, thread // 32])
+        group = full(row), full(self._number(row, thread)), full(thread // 32), full(time)
+        if kind == "load":
+            shadow.load(cells, group, index)
+        else:
+            shadow.store(cells, group, index, None, False)
 
     def _stamp(self, row, thread, column, time, index) -> int:
         home = row // self.peers * self.peers

@@ -143,10 +143,7 @@ class Races:
         if segment.space == "shared":
             shadow = self.shared_shadow
         else:
-            shadow = self.global_shadows.get(segment.base)
-            if shadow is None:
-                cells = -(-segment.nbytes // self.granule)
-                shadow = self.global_shadows[segment.base] = _GlobalShadow(self, cells)
+            shadow = self.global_shadow(segment)
         group = self._group(f)
         start = (pattern.low + offset - segment.base) // self.granule
         cells = np.broadcast_to(pattern.index(self.granule, segment.rows), (f.blocks, f.threads))
@@ -163,6 +160,13 @@ class Races:
                 shadow.store(where, group, index, old, kind == "atomic")
             if kind == "copy":
                 shadow.writer[where] = _pending(index, group[1])
+
+    def global_shadow(self, segment):
+        """Return what is remembered of an array in global memory."""
+        if segment.base not in self.global_shadows:
+            cells = -(-segment.nbytes // self.granule)
+            self.global_shadows[segment.base] = _GlobalShadow(self, cells)
+        return self.global_shadows[segment.base]
 
     def landed(self, f, segment, pattern, offset, width, index):
         """Let the copies of the active lanes be their own writes from now on."""

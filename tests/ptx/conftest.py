@@ -13,15 +13,27 @@ from lib import ptx
 HERE = Path(__file__).parent
 
 
+def includes() -> list[str]:
+    """Return the options that let NVRTC find the toolkit's headers (mma.h, cuda_fp16.h)."""
+    from cuda.pathfinder import find_nvidia_header_directory
+
+    folders = map(find_nvidia_header_directory, ("cudart", "nvcc", "cccl"))
+    return [f"-I{folder}" for folder in folders if folder]
+
+
 @cache
-def compile_kernels(arch: str = "compute_75", path: str = str(HERE / "kernels.cu")) -> str:
+def compile_kernels(
+    arch: str = "compute_75", path: str = str(HERE / "kernels.cu"), options: tuple[str, ...] = ()
+) -> str:
     """Compile a CUDA file to PTX; its kernels keep their names (extern "C")."""
     from cupy.cuda import nvrtc
 
     source = Path(path).read_text().replace("__global__", 'extern "C" __global__')
     program = nvrtc.createProgram(source, path, [], [])
     try:
-        nvrtc.compileProgram(program, [f"-arch={arch}", "-lineinfo", "--std=c++17"])
+        nvrtc.compileProgram(
+            program, [f"-arch={arch}", "-lineinfo", "--std=c++17", *includes(), *options]
+        )
     except nvrtc.NVRTCError as error:
         raise AssertionError(nvrtc.getProgramLog(program)) from error
     text = nvrtc.getPTX(program)

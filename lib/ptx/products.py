@@ -1,0 +1,352 @@
+"""Products of warpgroups in flight: their accumulators, and who touches them too early.
+
+The accumulators of a product are in flight from `wgmma.mma_async` to the `wgmma.wait_group` that
+covers its commit group. Until then their values are held here; the registers themselves get them at
+once, or hold NaN until the wait, as the launch's `landing` says. Every other instruction that
+touches such a register is watched, for it must not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .cluster import Party
+from .decode import FINISHING, Code, Step
+from .masks import Mask, any_in_warp, spread
+from .syntax import Address, Not, Pair, Register, Vector
+
+
+@dataclass
+class Flight:
+    """The results of a product, not waited for yet, in some lanes.
+
+    Attributes
+    ----------
+    values : ndarray, shape (registers, blocks, threads)
+        What the registers will hold.
+    lanes : ndarray of bool, shape (blocks, threads)
+        Where.
+    group : ndarray of int, shape (blocks, warps)
+        Commit group of each warp.
+    reads : frozenset of int
+        Slots of the registers that hold A.
+    """
+
+    instruction: object
+    slots: tuple[int, ...]
+    values: np.ndarray
+    lanes: np.ndarray
+    group: np.ndarray
+    reads: set[int] = field(default_factory=set)
+
+
+class Products:
+    """What the warpgroups of a batch have in flight."""
+
+    def __init__(self, f):
+        self.f = f
+        shape = (f.blocks, f.warps)
+        self.flights: list[Flight] = []
+        self.holders: dict[int, list[tuple[Flight, int]]] = {}  # slot -> where its values are
+        self.committed = np.zeros(shape, np.int64)
+        self.fenced = np.zeros(shape, bool)
+        self.dirty: dict[int, np.ndarray] = {}  # slot -> lanes that touched it since their fence
+        self.parties: list[Party] = []
+        self.issued = np.zeros(shape, np.int64)
+
+    # -- registers ------------------------------------------------------------------------------
+
+    def value(self, slot: int, dtype) -> np.ndarray:
+        """Return what a register holds, or will hold when all products are done."""
+        f = self.f
+        value = np.broadcast_to(f.r[slot], (f.blocks, f.threads))
+        value = value if value.dtype == dtype else value.view(dtype)
+        for flight, row in self.holders.get(slot, ()):
+            value = np.where(flight.lanes, flight.values[row], value)
+        return value
+
+    def accumulators(self, slots: tuple[int, ...], dtype) -> np.ndarray:
+        """Return the registers as (registers, blocks, threads)."""
+        held = self.holders.get(slots[0])
+        if held and len(held) == 1:
+            flight = held[0][0]
+            if flight.slots == slots and self._whole(flight, slots):
+                return flight.values
+        return np.stack([self.value(slot, dtype) for slot in slots])
+
+    def _whole(self, flight: Flight, slots) -> bool:
+        f = self.f
+        if f.active is not None and (f.active.array & ~flight.lanes).any():
+            return False
+        return all(self.holders.get(s) == [(flight, i)] for i, s in enumerate(slots))
+
+    def issue(self, instruction, slots, values, reads):
+        """Put the results of the active lanes in flight."""
+        f = self.f
+        shape = (f.blocks, f.threads)
+        active = np.ones(shape, bool) if f.active is None else f.active.array
+        for flight in list(self.flights):
+            if set(flight.slots) & set(slots) and (flight.lanes & active).any():
+                reads = reads | flight.reads
+                flight.lanes = flight.lanes & ~active
+        flight = Flight(instruction, slots, values, active.copy(), self.committed + 1, set(reads))
+        self._tidy()
+        self.flights.append(flight)
+        for row, slot in enumerate(slots):
+            self.holders.setdefault(slot, []).append((flight, row))
+        if f.late:
+            poison = np.full((1, 1), -1, f"i{values.dtype.itemsize}").view(values.dtype)
+            for slot in slots:
+                self._set(slot, poison, active)
+        else:
+            for row, slot in enumerate(slots):
+                self._set(slot, values[row], active)
+
+    def _set(self, slot: int, value: np.ndarray, lanes: np.ndarray):
+        f = self.f
+        if lanes.all():
+            f.r[slot] = np.broadcast_to(value, lanes.shape)
+            return
+        old = f.r[slot]
+        old = old if old.dtype == value.dtype else old.view(value.dtype)
+        f.r[slot] = np.where(lanes, value, old)
+
+    def _tidy(self):
+        """Forget the flights that no lane has any more."""
+        gone = [flight for flight in self.flights if not flight.lanes.any()]
+        if gone:
+            self.flights = [flight for flight in self.flights if flight.lanes.any()]
+            for slot in list(self.holders):
+                kept = [h for h in self.holders[slot] if h[0].lanes.any()]
+                if kept:
+                    self.holders[slot] = kept
+                else:
+                    del self.holders[slot]
+
+    def moved(self, to: int, source: int):
+        """mov between registers renames: what is in flight comes along."""
+        f = self.f
+        active = np.ones((f.blocks, f.threads), bool) if f.active is None else f.active.array
+        old = self.holders.pop(to, [])
+        flights = [h for h in old if (h[0].lanes & ~active).any()]
+        flights += [h for h in self.holders.get(source, []) if (h[0].lanes & active).any()]
+        if flights:
+            self.holders[to] = flights
+        dirt = self.dirty.get(source)
+        here = self.dirty.get(to, np.zeros_like(active)) & ~active
+        self.dirty[to] = here if dirt is None else here | (dirt & active)
+
+    # -- order ----------------------------------------------------------------------------------
+
+    def fence(self):
+        """wgmma.fence: registers touched before may be used by products behind it."""
+        f = self.f
+        active = np.ones((f.blocks, f.threads), bool) if f.active is None else f.active.array
+        self.fenced = self.fenced | any_in_warp(active)
+        for slot in list(self.dirty):
+            left = self.dirty[slot] & ~active
+            if left.any():
+                self.dirty[slot] = left
+            else:
+                del self.dirty[slot]
+
+    def touched(self, slots, written, instruction):
+        """Look at an instruction that uses registers which products use as well."""
+        f = self.f
+        active = np.ones((f.blocks, f.threads), bool) if f.active is None else f.active.array
+        for slot in slots:
+            for flight, _ in self.holders.get(slot, ()):
+                self._early(flight, flight.lanes & active, instruction, "an accumulator")
+            self.dirty[slot] = self.dirty[slot] | active if slot in self.dirty else active
+        for flight in self.flights:
+            if flight.reads & written:
+                self._early(flight, flight.lanes & active, instruction, "a register of A")
+        for slot in written & self.holders.keys():
+            for flight, row in self.holders[slot]:  # what is written now stays
+                value = np.broadcast_to(f.r[slot], active.shape)
+                value = value if value.dtype == flight.values.dtype else value.view(
+                    flight.values.dtype)  # fmt: skip
+                flight.values[row] = np.where(active, value, flight.values[row])
+
+    def _early(self, flight: Flight, lanes: np.ndarray, instruction, what: str):
+        if lanes.any():
+            f = self.f
+            f.hazard(
+                "wgmma in flight",
+                f"{f.place(instruction)}: {what} of the product at {f.place(flight.instruction)} "
+                f"is used before wgmma.wait_group: {f.lane_names(lanes)}",
+                instruction, lanes,
+            )  # fmt: skip
+
+    def check_fence(self, instruction, slots):
+        """Report a product whose registers were touched behind the last wgmma.fence."""
+        f = self.f
+        active = np.ones((f.blocks, f.threads), bool) if f.active is None else f.active.array
+        bad = active & spread(~self.fenced, f.threads)
+        for slot in slots:
+            if slot in self.dirty:
+                bad = bad | (self.dirty[slot] & active)
+        if bad.any():
+            f.hazard(
+                "missing wgmma.fence",
+                f"{f.place(instruction)}: no wgmma.fence between this product and what touched "
+                f"its registers before: {f.lane_names(bad)}",
+                instruction, bad,
+            )  # fmt: skip
+
+    def commit(self):
+        """wgmma.commit_group: the products issued so far form a group."""
+        f = self.f
+        active = np.ones((f.blocks, f.threads), bool) if f.active is None else f.active.array
+        self.committed = self.committed + any_in_warp(active)
+
+    def wait(self, instruction, following: int, most: int):
+        """Let the active warps wait until at most `most` groups are in flight.
+
+        A product is the whole warpgroup's, so its warps go on together.
+        """
+        f = self.f
+        active = np.ones((f.blocks, f.threads), bool) if f.active is None else f.active.array
+        for party in self.parties:
+            if party.instruction is instruction:
+                party.lanes = party.lanes | active
+                break
+        else:
+            party = Party(instruction, following, active)
+            self.parties.append(party)
+        live = np.ones(active.shape, bool) if f.live is None else f.live.array
+        came, need = any_in_warp(party.lanes), any_in_warp(live)
+        lacking = -came.shape[1] % 4
+        came, need = (np.pad(a, ((0, 0), (0, lacking))) for a in (came, need))
+        shape = (f.blocks, -1, 4)
+        full = (came | ~need).reshape(shape).all(axis=2) & came.reshape(shape).any(axis=2)
+        ready = party.lanes & spread(np.repeat(full, 4, axis=1)[:, : f.warps], f.threads)
+        if ready.any():
+            party.lanes = party.lanes & ~ready
+            if not party.lanes.any():
+                self.parties.remove(party)
+            self._land(ready, most)
+            f.go(following, Mask(ready) if not ready.all() else None)
+
+    def _land(self, lanes: np.ndarray, most: int):
+        f = self.f
+        done = spread(self.committed - most, f.threads)
+        for flight in self.flights:
+            landing = flight.lanes & lanes & (spread(flight.group, f.threads) <= done)
+            if not landing.any():
+                continue
+            for slot, held in self.holders.items():
+                for holder, row in held:
+                    if holder is flight:
+                        if f.late:
+                            self._set(slot, flight.values[row], landing)
+            flight.lanes = flight.lanes & ~landing
+        self._tidy()
+        if f.races is not None:
+            for row, warp in np.argwhere(any_in_warp(lanes)).tolist():
+                time = int(self.committed[row, warp]) - most
+                f.races.proxy.learn(row, warp, f.races.proxy.warpgroup(row, warp), time)
+
+    # -- asked by the lanes ---------------------------------------------------------------------
+
+    @property
+    def waiting(self) -> bool:
+        """Whether any lane is parked."""
+        return bool(self.parties)
+
+    def stir(self) -> bool:
+        """Nothing lands here but by a wait."""
+        return False
+
+    def left(self):
+        """A warp that exits is waited for no more: looked at when the next one waits."""
+
+    def finish(self):
+        """Results that nobody waited for are lost."""
+
+    def describe(self) -> str:
+        """Say who waits, for a deadlock report."""
+        return " ".join(
+            f"Waiting for the other warps of the warpgroup at {self.f.place(p.instruction)}: "
+            f"{self.f.lane_names(p.lanes)}."
+            for p in self.parties
+        )
+
+
+# -- watching registers -------------------------------------------------------------------------
+
+
+def _slots(operand) -> set[int]:
+    """List the registers of an operand."""
+    if isinstance(operand, Register):
+        return {operand.slot}
+    if isinstance(operand, Vector):
+        return set().union(*(_slots(item) for item in operand.items))
+    if isinstance(operand, Address):
+        return set().union(_slots(operand.base), *(_slots(c) for c in operand.coordinates))
+    if isinstance(operand, Not):
+        return _slots(operand.operand)
+    if isinstance(operand, Pair):
+        return _slots(operand.first) | _slots(operand.second)
+    return set()
+
+
+def watch(code: Code):
+    """Let every step report that uses registers of products; called when all are decoded."""
+    products = [s for s in code.steps if s.instruction.opcode.startswith("wgmma.mma_async")]
+    used: set[int] = set()
+    for step in products:
+        used |= _slots(step.instruction.operands[0])
+        if isinstance(step.instruction.operands[1], Vector):
+            used |= _slots(step.instruction.operands[1])
+    if not used:
+        return
+    moves = True
+    while moves:  # registers that are copies of those
+        moves = False
+        for step in code.steps:
+            if _is_move(step) and len(_slots_of(step) & used) == 1:
+                used |= _slots_of(step)
+                moves = True
+    for step in code.steps:
+        if step.instruction.parts[0] == "wgmma" or not _slots_of(step) & used:
+            continue
+        if _is_move(step):
+            to, source = (o.slot for o in step.instruction.operands)
+            step.run = _moving(step.run, to, source)
+        else:
+            step.run = _watched(step, _slots_of(step) & used)
+
+
+def _slots_of(step: Step) -> set[int]:
+    return set().union(*(_slots(o) for o in step.instruction.operands))
+
+
+def _is_move(step: Step) -> bool:
+    return step.instruction.parts[0] == "mov" and all(
+        isinstance(o, Register) for o in step.instruction.operands
+    )
+
+
+def _moving(run, to: int, source: int):
+    def step(f):
+        run(f)
+        f.waiter(Products).moved(to, source)
+
+    return step
+
+
+def _watched(step: Step, slots: set[int]):
+    run, instruction = step.run, step.instruction
+    written = set(step.writes)
+
+    def watched(f):
+        run(f)
+        f.waiter(Products).touched(slots, written, instruction)
+
+    return watched
+
+
+FINISHING.append(watch)

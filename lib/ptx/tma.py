@@ -1,0 +1,154 @@
+"""cp.async.bulk.tensor: boxes of arrays, by tensor maps."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .bulk import (
+    HINTS,
+    REDUCTIONS,
+    BulkGroups,
+    Copy,
+    arrives,
+    check_valid,
+    lanes_of,
+    leaves,
+    mark_valid,
+    reduction,
+    targets,
+)
+from .cluster import locate, shared_address
+from .decode import Decoding
+from .errors import Error
+from .mbarrier import Mbarriers
+from .syntax import Address, Vector
+from .tensormap import TENSOR_MAP_BYTES, TensorMap, decoded, swizzled
+
+DIMENSIONS = ("1d", "2d", "3d", "4d", "5d")
+BOX_ALIGNMENT = 128
+
+
+def tensor_copy(d: Decoding):
+    """cp.async.bulk.tensor.Nd and cp.reduce.async.bulk.tensor.Nd, in tile mode"""
+    d.only(
+        "async", "bulk", "reduce", "tensor", "global", "shared::cta", "shared::cluster", "tile",
+        "bulk_group", "mbarrier::complete_tx::bytes", "multicast::cluster", *DIMENSIONS, *HINTS,
+        *REDUCTIONS,
+    )  # fmt: skip
+    spaces = [p for p in d.parts if p.partition("::")[0] in ("shared", "global")]
+    rank = DIMENSIONS.index(d.pick(DIMENSIONS, "none")) + 1
+    if len(spaces) != 2:
+        d.wrong("the state spaces of destination and source are needed")
+    return _store(d, rank) if spaces[0] == "global" else _load(d, rank)
+
+
+def _tensor(d: Decoding, operand: int, rank: int):
+    """Make the function that gives a lane's map and coordinates, [map, {x, y, ...}]."""
+    given = d.operands[operand]
+    if not isinstance(given, Address) or len(given.coordinates) != 1:
+        d.wrong("a tensor map with coordinates is missing")
+    (items,) = given.coordinates
+    items = items.items if isinstance(items, Vector) else (items,)
+    if len(items) != rank:
+        d.wrong(f"{len(items)} coordinates for {rank} dimensions")
+    reads = [d.read(item, "s32") for item in items]
+    slot = d.slot(given.base, "u64") if not hasattr(given.base, "slot") else given.base.slot
+    offset, instruction = given.offset, d.instruction
+
+    def tensor(f, row: int, thread: int) -> tuple[TensorMap, list[int]]:
+        def of(array) -> int:
+            return int(array[row if len(array) > 1 else 0, thread if array.shape[1] > 1 else 0])
+
+        tensor_map = find_map(f, of(f.r[slot]) + offset, instruction)
+        if tensor_map.array.ndim != rank:
+            raise Error(
+                f"{f.place(instruction)}: a copy of {rank} dimensions by a tensor map of "
+                f"{tensor_map.array.ndim}"
+            )
+        return tensor_map, [of(read(f.r)) for read in reads]
+
+    return tensor
+
+
+def find_map(f, address: int, instruction) -> TensorMap:
+    """Return the tensor map at an address."""
+    for space in ("generic", "param"):
+        segment = f.memory.locate(space, address, address + TENSOR_MAP_BYTES)
+        if segment is not None and segment.rows is None:
+            at = address - segment.base
+            number = decoded(segment.storage[at : at + TENSOR_MAP_BYTES].tobytes())
+            if number is not None and address % 64 == 0:
+                return f.memory.device.maps[number]
+    raise Error(
+        f"{f.place(instruction)}: there is no tensor map at address {address:#x}; pass one as a "
+        "__grid_constant__ parameter"
+    )
+
+
+def _load(d: Decoding, rank: int):
+    """[dst], [map, {coordinates}], [mbar]{, mask}{, policy}"""
+    multicast = d.has("multicast::cluster")
+    d.count(3 + multicast + d.has("L2::cache_hint"))
+    to, bar = shared_address(d, 0), shared_address(d, 2)
+    mask = d.read(3, "u16") if multicast else None
+    tensor, instruction, index = _tensor(d, 1, rank), d.instruction, d.index
+
+    def step(f):
+        barriers = f.waiter(Mbarriers)
+        for row, thread, (at, b) in lanes_of(f, to(f), bar(f)):
+            tensor_map, coordinates = tensor(f, row, thread)
+            n = tensor_map.nbytes
+            chosen = None
+            if mask is not None:
+                chosen = int(np.broadcast_to(mask(f.r), (f.blocks, f.threads))[row, thread])
+            for target, offset, barrier in targets(
+                f, row, thread, at, b, n, chosen, BOX_ALIGNMENT, instruction
+            ):
+                arrives(f, barrier, target, offset, n, row, thread, index)
+
+                def land(target=target, offset=offset, map=tensor_map, at=coordinates, n=n):
+                    places = _places(f, target, offset, map)
+                    _chunks(f)[places] = map.load(at).view(np.uint64).reshape(-1, 2)
+                    mark_valid(f, target, offset, n)
+
+                barriers.fly(barrier, n, land, instruction)
+
+    return step
+
+
+def _chunks(f) -> np.ndarray:
+    """Show shared memory in chunks of 16 bytes."""
+    return f.memory.shared.view(np.dtype("u8"), 2)
+
+
+def _places(f, row: int, offset: int, tensor_map: TensorMap) -> np.ndarray:
+    """Return where a box's chunks lie in the shared memory of all blocks."""
+    base = int(f.memory.shared.rows[row, 0]) >> 4
+    return base + swizzled(offset, tensor_map.nbytes // 16, tensor_map.swizzle)
+
+
+def _store(d: Decoding, rank: int):
+    """[map, {coordinates}], [src]{, policy}"""
+    d.count(2 + d.has("L2::cache_hint"))
+    source, tensor = shared_address(d, 1), _tensor(d, 0, rank)
+    combine, instruction, index = reduction(d), d.instruction, d.index
+
+    def step(f):
+        groups = f.waiter(BulkGroups)
+        for row, thread, (at,) in lanes_of(f, source(f)):
+            tensor_map, coordinates = tensor(f, row, thread)
+            n = tensor_map.nbytes
+            home, offset = locate(f, row, at, n, BOX_ALIGNMENT, instruction)
+            check_valid(f, home, offset, n, instruction)
+            leaves(f, home, offset, n, thread, index, groups.time(row, thread))
+            places = _places(f, home, offset, tensor_map)
+
+            def read(places=places):
+                return np.ascontiguousarray(_chunks(f)[places]).reshape(-1).view(np.uint8)
+
+            def write(data, map=tensor_map, at=coordinates):
+                map.store(at, data, combine)
+
+            groups.add(row, thread, Copy(instruction, read, write))
+
+    return step

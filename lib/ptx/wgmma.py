@@ -1,0 +1,391 @@
+"""wgmma: products of a warpgroup, with operands in shared memory; `products` lands them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from .control import _for_chosen
+from .decode import Decoding, opcode
+from .errors import Divergence, Error, OutOfBounds, UninitialisedRead
+from .masks import WARP, any_in_warp, spread
+from .products import Products
+from .syntax import Immediate, Register, Vector
+
+GROUP = 4 * WARP  # threads of a warpgroup
+K_BYTES = 32  # of one row of A, one column of B, in every type
+SPANS = {0: 16, 1: 128, 2: 64, 3: 32}  # bytes of a row of the swizzle atom, by descriptor mode
+MASKS = {0: 0, 1: 7, 2: 3, 3: 1}
+# Type of A and B -> bytes, what the accumulator may be.
+TYPES = {
+    "f16": (2, ("f16", "f32")), "bf16": (2, ("f32",)), "tf32": (4, ("f32",)),
+    "s8": (1, ("s32",)), "u8": (1, ("s32",)), "e4m3": (1, ("f16", "f32")),
+    "e5m2": (1, ("f16", "f32")),
+}  # fmt: skip
+
+
+# -- operands in shared memory ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Descriptor:
+    """A matrix in shared memory: start, leading and stride byte offsets, base offset, swizzle."""
+
+    start: int
+    leading: int
+    stride: int
+    base: int
+    mode: int
+
+    @classmethod
+    def of(cls, bits: int) -> Descriptor:
+        """Take a descriptor's 64 bits apart."""
+
+        def field_(low, width):
+            return bits >> low & (1 << width) - 1
+
+        return cls(
+            field_(0, 14) << 4, field_(16, 14) << 4, field_(32, 14) << 4, field_(49, 3),
+            field_(62, 2),
+        )  # fmt: skip
+
+
+@lru_cache(maxsize=1024)
+def addresses(descriptor: Descriptor, rows: int, major: str) -> np.ndarray:
+    """Return where the 16-byte chunks of an operand lie in shared memory.
+
+    Parameters
+    ----------
+    descriptor : Descriptor
+        Of the operand.
+    rows : int
+        Rows of A, or columns of B.
+    major : str
+        "k": chunks run along K, shape (rows, 2). "mn": along the rows, shape (16, rows / 8), for
+        elements of 2 bytes.
+
+    Returns
+    -------
+    ndarray of int64
+        Byte addresses.
+
+    Notes
+    -----
+    The canonical layouts of PTX ISA 9.7.15.5.1.2, in units of 16 bytes with T the span of the
+    swizzle: K-major ((8, n), 2) : ((T, SBO), 1), without a swizzle ((8, n), 2) : ((1, SBO), LBO);
+    MN-major ((T, n), (8, k)) : ((1, LBO), (T, SBO)), without ((1, n), (8, k)) : ((., SBO), (1,
+    LBO)). The swizzle then permutes the absolute addresses.
+    """
+    span, mask = SPANS[descriptor.mode], MASKS[descriptor.mode]
+    leading, stride = descriptor.leading, descriptor.stride
+    if major == "k":
+        row, chunk = np.arange(rows)[:, None], np.arange(2)[None, :]
+        place = row % 8 * span + row // 8 * stride
+        place = place + chunk * (16 if descriptor.mode else leading)
+    else:
+        k, chunk = np.arange(16)[:, None], np.arange(rows // 8)[None, :]
+        if descriptor.mode:
+            width = span // 16
+            place = chunk % width * 16 + chunk // width * leading + k % 8 * span + k // 8 * stride
+        else:
+            place = chunk * stride + k % 8 * 16 + k // 8 * leading
+    place = descriptor.start + place
+    return place ^ ((((place >> 7) - descriptor.base) & mask) << 4)
+
+
+def _fetch(f, row: int, descriptor: Descriptor, rows: int, major: str, instruction) -> np.ndarray:
+    """Return an operand as bytes, (rows, 32), or as (16, 2 * rows) where MN is major."""
+    place = addresses(descriptor, rows, major)
+    shared = f.memory.shared
+    if int(place.max()) + 16 > shared.nbytes:
+        raise OutOfBounds(
+            f"{f.place(instruction)}: the operand at {descriptor.start:#x} reaches to byte "
+            f"{int(place.max()) + 16} of shared memory, which has {shared.nbytes}"
+        )
+    index = (place >> 4) + (int(shared.rows[row, 0]) >> 4)
+    if not shared.complete:
+        valid = shared.valid.view(np.uint64).reshape(-1, 2).take(index, axis=0)
+        bad = (valid != 0x0101010101010101).any(axis=-1)
+        if bad.any():
+            raise UninitialisedRead(
+                f"{f.place(instruction)}: the operand at {descriptor.start:#x} has shared memory "
+                f"that nobody wrote, at {int(place[bad][0]):#x}, block {f.geometry.block_name(row)}"
+            )
+    return shared.view(np.dtype("u8"), 2).take(index, axis=0).view(np.uint8).reshape(len(place), -1)
+
+
+@lru_cache(maxsize=1)
+def _small_floats() -> dict[str, np.ndarray]:
+    """Return what the 256 bit patterns of the 8-bit floats stand for."""
+    tables = {}
+    for name, bits, bias, most in (("e4m3", 3, 7, 0x7F), ("e5m2", 2, 15, 0x7C)):
+        code = np.arange(256)
+        exponent, fraction = code >> bits & (1 << 7 - bits) - 1, code & (1 << bits) - 1
+        value = np.where(
+            exponent == 0,
+            fraction * 2.0 ** (1 - bias - bits),
+            (1 + fraction / (1 << bits)) * 2.0 ** (exponent - bias),
+        )
+        low = code & 0x7F
+        value = np.where(low >= most, np.nan, value)
+        if name == "e5m2":
+            value = np.where(low == most, np.inf, value)
+        tables[name] = np.where(code & 0x80, -value, value).astype(np.float32)
+    return tables
+
+
+def numbers(raw: np.ndarray, kind: str) -> np.ndarray:
+    """Turn bytes, along the last axis, into float32."""
+    if kind == "f16":
+        return raw.view(np.float16).astype(np.float32)
+    if kind == "bf16":
+        return (raw.view(np.uint16).astype(np.uint32) << np.uint32(16)).view(np.float32)
+    if kind == "tf32":
+        return (raw.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
+    if kind in ("s8", "u8"):
+        return raw.view("i1" if kind == "s8" else "u1").astype(np.float32)
+    return _small_floats()[kind][raw]
+
+
+# -- instructions -------------------------------------------------------------------------------
+
+
+@opcode("wgmma")
+def wgmma(d: Decoding):
+    """wgmma.{fence,commit_group,wait_group,mma_async}.sync.aligned"""
+    what = d.parts[1] if len(d.parts) > 1 else ""
+    if what == "mma_async":
+        return _product(d)
+    if what not in ("fence", "commit_group", "wait_group"):
+        d.unsupported("wgmma.{fence,commit_group,wait_group,mma_async}")
+    d.only(what, "sync", "aligned").count(1 if what == "wait_group" else 0)
+    instruction = d.instruction
+    if what == "wait_group":
+        if not isinstance(d.operands[0], Immediate):
+            d.wrong("the number of groups must be a constant")
+        most, following = d.operands[0].bits, d.index + 1
+
+        def wait(f):
+            _check_warps(f, instruction)
+            f.waiter(Products).wait(instruction, following, most)
+
+        return _for_chosen(d, wait)
+
+    def step(f):
+        _check_warps(f, instruction)
+        products = f.waiter(Products)
+        products.fence() if what == "fence" else products.commit()
+
+    return step
+
+
+def _check_warps(f, instruction):
+    """Raise Divergence unless whole warps run an .aligned instruction."""
+    if f.threads % GROUP and f.threads % WARP:
+        raise Divergence(f"{f.place(instruction)}: needs whole warps, in a block of {f.threads}")
+    if f.active is not None and not f.active.whole_warps:
+        active = f.active.array
+        lacking = spread(any_in_warp(active), f.threads) & ~active
+        raise Divergence(
+            f"{f.place(instruction)}: only part of a warp runs it; lacking: {f.lane_names(lacking)}"
+        )
+
+
+def _shape(d: Decoding) -> tuple[str, str, str, int]:
+    """Return the types of D, A and B, and N."""
+    kinds = [p for p in d.parts[2:] if p in (*TYPES, "f32", "s32")]
+    sizes = [re.fullmatch(r"m64n(\d+)k(\d+)", p) for p in d.parts]
+    sizes = [m for m in sizes if m]
+    if len(kinds) != 3 or len(sizes) != 1:
+        d.unsupported(f"wgmma.mma_async.m64nNkK.dtype.atype.btype of {' '.join(TYPES)}")
+    dtype, a, b = kinds
+    n, k = map(int, sizes[0].groups())
+    if a not in TYPES or b not in TYPES or dtype not in TYPES[a][1]:
+        d.unsupported(f"wgmma of {' '.join(TYPES)}; not .{dtype}.{a}.{b}")
+    same = a == b or {a, b} in ({"s8", "u8"}, {"e4m3", "e5m2"})
+    if not same or k * TYPES[a][0] != K_BYTES or not 8 <= n <= 256 or n % 8:
+        d.wrong(f"there is no m64n{n}k{k} of .{a} and .{b}")
+    if dtype == "s32" and n not in (8, 16, 24) and n % 16:
+        d.wrong(f"N = {n}: whole numbers have 8, 16, 24 and multiples of 16")
+    return dtype, a, b, n
+
+
+def _product(d: Decoding):
+    """d, a-desc|{a}, b-desc, scale-d{, scale-a, scale-b{, trans-a}{, trans-b}}"""
+    dtype, a_kind, b_kind, n = _shape(d)
+    saturate = d.has("satfinite")
+    register = "b32" if dtype == "f16" else dtype
+    targets = d.vector(0)
+    count = n // 4 if dtype == "f16" else n // 2
+    if len(targets) != count or not all(isinstance(t, Register) for t in targets):
+        d.wrong(f"the accumulators are {count} registers, not {len(targets)}")
+    for target in targets:
+        d.write(target, register)
+    d.writes.clear()  # merged here, for the lanes that are not active
+    slots = tuple(t.slot for t in targets)
+    in_registers = isinstance(d.operands[1], Vector)
+    a_parts = [d.read(item, "b32") for item in d.vector(1)] if in_registers else None
+    if in_registers and len(a_parts) != 4:
+        d.wrong("A in registers has 4 of them")
+    reads = {i.slot for i in d.vector(1) if isinstance(i, Register)} if in_registers else set()
+    a_bits = None if in_registers else d.read(1, "b64")
+    b_bits, scale = d.read(2, "b64"), None
+    given = d.operands[3:]
+    keep = given[0] if given else None
+    if isinstance(keep, Immediate):
+        scale = bool(keep.bits)
+    elif keep is not None:
+        keep = d.read(keep, "pred")
+    flags = [g.bits for g in given[1:]]
+    floating = dtype != "s32"
+    signs = [-1.0 if f < 0 or f == (1 << 64) - 1 else 1.0 for f in flags[:2]] if floating else []
+    trans = flags[2:] if floating else []
+    if trans and TYPES[a_kind][0] != 2:
+        d.wrong("only elements of 2 bytes can be transposed")
+    majors = [("mn" if t else "k") for t in trans]
+    a_major = "k" if in_registers or not majors else majors[0]
+    b_major = majors[-1] if majors else "k"
+    sign = signs[0] * signs[1] if len(signs) == 2 else 1.0
+    instruction, index = d.instruction, d.index
+
+    def operand(f, row, bits, rows, major, kind, seen):
+        key = (row, bits)
+        if key not in seen:
+            raw = _fetch(f, row, Descriptor.of(bits), rows, major, instruction)
+            value = numbers(raw, kind)
+            seen[key] = value if major == "k" else value.T
+        return seen[key]
+
+    def step(f):
+        _check_warps(f, instruction)
+        products = f.waiter(Products)
+        products.check_fence(instruction, (*slots, *reads))
+        shape = (f.blocks, f.threads)
+        here = np.ones((f.blocks, f.warps), bool) if f.active is None else f.active.by_warps
+        groups = _warpgroups(here)
+        known_b = _uniform(f, b_bits(f.r), groups, here, instruction)
+        b_seen, a_seen = {}, {}
+        b = [operand(f, row, bits, n, b_major, b_kind, b_seen)
+             for (row, _), bits in zip(groups, known_b, strict=True)]  # fmt: skip
+        if in_registers:
+            whole = np.stack([np.broadcast_to(p(f.r), shape) for p in a_parts])
+            a = [_from_registers(whole, row, group, a_kind) for row, group in groups]
+        else:
+            known_a = _uniform(f, a_bits(f.r), groups, here, instruction)
+            a = [operand(f, row, bits, 64, a_major, a_kind, a_seen)
+                 for (row, _), bits in zip(groups, known_a, strict=True)]  # fmt: skip
+        if f.races is not None:
+            for i, (row, group) in enumerate(groups):
+                pairs = [(known_b[i], n, b_major)]
+                if not in_registers:
+                    pairs.append((known_a[i], 64, a_major))
+                _tell(f, products, row, group, here, pairs, index)
+        fresh = np.stack([_fragments(x @ y.T, dtype) for x, y in zip(a, b, strict=True)], axis=1)
+        old = products.accumulators(slots, _DTYPES[dtype])
+        values = np.empty(old.shape, old.dtype)
+        _combine(f, values, old, fresh * np.float32(sign), groups, dtype, saturate,
+                 scale if scale is not None or keep is None else keep(f.r))  # fmt: skip
+        products.issue(instruction, slots, values, reads)
+
+    return step
+
+
+_DTYPES = {"f16": np.dtype("u4"), "f32": np.dtype("f4"), "s32": np.dtype("i4")}
+
+
+def _warpgroups(here: np.ndarray) -> list[tuple[int, int]]:
+    """List (row, warpgroup) of the groups with an active warp."""
+    lacking = -here.shape[1] % 4
+    padded = np.pad(here, ((0, 0), (0, lacking))) if lacking else here
+    return [tuple(g) for g in np.argwhere(padded.reshape(len(here), -1, 4).any(axis=2)).tolist()]
+
+
+def _uniform(f, bits: np.ndarray, groups, here, instruction) -> list[int]:
+    """Return the descriptor of each warpgroup; all of its lanes must have the same."""
+    if bits.shape[1] == 1:
+        return [int(bits[row if len(bits) > 1 else 0, 0]) for row, _ in groups]
+    full = np.broadcast_to(bits, (f.blocks, f.threads))
+    found = []
+    for row, group in groups:
+        part = full[row, group * GROUP : group * GROUP + GROUP]
+        part = part[np.repeat(here[row, group * 4 : group * 4 + 4], WARP)[: len(part)]]
+        if (part != part[0]).any():
+            raise Error(
+                f"{f.place(instruction)}: lanes of a warpgroup have different descriptors, block "
+                f"{f.geometry.block_name(row)} warps {4 * group} to {4 * group + 3}"
+            )
+        found.append(int(part[0]))
+    return found
+
+
+def _from_registers(whole: np.ndarray, row: int, group: int, kind: str) -> np.ndarray:
+    """Gather A, (64, K): register r of a lane has row lane/4 + 8 (r % 2), byte 16 (r/2) + ..."""
+    part = np.zeros((4, GROUP), np.uint32)
+    lanes = whole[:, row, group * GROUP : group * GROUP + GROUP]
+    part[:, : lanes.shape[1]] = lanes
+    # (column half, row half, warp, g, t) -> (warp, row half, g, column half, t)
+    parts = part.reshape(2, 2, 4, 8, 4).transpose(2, 1, 3, 0, 4)
+    return numbers(np.ascontiguousarray(parts).reshape(64, 8).view(np.uint8), kind)
+
+
+def _fragments(product: np.ndarray, dtype: str) -> np.ndarray:
+    """Deal a (64, N) product to the lanes of a warpgroup, (N / 2, 128)."""
+    n = product.shape[1]
+    # (warp, row half, g, column block, t, neighbour) -> (block, half, neighbour, warp, g, t)
+    parts = product.reshape(4, 2, 8, n // 8, 4, 2).transpose(3, 1, 5, 0, 2, 4)
+    return parts.reshape(n // 2, GROUP)
+
+
+def _combine(f, values, old, fresh, groups, dtype, saturate, keep):
+    """Add the products to the accumulators, where scale-d says so."""
+    if len(groups) * GROUP == f.blocks * f.threads:
+        # Every warpgroup of the batch takes part, in order.
+        fresh = fresh.reshape(len(fresh), f.blocks, f.threads)
+        values[:] = _added(old, fresh, dtype, saturate, _kept(keep, slice(None), slice(None)))
+        return
+    values[:] = old
+    for i, (row, group) in enumerate(groups):
+        lanes = slice(group * GROUP, min(group * GROUP + GROUP, f.threads))
+        part = fresh[:, i, : lanes.stop - lanes.start]
+        kept = _kept(keep, row, lanes)
+        values[:, row, lanes] = _added(old[:, row, lanes], part, dtype, saturate, kept)
+
+
+def _kept(keep, row, lanes):
+    if keep is None or isinstance(keep, bool):
+        return keep if keep is not None else True
+    if keep.size == 1:
+        return bool(keep[0, 0])
+    keep = keep[row if len(keep) > 1 or isinstance(row, slice) else 0]
+    return keep[..., lanes] if keep.shape[-1] > 1 else keep
+
+
+def _added(old, fresh, dtype, saturate, keep):
+    """Return old + fresh in the registers' format; fresh alone where keep is false."""
+    if dtype == "f32":
+        return old + fresh if keep is True else np.where(keep, old, np.float32(0)) + fresh
+    if dtype == "s32":
+        total = np.where(keep, old, 0).astype(np.int64) + fresh.astype(np.int64)
+        if saturate:
+            total = np.clip(total, -(1 << 31), (1 << 31) - 1)
+        return total.astype(np.int32)
+    halves = np.ascontiguousarray(old).reshape(*old.shape, 1).view(np.float16)
+    pairs = np.moveaxis(fresh.reshape(-1, 2, *fresh.shape[1:]), 1, -1)
+    kept = True if keep is True else np.asarray(keep)[..., None]
+    total = np.where(kept, halves, np.float16(0)).astype(np.float32) + pairs
+    return np.ascontiguousarray(total.astype(np.float16)).view(np.uint32)[..., 0]
+
+
+def _tell(f, products, row, group, here, pairs, index):
+    """Tell the race detector which shared memory a product reads."""
+    proxy, granule = f.races.proxy, f.races.granule
+    warp = group * 4 + int(here[row, group * 4 : group * 4 + 4].argmax())
+    base = int(f.memory.shared.rows[row, 0])
+    time = int(products.committed[row, warp]) + 1
+    for bits, rows, major in pairs:
+        place = base + np.unique(addresses(Descriptor.of(bits), rows, major))
+        cells = (place[:, None] // granule + np.arange(16 // granule)).ravel()
+        proxy.reads(cells, row, warp * 32, proxy.warpgroup(row, warp), time, index)

@@ -1,0 +1,116 @@
+"""Tensor-core GEMMs compiled by NVRTC: right under every landing and schedule; their counters."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lib import ptx
+
+from .conftest import HERE, compile_kernels
+
+SOURCE = str(HERE / "tensor.cu")
+KERNELS = [
+    ("compute_75", "wmma_gemm", np.float16), ("compute_80", "wmma_gemm", np.float16),
+    ("compute_75", "mma_m16n8k8", np.float16), ("compute_80", "pipelined", np.float16),
+    ("compute_80", "int8_mma", np.int8), ("compute_80", "tf32_mma", np.float32),
+]  # fmt: skip
+SHAPES = {"int8_mma": ((8, 16), 32), "tf32_mma": ((8, 16), 32)}
+
+
+def product(arch, name, dtype, sizes, options=(), **launch):
+    """Run a kernel; returns the relative error and the launch."""
+    M, N, K = sizes
+    random = np.random.default_rng(0)
+    if dtype == np.int8:
+        a, b = random.integers(-128, 128, (M, K), dtype), random.integers(-128, 128, (N, K), dtype)
+        c, exact = np.zeros((M, N), np.int32), a.astype(float) @ b.T.astype(float)
+    else:
+        a, b = (random.uniform(-1, 1, shape).astype(dtype) for shape in ((M, K), (K, N)))
+        c, exact = np.full((M, N), np.nan, np.float32), a.astype(float) @ b.astype(float)
+    tile, block = SHAPES.get(name, ((64, 64), 128))
+    function = ptx.Module(compile_kernels(arch, SOURCE, options)).get_function(name)
+    done = function((N // tile[0], M // tile[1]), block, (M, N, K, a, b, c), **launch)
+    return float(np.linalg.norm(c - exact) / np.linalg.norm(exact)), done
+
+
+@pytest.mark.parametrize("arch, name, dtype", KERNELS)
+@pytest.mark.parametrize("options", [
+    {}, {"landing": "late"}, {"schedule": "highest"}, {"schedule": "random", "landing": "late"},
+    {"races": True}, {"races": True, "landing": "late"}, {"races": True, "schedule": "random"},
+])  # fmt: skip
+def test_products(arch, name, dtype, options):
+    error, launch = product(arch, name, dtype, (128, 64, 96), **options)
+    assert error < {np.float16: 1e-6, np.int8: 1e-12, np.float32: 1e-3}[dtype]
+    assert not launch.hazards
+
+
+def test_landings_agree_to_the_bit():
+    errors = {product("compute_80", "pipelined", np.float16, (64, 128, 256), landing=landing)[0]
+              for landing in ("early", "late")}  # fmt: skip
+    assert len(errors) == 1
+
+
+def test_counters_of_the_pipelined_kernel():
+    _, launch = product("compute_80", "pipelined", np.float16, (128, 128, 128))
+    warps, tiles = 4 * 4, 4
+    counters = launch.trace.matrix_counters()
+    assert counters["mma_instructions"] == warps * tiles * 2 * 8
+    assert counters["ldmatrix_instructions"] == warps * tiles * 2 * 4
+    assert counters["ldmatrix_wavefronts"] == 4 * counters["ldmatrix_instructions"]
+    assert counters["ldmatrix_wavefronts_ideal"] == counters["ldmatrix_wavefronts"]
+    # 64 x 32 halves of A and of B a tile: 8 KiB, 512 bytes a warp instruction.
+    assert counters["copy_instructions"] == counters["copy_requests"] == 4 * tiles * 16
+    assert counters["copy_sectors"] == 4 * tiles * 8192 // 32
+    assert counters["copy_wavefronts"] == counters["copy_wavefronts_ideal"]
+    whole = launch.trace.counters()
+    assert whole["global_load_requests"] == whole["shared_store_instructions"] == 0
+    assert whole["shared_wavefronts"] == (
+        counters["copy_wavefronts"] + counters["ldmatrix_wavefronts"]
+    )
+
+
+def test_counters_of_wmma():
+    for arch, loads in (("compute_75", 2), ("compute_80", 1)):
+        _, launch = product(arch, "wmma_gemm", np.float16, (128, 128, 128))
+        counters = launch.trace.matrix_counters()
+        assert counters["wmma_instructions"] == 4 * 4 * 8 * 4
+        assert counters["ldmatrix_instructions"] == 4 * 4 * 8 * 4 * loads
+        assert counters["ldmatrix_wavefronts"] == 4 * 4 * 8 * 4 * 4  # padded: no conflicts
+        assert launch.trace.counters()["global_store_requests"] == 4 * 4 * 4 * 4
+
+
+@pytest.mark.parametrize("landing", ["early", "late"])
+@pytest.mark.parametrize("schedule", ["lowest", "random"])
+def test_a_missing_wait_is_found(landing, schedule):
+    try:
+        error, launch = product(
+            "compute_80", "pipelined", np.float16, (64, 64, 256), ("-DSKIP_WAIT",),
+            races=True, landing=landing, schedule=schedule,
+        )  # fmt: skip
+    except ptx.UninitialisedRead:
+        assert landing == "late"
+        return
+    found = [h for h in launch.hazards if h.kind == "race"]
+    assert any("cp.async" in str(h) and "ldmatrix" in str(h) for h in found)
+    assert all(h.first.cuda is not None and h.second.cuda is not None for h in found)
+
+
+def test_a_missing_wait_changes_the_result_when_copies_land_late():
+    options = ("-DSKIP_WAIT",)
+    with pytest.raises(ptx.UninitialisedRead, match="ldmatrix"):
+        product("compute_80", "pipelined", np.float16, (64, 64, 256), options, landing="late")
+
+
+@pytest.mark.parametrize("landing", ["early", "late"])
+def test_a_missing_barrier_is_found(landing):
+    _, launch = product(
+        "compute_80", "pipelined", np.float16, (64, 64, 256), ("-DSKIP_SYNC",), races=True,
+        landing=landing,
+    )  # fmt: skip
+    found = [h for h in launch.hazards if h.kind == "race"]
+    assert any(
+        {h.first.opcode.split(".")[0], h.second.opcode.split(".")[0]} == {"cp", "ldmatrix"}
+        and h.first.warp != h.second.warp
+        for h in found
+    )
