@@ -117,6 +117,8 @@ class Kernel:
     variants : tuple of Variant
     min_arch : str
         The oldest architecture it is legal on.
+    builds_on : str or None
+        Stem of the version that this one changes, where that is not the one before it.
     """
 
     stem: str
@@ -127,6 +129,7 @@ class Kernel:
     variants: tuple[Variant, ...]
     group: str = "FP32"
     min_arch: str = "sm_75"
+    builds_on: str | None = None
 
     @property
     def source(self) -> Path:
@@ -140,7 +143,9 @@ class Kernel:
 
     @property
     def predecessor(self) -> Kernel | None:
-        """The version before this one, or None."""
+        """The version that this one changes: the one before it unless `builds_on` names another."""
+        if self.builds_on:
+            return CATALOGUE[self.builds_on]
         stems = list(CATALOGUE)
         place = stems.index(self.stem)
         return CATALOGUE[stems[place - 1]] if place else None
@@ -333,6 +338,7 @@ CATALOGUE: dict[str, Kernel] = {
             title="Strip",
             change="one thread computes a strip of C",
             level="thread, registers",
+            builds_on="02_shared_tile",
             variants=(
                 _thread_tile("columns_first", "neighbouring threads own neighbouring columns",
                              BM=64, BN=64, BK=8, TM=8, STRIPS_FIRST=False),
