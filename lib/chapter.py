@@ -7,6 +7,7 @@ measures. Without one it shows what was recorded, and says so.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -39,6 +40,7 @@ RECORDED_ON = "H100"
 # The problem that is traced for the counters and the access figures: several blocks, quick to run.
 TRACED = Problem(128, 128, 128)
 # The warp whose addresses are kept: not in the first block, where row and column 0 hide mistakes.
+# Where there are fewer blocks, it is the same warp of the last one.
 WATCHED = (5, 3)
 
 # What every version must get right: square, ragged, one wide, and the ends of K, α and β.
@@ -201,8 +203,25 @@ class Chapter:
         """The emulated run that counters and access figures are drawn from; kept."""
         name = self.kernel.variant(variant).name
         if name not in self._traces:
-            self._traces[name] = self.run(variant=name, backend="emulator", watch=WATCHED)
+            problem = self.problem
+            blocks = self._blocks(problem, self.kernel.variant(name))
+            watch = (min(WATCHED[0], blocks - 1), WATCHED[1])
+            self._traces[name] = self.run(problem, name, backend="emulator", watch=watch)
         return self._traces[name]
+
+    @cached_property
+    def problem(self) -> Problem:
+        """The problem that is traced: `TRACED`, doubled until each variant has several blocks."""
+        problem = TRACED
+        while any(self._blocks(problem, variant) == 1 for variant in self.kernel.variants):
+            problem = replace(problem, M=2 * problem.M, N=2 * problem.N, K=2 * problem.K)
+        return problem
+
+    def _blocks(self, problem: Problem, variant: Variant) -> int:
+        columns, rows, _ = self.kernel.launch(
+            replace(problem, dtype=self.kernel.dtype), variant
+        ).grid
+        return columns * rows
 
     @cached_property
     def _traces(self) -> dict[str, runner.Run]:
@@ -328,7 +347,8 @@ class Chapter:
             ("sectors a global load request", *(
                 f"{c['global_load_sectors'] / c['global_load_requests']:.3g}" for c in columns)),
         ]
-        table((f"{self.kernel.stem} at {TRACED.shape.replace('x', '×')}", *names), rows,
+        shape = self.problem.shape.replace("x", "×")
+        table((f"{self.kernel.stem} at {shape}", *names), rows,
               self._emulated())
 
     def coalescing(self) -> None:
@@ -359,7 +379,7 @@ class Chapter:
         show(banks_figure.draw(panels, evidence=self._emulated()))
 
     def _emulated(self) -> str:
-        return f"emulated: {runner.DEFAULT_ARCH} PTX, {TRACED.shape.replace('x', '×')}"
+        return f"emulated: {runner.DEFAULT_ARCH} PTX, {self.problem.shape.replace('x', '×')}"
 
     # 8, 9: time
 

@@ -115,9 +115,15 @@ def _row(ax: Axes, y: float, number: int, row: list[Cell], panel: Panel) -> None
     is_broadcast = len(spans) == 1 and len(spans[0][2]) > 1
     bank, words, lanes = spans[0]
     right = bank + words < BANKS / 2
+    each = {len(shared) for _, _, shared in spans}
+    last = spans[-1][0] + spans[-1][1]
+    # Several words, each shared by as many lanes: said once, behind the last, if there is room.
+    said_once = len(spans) > 1 and len(each) == 1 and min(each) > 1 and BANKS - last >= 12
     note = range(0)
     if is_broadcast:  # its words stand on the banks beside it: no grid through them
         note = range(bank + words, bank + words + 18) if right else range(bank - 18, bank)
+    elif said_once:
+        note = range(last, last + 12)
     shapes.rectangles(
         ax, [(_LEFT + b * _CELL, y, _CELL, _ROW) for b in range(BANKS) if b not in note],
         facecolor="none", edgecolor=style.INK, linewidth=0.4, alpha=0.3,
@@ -127,9 +133,13 @@ def _row(ax: Axes, y: float, number: int, row: list[Cell], panel: Panel) -> None
         facecolor=colour,
     )
     for bank, words, lanes in spans:
-        text = f"{lanes[0]}" if len(lanes) == 1 else f"{lanes[0]}+"
+        text = f"{lanes[0]}" if len(lanes) == 1 or said_once else f"{lanes[0]}+"
         ax.text(_LEFT + (bank + words / 2) * _CELL, y + _ROW / 2 - 0.5, text, size=style.SMALL,
                 ha="center", va="center", color=style.on(colour))
+    if said_once:
+        ax.text(_LEFT + last * _CELL + 6, y + _ROW / 2 - 0.5,
+                f"{len(spans[0][2])} lanes share each of these", size=style.SMALL, ha="left",
+                va="center")
     if is_broadcast:
         bank, words, lanes = spans[0]
         shared = "this word" if words == 1 else f"these {4 * words} bytes"
