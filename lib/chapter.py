@@ -7,6 +7,7 @@ measures. Without one it shows what was recorded, and says so.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -24,12 +25,17 @@ from lib.figures import ladder as ladder_figure
 from lib.figures import map as map_figure
 from lib.figures import mix as mix_figure
 from lib.figures import occupancy as occupancy_figure
+from lib.figures import pipeline as pipeline_figure
 from lib.figures import roofline as roofline_figure
+from lib.figures import swizzle as swizzle_figure
 from lib.figures import timeline as timeline_figure
 from lib.kernels import CATALOGUE, Kernel, Variant
 from lib.measure import records
-from lib.models import busiest, mapping, mix, roofline
+from lib.models import busiest, mapping, mix, order, roofline
+from lib.models import phases as phases_of
+from lib.models import pipeline as model
 from lib.models.accesses import named
+from lib.models.layouts import Layout
 from lib.models.occupancy import occupancy
 from lib.problem import Problem
 
@@ -39,6 +45,7 @@ RECORDED_ON = "H100"
 # The problem that is traced for the counters and the access figures: several blocks, quick to run.
 TRACED = Problem(128, 128, 128)
 # The warp whose addresses are kept: not in the first block, where row and column 0 hide mistakes.
+# Where there are fewer blocks, it is the same warp of the last one.
 WATCHED = (5, 3)
 
 # What every version must get right: square, ragged, one wide, and the ends of K, α and β.
@@ -46,6 +53,12 @@ CHECKED = (
     Problem(128, 128, 128), Problem(100, 99, 101), Problem(33, 65, 31, 0.5, -2.0),
     Problem(1, 70, 40, 1.0, 1.0), Problem(70, 1, 40, -2.0, 0.5), Problem(31, 33, 1),
     Problem(64, 64, 0, 1.0, 0.5),
+)
+
+# The counters that are compared between versions: those of the main loop.
+PER_MULTIPLY_ADD = (
+    "global_load_requests", "global_load_sectors", "shared_load_instructions",
+    "shared_wavefronts", "shared_wavefronts_ideal",
 )
 
 # The size at which a chapter looks at time: large enough to fill the GPU, quick enough to measure.
@@ -167,6 +180,29 @@ def gpu_table() -> None:
     )
 
 
+def layouts(column: int = 5) -> None:
+    """Draw where a column of a 32×32 tile lies: as it is, with padded rows, and swizzled."""
+    show(swizzle_figure.draw(
+        [("unpadded", Layout()), ("padded", Layout(1)), ("swizzled", Layout(0, True))],
+        column=column,
+    ))
+
+
+def pipeline(load: float, compute: float, buffers: int, measured: str = "") -> None:
+    """Draw the pipeline model (`lib.models.pipeline`).
+
+    Parameters
+    ----------
+    load, compute : float
+        Cycles of one tile.
+    buffers : int
+    measured : str
+        Where the two times are from, if they are not assumed.
+    """
+    evidence = f"modelled: times of {measured}" if measured else "modelled: assumed times"
+    show(pipeline_figure.draw(model.pipeline(load, compute, buffers), evidence=evidence))
+
+
 def claims(chapter: str | None = None) -> None:
     """Display the claims that a chapter judges, or all of them."""
     note(ledger.markdown(chapter))
@@ -174,6 +210,27 @@ def claims(chapter: str | None = None) -> None:
 
 def _rung(kernel: Kernel) -> str:
     return f"{kernel.stem[:2]} {kernel.title.lower()}"
+
+
+@dataclass(frozen=True)
+class Marked:
+    """What the timeline's marks change of the kernel that they look at, on the recorded GPU.
+
+    Attributes
+    ----------
+    registers, registers_with : int
+        A thread's, without marks and with them.
+    blocks, blocks_with : int
+        Blocks that fit an SM.
+    slowdown : float
+        Recorded time with marks over the one without, less 1.
+    """
+
+    registers: int
+    registers_with: int
+    blocks: int
+    blocks_with: int
+    slowdown: float
 
 
 class Chapter:
@@ -201,8 +258,25 @@ class Chapter:
         """The emulated run that counters and access figures are drawn from; kept."""
         name = self.kernel.variant(variant).name
         if name not in self._traces:
-            self._traces[name] = self.run(variant=name, backend="emulator", watch=WATCHED)
+            problem = self.problem
+            blocks = self._blocks(problem, self.kernel.variant(name))
+            watch = (min(WATCHED[0], blocks - 1), WATCHED[1])
+            self._traces[name] = self.run(problem, name, backend="emulator", watch=watch)
         return self._traces[name]
+
+    @cached_property
+    def problem(self) -> Problem:
+        """The problem that is traced: `TRACED`, doubled until each variant has several blocks."""
+        problem = TRACED
+        while any(self._blocks(problem, variant) == 1 for variant in self.kernel.variants):
+            problem = replace(problem, M=2 * problem.M, N=2 * problem.N, K=2 * problem.K)
+        return problem
+
+    def _blocks(self, problem: Problem, variant: Variant) -> int:
+        columns, rows, _ = self.kernel.launch(
+            replace(problem, dtype=self.kernel.dtype), variant
+        ).grid
+        return columns * rows
 
     @cached_property
     def _traces(self) -> dict[str, runner.Run]:
@@ -278,6 +352,21 @@ class Chapter:
             )
         show(occupancy_figure.draw(found))
 
+    def order(self, *variants: str, arch: str = "sm_90a") -> None:
+        """Display where the machine code of the main loop loads, computes, stores and waits."""
+        rows = []
+        for name in variants or tuple(v.name for v in self.kernel.variants):
+            opcodes = [i.opcode for i in self.compiled(arch, name).inner_loop]
+            found = order.places(opcodes)
+            rows.append((name, len(opcodes), *(str(found.get(c, "none")) for c in order.CLASSES),
+                         order.work_between(opcodes)))
+        table(
+            ("variant", "instructions", *(f"{c}s" for c in order.CLASSES),
+             "FMA from load to store"),
+            rows, f"modelled: SASS of the inner loop, {arch}, NVRTC {self.compiled(arch).toolkit}; "
+            "positions, and in brackets how many",
+        )
+
     def mix(self, arch: str = "sm_90a") -> None:
         """Draw what the inner loop's issue slots are spent on, against the version before."""
         def of(chapter: Chapter) -> tuple[str, Mapping[str, float]]:
@@ -297,22 +386,36 @@ class Chapter:
 
     # 6: does it compute the right thing
 
-    def check(self) -> None:
-        """Run every variant on the shapes of `CHECKED` and display the errors' bounds."""
+    def check(self, *variants: str) -> None:
+        """Run variants, all if none is named, on `CHECKED` and display the errors' bounds."""
         rows = []
+        names = variants or tuple(v.name for v in self.kernel.variants)
         where = "emulated: sm_75 code in the PTX emulator"
         for problem in CHECKED:
             row: list[object] = [problem.shape.replace("x", "×"), f"{problem.alpha:g}",
                                  f"{problem.beta:g}"]
-            for variant in self.kernel.variants:
-                done = self.run(problem, variant.name)
+            for name in names:
+                done = self.run(problem, name)
                 if done.backend == "gpu":
                     where = f"measured: {device.name()}"
                 row.append(f"under {problem.tolerance:.1e}" if done.verdict.ok
                            else f"**{done.verdict}**")
             rows.append(row)
-        head = ("M×N×K", "α", "β", *(f"error, {v.name}" for v in self.kernel.variants))
+        head = ("M×N×K", "α", "β", *(f"error, {name}" for name in names))
         table(head, rows, f"{where}; error relative to float64, in norm; C held NaN where β = 0")
+
+    def instantiations(self) -> None:
+        """Display which instantiation each of the shapes of `CHECKED` gets, and why."""
+        variant = self.kernel.variants[0]
+        rows = []
+        for problem in CHECKED:
+            chosen = self.kernel.select(problem, variant)
+            rows.append((
+                problem.shape.replace("x", "×"), f"`{self.kernel.expression(chosen.variant)}`",
+                chosen.reason or "every row begins on a multiple of a vector",
+            ))
+        table(("M×N×K", "launched", "because"), rows,
+              "modelled: the catalogue's rule, for matrices that begin on 16 bytes")
 
     # 7: memory
 
@@ -328,13 +431,44 @@ class Chapter:
             ("sectors a global load request", *(
                 f"{c['global_load_sectors'] / c['global_load_requests']:.3g}" for c in columns)),
         ]
-        table((f"{self.kernel.stem} at {TRACED.shape.replace('x', '×')}", *names), rows,
+        shape = self.problem.shape.replace("x", "×")
+        table((f"{self.kernel.stem} at {shape}", *names), rows,
               self._emulated())
 
-    def coalescing(self) -> None:
-        """Draw what a warp's loads and stores touched in global memory, variant by variant."""
+    def each(self, counter: str, variant: str | None = None) -> float:
+        """One counter of the traced run, for each multiply-add of a warp.
+
+        Where a version's tiles divide the traced problem, so that no lane idles, this does not
+        depend on the size: versions that are traced at different sizes can be compared by it.
+        """
+        counters = self.traced(variant).launch.trace.counters()
+        return 32 * counters[counter] / counters["ffma_thread_instructions"]
+
+    def per_multiply_add(self) -> None:
+        """Display what a warp's multiply-add costs in memory accesses, here and before."""
+        before = self.kernel.predecessor
+        pages = [(Chapter(before.stem), before.variants[:1])] if before else []
+        pages.append((self, self.kernel.variants))
+        columns = [(page, variant.name) for page, variants in pages for variant in variants]
+        rows = [
+            (key.replace("_", " "), *(f"{page.each(key, name):.3g}" for page, name in columns))
+            for key in PER_MULTIPLY_ADD
+        ]
+        head = ("for a multiply-add of a warp",
+                *(f"{_rung(page.kernel)}, {name}" for page, name in columns))
+        table(head, rows, f"emulated: {runner.DEFAULT_ARCH} PTX, shared memory as in its SASS")
+
+    def coalescing(self, *variants: str) -> None:
+        """Draw what a warp's loads and stores touched in global memory, variant by variant.
+
+        Parameters
+        ----------
+        *variants : str
+            All of them if none is named.
+        """
         groups = []
-        for variant in self.kernel.variants:
+        chosen = [self.kernel.variant(name) for name in variants] or self.kernel.variants
+        for variant in chosen:
             launch = self.traced(variant.name).launch
             panels = [
                 coalescing_figure.panel(
@@ -343,23 +477,31 @@ class Chapter:
                 )
                 for one in sorted(named(launch, "global"), key=lambda n: n.kind == "store")
             ]
-            name = variant.name if len(self.kernel.variants) > 1 else ""
+            name = variant.name if len(chosen) > 1 else ""
             groups.append(coalescing_figure.Group(name, panels))
         show(coalescing_figure.draw(groups, evidence=self._emulated()))
 
-    def banks(self, variant: str | None = None) -> None:
-        """Draw which banks a warp's shared accesses meet, a wavefront a row."""
+    def banks(self, variant: str | None = None, kind: str | None = None) -> None:
+        """Draw which banks a warp's shared accesses meet, a wavefront a row.
+
+        Parameters
+        ----------
+        variant : str, optional
+        kind : str, optional
+            ``"load"`` or ``"store"``; both if not given.
+        """
         accesses = named(self.traced(variant).launch, "shared")
         panels = [
             banks_figure.panel(one.label, one.access, kind=one.kind, where=one.where)
             for one in sorted(accesses, key=lambda n: n.kind == "load")
+            if kind in (None, one.kind)
         ]
         if not panels:
             raise ValueError(f"{self.kernel.stem} has no shared memory to draw")
         show(banks_figure.draw(panels, evidence=self._emulated()))
 
     def _emulated(self) -> str:
-        return f"emulated: {runner.DEFAULT_ARCH} PTX, {TRACED.shape.replace('x', '×')}"
+        return f"emulated: {runner.DEFAULT_ARCH} PTX, {self.problem.shape.replace('x', '×')}"
 
     # 8, 9: time
 
@@ -373,11 +515,11 @@ class Chapter:
             )
         return record
 
-    def speed(self) -> None:
-        """Display the speed of every variant against cuBLAS: measured here, or recorded."""
+    def speed(self, *variants: str) -> None:
+        """Display the speed of some variants, or all, against cuBLAS: measured, or recorded."""
         head = ("variant", "M = N = K", "TFLOP/s", "cuBLAS, same run", "of cuBLAS", "spread")
         rows = []
-        for variant in self.kernel.variants:
+        for variant in map(self.kernel.variant, variants or (v.name for v in self.kernel.variants)):
             for row in self._benchmarks(variant):
                 rows.append((variant.name, f"{row['M']:,}", f"{row['tflops']:.2f}",
                              f"{row['cublas_tflops']:.2f}", f"{row['ratio']:.1%}",
@@ -416,8 +558,35 @@ class Chapter:
         return records.label(self.record) + (" (stale: the source has changed since)" if stale
                                              else "")
 
+    def compare(self, size: int, *variants: str) -> None:
+        """Display recorded speed and traffic of some variants side by side, a row each.
+
+        Parameters
+        ----------
+        size : int
+            M = N = K.
+        *variants : str
+            All of them if none is named.
+        """
+        rows = []
+        for name in variants or tuple(v.name for v in self.kernel.variants):
+            metrics, row = self.metrics(size, name), self.recorded(size, name)
+            steps = metrics["ffma_thread_instructions"] / 32
+            rows.append((
+                name, self.kernel.variant(name).meaning, f"{row['tflops']:.1f}",
+                f"{row['ratio']:.1%}", f"{metrics['dram_read_bytes'] / 1e9:.2f}",
+                f"{metrics['l2_bytes'] / 1e9:.1f}", f"{metrics['shared_wavefronts'] / steps:.2f}",
+                f"{metrics['fma_pipe_percent']:.0f}%",
+            ))
+        table(
+            (f"at {size:,}", "", "TFLOP/s", "of cuBLAS", "GB from DRAM", "GB through L2",
+             "wavefronts a warp's FMA", "FMA pipe busy"),
+            rows, records.label(self.record),
+        )
+
     def timeline(
-        self, *variants: str, with_previous: bool = False, cycles: float = WINDOW
+        self, *variants: str, with_previous: bool = False, above: Sequence[str] = (),
+        cycles: float = WINDOW,
     ) -> None:
         """Draw what some warps of one SM do, cycle by cycle: marks measured inside the kernel.
 
@@ -427,17 +596,69 @@ class Chapter:
             The first if none is named.
         with_previous : bool
             Draw the version before above it, on the same scale.
+        above : sequence of str
+            Stems of other versions to draw above it.
         cycles : float
             How much of the time since the first mark to draw.
         """
         before = self.kernel.predecessor
-        pages = [Chapter(before.stem)] if with_previous and before else []
-        versions = [page._version(page.kernel.variants[0]) for page in pages]
-        for name in variants or (self.kernel.variants[0].name,):
-            versions.append(self._version(self.kernel.variant(name)))
+        if with_previous and before:
+            above = (*above, before.stem)
         show(timeline_figure.draw(
-            versions, evidence=f"{self._timed_on()}, {TIMED:,}³", window=(0.0, cycles)
+            [one for _, one in self._versions(variants, above)],
+            evidence=f"{self._timed_on()}, {TIMED:,}³", window=(0.0, cycles),
         ))
+
+    def marked(self, variant: str | None = None) -> Marked:
+        """Say how far a timeline is that of another kernel: marks take registers and time."""
+        chosen = self.kernel.variant(variant)
+        gpu = gpus.GPUS[RECORDED_ON]
+        used = [
+            compile_kernel(self.kernel, chosen, gpu.arch, timeline=marks).resources
+            for marks in (False, True)
+        ]
+        fit = [occupancy(gpu, r.registers, r.shared_bytes, chosen.threads).blocks for r in used]
+        times = self.record["variants"][chosen.name]["timeline"]
+        return Marked(
+            used[0].registers, used[1].registers, fit[0], fit[1],
+            times["seconds_with"] / times["seconds_without"] - 1,
+        )
+
+    def phases(self, *variants: str, above: Sequence[str] = ()) -> None:
+        """Display the share of the warps' time in each phase, and what a tile costs the SM.
+
+        An SM works on several blocks at once. So what a tile costs it is all its cycles, without
+        marks, over all tiles that it works on.
+        """
+        names = ("load", "wait", "compute", "barrier")
+        sms = device.sms() if device.available() else gpus.GPUS[RECORDED_ON].sms
+        rows = []
+        for variant, one in self._versions(variants, above):
+            spans = [
+                span for _, warps in one.blocks for span in phases_of.phases(one.events, warps)
+            ]
+            shares = phases_of.parts(spans, names, (0.0, float("inf")))
+            tiles = one.total_blocks * -(-TIMED // variant.step) / sms
+            cycles = one.seconds_without * one.clock_hz / tiles
+            rows.append((one.name, *(f"{shares.get(name, 0.0):.0%}" for name in names),
+                         f"{cycles:,.0f}"))
+        table(("warps' time", *names, "SM cycles a tile"), rows,
+              f"{self._timed_on()}, {TIMED:,}³; shares from marks in the kernel, cycles without")
+
+    def step_cycles(self, variant: str | None = None) -> Mapping[str, float]:
+        """Mean cycles of a warp in each phase of a step, in the first block of the timeline."""
+        one = self._version(self.kernel.variant(variant))
+        return phases_of.per_step(phases_of.phases(one.events, one.blocks[0][1]))
+
+    def _versions(
+        self, variants: Sequence[str], above: Sequence[str]
+    ) -> list[tuple[Variant, timeline_figure.Version]]:
+        chosen = [(Chapter(stem), None) for stem in above]
+        chosen += [(self, name) for name in variants or (None,)]
+        return [
+            (page.kernel.variant(name), page._version(page.kernel.variant(name)))
+            for page, name in chosen
+        ]
 
     def _version(self, variant: Variant) -> timeline_figure.Version:
         if device.available():

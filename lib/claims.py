@@ -58,39 +58,49 @@ CLAIMS: tuple[Claim, ...] = (
     # The double-buffering tutorial.
     Claim("D1", "04_double_buffer",
           "Without double buffering the arithmetic units idle about half of the time; with it 700 "
-          "cycles become 550."),
+          "cycles become 550.",
+          judges.half_idle_d1),
     Claim("D2", "04_double_buffer",
           "Two buffers raise shared memory from 8.4 KB to 16.8 KB (padded 32×33 tiles).",
           judges.buffers_d2),
     Claim("D3", "04_double_buffer",
-          "Loading the next tile in the body of the same loop is asynchronous."),
-    Claim("D4", "04_double_buffer", "One barrier an iteration is enough."),
+          "Loading the next tile in the body of the same loop is asynchronous.",
+          judges.asynchronous_d3),
+    Claim("D4", "04_double_buffer", "One barrier an iteration is enough.",
+          judges.one_barrier_d4),
     Claim("D5", "04_double_buffer",
-          "Double buffering gains 4% over the padded kernel at 1,024 (673 to 701 GFLOP/s)."),
+          "Double buffering gains 4% over the padded kernel at 1,024 (673 to 701 GFLOP/s).",
+          judges.gain_d5),
     Claim("D6", "04_double_buffer",
-          "It costs registers and occupancy."),
+          "It costs registers and occupancy.",
+          judges.occupancy_d6),
     Claim("D7", "04_double_buffer",
-          "Overlap is best where computing a tile takes as long as loading it."),
+          "Overlap is best where computing a tile takes as long as loading it.",
+          judges.balance_d7),
     Claim("D8", "04_double_buffer",
           "It helps most with a memory-bound kernel, large tiles and few warps, and least with a "
-          "compute-bound one."),
+          "compute-bound one.", judges.sweep_d8),
     Claim("D9", "03_bank_conflicts",
           "Padding the tiles removes the tiled kernel's bank conflicts.", judges.padding_d9),
     Claim("D10", "10_wmma",
           "A tensor core does a 4×4×4 multiply-accumulate in one cycle.", judges.tensor_core_d10),
     Claim("D11", "04_double_buffer",
-          "Double buffering is software pipelining: prologue, steady state, epilogue."),
+          "Double buffering is software pipelining: prologue, steady state, epilogue.",
+          judges.pipelining_d11),
     Claim("D12", "02_shared_tile",
           "Computing a tile takes TILE³ / (threads × FLOP per cycle).", judges.compute_time_d12),
     Claim("D13", "04_double_buffer",
-          "The buffers alternate as T1: load 1, compute 0; T2: load 0, compute 1."),
+          "The buffers alternate as T1: load 1, compute 0; T2: load 0, compute 1.",
+          judges.alternation_d13),
     Claim("D14", "04_double_buffer",
           "From 700 to 550 cycles, the arithmetic units go from about 50% to about 100% busy.",
           judges.idle_d14),
     Claim("D15", "04_double_buffer",
-          "Loading a tile takes TILE² × 2 × 4 bytes / bandwidth."),
+          "Loading a tile takes TILE² × 2 × 4 bytes / bandwidth.",
+          judges.load_time_d15),
     Claim("D16", "04_double_buffer",
-          "The gain is small because the warp scheduler already hides the latency."),
+          "The gain is small because the warp scheduler already hides the latency.",
+          judges.scheduler_d16),
     # The worklog.
     Claim("W1", METHOD,
           "A T4 has 320 GB/s, 65 TFLOP/s in FP16 and 8.1 in FP32, so its ridge points are 203 and "
@@ -113,16 +123,18 @@ CLAIMS: tuple[Claim, ...] = (
           judges.shared_memory_w7),
     Claim("W8", "05_strip",
           "A strip of 8 does 1.78 FLOP for each shared load, and reads As with 8-way bank "
-          "conflicts."),
+          "conflicts.", judges.strip_w8),
     Claim("W9", "06_register_tile",
-          "An 8×8 register tile does 8 FLOP for each shared load and takes 80 registers."),
+          "An 8×8 register tile does 8 FLOP for each shared load and takes 80 registers.",
+          judges.register_tile_w9),
     Claim("W10", "07_vectorized",
-          "float4 takes a quarter of the load instructions, and 4 transactions instead of 16."),
+          "float4 takes a quarter of the load instructions, and 4 transactions instead of 16.",
+          judges.transactions_w10),
     Claim("W11", "09_fp32_limit",
-          "The FP32 path ends at 3,985 GFLOP/s, 90% of cuBLAS."),
+          "The FP32 path ends at 3,985 GFLOP/s, 90% of cuBLAS.", judges.fp32_end_w11),
     Claim("W12", "08_warp_tile",
           "Warp tiling with BK = 8 is slower than the version before because of BK, with 1.75 "
-          "times cuBLAS's DRAM traffic."),
+          "times cuBLAS's DRAM traffic.", judges.depth_w12),
     Claim("W13", "10_wmma",
           "One 16×16×16 mma_sync does 8,192 FLOP, 128 times an FFMA, in 1–2 cycles.",
           judges.mma_w13),
@@ -218,7 +230,8 @@ CLAIMS: tuple[Claim, ...] = (
           "At 57 FLOP/byte the tiled kernel is past the ridge point and so compute-bound.",
           judges.compute_bound_w50),
     Claim("W51", "04_double_buffer",
-          "Waiting at barriers halves the tiled kernel's use of the arithmetic units."),
+          "Waiting at barriers halves the tiled kernel's use of the arithmetic units.",
+          judges.barriers_w51),
     Claim("W52", METHOD, "A T4 has 2,560 CUDA cores and 320 tensor cores.", judges.cores_w52),
     Claim("W53", METHOD,
           "A T4's SM has 96 KB for L1 and shared memory together, up to 64 KB of it shared.",
@@ -233,6 +246,12 @@ CLAIMS: tuple[Claim, ...] = (
           "one)."),
     Claim("W57", "15_turing_limit",
           "Being compute-bound is out of software's reach on Turing."),
+    Claim("W58", "05_strip",
+          "A strip a thread improves occupancy, to 50–60% of the warps: register reuse lets more "
+          "of them stay active.", judges.strip_occupancy_w58),
+    Claim("W59", "06_register_tile",
+          "The outer product keeps more warps in flight: 60–70% active.",
+          judges.register_tile_occupancy_w59),
 )
 
 
@@ -241,7 +260,7 @@ def find(claim_id: str) -> Claim:
     for claim in CLAIMS:
         if claim.id == claim_id:
             return claim
-    raise ValueError(f"no claim {claim_id!r}; ids run from D1 to D16 and from W1 to W57")
+    raise ValueError(f"no claim {claim_id!r}; ids run from D1 to D16 and from W1 to W59")
 
 
 def judged(claim: Claim, evidence: Evidence | None = None) -> Verdict:

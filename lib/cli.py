@@ -35,8 +35,9 @@ def add_command(subparsers: Any) -> None:
         json_help="a list of {kernel, title, change, group, variants}")
 
     check = add(_check, "check", "run a kernel and compare it with float64",
-                json_help="{kernel, variant, backend, arch, shape, alpha, beta, error, tolerance, "
-                "unwritten, ok, hazards}")
+                json_help="{kernel, variant, instantiation, narrowed, backend, arch, shape, alpha, "
+                "beta, error, tolerance, unwritten, ok, hazards}; narrowed says why a narrower "
+                "instantiation was launched, and is empty if none was")
     _kernel_and_problem(check)
     check.add_argument("--backend", default="auto", choices=BACKENDS)
     check.add_argument("--races", action="store_true", help="let the emulator look for races")
@@ -164,14 +165,18 @@ def _check(options: argparse.Namespace) -> int:
     verdict = done.verdict
     hazards = [str(hazard) for hazard in done.launch.hazards] if done.launch else []
     document = {
-        "kernel": kernel.stem, "variant": variant.name, "backend": done.backend,
-        "arch": done.arch, "shape": problem.shape, "alpha": problem.alpha, "beta": problem.beta,
+        "kernel": kernel.stem, "variant": variant.name,
+        "instantiation": kernel.expression(done.selection.variant),
+        "narrowed": done.selection.reason, "backend": done.backend, "arch": done.arch,
+        "shape": problem.shape, "alpha": problem.alpha, "beta": problem.beta,
         "error": verdict.error, "tolerance": verdict.tolerance, "unwritten": verdict.unwritten,
         "ok": verdict.ok, "hazards": hazards,
     }
     where = "on the GPU" if done.backend == "gpu" else "in the emulator (no GPU is used)"
     _say(options, document, [
         f"{kernel.stem} {variant.name} {problem.shape}, {done.arch} code {where}: {verdict}",
+        *([f"launched {document['instantiation']}: {document['narrowed']}"]
+          if document["narrowed"] else []),
         *hazards,
     ])
     return 0 if verdict.ok and not hazards else 1

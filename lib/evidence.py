@@ -6,14 +6,18 @@ numbers and see the verdict change.
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from lib import gpus, kernels, runner
+from lib.compiler import Compiled, Resources, compile_kernel
 from lib.measure import records
-from lib.models import accesses
+from lib.models import accesses, order
+from lib.models.occupancy import Occupancy, occupancy
+from lib.models.phases import phases
 from lib.problem import Problem
 
 REPRODUCED = "reproduced"
@@ -35,6 +39,12 @@ SECTOR_BYTES = 32
 DRAM_READ = "dram_read_bytes"
 L2_BYTES = "l2_bytes"
 WARPS_ACTIVE = "warps_active_percent"
+FMA_PIPE = "fma_pipe_percent"
+L1_DATA = "l1_data_percent"
+LONG_SCOREBOARD = "stall_long_scoreboard"
+BARRIER_STALL = "stall_barrier"
+STALLS = (LONG_SCOREBOARD, BARRIER_STALL, "stall_short_scoreboard", "stall_mio_throttle",
+          "stall_lg_throttle", "stall_math_pipe_throttle", "stall_wait", "stall_not_selected")
 
 
 class Missing(LookupError):
@@ -85,6 +95,20 @@ class Loads:
         return self.sectors / self.requests
 
 
+@dataclass(frozen=True)
+class SharedLoads:
+    """Shared loads of one array in one run: machine instructions and wavefronts of warps."""
+
+    instructions: int
+    wavefronts: int
+    ideal: int
+
+    @property
+    def conflict(self) -> float:
+        """Wavefronts over those of a conflict-free access: 8 is an 8-way conflict."""
+        return self.wavefronts / self.ideal
+
+
 class Evidence:
     """The repository's evidence: data sheets, emulated runs, records."""
 
@@ -95,6 +119,68 @@ class Evidence:
     def counters(self, stem: str, variant: str, n: int = 64) -> Mapping[str, int]:
         """Counters of an n×n×n run in the emulator, compiled for sm_75, α = 1, β = 0."""
         return _emulate(stem, variant, n).launch.trace.counters()
+
+    def resources(self, stem: str, variant: str, arch: str = "sm_75") -> Resources:
+        """What ptxas reports of an instantiation."""
+        return _compiled(stem, variant, arch).resources
+
+    def work_between(self, stem: str, variant: str, arch: str) -> int:
+        """FMA that the main loop's machine code has between a global load and its store."""
+        loop = _compiled(stem, variant, arch).inner_loop
+        return order.work_between([i.opcode for i in loop])
+
+    def prologue_loads(self, stem: str, variant: str, arch: str) -> int:
+        """Global loads in the machine code before the main loop."""
+        compiled = _compiled(stem, variant, arch)
+        first = compiled.inner_loop[0].address
+        return sum(i.base == "LDG" and i.address < first for i in compiled.sass)
+
+    def races(self, stem: str, variant: str, without: str = "") -> int:
+        """Hazards that the emulator finds, with the source's line that holds `without` left out."""
+        kernel = kernels.find(stem)
+        text = kernel.source.read_text()
+        if without:
+            text = "".join(r for r in text.splitlines(keepends=True) if without not in r)
+        done = runner.run(kernel, Problem(64, 64, 96), variant=kernel.variant(variant),
+                          backend="emulator", source=text, races=True)
+        return len(done.launch.hazards)
+
+    def buffers(self, stem: str, variant: str) -> list[tuple[int, int]]:
+        """Which buffer of A each step of the main loop fills, and which it reads, by addresses.
+
+        From a run of four steps; the first warp of the first block.
+        """
+        launch = _emulate(stem, variant, 128).launch
+        tiles = next(a for a in launch.shared if accesses.name_of(a) == "As")
+        longest: dict[str, list[int]] = {"store": [], "load": []}
+        for site in launch.trace.sites:
+            touched = [
+                (int(access.addresses[access.active][0]) - tiles.base) // (tiles.nbytes // 2)
+                for access in launch.trace.watched.get(site.line, ())
+            ]
+            inside = site.space == "shared" and touched and set(touched) <= {0, 1}
+            if inside and len(touched) > len(longest[site.kind]):
+                longest[site.kind] = touched
+        return list(zip(longest["store"], longest["load"], strict=False))
+
+    def arrival(self, gpu: str, stem: str, variant: str) -> float:
+        """Median cycles from a warp's first load of a tile to the arrival of the last, recorded.
+
+        Raises
+        ------
+        Missing
+            If there is no such record.
+        """
+        kept = self._variant(gpu, stem, variant)
+        if "timeline" not in kept:
+            raise Missing(f"the timeline of {stem} ({variant}) on the {gpu}")
+        spans = phases(kept["timeline"]["events"], kept["timeline"]["blocks"][0]["warps"])
+        took = [
+            load.end - load.start + wait.end - wait.start
+            for load, wait in zip(spans, spans[1:], strict=False)
+            if (load.event, wait.event) == ("load", "wait") and load.warp == wait.warp
+        ]
+        return statistics.median(took)
 
     def loads(self, stem: str, variant: str, n: int = 64) -> Mapping[str, Loads]:
         """Global loads of ``"A"`` and of ``"B"`` in an n×n×n run in the emulator.
@@ -110,6 +196,27 @@ class Evidence:
             before = found.get(matrix, Loads(0, 0))
             found[matrix] = Loads(before.requests + site.requests, before.sectors + site.sectors)
         return found
+
+    def shared_loads(self, stem: str, variant: str, n: int = 128) -> Mapping[str, SharedLoads]:
+        """Shared loads of each array, by its name in the source, in an n×n×n emulated run."""
+        launch = _emulate(stem, variant, n).launch
+        found: dict[str, SharedLoads] = {}
+        for site in launch.trace.sites:
+            if site.kind != "load" or site.space != "shared" or not site.requests:
+                continue
+            name = accesses.array(launch.trace.watched[site.line][0], launch.shared)
+            before = found.get(name, SharedLoads(0, 0, 0))
+            found[name] = SharedLoads(
+                before.instructions + site.requests, before.wavefronts + site.wavefronts,
+                before.ideal + site.ideal,
+            )
+        return found
+
+    def occupancy(self, gpu: str, stem: str, variant: str) -> Occupancy:
+        """What fits one SM of a GPU, by CUDA's rules."""
+        sheet, used = self.gpu(gpu), self.resources(stem, variant, self.gpu(gpu).arch)
+        threads = kernels.find(stem).variant(variant).threads
+        return occupancy(sheet, used.registers, used.shared_bytes, threads)
 
     def counter(self, gpu: str, stem: str, variant: str, n: int, metric: str) -> float:
         """One ncu counter of an n×n×n run, as recorded.
@@ -146,6 +253,11 @@ class Evidence:
 
 def _is_cube(entry: Mapping[str, Any], n: int) -> bool:
     return entry["M"] == entry["N"] == entry["K"] == n
+
+
+def _compiled(stem: str, variant: str, arch: str) -> Compiled:
+    kernel = kernels.find(stem)
+    return compile_kernel(kernel, kernel.variant(variant), arch)
 
 
 @cache

@@ -9,8 +9,8 @@ from __future__ import annotations
 import difflib
 import hashlib
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
@@ -30,6 +30,8 @@ _MARK = re.compile(
 MAX_GRID_X = 2**31 - 1
 MAX_GRID_Y = 65535
 
+FLOAT_BYTES = 4
+
 
 @dataclass(frozen=True)
 class Variant:
@@ -39,8 +41,8 @@ class Variant:
     ----------
     name : str
         How the command line and the records call it.
-    constants : mapping of str to int or bool
-        Template arguments by name, in the template's order.
+    constants : mapping of str to int, bool or str
+        Template arguments by name, in the template's order; an enumerator by its name.
     tile : (int, int)
         Rows and columns of C that one block computes.
     block : (int, int)
@@ -51,15 +53,19 @@ class Variant:
         Who reads a step's operands together: ``"warp"`` or ``"block"``.
     meaning : str
         What sets this variant apart, for tables.
+    narrow : mapping of str to int or bool
+        The constants that differ in the narrower instantiation: the one for operands that this
+        one's vectors don't fit (see `Kernel.select`). Empty if this one fits every operand.
     """
 
     name: str
-    constants: Mapping[str, int | bool]
+    constants: Mapping[str, int | bool | str]
     tile: tuple[int, int]
     block: tuple[int, int]
     step: int
     step_reader: str
     meaning: str
+    narrow: Mapping[str, int | bool] = field(default_factory=dict)
 
     @property
     def threads(self) -> int:
@@ -74,6 +80,22 @@ class Launch:
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     shared_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The instantiation that is launched for a problem.
+
+    Attributes
+    ----------
+    variant : Variant
+        The one that was asked for, or that one with its narrower constants.
+    reason : str
+        Why it is not the one that was asked for; empty if it is.
+    """
+
+    variant: Variant
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -95,6 +117,8 @@ class Kernel:
     variants : tuple of Variant
     min_arch : str
         The oldest architecture it is legal on.
+    builds_on : str or None
+        Stem of the version that this one changes, where that is not the one before it.
     """
 
     stem: str
@@ -105,6 +129,7 @@ class Kernel:
     variants: tuple[Variant, ...]
     group: str = "FP32"
     min_arch: str = "sm_75"
+    builds_on: str | None = None
 
     @property
     def source(self) -> Path:
@@ -118,7 +143,9 @@ class Kernel:
 
     @property
     def predecessor(self) -> Kernel | None:
-        """The version before this one, or None."""
+        """The version that this one changes: the one before it unless `builds_on` names another."""
+        if self.builds_on:
+            return CATALOGUE[self.builds_on]
         stems = list(CATALOGUE)
         place = stems.index(self.stem)
         return CATALOGUE[stems[place - 1]] if place else None
@@ -145,6 +172,37 @@ class Kernel:
             for value in variant.constants.values()
         )
         return f"{self.function}<{', '.join(arguments)}>"
+
+    def select(
+        self, problem: Problem, variant: Variant, addresses: Iterable[int] = ()
+    ) -> Selection:
+        """Choose the instantiation that a problem's rows and pointers allow.
+
+        A variant with vectors of VEC floats reads and writes all matrices VEC floats at a time.
+        That is legal where each row begins on a multiple of VEC floats, and each matrix at an
+        address that is a multiple of a vector. Elsewhere its narrower constants are taken.
+
+        Parameters
+        ----------
+        problem : Problem
+        variant : Variant
+        addresses : iterable of int
+            Where A, B and C begin, if that is known.
+        """
+        if not variant.narrow:
+            return Selection(variant)
+        width = int(variant.constants["VEC"])
+        reasons = [
+            f"{name} = {size} is no multiple of {width}"
+            for name, size in (("N", problem.N), ("K", problem.K))
+            if size % width
+        ]
+        if any(address % (FLOAT_BYTES * width) for address in addresses):
+            reasons.append(f"a matrix is not aligned to {FLOAT_BYTES * width} bytes")
+        if not reasons:
+            return Selection(variant)
+        constants = {**variant.constants, **variant.narrow}
+        return Selection(replace(variant, constants=constants), " and ".join(reasons))
 
     def launch(self, problem: Problem, variant: Variant) -> Launch:
         """Say how to launch this kernel on a problem.
@@ -183,11 +241,41 @@ class Kernel:
 
 
 def _square(
-    name: str, tile: int, step: int, reader: str, meaning: str, **more: int | bool
+    name: str, tile: int, step: int, reader: str, meaning: str, **more: int | bool | str
 ) -> Variant:
-    """One thread an element of a square tile: the launch that 01 and 02 share."""
+    """One thread an element of a square tile: the launch that 01 to 04 share."""
     square = (tile, tile)
     return Variant(name, {"TILE": tile, **more}, square, square, step, reader, meaning)
+
+
+def _thread_tile(
+    name: str, meaning: str, *, BM: int, BN: int, BK: int, TM: int, TN: int | None = None,
+    **more: int | bool,
+) -> Variant:
+    """TM × TN elements a thread: a BM × BN tile of C, K in steps of BK, threads in one row.
+
+    Without `TN` a thread has a column of TM, and the template has no such argument.
+    """
+    constants = {"BM": BM, "BN": BN, "BK": BK, "TM": TM} | ({"TN": TN} if TN else {}) | more
+    threads = BM // TM * (BN // (TN or 1))
+    return Variant(name, constants, (BM, BN), (threads, 1), BK, "block", meaning)
+
+
+def _warp_tile(
+    name: str, meaning: str, *, block: tuple[int, int, int], warp: tuple[int, int],
+    lanes: int = 8, paired: bool = True, buffers: int = 2, blocks: int = 2, vec: int = 4,
+) -> Variant:
+    """Warps that own rectangles of C: tiles of a block (M, N, K) and of a warp (M, N)."""
+    BM, BN, BK = block
+    WM, WN = warp
+    constants = {
+        "BM": BM, "BN": BN, "BK": BK, "WM": WM, "WN": WN, "LANES": lanes, "PAIRED": paired,
+        "BUFFERS": buffers, "BLOCKS": blocks, "VEC": vec,
+    }
+    threads = 32 * (BM // WM) * (BN // WN)
+    # Loads of single floats need an address and a condition each: registers of two blocks.
+    narrow = {"BLOCKS": 1, "VEC": 1} if vec > 1 else {}
+    return Variant(name, constants, (BM, BN), (threads, 1), BK, "block", meaning, narrow)
 
 
 CATALOGUE: dict[str, Kernel] = {
@@ -213,6 +301,100 @@ CATALOGUE: dict[str, Kernel] = {
             change="a block shares tiles of A and B through shared memory",
             level="block",
             variants=(_square("tile32", 32, 32, "block", "32×32×32 tiles"),),
+        ),
+        Kernel(
+            stem="03_bank_conflicts",
+            function="bank_conflicts",
+            title="Bank conflicts",
+            change="other layouts of the tiles in shared memory",
+            level="block",
+            variants=(
+                _square("padded", 32, 32, "block", "02's layout, its rows padded to 33 floats",
+                        PAD=1, LAYOUT="ROWS"),
+                _square("transposed", 32, 32, "block", "A's tile transposed",
+                        PAD=0, LAYOUT="COLUMNS"),
+                _square("transposed_padded", 32, 32, "block", "transposed, rows of 33 floats",
+                        PAD=1, LAYOUT="COLUMNS"),
+                _square("transposed_swizzled", 32, 32, "block", "transposed, columns XORed",
+                        PAD=0, LAYOUT="SWIZZLED"),
+            ),
+        ),
+        Kernel(
+            stem="04_double_buffer",
+            function="double_buffer",
+            title="Double buffer",
+            change="the next tiles are loaded while the present ones are used",
+            level="block",
+            variants=(
+                _square("seed", 32, 32, "block", "loaded values are stored before computing",
+                        STAGED=False),
+                _square("staged", 32, 32, "block", "loaded values wait in registers",
+                        STAGED=True),
+            ),
+        ),
+        Kernel(
+            stem="05_strip",
+            function="strip",
+            title="Strip",
+            change="one thread computes a strip of C",
+            level="thread, registers",
+            builds_on="02_shared_tile",
+            variants=(
+                _thread_tile("columns_first", "neighbouring threads own neighbouring columns",
+                             BM=64, BN=64, BK=8, TM=8, STRIPS_FIRST=False),
+                _thread_tile("strips_first", "neighbouring threads own neighbouring strips",
+                             BM=64, BN=64, BK=8, TM=8, STRIPS_FIRST=True),
+            ),
+        ),
+        Kernel(
+            stem="06_register_tile",
+            function="register_tile",
+            title="Register tile",
+            change="one thread computes an 8×8 tile of C",
+            level="thread, registers",
+            variants=(
+                _thread_tile("spread", "a thread's rows and columns lie 16 apart",
+                             BM=128, BN=128, BK=8, TM=8, TN=8, SPREAD=True),
+                _thread_tile("together", "a thread's rows and columns lie together",
+                             BM=128, BN=128, BK=8, TM=8, TN=8, SPREAD=False),
+            ),
+        ),
+        Kernel(
+            stem="07_vectorized",
+            function="vectorized",
+            title="Vectorised",
+            change="four floats in every load and store",
+            level="thread, instructions",
+            variants=(
+                replace(
+                    _thread_tile("float4", "128-bit loads and stores",
+                                 BM=128, BN=128, BK=16, TM=8, TN=8, VEC=4),
+                    narrow={"VEC": 1},
+                ),
+            ),
+        ),
+        Kernel(
+            stem="08_warp_tile",
+            function="warp_tile",
+            title="Warp tile",
+            change="warps own rectangles of C",
+            level="warp",
+            variants=(
+                _warp_tile("good", "warps of 64×64, 128 threads",
+                           block=(128, 128, 16), warp=(64, 64)),
+                _warp_tile("small", "warps of 64×32, 256 threads",
+                           block=(128, 128, 8), warp=(64, 32)),
+                _warp_tile("unpaired", "small, its lanes row by row",
+                           block=(128, 128, 8), warp=(64, 32), paired=False),
+                _warp_tile("wide", "warps of 64×64, 256 threads, one block an SM",
+                           block=(128, 256, 8), warp=(64, 64), blocks=1),
+                _warp_tile("seed", "the worklog's tile, 64×64×8", block=(64, 64, 8), warp=(32, 16),
+                           paired=False, buffers=1, vec=1),
+                _warp_tile("seed16", "seed, BK = 16", block=(64, 64, 16),
+                           warp=(32, 16), paired=False, buffers=1, vec=1),
+                _warp_tile("seed32", "seed, BK = 32", block=(64, 64, 32),
+                           warp=(32, 16), paired=False, buffers=1, vec=1),
+            ),
         ),
     )
 }

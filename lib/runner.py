@@ -10,7 +10,7 @@ import numpy as np
 from lib import device, ptx
 from lib.compiler import Compiled, compile_kernel, compile_source
 from lib.gpus import check_arch
-from lib.kernels import Kernel, Launch, Variant
+from lib.kernels import Kernel, Launch, Selection, Variant
 from lib.problem import Problem, Verdict
 
 BACKENDS = ("auto", "gpu", "emulator")
@@ -35,6 +35,8 @@ class Run:
         The result, NumPy's or CuPy's.
     verdict : Verdict
         Against the float64 reference.
+    selection : Selection
+        The instantiation that was launched, and why if it is not `variant` itself.
     compiled : Compiled
     launch : ptx.Launch or None
         The emulator's trace, hazards and allocations; None on a GPU.
@@ -47,6 +49,7 @@ class Run:
     arch: str
     C: Any
     verdict: Verdict
+    selection: Selection
     compiled: Compiled
     launch: ptx.Launch | None
 
@@ -103,12 +106,13 @@ def run(
     else:
         target = check_arch(arch or DEFAULT_ARCH)
         xp = np
-    if source is None:
-        compiled = compile_kernel(kernel, variant, target)
-    else:
-        expression = kernel.expression(variant)
-        compiled = compile_source(source, expression, target, filename=str(kernel.source))
     A, B, C = problem.inputs(seed, xp)
+    selection = kernel.select(problem, variant, addresses(A, B, C))
+    if source is None:
+        compiled = compile_kernel(kernel, selection.variant, target)
+    else:
+        expression = kernel.expression(selection.variant)
+        compiled = compile_source(source, expression, target, filename=str(kernel.source))
     reference = problem.reference(A, B, C)
     args = arguments(problem, A, B, C)
     trace = None
@@ -119,9 +123,8 @@ def run(
         trace = emulate(
             compiled, launch, args, watch=watch, races=races, schedule=schedule, seed=seed
         )
-    return Run(
-        kernel, variant, problem, where, target, C, problem.judge(C, reference), compiled, trace
-    )
+    verdict = problem.judge(C, reference)
+    return Run(kernel, variant, problem, where, target, C, verdict, selection, compiled, trace)
 
 
 def emulate(
@@ -154,6 +157,11 @@ def choose_backend(backend: str) -> str:
     if backend == "auto":
         return "gpu" if device.available() else "emulator"
     return backend
+
+
+def addresses(*matrices: Any) -> list[int]:
+    """Where matrices begin on the GPU; the emulator copies NumPy's to addresses of its own."""
+    return [int(m.data.ptr) for m in matrices if hasattr(m.data, "ptr")]
 
 
 def arguments(problem: Problem, A: Any, B: Any, C: Any) -> tuple[Any, ...]:

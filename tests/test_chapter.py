@@ -83,6 +83,34 @@ def test_counters_are_those_of_the_trace(shown):
     }.items()
 
 
+def test_a_version_is_traced_where_it_has_several_blocks():
+    assert Chapter("02_shared_tile").problem == chapter.TRACED
+    for stem in CATALOGUE:
+        page = Chapter(stem)
+        for variant in page.kernel.variants:
+            launch = page.traced(variant.name).launch
+            assert page.kernel.launch(page.problem, variant).grid != (1, 1, 1)
+            assert any(launch.trace.watched.values())
+
+
+def test_a_multiply_add_s_costs_stand_beside_those_of_the_version_before(shown):
+    Chapter("05_strip").per_multiply_add()
+    table = {row[0]: row[1:] for row in cells(shown[0])}
+    # A K tile of 02 takes a warp 50 wavefronts for 32 multiply-adds; 05's, 42 for 64.
+    assert table["shared wavefronts"] == ["1.56", "0.656", "8.16"]
+    assert table["global load requests"] == ["0.0625", "0.0312", "0.0312"]
+    assert "05 strip, columns_first" in shown[0] and "02 shared tile, tile32" in shown[0]
+    assert Chapter("06_register_tile").each("shared_wavefronts") == 13 / 64
+
+
+def test_what_marks_change_of_a_kernel():
+    found = Chapter("05_strip").marked()
+    assert found.registers_with > found.registers
+    assert (found.blocks, found.blocks_with) == (2, 1) and found.slowdown > 0.5
+    conflicts = Chapter("05_strip").marked("strips_first")
+    assert conflicts.blocks == conflicts.blocks_with == 2 and conflicts.slowdown < 0.1
+
+
 def test_the_version_before_is_shown_by_its_own_counters(shown):
     Chapter("02_shared_tile").before()
     assert "01_naive at" in shown[0]

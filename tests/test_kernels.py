@@ -36,6 +36,24 @@ def test_an_unknown_variant_suggests_the_nearest():
         NAIVE.variant("swaped")
 
 
+def test_thread_tiles_have_fewer_threads_than_elements():
+    strip, square = CATALOGUE["05_strip"], CATALOGUE["06_register_tile"]
+    assert strip.expression(strip.variants[0]) == "strip<64, 64, 8, 8, false>"
+    assert square.expression(square.variants[0]) == "register_tile<128, 128, 8, 8, 8, true>"
+    for kernel, threads in ((strip, 512), (square, 256)):
+        for variant in kernel.variants:
+            assert variant.block == (threads, 1) and variant.step == 8
+
+
+def test_a_version_changes_the_one_before_it_or_the_one_it_names():
+    stems = list(CATALOGUE)
+    for place, (stem, kernel) in enumerate(CATALOGUE.items()):
+        before = kernel.builds_on or (stems[place - 1] if place else None)
+        assert (kernel.predecessor and kernel.predecessor.stem) == before, stem
+        assert before is None or stems.index(before) < place
+    assert CATALOGUE["05_strip"].predecessor.stem == "02_shared_tile"
+
+
 def test_the_grid_covers_a_ragged_problem():
     launch = NAIVE.launch(Problem(33, 65, 7), NAIVE.variants[0])
     assert launch.grid == (3, 2, 1) and launch.block == (32, 32, 1)
@@ -103,3 +121,41 @@ def test_the_hash_of_a_time_ignores_marks_and_that_of_a_timeline_does_not(copied
 def test_a_header_is_found_once_though_two_include_it():
     names = [path.name for path in kernels.included(NAIVE.source)]
     assert names == ["01_naive.cu", "epilogue.cuh", "timeline.cuh"]
+
+
+VECTORIZED = CATALOGUE["07_vectorized"]
+
+
+@pytest.mark.parametrize(
+    ("problem", "addresses", "reason"),
+    [
+        (Problem(128, 128, 128), (), ""),
+        (Problem(3, 4, 0), (), ""),  # M may be anything
+        (Problem(128, 99, 128), (), "N = 99 is no multiple of 4"),
+        (Problem(128, 128, 101), (), "K = 101 is no multiple of 4"),
+        (Problem(8, 6, 7), (), "N = 6 is no multiple of 4 and K = 7 is no multiple of 4"),
+        (Problem(8, 8, 8), (256, 512, 1024), ""),
+        (Problem(8, 8, 8), (256, 520, 1024), "a matrix is not aligned to 16 bytes"),
+    ],
+)
+def test_the_instantiation_that_rows_and_pointers_allow(problem, addresses, reason):
+    variant = VECTORIZED.variants[0]
+    selected = VECTORIZED.select(problem, variant, addresses)
+    assert selected.reason == reason
+    assert selected.variant.constants["VEC"] == (1 if reason else 4)
+    assert selected.variant.name == variant.name
+    assert VECTORIZED.launch(problem, selected.variant) == VECTORIZED.launch(problem, variant)
+    if not reason:
+        assert selected.variant is variant
+
+
+def test_a_variant_without_vectors_fits_everything():
+    assert NAIVE.select(Problem(5, 7, 3), NAIVE.variants[0], (1,)).reason == ""
+
+
+@pytest.mark.parametrize("kernel", CATALOGUE.values(), ids=lambda k: k.stem)
+def test_the_narrower_constants_are_the_template_s(kernel):
+    for variant in kernel.variants:
+        assert set(variant.narrow) <= set(variant.constants)
+        if variant.narrow:
+            assert variant.constants["VEC"] > variant.narrow["VEC"] == 1

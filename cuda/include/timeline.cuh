@@ -103,6 +103,13 @@ struct Timeline {
         asm volatile("xor.b32 %0, %0, %1;" : "+f"(value) : "r"(zero) : "memory");
     }
 
+    template <int COUNT>
+    __device__ void use(float (&values)[COUNT])
+    {
+#pragma unroll
+        for (int i = 0; i < COUNT; ++i) use(values[i]);
+    }
+
     __device__ void finish()
     {
         sampling = true;

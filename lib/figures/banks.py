@@ -16,6 +16,7 @@ from lib.models.coalescing import WarpAccess
 _LEFT, _CELL, _ROW = 26.0, 15.0, 13.0
 _LABEL, _SCALE, _AFTER = 30.0, 12.0, 12.0
 _MOST_ROWS = 8
+_LONGEST = 37  # characters of an expression that fit before its place
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,9 @@ def panel(label: str, access: WarpAccess, *, kind: str = "load", where: str = ""
 
 
 @style.styled
-def draw(panels: Sequence[Panel], *, evidence: str, title: str | None = None) -> Figure:
+def draw(
+    panels: Sequence[Panel], *, evidence: str, title: str | None = None, rows: int | None = None
+) -> Figure:
     """Draw some accesses to shared memory, one under the other.
 
     Parameters
@@ -56,26 +59,32 @@ def draw(panels: Sequence[Panel], *, evidence: str, title: str | None = None) ->
         ``"emulated: sm_75 PTX"``.
     title : str, optional
         In place of the finding made from the numbers.
+    rows : int, optional
+        Room for that many wavefronts an access, however few or many it takes: the frames of an
+        explorer then have one height.
     """
+    most = rows or _MOST_ROWS
     heights = [
-        _LABEL + _SCALE + _AFTER + _ROW * (min(p.found.wavefronts, _MOST_ROWS)
-                                           + (p.found.wavefronts > _MOST_ROWS))
+        _LABEL + _SCALE + _AFTER + _ROW * (
+            rows + 1 if rows else min(p.found.wavefronts, most) + (p.found.wavefronts > most)
+        )
         for p in panels
     ]
     fig = style.figure(title or _finding(panels), sum(heights) / 72)
     ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, sum(heights) / 72, bare=True)
     y = sum(heights)
     for panel, height in zip(panels, heights, strict=True):
-        _panel(ax, y, panel)
+        _panel(ax, y, panel, most)
         y -= height
     return style.finish(fig, alt=_alt(panels), evidence=evidence)
 
 
-def _panel(ax: Axes, top: float, panel: Panel) -> None:
+def _panel(ax: Axes, top: float, panel: Panel, most: int) -> None:
     found = panel.found
     label = {"y": top - 14, "va": "bottom"}
     ax.text(0, s=panel.kind, size=style.NORMAL, weight="bold", **label)
-    ax.text(36, s=panel.label, size=style.NORMAL, family=["DejaVu Sans Mono"], **label)
+    text = panel.label if len(panel.label) <= _LONGEST else panel.label[:_LONGEST - 1] + "…"
+    ax.text(36, s=text, size=style.NORMAL, family=["DejaVu Sans Mono"], **label)
     count = f"{style.plural(found.wavefronts, 'wavefront')}, ideal {found.ideal}"
     right = _LEFT + BANKS * _CELL
     ax.text(right, s=count, size=style.NORMAL, weight="bold", ha="right", **label)
@@ -88,10 +97,10 @@ def _panel(ax: Axes, top: float, panel: Panel) -> None:
                 ha="center", va="bottom")
     ax.text(0, top - _LABEL + 1, "bank", size=style.SMALL, va="bottom")
     y = top - _LABEL - 1
-    for number, row in enumerate(found.rows[:_MOST_ROWS]):
+    for number, row in enumerate(found.rows[:most]):
         y -= _ROW
         _row(ax, y, number, row, panel)
-    left_out = found.wavefronts - _MOST_ROWS
+    left_out = found.wavefronts - most
     if left_out > 0:
         y -= _ROW
         ax.text(_LEFT, y + 2, f"… and {left_out} more like these", size=style.SMALL, va="bottom")
@@ -115,9 +124,15 @@ def _row(ax: Axes, y: float, number: int, row: list[Cell], panel: Panel) -> None
     is_broadcast = len(spans) == 1 and len(spans[0][2]) > 1
     bank, words, lanes = spans[0]
     right = bank + words < BANKS / 2
+    each = {len(shared) for _, _, shared in spans}
+    last = spans[-1][0] + spans[-1][1]
+    # Several words, each shared by as many lanes: said once, behind the last, if there is room.
+    said_once = len(spans) > 1 and len(each) == 1 and min(each) > 1 and BANKS - last >= 12
     note = range(0)
     if is_broadcast:  # its words stand on the banks beside it: no grid through them
         note = range(bank + words, bank + words + 18) if right else range(bank - 18, bank)
+    elif said_once:
+        note = range(last, last + 12)
     shapes.rectangles(
         ax, [(_LEFT + b * _CELL, y, _CELL, _ROW) for b in range(BANKS) if b not in note],
         facecolor="none", edgecolor=style.INK, linewidth=0.4, alpha=0.3,
@@ -127,9 +142,13 @@ def _row(ax: Axes, y: float, number: int, row: list[Cell], panel: Panel) -> None
         facecolor=colour,
     )
     for bank, words, lanes in spans:
-        text = f"{lanes[0]}" if len(lanes) == 1 else f"{lanes[0]}+"
+        text = f"{lanes[0]}" if len(lanes) == 1 or said_once else f"{lanes[0]}+"
         ax.text(_LEFT + (bank + words / 2) * _CELL, y + _ROW / 2 - 0.5, text, size=style.SMALL,
                 ha="center", va="center", color=style.on(colour))
+    if said_once:
+        ax.text(_LEFT + last * _CELL + 6, y + _ROW / 2 - 0.5,
+                f"{len(spans[0][2])} lanes share each of these", size=style.SMALL, ha="left",
+                va="center")
     if is_broadcast:
         bank, words, lanes = spans[0]
         shared = "this word" if words == 1 else f"these {4 * words} bytes"

@@ -64,7 +64,15 @@ class Group:
     @property
     def loaded_sectors(self) -> int:
         """Sectors of all loads together, one request each."""
-        return sum(len(panel.found.sectors) for panel in self.panels if panel.kind == "load")
+        return self._sectors("load")
+
+    @property
+    def stored_sectors(self) -> int:
+        """Sectors of all stores together, one request each."""
+        return self._sectors("store")
+
+    def _sectors(self, kind: str) -> int:
+        return sum(len(panel.found.sectors) for panel in self.panels if panel.kind == kind)
 
 
 def panel(
@@ -288,9 +296,14 @@ def _finding(groups: Sequence[Group]) -> str:
         return _sentence(panels[0].found)
     if len(groups) > 1:
         cheap, dear = groups[0], groups[-1]
+        verb, few, many = "load", cheap.loaded_sectors, dear.loaded_sectors
+        if few == many:
+            verb, few, many = "store", cheap.stored_sectors, dear.stored_sectors
+        if few == many:
+            return f"{dear.name.capitalize()} and {cheap.name} move the same number of sectors"
         return (
-            f"{dear.name.capitalize()}: {style.plural(dear.loaded_sectors, 'sector')} to load what "
-            f"{cheap.name} loads with {cheap.loaded_sectors}"
+            f"{dear.name.capitalize()}: {style.plural(many, 'sector')} to {verb} what "
+            f"{cheap.name} {verb}s with {few}"
         )
     worst = max(panels, key=lambda p: len(p.found.sectors) - p.found.least_sectors)
     if len(worst.found.sectors) == worst.found.least_sectors:

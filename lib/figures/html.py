@@ -87,11 +87,19 @@ def _body(document: str) -> str:
     body = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", body, flags=re.S)
     body = body.replace("xlink:href", "href").replace(INK, "currentColor")
     body = body.replace("'DejaVu Sans'", _FONTS)
-    body = re.sub(r"\d+\.\d{3,}", lambda m: f"{float(m[0]):.2f}".rstrip("0").rstrip("."), body)
+    # Coordinates are rounded; a number that is written in the figure stays as it was written.
+    body = re.sub(r"<[^>]+>", lambda tag: _DECIMALS.sub(_rounded, tag[0]), body)
     body = re.sub(r"[ \n]*\n[ ]*", "\n", body)
     body = re.sub(r";? ?stroke-linejoin: (round|miter)|;? ?stroke-linecap: \w+", "", body)
     body = re.sub(r' d="([^"]+)"', lambda match: f' d="{_short_path(match[1])}"', body)
     return re.sub(r">\s+<", "><", body).strip()
+
+
+_DECIMALS = re.compile(r"\d+\.\d{3,}")
+
+
+def _rounded(number: re.Match[str]) -> str:
+    return f"{float(number[0]):.2f}".rstrip("0").rstrip(".")
 
 
 def _short_path(data: str) -> str:

@@ -95,11 +95,11 @@ def _roofs(
         start = max(x_range[0], y_range[0] / bandwidth)
         ax.plot([start, top / bandwidth], [start * bandwidth, top], color=style.INK, linewidth=1.1)
         label = f"{level} {style.quantity(bandwidth, 'B/s')}"
-        # Under the ridge, reading up to it; 5 pt off the line.
-        x = top / bandwidth / 1.25
+        # From its lower end, where no version is; 5 pt off the line.
+        x = start * 1.15
         ax.text(
             x, x * bandwidth * 10 ** (5 / per_decade), label, rotation=slope, size=style.SMALL,
-            rotation_mode="anchor", ha="right", va="bottom",
+            rotation_mode="anchor", ha="left", va="bottom",
         )
     widest = max(roofs.bandwidths.values()) if roofs.bandwidths else 1.0
     for name, peak in drawn.items():

@@ -118,7 +118,7 @@ def draw(
     window: tuple[float, float] | None = None,
     title: str | None = None,
 ) -> Figure:
-    """Draw one version, or two on one scale of cycles for before and after.
+    """Draw one version, or several on one scale of cycles for before and after.
 
     Parameters
     ----------
@@ -339,11 +339,14 @@ def _overview(ax: Axes, bottom: float, one: Version, window: tuple[float, float]
 
 
 def _finding(versions: Sequence[Version], shares: Sequence[Mapping[str, float]]) -> str:
-    if len(versions) == 2:
-        before, after = (mean.get("compute", 0.0) for mean in shares)
+    if len(versions) > 1:
+        *before, last = [
+            f"{style.percent(mean.get('compute', 0.0))} {{}}in {one.name}"
+            for one, mean in zip(versions, shares, strict=True)
+        ]
         return (
-            f"Warps compute for {style.percent(after)} of the time in {versions[1].name}, "
-            f"{style.percent(before)} in {versions[0].name}"
+            f"Warps compute for {last.format('of the time ')}, "
+            + ", ".join(text.format("") for text in before)
         )
     idle = {event: value for event, value in shares[0].items() if event != "compute"}
     worst = max(idle, key=lambda event: idle[event], default="")
@@ -358,8 +361,13 @@ def _cost(versions: Sequence[Version]) -> str:
         return ""
     text = f"a mark costs {style.number(one.mark_cycles, 2)} cycles"
     if one.seconds_with and one.seconds_without:
-        slower = (v.seconds_with / v.seconds_without - 1 for v in versions if v.seconds_without)
-        text += f"; with marks +{' and +'.join(style.percent(max(s, 0.0)) for s in slower)} time"
+        slower = [
+            max(v.seconds_with / v.seconds_without - 1, 0.0) for v in versions if v.seconds_without
+        ]
+        if len(slower) == 1:
+            text += f"; with marks +{style.percent(slower[0])} time"
+        else:
+            text += f"; with marks +{min(slower):.0%} to +{max(slower):.0%}"
     return text
 
 

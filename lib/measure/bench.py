@@ -21,7 +21,7 @@ from lib.compiler import Compiled, compile_file, compile_kernel
 from lib.kernels import CUDA, Kernel, Launch, Variant
 from lib.measure import cublas
 from lib.problem import Problem
-from lib.runner import arguments
+from lib.runner import addresses, arguments
 
 ROUNDS = 15
 # One sample is a graph of as many launches as take about this long: far above an event's
@@ -48,7 +48,8 @@ def bench(
     -------
     dict
         A row of a record: sizes, `seconds` (median, s) and `spread` (half the distance between
-        the quartiles over the median), TFLOP/s of both, `ratio` of the speeds, SM clock in MHz.
+        the quartiles over the median), TFLOP/s of both, `ratio` of the speeds, the name of the
+        `instantiation` that the problem allowed, SM clock in MHz.
 
     Raises
     ------
@@ -58,9 +59,10 @@ def bench(
         If the kernel's or cuBLAS's result is wrong: a wrong kernel is not timed.
     """
     cp = device.cupy()
-    loaded = device.Loaded(compile_kernel(kernel, variant, device.arch()))
     launch = kernel.launch(problem, variant)
     copies = _copies(problem, cp)
+    selected = kernel.select(problem, variant, [p for one in copies for p in addresses(*one)])
+    loaded = device.Loaded(compile_kernel(kernel, selected.variant, device.arch()))
     reference = problem.reference(*problem.inputs(0, cp))
 
     def ours(index: int) -> None:
@@ -87,6 +89,7 @@ def bench(
         "cublas_seconds": rival_seconds, "cublas_spread": _spread(times[1]),
         "cublas_tflops": problem.flops / rival_seconds / 1e12,
         "ratio": rival_seconds / seconds,
+        "instantiation": kernel.expression(selected.variant),
         "sm_clock_mhz": clock.median, "rounds": rounds,
     }
 

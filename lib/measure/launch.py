@@ -9,7 +9,7 @@ from lib.compiler import compile_kernel
 from lib.kernels import Kernel, Variant
 from lib.measure import cublas
 from lib.problem import Problem
-from lib.runner import arguments
+from lib.runner import addresses, arguments
 
 
 def launch_once(kernel: Kernel | None, variant: Variant | None, problem: Problem) -> None:
@@ -26,6 +26,7 @@ def launch_once(kernel: Kernel | None, variant: Variant | None, problem: Problem
     if kernel is None:
         cublas.gemm(problem, *operands)
     else:
-        loaded = device.Loaded(compile_kernel(kernel, variant, device.arch()))
+        selected = kernel.select(problem, variant, addresses(*operands)).variant
+        loaded = device.Loaded(compile_kernel(kernel, selected, device.arch()))
         loaded(kernel.launch(problem, variant), arguments(problem, *operands))
     cp.cuda.get_current_stream().synchronize()

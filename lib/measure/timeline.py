@@ -17,7 +17,7 @@ from lib.compiler import compile_file, compile_kernel
 from lib.kernels import CUDA, Kernel, Launch, Variant
 from lib.measure.bench import elapsed
 from lib.problem import Problem
-from lib.runner import arguments
+from lib.runner import addresses, arguments
 
 # The order of `Timeline::Phase` in timeline.cuh; END closes the last phase.
 PHASES = ("load", "wait", "compute", "barrier", "store", "end")
@@ -61,9 +61,11 @@ def timeline(kernel: Kernel, variant: Variant, problem: Problem) -> dict[str, An
     """
     cp = device.cupy()
     launch = kernel.launch(problem, variant)
-    marked = device.Loaded(compile_kernel(kernel, variant, device.arch(), timeline=True))
-    plain = device.Loaded(compile_kernel(kernel, variant, device.arch()))
-    args = arguments(problem, *problem.inputs(0, cp))
+    operands = problem.inputs(0, cp)
+    args = arguments(problem, *operands)
+    selected = kernel.select(problem, variant, addresses(*operands)).variant
+    marked = device.Loaded(compile_kernel(kernel, selected, device.arch(), timeline=True))
+    plain = device.Loaded(compile_kernel(kernel, selected, device.arch()))
     buffers = _Buffers(launch)
     marked.set_symbol("timeline_buffers", buffers.symbol)
     with_marks = _seconds(lambda: marked(launch, args))

@@ -126,6 +126,7 @@ def _label(site: ptx.Site, array: str, lines: dict[str, list[str]]) -> str:
     here = lines.get(site.cuda[0], []) if site.cuda else []
     own = here[site.cuda[1] - 1 : site.cuda[1]] if site.cuda else []
     passed = [text for file in sorted(lines) for text in lines[file] if f"&{array}[" in text]
+    passed.sort(key=lambda text: f"{site.kind}<" not in text)  # `load<4>(…, &As[…])` for a load
     for text in (*own, *passed):
         element = re.search(
             rf"\b{re.escape(array)}(\[[^\[\]]*\])+", text.replace("(size_t)", "")

@@ -1,5 +1,7 @@
 """One figure of every kind, from data like the book's."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,10 @@ from lib.figures import (
     ladder,
     mix,
     occupancy,
+    pipeline,
     roofline,
+    swizzle,
+    thread_tile,
     tile,
     timeline,
 )
@@ -18,7 +23,9 @@ from lib.figures import map as who
 from lib.gpus import GPUS
 from lib.models import tiling
 from lib.models.coalescing import strided
+from lib.models.layouts import Layout
 from lib.models.occupancy import occupancy as occupancy_of
+from lib.models.pipeline import pipeline as loop
 from lib.models.roofline import Roofs, points
 
 RECORDED = "recorded: H100 80GB, 2026-11-21, 2048³"
@@ -32,6 +39,12 @@ def panels(stride_a, stride_b, stride_c, K=256):
         coalescing.panel("B[k * N + col]", strided(stride_b, first=5 * K), where=where),
         coalescing.panel("C[row * N + col]", strided(stride_c), kind="store", where=where),
     ]
+
+
+def pairs_of_lanes():
+    """Lanes 0 and 16 read one word, 1 and 17 the next, and so on."""
+    access = strided(1)
+    return replace(access, addresses=np.tile(access.addresses[:16], 2))
 
 
 def both_mappings():
@@ -132,6 +145,20 @@ def close_roof():
     )
 
 
+def thread(TM, TN):
+    sheets = [GPUS[key] for key in ("T4", "A100", "H100")]
+    return thread_tile.draw(tiling.thread_tile(TM, TN), sheets, 256, 16)
+
+
+def mappings_of_a_tile(second):
+    """Two mappings that load alike; the second stores with lanes `second` elements apart."""
+    return coalescing.draw(
+        [coalescing.Group("spread", panels(1, 1, 1)),
+         coalescing.Group("together", panels(1, 1, second))],
+        evidence=EMULATED,
+    )
+
+
 FIGURES = {
     "coalescing, both mappings": both_mappings,
     "coalescing, one variant": lambda: coalescing.draw(
@@ -151,6 +178,7 @@ FIGURES = {
             banks.panel("Bs[k][threadIdx.x]", strided(1, first=32), where="02_shared_tile.cu:40"),
             banks.panel("As[threadIdx.x][k]", strided(32), where="02_shared_tile.cu:40"),
             banks.panel("x[4 * threadIdx.x]", strided(1, bytes_per_lane=16), kind="store"),
+            banks.panel("Bs[k][tx]", pairs_of_lanes()),
         ],
         evidence=EMULATED,
     ),
@@ -174,7 +202,14 @@ FIGURES = {
     "occupancy": lambda: occupancy.draw(
         {key: occupancy_of(GPUS[key], 40, 8192, 1024) for key in ("T4", "A100", "H100")}
     ),
+    "pipeline, one buffer": lambda: pipeline.draw(loop(300, 400, 1)),
+    "pipeline, three buffers": lambda: pipeline.draw(loop(1200, 300, 3)),
+    "swizzle": lambda: swizzle.draw(
+        [("unpadded", Layout()), ("padded", Layout(1)), ("swizzled", Layout(0, True))]
+    ),
     "tile, 8": lambda: tile.draw(tiling.square_tile(GPUS["T4"], 8, 32), GPUS["T4"]),
+    "thread tile, 8 × 8": lambda: thread(8, 8),
+    "thread tile, spilling": lambda: thread(16, 16),
     "tile, 32": lambda: tile.draw(tiling.square_tile(GPUS["H100"], 32, 40), GPUS["H100"]),
 }
 

@@ -47,6 +47,18 @@ def test_frames_are_those_of_their_options(strides, tiles):
     assert any("T = 16" in text and "A100" in text for text in titles(at(tiles, 1, 1)))
 
 
+def test_thread_tiles_have_a_control_for_each_side_that_can_be_chosen():
+    squares = explore.thread_tiles()
+    assert len(squares.frames) == 25 and len(squares.controls) == 2
+    assert any(text.startswith("8 × 4: 12 floats") for text in titles(at(squares, 3, 2)))
+    assert "8 × 8 elements of C reads 16 floats for 64 multiply-adds" in squares.fallback
+    strips = explore.thread_tiles(columns=(1,))
+    assert len(strips.frames) == 5 and len(strips.controls) == 1
+    assert any(text.startswith("8 × 1: 9 floats") for text in titles(at(strips, 3)))
+    for made in (squares, strips):
+        assert sum(len(frame) for frame in made.frames) + len(made.fallback) < 600_000
+
+
 def test_each_control_is_linked_to_every_stack_of_its_level(strides, tiles):
     for explorer, inner in ((strides, 8), (tiles, 3)):
         pairs = [(link.source, link.target) for link in explorer.links]
@@ -111,3 +123,38 @@ def test_any_number_of_controls():
     )
     assert made.stack.selected_index == 1 and len(made.frames) == 2
     assert "8 sectors" in made.fallback
+
+
+def test_wider_loads_take_fewer_requests_and_as_many_sectors():
+    made = explore.widths()
+    assert len(made.frames) == 9
+    for position, (bits, requests) in enumerate(((32, 64), (64, 32), (128, 16))):
+        assert f"{bits} bits, lanes beside each other: a tile of 2,048 floats takes" in " ".join(
+            titles(at(made, position, 0))
+        )
+        assert f"{requests} requests and 256 sectors" in " ".join(titles(at(made, position, 0)))
+    assert "64 requests and 2,048 sectors" in " ".join(titles(at(made, 0, 2)))
+    assert "16 requests and 512 sectors" in " ".join(titles(at(made, 2, 2)))
+
+
+def test_warp_tiles_show_their_wavefronts():
+    made = explore.warp_tiles()
+    assert len(set(made.frames)) == 10
+    first = titles(at(made, 2, 0))
+    assert "64 × 32, in pairs: 0.125 wavefronts for each multiply-add of a warp" in first
+    assert "8 wavefronts for 64 multiply-adds" in first
+    assert "150%: the limit" in titles(at(made, 0, 1))
+
+
+def test_layouts_and_buffers():
+    layouts = explore.layouts()
+    assert "tile[lane][c]: 32 wavefronts where 1 would do" in titles(at(layouts, 0, 0, 0))
+    cured = "No bank conflict: every access takes its ideal number of wavefronts"
+    assert cured in titles(at(layouts, 1, 0, 0)) and cured in titles(at(layouts, 0, 1, 2))
+    assert any("no aligned 128-bit access" in text for text in titles(at(layouts, 1, 0, 2)))
+    buffers = explore.buffers()
+    assert any(text.startswith("2 buffers: 8 tiles in 2,700 cycles")
+               for text in titles(at(buffers, 1, 1, 1)))
+    for made, count in ((layouts, 24), (buffers, 48)):
+        assert len(made.frames) == count
+        assert sum(len(frame) for frame in made.frames) + len(made.fallback) < 600_000

@@ -8,6 +8,7 @@ from lib.figures import busiest, coalescing, ladder, roofline, timeline
 from lib.gpus import GPUS
 from lib.models.coalescing import strided
 from lib.models.roofline import Point, Roofs
+from tests.figures.conftest import mappings_of_a_tile
 
 
 def shown(fig):
@@ -135,6 +136,28 @@ def test_tile(drawn):
     assert "16 blocks and 32 of 32 warps an SM, limited by warps and blocks" in fig.alt
 
 
+def test_thread_tile(drawn):
+    fig = drawn["thread tile, 8 × 8"]
+    assert fig.finding == "8 × 8: 16 floats feed 64 multiply-adds, 8 FLOP a float"
+    assert "T4: shared memory can feed 100% of the FP32 peak; 16 of 32 warps fit an SM" in fig.alt
+    assert "16 of 64 warps" in shown(fig)
+    spilling = drawn["thread tile, spilling"]
+    assert "318 registers a thread: they spill" in shown(spilling)
+    assert spilling.alt.endswith("can feed 100% of the FP32 peak; its registers spill.")
+
+
+def test_coalescing_names_the_stores_where_loads_are_alike():
+    apart, alike = mappings_of_a_tile(8), mappings_of_a_tile(1)
+    assert apart.finding == "Together: 32 sectors to store what spread stores with 4"
+    assert alike.finding == "Together and spread move the same number of sectors"
+
+
+def test_words_that_all_lanes_share_alike_are_said_once(drawn):
+    texts = shown(drawn["banks"])
+    assert "2 lanes share each of these" in texts
+    assert texts.count("0+") == 1  # the broadcast's
+
+
 def test_timeline(drawn):
     fig = drawn["timeline"]
     assert fig.finding.startswith("Warps compute for ")
@@ -182,3 +205,17 @@ def test_two_timelines_share_a_scale(drawn):
     np.testing.assert_array_less(
         drawn["timeline"].get_figheight(), drawn["timeline, before and after"].get_figheight()
     )
+
+
+def test_pipeline(drawn):
+    fig = drawn["pipeline, one buffer"]
+    assert fig.finding == "1 buffer: 8 tiles in 5,600 cycles, the arithmetic busy for 57%"
+    fig = drawn["pipeline, three buffers"]
+    assert "steady state" in shown(fig) and "buffer 2" in shown(fig)
+    assert "With one buffer 12,000 cycles." in fig.alt
+
+
+def test_swizzle(drawn):
+    fig = drawn["swizzle"]
+    assert fig.finding == "A column takes 32 wavefronts unpadded, 1 padded, 1 swizzled"
+    assert "unpadded: 1 of 32 banks" in fig.alt and "swizzled: 32 of 32 banks" in fig.alt

@@ -179,3 +179,9 @@ def test_quantities():
     assert style.quantity(2.039e12, "B/s") == "2.04 TB/s"
     assert style.quantity(1234567.0, "B") == "1.23 MB"
     assert style.number(131072) == "131,072"
+
+
+def test_numbers_in_a_figure_s_text_are_not_rounded():
+    fig = style.figure("0.125 wavefronts", 1.0)
+    style.finish(fig, alt="alt", evidence="modelled: nothing")
+    assert ">0.125 wavefronts<" in html.svg(fig)

@@ -1,10 +1,13 @@
 """Every kernel in the emulator: right on every shape and scalar, free of races, and its faults
 are found when they are put in on purpose."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from lib import ptx
+from lib.compiler import compile_kernel
 from lib.gpus import ARCHITECTURES
 from lib.kernels import CATALOGUE
 from lib.problem import Problem
@@ -34,6 +37,51 @@ def test_right_and_race_free_in_every_order_of_warps(kernel, variant, arch):
         assert done.verdict.ok and not done.launch.hazards, schedule
         results.append(done.C)
     assert all((C == results[0]).all() for C in results)
+
+
+WIDE = [pytest.param(k, v, id=f"{k.stem}-{v.name}")
+        for k in CATALOGUE.values() for v in k.variants if v.narrow]
+
+
+@pytest.mark.parametrize("shape", [(100, 100, 36), (33, 132, 20), (1, 4, 4), (130, 260, 12)],
+                         ids=str)
+@pytest.mark.parametrize("kernel, variant", WIDE)
+def test_vectors_are_right_where_rows_fit_them_and_tiles_do_not(kernel, variant, shape):
+    for alpha, beta in ((1.0, 0.0), (0.5, -2.0)):
+        done = run(kernel, Problem(*shape, alpha, beta), variant=variant, backend="emulator",
+                   races=True)
+        assert done.verdict.ok and not done.launch.hazards
+        assert done.selection.variant is variant
+
+
+@pytest.mark.parametrize("kernel, variant", WIDE)
+def test_a_run_says_which_instantiation_was_launched(kernel, variant):
+    done = run(kernel, Problem(8, 10, 8), variant=variant, backend="emulator")
+    assert done.verdict.ok and done.variant is variant
+    assert done.selection.reason == "N = 10 is no multiple of 4"
+    assert {**done.selection.variant.constants} == {**variant.constants, **variant.narrow}
+    assert kernel.expression(done.selection.variant).endswith(", 1>")
+
+
+@pytest.mark.parametrize("kernel, variant", WIDE)
+def test_vectors_save_requests_and_no_sectors(kernel, variant):
+    wide, narrow = (
+        run(kernel, Problem(128, 256, 64), variant=v, backend="emulator").launch.trace.counters()
+        for v in (variant, replace(variant, constants={**variant.constants, **variant.narrow},
+                                   narrow={}))
+    )
+    for kind in ("load", "store"):
+        assert narrow[f"global_{kind}_requests"] == 4 * wide[f"global_{kind}_requests"]
+    assert narrow["global_load_sectors"] == wide["global_load_sectors"]
+    assert wide["shared_wavefronts"] == wide["shared_wavefronts_ideal"]
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("kernel, variant", WIDE)
+def test_wide_and_narrow_instantiations_spill_nothing(kernel, variant, arch):
+    for constants in (variant.constants, {**variant.constants, **variant.narrow}):
+        used = compile_kernel(kernel, replace(variant, constants=constants), arch).resources
+        assert used.spill_store_bytes == used.spill_load_bytes == 0
 
 
 def test_large_k_stays_under_the_tolerance():
@@ -85,6 +133,46 @@ def test_counters_of_the_shared_tile_are_those_of_its_sass(arch):
     assert counters["shared_wavefronts_ideal"] == counters["shared_wavefronts"]
     assert counters["global_load_requests"] == 2 * tiles
     assert counters["global_load_sectors"] == 8 * tiles
+
+
+# By variant: loads and wavefronts, ideal and not, of a warp for one k and 8 sums, as ptxas merges
+# them. A wide load of four k costs a broadcast 2 wavefronts, and 8 strips of one bank 32.
+STRIPS = {"columns_first": (1 + 8 / 4, 1 + 8 * 2 / 4, 1 + 8 * 2 / 4),
+          "strips_first": (1 + 8 / 4, 1 + 8 * 32 / 4, 1 + 8 * 4 / 4)}
+# For one k and 64 sums. `spread`: 8 floats of Bs one by one, 8 of As in pairs of k. `together`: Bs
+# in two loads of 16 bytes, with two lanes to a bank; and the two rows of As meet in one bank.
+SQUARES = {"spread": (8 + 8 / 2, 8 + 8 / 2, 8 + 8 / 2), "together": (2 + 8 / 2, 2 * 8 + 8, 8 + 4)}
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize(
+    "stem, name, n, sums, expected",
+    [*(("05_strip", name, 64, 8, found) for name, found in STRIPS.items()),
+     *(("06_register_tile", name, 128, 64, found) for name, found in SQUARES.items())],
+)
+def test_counters_of_thread_tiles_are_those_of_their_sass(stem, name, n, sums, expected, arch):
+    kernel = CATALOGUE[stem]
+    variant = kernel.variant(name)
+    done = run(kernel, Problem(n, n, n), variant=variant, backend="emulator", arch=arch)
+    counters = done.launch.trace.counters()
+    steps = n**3 // 32 // sums  # of all warps: one k of one thread tile each
+    stores = 2 * n * n * n // variant.tile[0] // 32  # each float of the tiles, once
+    loads, wavefronts, ideal = expected
+    assert counters["shared_load_instructions"] == loads * steps
+    assert counters["shared_store_instructions"] == stores == counters["global_load_requests"]
+    assert counters["shared_wavefronts"] == wavefronts * steps + stores
+    assert counters["shared_wavefronts_ideal"] == ideal * steps + stores
+    assert counters["global_load_sectors"] == 4 * stores
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("stem", ["05_strip", "06_register_tile"])
+def test_thread_tiles_do_not_spill(stem, arch):
+    kernel = CATALOGUE[stem]
+    for variant in kernel.variants:
+        for timeline in (False, True):
+            used = compile_kernel(kernel, variant, arch, timeline=timeline).resources
+            assert used.spill_store_bytes == used.spill_load_bytes == 0
 
 
 def broken(kernel, old, new, problem, **options):

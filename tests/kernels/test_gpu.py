@@ -42,7 +42,7 @@ def test_gpu_and_emulator_give_the_same_bits(kernel, variant, shape):
     from lib.compiler import compile_kernel
     from lib.runner import arguments, emulate
 
-    compiled = compile_kernel(kernel, variant, arch)
+    compiled = compile_kernel(kernel, kernel.select(problem, variant).variant, arch)
     launch = kernel.launch(problem, variant)
     cp = device.cupy()
     on_gpu = [cp.asarray(X) for X in (A, B, C)]

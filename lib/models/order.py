@@ -1,0 +1,70 @@
+"""In which order does a loop's machine code load, compute, store and wait?
+
+The compiler may move instructions past each other wherever the result stays the same. So the order
+of the source's statements is a wish, and this is what became of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+GLOBAL_LOAD, SHARED_LOAD, FMA, SHARED_STORE, BARRIER = (
+    "global load", "shared load", "FMA", "shared store", "barrier"
+)
+_CLASSES = {"LDG": GLOBAL_LOAD, "LDS": SHARED_LOAD, "FFMA": FMA, "STS": SHARED_STORE,
+            "BAR": BARRIER}
+CLASSES = tuple(_CLASSES.values())
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the instructions of one class stand.
+
+    Attributes
+    ----------
+    first, last : int
+        Positions in the code, counted from 1.
+    count : int
+    """
+
+    first: int
+    last: int
+    count: int
+
+    def __str__(self) -> str:
+        span = f"{self.first}" if self.first == self.last else f"{self.first} to {self.last}"
+        return f"{span} ({self.count})"
+
+
+def places(opcodes: Iterable[str]) -> dict[str, Place]:
+    """Return where each class of `CLASSES` that occurs stands.
+
+    Parameters
+    ----------
+    opcodes : iterable of str
+        SASS opcodes, in the order of the machine code.
+    """
+    found: dict[str, list[int]] = {}
+    for position, opcode in enumerate(opcodes, 1):
+        name = _CLASSES.get(opcode.partition(".")[0])
+        if name:
+            found.setdefault(name, []).append(position)
+    return {
+        name: Place(found[name][0], found[name][-1], len(found[name]))
+        for name in CLASSES if name in found
+    }
+
+
+def work_between(opcodes: Sequence[str]) -> int:
+    """Count the FMA between the last global load and the first shared store behind it.
+
+    That is the work that can hide the loads' latency without another warp's help. 0 if the loop
+    loads nothing or stores nothing.
+    """
+    bases = [opcode.partition(".")[0] for opcode in opcodes]
+    if "LDG" not in bases or "STS" not in bases:
+        return 0
+    loaded = len(bases) - 1 - bases[::-1].index("LDG")
+    behind = bases[loaded + 1 :] + bases[:loaded]  # the loop goes round
+    return behind[: behind.index("STS")].count("FFMA")

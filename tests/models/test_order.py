@@ -1,0 +1,23 @@
+"""The order of a loop's machine code, by hand."""
+
+from lib.models.order import places, work_between
+
+SEED = ["IMAD", "LDG.E", "LDG.E", "STS", "STS", "LDS", "LDS.128", "FFMA", "FFMA",
+        "BAR.SYNC.DEFER_BLOCKING", "BRA"]
+STAGED = ["LDS", "LDG.E", "FFMA", "FFMA", "STS", "FFMA", "BAR.SYNC", "BRA"]
+
+
+def test_places():
+    found = places(SEED)
+    assert {name: str(place) for name, place in found.items()} == {
+        "global load": "2 to 3 (2)", "shared load": "6 to 7 (2)", "FMA": "8 to 9 (2)",
+        "shared store": "4 to 5 (2)", "barrier": "10 (1)",
+    }
+    assert places(["IADD3"]) == {}
+
+
+def test_work_between_a_load_and_its_store():
+    assert work_between(SEED) == 0
+    assert work_between(STAGED) == 2
+    assert work_between(["STS", "FFMA", "LDG.E", "FFMA"]) == 1  # the store of the next round
+    assert work_between(["FFMA"]) == 0
