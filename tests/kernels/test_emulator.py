@@ -18,10 +18,13 @@ TILE = CATALOGUE["02_shared_tile"]
 NAIVE = CATALOGUE["01_naive"]
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("place, shape", list(enumerate(SHAPES)), ids=str)
 @pytest.mark.parametrize("kernel, variant", VARIANTS)
-def test_right_on_every_shape_and_scalar(kernel, variant, shape):
-    for alpha, beta in SCALARS:
+def test_right_on_every_shape_and_scalar(kernel, variant, place, shape):
+    # Every pair for the first two kernels, whose epilogue the others share; for those a quarter of
+    # the pairs a shape, so that each pair meets two shapes or more. A GPU runs them all.
+    every = kernel.stem in ("01_naive", "02_shared_tile")
+    for alpha, beta in SCALARS if every else SCALARS[place % 4 :: 4]:
         problem = Problem(*shape, alpha, beta)
         verdict = run(kernel, problem, variant=variant, backend="emulator").verdict
         assert verdict.ok, f"α = {alpha}, β = {beta}: {verdict}"
