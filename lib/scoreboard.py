@@ -51,7 +51,7 @@ def markdown(rows: Iterable[Row], size: int | None = None) -> str:
 
 
 def readme_text(text: str, rows: Iterable[Row]) -> str:
-    """README with the table between its markers made anew.
+    """README with the table between its markers made anew: each version's first variant.
 
     Raises
     ------
@@ -62,7 +62,7 @@ def readme_text(text: str, rows: Iterable[Row]) -> str:
     _, end, tail = rest.partition(END)
     if not begin or not end:
         raise ValueError(f"README.md has no {BEGIN} … {END}: put the markers back")
-    rows = list(rows)
+    rows = [r for r in rows if r.variant == CATALOGUE[r.kernel].variants[0].name]
     dates = sorted({(r.gpu, r.date) for r in rows})
     source = "; ".join(f"{gpu}, {date}" for gpu, date in dates)
     note = f"Recorded: {source}. FP32, TF32 off, α = 1, β = 0; cuBLAS interleaved in the same run."
