@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from lib import gpus
 from lib.compiler import Compiled
 from lib.kernels import Launch
 
@@ -83,16 +82,6 @@ def arch() -> str:
     if (major, minor) < (7, 5):
         raise NoGpu(f"{name()} is older than sm_75, the oldest architecture of this book")
     return {7: "sm_75", 8: "sm_80", 9: "sm_90a"}.get(major, "sm_80")
-
-
-def here() -> gpus.Gpu | None:
-    """The data sheet of the GPU that is here; None if there is no GPU or no data sheet for it."""
-    if not available():
-        return None
-    try:
-        return gpus.find(name())
-    except ValueError:
-        return None
 
 
 class Loaded:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -124,10 +124,6 @@ class Problem:
         error = distance / scale if scale > 0 else (0.0 if distance == 0 else math.inf)
         ok = unwritten == 0 and error <= self.tolerance
         return Verdict(error, self.tolerance, unwritten, ok)
-
-    def with_scalars(self, alpha: float, beta: float) -> Problem:
-        """The same shape with other α and β."""
-        return replace(self, alpha=alpha, beta=beta)
 
 
 @dataclass(frozen=True)
