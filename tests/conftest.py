@@ -51,6 +51,7 @@ class ByKernel(LoadScopeScheduling):
         return kernel[1] if kernel else super()._split_scope(nodeid)
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
     """Schedule by kernel where `--dist loadscope` is asked for."""
     return ByKernel(config, log) if config.getvalue("dist") == "loadscope" else None
