@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from lib import sass
 from lib.gpus import check_arch
@@ -83,14 +84,11 @@ class Compiled:
         with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
             file.write(self.cubin)
             file.flush()
-            listings = [
-                subprocess.run(
-                    [tool, "--print-code", flag, file.name],
-                    capture_output=True, text=True, check=True,
-                ).stdout
-                for flag in ("--print-line-info-ptx", "--print-line-info")
-            ]
-        return sass.parse(*listings, function=self.name)
+            listing = subprocess.run(
+                [tool, "--print-code", "--print-line-info-ptx", "--print-line-info", file.name],
+                capture_output=True, text=True, check=True,
+            ).stdout
+        return sass.parse(listing, self.name)
 
     @cached_property
     def inner_loop(self) -> list[sass.Instruction]:
@@ -174,19 +172,21 @@ def compile_source(
         With NVRTC's or ptxas's message; NVRTC's with the source line it names.
     """
     common = ["--std=c++17", "-lineinfo", f"-I{INCLUDE}", *toolkit_includes(), *options]
-    ptx_arch = ptx_arch or arch
-    virtual = f"-arch={ptx_arch.replace('sm_', 'compute_')}"
-    ptx, (name,), _ = compile_nvrtc(text, [expression], [virtual, *common], filename)
-    if ptx_arch == arch:
-        real = [f"-arch={arch}", "--ptxas-options=-v", *common]
+    if ptx_arch in (None, arch):
+        chosen = [f"-arch={arch}", "--ptxas-options=-v", *common]
         if nvrtc_version() >= (12, 9):
             # A cubin out of NVRTC's cache comes without ptxas's report.
-            real.append("-no-cache")
-        cubin, _, log = compile_nvrtc(text, [expression], real, filename)
+            chosen.append("-no-cache")
+        made = compile_nvrtc(text, [expression], chosen, filename)
+        cubin, log = made.cubin, made.log
     else:
-        cubin, log = assemble(ptx.decode(), arch)
+        virtual = f"-arch={ptx_arch.replace('sm_', 'compute_')}"
+        made = compile_nvrtc(text, [expression], [virtual, *common], filename)
+        cubin, log = assemble(made.ptx.decode(), arch)
+    name = made.names[0]
     return Compiled(
-        name, arch, ptx_arch, ptx.decode(), cubin, _resources(log, name, dynamic_bytes),
+        name, arch, ptx_arch or arch, made.ptx.decode(), cubin,
+        _resources(log, name, dynamic_bytes),
         ".".join(map(str, nvrtc_version())),
     )
 
@@ -252,9 +252,28 @@ def toolkit_includes() -> tuple[str, ...]:
     return tuple(f"-I{folder}" for folder in dict.fromkeys(found) if folder)
 
 
+class Output(NamedTuple):
+    """What one run of NVRTC gives.
+
+    Attributes
+    ----------
+    ptx : bytes
+    cubin : bytes
+        Assembled from that PTX; empty if the architecture was a virtual one.
+    names : list of str
+        The mangled name of each expression.
+    log : str
+    """
+
+    ptx: bytes
+    cubin: bytes
+    names: list[str]
+    log: str
+
+
 def compile_nvrtc(
     text: str, expressions: Sequence[str], options: Sequence[str], filename: str = "source.cu"
-) -> tuple[bytes, list[str], str]:
+) -> Output:
     """Run NVRTC by itself.
 
     Parameters
@@ -264,16 +283,9 @@ def compile_nvrtc(
     expressions : sequence of str
         C++ name expressions, such as ``"naive<32, true>"``; none for ``extern "C"`` kernels.
     options : sequence of str
-        With one ``-arch``: a virtual one (``compute_75``) gives PTX, a real one a cubin.
+        With one ``-arch``: a virtual one (``compute_75``) gives PTX, a real one a cubin too.
     filename : str
         What messages call the source.
-
-    Returns
-    -------
-    code : bytes
-    names : list of str
-        The mangled name of each expression.
-    log : str
 
     Raises
     ------
@@ -294,14 +306,13 @@ def compile_nvrtc(
             raise CompileError(_with_source_line(log, text, filename)) from None
         lowered = [nvrtc.getLoweredName(program, expression) for expression in expressions]
         names = [name.decode() if isinstance(name, bytes) else name for name in lowered]
-        if any(option.startswith("-arch=compute_") for option in options):
-            code = nvrtc.getPTX(program)
-            code = code.encode() if isinstance(code, str) else code
-            code = code.rstrip(b"\0")
-        else:
+        ptx = nvrtc.getPTX(program)
+        ptx = (ptx.encode() if isinstance(ptx, str) else ptx).rstrip(b"\0")
+        cubin = b""
+        if not any(option.startswith("-arch=compute_") for option in options):
             # CuPy cuts the last byte as if the cubin were a string; an ELF file needs it back.
-            code = nvrtc.getCUBIN(program) + b"\0"
-        return code, names, nvrtc.getProgramLog(program)
+            cubin = nvrtc.getCUBIN(program) + b"\0"
+        return Output(ptx, cubin, names, nvrtc.getProgramLog(program))
     finally:
         nvrtc.destroyProgram(program)
 

@@ -137,4 +137,4 @@ def test_widths_of_machine_accesses(opcode, nbytes):
 
 def test_a_listing_without_the_function_is_refused():
     with pytest.raises(ValueError, match="no function"):
-        sass.parse("", "", "missing")
+        sass.parse("", "missing")

@@ -6,6 +6,7 @@ import difflib
 import itertools
 import struct
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from . import (  # noqa: F401 - fill OPCODES
     wmma,
 )
 from .decode import SPECIAL, Code, parameter_layout, scalar
-from .errors import Error, LaunchError
+from .errors import Error, LaunchError, ParseError
 from .hazards import Hazard, Hazards
 from .lanes import Lanes
 from .memory import CONSTANT_BASE, PARAMETER_BASE, Allocation, DeviceMemory, Memory, Segment
@@ -42,6 +43,7 @@ BYTES_PER_BATCH = 1 << 26
 SHARED_LIMIT = 227 * 1024  # of one block, on sm_90; smaller GPUs have less
 SCHEDULES = ("lowest", "highest", "random")
 LANDINGS = ("early", "late")
+MODULES_KEPT = 32  # parsed and decoded: a few MB each where loops are unrolled
 CLUSTER_LIMIT = 16  # blocks; more than 8 need an attribute of the kernel on a GPU
 
 
@@ -206,6 +208,16 @@ class Layout:
         return self._addresses[name]
 
 
+@lru_cache(MODULES_KEPT)
+def _read(text: str) -> tuple[Program, dict[str, Code]]:
+    """Parse a module; beside it lies what has been decoded of it. No launch changes either.
+
+    Reading unrolled code takes longer than running it on a small problem, and the same kernel is
+    run on many problems. Modules share this, but not their variables.
+    """
+    return parse(text), {}
+
+
 class Module:
     """PTX text, parsed once.
 
@@ -221,7 +233,9 @@ class Module:
     """
 
     def __init__(self, text: str):
-        self.program: Program = parse(text)
+        if not isinstance(text, str):
+            raise ParseError(f"PTX text must be a str, not {type(text).__name__}")
+        self.program, self._codes = _read(text)
         self._functions: dict[str, Function] = {}
         self._storage = {
             name: _initial(variable)
@@ -245,7 +259,9 @@ class Module:
             hint = f"; the nearest is '{near[0]}'" if near else "; the module has no kernels"
             raise Error(f"no kernel '{name}' in this module{hint}")
         if name not in self._functions:
-            self._functions[name] = Function(self, entries[name])
+            if name not in self._codes:
+                self._codes[name] = Code(self.program, entries[name])
+            self._functions[name] = Function(self, entries[name], self._codes[name])
         return self._functions[name]
 
     def get_global(self, name: str) -> np.ndarray:
@@ -270,9 +286,8 @@ def _initial(variable: Variable) -> np.ndarray:
 class Function:
     """A kernel that can be launched: ``function(grid, block, args, shared_mem=0)``."""
 
-    def __init__(self, module: Module, entry: Entry):
-        self.module, self.entry, self.name = module, entry, entry.name
-        self.code = Code(module.program, entry)
+    def __init__(self, module: Module, entry: Entry, code: Code):
+        self.module, self.entry, self.name, self.code = module, entry, entry.name, code
 
     def __call__(
         self, grid, block, args, shared_mem: int = 0, *, watch=None, trace: bool = True,

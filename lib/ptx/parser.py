@@ -108,8 +108,6 @@ def parse(text: str) -> Program:
     ParseError
         With the line, if the text is no PTX.
     """
-    if not isinstance(text, str):
-        raise ParseError(f"PTX text must be a str, not {type(text).__name__}")
     return _Parser(text.rstrip("\0")).program()
 
 
