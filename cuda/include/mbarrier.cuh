@@ -37,13 +37,17 @@ __device__ inline void mbarrier_arrive(unsigned barrier)
 }
 
 // Arrive on the barrier at the same place of another block of the cluster, or of this one.
+//
+// It passes on a turn and no data: what came before it are reads that are complete. So the order
+// of one block, which is the default, is enough; `.release.cluster` would hold the thread until all
+// that it ever wrote has reached the L2 (MEMBAR.ALL.GPU), at every step.
 __device__ inline void mbarrier_arrive_at(unsigned barrier, int rank)
 {
     asm volatile(
         "{\n"
         ".reg .b32 there;\n"
         "mapa.shared::cluster.u32 there, %0, %1;\n"
-        "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n"
+        "mbarrier.arrive.shared::cluster.b64 _, [there];\n"
         "}\n" ::"r"(barrier), "r"(rank) : "memory");
 }
 
@@ -56,20 +60,6 @@ __device__ inline void mbarrier_wait(unsigned barrier, unsigned parity)
             "{\n"
             ".reg .pred p;\n"
             "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
-            "selp.u32 %0, 1, 0, p;\n"
-            "}\n" : "=r"(done) : "r"(barrier), "r"(parity) : "memory");
-    } while (!done);
-}
-
-// The same where the arrivals come from other blocks of the cluster: what they did before is seen.
-__device__ inline void mbarrier_wait_cluster(unsigned barrier, unsigned parity)
-{
-    unsigned done;
-    do {
-        asm volatile(
-            "{\n"
-            ".reg .pred p;\n"
-            "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2;\n"
             "selp.u32 %0, 1, 0, p;\n"
             "}\n" : "=r"(done) : "r"(barrier), "r"(parity) : "memory");
     } while (!done);
