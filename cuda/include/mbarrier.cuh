@@ -6,10 +6,7 @@
 // PTX ISA 9.7.13.15.
 #pragma once
 
-__device__ inline unsigned shared_address(const void* pointer)
-{
-    return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
-}
+#include "shared.cuh"
 
 // One thread makes the barrier; then init_fence(), and a barrier of all who will use it.
 __device__ inline void mbarrier_init(unsigned barrier, int arrivals)

@@ -4,8 +4,7 @@
 // 2 (l % 4) and the next one, in row l / 4 and in the row 8 below. PTX ISA 9.7.14.5.8, 9.7.15.5.1.
 #pragma once
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
+#include "types.cuh"
 
 template <class T> struct PairOf;
 template <> struct PairOf<float> { using type = float2; };

@@ -9,8 +9,7 @@
 // PTX ISA 9.7.15.
 #pragma once
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
+#include "types.cuh"
 
 __device__ inline void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 
@@ -74,11 +73,6 @@ __device__ inline unsigned long long n_major(unsigned address, int rows)
     asm volatile("{\n.reg .pred add;\nsetp.eq.u32 add, 0, 0;\n" \
                  "wgmma.mma_async.sync.aligned." shape ".f32." type "." type \
                  " {" list "}, " a ", " b ", add, 1, 1, 0, " trans ";\n}\n" __VA_ARGS__)
-
-template <class T>
-constexpr bool is_half = false;
-template <>
-constexpr bool is_half<half> = true;
 
 // D += A · B for a tile of N columns; T is half or __nv_bfloat16.
 template <int N, class T, bool B_BY_ROWS>
