@@ -75,7 +75,7 @@ cp_async(int M, int N, int K, float alpha, const T* A, const T* B, float beta, T
                                        i * 16 * BK * 2);
 #pragma unroll
         for (int j = 0; j < WN / 16; ++j)
-            ldmatrix_transposed(b[buffer][j], tiles + stage + A_BYTES + k * BN * 2 +
+            ldmatrix_trans(b[buffer][j], tiles + stage + A_BYTES + k * BN * 2 +
                                                   in_b(lane % 16, col / 8 + 2 * j + lane / 16));
     };
 
@@ -108,10 +108,10 @@ cp_async(int M, int N, int K, float alpha, const T* A, const T* B, float beta, T
 #pragma unroll
                 for (int j = 0; j < WN / 8; ++j) {
                     float (&d)[4] = reinterpret_cast<float (&)[4]>(sum[i][4 * j]);
-                    const unsigned (&bs)[2] =
-                        reinterpret_cast<const unsigned (&)[2]>(b[k % 2][j / 2][j % 2 * 2]);
-                    if constexpr (is_half<T>) mma(d, a[k % 2][i], bs);
-                    else mma_bf16(d, a[k % 2][i], bs);
+                    const unsigned* x = a[k % 2][i];
+                    const unsigned* y = &b[k % 2][j / 2][j % 2 * 2];
+                    if constexpr (is_half<T>) mma_k16(d, x[0], x[1], x[2], x[3], y[0], y[1]);
+                    else mma_k16_bf16(d, x[0], x[1], x[2], x[3], y[0], y[1]);
                 }
         }
     }

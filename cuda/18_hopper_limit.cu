@@ -18,6 +18,7 @@
 // IN_FLIGHT:  steps whose products may still run when the next ones' are issued: 0 or 1.
 // STAGED:     C, in 16 bits, goes through shared memory; otherwise from registers.
 // BLOCKS:     blocks an SM holds. With 1, the producer's warpgroup gives registers to the others.
+#include "barrier.cuh"
 #include "cluster.cuh"
 #include "mbarrier.cuh"
 #include "pairs.cuh"
@@ -43,7 +44,7 @@ __device__ inline void store_slices(const TensorMap& C_map, unsigned staging, TC
     for (int slice = 0; slice < SUMS / 32; ++slice) {
         const unsigned buffer = staging + slice % 2 * SLICE_BYTES;
         if (leader) tma_wait_read<1>();  // the slice before the last has left this buffer
-        asm volatile("bar.sync %0, 128;" ::"r"(1 + warpgroup) : "memory");
+        barrier_sync(1 + warpgroup, 128);
 #pragma unroll
         for (int j = 0; j < 8; j += 2) {  // 16 columns: two blocks of 8, of 16 rows each
             unsigned matrices[4];
@@ -67,7 +68,7 @@ __device__ inline void store_slices(const TensorMap& C_map, unsigned staging, TC
             stmatrix(buffer + r * 128 + (chunk ^ r % 8) * 16, matrices);
         }
         fence_async_proxy();
-        asm volatile("bar.sync %0, 128;" ::"r"(1 + warpgroup) : "memory");
+        barrier_sync(1 + warpgroup, 128);
         if (leader) {
             tma_store(C_map, buffer, row, col + slice * 64);
             tma_commit();

@@ -1,4 +1,4 @@
-// Addresses in shared memory as PTX instructions take them: 32 bits.
+// A pointer to shared memory as PTX instructions take it: 32 bits.
 #pragma once
 
 __device__ inline unsigned shared_address(const void* pointer)
