@@ -72,4 +72,11 @@ struct Ring {
     {
         if (++stage == STAGES) stage = 0, parity ^= 1;
     }
+
+    __device__ void skip(int buffers)
+    {
+        stage += buffers;
+        parity ^= stage / STAGES & 1;
+        stage %= STAGES;
+    }
 };

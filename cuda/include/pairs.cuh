@@ -53,10 +53,11 @@ __device__ inline void update_rows(TC* C, int M, int N, int row, int col, float 
 #pragma unroll
         for (int j = 0; j < BLOCKS; j += AHEAD) {
             float2 old[AHEAD];
-            if constexpr (READS)
+            if constexpr (READS) {
 #pragma unroll
                 for (int i = j; i < j + AHEAD; ++i)
                     old[i - j] = read_pair<WHOLE>(c + 8 * i, inside - 8 * i);
+            }
 #pragma unroll
             for (int i = j; i < j + AHEAD; ++i) {
                 const float* s = &sum[4 * i + 2 * h];
