@@ -1,8 +1,8 @@
 // ldmatrix: a warp reads four 8×8 matrices of halves from shared memory.
 //
-// Lanes 8i … 8i + 7 give the addresses of the rows of matrix i, 16 bytes each. Of each matrix lane l
-// then has two neighbours: row l / 4, columns 2 (l % 4) and the next; with `trans` of its transpose.
-// So four lie in `to` as mma.cuh wants its fragments.
+// Lanes 8i … 8i + 7 give the addresses of the rows of matrix i, 16 bytes each. Of each matrix lane
+// l then has two neighbours: row l / 4, columns 2 (l % 4) and the next; with `trans` of its
+// transpose. So four lie in `to` as mma.cuh wants its fragments.
 #pragma once
 
 #include "shared.cuh"
