@@ -110,8 +110,11 @@ def _argument(entry: Entry, i: int, parameter: Variable, value, device: DeviceMe
         if parameter.nbytes != TENSOR_MAP_BYTES or parameter.align < 64:
             wrong("is no parameter for a tensor map (128 bytes, aligned to 64)")
         array = value.array
-        device.add(i, array if array.flags.c_contiguous else root(array))
-        device.maps.append(value)
+        whole = array if array.flags.c_contiguous else root(array)
+        device.add(i, whole)
+        start = _pointer(array) - _pointer(whole)
+        segment = next(s for s in device.segments if _pointer(s.storage) == _pointer(whole))
+        device.maps.append((value, segment, start))
         return encoded(len(device.maps) - 1)
     if parameter.count != 1 or kind == "b8":
         raw = value if isinstance(value, bytes | bytearray) else None
@@ -145,6 +148,10 @@ def _argument(entry: Entry, i: int, parameter: Variable, value, device: DeviceMe
     if not -(1 << 8 * size - 1) <= int(value) < 1 << 8 * size:
         wrong(f"{int(value)} does not fit {SIZES[kind]} bytes")
     return (int(value) & (1 << 8 * size) - 1).to_bytes(size, "little")
+
+
+def _pointer(array: np.ndarray) -> int:
+    return array.__array_interface__["data"][0]
 
 
 def _describe(value) -> str:

@@ -34,10 +34,12 @@ from .races import Races
 from .syntax import Entry, Program
 from .trace import Trace
 
-# Blocks are independent, so a big grid runs in batches of about so many lanes, and shared and
-# local memory of about so many bytes. Larger batches fall out of the cache and gain nothing.
+# Blocks are independent (but see `polling`), so a big grid runs in batches of about so many lanes,
+# and shared and local memory of about so many bytes. Larger batches fall out of the cache and gain
+# nothing.
 LANES_PER_BATCH = 1 << 15
 BYTES_PER_BATCH = 1 << 26
+TURNS = 1 << 20  # of a batch; the longest kernels of this size take a few ten thousand
 SCHEDULES = ("lowest", "highest", "random")
 LANDINGS = ("early", "late")
 
@@ -123,7 +125,7 @@ class Function:
     def __call__(
         self, grid, block, args, shared_mem: int = 0, *, watch=None, trace: bool = True,
         races: bool = False, schedule: str = "lowest", seed: int = 0, merge=None,
-        cluster=None, landing: str = "early",
+        cluster=None, landing: str = "early", turns: int | None = TURNS,
     ) -> Launch:  # fmt: skip
         """Run the kernel; arrays are updated in place.
 
@@ -154,6 +156,9 @@ class Function:
         landing : str
             When asynchronous copies and wgmma have their effect. "early": at once. "late": when
             somebody waits for them, as late as PTX allows.
+        turns : int or None
+            Runs of instructions between branches that a batch of blocks may take before the
+            kernel is stopped as endless; None: any number.
 
         Returns
         -------
@@ -192,6 +197,8 @@ class Function:
         # Races keep a record of every word for every warp, which is much larger than the word.
         own = layout.shared_bytes * (16 if races else 1) + layout.local_bytes * threads
         size = max(1, min(LANES_PER_BATCH // threads, BYTES_PER_BATCH // max(1, own)))
+        if self.code.together:
+            size = total
         together = int(np.prod(cluster or 1))
         size = max(1, size // together) * together
         for first in range(0, total, size):
@@ -200,8 +207,9 @@ class Function:
             geometry = Geometry(grid, block, first, blocks, shared, cluster)
             memory = Memory(device, layout, parameters, blocks, threads, geometry.peers)
             lanes = Lanes(
-                self.code, geometry, memory, record, detector, hazards, schedule, random, landing
-            )
+                self.code, geometry, memory, record, detector, hazards, schedule, random, landing,
+                turns,
+            )  # fmt: skip
             if detector is not None:
                 detector.begin(lanes)
             try:

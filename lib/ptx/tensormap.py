@@ -77,6 +77,26 @@ class TensorMap:
             outer.append(slice(start + low * stride, start + (high - 1) * stride + 1, stride))
         return tuple(inner), tuple(outer)
 
+    def runs(self, coordinates) -> tuple[np.ndarray, int]:
+        """Return which bytes of the array a box covers, those outside of it left out.
+
+        Returns
+        -------
+        starts : ndarray of int64
+            Where each run of neighbouring bytes begins, behind the array's first byte.
+        length : int
+            Bytes of each run.
+        """
+        parts = self.parts(coordinates)
+        if parts is None:
+            return np.zeros(0, np.int64), 0
+        *outer, inner = parts[1]
+        starts = np.full(1, inner.start * self.array.dtype.itemsize, np.int64)
+        for places, stride in zip(outer, self.array.strides, strict=False):
+            places = np.arange(places.start, places.stop, places.step, dtype=np.int64)
+            starts = (starts[:, None] + places * stride).ravel()
+        return starts, (inner.stop - inner.start) * self.array.dtype.itemsize
+
     def load(self, coordinates) -> np.ndarray:
         """Return a box as bytes, before the swizzle."""
         dtype = np.dtype(f"u{self.array.dtype.itemsize}")
