@@ -7,7 +7,7 @@ import pytest
 
 from lib import ptx
 
-from .conftest import HERE, compile_kernels
+from .conftest import HERE, compile_kernels, run
 
 SCHEDULES = ("lowest", "highest", "random")
 
@@ -121,3 +121,19 @@ def test_an_endless_loop_is_stopped(schedule):
     launch("never_ends", 1, 32, (out, -99), schedule=schedule, turns=1000)
     assert out[0] == -1
     launch("never_ends", 1, 32, (out, -99), schedule=schedule, turns=None)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("barrier", ["bar.red", "barrier.cta.red"])
+@pytest.mark.parametrize("yes", [0, 5, 96])
+def test_votes_at_a_barrier(yes, barrier, schedule):
+    body = f"""
+    .reg .b32 %t, %n, %v; .reg .pred %p, %a, %o; .reg .b64 %d;
+    mov.u32 %t, %tid.x; ld.param.u64 %d, [out]; mad.wide.u32 %d, %t, 4, %d;
+    setp.lt.u32 %p, %t, {yes};
+    {barrier}.popc.u32 %n, 0, %p; {barrier}.and.pred %a, 0, 96, %p; {barrier}.or.pred %o, 1, !%p;
+    @%a add.u32 %n, %n, 1000; @%o add.u32 %n, %n, 2000;
+    st.global.u32 [%d], %n;"""
+    out = np.zeros(96, np.uint32)
+    run(body, out, block=96, schedule=schedule)
+    assert (out == yes + 1000 * (yes == 96) + 2000 * (yes < 96)).all()
