@@ -118,7 +118,8 @@ def results_table() -> None:
     rows = records.rows()
     dates = sorted({(row.gpu, row.date) for row in rows})
     evidence = "recorded: " + "; ".join(f"{gpu}, {date}" for gpu, date in dates)
-    note(f"{scoreboard.markdown(rows)}\n\n*{evidence}; cuBLAS in the same run, FP32, TF32 off*")
+    note(f"{scoreboard.markdown(rows)}\n\n*{evidence}; cuBLAS on the same types in the same run, "
+         "TF32 off*")
 
 
 def roofs_table() -> None:
@@ -127,6 +128,8 @@ def roofs_table() -> None:
     sheet = {
         "copy": ("DRAM", lambda g: g.dram_bytes_per_s), "l2": ("L2", lambda g: None),
         "shared": ("shared memory", lambda g: None), "ffma": ("FFMA", lambda g: g.fp32_flops),
+        "mma_k8": ("mma.m16n8k8", lambda g: g.tensor_fp16_flops),
+        "mma_k16": ("mma.m16n8k16", lambda g: g.tensor_fp16_flops),
     }
     for record in records.every():
         if record["kernel"] != records.MACHINE:
@@ -249,10 +252,9 @@ class Chapter:
 
     def run(self, problem: Problem = TRACED, variant: str | None = None, **options: Any
             ) -> runner.Run:
-        """Run the kernel (see `lib.runner.run`)."""
-        return runner.run(
-            self.kernel, problem, variant=self.kernel.variant(variant), **options
-        )
+        """Run the kernel on a problem, taken in the variant's types (see `lib.runner.run`)."""
+        chosen = self.kernel.variant(variant)
+        return runner.run(self.kernel, chosen.typed(problem), variant=chosen, **options)
 
     def traced(self, variant: str | None = None) -> runner.Run:
         """The emulated run that counters and access figures are drawn from; kept."""
@@ -273,9 +275,7 @@ class Chapter:
         return problem
 
     def _blocks(self, problem: Problem, variant: Variant) -> int:
-        columns, rows, _ = self.kernel.launch(
-            replace(problem, dtype=self.kernel.dtype), variant
-        ).grid
+        columns, rows, _ = self.kernel.launch(variant.typed(problem), variant).grid
         return columns * rows
 
     @cached_property
@@ -537,7 +537,7 @@ class Chapter:
 
         key = (variant.name, size)
         if key not in self._times:
-            problem = Problem(size, size, size, dtype=self.kernel.dtype)
+            problem = variant.problem(size, size, size)
             self._times[key] = bench(self.kernel, variant, problem, rounds=5)
         return self._times[key]
 
@@ -664,7 +664,7 @@ class Chapter:
         if device.available():
             from lib.measure.timeline import timeline
 
-            problem = Problem(TIMED, TIMED, TIMED, dtype=self.kernel.dtype)
+            problem = variant.problem(TIMED, TIMED, TIMED)
             marks = timeline(self.kernel, variant, problem)
             clock = self._measured(variant, TIMED)["sm_clock_mhz"]
         else:

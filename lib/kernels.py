@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
-from lib.problem import Problem
+from lib.problem import ITEM_BYTES, Problem
 
 ROOT = Path(__file__).resolve().parent.parent
 CUDA = ROOT / "cuda"
@@ -29,8 +29,6 @@ _MARK = re.compile(
 # CUDA C++ Programming Guide, technical specifications: the largest grid.
 MAX_GRID_X = 2**31 - 1
 MAX_GRID_Y = 65535
-
-FLOAT_BYTES = 4
 
 
 @dataclass(frozen=True)
@@ -56,6 +54,12 @@ class Variant:
     narrow : mapping of str to int or bool
         The constants that differ in the narrower instantiation: the one for operands that this
         one's vectors don't fit (see `Kernel.select`). Empty if this one fits every operand.
+    dtype, out : str
+        NumPy's names of the types of A and B, and of C.
+    b_layout : str
+        ``"row"`` or ``"column"``: how B is kept.
+    shared_bytes : int
+        Dynamic shared memory of a block, B.
     """
 
     name: str
@@ -66,11 +70,25 @@ class Variant:
     step_reader: str
     meaning: str
     narrow: Mapping[str, int | bool] = field(default_factory=dict)
+    dtype: str = "float32"
+    out: str = "float32"
+    b_layout: str = "row"
+    shared_bytes: int = 0
 
     @property
     def threads(self) -> int:
         """Threads of a block."""
         return self.block[0] * self.block[1]
+
+    def problem(
+        self, M: int, N: int, K: int, alpha: float = 1.0, beta: float = 0.0
+    ) -> Problem:
+        """A problem of the types and the layout that this instantiation takes."""
+        return self.typed(Problem(M, N, K, alpha, beta))
+
+    def typed(self, problem: Problem) -> Problem:
+        """The same problem in the types and the layout that this instantiation takes."""
+        return replace(problem, dtype=self.dtype, out=self.out, b_layout=self.b_layout)
 
 
 @dataclass(frozen=True)
@@ -119,6 +137,9 @@ class Kernel:
         The oldest architecture it is legal on.
     builds_on : str or None
         Stem of the version that this one changes, where that is not the one before it.
+    ptx_archs : tuple of str
+        Older architectures whose PTX is recorded too, assembled for the GPU that is there: what
+        code that is legal on them can do on a later machine.
     """
 
     stem: str
@@ -130,6 +151,7 @@ class Kernel:
     group: str = "FP32"
     min_arch: str = "sm_75"
     builds_on: str | None = None
+    ptx_archs: tuple[str, ...] = ()
 
     @property
     def source(self) -> Path:
@@ -138,8 +160,8 @@ class Kernel:
 
     @property
     def dtype(self) -> str:
-        """NumPy's name for the type of A and B."""
-        return {"FP32": "float32", "FP16": "float16"}[self.group]
+        """NumPy's name for the type of A and B that its first variant takes."""
+        return self.variants[0].dtype
 
     @property
     def predecessor(self) -> Kernel | None:
@@ -178,9 +200,10 @@ class Kernel:
     ) -> Selection:
         """Choose the instantiation that a problem's rows and pointers allow.
 
-        A variant with vectors of VEC floats reads and writes all matrices VEC floats at a time.
-        That is legal where each row begins on a multiple of VEC floats, and each matrix at an
-        address that is a multiple of a vector. Elsewhere its narrower constants are taken.
+        A variant with vectors of VEC elements reads A and B VEC elements at a time, and C in
+        vectors of no more bytes or elements. That is legal where each row begins on a multiple of
+        VEC elements, and each matrix at an address that is a multiple of a vector. Elsewhere its
+        narrower constants are taken.
 
         Parameters
         ----------
@@ -197,8 +220,9 @@ class Kernel:
             for name, size in (("N", problem.N), ("K", problem.K))
             if size % width
         ]
-        if any(address % (FLOAT_BYTES * width) for address in addresses):
-            reasons.append(f"a matrix is not aligned to {FLOAT_BYTES * width} bytes")
+        nbytes = ITEM_BYTES[variant.dtype] * width
+        if any(address % nbytes for address in addresses):
+            reasons.append(f"a matrix is not aligned to {nbytes} bytes")
         if not reasons:
             return Selection(variant)
         constants = {**variant.constants, **variant.narrow}
@@ -210,10 +234,15 @@ class Kernel:
         Raises
         ------
         ValueError
-            If the types differ or the shape passes what CUDA's grid or 32-bit indices can hold.
+            If types or layout differ or the shape passes what CUDA's grid or 32-bit indices can
+            hold.
         """
-        if problem.dtype != self.dtype:
-            raise ValueError(f"{self.stem} takes {self.dtype}, not {problem.dtype}")
+        for what, takes, given in (
+            ("A and B in", variant.dtype, problem.dtype), ("C in", variant.out, problem.out),
+            ("B in layout", variant.b_layout, problem.b_layout),
+        ):
+            if takes != given:
+                raise ValueError(f"{self.stem} {variant.name} takes {what} {takes}, not {given}")
         rows, columns = variant.tile
         blocks_x, blocks_y = -(-problem.N // columns), -(-problem.M // rows)
         if blocks_y > MAX_GRID_Y:
@@ -225,7 +254,7 @@ class Kernel:
         for name, size, step in (("N", problem.N, columns), ("K", problem.K, max(rows, columns))):
             if size > MAX_GRID_X - step:
                 raise ValueError(f"{name} = {size} passes what a 32-bit index can hold")
-        return Launch((blocks_x, blocks_y, 1), (*variant.block, 1))
+        return Launch((blocks_x, blocks_y, 1), (*variant.block, 1), variant.shared_bytes)
 
     def hash(self, variant: Variant, marks: bool = False) -> str:
         """Fingerprint of one instantiation: its file, the headers it includes, its constants.
