@@ -35,29 +35,34 @@ class GlobalShadow:
         self.touched = False
 
     def _stamps(self, group, index):
-        block, thread, _, time = group
-        return (self.races.linear(block) << INDEX) | thread, (time << 20) | index
+        if self.races.stamped[0] is not group:  # the same until a barrier
+            block, thread, _, time = group
+            who = (self.races.linear(block) << INDEX) | thread
+            self.races.stamped = group, who, time << 20, who >> 5
+        _, who, when, _ = self.races.stamped
+        return who, when | index
 
     def load(self, cells, group, index):
         who, when = self._stamps(group, index)
+        warps = self.races.stamped[3]
         if self.touched:
             self._compare(self.writer, cells, group, index, "read after write", None)
         last = self.reader.who.take(cells)
-        moved = (last >> 5 != who >> 5) & (last >= 0)
+        moved = (last >> 5 != warps) & (last >= 0)
         if moved.any():
             at = cells[moved]
             self.other.set(at, last[moved], self.reader.when.take(at))
         self.reader.set(cells, who, when)
-        lost = self.reader.who.take(cells) >> 5 != who >> 5
+        lost = self.reader.who.take(cells) >> 5 != warps
         if lost.any():
             self.other.set(cells[lost], who[lost], when[lost])
         first = self.first.who.take(cells)
-        fresh = first < 0
-        if fresh.any():
+        if int(first.min(initial=0)) < 0:
+            fresh = first < 0
             at = cells[fresh]
             self.first.set(at, who[fresh], when[fresh])
             first = self.first.who.take(cells)
-        strange = first >> INDEX != who >> INDEX
+        strange = (first ^ who) >> INDEX != 0
         if strange.any():
             self.foreign.set(cells[strange], who[strange], when[strange])
 

@@ -70,6 +70,7 @@ class Races:
         self.known = np.zeros((*shape, readers), np.int64)
         self.floor = 0
         self._grouped = None
+        self.stamped = (None,)  # what global_races makes of a group
         self.block = np.arange(f.blocks)[:, None]
         rank = self.block % self.peers
         self.thread = np.arange(f.threads)[None, :] + rank * (32 * f.warps)
