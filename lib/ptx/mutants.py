@@ -80,8 +80,7 @@ RULES: tuple[tuple[str, tuple[Callable[[re.Match], str], ...]], ...] = (
     (r"(?:bar|barrier)(?:\.cta|\.warp)?\.(?:sync|arrive)\b", (_nothing,)),
     (r"barrier\.cluster\.(?:arrive|wait)", (_nothing,)),
     (r"(?:barrier\.cluster|mbarrier)\.arrive\S*\.release", (_without("release", "relaxed"),)),
-    (r"barrier\.cluster\.wait\.acquire|mbarrier\.\w+_wait\S*\.acquire",
-     (_without("acquire", "relaxed"),)),
+    (r"mbarrier\.\w+_wait\S*\.acquire", (_without("acquire", "relaxed"),)),
     (r"cp\.async\.(?:commit_group|wait_all)", (_nothing,)),
     (r"cp\.async\.wait_group", (_nothing, _more)),
     (r"cp\.async\.mbarrier\.arrive", (_nothing,)),
@@ -128,7 +127,9 @@ def mutants(text: str, kernel: str) -> Iterator[Mutant]:
     end = len(text) if end < 0 else end
     guard = r"(?:@!?[%\w$]+\s+)?"
     for beginning, changes in RULES:
-        statements = re.compile(rf"(?:(?<=[;{{}}:])|^)[ \t]*(?P<s>{guard}{beginning}[^;]*;)", re.M)
+        statements = re.compile(
+            rf"(?:(?<=[;{{}}:])|^)[ \t]*(?P<s>{guard}(?:{beginning})[^;]*;)", re.M
+        )
         for match, change in product(statements.finditer(text, head.end(), end), changes):
             start, stop = match.span("s")
             found = re.compile(r".*", re.S).match(text, start, stop)
