@@ -10,7 +10,7 @@ from .decode import Code, parameter_layout
 from .errors import LaunchError
 from .memory import CONSTANT_BASE, PARAMETER_BASE, Allocation, DeviceMemory, Segment
 from .syntax import SIZES, Entry, Program, Variable
-from .tensormap import TENSOR_MAP_BYTES, TensorMap, encoded, root
+from .tensormap import TENSOR_MAP_BYTES, TensorMap, encoded, pointer, root
 
 
 class Layout:
@@ -112,8 +112,8 @@ def _argument(entry: Entry, i: int, parameter: Variable, value, device: DeviceMe
         array = value.array
         whole = array if array.flags.c_contiguous else root(array)
         device.add(i, whole)
-        start = _pointer(array) - _pointer(whole)
-        segment = next(s for s in device.segments if _pointer(s.storage) == _pointer(whole))
+        start = pointer(array) - pointer(whole)
+        segment = next(s for s in device.segments if pointer(s.storage) == pointer(whole))
         device.maps.append((value, segment, start))
         return encoded(len(device.maps) - 1)
     if parameter.count != 1 or kind == "b8":
@@ -148,10 +148,6 @@ def _argument(entry: Entry, i: int, parameter: Variable, value, device: DeviceMe
     if not -(1 << 8 * size - 1) <= int(value) < 1 << 8 * size:
         wrong(f"{int(value)} does not fit {SIZES[kind]} bytes")
     return (int(value) & (1 << 8 * size) - 1).to_bytes(size, "little")
-
-
-def _pointer(array: np.ndarray) -> int:
-    return array.__array_interface__["data"][0]
 
 
 def _describe(value) -> str:
