@@ -1,6 +1,6 @@
 // The machine's roofs: kernels that each press one unit as hard as it goes.
 //
-// Launch: any grid, blocks of 256 threads (read_shared and the chains: one grid that fills the GPU).
+// Launch: any grid, blocks of 256 threads (read_shared and chains: one grid that fills the GPU).
 // Runs on: sm_75 and later; mma_chains with K = 16 on sm_80 and later.
 #include "mma.cuh"
 
@@ -83,15 +83,16 @@ template <int THREADS, int K>
 __global__ void __launch_bounds__(THREADS) mma_chains(const unsigned* from, float* to, int repeats)
 {
     const unsigned* mine = from + 3 * threadIdx.x;
-    unsigned a[K / 4], b[K / 8];
-#pragma unroll
-    for (int i = 0; i < K / 4; ++i) a[i] = mine[i % 3];
-#pragma unroll
-    for (int i = 0; i < K / 8; ++i) b[i] = mine[2 - i];
+    const unsigned x = mine[0], y = mine[1], z = mine[2];
     float sum[8][4] = {};
     for (int r = 0; r < repeats; ++r)
 #pragma unroll
-        for (int j = 0; j < 8; ++j) mma(sum[j], a, b);
+        for (int j = 0; j < 8; ++j) {
+            if constexpr (K == 8)
+                mma_k8(sum[j], x, y, z);
+            else
+                mma_k16(sum[j], x, y, z, x, z, y);
+        }
     float total = 0;
 #pragma unroll
     for (int j = 0; j < 8; ++j) total += sum[j][0] + sum[j][1] + sum[j][2] + sum[j][3];

@@ -30,6 +30,9 @@ _MARK = re.compile(
 MAX_GRID_X = 2**31 - 1
 MAX_GRID_Y = 65535
 
+# CUDA C++ Programming Guide, "Warp Matrix Functions": 256 bits, for fragments in global memory.
+WMMA_ALIGNMENT = 32
+
 
 @dataclass(frozen=True)
 class Variant:
@@ -54,6 +57,8 @@ class Variant:
     narrow : mapping of str to int or bool
         The constants that differ in the narrower instantiation: the one for operands that this
         one's vectors don't fit (see `Kernel.select`). Empty if this one fits every operand.
+    alignment : int
+        What each matrix's address must be a multiple of, B; 0 if that is the size of a vector.
     dtype, out : str
         NumPy's names of the types of A and B, and of C.
     b_layout : str
@@ -70,6 +75,7 @@ class Variant:
     step_reader: str
     meaning: str
     narrow: Mapping[str, int | bool] = field(default_factory=dict)
+    alignment: int = 0
     dtype: str = "float32"
     out: str = "float32"
     b_layout: str = "row"
@@ -137,6 +143,8 @@ class Kernel:
         The oldest architecture it is legal on.
     builds_on : str or None
         Stem of the version that this one changes, where that is not the one before it.
+    exhibits : tuple of Variant
+        Instantiations that show a mistake: found by name and run, never listed or measured.
     ptx_archs : tuple of str
         Older architectures whose PTX is recorded too, assembled for the GPU that is there: what
         code that is legal on them can do on a later machine.
@@ -151,6 +159,7 @@ class Kernel:
     group: str = "FP32"
     min_arch: str = "sm_75"
     builds_on: str | None = None
+    exhibits: tuple[Variant, ...] = ()
     ptx_archs: tuple[str, ...] = ()
 
     @property
@@ -182,7 +191,7 @@ class Kernel:
         """
         if name is None:
             return self.variants[0]
-        by_name = {variant.name: variant for variant in self.variants}
+        by_name = {variant.name: variant for variant in (*self.variants, *self.exhibits)}
         if name not in by_name:
             raise ValueError(_unknown("variant", name, by_name) + f" of {self.stem}")
         return by_name[name]
@@ -220,7 +229,7 @@ class Kernel:
             for name, size in (("N", problem.N), ("K", problem.K))
             if size % width
         ]
-        nbytes = ITEM_BYTES[variant.dtype] * width
+        nbytes = variant.alignment or ITEM_BYTES[variant.dtype] * width
         if any(address % nbytes for address in addresses):
             reasons.append(f"a matrix is not aligned to {nbytes} bytes")
         if not reasons:
@@ -305,6 +314,37 @@ def _warp_tile(
     # Loads of single floats need an address and a condition each: registers of two blocks.
     narrow = {"BLOCKS": 1, "VEC": 1} if vec > 1 else {}
     return Variant(name, constants, (BM, BN), (threads, 1), BK, "block", meaning, narrow)
+
+
+def _wmma(
+    name: str, meaning: str, *, block: tuple[int, int, int], warp: tuple[int, int], vec: int = 8,
+    roles: int = 1, alignment: int = 0, **more: bool | str,
+) -> Variant:
+    """Warps that own rectangles of C and multiply halves on tensor cores.
+
+    Tiles of a block (M, N, K) and of a warp (M, N); `roles` times the threads that multiply.
+    Without vectors (`vec` = 0) the template has no VEC.
+    """
+    BM, BN, BK = block
+    WM, WN = warp
+    constants = {"BM": BM, "BN": BN, "BK": BK, "WM": WM, "WN": WN, **({"VEC": vec} if vec else {})}
+    threads = 32 * (BM // WM) * (BN // WN) * roles
+    return Variant(
+        name, constants | more, (BM, BN), (threads, 1), BK, "block", meaning,
+        {"VEC": 1} if vec > 1 else {}, alignment, "float16",
+    )
+
+
+def _wmma_direct(name: str, meaning: str, *, warps: tuple[int, int], each: tuple[int, int]
+                 ) -> Variant:
+    """A block of `warps` (down, across), each with `each` fragments of C, and no shared tile."""
+    down, across = warps
+    constants = {"WARPS_M": down, "WARPS_N": across, "FM": each[0], "FN": each[1], "VEC": 8}
+    tile = (16 * down * each[0], 16 * across * each[1])
+    return Variant(
+        name, constants, tile, (32 * down * across, 1), 16, "warp", meaning, {"VEC": 1},
+        WMMA_ALIGNMENT, "float16",
+    )
 
 
 CATALOGUE: dict[str, Kernel] = {
@@ -423,6 +463,84 @@ CATALOGUE: dict[str, Kernel] = {
                            warp=(32, 16), paired=False, buffers=1, vec=1),
                 _warp_tile("seed32", "seed, BK = 32", block=(64, 64, 32),
                            warp=(32, 16), paired=False, buffers=1, vec=1),
+            ),
+        ),
+        Kernel(
+            stem="10_wmma",
+            function="wmma_direct",
+            title="WMMA",
+            change="warps multiply 16×16 fragments on tensor cores, straight from global memory",
+            level="warp",
+            group="FP16",
+            ptx_archs=("sm_75",),
+            variants=(
+                _wmma_direct("one", "a warp has one fragment of C", warps=(2, 4), each=(1, 1)),
+                _wmma_direct("four", "a warp has 2×2 fragments of C", warps=(2, 4), each=(2, 2)),
+            ),
+        ),
+        Kernel(
+            stem="11_wmma_shared",
+            function="wmma_shared",
+            title="WMMA, shared",
+            change="a block stages its tiles of A and B in shared memory",
+            level="block",
+            group="FP16",
+            ptx_archs=("sm_75",),
+            variants=(
+                _wmma("square", "64×64×16, warps of 32×32", block=(64, 64, 16), warp=(32, 32),
+                      alignment=WMMA_ALIGNMENT),
+                _wmma("seed", "32×64×16, warps of 16×16", block=(32, 64, 16), warp=(16, 16),
+                      alignment=WMMA_ALIGNMENT),
+            ),
+        ),
+        Kernel(
+            stem="12_wmma_pipeline",
+            function="wmma_pipeline",
+            title="WMMA, pipeline",
+            change="the next tiles are loaded while the present ones are multiplied",
+            level="block",
+            group="FP16",
+            ptx_archs=("sm_75",),
+            variants=(
+                _wmma("staged", "loaded values wait in registers", block=(64, 64, 16),
+                      warp=(32, 32), vec=0, LOADS="STAGED"),
+                _wmma("seed", "loaded values are stored before multiplying", block=(64, 64, 16),
+                      warp=(32, 32), vec=0, LOADS="AT_ONCE"),
+                _wmma("roles", "half of the warps load, the others multiply", block=(64, 64, 16),
+                      warp=(32, 32), vec=0, roles=2, LOADS="ROLES"),
+            ),
+        ),
+        Kernel(
+            stem="13_wmma_vectorized",
+            function="wmma_vectorized",
+            title="WMMA, vectorised",
+            change="eight halves in every load, four floats in every store",
+            level="thread, instructions",
+            group="FP16",
+            ptx_archs=("sm_75",),
+            variants=(
+                _wmma("wide", "128×128×16: a vector of each tile for every thread",
+                      block=(128, 128, 16), warp=(32, 64)),
+                _wmma("seed", "32×64×16: threads without a vector", block=(32, 64, 16),
+                      warp=(16, 16)),
+                _wmma("scalar", "seed, single halves", block=(32, 64, 16), warp=(16, 16), vec=1),
+            ),
+        ),
+        Kernel(
+            stem="14_ldmatrix",
+            function="ldmatrix_mma",
+            title="ldmatrix",
+            change="fragments by ldmatrix, products by mma.sync, tiles of 128×128×32",
+            level="warp, instructions",
+            group="FP16",
+            ptx_archs=("sm_75",),
+            variants=(
+                _wmma("mirrored", "B's rows are addressed as A's are", block=(128, 128, 32),
+                      warp=(32, 64), SWAPPED=False),
+            ),
+            exhibits=(
+                _wmma("swapped", "the worklog's first attempt: wrong", block=(128, 128, 32),
+                      warp=(32, 64), SWAPPED=True),
             ),
         ),
     )

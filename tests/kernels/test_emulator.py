@@ -53,8 +53,10 @@ WIDE = [pytest.param(k, v, id=f"{k.stem}-{v.name}")
                          ids=str)
 @pytest.mark.parametrize("kernel, variant", WIDE)
 def test_vectors_are_right_where_rows_fit_them_and_tiles_do_not(kernel, variant, shape):
+    M, N, K = shape
+    more = variant.constants["VEC"] // 4
     for alpha, beta in ((1.0, 0.0), (0.5, -2.0)):
-        done = run(kernel, variant.problem(*shape, alpha, beta), variant=variant,
+        done = run(kernel, variant.problem(M, N * more, K * more, alpha, beta), variant=variant,
                    backend="emulator", races=True)
         assert done.verdict.ok and not done.launch.hazards
         assert done.selection.variant is variant
@@ -64,12 +66,12 @@ def test_vectors_are_right_where_rows_fit_them_and_tiles_do_not(kernel, variant,
 def test_a_run_says_which_instantiation_was_launched(kernel, variant):
     done = run(kernel, variant.problem(8, 10, 8), variant=variant, backend="emulator")
     assert done.verdict.ok and done.variant is variant
-    assert done.selection.reason == "N = 10 is no multiple of 4"
+    assert done.selection.reason == f"N = 10 is no multiple of {variant.constants['VEC']}"
     assert {**done.selection.variant.constants} == {**variant.constants, **variant.narrow}
-    assert kernel.expression(done.selection.variant).endswith(", 1>")
+    assert done.selection.variant.constants["VEC"] == 1
 
 
-@pytest.mark.parametrize("kernel, variant", WIDE)
+@pytest.mark.parametrize("kernel, variant", [p for p in WIDE if p.values[0].group == "FP32"])
 def test_vectors_save_requests_and_no_sectors(kernel, variant):
     wide, narrow = (
         run(kernel, Problem(128, 256, 64), variant=v, backend="emulator").launch.trace.counters()
