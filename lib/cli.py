@@ -171,7 +171,7 @@ def _check(options: argparse.Namespace) -> int:
     problem = _problem(options, variant)
     done = run(
         kernel, problem, variant=variant, backend=options.backend, arch=options.arch,
-        races=options.races, schedule=options.schedule, seed=options.seed,
+        races=options.races, schedule=options.schedule, seed=options.seed, trace=False,
     )
     verdict = done.verdict
     hazards = [str(hazard) for hazard in done.launch.hazards] if done.launch else []

@@ -7,6 +7,9 @@ the architecture is given, and it never chooses sm_90a.
 
 from __future__ import annotations
 
+import base64
+import json
+import os
 import re
 import subprocess
 import tempfile
@@ -18,7 +21,10 @@ from typing import NamedTuple
 
 from lib import sass
 from lib.gpus import check_arch
+from lib.kept import kept
 from lib.kernels import INCLUDE, Kernel, Variant
+
+DISASSEMBLY = ("--print-code", "--print-line-info-ptx", "--print-line-info")
 
 
 class CompileError(Exception):
@@ -80,15 +86,11 @@ class Compiled:
     @cached_property
     def sass(self) -> list[sass.Instruction]:
         """The machine code, each instruction tied to its PTX line and its CUDA line."""
-        tool = find_tool("nvdisasm")
-        with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-            file.write(self.cubin)
-            file.flush()
-            listing = subprocess.run(
-                [tool, "--print-code", "--print-line-info-ptx", "--print-line-info", file.name],
-                capture_output=True, text=True, check=True,
-            ).stdout
-        return sass.parse(listing, self.name)
+        listing = kept(
+            ["listing", *DISASSEMBLY, file_identity(find_tool("nvdisasm")), self.cubin],
+            lambda: disassemble(self.cubin),
+        )
+        return sass.parse(listing.decode(), self.name)
 
     @cached_property
     def inner_loop(self) -> list[sass.Instruction]:
@@ -161,7 +163,7 @@ def compile_source(
     ptx_arch: str | None = None,
     dynamic_bytes: int = 0,
 ) -> Compiled:
-    """Compile one name expression of CUDA C++ text to PTX and to a cubin.
+    """Compile one name expression of CUDA C++ text to PTX and to a cubin, or take it from `kept`.
 
     With a `ptx_arch` other than `arch` the cubin is made from the PTX, by ptxas. A launch asks for
     `dynamic_bytes` of shared memory; ptxas can't know of them.
@@ -172,23 +174,61 @@ def compile_source(
         With NVRTC's or ptxas's message; NVRTC's with the source line it names.
     """
     common = ["--std=c++17", "-lineinfo", f"-I{INCLUDE}", *toolkit_includes(), *options]
-    if ptx_arch in (None, arch):
+    own = ptx_arch in (None, arch)
+    if own:
         chosen = [f"-arch={arch}", "--ptxas-options=-v", *common]
         if nvrtc_version() >= (12, 9):
             # A cubin out of NVRTC's cache comes without ptxas's report.
             chosen.append("-no-cache")
-        made = compile_nvrtc(text, [expression], chosen, filename)
-        cubin, log = made.cubin, made.log
     else:
-        virtual = f"-arch={ptx_arch.replace('sm_', 'compute_')}"
-        made = compile_nvrtc(text, [expression], [virtual, *common], filename)
-        cubin, log = assemble(made.ptx.decode(), arch)
-    name = made.names[0]
+        chosen = [f"-arch={ptx_arch.replace('sm_', 'compute_')}", *common]
+    headers = [part for path in sorted(INCLUDE.rglob("*")) if path.is_file()
+               for part in (str(path), path.read_bytes())]
+    parts = [
+        "compiled", Path(__file__).read_bytes(), text, expression, filename, arch, *chosen,
+        *headers, toolkit_identity(),
+    ]
+
+    def make() -> bytes:
+        made = compile_nvrtc(text, [expression], chosen, filename)
+        cubin, log = (made.cubin, made.log) if own else assemble(made.ptx.decode(), arch)
+        document = {"name": made.names[0], "ptx": made.ptx.decode(), "log": log,
+                    "cubin": base64.b64encode(cubin).decode()}
+        return json.dumps(document).encode()
+
+    made = json.loads(kept(parts, make))
     return Compiled(
-        name, arch, ptx_arch or arch, made.ptx.decode(), cubin,
-        _resources(log, name, dynamic_bytes),
+        made["name"], arch, ptx_arch or arch, made["ptx"], base64.b64decode(made["cubin"]),
+        _resources(made["log"], made["name"], dynamic_bytes),
         ".".join(map(str, nvrtc_version())),
     )
+
+
+def disassemble(cubin: bytes) -> bytes:
+    """List a cubin's machine code with nvdisasm: PTX lines and CUDA lines between instructions."""
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        return subprocess.run(
+            [find_tool("nvdisasm"), *DISASSEMBLY, file.name], capture_output=True, check=True
+        ).stdout
+
+
+def file_identity(path: str | Path) -> str:
+    """A text that changes when another file is put in a file's place."""
+    found = os.stat(path)
+    return f"{path} {found.st_size} {found.st_mtime_ns}"
+
+
+@lru_cache(maxsize=1)
+def toolkit_identity() -> str:
+    """A text that changes with the installed NVRTC and with the headers that it can include."""
+    from cuda.pathfinder import load_nvidia_dynamic_lib
+
+    library = load_nvidia_dynamic_lib("nvrtc").abs_path
+    files = [Path(folder, name) for option in toolkit_includes()
+             for folder, _, names in os.walk(option.removeprefix("-I")) for name in names]
+    return "\n".join([str(nvrtc_version()), *map(file_identity, (library, *sorted(files)))])
 
 
 def find_tool(name: str) -> str:

@@ -66,6 +66,7 @@ def run(
     schedule: str = "lowest",
     seed: int = 0,
     source: str | None = None,
+    trace: bool = True,
 ) -> Run:
     """Run a kernel on random inputs and judge the result.
 
@@ -89,6 +90,8 @@ def run(
         Seed of the inputs and of the random schedule.
     source : str, optional
         CUDA text to run in place of the kernel's file: the file, changed, for an experiment.
+    trace : bool
+        Let the emulator count. Without it a run is quicker, and its launch's trace is None.
 
     Raises
     ------
@@ -117,20 +120,21 @@ def run(
                                   dynamic_bytes=selection.variant.shared_bytes)
     reference = problem.reference(A, B, C)
     args = arguments(problem, A, B, C)
-    trace = None
+    launched = None
     if where == "gpu":
         device.Loaded(compiled)(launch, args)
         xp.cuda.get_current_stream().synchronize()
     else:
-        trace = emulate(
-            compiled, launch, args, watch=watch, races=races, schedule=schedule, seed=seed
+        launched = emulate(
+            compiled, launch, args, watch=watch, races=races, schedule=schedule, seed=seed,
+            trace=trace,
         )
     verdict = problem.judge(C, reference)
-    return Run(kernel, variant, problem, where, target, C, verdict, selection, compiled, trace)
+    return Run(kernel, variant, problem, where, target, C, verdict, selection, compiled, launched)
 
 
 def emulate(
-    compiled: Compiled, launch: Launch, args: tuple[Any, ...], **options: Any
+    compiled: Compiled, launch: Launch, args: tuple[Any, ...], *, trace: bool = True, **options: Any
 ) -> ptx.Launch:
     """Run compiled code in the emulator, its shared accesses counted as ptxas merged them.
 
@@ -140,13 +144,16 @@ def emulate(
     launch : Launch
     args : tuple
         NumPy arrays (changed in place) and scalars.
+    trace : bool
+        Whether to count. What ptxas merged takes a disassembly, and only counting asks for it.
     **options
         The emulator's own: `watch`, `races`, `schedule`, `seed`.
     """
-    merge = {line: to and ptx.Wide(*to) for line, to in compiled.merge.items()}
+    if trace:
+        options["merge"] = {line: to and ptx.Wide(*to) for line, to in compiled.merge.items()}
     function = ptx.Module(compiled.ptx).get_function(compiled.name)
     return function(
-        launch.grid, launch.block, args, shared_mem=launch.shared_bytes, merge=merge, **options
+        launch.grid, launch.block, args, shared_mem=launch.shared_bytes, trace=trace, **options
     )
 
 

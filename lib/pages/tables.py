@@ -187,7 +187,7 @@ class Tables(Version):
             row: list[object] = [problem.shape.replace("x", "×"), f"{problem.alpha:g}",
                                  f"{problem.beta:g}"]
             for name in names:
-                done = self.run(problem, name)
+                done = self.run(problem, name, trace=False)
                 if done.backend == "gpu":
                     where = f"measured: {device.name()}"
                 row.append(f"under {problem.tolerance:.1e}" if done.verdict.ok
