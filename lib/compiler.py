@@ -44,7 +44,7 @@ class Resources:
     registers : int
         32-bit registers a thread.
     shared_bytes : int
-        Static shared memory a block, B.
+        Shared memory a block, B: the static, and the dynamic that the catalogue asks for.
     spill_store_bytes, spill_load_bytes, stack_bytes : int
         Local memory traffic and stack frame a thread, B.
     """
@@ -65,7 +65,9 @@ class Compiled:
     name : str
         Mangled name of the entry function.
     arch : str
-        Such as ``"sm_75"``.
+        Such as ``"sm_75"``: what the machine code is for.
+    ptx_arch : str
+        What the PTX is legal on: `arch`, or an older one.
     ptx : str
     cubin : bytes
     resources : Resources
@@ -75,6 +77,7 @@ class Compiled:
 
     name: str
     arch: str
+    ptx_arch: str
     ptx: str
     cubin: bytes
     resources: Resources
@@ -101,7 +104,11 @@ class Compiled:
 
 
 def compile_kernel(
-    kernel: Kernel, variant: Variant | None = None, arch: str = "sm_75", timeline: bool = False
+    kernel: Kernel,
+    variant: Variant | None = None,
+    arch: str = "sm_75",
+    timeline: bool = False,
+    ptx_arch: str | None = None,
 ) -> Compiled:
     """Compile one instantiation of a catalogue entry.
 
@@ -114,23 +121,37 @@ def compile_kernel(
         ``"sm_75"``, ``"sm_80"`` or ``"sm_90a"``.
     timeline : bool
         Compile the marks in.
+    ptx_arch : str, optional
+        Compile PTX for this older architecture and assemble that for `arch`: what the older one's
+        code becomes on a later machine.
 
     Raises
     ------
     CompileError
         With NVRTC's message and our source line.
     """
-    expression = kernel.expression(variant or kernel.variants[0])
+    variant = variant or kernel.variants[0]
     options = ("-DTIMELINE",) if timeline else ()
-    return compile_file(kernel.source, expression, check_arch(arch), options)
+    return compile_file(
+        kernel.source, kernel.expression(variant), check_arch(arch), options,
+        ptx_arch and check_arch(ptx_arch), variant.shared_bytes,
+    )
 
 
 @lru_cache(maxsize=128)
 def compile_file(
-    source: Path, expression: str, arch: str, options: tuple[str, ...] = ()
+    source: Path,
+    expression: str,
+    arch: str,
+    options: tuple[str, ...] = (),
+    ptx_arch: str | None = None,
+    dynamic_bytes: int = 0,
 ) -> Compiled:
     """Compile one name expression of a CUDA file; results are kept for the life of the process."""
-    return compile_source(source.read_text(), expression, arch, options, str(source))
+    text = source.read_text()
+    return compile_source(
+        text, expression, arch, options, str(source), ptx_arch, dynamic_bytes
+    )
 
 
 def compile_source(
@@ -139,36 +160,47 @@ def compile_source(
     arch: str,
     options: Sequence[str] = (),
     filename: str = "source.cu",
+    ptx_arch: str | None = None,
+    dynamic_bytes: int = 0,
 ) -> Compiled:
     """Compile one name expression of CUDA C++ text to PTX and to a cubin, or take it from `kept`.
+
+    With a `ptx_arch` other than `arch` the cubin is made from the PTX, by ptxas. A launch asks for
+    `dynamic_bytes` of shared memory; ptxas can't know of them.
 
     Raises
     ------
     CompileError
-        With NVRTC's message and the source line it names.
+        With NVRTC's or ptxas's message; NVRTC's with the source line it names.
     """
-    chosen = [f"-arch={arch}", "--ptxas-options=-v", "--std=c++17", "-lineinfo", f"-I{INCLUDE}"]
-    if nvrtc_version() >= (12, 9):
-        # A cubin out of NVRTC's cache comes without ptxas's report.
-        chosen.append("-no-cache")
-    chosen += options
+    common = ["--std=c++17", "-lineinfo", f"-I{INCLUDE}", *toolkit_includes(), *options]
+    own = ptx_arch in (None, arch)
+    if own:
+        chosen = [f"-arch={arch}", "--ptxas-options=-v", *common]
+        if nvrtc_version() >= (12, 9):
+            # A cubin out of NVRTC's cache comes without ptxas's report.
+            chosen.append("-no-cache")
+    else:
+        chosen = [f"-arch={ptx_arch.replace('sm_', 'compute_')}", *common]
     headers = [part for path in sorted(INCLUDE.rglob("*")) if path.is_file()
                for part in (str(path), path.read_bytes())]
     parts = [
-        "compiled", Path(__file__).read_bytes(), text, expression, filename, *chosen, *headers,
-        toolkit_identity(),
+        "compiled", Path(__file__).read_bytes(), text, expression, filename, arch, *chosen,
+        *headers, toolkit_identity(),
     ]
 
     def make() -> bytes:
         made = compile_nvrtc(text, [expression], chosen, filename)
-        document = {"name": made.names[0], "ptx": made.ptx.decode(), "log": made.log,
-                    "cubin": base64.b64encode(made.cubin).decode()}
+        cubin, log = (made.cubin, made.log) if own else assemble(made.ptx.decode(), arch)
+        document = {"name": made.names[0], "ptx": made.ptx.decode(), "log": log,
+                    "cubin": base64.b64encode(cubin).decode()}
         return json.dumps(document).encode()
 
     made = json.loads(kept(parts, make))
     return Compiled(
-        made["name"], arch, made["ptx"], base64.b64decode(made["cubin"]),
-        _resources(made["log"], made["name"]), ".".join(map(str, nvrtc_version())),
+        made["name"], arch, ptx_arch or arch, made["ptx"], base64.b64decode(made["cubin"]),
+        _resources(made["log"], made["name"], dynamic_bytes),
+        ".".join(map(str, nvrtc_version())),
     )
 
 
@@ -214,8 +246,14 @@ def find_tool(name: str) -> str:
     return path
 
 
-def assemble(ptx: str, arch: str) -> bytes:
+def assemble(ptx: str, arch: str) -> tuple[bytes, str]:
     """Assemble PTX text to a cubin with ptxas, its lines kept.
+
+    Returns
+    -------
+    cubin : bytes
+    log : str
+        What ptxas says of the resources of each entry.
 
     Raises
     ------
@@ -226,12 +264,13 @@ def assemble(ptx: str, arch: str) -> bytes:
         source, target = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
         source.write_text(ptx)
         run = subprocess.run(
-            [find_tool("ptxas"), "-lineinfo", f"-arch={arch}", str(source), "-o", str(target)],
+            [find_tool("ptxas"), "-v", "-lineinfo", f"-arch={arch}", str(source), "-o",
+             str(target)],
             capture_output=True, text=True, check=False,
         )
         if run.returncode:
             raise CompileError(run.stderr.strip())
-        return target.read_bytes()
+        return target.read_bytes(), run.stderr
 
 
 def nvrtc_version() -> tuple[int, int]:
@@ -329,7 +368,7 @@ def _with_source_line(log: str, text: str, filename: str) -> str:
     return f"{log.strip()}\n{Path(filename).name}:{number}: {line}"
 
 
-def _resources(log: str, name: str) -> Resources:
+def _resources(log: str, name: str, dynamic_bytes: int) -> Resources:
     """Read ptxas's report for one entry function."""
     report = re.search(rf"Compiling entry function '{re.escape(name)}'(.*?)(?:Compiling|\Z)",
                        log, re.DOTALL)
@@ -342,7 +381,7 @@ def _resources(log: str, name: str) -> Resources:
 
     return Resources(
         registers=number(r"Used (\d+) registers"),
-        shared_bytes=number(r"(\d+) bytes smem"),
+        shared_bytes=number(r"(\d+) bytes smem") + dynamic_bytes,
         spill_store_bytes=number(r"(\d+) bytes spill stores"),
         spill_load_bytes=number(r"(\d+) bytes spill loads"),
         stack_bytes=number(r"(\d+) bytes stack frame"),

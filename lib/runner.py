@@ -11,7 +11,7 @@ from lib import device, ptx
 from lib.compiler import Compiled, compile_kernel, compile_source
 from lib.gpus import check_arch
 from lib.kernels import Kernel, Launch, Selection, Variant
-from lib.problem import Problem, Verdict
+from lib.problem import Problem, Verdict, numpy_dtype
 
 BACKENDS = ("auto", "gpu", "emulator")
 
@@ -102,7 +102,7 @@ def run(
     """
     variant = variant or kernel.variants[0]
     where = choose_backend(backend)
-    launch = kernel.launch(problem, variant)
+    kernel.launch(problem, variant)  # raises before anything is allocated
     if where == "gpu":
         target = check_arch(arch) if arch else device.arch()
         xp = device.cupy()
@@ -111,11 +111,13 @@ def run(
         xp = np
     A, B, C = problem.inputs(seed, xp)
     selection = kernel.select(problem, variant, addresses(A, B, C))
+    launch = kernel.launch(problem, selection.variant)
     if source is None:
         compiled = compile_kernel(kernel, selection.variant, target)
     else:
         expression = kernel.expression(selection.variant)
-        compiled = compile_source(source, expression, target, filename=str(kernel.source))
+        compiled = compile_source(source, expression, target, filename=str(kernel.source),
+                                  dynamic_bytes=selection.variant.shared_bytes)
     reference = problem.reference(A, B, C)
     args = arguments(problem, A, B, C)
     launched = None
@@ -179,9 +181,9 @@ def arguments(problem: Problem, A: Any, B: Any, C: Any) -> tuple[Any, ...]:
     ValueError
         If an array's shape, type or layout is not the problem's.
     """
-    shapes = {"A": (problem.M, problem.K), "B": (problem.K, problem.N), "C": (problem.M, problem.N)}
+    shapes = {"A": (problem.M, problem.K), "B": problem.shape_of_b, "C": (problem.M, problem.N)}
     for (name, shape), array in zip(shapes.items(), (A, B, C), strict=True):
-        wanted = "float32" if name == "C" else problem.dtype
+        wanted = numpy_dtype(problem.out if name == "C" else problem.dtype)
         if array.shape != shape:
             raise ValueError(f"{name} is {array.shape}; the problem asks for {shape}")
         if array.dtype != wanted:

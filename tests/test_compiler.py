@@ -2,6 +2,7 @@
 
 import collections
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -135,9 +136,29 @@ def test_what_was_compiled_before_is_kept_until_anything_of_it_changes(tmp_path,
 
 def test_ptxas_assembles_ptx_for_a_later_gpu():
     compiled = compile_kernel(TILE, None, "sm_75")
-    assert assemble(compiled.ptx, "sm_90").startswith(b"\x7fELF")
+    cubin, log = assemble(compiled.ptx, "sm_90")
+    assert cubin.startswith(b"\x7fELF") and "Used " in log
     with pytest.raises(CompileError, match="ptxas"):
         assemble(compiled.ptx.replace("fma.rn.f32", "fmma.rn.f32"), "sm_75")
+
+
+def test_older_ptx_becomes_code_for_a_later_gpu():
+    as_t4 = compile_kernel(TILE, None, "sm_90a", ptx_arch="sm_75")
+    assert (as_t4.arch, as_t4.ptx_arch) == ("sm_90a", "sm_75")
+    assert ".target sm_75" in as_t4.ptx and as_t4.name in as_t4.ptx
+    assert as_t4.resources.registers > 0 and as_t4.inner_loop
+    assert as_t4.ptx == compile_kernel(TILE, None, "sm_75").ptx
+
+
+def test_dynamic_shared_memory_counts_as_the_block_s():
+    variant = TILE.variants[0]
+    more = compile_kernel(TILE, replace(variant, shared_bytes=1000)).resources.shared_bytes
+    assert more == compile_kernel(TILE).resources.shared_bytes + 1000
+
+
+def test_the_toolkit_s_headers_are_found():
+    text = "#include <mma.h>\ntemplate <int N> __global__ void f(half* x) { *x = __float2half(N); }"
+    assert compile_source(text, "f<1>", "sm_75").resources.registers > 0
 
 
 @pytest.mark.parametrize(

@@ -56,9 +56,11 @@ class ProfilerMissing(Exception):
 
 def counters(
     stem: str, variant: str | None, shape: tuple[int, int, int],
-    alpha: float = 1.0, beta: float = 0.0,
+    alpha: float = 1.0, beta: float = 0.0, ptx_arch: str | None = None,
 ) -> dict[str, float]:
     """Profile one launch of a kernel of the catalogue, or of cuBLAS (`stem` = ``"cublas"``).
+
+    With a `ptx_arch` the kernel is that older architecture's PTX, assembled for this GPU.
 
     Returns
     -------
@@ -86,6 +88,7 @@ def counters(
         sys.executable, "-m", "lib", "launch", stem, "--shape", "x".join(map(str, shape)),
         "--alpha", repr(alpha), "--beta", repr(beta),
         *(["--variant", variant] if variant else []),
+        *(["--ptx-arch", ptx_arch] if ptx_arch else []),
     ]
     run = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
     if run.returncode or "ERR_NVGPUCTRPERM" in run.stdout:

@@ -37,7 +37,8 @@ def results_table() -> None:
     rows = records.rows()
     dates = sorted({(row.gpu, row.date) for row in rows})
     evidence = "recorded: " + "; ".join(f"{gpu}, {date}" for gpu, date in dates)
-    note(f"{scoreboard.markdown(rows)}\n\n*{evidence}; cuBLAS in the same run, FP32, TF32 off*")
+    note(f"{scoreboard.markdown(rows)}\n\n*{evidence}; cuBLAS on the same types in the same run, "
+         "TF32 off*")
 
 
 def roofs_table() -> None:
@@ -46,6 +47,8 @@ def roofs_table() -> None:
     sheet = {
         "copy": ("DRAM", lambda g: g.dram_bytes_per_s), "l2": ("L2", lambda g: None),
         "shared": ("shared memory", lambda g: None), "ffma": ("FFMA", lambda g: g.fp32_flops),
+        "mma_k8": ("mma.m16n8k8", lambda g: g.tensor_fp16_flops),
+        "mma_k16": ("mma.m16n8k16", lambda g: g.tensor_fp16_flops),
     }
     for record in records.every():
         if record["kernel"] != records.MACHINE:

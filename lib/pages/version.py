@@ -67,10 +67,9 @@ class Version:
 
     def run(self, problem: Problem = TRACED, variant: str | None = None, **options: Any
             ) -> runner.Run:
-        """Run the kernel (see `lib.runner.run`)."""
-        return runner.run(
-            self.kernel, problem, variant=self.kernel.variant(variant), **options
-        )
+        """Run the kernel on a problem, taken in the variant's types (see `lib.runner.run`)."""
+        chosen = self.kernel.variant(variant)
+        return runner.run(self.kernel, chosen.typed(problem), variant=chosen, **options)
 
     def traced(self, variant: str | None = None) -> runner.Run:
         """The emulated run that counters and access figures are drawn from; kept."""
@@ -91,9 +90,7 @@ class Version:
         return problem
 
     def _blocks(self, problem: Problem, variant: Variant) -> int:
-        columns, rows, _ = self.kernel.launch(
-            replace(problem, dtype=self.kernel.dtype), variant
-        ).grid
+        columns, rows, _ = self.kernel.launch(variant.typed(problem), variant).grid
         return columns * rows
 
     @cached_property
@@ -131,7 +128,7 @@ class Version:
 
         key = (variant.name, size)
         if key not in self._times:
-            problem = Problem(size, size, size, dtype=self.kernel.dtype)
+            problem = variant.problem(size, size, size)
             self._times[key] = bench(self.kernel, variant, problem, rounds=5)
         return self._times[key]
 
@@ -186,7 +183,7 @@ class Version:
         if device.available():
             from lib.measure.timeline import timeline
 
-            problem = Problem(TIMED, TIMED, TIMED, dtype=self.kernel.dtype)
+            problem = variant.problem(TIMED, TIMED, TIMED)
             marks = timeline(self.kernel, variant, problem)
             clock = self._measured(variant, TIMED)["sm_clock_mhz"]
         else:
