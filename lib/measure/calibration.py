@@ -13,7 +13,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 from lib import device, ptx
 from lib.compiler import Compiled, compile_file
@@ -91,9 +90,6 @@ def measure() -> dict[str, dict[str, Any]]:
     device.cupy()
     known = ncu.available()
     metrics = [m for m in METRICS if m.startswith("memory_") or m.partition(".")[0] in known]
-    # Compiled here first, so that an error shows before ncu hides it.
-    for access in tqdm(sorted({p.access for p in patterns()}), desc="calibration: compile"):
-        compile_file(SOURCE, access, device.arch())
     rows = ncu.profile(metrics, ["launch", "calibration"], cached=True)
     if len(rows) != len(patterns()):
         raise ncu.ProfilerMissing(
