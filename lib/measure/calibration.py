@@ -72,13 +72,14 @@ def launch_all() -> int:
     return len(patterns())
 
 
-def measure() -> dict[str, dict[str, Any]]:
+def measure() -> dict[str, Any]:
     """Profile the whole set with one ncu.
 
     Returns
     -------
     dict
-        By the pattern's name: its definition and ``metrics``, by ncu's names.
+        ``metrics``: ncu's names; ``patterns``: by the pattern's name its definition and ``counts``,
+        in the order of the metrics.
 
     Raises
     ------
@@ -95,6 +96,7 @@ def measure() -> dict[str, dict[str, Any]]:
         raise ncu.ProfilerMissing(
             f"ncu saw {len(rows)} launches of the calibration set's {len(patterns())}"
         )
+    metrics = [m for m in metrics if all(ncu.number(row.get(m)) is not None for row in rows)]
     measured = {}
     for pattern, row in zip(patterns(), rows, strict=True):
         function = re.match(r"\w+", pattern.access)[0]
@@ -102,12 +104,9 @@ def measure() -> dict[str, dict[str, Any]]:
             raise ncu.ProfilerMissing(
                 f"ncu saw {row['Kernel Name']} where {pattern.name} was launched"
             )
-        counts = {m: ncu.number(row.get(m)) for m in metrics}
-        measured[pattern.name] = {
-            **pattern.definition(),
-            "metrics": {m: count for m, count in counts.items() if count is not None},
-        }
-    return measured
+        counts = [ncu.number(row[m]) for m in metrics]
+        measured[pattern.name] = {**pattern.definition(), "counts": counts}
+    return {"metrics": metrics, "patterns": measured}
 
 
 def source_hash() -> str:

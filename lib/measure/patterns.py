@@ -57,12 +57,15 @@ class Pattern:
         return f"{self.access}: {self.label}"
 
     def definition(self) -> dict[str, object]:
-        """What a record keeps of it: whole, so that the record explains itself."""
-        return {
-            "access": self.access, "label": self.label, "offsets": self.offsets.tolist(),
-            "active": "".join("01"[int(on)] for on in self.active),
-            "sources": self.sources.tolist(), "stride": self.stride,
-        }
+        """What a record keeps of it, so that the record explains itself; without what is usual."""
+        kept: dict[str, object] = {"offsets": self.offsets.tolist()}
+        if not self.active.all():
+            kept["active"] = "".join("01"[int(on)] for on in self.active)
+        if self.sources.any():
+            kept["sources"] = self.sources.tolist()
+        if self.stride:
+            kept["stride"] = self.stride
+        return kept
 
 
 @cache
@@ -302,6 +305,24 @@ def _copies() -> Iterator[Pattern]:
             yield Pattern(access, label, offsets, EVERYONE, sources)
         yield Pattern(access, "half the lanes", unit, SCATTERED, unit)
         yield Pattern(access, "no lane", unit, NOBODY, unit)
+    # How GEMMs copy: rows of a matrix to rows of a tile, their 16-byte chunks swizzled.
+    chunk, row = LANES % 8, LANES // 8
+    of_four = LANES % 4, LANES // 4
+    for past in (False, True):
+        access = f"copy_async<16, {str(past).lower()}>"
+        for label, offsets, sources in (
+            ("rows of eight, swizzled", row * 128 + (chunk ^ row) * 16, row * 1024 + chunk * 16),
+            ("rows of eight, last rows of a swizzle", row * 128 + (chunk ^ (row + 4)) * 16,
+             row * 1024 + chunk * 16),
+            ("rows of four, swizzled", of_four[1] * 64 + (of_four[0] ^ of_four[1] // 2 % 4) * 16,
+             of_four[1] * 1024 + of_four[0] * 16),
+            ("halves of sectors swapped", (LANES ^ 1) * 16, LANES * 16),
+            ("sectors swapped", (LANES ^ 2) * 16, LANES * 16),
+            ("reversed", LANES[::-1] * 16, LANES * 16),
+            ("one lane", LANES * 16, LANES * 16),
+        ):
+            on = LANES == 5 if label == "one lane" else EVERYONE
+            yield Pattern(access, label, offsets, on, sources)
 
 
 def _fragments() -> Iterator[Pattern]:

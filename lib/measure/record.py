@@ -57,7 +57,7 @@ def record(stem: str, root: Path | None = None) -> Path:
     elif stem == records.CALIBRATION:
         made["arch"], made["hash"] = device.arch(), calibration.source_hash()
         made["method"] = {"counters": calibration.METHOD, "clocks": CLOCKS}
-        made["patterns"] = calibration.measure()
+        made |= calibration.measure()
     elif stem == records.CUBLAS:
         made["variants"] = {"fp32": _cublas()}
     else:
