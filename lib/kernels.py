@@ -272,10 +272,15 @@ class Kernel:
         Neither do the timeline's marks and their header, which compile to nothing, unless `marks`
         is set: a recorded timeline depends on them, a recorded time doesn't.
         """
-        files = [path for path in included(self.source) if marks or path.name != MARKS_HEADER]
-        codes = (_without_comments(path.read_text()) for path in files)
-        text = " ".join(" ".join((c if marks else without_marks(c)).split()) for c in codes)
-        return hashlib.sha256(f"{self.expression(variant)}\n{text}".encode()).hexdigest()[:16]
+        return fingerprint(self.source, self.expression(variant), marks)
+
+
+def fingerprint(source: Path, expression: str, marks: bool = False) -> str:
+    """Fingerprint of an instantiation of any CUDA file of this repository (see `Kernel.hash`)."""
+    files = [path for path in included(source) if marks or path.name != MARKS_HEADER]
+    codes = (_without_comments(path.read_text()) for path in files)
+    text = " ".join(" ".join((c if marks else without_marks(c)).split()) for c in codes)
+    return hashlib.sha256(f"{expression}\n{text}".encode()).hexdigest()[:16]
 
 
 def _square(

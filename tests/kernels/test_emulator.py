@@ -28,7 +28,6 @@ def test_right_on_every_shape_and_scalar(kernel, variant, place, shape):
         problem = variant.problem(*shape, alpha, beta)
         verdict = run(kernel, problem, variant=variant, backend="emulator",
                       trace=False).verdict
->>>>>>> s8-timing
         assert verdict.ok, f"α = {alpha}, β = {beta}: {verdict}"
 
 
@@ -40,13 +39,8 @@ def test_right_and_race_free_in_every_order_of_warps(kernel, variant, arch):
     # one, since the barriers are those of the source.
     every = arch == "sm_75" or kernel.stem in EXHAUSTIVE
     for schedule in ("lowest", "highest", "random") if every else ("lowest",):
-<<<<<<< HEAD
         done = run(kernel, variant.problem(40, 50, 70, 0.5, -2.0), variant=variant,
-                   backend="emulator", arch=arch, races=True, schedule=schedule)
-=======
-        done = run(kernel, Problem(40, 50, 70, 0.5, -2.0), variant=variant, backend="emulator",
-                   arch=arch, races=True, schedule=schedule, trace=False)
->>>>>>> s8-timing
+                   backend="emulator", arch=arch, races=True, schedule=schedule, trace=False)
         assert done.verdict.ok and not done.launch.hazards, schedule
         results.append(done.C)
     assert all((C == results[0]).all() for C in results)
