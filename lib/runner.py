@@ -66,6 +66,7 @@ def run(
     schedule: str = "lowest",
     seed: int = 0,
     source: str | None = None,
+    exact: bool = False,
 ) -> Run:
     """Run a kernel on random inputs and judge the result.
 
@@ -89,6 +90,8 @@ def run(
         Seed of the inputs and of the random schedule.
     source : str, optional
         CUDA text to run in place of the kernel's file: the file, changed, for an experiment.
+    exact : bool
+        Keep to the variant's own tile, also where a smaller one suits the shape better.
 
     Raises
     ------
@@ -107,7 +110,7 @@ def run(
         target = check_arch(arch or DEFAULT_ARCH)
         xp = np
     A, B, C = problem.inputs(seed, xp)
-    selection = kernel.select(problem, variant, addresses(A, B, C))
+    selection = kernel.select(problem, variant, addresses(A, B, C), exact)
     launch = kernel.launch(problem, selection.variant)
     if source is None:
         compiled = compile_kernel(kernel, selection.variant, target)
