@@ -12,7 +12,7 @@ from lib import device, gpus, kernels
 from lib.compiler import CompileError, ToolMissing, compile_kernel
 from lib.kernels import CATALOGUE, Kernel, Variant
 from lib.measure import cublas, records
-from lib.measure.counters import ProfilerMissing
+from lib.measure.ncu import ProfilerMissing
 from lib.problem import Problem, parse_shape
 from lib.runner import BACKENDS, DEFAULT_ARCH, run
 
@@ -20,6 +20,8 @@ from lib.runner import BACKENDS, DEFAULT_ARCH, run
 BAD_INPUT = (
     ValueError, device.NoGpu, CompileError, ToolMissing, ProfilerMissing, records.RecordError,
 )
+
+OTHER_RECORDS = (records.MACHINE, records.CUBLAS, records.CALIBRATION)
 
 RESULT_KEYS = (
     "kernel", "variant", "gpu", "arch", "ptx_arch", "dtype", "M", "N", "K", "tflops",
@@ -83,11 +85,12 @@ def add_command(subparsers: Any) -> None:
     record = add(_record, "record", "measure all of a kernel and write it into results/",
                  json_help="a list of the files written")
     record.add_argument("kernels", nargs="*", metavar="KERNEL",
-                        help=f"catalogue names, {records.CUBLAS}, {records.MACHINE}; default: all")
+                        help=f"catalogue names, {', '.join(OTHER_RECORDS)}; default: all")
 
     launch = add(_launch, "launch", "launch a kernel once, for a profiler to look at",
-                 json_help="{kernel, shape}")
-    _kernel_and_problem(launch, arch=False, others=(records.CUBLAS,), ptx_arch=True)
+                 json_help="{kernel, shape}, or {kernel, patterns}")
+    _kernel_and_problem(launch, arch=False, others=(records.CUBLAS, records.CALIBRATION),
+                        ptx_arch=True)
 
 
 def _adder(subparsers: Any) -> Callable[..., argparse.ArgumentParser]:
@@ -307,9 +310,9 @@ def _timeline(options: argparse.Namespace) -> int:
 def _record(options: argparse.Namespace) -> int:
     from lib.measure.record import record
 
-    names = options.kernels or [records.MACHINE, records.CUBLAS, *CATALOGUE]
+    names = options.kernels or [*OTHER_RECORDS, *CATALOGUE]
     for name in names:
-        if name not in (records.MACHINE, records.CUBLAS):
+        if name not in OTHER_RECORDS:
             kernels.find(name)
     device.cupy()
     files = [str(record(name)) for name in names]
@@ -320,6 +323,13 @@ def _record(options: argparse.Namespace) -> int:
 def _launch(options: argparse.Namespace) -> int:
     from lib.measure.launch import launch_once
 
+    if options.kernel == records.CALIBRATION:
+        from lib.measure.calibration import launch_all
+
+        number = launch_all()
+        _say(options, {"kernel": options.kernel, "patterns": number},
+             [f"launched {number} patterns of the calibration set"])
+        return 0
     kernel = variant = None
     if options.kernel != records.CUBLAS:
         kernel, variant = _chosen(options)

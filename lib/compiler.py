@@ -19,7 +19,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from lib import sass
+from lib import sass, ties
 from lib.gpus import check_arch
 from lib.kept import kept
 from lib.kernels import INCLUDE, Kernel, Variant
@@ -99,8 +99,8 @@ class Compiled:
 
     @cached_property
     def merge(self) -> dict[int, tuple[int, int] | None]:
-        """Which shared accesses of the PTX ptxas merged (see `lib.sass.merged_accesses`)."""
-        return sass.merged_accesses(self.ptx, self.sass, self.name)
+        """Which accesses of the PTX ptxas merged (see `lib.ties.merged_accesses`)."""
+        return ties.merged_accesses(self.ptx, self.sass, self.name)
 
 
 def compile_kernel(

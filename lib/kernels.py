@@ -30,6 +30,10 @@ _MARK = re.compile(
 MAX_GRID_X = 2**31 - 1
 MAX_GRID_Y = 65535
 
+# Below so many blocks a variant that has a smaller one leaves it the problem: three quarters of an
+# H100's 132 SMs would have work.
+FEWEST_BLOCKS = 99
+
 # CUDA C++ Programming Guide, "Warp Matrix Functions": 256 bits, for fragments in global memory.
 WMMA_ALIGNMENT = 32
 
@@ -65,6 +69,9 @@ class Variant:
         ``"row"`` or ``"column"``: how B is kept.
     shared_bytes : int
         Dynamic shared memory of a block, B.
+    smaller : str
+        Name of a variant of smaller tiles that takes over where this one would have fewer blocks
+        than `FEWEST_BLOCKS`; empty if none does.
     """
 
     name: str
@@ -80,6 +87,7 @@ class Variant:
     out: str = "float32"
     b_layout: str = "row"
     shared_bytes: int = 0
+    smaller: str = ""
 
     @property
     def threads(self) -> int:
@@ -205,9 +213,13 @@ class Kernel:
         return f"{self.function}<{', '.join(arguments)}>"
 
     def select(
-        self, problem: Problem, variant: Variant, addresses: Iterable[int] = ()
+        self,
+        problem: Problem,
+        variant: Variant,
+        addresses: Iterable[int] = (),
+        exact: bool = False,
     ) -> Selection:
-        """Choose the instantiation that a problem's rows and pointers allow.
+        """Choose the instantiation that a problem's rows and pointers allow and its size asks for.
 
         A variant with vectors of VEC elements reads A and B VEC elements at a time, and C in
         vectors of no more bytes or elements. That is legal where each row begins on a multiple of
@@ -220,7 +232,17 @@ class Kernel:
         variant : Variant
         addresses : iterable of int
             Where A, B and C begin, if that is known.
+        exact : bool
+            Keep to the variant's own tile, however few blocks that makes.
         """
+        if variant.smaller and not exact:
+            columns, rows = self._blocks(problem, variant)
+            if columns * rows < FEWEST_BLOCKS:
+                small = self.select(problem, self.variant(variant.smaller), addresses)
+                reason = f"fewer than {FEWEST_BLOCKS} tiles of {'×'.join(map(str, variant.tile))}"
+                return Selection(
+                    small.variant, " and ".join(filter(None, (reason, small.reason)))
+                )
         if not variant.narrow:
             return Selection(variant)
         width = int(variant.constants["VEC"])
@@ -253,7 +275,7 @@ class Kernel:
             if takes != given:
                 raise ValueError(f"{self.stem} {variant.name} takes {what} {takes}, not {given}")
         rows, columns = variant.tile
-        blocks_x, blocks_y = -(-problem.N // columns), -(-problem.M // rows)
+        blocks_x, blocks_y = self._blocks(problem, variant)
         if blocks_y > MAX_GRID_Y:
             raise ValueError(
                 f"M = {problem.M} needs {blocks_y} blocks along y and CUDA allows {MAX_GRID_Y}: "
@@ -265,6 +287,12 @@ class Kernel:
                 raise ValueError(f"{name} = {size} passes what a 32-bit index can hold")
         return Launch((blocks_x, blocks_y, 1), (*variant.block, 1), variant.shared_bytes)
 
+    @staticmethod
+    def _blocks(problem: Problem, variant: Variant) -> tuple[int, int]:
+        """Blocks along N and along M."""
+        rows, columns = variant.tile
+        return -(-problem.N // columns), -(-problem.M // rows)
+
     def hash(self, variant: Variant, marks: bool = False) -> str:
         """Fingerprint of one instantiation: its file, the headers it includes, its constants.
 
@@ -272,10 +300,15 @@ class Kernel:
         Neither do the timeline's marks and their header, which compile to nothing, unless `marks`
         is set: a recorded timeline depends on them, a recorded time doesn't.
         """
-        files = [path for path in included(self.source) if marks or path.name != MARKS_HEADER]
-        codes = (_without_comments(path.read_text()) for path in files)
-        text = " ".join(" ".join((c if marks else without_marks(c)).split()) for c in codes)
-        return hashlib.sha256(f"{self.expression(variant)}\n{text}".encode()).hexdigest()[:16]
+        return fingerprint(self.source, self.expression(variant), marks)
+
+
+def fingerprint(source: Path, expression: str, marks: bool = False) -> str:
+    """Fingerprint of an instantiation of any CUDA file of this repository (see `Kernel.hash`)."""
+    files = [path for path in included(source) if marks or path.name != MARKS_HEADER]
+    codes = (_without_comments(path.read_text()) for path in files)
+    text = " ".join(" ".join((c if marks else without_marks(c)).split()) for c in codes)
+    return hashlib.sha256(f"{expression}\n{text}".encode()).hexdigest()[:16]
 
 
 def _square(
@@ -345,6 +378,40 @@ def _wmma_direct(name: str, meaning: str, *, warps: tuple[int, int], each: tuple
         name, constants, tile, (32 * down * across, 1), 16, "warp", meaning, {"VEC": 1},
         WMMA_ALIGNMENT, "float16",
     )
+
+
+# The steps of 15 from 14's design on: what each of its variants adds to the one before.
+_TURING_STEPS: dict[str, tuple[str, dict[str, int | bool]]] = {
+    "start": ("14's design", {
+        "BM": 128, "BN": 128, "BK": 32, "WM": 32, "WN": 64, "VEC": 8, "SWIZZLED": False,
+        "PREFETCH": False, "WALK": False, "BUFFERS": 1, "STAGED": False, "GROUP": 1,
+    }),
+    "swizzled": ("chunks XORed with their row instead of padding", {"SWIZZLED": True}),
+    "prefetch": ("the next tiles wait in registers", {"PREFETCH": True}),
+    "large": ("128×256 tiles, warps of 64×64", {"BN": 256, "WM": 64}),
+    "walk": ("addresses made once and XORed", {"WALK": True}),
+    "double": ("two buffers, one barrier a step", {"BUFFERS": 2}),
+    "staged": ("C written through shared memory", {"STAGED": True}),
+    "limit": ("groups of 8 rows of tiles", {"GROUP": 8}),
+    "small": ("limit with 64×128 tiles, warps of 32×64", {"BM": 64, "BN": 128, "WM": 32}),
+}
+
+
+def _turing_limit() -> tuple[Variant, ...]:
+    """The steps, the whole of them first."""
+    constants: dict[str, int | bool] = {}
+    made: dict[str, Variant] = {}
+    for name, (meaning, change) in _TURING_STEPS.items():
+        constants = constants | change
+        BM, BN = constants["BM"], constants["BN"]
+        threads = 32 * (BM // constants["WM"]) * (BN // constants["WN"])
+        made[name] = Variant(
+            name, constants, (BM, BN), (threads, 1), constants["BK"], "block", meaning,
+            # Single halves would not fit the registers while they wait.
+            {"VEC": 1, "PREFETCH": False}, dtype="float16",
+            smaller="small" if name == "limit" else "",
+        )
+    return (made.pop("limit"), made.pop("small"), *made.values())
 
 
 CATALOGUE: dict[str, Kernel] = {
@@ -542,6 +609,16 @@ CATALOGUE: dict[str, Kernel] = {
                 _wmma("swapped", "the worklog's first attempt: wrong", block=(128, 128, 32),
                       warp=(32, 64), SWAPPED=True),
             ),
+        ),
+        Kernel(
+            stem="15_turing_limit",
+            function="turing_limit",
+            title="Turing's limit",
+            change="nothing but the tensor cores is waited for",
+            level="block, warp, instructions",
+            group="FP16",
+            ptx_archs=("sm_75",),
+            variants=_turing_limit(),
         ),
     )
 }

@@ -67,6 +67,7 @@ def run(
     seed: int = 0,
     source: str | None = None,
     trace: bool = True,
+    exact: bool = False,
 ) -> Run:
     """Run a kernel on random inputs and judge the result.
 
@@ -92,6 +93,8 @@ def run(
         CUDA text to run in place of the kernel's file: the file, changed, for an experiment.
     trace : bool
         Let the emulator count. Without it a run is quicker, and its launch's trace is None.
+    exact : bool
+        Keep to the variant's own tile, also where a smaller one suits the shape better.
 
     Raises
     ------
@@ -110,7 +113,7 @@ def run(
         target = check_arch(arch or DEFAULT_ARCH)
         xp = np
     A, B, C = problem.inputs(seed, xp)
-    selection = kernel.select(problem, variant, addresses(A, B, C))
+    selection = kernel.select(problem, variant, addresses(A, B, C), exact)
     launch = kernel.launch(problem, selection.variant)
     if source is None:
         compiled = compile_kernel(kernel, selection.variant, target)

@@ -1,8 +1,8 @@
-"""Read nvdisasm's listing: the machine code, its inner loop, and what ptxas merged.
+"""Read nvdisasm's listing: the machine code and its inner loop.
 
 PTX is not what runs. ptxas schedules, unrolls and merges: 64 scalar shared loads of a tile become
 32 LDS and 8 LDS.128. The line information that ptxas keeps ties every machine instruction to the
-PTX line it came from, and so the emulator, which runs PTX, can count what the GPU will issue.
+PTX line it came from; `lib.ties` makes use of it.
 """
 
 from __future__ import annotations
@@ -131,87 +131,3 @@ def inner_loop(instructions: list[Instruction]) -> list[Instruction]:
 def multiply_adds(instructions: Iterable[Instruction]) -> int:
     """Count the instructions that multiply and add floats."""
     return sum(i.base in ("FFMA", "HMMA", "HGMMA") for i in instructions)
-
-
-_PTX_SHARED = re.compile(
-    r"(?P<op>ld|st)\.(?:volatile\.)?shared(?:\.v(?P<vector>[24]))?\.[busf](?P<bits>\d+)\s.*"
-    r"\[(?P<base>[%$\w]+)(?:\+(?P<offset>-?\d+))?\]"
-)
-
-
-@dataclass(frozen=True)
-class _Shared:
-    """A shared access of the PTX: load or store, base register, offset and width in bytes."""
-
-    op: str
-    base: str
-    offset: int
-    width: int
-
-
-def merged_accesses(
-    ptx: str, instructions: list[Instruction], function: str
-) -> dict[int, tuple[int, int] | None]:
-    """Tie the shared accesses of the PTX to the wider ones that ptxas made of them.
-
-    Parameters
-    ----------
-    ptx : str
-        The PTX that the machine code was made from.
-    instructions : list of Instruction
-        The machine code.
-    function : str
-        Mangled name of the entry.
-
-    Returns
-    -------
-    dict
-        By PTX line: ``(offset, nbytes)`` where one machine instruction reads or writes `nbytes` a
-        lane from the base register plus `offset`; None where an access is part of such a one.
-        Lines that stand in the PTX and in the machine code alike are left out.
-    """
-    accesses = _shared_accesses(ptx, function)
-    machine = {"LDS": "ld", "STS": "st"}
-    widths: dict[int, int] = {}
-    for i in instructions:
-        if i.base in machine and i.ptx_line in accesses:
-            widths[i.ptx_line] = max(widths.get(i.ptx_line, 0), i.access_bytes)
-
-    merge: dict[int, tuple[int, int] | None] = {
-        line: None for line in accesses if line not in widths
-    }
-    for line, width in widths.items():
-        access = accesses[line]
-        if width > access.width:
-            merge[line] = (_window(access, width, accesses, merge), width)
-    return merge
-
-
-def _window(
-    leader: _Shared, width: int, accesses: dict[int, _Shared], absorbed: dict[int, object]
-) -> int:
-    """Find where the wide access starts: the window around the leader that absorbed ones fill."""
-    free = {
-        access.offset
-        for line, access in accesses.items()
-        if line in absorbed and (access.op, access.base) == (leader.op, leader.base)
-    } | {leader.offset}
-    for start in range(leader.offset, leader.offset - width, -leader.width):
-        if all(start + step in free for step in range(0, width, leader.width)):
-            return start
-    return leader.offset
-
-
-def _shared_accesses(ptx: str, function: str) -> dict[int, _Shared]:
-    """Shared loads and stores of one entry, by PTX line."""
-    found: dict[int, _Shared] = {}
-    inside = False
-    for number, row in enumerate(ptx.splitlines(), 1):
-        if ".entry" in row:
-            inside = f" {function}(" in row
-        if inside and (access := _PTX_SHARED.search(row)):
-            width = int(access["bits"]) // 8 * int(access["vector"] or 1)
-            found[number] = _Shared(
-                access["op"], access["base"], int(access["offset"] or 0), width
-            )
-    return found

@@ -16,7 +16,7 @@ from tqdm import tqdm
 from lib import device, gpus
 from lib.compiler import compile_kernel, nvrtc_version
 from lib.kernels import CATALOGUE, ROOT, Kernel, Variant
-from lib.measure import bench, counters, cublas, records, roofs, timeline
+from lib.measure import bench, calibration, counters, cublas, records, roofs, timeline
 
 # Sizes of the square problems that every record holds.
 BENCH_SIZES = (1024, 2048, 4096, 8192)
@@ -26,6 +26,7 @@ MORE_COUNTER_SIZES = {
     "01_naive": (8192, 16384), "08_warp_tile": (8192,), records.CUBLAS: (8192,),
 }
 TIMELINE_SIZE = 2048
+CLOCKS = "free, as the machine sets them"
 
 # Below this speed a size is left out: one ncu pass would take seconds, and it runs many.
 SLOW_SECONDS = 0.5
@@ -35,7 +36,7 @@ FEWEST_ROUNDS = 5
 
 
 def record(stem: str, root: Path | None = None) -> Path:
-    """Measure everything about a kernel of the catalogue, ``"cublas"`` or ``"machine"``.
+    """Measure all of a kernel of the catalogue, ``"cublas"``, ``"machine"``, ``"calibration"``.
 
     Returns
     -------
@@ -52,6 +53,10 @@ def record(stem: str, root: Path | None = None) -> Path:
     made = _provenance(stem)
     if stem == records.MACHINE:
         made["roofs"] = roofs.roofs()
+    elif stem == records.CALIBRATION:
+        made["arch"], made["hash"] = device.arch(), calibration.source_hash()
+        made["method"] = {"counters": calibration.METHOD, "clocks": CLOCKS}
+        made |= calibration.measure()
     elif stem == records.CUBLAS:
         made["variants"] = {name: _cublas(name) for name in cublas.PROBLEMS}
     else:
@@ -84,7 +89,7 @@ def _provenance(stem: str) -> dict[str, Any]:
         "date": datetime.date.today().isoformat(),
         "revision": _revision(),
         "method": {
-            "bench": bench.METHOD, "clocks": "free, as the machine sets them",
+            "bench": bench.METHOD, "clocks": CLOCKS,
             "counters": {**counters.EMULATED, **counters.HARDWARE},
         },
     }

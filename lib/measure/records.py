@@ -19,9 +19,12 @@ from lib.kernels import CATALOGUE, ROOT
 RESULTS = ROOT / "results"
 SCHEMA = 1
 
-# Records that are not of a kernel of the catalogue: the rival, and the machine's own roofs.
+# Records that are not of a kernel of the catalogue: the rival, the machine's own roofs, and what
+# the emulator's counters are held against. Each has its measurements in a part of its own.
 CUBLAS = "cublas"
 MACHINE = "machine"
+CALIBRATION = "calibration"
+_PARTS = {MACHINE: "roofs", CALIBRATION: "patterns"}
 
 _ALWAYS = {"schema": int, "kernel": str, "gpu": dict, "software": dict, "date": str,
            "revision": str}
@@ -99,7 +102,7 @@ def read(file: Path) -> dict[str, Any]:
         for key, kind in required.items():
             if not isinstance(inside, dict) or not isinstance(inside.get(key), kind):
                 raise RecordError(f"{file} lacks {where}{key}; {again}")
-    part = "roofs" if record["kernel"] == MACHINE else "variants"
+    part = _PARTS.get(record["kernel"], "variants")
     if not isinstance(record.get(part), dict):
         raise RecordError(f"{file} lacks {part}; {again}")
     return record
@@ -159,8 +162,8 @@ def stale(record: dict[str, Any], variant: str) -> bool:
 
 
 def every(root: Path | None = None) -> Iterator[dict[str, Any]]:
-    """All records, GPU by GPU, kernels in the catalogue's order, then cuBLAS and the machine."""
-    order = [*CATALOGUE, CUBLAS, MACHINE]
+    """All records, GPU by GPU, kernels in the catalogue's order, then cuBLAS and the machine's."""
+    order = [*CATALOGUE, CUBLAS, MACHINE, CALIBRATION]
     files = sorted(
         (root or RESULTS).glob("*/*.json"),
         key=lambda f: (f.parent.name, order.index(f.stem) if f.stem in order else len(order), f),

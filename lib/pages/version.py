@@ -78,7 +78,9 @@ class Version:
             problem = self.problem
             blocks = self._blocks(problem, self.kernel.variant(name))
             watch = (min(WATCHED[0], blocks - 1), WATCHED[1])
-            self._traces[name] = self.run(problem, name, backend="emulator", watch=watch)
+            self._traces[name] = self.run(
+                problem, name, backend="emulator", watch=watch, exact=True
+            )
         return self._traces[name]
 
     @cached_property

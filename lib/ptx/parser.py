@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 
 from .body import Body
-from .errors import ParseError
 from .syntax import SIZES, Entry, Program, Variable
 from .tokens import Cursor, integer
 

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.gpu
 def test_right_on_every_shape_and_scalar(kernel, variant, shape):
     for alpha, beta in SCALARS:
         problem = variant.problem(*shape, alpha, beta)
-        verdict = run(kernel, problem, variant=variant, backend="gpu").verdict
+        verdict = run(kernel, problem, variant=variant, backend="gpu", exact=True).verdict
         assert verdict.ok, f"α = {alpha}, β = {beta}: {verdict}"
 
 
