@@ -12,11 +12,18 @@ from lib.compiler import Compiled, compile_kernel, compile_source
 from lib.gpus import check_arch
 from lib.kernels import Kernel, Launch, Selection, Variant
 from lib.problem import Problem, Verdict, numpy_dtype
+from lib.tensor_maps import encode
 
 BACKENDS = ("auto", "gpu", "emulator")
 
 # Without a GPU the book compiles for the oldest architecture it teaches: a T4's.
 DEFAULT_ARCH = "sm_75"
+
+# How the tensor maps of 17 and 18 are made: the swizzle that wgmma reads, and a hint to the
+# L2. A matrix without elements has no map, and nothing is loaded from it.
+TMA_SWIZZLE = 128
+L2_PROMOTION = 128
+NO_MAP = np.zeros(1, "V128")[0]
 
 
 @dataclass(frozen=True)
@@ -80,7 +87,7 @@ def run(
     backend : {"auto", "gpu", "emulator"}
         ``"auto"`` takes the GPU if one can be used.
     arch : str, optional
-        What to compile for: this GPU's own, or sm_75 in the emulator.
+        What to compile for: this GPU's own, or the kernel's oldest in the emulator.
     watch : (int, int), optional
         Block and warp whose addresses the emulator keeps.
     races : bool
@@ -110,7 +117,7 @@ def run(
         target = check_arch(arch) if arch else device.arch()
         xp = device.cupy()
     else:
-        target = check_arch(arch or DEFAULT_ARCH)
+        target = check_arch(arch or kernel.min_arch)
         xp = np
     A, B, C = problem.inputs(seed, xp)
     selection = kernel.select(problem, variant, addresses(A, B, C), exact)
@@ -122,7 +129,7 @@ def run(
         compiled = compile_source(source, expression, target, filename=str(kernel.source),
                                   dynamic_bytes=selection.variant.shared_bytes)
     reference = problem.reference(A, B, C)
-    args = arguments(problem, A, B, C)
+    args = arguments(problem, A, B, C, selection.variant)
     launched = None
     if where == "gpu":
         device.Loaded(compiled)(launch, args)
@@ -173,11 +180,16 @@ def choose_backend(backend: str) -> str:
 
 def addresses(*matrices: Any) -> list[int]:
     """Where matrices begin on the GPU; the emulator copies NumPy's to addresses of its own."""
-    return [int(m.data.ptr) for m in matrices if hasattr(m.data, "ptr")]
+    return [int(m.data.ptr) for m in matrices if not isinstance(m, np.ndarray)]
 
 
-def arguments(problem: Problem, A: Any, B: Any, C: Any) -> tuple[Any, ...]:
+def arguments(
+    problem: Problem, A: Any, B: Any, C: Any, variant: Variant | None = None
+) -> tuple[Any, ...]:
     """The arguments of every kernel of this book, in its contract's order.
+
+    A `variant` with boxes takes tensor maps in place of A and B. If it may store C so, a map of C
+    comes last.
 
     Raises
     ------
@@ -194,4 +206,13 @@ def arguments(problem: Problem, A: Any, B: Any, C: Any) -> tuple[Any, ...]:
         if not array.flags.c_contiguous:
             raise ValueError(f"{name} is not row-major and tight: pass a C-contiguous array")
     sizes = (np.int32(problem.M), np.int32(problem.N), np.int32(problem.K))
-    return (*sizes, np.float32(problem.alpha), A, B, np.float32(problem.beta), C)
+    boxes = variant.boxes if variant else {}
+    maps = {
+        name: encode(array, boxes[name], swizzle=TMA_SWIZZLE, l2_promotion=L2_PROMOTION)
+        if name in boxes and array.size
+        else NO_MAP
+        for name, array in (("A", A), ("B", B), ("C", C))
+    }
+    a, b = (maps["A"], maps["B"]) if boxes else (A, B)
+    last = (maps["C"],) if variant and "STAGED" in variant.constants else ()
+    return (*sizes, np.float32(problem.alpha), a, b, np.float32(problem.beta), C, *last)

