@@ -30,6 +30,9 @@ _MARK = re.compile(
 # CUDA C++ Programming Guide, technical specifications: the largest grid.
 MAX_GRID_X = 2**31 - 1
 MAX_GRID_Y = 65535
+# Rows of more bytes than an int can hold are not for kernels that step over them with ints.
+MAX_STRIDE = 2**31 - 1
+FLOAT_BYTES = 4
 
 # Below so many blocks a variant that has a smaller one leaves it the problem: three quarters of an
 # H100's 132 SMs would have work.
@@ -72,6 +75,8 @@ class Variant:
     narrow : mapping of str to int or bool
         The constants that differ in the narrower instantiation: the one for operands that this
         one's vectors don't fit (see `Kernel.select`). Empty if this one fits every operand.
+    vectors_along : tuple of str
+        The dimensions along which vectors lie, which must be multiples of them.
     between : tuple of int
         Narrower vectors to try before `narrow`.
     alignment : int
@@ -91,6 +96,11 @@ class Variant:
         Blocks of a cluster; their tiles lie below each other.
     resident : int
         Blocks of a persistent kernel on an SM; 0 if each block has one tile.
+    least_share : int
+        Steps of K that a block gets at least where tiles are cut into equal shares; 0 if they are
+        not cut.
+    tuned : tuple of str
+        Names of the variants of which the one that suits the shape takes over (see `lib.tuning`).
     boxes : mapping of str to (int, int)
         Rows and columns of the boxes in which tensor maps move A, B and C; of the matrices that the
         kernel takes through tensor maps. C's map is an argument of its own, behind the others.
@@ -104,6 +114,7 @@ class Variant:
     step_reader: str
     meaning: str
     narrow: Mapping[str, int | bool] = field(default_factory=dict)
+    vectors_along: tuple[str, ...] = ("N", "K")
     between: tuple[int, ...] = ()
     alignment: int = 0
     dtype: str = "float32"
@@ -114,6 +125,8 @@ class Variant:
     raster: bool = False
     cluster: int = 1
     resident: int = 0
+    least_share: int = 0
+    tuned: tuple[str, ...] = ()
     boxes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
@@ -262,6 +275,14 @@ class Kernel:
         exact : bool
             Keep to the variant's own tile, however few blocks that makes.
         """
+        if variant.tuned and not exact:
+            from lib.tuning import choose
+
+            choice = choose(self.stem, variant, problem)
+            chosen = self.select(problem, self.variant(choice.name), addresses, exact=True)
+            return Selection(
+                chosen.variant, " and ".join(filter(None, (choice.reason, chosen.reason)))
+            )
         if variant.smaller and not exact:
             columns, rows = self._blocks(problem, variant)
             if columns * rows < FEWEST_BLOCKS:
@@ -297,15 +318,24 @@ class Kernel:
         reasons = [
             f"{name} = {size} is no multiple of {width}"
             for name, size in (("N", problem.N), ("K", problem.K))
-            if size % width
+            if name in variant.vectors_along and size % width
         ]
         nbytes = variant.alignment or ITEM_BYTES[variant.dtype] * width
         if any(address % nbytes for address in addresses):
             reasons.append(f"a matrix is not aligned to {nbytes} bytes")
         return reasons
 
-    def launch(self, problem: Problem, variant: Variant) -> Launch:
+    def launch(
+        self, problem: Problem, variant: Variant, sms: int = PERSISTENT_SMS
+    ) -> Launch:
         """Say how to launch this kernel on a problem.
+
+        Parameters
+        ----------
+        problem : Problem
+        variant : Variant
+        sms : int
+            SMs of the GPU: a persistent kernel has as many blocks as fit them.
 
         Raises
         ------
@@ -329,7 +359,14 @@ class Kernel:
         ):
             if size > MAX_GRID_X - step:
                 raise ValueError(f"{name} = {size} passes what a 32-bit index can hold")
-        grid = self._line(problem, variant) if variant.raster else self._plane(problem, variant)
+        if variant.least_share and max(problem.N, problem.K) > MAX_STRIDE // FLOAT_BYTES:
+            raise ValueError(
+                f"{self.stem} takes rows of at most {MAX_STRIDE // FLOAT_BYTES} floats; N is "
+                f"{problem.N} and K {problem.K}"
+            )
+        grid = (
+            self._line(problem, variant, sms) if variant.raster else self._plane(problem, variant)
+        )
         return Launch(grid, (*variant.block, 1), variant.shared_bytes)
 
     def _plane(self, problem: Problem, variant: Variant) -> tuple[int, int, int]:
@@ -343,12 +380,20 @@ class Kernel:
             )
         return blocks_x, blocks_y, 1
 
-    def _line(self, problem: Problem, variant: Variant) -> tuple[int, int, int]:
-        """Whole clusters in one line: for all tiles, or for as many as the SMs hold."""
+    def _line(self, problem: Problem, variant: Variant, sms: int) -> tuple[int, int, int]:
+        """Whole clusters in one line: for all tiles, or for as many as the SMs hold.
+
+        Where tiles are cut there may be more blocks than tiles, if K is long enough for the shares.
+        """
         rows, columns = variant.tile
         clusters = -(-problem.M // (rows * variant.cluster)) * -(-problem.N // columns)
         if variant.resident:
-            clusters = min(clusters, variant.resident * PERSISTENT_SMS // variant.cluster)
+            shares = 0
+            if variant.least_share:
+                shares = clusters * -(-problem.K // variant.step) // variant.least_share
+            # Where shares would be short, a block a tile is better than a loop over tiles.
+            if not variant.least_share or shares > clusters:
+                clusters = min(max(clusters, shares), variant.resident * sms // variant.cluster)
         if clusters * variant.cluster > MAX_GRID_X:
             raise ValueError(
                 f"{problem.M}x{problem.N} needs {clusters * variant.cluster} blocks and CUDA "
@@ -361,6 +406,19 @@ class Kernel:
         """Blocks along N and along M."""
         rows, columns = variant.tile
         return -(-problem.N // columns), -(-problem.M // rows)
+
+    def workspace(self, problem: Problem, variant: Variant, launch: Launch) -> tuple[int, int]:
+        """Floats and ints that a launch needs beside the matrices: for sums of cut tiles.
+
+        Two places of a tile's sums for each block, and a count of arrivals for each tile.
+        """
+        if not variant.least_share:
+            return 0, 0
+        rows, columns = variant.tile
+        across, down = self._blocks(problem, variant)
+        if launch.grid[0] == across * down:  # none is cut
+            return 1, 1
+        return 2 * launch.grid[0] * rows * columns, across * down
 
     def hash(self, variant: Variant, marks: bool = False) -> str:
         """Fingerprint of one instantiation: its file, the headers it includes, its constants.
@@ -495,6 +553,56 @@ def _turing_limit() -> tuple[Variant, ...]:
             smaller="small" if name == "limit" else "",
         )
     return (made.pop("limit"), made.pop("small"), *made.values())
+
+
+# The candidates among which 09 chooses, in the order in which they are tried.
+LIMIT_CANDIDATES = ("large", "medium", "whole", "flat", "tall", "small")
+
+
+def _limit(
+    name: str, meaning: str, *, block: tuple[int, int, int], warp: tuple[int, int],
+    stages: int, spread: int, blocks: int = 1, resident: int = 0, least_share: int = 8,
+    turning: bool = True, tuned: tuple[str, ...] = (),
+) -> Variant:
+    """Tiles of a block (M, N, K) and of a warp (M, N), dealt in equal shares to `resident` blocks
+    an SM; with a `resident` of 0 a block has one tile, and none is cut."""
+    BM, BN, BK = block
+    WM, WN = warp
+    constants = {
+        "BM": BM, "BN": BN, "BK": BK, "WM": WM, "WN": WN, "STAGES": stages, "SPREAD": spread,
+        "TURNING": turning, "BLOCKS": blocks, "VEC": 4,
+    }
+    return Variant(
+        name, constants, (BM, BN), (32 * (BM // WM) * (BN // WN), 1), BK, "block", meaning,
+        {"VEC": 1}, ("N",), raster=True, resident=resident, least_share=least_share, tuned=tuned,
+        # The padding of A's tile: four floats a row.
+        shared_bytes=stages * BK * (BM + 4 + BN) * FLOAT_BYTES,
+    )
+
+
+def _fp32_limit() -> tuple[Variant, ...]:
+    """09 as it is, the tiles among which it chooses, and the steps that lead to it."""
+    large = {"block": (128, 256, 8), "warp": (128, 32), "stages": 3, "spread": 6}
+    medium = {"block": (64, 128, 16), "warp": (64, 32), "stages": 4, "spread": 4, "blocks": 3}
+    return (
+        _limit("tuned", "the tile that suits the shape", **large, resident=1,
+               tuned=LIMIT_CANDIDATES),
+        _limit("large", "128×256 tiles, in equal shares", **large, resident=1),
+        _limit("medium", "64×128 tiles, three blocks an SM", **medium, resident=3),
+        _limit("whole", "64×128 tiles, uncut", **medium),
+        _limit("flat", "64×256 tiles", block=(64, 256, 16), warp=(64, 32), stages=3, spread=4,
+               resident=1),
+        _limit("tall", "256×64 tiles", block=(256, 64, 16), warp=(64, 32), stages=3, spread=4,
+               resident=1),
+        _limit("small", "32×128 tiles", block=(32, 128, 16), warp=(32, 32), stages=4, spread=2,
+               blocks=4, resident=1),
+        _limit("square", "128×128 tiles, copies at once, rows straight, uncut",
+               block=(128, 128, 8), warp=(64, 64), stages=3, spread=1, blocks=2, turning=False),
+        _limit("wide", "square with 128×256 tiles",
+               **large | {"spread": 1}, turning=False),
+        _limit("turning", "wide, every other row backwards", **large | {"spread": 1}),
+        _limit("spread", "turning, copies spread over six steps", **large),
+    )
 
 
 # NumPy's names of types and what they are called in CUDA.
@@ -677,6 +785,15 @@ CATALOGUE: dict[str, Kernel] = {
                 _warp_tile("seed32", "seed, BK = 32", block=(64, 64, 32),
                            warp=(32, 16), paired=False, buffers=1, vec=1),
             ),
+        ),
+        Kernel(
+            stem="09_fp32_limit",
+            function="fp32_limit",
+            title="FP32 limit",
+            change="copies in flight, no guards, an order that suits the registers, equal shares",
+            level="all of them",
+            ptx_archs=("sm_75",),
+            variants=_fp32_limit(),
         ),
         Kernel(
             stem="10_wmma",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -120,8 +121,7 @@ def run(
         target = check_arch(arch or kernel.min_arch)
         xp = np
     A, B, C = problem.inputs(seed, xp)
-    selection = kernel.select(problem, variant, addresses(A, B, C), exact)
-    launch = kernel.launch(problem, selection.variant)
+    selection, launch, (args,) = prepare(kernel, variant, problem, [(A, B, C)], exact)
     if source is None:
         compiled = compile_kernel(kernel, selection.variant, target)
     else:
@@ -129,7 +129,6 @@ def run(
         compiled = compile_source(source, expression, target, filename=str(kernel.source),
                                   dynamic_bytes=selection.variant.shared_bytes)
     reference = problem.reference(A, B, C)
-    args = arguments(problem, A, B, C, selection.variant)
     launched = None
     if where == "gpu":
         device.Loaded(compiled)(launch, args)
@@ -178,6 +177,51 @@ def choose_backend(backend: str) -> str:
     return backend
 
 
+class Prepared(NamedTuple):
+    """What there is to launch: the instantiation, how, and the arguments for each set of matrices.
+
+    The sets share their workspace, so their launches must follow each other.
+    """
+
+    selection: Selection
+    launch: Launch
+    arguments: list[tuple[Any, ...]]
+
+
+def prepare(
+    kernel: Kernel,
+    variant: Variant,
+    problem: Problem,
+    sets: Sequence[tuple[Any, Any, Any]],
+    exact: bool = False,
+) -> Prepared:
+    """Choose the instantiation that a problem and its matrices allow, and say how to launch it.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    variant : Variant
+    problem : Problem
+    sets : sequence of (A, B, C)
+        NumPy's or CuPy's arrays.
+    exact : bool
+        Keep to the variant's own tile (see `Kernel.select`).
+    """
+    on_host = isinstance(sets[0][0], np.ndarray)
+    xp = np if on_host else device.cupy()
+    selection = kernel.select(
+        problem, variant, [place for one in sets for place in addresses(*one)], exact
+    )
+    sms = {} if on_host else {"sms": device.sms()}
+    launch = kernel.launch(problem, selection.variant, **sms)
+    floats, ints = kernel.workspace(problem, selection.variant, launch)
+    # Floats are poison and ints zeros, as a kernel leaves them.
+    extra = (xp.full(floats, xp.nan, "float32"), xp.zeros(ints, "int32")) if ints else ()
+    return Prepared(
+        selection, launch, [(*arguments(problem, *one, selection.variant), *extra) for one in sets]
+    )
+
+
 def addresses(*matrices: Any) -> list[int]:
     """Where matrices begin on the GPU; the emulator copies NumPy's to addresses of its own."""
     return [int(m.data.ptr) for m in matrices if not isinstance(m, np.ndarray)]
@@ -214,5 +258,5 @@ def arguments(
         for name, array in (("A", A), ("B", B), ("C", C))
     }
     a, b = (maps["A"], maps["B"]) if boxes else (A, B)
-    last = (maps["C"],) if variant and "STAGED" in variant.constants else ()
+    last = (maps["C"],) if boxes and "STAGED" in variant.constants else ()
     return (*sizes, np.float32(problem.alpha), a, b, np.float32(problem.beta), C, *last)
