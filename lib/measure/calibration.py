@@ -121,8 +121,11 @@ def compiled(pattern: Pattern, arch: str) -> Compiled:
 
 def constants(pattern: Pattern) -> np.ndarray:
     """The bytes of ``struct Pattern``."""
-    active = int(np.packbits(pattern.active, bitorder="little").view("<u4")[0])
-    values = [*pattern.offsets.tolist(), *pattern.sources.tolist(), active, pattern.stride]
+    active, reading = (
+        int(np.packbits(lanes, bitorder="little").view("<u4")[0])
+        for lanes in (pattern.active, pattern.reading)
+    )
+    values = [*pattern.offsets, *pattern.sources, active, pattern.stride, reading]
     return np.array(values, "<u4")
 
 
