@@ -1,7 +1,8 @@
-// The machine's roofs: four kernels that each press one unit as hard as it goes.
+// The machine's roofs: kernels that each press one unit as hard as it goes.
 //
-// Launch: any grid, blocks of 256 threads (read_shared and fma_chains: one grid that fills the GPU).
-// Runs on: sm_75 and later.
+// Launch: any grid, blocks of 256 threads (read_shared and chains: one grid that fills the GPU).
+// Runs on: sm_75 and later; mma_chains with K = 16 on sm_80 and later.
+#include "mma.cuh"
 
 // DRAM: each float4 is read once and written once.
 template <int THREADS>
@@ -74,4 +75,26 @@ __global__ void __launch_bounds__(THREADS) fma_chains(float* to, float a, float 
 #pragma unroll
     for (int j = 0; j < 16; ++j) sum += x[j];
     to[blockIdx.x * THREADS + threadIdx.x] = sum;
+}
+
+// Tensor cores: 8 chains a warp, so that the latency of each mma is hidden by the others. `from`
+// holds 12 bytes a thread: the fragments of A and B.
+template <int THREADS, int K>
+__global__ void __launch_bounds__(THREADS) mma_chains(const unsigned* from, float* to, int repeats)
+{
+    const unsigned* mine = from + 3 * threadIdx.x;
+    const unsigned x = mine[0], y = mine[1], z = mine[2];
+    float sum[8][4] = {};
+    for (int r = 0; r < repeats; ++r)
+#pragma unroll
+        for (int j = 0; j < 8; ++j) {
+            if constexpr (K == 8)
+                mma_k8(sum[j], x, y, z);
+            else
+                mma_k16(sum[j], x, y, z, x, z, y);
+        }
+    float total = 0;
+#pragma unroll
+    for (int j = 0; j < 8; ++j) total += sum[j][0] + sum[j][1] + sum[j][2] + sum[j][3];
+    to[blockIdx.x * THREADS + threadIdx.x] = total;
 }

@@ -11,7 +11,7 @@ from typing import Any
 from lib import device, gpus, kernels
 from lib.compiler import CompileError, ToolMissing, compile_kernel
 from lib.kernels import CATALOGUE, Kernel, Variant
-from lib.measure import records
+from lib.measure import cublas, records
 from lib.measure.ncu import ProfilerMissing
 from lib.problem import Problem, parse_shape
 from lib.runner import BACKENDS, DEFAULT_ARCH, run
@@ -24,8 +24,8 @@ BAD_INPUT = (
 OTHER_RECORDS = (records.MACHINE, records.CUBLAS, records.CALIBRATION)
 
 RESULT_KEYS = (
-    "kernel", "variant", "gpu", "arch", "dtype", "M", "N", "K", "tflops", "cublas_tflops", "ratio",
-    "seconds", "spread", "date", "stale",
+    "kernel", "variant", "gpu", "arch", "ptx_arch", "dtype", "M", "N", "K", "tflops",
+    "cublas_tflops", "ratio", "seconds", "spread", "date", "stale",
 )
 
 
@@ -72,11 +72,11 @@ def add_command(subparsers: Any) -> None:
 
     bench = add(_bench, "bench", "time a kernel against cuBLAS on this GPU",
                 json_help="{kernel, variant, gpu, arch, and a row of a record}")
-    _kernel_and_problem(bench, arch=False)
+    _kernel_and_problem(bench, arch=False, ptx_arch=True)
 
     profile = add(_profile, "profile", "read hardware counters of one launch with ncu",
                   json_help="{kernel, variant, M, N, K, metrics}")
-    _kernel_and_problem(profile, arch=False, others=(records.CUBLAS,))
+    _kernel_and_problem(profile, arch=False, others=(records.CUBLAS,), ptx_arch=True)
 
     timeline = add(_timeline, "timeline", "what the warps of a block do, from marks in the kernel",
                    json_help="a record's timeline")
@@ -89,7 +89,8 @@ def add_command(subparsers: Any) -> None:
 
     launch = add(_launch, "launch", "launch a kernel once, for a profiler to look at",
                  json_help="{kernel, shape}, or {kernel, patterns}")
-    _kernel_and_problem(launch, arch=False, others=(records.CUBLAS, records.CALIBRATION))
+    _kernel_and_problem(launch, arch=False, others=(records.CUBLAS, records.CALIBRATION),
+                        ptx_arch=True)
 
 
 def _adder(subparsers: Any) -> Callable[..., argparse.ArgumentParser]:
@@ -113,9 +114,13 @@ def _arch(parser: argparse.ArgumentParser) -> None:
 
 
 def _kernel_and_problem(
-    parser: argparse.ArgumentParser, arch: bool = True, others: Sequence[str] = ()
+    parser: argparse.ArgumentParser, arch: bool = True, others: Sequence[str] = (),
+    ptx_arch: bool = False,
 ) -> None:
     _kernel(parser)
+    if ptx_arch:
+        parser.add_argument("--ptx-arch", choices=tuple(gpus.ARCHITECTURES),
+                            help="run this older architecture's PTX, assembled for this GPU")
     if others:
         parser.description = f"{parser.description}; KERNEL may also be {' or '.join(others)}"
     parser.add_argument("--shape", default="256", help="MxNxK, or one number for a cube")
@@ -131,9 +136,16 @@ def _chosen(options: argparse.Namespace) -> tuple[Kernel, Variant]:
     return kernel, kernel.variant(options.variant)
 
 
-def _problem(options: argparse.Namespace, dtype: str) -> Problem:
-    M, N, K = parse_shape(options.shape)
-    return Problem(M, N, K, options.alpha, options.beta, options.dtype or dtype)
+def _problem(options: argparse.Namespace, variant: Variant | None) -> Problem:
+    """The problem of the options in a variant's types, or in those of cuBLAS that they name."""
+    sizes = (*parse_shape(options.shape), options.alpha, options.beta)
+    problem = variant.problem(*sizes) if variant else cublas.problem(_rival(options), *sizes)
+    return dataclasses.replace(problem, dtype=options.dtype) if options.dtype else problem
+
+
+def _rival(options: argparse.Namespace) -> str:
+    """Which types and layout of cuBLAS, by their name in `cublas.PROBLEMS`."""
+    return options.variant or next(iter(cublas.PROBLEMS))
 
 
 def _say(options: argparse.Namespace, document: Any, lines: Iterable[str]) -> None:
@@ -159,10 +171,10 @@ def _list(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> int:
     kernel, variant = _chosen(options)
-    problem = _problem(options, kernel.dtype)
+    problem = _problem(options, variant)
     done = run(
         kernel, problem, variant=variant, backend=options.backend, arch=options.arch,
-        races=options.races, schedule=options.schedule, seed=options.seed,
+        races=options.races, schedule=options.schedule, seed=options.seed, trace=False,
     )
     verdict = done.verdict
     hazards = [str(hazard) for hazard in done.launch.hazards] if done.launch else []
@@ -186,7 +198,7 @@ def _check(options: argparse.Namespace) -> int:
 
 def _trace(options: argparse.Namespace) -> int:
     kernel, variant = _chosen(options)
-    problem = _problem(options, kernel.dtype)
+    problem = _problem(options, variant)
     done = run(kernel, problem, variant=variant, backend="emulator", arch=options.arch)
     counters = done.launch.trace.counters()
     document = {
@@ -240,7 +252,7 @@ def _results(options: argparse.Namespace) -> int:
         faults = scoreboard.faults()
         _say(options, faults, faults or ["every record is of today's source"])
         return 1 if faults else 0
-    rows = records.rows()
+    rows = records.all_rows()
     document = [{key: getattr(row, key) for key in RESULT_KEYS} for row in rows]
     _say(options, document, scoreboard.lines(rows))
     return 0
@@ -250,11 +262,11 @@ def _bench(options: argparse.Namespace) -> int:
     from lib.measure.bench import bench
 
     kernel, variant = _chosen(options)
-    problem = _problem(options, kernel.dtype)
+    problem = _problem(options, variant)
     device.cupy()
-    row = bench(kernel, variant, problem)
+    row = bench(kernel, variant, problem, ptx_arch=options.ptx_arch)
     document = {"kernel": kernel.stem, "variant": variant.name, "gpu": device.name(),
-                "arch": device.arch(), **row}
+                "arch": device.arch(), "ptx_arch": options.ptx_arch or device.arch(), **row}
     _say(options, document, [
         f"{kernel.stem} {variant.name} {problem.shape}: {row['tflops']:.2f} TFLOP/s, cuBLAS "
         f"{row['cublas_tflops']:.2f}, ratio {row['ratio']:.3f} (spread {row['spread']:.1%}, "
@@ -269,12 +281,13 @@ def _profile(options: argparse.Namespace) -> int:
     kernel = variant = None
     if options.kernel != records.CUBLAS:
         kernel, variant = _chosen(options)
-    problem = _problem(options, kernel.dtype if kernel else "float32")
+    problem = _problem(options, variant)
+    name = variant.name if variant else _rival(options)
     metrics = counters(
-        options.kernel, variant.name if variant else None, (problem.M, problem.N, problem.K),
-        problem.alpha, problem.beta,
+        options.kernel, name, (problem.M, problem.N, problem.K), problem.alpha, problem.beta,
+        options.ptx_arch,
     )
-    document = {"kernel": options.kernel, "variant": variant.name if variant else "fp32",
+    document = {"kernel": options.kernel, "variant": name,
                 "M": problem.M, "N": problem.N, "K": problem.K, "metrics": metrics}
     _say(options, document, (f"{name:<28} {value:>18,}" for name, value in metrics.items()))
     return 0
@@ -284,7 +297,7 @@ def _timeline(options: argparse.Namespace) -> int:
     from lib.measure.timeline import timeline
 
     kernel, variant = _chosen(options)
-    measured = timeline(kernel, variant, _problem(options, kernel.dtype))
+    measured = timeline(kernel, variant, _problem(options, variant))
     _say(options, measured, [
         f"{kernel.stem} {variant.name}: {len(measured['blocks'])} blocks on SM "
         f"{measured['sm']}, a mark costs {measured['mark_cycles']:g} cycles; "
@@ -317,13 +330,11 @@ def _launch(options: argparse.Namespace) -> int:
         _say(options, {"kernel": options.kernel, "patterns": number},
              [f"launched {number} patterns of the calibration set"])
         return 0
-    if options.kernel == records.CUBLAS:
-        problem = _problem(options, "float32")
-        launch_once(None, None, problem)
-    else:
+    kernel = variant = None
+    if options.kernel != records.CUBLAS:
         kernel, variant = _chosen(options)
-        problem = _problem(options, kernel.dtype)
-        launch_once(kernel, variant, problem)
+    problem = _problem(options, variant)
+    launch_once(kernel, variant, problem, options.ptx_arch)
     _say(options, {"kernel": options.kernel, "shape": problem.shape},
          [f"launched {options.kernel} at {problem.shape}"])
     return 0

@@ -11,6 +11,9 @@ from lib.kernels import Launch
 
 WITHOUT = "without one there are the commands check --backend emulator, trace and results"
 
+# CUDA C++ Programming Guide, "Shared Memory": what a kernel gets without opting in.
+FREE_SHARED_BYTES = 48 * 1024
+
 
 class NoGpu(Exception):
     """There is no usable GPU. The message says why, and what to do."""
@@ -94,10 +97,21 @@ class Loaded:
         self._module = cp.cuda.function.Module()
         self._module.load(compiled.cubin if same_major else compiled.ptx.encode())
         self._function = self._module.get_function(compiled.name)
+        self._shared_bytes = FREE_SHARED_BYTES
 
     def __call__(self, launch: Launch, args: Sequence[Any]) -> None:
         """Launch on the current stream; arrays are CuPy's, scalars NumPy's."""
+        if launch.shared_bytes > self._shared_bytes:
+            self._allow(launch.shared_bytes)
         self._function(launch.grid, launch.block, tuple(args), shared_mem=launch.shared_bytes)
+
+    def _allow(self, shared_bytes: int) -> None:
+        """Opt in to more dynamic shared memory than a kernel gets unasked."""
+        from cupy_backends.cuda.api import driver
+
+        most = driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        driver.funcSetAttribute(self._function.ptr, most, shared_bytes)
+        self._shared_bytes = shared_bytes
 
     def set_symbol(self, symbol: str, value: Any) -> None:
         """Copy the bytes of a NumPy value to a ``__device__`` variable."""

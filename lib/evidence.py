@@ -18,7 +18,6 @@ from lib.measure import records
 from lib.models import accesses, order
 from lib.models.occupancy import Occupancy, occupancy
 from lib.models.phases import phases
-from lib.problem import Problem
 
 REPRODUCED = "reproduced"
 CONTRADICTED = "contradicted"
@@ -141,7 +140,8 @@ class Evidence:
         text = kernel.source.read_text()
         if without:
             text = "".join(r for r in text.splitlines(keepends=True) if without not in r)
-        done = runner.run(kernel, Problem(64, 64, 96), variant=kernel.variant(variant),
+        chosen = kernel.variant(variant)
+        done = runner.run(kernel, chosen.problem(64, 64, 96), variant=chosen,
                           backend="emulator", source=text, races=True)
         return len(done.launch.hazards)
 
@@ -264,5 +264,6 @@ def _compiled(stem: str, variant: str, arch: str) -> Compiled:
 def _emulate(stem: str, variant: str, n: int) -> Any:
     """One run, kept for the process: several judges ask about the same one."""
     kernel = kernels.find(stem)
-    return runner.run(kernel, Problem(n, n, n), variant=kernel.variant(variant),
+    chosen = kernel.variant(variant)
+    return runner.run(kernel, chosen.problem(n, n, n), variant=chosen,
                       backend="emulator", arch="sm_75", watch=(0, 0))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
-from lib.problem import Problem
+from lib.problem import ITEM_BYTES, Problem
 
 ROOT = Path(__file__).resolve().parent.parent
 CUDA = ROOT / "cuda"
@@ -30,7 +30,12 @@ _MARK = re.compile(
 MAX_GRID_X = 2**31 - 1
 MAX_GRID_Y = 65535
 
-FLOAT_BYTES = 4
+# Below so many blocks a variant that has a smaller one leaves it the problem: three quarters of an
+# H100's 132 SMs would have work.
+FEWEST_BLOCKS = 99
+
+# CUDA C++ Programming Guide, "Warp Matrix Functions": 256 bits, for fragments in global memory.
+WMMA_ALIGNMENT = 32
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,17 @@ class Variant:
     narrow : mapping of str to int or bool
         The constants that differ in the narrower instantiation: the one for operands that this
         one's vectors don't fit (see `Kernel.select`). Empty if this one fits every operand.
+    alignment : int
+        What each matrix's address must be a multiple of, B; 0 if that is the size of a vector.
+    dtype, out : str
+        NumPy's names of the types of A and B, and of C.
+    b_layout : str
+        ``"row"`` or ``"column"``: how B is kept.
+    shared_bytes : int
+        Dynamic shared memory of a block, B.
+    smaller : str
+        Name of a variant of smaller tiles that takes over where this one would have fewer blocks
+        than `FEWEST_BLOCKS`; empty if none does.
     """
 
     name: str
@@ -66,11 +82,27 @@ class Variant:
     step_reader: str
     meaning: str
     narrow: Mapping[str, int | bool] = field(default_factory=dict)
+    alignment: int = 0
+    dtype: str = "float32"
+    out: str = "float32"
+    b_layout: str = "row"
+    shared_bytes: int = 0
+    smaller: str = ""
 
     @property
     def threads(self) -> int:
         """Threads of a block."""
         return self.block[0] * self.block[1]
+
+    def problem(
+        self, M: int, N: int, K: int, alpha: float = 1.0, beta: float = 0.0
+    ) -> Problem:
+        """A problem of the types and the layout that this instantiation takes."""
+        return self.typed(Problem(M, N, K, alpha, beta))
+
+    def typed(self, problem: Problem) -> Problem:
+        """The same problem in the types and the layout that this instantiation takes."""
+        return replace(problem, dtype=self.dtype, out=self.out, b_layout=self.b_layout)
 
 
 @dataclass(frozen=True)
@@ -119,6 +151,11 @@ class Kernel:
         The oldest architecture it is legal on.
     builds_on : str or None
         Stem of the version that this one changes, where that is not the one before it.
+    exhibits : tuple of Variant
+        Instantiations that show a mistake: found by name and run, never listed or measured.
+    ptx_archs : tuple of str
+        Older architectures whose PTX is recorded too, assembled for the GPU that is there: what
+        code that is legal on them can do on a later machine.
     """
 
     stem: str
@@ -130,6 +167,8 @@ class Kernel:
     group: str = "FP32"
     min_arch: str = "sm_75"
     builds_on: str | None = None
+    exhibits: tuple[Variant, ...] = ()
+    ptx_archs: tuple[str, ...] = ()
 
     @property
     def source(self) -> Path:
@@ -138,8 +177,8 @@ class Kernel:
 
     @property
     def dtype(self) -> str:
-        """NumPy's name for the type of A and B."""
-        return {"FP32": "float32", "FP16": "float16"}[self.group]
+        """NumPy's name for the type of A and B that its first variant takes."""
+        return self.variants[0].dtype
 
     @property
     def predecessor(self) -> Kernel | None:
@@ -160,7 +199,7 @@ class Kernel:
         """
         if name is None:
             return self.variants[0]
-        by_name = {variant.name: variant for variant in self.variants}
+        by_name = {variant.name: variant for variant in (*self.variants, *self.exhibits)}
         if name not in by_name:
             raise ValueError(_unknown("variant", name, by_name) + f" of {self.stem}")
         return by_name[name]
@@ -174,13 +213,18 @@ class Kernel:
         return f"{self.function}<{', '.join(arguments)}>"
 
     def select(
-        self, problem: Problem, variant: Variant, addresses: Iterable[int] = ()
+        self,
+        problem: Problem,
+        variant: Variant,
+        addresses: Iterable[int] = (),
+        exact: bool = False,
     ) -> Selection:
-        """Choose the instantiation that a problem's rows and pointers allow.
+        """Choose the instantiation that a problem's rows and pointers allow and its size asks for.
 
-        A variant with vectors of VEC floats reads and writes all matrices VEC floats at a time.
-        That is legal where each row begins on a multiple of VEC floats, and each matrix at an
-        address that is a multiple of a vector. Elsewhere its narrower constants are taken.
+        A variant with vectors of VEC elements reads A and B VEC elements at a time, and C in
+        vectors of no more bytes or elements. That is legal where each row begins on a multiple of
+        VEC elements, and each matrix at an address that is a multiple of a vector. Elsewhere its
+        narrower constants are taken.
 
         Parameters
         ----------
@@ -188,7 +232,17 @@ class Kernel:
         variant : Variant
         addresses : iterable of int
             Where A, B and C begin, if that is known.
+        exact : bool
+            Keep to the variant's own tile, however few blocks that makes.
         """
+        if variant.smaller and not exact:
+            columns, rows = self._blocks(problem, variant)
+            if columns * rows < FEWEST_BLOCKS:
+                small = self.select(problem, self.variant(variant.smaller), addresses)
+                reason = f"fewer than {FEWEST_BLOCKS} tiles of {'×'.join(map(str, variant.tile))}"
+                return Selection(
+                    small.variant, " and ".join(filter(None, (reason, small.reason)))
+                )
         if not variant.narrow:
             return Selection(variant)
         width = int(variant.constants["VEC"])
@@ -197,8 +251,9 @@ class Kernel:
             for name, size in (("N", problem.N), ("K", problem.K))
             if size % width
         ]
-        if any(address % (FLOAT_BYTES * width) for address in addresses):
-            reasons.append(f"a matrix is not aligned to {FLOAT_BYTES * width} bytes")
+        nbytes = variant.alignment or ITEM_BYTES[variant.dtype] * width
+        if any(address % nbytes for address in addresses):
+            reasons.append(f"a matrix is not aligned to {nbytes} bytes")
         if not reasons:
             return Selection(variant)
         constants = {**variant.constants, **variant.narrow}
@@ -210,12 +265,17 @@ class Kernel:
         Raises
         ------
         ValueError
-            If the types differ or the shape passes what CUDA's grid or 32-bit indices can hold.
+            If types or layout differ or the shape passes what CUDA's grid or 32-bit indices can
+            hold.
         """
-        if problem.dtype != self.dtype:
-            raise ValueError(f"{self.stem} takes {self.dtype}, not {problem.dtype}")
+        for what, takes, given in (
+            ("A and B in", variant.dtype, problem.dtype), ("C in", variant.out, problem.out),
+            ("B in layout", variant.b_layout, problem.b_layout),
+        ):
+            if takes != given:
+                raise ValueError(f"{self.stem} {variant.name} takes {what} {takes}, not {given}")
         rows, columns = variant.tile
-        blocks_x, blocks_y = -(-problem.N // columns), -(-problem.M // rows)
+        blocks_x, blocks_y = self._blocks(problem, variant)
         if blocks_y > MAX_GRID_Y:
             raise ValueError(
                 f"M = {problem.M} needs {blocks_y} blocks along y and CUDA allows {MAX_GRID_Y}: "
@@ -225,7 +285,13 @@ class Kernel:
         for name, size, step in (("N", problem.N, columns), ("K", problem.K, max(rows, columns))):
             if size > MAX_GRID_X - step:
                 raise ValueError(f"{name} = {size} passes what a 32-bit index can hold")
-        return Launch((blocks_x, blocks_y, 1), (*variant.block, 1))
+        return Launch((blocks_x, blocks_y, 1), (*variant.block, 1), variant.shared_bytes)
+
+    @staticmethod
+    def _blocks(problem: Problem, variant: Variant) -> tuple[int, int]:
+        """Blocks along N and along M."""
+        rows, columns = variant.tile
+        return -(-problem.N // columns), -(-problem.M // rows)
 
     def hash(self, variant: Variant, marks: bool = False) -> str:
         """Fingerprint of one instantiation: its file, the headers it includes, its constants.
@@ -281,6 +347,71 @@ def _warp_tile(
     # Loads of single floats need an address and a condition each: registers of two blocks.
     narrow = {"BLOCKS": 1, "VEC": 1} if vec > 1 else {}
     return Variant(name, constants, (BM, BN), (threads, 1), BK, "block", meaning, narrow)
+
+
+def _wmma(
+    name: str, meaning: str, *, block: tuple[int, int, int], warp: tuple[int, int], vec: int = 8,
+    roles: int = 1, alignment: int = 0, **more: bool | str,
+) -> Variant:
+    """Warps that own rectangles of C and multiply halves on tensor cores.
+
+    Tiles of a block (M, N, K) and of a warp (M, N); `roles` times the threads that multiply.
+    Without vectors (`vec` = 0) the template has no VEC.
+    """
+    BM, BN, BK = block
+    WM, WN = warp
+    constants = {"BM": BM, "BN": BN, "BK": BK, "WM": WM, "WN": WN, **({"VEC": vec} if vec else {})}
+    threads = 32 * (BM // WM) * (BN // WN) * roles
+    return Variant(
+        name, constants | more, (BM, BN), (threads, 1), BK, "block", meaning,
+        {"VEC": 1} if vec > 1 else {}, alignment, "float16",
+    )
+
+
+def _wmma_direct(name: str, meaning: str, *, warps: tuple[int, int], each: tuple[int, int]
+                 ) -> Variant:
+    """A block of `warps` (down, across), each with `each` fragments of C, and no shared tile."""
+    down, across = warps
+    constants = {"WARPS_M": down, "WARPS_N": across, "FM": each[0], "FN": each[1], "VEC": 8}
+    tile = (16 * down * each[0], 16 * across * each[1])
+    return Variant(
+        name, constants, tile, (32 * down * across, 1), 16, "warp", meaning, {"VEC": 1},
+        WMMA_ALIGNMENT, "float16",
+    )
+
+
+# The steps of 15 from 14's design on: what each of its variants adds to the one before.
+_TURING_STEPS: dict[str, tuple[str, dict[str, int | bool]]] = {
+    "start": ("14's design", {
+        "BM": 128, "BN": 128, "BK": 32, "WM": 32, "WN": 64, "VEC": 8, "SWIZZLED": False,
+        "PREFETCH": False, "WALK": False, "BUFFERS": 1, "STAGED": False, "GROUP": 1,
+    }),
+    "swizzled": ("chunks XORed with their row instead of padding", {"SWIZZLED": True}),
+    "prefetch": ("the next tiles wait in registers", {"PREFETCH": True}),
+    "large": ("128×256 tiles, warps of 64×64", {"BN": 256, "WM": 64}),
+    "walk": ("addresses made once and XORed", {"WALK": True}),
+    "double": ("two buffers, one barrier a step", {"BUFFERS": 2}),
+    "staged": ("C written through shared memory", {"STAGED": True}),
+    "limit": ("groups of 8 rows of tiles", {"GROUP": 8}),
+    "small": ("limit with 64×128 tiles, warps of 32×64", {"BM": 64, "BN": 128, "WM": 32}),
+}
+
+
+def _turing_limit() -> tuple[Variant, ...]:
+    """The steps, the whole of them first."""
+    constants: dict[str, int | bool] = {}
+    made: dict[str, Variant] = {}
+    for name, (meaning, change) in _TURING_STEPS.items():
+        constants = constants | change
+        BM, BN = constants["BM"], constants["BN"]
+        threads = 32 * (BM // constants["WM"]) * (BN // constants["WN"])
+        made[name] = Variant(
+            name, constants, (BM, BN), (threads, 1), constants["BK"], "block", meaning,
+            # Single halves would not fit the registers while they wait.
+            {"VEC": 1, "PREFETCH": False}, dtype="float16",
+            smaller="small" if name == "limit" else "",
+        )
+    return (made.pop("limit"), made.pop("small"), *made.values())
 
 
 CATALOGUE: dict[str, Kernel] = {
@@ -400,6 +531,94 @@ CATALOGUE: dict[str, Kernel] = {
                 _warp_tile("seed32", "seed, BK = 32", block=(64, 64, 32),
                            warp=(32, 16), paired=False, buffers=1, vec=1),
             ),
+        ),
+        Kernel(
+            stem="10_wmma",
+            function="wmma_direct",
+            title="WMMA",
+            change="warps multiply 16×16 fragments on tensor cores, straight from global memory",
+            level="warp",
+            group="FP16",
+            ptx_archs=("sm_75",),
+            variants=(
+                _wmma_direct("one", "a warp has one fragment of C", warps=(2, 4), each=(1, 1)),
+                _wmma_direct("four", "a warp has 2×2 fragments of C", warps=(2, 4), each=(2, 2)),
+            ),
+        ),
+        Kernel(
+            stem="11_wmma_shared",
+            function="wmma_shared",
+            title="WMMA, shared",
+            change="a block stages its tiles of A and B in shared memory",
+            level="block",
+            group="FP16",
+            ptx_archs=("sm_75",),
+            variants=(
+                _wmma("square", "64×64×16, warps of 32×32", block=(64, 64, 16), warp=(32, 32),
+                      alignment=WMMA_ALIGNMENT),
+                _wmma("seed", "32×64×16, warps of 16×16", block=(32, 64, 16), warp=(16, 16),
+                      alignment=WMMA_ALIGNMENT),
+            ),
+        ),
+        Kernel(
+            stem="12_wmma_pipeline",
+            function="wmma_pipeline",
+            title="WMMA, pipeline",
+            change="the next tiles are loaded while the present ones are multiplied",
+            level="block",
+            group="FP16",
+            ptx_archs=("sm_75",),
+            variants=(
+                _wmma("staged", "loaded values wait in registers", block=(64, 64, 16),
+                      warp=(32, 32), vec=0, LOADS="STAGED"),
+                _wmma("seed", "loaded values are stored before multiplying", block=(64, 64, 16),
+                      warp=(32, 32), vec=0, LOADS="AT_ONCE"),
+                _wmma("roles", "half of the warps load, the others multiply", block=(64, 64, 16),
+                      warp=(32, 32), vec=0, roles=2, LOADS="ROLES"),
+            ),
+        ),
+        Kernel(
+            stem="13_wmma_vectorized",
+            function="wmma_vectorized",
+            title="WMMA, vectorised",
+            change="eight halves in every load, four floats in every store",
+            level="thread, instructions",
+            group="FP16",
+            ptx_archs=("sm_75",),
+            variants=(
+                _wmma("wide", "128×128×16: a vector of each tile for every thread",
+                      block=(128, 128, 16), warp=(32, 64)),
+                _wmma("seed", "32×64×16: threads without a vector", block=(32, 64, 16),
+                      warp=(16, 16)),
+                _wmma("scalar", "seed, single halves", block=(32, 64, 16), warp=(16, 16), vec=1),
+            ),
+        ),
+        Kernel(
+            stem="14_ldmatrix",
+            function="ldmatrix_mma",
+            title="ldmatrix",
+            change="fragments by ldmatrix, products by mma.sync, tiles of 128×128×32",
+            level="warp, instructions",
+            group="FP16",
+            ptx_archs=("sm_75",),
+            variants=(
+                _wmma("mirrored", "B's rows are addressed as A's are", block=(128, 128, 32),
+                      warp=(32, 64), SWAPPED=False),
+            ),
+            exhibits=(
+                _wmma("swapped", "the worklog's first attempt: wrong", block=(128, 128, 32),
+                      warp=(32, 64), SWAPPED=True),
+            ),
+        ),
+        Kernel(
+            stem="15_turing_limit",
+            function="turing_limit",
+            title="Turing's limit",
+            change="nothing but the tensor cores is waited for",
+            level="block, warp, instructions",
+            group="FP16",
+            ptx_archs=("sm_75",),
+            variants=_turing_limit(),
         ),
     )
 }

@@ -9,25 +9,44 @@ from typing import Any
 
 import numpy as np
 
-# Unit roundoff of an FP32 fused multiply-add (IEEE 754 binary32, round to nearest).
-FP32_ROUNDOFF = 2.0**-24
+# Unit roundoff of each type, to nearest: half the distance from 1 to the number after it.
+ROUNDOFF = {"float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
+ITEM_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 
 # How many expected rounding errors a right kernel may show. A sum of K products rounds K times;
 # errors of random sign grow as √K (Higham, Accuracy and Stability of Numerical Algorithms, §2.8).
 # 2 keeps the bound under 1e-5 up to K = 4096, and FP16 accumulation could not hide under it.
 ROUNDING_MARGIN = 2.0
 
-DTYPES = ("float32",)
+# Tensor cores add FP32 sums four products at a time (Volta, Turing) or more, and cut off what
+# doesn't fit instead of rounding it (Fasi, Higham, Mikaitis and Pranesh, Numerical behavior of
+# NVIDIA tensor cores, PeerJ Computer Science 7, 2021).
+TENSOR_BLOCK = 4
+
+DTYPES = tuple(ROUNDOFF)
+LAYOUTS = ("row", "column")
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One instance: an M×K matrix A, a K×N matrix B, an M×N matrix C, all row-major and tight.
+    """One instance: an M×K matrix A, a K×N matrix B, an M×N matrix C, all tight.
+
+    Attributes
+    ----------
+    M, N, K : int
+    alpha, beta : float
+    dtype : str
+        Type of A and B, one of `DTYPES`; sums are FP32.
+    out : str
+        Type of C: ``"float32"``, or that of A and B.
+    b_layout : str
+        ``"row"``, as A and C always are; ``"column"``: B is kept column by column, and its array
+        is the N×K transpose.
 
     Raises
     ------
     ValueError
-        If M or N is below 1, K is below 0, or the type of A and B is not one of `DTYPES`.
+        If M or N is below 1, K is below 0, or a type or layout is none of these.
     """
 
     M: int
@@ -36,6 +55,8 @@ class Problem:
     alpha: float = 1.0
     beta: float = 0.0
     dtype: str = "float32"
+    out: str = "float32"
+    b_layout: str = "row"
 
     def __post_init__(self) -> None:
         if self.M < 1 or self.N < 1 or self.K < 0:
@@ -43,7 +64,11 @@ class Problem:
                 f"{self.M}x{self.N}x{self.K} is no shape: M and N must be at least 1, K at least 0"
             )
         if self.dtype not in DTYPES:
-            raise ValueError(f"type {self.dtype!r} is not supported; use {' or '.join(DTYPES)}")
+            raise ValueError(f"type {self.dtype!r} is not supported; use {', '.join(DTYPES)}")
+        if self.out not in ("float32", self.dtype):
+            raise ValueError(f"C can't be {self.out}: use float32, or the type of A and B")
+        if self.b_layout not in LAYOUTS:
+            raise ValueError(f"layout {self.b_layout!r} is unknown; use {' or '.join(LAYOUTS)}")
 
     @property
     def shape(self) -> str:
@@ -58,14 +83,29 @@ class Problem:
     @property
     def compulsory_bytes(self) -> int:
         """The fewest bytes that must cross DRAM: A, B read once, C written (and read if β ≠ 0)."""
-        item = np.dtype(self.dtype).itemsize
         passes_over_c = 1 if self.beta == 0 else 2
-        return item * (self.M * self.K + self.K * self.N) + 4 * passes_over_c * self.M * self.N
+        inputs = ITEM_BYTES[self.dtype] * (self.M * self.K + self.K * self.N)
+        return inputs + ITEM_BYTES[self.out] * passes_over_c * self.M * self.N
 
     @property
     def tolerance(self) -> float:
-        """Largest error that rounding explains, relative in norm (see `Verdict.error`)."""
-        return ROUNDING_MARGIN * FP32_ROUNDOFF * math.sqrt(self.K + 4)
+        """Largest error that rounding explains, relative in norm (see `Verdict.error`).
+
+        With u = 2⁻²⁴, the larger of two kinds of error of an FP32 sum:
+
+        * Rounding to nearest, each time up or down: `ROUNDING_MARGIN` · u · √K and a few more.
+        * Cutting off, which tensor cores do, always towards 0. It costs half a unit in the last
+          place on average: u / ln 2 / 2 of the sum as it stands, where leading digits are spread
+          evenly over the logarithm. After a share x of the products a sum of random signs has √x
+          of its final size, so K / 4 losses that all add up come to ∫√x dx = 2/3 of that many.
+
+        A result of 16 bits is rounded once more, by up to its own roundoff.
+        """
+        unit = ROUNDOFF["float32"]
+        rounded = ROUNDING_MARGIN * unit * math.sqrt(self.K + 4)
+        cut = unit / (2 * math.log(2)) * 2 / 3 * self.K / TENSOR_BLOCK
+        summed = rounded if self.dtype == "float32" else max(rounded, cut)
+        return summed if self.out == "float32" else summed + ROUNDOFF[self.out]
 
     def inputs(self, seed: int = 0, xp: Any = np) -> tuple[Any, Any, Any]:
         """Draw A, B and C, uniform in [−1, 1).
@@ -79,25 +119,34 @@ class Problem:
 
         Returns
         -------
-        A : (M, K) array
-        B : (K, N) array
-        C : (M, N) array of float32
+        A : (M, K) array of `dtype`
+        B : (K, N) array of `dtype`; (N, K) if it is kept column by column
+        C : (M, N) array of `out`
             Where β = 0 it holds NaN: a kernel that reads it, or leaves an element unwritten, shows.
         """
         random = xp.random.default_rng(seed)
 
-        def draw(rows: int, columns: int) -> Any:
+        def draw(rows: int, columns: int, dtype: str) -> Any:
             values = random.random((rows, columns), dtype=xp.float32)
-            return (values * 2 - 1).astype(self.dtype)
+            return (values * 2 - 1).astype(numpy_dtype(dtype))
 
-        A, B = draw(self.M, self.K), draw(self.K, self.N)
-        C = draw(self.M, self.N) if self.beta != 0 else xp.full((self.M, self.N), xp.nan, "float32")
-        return A, B, C
+        A = draw(self.M, self.K, self.dtype)
+        B = draw(*self.shape_of_b, self.dtype)
+        if self.beta != 0:
+            return A, B, draw(self.M, self.N, self.out)
+        return A, B, xp.full((self.M, self.N), xp.nan, numpy_dtype(self.out))
+
+    @property
+    def shape_of_b(self) -> tuple[int, int]:
+        """Shape of the array that holds B: (K, N), or (N, K) if it is kept column by column."""
+        return (self.K, self.N) if self.b_layout == "row" else (self.N, self.K)
 
     def reference(self, A: Any, B: Any, C: Any) -> Reference:
         """Compute the answer in float64, on the device the matrices live on."""
-        product = self.alpha * (A.astype("float64") @ B.astype("float64"))
-        magnitude = abs(self.alpha) * (abs(A.astype("float64")) @ abs(B.astype("float64")))
+        A, B = A.astype("float64"), B.astype("float64")
+        B = B if self.b_layout == "row" else B.T
+        product = self.alpha * (A @ B)
+        magnitude = abs(self.alpha) * (abs(A) @ abs(B))
         if self.beta != 0:
             product = product + self.beta * C.astype("float64")
             magnitude = magnitude + abs(self.beta) * abs(C.astype("float64"))
@@ -160,6 +209,15 @@ class Verdict:
             return f"wrong: {self.unwritten} elements are NaN (unwritten, or computed from poison)"
         word = "right" if self.ok else "wrong"
         return f"{word}: error {self.error:.1e}, tolerance {self.tolerance:.1e}"
+
+
+def numpy_dtype(name: str) -> np.dtype:
+    """NumPy's type of that name; bfloat16, which NumPy lacks, is that of ml_dtypes."""
+    if name == "bfloat16":
+        import ml_dtypes
+
+        return np.dtype(ml_dtypes.bfloat16)
+    return np.dtype(name)
 
 
 def parse_shape(text: str) -> tuple[int, int, int]:

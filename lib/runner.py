@@ -11,7 +11,7 @@ from lib import device, ptx
 from lib.compiler import Compiled, compile_kernel, compile_source
 from lib.gpus import check_arch
 from lib.kernels import Kernel, Launch, Selection, Variant
-from lib.problem import Problem, Verdict
+from lib.problem import Problem, Verdict, numpy_dtype
 
 BACKENDS = ("auto", "gpu", "emulator")
 
@@ -66,6 +66,8 @@ def run(
     schedule: str = "lowest",
     seed: int = 0,
     source: str | None = None,
+    trace: bool = True,
+    exact: bool = False,
 ) -> Run:
     """Run a kernel on random inputs and judge the result.
 
@@ -89,6 +91,10 @@ def run(
         Seed of the inputs and of the random schedule.
     source : str, optional
         CUDA text to run in place of the kernel's file: the file, changed, for an experiment.
+    trace : bool
+        Let the emulator count. Without it a run is quicker, and its launch's trace is None.
+    exact : bool
+        Keep to the variant's own tile, also where a smaller one suits the shape better.
 
     Raises
     ------
@@ -99,7 +105,7 @@ def run(
     """
     variant = variant or kernel.variants[0]
     where = choose_backend(backend)
-    launch = kernel.launch(problem, variant)
+    kernel.launch(problem, variant)  # raises before anything is allocated
     if where == "gpu":
         target = check_arch(arch) if arch else device.arch()
         xp = device.cupy()
@@ -107,28 +113,31 @@ def run(
         target = check_arch(arch or DEFAULT_ARCH)
         xp = np
     A, B, C = problem.inputs(seed, xp)
-    selection = kernel.select(problem, variant, addresses(A, B, C))
+    selection = kernel.select(problem, variant, addresses(A, B, C), exact)
+    launch = kernel.launch(problem, selection.variant)
     if source is None:
         compiled = compile_kernel(kernel, selection.variant, target)
     else:
         expression = kernel.expression(selection.variant)
-        compiled = compile_source(source, expression, target, filename=str(kernel.source))
+        compiled = compile_source(source, expression, target, filename=str(kernel.source),
+                                  dynamic_bytes=selection.variant.shared_bytes)
     reference = problem.reference(A, B, C)
     args = arguments(problem, A, B, C)
-    trace = None
+    launched = None
     if where == "gpu":
         device.Loaded(compiled)(launch, args)
         xp.cuda.get_current_stream().synchronize()
     else:
-        trace = emulate(
-            compiled, launch, args, watch=watch, races=races, schedule=schedule, seed=seed
+        launched = emulate(
+            compiled, launch, args, watch=watch, races=races, schedule=schedule, seed=seed,
+            trace=trace,
         )
     verdict = problem.judge(C, reference)
-    return Run(kernel, variant, problem, where, target, C, verdict, selection, compiled, trace)
+    return Run(kernel, variant, problem, where, target, C, verdict, selection, compiled, launched)
 
 
 def emulate(
-    compiled: Compiled, launch: Launch, args: tuple[Any, ...], **options: Any
+    compiled: Compiled, launch: Launch, args: tuple[Any, ...], *, trace: bool = True, **options: Any
 ) -> ptx.Launch:
     """Run compiled code in the emulator, its shared accesses counted as ptxas merged them.
 
@@ -138,13 +147,16 @@ def emulate(
     launch : Launch
     args : tuple
         NumPy arrays (changed in place) and scalars.
+    trace : bool
+        Whether to count. What ptxas merged takes a disassembly, and only counting asks for it.
     **options
         The emulator's own: `watch`, `races`, `schedule`, `seed`.
     """
-    merge = {line: to and ptx.Wide(*to) for line, to in compiled.merge.items()}
+    if trace:
+        options["merge"] = {line: to and ptx.Wide(*to) for line, to in compiled.merge.items()}
     function = ptx.Module(compiled.ptx).get_function(compiled.name)
     return function(
-        launch.grid, launch.block, args, shared_mem=launch.shared_bytes, merge=merge, **options
+        launch.grid, launch.block, args, shared_mem=launch.shared_bytes, trace=trace, **options
     )
 
 
@@ -172,9 +184,9 @@ def arguments(problem: Problem, A: Any, B: Any, C: Any) -> tuple[Any, ...]:
     ValueError
         If an array's shape, type or layout is not the problem's.
     """
-    shapes = {"A": (problem.M, problem.K), "B": (problem.K, problem.N), "C": (problem.M, problem.N)}
+    shapes = {"A": (problem.M, problem.K), "B": problem.shape_of_b, "C": (problem.M, problem.N)}
     for (name, shape), array in zip(shapes.items(), (A, B, C), strict=True):
-        wanted = "float32" if name == "C" else problem.dtype
+        wanted = numpy_dtype(problem.out if name == "C" else problem.dtype)
         if array.shape != shape:
             raise ValueError(f"{name} is {array.shape}; the problem asks for {shape}")
         if array.dtype != wanted:

@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 _INSTRUCTION = re.compile(r"^\s*/\*(?P<address>[0-9a-f]{4,})\*/\s+(?P<text>.*?)\s*;")
 _LABEL = re.compile(r"^\s*(\.L_x_\d+):")
 _LINE = re.compile(r'//## File "(?P<file>[^"]*)", line (?P<line>\d+)')
+# How nvdisasm calls the PTX that ptxas read.
+_PTX_FILE = ".nv_debug_ptx_txt"
 _PREDICATE = re.compile(r"^@!?U?P[T\d]+\s+")
 _TARGET = re.compile(r"`\((\.L_x_\d+)\)")
 
@@ -63,29 +65,21 @@ def access_bytes(opcode: str) -> int:
     return 4
 
 
-def parse(ptx_listing: str, cuda_listing: str, function: str) -> list[Instruction]:
-    """Read one function out of two listings of the same cubin.
+def parse(listing: str, function: str) -> list[Instruction]:
+    """Read one function out of a listing.
 
     Parameters
     ----------
-    ptx_listing, cuda_listing : str
-        What ``nvdisasm -c -gp`` and ``nvdisasm -c -g`` print.
+    listing : str
+        What ``nvdisasm -c -gp -g`` prints: before an instruction, the PTX line and the CUDA line
+        that it came from, each where it has changed.
     function : str
         Mangled name.
     """
-    cuda_lines = {i.address: i.ptx_line for i in _parse_one(cuda_listing, function)}
-    return [
-        replace(instruction, cuda_line=cuda_lines.get(instruction.address))
-        for instruction in _parse_one(ptx_listing, function)
-    ]
-
-
-def _parse_one(listing: str, function: str) -> list[Instruction]:
-    """Instructions of one function, with the line numbers of one listing as `ptx_line`."""
     found: list[Instruction] = []
     labels: dict[str, int] = {}
     waiting: list[str] = []
-    line: int | None = None
+    lines: dict[str, int | None] = {"ptx_line": None, "cuda_line": None}
     inside = False
     for row in listing.splitlines():
         if row.lstrip().startswith(".section\t"):
@@ -93,7 +87,8 @@ def _parse_one(listing: str, function: str) -> list[Instruction]:
         if not inside:
             continue
         if place := _LINE.search(row):
-            line = int(place["line"]) or None
+            kind = "ptx_line" if place["file"].startswith(_PTX_FILE) else "cuda_line"
+            lines[kind] = int(place["line"]) or None
         elif label := _LABEL.match(row):
             waiting.append(label[1])
         elif code := _INSTRUCTION.match(row):
@@ -101,7 +96,7 @@ def _parse_one(listing: str, function: str) -> list[Instruction]:
             labels.update(dict.fromkeys(waiting, address))
             waiting.clear()
             opcode = _PREDICATE.sub("", text).split()[0]
-            found.append(Instruction(address, text, opcode, line))
+            found.append(Instruction(address, text, opcode, **lines))
     if not found:
         raise ValueError(f"the listing holds no function {function}")
     return [

@@ -12,6 +12,9 @@ from lib.measure.records import Row
 README = ROOT / "README.md"
 BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
 
+# What the versions of a group take.
+GROUPS = {"FP32": "FP32", "FP16": "FP16 or BF16, sums in FP32"}
+
 # The size that a ladder is drawn at when nothing else is asked for.
 LADDER_SIZE = 4096
 
@@ -19,15 +22,16 @@ LADDER_SIZE = 4096
 def lines(rows: Iterable[Row]) -> list[str]:
     """One line a benchmark, for a terminal."""
     found = [
-        f"{r.kernel:<16} {r.variant:<10} {r.gpu:<5} {r.M}x{r.N}x{r.K:<6} {r.tflops:8.2f} TFLOP/s "
-        f"cuBLAS {r.cublas_tflops:7.2f}  {r.ratio:6.1%}  {r.date}{'  STALE' if r.stale else ''}"
+        f"{r.kernel:<16} {r.variant:<10} {r.gpu:<5} {r.ptx_arch:<7} {r.M}x{r.N}x{r.K:<6} "
+        f"{r.tflops:8.2f} TFLOP/s cuBLAS {r.cublas_tflops:7.2f}  {r.ratio:6.1%}  {r.date}"
+        f"{'  STALE' if r.stale else ''}"
         for r in rows
     ]
     return found or ["nothing is recorded yet: python -m lib record, on a machine with a GPU"]
 
 
 def markdown(rows: Iterable[Row], size: int | None = None) -> str:
-    """The table of README and scoreboard.
+    """The tables of README and scoreboard: one for each group, against cuBLAS of its own types.
 
     Parameters
     ----------
@@ -35,13 +39,21 @@ def markdown(rows: Iterable[Row], size: int | None = None) -> str:
     size : int, optional
         Only cubes of this size.
     """
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        if row.M == row.N == row.K and size in (None, row.M):
+            groups.setdefault(CATALOGUE[row.kernel].group, []).append(row)
+    if len(groups) < 2:
+        return _table([row for group in groups.values() for row in group])
+    return "\n\n".join(f"**{GROUPS[name]}**\n\n{_table(group)}" for name, group in groups.items())
+
+
+def _table(rows: Iterable[Row]) -> str:
     table = [
         "| version | variant | GPU | M = N = K | TFLOP/s | cuBLAS, same run | of cuBLAS |",
         "|---|---|---|---:|---:|---:|---:|",
     ]
     for r in rows:
-        if not r.M == r.N == r.K or (size is not None and r.M != size):
-            continue
         mark = " (stale)" if r.stale else ""
         table.append(
             f"| {r.kernel} | {r.variant} | {r.gpu} | {r.M} | {r.tflops:.2f}{mark} "
@@ -65,7 +77,10 @@ def readme_text(text: str, rows: Iterable[Row]) -> str:
     rows = [r for r in rows if r.variant == CATALOGUE[r.kernel].variants[0].name]
     dates = sorted({(r.gpu, r.date) for r in rows})
     source = "; ".join(f"{gpu}, {date}" for gpu, date in dates)
-    note = f"Recorded: {source}. FP32, TF32 off, α = 1, β = 0; cuBLAS interleaved in the same run."
+    note = (
+        f"Recorded: {source}. α = 1, β = 0, TF32 off; cuBLAS on the same types, interleaved in the "
+        "same run."
+    )
     return f"{head}{BEGIN}\n{markdown(rows)}\n\n{note}\n{END}{tail}"
 
 

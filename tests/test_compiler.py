@@ -2,10 +2,11 @@
 
 import collections
 import re
+from dataclasses import replace
 
 import pytest
 
-from lib import sass
+from lib import compiler, kept, sass
 from lib.compiler import CompileError, assemble, compile_kernel, compile_source
 from lib.gpus import ARCHITECTURES
 from lib.kernels import CATALOGUE, without_marks
@@ -99,11 +100,65 @@ def test_a_compile_error_shows_the_message_and_our_line():
     assert "broken.cu:4: x[0] = undeclared;" in str(error.value)
 
 
+def test_what_was_compiled_before_is_kept_until_anything_of_it_changes(tmp_path, monkeypatch):
+    runs = []
+
+    def nvrtc(*arguments):
+        runs.append(arguments)
+        return compile_nvrtc(*arguments)
+
+    compile_nvrtc = compiler.compile_nvrtc
+    monkeypatch.setattr(compiler, "compile_nvrtc", nvrtc)
+    monkeypatch.setattr(kept, "FOLDER", tmp_path / "kept")
+    monkeypatch.setattr(compiler, "INCLUDE", tmp_path / "include")
+    header = tmp_path / "include" / "factor.cuh"
+    header.parent.mkdir()
+    header.write_text("#define FACTOR 3\n")
+    text = ('#include "factor.cuh"\n'
+            "template <int T> __global__ void f(int* x) { x[0] *= T * FACTOR; }\n")
+    first = compile_source(text, "f<1>", "sm_75")
+    again = compile_source(text, "f<1>", "sm_75")
+    assert again == first and again.sass == first.sass and len(runs) == 1
+    header.write_text("#define FACTOR 5\n")
+    changed = compile_source(text, "f<1>", "sm_75")
+    assert "5;" in changed.ptx and "5;" not in first.ptx
+    variations = [
+        compile_source(text + " ", "f<1>", "sm_75"), compile_source(text, "f<2>", "sm_75"),
+        compile_source(text, "f<1>", "sm_80"), compile_source(text, "f<1>", "sm_75", ("-DX",)),
+        compile_source(text, "f<1>", "sm_75", filename="other.cu"),
+    ]
+    assert len(runs) == 2 + len(variations)
+    assert "other.cu" in variations[-1].ptx
+    monkeypatch.setattr(compiler, "toolkit_identity", lambda: "another toolkit")
+    compile_source(text, "f<1>", "sm_75")
+    assert len(runs) == 3 + len(variations)
+
+
 def test_ptxas_assembles_ptx_for_a_later_gpu():
     compiled = compile_kernel(TILE, None, "sm_75")
-    assert assemble(compiled.ptx, "sm_90").startswith(b"\x7fELF")
+    cubin, log = assemble(compiled.ptx, "sm_90")
+    assert cubin.startswith(b"\x7fELF") and "Used " in log
     with pytest.raises(CompileError, match="ptxas"):
         assemble(compiled.ptx.replace("fma.rn.f32", "fmma.rn.f32"), "sm_75")
+
+
+def test_older_ptx_becomes_code_for_a_later_gpu():
+    as_t4 = compile_kernel(TILE, None, "sm_90a", ptx_arch="sm_75")
+    assert (as_t4.arch, as_t4.ptx_arch) == ("sm_90a", "sm_75")
+    assert ".target sm_75" in as_t4.ptx and as_t4.name in as_t4.ptx
+    assert as_t4.resources.registers > 0 and as_t4.inner_loop
+    assert as_t4.ptx == compile_kernel(TILE, None, "sm_75").ptx
+
+
+def test_dynamic_shared_memory_counts_as_the_block_s():
+    variant = TILE.variants[0]
+    more = compile_kernel(TILE, replace(variant, shared_bytes=1000)).resources.shared_bytes
+    assert more == compile_kernel(TILE).resources.shared_bytes + 1000
+
+
+def test_the_toolkit_s_headers_are_found():
+    text = "#include <mma.h>\ntemplate <int N> __global__ void f(half* x) { *x = __float2half(N); }"
+    assert compile_source(text, "f<1>", "sm_75").resources.registers > 0
 
 
 @pytest.mark.parametrize(
@@ -116,4 +171,4 @@ def test_widths_of_machine_accesses(opcode, nbytes):
 
 def test_a_listing_without_the_function_is_refused():
     with pytest.raises(ValueError, match="no function"):
-        sass.parse("", "", "missing")
+        sass.parse("", "missing")

@@ -58,8 +58,66 @@ def test_half_precision_sums_do_not_pass():
     assert not problem.judge(rounded, problem.reference(A, B, C)).ok
 
 
+@pytest.mark.parametrize("K", [16, 256, 4096])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("out", ["float32", "the inputs'"])
+def test_sums_in_the_type_of_the_inputs_do_not_pass(dtype, K, out):
+    problem = Problem(64, 64, K, dtype=dtype, out=dtype if out != "float32" else out)
+    A, B, C = problem.inputs()
+    total = np.zeros((64, 64), A.dtype)
+    for k in range(K):
+        total = (total + A[:, k, None] * B[k]).astype(A.dtype)
+    reference = problem.reference(A, B, C)
+    assert not problem.judge(total, reference).ok
+    assert problem.judge((A.astype("f4") @ B.astype("f4")).astype(C.dtype), reference).ok
+
+
 def test_tolerance_stays_under_the_issue_figure():
     assert Problem(1, 1, 4096).tolerance <= 1e-5
+    for dtype in ("float16", "bfloat16"):
+        assert Problem(1, 1, 256, dtype=dtype).tolerance <= 2e-6
+        assert Problem(1, 1, 4096, dtype=dtype).tolerance <= 4e-5
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_sums_that_are_cut_off_pass(dtype):
+    """As a tensor core does: four products a step, the sum cut off towards 0."""
+    for K in (64, 1024):
+        problem = Problem(64, 64, K, dtype=dtype)
+        A, B, C = problem.inputs()
+        total = np.zeros((64, 64), np.float32)
+        for k in range(0, K, 4):
+            step = total + A[:, k:k + 4].astype(float) @ B[k:k + 4].astype(float)
+            near = step.astype(np.float32)
+            total = np.where(abs(near) > abs(step), np.nextafter(near, np.float32(0)), near)
+        verdict = problem.judge(total, problem.reference(A, B, C))
+        assert verdict.ok and verdict.error > verdict.tolerance / 20
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_an_output_of_16_bits_may_be_rounded_once(dtype):
+    problem = Problem(9, 8, 64, 0.5, -2.0, dtype=dtype, out=dtype)
+    A, B, C = problem.inputs()
+    assert A.dtype == B.dtype == C.dtype == dtype
+    reference = problem.reference(A, B, C)
+    exact = reference.C
+    assert problem.judge(exact.astype(C.dtype), reference).ok
+    assert not Problem(9, 8, 64, 0.5, -2.0, dtype=dtype).judge(exact.astype(C.dtype), reference).ok
+
+
+def test_b_by_columns_is_the_same_matrix_transposed():
+    problem = Problem(3, 5, 7, dtype="float16", b_layout="column")
+    A, B, C = problem.inputs()
+    assert B.shape == (5, 7)
+    product = A.astype("f8") @ B.T.astype("f8")
+    assert np.array_equal(problem.reference(A, B, C).C, product)
+
+
+def test_an_unknown_output_or_layout_is_refused():
+    with pytest.raises(ValueError, match="C can't be float16"):
+        Problem(1, 1, 1, out="float16")
+    with pytest.raises(ValueError, match="layout 'diagonal'"):
+        Problem(1, 1, 1, b_layout="diagonal")
 
 
 def test_a_1x1_result_that_cancels_is_judged_by_what_was_added():
@@ -113,3 +171,6 @@ def test_an_unknown_type_is_refused():
 def test_compulsory_bytes_count_c_twice_when_it_is_read():
     assert Problem(2, 3, 4).compulsory_bytes == 4 * (8 + 12 + 6)
     assert Problem(2, 3, 4, beta=1.0).compulsory_bytes == 4 * (8 + 12 + 6 + 6)
+    half = Problem(2, 3, 4, dtype="float16")
+    assert half.compulsory_bytes == 2 * (8 + 12) + 4 * 6
+    assert Problem(2, 3, 4, dtype="float16", out="float16").compulsory_bytes == 2 * (8 + 12 + 6)

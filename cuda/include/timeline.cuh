@@ -98,13 +98,23 @@ struct Timeline {
         asm volatile("" ::: "memory");
     }
 
-    __device__ void use(float& value)
+    template <typename T>
+    __device__ void use(T& value)
     {
-        asm volatile("xor.b32 %0, %0, %1;" : "+f"(value) : "r"(zero) : "memory");
+        if constexpr (sizeof(T) == 2) {
+            unsigned short& bits = reinterpret_cast<unsigned short&>(value);
+            asm volatile("xor.b16 %0, %0, %1;" : "+h"(bits) : "h"((unsigned short)zero) : "memory");
+        } else {
+#pragma unroll
+            for (int i = 0; i < sizeof(T) / 4; ++i) {
+                unsigned& bits = reinterpret_cast<unsigned*>(&value)[i];
+                asm volatile("xor.b32 %0, %0, %1;" : "+r"(bits) : "r"(zero) : "memory");
+            }
+        }
     }
 
-    template <int COUNT>
-    __device__ void use(float (&values)[COUNT])
+    template <typename T, int COUNT>
+    __device__ void use(T (&values)[COUNT])
     {
 #pragma unroll
         for (int i = 0; i < COUNT; ++i) use(values[i]);

@@ -1,4 +1,4 @@
-// 128-bit accesses: VEC = 4 floats at once, or VEC = 1 where a row doesn't allow more.
+// VEC floats at once: 4 in 128 bits, 2 in 64, or 1 where a row doesn't allow more.
 #pragma once
 
 #include "epilogue.cuh"
@@ -11,6 +11,9 @@ __device__ inline void load(float* to, const float* from, bool inside = true)
         const float4 zeros = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
         float4 v = inside ? *reinterpret_cast<const float4*>(from) : zeros;
         to[0] = v.x, to[1] = v.y, to[2] = v.z, to[3] = v.w;
+    } else if constexpr (VEC == 2) {
+        float2 v = inside ? *reinterpret_cast<const float2*>(from) : make_float2(0.0f, 0.0f);
+        to[0] = v.x, to[1] = v.y;
     } else {
         to[0] = inside ? *from : 0.0f;
     }
@@ -21,6 +24,8 @@ __device__ inline void store(float* to, const float* from)
 {
     if constexpr (VEC == 4) {
         *reinterpret_cast<float4*>(to) = make_float4(from[0], from[1], from[2], from[3]);
+    } else if constexpr (VEC == 2) {
+        *reinterpret_cast<float2*>(to) = make_float2(from[0], from[1]);
     } else {
         *to = *from;
     }

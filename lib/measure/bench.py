@@ -11,6 +11,7 @@ import statistics
 import subprocess
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
 
@@ -40,9 +41,15 @@ METHOD = (
 
 
 def bench(
-    kernel: Kernel, variant: Variant, problem: Problem, rounds: int = ROUNDS
+    kernel: Kernel,
+    variant: Variant,
+    problem: Problem,
+    rounds: int = ROUNDS,
+    ptx_arch: str | None = None,
 ) -> dict[str, Any]:
     """Time one instantiation and cuBLAS on one problem.
+
+    With a `ptx_arch` the code is that older architecture's PTX, assembled for this GPU.
 
     Returns
     -------
@@ -59,10 +66,11 @@ def bench(
         If the kernel's or cuBLAS's result is wrong: a wrong kernel is not timed.
     """
     cp = device.cupy()
-    launch = kernel.launch(problem, variant)
     copies = _copies(problem, cp)
     selected = kernel.select(problem, variant, [p for one in copies for p in addresses(*one)])
-    loaded = device.Loaded(compile_kernel(kernel, selected.variant, device.arch()))
+    launch = kernel.launch(problem, selected.variant)
+    compiled = compile_kernel(kernel, selected.variant, device.arch(), ptx_arch=ptx_arch)
+    loaded = device.Loaded(compiled)
     reference = problem.reference(*problem.inputs(0, cp))
 
     def ours(index: int) -> None:
@@ -83,6 +91,7 @@ def bench(
     seconds, rival_seconds = (statistics.median(series) for series in times)
     return {
         "M": problem.M, "N": problem.N, "K": problem.K, "dtype": problem.dtype,
+        "out": problem.out, "b_layout": problem.b_layout,
         "alpha": problem.alpha, "beta": problem.beta,
         "seconds": seconds, "spread": _spread(times[0]),
         "tflops": problem.flops / seconds / 1e12,
@@ -104,6 +113,7 @@ def bench_cublas(problem: Problem, rounds: int = ROUNDS) -> dict[str, Any]:
     tflops = problem.flops / seconds / 1e12
     return {
         "M": problem.M, "N": problem.N, "K": problem.K, "dtype": problem.dtype,
+        "out": problem.out, "b_layout": problem.b_layout,
         "alpha": problem.alpha, "beta": problem.beta,
         "seconds": seconds, "spread": _spread(times), "tflops": tflops,
         "cublas_seconds": seconds, "cublas_tflops": tflops, "ratio": 1.0,
@@ -141,7 +151,7 @@ def interleave(
 def _copies(problem: Problem, cp: Any) -> list[tuple[Any, Any, Any]]:
     """Enough sets of matrices to exceed the L2; at most as many as fill a quarter of the memory."""
     l2 = cp.cuda.runtime.getDeviceProperties(0)["l2CacheSize"]
-    one = max(4 * (problem.M * problem.K + problem.K * problem.N + problem.M * problem.N), 1)
+    one = max(replace(problem, beta=0.0).compulsory_bytes, 1)  # each matrix once
     room = cp.cuda.runtime.memGetInfo()[0] // 4
     count = max(2, min(-(-L2_MULTIPLE * l2 // one), room // one, 64))
     # The first is the seed that the reference is made from.

@@ -48,9 +48,11 @@ HARDWARE = {
 
 def counters(
     stem: str, variant: str | None, shape: tuple[int, int, int],
-    alpha: float = 1.0, beta: float = 0.0,
+    alpha: float = 1.0, beta: float = 0.0, ptx_arch: str | None = None,
 ) -> dict[str, float]:
     """Profile one launch of a kernel of the catalogue, or of cuBLAS (`stem` = ``"cublas"``).
+
+    With a `ptx_arch` the kernel is that older architecture's PTX, assembled for this GPU.
 
     Returns
     -------
@@ -72,6 +74,7 @@ def counters(
         "launch", stem, "--shape", "x".join(map(str, shape)),
         "--alpha", repr(alpha), "--beta", repr(beta),
         *(["--variant", variant] if variant else []),
+        *(["--ptx-arch", ptx_arch] if ptx_arch else []),
     ]
     only = None if stem == CUBLAS else CATALOGUE[stem].function
     return parse(ncu.profile(list(metrics.values()), command, only), metrics)

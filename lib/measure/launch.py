@@ -12,8 +12,16 @@ from lib.problem import Problem
 from lib.runner import addresses, arguments
 
 
-def launch_once(kernel: Kernel | None, variant: Variant | None, problem: Problem) -> None:
+def launch_once(
+    kernel: Kernel | None, variant: Variant | None, problem: Problem, ptx_arch: str | None = None
+) -> None:
     """Launch a kernel of the catalogue, or cuBLAS if `kernel` is None.
+
+    Parameters
+    ----------
+    kernel, variant, problem
+    ptx_arch : str, optional
+        Launch what this older architecture's PTX becomes on this GPU.
 
     Raises
     ------
@@ -27,6 +35,7 @@ def launch_once(kernel: Kernel | None, variant: Variant | None, problem: Problem
         cublas.gemm(problem, *operands)
     else:
         selected = kernel.select(problem, variant, addresses(*operands)).variant
-        loaded = device.Loaded(compile_kernel(kernel, selected, device.arch()))
-        loaded(kernel.launch(problem, variant), arguments(problem, *operands))
+        compiled = compile_kernel(kernel, selected, device.arch(), ptx_arch=ptx_arch)
+        loaded = device.Loaded(compiled)
+        loaded(kernel.launch(problem, selected), arguments(problem, *operands))
     cp.cuda.get_current_stream().synchronize()

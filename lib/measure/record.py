@@ -17,7 +17,6 @@ from lib import device, gpus
 from lib.compiler import compile_kernel, nvrtc_version
 from lib.kernels import CATALOGUE, ROOT, Kernel, Variant
 from lib.measure import bench, calibration, counters, cublas, records, roofs, timeline
-from lib.problem import Problem
 
 # Sizes of the square problems that every record holds.
 BENCH_SIZES = (1024, 2048, 4096, 8192)
@@ -59,7 +58,7 @@ def record(stem: str, root: Path | None = None) -> Path:
         made["method"] = {"counters": calibration.METHOD, "clocks": CLOCKS}
         made |= calibration.measure()
     elif stem == records.CUBLAS:
-        made["variants"] = {"fp32": _cublas()}
+        made["variants"] = {name: _cublas(name) for name in cublas.PROBLEMS}
     else:
         kernel = CATALOGUE[stem]
         made["variants"] = {v.name: _variant(kernel, v) for v in kernel.variants}
@@ -98,37 +97,51 @@ def _provenance(stem: str) -> dict[str, Any]:
 
 def _variant(kernel: Kernel, variant: Variant) -> dict[str, Any]:
     """Everything that is measured of one instantiation."""
-    label = f"{kernel.stem} {variant.name}"
-    compiled = compile_kernel(kernel, variant, device.arch())
-    rows: list[dict[str, Any]] = []
-    for size in tqdm(BENCH_SIZES, desc=f"{label}: bench"):
-        problem = Problem(size, size, size, dtype=kernel.dtype)
-        expected = rows[-1]["seconds"] * 8 if rows else 0.0
-        rows.append(bench.bench(kernel, variant, problem, _rounds(expected)))
+    older = {
+        arch: _measured(kernel, variant, arch)
+        for arch in kernel.ptx_archs
+        if arch != device.arch()
+    }
     return {
-        "hash": kernel.hash(variant), "arch": compiled.arch,
-        "registers": compiled.resources.registers,
-        "shared_bytes": compiled.resources.shared_bytes,
-        "bench": rows,
-        "counters": _counters(kernel.stem, variant.name, rows, label),
+        "hash": kernel.hash(variant), **_measured(kernel, variant),
         "timeline": timeline.timeline(
-            kernel, variant, Problem(*(TIMELINE_SIZE,) * 3, dtype=kernel.dtype)
+            kernel, variant, variant.problem(*(TIMELINE_SIZE,) * 3)
         ),
+        **({"ptx": older} if older else {}),
     }
 
 
-def _cublas() -> dict[str, Any]:
-    """The rival by itself."""
+def _measured(kernel: Kernel, variant: Variant, ptx_arch: str | None = None) -> dict[str, Any]:
+    """Resources, speed and counters of the code for this GPU, or of an older one's PTX on it."""
+    label = f"{kernel.stem} {variant.name}" + (f" as {ptx_arch}" if ptx_arch else "")
+    compiled = compile_kernel(kernel, variant, device.arch(), ptx_arch=ptx_arch)
+    rows: list[dict[str, Any]] = []
+    for size in tqdm(BENCH_SIZES, desc=f"{label}: bench"):
+        problem = variant.problem(size, size, size)
+        expected = rows[-1]["seconds"] * 8 if rows else 0.0
+        rows.append(bench.bench(kernel, variant, problem, _rounds(expected), ptx_arch))
+    return {
+        "arch": compiled.arch,
+        "registers": compiled.resources.registers,
+        "shared_bytes": compiled.resources.shared_bytes,
+        "bench": rows,
+        "counters": _counters(kernel.stem, variant.name, rows, label, ptx_arch),
+    }
+
+
+def _cublas(name: str) -> dict[str, Any]:
+    """The rival by itself, on the types and layouts that `cublas.PROBLEMS` names so."""
     rows = [
-        bench.bench_cublas(Problem(size, size, size))
-        for size in tqdm(BENCH_SIZES, desc="cuBLAS: bench")
+        bench.bench_cublas(cublas.problem(name, size, size, size))
+        for size in tqdm(BENCH_SIZES, desc=f"cuBLAS {name}: bench")
     ]
     return {"arch": device.arch(), "bench": rows,
-            "counters": _counters(records.CUBLAS, None, rows, "cuBLAS")}
+            "counters": _counters(records.CUBLAS, name, rows, f"cuBLAS {name}")}
 
 
 def _counters(
-    stem: str, variant: str | None, rows: Iterable[dict[str, Any]], label: str
+    stem: str, variant: str, rows: Iterable[dict[str, Any]], label: str,
+    ptx_arch: str | None = None,
 ) -> list[dict[str, Any]]:
     """Counters at the sizes that aren't too slow to profile."""
     slow = min((row["M"] for row in rows if row["seconds"] > SLOW_SECONDS), default=10**9)
@@ -136,7 +149,7 @@ def _counters(
     sizes = [size for size in wanted if size < slow]
     return [
         {"M": size, "N": size, "K": size,
-         "metrics": counters.counters(stem, variant, (size, size, size))}
+         "metrics": counters.counters(stem, variant, (size, size, size), ptx_arch=ptx_arch)}
         for size in tqdm(sizes, desc=f"{label}: counters")
     ]
 

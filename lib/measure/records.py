@@ -37,12 +37,16 @@ class RecordError(Exception):
 
 @dataclass(frozen=True)
 class Row:
-    """One benchmark: the keys of a row of ``python -m lib results --json``."""
+    """One benchmark: the keys of a row of ``python -m lib results --json``.
+
+    `arch` is what the machine code is for, `ptx_arch` what its PTX is legal on.
+    """
 
     kernel: str
     variant: str
     gpu: str
     arch: str
+    ptx_arch: str
     dtype: str
     M: int
     N: int
@@ -168,10 +172,15 @@ def every(root: Path | None = None) -> Iterator[dict[str, Any]]:
 
 
 def rows(root: Path | None = None) -> list[Row]:
-    """Every benchmark of every kernel's record."""
+    """Every benchmark of every kernel's record, of code for the GPU itself."""
+    return [row for row in all_rows(root) if row.ptx_arch == row.arch]
+
+
+def all_rows(root: Path | None = None) -> list[Row]:
+    """Every benchmark of every kernel's record, of older architectures' PTX too."""
     return [
         Row(
-            record["kernel"], name, record["gpu"]["key"], variant["arch"], bench["dtype"],
+            record["kernel"], name, record["gpu"]["key"], code["arch"], ptx_arch, bench["dtype"],
             bench["M"], bench["N"], bench["K"], bench["seconds"], bench["spread"],
             bench["tflops"], bench["cublas_tflops"], bench["ratio"], record["date"],
             stale(record, name),
@@ -179,7 +188,8 @@ def rows(root: Path | None = None) -> list[Row]:
         for record in every(root)
         if record["kernel"] in CATALOGUE
         for name, variant in record["variants"].items()
-        for bench in variant["bench"]
+        for ptx_arch, code in {variant["arch"]: variant, **variant.get("ptx", {})}.items()
+        for bench in code["bench"]
     ]
 
 

@@ -1,6 +1,6 @@
-"""The machine's own roofs: what DRAM, L2, shared memory and the FP32 units reach on this GPU.
+"""The machine's own roofs: what DRAM, L2, shared memory, FP32 units and tensor cores reach here.
 
-Measured by the four kernels of ``cuda/roofs.cu``, each of which presses one unit. A data sheet
+Measured by the kernels of ``cuda/roofs.cu``, each of which presses one unit. A data sheet
 gives what the wires allow; these are what a kernel can hope for.
 """
 
@@ -15,6 +15,7 @@ from lib import device
 from lib.compiler import compile_file
 from lib.kernels import CUDA, Launch
 from lib.measure.bench import ClockSampler, elapsed
+from lib.problem import Problem
 
 THREADS = 256
 REPEATS = 9
@@ -23,13 +24,13 @@ FLOAT4 = 16  # bytes
 
 
 def roofs() -> dict[str, dict[str, Any]]:
-    """Measure the four roofs.
+    """Measure the roofs.
 
     Returns
     -------
     dict
-        By roof (`copy`, `l2`, `shared`, `ffma`): `value`, `unit` (``"B/s"`` or ``"FLOP/s"``),
-        `method`, `sm_clock_mhz`.
+        By roof (`copy`, `l2`, `shared`, `ffma`, `mma_k8`, and `mma_k16` where the GPU has it):
+        `value`, `unit` (``"B/s"`` or ``"FLOP/s"``), `method`, `sm_clock_mhz`.
 
     Raises
     ------
@@ -38,12 +39,16 @@ def roofs() -> dict[str, dict[str, Any]]:
     """
     cp = device.cupy()
     blocks = 8 * device.sms()
-    return {
+    found = {
         "copy": _copy(cp, blocks),
         "l2": _l2(cp, blocks, cp.cuda.runtime.getDeviceProperties(0)["l2CacheSize"]),
         "shared": _shared(cp, blocks),
         "ffma": _ffma(cp, blocks),
+        "mma_k8": _mma(cp, blocks, 8),
     }
+    if device.arch() != "sm_75":
+        found["mma_k16"] = _mma(cp, blocks, 16)
+    return found
 
 
 def _copy(cp: Any, blocks: int) -> dict[str, Any]:
@@ -83,8 +88,22 @@ def _ffma(cp: Any, blocks: int) -> dict[str, Any]:
                  "16 independent chains of FFMA a thread, registers only")
 
 
-def _kernel(function: str, blocks: int, args: tuple[Any, ...]) -> Callable[[], None]:
-    compiled = compile_file(CUDA / "roofs.cu", f"{function}<{THREADS}>", device.arch())
+def _mma(cp: Any, blocks: int, k: int) -> dict[str, Any]:
+    repeats = 4096
+    target = cp.empty(blocks * THREADS, "float32")
+    # Zeros would draw less power than products do, and so run at a clock that no GEMM can have.
+    operands = cp.asarray(Problem(1, THREADS, 6, dtype="float16").inputs()[1])
+    call = _kernel("mma_chains", blocks, (operands, target, np.int32(repeats)), k)
+    warps = blocks * THREADS // 32
+    return _best(call, 2.0 * 16 * 8 * k * 8 * warps * repeats, "FLOP/s",
+                 f"8 independent chains of mma.m16n8k{k} a warp, sums in FP32, registers only")
+
+
+def _kernel(
+    function: str, blocks: int, args: tuple[Any, ...], *constants: int
+) -> Callable[[], None]:
+    expression = f"{function}<{', '.join(map(str, (THREADS, *constants)))}>"
+    compiled = compile_file(CUDA / "roofs.cu", expression, device.arch())
     loaded = device.Loaded(compiled)
     launch = Launch((blocks, 1, 1), (THREADS, 1, 1))
     return lambda: loaded(launch, args)

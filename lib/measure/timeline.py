@@ -60,10 +60,10 @@ def timeline(kernel: Kernel, variant: Variant, problem: Problem) -> dict[str, An
         If there is no GPU.
     """
     cp = device.cupy()
-    launch = kernel.launch(problem, variant)
     operands = problem.inputs(0, cp)
     args = arguments(problem, *operands)
     selected = kernel.select(problem, variant, addresses(*operands)).variant
+    launch = kernel.launch(problem, selected)
     marked = device.Loaded(compile_kernel(kernel, selected, device.arch(), timeline=True))
     plain = device.Loaded(compile_kernel(kernel, selected, device.arch()))
     buffers = _Buffers(launch)

@@ -92,6 +92,20 @@ def test_phases_are_those_of_the_header():
     assert tuple(names) == timeline.PHASES
 
 
+def test_the_rival_is_recorded_on_each_type_and_layout():
+    from lib.measure import cublas
+
+    for name, (dtype, out, layout) in {
+        "fp32": ("float32", "float32", "row"), "fp16": ("float16", "float32", "row"),
+        "bf16_column": ("bfloat16", "bfloat16", "column"),
+    }.items():
+        problem = cublas.problem(name, 4, 5, 6, 0.5, -2.0)
+        assert (problem.dtype, problem.out, problem.b_layout) == (dtype, out, layout)
+        assert (problem.shape, problem.alpha, problem.beta) == ("4x5x6", 0.5, -2.0)
+    with pytest.raises(ValueError, match="'fp8'; known: fp32, fp16"):
+        cublas.problem("fp8", 4, 5, 6)
+
+
 LISTING = """
 Device NVIDIA H100 80GB HBM3 (GH100)
 ------------------------------------------ ---------- ---------------------------------

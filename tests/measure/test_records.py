@@ -139,3 +139,15 @@ def test_committed_records_are_sound():
     for row in records.rows():
         assert row.tflops == pytest.approx(2 * row.M * row.N * row.K / row.seconds / 1e12)
         assert row.ratio == pytest.approx(row.tflops / row.cublas_tflops)
+
+
+def test_older_ptx_on_a_gpu_has_rows_of_its_own(tmp_path):
+    record = made()
+    code = record["variants"]["coalesced"]
+    code["ptx"] = {"sm_75": {"arch": "sm_90a", "bench": code["bench"]}}
+    records.write(record, tmp_path)
+    assert {row.ptx_arch for row in records.rows(tmp_path)} == {"sm_90a"}
+    older = [row for row in records.all_rows(tmp_path) if row.ptx_arch != row.arch]
+    assert [(row.variant, row.ptx_arch, row.arch) for row in older] == [
+        ("coalesced", "sm_75", "sm_90a")
+    ]

@@ -1,0 +1,58 @@
+// 10: tensor cores. A warp multiplies 16×16 fragments, loaded straight from global memory.
+//
+// Changes:    A and B are halves; a warp's wmma replaces 4096 multiply-adds of single threads.
+// Bottleneck: the FP32 units, which need an instruction for every 32 multiply-adds.
+// Launch:     grid (ceil(N / BN), ceil(M / BM)), BM = 16 * FM * WARPS_M, BN = 16 * FN * WARPS_N,
+//             block 32 * WARPS_M * WARPS_N; any M, N, K. VEC = 8 asks for N and K that are
+//             multiples of 8 and pointers aligned to 32 bytes; VEC = 1 for nothing.
+// Runs on:    sm_75 and later.
+//
+// FM, FN: fragments of C that a warp owns, down and across.
+#include "timeline.cuh"
+#include "wmma.cuh"
+
+template <int WARPS_M, int WARPS_N, int FM, int FN, int VEC>
+__global__ void __launch_bounds__(32 * WARPS_M * WARPS_N)
+wmma_direct(int M, int N, int K, float alpha, const half* A, const half* B, float beta, float* C)
+{
+    constexpr bool WHOLE = VEC == 8;
+    __shared__ __align__(32) float edges[WARPS_M * WARPS_N][EDGE];
+    const int warp = threadIdx.x / 32;
+    const int row = (blockIdx.y * WARPS_M + warp / WARPS_N) * 16 * FM;
+    const int col = (blockIdx.x * WARPS_N + warp % WARPS_N) * 16 * FN;
+    if (row >= M || col >= N) return;  // no barrier of the block follows
+    TIMELINE_BEGIN;
+
+    Sum sum[FM][FN];
+#pragma unroll
+    for (int i = 0; i < FM; ++i)
+#pragma unroll
+        for (int j = 0; j < FN; ++j) wmma::fill_fragment(sum[i][j], 0.0f);
+    for (int k = 0; k < K; k += 16) {
+        MARK(LOAD);
+        FragmentA a[FM];
+        FragmentB b[FN];
+#pragma unroll
+        for (int i = 0; i < FM; ++i)
+            load_fragment<WHOLE>(a[i], edges[warp], A, M, K, row + 16 * i, k);
+#pragma unroll
+        for (int j = 0; j < FN; ++j)
+            load_fragment<WHOLE>(b[j], edges[warp], B, K, N, k, col + 16 * j);
+        MARK_ARRIVAL(a, b);
+#pragma unroll
+        for (int i = 0; i < FM; ++i)
+#pragma unroll
+            for (int j = 0; j < FN; ++j) wmma::mma_sync(sum[i][j], a[i], b[j], sum[i][j]);
+    }
+
+    MARK(STORE);
+#pragma unroll
+    for (int i = 0; i < FM; ++i)
+#pragma unroll
+        for (int j = 0; j < FN; ++j) {
+            const int r = row + 16 * i, c = col + 16 * j;
+            if (r < M && c < N)
+                update_fragment<WHOLE>(C, M, N, r, c, alpha, sum[i][j], beta, edges[warp]);
+        }
+    TIMELINE_END;
+}

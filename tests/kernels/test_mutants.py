@@ -1,0 +1,67 @@
+"""Every kernel of the catalogue without each of its barriers, waits, fences and commits in turn.
+
+The table of mutants and verdicts is written to _build/mutants.md.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from lib import runner
+from lib.compiler import compile_kernel
+from tests.kernels.conftest import VARIANTS
+from tests.mutation import BUILD, Equivalent, Table
+
+EQUIVALENTS: tuple[Equivalent, ...] = ()
+
+
+@pytest.fixture(scope="module")
+def table():
+    """The table, written down when all kernels are through."""
+    table = Table("Mutants of the book's kernels", EQUIVALENTS)
+    yield table
+    table.write(BUILD / "mutants.md")
+
+
+def problem_of(variant):
+    """Return one block's problem: a ragged tile, and steps enough to come round every ring."""
+    rows, columns = variant.tile
+    stages = max((int(variant.constants.get(n, 1)) for n in ("STAGES", "BUFFERS")), default=1)
+    # Two steps where a step is long; a last one that is cut short. Multiples of 8 fit all vectors.
+    steps = max(2, 2 * stages)
+    K = steps * variant.step - (variant.step // 2 if variant.step >= 16 else 0)
+    return variant.problem(max(1, rows - 3), max(8, columns - 8), max(8, K), 0.5, -2.0)
+
+
+@pytest.mark.parametrize("kernel, variant", VARIANTS)
+def test_every_mutant_is_found_out_or_equivalent(kernel, variant, table, monkeypatch):
+    problem = problem_of(variant)
+    emulate = runner.emulate
+    compiled = compile_kernel(
+        kernel, kernel.select(problem, variant).variant, kernel.min_arch
+    )
+
+    def runs(text: str):
+        def run(**options):
+            def mutated(compiled, *args, **more):
+                # What ptxas merged only matters for counters, which are off.
+                changed = SimpleNamespace(ptx=text, name=compiled.name, merge={})
+                return emulate(changed, *args, **(more | options), turns=1 << 14)
+
+            monkeypatch.setattr(runner, "emulate", mutated)
+            done = runner.run(
+                kernel, problem, variant=variant, backend="emulator", arch=kernel.min_arch
+            )
+            return done.launch, done.verdict.ok
+
+        return run
+
+    table.check(f"{kernel.stem} {variant.name}", compiled.ptx, compiled.name, runs)
+
+
+def test_no_listed_equivalent_is_stale(table, request):
+    if len(request.session.items) < len(VARIANTS):
+        pytest.skip("only some kernels were run")
+    assert not table.stale()

@@ -1,0 +1,183 @@
+"""The versions on tensor cores: what they ask of the machine, counted from their PTX and SASS."""
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from lib import ptx
+from lib.compiler import compile_kernel
+from lib.kernels import CATALOGUE
+from lib.runner import run
+
+FRAGMENT = 16**3  # multiply-adds of a 16×16×16 product
+FP16 = [
+    pytest.param(kernel, variant, id=f"{kernel.stem}-{variant.name}")
+    for kernel in CATALOGUE.values() if kernel.group == "FP16"
+    for variant in kernel.variants
+]
+
+
+def emulated(stem, name, M, N, K, *scalars):
+    kernel = CATALOGUE[stem]
+    variant = kernel.variant(name)
+    done = run(kernel, variant.problem(M, N, K, *scalars), variant=variant, backend="emulator")
+    assert done.verdict.ok
+    return done.launch.trace
+
+
+def warps(trace, opcode):
+    """Warp instructions whose PTX opcode begins so."""
+    return sum(count for name, (count, _) in trace.instructions.items() if name.startswith(opcode))
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90a"])
+@pytest.mark.parametrize("kernel, variant", FP16)
+def test_nothing_spills(kernel, variant, arch):
+    for constants in (variant.constants, {**variant.constants, **variant.narrow}):
+        used = compile_kernel(kernel, replace(variant, constants=constants), arch).resources
+        assert used.spill_store_bytes == used.spill_load_bytes == used.stack_bytes == 0
+    used = compile_kernel(kernel, variant, arch, timeline=True).resources
+    assert used.spill_store_bytes == used.spill_load_bytes == 0
+
+
+@pytest.mark.parametrize("kernel, variant", FP16)
+def test_ptx_for_turing_becomes_code_for_hopper(kernel, variant):
+    code = compile_kernel(kernel, variant, "sm_90a", ptx_arch="sm_75")
+    assert ".target sm_75" in code.ptx
+    assert any(i.base == "HMMA" for i in code.sass)
+    assert code.resources.spill_store_bytes == code.resources.stack_bytes == 0
+
+
+@pytest.mark.parametrize("stem, name", [
+    ("10_wmma", "one"), ("10_wmma", "four"), ("11_wmma_shared", "square"),
+    ("12_wmma_pipeline", "staged"), ("12_wmma_pipeline", "roles"), ("13_wmma_vectorized", "wide"),
+])
+def test_a_wmma_is_a_product_of_16(stem, name):
+    trace = emulated(stem, name, 128, 128, 64)
+    assert warps(trace, "wmma.mma") == 128 * 128 * 64 // FRAGMENT
+
+
+@pytest.mark.parametrize("arch, expected", [
+    ("sm_75", {"HMMA.1688.F32": 4, "HMMA.16816.F32": 0}),
+    ("sm_90a", {"HMMA.1688.F32": 0, "HMMA.16816.F32": 2}),
+])
+def test_one_wmma_in_machine_code(arch, expected):
+    """Four products of 16×8×8 on a T4, two of 16×8×16 on an H100."""
+    kernel = CATALOGUE["12_wmma_pipeline"]
+    found = Counter(i.opcode for i in compile_kernel(kernel, None, arch).inner_loop)
+    products = 2 * 2  # fragments of C that a warp has, in one step of K
+    assert {opcode: found[opcode] // products for opcode in expected} == expected
+
+
+def test_traffic_of_fragments_from_global_memory():
+    """Each warp asks for both fragments of each step: 8 requests of 8 half-used sectors a fragment
+    of 16 lines, and the 2×2 square for half of that."""
+    steps = 128 * 128 * 64 // FRAGMENT
+    one = emulated("10_wmma", "one", 128, 128, 64).counters()
+    four = emulated("10_wmma", "four", 128, 128, 64).counters()
+    assert one["global_load_requests"] == 2 * 4 * steps
+    assert one["global_load_sectors"] == 2 * 32 * steps
+    for name in ("global_load_requests", "global_load_sectors"):
+        assert one[name] == 2 * four[name]
+
+
+def test_a_shared_tile_is_read_once_a_block():
+    """64×64 tiles: each element of A is read by N / 64 blocks, each of B by M / 64."""
+    counters = emulated("11_wmma_shared", "square", 128, 192, 64).counters()
+    elements = 128 * 64 * 192 // 64 + 64 * 192 * 128 // 64
+    assert counters["global_load_sectors"] == elements * 2 // 32
+    assert counters["shared_wavefronts"] == counters["shared_wavefronts_ideal"]
+
+
+@pytest.mark.parametrize("name", ["staged", "seed", "roles"])
+def test_the_epilogue_is_one_multiply_add_for_each_element(name):
+    for beta, expected in ((0.0, 0), (-2.0, 128 * 192)):
+        trace = emulated("12_wmma_pipeline", name, 128, 192, 64, 0.5, beta)
+        assert trace.counters()["ffma_thread_instructions"] == expected
+
+
+def test_vectors_of_a_small_tile_leave_threads_idle():
+    """32×64×16 has 64 vectors of A and 128 of B for 256 threads."""
+    wide, narrow = (
+        emulated("13_wmma_vectorized", name, 32, 64, 64) for name in ("seed", "scalar")
+    )
+    steps = 64 // 16
+    assert wide.counters()["global_load_requests"] == (64 + 128) // 32 * steps
+    assert narrow.counters()["global_load_requests"] == 8 * (64 + 128) // 32 * steps
+    assert wide.counters()["global_load_sectors"] == narrow.counters()["global_load_sectors"]
+
+
+def test_every_thread_has_two_vectors_of_each_tile():
+    trace = emulated("14_ldmatrix", "mirrored", 128, 128, 64)
+    loads = [s for s in trace.sites if s.kind == "load" and s.space == "global" and s.requests]
+    assert sum(site.lanes for site in loads) == 2 * (2 + 2) * 256
+    assert warps(trace, "mma.sync") == 128 * 128 * 64 // (16 * 8 * 8)
+    assert warps(trace, "ldmatrix") == 8 * 2 * 2 * (2 + 4)  # warps, steps, halves of one, A and B
+
+
+def test_shared_memory_is_the_worklog_s():
+    used = compile_kernel(CATALOGUE["14_ldmatrix"], None, "sm_75").resources
+    assert used.shared_bytes == 18_944
+    assert 2 * used.registers * 256 <= 65_536  # two blocks
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_90a"])
+def test_the_swapped_addresses_fail(arch):
+    kernel = CATALOGUE["14_ldmatrix"]
+    swapped = kernel.variant("swapped")
+    assert swapped not in kernel.variants
+    with pytest.raises(ptx.Misaligned, match="ldmatrix"):
+        run(kernel, swapped.problem(128, 128, 32), variant=swapped, backend="emulator", arch=arch)
+
+
+TURING = CATALOGUE["15_turing_limit"]
+LIMIT = TURING.variant("limit")
+
+
+@pytest.mark.parametrize("arch, ptx_arch", [("sm_75", None), ("sm_90a", "sm_75")])
+def test_the_main_loop_is_products_and_little_else(arch, ptx_arch):
+    """128 products a warp and step, the fragments that they need, and the next tiles."""
+    code = compile_kernel(TURING, LIMIT, arch, ptx_arch=ptx_arch)
+    assert code.resources.registers <= 255
+    found = Counter(i.base for i in code.inner_loop)
+    assert found["HMMA"] == 64 * 64 * 32 // (16 * 8 * 8)
+    assert found["LDSM"] == 4 * (2 + 2)  # steps of 8, A and B
+    assert (found["LDG"], found["STS"], found["BAR"]) == (6, 6, 1)
+    assert len(code.inner_loop) < 1.75 * found["HMMA"]
+
+
+@pytest.mark.parametrize("name", ["limit", "small", "swizzled", "large", "staged"])
+def test_the_swizzle_has_no_conflicts(name):
+    variant = TURING.variant(name)
+    done = run(TURING, variant.problem(256, 512, 64), variant=variant, backend="emulator",
+               exact=True)
+    counters = done.launch.trace.counters()
+    assert counters["shared_wavefronts"] == counters["shared_wavefronts_ideal"]
+
+
+def test_padding_leaves_conflicts_where_tiles_are_stored():
+    """Eight lanes store two padded rows of 64 bytes, which share four banks."""
+    variant = TURING.variant("start")
+    done = run(TURING, variant.problem(256, 256, 64), variant=variant, backend="emulator")
+    counters = done.launch.trace.counters()
+    stores = 4 * 2 * 2 * 8  # blocks, steps, vectors of A of a thread, warps
+    extra = counters["shared_wavefronts"] - counters["shared_wavefronts_ideal"]
+    assert extra == 4 * stores
+
+
+@pytest.mark.parametrize("n, name", [(1024, "small"), (2048, "limit"), (4096, "limit")])
+def test_small_shapes_get_small_tiles(n, name):
+    chosen = TURING.select(LIMIT.problem(n, n, n), LIMIT)
+    assert chosen.variant is TURING.variant(name)
+    assert ("fewer than" in chosen.reason) == (name == "small")
+    assert TURING.select(LIMIT.problem(n, n, n), LIMIT, exact=True).variant is LIMIT
+    odd = TURING.select(LIMIT.problem(n, n - 1, n), LIMIT)
+    assert odd.variant.constants["VEC"] == 1 and odd.variant.name == name
+
+
+def test_a_run_takes_the_small_tile_and_says_so():
+    done = run(TURING, LIMIT.problem(96, 136, 40), variant=LIMIT, backend="emulator")
+    assert done.verdict.ok
+    assert done.selection.variant.name == "small"
+    assert done.selection.reason == "fewer than 99 tiles of 128×256"
