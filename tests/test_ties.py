@@ -10,7 +10,6 @@ from lib import ptx, ties
 from lib.compiler import compile_kernel, compile_source
 from lib.gpus import ARCHITECTURES
 from lib.kernels import CATALOGUE
-from lib.problem import Problem
 from lib.runner import run
 from lib.sass import Instruction
 
@@ -73,7 +72,7 @@ def test_the_merged_sites_are_those_of_the_listing(kernel, variant, arch):
     assert copied <= in_loops(compiled.ptx) | expanded
     # And what ran in the emulator, its wmma expanded, is what stands there. (A variant may leave a
     # small problem to another one.)
-    done = run(kernel, Problem(40, 56, 72, 0.5, -2.0, kernel.dtype), variant=variant,
+    done = run(kernel, variant.problem(40, 56, 72, 0.5, -2.0), variant=variant,
                backend="emulator", arch=arch)
     executed = set()
     for site in done.launch.trace.sites:
