@@ -59,6 +59,13 @@ class Pattern:
         """Unique in the set."""
         return f"{self.access}: {self.label}"
 
+    @property
+    def min_arch(self) -> str:
+        """The oldest architecture that has the instruction."""
+        if self.access.startswith("copy"):
+            return "sm_80"
+        return "sm_90a" if self.access.startswith("store_matrix") else "sm_75"
+
     def definition(self) -> dict[str, object]:
         """What a record keeps of it, so that the record explains itself; without what is usual."""
         kept: dict[str, object] = {"offsets": self.offsets.tolist()}
@@ -73,9 +80,14 @@ class Pattern:
         return kept
 
 
+def patterns_for(arch: str) -> list[Pattern]:
+    """The patterns that an architecture has instructions for, in the order of recording."""
+    return [pattern for pattern in patterns() if arch >= pattern.min_arch]
+
+
 @cache
 def patterns() -> tuple[Pattern, ...]:
-    """The whole set, in the order in which it is recorded."""
+    """The whole set."""
     made = tuple(
         pattern
         for group in (_baselines, _shared, _bytes, _halves, _quarters, _matrices, _global, _copies,
