@@ -6,13 +6,14 @@
 // patterns, lib/measure/calibration.py runs them.
 //
 // Launch: one block of 32 threads; `memory` of MEMORY bytes, `sink` of 32 words.
-// Runs on: sm_75 and later; copy_async from sm_80, store_matrix from sm_90.
+// Runs on: sm_75 and later; copies from sm_80, store_matrix from sm_90.
 
 struct Pattern {
     unsigned offset[32];  // bytes: where each lane's access begins, in the tile or in `memory`
     unsigned source[32];  // bytes: copy_async only, where in `memory` each lane reads
     unsigned active;      // one bit a lane
     unsigned stride;      // load_fragment and store_fragment only: elements from row to row
+    unsigned reading;     // copy_or_zero only, one bit a lane: the others copy no byte
 };
 
 __constant__ Pattern pattern;
@@ -183,6 +184,22 @@ __global__ void copy_async(unsigned char* memory, unsigned* sink)
     else
         asm volatile(WHERE_ON("cp.async.ca.shared.global [%1], [%2], %3")
                      : "+r"(on) : "r"(to), "l"(from), "n"(BYTES));
+    asm volatile("cp.async.wait_all;");
+}
+
+// The same, but lanes that don't read write zeros.
+template <int BYTES, bool PAST_L1>
+__global__ void copy_or_zero(unsigned char* memory, unsigned* sink)
+{
+    Lane lane;
+    const unsigned to = tile<false>() + lane.offset;
+    const unsigned size = pattern.reading >> lane.number & 1 ? BYTES : 0;
+    const unsigned char* from = memory + lane.source;
+    if constexpr (PAST_L1)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(size));
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %3, %2;"
+                     ::"r"(to), "l"(from), "r"(size), "n"(BYTES));
     asm volatile("cp.async.wait_all;");
 }
 #endif

@@ -12,6 +12,7 @@ from lib.pages.display import note, show, table
 from lib.pages.pictures import Pictures, ladder, layouts, pipeline
 from lib.pages.tables import (
     Tables,
+    calibrated,
     claims,
     gpu_table,
     provenance,
@@ -21,8 +22,9 @@ from lib.pages.tables import (
 from lib.pages.version import RECORDED_ON, TRACED
 
 __all__ = [
-    "RECORDED_ON", "TRACED", "Chapter", "claims", "gpu_table", "gpus", "ladder", "layouts", "note",
-    "pipeline", "provenance", "records", "results_table", "roofs_table", "show", "table",
+    "RECORDED_ON", "TRACED", "Chapter", "calibrated", "claims", "gpu_table", "gpus", "ladder",
+    "layouts", "note", "pipeline", "provenance", "records", "results_table", "roofs_table", "show",
+    "table",
 ]
 
 

@@ -134,3 +134,11 @@ def test_roofs_and_provenance_come_from_the_records(shown):
     assert len(rows) == len(machine["roofs"])
     assert machine["gpu"]["driver"] in shown[1] and machine["date"] in shown[1]
     assert "in turns" in shown[2]
+
+
+def test_every_recorded_pattern_is_of_an_access_that_the_page_names(shown):
+    chapter.calibrated()
+    record = records.load(chapter.RECORDED_ON, records.CALIBRATION)
+    counts = [int(count) for _, count in cells(shown[0])]
+    baselines = [name for name in record["patterns"] if name.endswith(": baseline")]
+    assert min(counts) > 0 and sum(counts) == len(record["patterns"]) - len(baselines)

@@ -18,7 +18,7 @@ from lib import device, ptx
 from lib.compiler import Compiled, compile_file
 from lib.kernels import CUDA, Launch, fingerprint
 from lib.measure import ncu
-from lib.measure.patterns import MEMORY_BYTES, WARP, Pattern, patterns
+from lib.measure.patterns import MEMORY_BYTES, WARP, Pattern, patterns_for
 
 SOURCE = CUDA / "calibration.cu"
 ONE_WARP = Launch((1, 1, 1), (WARP, 1, 1))
@@ -63,13 +63,14 @@ def launch_all() -> int:
     memory = cp.asarray(np.zeros(MEMORY_BYTES, np.uint8))
     sink = cp.asarray(np.zeros(WARP, np.uint32))
     loaded: dict[str, device.Loaded] = {}
-    for pattern in patterns():
+    launched = patterns_for(device.arch())
+    for pattern in launched:
         if pattern.access not in loaded:
             loaded[pattern.access] = device.Loaded(compiled(pattern, device.arch()))
         loaded[pattern.access].set_symbol("pattern", constants(pattern))
         loaded[pattern.access](ONE_WARP, (memory, sink))
     cp.cuda.get_current_stream().synchronize()
-    return len(patterns())
+    return len(launched)
 
 
 def measure() -> dict[str, Any]:
@@ -92,13 +93,14 @@ def measure() -> dict[str, Any]:
     known = ncu.available()
     metrics = [m for m in METRICS if m.startswith("memory_") or m.partition(".")[0] in known]
     rows = ncu.profile(metrics, ["launch", "calibration"], cached=True)
-    if len(rows) != len(patterns()):
+    launched = patterns_for(device.arch())
+    if len(rows) != len(launched):
         raise ncu.ProfilerMissing(
-            f"ncu saw {len(rows)} launches of the calibration set's {len(patterns())}"
+            f"ncu saw {len(rows)} launches of the calibration set's {len(launched)}"
         )
     metrics = [m for m in metrics if all(ncu.number(row.get(m)) is not None for row in rows)]
     measured = {}
-    for pattern, row in zip(patterns(), rows, strict=True):
+    for pattern, row in zip(launched, rows, strict=True):
         function = re.match(r"\w+", pattern.access)[0]
         if not re.search(rf"\b{function}\b", row["Kernel Name"]):
             raise ncu.ProfilerMissing(
@@ -121,8 +123,11 @@ def compiled(pattern: Pattern, arch: str) -> Compiled:
 
 def constants(pattern: Pattern) -> np.ndarray:
     """The bytes of ``struct Pattern``."""
-    active = int(np.packbits(pattern.active, bitorder="little").view("<u4")[0])
-    values = [*pattern.offsets.tolist(), *pattern.sources.tolist(), active, pattern.stride]
+    active, reading = (
+        int(np.packbits(lanes, bitorder="little").view("<u4")[0])
+        for lanes in (pattern.active, pattern.reading)
+    )
+    values = [*pattern.offsets, *pattern.sources, active, pattern.stride, reading]
     return np.array(values, "<u4")
 
 

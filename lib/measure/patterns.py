@@ -42,6 +42,8 @@ class Pattern:
         ``copy_async`` only: bytes from the start of the global array.
     stride : int
         ``load_fragment`` and ``store_fragment`` only: elements from row to row.
+    reading : ndarray of bool, shape (32,)
+        ``copy_or_zero`` only: lanes that copy; the others write zeros.
     """
 
     access: str
@@ -50,17 +52,27 @@ class Pattern:
     active: np.ndarray = field(default_factory=lambda: EVERYONE)
     sources: np.ndarray = field(default_factory=lambda: NOWHERE)
     stride: int = 0
+    reading: np.ndarray = field(default_factory=lambda: EVERYONE)
 
     @property
     def name(self) -> str:
         """Unique in the set."""
         return f"{self.access}: {self.label}"
 
+    @property
+    def min_arch(self) -> str:
+        """The oldest architecture that has the instruction."""
+        if self.access.startswith("copy"):
+            return "sm_80"
+        return "sm_90a" if self.access.startswith("store_matrix") else "sm_75"
+
     def definition(self) -> dict[str, object]:
         """What a record keeps of it, so that the record explains itself; without what is usual."""
         kept: dict[str, object] = {"offsets": self.offsets.tolist()}
-        if not self.active.all():
-            kept["active"] = "".join("01"[int(on)] for on in self.active)
+        for name in ("active", "reading"):
+            lanes = getattr(self, name)
+            if not lanes.all():
+                kept[name] = "".join("01"[int(on)] for on in lanes)
         if self.sources.any():
             kept["sources"] = self.sources.tolist()
         if self.stride:
@@ -68,13 +80,18 @@ class Pattern:
         return kept
 
 
+def patterns_for(arch: str) -> list[Pattern]:
+    """The patterns that an architecture has instructions for, in the order of recording."""
+    return [pattern for pattern in patterns() if arch >= pattern.min_arch]
+
+
 @cache
 def patterns() -> tuple[Pattern, ...]:
-    """The whole set, in the order in which it is recorded."""
+    """The whole set."""
     made = tuple(
         pattern
         for group in (_baselines, _shared, _bytes, _halves, _quarters, _matrices, _global, _copies,
-                      _fragments)
+                      _zeros, _fragments)
         for pattern in group()
     )
     names = [pattern.name for pattern in made]
@@ -323,6 +340,21 @@ def _copies() -> Iterator[Pattern]:
         ):
             on = LANES == 5 if label == "one lane" else EVERYONE
             yield Pattern(access, label, offsets, on, sources)
+
+
+def _zeros() -> Iterator[Pattern]:
+    for width, past in ((4, False), (16, False), (16, True)):
+        access = f"copy_or_zero<{width}, {str(past).lower()}>"
+        unit = LANES * width
+        for label, offsets, reading in (
+            ("all copy", unit, EVERYONE),
+            ("half the lanes copy", unit, SCATTERED),
+            ("half the lanes copy, shared stride 2", unit * 2, SCATTERED),
+            ("first half copies", unit, FIRST_HALF),
+            ("even lanes copy", unit, EVEN),
+            ("no lane copies", unit, NOBODY),
+        ):
+            yield Pattern(access, label, offsets, EVERYONE, unit, 0, reading)
 
 
 def _fragments() -> Iterator[Pattern]:

@@ -79,6 +79,31 @@ def provenance() -> None:
     note("\n\n".join([f"Timing: {'; '.join(methods)}.", f"Clocks: {'; '.join(clocks)}."]))
 
 
+# What the calibration set's kernels are, for people.
+_ACCESSES = {
+    "load<SHARED": "loads from shared memory, 1 to 16 bytes a lane",
+    "store<SHARED": "stores to shared memory, 1 to 16 bytes a lane",
+    "load_matrix": "ldmatrix", "store_matrix": "stmatrix",
+    "load<GLOBAL": "loads from global memory, 1 to 16 bytes a lane",
+    "store<GLOBAL": "stores to global memory, 1 to 16 bytes a lane",
+    "copy": "cp.async through the L1 and past it, 4 to 16 bytes a lane",
+    "load_fragment": "wmma.load", "store_fragment": "wmma.store",
+}
+
+
+def calibrated() -> None:
+    """Display which accesses of the emulator were held against a GPU's counters."""
+    record = records.load(RECORDED_ON, records.CALIBRATION)
+    if record is None:
+        note("Nothing was recorded yet: `python -m lib record calibration`.")
+        return
+    rows = [
+        (name, sum(pattern.startswith(access) for pattern in record["patterns"]))
+        for access, name in _ACCESSES.items()
+    ]
+    table(("access of a warp", "patterns"), rows, records.label(record))
+
+
 def gpu_table() -> None:
     """Display the data sheets of `lib.gpus`."""
     rows = (

@@ -127,6 +127,7 @@ def _calibrated(monkeypatch, rows):
     from lib.measure import calibration
 
     monkeypatch.setattr(calibration.device, "cupy", lambda: None)
+    monkeypatch.setattr(calibration.device, "arch", lambda: "sm_90a")
     monkeypatch.setattr(calibration.ncu, "available", lambda: {"l1tex__t_requests"})
     monkeypatch.setattr(calibration.ncu, "profile", lambda *_, **__: rows)
     return calibration.measure()
