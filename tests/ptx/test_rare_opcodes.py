@@ -175,5 +175,5 @@ def test_no_opcode_is_without_a_test():
     texts = [path.read_text() for path in (*HERE.glob("test_*.py"), *HERE.glob("*.cu"))]
     compiled = {"bra", "ret", "cvta"}  # NVRTC writes these
     for name in set(OPCODES) - compiled:
-        used = re.compile(rf"(?<![\w.]){re.escape(name)}[.\s;]")
+        used = re.compile(rf"(?<![\w.]){re.escape(name)}[.\s;\"]")
         assert any(used.search(text) for text in texts), f"no test names {name}"
