@@ -11,6 +11,7 @@ import numpy as np
 from . import (  # noqa: F401 - fill OPCODES
     access,
     alu,
+    atomics,
     bulk,
     carry,
     control,
