@@ -71,6 +71,7 @@ def run(
     watch: tuple[int, int] | None = None,
     races: bool = False,
     schedule: str = "lowest",
+    landing: str = "early",
     seed: int = 0,
     source: str | None = None,
 ) -> Run:
@@ -92,6 +93,8 @@ def run(
         Let the emulator look for races.
     schedule : str
         The emulator's order of warps: ``"lowest"``, ``"highest"`` or ``"random"``.
+    landing : str
+        When the emulator lets asynchronous copies land: ``"early"`` or ``"late"``.
     seed : int
         Seed of the inputs and of the random schedule.
     source : str, optional
@@ -130,7 +133,8 @@ def run(
         xp.cuda.get_current_stream().synchronize()
     else:
         trace = emulate(
-            compiled, launch, args, watch=watch, races=races, schedule=schedule, seed=seed
+            compiled, launch, args, watch=watch, races=races, schedule=schedule,
+            landing=landing, seed=seed,
         )
     verdict = problem.judge(C, reference)
     return Run(kernel, variant, problem, where, target, C, verdict, selection, compiled, trace)
@@ -148,7 +152,7 @@ def emulate(
     args : tuple
         NumPy arrays (changed in place) and scalars.
     **options
-        The emulator's own: `watch`, `races`, `schedule`, `seed`.
+        The emulator's own: `watch`, `races`, `schedule`, `landing`, `seed`.
     """
     merge = {line: to and ptx.Wide(*to) for line, to in compiled.merge.items()}
     function = ptx.Module(compiled.ptx).get_function(compiled.name)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from lib.gpus import ARCHITECTURES
 from lib.kernels import CATALOGUE
 
 # Square, ragged on each side, one wide, and the ends of K.
@@ -16,3 +17,22 @@ VARIANTS = [
     for kernel in CATALOGUE.values()
     for variant in kernel.variants
 ]
+
+
+def architectures(kernel):
+    """Return the architectures that a kernel is legal on."""
+    known = tuple(ARCHITECTURES)
+    return known[known.index(kernel.min_arch):]
+
+
+ON_ARCHITECTURES = [
+    pytest.param(*param.values, arch, id=f"{param.id}-{arch}")
+    for param in VARIANTS for arch in architectures(param.values[0])
+]
+
+
+def legal(variant, M, N, K):
+    """Round a shape up to one whose rows tensor maps can step over, if the variant has such."""
+    if not variant.boxes:
+        return M, N, K
+    return M, -(-N // 8) * 8 if variant.b_layout == "row" else N, -(-K // 8) * 8
