@@ -14,7 +14,7 @@ from lib.kernels import CATALOGUE, Kernel, Variant
 from lib.measure import cublas, records
 from lib.measure.ncu import ProfilerMissing
 from lib.problem import Problem, parse_shape
-from lib.runner import BACKENDS, DEFAULT_ARCH, run
+from lib.runner import BACKENDS, run
 
 # One line on stderr and exit status 2.
 BAD_INPUT = (
@@ -113,7 +113,7 @@ def _kernel(parser: argparse.ArgumentParser) -> None:
 
 def _arch(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--arch", help=f"one of {', '.join(gpus.ARCHITECTURES)} "
-                        f"(default: this GPU's, or {DEFAULT_ARCH})")
+                        "(default: this GPU's, or the oldest that the kernel runs on)")
 
 
 def _kernel_and_problem(
@@ -221,7 +221,8 @@ def _resources(options: argparse.Namespace) -> int:
     from lib.models.occupancy import occupancy
 
     kernel, variant = _chosen(options)
-    arch = gpus.check_arch(options.arch or (device.arch() if device.available() else DEFAULT_ARCH))
+    here = device.arch() if device.available() else kernel.min_arch
+    arch = gpus.check_arch(options.arch or here)
     compiled = compile_kernel(kernel, variant, arch)
     used, gpu = compiled.resources, gpus.for_arch(arch)
     resident = occupancy(gpu, used.registers, used.shared_bytes, variant.threads)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lib import sass, ties
-from lib.gpus import check_arch
+from lib.gpus import ARCHITECTURES, check_arch
 from lib.kept import kept
 from lib.kernels import INCLUDE, Kernel, Variant
 
@@ -106,7 +106,7 @@ class Compiled:
 def compile_kernel(
     kernel: Kernel,
     variant: Variant | None = None,
-    arch: str = "sm_75",
+    arch: str | None = None,
     timeline: bool = False,
     ptx_arch: str | None = None,
 ) -> Compiled:
@@ -117,8 +117,8 @@ def compile_kernel(
     kernel : Kernel
     variant : Variant, optional
         The kernel's first one if not given.
-    arch : str
-        ``"sm_75"``, ``"sm_80"`` or ``"sm_90a"``.
+    arch : str, optional
+        ``"sm_75"``, ``"sm_80"`` or ``"sm_90a"``; the oldest that the kernel runs on if not given.
     timeline : bool
         Compile the marks in.
     ptx_arch : str, optional
@@ -127,13 +127,19 @@ def compile_kernel(
 
     Raises
     ------
+    ValueError
+        If the architecture is unknown, or older than the kernel's oldest.
     CompileError
         With NVRTC's message and our source line.
     """
     variant = variant or kernel.variants[0]
+    target, known = check_arch(arch or kernel.min_arch), tuple(ARCHITECTURES)
+    source_arch = check_arch(ptx_arch or target)
+    if known.index(source_arch) < known.index(kernel.min_arch):
+        raise ValueError(f"{kernel.stem} runs on {kernel.min_arch} and later, not on {source_arch}")
     options = ("-DTIMELINE",) if timeline else ()
     return compile_file(
-        kernel.source, kernel.expression(variant), check_arch(arch), options,
+        kernel.source, kernel.expression(variant), target, options,
         ptx_arch and check_arch(ptx_arch), variant.shared_bytes,
     )
 

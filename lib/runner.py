@@ -72,6 +72,7 @@ def run(
     watch: tuple[int, int] | None = None,
     races: bool = False,
     schedule: str = "lowest",
+    landing: str = "early",
     seed: int = 0,
     source: str | None = None,
     trace: bool = True,
@@ -95,6 +96,8 @@ def run(
         Let the emulator look for races.
     schedule : str
         The emulator's order of warps: ``"lowest"``, ``"highest"`` or ``"random"``.
+    landing : str
+        When the emulator lets asynchronous copies land: ``"early"`` or ``"late"``.
     seed : int
         Seed of the inputs and of the random schedule.
     source : str, optional
@@ -135,8 +138,8 @@ def run(
         xp.cuda.get_current_stream().synchronize()
     else:
         launched = emulate(
-            compiled, launch, args, watch=watch, races=races, schedule=schedule, seed=seed,
-            trace=trace,
+            compiled, launch, args, watch=watch, races=races, schedule=schedule,
+            landing=landing, seed=seed, trace=trace,
         )
     verdict = problem.judge(C, reference)
     return Run(kernel, variant, problem, where, target, C, verdict, selection, compiled, launched)
@@ -156,7 +159,7 @@ def emulate(
     trace : bool
         Whether to count. What ptxas merged takes a disassembly, and only counting asks for it.
     **options
-        The emulator's own: `watch`, `races`, `schedule`, `seed`.
+        The emulator's own: `watch`, `races`, `schedule`, `landing`, `seed`.
     """
     if trace:
         options["merge"] = {line: to and ptx.Wide(*to) for line, to in compiled.merge.items()}

@@ -13,7 +13,15 @@ from lib.gpus import ARCHITECTURES
 from lib.kernels import CATALOGUE
 from lib.problem import Problem
 from lib.runner import arguments, run
-from tests.kernels.conftest import ALPHAS, BETAS, SCALARS, SHAPES, VARIANTS
+from tests.kernels.conftest import (
+    ALPHAS,
+    BETAS,
+    SCALARS,
+    SHAPES,
+    VARIANTS,
+    architectures,
+    legal,
+)
 
 TILE = CATALOGUE["02_shared_tile"]
 NAIVE = CATALOGUE["01_naive"]
@@ -34,7 +42,7 @@ def scalars(place, K):
 @pytest.mark.parametrize("kernel, variant", VARIANTS)
 def test_right_on_every_shape_and_scalar(kernel, variant, place, shape):
     for alpha, beta in scalars(place, shape[2]):
-        problem = variant.problem(*shape, alpha, beta)
+        problem = variant.problem(*legal(variant, *shape), alpha, beta)
         verdict = run(kernel, problem, variant=variant, backend="emulator", trace=False,
                       exact=True).verdict
         assert verdict.ok, f"α = {alpha}, β = {beta}: {verdict}"
@@ -43,7 +51,7 @@ def test_right_on_every_shape_and_scalar(kernel, variant, place, shape):
 def different_codes(kernel, variant):
     """Architectures for which the PTX is another, but for the line that names the architecture."""
     codes = {}
-    for arch in (arch for arch in ARCHITECTURES if arch >= kernel.min_arch):
+    for arch in architectures(kernel):
         code = compile_kernel(kernel, variant, arch).ptx
         codes.setdefault(re.sub(r"^\.target .*$", "", code, flags=re.MULTILINE), arch)
     return codes.values()
@@ -51,8 +59,8 @@ def different_codes(kernel, variant):
 
 @pytest.mark.parametrize("kernel, variant", VARIANTS)
 def test_right_and_race_free_in_every_order_of_warps(kernel, variant):
-    problem = variant.problem(40, 50, 70, 0.5, -2.0)
-    chosen = kernel.select(problem, variant).variant
+    problem = variant.problem(*legal(variant, 40, 50, 70), 0.5, -2.0)
+    chosen = kernel.select(problem, variant, exact=True).variant
     for arch in different_codes(kernel, chosen):
         results = []
         for schedule in ("lowest", "highest", "random"):
@@ -86,11 +94,15 @@ def test_a_run_says_which_instantiation_was_launched(kernel, variant):
     done = run(kernel, problem, variant=variant, backend="emulator", exact=True)
     assert done.verdict.ok and done.variant is variant
     assert done.selection.reason == f"N = 10 is no multiple of {variant.constants['VEC']}"
-    assert {**done.selection.variant.constants} == {**variant.constants, **variant.narrow}
-    assert done.selection.variant.constants["VEC"] == 1
+    changed = {"VEC": 2} if 2 in variant.between else variant.narrow
+    assert {**done.selection.variant.constants} == {**variant.constants, **changed}
+    done = run(kernel, variant.problem(8, 11, 8), variant=variant, backend="emulator")
+    assert done.verdict.ok and done.selection.variant.constants["VEC"] == 1
 
 
-@pytest.mark.parametrize("kernel, variant", [p for p in WIDE if p.values[0].group == "FP32"])
+@pytest.mark.parametrize("kernel, variant", [
+    p for p in WIDE if p.values[0].group == "FP32" and "K" in p.values[1].vectors_along
+])
 def test_vectors_save_requests_and_no_sectors(kernel, variant):
     wide, narrow = (
         run(kernel, Problem(128, 256, 64), variant=v, backend="emulator").launch.trace.counters()
@@ -103,12 +115,26 @@ def test_vectors_save_requests_and_no_sectors(kernel, variant):
     assert wide["shared_wavefronts"] == wide["shared_wavefronts_ideal"]
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
-@pytest.mark.parametrize("kernel, variant", WIDE)
+@pytest.mark.parametrize("kernel, variant, arch", [
+    pytest.param(*param.values, arch, id=f"{param.id}-{arch}")
+    for param in WIDE for arch in architectures(param.values[0])
+])
 def test_wide_and_narrow_instantiations_spill_nothing(kernel, variant, arch):
     for constants in (variant.constants, {**variant.constants, **variant.narrow}):
         used = compile_kernel(kernel, replace(variant, constants=constants), arch).resources
         assert used.spill_store_bytes == used.spill_load_bytes == 0
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("variant", [v for v in CATALOGUE["09_fp32_limit"].variants
+                                     if not v.tuned], ids=lambda v: v.name)
+def test_fp32_limit_conflicts_with_no_bank_and_spills_nothing(variant, arch):
+    kernel = CATALOGUE["09_fp32_limit"]
+    done = run(kernel, Problem(128, 256, 64), variant=variant, backend="emulator", arch=arch,
+               exact=True)
+    counters = done.launch.trace.counters()
+    assert counters["shared_wavefronts"] == counters["shared_wavefronts_ideal"]
+    assert done.compiled.resources.spill_store_bytes == 0
 
 
 def test_large_k_stays_under_the_tolerance():
@@ -118,10 +144,10 @@ def test_large_k_stays_under_the_tolerance():
 @pytest.mark.parametrize("kernel, variant", VARIANTS)
 def test_beta_zero_never_reads_c(kernel, variant):
     """Neither its values nor its memory: only A and B are loaded from."""
-    problem = variant.problem(33, 34, 35)
+    problem = variant.problem(*legal(variant, 33, 34, 35))
     done = run(kernel, problem, variant=variant, backend="emulator", watch=(0, 0), exact=True)
     assert done.verdict.ok
-    C = done.launch.allocations[2]
+    C = next(a for a in done.launch.allocations if a.argument == 7)
     for site in done.launch.trace.sites:
         if site.kind == "load" and site.space == "global" and site.requests:
             for access in done.launch.trace.watched[site.line]:
