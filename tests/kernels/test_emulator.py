@@ -132,8 +132,11 @@ def test_fp32_limit_conflicts_with_no_bank_and_spills_nothing(variant, arch):
     kernel = CATALOGUE["09_fp32_limit"]
     done = run(kernel, Problem(128, 256, 64), variant=variant, backend="emulator", arch=arch,
                exact=True)
-    counters = done.launch.trace.counters()
-    assert counters["shared_wavefronts"] == counters["shared_wavefronts_ideal"]
+    # Not the asynchronous copies: the hardware counts theirs by a rule of its own.
+    threads_own = [site for site in done.launch.trace.sites
+                   if site.space == "shared" and site.kind in ("load", "store")]
+    assert sum(site.requests for site in threads_own) > 1000
+    assert all(site.wavefronts == site.ideal for site in threads_own)
     assert done.compiled.resources.spill_store_bytes == 0
 
 
