@@ -19,7 +19,8 @@
 // The compiler takes a value that went through here as given, and does not compute it anew.
 template <class T> __device__ inline void keep(T& value) { asm volatile("" : "+r"(value)); }
 
-template <int BM, int BN, int BK, int WM, int WN, int STAGES, int SPREAD, int BLOCKS, int VEC>
+template <int BM, int BN, int BK, int WM, int WN, int STAGES, int SPREAD, bool TURNING,
+          int BLOCKS, int VEC>
 __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN), BLOCKS)
 fp32_limit(int M, int N, int K, float alpha, const float* A, const float* B, float beta, float* C,
            float* parts, int* arrivals)
@@ -164,7 +165,7 @@ fp32_limit(int M, int N, int K, float alpha, const float* A, const float* B, flo
                 for (int i = 0; i < TM; ++i)
 #pragma unroll
                     for (int j = 0; j < TN; ++j) {
-                        const int turned = i % 2 ? TN - 1 - j : j;
+                        const int turned = TURNING && i % 2 ? TN - 1 - j : j;
                         sum[i][turned] += a[k % 2][i] * b[k % 2][turned];
                     }
             }

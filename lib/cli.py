@@ -21,7 +21,7 @@ BAD_INPUT = (
     ValueError, device.NoGpu, CompileError, ToolMissing, ProfilerMissing, records.RecordError,
 )
 
-OTHER_RECORDS = (records.MACHINE, records.CUBLAS, records.CALIBRATION)
+OTHER_RECORDS = (records.MACHINE, records.CUBLAS, records.CALIBRATION, records.SEARCH)
 
 RESULT_KEYS = (
     "kernel", "variant", "gpu", "arch", "ptx_arch", "dtype", "M", "N", "K", "tflops",
@@ -86,6 +86,9 @@ def add_command(subparsers: Any) -> None:
                  json_help="a list of the files written")
     record.add_argument("kernels", nargs="*", metavar="KERNEL",
                         help=f"catalogue names, {', '.join(OTHER_RECORDS)}; default: all")
+
+    record.add_argument("--only-bench", action="store_true",
+                        help="time again, and keep the record's counters and timeline")
 
     launch = add(_launch, "launch", "launch a kernel once, for a profiler to look at",
                  json_help="{kernel, shape}, or {kernel, patterns}")
@@ -308,14 +311,15 @@ def _timeline(options: argparse.Namespace) -> int:
 
 
 def _record(options: argparse.Namespace) -> int:
-    from lib.measure.record import record
+    from lib.measure.record import record, record_bench
 
-    names = options.kernels or [*OTHER_RECORDS, *CATALOGUE]
+    others = () if options.only_bench else OTHER_RECORDS
+    names = options.kernels or [*others, *CATALOGUE]
     for name in names:
-        if name not in OTHER_RECORDS:
+        if name not in others:
             kernels.find(name)
     device.cupy()
-    files = [str(record(name)) for name in names]
+    files = [str((record_bench if options.only_bench else record)(name)) for name in names]
     _say(options, files, files)
     return 0
 

@@ -282,7 +282,8 @@ class Tables(Version):
     def _benchmarks(self, variant: Variant) -> list[Mapping[str, Any]]:
         if not device.available():
             kept = self.record["variants"][variant.name]["bench"]
-            return [row for row in kept if row["M"] in SPEED_SIZES]
+            return [row for row in kept
+                    if row["M"] == row["N"] == row["K"] and row["M"] in SPEED_SIZES]
         return [self._measured(variant, size) for size in SPEED_SIZES]
 
     def compare(self, size: int, *variants: str) -> None:

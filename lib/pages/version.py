@@ -141,7 +141,7 @@ class Version:
     def recorded(self, size: int, variant: str | None = None) -> Mapping[str, Any]:
         """The recorded benchmark at one size: a row of the record."""
         kept = self.record["variants"][self.kernel.variant(variant).name]["bench"]
-        return next(row for row in kept if row["M"] == size)
+        return next(row for row in kept if row["M"] == row["N"] == row["K"] == size)
 
     def _timed_on(self) -> str:
         """The evidence label of what is timed: here, or in the record."""
