@@ -7,16 +7,15 @@ calibration set's records on an H100, all of which they meet:
   the same width, and never merge. In a pass each word passes from its bank of the L1's line to its
   bank of shared memory, so the pass costs the largest number of lanes on one bank of either side,
   and neither side broadcasts: 32 copies of one word take 32 wavefronts.
-* Past the L1 (``.cg``): sectors go straight from the L2 to shared memory. 16-byte halves of one
-  sector that land in one sector, the same way round, are one transfer. The transfers of a 128-byte
-  line go in one wavefront where they land in one line, all moved by the same distance and all of
-  the same halves. Of lanes with one destination only one copies. What the L1 counts as sectors are
-  the pairs of source line and destination sector; what the counter of LDGSTS itself
+* Past the L1 (``.cg``): sectors go straight from the L2 to shared memory. The halves of one sector
+  that land in one sector, straight or swapped, are one transfer. Whole sectors of one 128-byte line
+  that land in one line go in one wavefront, in whatever order, so a swizzle costs nothing. Lone
+  halves go in one wavefront only if they are the same halves of one line, moved by the same
+  distance to one line. Of lanes with one destination only one copies. What the L1 counts as sectors
+  are the pairs of source line and destination sector; what the counter of LDGSTS itself
   (``smsp__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_ldgsts``) has as sectors are the transfers.
+* Lanes that write zeros ask for no sector. A warp that has one takes the wavefronts of a store.
 * Ideal: the wavefronts, but no more than the copying lanes' bytes need at 128 a wavefront.
-
-Lanes whose copy is all zeros were not calibrated: here they ask for no sector, and their wavefronts
-are those of a source that lies like its destination.
 """
 
 from __future__ import annotations
@@ -68,11 +67,10 @@ def cost(
     past_l1 : bool
         Whether it is ``.cg``.
     """
-    source = np.where(reading, source, to % LINE)
     if past_l1:
         return _past_l1(to, source, active, reading)
     asked = sectors(source, reading, nbytes)
-    passes = np.maximum(_busiest(to, active, nbytes), _busiest(source, active, nbytes))
+    passes = np.maximum(_busiest(to, active, nbytes), _busiest(source, reading, nbytes))
     return Cost(asked, asked, *with_ideal(passes.sum(axis=1), active, nbytes))
 
 
@@ -89,14 +87,20 @@ def _past_l1(to, source, active, reading) -> Cost:
     later = np.triu(np.ones((WARP, WARP), bool), 1)
     copying = active & ~(_same(to) & active[:, None, :] & later).any(axis=2)
     asking = copying & reading
-    line, landing, moved = source // LINE, to // LINE, to - source
-    transfer = _same(source >> 5, to >> 5, moved) & copying[:, None, :]
-    halves = np.where(source & 16, 2, 1)[:, None, :]
-    kind = np.bitwise_or.reduce(np.where(transfer, halves, 0), axis=2)
+    line, sector, landing = source // LINE, source >> 5, to >> 5
+    transfer = _same(sector, landing, (source ^ to) & 16)
+    half = np.where(source & 16, 2, 1)
+    halves = np.bitwise_or.reduce(
+        np.where(transfer & asking[:, None, :], half[:, None, :], 0), axis=2
+    )
+    moved = np.where(halves == 3, 0, to - source)  # whole sectors go together however far they move
+    together = _classes(asking, _same(line, to // LINE, halves, moved))
+    zeros = (active & ~reading).any(axis=1)
+    stored = _busiest(to, active, 16).sum(axis=1)
     return Cost(
-        _classes(asking, _same(line, to >> 5)),
-        _classes(asking, _same(source >> 5, to >> 5, moved)),
-        *with_ideal(_classes(copying, _same(line, landing, moved, kind)), copying, 16),
+        _classes(asking, _same(line, landing)),
+        _classes(asking, transfer),
+        *with_ideal(np.where(zeros, stored, together), copying, 16),
     )
 
 

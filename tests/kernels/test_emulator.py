@@ -158,6 +158,15 @@ def test_beta_zero_never_reads_c(kernel, variant):
                 assert not ((seen >= C.base) & (seen < C.base + C.nbytes)).any()
 
 
+def test_a_run_that_is_not_counted_gives_the_same_and_disassembles_nothing(monkeypatch):
+    problem = Problem(40, 50, 70, 0.5, -2.0)
+    counted = run(TILE, problem, backend="emulator")
+    monkeypatch.setattr("lib.compiler.disassemble", None)
+    source = TILE.source.read_text() + "\n// not compiled before, so not disassembled before\n"
+    quick = run(TILE, problem, backend="emulator", source=source, trace=False)
+    assert (quick.C == counted.C).all() and quick.launch.trace is None
+
+
 def test_counters_of_the_naive_kernel_are_what_the_formula_says():
     """Each of M·N·K/32 warp steps asks for a float of A (1 sector) and 32 of B (4 sectors)."""
     counters = run(NAIVE, Problem(64, 64, 64), backend="emulator").launch.trace.counters()
