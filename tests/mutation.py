@@ -81,9 +81,13 @@ class Table:
         assert not survivors, f"{kernel}: nobody finds out " + "; ".join(survivors)
 
     def stale(self) -> list[Equivalent]:
-        """List the equivalents that no mutant of any kernel is any more."""
+        """List the equivalents of kernels in the table that no mutant is any more."""
         used = {id(listed) for *_, listed in self.rows if listed}
-        return [entry for entry in self.equivalents if id(entry) not in used]
+        kernels = {kernel for kernel, *_ in self.rows}
+        return [
+            entry for entry in self.equivalents
+            if id(entry) not in used and any(re.fullmatch(entry.kernels, k) for k in kernels)
+        ]  # fmt: skip
 
     def write(self, path: Path):
         """Write the table as Markdown."""
