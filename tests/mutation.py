@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,15 +26,12 @@ class Equivalent:
         What stands in the statement's CUDA line, of any of them if empty.
     reason : str
         Why nothing can go wrong.
-    most : int or None
-        How many mutants of one kernel may be meant; None: any number.
     """
 
     kernels: str
     mutant: str
     source: str
     reason: str
-    most: int | None = None
 
     def fits(self, kernel: str, mutant: Mutant) -> bool:
         """Tell whether a mutant of a kernel is meant."""
@@ -53,41 +50,44 @@ class Table:
     equivalents: tuple[Equivalent, ...]
     rows: list[tuple[str, Mutant, str, Equivalent | None]] = field(default_factory=list)
 
-    def check(self, kernel: str, text: str, name: str, runs: Callable, settings=SETTINGS):
+    def check(self, kernel: str, variants: Iterable[tuple[str, str, Callable]], settings=SETTINGS):
         """Run every mutant of a kernel; nothing may survive that is not listed.
 
         Parameters
         ----------
         kernel : str
             What the table calls it.
-        text, name : str
-            PTX, and the entry in it.
-        runs : callable
-            Takes PTX, returns a function of launch options that runs it: see `verdict`.
+        variants : iterable of (str, str, callable)
+            Of each instantiation the PTX, the entry in it, and what takes PTX and returns a
+            function of launch options that runs it: see `verdict`. A statement of the source is
+            tried in one after another until a mutant of it is found out.
         """
-        # Other tests run the kernel as it is under every schedule.
-        unharmed = verdict(runs(text), settings[:2])
-        assert not unharmed, f"{kernel} itself, before anything is changed: {unharmed}"
-        mine = []
-        for mutant in mutants(text, name):
-            found = verdict(runs(mutant.text), settings)
-            listed = [e for e in self.equivalents if e.fits(kernel, mutant)]
-            mine.append((kernel, mutant, found, listed[0] if listed and not found else None))
-        self.rows += mine
-        survivors = [
-            f"{mutant} (PTX line {mutant.line}, CUDA: {cuda_line(mutant)})"
-            for _, mutant, found, listed in mine
-            if not found and listed is None
-        ]
+        mine: dict[tuple, tuple[str, Mutant, str]] = {}
+        for text, name, runs in variants:
+            rest = [m for m in mutants(text, name) if not mine.get(m.key, ("", m, ""))[2]]
+            if not rest:
+                continue
+            # Other tests run the kernel as it is under every schedule.
+            unharmed = verdict(runs(text), settings[:2])
+            assert not unharmed, f"{kernel} itself, before anything is changed: {unharmed}"
+            for mutant in rest:
+                mine[mutant.key] = kernel, mutant, verdict(runs(mutant.text), settings)
+        survivors = []
+        for _, mutant, found in mine.values():
+            listed = [e for e in self.equivalents if not found and e.fits(kernel, mutant)]
+            self.rows.append((kernel, mutant, found, listed[0] if listed else None))
+            if not found and not listed:
+                survivors.append(f"{mutant} (PTX line {mutant.line}, CUDA: {cuda_line(mutant)})")
         assert not survivors, f"{kernel}: nobody finds out " + "; ".join(survivors)
-        for entry in self.equivalents:
-            many = sum(listed is entry for *_, listed in mine)
-            assert entry.most is None or many <= entry.most, f"{kernel}: {many} of {entry}"
 
     def stale(self) -> list[Equivalent]:
-        """List the equivalents that no mutant of any kernel is any more."""
-        used = {id(listed) for *_, listed in self.rows}
-        return [entry for entry in self.equivalents if id(entry) not in used]
+        """List the equivalents of kernels in the table that no mutant is any more."""
+        used = {id(listed) for *_, listed in self.rows if listed}
+        kernels = {kernel for kernel, *_ in self.rows}
+        return [
+            entry for entry in self.equivalents
+            if id(entry) not in used and any(re.fullmatch(entry.kernels, k) for k in kernels)
+        ]  # fmt: skip
 
     def write(self, path: Path):
         """Write the table as Markdown."""
@@ -97,15 +97,16 @@ class Table:
         lines += [
             f"{len(self.rows)} mutants of {len(kernels)} kernels; {found} are found out, "
             f"{len(self.rows) - found} are equivalent.", "",
-            "| kernel | PTX line | CUDA line | what is changed | verdict |",
-            "|---|---|---|---|---|",
+            "| kernel | PTX line | copies | CUDA line | what is changed | verdict |",
+            "|---|---|---|---|---|---|",
         ]  # fmt: skip
         for kernel, mutant, said, listed in self.rows:
             where = f"{Path(mutant.cuda[0]).name}:{mutant.cuda[1]}" if mutant.cuda else ""
             if not said:
                 said = f"equivalent: {listed.reason}" if listed else "**nothing**"
             change = str(mutant).replace("|", "\\|")
-            lines.append(f"| {kernel} | {mutant.line} | {where} | `{change}` | {said} |")
+            cells = kernel, mutant.line, mutant.copies, where, f"`{change}`", said
+            lines.append(f"| {' | '.join(map(str, cells))} |")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("\n".join(lines) + "\n")
 

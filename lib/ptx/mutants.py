@@ -32,7 +32,12 @@ class Mutant:
     Attributes
     ----------
     line : int
-        Of the changed statement.
+        Of the changed statement, or of the first copy of it that the compiler made.
+    copies : int
+        How many the compiler made, by unrolling a loop or duplicating code: all are changed.
+    key : tuple
+        What is the same for one statement of the CUDA source, whatever constants it is compiled
+        with: where it stands, its opcode, and which of the changes this is.
     cuda : tuple of (str, int) or None
         Its CUDA file and line, if there is line information.
     statement, change : str
@@ -42,6 +47,8 @@ class Mutant:
     """
 
     line: int
+    copies: int
+    key: tuple
     cuda: tuple[str, int] | None
     statement: str
     change: str
@@ -104,12 +111,13 @@ RULES: tuple[tuple[str, tuple[Callable[[re.Match], str], ...]], ...] = (
 
 
 def mutants(text: str, kernel: str) -> Iterator[Mutant]:
-    """Yield every mutant of a kernel.
+    """Yield every mutant of a kernel; copies of one statement of the source are changed together.
 
     Parameters
     ----------
     text : str
-        PTX, with line information if the CUDA lines shall be told.
+        PTX. With line information the copies that the compiler makes of a statement are known, and
+        the CUDA lines are told; without, each statement of the PTX is taken by itself.
     kernel : str
         Name of an entry.
 
@@ -125,21 +133,47 @@ def mutants(text: str, kernel: str) -> Iterator[Mutant]:
     head = re.search(rf"\.entry\s+{re.escape(kernel)}\b", text)
     end = text.find(".entry", head.end())
     end = len(text) if end < 0 else end
+    places = _places(text)
+    groups: dict[tuple, list[tuple[int, re.Match, Callable]]] = {}
     guard = r"(?:@!?[%\w$]+\s+)?"
     for beginning, changes in RULES:
         statements = re.compile(
             rf"(?:(?<=[;{{}}:])|^)[ \t]*(?P<s>{guard}(?:{beginning})[^;]*;)", re.M
         )
-        for match, change in product(statements.finditer(text, head.end(), end), changes):
-            start, stop = match.span("s")
-            found = re.compile(r".*", re.S).match(text, start, stop)
-            line = text.count("\n", 0, start + len(match["s"]) - len(match["s"].lstrip())) + 1
+        for match, (which, change) in product(
+            statements.finditer(text, head.end(), end), enumerate(changes)
+        ):
+            line = text.count("\n", 0, match.start("s")) + 1
+            found = re.compile(r".*", re.S).match(text, *match.span("s"))
+            opcode = re.sub(r"^@\S+\s+", "", found.group()).split()[0].rstrip(";")
+            key = (places[line - 1] or line, opcode, beginning, which)
+            groups.setdefault(key, []).append((line, found, change))
+    for key, copies in groups.items():
+        changed = text
+        for _, found, change in reversed(copies):
             put = change(found)
             lost = "\n" * (found.group().count("\n") - put.count("\n"))
-            yield Mutant(
-                line, cuda.get(line), " ".join(found.group().split()), " ".join(put.split()),
-                text[:start] + put + lost + text[stop:],
-            )  # fmt: skip
+            changed = changed[: found.start()] + put + lost + changed[found.end() :]
+        line, found, change = copies[0]
+        yield Mutant(
+            line, len(copies), key, cuda.get(line), " ".join(found.group().split()),
+            " ".join(change(found).split()), changed,
+        )  # fmt: skip
+
+
+def _places(text: str) -> list[str]:
+    """Say for each line of PTX where its code stands in the source: its ``.loc``.
+
+    What is inlined is told apart by where it is inlined; labels of the compiler's are left out.
+    """
+    found, now = [], ""
+    for line in text.split("\n"):
+        if line.lstrip().startswith(".loc"):
+            now = re.sub(r"function_name \S+", "", " ".join(line.split()))
+        elif ".entry" in line:
+            now = ""
+        found.append(now)
+    return found
 
 
 def verdict(run: Callable[..., tuple[Launch, bool]], settings=SETTINGS) -> str:
