@@ -50,8 +50,9 @@ def timeline(kernel: Kernel, variant: Variant, problem: Problem) -> dict[str, An
     -------
     dict
         `blocks`: two blocks of one SM that ran at the same time (one if none did), each with its
-        first warps' ``[phase, cycle]`` pairs, cycles counted from the first event. `overview`: for
-        each of the first blocks its SM, first and last nanosecond.
+        first warps' ``[phase, cycle]`` pairs, cycles counted from the first event; of warps with
+        roles, some of each. `overview`: for each of the first blocks its SM, first and last
+        nanosecond.
         `mark_cycles`: what one mark costs. `seconds_with` and `seconds_without` marks.
 
     Raises
@@ -65,7 +66,7 @@ def timeline(kernel: Kernel, variant: Variant, problem: Problem) -> dict[str, An
     selected = selection.variant
     marked = device.Loaded(compile_kernel(kernel, selected, device.arch(), timeline=True))
     plain = device.Loaded(compile_kernel(kernel, selected, device.arch()))
-    buffers = _Buffers(launch)
+    buffers = _Buffers(launch, warps=noted_warps(selected))
     marked.set_symbol("timeline_buffers", buffers.symbol)
     with_marks = _seconds(lambda: marked(launch, args))
     without = _seconds(lambda: plain(launch, args))
@@ -85,17 +86,22 @@ def timeline(kernel: Kernel, variant: Variant, problem: Problem) -> dict[str, An
     }
 
 
+def noted_warps(variant: Variant) -> int:
+    """How many warps of a block are noted: the first ones, but at least one of each role."""
+    return max(WARPS, sum(count for _, count in variant.roles))
+
+
 class _Buffers:
     """Device memory for the marks of one launch."""
 
-    def __init__(self, launch: Launch, sm: int = SM) -> None:
+    def __init__(self, launch: Launch, sm: int = SM, warps: int = WARPS) -> None:
         cp = device.cupy()
         grid = launch.grid[0] * launch.grid[1]
         self.blocks = min(BLOCKS, grid)
-        self.events = cp.zeros((self.blocks, WARPS, CAPACITY, 2), dtype=cp.uint32)
+        self.events = cp.zeros((self.blocks, warps, CAPACITY, 2), dtype=cp.uint32)
         self.overview = cp.zeros((grid, 3), dtype=cp.uint64)
         self.symbol = np.array(
-            (self.events.data.ptr, self.overview.data.ptr, self.blocks, WARPS, CAPACITY, sm, 0, 0),
+            (self.events.data.ptr, self.overview.data.ptr, self.blocks, warps, CAPACITY, sm, 0, 0),
             dtype=_BUFFERS,
         )
 
@@ -142,7 +148,9 @@ def _relative(events: dict[int, np.ndarray]) -> list[dict[str, Any]]:
         block: (rows[..., 0] - origin).astype(np.int32).astype(np.int64)
         for block, rows in events.items()
     }
-    first = min(int(cycles[:, 0].min()) for cycles in relative.values())
+    first = min(
+        int(cycles[events[block][:, 0, 0] != 0, 0].min()) for block, cycles in relative.items()
+    )
     blocks = []
     for block, rows in events.items():
         warps = []

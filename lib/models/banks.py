@@ -8,7 +8,8 @@ word a pass (a *wavefront*), and any number of lanes may share that word. The ru
   i lane i XOR 1 is inactive or has the same address, or if the same holds throughout for i XOR 2;
 * 128 bits a lane: a quarter of a warp at a time; in a load, under that condition, the two quarters
   of each half go together, the halves never;
-* in a store nothing goes together.
+* in a store nothing goes together;
+* ldmatrix and stmatrix go a matrix at a time: eight lanes, the 16 bytes that each address names.
 
 A group that goes at once takes as many wavefronts as the busiest bank has distinct words. For loads
 that is documented for compute capability 7.x (CUDA C++ Programming Guide, "Shared Memory"); the
@@ -27,6 +28,9 @@ from lib.ptx import banks as counted
 
 BANKS = 32
 WORD = 4
+
+MATRIX_KINDS = ("ldmatrix", "stmatrix")
+MATRIX_ROW = 16  # bytes
 
 Cell = tuple[int, int, int]
 
@@ -65,12 +69,16 @@ def _pairs_agree(addresses: np.ndarray, active: np.ndarray, distance: int) -> bo
 
 
 def _groups(
-    addresses: np.ndarray, active: np.ndarray, bytes_per_lane: int, store: bool
+    addresses: np.ndarray, active: np.ndarray, bytes_per_lane: int, kind: str
 ) -> list[np.ndarray]:
     """Lanes that are served together, as arrays of lane numbers; groups without a lane dropped."""
     lanes = np.arange(WARP)
-    merge = not store and any(_pairs_agree(addresses, active, distance) for distance in (1, 2))
-    if bytes_per_lane <= 4:
+    merge = kind == "load" and any(
+        _pairs_agree(addresses, active, distance) for distance in (1, 2)
+    )
+    if kind in MATRIX_KINDS:
+        size = 8
+    elif bytes_per_lane <= 4:
         size = 32
     elif bytes_per_lane == 8:
         size = 32 if merge else 16
@@ -89,13 +97,20 @@ def describe(access: WarpAccess, kind: str = "load") -> Banks:
     ----------
     access : WarpAccess
         Addresses are bytes from the start of shared memory.
-    kind : {"load", "store"}
+    kind : {"load", "store", "ldmatrix", "stmatrix"}
+
+    Raises
+    ------
+    ValueError
+        If a lane's bytes are none that `kind` has.
     """
     addresses = np.asarray(access.addresses, dtype=np.int64)
     active = np.asarray(access.active, dtype=bool)
     width = access.bytes_per_lane
+    if kind in MATRIX_KINDS and width != MATRIX_ROW:
+        raise ValueError(f"a row of {kind} has {MATRIX_ROW} bytes, not {width}")
     rows: list[list[Cell]] = []
-    for group in _groups(addresses, active, width, kind == "store"):
+    for group in _groups(addresses, active, width, kind):
         waiting: dict[int, list[int]] = {}  # bank -> its distinct words, in order of first asking
         served: list[list[Cell]] = []
         for lane in group:
@@ -110,7 +125,10 @@ def describe(access: WarpAccess, kind: str = "load") -> Banks:
                     served.append([])
                 served[turn].append((int(lane), word % BANKS, word))
         rows += served
-    _, ideal = counted.wavefronts(addresses[None], active[None], width, kind == "store")
+    if kind in MATRIX_KINDS:
+        _, ideal = counted.matrix_wavefronts(addresses[None], active[None])
+    else:
+        _, ideal = counted.wavefronts(addresses[None], active[None], width, kind == "store")
     return Banks(rows, int(ideal[0]), width)
 
 

@@ -196,7 +196,8 @@ class Version:
             name += f", {variant.name}"
         gpu = gpus.GPUS[RECORDED_ON]
         return timeline_figure.version(
-            name, marks, clock * 1e6 if clock else gpu.clock_hz
+            name, marks, clock * 1e6 if clock else gpu.clock_hz, roles=variant.roles,
+            stages=variant.stages,
         )
 
     def metrics(self, size: int, variant: str | None = None) -> Mapping[str, float]:

@@ -6,6 +6,7 @@ import ipywidgets as widgets
 import pytest
 
 from lib import explore
+from lib.explorers import frames
 from lib.figures import coalescing
 from lib.models.coalescing import strided
 
@@ -102,7 +103,7 @@ def test_readers_without_scripts_get_the_first_frame(strides):
 
 def test_shown_once(strides, monkeypatch):
     shown = []
-    monkeypatch.setattr(explore, "display", lambda *objects: shown.extend(objects))
+    monkeypatch.setattr(frames, "display", lambda *objects: shown.extend(objects))
     strides._ipython_display_()
     assert [type(o).__name__ for o in shown] == ["HTML", "VBox"]
     assert shown[1].children == (*strides.controls, strides.stack)
@@ -158,3 +159,19 @@ def test_layouts_and_buffers():
     for made, count in ((layouts, 24), (buffers, 48)):
         assert len(made.frames) == count
         assert sum(len(frame) for frame in made.frames) + len(made.fallback) < 600_000
+
+
+@pytest.mark.parametrize("make, count, same, text", [
+    (explore.fragments, 36, 4,
+     "mma.m16n8k16: lane 5 holds 8 elements of A, in 2 rows and 4 columns"),
+    (explore.matrix_loads, 36, 0, "ldmatrix.x4, plain tile: 32 wavefronts, where 4 would do"),
+    (explore.tma_swizzles, 24, 0,
+     "128-byte swizzle: 8 rows of a chunk meet 32 of 32 banks, 1 wavefront"),
+    (explore.rings, 48, 0, "4 stages: after the first tile, consumers never wait for one"),
+])
+def test_explorers_of_the_later_chapters(make, count, same, text):
+    made = make()
+    # Whichever the lane, wgmma's A and B are held by none.
+    assert len(made.frames) == count and len(set(made.frames)) == count - same
+    assert text in titles(at(made, *(control.index for control in made.controls)))
+    assert sum(len(frame) for frame in made.frames) + len(made.fallback) < 600_000

@@ -219,3 +219,47 @@ def test_swizzle(drawn):
     fig = drawn["swizzle"]
     assert fig.finding == "A column takes 32 wavefronts unpadded, 1 padded, 1 swizzled"
     assert "unpadded: 1 of 32 banks" in fig.alt and "swizzled: 32 of 32 banks" in fig.alt
+
+
+def test_fragments(drawn):
+    fig = drawn["fragments, A"]
+    assert fig.finding == "mma.m16n8k16: lane 5 holds 8 elements of A, in 2 rows and 4 columns"
+    assert {"r0", "r1", "r2", "r3", "(1, 2) (1, 3)"} <= set(shown(fig))
+    assert "… r8 to r31: further columns" in shown(drawn["fragments, wgmma"])
+    assert drawn["fragments, none"].finding == "wgmma.m64n64k16: no lane holds A"
+
+
+def test_ldmatrix(drawn):
+    assert drawn["ldmatrix, plain"].finding == (
+        "ldmatrix.x4, plain tile: 32 wavefronts, where 4 would do"
+    )
+    fig = drawn["ldmatrix, transposed"]
+    assert "names row 3 of matrix 3" in shown(fig) and "gets (6, 6) (7, 6)" in shown(fig)
+    assert "names no row" in shown(drawn["ldmatrix, two"])
+
+
+def test_windows(drawn):
+    fig = drawn["windows"]
+    assert fig.finding == "Mirrored: 16 rows; swapped: 2 rows, 28 addresses off 16 bytes"
+    assert "lanes 16 to 31, all at row 8" in shown(fig)
+
+
+def test_swizzles_of_tma(drawn):
+    fig = drawn["swizzle of TMA"]
+    assert "SBO: 1,024 B / 16" in shown(fig) and "LBO: 8,192 B / 16" in shown(fig)
+    assert "row 7 line 7 chunk 6" in fig.alt
+    assert drawn["swizzle of TMA, off"].finding.endswith("meet 4 of 32 banks, 8 wavefronts")
+
+
+def test_rings(drawn):
+    assert drawn["ring"].finding.startswith("4 stages: after the first tile, consumers never wait")
+    assert "2 stages: consumers wait for tiles for" in drawn["ring, starved"].finding
+    assert "asked for, not yet seen" in shown(drawn["ring, from marks"])
+    assert {"0: 0", "4: 1"} <= set(shown(drawn["ring, from marks"]))
+
+
+def test_timeline_tells_roles_apart(drawn):
+    fig = drawn["timeline, roles"]
+    assert fig.finding.startswith("Consumers compute for ")
+    assert {"consumers", "producer", "tiles in\nflight"} <= set(shown(fig))
+    assert any(text.startswith("block 3; the first 9") for text in shown(fig))
