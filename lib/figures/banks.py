@@ -30,7 +30,8 @@ class Panel:
     found : Banks
         ``models.banks.describe`` of it.
     kind : str
-        ``"load"`` or ``"store"``.
+        ``"load"``, ``"store"``, ``"ldmatrix"``, ``"stmatrix"``, or ``"copy"`` for what a cp.async
+        writes.
     where : str
         The line of the source.
     """
@@ -41,8 +42,15 @@ class Panel:
     where: str = ""
 
 
-def panel(label: str, access: WarpAccess, *, kind: str = "load", where: str = "") -> Panel:
-    """Describe one access for the figure."""
+def panel(
+    label: str, access: WarpAccess, *, kind: str = "load", where: str = "",
+    source: WarpAccess | None = None,
+) -> Panel:
+    """Describe one access for the figure; `source` is what a copy reads in global memory."""
+    if kind == "copy":
+        if source is None:
+            raise ValueError(f"{label}: what a copy costs depends on its source, too")
+        return Panel(label, banks.describe_copy(access, source), kind, where)
     return Panel(label, banks.describe(access, kind), kind, where)
 
 
@@ -84,7 +92,8 @@ def _panel(ax: Axes, top: float, panel: Panel, most: int) -> None:
     label = {"y": top - 14, "va": "bottom"}
     ax.text(0, s=panel.kind, size=style.NORMAL, weight="bold", **label)
     text = panel.label if len(panel.label) <= _LONGEST else panel.label[:_LONGEST - 1] + "…"
-    ax.text(36, s=text, size=style.NORMAL, family=["DejaVu Sans Mono"], **label)
+    ax.text(56 if len(panel.kind) > 5 else 36, s=text, size=style.NORMAL,
+            family=["DejaVu Sans Mono"], **label)
     count = f"{style.plural(found.wavefronts, 'wavefront')}, ideal {found.ideal}"
     right = _LEFT + BANKS * _CELL
     ax.text(right, s=count, size=style.NORMAL, weight="bold", ha="right", **label)
@@ -108,7 +117,7 @@ def _panel(ax: Axes, top: float, panel: Panel, most: int) -> None:
 
 def _row(ax: Axes, y: float, number: int, row: list[Cell], panel: Panel) -> None:
     # Rows up to the ideal are what the access must cost; the rest is what the conflict adds.
-    colour = style.WARNING if number >= panel.found.ideal else style.PHASE[panel.kind]
+    colour = style.WARNING if number >= panel.found.ideal else style.ACCESS[panel.kind]
     ax.text(_LEFT - 6, y + _ROW / 2 - 0.5, f"{number + 1}", size=style.SMALL, ha="right",
             va="center")
     by_word: dict[int, list[int]] = {}

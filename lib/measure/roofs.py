@@ -34,7 +34,8 @@ def roofs() -> dict[str, dict[str, Any]]:
     Returns
     -------
     dict
-        By roof (`copy`, `l2`, `shared`, `ffma`, `mma_k8`, and where the GPU has them `mma_k16`, `wgmma`):
+        By roof (`copy`, `l2`, `shared`, `ffma`, `mma_k8`, and where the GPU has them `mma_k16` and
+        `wgmma`):
         `value`, `unit` (``"B/s"`` or ``"FLOP/s"``), `method`, `sm_clock_mhz`.
 
     Raises

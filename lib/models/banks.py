@@ -25,6 +25,7 @@ import numpy as np
 
 from lib.models.coalescing import WARP, Access, WarpAccess
 from lib.ptx import banks as counted
+from lib.ptx import copy_costs
 
 BANKS = 32
 WORD = 4
@@ -130,6 +131,41 @@ def describe(access: WarpAccess, kind: str = "load") -> Banks:
     else:
         _, ideal = counted.wavefronts(addresses[None], active[None], width, kind == "store")
     return Banks(rows, int(ideal[0]), width)
+
+
+def describe_copy(to: WarpAccess, source: WarpAccess) -> Banks:
+    """Serve what a cp.async past the L1 (``.cg``) writes.
+
+    Whole sectors of one 128-byte line that land in one line go in one wavefront, in whatever order
+    (`lib.ptx.copy_costs`).
+
+    Parameters
+    ----------
+    to, source : WarpAccess
+        In shared and in global memory, 16 bytes a lane, the same lanes.
+
+    Raises
+    ------
+    ValueError
+        If the copies are not of 16 bytes, or do not move whole sectors.
+    """
+    if to.bytes_per_lane != MATRIX_ROW or not np.array_equal(to.active, source.active):
+        raise ValueError("only copies of 16 bytes, of the lanes that read, can be told apart")
+    line = BANKS * WORD
+    groups: dict[tuple[int, int], list[Cell]] = {}
+    for lane in np.flatnonzero(to.active):
+        at, begin = int(to.addresses[lane]), int(source.addresses[lane])
+        cells = groups.setdefault((begin // line, at // line), [])
+        first = at // WORD
+        cells += [(int(lane), word % BANKS, word) for word in range(first, first + 4)]
+    active = np.asarray(to.active, dtype=bool)[None]
+    cost = copy_costs.cost(
+        np.asarray(to.addresses)[None], np.asarray(source.addresses)[None], active, active,
+        MATRIX_ROW, True,
+    )
+    if int(cost.wavefronts[0]) != len(groups):
+        raise ValueError("these copies move parts of sectors: their wavefronts are not drawn")
+    return Banks(list(groups.values()), int(cost.ideal[0]), MATRIX_ROW)
 
 
 def wavefronts(

@@ -13,8 +13,14 @@ FMA pipe           thread FFMAs                             ``Gpu.fp32_lanes_per
 shared memory      wavefronts of 128 B                      ``units.data_bytes_per_clock`` / 128
 L1 tags            lines looked up, at least one a request  ``units.TAG_LOOKUPS``
 L1 data            sectors of 32 B                          ``units.data_bytes_per_clock`` / 32
+tensor pipe        FP16 multiply-adds                       ``units.tensor_fma_per_clock``
+L2                 bytes asked of it                        a measured bandwidth / SMs / clock
 DRAM               bytes read and written                   the GPU's bandwidth / SMs / clock
 =================  =======================================  ==================================
+
+The tensor pipe and the L2 are looked at where work for them is given: FP32 kernels have no work for
+the first, and no data sheet gives the second's rate. Where its rate is not known, `l2_needed` says
+what it would have to be.
 """
 
 from __future__ import annotations
@@ -38,12 +44,46 @@ class Site(Protocol):
     requests: int
 
 
-def compulsory_bytes(M: int, N: int, K: int, beta: float = 0.0, itemsize: int = 4) -> int:
+def compulsory_bytes(
+    M: int, N: int, K: int, beta: float = 0.0, itemsize: int = 4, out: int | None = None
+) -> int:
     """Bytes that DRAM must move if each element crosses it once: A, B, C written, C read if β ≠ 0.
+
+    `itemsize` is that of A and B, `out` that of C, the same if it is not given.
 
     A lower bound that a cache as large as the matrices reaches; say "compulsory" where it is shown.
     """
-    return itemsize * (M * K + K * N + M * N * (2 if beta != 0 else 1))
+    return itemsize * (M * K + K * N) + (out or itemsize) * M * N * (2 if beta != 0 else 1)
+
+
+def tensor_loop_instructions(
+    per_thousand: Mapping[str, float], multiply_adds: int, each: int
+) -> int:
+    """Warp instructions that the inner loop of a tensor-core kernel issues: a lower bound.
+
+    Parameters
+    ----------
+    per_thousand : mapping of str to float
+        ``mix.per_thousand_fma`` of the inner loop's SASS: for every 1,000 products.
+    multiply_adds : int
+        M·N·K of the launch.
+    each : int
+        Multiply-adds of one product instruction: 1,024 for HMMA.1688, 2,048 for HMMA.16816.
+    """
+    return round(sum(per_thousand.values()) / 1000 * multiply_adds / each)
+
+
+def l2_needed(l2_bytes: float, times: Mapping[str, float]) -> float:
+    """Return the B/s that the L2 must deliver so as not to be the longest of `times`.
+
+    Parameters
+    ----------
+    l2_bytes : float
+        Bytes that the SMs ask of it.
+    times : mapping of str to float
+        `least_times` of the other units.
+    """
+    return l2_bytes / max(times.values())
 
 
 def loop_instructions(per_thousand_fma: Mapping[str, float], counters: Mapping[str, int]) -> int:
@@ -98,8 +138,15 @@ def least_times(
     lines: int | None = None,
     clock_hz: float | None = None,
     dram_bytes_per_s: float | None = None,
+    tensor_fma: int = 0,
+    tensor_flops_per_s: float | None = None,
+    l2_bytes: float = 0,
+    l2_bytes_per_s: float | None = None,
 ) -> dict[str, float]:
     """Return the least seconds that each unit needs, by unit in the order of `UNITS`.
+
+    With `tensor_fma` the tensor pipe stands in the place of the FMA pipe; the L2 stands before
+    DRAM where its rate is given.
 
     Parameters
     ----------
@@ -118,6 +165,14 @@ def least_times(
         The SMs' clock; the data sheet's boost clock if not given.
     dram_bytes_per_s : float, optional
         A measured bandwidth; the data sheet's if not given.
+    tensor_fma : int
+        FP16 multiply-adds that the tensor cores do.
+    tensor_flops_per_s : float, optional
+        A measured roof of the instruction that does them; the white paper's rate if not given.
+    l2_bytes : float
+        Bytes asked of the L2: measured, or 32 for each sector that no L1 holds.
+    l2_bytes_per_s : float, optional
+        A measured bandwidth.
 
     Raises
     ------
@@ -134,12 +189,20 @@ def least_times(
         raise ValueError(f"{lines} lines cannot hold {sectors} sectors of {requests} requests")
     data = units.data_bytes_per_clock(gpu)
     ffma = counters["ffma_thread_instructions"]
+    arithmetic = {"FMA pipe": ffma / gpu.fp32_lanes_per_sm / clocks}
+    if tensor_fma:
+        rate = units.tensor_fma_per_clock(gpu) * clocks
+        if tensor_flops_per_s is not None:
+            rate = tensor_flops_per_s / 2
+        arithmetic = {"tensor pipe": tensor_fma / rate}
+    l2 = {"L2": l2_bytes / l2_bytes_per_s} if l2_bytes_per_s is not None else {}
     return {
         "issue slots": warp_instructions / units.ISSUE_SLOTS / clocks,
-        "FMA pipe": ffma / gpu.fp32_lanes_per_sm / clocks,
+        **arithmetic,
         "shared memory": counters["shared_wavefronts"] * 128 / data / clocks,
         "L1 tags": lines / units.TAG_LOOKUPS / clocks,
         "L1 data": sectors * 32 / data / clocks,
+        **l2,
         "DRAM": dram_bytes / (dram_bytes_per_s or gpu.dram_bytes_per_s),
     }
 

@@ -113,7 +113,7 @@ class Version:
         return 32 * counters[counter] / counters["ffma_thread_instructions"]
 
     def _emulated(self) -> str:
-        return f"emulated: {runner.DEFAULT_ARCH} PTX, {self.problem.shape.replace('x', '×')}"
+        return f"emulated: {self.kernel.min_arch} PTX, {self.problem.shape.replace('x', '×')}"
 
     @cached_property
     def record(self) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import pytest
 
 from lib.figures import (
     banks,
+    box,
     busiest,
     coalescing,
     fragments,
@@ -26,6 +27,7 @@ from lib.figures import (
 )
 from lib.figures import map as who
 from lib.gpus import GPUS
+from lib.models import box as box_model
 from lib.models import ring as ring_model
 from lib.models import tiling
 from lib.models.coalescing import strided
@@ -270,6 +272,31 @@ FIGURES = {
     "tile, 8": lambda: tile.draw(tiling.square_tile(GPUS["T4"], 8, 32), GPUS["T4"]),
     "thread tile, 8 × 8": lambda: thread(8, 8),
     "thread tile, spilling": lambda: thread(16, 16),
+    "banks, matrices and copies": lambda: banks.draw(
+        [
+            banks.panel("As[lane % 16]", MatrixLoad(HalfTile(64)).access, kind="ldmatrix"),
+            banks.panel("staging", MatrixLoad(HalfTile(64, 0, True)).access, kind="stmatrix"),
+            banks.panel("As", strided(1, bytes_per_lane=16), kind="copy",
+                        source=strided(1, bytes_per_lane=16)),
+        ],
+        evidence=EMULATED,
+    ),
+    "coalescing, copies": lambda: coalescing.draw(
+        [coalescing.Group("", [coalescing.panel("A", strided(1, bytes_per_lane=16), kind="copy")])],
+        evidence=EMULATED,
+    ),
+    "box": lambda: box.draw(box_model.box(128, 128, 8192), evidence="modelled: sectors"),
+    "box, askew": lambda: box.draw(box_model.box(7, 128, 4128, 16), evidence="modelled: sectors"),
+    "busiest, with a remark": lambda: busiest.draw(
+        {"issue slots": 4e-4, "tensor pipe": 2.1e-3, "DRAM": 4e-4}, note="the L2 must deliver 1",
+        evidence="modelled: T4 rates × emulated counters, 4,096³",
+    ),
+    "roofline, tensor": lambda: roofline.draw(
+        Roofs(3.02e12, 5.6e12, 33e12, 65.2e12, 989e12, "recorded: H100",
+              {"mma.m16n8k8": 459e12, "wgmma": 800e12}),
+        points("14 ldmatrix", 2.0 * 4096**3, 5e-4, {"L2": 1.5e9, "DRAM": 2e8}),
+        current="14 ldmatrix", peaks=("mma.m16n8k8", "tensor"), evidence=RECORDED,
+    ),
     "fragments, A": lambda: fragments.draw(held("mma.m16n8k16", "A")),
     "fragments, B": lambda: fragments.draw(held("mma.m16n8k8", "B"), lane=30),
     "fragments, wgmma": lambda: fragments.draw(held("wgmma.m64n64k16", "C")),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from matplotlib.text import Text
 
-from lib.figures import busiest, coalescing, ladder, roofline, timeline
+from lib.figures import banks, busiest, coalescing, ladder, roofline, timeline
 from lib.gpus import GPUS
 from lib.models.coalescing import strided
 from lib.models.roofline import Point, Roofs
@@ -263,3 +263,30 @@ def test_timeline_tells_roles_apart(drawn):
     assert fig.finding.startswith("Consumers compute for ")
     assert {"consumers", "producer", "tiles in\nflight"} <= set(shown(fig))
     assert any(text.startswith("block 3; the first 9") for text in shown(fig))
+
+
+def test_banks_of_matrices_and_copies(drawn):
+    fig = drawn["banks, matrices and copies"]
+    assert "Shared ldmatrix As[lane % 16]: 32 wavefronts over 8 of 32 banks, ideal 4." in fig.alt
+    assert "Shared stmatrix staging: 4 wavefronts" in fig.alt
+    assert "Shared copy As: 4 wavefronts over 32 of 32 banks, ideal 4." in fig.alt
+    with pytest.raises(ValueError, match="its source"):
+        banks.panel("As", strided(1, bytes_per_lane=16), kind="copy")
+
+
+def test_boxes(drawn):
+    assert drawn["box"].finding == "One request, 512 sectors: every byte is used"
+    assert "… 121 rows like these" in shown(drawn["box"])
+    assert drawn["box, askew"].finding == "One request, 35 sectors: 80% of the bytes are used"
+
+
+def test_busiest_of_another_machine(drawn):
+    fig = drawn["busiest, with a remark"]
+    assert fig.finding == "Tensor pipe needs the most time: 2.1 ms at least"
+    assert "the L2 must deliver 1" in shown(fig)
+
+
+def test_roofline_of_tensor_cores_names_the_instruction(drawn):
+    fig = drawn["roofline, tensor"]
+    assert fig.finding == "14 ldmatrix reaches 60% of the mma.m16n8k8 roof, the nearest over it"
+    assert "mma.m16n8k8 459 TFLOP/s" in shown(fig)
