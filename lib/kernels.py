@@ -326,7 +326,7 @@ class Kernel:
         return reasons
 
     def launch(
-        self, problem: Problem, variant: Variant, sms: int = PERSISTENT_SMS
+        self, problem: Problem, variant: Variant, sms: int | None = None
     ) -> Launch:
         """Say how to launch this kernel on a problem.
 
@@ -334,8 +334,9 @@ class Kernel:
         ----------
         problem : Problem
         variant : Variant
-        sms : int
-            SMs of the GPU: a persistent kernel has as many blocks as fit them.
+        sms : int, optional
+            SMs of the GPU: a persistent kernel has as many blocks as fit them. `PERSISTENT_SMS` if
+            not given.
 
         Raises
         ------
@@ -365,7 +366,8 @@ class Kernel:
                 f"{problem.N} and K {problem.K}"
             )
         grid = (
-            self._line(problem, variant, sms) if variant.raster else self._plane(problem, variant)
+            self._line(problem, variant, sms or PERSISTENT_SMS) if variant.raster
+            else self._plane(problem, variant)
         )
         return Launch(grid, (*variant.block, 1), variant.shared_bytes)
 
