@@ -15,11 +15,10 @@ using FragmentA = wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_maj
 using FragmentB = wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::row_major>;
 using Sum = wmma::fragment<wmma::accumulator, 16, 16, 16, float>;
 
-// Eight elements of padding: rows of fragments, stored or loaded as such, meet different banks.
-constexpr int PAD = 8;
-
-// Room in shared memory for one fragment of floats, or of halves.
-constexpr int EDGE = 16 * (16 + PAD);
+enum {
+    PAD = 8,                 // elements: rows of fragments meet different banks
+    EDGE = 16 * (16 + PAD),  // floats: room in shared memory for one fragment
+};
 
 // The fragment of a matrix that begins at (row, col), zeros where it reaches over the edge. WHOLE:
 // rows begin on 16 bytes and the matrix on 32, so that a fragment inside may be loaded at once. All
