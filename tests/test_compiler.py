@@ -48,7 +48,7 @@ def test_marks_compile_to_nothing_unless_asked_for(kernel, variant):
 
     def code(source):
         ptx = compile_source(source, expression, "sm_75").ptx
-        ptx = re.sub(r"^\s*\.section\s+\.debug_str.*?^\s*\}", "", ptx, flags=re.MULTILINE | re.DOTALL)
+        ptx = re.sub(r"(?ms)^\s*\.section\s+\.debug_str.*?^\s*\}", "", ptx)
         return re.sub(r"^\s*\.(?:loc|file)\b.*\n|^//.*\n", "", ptx, flags=re.MULTILINE)
 
     assert code(text) == code(bare)
