@@ -219,3 +219,29 @@ def test_swizzle(drawn):
     fig = drawn["swizzle"]
     assert fig.finding == "A column takes 32 wavefronts unpadded, 1 padded, 1 swizzled"
     assert "unpadded: 1 of 32 banks" in fig.alt and "swizzled: 32 of 32 banks" in fig.alt
+
+
+def test_fragments_name_a_lane_s_share(drawn):
+    fig = drawn["fragment, k = 8"]
+    assert fig.finding == "mma.m16n8k8: lane 5 holds 4 of A, 2 of B and 4 sums"
+    assert "Of B lane 5 holds b0 row 2 column 1, b0 row 3 column 1." in fig.alt
+    assert shown(fig).count("5") == 5  # two of A, one of B, two of C: pairs of neighbours
+    assert "8 of A, 4 of B and 4 sums" in drawn["fragment, k = 16"].finding
+
+
+def test_ldmatrix_shows_conflicts_and_receivers(drawn):
+    fig = drawn["ldmatrix, conflicts"]
+    assert "4 of eight rows on the same banks: 16 wavefronts for 4" in fig.finding
+    assert "lane 0 banks 0 to 3, lane 1 banks 16 to 19, lane 2 banks 0 to 3" in fig.alt
+    fig = drawn["ldmatrix, padded"]
+    assert "the eight rows of each matrix meet different banks" in fig.finding
+    assert "transposed: two of a column" in shown(fig)
+
+
+def test_windows_that_overlap_are_counted(drawn):
+    fig = drawn["ldmatrix, windows"]
+    assert fig.finding == (
+        "mirrored: 32 lanes name 256 halves, once each; swapped: 32 lanes name 46 halves, up to 8 "
+        "times"
+    )
+    assert "swapped: windows begin in 2 rows, not all on 16 bytes." in fig.alt
