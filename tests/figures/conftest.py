@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from lib.figures import (
+    ablation,
     banks,
     busiest,
     coalescing,
@@ -183,6 +184,12 @@ FIGURES = {
             banks.panel("Bs[k][tx]", pairs_of_lanes()),
         ],
         evidence=EMULATED,
+    ),
+    "ablation": lambda: ablation.draw(
+        ablation.Step("14 ldmatrix", 200.0),
+        [ablation.Step("XOR swizzle", 210.0, 204.0), ablation.Step("registers", 252.0, 240.0),
+         ablation.Step("larger tile", 239.4), ablation.Step("one barrier", 300.0, 310.0)],
+        evidence=RECORDED, limit=("mma.m16n8k8", 459.0),
     ),
     "fragment, k = 8": lambda: fragment.draw(8, 5),
     "fragment, k = 16": lambda: fragment.draw(16, 31),

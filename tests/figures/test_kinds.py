@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from matplotlib.text import Text
 
-from lib.figures import busiest, coalescing, ladder, roofline, timeline
+from lib.figures import ablation, busiest, coalescing, ladder, roofline, timeline
 from lib.gpus import GPUS
 from lib.models.coalescing import strided
 from lib.models.roofline import Point, Roofs
@@ -245,3 +245,17 @@ def test_windows_that_overlap_are_counted(drawn):
         "times"
     )
     assert "swapped: windows begin in 2 rows, not all on 16 bytes." in fig.alt
+
+
+def test_an_ablation_names_its_largest_step_and_each_gain(drawn):
+    fig = drawn["ablation"]
+    assert fig.finding == "From 200 to 300 TFLOP/s; the largest step is one barrier, +25%"
+    assert "+5.0%, predicted +2.0%" in shown(fig) and "-5.0%" in shown(fig)
+    assert "larger tile: 239 TFLOP/s, -5.0%." in fig.alt
+    assert "one barrier: 300 TFLOP/s, +25.3% (predicted +29.5%)." in fig.alt
+    assert "mma.m16n8k8, 459" in shown(fig)
+
+
+def test_an_ablation_without_steps_says_so():
+    fig = ablation.draw(ablation.Step("14 ldmatrix", 200.0), [], evidence="recorded: H100")
+    assert fig.finding == "14 ldmatrix: 200 TFLOP/s, and no step from there"
