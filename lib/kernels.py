@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
+from lib.gpus import GPUS
 from lib.problem import ITEM_BYTES, Problem
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -29,10 +30,23 @@ _MARK = re.compile(
 # CUDA C++ Programming Guide, technical specifications: the largest grid.
 MAX_GRID_X = 2**31 - 1
 MAX_GRID_Y = 65535
+# Rows of more bytes than an int can hold are not for kernels that step over them with ints.
+MAX_STRIDE = 2**31 - 1
+FLOAT_BYTES = 4
 
 # Below so many blocks a variant that has a smaller one leaves it the problem: three quarters of an
 # H100's 132 SMs would have work.
 FEWEST_BLOCKS = 99
+# A tensor map's strides are multiples of 16 bytes (CUDA driver API, cuTensorMapEncodeTiled).
+TMA_STRIDE = 16
+# Elements that one row of a swizzled box holds: 128 bytes of 16-bit elements.
+TMA_ROW = 64
+# Persistent blocks are launched for this many SMs; on a smaller GPU the last ones wait their turn.
+PERSISTENT_SMS = GPUS["H100"].sms
+# What dynamic shared memory needs more, so that tiles can begin on an atom of the swizzle.
+ATOM_SLACK = 1024
+# Two slices of 64 rows of 128 bytes for each of two warpgroups (18).
+STAGING_BYTES = 2 * 2 * 64 * 128
 
 # CUDA C++ Programming Guide, "Warp Matrix Functions": 256 bits, for fragments in global memory.
 WMMA_ALIGNMENT = 32
@@ -61,6 +75,10 @@ class Variant:
     narrow : mapping of str to int or bool
         The constants that differ in the narrower instantiation: the one for operands that this
         one's vectors don't fit (see `Kernel.select`). Empty if this one fits every operand.
+    vectors_along : tuple of str
+        The dimensions along which vectors lie, which must be multiples of them.
+    between : tuple of int
+        Narrower vectors to try before `narrow`.
     alignment : int
         What each matrix's address must be a multiple of, B; 0 if that is the size of a vector.
     dtype, out : str
@@ -72,6 +90,20 @@ class Variant:
     smaller : str
         Name of a variant of smaller tiles that takes over where this one would have fewer blocks
         than `FEWEST_BLOCKS`; empty if none does.
+    raster : bool
+        Blocks stand in one line, and the kernel decides which tile is whose.
+    cluster : int
+        Blocks of a cluster; their tiles lie below each other.
+    resident : int
+        Blocks of a persistent kernel on an SM; 0 if each block has one tile.
+    least_share : int
+        Steps of K that a block gets at least where tiles are cut into equal shares; 0 if they are
+        not cut.
+    tuned : tuple of str
+        Names of the variants of which the one that suits the shape takes over (see `lib.tuning`).
+    boxes : mapping of str to (int, int)
+        Rows and columns of the boxes in which tensor maps move A, B and C; of the matrices that the
+        kernel takes through tensor maps. C's map is an argument of its own, behind the others.
     """
 
     name: str
@@ -82,12 +114,20 @@ class Variant:
     step_reader: str
     meaning: str
     narrow: Mapping[str, int | bool] = field(default_factory=dict)
+    vectors_along: tuple[str, ...] = ("N", "K")
+    between: tuple[int, ...] = ()
     alignment: int = 0
     dtype: str = "float32"
     out: str = "float32"
     b_layout: str = "row"
     shared_bytes: int = 0
     smaller: str = ""
+    raster: bool = False
+    cluster: int = 1
+    resident: int = 0
+    least_share: int = 0
+    tuned: tuple[str, ...] = ()
+    boxes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def threads(self) -> int:
@@ -235,6 +275,14 @@ class Kernel:
         exact : bool
             Keep to the variant's own tile, however few blocks that makes.
         """
+        if variant.tuned and not exact:
+            from lib.tuning import choose
+
+            choice = choose(self.stem, variant, problem)
+            chosen = self.select(problem, self.variant(choice.name), addresses, exact=True)
+            return Selection(
+                chosen.variant, " and ".join(filter(None, (choice.reason, chosen.reason)))
+            )
         if variant.smaller and not exact:
             columns, rows = self._blocks(problem, variant)
             if columns * rows < FEWEST_BLOCKS:
@@ -243,30 +291,58 @@ class Kernel:
                 return Selection(
                     small.variant, " and ".join(filter(None, (reason, small.reason)))
                 )
+        if "C" in variant.boxes and problem.N * ITEM_BYTES[problem.out] % TMA_STRIDE:
+            constants = {**variant.constants, "STAGED": False}
+            boxes = {name: box for name, box in variant.boxes.items() if name != "C"}
+            reason = f"rows of C, {problem.N} elements, are no multiple of {TMA_STRIDE} bytes"
+            return Selection(replace(variant, constants=constants, boxes=boxes), reason)
         if not variant.narrow:
             return Selection(variant)
+        addresses = tuple(addresses)
         width = int(variant.constants["VEC"])
+        reasons = self._against(problem, variant, width, addresses)
+        if not reasons:
+            return Selection(variant)
+        changed: Mapping[str, int | bool] = variant.narrow
+        for narrower in variant.between:
+            if not self._against(problem, variant, narrower, addresses):
+                changed = {"VEC": narrower}
+                break
+        constants = {**variant.constants, **changed}
+        return Selection(replace(variant, constants=constants), " and ".join(reasons))
+
+    def _against(
+        self, problem: Problem, variant: Variant, width: int, addresses: tuple[int, ...]
+    ) -> list[str]:
+        """Say what speaks against vectors of `width` elements."""
         reasons = [
             f"{name} = {size} is no multiple of {width}"
             for name, size in (("N", problem.N), ("K", problem.K))
-            if size % width
+            if name in variant.vectors_along and size % width
         ]
         nbytes = variant.alignment or ITEM_BYTES[variant.dtype] * width
         if any(address % nbytes for address in addresses):
             reasons.append(f"a matrix is not aligned to {nbytes} bytes")
-        if not reasons:
-            return Selection(variant)
-        constants = {**variant.constants, **variant.narrow}
-        return Selection(replace(variant, constants=constants), " and ".join(reasons))
+        return reasons
 
-    def launch(self, problem: Problem, variant: Variant) -> Launch:
+    def launch(
+        self, problem: Problem, variant: Variant, sms: int | None = None
+    ) -> Launch:
         """Say how to launch this kernel on a problem.
+
+        Parameters
+        ----------
+        problem : Problem
+        variant : Variant
+        sms : int, optional
+            SMs of the GPU: a persistent kernel has as many blocks as fit them. `PERSISTENT_SMS` if
+            not given.
 
         Raises
         ------
         ValueError
-            If types or layout differ or the shape passes what CUDA's grid or 32-bit indices can
-            hold.
+            If types or layout differ, if the shape passes what CUDA's grid or 32-bit indices can
+            hold, or if tensor maps can't describe A or B.
         """
         for what, takes, given in (
             ("A and B in", variant.dtype, problem.dtype), ("C in", variant.out, problem.out),
@@ -274,6 +350,29 @@ class Kernel:
         ):
             if takes != given:
                 raise ValueError(f"{self.stem} {variant.name} takes {what} {takes}, not {given}")
+        if variant.boxes:
+            _check_strides(self.stem, problem)
+        rows, columns = variant.tile
+        # Row, column and k are ints inside the kernel and may run one tile past the edge.
+        for name, size, step in (
+            ("M", problem.M, rows * variant.cluster if variant.raster else 0),
+            ("N", problem.N, columns), ("K", problem.K, max(rows, columns)),
+        ):
+            if size > MAX_GRID_X - step:
+                raise ValueError(f"{name} = {size} passes what a 32-bit index can hold")
+        if variant.least_share and max(problem.N, problem.K) > MAX_STRIDE // FLOAT_BYTES:
+            raise ValueError(
+                f"{self.stem} takes rows of at most {MAX_STRIDE // FLOAT_BYTES} floats; N is "
+                f"{problem.N} and K {problem.K}"
+            )
+        grid = (
+            self._line(problem, variant, sms or PERSISTENT_SMS) if variant.raster
+            else self._plane(problem, variant)
+        )
+        return Launch(grid, (*variant.block, 1), variant.shared_bytes)
+
+    def _plane(self, problem: Problem, variant: Variant) -> tuple[int, int, int]:
+        """A block a tile: tiles beside each other along x, below each other along y."""
         rows, columns = variant.tile
         blocks_x, blocks_y = self._blocks(problem, variant)
         if blocks_y > MAX_GRID_Y:
@@ -281,17 +380,47 @@ class Kernel:
                 f"M = {problem.M} needs {blocks_y} blocks along y and CUDA allows {MAX_GRID_Y}: "
                 f"M may be at most {MAX_GRID_Y * rows}"
             )
-        # Row, column and k are ints inside the kernel and may run one tile past the edge.
-        for name, size, step in (("N", problem.N, columns), ("K", problem.K, max(rows, columns))):
-            if size > MAX_GRID_X - step:
-                raise ValueError(f"{name} = {size} passes what a 32-bit index can hold")
-        return Launch((blocks_x, blocks_y, 1), (*variant.block, 1), variant.shared_bytes)
+        return blocks_x, blocks_y, 1
+
+    def _line(self, problem: Problem, variant: Variant, sms: int) -> tuple[int, int, int]:
+        """Whole clusters in one line: for all tiles, or for as many as the SMs hold.
+
+        Where tiles are cut there may be more blocks than tiles, if K is long enough for the shares.
+        """
+        rows, columns = variant.tile
+        clusters = -(-problem.M // (rows * variant.cluster)) * -(-problem.N // columns)
+        if variant.resident:
+            shares = 0
+            if variant.least_share:
+                shares = clusters * -(-problem.K // variant.step) // variant.least_share
+            # Where shares would be short, a block a tile is better than a loop over tiles.
+            if not variant.least_share or shares > clusters:
+                clusters = min(max(clusters, shares), variant.resident * sms // variant.cluster)
+        if clusters * variant.cluster > MAX_GRID_X:
+            raise ValueError(
+                f"{problem.M}x{problem.N} needs {clusters * variant.cluster} blocks and CUDA "
+                f"allows {MAX_GRID_X}"
+            )
+        return clusters * variant.cluster, 1, 1
 
     @staticmethod
     def _blocks(problem: Problem, variant: Variant) -> tuple[int, int]:
         """Blocks along N and along M."""
         rows, columns = variant.tile
         return -(-problem.N // columns), -(-problem.M // rows)
+
+    def workspace(self, problem: Problem, variant: Variant, launch: Launch) -> tuple[int, int]:
+        """Floats and ints that a launch needs beside the matrices: for sums of cut tiles.
+
+        Two places of a tile's sums for each block, and a count of arrivals for each tile.
+        """
+        if not variant.least_share:
+            return 0, 0
+        rows, columns = variant.tile
+        across, down = self._blocks(problem, variant)
+        if launch.grid[0] == across * down:  # none is cut
+            return 1, 1
+        return 2 * launch.grid[0] * rows * columns, across * down
 
     def hash(self, variant: Variant, marks: bool = False) -> str:
         """Fingerprint of one instantiation: its file, the headers it includes, its constants.
@@ -300,10 +429,29 @@ class Kernel:
         Neither do the timeline's marks and their header, which compile to nothing, unless `marks`
         is set: a recorded timeline depends on them, a recorded time doesn't.
         """
-        files = [path for path in included(self.source) if marks or path.name != MARKS_HEADER]
-        codes = (_without_comments(path.read_text()) for path in files)
-        text = " ".join(" ".join((c if marks else without_marks(c)).split()) for c in codes)
-        return hashlib.sha256(f"{self.expression(variant)}\n{text}".encode()).hexdigest()[:16]
+        return fingerprint(self.source, self.expression(variant), marks)
+
+
+def fingerprint(source: Path, expression: str, marks: bool = False) -> str:
+    """Fingerprint of an instantiation of any CUDA file of this repository (see `Kernel.hash`)."""
+    files = [path for path in included(source) if marks or path.name != MARKS_HEADER]
+    codes = (_without_comments(path.read_text()) for path in files)
+    text = " ".join(" ".join((c if marks else without_marks(c)).split()) for c in codes)
+    return hashlib.sha256(f"{expression}\n{text}".encode()).hexdigest()[:16]
+
+
+def _check_strides(stem: str, problem: Problem) -> None:
+    """Refuse rows of A or B that tensor maps can't step over."""
+    for name, size, which in (
+        ("A", problem.K, "K"),
+        ("B", *((problem.N, "N") if problem.b_layout == "row" else (problem.K, "K"))),
+    ):
+        item = ITEM_BYTES[problem.dtype]
+        if size * item % TMA_STRIDE:
+            raise ValueError(
+                f"{stem} loads {name} by TMA, whose rows must be multiples of {TMA_STRIDE} bytes: "
+                f"{which} = {size} must be a multiple of {TMA_STRIDE // item}"
+            )
 
 
 def _square(
@@ -359,7 +507,7 @@ def _wmma(
     threads = 32 * (BM // WM) * (BN // WN) * roles
     return Variant(
         name, constants | more, (BM, BN), (threads, 1), BK, "block", meaning,
-        {"VEC": 1} if vec > 1 else {}, alignment, "float16",
+        {"VEC": 1} if vec > 1 else {}, alignment=alignment, dtype="float16",
     )
 
 
@@ -371,7 +519,7 @@ def _wmma_direct(name: str, meaning: str, *, warps: tuple[int, int], each: tuple
     tile = (16 * down * each[0], 16 * across * each[1])
     return Variant(
         name, constants, tile, (32 * down * across, 1), 16, "warp", meaning, {"VEC": 1},
-        WMMA_ALIGNMENT, "float16",
+        alignment=WMMA_ALIGNMENT, dtype="float16",
     )
 
 
@@ -407,6 +555,119 @@ def _turing_limit() -> tuple[Variant, ...]:
             smaller="small" if name == "limit" else "",
         )
     return (made.pop("limit"), made.pop("small"), *made.values())
+
+
+# The candidates among which 09 chooses, in the order in which they are tried.
+LIMIT_CANDIDATES = ("large", "medium", "whole", "flat", "tall", "small")
+
+
+def _limit(
+    name: str, meaning: str, *, block: tuple[int, int, int], warp: tuple[int, int],
+    stages: int, spread: int, blocks: int = 1, resident: int = 0, least_share: int = 8,
+    turning: bool = True, tuned: tuple[str, ...] = (),
+) -> Variant:
+    """Tiles of a block (M, N, K) and of a warp (M, N), dealt in equal shares to `resident` blocks
+    an SM; with a `resident` of 0 a block has one tile, and none is cut."""
+    BM, BN, BK = block
+    WM, WN = warp
+    constants = {
+        "BM": BM, "BN": BN, "BK": BK, "WM": WM, "WN": WN, "STAGES": stages, "SPREAD": spread,
+        "TURNING": turning, "BLOCKS": blocks, "VEC": 4,
+    }
+    return Variant(
+        name, constants, (BM, BN), (32 * (BM // WM) * (BN // WN), 1), BK, "block", meaning,
+        {"VEC": 1}, ("N",), raster=True, resident=resident, least_share=least_share, tuned=tuned,
+        # The padding of A's tile: four floats a row.
+        shared_bytes=stages * BK * (BM + 4 + BN) * FLOAT_BYTES,
+    )
+
+
+def _fp32_limit() -> tuple[Variant, ...]:
+    """09 as it is, the tiles among which it chooses, and the steps that lead to it."""
+    large = {"block": (128, 256, 8), "warp": (128, 32), "stages": 3, "spread": 6}
+    medium = {"block": (64, 128, 16), "warp": (64, 32), "stages": 4, "spread": 4, "blocks": 3}
+    return (
+        _limit("tuned", "the tile that suits the shape", **large, resident=1,
+               tuned=LIMIT_CANDIDATES),
+        _limit("large", "128×256 tiles, in equal shares", **large, resident=1),
+        _limit("medium", "64×128 tiles, three blocks an SM", **medium, resident=3),
+        _limit("whole", "64×128 tiles, uncut", **medium),
+        _limit("flat", "64×256 tiles", block=(64, 256, 16), warp=(64, 32), stages=3, spread=4,
+               resident=1),
+        _limit("tall", "256×64 tiles", block=(256, 64, 16), warp=(64, 32), stages=3, spread=4,
+               resident=1),
+        _limit("small", "32×128 tiles", block=(32, 128, 16), warp=(32, 32), stages=4, spread=2,
+               blocks=4, resident=1),
+        _limit("square", "128×128 tiles, copies at once, rows straight, uncut",
+               block=(128, 128, 8), warp=(64, 64), stages=3, spread=1, blocks=2, turning=False),
+        _limit("wide", "square with 128×256 tiles",
+               **large | {"spread": 1}, turning=False),
+        _limit("turning", "wide, every other row backwards", **large | {"spread": 1}),
+        _limit("spread", "turning, copies spread over six steps", **large),
+    )
+
+
+# NumPy's names of types and what they are called in CUDA.
+_CUDA_TYPES = {"float32": "float", "float16": "half", "bfloat16": "__nv_bfloat16"}
+
+
+def _cp_async(
+    name: str, meaning: str, *, block: tuple[int, int, int], warp: tuple[int, int] = (64, 64),
+    stages: int, blocks: int = 1, group: int = 8, dtype: str = "float16", out: str = "float32",
+) -> Variant:
+    """A ring of `stages` tiles (M, N, K) of a block, of which each warp multiplies (M, N)."""
+    BM, BN, BK = block
+    WM, WN = warp
+    constants = {
+        "T": _CUDA_TYPES[dtype], "TC": _CUDA_TYPES[out], "BM": BM, "BN": BN, "BK": BK, "WM": WM,
+        "WN": WN, "STAGES": stages, "BLOCKS": blocks, "GROUP": group, "VEC": 8,
+    }
+    return Variant(
+        name, constants, (BM, BN), (32 * (BM // WM) * (BN // WN), 1), BK, "block", meaning,
+        {"VEC": 1}, (4, 2), dtype=dtype, out=out, raster=True,
+        shared_bytes=stages * (BM + BN) * BK * ITEM_BYTES[dtype],
+    )
+
+
+def _tma(
+    name: str, meaning: str, *, tile: tuple[int, int], stages: int, group: int = 8,
+    dtype: str = "float16", out: str = "float32", b_layout: str = "row",
+) -> Variant:
+    """A producer that fills a ring of `stages` tiles, and two warpgroups that multiply them."""
+    BM, BN = tile
+    constants = {
+        "T": _CUDA_TYPES[dtype], "TC": _CUDA_TYPES[out], "BM": BM, "BN": BN, "STAGES": stages,
+        "B_BY_ROWS": b_layout == "row", "GROUP": group,
+    }
+    box_of_b = (TMA_ROW, TMA_ROW) if b_layout == "row" else (BN, TMA_ROW)
+    return Variant(
+        name, constants, tile, (384, 1), TMA_ROW, "block", meaning, dtype=dtype, out=out,
+        b_layout=b_layout, raster=True, boxes={"A": (BM, TMA_ROW), "B": box_of_b},
+        shared_bytes=stages * (BM + BN) * TMA_ROW * ITEM_BYTES[dtype] + ATOM_SLACK,
+    )
+
+
+def _hopper(
+    name: str, meaning: str, *, tile: tuple[int, int] = (128, 256), stages: int = 4,
+    cluster: int = 2, in_flight: int = 1, staged: bool = True, ping_pong: bool = False,
+    blocks: int = 1, **more: int | str,
+) -> Variant:
+    """`_tma`, persistent and in clusters."""
+    base = _tma(name, meaning, tile=tile, stages=stages, **more)
+    constants = {
+        **base.constants, "CLUSTER": cluster, "IN_FLIGHT": in_flight, "STAGED": staged,
+        "PING_PONG": ping_pong, "BLOCKS": blocks,
+    }
+    boxes = dict(base.boxes)
+    if base.b_layout == "column":
+        boxes["B"] = (tile[1] // cluster, TMA_ROW)
+    if staged:
+        boxes["C"] = (64, 128 // ITEM_BYTES[base.out])
+    return replace(
+        base, constants=constants, boxes=boxes, cluster=cluster, resident=blocks,
+        block=(384 if blocks == 1 else 288, 1),
+        shared_bytes=base.shared_bytes + (STAGING_BYTES if staged else 0),
+    )
 
 
 CATALOGUE: dict[str, Kernel] = {
@@ -528,6 +789,15 @@ CATALOGUE: dict[str, Kernel] = {
             ),
         ),
         Kernel(
+            stem="09_fp32_limit",
+            function="fp32_limit",
+            title="FP32 limit",
+            change="copies in flight, no guards, an order that suits the registers, equal shares",
+            level="all of them",
+            ptx_archs=("sm_75",),
+            variants=_fp32_limit(),
+        ),
+        Kernel(
             stem="10_wmma",
             function="wmma_direct",
             title="WMMA",
@@ -614,6 +884,62 @@ CATALOGUE: dict[str, Kernel] = {
             group="FP16",
             ptx_archs=("sm_75",),
             variants=_turing_limit(),
+        ),
+        Kernel(
+            stem="16_cp_async",
+            function="cp_async",
+            title="cp.async",
+            change="a ring of tiles, filled past the registers; fragments loaded ahead",
+            level="block and warp",
+            group="FP16",
+            min_arch="sm_80",
+            variants=(
+                _cp_async("wide", "128×256×32, 4 stages", block=(128, 256, 32), stages=4),
+                _cp_async("stages2", "wide, 2 stages", block=(128, 256, 32), stages=2),
+                _cp_async("stages3", "wide, 3 stages", block=(128, 256, 32), stages=3),
+                _cp_async("deep", "128×256×64, 3 stages", block=(128, 256, 64), stages=3),
+                _cp_async("square", "128×128×32, 4 stages, two blocks an SM",
+                          block=(128, 128, 32), stages=4, blocks=2),
+            ),
+        ),
+        Kernel(
+            stem="17_tma_wgmma",
+            function="tma_wgmma",
+            title="TMA and WGMMA",
+            change="a copy engine and a multiplier of their own, told what to do by few threads",
+            level="warpgroup",
+            group="FP16",
+            min_arch="sm_90a",
+            variants=(
+                _tma("wide", "128×256, 4 stages", tile=(128, 256), stages=4),
+                _tma("stages2", "wide, 2 stages", tile=(128, 256), stages=2),
+                _tma("tall", "256×128, 4 stages", tile=(256, 128), stages=4),
+                _tma("bf16_column", "bfloat16, B by columns", tile=(128, 256), stages=4,
+                     dtype="bfloat16", out="bfloat16", b_layout="column"),
+            ),
+        ),
+        Kernel(
+            stem="18_hopper_limit",
+            function="hopper_limit",
+            title="Hopper's limit",
+            change="persistent blocks in clusters; nothing waits for a tile's end",
+            level="grid and cluster",
+            group="FP16",
+            min_arch="sm_90a",
+            variants=(
+                _hopper("staged", "clusters of 2, products in flight, C through shared memory"),
+                _hopper("persistent", "17's tile in persistent blocks, tiles row by row",
+                        cluster=1, in_flight=0, staged=False, group=1),
+                _hopper("ordered", "persistent, tiles in bands of 8 rows", cluster=1, in_flight=0,
+                        staged=False),
+                _hopper("in_flight", "ordered, products of two steps at once", cluster=1,
+                        staged=False),
+                _hopper("cluster", "in_flight, clusters of 2", staged=False),
+                _hopper("ping_pong", "128×128 tiles, two warpgroups in turn", tile=(128, 128),
+                        stages=6, ping_pong=True),
+                _hopper("bf16_column", "staged, bfloat16, B by columns", dtype="bfloat16",
+                        out="bfloat16", b_layout="column"),
+            ),
         ),
     )
 }

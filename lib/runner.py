@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,11 +13,18 @@ from lib.compiler import Compiled, compile_kernel, compile_source
 from lib.gpus import check_arch
 from lib.kernels import Kernel, Launch, Selection, Variant
 from lib.problem import Problem, Verdict, numpy_dtype
+from lib.tensor_maps import encode
 
 BACKENDS = ("auto", "gpu", "emulator")
 
 # Without a GPU the book compiles for the oldest architecture it teaches: a T4's.
 DEFAULT_ARCH = "sm_75"
+
+# How the tensor maps of 17 and 18 are made: the swizzle that wgmma reads, and a hint to the
+# L2. A matrix without elements has no map, and nothing is loaded from it.
+TMA_SWIZZLE = 128
+L2_PROMOTION = 128
+NO_MAP = np.zeros(1, "V128")[0]
 
 
 @dataclass(frozen=True)
@@ -64,8 +72,10 @@ def run(
     watch: tuple[int, int] | None = None,
     races: bool = False,
     schedule: str = "lowest",
+    landing: str = "early",
     seed: int = 0,
     source: str | None = None,
+    trace: bool = True,
     exact: bool = False,
 ) -> Run:
     """Run a kernel on random inputs and judge the result.
@@ -79,17 +89,21 @@ def run(
     backend : {"auto", "gpu", "emulator"}
         ``"auto"`` takes the GPU if one can be used.
     arch : str, optional
-        What to compile for: this GPU's own, or sm_75 in the emulator.
+        What to compile for: this GPU's own, or the kernel's oldest in the emulator.
     watch : (int, int), optional
         Block and warp whose addresses the emulator keeps.
     races : bool
         Let the emulator look for races.
     schedule : str
         The emulator's order of warps: ``"lowest"``, ``"highest"`` or ``"random"``.
+    landing : str
+        When the emulator lets asynchronous copies land: ``"early"`` or ``"late"``.
     seed : int
         Seed of the inputs and of the random schedule.
     source : str, optional
         CUDA text to run in place of the kernel's file: the file, changed, for an experiment.
+    trace : bool
+        Let the emulator count. Without it a run is quicker, and its launch's trace is None.
     exact : bool
         Keep to the variant's own tile, also where a smaller one suits the shape better.
 
@@ -107,11 +121,10 @@ def run(
         target = check_arch(arch) if arch else device.arch()
         xp = device.cupy()
     else:
-        target = check_arch(arch or DEFAULT_ARCH)
+        target = check_arch(arch or kernel.min_arch)
         xp = np
     A, B, C = problem.inputs(seed, xp)
-    selection = kernel.select(problem, variant, addresses(A, B, C), exact)
-    launch = kernel.launch(problem, selection.variant)
+    selection, launch, (args,) = prepare(kernel, variant, problem, [(A, B, C)], exact)
     if source is None:
         compiled = compile_kernel(kernel, selection.variant, target)
     else:
@@ -119,21 +132,21 @@ def run(
         compiled = compile_source(source, expression, target, filename=str(kernel.source),
                                   dynamic_bytes=selection.variant.shared_bytes)
     reference = problem.reference(A, B, C)
-    args = arguments(problem, A, B, C)
-    trace = None
+    launched = None
     if where == "gpu":
         device.Loaded(compiled)(launch, args)
         xp.cuda.get_current_stream().synchronize()
     else:
-        trace = emulate(
-            compiled, launch, args, watch=watch, races=races, schedule=schedule, seed=seed
+        launched = emulate(
+            compiled, launch, args, watch=watch, races=races, schedule=schedule,
+            landing=landing, seed=seed, trace=trace,
         )
     verdict = problem.judge(C, reference)
-    return Run(kernel, variant, problem, where, target, C, verdict, selection, compiled, trace)
+    return Run(kernel, variant, problem, where, target, C, verdict, selection, compiled, launched)
 
 
 def emulate(
-    compiled: Compiled, launch: Launch, args: tuple[Any, ...], **options: Any
+    compiled: Compiled, launch: Launch, args: tuple[Any, ...], *, trace: bool = True, **options: Any
 ) -> ptx.Launch:
     """Run compiled code in the emulator, its shared accesses counted as ptxas merged them.
 
@@ -143,13 +156,16 @@ def emulate(
     launch : Launch
     args : tuple
         NumPy arrays (changed in place) and scalars.
+    trace : bool
+        Whether to count. What ptxas merged takes a disassembly, and only counting asks for it.
     **options
-        The emulator's own: `watch`, `races`, `schedule`, `seed`.
+        The emulator's own: `watch`, `races`, `schedule`, `landing`, `seed`.
     """
-    merge = {line: to and ptx.Wide(*to) for line, to in compiled.merge.items()}
+    if trace:
+        options["merge"] = {line: to and ptx.Wide(*to) for line, to in compiled.merge.items()}
     function = ptx.Module(compiled.ptx).get_function(compiled.name)
     return function(
-        launch.grid, launch.block, args, shared_mem=launch.shared_bytes, merge=merge, **options
+        launch.grid, launch.block, args, shared_mem=launch.shared_bytes, trace=trace, **options
     )
 
 
@@ -164,13 +180,63 @@ def choose_backend(backend: str) -> str:
     return backend
 
 
+class Prepared(NamedTuple):
+    """What there is to launch: the instantiation, how, and the arguments for each set of matrices.
+
+    The sets share their workspace, so their launches must follow each other.
+    """
+
+    selection: Selection
+    launch: Launch
+    arguments: list[tuple[Any, ...]]
+
+
+def prepare(
+    kernel: Kernel,
+    variant: Variant,
+    problem: Problem,
+    sets: Sequence[tuple[Any, Any, Any]],
+    exact: bool = False,
+) -> Prepared:
+    """Choose the instantiation that a problem and its matrices allow, and say how to launch it.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    variant : Variant
+    problem : Problem
+    sets : sequence of (A, B, C)
+        NumPy's or CuPy's arrays.
+    exact : bool
+        Keep to the variant's own tile (see `Kernel.select`).
+    """
+    on_host = isinstance(sets[0][0], np.ndarray)
+    xp = np if on_host else device.cupy()
+    selection = kernel.select(
+        problem, variant, [place for one in sets for place in addresses(*one)], exact
+    )
+    sms = {} if on_host else {"sms": device.sms()}
+    launch = kernel.launch(problem, selection.variant, **sms)
+    floats, ints = kernel.workspace(problem, selection.variant, launch)
+    # Floats are poison and ints zeros, as a kernel leaves them.
+    extra = (xp.full(floats, xp.nan, "float32"), xp.zeros(ints, "int32")) if ints else ()
+    return Prepared(
+        selection, launch, [(*arguments(problem, *one, selection.variant), *extra) for one in sets]
+    )
+
+
 def addresses(*matrices: Any) -> list[int]:
     """Where matrices begin on the GPU; the emulator copies NumPy's to addresses of its own."""
-    return [int(m.data.ptr) for m in matrices if hasattr(m.data, "ptr")]
+    return [int(m.data.ptr) for m in matrices if not isinstance(m, np.ndarray)]
 
 
-def arguments(problem: Problem, A: Any, B: Any, C: Any) -> tuple[Any, ...]:
+def arguments(
+    problem: Problem, A: Any, B: Any, C: Any, variant: Variant | None = None
+) -> tuple[Any, ...]:
     """The arguments of every kernel of this book, in its contract's order.
+
+    A `variant` with boxes takes tensor maps in place of A and B. If it may store C so, a map of C
+    comes last.
 
     Raises
     ------
@@ -187,4 +253,13 @@ def arguments(problem: Problem, A: Any, B: Any, C: Any) -> tuple[Any, ...]:
         if not array.flags.c_contiguous:
             raise ValueError(f"{name} is not row-major and tight: pass a C-contiguous array")
     sizes = (np.int32(problem.M), np.int32(problem.N), np.int32(problem.K))
-    return (*sizes, np.float32(problem.alpha), A, B, np.float32(problem.beta), C)
+    boxes = variant.boxes if variant else {}
+    maps = {
+        name: encode(array, boxes[name], swizzle=TMA_SWIZZLE, l2_promotion=L2_PROMOTION)
+        if name in boxes and array.size
+        else NO_MAP
+        for name, array in (("A", A), ("B", B), ("C", C))
+    }
+    a, b = (maps["A"], maps["B"]) if boxes else (A, B)
+    last = (maps["C"],) if boxes and "STAGED" in variant.constants else ()
+    return (*sizes, np.float32(problem.alpha), a, b, np.float32(problem.beta), C, *last)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from lib.kernels import CATALOGUE, ROOT
-from lib.measure import records
+from lib.measure import calibration, records
 from lib.measure.records import Row
 
 README = ROOT / "README.md"
@@ -97,6 +97,11 @@ def faults(path: Path = README) -> list[str]:
         if r["kernel"] in CATALOGUE
         for name in r["variants"]
         if records.stale(r, name)
+    ]
+    found += [
+        f"calibration on {r['gpu']['key']} is stale: python -m lib record calibration"
+        for r in records.every()
+        if r["kernel"] == records.CALIBRATION and r["hash"] != calibration.source_hash()
     ]
     recorded = {r["kernel"] for r in records.every()}
     found += [

@@ -5,6 +5,8 @@
 // transpose. So four lie in `to` as mma.cuh wants its fragments.
 #pragma once
 
+#include "shared.cuh"
+
 __device__ inline void ldmatrix(unsigned (&to)[4], unsigned address)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -15,10 +17,4 @@ __device__ inline void ldmatrix_trans(unsigned (&to)[4], unsigned address)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(address) : "memory");
-}
-
-// A pointer to shared memory as ldmatrix takes it.
-__device__ inline unsigned shared_address(const void* pointer)
-{
-    return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
 }

@@ -10,6 +10,7 @@ Arrays are NumPy's and are updated in place, as in CuPy's calling convention.
 from .errors import (
     Deadlock,
     Divergence,
+    Endless,
     Error,
     LaunchError,
     Misaligned,
@@ -25,8 +26,8 @@ from .tensormap import TensorMap, tensor_map
 from .trace import Site, Trace, WarpAccess, Wide
 
 __all__ = [
-    "Access", "Allocation", "Deadlock", "Divergence", "Error", "Function", "Hazard", "Launch",
-    "LaunchError", "Misaligned", "Module", "OutOfBounds", "ParseError", "Site",
+    "Access", "Allocation", "Deadlock", "Divergence", "Endless", "Error", "Function", "Hazard",
+    "Launch", "LaunchError", "Misaligned", "Module", "OutOfBounds", "ParseError", "Site",
     "TensorMap", "Trace", "UninitialisedRead", "UnsupportedInstruction", "WarpAccess", "Wide",
     "tensor_map",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Loads, stores and atomics: ld, st, atom, red, and the conversions between address spaces."""
+"""Loads and stores: ld, st, and the conversions between address spaces."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .syntax import SIZES, Address, Immediate, Register, Symbol
 
 SPACES = ("global", "shared", "local", "const", "param")
 # Cache hints and memory-order words that change nothing for an emulator that runs in order.
-_HINTS = {
+HINTS = {
     "volatile", "relaxed", "acquire", "release", "acq_rel", "weak", "mmio", "cta", "cluster",
     "gpu", "sys", "ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "L1::evict_normal",
     "L1::evict_unchanged", "L1::evict_first", "L1::evict_last", "L1::no_allocate",
@@ -30,7 +30,7 @@ class Place:
         self.pattern, self.segment, self.view, self.index = pattern, segment, view, index
 
 
-def _space(d: Decoding) -> str:
+def space_of(d: Decoding) -> str:
     for part in d.parts[1:]:
         name, _, window = part.partition("::")
         if name in SPACES:
@@ -81,7 +81,7 @@ def apart(f, pattern, space, offset, width, instruction):
             yield segment, Mask(inside)
 
 
-def _write_once(f, segment, instruction):
+def write_once(f, segment, instruction):
     if not segment.writeable:
         raise OutOfBounds(f"{f.place(instruction)}: {segment.name} may not be written")
 
@@ -89,7 +89,7 @@ def _write_once(f, segment, instruction):
 @opcode("ld", "ldu")
 def load(d: Decoding):
     """ld{.space}{.v2|.v4}.type d, [a]"""
-    space = _space(d)
+    space = space_of(d)
     _modifiers(d)
     kind, index, instruction = d.type, d.index, d.instruction
     targets = d.vector(0)
@@ -127,7 +127,7 @@ def load(d: Decoding):
             for i, write in enumerate(puts):
                 write(f.r, values[..., i])
         if f.told:
-            _tell(f, index, pattern, instruction, "load", segment, offset, width)
+            tell(f, index, pattern, instruction, "load", segment, offset, width)
 
     def several(f, pattern):
         outer = f.active, f.merge
@@ -140,7 +140,7 @@ def load(d: Decoding):
     return step
 
 
-def _tell(f, index, pattern, instruction, kind, segment, offset, width, values=None):
+def tell(f, index, pattern, instruction, kind, segment, offset, width, values=None):
     """Report an access of global or shared memory to the trace and the race detector."""
     if segment.space not in ("shared", "global"):
         return
@@ -153,7 +153,7 @@ def _tell(f, index, pattern, instruction, kind, segment, offset, width, values=N
 @opcode("st")
 def store(d: Decoding):
     """st{.space}{.v2|.v4}.type [a], b"""
-    space = _space(d)
+    space = space_of(d)
     _modifiers(d)
     if space in ("param", "const"):
         d.unsupported("st writes global, shared, local or generic addresses")
@@ -173,12 +173,12 @@ def store(d: Decoding):
             segment = find(f, pattern, space, offset, width, instruction)
             if segment is None:
                 return several(f, pattern)
-            _write_once(f, segment, instruction)
+            write_once(f, segment, instruction)
             place = f.places[index] = Place(pattern, segment, None, None)
         segment = place.segment
         values = [read(f.r) for read in reads]
         if f.told:
-            _tell(f, index, pattern, instruction, "store", segment, offset, width, values)
+            tell(f, index, pattern, instruction, "store", segment, offset, width, values)
         f.memory.write(segment, pattern, offset, values)
 
     def several(f, pattern):
@@ -198,97 +198,12 @@ def _modifiers(d: Decoding):
     if d.type in ("pred", "b128"):
         d.unsupported("types of 1 to 8 bytes, in vectors of 2 and 4")
     for part in d.parts[1:]:
-        known = part.partition("::")[0] in SPACES or part in _HINTS or part in SIZES
+        known = part.partition("::")[0] in SPACES or part in HINTS or part in SIZES
         if not known and part not in ("v2", "v4", "v8"):
             d.unsupported(f"no modifier .{part}")
     width = SIZES[d.type] * int((d.pick(("v2", "v4", "v8")) or "v1")[1])
     if width > 16:
         d.unsupported("an access of at most 16 bytes a lane")
-
-
-# -- atomics ------------------------------------------------------------------------------------
-
-
-def _wrapping_increment(old, b):
-    return np.where(old >= b, 0, old + 1).astype(old.dtype)
-
-
-def _wrapping_decrement(old, b):
-    return np.where((old == 0) | (old > b), b, old - 1).astype(old.dtype)
-
-
-_ATOMIC = {
-    "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and,
-    "or": np.bitwise_or, "xor": np.bitwise_xor, "exch": lambda old, b: b,
-    "inc": _wrapping_increment, "dec": _wrapping_decrement,
-    "cas": lambda old, b, c: np.where(old == b, c, old),
-}  # fmt: skip
-
-
-@opcode("atom", "red")
-def atomic(d: Decoding):
-    """atom{.space}.op.type d, [a], b{, c}; red is the same without d."""
-    space, returns = _space(d), d.parts[0] == "atom"
-    operation = d.pick(_ATOMIC)
-    if operation is None:
-        d.unsupported(f"the operations are {' '.join(_ATOMIC)}")
-    for part in d.parts[1:]:
-        name = part.partition("::")[0]
-        if name not in SPACES and part not in _HINTS | set(_ATOMIC) | set(SIZES) | {"noftz"}:
-            d.unsupported(f"no modifier .{part}")
-    if d.type not in ("b32", "u32", "s32", "f32", "b64", "u64", "s64", "f64", "b16", "u16", "f16"):
-        d.unsupported("atomics on 16, 32 and 64 bits")
-    d.count(*((4,) if operation == "cas" else (3,)) if returns else (2,))
-    kind, index, instruction = d.type, d.index, d.instruction
-    put = d.write(0, kind) if returns else None
-    base, offset = _address(d, 1 if returns else 0, space)
-    reads = [d.read(operand, kind) for operand in d.operands[2 if returns else 1 :]]
-    compute, dtype, width = _ATOMIC[operation], DTYPES[kind], SIZES[kind]
-
-    def step(f):
-        # One lane after another where they meet at an address, as the hardware would.
-        shape = (f.blocks, f.threads)
-        pattern = f.pattern(f.r[base])
-        segment = find(f, pattern, space, offset, width, instruction)
-        parts = [(segment, pattern.active)]
-        if segment is None:
-            parts = list(apart(f, pattern, space, offset, width, instruction))
-        result = np.zeros(shape, dtype)
-        outer = f.active
-        for segment, active in parts:
-            f.active = active
-            part = f.pattern(f.r[base])
-            _write_once(f, segment, instruction)
-            if segment.valid is not None:
-                f.memory.check_valid(segment, part, offset, width, f, instruction)
-            _tell(f, index, part, instruction, "atomic", segment, offset, width)
-            lanes = np.ones(shape, bool) if active is None else active.array
-            where = np.broadcast_to(part.index(width, segment.rows), shape)[lanes]
-            view = segment.view(dtype, 1)[(part.low + offset - segment.base) // width :]
-            values = [np.broadcast_to(read(f.r), shape)[lanes] for read in reads]
-            result[lanes] = _serially(view, where, values, compute)
-        f.active = outer
-        if put is not None:
-            put(f.r, result)
-
-    return step
-
-
-def _serially(view, where, values, compute) -> np.ndarray:
-    """Apply an atomic for all lanes; lanes with one address go in lane order, in rounds."""
-    order = np.argsort(where, kind="stable")
-    ordered = where[order]
-    first = np.ones(len(ordered), bool)
-    first[1:] = ordered[1:] != ordered[:-1]
-    at = np.arange(len(ordered))
-    rank = np.empty_like(at)
-    rank[order] = at - np.maximum.accumulate(np.where(first, at, 0))
-    old = np.empty(len(where), view.dtype)
-    for turn in range(int(rank.max(initial=-1)) + 1):
-        now = np.flatnonzero(rank == turn)
-        old[now] = view[where[now]]
-        view[where[now]] = compute(old[now], *(v[now] for v in values))
-    return old
 
 
 # -- address spaces -----------------------------------------------------------------------------
@@ -298,7 +213,7 @@ def _serially(view, where, values, compute) -> np.ndarray:
 def convert_address(d: Decoding):
     """cvta{.to}.space.size: generic addresses from a space's own, and back."""
     d.count(2)
-    space = _space(d).partition("::")[0]
+    space = space_of(d).partition("::")[0]
     back = d.has("to")
     kind = d.type
     put, read = d.target(kind), d.read(1, kind)
@@ -314,7 +229,7 @@ def convert_address(d: Decoding):
 def is_space(d: Decoding):
     """isspacep.space p, a"""
     d.count(2)
-    space, _, whole = _space(d).partition("::")
+    space, _, whole = space_of(d).partition("::")
     put, read = d.write(0, "pred"), d.read(1, "u64")
     length = WINDOW_BYTES if whole or space != "shared" else PEER_BYTES
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +19,8 @@ class Party:
     next: int
     lanes: np.ndarray  # bool (blocks, threads): parked here
     arrived: np.ndarray  # bool (blocks, threads): arrived, parked or not
+    votes: np.ndarray | None = None  # bool (blocks, threads): who said yes, for bar.red
+    finish: Callable | None = None  # takes votes, arrivals and released lanes, for bar.red
 
 
 class Barriers:
@@ -41,7 +44,10 @@ class Barriers:
             p.lanes.any() for parties in self.parties.values() for p in parties
         )
 
-    def arrive(self, instruction, number: int, count: int | None, next_step: int, parks: bool):
+    def arrive(
+        self, instruction, number: int, count: int | None, next_step: int, parks: bool,
+        ballot: tuple[np.ndarray, Callable] | None = None,
+    ):  # fmt: skip
         """Let the active lanes arrive at a barrier, and wait there if `parks`.
 
         Parameters
@@ -56,6 +62,8 @@ class Barriers:
             Where the lanes go on.
         parks : bool
             False for ``bar.arrive``.
+        ballot : (ndarray of bool, callable), optional
+            For ``bar.red``: what each lane says, and who is told of all when they have met.
         """
         f = self.f
         if not 0 <= number < self.NUMBER:
@@ -71,6 +79,9 @@ class Barriers:
             # Everybody is here at once, the common case.
             if f.races is not None:
                 f.races.barrier(None, None)
+            if ballot is not None:
+                every = np.ones((f.blocks, f.threads), bool)
+                ballot[1](ballot[0], every, every)
             f.go(next_step, None)
             return
         active = np.ones((f.blocks, f.threads), bool) if f.active is None else f.active.array
@@ -88,9 +99,13 @@ class Barriers:
         for party in self.parties.setdefault(number, []):
             if party.instruction is instruction:
                 party.lanes, party.arrived = party.lanes | parked, party.arrived | active
+                if ballot is not None:
+                    party.votes = party.votes & ~active | ballot[0]
                 break
         else:
-            self.parties[number].append(Party(instruction, next_step, parked, active))
+            self.parties[number].append(
+                Party(instruction, next_step, parked, active, *(ballot or ()))
+            )
         if not parks:
             f.go(next_step, f.active)
         self.release()
@@ -120,6 +135,11 @@ class Barriers:
                 waiters |= party.lanes
             if f.races is not None:
                 f.races.barrier(arrived & full[:, None], waiters & full[:, None])
+            told = [party for party in parties if party.finish is not None]
+            if told:
+                yes = np.logical_or.reduce([party.votes for party in told]) & arrived
+                for party in told:
+                    party.finish(yes, arrived, party.lanes & full[:, None])
             for party in parties:
                 released = party.lanes & full[:, None]
                 party.lanes = party.lanes & ~full[:, None]
@@ -142,22 +162,30 @@ class Barriers:
             if torn.any():
                 lacking = spread(any_in_warp(torn), f.threads) & ~party.arrived
                 left = (lacking & gone).any()
+                others = (p for ps in self.parties.values() for p in ps if p is not party)
+                other = f.exited_by if left else next(
+                    (p.instruction for p in others if (p.arrived & lacking).any()), None
+                )  # fmt: skip
                 f.hazard(
                     "exited before barrier" if left else "barrier divergence",
                     f"{f.place(party.instruction)}: only part of a warp reached this barrier, the "
-                    + ("rest had exited: " if left else "rest came to another: ")
+                    + ("rest had exited" if left else "rest came to another")
+                    + (f" at {f.place(other)}: " if other is not None else ": ")
                     + f.lane_names(lacking),
                     party.instruction,
                     torn,
+                    other,
                 )
         absent = gone & ~arrived & full[:, None] & (self.expected_all(parties))[:, None]
         if absent.any():
             f.hazard(
                 "exited before barrier",
                 f"{f.place(parties[0].instruction)}: the block waits for all of its threads, but "
-                f"some had exited; they count as arrived: {f.lane_names(absent)}",
+                f"some had exited at {f.place(f.exited_by)}; they count as arrived: "
+                f"{f.lane_names(absent)}",
                 parties[0].instruction,
                 absent,
+                f.exited_by,
             )
 
     def expected_all(self, parties) -> np.ndarray:

@@ -21,17 +21,23 @@ from .mbarrier import Mbarriers
 from .memory import PEER_BYTES, Segment
 from .proxy import EPOCH
 from .syntax import Immediate
+from .trace import Site
 
 HINTS = ("L2::cache_hint", "weak")
+SECTOR = 32  # bytes
 
 
 @dataclass(eq=False)
 class Copy:
-    """A copy out of shared memory: `read` takes the bytes, `write` puts them."""
+    """A copy out of shared memory: `read` takes the bytes, `write` puts them.
+
+    `known`, if given, is called when the thread has waited until the bytes are written.
+    """
 
     instruction: object
     read: Callable[[], np.ndarray]
     write: Callable[[np.ndarray], None]
+    known: Callable[[], None] | None = None
     data: np.ndarray | None = None
     landed: bool = False
 
@@ -96,6 +102,8 @@ class BulkGroups:
             for group in groups.groups[: max(0, done - first)]:
                 for copy in group:
                     copy.fetch() if read else copy.land()
+                    if not read and copy.known is not None:
+                        copy.known()
             if not read:
                 del groups.groups[: max(0, done - first)]
             groups.read = max(groups.read, done)
@@ -117,14 +125,13 @@ class BulkGroups:
             for number, group in enumerate(groups.groups, first + 1):
                 for copy in group:
                     if number > groups.read:
-                        where = np.zeros((self.f.blocks, self.f.threads), bool)
-                        where[row, thread] = True
-                        self.f.hazard(
+                        self.f.hazards.add(
                             "block exited",
                             f"{self.f.place(copy.instruction)}: the thread exited without waiting "
                             "until this copy had read its shared memory "
-                            "(cp.async.bulk.wait_group.read)",
-                            copy.instruction, where,
+                            f"(cp.async.bulk.wait_group.read): {self.f.exit_of(row, thread)}",
+                            access(copy.instruction, row, thread, self.f),
+                            self.f.exit_of(row, thread),
                         )  # fmt: skip
                     copy.land()
 
@@ -174,6 +181,41 @@ def global_bytes(f, address: int, nbytes: int, instruction, writes=False) -> tup
     if writes and not segment.writeable:
         raise OutOfBounds(f"{f.place(instruction)}: {segment.name} may not be written")
     return segment, address - segment.base
+
+
+def count(f, index: int, instruction, way: str, starts, length: int, nbytes: int):
+    """Count a copy's global memory: one request, and the sectors that its runs of bytes touch.
+
+    Parameters
+    ----------
+    way : str
+        "load" or "store".
+    starts : ndarray of int
+        Where each run begins, in an array that begins with a sector.
+    length : int
+        Bytes of each run.
+    nbytes : int
+        Bytes that the copy moves in shared memory.
+    """
+    kind = f"bulk {way}"
+    key = (instruction.line, index, "global", kind)
+    site = f.trace._sites.get(key)
+    if site is None:
+        site = f.trace._sites[key] = Site(
+            instruction.line, instruction.cuda, instruction.opcode, kind, "global", nbytes
+        )
+    site.requests += 1
+    site.lanes += 1
+    starts = np.atleast_1d(starts)
+    most = (length + 2 * SECTOR - 2) // SECTOR
+    sectors = starts[:, None] // SECTOR + np.arange(most)
+    site.sectors += len(np.unique(sectors[sectors * SECTOR < starts[:, None] + length]))
+
+
+def global_cells(f, start: int, nbytes: int) -> np.ndarray:
+    """Return the race detector's cells of a run of an array, from its byte `start` on."""
+    granule = f.races.granule
+    return np.arange(start // granule, -(-(start + nbytes) // granule))
 
 
 def cells(f, row: int, offset: int, nbytes: int) -> np.ndarray:
@@ -288,7 +330,10 @@ def _into(d: Decoding, from_shared: bool):
                 if from_shared:
                     f.races.proxy.checks(cells(f, home, start, n), row, thread, index)
                 else:
-                    f.races.proxy.global_access(segment, start, n, row, thread, index, "load")
+                    there = global_cells(f, start, n)
+                    f.races.proxy.global_access(segment, there, row, thread, index, "load")
+            if f.trace is not None and not from_shared:
+                count(f, index, instruction, "load", start, n, n)
             for target, offset, barrier in targets(
                 f, row, thread, at, b, n, chosen, 16, instruction
             ):
@@ -387,9 +432,14 @@ def _out(d: Decoding):
             home, offset = locate(f, row, at, n, 16, instruction)
             check_valid(f, home, offset, n, instruction)
             segment, start = global_bytes(f, int(full[row, thread]), n, instruction, True)
+            known = None
             if f.races is not None:
                 leaves(f, home, offset, n, thread, index, groups.time(row, thread))
-                f.races.proxy.global_access(segment, start, n, row, thread, index, "store")
+                known = f.races.proxy.global_access(
+                    segment, global_cells(f, start, n), row, thread, index, "store"
+                )
+            if f.trace is not None:
+                count(f, index, instruction, "store", start, n, n)
             there = segment.storage[start : start + n]
 
             def write(data, there=there):
@@ -402,6 +452,6 @@ def _out(d: Decoding):
             def read(home=home, offset=offset, n=n):
                 return shared_bytes(f, home, offset, n).copy()
 
-            groups.add(row, thread, Copy(instruction, read, write))
+            groups.add(row, thread, Copy(instruction, read, write, known))
 
     return step

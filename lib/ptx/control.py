@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .between import is_fence
 from .decode import DTYPES, Decoding, opcode
 from .errors import Divergence
 from .masks import by_warp, spread
@@ -27,7 +28,8 @@ def branch(d: Decoding):
 def leave(d: Decoding):
     """ret and exit end a lane: a kernel has no caller."""
     d.only("uni").count(0)
-    return _for_chosen(d, lambda f: f.exit(f.active))
+    instruction = d.instruction
+    return _for_chosen(d, lambda f: f.exit(f.active, instruction))
 
 
 @opcode("trap", "brkpt")
@@ -74,12 +76,14 @@ def _for_chosen(d: Decoding, end):
 
 @opcode("bar", "barrier")
 def barrier(d: Decoding):
-    """bar{.cta}.sync a{, b}; bar.arrive a, b; bar.warp.sync mask; barrier.* the same."""
+    """bar{.cta}.sync a{, b}; bar.arrive a, b; bar.red; bar.warp.sync mask; barrier.* the same."""
     if d.has("warp"):
         return _warp_barrier(d)
-    d.only("cta", "sync", "arrive", "aligned")
-    if not d.has("sync", "arrive"):
-        d.unsupported("bar.sync, bar.arrive and bar.warp.sync")
+    d.only("cta", "sync", "arrive", "aligned", "red", *VOTES)
+    if not d.has("sync", "arrive", "red"):
+        d.unsupported("bar.sync, bar.arrive, bar.red and bar.warp.sync")
+    if d.has("red"):
+        return _vote(d)
     parks = d.has("sync")
     d.count(*((1, 2) if parks else (2,)))
     number = d.read(0, "u32")
@@ -105,6 +109,47 @@ def barrier(d: Decoding):
             f.active = whole
 
     return _for_chosen(d, step)
+
+
+def _vote(d: Decoding):
+    """{bar,barrier.cta}.red.{and,or}.pred p, a{, b}, {!}c; .red.popc.u32 d, a{, b}, {!}c"""
+    what = d.pick(VOTES)
+    if what is None:
+        d.unsupported(f"the reductions are {' '.join(VOTES)}")
+    d.needs("u32" if what == "popc" else "pred").count(3, 4)
+    put, number = d.write(0, d.type), d.read(1, "u32")
+    (slot,) = d.writes or (None,)
+    d.writes.clear()  # written for the lanes that the barrier lets go
+    count = d.read(2, "u32") if len(d.operands) == 4 else None
+    said, kind = d.read(len(d.operands) - 1, "pred"), DTYPES[d.type]
+    instruction, following = d.instruction, d.index + 1
+
+    def step(f):
+        which, many = number(f.r), None if count is None else count(f.r)
+        if which.size != 1 or (many is not None and many.size != 1):
+            d.unsupported("a barrier whose number and threads are the same for all lanes")
+        shape = (f.blocks, f.threads)
+        here = np.ones(shape, bool) if f.active is None else f.active.array
+        votes = np.broadcast_to(said(f.r), shape) & here
+
+        def finish(yes: np.ndarray, arrived: np.ndarray, lanes: np.ndarray):
+            found = VOTES[what](yes.sum(axis=1), arrived.sum(axis=1))[:, None].astype(kind)
+            if slot is not None:
+                old = f.r[slot]
+                old = old if old.dtype == kind else old.view(kind)
+                put(f.r, np.where(lanes, found, np.broadcast_to(old, shape)))
+
+        n = None if many is None else int(many[0, 0])
+        f.barriers.arrive(instruction, int(which[0, 0]), n, following, True, (votes, finish))
+
+    return _for_chosen(d, step)
+
+
+# What a barrier tells of the threads that said yes, and of all that arrived.
+VOTES = {
+    "and": lambda yes, arrived: yes == arrived, "or": lambda yes, arrived: yes > 0,
+    "popc": lambda yes, arrived: yes,
+}  # fmt: skip
 
 
 def _warp_barrier(d: Decoding):
@@ -139,13 +184,20 @@ def lane_ids(f) -> np.ndarray:
 
 @opcode("membar", "fence")
 def fence(d: Decoding):
-    """Fences order what the emulator runs in order anyway."""
+    """Fences order what the emulator runs in order anyway; the race detector is told of them."""
     d.only(
         "cta", "gl", "gpu", "sys", "cluster", "sc", "acq_rel", "acquire", "release", "proxy",
         "alias", "async", "global", "shared::cta", "async::generic", "shared::cluster",
         "mbarrier_init", "sync_restrict::shared::cluster", "sync_restrict::shared::cta",
         "tensormap::generic",
     )  # fmt: skip
+    if is_fence(d.instruction):
+
+        def publish(f):
+            if f.races is not None:
+                f.races.fence(f)
+
+        return publish
     if not d.has("async", "async::generic", "mbarrier_init"):
         return lambda f: None
 

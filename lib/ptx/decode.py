@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from . import syntax
+from . import polling, syntax
 from .errors import ParseError, UnsupportedInstruction, place
 from .syntax import SIZES, Address, Immediate, Instruction, Not, Pair, Register, Symbol, Vector
 
@@ -111,6 +111,10 @@ class Code:
         Slots that hold the address of a variable plus an offset.
     aligned : set of int
         Blocks in which a step needs all lanes of a warp.
+    polling : set of int
+        Blocks inside of loops that only wait for a flag.
+    together : bool
+        Whether blocks of the grid may wait for each other.
     """
 
     def __init__(self, program: syntax.Program, entry: syntax.Entry):
@@ -130,6 +134,9 @@ class Code:
             for start, block in self.blocks.items()
             if any(map(_needs_warps, self.steps[start : start + block.length]))
         }
+        loops = polling.loops(self.steps)
+        self.polling = {start for start in self.blocks if any(start in loop for loop in loops)}
+        self.together = any(polling.is_between_blocks(loop, self.steps) for loop in loops)
 
     def new_slot(self) -> int:
         """Reserve a slot behind the entry's own registers."""

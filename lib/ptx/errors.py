@@ -45,6 +45,10 @@ class Deadlock(Error):
     """Nothing can run any more, and somebody still waits."""
 
 
+class Endless(Error):
+    """The kernel ran for longer than the launch allowed."""
+
+
 class Divergence(Error):
     """Part of a warp executed an operation that needs the whole warp."""
 

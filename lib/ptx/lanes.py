@@ -16,7 +16,8 @@ import numpy as np
 
 from .barriers import Barriers
 from .decode import Code, Step, scalar
-from .errors import Deadlock
+from .errors import Deadlock, Endless
+from .hazards import Access, access
 from .masks import WARP, Mask, any_in_warp, spread
 from .memory import Pattern
 from .syntax import SIZES
@@ -25,6 +26,9 @@ from .syntax import SIZES
 # spin on a flag cannot starve the lanes that will set it. It is large, because a warp's lanes that
 # are let ahead in a long loop come together no more, and are counted as two requests.
 PATIENCE = 1 << 14
+# While all that can run only polls: turns until what is in flight lands, and until nobody is
+# believed to set the flags.
+POLLS_STIR, POLLS_END = 1 << 8, 1 << 15
 PATTERNS = 16  # address registers that are remembered
 
 _POISON = {
@@ -55,11 +59,13 @@ class Lanes:
         For the random schedule.
     landing : str
         "early" or "late": when asynchronous operations have their effect.
+    turns : int or None
+        How many turns the lanes may take before they are stopped; None: any number.
     """
 
     def __init__(
         self, code: Code, geometry, memory, trace, races, hazards, schedule, random,
-        landing="early",
+        landing="early", turns=None,
     ):  # fmt: skip
         self.code, self.geometry, self.memory = code, geometry, memory
         self.trace, self.races, self.hazards = trace, races, hazards
@@ -79,6 +85,9 @@ class Lanes:
         self.steps = 0  # instructions run so far
         self.origin = 0  # what to add to an instruction's index to have its step
         self.turn = 0
+        self.turns = turns
+        self.exited_by = code.steps[-1].instruction if code.steps else None  # the latest exit
+        self.polls = 0  # turns since anybody did anything but poll
         self.r: list[np.ndarray] = [None] * code.slots
         self.twins: list[tuple] = [(None, None)] * code.slots
         self.places: list = [None] * len(code.steps)  # what access.py found out at each step
@@ -108,7 +117,9 @@ class Lanes:
         Raises
         ------
         Deadlock
-            When lanes wait at barriers and nobody can release them.
+            When lanes wait at barriers or for flags and nobody can release them.
+        Endless
+            When the lanes took more turns than they may.
         """
         blocks, groups, trace = self.code.blocks, self.groups, self.trace
         with np.errstate(all="ignore"):
@@ -155,11 +166,19 @@ class Lanes:
         """Take lanes to run next; set who is active and where results must be merged."""
         groups = self.groups
         self.turn += 1
+        if self.turns is not None and self.turn > self.turns:
+            self._endless()
+        if self.code.polling:
+            self._count_polls()
         if self.schedule == "lowest":
             if len(groups) == 1:
                 at, mask = groups.popitem()
             else:
-                at = self._in_order()[-1 if self.turn % PATIENCE == 0 else 0]
+                order = self._in_order()
+                if self.polls:  # round and round, for one poller may wait for another
+                    at = order[self.turn % len(order)]
+                else:
+                    at = order[-1 if self.turn % PATIENCE == 0 else 0]
                 mask = groups.pop(at)
         else:
             at, mask = self._some_warps()
@@ -173,12 +192,48 @@ class Lanes:
         """Return where groups stand, the lowest first.
 
         A block that needs whole warps comes last while part of a warp is elsewhere: an aligned
-        operation waits for all of its warp.
+        operation waits for all of its warp. Behind these come loops that wait for a flag.
         """
         order = sorted(self.groups)
         if self.code.aligned:
             order.sort(key=lambda at: at in self.code.aligned and self._torn(at))
+        if self.code.polling:
+            order.sort(key=lambda at: at in self.code.polling)
         return order
+
+    def _count_polls(self):
+        """Count the turns in which nobody can do anything but poll; give up after many."""
+        if not self.groups.keys() <= self.code.polling:
+            self.polls = 0
+            return
+        self.polls += 1
+        if self.polls % POLLS_STIR == 0:
+            for waiter in list(self.waiters.values()):
+                waiter.stir()
+        if self.polls >= POLLS_END:
+            waits = "; ".join(self._standing(polls=True))
+            raise Deadlock(
+                f"kernel '{self.code.kernel}' is deadlocked: every lane that can run waits for a "
+                f"flag that nobody sets any more, {waits}. {self._parked()}".rstrip()
+            )
+
+    def _standing(self, polls: bool = False) -> list[str]:
+        """Say where groups stand and who is there; `polls`: at the access that polls."""
+        told = []
+        for at, mask in sorted(self.groups.items(), key=lambda item: item[0]):
+            steps = self.code.steps[at : at + self.code.blocks[at].length]
+            names = ("ld", "atom") if polls else ()
+            step = next((s for s in steps if s.instruction.parts[0] in names), steps[0])
+            where = np.ones((1, 1), bool) if mask is None else mask.array
+            told.append(f"at {self.place(step.instruction)}: {self.lane_names(where)}")
+        return told
+
+    def _endless(self):
+        raise Endless(
+            f"kernel '{self.code.kernel}' has taken {self.turns} turns and has not ended; it "
+            f"stands {'; '.join(self._standing())}. If it is right and only long, launch it with "
+            f"turns={8 * self.turns} or more (None: without end)"
+        )
 
     def _torn(self, at: int) -> bool:
         """Tell whether another group has lanes of a warp that stands here in part."""
@@ -204,9 +259,12 @@ class Lanes:
             if not (spread(chosen, self.threads) & held[at]).any():
                 at = order[0]
         else:
-            runnable = np.zeros((self.blocks, self.warps), bool)
-            for array in held.values():
+            runnable, busy = (np.zeros((self.blocks, self.warps), bool) for _ in range(2))
+            for at, array in held.items():
                 runnable |= any_in_warp(array)
+                if at not in self.code.polling:
+                    busy |= any_in_warp(array)
+            runnable = np.where(busy.any(axis=1, keepdims=True), busy, runnable)
             if self.turn % PATIENCE == 0:
                 first = runnable.argmax(axis=1)
             else:
@@ -214,7 +272,8 @@ class Lanes:
             chosen = np.arange(self.warps) == first[:, None]
             chosen &= runnable
             of_chosen = spread(chosen, self.threads)
-            at = next(a for a in self._in_order() if (of_chosen & held[a]).any())
+            order = [a for a in self._in_order() if (of_chosen & held[a]).any()]
+            at = order[self.turn % len(order) if self.polls else 0]
         taken = spread(chosen, self.threads) & held[at]
         left = held[at] & ~taken
         if not taken.any():
@@ -288,8 +347,9 @@ class Lanes:
             return active
         return taken if taken.lanes else False
 
-    def exit(self, mask: Mask | None):
+    def exit(self, mask: Mask | None, instruction=None):
         """End lanes; a barrier that waits for them need not wait any more."""
+        self.exited_by = instruction or self.exited_by
         if mask is None or mask is self.live:
             rest = None
         else:
@@ -305,11 +365,14 @@ class Lanes:
             waiter.left()
 
     def _deadlock(self):
-        told = [self.barriers.describe(), *(w.describe() for w in self.waiters.values())]
         raise Deadlock(
-            f"kernel '{self.code.kernel}' is deadlocked: no lane can run. "
-            + " ".join(filter(None, told))
+            f"kernel '{self.code.kernel}' is deadlocked: no lane can run. {self._parked()}"
         )
+
+    def _parked(self) -> str:
+        """Say who waits at barriers."""
+        told = [self.barriers.describe(), *(w.describe() for w in self.waiters.values())]
+        return " ".join(filter(None, told))
 
     # -- what steps ask -------------------------------------------------------------------------
 
@@ -346,9 +409,18 @@ class Lanes:
         more = f" and {len(found) - most} more" if len(found) > most else ""
         return "; ".join(names) + more
 
-    def hazard(self, kind: str, message: str, instruction, where: np.ndarray):
-        """Report something that is wrong but does not stop the kernel."""
-        self.hazards.add(kind, message, instruction, where, self)
+    def hazard(self, kind: str, message: str, instruction, where: np.ndarray, before=None):
+        """Report something that is wrong but does not stop the kernel.
+
+        `before` is an instruction that the same lanes ran earlier, the other side of the hazard.
+        """
+        block, thread = np.argwhere(where)[0].tolist()
+        sides = [access(i, block, thread, self) for i in (before, instruction) if i is not None]
+        self.hazards.add(kind, message, *sides)
+
+    def exit_of(self, block: int, thread: int) -> Access:
+        """Describe the exit of a lane, as the one side of a hazard."""
+        return access(self.exited_by, block, thread, self)
 
     def place(self, instruction) -> str:
         """Say where an instruction stands, for a message."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .access import _address, _space, find
+from .access import _address, find, space_of
 from .decode import UNSIGNED, Decoding, opcode
 from .errors import OutOfBounds
 from .fragments import gather, scatter, whole_warps
@@ -84,7 +84,7 @@ def _decode(d: Decoding, memory: int, registers: int):
     number = NUMBERS[d.pick(NUMBERS)]
     if len(d.vector(registers)) != number:
         d.wrong(f"{len(d.vector(registers))} registers for {number} matrices")
-    space = _space(d)
+    space = space_of(d)
     return number, space, *_address(d, memory, space)
 
 

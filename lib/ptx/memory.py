@@ -334,7 +334,7 @@ class DeviceMemory:
         self.segments: list[Segment] = []
         self.constants: list[Segment] = []
         self.allocations: list[Allocation] = []
-        self.maps: list = []  # the launch's tensor maps
+        self.maps: list = []  # tensor maps, each with its segment and where in it the array begins
         self._next = GLOBAL_BASE
         self._known: dict[tuple[int, int], int] = {}
         self._ranges: list[tuple[int, int, int | str]] = []

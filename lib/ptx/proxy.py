@@ -6,7 +6,8 @@ the agent's column in the clocks of `races` tells who may take it for done:
 * a bulk copy that completes on an mbarrier writes as the agent of that mbarrier, at the time of the
   phase that it completes; a warp that waits for the phase learns of it;
 * wgmma reads its operands as the agent of the warpgroup, at the time of its commit group;
-* a bulk copy out of shared memory reads as the agent of the issuing warp, at the time of its group.
+* a bulk copy out of shared memory reads as the agent of the issuing warp, at the time of its group;
+  what it writes to global memory is known to nobody before the thread has waited for the group.
 
 What ordinary instructions wrote is seen by the asynchronous proxy only behind `fence.proxy.async`.
 So there are two clocks: `known`, what is ordered before a warp, and `fenced`, what is ordered
@@ -17,10 +18,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from .hazards import access
 from .masks import any_in_warp
 
 # Agents' times lie above all of the warps', whose oldest ones are skipped without a look.
 EPOCH = 1 << 24
+# The time of a copy that its own thread has not waited for: later than all that anybody knows.
+PENDING = 1 << 27
 # A stamp packs a time, the index of an instruction and a thread; 0 is never. Threads are numbered
 # through the cluster, each block from a whole warp on; behind them come the agents.
 TIME, INDEX, THREAD = 35, 15, (1 << 15) - 1
@@ -132,14 +136,12 @@ class Proxy:
         f, races = self.f, self.races
         for (home, column, index), (time, row, thread) in self._uses.items():
             if int(races.known[home, :, column].max()) < time:
-                where = np.zeros((f.blocks, f.threads), bool)
-                where[row, thread] = True
-                instruction = races.code.steps[index].instruction
-                f.hazard(
+                use = access(races.code.steps[index].instruction, row, thread, f)
+                f.hazards.add(
                     "block exited",
-                    f"{f.place(instruction)}: nothing keeps block {f.geometry.block_name(home)} "
-                    f"from exiting before its shared memory is used here: {f.lane_names(where)}",
-                    instruction, where,
+                    f"nothing keeps block {f.geometry.block_name(home)} from exiting before its "
+                    f"shared memory is used: {use} and {f.exit_of(home, 0)}",
+                    use, f.exit_of(home, 0),
                 )  # fmt: skip
 
     # -- accesses -------------------------------------------------------------------------------
@@ -161,21 +163,27 @@ class Proxy:
         """Compare an asynchronous read with what came before, without remembering it."""
         self._access(cells, row, thread, index)
 
-    def global_access(self, segment, start, nbytes, row, thread, index, kind):
-        """Let a copy access global memory, at the time when it was issued."""
-        races = self.races
-        granule, shadow = races.granule, races.global_shadow(segment)
-        cells = np.arange(start // granule, -(-(start + nbytes) // granule))
+    def global_access(self, segment, cells, row, thread, index, kind):
+        """Let a copy access cells of global memory, at the time when it was issued.
 
-        def full(value):
-            return np.full(len(cells), value)
+        Returns
+        -------
+        callable
+            To be called when the thread has waited for what a copy wrote.
+        """
+        races, shadow = self.races, self.races.global_shadow(segment)
 
-        time = int(races.clock[row, thread // 32])
-        group = full(row), full(self._number(row, thread)), full(thread // 32), full(time)
+        def group():
+            time = int(races.clock[row, thread // 32])
+            values = row, self._number(row, thread), thread // 32, time
+            return tuple(np.full(len(cells), value) for value in values)
+
         if kind == "load":
-            shadow.load(cells, group, index)
+            shadow.load(cells, group(), index)
         else:
-            shadow.store(cells, group, index, None, False)
+            shadow.store(cells, group(), index, None, True)
+            shadow.in_flight(cells, group(), index)
+        return lambda: shadow.landed(cells, group(), index)
 
     def _stamp(self, row, thread, column, time, index) -> int:
         home = row // self.peers * self.peers
@@ -193,6 +201,7 @@ class Proxy:
         other = (seen & THREAD) >> 5
         time = seen >> TIME
         mine = other == races.own[row % len(races.own), warp]  # in program order
+        mine &= time < PENDING  # but for a cp.async that the warp has not waited for
         unknown = (time > known[other]) & ~mine
         unfenced = ~unknown & (other < self.first) & (time > self.fenced[row, warp][other])
         what = "asynchronous write" if writes else "asynchronous read"

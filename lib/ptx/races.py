@@ -6,23 +6,23 @@ last writer and its readers with their times, and an access conflicts with those
 know. Lanes of one warp count as ordered by ``bar.warp.sync`` only; a conflict between them is a
 warning, as is a word written twice with the same value.
 
-Words of shared memory remember the last read by each warp. Words of global memory are too many for
-that. They remember the last reader and the last one of another warp, which is exact for barriers of
-the whole block, and the first reader and one of another block, for blocks are never ordered.
+Words of shared memory remember the last read by each warp; those of global memory, which are too
+many for that, some of the reads (`global_races`). What orders blocks is in `between`, and what
+orders asynchronous copies and wgmma in `proxy`.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from .between import GPU, Between, orders_blocks, strength
+from .global_races import GlobalShadow, report_lost
 from .hazards import Access, Hazards
 from .masks import any_in_warp
-from .proxy import INDEX, THREAD, TIME, Proxy
+from .proxy import INDEX, PENDING, THREAD, TIME, Proxy
 from .syntax import SIZES
 
 _MEMORY_OPCODES = ("ld", "ldu", "st", "atom", "red")
-# The time of a cp.async that its own thread has not waited for: later than all that anybody knows.
-PENDING = 1 << 27
 
 
 class Races:
@@ -47,7 +47,9 @@ class Races:
             atomic[i] = parts[0] in ("atom", "red")
         self.granule = min(widths)  # bytes of a word, so that neighbours are not confused
         self.is_atomic = atomic
-        self.global_shadows: dict[int, _GlobalShadow] = {}
+        self.strength = np.array([*(strength(s.instruction) for s in code.steps), 0])
+        self.between = Between(self) if orders_blocks(code) else None
+        self.global_shadows: dict[int, GlobalShadow] = {}
         self.asynchronous = any(
             step.instruction.parts[0] in ("mbarrier", "wgmma", "mapa")
             or "cluster" in step.instruction.parts
@@ -68,11 +70,14 @@ class Races:
         self.known = np.zeros((*shape, readers), np.int64)
         self.floor = 0
         self._grouped = None
+        self.stamped = (None,)  # what global_races makes of a group
         self.block = np.arange(f.blocks)[:, None]
         rank = self.block % self.peers
         self.thread = np.arange(f.threads)[None, :] + rank * (32 * f.warps)
         self.warp = np.arange(f.threads)[None, :] // 32
         self.own = np.arange(f.warps)[None, :] + rank * f.warps  # column of each warp
+        if self.between is not None:
+            self.between.begin(f)
         cells = len(f.memory.shared.storage) // self.granule
         self.shared_shadow = _SharedShadow(self, cells, readers)
 
@@ -80,7 +85,7 @@ class Races:
 
     def barrier(self, arrived: np.ndarray | None, waiting: np.ndarray | None):
         """Join the clocks of the warps that met; None means all of every block."""
-        if arrived is None and self.peers == 1 and self.proxy is None:
+        if arrived is None and self.peers == 1 and self.proxy is None and self.between is None:
             self.known = np.maximum(self.known, self.clock[:, None, :])
             self.clock = self.clock + 1
         else:
@@ -91,6 +96,8 @@ class Races:
             self.known = self._joined(self.known, came, waits, True)
             if self.proxy is not None:
                 self.proxy.fenced = self._joined(self.proxy.fenced, came, waits, False)
+            if self.between is not None:
+                self.between.barrier(came, waits)
             self.clock = self.clock + came
         self._set_floor()
 
@@ -107,6 +114,11 @@ class Races:
     def _set_floor(self):
         """Find the time that every warp knows of every other: what is older needs no look."""
         self.floor = int(self.known[:, :, : self.warps].min())
+
+    def fence(self, f):
+        """Let a fence of the GPU's scope publish what the active lanes' warps know."""
+        if self.between is not None:
+            self.between.fence(f)
 
     def proxy_fence(self, f):
         """Tell the detector of the asynchronous proxy, if there is one, of fence.proxy.async."""
@@ -163,6 +175,8 @@ class Races:
                 shadow.store(where, group, index, old, kind == "atomic")
             if kind == "copy":
                 shadow.writer[where] = _pending(index, group[1])
+        if self.between is not None and segment.space == "global" and self.strength[index] == GPU:
+            self.between.strong(segment, cells + start, group, instruction)
 
     def _tell_remote(self, f, rank: int, active, index: int):
         """Let the blocks of this rank be used by their peers."""
@@ -176,7 +190,7 @@ class Races:
         """Return what is remembered of an array in global memory."""
         if segment.base not in self.global_shadows:
             cells = -(-segment.nbytes // self.granule)
-            self.global_shadows[segment.base] = _GlobalShadow(self, cells)
+            self.global_shadows[segment.base] = GlobalShadow(self, cells)
         return self.global_shadows[segment.base]
 
     def landed(self, f, segment, pattern, offset, width, index):
@@ -321,114 +335,4 @@ class _SharedShadow:
         if not lost.any():
             return
         block, thread, _, _ = group
-        _report_lost(self.races, cells, lost, block, thread, index, old, "shared")
-
-
-def _report_lost(races, cells, lost, block, thread, index, old, space):
-    new = old[0].reshape(-1, old[0].shape[-1])
-    flat = cells.ravel()
-    order = np.argsort(flat, kind="stable")
-    place = np.searchsorted(flat[order], flat[lost.ravel()], side="right") - 1
-    differs = (new[order[place]] != new[lost.ravel()]).any(axis=-1)
-    rows, threads = races.linear(block[lost]), thread[lost]
-    other_rows = races.linear(block.ravel()[order[place]])
-    for kind, where in (("race", differs), ("warning", ~differs)):
-        if where.any():
-            same = np.full(int(where.sum()), index)
-            races.report(
-                kind,
-                f"two lanes write one word of {space} memory in one instruction",
-                (same, rows[where], threads[where]),
-                (same, other_rows[where], thread.ravel()[order[place]][where]),
-            )
-
-
-class _Record:
-    """For each word, one access: block and thread, time and instruction; -1 is nobody."""
-
-    def __init__(self, cells: int):
-        self.who = np.full(cells, -1, np.int64)
-        self.when = np.zeros(cells, np.int64)
-
-    def set(self, cells, who, when):
-        self.who[cells] = who
-        self.when[cells] = when
-
-
-class _GlobalShadow:
-    """Who wrote each word of an array last, and some of who read it."""
-
-    def __init__(self, races: Races, cells: int):
-        self.races = races
-        self.writer, self.reader, self.other = (_Record(cells) for _ in range(3))
-        self.first, self.foreign = _Record(cells), _Record(cells)
-        self.touched = False
-
-    def _stamps(self, group, index):
-        block, thread, _, time = group
-        return (self.races.linear(block) << INDEX) | thread, (time << 20) | index
-
-    def load(self, cells, group, index):
-        who, when = self._stamps(group, index)
-        if self.touched:
-            self._compare(self.writer, cells, group, index, "read after write", None, False)
-        last = self.reader.who.take(cells)
-        moved = (last >> 5 != who >> 5) & (last >= 0)
-        if moved.any():
-            at = cells[moved]
-            self.other.set(at, last[moved], self.reader.when.take(at))
-        self.reader.set(cells, who, when)
-        lost = self.reader.who.take(cells) >> 5 != who >> 5
-        if lost.any():
-            self.other.set(cells[lost], who[lost], when[lost])
-        first = self.first.who.take(cells)
-        fresh = first < 0
-        if fresh.any():
-            at = cells[fresh]
-            self.first.set(at, who[fresh], when[fresh])
-            first = self.first.who.take(cells)
-        strange = first >> INDEX != who >> INDEX
-        if strange.any():
-            self.foreign.set(cells[strange], who[strange], when[strange])
-
-    def store(self, cells, group, index, old, atomic):
-        who, when = self._stamps(group, index)
-        if self.touched:
-            self._compare(self.writer, cells, group, index, "write after write", old, atomic)
-        for record in (self.reader, self.other, self.first, self.foreign):
-            self._compare(record, cells, group, index, "write after read", None, atomic)
-        self.touched = True
-        self.writer.set(cells, who, when)
-        if atomic:
-            return
-        got = self.writer.who.take(cells)
-        lost = got != who
-        if lost.any():
-            block, thread, _, _ = group
-            _report_lost(self.races, cells, lost, block, thread, index, old, "global")
-
-    def _compare(self, record, cells, group, index, what, old, atomic):
-        """Report accesses of other blocks, and those of this block that no barrier ordered."""
-        races = self.races
-        block, thread, warp, _ = group
-        who = record.who.take(cells)
-        if int(who.max(initial=-1)) < 0:
-            return
-        when = record.when.take(cells)
-        linear, other = races.linear(block), who & THREAD
-        abroad = who >> INDEX != linear
-        known = races.known[block, warp, np.minimum(other >> 5, races.warps - 1)]
-        bad = (who >= 0) & (abroad | ((when >> 20 > known) & (other != thread)))
-        first = when & ((1 << 20) - 1)
-        if atomic:
-            bad &= ~races.is_atomic[first]
-        if not bad.any():
-            return
-        mild = bad & ~abroad & (other >> 5 == thread >> 5)
-        if old is not None:
-            mild = mild | (bad & ~old[1])
-        for kind, where in (("race", bad & ~mild), ("warning", mild)):
-            if where.any():
-                later = (np.full(int(where.sum()), index), linear[where], thread[where])
-                earlier = (first[where], who[where] >> INDEX, other[where])
-                races.report(kind, f"{what} in global memory", earlier, later)
+        report_lost(self.races, cells, lost, block, thread, index, old, "shared")

@@ -77,6 +77,26 @@ class TensorMap:
             outer.append(slice(start + low * stride, start + (high - 1) * stride + 1, stride))
         return tuple(inner), tuple(outer)
 
+    def runs(self, coordinates) -> tuple[np.ndarray, int]:
+        """Return which bytes of the array a box covers, those outside of it left out.
+
+        Returns
+        -------
+        starts : ndarray of int64
+            Where each run of neighbouring bytes begins, behind the array's first byte.
+        length : int
+            Bytes of each run.
+        """
+        parts = self.parts(coordinates)
+        if parts is None:
+            return np.zeros(0, np.int64), 0
+        *outer, inner = parts[1]
+        starts = np.full(1, inner.start * self.array.dtype.itemsize, np.int64)
+        for places, stride in zip(outer, self.array.strides, strict=False):
+            places = np.arange(places.start, places.stop, places.step, dtype=np.int64)
+            starts = (starts[:, None] + places * stride).ravel()
+        return starts, (inner.stop - inner.start) * self.array.dtype.itemsize
+
     def load(self, coordinates) -> np.ndarray:
         """Return a box as bytes, before the swizzle."""
         dtype = np.dtype(f"u{self.array.dtype.itemsize}")
@@ -139,6 +159,38 @@ def tensor_map(array, box, element_strides=None, swizzle=0, fill="zero", interle
     """
     if not isinstance(array, np.ndarray):
         raise ValueError(f"a tensor map needs a NumPy array, not {type(array).__name__}")
+    # NumPy promises less than the 256 bytes that the emulator gives to whole allocations.
+    start = 0
+    if array.ndim and not array.flags.c_contiguous:
+        start = pointer(array) - pointer(root(array))
+    box, strides = check(array, start, box, element_strides, swizzle, fill, interleave)
+    return TensorMap(array, box, strides, swizzle, fill)
+
+
+def check(array, address: int, box, element_strides, swizzle, fill, interleave):
+    """Refuse what the driver would refuse to encode, with the rule that is broken.
+
+    Parameters
+    ----------
+    array : object
+        Has NumPy's `ndim`, `shape`, `strides` and `dtype`: an array of NumPy or of CuPy.
+    address : int
+        Where it begins; only its remainder matters.
+    box, element_strides, swizzle, fill, interleave
+        As in `tensor_map`.
+
+    Returns
+    -------
+    box, element_strides : tuple of int
+        One number for each axis.
+
+    Raises
+    ------
+    ValueError
+        With the rule, all of the CUDA driver API's cuTensorMapEncodeTiled, and two of our own:
+        interleaved layouts are not supported, and no stride is taken along the last axis, where
+        the driver would ignore it.
+    """
     rank, size = array.ndim, array.dtype.itemsize
     if not 1 <= rank <= 5:
         raise ValueError(f"a tensor map has 1 to 5 dimensions, not {rank}")
@@ -165,7 +217,7 @@ def tensor_map(array, box, element_strides=None, swizzle=0, fill="zero", interle
             raise ValueError(f"element stride {n} along axis {axis}; it may be 1 to 8")
     if strides[-1] != 1:
         raise ValueError("the element stride along the last axis must be 1")
-    _check_layout(array)
+    _check_layout(array, address)
     inner = box[-1] * size
     if inner % 16:
         raise ValueError(
@@ -176,17 +228,14 @@ def tensor_map(array, box, element_strides=None, swizzle=0, fill="zero", interle
             f"the box's inner dimension has {inner} bytes; with a swizzle of {swizzle} bytes it "
             "may have no more than that"
         )
-    return TensorMap(array, box, strides, swizzle, fill)
+    return box, strides
 
 
-def _check_layout(array: np.ndarray):
+def _check_layout(array, address: int):
     size = array.dtype.itemsize
-    address = array.__array_interface__["data"][0]
-    # NumPy promises less than the 256 bytes that the emulator gives to whole allocations.
-    offset = 0 if array.flags.c_contiguous else address - root(array).__array_interface__["data"][0]
-    if offset % 16:
+    if address % 16:
         raise ValueError(
-            f"the array begins {offset} bytes behind its allocation; it must be a multiple of 16"
+            f"the array begins {address % 16} bytes behind a multiple of 16; it must begin on one"
         )
     if array.strides[-1] != size and array.shape[-1] > 1:
         raise ValueError(
@@ -199,7 +248,9 @@ def _check_layout(array: np.ndarray):
                 f"axis {axis} has a stride of {stride} bytes; it must be a multiple of 16"
             )
         if not 0 <= stride < 1 << 40:
-            raise ValueError(f"axis {axis} has a stride of {stride} bytes; it must be below 2^40")
+            raise ValueError(
+                f"axis {axis} has a stride of {stride} bytes; it must be from 0 to below 2^40"
+            )
 
 
 def _whole_numbers(name: str, given, rank: int) -> tuple[int, ...]:
@@ -207,6 +258,11 @@ def _whole_numbers(name: str, given, rank: int) -> tuple[int, ...]:
     if len(numbers) != rank or not all(isinstance(n, int | np.integer) for n in numbers):
         raise ValueError(f"{name} {given!r} must be {rank} whole numbers, one for each axis")
     return tuple(map(int, numbers))
+
+
+def pointer(array: np.ndarray) -> int:
+    """Return the address of an array's first element in this process."""
+    return array.__array_interface__["data"][0]
 
 
 def root(array: np.ndarray) -> np.ndarray:

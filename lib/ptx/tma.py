@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from .bulk import (
@@ -11,6 +13,7 @@ from .bulk import (
     Copy,
     arrives,
     check_valid,
+    count,
     lanes_of,
     leaves,
     mark_valid,
@@ -21,6 +24,7 @@ from .cluster import locate, shared_address
 from .decode import Decoding
 from .errors import Error, Misaligned
 from .mbarrier import Mbarriers
+from .memory import Segment
 from .syntax import Address, Vector
 from .tensormap import TENSOR_MAP_BYTES, TensorMap, decoded, swizzled
 
@@ -55,11 +59,12 @@ def _tensor(d: Decoding, operand: int, rank: int):
     slot = d.slot(given.base, "u64") if not hasattr(given.base, "slot") else given.base.slot
     offset, instruction = given.offset, d.instruction
 
-    def tensor(f, row: int, thread: int) -> tuple[TensorMap, list[int]]:
+    def tensor(f, row: int, thread: int) -> tuple[Bound, list[int]]:
         def of(array) -> int:
             return int(array[row if len(array) > 1 else 0, thread if array.shape[1] > 1 else 0])
 
-        tensor_map = find_map(f, of(f.r[slot]) + offset, instruction)
+        bound = find_map(f, of(f.r[slot]) + offset, instruction)
+        tensor_map = bound.map
         if tensor_map.array.ndim != rank:
             raise Error(
                 f"{f.place(instruction)}: a copy of {rank} dimensions by a tensor map of "
@@ -67,7 +72,7 @@ def _tensor(d: Decoding, operand: int, rank: int):
             )
         coordinates = [of(read(f.r)) for read in reads]
         _check_box(f, tensor_map, coordinates, instruction)
-        return tensor_map, coordinates
+        return bound, coordinates
 
     return tensor
 
@@ -88,7 +93,31 @@ def _check_box(f, tensor_map: TensorMap, coordinates: list[int], instruction):
         )
 
 
-def find_map(f, address: int, instruction) -> TensorMap:
+class Bound(NamedTuple):
+    """A tensor map of a launch, the array's segment, and where in it the array begins."""
+
+    map: TensorMap
+    segment: Segment
+    start: int
+
+
+def _touch(f, bound: Bound, coordinates, row, thread, index, instruction, way: str):
+    """Tell trace and race detector which global memory a box covers; see `Proxy.global_access`."""
+    if f.trace is None and f.races is None:
+        return None
+    starts, length = bound.map.runs(coordinates)
+    starts = starts + bound.start
+    if f.trace is not None:
+        count(f, index, instruction, way, starts, length, bound.map.nbytes)
+    if f.races is None:
+        return None
+    granule = f.races.granule
+    # Runs begin at a multiple of 16 bytes, which every granule divides.
+    cells = (starts[:, None] // granule + np.arange(-(-length // granule))).ravel()
+    return f.races.proxy.global_access(bound.segment, cells, row, thread, index, way)
+
+
+def find_map(f, address: int, instruction) -> Bound:
     """Return the tensor map at an address."""
     for space in ("generic", "param"):
         segment = f.memory.locate(space, address, address + TENSOR_MAP_BYTES)
@@ -96,7 +125,7 @@ def find_map(f, address: int, instruction) -> TensorMap:
             at = address - segment.base
             number = decoded(segment.storage[at : at + TENSOR_MAP_BYTES].tobytes())
             if number is not None and address % 64 == 0:
-                return f.memory.device.maps[number]
+                return Bound(*f.memory.device.maps[number])
     raise Error(
         f"{f.place(instruction)}: there is no tensor map at address {address:#x}; pass one as a "
         "__grid_constant__ parameter"
@@ -114,8 +143,9 @@ def _load(d: Decoding, rank: int):
     def step(f):
         barriers = f.waiter(Mbarriers)
         for row, thread, (at, b) in lanes_of(f, to(f), bar(f)):
-            tensor_map, coordinates = tensor(f, row, thread)
-            n = tensor_map.nbytes
+            bound, coordinates = tensor(f, row, thread)
+            tensor_map, n = bound.map, bound.map.nbytes
+            _touch(f, bound, coordinates, row, thread, index, instruction, "load")
             chosen = None
             if mask is not None:
                 chosen = int(np.broadcast_to(mask(f.r), (f.blocks, f.threads))[row, thread])
@@ -154,11 +184,12 @@ def _store(d: Decoding, rank: int):
     def step(f):
         groups = f.waiter(BulkGroups)
         for row, thread, (at,) in lanes_of(f, source(f)):
-            tensor_map, coordinates = tensor(f, row, thread)
-            n = tensor_map.nbytes
+            bound, coordinates = tensor(f, row, thread)
+            tensor_map, n = bound.map, bound.map.nbytes
             home, offset = locate(f, row, at, n, BOX_ALIGNMENT, instruction)
             check_valid(f, home, offset, n, instruction)
             leaves(f, home, offset, n, thread, index, groups.time(row, thread))
+            known = _touch(f, bound, coordinates, row, thread, index, instruction, "store")
             places = _places(f, home, offset, tensor_map)
 
             def read(places=places):
@@ -167,6 +198,6 @@ def _store(d: Decoding, rank: int):
             def write(data, map=tensor_map, at=coordinates):
                 map.store(at, data, combine)
 
-            groups.add(row, thread, Copy(instruction, read, write))
+            groups.add(row, thread, Copy(instruction, read, write, known))
 
     return step

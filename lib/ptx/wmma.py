@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .access import SPACES, _address, _space, apart
+from .access import SPACES, _address, apart, space_of
 from .decode import UNSIGNED, Decoding, opcode
 from .errors import Error, Misaligned
 from .fragments import Fragment, accumulator, gather, left, right, scatter, whole_warps
@@ -172,7 +172,7 @@ class _Move:
         elif kind not in SHAPES or shape not in SHAPES[kind]:
             _no_shape(d)
         self.index, self.instruction = d.index, d.instruction
-        self.place, self.space = d.code.place(d.instruction), _space(d)
+        self.place, self.space = d.code.place(d.instruction), space_of(d)
         self.fragment = fragment_of(use, shape, kind)
         self.nbytes = SIZES[kind]
         along_row = d.has("row")

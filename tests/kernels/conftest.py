@@ -2,6 +2,7 @@
 
 import pytest
 
+from lib.gpus import ARCHITECTURES
 from lib.kernels import CATALOGUE
 
 # Square, ragged on each side, one wide, and the ends of K.
@@ -9,10 +10,32 @@ SHAPES = (
     (64, 64, 64), (100, 99, 101), (33, 65, 31), (1, 1, 1), (1, 70, 40), (70, 1, 40), (31, 33, 1),
     (5, 7, 0), (1, 1, 200),
 )
-SCALARS = tuple((alpha, beta) for alpha in (0.0, 1.0, 0.5, -2.0) for beta in (0.0, 1.0, 0.5, -2.0))
+ALPHAS = BETAS = (0.0, 1.0, 0.5, -2.0)
+SCALARS = tuple((alpha, beta) for alpha in ALPHAS for beta in BETAS)
 
+# A tuned variant is one of its candidates, whichever suits the shape: these are here.
 VARIANTS = [
     pytest.param(kernel, variant, id=f"{kernel.stem}-{variant.name}")
     for kernel in CATALOGUE.values()
     for variant in kernel.variants
+    if not variant.tuned
 ]
+
+
+def architectures(kernel):
+    """Return the architectures that a kernel is legal on."""
+    known = tuple(ARCHITECTURES)
+    return known[known.index(kernel.min_arch):]
+
+
+ON_ARCHITECTURES = [
+    pytest.param(*param.values, arch, id=f"{param.id}-{arch}")
+    for param in VARIANTS for arch in architectures(param.values[0])
+]
+
+
+def legal(variant, M, N, K):
+    """Round a shape up to one whose rows tensor maps can step over, if the variant has such."""
+    if not variant.boxes:
+        return M, N, K
+    return M, -(-N // 8) * 8 if variant.b_layout == "row" else N, -(-K // 8) * 8

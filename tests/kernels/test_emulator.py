@@ -1,6 +1,7 @@
 """Every kernel in the emulator: right on every shape and scalar, free of races, and its faults
 are found when they are put in on purpose."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -12,47 +13,62 @@ from lib.gpus import ARCHITECTURES
 from lib.kernels import CATALOGUE
 from lib.problem import Problem
 from lib.runner import arguments, run
-from tests.kernels.conftest import SCALARS, SHAPES, VARIANTS
+from tests.kernels.conftest import (
+    ALPHAS,
+    BETAS,
+    SCALARS,
+    SHAPES,
+    VARIANTS,
+    architectures,
+    legal,
+)
 
 TILE = CATALOGUE["02_shared_tile"]
 NAIVE = CATALOGUE["01_naive"]
-EXHAUSTIVE = ("01_naive", "02_shared_tile")
 
 
-def sparsity(kernel, variant):
-    """Of how many pairs of scalars one is run on a shape; a GPU runs them all.
+def scalars(place, K):
+    """The pairs of scalars that a kernel is run with on one of the shapes.
 
-    Every pair for the first two kernels, whose epilogue the others share; for those a quarter, so
-    that each pair meets two shapes or more; fewer for the steps of a ladder inside a version.
+    They enter behind the loop over K, so where it is short every pair is run. Where it is long four
+    are: each α once and each β once, and other pairs on the next shape.
     """
-    if kernel.stem in EXHAUSTIVE:
-        return 1
-    return 8 if kernel.group == "FP16" and variant not in kernel.variants[:2] else 4
+    if K <= 1:
+        return SCALARS
+    return [(alpha, BETAS[(place + i) % len(BETAS)]) for i, alpha in enumerate(ALPHAS)]
 
 
 @pytest.mark.parametrize("place, shape", list(enumerate(SHAPES)), ids=str)
 @pytest.mark.parametrize("kernel, variant", VARIANTS)
 def test_right_on_every_shape_and_scalar(kernel, variant, place, shape):
-    step = sparsity(kernel, variant)
-    for alpha, beta in SCALARS[place % step :: step]:
-        problem = variant.problem(*shape, alpha, beta)
-        verdict = run(kernel, problem, variant=variant, backend="emulator", exact=True).verdict
+    for alpha, beta in scalars(place, shape[2]):
+        problem = variant.problem(*legal(variant, *shape), alpha, beta)
+        verdict = run(kernel, problem, variant=variant, backend="emulator", trace=False,
+                      exact=True).verdict
         assert verdict.ok, f"α = {alpha}, β = {beta}: {verdict}"
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
+def different_codes(kernel, variant):
+    """Architectures for which the PTX is another, but for the line that names the architecture."""
+    codes = {}
+    for arch in architectures(kernel):
+        code = compile_kernel(kernel, variant, arch).ptx
+        codes.setdefault(re.sub(r"^\.target .*$", "", code, flags=re.MULTILINE), arch)
+    return codes.values()
+
+
 @pytest.mark.parametrize("kernel, variant", VARIANTS)
-def test_right_and_race_free_in_every_order_of_warps(kernel, variant, arch):
-    results = []
-    # Every order on every architecture for the first two kernels; for the others every order on
-    # one, since the barriers are those of the source.
-    every = arch == "sm_75" or kernel.stem in EXHAUSTIVE
-    for schedule in ("lowest", "highest", "random") if every else ("lowest",):
-        done = run(kernel, variant.problem(40, 50, 70, 0.5, -2.0), variant=variant,
-                   backend="emulator", arch=arch, races=True, schedule=schedule, exact=True)
-        assert done.verdict.ok and not done.launch.hazards, schedule
-        results.append(done.C)
-    assert all((C == results[0]).all() for C in results)
+def test_right_and_race_free_in_every_order_of_warps(kernel, variant):
+    problem = variant.problem(*legal(variant, 40, 50, 70), 0.5, -2.0)
+    chosen = kernel.select(problem, variant, exact=True).variant
+    for arch in different_codes(kernel, chosen):
+        results = []
+        for schedule in ("lowest", "highest", "random"):
+            done = run(kernel, problem, variant=variant, backend="emulator", arch=arch, races=True,
+                       schedule=schedule, trace=False, exact=True)
+            assert done.verdict.ok and not done.launch.hazards, (arch, schedule)
+            results.append(done.C)
+        assert all((C == results[0]).all() for C in results)
 
 
 WIDE = [pytest.param(k, v, id=f"{k.stem}-{v.name}")
@@ -78,11 +94,15 @@ def test_a_run_says_which_instantiation_was_launched(kernel, variant):
     done = run(kernel, problem, variant=variant, backend="emulator", exact=True)
     assert done.verdict.ok and done.variant is variant
     assert done.selection.reason == f"N = 10 is no multiple of {variant.constants['VEC']}"
-    assert {**done.selection.variant.constants} == {**variant.constants, **variant.narrow}
-    assert done.selection.variant.constants["VEC"] == 1
+    changed = {"VEC": 2} if 2 in variant.between else variant.narrow
+    assert {**done.selection.variant.constants} == {**variant.constants, **changed}
+    done = run(kernel, variant.problem(8, 11, 8), variant=variant, backend="emulator")
+    assert done.verdict.ok and done.selection.variant.constants["VEC"] == 1
 
 
-@pytest.mark.parametrize("kernel, variant", [p for p in WIDE if p.values[0].group == "FP32"])
+@pytest.mark.parametrize("kernel, variant", [
+    p for p in WIDE if p.values[0].group == "FP32" and "K" in p.values[1].vectors_along
+])
 def test_vectors_save_requests_and_no_sectors(kernel, variant):
     wide, narrow = (
         run(kernel, Problem(128, 256, 64), variant=v, backend="emulator").launch.trace.counters()
@@ -95,12 +115,29 @@ def test_vectors_save_requests_and_no_sectors(kernel, variant):
     assert wide["shared_wavefronts"] == wide["shared_wavefronts_ideal"]
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
-@pytest.mark.parametrize("kernel, variant", WIDE)
+@pytest.mark.parametrize("kernel, variant, arch", [
+    pytest.param(*param.values, arch, id=f"{param.id}-{arch}")
+    for param in WIDE for arch in architectures(param.values[0])
+])
 def test_wide_and_narrow_instantiations_spill_nothing(kernel, variant, arch):
     for constants in (variant.constants, {**variant.constants, **variant.narrow}):
         used = compile_kernel(kernel, replace(variant, constants=constants), arch).resources
         assert used.spill_store_bytes == used.spill_load_bytes == 0
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("variant", [v for v in CATALOGUE["09_fp32_limit"].variants
+                                     if not v.tuned], ids=lambda v: v.name)
+def test_fp32_limit_conflicts_with_no_bank_and_spills_nothing(variant, arch):
+    kernel = CATALOGUE["09_fp32_limit"]
+    done = run(kernel, Problem(128, 256, 64), variant=variant, backend="emulator", arch=arch,
+               exact=True)
+    # Not the asynchronous copies: the hardware counts theirs by a rule of its own.
+    threads_own = [site for site in done.launch.trace.sites
+                   if site.space == "shared" and site.kind in ("load", "store")]
+    assert sum(site.requests for site in threads_own) > 1000
+    assert all(site.wavefronts == site.ideal for site in threads_own)
+    assert done.compiled.resources.spill_store_bytes == 0
 
 
 def test_large_k_stays_under_the_tolerance():
@@ -110,15 +147,24 @@ def test_large_k_stays_under_the_tolerance():
 @pytest.mark.parametrize("kernel, variant", VARIANTS)
 def test_beta_zero_never_reads_c(kernel, variant):
     """Neither its values nor its memory: only A and B are loaded from."""
-    problem = variant.problem(33, 34, 35)
+    problem = variant.problem(*legal(variant, 33, 34, 35))
     done = run(kernel, problem, variant=variant, backend="emulator", watch=(0, 0), exact=True)
     assert done.verdict.ok
-    C = done.launch.allocations[2]
+    C = next(a for a in done.launch.allocations if a.argument == 7)
     for site in done.launch.trace.sites:
         if site.kind == "load" and site.space == "global" and site.requests:
             for access in done.launch.trace.watched[site.line]:
                 seen = access.addresses[access.active]
                 assert not ((seen >= C.base) & (seen < C.base + C.nbytes)).any()
+
+
+def test_a_run_that_is_not_counted_gives_the_same_and_disassembles_nothing(monkeypatch):
+    problem = Problem(40, 50, 70, 0.5, -2.0)
+    counted = run(TILE, problem, backend="emulator")
+    monkeypatch.setattr("lib.compiler.disassemble", None)
+    source = TILE.source.read_text() + "\n// not compiled before, so not disassembled before\n"
+    quick = run(TILE, problem, backend="emulator", source=source, trace=False)
+    assert (quick.C == counted.C).all() and quick.launch.trace is None
 
 
 def test_counters_of_the_naive_kernel_are_what_the_formula_says():

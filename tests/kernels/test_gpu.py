@@ -12,7 +12,7 @@ from lib import device
 from lib.kernels import ROOT
 from lib.measure.counters import EMULATED, counters
 from lib.runner import run
-from tests.kernels.conftest import SCALARS, SHAPES, VARIANTS
+from tests.kernels.conftest import SCALARS, SHAPES, VARIANTS, legal
 
 pytestmark = pytest.mark.gpu
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.gpu
 @pytest.mark.parametrize("kernel, variant", VARIANTS)
 def test_right_on_every_shape_and_scalar(kernel, variant, shape):
     for alpha, beta in SCALARS:
-        problem = variant.problem(*shape, alpha, beta)
+        problem = variant.problem(*legal(variant, *shape), alpha, beta)
         verdict = run(kernel, problem, variant=variant, backend="gpu", exact=True).verdict
         assert verdict.ok, f"α = {alpha}, β = {beta}: {verdict}"
 
@@ -40,17 +40,17 @@ def test_gpu_and_emulator_give_the_same_bits(kernel, variant, shape):
     A tensor core's sums have no such rule.
     """
     problem = variant.problem(*shape, 0.5, -2.0)
-    arch = device.arch()
-    A, B, C = problem.inputs(7)
     from lib.compiler import compile_kernel
-    from lib.runner import arguments, emulate
+    from lib.runner import emulate, prepare
 
-    compiled = compile_kernel(kernel, kernel.select(problem, variant).variant, arch)
-    launch = kernel.launch(problem, variant)
+    A, B, C = problem.inputs(7)
     cp = device.cupy()
-    on_gpu = [cp.asarray(X) for X in (A, B, C)]
-    device.Loaded(compiled)(launch, arguments(problem, *on_gpu))
-    emulate(compiled, launch, arguments(problem, A, B, C))
+    on_gpu = tuple(cp.asarray(X) for X in (A, B, C))
+    selected, launch, (args,) = prepare(kernel, variant, problem, [on_gpu], exact=True)
+    compiled = compile_kernel(kernel, selected.variant, device.arch())
+    device.Loaded(compiled)(launch, args)
+    here = prepare(kernel, variant, problem, [(A, B, C)], exact=True)
+    emulate(compiled, launch, here.arguments[0])
     assert (on_gpu[2].get().view(np.uint32) == C.view(np.uint32)).all()
 
 
@@ -59,6 +59,7 @@ def test_gpu_and_emulator_give_the_same_bits(kernel, variant, shape):
 def test_emulated_counters_equal_the_hardware_s(kernel, variant, shape):
     if shutil.which("ncu") is None:
         pytest.skip("ncu is not installed")
+    shape = legal(variant, *shape)
     emulated = run(kernel, variant.problem(*shape), variant=variant, backend="emulator",
                    arch=device.arch()).launch.trace.counters()
     measured = counters(kernel.stem, variant.name, shape)
@@ -71,10 +72,11 @@ def test_clean_under_compute_sanitizer(kernel, variant, tool):
     sanitizer = shutil.which("compute-sanitizer")
     if sanitizer is None:
         pytest.skip("compute-sanitizer is not installed")
-    for shape, beta in (("100x99x101", "-2"), ("64x64x64", "0")):
+    for shape, beta in ((legal(variant, 100, 99, 101), "-2"), ((64, 64, 64), "0")):
         done = subprocess.run(
             [sanitizer, "--tool", tool, "--error-exitcode", "9", sys.executable, "-m", "lib",
-             "launch", kernel.stem, "--variant", variant.name, "--shape", shape, "--beta", beta],
+             "launch", kernel.stem, "--variant", variant.name, "--shape",
+             "x".join(map(str, shape)), "--beta", beta],
             capture_output=True, text=True, cwd=ROOT, check=False,
         )
         assert done.returncode == 0, done.stdout[-2000:]

@@ -9,6 +9,7 @@ from lib import ptx
 from lib.compiler import compile_kernel
 from lib.kernels import CATALOGUE
 from lib.runner import run
+from tests.kernels.conftest import ON_ARCHITECTURES
 
 FRAGMENT = 16**3  # multiply-adds of a 16×16×16 product
 FP16 = [
@@ -31,8 +32,9 @@ def warps(trace, opcode):
     return sum(count for name, (count, _) in trace.instructions.items() if name.startswith(opcode))
 
 
-@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90a"])
-@pytest.mark.parametrize("kernel, variant", FP16)
+@pytest.mark.parametrize("kernel, variant, arch", [
+    param for param in ON_ARCHITECTURES if param.values[0].group == "FP16"
+])
 def test_nothing_spills(kernel, variant, arch):
     for constants in (variant.constants, {**variant.constants, **variant.narrow}):
         used = compile_kernel(kernel, replace(variant, constants=constants), arch).resources
@@ -41,7 +43,9 @@ def test_nothing_spills(kernel, variant, arch):
     assert used.spill_store_bytes == used.spill_load_bytes == 0
 
 
-@pytest.mark.parametrize("kernel, variant", FP16)
+@pytest.mark.parametrize("kernel, variant", [
+    param for param in FP16 if param.values[0].min_arch == "sm_75"
+])
 def test_ptx_for_turing_becomes_code_for_hopper(kernel, variant):
     code = compile_kernel(kernel, variant, "sm_90a", ptx_arch="sm_75")
     assert ".target sm_75" in code.ptx

@@ -27,6 +27,13 @@ def made(stem="01_naive", size=1024):
     }
 
 
+def calibrated(source_hash):
+    """A record of the calibration set, without its patterns."""
+    record = made(records.CALIBRATION)
+    del record["variants"]
+    return {**record, "hash": source_hash, "metrics": [], "patterns": {}}
+
+
 def test_what_is_written_is_read(tmp_path):
     file = records.write(made(), tmp_path)
     assert file == tmp_path / "h100" / "01_naive.json"
@@ -108,6 +115,7 @@ def test_faults_name_stale_and_missing_records(tmp_path, monkeypatch):
     record = copy.deepcopy(made())
     record["variants"]["swapped"]["hash"] = "0" * 16
     records.write(record, tmp_path / "results")
+    records.write(calibrated("0" * 16), tmp_path / "results")
     readme = tmp_path / "README.md"
     readme.write_text(f"{scoreboard.BEGIN}{scoreboard.END}")
     monkeypatch.setattr(records, "RESULTS", tmp_path / "results")
@@ -115,7 +123,15 @@ def test_faults_name_stale_and_missing_records(tmp_path, monkeypatch):
     assert "01_naive swapped on H100 is stale" in found
     assert "coalesced" not in found
     assert "02_shared_tile has no record" in found
+    assert "calibration on H100 is stale: python -m lib record calibration" in found
     assert "README.md's table is old" in found
+
+
+def test_a_calibration_record_is_no_kernel_s(tmp_path):
+    records.write(calibrated("0" * 16), tmp_path)
+    assert records.load("H100", records.CALIBRATION, tmp_path)["patterns"] == {}
+    assert records.rows(tmp_path) == []
+    assert [r["kernel"] for r in records.every(tmp_path)] == [records.CALIBRATION]
 
 
 def test_committed_records_are_sound():

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-
 import numpy as np
 import pytest
 
@@ -213,61 +210,3 @@ def test_distributed_shared_memory_needs_its_barriers():
         exchange(NARROW, first="barrier.cluster.wait;")
     with pytest.raises(ptx.Error, match="arrives again"):
         exchange(NARROW, first="barrier.cluster.arrive; barrier.cluster.arrive;")
-
-
-# -- mutants ------------------------------------------------------------------------------------
-
-ORDERS = re.compile(
-    r"mbarrier\.(init|arrive|try_wait)|^\s*fence|bar\.sync|barrier\.cluster"
-    r"|wgmma\.(commit|wait|fence)"
-)
-# Mutants that cannot misbehave, how many at most, and why.
-EQUIVALENT = {
-    # Between products of one shape whose registers nobody touched, PTX itself keeps the order
-    # (9.7.15.7.1): only the first fence is needed, and the compiler made three of one.
-    "wgmma.fence": 2,
-    # The arrivals after the last tile free a stage that is never filled again.
-    "mbarrier.arrive": 1,
-}
-
-
-def mutants(name: str):
-    """Yield an opcode that orders something, and the text without it."""
-    lines = compile_kernels("compute_90a", str(HERE / "hopper.cu")).split("\n")
-    inside = False
-    for i, line in enumerate(lines):
-        if ".entry" in line:
-            inside = f".entry {name}(" in line
-        if not inside or not ORDERS.search(line):
-            continue
-        found = re.search(r"try_wait\S+\s+(\w+),", line)
-        change = f"setp.eq.u32 {found.group(1)}, 0, 0;" if found else ""
-        yield line.split()[0].rstrip(";"), "\n".join([*lines[:i], change, *lines[i + 1 :]])
-
-
-def verdict(text: str, name: str) -> str:
-    """Run a mutant until it is found out: the error, the hazards, "wrong", or "" for nothing."""
-    for options in ({}, {"landing": "late", "schedule": "random", "seed": 3}):
-        try:
-            result, c, exact = product(
-                name, (256 if name == "pair_gemm" else 128, 128, 9 * 64), text=text, races=True,
-                trace=False, **options,
-            )  # fmt: skip
-        except ptx.Error as error:
-            return type(error).__name__
-        if result.hazards:
-            return ", ".join(sorted(kinds(result)))
-        if not np.allclose(c, exact, atol=1e-4):
-            return "wrong"
-    return ""
-
-
-@pytest.mark.parametrize("name", ["gemm", "pair_gemm"])
-def test_mutants(name):
-    """Without any one of its waits, arrivals, fences and barriers, a kernel is found out."""
-    table = [(opcode, verdict(text, name)) for opcode, text in mutants(name)]
-    for opcode, found in table:
-        print(f"{name:10} {opcode:60} {found or 'nothing: equivalent'}")
-    assert len(table) > 25
-    survivors = [".".join(opcode.split(".")[:2]) for opcode, found in table if not found]
-    assert Counter(survivors) <= Counter(EQUIVALENT)

@@ -24,9 +24,8 @@ DTYPE = {
 }  # fmt: skip
 
 
-@cache
-def kernel(opcode: str, result: str, sources: tuple[str, ...], tail: str = ""):
-    """Make a kernel that applies an opcode lane by lane."""
+def lines_of(opcode: str, result: str, sources: tuple[str, ...], tail: str = ""):
+    """Write a kernel that applies an opcode lane by lane: its statements and its parameters."""
     register = {"u8": "b16", "s8": "b16", "f16": "b16"}
     lines = [".reg .b64 %a<9>; .reg .b32 %t, %o; .reg .pred %p;", "mov.u32 %t, %tid.x;"]
     for i, kind in enumerate((result, *sources)):
@@ -46,7 +45,13 @@ def kernel(opcode: str, result: str, sources: tuple[str, ...], tail: str = ""):
         lines.append(f"{opcode} %v0, {inputs}{tail};")
     lines.append(f"st.global.{result if result != 'f16' else 'b16'} [%a0], %v0;")
     parameters = ", ".join(f".param .u64 p{i}" for i in range(len(sources) + 1))
-    return ptx.Module(entry("\n".join(lines), parameters)).get_function("k")
+    return "\n".join(lines), parameters
+
+
+@cache
+def kernel(opcode: str, result: str, sources: tuple[str, ...], tail: str = ""):
+    """Make a kernel that applies an opcode lane by lane."""
+    return ptx.Module(entry(*lines_of(opcode, result, sources, tail))).get_function("k")
 
 
 def apply(opcode, result, sources, values, tail=""):
@@ -433,94 +438,3 @@ def test_flush_and_saturate(columns):
             assert same(got, flush(float(total)))
             product = float(x * y)
             assert sat == (0.0 if math.isnan(product) else min(max(product, 0.0), 1.0))
-
-
-# -- conversions --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("to", ["u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64"])
-@pytest.mark.parametrize("mode", ["rni", "rzi", "rmi", "rpi"])
-@settings(max_examples=4, deadline=None)
-@given(columns=draw("f32"))
-def test_float_to_whole(to, mode, columns):
-    (a,), out = apply(f"cvt.{mode}.{to}.f32", to, ("f32",), columns)
-    info = np.iinfo(DTYPE[to])
-    how = {"rni": round, "rzi": math.trunc, "rmi": math.floor, "rpi": math.ceil}[mode]
-    for x, got in zip(a.tolist(), out.tolist(), strict=True):
-        if math.isnan(x):
-            expected = wrap(1 << 63, to) if width(to) == 64 else 0
-        elif math.isinf(x):
-            expected = info.max if x > 0 else info.min
-        else:
-            expected = min(max(how(x), info.min), info.max)
-        assert got == int(expected)
-
-
-@pytest.mark.parametrize("source", ["u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64"])
-@pytest.mark.parametrize("to", ["f32", "f64"])
-@pytest.mark.parametrize("mode", ["rn", "rz", "rp"])
-def test_whole_to_float(source, to, mode):
-    @settings(max_examples=4, deadline=None)
-    @given(draw(source))
-    def check(columns):
-        (a,), out = apply(f"cvt.{mode}.{to}.{source}", to, (source,), columns)
-        for x, got in zip(a.tolist(), out.tolist(), strict=True):
-            assert got == nearest_float(Fraction(x), mode, width(to))
-
-    check()
-
-
-@pytest.mark.parametrize("to", ["u8", "s16", "u32", "s32", "s64"])
-@pytest.mark.parametrize("source", ["s8", "u16", "s32", "u64"])
-@settings(max_examples=4, deadline=None)
-@given(data=st.data())
-def test_whole_to_whole(to, source, data):
-    columns = data.draw(draw(source))
-    (a,), out = apply(f"cvt.{to}.{source}", to, (source,), columns)
-    assert out.tolist() == [wrap(x, to) for x in a.tolist()]
-    (a,), out = apply(f"cvt.sat.{to}.{source}", to, (source,), columns)
-    info = np.iinfo(DTYPE[to])
-    assert out.tolist() == [min(max(x, info.min), info.max) for x in a.tolist()]
-
-
-@pytest.mark.parametrize("mode", ["rn", "rz"])
-@settings(max_examples=10, deadline=None)
-@given(columns=draw("f32"))
-def test_float_to_half_and_back(mode, columns):
-    (a,), out = apply(f"cvt.{mode}.f16.f32", "f16", ("f32",), columns)
-    with np.errstate(all="ignore"):
-        for x, got in zip(a, out, strict=True):
-            nearest = np.float16(x)
-            if mode == "rz" and abs(float(nearest)) > abs(float(x)):
-                nearest = np.nextafter(nearest, np.float16(0))
-            assert same(float(got), float(nearest))
-    (h,), wide = apply("cvt.f32.f16", "f32", ("f16",), [out])
-    assert all(map(same, wide.tolist(), h.astype(np.float32).tolist()))
-
-
-@settings(max_examples=10, deadline=None)
-@given(columns=draw("f64"))
-def test_double_to_float(columns):
-    for mode in ("rn", "rz", "rm", "rp"):
-        (a,), out = apply(f"cvt.{mode}.f32.f64", "f32", ("f64",), columns)
-        for x, got in zip(a.tolist(), out.tolist(), strict=True):
-            if math.isfinite(x):
-                expected = nearest_float(Fraction(x), mode, 32)
-                assert same(got, math.copysign(expected, x))
-
-
-def test_round_to_whole_float():
-    values = [0.5, 1.5, 2.5, -0.5, -1.5, 1e30, 0.3]
-    _, out = apply("cvt.rni.f32.f32", "f32", ("f32",), [values])
-    assert out[:7].tolist() == [0, 2, 2, 0, -2, float(np.float32(1e30)), 0]
-
-
-def test_approximations_are_close():
-    x = np.linspace(0.1, 9, N, dtype=np.float32)
-    functions = {
-        "rcp": lambda v: 1 / v, "sqrt": np.sqrt, "ex2": np.exp2, "lg2": np.log2, "sin": np.sin,
-        "rsqrt": lambda v: 1 / np.sqrt(v),
-    }  # fmt: skip
-    for name, function in functions.items():
-        _, out = apply(f"{name}.approx.f32", "f32", ("f32",), [x])
-        np.testing.assert_allclose(out, function(x.astype(float)), rtol=1e-6, atol=1e-7)

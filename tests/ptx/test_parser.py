@@ -132,12 +132,16 @@ def test_instructions_that_do_not_fit(statement, message):
     assert "PTX line 6" in str(caught.value)
 
 
-def attempt(text: str):
-    """Parse and decode; anything but ptx.Error is a bug."""
+def attempt(text: str, **launch):
+    """Parse, decode and, with options, run; anything but ptx.Error is a bug."""
     try:
         module = ptx.Module(text)
         for name in module.program.entries:
-            module.get_function(name)
+            function = module.get_function(name)
+            if launch:
+                sizes = (parameter.size for parameter in function.entry.parameters)
+                args = [np.zeros(512, np.float32) if size == 8 else 3 for size in sizes]
+                function(2, 128, args, turns=200, **launch)
     except ptx.Error:
         pass
 
@@ -150,7 +154,11 @@ WORDS = re.compile(r"[\w$.%]+|\S")
 def test_mutated_text_raises_nothing_else(seed):
     """Drop, double, swap and garble pieces of real PTX."""
     chance = random.Random(seed)
-    text = compile_kernels() if seed % 3 else compile_kernels("compute_80", str(HERE / "tensor.cu"))
+    arch, name = (
+        ("90a", "blocks"), ("90a", "hazards"), ("75", "kernels"), ("80", "tensor"),
+        ("90a", "hopper"),
+    )[seed % 5]  # fmt: skip
+    text = compile_kernels(f"compute_{arch}", str(HERE / f"{name}.cu"))
     starts = [m.start() for m in re.finditer(r"^\.(?:visible|weak|extern) ", text, re.M)]
     at = chance.randrange(len(starts))
     kernel = text[starts[at] : (starts + [len(text)])[at + 1]]
@@ -177,7 +185,8 @@ def test_mutated_text_raises_nothing_else(seed):
                     lines[i] = line[: word.start()] + chance.choice(pieces) + line[word.end() :]
             case 6:
                 lines[i] = re.sub(r"\d+", lambda m: str(chance.choice([0, 99, 2**31, 2**64])), line)
-    attempt(HEAD + "\n".join(lines))
+    launch = {"races": True, "landing": chance.choice(["early", "late"])} if seed % 5 < 2 else {}
+    attempt(HEAD + "\n".join(lines), **launch)
 
 
 @settings(max_examples=60, deadline=None)

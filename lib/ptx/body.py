@@ -1,0 +1,240 @@
+"""The statements of a kernel: declarations, labels, instructions with their operands.
+
+Names are resolved here, because inline assembly opens scopes ``{ ... }`` that declare the same
+labels and registers again.
+"""
+
+from __future__ import annotations
+
+from .syntax import (
+    SIZES,
+    Address,
+    Entry,
+    Immediate,
+    Instruction,
+    Not,
+    Pair,
+    Register,
+    Symbol,
+    Variable,
+    Vector,
+)
+from .tokens import Token, integer
+
+
+class _Scope:
+    """What a pair of braces declares."""
+
+    def __init__(self, parent: _Scope | None):
+        self.parent = parent
+        self.names: dict[str, Register] = {}
+        self.ranges: dict[str, tuple[str, int]] = {}
+        self.labels: dict[str, int] = {}
+        self.variables: dict[str, str] = {}
+
+    def chain(self):
+        scope: _Scope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.parent
+
+
+class Body:
+    """The statements between an entry's braces."""
+
+    def __init__(self, parser, entry: Entry):
+        self.parser = parser
+        self.entry = entry
+        self.scope = _Scope(None)
+        self.cuda: tuple[str, int] | None = None
+        self.pending: list[tuple[Instruction, _Scope, Token]] = []
+
+    def read(self):
+        parser, depth = self.parser, 1
+        while depth:
+            token = parser.next()
+            if token.kind == "end":
+                parser.fail("the text ends inside a kernel", token)
+            if token.text == "{":
+                self.scope = _Scope(self.scope)
+                depth += 1
+            elif token.text == "}":
+                self.scope = self.scope.parent or self.scope
+                depth -= 1
+            elif token.text == ";":
+                continue
+            elif token.kind == "word" and token.text.startswith("."):
+                self.directive(token)
+            elif token.kind == "word" and parser.accept(":"):
+                if token.text in self.scope.labels:
+                    parser.fail(f"label {token.text} stands twice", token)
+                self.scope.labels[token.text] = len(self.entry.instructions)
+            else:
+                self.instruction(token)
+        for instruction, scope, token in self.pending:
+            self.resolve(instruction, scope, token)
+
+    def directive(self, token: Token):
+        parser = self.parser
+        match token.text:
+            case ".loc":
+                rest = parser.skip_line(token.line)
+                numbers = [integer(t.text) for t in rest[:2] if t.kind == "int"]
+                if len(numbers) != 2:
+                    parser.fail(".loc without file and line", token)
+                # Line 0 means that the code belongs to no line: keep what stood before.
+                if numbers[1]:
+                    self.cuda = (parser.files.get(numbers[0], f"file {numbers[0]}"), numbers[1])
+            case ".reg":
+                self.registers()
+            case ".shared" | ".local" | ".const" | ".global" | ".param":
+                declared: dict[str, Variable] = {}
+                parser.variable(token.text[1:] if token.text != ".param" else "call", declared)
+                for name, variable in declared.items():
+                    unique = name
+                    while unique in self.entry.variables:
+                        unique += "'"
+                    self.scope.variables[name] = unique
+                    variable.name = unique
+                    self.entry.variables[unique] = variable
+            case ".extern":
+                parser.expect(".shared")
+                parser.variable("shared", self.entry.variables, external=True)
+            case ".pragma":
+                while parser.peek().kind == "string" or parser.peek().text == ",":
+                    parser.next()
+                parser.expect(";")
+            case ".file":
+                parser.skip_line(token.line)
+            case _:
+                parser.fail(f"unexpected directive {token.text!r}", token)
+
+    def registers(self):
+        parser = self.parser
+        kind = parser.word("a register's type")[1:]
+        if kind in ("v2", "v4"):
+            parser.fail("vector registers are not supported; use scalar registers and braces")
+        if kind not in SIZES:
+            parser.fail(f"unknown register type .{kind}")
+        while True:
+            name = parser.word("a register's name")
+            if parser.accept("<"):
+                self.scope.ranges[name] = (kind, parser.integer())
+                parser.expect(">")
+            else:
+                self.scope.names[name] = self.new_register(name, kind)
+            if not parser.accept(","):
+                break
+        parser.expect(";")
+
+    def new_register(self, name: str, kind: str) -> Register:
+        register = Register(len(self.entry.registers), name, kind)
+        self.entry.registers.append(register)
+        return register
+
+    def instruction(self, token: Token):
+        parser, guard = self.parser, None
+        if token.text == "@":
+            negated = parser.accept("!")
+            name = parser.next()
+            register = self.lookup(name.text)
+            if not isinstance(register, Register) or register.type != "pred":
+                parser.fail(f"{name.text!r} is no predicate", name)
+            guard = (register, negated)
+            token = parser.next()
+        if token.kind != "word":
+            parser.fail(f"expected an instruction, found {token.text!r}", token)
+        operands = []
+        while not parser.accept(";"):
+            operands.append(self.operand())
+            if not parser.accept(",") and parser.peek().text != ";":
+                parser.fail(f"unexpected {parser.peek().text!r} among the operands")
+        made = Instruction(token.line, token.text, tuple(operands), guard, self.cuda)
+        self.entry.instructions.append(made)
+        self.pending.append((made, self.scope, token))
+
+    def operand(self):
+        first = self.simple()
+        if self.parser.accept("|"):
+            return Pair(first, self.simple())
+        return first
+
+    def simple(self):
+        parser = self.parser
+        token = parser.peek()
+        if parser.accept("["):
+            return self.address()
+        if parser.accept("{"):
+            items = []
+            while not parser.accept("}"):
+                items.append(self.simple())
+                if not parser.accept(",") and parser.peek().text != "}":
+                    parser.fail(f"unexpected {parser.peek().text!r} in braces")
+            return Vector(tuple(items))
+        if parser.accept("("):  # the lists of a call
+            items = []
+            while not parser.accept(")"):
+                items.append(self.simple())
+                if not parser.accept(",") and parser.peek().text != ")":
+                    parser.fail(f"unexpected {parser.peek().text!r} in parentheses")
+            return Vector(tuple(items))
+        if parser.accept("!"):
+            return Not(self.lookup(parser.word("a predicate")))
+        if token.kind == "word":
+            parser.next()
+            found = self.lookup(token.text)
+            if parser.peek().text in ("+", "-"):
+                return Address(found, self.offset())
+            return found
+        return parser.constant()
+
+    def address(self) -> Address:
+        parser = self.parser
+        token = parser.peek()
+        base = self.simple()
+        offset = 0
+        if isinstance(base, Address):
+            base, offset = base.base, base.offset
+        elif not isinstance(base, Register | Symbol | Immediate):
+            parser.fail("an address needs a register, a variable or a number", token)
+        offset += self.offset()
+        coordinates = []
+        while parser.accept(","):
+            coordinates.append(self.simple())
+        parser.expect("]")
+        return Address(base, offset, tuple(coordinates))
+
+    def offset(self) -> int:
+        """Sum what follows a base: ``+16``, ``+-8``, ``-8``."""
+        total = 0
+        while self.parser.peek().text in ("+", "-"):
+            sign = -1 if self.parser.next().text == "-" else 1
+            total += sign * self.parser.integer()
+        return total
+
+    def lookup(self, name: str) -> Register | Symbol:
+        """Find the innermost register of this name; a range ``%r<28>`` makes them as needed."""
+        for scope in self.scope.chain():
+            if name in scope.names:
+                return scope.names[name]
+            stem = name.rstrip("0123456789")
+            if stem != name and stem in scope.ranges:
+                kind, count = scope.ranges[stem]
+                digits = name[len(stem) :]
+                if len(digits) < 10 and int(digits) < count:
+                    scope.names[name] = self.new_register(name, kind)
+                    return scope.names[name]
+            if name in scope.variables:
+                return Symbol(scope.variables[name])
+        return Symbol(name)
+
+    def resolve(self, instruction: Instruction, scope: _Scope, token: Token):
+        """Turn the label of a branch into the index of an instruction."""
+        if instruction.parts[0] != "bra":
+            return
+        names = [o.name for o in instruction.operands if isinstance(o, Symbol)]
+        for candidate in scope.chain():
+            if len(names) == 1 and names[0] in candidate.labels:
+                instruction.target = candidate.labels[names[0]]
+                return
+        self.parser.fail(f"branch to an unknown label in '{instruction.opcode}'", token)

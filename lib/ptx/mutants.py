@@ -1,0 +1,204 @@
+"""A kernel's PTX with one thing that orders it left out or weakened, again and again.
+
+A kernel without a barrier, wait, fence or commit that it needs may still give the right result on
+the machine at hand. So each such mutant should be reported, or give a wrong result under some
+schedule; one that does neither either changes nothing, or shows what the emulator cannot see.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import product
+
+from .errors import Error
+from .launch import Launch
+from .parser import parse
+
+# Under which schedules and landings a mutant runs until it is found out.
+SETTINGS = (
+    {"schedule": "lowest", "landing": "early"},
+    {"schedule": "lowest", "landing": "late"},
+    {"schedule": "random", "landing": "late", "seed": 3},
+    {"schedule": "highest", "landing": "early"},
+)
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A changed PTX text; its lines are where they were.
+
+    Attributes
+    ----------
+    line : int
+        Of the changed statement, or of the first copy of it that the compiler made.
+    copies : int
+        How many the compiler made, by unrolling a loop or duplicating code: all are changed.
+    key : tuple
+        What is the same for one statement of the CUDA source, whatever constants it is compiled
+        with: where it stands, its opcode, and which of the changes this is.
+    cuda : tuple of (str, int) or None
+        Its CUDA file and line, if there is line information.
+    statement, change : str
+        What stood there, and what stands there now; empty if it was left out.
+    text : str
+        The whole PTX.
+    """
+
+    line: int
+    copies: int
+    key: tuple
+    cuda: tuple[str, int] | None
+    statement: str
+    change: str
+    text: str
+
+    @property
+    def opcode(self) -> str:
+        """The statement's opcode."""
+        return re.sub(r"^@!?\S+\s+", "", self.statement).split()[0].rstrip(";")
+
+    def __str__(self) -> str:
+        return f"{self.statement} → {self.change or 'nothing'}"
+
+
+def _more(match: re.Match) -> str:
+    """Let one group more be in flight behind a wait."""
+    return re.sub(r"(\d+)\s*;$", lambda n: f"{int(n[1]) + 1};", match.group())
+
+
+def _succeeds(match: re.Match) -> str:
+    """Let a wait be over at once."""
+    predicate = re.search(r"\s([%\w$]+)(?:\|\S+)?\s*,", match.group()).group(1)
+    return f"setp.eq.u32 {predicate}, 0, 0;"
+
+
+def _nothing(match: re.Match) -> str:
+    return ""
+
+
+def _without(pattern: str, put: str = "") -> Callable[[re.Match], str]:
+    return lambda match: re.sub(pattern, put, match.group(), count=1)
+
+
+# What orders something, by the beginning of a statement, and how it is weakened.
+RULES: tuple[tuple[str, tuple[Callable[[re.Match], str], ...]], ...] = (
+    (r"(?:bar|barrier)(?:\.cta|\.warp)?\.(?:sync|arrive)\b", (_nothing,)),
+    (r"barrier\.cluster\.(?:arrive|wait)", (_nothing,)),
+    (r"(?:barrier\.cluster|mbarrier)\.arrive\S*\.release", (_without("release", "relaxed"),)),
+    (r"mbarrier\.\w+_wait\S*\.acquire", (_without("acquire", "relaxed"),)),
+    (r"cp\.async\.(?:commit_group|wait_all)", (_nothing,)),
+    (r"cp\.async\.wait_group", (_nothing, _more)),
+    (r"cp\.async\.mbarrier\.arrive", (_nothing,)),
+    (r"cp\.async\.bulk\.commit_group", (_nothing,)),
+    (r"cp\.async\.bulk\.wait_group\.read", (_nothing, _more)),
+    (r"cp\.async\.bulk\.wait_group(?!\.read)", (_nothing, _more, _without("group", "group.read"))),
+    (r"(?:membar|fence)\.(?:\w+\.)?(?:gl|gpu|sys)\b",
+     (_nothing, _without(r"\.(?:gl|gpu|sys)\b", ".cta"))),
+    (r"membar\.cta|fence\.(?:\w+\.)?cta\b|fence\.(?:\w+\.)?cluster\b", (_nothing,)),
+    (r"fence\.(?:proxy|mbarrier_init)", (_nothing,)),
+    (r"mbarrier\.(?:init|expect_tx)", (_nothing,)),
+    (r"mbarrier\.arrive\.expect_tx",
+     (_nothing, lambda m: re.sub(r",[^,\]]*;$", ";", m.group()).replace(".expect_tx", ""))),
+    (r"mbarrier\.(?:arrive|arrive_drop)(?!\.expect_tx)(?!_)", (_nothing,)),
+    (r"mbarrier\.(?:try_wait|test_wait)", (_succeeds,)),
+    (r"wgmma\.(?:fence|commit_group)", (_nothing,)),
+    (r"wgmma\.wait_group", (_nothing, _more)),
+    (r"(?:st|ld|atom|red)\.[^\s]*\b(?:acquire|release|acq_rel)\b",
+     (_without("acquire|release|acq_rel", "relaxed"),)),
+)  # fmt: skip
+
+
+def mutants(text: str, kernel: str) -> Iterator[Mutant]:
+    """Yield every mutant of a kernel; copies of one statement of the source are changed together.
+
+    Parameters
+    ----------
+    text : str
+        PTX. With line information the copies that the compiler makes of a statement are known, and
+        the CUDA lines are told; without, each statement of the PTX is taken by itself.
+    kernel : str
+        Name of an entry.
+
+    Raises
+    ------
+    Error
+        If there is no such kernel.
+    """
+    entries = parse(text).entries
+    if kernel not in entries:
+        raise Error(f"no kernel '{kernel}' in this module; there are {', '.join(entries)}")
+    cuda = {i.line: i.cuda for i in entries[kernel].instructions}
+    head = re.search(rf"\.entry\s+{re.escape(kernel)}\b", text)
+    end = text.find(".entry", head.end())
+    end = len(text) if end < 0 else end
+    places = _places(text)
+    groups: dict[tuple, list[tuple[int, re.Match, Callable]]] = {}
+    guard = r"(?:@!?[%\w$]+\s+)?"
+    for beginning, changes in RULES:
+        statements = re.compile(
+            rf"(?:(?<=[;{{}}:])|^)[ \t]*(?P<s>{guard}(?:{beginning})[^;]*;)", re.M
+        )
+        for match, (which, change) in product(
+            statements.finditer(text, head.end(), end), enumerate(changes)
+        ):
+            line = text.count("\n", 0, match.start("s")) + 1
+            found = re.compile(r".*", re.S).match(text, *match.span("s"))
+            opcode = re.sub(r"^@\S+\s+", "", found.group()).split()[0].rstrip(";")
+            key = (places[line - 1] or line, opcode, beginning, which)
+            groups.setdefault(key, []).append((line, found, change))
+    for key, copies in groups.items():
+        changed = text
+        for _, found, change in reversed(copies):
+            put = change(found)
+            lost = "\n" * (found.group().count("\n") - put.count("\n"))
+            changed = changed[: found.start()] + put + lost + changed[found.end() :]
+        line, found, change = copies[0]
+        yield Mutant(
+            line, len(copies), key, cuda.get(line), " ".join(found.group().split()),
+            " ".join(change(found).split()), changed,
+        )  # fmt: skip
+
+
+def _places(text: str) -> list[str]:
+    """Say for each line of PTX where its code stands in the source: its ``.loc``.
+
+    What is inlined is told apart by where it is inlined; labels of the compiler's are left out.
+    """
+    found, now = [], ""
+    for line in text.split("\n"):
+        if line.lstrip().startswith(".loc"):
+            now = re.sub(r"function_name \S+", "", " ".join(line.split()))
+        elif ".entry" in line:
+            now = ""
+        found.append(now)
+    return found
+
+
+def verdict(run: Callable[..., tuple[Launch, bool]], settings=SETTINGS) -> str:
+    """Run a mutant until it is found out.
+
+    Parameters
+    ----------
+    run : callable
+        Takes launch options (schedule, landing, races, …); returns the launch, and whether the
+        result is right.
+    settings : sequence of dict
+        The options to try in turn.
+
+    Returns
+    -------
+    str
+        The exception's name, the kinds of hazard or "wrong result"; empty if nothing was found.
+    """
+    for options in settings:
+        try:
+            launch, right = run(races=True, trace=False, **options)
+        except Error as error:
+            return type(error).__name__
+        if launch.hazards:
+            return ", ".join(sorted({hazard.kind for hazard in launch.hazards}))
+        if not right:
+            return "wrong result"
+    return ""

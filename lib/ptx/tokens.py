@@ -1,0 +1,157 @@
+"""PTX text cut into tokens, the numbers among them, and a cursor over them."""
+
+from __future__ import annotations
+
+import re
+import struct
+from dataclasses import dataclass
+
+from .errors import ParseError
+from .syntax import Immediate
+
+_TOKEN = re.compile(
+    r"""
+    (?P<space>[ \t\r\f\v]+ | //[^\n]* | /\*.*?\*/)
+  | (?P<newline>\n)
+  | (?P<string>"[^"\n]*")
+  | (?P<float>0[fF][0-9a-fA-F]{8}(?![\w$]) | 0[dD][0-9a-fA-F]{16}(?![\w$]))
+  | (?P<real>\d+\.\d*(?:[eE][+-]?\d+)?(?![\w$]) | \d+[eE][+-]?\d+(?![\w$]))
+  | (?P<int>(?:0[xX][0-9a-fA-F]+ | 0[bB][01]+ | \d+)U?(?![\w$]))
+  | (?P<word>\.(?:reg|shared|local|global|const|param|align)(?=\.[a-z]) # CUDA writes .reg.b16 x;
+           | [%$_.A-Za-z][\w$.%]*(?:::[\w.]+)*)
+  | (?P<mark>[][(){}<>,;:=@!|+\-*&~])
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True)
+class Token:
+    """One word, number, string or mark, and the line that it stands in."""
+
+    kind: str
+    text: str
+    line: int
+
+
+def tokenise(text: str) -> list[Token]:
+    """Cut PTX text into tokens.
+
+    Raises
+    ------
+    ParseError
+        At the first character that begins no token.
+    """
+    tokens, line, at = [], 1, 0
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None:
+            raise ParseError(f"PTX line {line}: cannot read {text[at : at + 20]!r}")
+        kind, word = match.lastgroup, match.group()
+        if kind not in ("space", "newline"):
+            tokens.append(Token(kind, word, line))
+        line += word.count("\n")
+        at = match.end()
+    tokens.append(Token("end", "end of text", line))
+    return tokens
+
+
+class Cursor:
+    """A place among the tokens of a text, and what may be taken there."""
+
+    def __init__(self, text: str):
+        self.tokens = tokenise(text)
+        self.at = 0
+
+    def peek(self) -> Token:
+        return self.tokens[self.at]
+
+    def next(self) -> Token:
+        token = self.tokens[self.at]
+        if token.kind != "end":
+            self.at += 1
+        return token
+
+    def accept(self, text: str) -> bool:
+        if self.peek().text == text and self.peek().kind in ("mark", "word"):
+            self.at += 1
+            return True
+        return False
+
+    def expect(self, text: str) -> Token:
+        token = self.next()
+        if token.text != text:
+            self.fail(f"expected {text!r}, found {token.text!r}", token)
+        return token
+
+    def word(self, what: str) -> str:
+        token = self.next()
+        if token.kind != "word":
+            self.fail(f"expected {what}, found {token.text!r}", token)
+        return token.text
+
+    def fail(self, message: str, token: Token | None = None):
+        raise ParseError(f"PTX line {(token or self.peek()).line}: {message}")
+
+    def skip_line(self, line: int) -> list[Token]:
+        """Take the rest of a directive that ends with its line."""
+        taken = []
+        while self.peek().kind != "end" and self.peek().line == line:
+            taken.append(self.next())
+        return taken
+
+    def integer(self) -> int:
+        sign = -1 if self.accept("-") else 1
+        self.accept("+")
+        token = self.next()
+        if token.kind != "int":
+            self.fail(f"expected a whole number, found {token.text!r}", token)
+        return sign * integer(token.text)
+
+    def constant(self) -> Immediate:
+        negative = False
+        while self.peek().text in ("-", "+"):
+            negative ^= self.next().text == "-"
+        token = self.next()
+        value = immediate(token)
+        if value is None:
+            self.fail(f"expected a number, found {token.text!r}", token)
+        if negative:
+            value = negated(value)
+        return value
+
+
+# -- numbers ------------------------------------------------------------------------------------
+
+
+def integer(text: str) -> int:
+    text = text.rstrip("U")
+    if len(text) > 70:
+        raise ParseError(f"the number {text[:20]}... does not fit 64 bits")
+    if text[:2] in ("0x", "0X"):
+        value = int(text, 16)
+    elif text[:2] in ("0b", "0B"):
+        value = int(text, 2)
+    elif len(text) > 1 and text[0] == "0" and all(c in "01234567" for c in text):
+        value = int(text, 8)
+    else:
+        value = int(text)
+    if value >= 1 << 64:
+        raise ParseError(f"the number {text} does not fit 64 bits")
+    return value
+
+
+def immediate(token: Token) -> Immediate | None:
+    if token.kind == "int":
+        return Immediate("int", integer(token.text))
+    if token.kind == "float":
+        return Immediate("f32" if token.text[1] in "fF" else "f64", int(token.text[2:], 16))
+    if token.kind == "real":
+        return Immediate("f64", int.from_bytes(struct.pack("<d", float(token.text)), "little"))
+    return None
+
+
+def negated(value: Immediate) -> Immediate:
+    if value.kind == "int":
+        return Immediate("int", -value.bits)
+    return Immediate(value.kind, value.bits ^ (1 << (31 if value.kind == "f32" else 63)))

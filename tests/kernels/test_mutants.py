@@ -1,0 +1,109 @@
+"""Every kernel of the catalogue without each of its barriers, waits, fences and commits in turn.
+
+The table of mutants and verdicts is written to _build/mutants.md.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+from types import SimpleNamespace
+
+import pytest
+
+from lib import kernels, runner
+from lib.compiler import compile_kernel
+from lib.kernels import CATALOGUE
+from tests.mutation import BUILD, Equivalent, Table
+
+EQUIVALENTS = (
+    Equivalent(
+        "09_fp32_limit", r"bar\.sync 0;", "everyone has read `before`",
+        "the barriers of the next share lie before the next write",
+    ),
+    Equivalent(
+        "16_cp_async", r"cp\.async\.wait_group 0;", "",
+        "the copies that the last wait is for belong to steps beyond K: they are empty, and nobody "
+        "uses their tiles again",
+    ),
+    Equivalent(
+        "18_hopper_limit", r"bar\.sync %\w+, %\w+;", "",
+        "two warpgroups take turns from tile to tile, and here a block has one tile",
+    ),
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def table():
+    """The table, written down when all kernels are through."""
+    table = Table("Mutants of the book's kernels", EQUIVALENTS)
+    yield table
+    table.write(BUILD / "mutants.md")
+
+
+def problems_of(variant):
+    """Return problems for one block, a ragged tile and steps enough to come round every ring.
+
+    With each comes the number of SMs for which the kernel is launched.
+    """
+    rows, columns = variant.tile
+    stages = max(int(variant.constants.get(name, 2)) for name in ("STAGES", "BUFFERS"))
+    steps, sms = stages + 2, (kernels.PERSISTENT_SMS,)
+    if variant.least_share:
+        # Two tiles for three shares, of which the second ends one tile and begins the other; and
+        # both tiles for one block, whose ring is not at its beginning when the second comes.
+        columns, sms = 2 * columns, (*sms, 1)
+        steps = next(n for n in count(-(-3 * variant.least_share // 2)) if n % stages == 1)
+    # The last step is cut short where it is long. Multiples of 8 fit all vectors.
+    K = steps * variant.step - (variant.step // 2 if variant.step >= 16 else 0)
+    problem = variant.problem(max(1, rows - 3), max(8, columns - 8), max(8, K), 0.5, -2.0)
+    return [(problem, number) for number in sms]
+
+
+def instantiations(kernel):
+    """Return the variants that have code of their own; tiles of several sizes are one."""
+    tiles = {}
+    for variant in sorted(kernel.variants, key=lambda v: v.tile[0] * v.tile[1]):
+        key = variant.name if not variant.least_share else variant.resident > 0
+        tiles.setdefault(key, variant)
+    return tiles.values()
+
+
+@pytest.mark.parametrize("stem", CATALOGUE)
+def test_every_mutant_is_found_out_or_equivalent(stem, table, monkeypatch):
+    """Each statement of the source that orders something, in the variants that have it."""
+    kernel, emulate = CATALOGUE[stem], runner.emulate
+
+    def prepared(variant):
+        problems = problems_of(variant)
+        selected = kernel.select(problems[0][0], variant, exact=True).variant
+        compiled = compile_kernel(kernel, selected, kernel.min_arch)
+
+        def runs(text: str):
+            def run(**options):
+                def mutated(compiled, *args, **more):
+                    # What ptxas merged only matters for counters, which are off.
+                    changed = SimpleNamespace(ptx=text, name=compiled.name, merge={})
+                    return emulate(changed, *args, **(more | options), turns=1 << 14)
+
+                monkeypatch.setattr(runner, "emulate", mutated)
+                for problem, sms in problems:
+                    monkeypatch.setattr(kernels, "PERSISTENT_SMS", sms)
+                    done = runner.run(
+                        kernel, problem, variant=variant, backend="emulator",
+                        arch=kernel.min_arch, exact=True,
+                    )
+                    if done.launch.hazards or not done.verdict.ok:
+                        break
+                return done.launch, done.verdict.ok
+
+            return run
+
+        return compiled.ptx, compiled.name, runs
+
+    table.check(stem, map(prepared, instantiations(kernel)))
+
+
+def test_no_listed_equivalent_is_stale(table):
+    if len({kernel for kernel, *_ in table.rows}) < len(CATALOGUE) // 2:
+        pytest.skip("only some kernels were run")
+    assert not table.stale()

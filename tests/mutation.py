@@ -1,0 +1,118 @@
+"""The table of mutants and verdicts that tests fill in, check and write down."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lib.ptx.mutants import SETTINGS, Mutant, mutants, verdict
+
+BUILD = Path(__file__).resolve().parent.parent / "_build"
+
+
+@dataclass(frozen=True)
+class Equivalent:
+    """Mutants that cannot misbehave, and why.
+
+    Attributes
+    ----------
+    kernels : str
+        Regular expression for the whole name of a kernel (and of its variant).
+    mutant : str
+        Regular expression that the changed statement begins with.
+    source : str
+        What stands in the statement's CUDA line, of any of them if empty.
+    reason : str
+        Why nothing can go wrong.
+    """
+
+    kernels: str
+    mutant: str
+    source: str
+    reason: str
+
+    def fits(self, kernel: str, mutant: Mutant) -> bool:
+        """Tell whether a mutant of a kernel is meant."""
+        return (
+            re.fullmatch(self.kernels, kernel) is not None
+            and re.match(self.mutant, str(mutant)) is not None
+            and self.source in cuda_line(mutant)
+        )
+
+
+@dataclass
+class Table:
+    """Kernels, their mutants, what was found, and what is listed as equivalent."""
+
+    title: str
+    equivalents: tuple[Equivalent, ...]
+    rows: list[tuple[str, Mutant, str, Equivalent | None]] = field(default_factory=list)
+
+    def check(self, kernel: str, variants: Iterable[tuple[str, str, Callable]], settings=SETTINGS):
+        """Run every mutant of a kernel; nothing may survive that is not listed.
+
+        Parameters
+        ----------
+        kernel : str
+            What the table calls it.
+        variants : iterable of (str, str, callable)
+            Of each instantiation the PTX, the entry in it, and what takes PTX and returns a
+            function of launch options that runs it: see `verdict`. A statement of the source is
+            tried in one after another until a mutant of it is found out.
+        """
+        mine: dict[tuple, tuple[str, Mutant, str]] = {}
+        for text, name, runs in variants:
+            rest = [m for m in mutants(text, name) if not mine.get(m.key, ("", m, ""))[2]]
+            if not rest:
+                continue
+            # Other tests run the kernel as it is under every schedule.
+            unharmed = verdict(runs(text), settings[:2])
+            assert not unharmed, f"{kernel} itself, before anything is changed: {unharmed}"
+            for mutant in rest:
+                mine[mutant.key] = kernel, mutant, verdict(runs(mutant.text), settings)
+        survivors = []
+        for _, mutant, found in mine.values():
+            listed = [e for e in self.equivalents if not found and e.fits(kernel, mutant)]
+            self.rows.append((kernel, mutant, found, listed[0] if listed else None))
+            if not found and not listed:
+                survivors.append(f"{mutant} (PTX line {mutant.line}, CUDA: {cuda_line(mutant)})")
+        assert not survivors, f"{kernel}: nobody finds out " + "; ".join(survivors)
+
+    def stale(self) -> list[Equivalent]:
+        """List the equivalents of kernels in the table that no mutant is any more."""
+        used = {id(listed) for *_, listed in self.rows if listed}
+        kernels = {kernel for kernel, *_ in self.rows}
+        return [
+            entry for entry in self.equivalents
+            if id(entry) not in used and any(re.fullmatch(entry.kernels, k) for k in kernels)
+        ]  # fmt: skip
+
+    def write(self, path: Path):
+        """Write the table as Markdown."""
+        lines = [f"# {self.title}", ""]
+        kernels = dict.fromkeys(kernel for kernel, *_ in self.rows)
+        found = sum(bool(said) for _, _, said, _ in self.rows)
+        lines += [
+            f"{len(self.rows)} mutants of {len(kernels)} kernels; {found} are found out, "
+            f"{len(self.rows) - found} are equivalent.", "",
+            "| kernel | PTX line | copies | CUDA line | what is changed | verdict |",
+            "|---|---|---|---|---|---|",
+        ]  # fmt: skip
+        for kernel, mutant, said, listed in self.rows:
+            where = f"{Path(mutant.cuda[0]).name}:{mutant.cuda[1]}" if mutant.cuda else ""
+            if not said:
+                said = f"equivalent: {listed.reason}" if listed else "**nothing**"
+            change = str(mutant).replace("|", "\\|")
+            cells = kernel, mutant.line, mutant.copies, where, f"`{change}`", said
+            lines.append(f"| {' | '.join(map(str, cells))} |")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("\n".join(lines) + "\n")
+
+
+def cuda_line(mutant: Mutant) -> str:
+    """Return the text of a mutant's CUDA line, empty if it is not known."""
+    if mutant.cuda is None or not Path(mutant.cuda[0]).exists():
+        return ""
+    return Path(mutant.cuda[0]).read_text().splitlines()[mutant.cuda[1] - 1].strip()

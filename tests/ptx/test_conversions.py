@@ -1,0 +1,103 @@
+"""cvt and the approximate functions against scalar oracles: rounding, saturation, NaN."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lib.ptx.rounding import nearest_float
+
+from .test_opcodes import DTYPE, N, apply, draw, same, width, wrap
+
+
+@pytest.mark.parametrize("to", ["u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64"])
+@pytest.mark.parametrize("mode", ["rni", "rzi", "rmi", "rpi"])
+@settings(max_examples=4, deadline=None)
+@given(columns=draw("f32"))
+def test_float_to_whole(to, mode, columns):
+    (a,), out = apply(f"cvt.{mode}.{to}.f32", to, ("f32",), columns)
+    info = np.iinfo(DTYPE[to])
+    how = {"rni": round, "rzi": math.trunc, "rmi": math.floor, "rpi": math.ceil}[mode]
+    for x, got in zip(a.tolist(), out.tolist(), strict=True):
+        if math.isnan(x):
+            expected = wrap(1 << 63, to) if width(to) == 64 else 0
+        elif math.isinf(x):
+            expected = info.max if x > 0 else info.min
+        else:
+            expected = min(max(how(x), info.min), info.max)
+        assert got == int(expected)
+
+
+@pytest.mark.parametrize("source", ["u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64"])
+@pytest.mark.parametrize("to", ["f32", "f64"])
+@pytest.mark.parametrize("mode", ["rn", "rz", "rp"])
+def test_whole_to_float(source, to, mode):
+    @settings(max_examples=4, deadline=None)
+    @given(draw(source))
+    def check(columns):
+        (a,), out = apply(f"cvt.{mode}.{to}.{source}", to, (source,), columns)
+        for x, got in zip(a.tolist(), out.tolist(), strict=True):
+            assert got == nearest_float(Fraction(x), mode, width(to))
+
+    check()
+
+
+@pytest.mark.parametrize("to", ["u8", "s16", "u32", "s32", "s64"])
+@pytest.mark.parametrize("source", ["s8", "u16", "s32", "u64"])
+@settings(max_examples=4, deadline=None)
+@given(data=st.data())
+def test_whole_to_whole(to, source, data):
+    columns = data.draw(draw(source))
+    (a,), out = apply(f"cvt.{to}.{source}", to, (source,), columns)
+    assert out.tolist() == [wrap(x, to) for x in a.tolist()]
+    (a,), out = apply(f"cvt.sat.{to}.{source}", to, (source,), columns)
+    info = np.iinfo(DTYPE[to])
+    assert out.tolist() == [min(max(x, info.min), info.max) for x in a.tolist()]
+
+
+@pytest.mark.parametrize("mode", ["rn", "rz"])
+@settings(max_examples=10, deadline=None)
+@given(columns=draw("f32"))
+def test_float_to_half_and_back(mode, columns):
+    (a,), out = apply(f"cvt.{mode}.f16.f32", "f16", ("f32",), columns)
+    with np.errstate(all="ignore"):
+        for x, got in zip(a, out, strict=True):
+            nearest = np.float16(x)
+            if mode == "rz" and abs(float(nearest)) > abs(float(x)):
+                nearest = np.nextafter(nearest, np.float16(0))
+            assert same(float(got), float(nearest))
+    (h,), wide = apply("cvt.f32.f16", "f32", ("f16",), [out])
+    assert all(map(same, wide.tolist(), h.astype(np.float32).tolist()))
+
+
+@settings(max_examples=10, deadline=None)
+@given(columns=draw("f64"))
+def test_double_to_float(columns):
+    for mode in ("rn", "rz", "rm", "rp"):
+        (a,), out = apply(f"cvt.{mode}.f32.f64", "f32", ("f64",), columns)
+        for x, got in zip(a.tolist(), out.tolist(), strict=True):
+            if math.isfinite(x):
+                expected = nearest_float(Fraction(x), mode, 32)
+                assert same(got, math.copysign(expected, x))
+
+
+def test_round_to_whole_float():
+    values = [0.5, 1.5, 2.5, -0.5, -1.5, 1e30, 0.3]
+    _, out = apply("cvt.rni.f32.f32", "f32", ("f32",), [values])
+    assert out[:7].tolist() == [0, 2, 2, 0, -2, float(np.float32(1e30)), 0]
+
+
+def test_approximations_are_close():
+    x = np.linspace(0.1, 9, N, dtype=np.float32)
+    functions = {
+        "rcp": lambda v: 1 / v, "sqrt": np.sqrt, "ex2": np.exp2, "lg2": np.log2, "sin": np.sin,
+        "rsqrt": lambda v: 1 / np.sqrt(v),
+    }  # fmt: skip
+    for name, function in functions.items():
+        _, out = apply(f"{name}.approx.f32", "f32", ("f32",), [x])
+        np.testing.assert_allclose(out, function(x.astype(float)), rtol=1e-6, atol=1e-7)
