@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from lib.figures import shapes, style
 
-_NAME, _BAR, _ROW, _HEAD = 150.0, 240.0, 19.0, 16.0
+_NAME, _BAR, _ROW, _HEAD = 150.0, 225.0, 19.0, 16.0
 
 
 @dataclass(frozen=True)
