@@ -152,7 +152,7 @@ class Pictures(Version):
         ----------
         variant : str, optional
         kind : str, optional
-            ``"load"`` or ``"store"``; both if not given.
+            ``"load"``, ``"store"``, ``"ldmatrix"`` or ``"stmatrix"``; all if not given.
         """
         accesses = named(self.traced(variant).launch, "shared")
         panels = [
