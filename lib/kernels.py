@@ -39,8 +39,8 @@ TMA_ROW = 64
 PERSISTENT_SMS = GPUS["H100"].sms
 # What dynamic shared memory needs more, so that tiles can begin on an atom of the swizzle.
 ATOM_SLACK = 1024
-# Two slices of 64 rows of 128 bytes for each of two warpgroups (18).
-STAGING_BYTES = 2 * 2 * 64 * 128
+# A slice of C in shared memory: 64 rows of 128 bytes (18).
+SLICE_BYTES = 64 * 128
 
 # CUDA C++ Programming Guide, "Warp Matrix Functions": 256 bits, for fragments in global memory.
 WMMA_ALIGNMENT = 32
@@ -250,7 +250,7 @@ class Kernel:
             Where A, B and C begin, if that is known.
         """
         if variant.constants.get("STAGED") and problem.N * ITEM_BYTES[problem.out] % TMA_STRIDE:
-            constants = {**variant.constants, "STAGED": False}
+            constants = {**variant.constants, "STAGED": 0}
             boxes = {name: box for name, box in variant.boxes.items() if name != "C"}
             reason = f"rows of C, {problem.N} elements, are no multiple of {TMA_STRIDE} bytes"
             return Selection(replace(variant, constants=constants, boxes=boxes), reason)
@@ -473,7 +473,7 @@ def _tma(
 
 def _hopper(
     name: str, meaning: str, *, tile: tuple[int, int] = (128, 256), stages: int = 4,
-    cluster: int = 2, in_flight: int = 1, staged: bool = True, ping_pong: bool = False,
+    cluster: int = 2, in_flight: int = 1, staged: int = 2, ping_pong: bool = False,
     blocks: int = 1, **more: int | str,
 ) -> Variant:
     """`_tma`, persistent and in clusters."""
@@ -490,7 +490,7 @@ def _hopper(
     return replace(
         base, constants=constants, boxes=boxes, cluster=cluster, resident=blocks,
         block=(384 if blocks == 1 else 288, 1),
-        shared_bytes=base.shared_bytes + (STAGING_BYTES if staged else 0),
+        shared_bytes=base.shared_bytes + 2 * staged * SLICE_BYTES,
     )
 
 
@@ -734,12 +734,12 @@ CATALOGUE: dict[str, Kernel] = {
             variants=(
                 _hopper("staged", "clusters of 2, products in flight, C through shared memory"),
                 _hopper("persistent", "17's tile in persistent blocks, tiles row by row",
-                        cluster=1, in_flight=0, staged=False, group=1),
+                        cluster=1, in_flight=0, staged=0, group=1),
                 _hopper("ordered", "persistent, tiles in bands of 8 rows", cluster=1, in_flight=0,
-                        staged=False),
+                        staged=0),
                 _hopper("in_flight", "ordered, products of two steps at once", cluster=1,
-                        staged=False),
-                _hopper("cluster", "in_flight, clusters of 2", staged=False),
+                        staged=0),
+                _hopper("cluster", "in_flight, clusters of 2", staged=0),
                 _hopper("ping_pong", "128×128 tiles, two warpgroups in turn", tile=(128, 128),
                         stages=6, ping_pong=True),
                 _hopper("bf16_column", "staged, bfloat16, B by columns", dtype="bfloat16",

@@ -35,7 +35,7 @@ def test_rows_of_c_that_the_copy_engine_can_not_store_come_from_registers():
                races=True)
     assert done.verdict.ok and not done.launch.hazards
     assert done.selection.reason == "rows of C, 61 elements, are no multiple of 16 bytes"
-    assert done.selection.variant.constants["STAGED"] is False
+    assert done.selection.variant.constants["STAGED"] == 0
 
 
 @pytest.mark.parametrize("N, K, vec", [(104, 72, 8), (100, 68, 4), (102, 70, 2), (101, 73, 1)])
