@@ -326,13 +326,13 @@ class Kernel:
         """Whole clusters in one line: for all tiles, or for as many as the SMs hold."""
         rows, columns = variant.tile
         clusters = -(-problem.M // (rows * variant.cluster)) * -(-problem.N // columns)
-        if variant.resident:
-            clusters = min(clusters, variant.resident * PERSISTENT_SMS // variant.cluster)
         if clusters * variant.cluster > MAX_GRID_X:
             raise ValueError(
-                f"{problem.M}x{problem.N} needs {clusters * variant.cluster} blocks and CUDA "
-                f"allows {MAX_GRID_X}"
+                f"M = {problem.M} and N = {problem.N} make {clusters * variant.cluster} tiles and "
+                f"there may be {MAX_GRID_X}"
             )
+        if variant.resident:
+            clusters = min(clusters, variant.resident * PERSISTENT_SMS // variant.cluster)
         return clusters * variant.cluster, 1, 1
 
     def hash(self, variant: Variant, marks: bool = False) -> str:

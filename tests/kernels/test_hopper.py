@@ -74,6 +74,11 @@ def test_the_grid_is_whole_clusters_and_no_more_than_the_gpu_holds():
     assert LIMIT.launch(variant.problem(1, 8, 8), variant).grid == (2, 1, 1)
     assert LIMIT.launch(variant.problem(257, 264, 8), variant).grid == (8, 1, 1)
     assert LIMIT.launch(variant.problem(8192, 8192, 8), variant).grid == (132, 1, 1)
+    for kernel in (CP_ASYNC, TMA, LIMIT):
+        with pytest.raises(ValueError, match=r"^M = \d+ and N = \d+ make \d+ tiles"):
+            kernel.launch(kernel.variants[0].problem(2**30, 2**30, 8), kernel.variants[0])
+        with pytest.raises(ValueError, match="^M = "):
+            kernel.launch(kernel.variants[0].problem(2**31 - 1, 8, 8), kernel.variants[0])
 
 
 @pytest.mark.parametrize("kernel, variant", BY_TMA)
