@@ -69,24 +69,36 @@ def sources_digest(root: Path) -> str:
         if (distribution.metadata["Name"] or "").lower().startswith(PACKAGES)
     }
     digest.update("\n".join(sorted(packages)).encode())
-    if shutil.which("nvidia-smi"):
-        gpus = subprocess.run(["nvidia-smi", "-L"], capture_output=True, check=False)
-        digest.update(gpus.stdout + os.environ.get("CUDA_VISIBLE_DEVICES", "all").encode())
+    digest.update(gpus())
     return digest.hexdigest()[:16]
 
 
-def configure(app: Sphinx, config: Config) -> None:
-    """Key the cache of executed chapters by `sources_digest`; name the book's templates."""
-    key = sources_digest(Path(app.srcdir))
-    folder = Path(app.outdir).parent / "executed"
+def gpus() -> bytes:
+    """The GPUs that chapters would measure on, as the driver lists them; nothing without one."""
+    if not shutil.which("nvidia-smi"):
+        return b""
+    listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, check=False)
+    return listed.stdout + os.environ.get("CUDA_VISIBLE_DEVICES", "all").encode()
+
+
+def executed(root: Path) -> Path:
+    """The cache of executed chapters for the sources as they are; those of others are removed."""
+    folder = root / "_build" / "executed"
+    key = sources_digest(root)
     if folder.exists():
         for old in folder.iterdir():
             if old.name != key:
                 shutil.rmtree(old)
-    config.nb_execution_cache_path = str(folder / key)
+    return folder / key
+
+
+def configure(app: Sphinx, config: Config) -> None:
+    """Key the cache of executed chapters by `sources_digest`; name the book's templates."""
+    folder = executed(Path(app.srcdir))
+    config.nb_execution_cache_path = str(folder)
     config.templates_path.append(str(ROOT / "book" / "templates"))
     # Sphinx reads every page again when a value of kind 'env' has changed.
-    config.gemm_sources = key
+    config.gemm_sources = folder.name
 
 
 def add_static_files(app: Sphinx) -> None:

@@ -12,7 +12,7 @@ from lib import device, gpus, kernels
 from lib.compiler import CompileError, ToolMissing, compile_kernel
 from lib.kernels import CATALOGUE, Kernel, Variant
 from lib.measure import cublas, records
-from lib.measure.counters import ProfilerMissing
+from lib.measure.ncu import ProfilerMissing
 from lib.problem import Problem, parse_shape
 from lib.runner import BACKENDS, run
 
@@ -20,6 +20,8 @@ from lib.runner import BACKENDS, run
 BAD_INPUT = (
     ValueError, device.NoGpu, CompileError, ToolMissing, ProfilerMissing, records.RecordError,
 )
+
+OTHER_RECORDS = (records.MACHINE, records.CUBLAS, records.CALIBRATION, records.SEARCH)
 
 RESULT_KEYS = (
     "kernel", "variant", "gpu", "arch", "ptx_arch", "dtype", "M", "N", "K", "tflops",
@@ -83,11 +85,15 @@ def add_command(subparsers: Any) -> None:
     record = add(_record, "record", "measure all of a kernel and write it into results/",
                  json_help="a list of the files written")
     record.add_argument("kernels", nargs="*", metavar="KERNEL",
-                        help=f"catalogue names, {records.CUBLAS}, {records.MACHINE}; default: all")
+                        help=f"catalogue names, {', '.join(OTHER_RECORDS)}; default: all")
+
+    record.add_argument("--only-bench", action="store_true",
+                        help="time again, and keep the record's counters and timeline")
 
     launch = add(_launch, "launch", "launch a kernel once, for a profiler to look at",
-                 json_help="{kernel, shape}")
-    _kernel_and_problem(launch, arch=False, others=(records.CUBLAS,), ptx_arch=True)
+                 json_help="{kernel, shape}, or {kernel, patterns}")
+    _kernel_and_problem(launch, arch=False, others=(records.CUBLAS, records.CALIBRATION),
+                        ptx_arch=True)
 
 
 def _adder(subparsers: Any) -> Callable[..., argparse.ArgumentParser]:
@@ -171,7 +177,7 @@ def _check(options: argparse.Namespace) -> int:
     problem = _problem(options, variant)
     done = run(
         kernel, problem, variant=variant, backend=options.backend, arch=options.arch,
-        races=options.races, schedule=options.schedule, seed=options.seed,
+        races=options.races, schedule=options.schedule, seed=options.seed, trace=False,
     )
     verdict = done.verdict
     hazards = [str(hazard) for hazard in done.launch.hazards] if done.launch else []
@@ -306,14 +312,15 @@ def _timeline(options: argparse.Namespace) -> int:
 
 
 def _record(options: argparse.Namespace) -> int:
-    from lib.measure.record import record
+    from lib.measure.record import record, record_bench
 
-    names = options.kernels or [records.MACHINE, records.CUBLAS, *CATALOGUE]
+    others = () if options.only_bench else OTHER_RECORDS
+    names = options.kernels or [*others, *CATALOGUE]
     for name in names:
-        if name not in (records.MACHINE, records.CUBLAS):
+        if name not in others:
             kernels.find(name)
     device.cupy()
-    files = [str(record(name)) for name in names]
+    files = [str((record_bench if options.only_bench else record)(name)) for name in names]
     _say(options, files, files)
     return 0
 
@@ -321,6 +328,13 @@ def _record(options: argparse.Namespace) -> int:
 def _launch(options: argparse.Namespace) -> int:
     from lib.measure.launch import launch_once
 
+    if options.kernel == records.CALIBRATION:
+        from lib.measure.calibration import launch_all
+
+        number = launch_all()
+        _say(options, {"kernel": options.kernel, "patterns": number},
+             [f"launched {number} patterns of the calibration set"])
+        return 0
     kernel = variant = None
     if options.kernel != records.CUBLAS:
         kernel, variant = _chosen(options)

@@ -7,6 +7,9 @@ the architecture is given, and it never chooses sm_90a.
 
 from __future__ import annotations
 
+import base64
+import json
+import os
 import re
 import subprocess
 import tempfile
@@ -14,10 +17,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
-from lib import sass
+from lib import sass, ties
 from lib.gpus import ARCHITECTURES, check_arch
+from lib.kept import kept
 from lib.kernels import INCLUDE, Kernel, Variant
+
+DISASSEMBLY = ("--print-code", "--print-line-info-ptx", "--print-line-info")
 
 
 class CompileError(Exception):
@@ -79,18 +86,11 @@ class Compiled:
     @cached_property
     def sass(self) -> list[sass.Instruction]:
         """The machine code, each instruction tied to its PTX line and its CUDA line."""
-        tool = find_tool("nvdisasm")
-        with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-            file.write(self.cubin)
-            file.flush()
-            listings = [
-                subprocess.run(
-                    [tool, "--print-code", flag, file.name],
-                    capture_output=True, text=True, check=True,
-                ).stdout
-                for flag in ("--print-line-info-ptx", "--print-line-info")
-            ]
-        return sass.parse(*listings, function=self.name)
+        listing = kept(
+            ["listing", *DISASSEMBLY, file_identity(find_tool("nvdisasm")), self.cubin],
+            lambda: disassemble(self.cubin),
+        )
+        return sass.parse(listing.decode(), self.name)
 
     @cached_property
     def inner_loop(self) -> list[sass.Instruction]:
@@ -99,8 +99,8 @@ class Compiled:
 
     @cached_property
     def merge(self) -> dict[int, tuple[int, int] | None]:
-        """Which shared accesses of the PTX ptxas merged (see `lib.sass.merged_accesses`)."""
-        return sass.merged_accesses(self.ptx, self.sass, self.name)
+        """Which accesses of the PTX ptxas merged (see `lib.ties.merged_accesses`)."""
+        return ties.merged_accesses(self.ptx, self.sass, self.name)
 
 
 def compile_kernel(
@@ -169,7 +169,7 @@ def compile_source(
     ptx_arch: str | None = None,
     dynamic_bytes: int = 0,
 ) -> Compiled:
-    """Compile one name expression of CUDA C++ text to PTX and to a cubin.
+    """Compile one name expression of CUDA C++ text to PTX and to a cubin, or take it from `kept`.
 
     With a `ptx_arch` other than `arch` the cubin is made from the PTX, by ptxas. A launch asks for
     `dynamic_bytes` of shared memory; ptxas can't know of them.
@@ -180,21 +180,61 @@ def compile_source(
         With NVRTC's or ptxas's message; NVRTC's with the source line it names.
     """
     common = ["--std=c++17", "-lineinfo", f"-I{INCLUDE}", *toolkit_includes(), *options]
-    ptx_arch = ptx_arch or arch
-    virtual = f"-arch={ptx_arch.replace('sm_', 'compute_')}"
-    ptx, (name,), _ = compile_nvrtc(text, [expression], [virtual, *common], filename)
-    if ptx_arch == arch:
-        real = [f"-arch={arch}", "--ptxas-options=-v", *common]
+    own = ptx_arch in (None, arch)
+    if own:
+        chosen = [f"-arch={arch}", "--ptxas-options=-v", *common]
         if nvrtc_version() >= (12, 9):
             # A cubin out of NVRTC's cache comes without ptxas's report.
-            real.append("-no-cache")
-        cubin, _, log = compile_nvrtc(text, [expression], real, filename)
+            chosen.append("-no-cache")
     else:
-        cubin, log = assemble(ptx.decode(), arch)
+        chosen = [f"-arch={ptx_arch.replace('sm_', 'compute_')}", *common]
+    headers = [part for path in sorted(INCLUDE.rglob("*")) if path.is_file()
+               for part in (str(path), path.read_bytes())]
+    parts = [
+        "compiled", Path(__file__).read_bytes(), text, expression, filename, arch, *chosen,
+        *headers, toolkit_identity(),
+    ]
+
+    def make() -> bytes:
+        made = compile_nvrtc(text, [expression], chosen, filename)
+        cubin, log = (made.cubin, made.log) if own else assemble(made.ptx.decode(), arch)
+        document = {"name": made.names[0], "ptx": made.ptx.decode(), "log": log,
+                    "cubin": base64.b64encode(cubin).decode()}
+        return json.dumps(document).encode()
+
+    made = json.loads(kept(parts, make))
     return Compiled(
-        name, arch, ptx_arch, ptx.decode(), cubin, _resources(log, name, dynamic_bytes),
+        made["name"], arch, ptx_arch or arch, made["ptx"], base64.b64decode(made["cubin"]),
+        _resources(made["log"], made["name"], dynamic_bytes),
         ".".join(map(str, nvrtc_version())),
     )
+
+
+def disassemble(cubin: bytes) -> bytes:
+    """List a cubin's machine code with nvdisasm: PTX lines and CUDA lines between instructions."""
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        return subprocess.run(
+            [find_tool("nvdisasm"), *DISASSEMBLY, file.name], capture_output=True, check=True
+        ).stdout
+
+
+def file_identity(path: str | Path) -> str:
+    """A text that changes when another file is put in a file's place."""
+    found = os.stat(path)
+    return f"{path} {found.st_size} {found.st_mtime_ns}"
+
+
+@lru_cache(maxsize=1)
+def toolkit_identity() -> str:
+    """A text that changes with the installed NVRTC and with the headers that it can include."""
+    from cuda.pathfinder import load_nvidia_dynamic_lib
+
+    library = load_nvidia_dynamic_lib("nvrtc").abs_path
+    files = [Path(folder, name) for option in toolkit_includes()
+             for folder, _, names in os.walk(option.removeprefix("-I")) for name in names]
+    return "\n".join([str(nvrtc_version()), *map(file_identity, (library, *sorted(files)))])
 
 
 def find_tool(name: str) -> str:
@@ -258,9 +298,28 @@ def toolkit_includes() -> tuple[str, ...]:
     return tuple(f"-I{folder}" for folder in dict.fromkeys(found) if folder)
 
 
+class Output(NamedTuple):
+    """What one run of NVRTC gives.
+
+    Attributes
+    ----------
+    ptx : bytes
+    cubin : bytes
+        Assembled from that PTX; empty if the architecture was a virtual one.
+    names : list of str
+        The mangled name of each expression.
+    log : str
+    """
+
+    ptx: bytes
+    cubin: bytes
+    names: list[str]
+    log: str
+
+
 def compile_nvrtc(
     text: str, expressions: Sequence[str], options: Sequence[str], filename: str = "source.cu"
-) -> tuple[bytes, list[str], str]:
+) -> Output:
     """Run NVRTC by itself.
 
     Parameters
@@ -270,16 +329,9 @@ def compile_nvrtc(
     expressions : sequence of str
         C++ name expressions, such as ``"naive<32, true>"``; none for ``extern "C"`` kernels.
     options : sequence of str
-        With one ``-arch``: a virtual one (``compute_75``) gives PTX, a real one a cubin.
+        With one ``-arch``: a virtual one (``compute_75``) gives PTX, a real one a cubin too.
     filename : str
         What messages call the source.
-
-    Returns
-    -------
-    code : bytes
-    names : list of str
-        The mangled name of each expression.
-    log : str
 
     Raises
     ------
@@ -300,14 +352,13 @@ def compile_nvrtc(
             raise CompileError(_with_source_line(log, text, filename)) from None
         lowered = [nvrtc.getLoweredName(program, expression) for expression in expressions]
         names = [name.decode() if isinstance(name, bytes) else name for name in lowered]
-        if any(option.startswith("-arch=compute_") for option in options):
-            code = nvrtc.getPTX(program)
-            code = code.encode() if isinstance(code, str) else code
-            code = code.rstrip(b"\0")
-        else:
+        ptx = nvrtc.getPTX(program)
+        ptx = (ptx.encode() if isinstance(ptx, str) else ptx).rstrip(b"\0")
+        cubin = b""
+        if not any(option.startswith("-arch=compute_") for option in options):
             # CuPy cuts the last byte as if the cubin were a string; an ELF file needs it back.
-            code = nvrtc.getCUBIN(program) + b"\0"
-        return code, names, nvrtc.getProgramLog(program)
+            cubin = nvrtc.getCUBIN(program) + b"\0"
+        return Output(ptx, cubin, names, nvrtc.getProgramLog(program))
     finally:
         nvrtc.destroyProgram(program)
 

@@ -30,7 +30,13 @@ _MARK = re.compile(
 # CUDA C++ Programming Guide, technical specifications: the largest grid.
 MAX_GRID_X = 2**31 - 1
 MAX_GRID_Y = 65535
+# Rows of more bytes than an int can hold are not for kernels that step over them with ints.
+MAX_STRIDE = 2**31 - 1
+FLOAT_BYTES = 4
 
+# Below so many blocks a variant that has a smaller one leaves it the problem: three quarters of an
+# H100's 132 SMs would have work.
+FEWEST_BLOCKS = 99
 # A tensor map's strides are multiples of 16 bytes (CUDA driver API, cuTensorMapEncodeTiled).
 TMA_STRIDE = 16
 # Elements that one row of a swizzled box holds: 128 bytes of 16-bit elements.
@@ -69,6 +75,8 @@ class Variant:
     narrow : mapping of str to int or bool
         The constants that differ in the narrower instantiation: the one for operands that this
         one's vectors don't fit (see `Kernel.select`). Empty if this one fits every operand.
+    vectors_along : tuple of str
+        The dimensions along which vectors lie, which must be multiples of them.
     between : tuple of int
         Narrower vectors to try before `narrow`.
     alignment : int
@@ -79,12 +87,20 @@ class Variant:
         ``"row"`` or ``"column"``: how B is kept.
     shared_bytes : int
         Dynamic shared memory of a block, B.
+    smaller : str
+        Name of a variant of smaller tiles that takes over where this one would have fewer blocks
+        than `FEWEST_BLOCKS`; empty if none does.
     raster : bool
         Blocks stand in one line, and the kernel decides which tile is whose.
     cluster : int
         Blocks of a cluster; their tiles lie below each other.
     resident : int
         Blocks of a persistent kernel on an SM; 0 if each block has one tile.
+    least_share : int
+        Steps of K that a block gets at least where tiles are cut into equal shares; 0 if they are
+        not cut.
+    tuned : tuple of str
+        Names of the variants of which the one that suits the shape takes over (see `lib.tuning`).
     boxes : mapping of str to (int, int)
         Rows and columns of the boxes in which tensor maps move A, B and C; of the matrices that the
         kernel takes through tensor maps. C's map is an argument of its own, behind the others.
@@ -98,15 +114,19 @@ class Variant:
     step_reader: str
     meaning: str
     narrow: Mapping[str, int | bool] = field(default_factory=dict)
+    vectors_along: tuple[str, ...] = ("N", "K")
     between: tuple[int, ...] = ()
     alignment: int = 0
     dtype: str = "float32"
     out: str = "float32"
     b_layout: str = "row"
     shared_bytes: int = 0
+    smaller: str = ""
     raster: bool = False
     cluster: int = 1
     resident: int = 0
+    least_share: int = 0
+    tuned: tuple[str, ...] = ()
     boxes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
@@ -233,9 +253,13 @@ class Kernel:
         return f"{self.function}<{', '.join(arguments)}>"
 
     def select(
-        self, problem: Problem, variant: Variant, addresses: Iterable[int] = ()
+        self,
+        problem: Problem,
+        variant: Variant,
+        addresses: Iterable[int] = (),
+        exact: bool = False,
     ) -> Selection:
-        """Choose the instantiation that a problem's rows and pointers allow.
+        """Choose the instantiation that a problem's rows and pointers allow and its size asks for.
 
         A variant with vectors of VEC elements reads A and B VEC elements at a time, and C in
         vectors of no more bytes or elements. That is legal where each row begins on a multiple of
@@ -248,8 +272,26 @@ class Kernel:
         variant : Variant
         addresses : iterable of int
             Where A, B and C begin, if that is known.
+        exact : bool
+            Keep to the variant's own tile, however few blocks that makes.
         """
-        if variant.constants.get("STAGED") and problem.N * ITEM_BYTES[problem.out] % TMA_STRIDE:
+        if variant.tuned and not exact:
+            from lib.tuning import choose
+
+            choice = choose(self.stem, variant, problem)
+            chosen = self.select(problem, self.variant(choice.name), addresses, exact=True)
+            return Selection(
+                chosen.variant, " and ".join(filter(None, (choice.reason, chosen.reason)))
+            )
+        if variant.smaller and not exact:
+            columns, rows = self._blocks(problem, variant)
+            if columns * rows < FEWEST_BLOCKS:
+                small = self.select(problem, self.variant(variant.smaller), addresses)
+                reason = f"fewer than {FEWEST_BLOCKS} tiles of {'×'.join(map(str, variant.tile))}"
+                return Selection(
+                    small.variant, " and ".join(filter(None, (reason, small.reason)))
+                )
+        if "C" in variant.boxes and problem.N * ITEM_BYTES[problem.out] % TMA_STRIDE:
             constants = {**variant.constants, "STAGED": 0}
             boxes = {name: box for name, box in variant.boxes.items() if name != "C"}
             reason = f"rows of C, {problem.N} elements, are no multiple of {TMA_STRIDE} bytes"
@@ -276,15 +318,24 @@ class Kernel:
         reasons = [
             f"{name} = {size} is no multiple of {width}"
             for name, size in (("N", problem.N), ("K", problem.K))
-            if size % width
+            if name in variant.vectors_along and size % width
         ]
         nbytes = variant.alignment or ITEM_BYTES[variant.dtype] * width
         if any(address % nbytes for address in addresses):
             reasons.append(f"a matrix is not aligned to {nbytes} bytes")
         return reasons
 
-    def launch(self, problem: Problem, variant: Variant) -> Launch:
+    def launch(
+        self, problem: Problem, variant: Variant, sms: int = PERSISTENT_SMS
+    ) -> Launch:
         """Say how to launch this kernel on a problem.
+
+        Parameters
+        ----------
+        problem : Problem
+        variant : Variant
+        sms : int
+            SMs of the GPU: a persistent kernel has as many blocks as fit them.
 
         Raises
         ------
@@ -308,13 +359,20 @@ class Kernel:
         ):
             if size > MAX_GRID_X - step:
                 raise ValueError(f"{name} = {size} passes what a 32-bit index can hold")
-        grid = self._line(problem, variant) if variant.raster else self._plane(problem, variant)
+        if variant.least_share and max(problem.N, problem.K) > MAX_STRIDE // FLOAT_BYTES:
+            raise ValueError(
+                f"{self.stem} takes rows of at most {MAX_STRIDE // FLOAT_BYTES} floats; N is "
+                f"{problem.N} and K {problem.K}"
+            )
+        grid = (
+            self._line(problem, variant, sms) if variant.raster else self._plane(problem, variant)
+        )
         return Launch(grid, (*variant.block, 1), variant.shared_bytes)
 
     def _plane(self, problem: Problem, variant: Variant) -> tuple[int, int, int]:
         """A block a tile: tiles beside each other along x, below each other along y."""
         rows, columns = variant.tile
-        blocks_x, blocks_y = -(-problem.N // columns), -(-problem.M // rows)
+        blocks_x, blocks_y = self._blocks(problem, variant)
         if blocks_y > MAX_GRID_Y:
             raise ValueError(
                 f"M = {problem.M} needs {blocks_y} blocks along y and CUDA allows {MAX_GRID_Y}: "
@@ -322,8 +380,11 @@ class Kernel:
             )
         return blocks_x, blocks_y, 1
 
-    def _line(self, problem: Problem, variant: Variant) -> tuple[int, int, int]:
-        """Whole clusters in one line: for all tiles, or for as many as the SMs hold."""
+    def _line(self, problem: Problem, variant: Variant, sms: int) -> tuple[int, int, int]:
+        """Whole clusters in one line: for all tiles, or for as many as the SMs hold.
+
+        Where tiles are cut there may be more blocks than tiles, if K is long enough for the shares.
+        """
         rows, columns = variant.tile
         clusters = -(-problem.M // (rows * variant.cluster)) * -(-problem.N // columns)
         if clusters * variant.cluster > MAX_GRID_X:
@@ -332,8 +393,32 @@ class Kernel:
                 f"there may be {MAX_GRID_X}"
             )
         if variant.resident:
-            clusters = min(clusters, variant.resident * PERSISTENT_SMS // variant.cluster)
+            shares = 0
+            if variant.least_share:
+                shares = clusters * -(-problem.K // variant.step) // variant.least_share
+            # Where shares would be short, a block a tile is better than a loop over tiles.
+            if not variant.least_share or shares > clusters:
+                clusters = min(max(clusters, shares), variant.resident * sms // variant.cluster)
         return clusters * variant.cluster, 1, 1
+
+    @staticmethod
+    def _blocks(problem: Problem, variant: Variant) -> tuple[int, int]:
+        """Blocks along N and along M."""
+        rows, columns = variant.tile
+        return -(-problem.N // columns), -(-problem.M // rows)
+
+    def workspace(self, problem: Problem, variant: Variant, launch: Launch) -> tuple[int, int]:
+        """Floats and ints that a launch needs beside the matrices: for sums of cut tiles.
+
+        Two places of a tile's sums for each block, and a count of arrivals for each tile.
+        """
+        if not variant.least_share:
+            return 0, 0
+        rows, columns = variant.tile
+        across, down = self._blocks(problem, variant)
+        if launch.grid[0] == across * down:  # none is cut
+            return 1, 1
+        return 2 * launch.grid[0] * rows * columns, across * down
 
     def hash(self, variant: Variant, marks: bool = False) -> str:
         """Fingerprint of one instantiation: its file, the headers it includes, its constants.
@@ -342,10 +427,15 @@ class Kernel:
         Neither do the timeline's marks and their header, which compile to nothing, unless `marks`
         is set: a recorded timeline depends on them, a recorded time doesn't.
         """
-        files = [path for path in included(self.source) if marks or path.name != MARKS_HEADER]
-        codes = (_without_comments(path.read_text()) for path in files)
-        text = " ".join(" ".join((c if marks else without_marks(c)).split()) for c in codes)
-        return hashlib.sha256(f"{self.expression(variant)}\n{text}".encode()).hexdigest()[:16]
+        return fingerprint(self.source, self.expression(variant), marks)
+
+
+def fingerprint(source: Path, expression: str, marks: bool = False) -> str:
+    """Fingerprint of an instantiation of any CUDA file of this repository (see `Kernel.hash`)."""
+    files = [path for path in included(source) if marks or path.name != MARKS_HEADER]
+    codes = (_without_comments(path.read_text()) for path in files)
+    text = " ".join(" ".join((c if marks else without_marks(c)).split()) for c in codes)
+    return hashlib.sha256(f"{expression}\n{text}".encode()).hexdigest()[:16]
 
 
 def _check_strides(stem: str, problem: Problem) -> None:
@@ -415,7 +505,7 @@ def _wmma(
     threads = 32 * (BM // WM) * (BN // WN) * roles
     return Variant(
         name, constants | more, (BM, BN), (threads, 1), BK, "block", meaning,
-        {"VEC": 1} if vec > 1 else {}, alignment, "float16",
+        {"VEC": 1} if vec > 1 else {}, alignment=alignment, dtype="float16",
     )
 
 
@@ -427,7 +517,91 @@ def _wmma_direct(name: str, meaning: str, *, warps: tuple[int, int], each: tuple
     tile = (16 * down * each[0], 16 * across * each[1])
     return Variant(
         name, constants, tile, (32 * down * across, 1), 16, "warp", meaning, {"VEC": 1},
-        WMMA_ALIGNMENT, "float16",
+        alignment=WMMA_ALIGNMENT, dtype="float16",
+    )
+
+
+# The steps of 15 from 14's design on: what each of its variants adds to the one before.
+_TURING_STEPS: dict[str, tuple[str, dict[str, int | bool]]] = {
+    "start": ("14's design", {
+        "BM": 128, "BN": 128, "BK": 32, "WM": 32, "WN": 64, "VEC": 8, "SWIZZLED": False,
+        "PREFETCH": False, "WALK": False, "BUFFERS": 1, "STAGED": False, "GROUP": 1,
+    }),
+    "swizzled": ("chunks XORed with their row instead of padding", {"SWIZZLED": True}),
+    "prefetch": ("the next tiles wait in registers", {"PREFETCH": True}),
+    "large": ("128×256 tiles, warps of 64×64", {"BN": 256, "WM": 64}),
+    "walk": ("addresses made once and XORed", {"WALK": True}),
+    "double": ("two buffers, one barrier a step", {"BUFFERS": 2}),
+    "staged": ("C written through shared memory", {"STAGED": True}),
+    "limit": ("groups of 8 rows of tiles", {"GROUP": 8}),
+    "small": ("limit with 64×128 tiles, warps of 32×64", {"BM": 64, "BN": 128, "WM": 32}),
+}
+
+
+def _turing_limit() -> tuple[Variant, ...]:
+    """The steps, the whole of them first."""
+    constants: dict[str, int | bool] = {}
+    made: dict[str, Variant] = {}
+    for name, (meaning, change) in _TURING_STEPS.items():
+        constants = constants | change
+        BM, BN = constants["BM"], constants["BN"]
+        threads = 32 * (BM // constants["WM"]) * (BN // constants["WN"])
+        made[name] = Variant(
+            name, constants, (BM, BN), (threads, 1), constants["BK"], "block", meaning,
+            # Single halves would not fit the registers while they wait.
+            {"VEC": 1, "PREFETCH": False}, dtype="float16",
+            smaller="small" if name == "limit" else "",
+        )
+    return (made.pop("limit"), made.pop("small"), *made.values())
+
+
+# The candidates among which 09 chooses, in the order in which they are tried.
+LIMIT_CANDIDATES = ("large", "medium", "whole", "flat", "tall", "small")
+
+
+def _limit(
+    name: str, meaning: str, *, block: tuple[int, int, int], warp: tuple[int, int],
+    stages: int, spread: int, blocks: int = 1, resident: int = 0, least_share: int = 8,
+    turning: bool = True, tuned: tuple[str, ...] = (),
+) -> Variant:
+    """Tiles of a block (M, N, K) and of a warp (M, N), dealt in equal shares to `resident` blocks
+    an SM; with a `resident` of 0 a block has one tile, and none is cut."""
+    BM, BN, BK = block
+    WM, WN = warp
+    constants = {
+        "BM": BM, "BN": BN, "BK": BK, "WM": WM, "WN": WN, "STAGES": stages, "SPREAD": spread,
+        "TURNING": turning, "BLOCKS": blocks, "VEC": 4,
+    }
+    return Variant(
+        name, constants, (BM, BN), (32 * (BM // WM) * (BN // WN), 1), BK, "block", meaning,
+        {"VEC": 1}, ("N",), raster=True, resident=resident, least_share=least_share, tuned=tuned,
+        # The padding of A's tile: four floats a row.
+        shared_bytes=stages * BK * (BM + 4 + BN) * FLOAT_BYTES,
+    )
+
+
+def _fp32_limit() -> tuple[Variant, ...]:
+    """09 as it is, the tiles among which it chooses, and the steps that lead to it."""
+    large = {"block": (128, 256, 8), "warp": (128, 32), "stages": 3, "spread": 6}
+    medium = {"block": (64, 128, 16), "warp": (64, 32), "stages": 4, "spread": 4, "blocks": 3}
+    return (
+        _limit("tuned", "the tile that suits the shape", **large, resident=1,
+               tuned=LIMIT_CANDIDATES),
+        _limit("large", "128×256 tiles, in equal shares", **large, resident=1),
+        _limit("medium", "64×128 tiles, three blocks an SM", **medium, resident=3),
+        _limit("whole", "64×128 tiles, uncut", **medium),
+        _limit("flat", "64×256 tiles", block=(64, 256, 16), warp=(64, 32), stages=3, spread=4,
+               resident=1),
+        _limit("tall", "256×64 tiles", block=(256, 64, 16), warp=(64, 32), stages=3, spread=4,
+               resident=1),
+        _limit("small", "32×128 tiles", block=(32, 128, 16), warp=(32, 32), stages=4, spread=2,
+               blocks=4, resident=1),
+        _limit("square", "128×128 tiles, copies at once, rows straight, uncut",
+               block=(128, 128, 8), warp=(64, 64), stages=3, spread=1, blocks=2, turning=False),
+        _limit("wide", "square with 128×256 tiles",
+               **large | {"spread": 1}, turning=False),
+        _limit("turning", "wide, every other row backwards", **large | {"spread": 1}),
+        _limit("spread", "turning, copies spread over six steps", **large),
     )
 
 
@@ -613,6 +787,15 @@ CATALOGUE: dict[str, Kernel] = {
             ),
         ),
         Kernel(
+            stem="09_fp32_limit",
+            function="fp32_limit",
+            title="FP32 limit",
+            change="copies in flight, no guards, an order that suits the registers, equal shares",
+            level="all of them",
+            ptx_archs=("sm_75",),
+            variants=_fp32_limit(),
+        ),
+        Kernel(
             stem="10_wmma",
             function="wmma_direct",
             title="WMMA",
@@ -689,6 +872,16 @@ CATALOGUE: dict[str, Kernel] = {
                 _wmma("swapped", "the worklog's first attempt: wrong", block=(128, 128, 32),
                       warp=(32, 64), SWAPPED=True),
             ),
+        ),
+        Kernel(
+            stem="15_turing_limit",
+            function="turing_limit",
+            title="Turing's limit",
+            change="nothing but the tensor cores is waited for",
+            level="block, warp, instructions",
+            group="FP16",
+            ptx_archs=("sm_75",),
+            variants=_turing_limit(),
         ),
         Kernel(
             stem="16_cp_async",

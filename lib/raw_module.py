@@ -97,13 +97,13 @@ class RawModule:
         if not any("std=" in option for option in options):
             options.append("--std=c++17")
         try:
-            code, names, _ = compile_nvrtc(self.code, self.name_expressions, options, "module.cu")
+            made = compile_nvrtc(self.code, self.name_expressions, options, "module.cu")
         except CompileError as error:
             raise CompileException(
                 str(error), self.code, "module.cu", self.options, "nvrtc"
             ) from None
-        self._names = dict(zip(self.name_expressions, names, strict=True))
-        return code.decode()
+        self._names = dict(zip(self.name_expressions, made.names, strict=True))
+        return made.ptx.decode()
 
 
 def _is_ptx(code: str) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -74,6 +75,8 @@ def run(
     landing: str = "early",
     seed: int = 0,
     source: str | None = None,
+    trace: bool = True,
+    exact: bool = False,
 ) -> Run:
     """Run a kernel on random inputs and judge the result.
 
@@ -99,6 +102,10 @@ def run(
         Seed of the inputs and of the random schedule.
     source : str, optional
         CUDA text to run in place of the kernel's file: the file, changed, for an experiment.
+    trace : bool
+        Let the emulator count. Without it a run is quicker, and its launch's trace is None.
+    exact : bool
+        Keep to the variant's own tile, also where a smaller one suits the shape better.
 
     Raises
     ------
@@ -117,8 +124,7 @@ def run(
         target = check_arch(arch or kernel.min_arch)
         xp = np
     A, B, C = problem.inputs(seed, xp)
-    selection = kernel.select(problem, variant, addresses(A, B, C))
-    launch = kernel.launch(problem, selection.variant)
+    selection, launch, (args,) = prepare(kernel, variant, problem, [(A, B, C)], exact)
     if source is None:
         compiled = compile_kernel(kernel, selection.variant, target)
     else:
@@ -126,22 +132,21 @@ def run(
         compiled = compile_source(source, expression, target, filename=str(kernel.source),
                                   dynamic_bytes=selection.variant.shared_bytes)
     reference = problem.reference(A, B, C)
-    args = arguments(problem, A, B, C, selection.variant)
-    trace = None
+    launched = None
     if where == "gpu":
         device.Loaded(compiled)(launch, args)
         xp.cuda.get_current_stream().synchronize()
     else:
-        trace = emulate(
-            compiled, launch, args, watch=watch, races=races, schedule=schedule,
-            landing=landing, seed=seed,
+        launched = emulate(
+            compiled, launch, args, watch=watch, races=races, schedule=schedule, seed=seed,
+            landing=landing, trace=trace,
         )
     verdict = problem.judge(C, reference)
-    return Run(kernel, variant, problem, where, target, C, verdict, selection, compiled, trace)
+    return Run(kernel, variant, problem, where, target, C, verdict, selection, compiled, launched)
 
 
 def emulate(
-    compiled: Compiled, launch: Launch, args: tuple[Any, ...], **options: Any
+    compiled: Compiled, launch: Launch, args: tuple[Any, ...], *, trace: bool = True, **options: Any
 ) -> ptx.Launch:
     """Run compiled code in the emulator, its shared accesses counted as ptxas merged them.
 
@@ -151,13 +156,16 @@ def emulate(
     launch : Launch
     args : tuple
         NumPy arrays (changed in place) and scalars.
+    trace : bool
+        Whether to count. What ptxas merged takes a disassembly, and only counting asks for it.
     **options
         The emulator's own: `watch`, `races`, `schedule`, `landing`, `seed`.
     """
-    merge = {line: to and ptx.Wide(*to) for line, to in compiled.merge.items()}
+    if trace:
+        options["merge"] = {line: to and ptx.Wide(*to) for line, to in compiled.merge.items()}
     function = ptx.Module(compiled.ptx).get_function(compiled.name)
     return function(
-        launch.grid, launch.block, args, shared_mem=launch.shared_bytes, merge=merge, **options
+        launch.grid, launch.block, args, shared_mem=launch.shared_bytes, trace=trace, **options
     )
 
 
@@ -170,6 +178,51 @@ def choose_backend(backend: str) -> str:
     if backend == "auto":
         return "gpu" if device.available() else "emulator"
     return backend
+
+
+class Prepared(NamedTuple):
+    """What there is to launch: the instantiation, how, and the arguments for each set of matrices.
+
+    The sets share their workspace, so their launches must follow each other.
+    """
+
+    selection: Selection
+    launch: Launch
+    arguments: list[tuple[Any, ...]]
+
+
+def prepare(
+    kernel: Kernel,
+    variant: Variant,
+    problem: Problem,
+    sets: Sequence[tuple[Any, Any, Any]],
+    exact: bool = False,
+) -> Prepared:
+    """Choose the instantiation that a problem and its matrices allow, and say how to launch it.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    variant : Variant
+    problem : Problem
+    sets : sequence of (A, B, C)
+        NumPy's or CuPy's arrays.
+    exact : bool
+        Keep to the variant's own tile (see `Kernel.select`).
+    """
+    on_host = isinstance(sets[0][0], np.ndarray)
+    xp = np if on_host else device.cupy()
+    selection = kernel.select(
+        problem, variant, [place for one in sets for place in addresses(*one)], exact
+    )
+    sms = {} if on_host else {"sms": device.sms()}
+    launch = kernel.launch(problem, selection.variant, **sms)
+    floats, ints = kernel.workspace(problem, selection.variant, launch)
+    # Floats are poison and ints zeros, as a kernel leaves them.
+    extra = (xp.full(floats, xp.nan, "float32"), xp.zeros(ints, "int32")) if ints else ()
+    return Prepared(
+        selection, launch, [(*arguments(problem, *one, selection.variant), *extra) for one in sets]
+    )
 
 
 def addresses(*matrices: Any) -> list[int]:
@@ -208,5 +261,5 @@ def arguments(
         for name, array in (("A", A), ("B", B), ("C", C))
     }
     a, b = (maps["A"], maps["B"]) if boxes else (A, B)
-    last = (maps["C"],) if variant and "STAGED" in variant.constants else ()
+    last = (maps["C"],) if boxes and "STAGED" in variant.constants else ()
     return (*sizes, np.float32(problem.alpha), a, b, np.float32(problem.beta), C, *last)

@@ -1,8 +1,8 @@
-"""Read nvdisasm's listing: the machine code, its inner loop, and what ptxas merged.
+"""Read nvdisasm's listing: the machine code and its inner loop.
 
 PTX is not what runs. ptxas schedules, unrolls and merges: 64 scalar shared loads of a tile become
 32 LDS and 8 LDS.128. The line information that ptxas keeps ties every machine instruction to the
-PTX line it came from, and so the emulator, which runs PTX, can count what the GPU will issue.
+PTX line it came from; `lib.ties` makes use of it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 _INSTRUCTION = re.compile(r"^\s*/\*(?P<address>[0-9a-f]{4,})\*/\s+(?P<text>.*?)\s*;")
 _LABEL = re.compile(r"^\s*(\.L_x_\d+):")
 _LINE = re.compile(r'//## File "(?P<file>[^"]*)", line (?P<line>\d+)')
+# How nvdisasm calls the PTX that ptxas read.
+_PTX_FILE = ".nv_debug_ptx_txt"
 _PREDICATE = re.compile(r"^@!?U?P[T\d]+\s+")
 _TARGET = re.compile(r"`\((\.L_x_\d+)\)")
 
@@ -63,29 +65,21 @@ def access_bytes(opcode: str) -> int:
     return 4
 
 
-def parse(ptx_listing: str, cuda_listing: str, function: str) -> list[Instruction]:
-    """Read one function out of two listings of the same cubin.
+def parse(listing: str, function: str) -> list[Instruction]:
+    """Read one function out of a listing.
 
     Parameters
     ----------
-    ptx_listing, cuda_listing : str
-        What ``nvdisasm -c -gp`` and ``nvdisasm -c -g`` print.
+    listing : str
+        What ``nvdisasm -c -gp -g`` prints: before an instruction, the PTX line and the CUDA line
+        that it came from, each where it has changed.
     function : str
         Mangled name.
     """
-    cuda_lines = {i.address: i.ptx_line for i in _parse_one(cuda_listing, function)}
-    return [
-        replace(instruction, cuda_line=cuda_lines.get(instruction.address))
-        for instruction in _parse_one(ptx_listing, function)
-    ]
-
-
-def _parse_one(listing: str, function: str) -> list[Instruction]:
-    """Instructions of one function, with the line numbers of one listing as `ptx_line`."""
     found: list[Instruction] = []
     labels: dict[str, int] = {}
     waiting: list[str] = []
-    line: int | None = None
+    lines: dict[str, int | None] = {"ptx_line": None, "cuda_line": None}
     inside = False
     for row in listing.splitlines():
         if row.lstrip().startswith(".section\t"):
@@ -93,7 +87,8 @@ def _parse_one(listing: str, function: str) -> list[Instruction]:
         if not inside:
             continue
         if place := _LINE.search(row):
-            line = int(place["line"]) or None
+            kind = "ptx_line" if place["file"].startswith(_PTX_FILE) else "cuda_line"
+            lines[kind] = int(place["line"]) or None
         elif label := _LABEL.match(row):
             waiting.append(label[1])
         elif code := _INSTRUCTION.match(row):
@@ -101,7 +96,7 @@ def _parse_one(listing: str, function: str) -> list[Instruction]:
             labels.update(dict.fromkeys(waiting, address))
             waiting.clear()
             opcode = _PREDICATE.sub("", text).split()[0]
-            found.append(Instruction(address, text, opcode, line))
+            found.append(Instruction(address, text, opcode, **lines))
     if not found:
         raise ValueError(f"the listing holds no function {function}")
     return [
@@ -136,87 +131,3 @@ def inner_loop(instructions: list[Instruction]) -> list[Instruction]:
 def multiply_adds(instructions: Iterable[Instruction]) -> int:
     """Count the instructions that multiply and add floats."""
     return sum(i.base in ("FFMA", "HMMA", "HGMMA") for i in instructions)
-
-
-_PTX_SHARED = re.compile(
-    r"(?P<op>ld|st)\.(?:volatile\.)?shared(?:\.v(?P<vector>[24]))?\.[busf](?P<bits>\d+)\s.*"
-    r"\[(?P<base>[%$\w]+)(?:\+(?P<offset>-?\d+))?\]"
-)
-
-
-@dataclass(frozen=True)
-class _Shared:
-    """A shared access of the PTX: load or store, base register, offset and width in bytes."""
-
-    op: str
-    base: str
-    offset: int
-    width: int
-
-
-def merged_accesses(
-    ptx: str, instructions: list[Instruction], function: str
-) -> dict[int, tuple[int, int] | None]:
-    """Tie the shared accesses of the PTX to the wider ones that ptxas made of them.
-
-    Parameters
-    ----------
-    ptx : str
-        The PTX that the machine code was made from.
-    instructions : list of Instruction
-        The machine code.
-    function : str
-        Mangled name of the entry.
-
-    Returns
-    -------
-    dict
-        By PTX line: ``(offset, nbytes)`` where one machine instruction reads or writes `nbytes` a
-        lane from the base register plus `offset`; None where an access is part of such a one.
-        Lines that stand in the PTX and in the machine code alike are left out.
-    """
-    accesses = _shared_accesses(ptx, function)
-    machine = {"LDS": "ld", "STS": "st"}
-    widths: dict[int, int] = {}
-    for i in instructions:
-        if i.base in machine and i.ptx_line in accesses:
-            widths[i.ptx_line] = max(widths.get(i.ptx_line, 0), i.access_bytes)
-
-    merge: dict[int, tuple[int, int] | None] = {
-        line: None for line in accesses if line not in widths
-    }
-    for line, width in widths.items():
-        access = accesses[line]
-        if width > access.width:
-            merge[line] = (_window(access, width, accesses, merge), width)
-    return merge
-
-
-def _window(
-    leader: _Shared, width: int, accesses: dict[int, _Shared], absorbed: dict[int, object]
-) -> int:
-    """Find where the wide access starts: the window around the leader that absorbed ones fill."""
-    free = {
-        access.offset
-        for line, access in accesses.items()
-        if line in absorbed and (access.op, access.base) == (leader.op, leader.base)
-    } | {leader.offset}
-    for start in range(leader.offset, leader.offset - width, -leader.width):
-        if all(start + step in free for step in range(0, width, leader.width)):
-            return start
-    return leader.offset
-
-
-def _shared_accesses(ptx: str, function: str) -> dict[int, _Shared]:
-    """Shared loads and stores of one entry, by PTX line."""
-    found: dict[int, _Shared] = {}
-    inside = False
-    for number, row in enumerate(ptx.splitlines(), 1):
-        if ".entry" in row:
-            inside = f" {function}(" in row
-        if inside and (access := _PTX_SHARED.search(row)):
-            width = int(access["bits"]) // 8 * int(access["vector"] or 1)
-            found[number] = _Shared(
-                access["op"], access["base"], int(access["offset"] or 0), width
-            )
-    return found

@@ -1,10 +1,16 @@
-"""Print how fast the emulator is; not a test. Run: python -m tests.bench_emulator"""
+"""Print how fast the emulator is; not a test. Run: python -m tests.bench_emulator
+
+The last line compares it with numba.cuda's simulator on one kernel, where numba is installed.
+"""
 
 from __future__ import annotations
 
 import os
 import resource
+import subprocess
+import sys
 import time
+from importlib.util import find_spec
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # one core, as the figures are meant
 
@@ -47,6 +53,21 @@ def launch(function, n: int, **options) -> tuple[float, float]:
     return seconds, float(np.linalg.norm(c - exact) / np.linalg.norm(exact))
 
 
+def compare(naive, n: int = 64):
+    """Print how much faster the emulator, counting, is than numba.cuda's simulator."""
+    if find_spec("numba") is None:
+        print("numba is not installed: pip install numba, to compare with its simulator")
+        return
+    mine = min(launch(naive, n)[0] for _ in range(9))
+    command = [sys.executable, "-m", "tests.bench_simulator", str(n)]
+    said = (subprocess.run(command, check=True, capture_output=True, text=True) for _ in range(3))
+    theirs = min(float(each.stdout) for each in said)
+    print(
+        f"naive at {n}³: {mine * 1e3:.1f} ms, numba.cuda's simulator {theirs:.2f} s: "
+        f"{theirs / mine:.0f} times (at least 100 are wanted)"
+    )
+
+
 def main():
     """Print a table of times."""
     modules = {name: ptx.Module(compile_kernels()) for name in SHAPES if name not in TENSOR}
@@ -66,6 +87,7 @@ def main():
             results = [launch(function, n, **options) for _ in range(times)]
             seconds, error = min(results)
             print(f"{name:14} {n:4}  {seconds * 1e3:8.1f} ms  error {error:.1e}  {options or ''}")
+    compare(modules["naive"].get_function("naive"))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"peak resident memory: {peak:.0f} MiB")
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 from lib import device
+from lib.kernels import CATALOGUE
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 NO_BROWSER = "no Chrome or Chromium with its driver on this machine"
@@ -31,6 +34,27 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(pytest.mark.skip(reason=NO_BROWSER))
         if item.get_closest_marker("gpu") and device.why_unusable():
             item.add_marker(pytest.mark.skip(reason=device.why_unusable()))
+
+
+KERNEL = re.compile(rf"\[.*?({'|'.join(CATALOGUE)})")
+
+
+class ByKernel(LoadScopeScheduling):
+    """Hand a worker all tests of a kernel, wherever they stand, and else of a module.
+
+    So no worker waits for the longest module, and each decodes the kernels that it runs, not all.
+    The pages stay together: they share a browser.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        kernel = None if nodeid.startswith("tests/book/") else KERNEL.search(nodeid)
+        return kernel[1] if kernel else super()._split_scope(nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Schedule by kernel where `--dist loadscope` is asked for."""
+    return ByKernel(config, log) if config.getvalue("dist") == "loadscope" else None
 
 
 @pytest.fixture(scope="session")

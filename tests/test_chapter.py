@@ -4,10 +4,12 @@ import re
 
 import pytest
 
-from lib import chapter
+from lib import chapter, device
 from lib.chapter import Chapter
 from lib.kernels import CATALOGUE
 from lib.measure import records
+from lib.pages import display
+from lib.pages.tables import SPEED_SIZES
 
 PAGES = [pytest.param(Chapter(stem), id=stem) for stem in CATALOGUE]
 
@@ -16,7 +18,7 @@ PAGES = [pytest.param(Chapter(stem), id=stem) for stem in CATALOGUE]
 def shown(monkeypatch):
     """Whatever a page displays, as text."""
     seen = []
-    monkeypatch.setattr(chapter, "display", lambda *things: seen.extend(t.data for t in things))
+    monkeypatch.setattr(display, "display", lambda *things: seen.extend(t.data for t in things))
     return seen
 
 
@@ -28,14 +30,14 @@ def cells(markdown):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_speeds_are_those_of_the_record(page, shown, monkeypatch):
-    monkeypatch.setattr(chapter.device, "available", lambda: False)
+    monkeypatch.setattr(device, "available", lambda: False)
     page.speed()
     record = records.load(chapter.RECORDED_ON, page.kernel.stem)
     expected = [
         [name, f"{row['M']:,}", f"{row['tflops']:.2f}", f"{row['cublas_tflops']:.2f}",
          f"{row['ratio']:.1%}", f"{row['spread']:.1%}"]
         for name, variant in record["variants"].items()
-        for row in variant["bench"] if row["M"] in chapter.SPEED_SIZES
+        for row in variant["bench"] if row["M"] in SPEED_SIZES
     ]
     assert cells(shown[0]) == expected and expected
     assert records.label(record) in shown[0]
@@ -68,7 +70,7 @@ def test_a_stale_record_is_marked_on_the_ladder_and_in_the_table(shown, monkeypa
      ("timeline", "recorded"), ("roofline", "recorded"), ("busiest", "modelled")],
 )
 def test_every_part_says_what_kind_of_evidence_it_is(page, part, kind, shown, monkeypatch):
-    monkeypatch.setattr(chapter.device, "available", lambda: False)
+    monkeypatch.setattr(device, "available", lambda: False)
     getattr(page, part)()
     assert re.search(rf"\b{kind}: ", "\n".join(shown))
 

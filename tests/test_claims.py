@@ -2,6 +2,8 @@
 
 import dataclasses
 import re
+from importlib import import_module
+from pkgutil import iter_modules
 
 import pytest
 
@@ -25,6 +27,7 @@ from lib.evidence import (
     SharedLoads,
     Verdict,
 )
+from lib.judges.shared import comparable_size
 from lib.kernels import ROOT
 from lib.measure import counters, records
 
@@ -195,7 +198,10 @@ def test_a_claim_has_a_judge_or_is_not_yet_judged():
 
 
 def test_every_judge_belongs_to_a_claim():
-    functions = {name for name in vars(judges) if re.search(r"_[dw]\d+$", name)}
+    modules = [import_module(f"{judges.__name__}.{m.name}") for m in iter_modules(judges.__path__)]
+    functions = {
+        name for module in modules for name in vars(module) if re.search(r"_[dw]\d+$", name)
+    }
     assert functions == {claim.judge.__name__ for claim in claims.CLAIMS if claim.judge}
     for claim in claims.CLAIMS:
         if claim.judge:
@@ -300,7 +306,7 @@ def test_dram_traffic_is_compared_where_matrices_exceed_the_l2_as_far():
     evidence = Told()
     t4, h100 = evidence.gpu("T4"), evidence.gpu("H100")
     for n, expected in ((2048, 8192), (4096, 16384)):
-        size = judges._comparable(evidence, n)
+        size = comparable_size(evidence, n)
         assert size == expected
         assert size**2 / h100.l2_bytes >= n**2 / t4.l2_bytes > (size / 2) ** 2 / h100.l2_bytes
     # The claim's own size, at which the H100's L2 hides the difference, must not decide.

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from lib import sass
+from lib import compiler, kept, sass
 from lib.compiler import CompileError, assemble, compile_kernel, compile_source
 from lib.gpus import ARCHITECTURES
 from lib.kernels import CATALOGUE, without_marks
@@ -104,6 +104,40 @@ def test_a_compile_error_shows_the_message_and_our_line():
     assert "broken.cu:4: x[0] = undeclared;" in str(error.value)
 
 
+def test_what_was_compiled_before_is_kept_until_anything_of_it_changes(tmp_path, monkeypatch):
+    runs = []
+
+    def nvrtc(*arguments):
+        runs.append(arguments)
+        return compile_nvrtc(*arguments)
+
+    compile_nvrtc = compiler.compile_nvrtc
+    monkeypatch.setattr(compiler, "compile_nvrtc", nvrtc)
+    monkeypatch.setattr(kept, "FOLDER", tmp_path / "kept")
+    monkeypatch.setattr(compiler, "INCLUDE", tmp_path / "include")
+    header = tmp_path / "include" / "factor.cuh"
+    header.parent.mkdir()
+    header.write_text("#define FACTOR 3\n")
+    text = ('#include "factor.cuh"\n'
+            "template <int T> __global__ void f(int* x) { x[0] *= T * FACTOR; }\n")
+    first = compile_source(text, "f<1>", "sm_75")
+    again = compile_source(text, "f<1>", "sm_75")
+    assert again == first and again.sass == first.sass and len(runs) == 1
+    header.write_text("#define FACTOR 5\n")
+    changed = compile_source(text, "f<1>", "sm_75")
+    assert "5;" in changed.ptx and "5;" not in first.ptx
+    variations = [
+        compile_source(text + " ", "f<1>", "sm_75"), compile_source(text, "f<2>", "sm_75"),
+        compile_source(text, "f<1>", "sm_80"), compile_source(text, "f<1>", "sm_75", ("-DX",)),
+        compile_source(text, "f<1>", "sm_75", filename="other.cu"),
+    ]
+    assert len(runs) == 2 + len(variations)
+    assert "other.cu" in variations[-1].ptx
+    monkeypatch.setattr(compiler, "toolkit_identity", lambda: "another toolkit")
+    compile_source(text, "f<1>", "sm_75")
+    assert len(runs) == 3 + len(variations)
+
+
 def test_ptxas_assembles_ptx_for_a_later_gpu():
     compiled = compile_kernel(TILE, None, "sm_75")
     cubin, log = assemble(compiled.ptx, "sm_90")
@@ -141,4 +175,4 @@ def test_widths_of_machine_accesses(opcode, nbytes):
 
 def test_a_listing_without_the_function_is_refused():
     with pytest.raises(ValueError, match="no function"):
-        sass.parse("", "", "missing")
+        sass.parse("", "missing")

@@ -76,13 +76,18 @@ def test_device_variables_keep_what_launches_write():
     for _ in range(3):
         module.get_function("scale<float>")((1,), (32,), (x, np.float32(1), np.int32(8)))
     assert module.get_global("calls").view(np.int32)[0] == 3
+    # What is decoded once for both is the code, not the variables.
+    again = lib.RawModule(code=SOURCE, name_expressions=EXPRESSIONS)
+    again.get_function("scale<float>")((1,), (32,), (x, np.float32(1), np.int32(8)))
+    assert again.get_global("calls").view(np.int32)[0] == 1
+    assert module.get_global("calls").view(np.int32)[0] == 3
 
 
 def test_ptx_is_taken_as_it_is(tmp_path, module):
     from lib.compiler import compile_nvrtc
 
     text = 'extern "C" __global__ void one(float* x) { x[threadIdx.x] = 1.0f; }'
-    code, _, _ = compile_nvrtc(text, [], ["-arch=compute_75"])
+    code = compile_nvrtc(text, [], ["-arch=compute_75"]).ptx
     (tmp_path / "one.ptx").write_bytes(code)
     for made in (lib.RawModule(code=code.decode()), lib.RawModule(path=tmp_path / "one.ptx")):
         x = np.zeros(32, np.float32)

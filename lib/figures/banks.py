@@ -43,7 +43,7 @@ class Panel:
 
 def panel(label: str, access: WarpAccess, *, kind: str = "load", where: str = "") -> Panel:
     """Describe one access for the figure."""
-    return Panel(label, banks.describe(access), kind, where)
+    return Panel(label, banks.describe(access, kind), kind, where)
 
 
 @style.styled

@@ -22,7 +22,7 @@ from lib.compiler import Compiled, compile_file, compile_kernel
 from lib.kernels import CUDA, Kernel, Launch, Variant
 from lib.measure import cublas
 from lib.problem import Problem
-from lib.runner import addresses, arguments
+from lib.runner import prepare
 
 ROUNDS = 15
 # One sample is a graph of as many launches as take about this long: far above an event's
@@ -46,10 +46,12 @@ def bench(
     problem: Problem,
     rounds: int = ROUNDS,
     ptx_arch: str | None = None,
+    exact: bool = False,
 ) -> dict[str, Any]:
     """Time one instantiation and cuBLAS on one problem.
 
-    With a `ptx_arch` the code is that older architecture's PTX, assembled for this GPU.
+    With a `ptx_arch` the code is that older architecture's PTX, assembled for this GPU. With
+    `exact` the variant keeps its own tile (see `Kernel.select`).
 
     Returns
     -------
@@ -67,13 +69,10 @@ def bench(
     """
     cp = device.cupy()
     copies = _copies(problem, cp)
-    selected = kernel.select(problem, variant, [p for one in copies for p in addresses(*one)])
-    launch = kernel.launch(problem, selected.variant)
+    selected, launch, args = prepare(kernel, variant, problem, copies, exact)
     compiled = compile_kernel(kernel, selected.variant, device.arch(), ptx_arch=ptx_arch)
     loaded = device.Loaded(compiled)
     reference = problem.reference(*problem.inputs(0, cp))
-
-    args = [arguments(problem, *one, selected.variant) for one in copies]
 
     def ours(index: int) -> None:
         loaded(launch, args[index])

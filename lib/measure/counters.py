@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import shutil
-import subprocess
-import sys
-from typing import Any
-
 from lib import device
-from lib.kernels import CATALOGUE, ROOT
+from lib.kernels import CATALOGUE
+from lib.measure import ncu
+from lib.measure.ncu import ProfilerMissing
 from lib.measure.records import CUBLAS
+
+__all__ = ["EMULATED", "HARDWARE", "ProfilerMissing", "counters", "parse"]
 
 # The emulator's counters by the name that `trace --json` gives them, and ncu's name for each.
 EMULATED = {
@@ -49,11 +46,6 @@ HARDWARE = {
 }
 
 
-
-class ProfilerMissing(Exception):
-    """ncu is not installed or may not read counters. The message says what to do."""
-
-
 def counters(
     stem: str, variant: str | None, shape: tuple[int, int, int],
     alpha: float = 1.0, beta: float = 0.0, ptx_arch: str | None = None,
@@ -76,54 +68,31 @@ def counters(
         If ncu is missing, or the driver refuses it the counters.
     """
     device.cupy()
-    ncu = shutil.which("ncu")
-    if ncu is None:
-        raise ProfilerMissing("ncu is not on the PATH: install Nsight Compute to read counters")
     # cuBLAS may split one product into several kernels, of any name: all that runs is its own.
-    only = [] if stem == CUBLAS else ["-k", CATALOGUE[stem].function]
     metrics = {**EMULATED, **HARDWARE}
     command = [
-        ncu, "--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none",
-        "--metrics", ",".join(metrics.values()), *only,
-        sys.executable, "-m", "lib", "launch", stem, "--shape", "x".join(map(str, shape)),
+        "launch", stem, "--shape", "x".join(map(str, shape)),
         "--alpha", repr(alpha), "--beta", repr(beta),
         *(["--variant", variant] if variant else []),
         *(["--ptx-arch", ptx_arch] if ptx_arch else []),
     ]
-    run = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
-    if run.returncode or "ERR_NVGPUCTRPERM" in run.stdout:
-        said = (run.stdout + run.stderr).strip().splitlines()
-        raise ProfilerMissing("ncu could not read counters: " + " / ".join(said[-3:]))
-    return parse(run.stdout, metrics)
+    only = None if stem == CUBLAS else CATALOGUE[stem].function
+    return parse(ncu.profile(list(metrics.values()), command, only), metrics)
 
 
-def parse(output: str, metrics: dict[str, str]) -> dict[str, float]:
-    """Read ncu's CSV: one header row, one row of units, then one row a kernel launch.
+def parse(rows: list[dict[str, str]], metrics: dict[str, str]) -> dict[str, float]:
+    """Add up the launches that ncu saw.
 
     Sums (``.sum`` metrics and wavefronts) add up over the launches; percentages and ratios are
     those of the longest launch.
     """
-    start = output.find('"ID"')
-    if start < 0:
-        raise ProfilerMissing("ncu profiled no kernel: " + output.strip()[-200:])
-    rows = list(csv.DictReader(io.StringIO(output[start:])))[1:]
-    if not rows:
-        raise ProfilerMissing("ncu profiled no kernel: " + output.strip()[-200:])
     duration = metrics.get("nanoseconds", "")
-    longest = max(rows, key=lambda row: _number(row.get(duration)) or 0.0)
+    longest = max(rows, key=lambda row: ncu.number(row.get(duration)) or 0.0)
     found: dict[str, float] = {}
     for key, metric in metrics.items():
-        values = [_number(row.get(metric)) for row in rows]
+        values = [ncu.number(row.get(metric)) for row in rows]
         if None in values:
             continue
         added = metric.endswith(".sum") or metric.startswith("memory_")
-        found[key] = sum(values) if added else _number(longest[metric])
+        found[key] = sum(values) if added else ncu.number(longest[metric])
     return found
-
-
-def _number(text: Any) -> float | None:
-    try:
-        value = float(str(text).replace(",", ""))
-    except ValueError:
-        return None
-    return int(value) if value.is_integer() else value

@@ -9,7 +9,7 @@ from lib.compiler import compile_kernel
 from lib.kernels import Kernel, Variant
 from lib.measure import cublas
 from lib.problem import Problem
-from lib.runner import addresses, arguments
+from lib.runner import prepare
 
 
 def launch_once(
@@ -34,8 +34,9 @@ def launch_once(
     if kernel is None:
         cublas.gemm(problem, *operands)
     else:
-        selected = kernel.select(problem, variant, addresses(*operands)).variant
-        compiled = compile_kernel(kernel, selected, device.arch(), ptx_arch=ptx_arch)
-        loaded = device.Loaded(compiled)
-        loaded(kernel.launch(problem, selected), arguments(problem, *operands, selected))
+        selected, launch, (args,) = prepare(
+            kernel, variant, problem, [tuple(operands)], exact=True
+        )
+        compiled = compile_kernel(kernel, selected.variant, device.arch(), ptx_arch=ptx_arch)
+        device.Loaded(compiled)(launch, args)
     cp.cuda.get_current_stream().synchronize()

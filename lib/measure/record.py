@@ -13,19 +13,20 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from lib import device, gpus
+from lib import device, gpus, tuning
 from lib.compiler import compile_kernel, nvrtc_version
 from lib.kernels import CATALOGUE, ROOT, Kernel, Variant
-from lib.measure import bench, counters, cublas, records, roofs, timeline
+from lib.measure import bench, calibration, counters, cublas, records, roofs, timeline
 
-# Sizes of the square problems that every record holds.
-BENCH_SIZES = (1024, 2048, 4096, 8192)
+# Sizes of the square problems that every record holds; FP32 kernels' have uneven ones too.
+BENCH_SIZES = tuning.CUBES
 COUNTER_SIZES = (256, 1024, 2048, 4096)
 # Claims W12, W34 and W40 ask for sizes whose matrices exceed an H100's L2 as far as they do a T4's.
 MORE_COUNTER_SIZES = {
     "01_naive": (8192, 16384), "08_warp_tile": (8192,), records.CUBLAS: (8192,),
 }
 TIMELINE_SIZE = 2048
+CLOCKS = "free, as the machine sets them"
 
 # Below this speed a size is left out: one ncu pass would take seconds, and it runs many.
 SLOW_SECONDS = 0.5
@@ -34,8 +35,40 @@ SERIES_SECONDS = 10.0
 FEWEST_ROUNDS = 5
 
 
+def record_bench(stem: str, root: Path | None = None) -> Path:
+    """Time a kernel's instantiations again and put the times into its record.
+
+    Counters and timeline stay as they are, so they must be of this very source and GPU. The record
+    says when the times were taken.
+
+    Raises
+    ------
+    NoGpu
+        If there is no GPU.
+    ValueError
+        If there is no record to put them into, or it is of other source or another GPU.
+    """
+    now, kernel = _provenance(stem), CATALOGUE[stem]
+    kept = records.load(now["gpu"]["key"], stem, root)
+    again = f"record all of it: python -m lib record {stem}"
+    if kept is None:
+        raise ValueError(f"{stem} is not recorded on {now['gpu']['key']}; {again}")
+    for what in ("gpu", "software"):
+        if kept[what] != now[what]:
+            raise ValueError(f"{stem} was recorded with another {what}; {again}")
+    for variant in kernel.variants:
+        if variant.name not in kept["variants"] or records.stale(kept, variant.name):
+            raise ValueError(f"the record of {stem} {variant.name} is not of this source; {again}")
+        measured = kept["variants"][variant.name]
+        measured["bench"] = _timed(kernel, variant, f"{stem} {variant.name}")
+        for arch, older in measured.get("ptx", {}).items():
+            older["bench"] = _timed(kernel, variant, f"{stem} {variant.name} as {arch}", arch)
+    kept["timed"] = {"date": now["date"], "revision": now["revision"]}
+    return records.write(kept, root)
+
+
 def record(stem: str, root: Path | None = None) -> Path:
-    """Measure everything about a kernel of the catalogue, ``"cublas"`` or ``"machine"``.
+    """Measure all of a kernel of the catalogue, ``"cublas"``, ``"machine"``, ``"calibration"``.
 
     Returns
     -------
@@ -52,6 +85,12 @@ def record(stem: str, root: Path | None = None) -> Path:
     made = _provenance(stem)
     if stem == records.MACHINE:
         made["roofs"] = roofs.roofs()
+    elif stem == records.CALIBRATION:
+        made["arch"], made["hash"] = device.arch(), calibration.source_hash()
+        made["method"] = {"counters": calibration.METHOD, "clocks": CLOCKS}
+        made |= calibration.measure()
+    elif stem == records.SEARCH:
+        made["searches"] = tuning.search()
     elif stem == records.CUBLAS:
         made["variants"] = {name: _cublas(name) for name in cublas.PROBLEMS}
     else:
@@ -84,18 +123,18 @@ def _provenance(stem: str) -> dict[str, Any]:
         "date": datetime.date.today().isoformat(),
         "revision": _revision(),
         "method": {
-            "bench": bench.METHOD, "clocks": "free, as the machine sets them",
+            "bench": bench.METHOD, "clocks": CLOCKS,
             "counters": {**counters.EMULATED, **counters.HARDWARE},
         },
     }
 
 
 def _variant(kernel: Kernel, variant: Variant) -> dict[str, Any]:
-    """Everything that is measured of one instantiation."""
+    """Everything that is measured of one instantiation; older code of a kernel's first one too."""
     older = {
         arch: _measured(kernel, variant, arch)
         for arch in kernel.ptx_archs
-        if arch != device.arch()
+        if arch != device.arch() and variant is kernel.variants[0]
     }
     return {
         "hash": kernel.hash(variant), **_measured(kernel, variant),
@@ -110,11 +149,7 @@ def _measured(kernel: Kernel, variant: Variant, ptx_arch: str | None = None) -> 
     """Resources, speed and counters of the code for this GPU, or of an older one's PTX on it."""
     label = f"{kernel.stem} {variant.name}" + (f" as {ptx_arch}" if ptx_arch else "")
     compiled = compile_kernel(kernel, variant, device.arch(), ptx_arch=ptx_arch)
-    rows: list[dict[str, Any]] = []
-    for size in tqdm(BENCH_SIZES, desc=f"{label}: bench"):
-        problem = variant.problem(size, size, size)
-        expected = rows[-1]["seconds"] * 8 if rows else 0.0
-        rows.append(bench.bench(kernel, variant, problem, _rounds(expected), ptx_arch))
+    rows = _timed(kernel, variant, label, ptx_arch)
     return {
         "arch": compiled.arch,
         "registers": compiled.resources.registers,
@@ -122,6 +157,26 @@ def _measured(kernel: Kernel, variant: Variant, ptx_arch: str | None = None) -> 
         "bench": rows,
         "counters": _counters(kernel.stem, variant.name, rows, label, ptx_arch),
     }
+
+
+def _timed(
+    kernel: Kernel, variant: Variant, label: str, ptx_arch: str | None = None
+) -> list[dict[str, Any]]:
+    """Benchmarks of an instantiation on each of its shapes."""
+    rows: list[dict[str, Any]] = []
+    rate = 0.0
+    for shape in tqdm(_shapes(variant), desc=f"{label}: bench"):
+        problem = variant.problem(*shape)
+        expected = problem.flops / rate if rate else 0.0
+        rows.append(bench.bench(kernel, variant, problem, _rounds(expected), ptx_arch))
+        rate = problem.flops / rows[-1]["seconds"]
+    return rows
+
+
+def _shapes(variant: Variant) -> list[tuple[int, int, int]]:
+    """What an instantiation is timed on."""
+    cubes = [(size, size, size) for size in BENCH_SIZES]
+    return [*cubes, *(tuning.UNEVEN if variant.dtype == "float32" else ())]
 
 
 def _cublas(name: str) -> dict[str, Any]:
@@ -139,7 +194,11 @@ def _counters(
     ptx_arch: str | None = None,
 ) -> list[dict[str, Any]]:
     """Counters at the sizes that aren't too slow to profile."""
-    slow = min((row["M"] for row in rows if row["seconds"] > SLOW_SECONDS), default=10**9)
+    slow = min(
+        (row["M"] for row in rows
+         if row["M"] == row["N"] == row["K"] and row["seconds"] > SLOW_SECONDS),
+        default=10**9,
+    )
     wanted = (*COUNTER_SIZES, *MORE_COUNTER_SIZES.get(stem, ()))
     sizes = [size for size in wanted if size < slow]
     return [

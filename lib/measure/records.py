@@ -19,9 +19,14 @@ from lib.kernels import CATALOGUE, ROOT
 RESULTS = ROOT / "results"
 SCHEMA = 1
 
-# Records that are not of a kernel of the catalogue: the rival, and the machine's own roofs.
+# Records that are not of a kernel of the catalogue: the rival, the machine's own roofs, what the
+# emulator's counters are held against, and which tile suits which shape. Each has its measurements
+# in a part of its own.
 CUBLAS = "cublas"
 MACHINE = "machine"
+CALIBRATION = "calibration"
+SEARCH = "search"
+_PARTS = {MACHINE: "roofs", CALIBRATION: "patterns", SEARCH: "searches"}
 
 _ALWAYS = {"schema": int, "kernel": str, "gpu": dict, "software": dict, "date": str,
            "revision": str}
@@ -99,7 +104,7 @@ def read(file: Path) -> dict[str, Any]:
         for key, kind in required.items():
             if not isinstance(inside, dict) or not isinstance(inside.get(key), kind):
                 raise RecordError(f"{file} lacks {where}{key}; {again}")
-    part = "roofs" if record["kernel"] == MACHINE else "variants"
+    part = _PARTS.get(record["kernel"], "variants")
     if not isinstance(record.get(part), dict):
         raise RecordError(f"{file} lacks {part}; {again}")
     return record
@@ -146,6 +151,8 @@ def stale(record: dict[str, Any], variant: str) -> bool:
     That of its marks too, if it has a timeline.
     """
     kernel = CATALOGUE.get(record["kernel"])
+    if record["kernel"] == SEARCH:
+        return _searched_other_code(record, variant)
     if kernel is None:
         return False
     names = {v.name: v for v in kernel.variants}
@@ -158,9 +165,20 @@ def stale(record: dict[str, Any], variant: str) -> bool:
     )
 
 
+def _searched_other_code(record: dict[str, Any], tuned: str) -> bool:
+    """Whether the source of a candidate of ``stem/variant`` has changed since the search."""
+    stem, _, name = tuned.partition("/")
+    kernel = CATALOGUE.get(stem)
+    return kernel is None or record["searches"][tuned]["hashes"] != {
+        candidate: kernel.hash(kernel.variant(candidate))
+        for variant in kernel.variants if variant.name == name
+        for candidate in variant.tuned
+    }
+
+
 def every(root: Path | None = None) -> Iterator[dict[str, Any]]:
-    """All records, GPU by GPU, kernels in the catalogue's order, then cuBLAS and the machine."""
-    order = [*CATALOGUE, CUBLAS, MACHINE]
+    """All records, GPU by GPU, kernels in the catalogue's order, then cuBLAS and the machine's."""
+    order = [*CATALOGUE, CUBLAS, MACHINE, CALIBRATION, SEARCH]
     files = sorted(
         (root or RESULTS).glob("*/*.json"),
         key=lambda f: (f.parent.name, order.index(f.stem) if f.stem in order else len(order), f),

@@ -17,7 +17,7 @@ from lib.compiler import compile_file, compile_kernel
 from lib.kernels import CUDA, Kernel, Launch, Variant
 from lib.measure.bench import elapsed
 from lib.problem import Problem
-from lib.runner import addresses, arguments
+from lib.runner import prepare
 
 # The order of `Timeline::Phase` in timeline.cuh; END closes the last phase.
 PHASES = ("load", "wait", "compute", "barrier", "store", "end")
@@ -61,9 +61,8 @@ def timeline(kernel: Kernel, variant: Variant, problem: Problem) -> dict[str, An
     """
     cp = device.cupy()
     operands = problem.inputs(0, cp)
-    selected = kernel.select(problem, variant, addresses(*operands)).variant
-    args = arguments(problem, *operands, selected)
-    launch = kernel.launch(problem, selected)
+    selection, launch, (args,) = prepare(kernel, variant, problem, [operands], exact=True)
+    selected = selection.variant
     marked = device.Loaded(compile_kernel(kernel, selected, device.arch(), timeline=True))
     plain = device.Loaded(compile_kernel(kernel, selected, device.arch()))
     buffers = _Buffers(launch)

@@ -4,14 +4,16 @@ Shared memory has 32 banks of 4-byte words; bank = (address / 4) mod 32. Each ba
 word a pass (a *wavefront*), and any number of lanes may share that word. The rules:
 
 * up to 32 bits a lane: the whole warp at once;
-* 64 bits a lane: half a warp at a time; the halves go together if for every active lane i lane
-  i XOR 1 is inactive or has the same address, or if the same holds throughout for i XOR 2;
-* 128 bits a lane: a quarter of a warp at a time; under that condition the two quarters of each
-  half go together, the halves never.
+* 64 bits a lane: half a warp at a time; in a load the halves go together if for every active lane
+  i lane i XOR 1 is inactive or has the same address, or if the same holds throughout for i XOR 2;
+* 128 bits a lane: a quarter of a warp at a time; in a load, under that condition, the two quarters
+  of each half go together, the halves never;
+* in a store nothing goes together.
 
-A group that goes at once takes as many wavefronts as the busiest bank has distinct words.
-Documented for compute capability 7.x (CUDA C++ Programming Guide, "Shared Memory"; Nsight
-Compute's ``memory_l1_wavefronts_shared``); ``lib.ptx`` counts by the same rules.
+A group that goes at once takes as many wavefronts as the busiest bank has distinct words. For loads
+that is documented for compute capability 7.x (CUDA C++ Programming Guide, "Shared Memory"); the
+calibration set in ``results/`` shows it on an H100, for loads and stores, in the counter of the
+L1's data stage. ``lib.ptx.banks`` has the same rules, and the ideal.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lib.models.coalescing import WARP, Access, WarpAccess
+from lib.ptx import banks as counted
 
 BANKS = 32
 WORD = 4
@@ -37,7 +40,7 @@ class Banks:
     rows : list of list of (lane, bank, word)
         One list a wavefront; `word` is address // 4. A lane of 64 or 128 bits has 2 or 4 entries.
     ideal : int
-        Wavefronts of a conflict-free access of the same width by the same lanes.
+        Wavefronts without a conflict, as Nsight Compute counts them (see `lib.ptx.banks`).
     bytes_per_lane : int
     """
 
@@ -61,10 +64,12 @@ def _pairs_agree(addresses: np.ndarray, active: np.ndarray, distance: int) -> bo
     return bool(np.all(~active | ~active[partner] | (addresses == addresses[partner])))
 
 
-def _groups(addresses: np.ndarray, active: np.ndarray, bytes_per_lane: int) -> list[np.ndarray]:
+def _groups(
+    addresses: np.ndarray, active: np.ndarray, bytes_per_lane: int, store: bool
+) -> list[np.ndarray]:
     """Lanes that are served together, as arrays of lane numbers; groups without a lane dropped."""
     lanes = np.arange(WARP)
-    merge = _pairs_agree(addresses, active, 1) or _pairs_agree(addresses, active, 2)
+    merge = not store and any(_pairs_agree(addresses, active, distance) for distance in (1, 2))
     if bytes_per_lane <= 4:
         size = 32
     elif bytes_per_lane == 8:
@@ -77,20 +82,20 @@ def _groups(addresses: np.ndarray, active: np.ndarray, bytes_per_lane: int) -> l
     return [group[active[group]] for group in groups if active[group].any()]
 
 
-def describe(access: WarpAccess) -> Banks:
+def describe(access: WarpAccess, kind: str = "load") -> Banks:
     """Serve one access.
 
     Parameters
     ----------
     access : WarpAccess
         Addresses are bytes from the start of shared memory.
+    kind : {"load", "store"}
     """
     addresses = np.asarray(access.addresses, dtype=np.int64)
     active = np.asarray(access.active, dtype=bool)
     width = access.bytes_per_lane
     rows: list[list[Cell]] = []
-    groups = _groups(addresses, active, width)
-    for group in groups:
+    for group in _groups(addresses, active, width, kind == "store"):
         waiting: dict[int, list[int]] = {}  # bank -> its distinct words, in order of first asking
         served: list[list[Cell]] = []
         for lane in group:
@@ -105,7 +110,8 @@ def describe(access: WarpAccess) -> Banks:
                     served.append([])
                 served[turn].append((int(lane), word % BANKS, word))
         rows += served
-    return Banks(rows, len(groups), width)
+    _, ideal = counted.wavefronts(addresses[None], active[None], width, kind == "store")
+    return Banks(rows, int(ideal[0]), width)
 
 
 def wavefronts(

@@ -1,17 +1,24 @@
 """Sectors of global accesses and wavefronts of shared ones, from the addresses of whole warps.
 
-The rules are those that Nsight Compute's source counters follow on Volta and later:
+The rules are those that Nsight Compute counts by on an H100, from the calibration set that
+``python -m lib record calibration`` recorded there (``tests/kernels/test_calibration.py`` holds
+them against it, pattern by pattern):
 
 * Global: sectors are the distinct 32-byte blocks that a warp's instruction touches.
 * Shared: bank = (address / 4) mod 32. A pass costs the largest number of distinct words that fall
-  into one bank. Up to 32 bits a lane there is one pass. 64 bits: two passes, the half warps, and
-  one pass if for every active lane i the lane i^1 (or throughout, i^2) is inactive or has the same
-  address. 128 bits: four passes, the quarter warps; under the same condition the quarters merge
-  within each half, the halves never.
+  into one bank. Up to 32 bits a lane there is one pass; 64 bits take two, the half warps; 128 bits
+  four, the quarter warps. A pass without an active lane costs nothing.
+* Loads of 64 bits make one pass of the halves if for every active lane i the lane i^1 is inactive
+  or has the same address, or throughout i^2. Loads of 128 bits make one pass of two quarters under
+  the same condition, the halves never. That much is documented, and it is what the L1's own
+  counter shows: `served`. Nsight Compute's counter of the source (``memory_l1_wavefronts_shared``)
+  differs in two things: passes go together only where their common pass has no conflict, and of
+  128-bit loads each half meets the condition by itself: `wavefronts`.
+* Stores never put passes together, in either counter.
 * ldmatrix and stmatrix: one pass for each 8 x 8 matrix, of the 16 bytes that each of its 8
   addresses names; passes never merge.
-* Ideal: a pass with an active lane costs at least one wavefront, so the ideal is the number of
-  such passes, after merging. Conflicts are wavefronts minus ideal.
+* Ideal: the wavefronts, but no more than the active lanes' bytes need at 128 a wavefront. Conflicts
+  are wavefronts minus ideal.
 """
 
 from __future__ import annotations
@@ -20,6 +27,9 @@ import numpy as np
 
 SECTOR = 32
 BANKS = 32
+WARP = 32
+LANES = np.arange(WARP)
+PASS_BYTES = 128  # one word from each bank
 
 
 def sectors(rows: np.ndarray, active: np.ndarray | None = None, nbytes: int = 4) -> np.ndarray:
@@ -88,9 +98,9 @@ def _fill(values: np.ndarray, active: np.ndarray) -> np.ndarray:
 
 
 def wavefronts(
-    rows: np.ndarray, active: np.ndarray | None = None, nbytes: int = 4
+    rows: np.ndarray, active: np.ndarray | None = None, nbytes: int = 4, store: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Count the shared-memory wavefronts of each warp, and the ideal.
+    """Count the shared-memory wavefronts of each warp, and the ideal, as the source's counter does.
 
     Parameters
     ----------
@@ -100,6 +110,8 @@ def wavefronts(
         Which lanes take part; None means all.
     nbytes : int
         Bytes a lane: 1, 2, 4, 8 or 16.
+    store : bool
+        Whether it is a store.
 
     Returns
     -------
@@ -108,13 +120,39 @@ def wavefronts(
     """
     if active is None:
         active = np.ones(rows.shape, bool)
-    if nbytes <= 4:
-        return _passes(rows, active, 1, 32)
-    words = nbytes // 4
-    apart = _passes(rows, active, words, 16 if nbytes == 8 else 8)
-    merged = _passes(rows, active, words, 32 if nbytes == 8 else 16)
-    may = _paired(rows, active, 1) | _paired(rows, active, 2)
-    return np.where(may, merged[0], apart[0]), np.where(may, merged[1], apart[1])
+    words = max(1, nbytes // 4)
+    apart = _passes(rows, active, words, WARP // words)
+    if words > 1 and not store:
+        merged = _passes(rows, active, words, 2 * WARP // words)
+        together = (merged == 1) & _paired(rows, active, merged.shape[1])
+        apart = apart.reshape(len(rows), -1, 2)
+        apart[together] = 1, 0
+    return with_ideal(apart.reshape(len(rows), -1).sum(axis=1), active, nbytes)
+
+
+def served(
+    rows: np.ndarray, active: np.ndarray | None = None, nbytes: int = 4
+) -> np.ndarray:
+    """Count the wavefronts of each warp's shared load as the L1's data stage does.
+
+    The parameters are those of `wavefronts`, from which it differs in wide loads whose lanes share
+    addresses in pairs and conflict all the same.
+    """
+    if active is None:
+        active = np.ones(rows.shape, bool)
+    words = max(1, nbytes // 4)
+    apart = _passes(rows, active, words, WARP // words).sum(axis=1)
+    if words == 1:
+        return apart
+    merged = _passes(rows, active, words, 2 * WARP // words).sum(axis=1)
+    return np.where(_paired(rows, active, 1)[:, 0], merged, apart)
+
+
+def with_ideal(
+    count: np.ndarray, active: np.ndarray, nbytes: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return each warp's wavefronts with the ideal for its active lanes."""
+    return count, np.minimum(count, -(-active.sum(axis=1) * nbytes // PASS_BYTES))
 
 
 def matrix_wavefronts(
@@ -136,19 +174,25 @@ def matrix_wavefronts(
     """
     if active is None:
         active = np.ones(rows.shape, bool)
-    return _passes(rows, active, 4, 8)
+    return with_ideal(_passes(rows, active, 4, 8).sum(axis=1), active, 16)
 
 
-def _paired(rows: np.ndarray, active: np.ndarray, distance: int) -> np.ndarray:
-    """Tell whether each active lane's partner is inactive or has the same address."""
-    partner = np.arange(32) ^ distance
-    alike = ~active | ~active[:, partner] | (rows == rows[:, partner])
-    return alike.all(axis=1)
+def _paired(rows: np.ndarray, active: np.ndarray, parts: int) -> np.ndarray:
+    """Tell whether each active lane's partner is inactive or has the same address.
+
+    Partners are those one place apart, or throughout those two places apart; asked of each of
+    `parts` equal parts of the warp by itself.
+    """
+    found = np.zeros((len(rows), parts), bool)
+    for distance in (1, 2):
+        partner = LANES ^ distance
+        alike = ~active | ~active[:, partner] | (rows == rows[:, partner])
+        found |= alike.reshape(len(rows), parts, -1).all(axis=2)
+    return found
 
 
-def _passes(rows, active, words: int, group: int) -> tuple[np.ndarray, np.ndarray]:
-    """Sum over groups of lanes the cost of the pass of each, and count the passes."""
-    warps = len(rows)
+def _passes(rows: np.ndarray, active: np.ndarray, words: int, group: int) -> np.ndarray:
+    """Return the cost of the pass of each group of lanes, (warps, groups)."""
     lanes = active.reshape(-1, group)
     word = (rows >> 2).reshape(-1, group)
     word = _fill(word, lanes)
@@ -160,6 +204,4 @@ def _passes(rows, active, words: int, group: int) -> tuple[np.ndarray, np.ndarra
     new[:, 1:] = key[:, 1:] != key[:, :-1]
     place = (np.arange(len(key))[:, None] * BANKS + (key >> 48))[new]
     cost = np.bincount(place, minlength=len(key) * BANKS).reshape(-1, BANKS).max(axis=1)
-    some = lanes.any(axis=1)
-    cost = np.where(some, cost, 0)
-    return cost.reshape(warps, -1).sum(axis=1), some.reshape(warps, -1).sum(axis=1)
+    return np.where(lanes.any(axis=1), cost, 0).reshape(len(rows), -1)

@@ -162,22 +162,30 @@ class Barriers:
             if torn.any():
                 lacking = spread(any_in_warp(torn), f.threads) & ~party.arrived
                 left = (lacking & gone).any()
+                others = (p for ps in self.parties.values() for p in ps if p is not party)
+                other = f.exited_by if left else next(
+                    (p.instruction for p in others if (p.arrived & lacking).any()), None
+                )  # fmt: skip
                 f.hazard(
                     "exited before barrier" if left else "barrier divergence",
                     f"{f.place(party.instruction)}: only part of a warp reached this barrier, the "
-                    + ("rest had exited: " if left else "rest came to another: ")
+                    + ("rest had exited" if left else "rest came to another")
+                    + (f" at {f.place(other)}: " if other is not None else ": ")
                     + f.lane_names(lacking),
                     party.instruction,
                     torn,
+                    other,
                 )
         absent = gone & ~arrived & full[:, None] & (self.expected_all(parties))[:, None]
         if absent.any():
             f.hazard(
                 "exited before barrier",
                 f"{f.place(parties[0].instruction)}: the block waits for all of its threads, but "
-                f"some had exited; they count as arrived: {f.lane_names(absent)}",
+                f"some had exited at {f.place(f.exited_by)}; they count as arrived: "
+                f"{f.lane_names(absent)}",
                 parties[0].instruction,
                 absent,
+                f.exited_by,
             )
 
     def expected_all(self, parties) -> np.ndarray:

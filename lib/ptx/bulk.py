@@ -125,14 +125,13 @@ class BulkGroups:
             for number, group in enumerate(groups.groups, first + 1):
                 for copy in group:
                     if number > groups.read:
-                        where = np.zeros((self.f.blocks, self.f.threads), bool)
-                        where[row, thread] = True
-                        self.f.hazard(
+                        self.f.hazards.add(
                             "block exited",
                             f"{self.f.place(copy.instruction)}: the thread exited without waiting "
                             "until this copy had read its shared memory "
-                            "(cp.async.bulk.wait_group.read)",
-                            copy.instruction, where,
+                            f"(cp.async.bulk.wait_group.read): {self.f.exit_of(row, thread)}",
+                            access(copy.instruction, row, thread, self.f),
+                            self.f.exit_of(row, thread),
                         )  # fmt: skip
                     copy.land()
 

@@ -10,6 +10,7 @@ from .access import _address
 from .control import _for_chosen
 from .decode import DTYPES, Decoding, opcode
 from .errors import Error, OutOfBounds
+from .hazards import access
 from .masks import Mask, any_in_warp
 from .memory import PEER_BYTES, WINDOW_BYTES, WINDOWS
 from .proxy import merged
@@ -70,14 +71,12 @@ def locate(f, row: int, address: int, nbytes: int, align: int, instruction) -> t
 def check_alive(f, home: int, instruction, row: int):
     """Report the use of the shared memory of a block that has exited."""
     if f.live is not None and not f.live.array[home].any():
-        where = np.zeros((f.blocks, f.threads), bool)
-        where[row] = True if f.active is None else f.active.array[row]
-        where[row, 0] |= not where[row].any()
-        f.hazard(
+        lane = 0 if f.active is None else int(f.active.array[row].argmax())
+        f.hazards.add(
             "block exited",
             f"{f.place(instruction)}: block {f.geometry.block_name(home)} exited while its peer "
-            f"{f.geometry.block_name(row)} still uses its shared memory",
-            instruction, where,
+            f"{f.geometry.block_name(row)} still uses its shared memory: {f.exit_of(home, 0)}",
+            f.exit_of(home, 0), access(instruction, row, lane, f),
         )  # fmt: skip
 
 

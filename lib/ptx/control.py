@@ -28,7 +28,8 @@ def branch(d: Decoding):
 def leave(d: Decoding):
     """ret and exit end a lane: a kernel has no caller."""
     d.only("uni").count(0)
-    return _for_chosen(d, lambda f: f.exit(f.active))
+    instruction = d.instruction
+    return _for_chosen(d, lambda f: f.exit(f.active, instruction))
 
 
 @opcode("trap", "brkpt")

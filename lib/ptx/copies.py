@@ -227,6 +227,7 @@ class _Issue:
 
     def __init__(self, d: Decoding, width: int, to, source, count, ignored):
         self.index, self.instruction, self.width = d.index, d.instruction, width
+        self.past_l1 = d.has("cg")
         self.place = d.code.place(d.instruction)
         self.to, self.source, self.count, self.ignored = to, source, count, ignored
 
@@ -235,7 +236,7 @@ class _Issue:
         pattern = f.pattern(f.r[slot])
         segment = find(f, pattern, "shared", offset, self.width, self.instruction)
         if f.trace is not None:
-            self._trace(f, pattern, segment)
+            self._trace(f, pattern)
         for lanes, nbytes in self._sizes(f):
             for fetch, mask in self._sources(f, lanes, nbytes):
                 f.active = mask
@@ -362,21 +363,18 @@ class _Issue:
             )  # fmt: skip
         )
 
-    def _trace(self, f, pattern, segment):
+    def _trace(self, f, pattern):
         """Count the write of the shared memory, and the read of lanes that read at all."""
-        f.trace.access(
-            self.index, pattern, f, self.instruction, "copy", "shared", self.to[1], self.width
-        )
         reading = [(lanes, nbytes) for lanes, nbytes in self._sizes(f) if nbytes]
-        if not reading:
-            return
-        addresses, outer = f.r[self.source[0]], f.active
-        if len(reading) == 1:
-            f.active = reading[0][0]
-        else:
-            f.active = Mask(np.logical_or.reduce([lanes.array for lanes, _ in reading]))
-        f.trace.access(
-            self.index, f.pattern(addresses), f, self.instruction, "copy", "global",
-            self.source[1], self.width,
+        source, outer = None, f.active
+        if reading:
+            if len(reading) == 1:
+                f.active = reading[0][0]
+            else:
+                f.active = Mask(np.logical_or.reduce([lanes.array for lanes, _ in reading]))
+            source = f.pattern(f.r[self.source[0]])
+            f.active = outer
+        f.trace.copied(
+            self.index, pattern, source, f, self.instruction, self.to[1], self.source[1],
+            self.width, self.past_l1,
         )  # fmt: skip
-        f.active = outer

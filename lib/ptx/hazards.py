@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import PurePath
 
-import numpy as np
-
 
 @dataclass(frozen=True)
 class Access:
@@ -55,7 +53,9 @@ class Hazard:
     message : str
         For people.
     first, second : Access or None
-        The accesses that conflict; `second` came later in this run.
+        The accesses that conflict; `second` came later in this run. What a lane touched too early
+        or without a fence comes with the product; bytes that nobody expected with the mbarrier's
+        initialisation; a use of shared memory with the exit of its block.
     """
 
     kind: str
@@ -74,20 +74,16 @@ class Hazards:
         self.found: list[Hazard] = []
         self._known: set[tuple] = set()
 
-    def add(self, kind: str, message: str, instruction, where: np.ndarray, f):
-        """Add a finding about one instruction and some lanes."""
-        key = (kind, instruction.line)
+    def add(self, kind: str, message: str, first: Access, second: Access | None = None):
+        """Add a finding, with a message of its own, about one access or two."""
+        key = (kind, first.line, None if second is None else second.line)
         if key not in self._known:
             self._known.add(key)
-            block, thread = np.argwhere(where)[0].tolist()
-            self.found.append(Hazard(kind, message, access(instruction, block, thread, f)))
+            self.found.append(Hazard(kind, message, first, second))
 
     def add_pair(self, kind: str, what: str, first: Access, second: Access):
         """Add a finding about two accesses."""
-        key = (kind, first.line, second.line)
-        if key not in self._known:
-            self._known.add(key)
-            self.found.append(Hazard(kind, f"{what}: {first} and {second}", first, second))
+        self.add(kind, f"{what}: {first} and {second}", first, second)
 
     def knows(self, kind: str, first_line: int, second_line: int) -> bool:
         """Tell whether two lines were reported already."""

@@ -17,6 +17,7 @@ import numpy as np
 from .barriers import Barriers
 from .decode import Code, Step, scalar
 from .errors import Deadlock, Endless
+from .hazards import Access, access
 from .masks import WARP, Mask, any_in_warp, spread
 from .memory import Pattern
 from .syntax import SIZES
@@ -85,6 +86,7 @@ class Lanes:
         self.origin = 0  # what to add to an instruction's index to have its step
         self.turn = 0
         self.turns = turns
+        self.exited_by = code.steps[-1].instruction if code.steps else None  # the latest exit
         self.polls = 0  # turns since anybody did anything but poll
         self.r: list[np.ndarray] = [None] * code.slots
         self.twins: list[tuple] = [(None, None)] * code.slots
@@ -345,8 +347,9 @@ class Lanes:
             return active
         return taken if taken.lanes else False
 
-    def exit(self, mask: Mask | None):
+    def exit(self, mask: Mask | None, instruction=None):
         """End lanes; a barrier that waits for them need not wait any more."""
+        self.exited_by = instruction or self.exited_by
         if mask is None or mask is self.live:
             rest = None
         else:
@@ -406,9 +409,18 @@ class Lanes:
         more = f" and {len(found) - most} more" if len(found) > most else ""
         return "; ".join(names) + more
 
-    def hazard(self, kind: str, message: str, instruction, where: np.ndarray):
-        """Report something that is wrong but does not stop the kernel."""
-        self.hazards.add(kind, message, instruction, where, self)
+    def hazard(self, kind: str, message: str, instruction, where: np.ndarray, before=None):
+        """Report something that is wrong but does not stop the kernel.
+
+        `before` is an instruction that the same lanes ran earlier, the other side of the hazard.
+        """
+        block, thread = np.argwhere(where)[0].tolist()
+        sides = [access(i, block, thread, self) for i in (before, instruction) if i is not None]
+        self.hazards.add(kind, message, *sides)
+
+    def exit_of(self, block: int, thread: int) -> Access:
+        """Describe the exit of a lane, as the one side of a hazard."""
+        return access(self.exited_by, block, thread, self)
 
     def place(self, instruction) -> str:
         """Say where an instruction stands, for a message."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from . import (  # noqa: F401 - fill OPCODES
 )
 from .arguments import Layout, device_memory, initial_bytes, parameter_bytes
 from .decode import Code
-from .errors import Error, LaunchError
+from .errors import Error, LaunchError, ParseError
 from .geometry import SHARED_LIMIT, Geometry, check_geometry, cluster_sizes, three_sizes
 from .hazards import Hazard, Hazards
 from .lanes import Lanes
@@ -42,6 +43,7 @@ BYTES_PER_BATCH = 1 << 26
 TURNS = 1 << 20  # of a batch; the longest kernels of this size take a few ten thousand
 SCHEDULES = ("lowest", "highest", "random")
 LANDINGS = ("early", "late")
+MODULES_KEPT = 32  # parsed and decoded: a few MB each where loops are unrolled
 
 
 @dataclass
@@ -66,6 +68,16 @@ class Launch:
     shared: list[Allocation] = field(default_factory=list)
 
 
+@lru_cache(MODULES_KEPT)
+def _read(text: str) -> tuple[Program, dict[str, Code]]:
+    """Parse a module; beside it lies what has been decoded of it. No launch changes either.
+
+    Reading unrolled code takes longer than running it on a small problem, and the same kernel is
+    run on many problems. Modules share this, but not their variables.
+    """
+    return parse(text), {}
+
+
 class Module:
     """PTX text, parsed once.
 
@@ -81,7 +93,9 @@ class Module:
     """
 
     def __init__(self, text: str):
-        self.program: Program = parse(text)
+        if not isinstance(text, str):
+            raise ParseError(f"PTX text must be a str, not {type(text).__name__}")
+        self.program, self._codes = _read(text)
         self._functions: dict[str, Function] = {}
         self._storage = {
             name: initial_bytes(variable)
@@ -105,7 +119,9 @@ class Module:
             hint = f"; the nearest is '{near[0]}'" if near else "; the module has no kernels"
             raise Error(f"no kernel '{name}' in this module{hint}")
         if name not in self._functions:
-            self._functions[name] = Function(self, entries[name])
+            if name not in self._codes:
+                self._codes[name] = Code(self.program, entries[name])
+            self._functions[name] = Function(self, entries[name], self._codes[name])
         return self._functions[name]
 
     def get_global(self, name: str) -> np.ndarray:
@@ -118,9 +134,8 @@ class Module:
 class Function:
     """A kernel that can be launched: ``function(grid, block, args, shared_mem=0)``."""
 
-    def __init__(self, module: Module, entry: Entry):
-        self.module, self.entry, self.name = module, entry, entry.name
-        self.code = Code(module.program, entry)
+    def __init__(self, module: Module, entry: Entry, code: Code):
+        self.module, self.entry, self.name, self.code = module, entry, entry.name, code
 
     def __call__(
         self, grid, block, args, shared_mem: int = 0, *, watch=None, trace: bool = True,

@@ -8,6 +8,7 @@ parked until the phase flips: it would only ask again, and must not starve whom 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import PurePath
 
 import numpy as np
 
@@ -202,9 +203,9 @@ class Mbarriers:
             )  # fmt: skip
 
     def _report(self, barrier: Barrier, instruction, message: str):
-        where = np.zeros((self.f.blocks, self.f.threads), bool)
-        where[barrier.row, 0] = True
-        self.f.hazard("mbarrier", message, instruction, where)
+        f = self.f
+        sides = (access(i, barrier.row, 0, f) for i in (barrier.instruction, instruction))
+        f.hazards.add("mbarrier", message, *sides)
 
     def fly(self, barrier: Barrier, nbytes: int, land, instruction):
         """Let a copy land here: `land` moves the bytes, at once or as late as can be."""
@@ -278,9 +279,11 @@ class Mbarriers:
 
     def state(self, barrier: Barrier) -> str:
         """Describe an object."""
+        init = barrier.instruction
+        cuda = "" if init.cuda is None else f", CUDA {PurePath(init.cuda[0]).name}:{init.cuda[1]}"
         return (
             f"mbarrier at {barrier.offset:#x} of block {self.f.geometry.block_name(barrier.row)}, "
-            f"initialised at PTX line {barrier.instruction.line}: phase {barrier.phase}, "
+            f"initialised at PTX line {init.line} ({init.opcode}){cuda}: phase {barrier.phase}, "
             f"{barrier.count - barrier.pending} of {barrier.count} arrivals, "
             f"tx-count {barrier.tx}"
         )

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 
 from .body import Body
-from .errors import ParseError
 from .syntax import SIZES, Entry, Program, Variable
 from .tokens import Cursor, integer
 
@@ -32,8 +31,6 @@ def parse(text: str) -> Program:
     ParseError
         With the line, if the text is no PTX.
     """
-    if not isinstance(text, str):
-        raise ParseError(f"PTX text must be a str, not {type(text).__name__}")
     return _Parser(text.rstrip("\0")).program()
 
 

@@ -53,6 +53,7 @@ class Products:
         self.committed = np.zeros(shape, np.int64)
         self.fenced = np.zeros(shape, bool)
         self.dirty: dict[int, np.ndarray] = {}  # slot -> lanes that touched it since their fence
+        self.touchers: dict[int, object] = {}  # slot -> the instruction that touched it last
         self.parties: list[Party] = []
         self.issued = np.zeros(shape, np.int64)
 
@@ -138,6 +139,8 @@ class Products:
         if flights:
             self.holders[to] = flights
         dirt = self.dirty.get(source)
+        if source in self.touchers:
+            self.touchers[to] = self.touchers[source]
         here = self.dirty.get(to, np.zeros_like(active)) & ~active
         self.dirty[to] = here if dirt is None else here | (dirt & active)
 
@@ -163,6 +166,7 @@ class Products:
             for flight, _ in self.holders.get(slot, ()):
                 self._early(flight, flight.lanes & active, instruction, "an accumulator")
             self.dirty[slot] = self.dirty[slot] | active if slot in self.dirty else active
+            self.touchers[slot] = instruction
         for flight in self.flights:
             if flight.reads & written:
                 self._early(flight, flight.lanes & active, instruction, "a register of A")
@@ -192,7 +196,7 @@ class Products:
                 "wgmma in flight",
                 f"{f.place(instruction)}: {what} of the product at {f.place(flight.instruction)} "
                 f"is used before wgmma.wait_group: {f.lane_names(lanes)}",
-                instruction, lanes,
+                instruction, lanes, flight.instruction,
             )  # fmt: skip
 
     def check_fence(self, instruction, slots):
@@ -200,15 +204,17 @@ class Products:
         f = self.f
         active = np.ones((f.blocks, f.threads), bool) if f.active is None else f.active.array
         bad = active & spread(~self.fenced, f.threads)
+        toucher = next(map(self.touchers.get, slots), None)
         for slot in slots:
-            if slot in self.dirty:
-                bad = bad | (self.dirty[slot] & active)
+            if slot in self.dirty and (self.dirty[slot] & active).any():
+                bad, toucher = bad | (self.dirty[slot] & active), self.touchers.get(slot)
         if bad.any():
+            before = f" ({f.place(toucher)})" if toucher is not None else ""
             f.hazard(
                 "missing wgmma.fence",
                 f"{f.place(instruction)}: no wgmma.fence between this product and what touched "
-                f"its registers before: {f.lane_names(bad)}",
-                instruction, bad,
+                f"its registers before{before}: {f.lane_names(bad)}",
+                instruction, bad, toucher,
             )  # fmt: skip
 
     def commit(self):

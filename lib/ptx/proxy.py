@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .hazards import access
 from .masks import any_in_warp
 
 # Agents' times lie above all of the warps', whose oldest ones are skipped without a look.
@@ -135,14 +136,12 @@ class Proxy:
         f, races = self.f, self.races
         for (home, column, index), (time, row, thread) in self._uses.items():
             if int(races.known[home, :, column].max()) < time:
-                where = np.zeros((f.blocks, f.threads), bool)
-                where[row, thread] = True
-                instruction = races.code.steps[index].instruction
-                f.hazard(
+                use = access(races.code.steps[index].instruction, row, thread, f)
+                f.hazards.add(
                     "block exited",
-                    f"{f.place(instruction)}: nothing keeps block {f.geometry.block_name(home)} "
-                    f"from exiting before its shared memory is used here: {f.lane_names(where)}",
-                    instruction, where,
+                    f"nothing keeps block {f.geometry.block_name(home)} from exiting before its "
+                    f"shared memory is used: {use} and {f.exit_of(home, 0)}",
+                    use, f.exit_of(home, 0),
                 )  # fmt: skip
 
     # -- accesses -------------------------------------------------------------------------------

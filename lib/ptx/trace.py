@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from . import banks
+from . import banks, copy_costs
 from .masks import by_warp
 
 WATCHED_MOST = 64  # accesses that are kept of one line
-MATRIX = ("ldmatrix", "stmatrix")  # kinds whose passes are the rows of one 8 x 8 matrix
+# How shared memory serves an access: whether its passes are the rows of 8 x 8 matrices, and
+# whether passes may go together.
+LOAD, STORE, ROWS = "load", "store", "rows"
+
+
+def _served_as(kind: str) -> str:
+    return {"ldmatrix": ROWS, "stmatrix": ROWS, "store": STORE}.get(kind, LOAD)
+
 
 
 @dataclass(frozen=True)
@@ -46,9 +54,10 @@ class Site:
     lanes : int
         Active lanes, summed over requests.
     sectors : int
-        Distinct 32-byte sectors, summed over requests (global memory).
+        Distinct 32-byte sectors, summed over requests (global memory); of a copy's site in shared
+        memory, its transfers (see `copy_costs`).
     wavefronts, ideal : int
-        Shared-memory wavefronts, summed over requests; see `banks`.
+        Shared-memory wavefronts, summed over requests; see `banks` and `copy_costs`.
     """
 
     line: int
@@ -117,6 +126,7 @@ class Trace:
     _tallies: dict[int, _Tally | None] = field(default_factory=dict)
     _blocks: dict[int, list[int]] = field(default_factory=dict)
     _guarded: dict[int, list[int]] = field(default_factory=dict)
+    _copies: dict[tuple, copy_costs.Cost] = field(default_factory=dict)
     _code: object = None
 
     # -- told by the lanes ----------------------------------------------------------------------
@@ -166,11 +176,60 @@ class Trace:
             self._flush(tally)
             tally.pattern = pattern
             tally.counts = _count(
-                pattern, tally.site.space, tally.offset, tally.nbytes, tally.site.kind in MATRIX
+                pattern, tally.site.space, tally.offset, tally.nbytes, _served_as(tally.site.kind)
             )
         tally.times += 1
         if self.watch is not None:
             self._watch(tally, pattern, f, f.origin + index)
+
+    def copied(self, index, to, source, f, instruction, to_offset, source_offset, nbytes, past_l1):
+        """Count a cp.async: `to` and `source` are patterns, that of the source None if none reads.
+
+        It is a site of shared memory and one of global memory, and what it costs in one depends on
+        the addresses in the other.
+        """
+        halves = [(~index, "shared", to, to_offset)]
+        if source is not None:
+            halves.append((index, "global", source, source_offset))
+        tallies = []
+        for place, space, pattern, offset in halves:
+            tally = self._tallies.get(place)
+            if tally is None:
+                tally = self._enter(place, index, instruction, "copy", space, offset, nbytes)
+            tallies.append((tally, pattern))
+        if any(tally.pattern is not pattern for tally, pattern in tallies):
+            costs = self._copy_costs(
+                to, source, (to.low + to_offset) % copy_costs.LINE,
+                source and (source.low + source_offset) % copy_costs.LINE, nbytes, past_l1,
+            )  # fmt: skip
+            shares = (costs.transfers, costs.wavefronts, costs.ideal), (costs.sectors, 0, 0)
+            for (tally, pattern), share in zip(tallies, shares, strict=False):
+                self._flush(tally)
+                tally.pattern = pattern
+                tally.counts = pattern.warps, pattern.lanes, *share
+        for tally, pattern in tallies:
+            tally.times += 1
+            if self.watch is not None:
+                self._watch(tally, pattern, f, f.origin + index)
+
+    def _copy_costs(self, to, source, to_phase, source_phase, nbytes, past_l1) -> copy_costs.Cost:
+        """Return the sums over all warps; a loop's copies differ by a constant, which is nothing.
+
+        So what was found is kept by the contents of the patterns.
+        """
+        parts = [to.relative, source.relative if source else to.relative]
+        masks = [p.active.array for p in (to, source) if p is not None and p.active is not None]
+        content = hashlib.blake2b(digest_size=16)
+        for array in (*parts, *masks):
+            content.update(repr(array.shape).encode())
+            content.update(np.ascontiguousarray(array))
+        key = (content.digest(), len(masks), to.active is None, to_phase, source_phase, nbytes,
+               past_l1, to.f.blocks)
+        if key not in self._copies:
+            self._copies[key] = _copy_costs(
+                to, source, to_phase, source_phase, nbytes, past_l1
+            )
+        return self._copies[key]
 
     def end(self):
         """Add up what the last batch left; patterns of a batch die with it."""
@@ -257,14 +316,17 @@ class Trace:
         -------
         dict of str to int
             Requests and sectors of global memory; warp instructions, wavefronts and ideal
-            wavefronts of shared memory; lanes that executed a single-precision fma. The wavefronts
-            are those of every access of shared memory, ldmatrix, stmatrix and cp.async included;
-            their instructions are counted by `matrix_counters`.
+            wavefronts of shared memory; lanes that executed a single-precision fma. An H100 counts
+            cp.async among the requests and sectors of global loads, and so do these. The
+            wavefronts are those of every access of shared memory, ldmatrix, stmatrix and cp.async
+            included; their instructions are counted by `matrix_counters`.
         """
         total = self._total
         return {
-            "global_load_requests": total("global", "load", "requests"),
-            "global_load_sectors": total("global", "load", "sectors"),
+            "global_load_requests": total("global", "load", "requests")
+            + total("global", "copy", "requests"),
+            "global_load_sectors": total("global", "load", "sectors")
+            + total("global", "copy", "sectors"),
             "global_store_requests": total("global", "store", "requests"),
             "global_store_sectors": total("global", "store", "sectors"),
             "shared_load_instructions": total("shared", "load", "requests"),
@@ -286,8 +348,7 @@ class Trace:
         dict of str to int
             Warp instructions of LDSM and STSM (those that wmma.load expands to included) and their
             wavefronts; warp instructions of mma and of wmma.mma, as PTX counts them; requests,
-            global sectors and shared wavefronts of cp.async (LDGSTS), which are counted apart from
-            loads and stores.
+            sectors and shared wavefronts of cp.async, as the counters of LDGSTS have them.
         """
         total, executed = self._total, self.instructions.items()
 
@@ -305,7 +366,7 @@ class Trace:
             "wmma_instructions": warps("wmma.mma."),
             "copy_instructions": total("shared", "copy", "requests"),
             "copy_requests": total("global", "copy", "requests"),
-            "copy_sectors": total("global", "copy", "sectors"),
+            "copy_sectors": total("shared", "copy", "sectors"),
             "copy_wavefronts": total("shared", "copy", "wavefronts"),
             "copy_wavefronts_ideal": total("shared", "copy", "ideal"),
         }
@@ -317,7 +378,7 @@ class Trace:
         )
 
 
-def _count(pattern, space: str, offset: int, nbytes: int, rows: bool) -> tuple:
+def _count(pattern, space: str, offset: int, nbytes: int, served: str) -> tuple:
     """Return (requests, lanes, sectors, wavefronts, ideal) of one access with a pattern.
 
     Sectors do not change when all addresses move by a multiple of 32, nor do banks when they move
@@ -325,7 +386,7 @@ def _count(pattern, space: str, offset: int, nbytes: int, rows: bool) -> tuple:
     remainder.
     """
     period = 128 if space == "shared" else 32
-    key = (space == "shared", (pattern.low + offset) % period, nbytes, rows)
+    key = (space == "shared", (pattern.low + offset) % period, nbytes, served)
     if key not in pattern.counts:
         pattern.counts[key] = _analyse(pattern, *key)
     return pattern.counts[key]
@@ -338,7 +399,7 @@ def _rows(relative: np.ndarray, f) -> np.ndarray:
     return by_warp(relative)
 
 
-def _of_warps(pattern, shared: bool, phase: int, nbytes: int, rows_of_8: bool) -> tuple:
+def _of_warps(pattern, shared: bool, phase: int, nbytes: int, served: str) -> tuple:
     """Count for a mask of whole warps: what each warp costs does not depend on the others.
 
     The schedules that part the warps make a new mask at every turn. So each warp's cost is kept
@@ -346,27 +407,27 @@ def _of_warps(pattern, shared: bool, phase: int, nbytes: int, rows_of_8: bool) -
     """
     f, active = pattern.f, pattern.active
     costs = f.warp_costs(pattern.register)
-    key = (shared, (phase - pattern.low) % 128, nbytes, rows_of_8)
+    key = (shared, (phase - pattern.low) % 128, nbytes, served)
     if key not in costs:
         raw = pattern.register.view(f"i{pattern.register.dtype.itemsize}").astype(np.int64)
         rows = _rows(raw + key[1], f)
         shape, flat = rows.shape[:2], np.ascontiguousarray(rows).reshape(-1, 32)
         if shared:
-            costs[key] = [c.reshape(shape) for c in _waves(flat, None, nbytes, rows_of_8)]
+            costs[key] = [c.reshape(shape) for c in _waves(flat, None, nbytes, served)]
         else:
             costs[key] = [banks.sectors(flat, None, nbytes).reshape(shape)]
     totals = [int(np.where(active.by_warps, cost, 0).sum()) for cost in costs[key]]
     return pattern.warps, pattern.lanes, *((0, *totals) if shared else (*totals, 0, 0))
 
 
-def _waves(rows, active, nbytes: int, rows_of_8: bool) -> tuple:
+def _waves(rows, active, nbytes: int, served: str) -> tuple:
     """Return wavefronts and ideal of each warp."""
-    if rows_of_8:
+    if served == ROWS:
         return banks.matrix_wavefronts(rows, active)
-    return banks.wavefronts(rows, active, nbytes)
+    return banks.wavefronts(rows, active, nbytes, served == STORE)
 
 
-def _analyse(pattern, shared: bool, phase: int, nbytes: int, rows_of_8: bool) -> tuple:
+def _analyse(pattern, shared: bool, phase: int, nbytes: int, served: str) -> tuple:
     f, relative, active = pattern.f, pattern.relative, pattern.active
     requests, lanes = pattern.warps, pattern.lanes
     if relative.shape[1] == 1 and (not shared or nbytes <= 4) and phase % nbytes == 0:
@@ -381,7 +442,7 @@ def _analyse(pattern, shared: bool, phase: int, nbytes: int, rows_of_8: bool) ->
             if total is not None:
                 return requests, lanes, f.blocks // len(relative) * total, 0, 0
     elif active is not None and active.whole_warps:
-        return _of_warps(pattern, shared, phase, nbytes, rows_of_8)
+        return _of_warps(pattern, shared, phase, nbytes, served)
     else:
         mask = np.ones((1, f.threads), bool) if active is None else active.array
         mask = by_warp(mask, False)
@@ -394,5 +455,29 @@ def _analyse(pattern, shared: bool, phase: int, nbytes: int, rows_of_8: bool) ->
     rows = np.ascontiguousarray(rows).reshape(-1, 32)
     if not shared:
         return (requests, lanes, scale * int(banks.sectors(rows, mask, nbytes).sum()), 0, 0)
-    waves, ideal = _waves(rows, mask, nbytes, rows_of_8)
+    waves, ideal = _waves(rows, mask, nbytes, served)
     return (requests, lanes, 0, scale * int(waves.sum()), scale * int(ideal.sum()))
+
+
+def _copy_costs(to, source, to_phase, source_phase, nbytes: int, past_l1: bool) -> copy_costs.Cost:
+    """Sum the costs of all warps' copies."""
+    f = to.f
+
+    def spread(array):
+        return by_warp(np.broadcast_to(array, (len(array), f.threads)))
+
+    def lanes(pattern):
+        if pattern is None:
+            return np.zeros((1, -(-f.threads // 32), 32), bool)
+        array = np.ones((1, f.threads), bool) if pattern.active is None else pattern.active.array
+        return by_warp(array, False)
+
+    arrays = np.broadcast_arrays(
+        spread(to.relative + to_phase),
+        spread(source.relative + source_phase) if source else spread(to.relative),
+        lanes(to), lanes(source),
+    )  # fmt: skip
+    scale = f.blocks // len(arrays[0])  # blocks that share their addresses are analysed once
+    flat = (np.ascontiguousarray(array).reshape(-1, 32) for array in arrays)
+    found = copy_costs.cost(*flat, nbytes, past_l1)
+    return copy_costs.Cost(*(scale * int(count.sum()) for count in found))

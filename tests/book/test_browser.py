@@ -102,7 +102,10 @@ return Array.from(document.querySelectorAll('figure.figure-scroll svg text'))
 """
 
 
-def emulate(browser, *, width=1280, height=1000, theme="light", media="screen", scripts=True):
+READING = {"width": 1280, "height": 1000, "theme": "light", "media": "screen", "scripts": True}
+
+
+def emulate(browser, *, width, height, theme, media, scripts):
     """Set the size of the window, the reader's colours, the medium, and whether scripts run."""
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
         "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600})
@@ -111,16 +114,27 @@ def emulate(browser, *, width=1280, height=1000, theme="light", media="screen", 
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not scripts})
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def reader(browser, address):
-    """Open a page of the book and wait until its widgets are drawn: `reader(path, …)`."""
+    """Open a page of the book and wait until its widgets are drawn: `reader(path, …)`.
 
-    def open_page(path, **settings):
+    A page that is open with the same settings, and that no test has changed, is not opened again;
+    the tests are sorted by page for it.
+    """
+    left = None
+
+    def open_page(path, fresh=False, changes=False, **settings):
+        nonlocal left
+        settings = {**READING, **settings}
+        if left == (path, settings) and not fresh:
+            left = None if changes else left
+            return browser
+        left = None if changes else (path, settings)
         emulate(browser, **settings)
         browser.get_log("browser")
         browser.get_log("performance")
         browser.get(address + path)
-        if settings.get("scripts", True):
+        if settings["scripts"]:
             WebDriverWait(browser, 20).until(
                 lambda page: page.execute_script("return document.readyState") == "complete")
             if browser.find_elements(By.CSS_SELECTOR, f'script[type="{checks.VIEW}"]'):
@@ -134,7 +148,7 @@ def reader(browser, address):
         return browser
 
     yield open_page
-    emulate(browser)
+    emulate(browser, **READING)
 
 
 def complaints(browser) -> list[str]:
@@ -158,9 +172,9 @@ def requests(browser) -> tuple[list[str], list[str]]:
     return list(asked.values()), failed
 
 
-@pytest.mark.parametrize("path", [*PAGES, "search.html", "genindex.html"])
+@pytest.mark.parametrize("path", [*PAGES, "search.html", "genindex.html"], scope="module")
 def test_page_opens_without_complaint_or_outside_request(reader, address, path):
-    page = reader(path)
+    page = reader(path, fresh=True)
     time.sleep(0.3)  # what a script asks for late
     asked, failed = requests(page)
     # The last three name no host.
@@ -171,23 +185,43 @@ def test_page_opens_without_complaint_or_outside_request(reader, address, path):
     assert complaints(page) == []
 
 
-def test_book_opens_from_files(browser, site):
-    emulate(browser)
-    browser.get_log("browser")
-    browser.get((site / "index.html").as_uri())
-    browser.get((site / PAGES[-1]).as_uri())
-    assert complaints(browser) == []
-
-
-@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize("path", PAGES, scope="module")
 def test_each_widget_is_shown_once(reader, path):
     counts = reader(path).execute_script(ROOT_WIDGETS)
     assert counts == [1] * len(counts)
 
 
-@pytest.mark.parametrize("path", PAGES)
-def test_each_control_has_a_name_and_changes_the_picture(reader, path):
+@pytest.mark.parametrize("path", PAGES, scope="module")
+def test_keyboard_reaches_each_control(reader, path):
     page = reader(path)
+    for handle in page.find_elements(By.CSS_SELECTOR, ".noUi-handle"):
+        assert handle.get_attribute("tabindex") == "0"
+        assert handle.get_attribute("role") == "slider"
+
+
+@pytest.mark.parametrize("width, height", [(1280, 1000), (360, 740)])
+@pytest.mark.parametrize("path", PAGES, scope="module")
+def test_text_of_figures_is_nowhere_under_nine_points(reader, path, width, height):
+    page = reader(path, width=width, height=height)
+    small = [(text, size) for text, size in page.execute_script(TEXT_SIZES) if size < 11.9]
+    assert small == []
+
+
+@pytest.mark.parametrize("path", PAGES, scope="module")
+def test_phone_shows_the_page_without_scrolling_sideways(reader, path):
+    page = reader(path, width=360, height=740)
+    wide = page.execute_script("""
+        if (document.documentElement.scrollWidth <= 360) { return []; }
+        return Array.from(document.querySelectorAll('article *'))
+          .filter(element => element.getBoundingClientRect().right > 361)
+          .slice(0, 5).map(element => element.outerHTML.slice(0, 160))
+          .concat(['the page is ' + document.documentElement.scrollWidth + ' px wide']);""")
+    assert wide == []
+
+
+@pytest.mark.parametrize("path", PAGES, scope="module")
+def test_each_control_has_a_name_and_changes_the_picture(reader, path):
+    page = reader(path, changes=True)
     for control in page.find_elements(By.CSS_SELECTOR, CONTROLS):
         name = control.accessible_name
         assert name and name != "null", f"a {control.tag_name} without a name"
@@ -212,48 +246,20 @@ def test_each_control_has_a_name_and_changes_the_picture(reader, path):
     assert complaints(page) == []
 
 
-@pytest.mark.parametrize("path", PAGES)
-def test_keyboard_reaches_each_control(reader, path):
-    page = reader(path)
-    for handle in page.find_elements(By.CSS_SELECTOR, ".noUi-handle"):
-        assert handle.get_attribute("tabindex") == "0"
-        assert handle.get_attribute("role") == "slider"
-
-
-@pytest.mark.parametrize("path", PAGES)
-def test_phone_shows_the_page_without_scrolling_sideways(reader, path):
-    page = reader(path, width=360, height=740)
-    wide = page.execute_script("""
-        if (document.documentElement.scrollWidth <= 360) { return []; }
-        return Array.from(document.querySelectorAll('article *'))
-          .filter(element => element.getBoundingClientRect().right > 361)
-          .slice(0, 5).map(element => element.outerHTML.slice(0, 160))
-          .concat(['the page is ' + document.documentElement.scrollWidth + ' px wide']);""")
-    assert wide == []
-
-
-@pytest.mark.parametrize("width", [360, 1280])
-@pytest.mark.parametrize("path", PAGES)
-def test_text_of_figures_is_nowhere_under_nine_points(reader, path, width):
-    page = reader(path, width=width)
-    small = [(text, size) for text, size in page.execute_script(TEXT_SIZES) if size < 11.9]
-    assert small == []
-
-
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize("path", PAGES, scope="module")
 def test_text_of_figures_is_legible(reader, path, theme):
-    page = reader(path, theme=theme)
+    page = reader(path, theme=theme, changes=True)
     assert page.execute_script("return document.documentElement.dataset.theme") == theme
     # The whole page in the window: the check looks at what lies under each text.
     height = page.execute_script("return document.documentElement.scrollHeight")
-    emulate(page, theme=theme, height=min(height, 16000))
+    emulate(page, **{**READING, "theme": theme, "height": min(height, 16000)})
     time.sleep(0.1)
     texts = page.execute_script(CONTRAST)
     assert [(text, round(ratio, 2)) for text, ratio, least in texts if ratio < least] == []
 
 
-@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize("path", PAGES, scope="module")
 def test_page_reads_with_scripts_blocked(reader, path):
     page = reader(path, scripts=False)
     assert page.find_element(By.TAG_NAME, "h1").is_displayed()
@@ -268,7 +274,7 @@ def test_page_reads_with_scripts_blocked(reader, path):
             assert int(stills[0].get_property("naturalWidth")) > 100
 
 
-@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize("path", PAGES, scope="module")
 def test_print_shows_explorers_and_whole_figures(reader, path):
     page = reader(path, media="print", width=794)
     hidden = page.execute_script("""
@@ -282,8 +288,16 @@ def test_print_shows_explorers_and_whole_figures(reader, path):
         assert widgets and widgets[0].is_displayed()
 
 
+def test_book_opens_from_files(browser, site):
+    emulate(browser, **READING)
+    browser.get_log("browser")
+    browser.get((site / "index.html").as_uri())
+    browser.get((site / PAGES[-1]).as_uri())
+    assert complaints(browser) == []
+
+
 def test_search_finds_a_page(reader, address):
-    page = reader("search.html?q=roofline")
+    page = reader("search.html?q=roofline", changes=True)
     links = WebDriverWait(page, 10).until(
         lambda page: page.find_elements(By.CSS_SELECTOR, "#search-results li a"),
         "no search result")

@@ -70,6 +70,25 @@ def test_a_chapter_is_executed_again_when_its_library_changes_and_only_then(smal
     assert "New words." in first.read_text() and "the library says second" in first.read_text()
 
 
+def test_chapters_are_executed_once_each_and_a_removed_one_is_forgotten(small_book):
+    toc = small_book / "_toc.yml"
+    listed = toc.read_text()
+    second = small_book / "chapters" / "second.ipynb"
+    write_chapter(small_book, "# Second", "print('of two')")
+    (small_book / "chapters" / "index.ipynb").rename(second)
+    write_chapter(small_book, "# Index")
+    toc.write_text(listed + "  - file: chapters/second\n")
+    status, output, runs = build(small_book)
+    assert (status, runs) == (0, 2), output
+    page = (small_book / "_build" / "html" / "chapters" / "second.html").read_text()
+    assert "of two" in page and "the library says first" in page
+
+    second.unlink()
+    toc.write_text(listed)
+    status, output, runs = build(small_book)
+    assert (status, runs) == (0, 2), output
+
+
 def test_the_first_page_is_the_index_itself_and_its_old_place_leads_to_it(small_book):
     status, output, _ = build(small_book)
     assert status == 0, output

@@ -1,6 +1,7 @@
 """Every kernel in the emulator: right on every shape and scalar, free of races, and its faults
 are found when they are put in on purpose."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -12,36 +13,62 @@ from lib.gpus import ARCHITECTURES
 from lib.kernels import CATALOGUE
 from lib.problem import Problem
 from lib.runner import arguments, run
-from tests.kernels.conftest import ON_ARCHITECTURES, SCALARS, SHAPES, VARIANTS, architectures, legal
+from tests.kernels.conftest import (
+    ALPHAS,
+    BETAS,
+    SCALARS,
+    SHAPES,
+    VARIANTS,
+    architectures,
+    legal,
+)
 
 TILE = CATALOGUE["02_shared_tile"]
 NAIVE = CATALOGUE["01_naive"]
-EXHAUSTIVE = ("01_naive", "02_shared_tile")
+
+
+def scalars(place, K):
+    """The pairs of scalars that a kernel is run with on one of the shapes.
+
+    They enter behind the loop over K, so where it is short every pair is run. Where it is long four
+    are: each α once and each β once, and other pairs on the next shape.
+    """
+    if K <= 1:
+        return SCALARS
+    return [(alpha, BETAS[(place + i) % len(BETAS)]) for i, alpha in enumerate(ALPHAS)]
 
 
 @pytest.mark.parametrize("place, shape", list(enumerate(SHAPES)), ids=str)
 @pytest.mark.parametrize("kernel, variant", VARIANTS)
 def test_right_on_every_shape_and_scalar(kernel, variant, place, shape):
-    # Every pair for the first two kernels, whose epilogue the others share; for those a quarter of
-    # the pairs a shape, so that each pair meets two shapes or more. A GPU runs them all.
-    for alpha, beta in SCALARS if kernel.stem in EXHAUSTIVE else SCALARS[place % 4 :: 4]:
+    for alpha, beta in scalars(place, shape[2]):
         problem = variant.problem(*legal(variant, *shape), alpha, beta)
-        verdict = run(kernel, problem, variant=variant, backend="emulator").verdict
+        verdict = run(kernel, problem, variant=variant, backend="emulator", trace=False,
+                      exact=True).verdict
         assert verdict.ok, f"α = {alpha}, β = {beta}: {verdict}"
 
 
-@pytest.mark.parametrize("kernel, variant, arch", ON_ARCHITECTURES)
-def test_right_and_race_free_in_every_order_of_warps(kernel, variant, arch):
-    results = []
-    # Every order on every architecture for the first two kernels; for the others every order on
-    # one, since the barriers are those of the source.
-    every = arch == kernel.min_arch or kernel.stem in EXHAUSTIVE
-    for schedule in ("lowest", "highest", "random") if every else ("lowest",):
-        done = run(kernel, variant.problem(*legal(variant, 40, 50, 70), 0.5, -2.0), variant=variant,
-                   backend="emulator", arch=arch, races=True, schedule=schedule)
-        assert done.verdict.ok and not done.launch.hazards, schedule
-        results.append(done.C)
-    assert all((C == results[0]).all() for C in results)
+def different_codes(kernel, variant):
+    """Architectures for which the PTX is another, but for the line that names the architecture."""
+    codes = {}
+    for arch in architectures(kernel):
+        code = compile_kernel(kernel, variant, arch).ptx
+        codes.setdefault(re.sub(r"^\.target .*$", "", code, flags=re.MULTILINE), arch)
+    return codes.values()
+
+
+@pytest.mark.parametrize("kernel, variant", VARIANTS)
+def test_right_and_race_free_in_every_order_of_warps(kernel, variant):
+    problem = variant.problem(*legal(variant, 40, 50, 70), 0.5, -2.0)
+    chosen = kernel.select(problem, variant).variant
+    for arch in different_codes(kernel, chosen):
+        results = []
+        for schedule in ("lowest", "highest", "random"):
+            done = run(kernel, problem, variant=variant, backend="emulator", arch=arch, races=True,
+                       schedule=schedule, trace=False, exact=True)
+            assert done.verdict.ok and not done.launch.hazards, (arch, schedule)
+            results.append(done.C)
+        assert all((C == results[0]).all() for C in results)
 
 
 WIDE = [pytest.param(k, v, id=f"{k.stem}-{v.name}")
@@ -56,14 +83,15 @@ def test_vectors_are_right_where_rows_fit_them_and_tiles_do_not(kernel, variant,
     more = variant.constants["VEC"] // 4
     for alpha, beta in ((1.0, 0.0), (0.5, -2.0)):
         done = run(kernel, variant.problem(M, N * more, K * more, alpha, beta), variant=variant,
-                   backend="emulator", races=True)
+                   backend="emulator", races=True, exact=True)
         assert done.verdict.ok and not done.launch.hazards
         assert done.selection.variant is variant
 
 
 @pytest.mark.parametrize("kernel, variant", WIDE)
 def test_a_run_says_which_instantiation_was_launched(kernel, variant):
-    done = run(kernel, variant.problem(8, 10, 8), variant=variant, backend="emulator")
+    problem = variant.problem(8, 10, 8)
+    done = run(kernel, problem, variant=variant, backend="emulator", exact=True)
     assert done.verdict.ok and done.variant is variant
     assert done.selection.reason == f"N = 10 is no multiple of {variant.constants['VEC']}"
     changed = {"VEC": 2} if 2 in variant.between else variant.narrow
@@ -103,7 +131,7 @@ def test_large_k_stays_under_the_tolerance():
 def test_beta_zero_never_reads_c(kernel, variant):
     """Neither its values nor its memory: only A and B are loaded from."""
     problem = variant.problem(*legal(variant, 33, 34, 35))
-    done = run(kernel, problem, variant=variant, backend="emulator", watch=(0, 0))
+    done = run(kernel, problem, variant=variant, backend="emulator", watch=(0, 0), exact=True)
     assert done.verdict.ok
     C = next(a for a in done.launch.allocations if a.argument == 7)
     for site in done.launch.trace.sites:
@@ -111,6 +139,15 @@ def test_beta_zero_never_reads_c(kernel, variant):
             for access in done.launch.trace.watched[site.line]:
                 seen = access.addresses[access.active]
                 assert not ((seen >= C.base) & (seen < C.base + C.nbytes)).any()
+
+
+def test_a_run_that_is_not_counted_gives_the_same_and_disassembles_nothing(monkeypatch):
+    problem = Problem(40, 50, 70, 0.5, -2.0)
+    counted = run(TILE, problem, backend="emulator")
+    monkeypatch.setattr("lib.compiler.disassemble", None)
+    source = TILE.source.read_text() + "\n// not compiled before, so not disassembled before\n"
+    quick = run(TILE, problem, backend="emulator", source=source, trace=False)
+    assert (quick.C == counted.C).all() and quick.launch.trace is None
 
 
 def test_counters_of_the_naive_kernel_are_what_the_formula_says():

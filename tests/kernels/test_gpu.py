@@ -22,7 +22,7 @@ pytestmark = pytest.mark.gpu
 def test_right_on_every_shape_and_scalar(kernel, variant, shape):
     for alpha, beta in SCALARS:
         problem = variant.problem(*legal(variant, *shape), alpha, beta)
-        verdict = run(kernel, problem, variant=variant, backend="gpu").verdict
+        verdict = run(kernel, problem, variant=variant, backend="gpu", exact=True).verdict
         assert verdict.ok, f"α = {alpha}, β = {beta}: {verdict}"
 
 
@@ -40,17 +40,17 @@ def test_gpu_and_emulator_give_the_same_bits(kernel, variant, shape):
     A tensor core's sums have no such rule.
     """
     problem = variant.problem(*shape, 0.5, -2.0)
-    arch = device.arch()
-    A, B, C = problem.inputs(7)
     from lib.compiler import compile_kernel
-    from lib.runner import arguments, emulate
+    from lib.runner import emulate, prepare
 
-    compiled = compile_kernel(kernel, kernel.select(problem, variant).variant, arch)
-    launch = kernel.launch(problem, variant)
+    A, B, C = problem.inputs(7)
     cp = device.cupy()
-    on_gpu = [cp.asarray(X) for X in (A, B, C)]
-    device.Loaded(compiled)(launch, arguments(problem, *on_gpu))
-    emulate(compiled, launch, arguments(problem, A, B, C))
+    on_gpu = tuple(cp.asarray(X) for X in (A, B, C))
+    selected, launch, (args,) = prepare(kernel, variant, problem, [on_gpu], exact=True)
+    compiled = compile_kernel(kernel, selected.variant, device.arch())
+    device.Loaded(compiled)(launch, args)
+    here = prepare(kernel, variant, problem, [(A, B, C)], exact=True)
+    emulate(compiled, launch, here.arguments[0])
     assert (on_gpu[2].get().view(np.uint32) == C.view(np.uint32)).all()
 
 

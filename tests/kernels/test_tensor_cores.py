@@ -133,3 +133,55 @@ def test_the_swapped_addresses_fail(arch):
     assert swapped not in kernel.variants
     with pytest.raises(ptx.Misaligned, match="ldmatrix"):
         run(kernel, swapped.problem(128, 128, 32), variant=swapped, backend="emulator", arch=arch)
+
+
+TURING = CATALOGUE["15_turing_limit"]
+LIMIT = TURING.variant("limit")
+
+
+@pytest.mark.parametrize("arch, ptx_arch", [("sm_75", None), ("sm_90a", "sm_75")])
+def test_the_main_loop_is_products_and_little_else(arch, ptx_arch):
+    """128 products a warp and step, the fragments that they need, and the next tiles."""
+    code = compile_kernel(TURING, LIMIT, arch, ptx_arch=ptx_arch)
+    assert code.resources.registers <= 255
+    found = Counter(i.base for i in code.inner_loop)
+    assert found["HMMA"] == 64 * 64 * 32 // (16 * 8 * 8)
+    assert found["LDSM"] == 4 * (2 + 2)  # steps of 8, A and B
+    assert (found["LDG"], found["STS"], found["BAR"]) == (6, 6, 1)
+    assert len(code.inner_loop) < 1.75 * found["HMMA"]
+
+
+@pytest.mark.parametrize("name", ["limit", "small", "swizzled", "large", "staged"])
+def test_the_swizzle_has_no_conflicts(name):
+    variant = TURING.variant(name)
+    done = run(TURING, variant.problem(256, 512, 64), variant=variant, backend="emulator",
+               exact=True)
+    counters = done.launch.trace.counters()
+    assert counters["shared_wavefronts"] == counters["shared_wavefronts_ideal"]
+
+
+def test_padding_leaves_conflicts_where_tiles_are_stored():
+    """Eight lanes store two padded rows of 64 bytes, which share four banks."""
+    variant = TURING.variant("start")
+    done = run(TURING, variant.problem(256, 256, 64), variant=variant, backend="emulator")
+    counters = done.launch.trace.counters()
+    stores = 4 * 2 * 2 * 8  # blocks, steps, vectors of A of a thread, warps
+    extra = counters["shared_wavefronts"] - counters["shared_wavefronts_ideal"]
+    assert extra == 4 * stores
+
+
+@pytest.mark.parametrize("n, name", [(1024, "small"), (2048, "limit"), (4096, "limit")])
+def test_small_shapes_get_small_tiles(n, name):
+    chosen = TURING.select(LIMIT.problem(n, n, n), LIMIT)
+    assert chosen.variant is TURING.variant(name)
+    assert ("fewer than" in chosen.reason) == (name == "small")
+    assert TURING.select(LIMIT.problem(n, n, n), LIMIT, exact=True).variant is LIMIT
+    odd = TURING.select(LIMIT.problem(n, n - 1, n), LIMIT)
+    assert odd.variant.constants["VEC"] == 1 and odd.variant.name == name
+
+
+def test_a_run_takes_the_small_tile_and_says_so():
+    done = run(TURING, LIMIT.problem(96, 136, 40), variant=LIMIT, backend="emulator")
+    assert done.verdict.ok
+    assert done.selection.variant.name == "small"
+    assert done.selection.reason == "fewer than 99 tiles of 128×256"

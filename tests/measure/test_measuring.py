@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lib.measure import bench, counters, timeline
+from lib.measure import bench, counters, ncu, timeline
 
 HEADER = '"ID","Kernel Name","a.sum","memory_l1","b.pct","gpu__time_duration.sum"'
 UNITS = '"","","sector","","%","ns"'
@@ -17,21 +17,21 @@ def report(*rows):
 
 
 def test_one_launch_is_read():
-    found = counters.parse(report('"0","naive","1,048,576","12","49.5","100"'), METRICS)
+    rows = ncu.rows(report('"0","naive","1,048,576","12","49.5","100"'))
+    found = counters.parse(rows, METRICS)
     assert found == {"sectors": 1048576, "wavefronts": 12, "busy": 49.5, "nanoseconds": 100}
 
 
 def test_sums_add_up_over_launches_and_percentages_are_the_longest_one_s():
-    found = counters.parse(
-        report('"0","gemm","10","1","90","1000"', '"1","splitK","5","2","10","100"'), METRICS
-    )
+    rows = ncu.rows(report('"0","gemm","10","1","90","1000"', '"1","splitK","5","2","10","100"'))
+    found = counters.parse(rows, METRICS)
     assert found == {"sectors": 15, "wavefronts": 3, "busy": 90, "nanoseconds": 1100}
 
 
 @pytest.mark.parametrize("output", ["==ERROR== nothing", report()])
 def test_no_profiled_kernel_is_said(output):
-    with pytest.raises(counters.ProfilerMissing, match="profiled no kernel"):
-        counters.parse(output, METRICS)
+    with pytest.raises(ncu.ProfilerMissing, match="profiled no kernel"):
+        ncu.rows(output)
 
 
 def test_every_counter_of_the_emulator_has_a_name_at_ncu():
@@ -104,3 +104,46 @@ def test_the_rival_is_recorded_on_each_type_and_layout():
         assert (problem.shape, problem.alpha, problem.beta) == ("4x5x6", 0.5, -2.0)
     with pytest.raises(ValueError, match="'fp8'; known: fp32, fp16"):
         cublas.problem("fp8", 4, 5, 6)
+
+
+LISTING = """
+Device NVIDIA H100 80GB HBM3 (GH100)
+------------------------------------------ ---------- ---------------------------------
+Metric Name                                Metric Type Metric Unit
+l1tex__data_pipe_lsu_wavefronts_mem_shared Counter     # of data-stage wavefronts processed
+  smsp__inst_executed_op_ldgsts            Counter     inst
+"""
+
+
+def test_names_of_metrics_are_read_from_ncu_s_listing(monkeypatch):
+    monkeypatch.setattr(ncu, "_run", lambda *_: LISTING)
+    assert ncu.available() == {
+        "l1tex__data_pipe_lsu_wavefronts_mem_shared", "smsp__inst_executed_op_ldgsts",
+    }
+
+
+def _calibrated(monkeypatch, rows):
+    """What `calibration.measure` makes of an ncu that saw these launches."""
+    from lib.measure import calibration
+
+    monkeypatch.setattr(calibration.device, "cupy", lambda: None)
+    monkeypatch.setattr(calibration.ncu, "available", lambda: {"l1tex__t_requests"})
+    monkeypatch.setattr(calibration.ncu, "profile", lambda *_, **__: rows)
+    return calibration.measure()
+
+
+def test_each_launch_of_the_calibration_set_is_given_to_its_pattern(monkeypatch):
+    from lib.measure.patterns import patterns
+
+    rows = [
+        {"Kernel Name": f"void {p.access}(unsigned char *)", "memory_l1_wavefronts_shared": str(i)}
+        for i, p in enumerate(patterns())
+    ]
+    made = _calibrated(monkeypatch, rows)
+    assert made["metrics"] == ["memory_l1_wavefronts_shared"]  # the others are not in every row
+    assert [row["counts"] for row in made["patterns"].values()] == [[i] for i in range(len(rows))]
+    assert list(made["patterns"]) == [p.name for p in patterns()]
+    with pytest.raises(ncu.ProfilerMissing, match="saw 1 launches"):
+        _calibrated(monkeypatch, rows[:1])
+    with pytest.raises(ncu.ProfilerMissing, match="where nothing<false>: baseline"):
+        _calibrated(monkeypatch, rows[::-1])

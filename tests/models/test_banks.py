@@ -10,8 +10,8 @@ LANES = np.arange(32)
 ALL = np.ones(32, bool)
 
 
-def count(addresses, width, active=ALL):
-    found = banks.describe(Access(np.asarray(addresses), active, width))
+def count(addresses, width, active=ALL, kind="load"):
+    found = banks.describe(Access(np.asarray(addresses), active, width), kind)
     return found.wavefronts, found.ideal
 
 
@@ -34,6 +34,11 @@ def test_128_bit_takes_four_and_the_halves_never_merge():
     assert count(np.zeros(32, int), 16) == (2, 2)
     assert count(LANES // 2 * 16, 16) == (2, 2)
     assert count(LANES * 128, 16) == (32, 4)  # every lane on banks 0 to 3
+
+
+def test_stores_of_lanes_that_agree_do_not_merge():
+    assert count(LANES // 2 * 8, 8, kind="store") == (2, 2)
+    assert count(np.zeros(32, int), 16, kind="store") == (4, 4)
 
 
 def test_inactive_lanes_cost_nothing():

@@ -42,7 +42,7 @@ def test_watched_accesses_cost_what_their_sites_count(launches):
                     found = coalescing.describe(access)
                     assert len(found.sectors) * site.requests == site.sectors
                 else:
-                    found = banks.describe(access)
+                    found = banks.describe(access, site.kind)
                     assert found.wavefronts * site.requests == site.wavefronts
                     assert found.ideal * site.requests == site.ideal
 
@@ -80,8 +80,11 @@ def test_lines_need_a_watched_warp(launches):
 )
 def test_any_access_counts_as_in_the_emulator(width, elements, active):
     addresses, active = np.array(elements) * width, np.array(active)
-    wavefronts, ideal = emulator.wavefronts(addresses[None], active[None], width)
     found = banks.describe(Access(addresses, active, width))
+    assert found.wavefronts == emulator.served(addresses[None], active[None], width)[0]
+    assert found.ideal == emulator.wavefronts(addresses[None], active[None], width)[1][0]
+    found = banks.describe(Access(addresses, active, width), "store")
+    wavefronts, ideal = emulator.wavefronts(addresses[None], active[None], width, store=True)
     assert (found.wavefronts, found.ideal) == (wavefronts[0], ideal[0])
     sectors = emulator.sectors(addresses[None], active[None], width)
     assert len(coalescing.sectors(addresses, width, active)) == sectors[0]

@@ -21,7 +21,7 @@ def compile_kernels(
     """Compile a CUDA file to PTX; its kernels keep their names (extern "C")."""
     source = Path(path).read_text().replace("__global__", 'extern "C" __global__')
     target = [f"-arch={arch}", "-lineinfo", "--std=c++17", *toolkit_includes(), *options]
-    return compile_nvrtc(source, [], target, path)[0].decode()
+    return compile_nvrtc(source, [], target, path).ptx.decode()
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,142 @@
+"""The calibration set on a GPU under ncu, and in the emulator.
+
+``python -m lib record calibration`` launches every pattern of `lib.measure.patterns` once, in one
+process under one ncu, and records each launch's counters beside the pattern's definition. The
+emulator must count the same for the same kernels' PTX (``tests/kernels/test_calibration.py``);
+where the hardware doesn't follow its documents, the emulator follows the hardware.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from lib import device, ptx
+from lib.compiler import Compiled, compile_file
+from lib.kernels import CUDA, Launch, fingerprint
+from lib.measure import ncu
+from lib.measure.patterns import MEMORY_BYTES, WARP, Pattern, patterns
+
+SOURCE = CUDA / "calibration.cu"
+ONE_WARP = Launch((1, 1, 1), (WARP, 1, 1))
+
+_SHARED = ("shared", "shared_op_ld", "shared_op_st", "shared_op_ldsm", "shared_op_stsm",
+           "shared_op_ldgsts")
+
+METHOD = "ncu, one launch of one warp a pattern; the baselines are launches without an access"
+
+# What is read of each launch. Hardware counters (l1tex__) and those of instrumented code
+# (smsp__sass_, memory_) are both taken: the first also see lost arbitration, the second don't.
+# A metric that this ncu or GPU lacks is left out of the record.
+METRICS = (
+    "memory_l1_wavefronts_shared", "memory_l1_wavefronts_shared_ideal",
+    "memory_l1_tag_requests_global",
+    "memory_l2_theoretical_sectors_global", "memory_l2_theoretical_sectors_global_ideal",
+    *(f"l1tex__data_pipe_lsu_wavefronts_mem_{what}.sum" for what in _SHARED),
+    *(f"l1tex__data_bank_conflicts_pipe_lsu_mem_{what}.sum" for what in _SHARED),
+    *(f"smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_{what}.sum" for what in _SHARED),
+    *(f"smsp__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_{what}.sum" for what in _SHARED),
+    *(f"l1tex__t_{what}_pipe_lsu_mem_global_op_{op}.sum"
+      for what in ("requests", "sectors") for op in ("ld", "st")),
+    *(f"smsp__sass_l1tex_t_{what}_pipe_lsu_mem_global_op_ldgsts{path}.sum"
+      for what in ("requests", "sectors") for path in ("", "_cache_access", "_cache_bypass")),
+    *(f"smsp__sass_inst_executed_op_{op}.sum"
+      for op in ("shared_ld", "shared_st", "global_ld", "global_st", "ldsm", "ldgsts",
+                 "ldgsts_cache_access", "ldgsts_cache_bypass")),
+    "smsp__inst_executed_op_ldsm.sum", "smsp__inst_executed_op_stsm.sum",
+    "smsp__inst_executed_op_ldgsts.sum",
+)
+
+
+def launch_all() -> int:
+    """Launch every pattern once, in order: what ncu looks at. Returns how many.
+
+    Raises
+    ------
+    NoGpu
+        If there is no GPU.
+    """
+    cp = device.cupy()
+    memory = cp.asarray(np.zeros(MEMORY_BYTES, np.uint8))
+    sink = cp.asarray(np.zeros(WARP, np.uint32))
+    loaded: dict[str, device.Loaded] = {}
+    for pattern in patterns():
+        if pattern.access not in loaded:
+            loaded[pattern.access] = device.Loaded(compiled(pattern, device.arch()))
+        loaded[pattern.access].set_symbol("pattern", constants(pattern))
+        loaded[pattern.access](ONE_WARP, (memory, sink))
+    cp.cuda.get_current_stream().synchronize()
+    return len(patterns())
+
+
+def measure() -> dict[str, Any]:
+    """Profile the whole set with one ncu.
+
+    Returns
+    -------
+    dict
+        ``metrics``: ncu's names; ``patterns``: by the pattern's name its definition and ``counts``,
+        in the order of the metrics.
+
+    Raises
+    ------
+    NoGpu
+        If there is no GPU.
+    ProfilerMissing
+        If ncu is missing, the driver refuses it the counters, or it saw other launches than ours.
+    """
+    device.cupy()
+    known = ncu.available()
+    metrics = [m for m in METRICS if m.startswith("memory_") or m.partition(".")[0] in known]
+    rows = ncu.profile(metrics, ["launch", "calibration"], cached=True)
+    if len(rows) != len(patterns()):
+        raise ncu.ProfilerMissing(
+            f"ncu saw {len(rows)} launches of the calibration set's {len(patterns())}"
+        )
+    metrics = [m for m in metrics if all(ncu.number(row.get(m)) is not None for row in rows)]
+    measured = {}
+    for pattern, row in zip(patterns(), rows, strict=True):
+        function = re.match(r"\w+", pattern.access)[0]
+        if not re.search(rf"\b{function}\b", row["Kernel Name"]):
+            raise ncu.ProfilerMissing(
+                f"ncu saw {row['Kernel Name']} where {pattern.name} was launched"
+            )
+        counts = [ncu.number(row[m]) for m in metrics]
+        measured[pattern.name] = {**pattern.definition(), "counts": counts}
+    return {"metrics": metrics, "patterns": measured}
+
+
+def source_hash() -> str:
+    """Fingerprint of the kernels: a record of others says nothing about these."""
+    return fingerprint(SOURCE, "")
+
+
+def compiled(pattern: Pattern, arch: str) -> Compiled:
+    """The kernel that makes a pattern's access."""
+    return compile_file(SOURCE, pattern.access, arch)
+
+
+def constants(pattern: Pattern) -> np.ndarray:
+    """The bytes of ``struct Pattern``."""
+    active = int(np.packbits(pattern.active, bitorder="little").view("<u4")[0])
+    values = [*pattern.offsets.tolist(), *pattern.sources.tolist(), active, pattern.stride]
+    return np.array(values, "<u4")
+
+
+@cache
+def _module(access: str, arch: str) -> tuple[ptx.Module, str]:
+    made = compile_file(SOURCE, access, arch)
+    return ptx.Module(made.ptx), made.name
+
+
+def emulate(pattern: Pattern, arch: str) -> ptx.Launch:
+    """Run a pattern in the emulator."""
+    module, name = _module(pattern.access, arch)
+    module.get_global("pattern")[:] = constants(pattern).view(np.uint8)
+    memory, sink = np.zeros(MEMORY_BYTES, np.uint8), np.zeros(WARP, np.uint32)
+    return module.get_function(name)(
+        ONE_WARP.grid, ONE_WARP.block, (memory, sink), watch=(0, 0)
+    )

@@ -1,0 +1,102 @@
+"""Nsight Compute's command line: profile what a command of ours launches, read its table."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from lib.kernels import ROOT
+
+
+class ProfilerMissing(Exception):
+    """ncu is not installed or may not read counters. The message says what to do."""
+
+
+def profile(
+    metrics: Sequence[str], command: Sequence[str], kernel: str | None = None, cached: bool = False
+) -> list[dict[str, str]]:
+    """Run ``python -m lib <command>`` under ncu.
+
+    Parameters
+    ----------
+    metrics : sequence of str
+        By ncu's names.
+    command : sequence of str
+    kernel : str, optional
+        Profile only launches of this function.
+    cached : bool
+        Leave the caches as they are between the passes of a launch: quicker, and enough where
+        neither time nor hits are asked for.
+
+    Returns
+    -------
+    list of dict
+        A row a launch, in their order: by ncu's column names, as text.
+
+    Raises
+    ------
+    ProfilerMissing
+        If ncu is missing, or the driver refuses it the counters.
+    """
+    output = _run(
+        "--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none",
+        *(("--cache-control", "none") if cached else ()),
+        "--metrics", ",".join(metrics), *(("-k", kernel) if kernel else ()),
+        sys.executable, "-m", "lib", *command,
+    )
+    return rows(output)
+
+
+def available() -> set[str]:
+    """Names of the hardware and SASS metrics that ncu knows on this GPU, without suffixes.
+
+    Raises
+    ------
+    ProfilerMissing
+        If ncu is missing or lists none.
+    """
+    listing = _run("--query-metrics")
+    names = set(re.findall(r"^\s*(\w+__\w+)", listing, re.MULTILINE))
+    if not names:
+        raise ProfilerMissing("ncu --query-metrics lists none: " + listing.strip()[-200:])
+    return names
+
+
+def rows(output: str) -> list[dict[str, str]]:
+    """Read ncu's CSV: one header row, one row of units, then one row a kernel launch.
+
+    Raises
+    ------
+    ProfilerMissing
+        If no kernel was profiled.
+    """
+    start = output.find('"ID"')
+    found = list(csv.DictReader(io.StringIO(output[start:])))[1:] if start >= 0 else []
+    if not found:
+        raise ProfilerMissing("ncu profiled no kernel: " + output.strip()[-200:])
+    return found
+
+
+def number(text: str | None) -> float | None:
+    """A cell's number, an int where it is whole; None if it holds none."""
+    try:
+        value = float(str(text).replace(",", ""))
+    except ValueError:
+        return None
+    return int(value) if value.is_integer() else value
+
+
+def _run(*arguments: str) -> str:
+    ncu = shutil.which("ncu")
+    if ncu is None:
+        raise ProfilerMissing("ncu is not on the PATH: install Nsight Compute to read counters")
+    run = subprocess.run([ncu, *arguments], capture_output=True, text=True, cwd=ROOT, check=False)
+    if run.returncode or "ERR_NVGPUCTRPERM" in run.stdout:
+        said = (run.stdout + run.stderr).strip().splitlines()
+        raise ProfilerMissing("ncu could not read counters: " + " / ".join(said[-3:]))
+    return run.stdout

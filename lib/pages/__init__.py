@@ -1,0 +1,1 @@
+"""What pages show; chapters import it through `lib.chapter`."""

@@ -1,0 +1,26 @@
+"""How anything reaches a page: a figure, Markdown, a table with its kind of evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from IPython.display import HTML, Markdown, display
+from matplotlib.figure import Figure
+
+from lib import tables
+from lib.figures import html
+
+
+def show(figure: Figure) -> None:
+    """Display a finished figure as inline SVG, in the page's own ink."""
+    display(HTML(html.svg(figure)))
+
+
+def note(markdown: str) -> None:
+    """Display Markdown: how numbers reach a page."""
+    display(Markdown(markdown))
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[object]], evidence: str) -> None:
+    """Display a table with its kind of evidence under it."""
+    note(f"{tables.markdown(head, rows)}\n\n*{evidence}*")

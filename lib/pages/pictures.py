@@ -1,0 +1,234 @@
+"""Pictures of a page: what is drawn, from traces, machine code and records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from lib import gpus, reported, scoreboard
+from lib.figures import banks as banks_figure
+from lib.figures import busiest as busiest_figure
+from lib.figures import coalescing as coalescing_figure
+from lib.figures import ladder as ladder_figure
+from lib.figures import map as map_figure
+from lib.figures import mix as mix_figure
+from lib.figures import occupancy as occupancy_figure
+from lib.figures import pipeline as pipeline_figure
+from lib.figures import roofline as roofline_figure
+from lib.figures import swizzle as swizzle_figure
+from lib.figures import timeline as timeline_figure
+from lib.kernels import CATALOGUE
+from lib.measure import records
+from lib.models import busiest, mapping, mix, roofline
+from lib.models import pipeline as model
+from lib.models.accesses import named
+from lib.models.layouts import Layout
+from lib.models.occupancy import occupancy
+from lib.pages.display import show
+from lib.pages.version import RECORDED_ON, TIMED, Version, rung
+
+# How much of a timeline is drawn, cycles: more than one step of any version, and still readable.
+WINDOW = 6000.0
+
+
+def ladder(mark: str | None = None, size: int = scoreboard.LADDER_SIZE) -> None:
+    """Draw all versions as % of cuBLAS.
+
+    Parameters
+    ----------
+    mark : str, optional
+        Stem of the version in colour.
+    size : int
+        M = N = K.
+    """
+    rows = {
+        (row.kernel, row.variant): row
+        for row in records.rows()
+        if row.gpu == RECORDED_ON and row.M == row.N == row.K == size
+    }
+    rungs, dates = [], set()
+    for stem, kernel in CATALOGUE.items():
+        row = rows.get((stem, kernel.variants[0].name))
+        if row:
+            dates.add(row.date)
+        rungs.append(ladder_figure.Rung(
+            rung(kernel), kernel.group, row and row.ratio, row and row.tflops,
+            reported.ratio(stem), bool(row and row.stale),
+        ))
+    when = ", ".join(sorted(dates))
+    evidence = f"recorded: {RECORDED_ON}, {when}, M = N = K = {size:,}"
+    current = rung(CATALOGUE[mark]) if mark else None
+    show(ladder_figure.draw(rungs, evidence=evidence, current=current))
+
+
+def layouts(column: int = 5) -> None:
+    """Draw where a column of a 32×32 tile lies: as it is, with padded rows, and swizzled."""
+    show(swizzle_figure.draw(
+        [("unpadded", Layout()), ("padded", Layout(1)), ("swizzled", Layout(0, True))],
+        column=column,
+    ))
+
+
+def pipeline(load: float, compute: float, buffers: int, measured: str = "") -> None:
+    """Draw the pipeline model (`lib.models.pipeline`).
+
+    Parameters
+    ----------
+    load, compute : float
+        Cycles of one tile.
+    buffers : int
+    measured : str
+        Where the two times are from, if they are not assumed.
+    """
+    evidence = f"modelled: times of {measured}" if measured else "modelled: assumed times"
+    show(pipeline_figure.draw(model.pipeline(load, compute, buffers), evidence=evidence))
+
+
+class Pictures(Version):
+    """What a page of one kernel version draws."""
+
+    # 1, 3: where we are, and the idea
+
+    def ladder(self) -> None:
+        """Draw the ladder with this version in colour."""
+        ladder(self.kernel.stem)
+
+    def map(self, variant: str | None = None) -> None:
+        """Draw who computes what, from the stores and the launch of the traced run."""
+        work = mapping.work(self.traced(variant))
+        show(map_figure.draw(work, evidence=self._emulated()))
+
+    # 5: what the compiler made of it
+
+    def occupancy(self) -> None:
+        """Draw what limits resident blocks on a T4, an A100 and an H100."""
+        variant = self.kernel.variants[0]
+        found = {}
+        for arch, key in gpus.ARCHITECTURES.items():
+            used = self.compiled(arch).resources
+            found[key] = occupancy(
+                gpus.GPUS[key], used.registers, used.shared_bytes, variant.threads
+            )
+        show(occupancy_figure.draw(found))
+
+    def mix(self, arch: str = "sm_90a") -> None:
+        """Draw what the inner loop's issue slots are spent on, against the version before."""
+        def of(version: Version) -> tuple[str, Mapping[str, float]]:
+            loop = version.compiled(arch).inner_loop
+            return rung(version.kernel), mix.per_thousand_fma(i.opcode for i in loop)
+
+        before = self.kernel.predecessor
+        evidence = f"modelled: SASS of the inner loop, {arch}, NVRTC {self.compiled(arch).toolkit}"
+        show(mix_figure.draw(of(self), before and of(type(self)(before.stem)), evidence=evidence))
+
+    # 7: memory
+
+    def coalescing(self, *variants: str) -> None:
+        """Draw what a warp's loads and stores touched in global memory, variant by variant.
+
+        Parameters
+        ----------
+        *variants : str
+            All of them if none is named.
+        """
+        groups = []
+        chosen = [self.kernel.variant(name) for name in variants] or self.kernel.variants
+        for variant in chosen:
+            launch = self.traced(variant.name).launch
+            panels = [
+                coalescing_figure.panel(
+                    one.label, one.access, one.allocation, array=one.array, kind=one.kind,
+                    where=one.where,
+                )
+                for one in sorted(named(launch, "global"), key=lambda n: n.kind == "store")
+            ]
+            name = variant.name if len(chosen) > 1 else ""
+            groups.append(coalescing_figure.Group(name, panels))
+        show(coalescing_figure.draw(groups, evidence=self._emulated()))
+
+    def banks(self, variant: str | None = None, kind: str | None = None) -> None:
+        """Draw which banks a warp's shared accesses meet, a wavefront a row.
+
+        Parameters
+        ----------
+        variant : str, optional
+        kind : str, optional
+            ``"load"`` or ``"store"``; both if not given.
+        """
+        accesses = named(self.traced(variant).launch, "shared")
+        panels = [
+            banks_figure.panel(one.label, one.access, kind=one.kind, where=one.where)
+            for one in sorted(accesses, key=lambda n: n.kind == "load")
+            if kind in (None, one.kind)
+        ]
+        if not panels:
+            raise ValueError(f"{self.kernel.stem} has no shared memory to draw")
+        show(banks_figure.draw(panels, evidence=self._emulated()))
+
+    # 8, 9: time
+
+    def timeline(
+        self, *variants: str, with_previous: bool = False, above: Sequence[str] = (),
+        cycles: float = WINDOW,
+    ) -> None:
+        """Draw what some warps of one SM do, cycle by cycle: marks measured inside the kernel.
+
+        Parameters
+        ----------
+        *variants : str
+            The first if none is named.
+        with_previous : bool
+            Draw the version before above it, on the same scale.
+        above : sequence of str
+            Stems of other versions to draw above it.
+        cycles : float
+            How much of the time since the first mark to draw.
+        """
+        before = self.kernel.predecessor
+        if with_previous and before:
+            above = (*above, before.stem)
+        show(timeline_figure.draw(
+            [one for _, one in self._versions(variants, above)],
+            evidence=f"{self._timed_on()}, {TIMED:,}³", window=(0.0, cycles),
+        ))
+
+    def roofline(self, size: int = 4096) -> None:
+        """Draw this version and those before it under the roofs measured on the recorded GPU."""
+        machine = records.load(RECORDED_ON, records.MACHINE)
+        if machine is None:
+            raise records.RecordError("no roofs are recorded: python -m lib record machine")
+        roofs = roofline.Roofs.from_record(machine, gpus.GPUS[RECORDED_ON])
+        points = []
+        for stem in CATALOGUE:
+            page = type(self)(stem)
+            points += page._points(size)
+            if stem == self.kernel.stem:
+                break
+        show(roofline_figure.draw(
+            roofs, points, current=rung(self.kernel),
+            evidence=f"{records.label(self.record)}, M = N = K = {size:,}",
+        ))
+
+    def _points(self, size: int) -> list[roofline.Point]:
+        """One point a level of memory: recorded time over recorded traffic."""
+        metrics = self.metrics(size)
+        seconds = self.recorded(size)["seconds"]
+        return roofline.points(rung(self.kernel), 2.0 * size**3, seconds, {
+            "L1/shared": roofline.l1_bytes(metrics),
+            "L2": metrics["l2_bytes"],
+            "DRAM": metrics["dram_read_bytes"] + metrics["dram_write_bytes"],
+        })
+
+    def busiest(self, size: int = TIMED) -> None:
+        """Draw the least time that each unit needs, and the time that the kernel took."""
+        metrics = self.metrics(size)
+        row = self.recorded(size)
+        clock = row["sm_clock_mhz"]
+        times = busiest.least_times(
+            metrics, gpus.GPUS[RECORDED_ON], warp_instructions=metrics["instructions"],
+            dram_bytes=metrics["dram_read_bytes"] + metrics["dram_write_bytes"],
+            clock_hz=clock * 1e6 if clock else None,
+        )
+        show(busiest_figure.draw(
+            times, seconds=row["seconds"],
+            evidence=f"modelled: {RECORDED_ON} rates × {records.label(self.record)}, {size:,}³",
+        ))

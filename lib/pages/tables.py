@@ -1,0 +1,313 @@
+"""Tables and listings of a page: each with its kind of evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lib import claims as ledger
+from lib import device, gpus, runner, scoreboard, source
+from lib.figures import style
+from lib.kernels import CATALOGUE, Variant
+from lib.measure import records
+from lib.models import order
+from lib.models import phases as phases_of
+from lib.models.occupancy import occupancy
+from lib.pages.display import note, table
+from lib.pages.version import RECORDED_ON, TIMED, Version, rung
+from lib.problem import Problem
+
+# What every version must get right: square, ragged, one wide, and the ends of K, α and β.
+CHECKED = (
+    Problem(128, 128, 128), Problem(100, 99, 101), Problem(33, 65, 31, 0.5, -2.0),
+    Problem(1, 70, 40, 1.0, 1.0), Problem(70, 1, 40, -2.0, 0.5), Problem(31, 33, 1),
+    Problem(64, 64, 0, 1.0, 0.5),
+)
+# The counters that are compared between versions: those of the main loop.
+PER_MULTIPLY_ADD = (
+    "global_load_requests", "global_load_sectors", "shared_load_instructions",
+    "shared_wavefronts", "shared_wavefronts_ideal",
+)
+# The sizes of a chapter's table of speeds.
+SPEED_SIZES = (1024, 2048, 4096)
+
+
+def results_table() -> None:
+    """Display every recorded benchmark of a cube."""
+    rows = records.rows()
+    dates = sorted({(row.gpu, row.date) for row in rows})
+    evidence = "recorded: " + "; ".join(f"{gpu}, {date}" for gpu, date in dates)
+    note(f"{scoreboard.markdown(rows)}\n\n*{evidence}; cuBLAS on the same types in the same run, "
+         "TF32 off*")
+
+
+def roofs_table() -> None:
+    """Display the roofs measured on each machine, beside its data sheet's figure."""
+    rows, labels = [], []
+    sheet = {
+        "copy": ("DRAM", lambda g: g.dram_bytes_per_s), "l2": ("L2", lambda g: None),
+        "shared": ("shared memory", lambda g: None), "ffma": ("FFMA", lambda g: g.fp32_flops),
+        "mma_k8": ("mma.m16n8k8", lambda g: g.tensor_fp16_flops),
+        "mma_k16": ("mma.m16n8k16", lambda g: g.tensor_fp16_flops),
+    }
+    for record in records.every():
+        if record["kernel"] != records.MACHINE:
+            continue
+        gpu = gpus.GPUS[record["gpu"]["key"]]
+        labels.append(records.label(record))
+        for key, roof in record["roofs"].items():
+            name, peak = sheet[key]
+            unit, given = roof["unit"], peak(gpu)
+            rows.append((
+                f"{gpu.key}, {name}", style.quantity(roof["value"], unit),
+                style.quantity(given, unit) if given else "not given", roof["method"],
+            ))
+    table(("roof", "measured", "data sheet", "how"), rows, "; ".join(labels))
+
+
+def provenance() -> None:
+    """Display where each record comes from: GPU, driver, toolkit, date, revision, method."""
+    rows = [
+        (r["kernel"], r["gpu"]["name"], r["gpu"]["driver"], r["software"]["cuda"],
+         r["software"]["cublas"], r["date"], r["revision"])
+        for r in records.every()
+    ]
+    head = ("record", "GPU", "driver", "CUDA", "cuBLAS", "date", "revision")
+    table(head, rows, "recorded: the files in results/")
+    methods = {r["method"]["bench"] for r in records.every() if r["kernel"] in CATALOGUE}
+    clocks = {r["method"]["clocks"] for r in records.every()}
+    note("\n\n".join([f"Timing: {'; '.join(methods)}.", f"Clocks: {'; '.join(clocks)}."]))
+
+
+def gpu_table() -> None:
+    """Display the data sheets of `lib.gpus`."""
+    rows = (
+        ("compiled for", lambda g: g.arch),
+        ("SMs", lambda g: g.sms),
+        ("boost clock, MHz", lambda g: f"{g.clock_hz / 1e6:,.0f}"),
+        ("FP32 lanes an SM", lambda g: g.fp32_lanes_per_sm),
+        ("FP32 peak, TFLOP/s", lambda g: f"{g.fp32_flops / 1e12:.1f}"),
+        ("FP16 tensor peak, TFLOP/s", lambda g: f"{g.tensor_fp16_flops / 1e12:,.0f}"),
+        ("DRAM bandwidth, GB/s", lambda g: f"{g.dram_bytes_per_s / 1e9:,.0f}"),
+        ("L2 cache, MiB", lambda g: g.l2_bytes // gpus.MIB),
+        ("shared memory an SM, KiB", lambda g: g.shared_bytes_per_sm // gpus.KIB),
+        ("registers an SM", lambda g: f"{g.registers_per_sm:,}"),
+        ("resident warps an SM", lambda g: g.warps_per_sm),
+    )
+    sheets = tuple(gpus.GPUS.values())
+    table(
+        ("", *(sheet.key for sheet in sheets)),
+        [(name, *(value(sheet) for sheet in sheets)) for name, value in rows],
+        "reported: the vendor's data sheets and programming guide",
+    )
+
+
+def claims(chapter: str | None = None) -> None:
+    """Display the claims that a chapter judges, or all of them."""
+    note(ledger.markdown(chapter))
+
+
+class Tables(Version):
+    """What a page of one kernel version shows as tables and listings."""
+
+    # 2, 4: the version before, and the code
+
+    def before(self) -> None:
+        """Display what the version before left on the table, in its own counters."""
+        previous = self.kernel.predecessor
+        if previous is None:
+            raise ValueError(f"{self.kernel.stem} is the first version")
+        type(self)(previous.stem).counters()
+
+    def code(self) -> None:
+        """Display the difference to the version before, and the whole file folded."""
+        language = "diff" if self.kernel.predecessor else "cpp"
+        file = f"cuda/{self.kernel.source.name}"
+        note(
+            f"```{language}\n{source.difference(self.kernel)}```\n\n"
+            f"<details><summary>The whole of <code>{file}</code>, without the timeline's marks"
+            f"</summary>\n\n```cpp\n{source.listing(self.kernel)}```\n\n</details>"
+        )
+
+    # 5: what the compiler made of it
+
+    def resources(self) -> None:
+        """Display registers, shared memory, spills and resident warps for each architecture."""
+        rows = []
+        for variant in self.kernel.variants:
+            for arch, key in gpus.ARCHITECTURES.items():
+                if gpus.GPUS[key].clock_hz and arch >= self.kernel.min_arch:
+                    rows.append(self._resource_row(variant, arch, key))
+        toolkit = self.compiled("sm_75").toolkit
+        table(
+            ("variant", "for", "registers a thread", "shared B a block", "spilled B",
+             "warps on an SM", "limited by"),
+            rows, f"modelled: CUDA's occupancy rules on what ptxas of NVRTC {toolkit} reports",
+        )
+
+    def _resource_row(self, variant: Variant, arch: str, key: str) -> tuple[object, ...]:
+        used = self.compiled(arch, variant.name).resources
+        fits = occupancy(gpus.GPUS[key], used.registers, used.shared_bytes, variant.threads)
+        spilled = used.spill_store_bytes + used.spill_load_bytes
+        return (
+            variant.name, f"{arch} ({key})", used.registers, f"{used.shared_bytes:,}", spilled,
+            f"{fits.warps} of {gpus.GPUS[key].warps_per_sm}", fits.limited_by,
+        )
+
+    def order(self, *variants: str, arch: str = "sm_90a") -> None:
+        """Display where the machine code of the main loop loads, computes, stores and waits."""
+        rows = []
+        for name in variants or tuple(v.name for v in self.kernel.variants):
+            opcodes = [i.opcode for i in self.compiled(arch, name).inner_loop]
+            found = order.places(opcodes)
+            rows.append((name, len(opcodes), *(str(found.get(c, "none")) for c in order.CLASSES),
+                         order.work_between(opcodes)))
+        table(
+            ("variant", "instructions", *(f"{c}s" for c in order.CLASSES),
+             "FMA from load to store"),
+            rows, f"modelled: SASS of the inner loop, {arch}, NVRTC {self.compiled(arch).toolkit}; "
+            "positions, and in brackets how many",
+        )
+
+    def inner_loop(self, arch: str = "sm_90a") -> None:
+        """Display the inner loop's machine code, folded."""
+        rows = [f"{i.address:04x}  {i.text}" for i in self.compiled(arch).inner_loop]
+        listing = "\n".join(rows)
+        note(f"<details><summary>The inner loop's {len(rows)} machine instructions for {arch}"
+             f"</summary>\n\n```text\n{listing}\n```\n\n</details>")
+
+    # 6: does it compute the right thing
+
+    def check(self, *variants: str) -> None:
+        """Run variants, all if none is named, on `CHECKED` and display the errors' bounds."""
+        rows = []
+        names = variants or tuple(v.name for v in self.kernel.variants)
+        where = "emulated: sm_75 code in the PTX emulator"
+        for problem in CHECKED:
+            row: list[object] = [problem.shape.replace("x", "×"), f"{problem.alpha:g}",
+                                 f"{problem.beta:g}"]
+            for name in names:
+                done = self.run(problem, name, trace=False)
+                if done.backend == "gpu":
+                    where = f"measured: {device.name()}"
+                row.append(f"under {problem.tolerance:.1e}" if done.verdict.ok
+                           else f"**{done.verdict}**")
+            rows.append(row)
+        head = ("M×N×K", "α", "β", *(f"error, {name}" for name in names))
+        table(head, rows, f"{where}; error relative to float64, in norm; C held NaN where β = 0")
+
+    def instantiations(self) -> None:
+        """Display which instantiation each of the shapes of `CHECKED` gets, and why."""
+        variant = self.kernel.variants[0]
+        rows = []
+        for problem in CHECKED:
+            chosen = self.kernel.select(problem, variant)
+            rows.append((
+                problem.shape.replace("x", "×"), f"`{self.kernel.expression(chosen.variant)}`",
+                chosen.reason or "every row begins on a multiple of a vector",
+            ))
+        table(("M×N×K", "launched", "because"), rows,
+              "modelled: the catalogue's rule, for matrices that begin on 16 bytes")
+
+    # 7: memory
+
+    def counters(self, *variants: str) -> None:
+        """Display the counters of the traced run, one column a variant."""
+        names = variants or tuple(v.name for v in self.kernel.variants)
+        columns = [self.traced(name).launch.trace.counters() for name in names]
+        rows = [
+            (key.replace("_", " "), *(f"{column[key]:,}" for column in columns))
+            for key in columns[0]
+        ]
+        rows += [
+            ("sectors a global load request", *(
+                f"{c['global_load_sectors'] / c['global_load_requests']:.3g}" for c in columns)),
+        ]
+        shape = self.problem.shape.replace("x", "×")
+        table((f"{self.kernel.stem} at {shape}", *names), rows,
+              self._emulated())
+
+    def per_multiply_add(self) -> None:
+        """Display what a warp's multiply-add costs in memory accesses, here and before."""
+        before = self.kernel.predecessor
+        pages = [(type(self)(before.stem), before.variants[:1])] if before else []
+        pages.append((self, self.kernel.variants))
+        columns = [(page, variant.name) for page, variants in pages for variant in variants]
+        rows = [
+            (key.replace("_", " "), *(f"{page.each(key, name):.3g}" for page, name in columns))
+            for key in PER_MULTIPLY_ADD
+        ]
+        head = ("for a multiply-add of a warp",
+                *(f"{rung(page.kernel)}, {name}" for page, name in columns))
+        table(head, rows, f"emulated: {runner.DEFAULT_ARCH} PTX, shared memory as in its SASS")
+
+    # 8, 9: time
+
+    def speed(self, *variants: str) -> None:
+        """Display the speed of some variants, or all, against cuBLAS: measured, or recorded."""
+        head = ("variant", "M = N = K", "TFLOP/s", "cuBLAS, same run", "of cuBLAS", "spread")
+        rows = []
+        for variant in map(self.kernel.variant, variants or (v.name for v in self.kernel.variants)):
+            for row in self._benchmarks(variant):
+                rows.append((variant.name, f"{row['M']:,}", f"{row['tflops']:.2f}",
+                             f"{row['cublas_tflops']:.2f}", f"{row['ratio']:.1%}",
+                             f"{row['spread']:.1%}"))
+        table(head, rows, f"{self._timed_on()}; FP32, TF32 off, α = 1, β = 0")
+
+    def _benchmarks(self, variant: Variant) -> list[Mapping[str, Any]]:
+        if not device.available():
+            kept = self.record["variants"][variant.name]["bench"]
+            return [row for row in kept
+                    if row["M"] == row["N"] == row["K"] and row["M"] in SPEED_SIZES]
+        return [self._measured(variant, size) for size in SPEED_SIZES]
+
+    def compare(self, size: int, *variants: str) -> None:
+        """Display recorded speed and traffic of some variants side by side, a row each.
+
+        Parameters
+        ----------
+        size : int
+            M = N = K.
+        *variants : str
+            All of them if none is named.
+        """
+        rows = []
+        for name in variants or tuple(v.name for v in self.kernel.variants):
+            metrics, row = self.metrics(size, name), self.recorded(size, name)
+            steps = metrics["ffma_thread_instructions"] / 32
+            rows.append((
+                name, self.kernel.variant(name).meaning, f"{row['tflops']:.1f}",
+                f"{row['ratio']:.1%}", f"{metrics['dram_read_bytes'] / 1e9:.2f}",
+                f"{metrics['l2_bytes'] / 1e9:.1f}", f"{metrics['shared_wavefronts'] / steps:.2f}",
+                f"{metrics['fma_pipe_percent']:.0f}%",
+            ))
+        table(
+            (f"at {size:,}", "", "TFLOP/s", "of cuBLAS", "GB from DRAM", "GB through L2",
+             "wavefronts a warp's FMA", "FMA pipe busy"),
+            rows, records.label(self.record),
+        )
+
+    def phases(self, *variants: str, above: Sequence[str] = ()) -> None:
+        """Display the share of the warps' time in each phase, and what a tile costs the SM.
+
+        An SM works on several blocks at once. So what a tile costs it is all its cycles, without
+        marks, over all tiles that it works on.
+        """
+        names = ("load", "wait", "compute", "barrier")
+        sms = device.sms() if device.available() else gpus.GPUS[RECORDED_ON].sms
+        rows = []
+        for variant, one in self._versions(variants, above):
+            spans = [
+                span for _, warps in one.blocks for span in phases_of.phases(one.events, warps)
+            ]
+            shares = phases_of.parts(spans, names, (0.0, float("inf")))
+            tiles = one.total_blocks * -(-TIMED // variant.step) / sms
+            cycles = one.seconds_without * one.clock_hz / tiles
+            rows.append((one.name, *(f"{shares.get(name, 0.0):.0%}" for name in names),
+                         f"{cycles:,.0f}"))
+        table(("warps' time", *names, "SM cycles a tile"), rows,
+              f"{self._timed_on()}, {TIMED:,}³; shares from marks in the kernel, cycles without")
+
+    def claims(self) -> None:
+        """Display the claims that this chapter judges."""
+        claims(self.kernel.stem)

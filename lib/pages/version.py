@@ -1,0 +1,205 @@
+"""One kernel version: what was run, compiled and recorded of it, for tables and pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from lib import device, gpus, kernels, runner
+from lib.compiler import Compiled, compile_kernel
+from lib.figures import timeline as timeline_figure
+from lib.kernels import Kernel, Variant
+from lib.measure import records
+from lib.models import phases as phases_of
+from lib.models.occupancy import occupancy
+from lib.problem import Problem
+
+# Whose records the pages show where no GPU is: the machine that all of them were made on.
+RECORDED_ON = "H100"
+# The problem that is traced for the counters and the access figures: several blocks, quick to run.
+TRACED = Problem(128, 128, 128)
+# The warp whose addresses are kept: not in the first block, where row and column 0 hide mistakes.
+# Where there are fewer blocks, it is the same warp of the last one.
+WATCHED = (5, 3)
+# The size at which a chapter looks at time: large enough to fill the GPU, quick enough to measure.
+TIMED = 2048
+
+
+def rung(kernel: Kernel) -> str:
+    """The short name of a version on ladders, roofs and timelines."""
+    return f"{kernel.stem[:2]} {kernel.title.lower()}"
+
+
+@dataclass(frozen=True)
+class Marked:
+    """What the timeline's marks change of the kernel that they look at, on the recorded GPU.
+
+    Attributes
+    ----------
+    registers, registers_with : int
+        A thread's, without marks and with them.
+    blocks, blocks_with : int
+        Blocks that fit an SM.
+    slowdown : float
+        Recorded time with marks over the one without, less 1.
+    """
+
+    registers: int
+    registers_with: int
+    blocks: int
+    blocks_with: int
+    slowdown: float
+
+
+class Version:
+    """One kernel version: what was run, compiled and recorded of it.
+
+    Parameters
+    ----------
+    stem : str
+        Name in the catalogue.
+    """
+
+    def __init__(self, stem: str) -> None:
+        self.kernel = kernels.find(stem)
+
+    def run(self, problem: Problem = TRACED, variant: str | None = None, **options: Any
+            ) -> runner.Run:
+        """Run the kernel on a problem, taken in the variant's types (see `lib.runner.run`)."""
+        chosen = self.kernel.variant(variant)
+        return runner.run(self.kernel, chosen.typed(problem), variant=chosen, **options)
+
+    def traced(self, variant: str | None = None) -> runner.Run:
+        """The emulated run that counters and access figures are drawn from; kept."""
+        name = self.kernel.variant(variant).name
+        if name not in self._traces:
+            problem = self.problem
+            blocks = self._blocks(problem, self.kernel.variant(name))
+            watch = (min(WATCHED[0], blocks - 1), WATCHED[1])
+            self._traces[name] = self.run(
+                problem, name, backend="emulator", watch=watch, exact=True
+            )
+        return self._traces[name]
+
+    @cached_property
+    def problem(self) -> Problem:
+        """The problem that is traced: `TRACED`, doubled until each variant has several blocks."""
+        problem = TRACED
+        while any(self._blocks(problem, variant) == 1 for variant in self.kernel.variants):
+            problem = replace(problem, M=2 * problem.M, N=2 * problem.N, K=2 * problem.K)
+        return problem
+
+    def _blocks(self, problem: Problem, variant: Variant) -> int:
+        columns, rows, _ = self.kernel.launch(variant.typed(problem), variant).grid
+        return columns * rows
+
+    @cached_property
+    def _traces(self) -> dict[str, runner.Run]:
+        return {}
+
+    def compiled(self, arch: str, variant: str | None = None) -> Compiled:
+        """The kernel compiled for an architecture."""
+        return compile_kernel(self.kernel, self.kernel.variant(variant), arch)
+
+    def each(self, counter: str, variant: str | None = None) -> float:
+        """One counter of the traced run, for each multiply-add of a warp.
+
+        Where a version's tiles divide the traced problem, so that no lane idles, this does not
+        depend on the size: versions that are traced at different sizes can be compared by it.
+        """
+        counters = self.traced(variant).launch.trace.counters()
+        return 32 * counters[counter] / counters["ffma_thread_instructions"]
+
+    def _emulated(self) -> str:
+        return f"emulated: {runner.DEFAULT_ARCH} PTX, {self.problem.shape.replace('x', '×')}"
+
+    @cached_property
+    def record(self) -> dict[str, Any]:
+        """This version's record."""
+        record = records.load(RECORDED_ON, self.kernel.stem)
+        if record is None:
+            raise records.RecordError(
+                f"{self.kernel.stem} has no record: python -m lib record {self.kernel.stem}"
+            )
+        return record
+
+    def _measured(self, variant: Variant, size: int) -> Mapping[str, Any]:
+        from lib.measure.bench import bench
+
+        key = (variant.name, size)
+        if key not in self._times:
+            problem = variant.problem(size, size, size)
+            self._times[key] = bench(self.kernel, variant, problem, rounds=5)
+        return self._times[key]
+
+    @cached_property
+    def _times(self) -> dict[tuple[str, int], Mapping[str, Any]]:
+        return {}
+
+    def recorded(self, size: int, variant: str | None = None) -> Mapping[str, Any]:
+        """The recorded benchmark at one size: a row of the record."""
+        kept = self.record["variants"][self.kernel.variant(variant).name]["bench"]
+        return next(row for row in kept if row["M"] == row["N"] == row["K"] == size)
+
+    def _timed_on(self) -> str:
+        """The evidence label of what is timed: here, or in the record."""
+        if device.available():
+            return f"measured: {device.name().removeprefix('NVIDIA ')}"
+        stale = any(records.stale(self.record, v.name) for v in self.kernel.variants)
+        return records.label(self.record) + (" (stale: the source has changed since)" if stale
+                                             else "")
+
+    def marked(self, variant: str | None = None) -> Marked:
+        """Say how far a timeline is that of another kernel: marks take registers and time."""
+        chosen = self.kernel.variant(variant)
+        gpu = gpus.GPUS[RECORDED_ON]
+        used = [
+            compile_kernel(self.kernel, chosen, gpu.arch, timeline=marks).resources
+            for marks in (False, True)
+        ]
+        fit = [occupancy(gpu, r.registers, r.shared_bytes, chosen.threads).blocks for r in used]
+        times = self.record["variants"][chosen.name]["timeline"]
+        return Marked(
+            used[0].registers, used[1].registers, fit[0], fit[1],
+            times["seconds_with"] / times["seconds_without"] - 1,
+        )
+
+    def step_cycles(self, variant: str | None = None) -> Mapping[str, float]:
+        """Mean cycles of a warp in each phase of a step, in the first block of the timeline."""
+        one = self._version(self.kernel.variant(variant))
+        return phases_of.per_step(phases_of.phases(one.events, one.blocks[0][1]))
+
+    def _versions(
+        self, variants: Sequence[str], above: Sequence[str]
+    ) -> list[tuple[Variant, timeline_figure.Version]]:
+        chosen = [(type(self)(stem), None) for stem in above]
+        chosen += [(self, name) for name in variants or (None,)]
+        return [
+            (page.kernel.variant(name), page._version(page.kernel.variant(name)))
+            for page, name in chosen
+        ]
+
+    def _version(self, variant: Variant) -> timeline_figure.Version:
+        if device.available():
+            from lib.measure.timeline import timeline
+
+            problem = variant.problem(TIMED, TIMED, TIMED)
+            marks = timeline(self.kernel, variant, problem)
+            clock = self._measured(variant, TIMED)["sm_clock_mhz"]
+        else:
+            marks = self.record["variants"][variant.name]["timeline"]
+            clock = self.recorded(TIMED, variant.name)["sm_clock_mhz"]
+        name = rung(self.kernel)
+        if len(self.kernel.variants) > 1:
+            name += f", {variant.name}"
+        gpu = gpus.GPUS[RECORDED_ON]
+        return timeline_figure.version(
+            name, marks, clock * 1e6 if clock else gpu.clock_hz
+        )
+
+    def metrics(self, size: int, variant: str | None = None) -> Mapping[str, float]:
+        """The recorded hardware counters at one size (`lib.measure.counters`' names)."""
+        kept = self.record["variants"][self.kernel.variant(variant).name]["counters"]
+        return next(row["metrics"] for row in kept if row["M"] == size)

@@ -1,0 +1,113 @@
+"""Which of several tiles suits a shape: a search on the GPU, recorded, and a choice made from it.
+
+A big tile reads shared memory and L2 less often; small ones fill the GPU where C is small. No
+formula of a few lines knows where one overtakes the other. So the candidates are timed on a few
+shapes, once; another shape takes the tile of the recorded one that is most like it.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from lib.kernels import Variant
+    from lib.problem import Problem
+
+# The GPU whose recorded search is followed, also on others: a search of their own is one command.
+SEARCHED_ON = "H100"
+
+# The shapes that are searched and that every FP32 record holds: cubes, odd sizes, and shapes of
+# which one size is far from the others.
+CUBES = (512, 1024, 2048, 4096, 8192)
+UNEVEN = (
+    (1000, 1000, 1000), (2047, 2049, 2048), (4095, 4097, 4093), (33, 4096, 4096),
+    (4096, 33, 4096), (4096, 4096, 33), (8192, 128, 8192), (128, 128, 16384),
+)
+
+
+class Choice(NamedTuple):
+    """The name of the variant that was chosen, and why."""
+
+    name: str
+    reason: str
+
+
+def choose(stem: str, variant: Variant, problem: Problem) -> Choice:
+    """Choose among a variant's candidates by the recorded shape that is nearest.
+
+    Shapes lie as far apart as their sizes differ in powers of two, M, N and K added up.
+
+    Parameters
+    ----------
+    stem : str
+        The kernel's.
+    variant : Variant
+        One with candidates (`Variant.tuned`).
+    problem : Problem
+    """
+    rows = _searches().get(f"{stem}/{variant.name}", {"rows": ()})["rows"]
+    searched = [row for row in rows if set(row["seconds"]) & set(variant.tuned)]
+    if not searched:
+        return Choice(variant.tuned[0], "no search of tiles is recorded")
+    nearest = min(searched, key=lambda row: _distance(row, problem))
+    name = min(set(nearest["seconds"]) & set(variant.tuned), key=nearest["seconds"].__getitem__)
+    shape = f"{nearest['M']}×{nearest['N']}×{nearest['K']}"
+    return Choice(name, f"{name}: fastest at {shape}, the most similar of the shapes searched")
+
+
+def search(sizes: tuple[tuple[int, int, int], ...] | None = None) -> dict[str, Any]:
+    """Time every candidate of every tuned variant on the shapes of the search.
+
+    Returns
+    -------
+    dict
+        By ``stem/variant`` the `hashes` of the candidates and `rows`: M, N, K, `seconds` by
+        candidate, `cublas_seconds`.
+
+    Raises
+    ------
+    NoGpu
+        If there is no GPU.
+    """
+    from tqdm import tqdm
+
+    from lib.kernels import CATALOGUE
+    from lib.measure.bench import bench
+
+    shapes = sizes or (*((n, n, n) for n in CUBES), *UNEVEN)
+    found: dict[str, Any] = {}
+    for kernel in CATALOGUE.values():
+        for variant in (v for v in kernel.variants if v.tuned):
+            rows: list[dict[str, Any]] = []
+            found[f"{kernel.stem}/{variant.name}"] = {
+                "hashes": {name: kernel.hash(kernel.variant(name)) for name in variant.tuned},
+                "rows": rows,
+            }
+            for shape in tqdm(shapes, desc=f"{kernel.stem} {variant.name}: search"):
+                timed = {
+                    name: bench(kernel, kernel.variant(name), variant.problem(*shape), rounds=5,
+                                exact=True)
+                    for name in variant.tuned
+                }
+                rows.append({
+                    **dict(zip("MNK", shape, strict=True)),
+                    "seconds": {name: row["seconds"] for name, row in timed.items()},
+                    "cublas_seconds": min(row["cublas_seconds"] for row in timed.values()),
+                })
+    return found
+
+
+@lru_cache(maxsize=1)
+def _searches() -> dict[str, Any]:
+    from lib.measure import records
+
+    record = records.load(SEARCHED_ON, records.SEARCH)
+    return record["searches"] if record else {}
+
+
+def _distance(row: dict[str, Any], problem: Problem) -> float:
+    return sum(
+        abs(math.log2(row[name] / max(getattr(problem, name), 1))) for name in ("M", "N", "K")
+    )

@@ -1,0 +1,133 @@
+"""The emulator against the calibration set recorded on a GPU: every pattern, every count."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from lib import ties
+from lib.measure import calibration, records
+from lib.measure.patterns import MEMORY_BYTES, TILE_BYTES, patterns
+from lib.ptx import banks
+
+RECORD = records.load("H100", records.CALIBRATION)
+PATTERNS = {pattern.name: pattern for pattern in patterns()}
+WANTED = "python -m lib record calibration"
+
+# What the emulator calls each recorded count.
+PTX_COUNTERS = {
+    "memory_l1_wavefronts_shared": "shared_wavefronts",
+    "memory_l1_wavefronts_shared_ideal": "shared_wavefronts_ideal",
+    "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum": "global_load_requests",
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": "global_load_sectors",
+    "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum": "global_store_requests",
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum": "global_store_sectors",
+    "smsp__sass_inst_executed_op_shared_ld.sum": "shared_load_instructions",
+    "smsp__sass_inst_executed_op_shared_st.sum": "shared_store_instructions",
+    "smsp__sass_inst_executed_op_ldsm.sum": "ldmatrix_instructions",
+    "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldsm.sum": "ldmatrix_wavefronts",
+    "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_stsm.sum": "stmatrix_wavefronts",
+    "smsp__sass_inst_executed_op_ldgsts.sum": "copy_instructions",
+    "smsp__sass_l1tex_t_requests_pipe_lsu_mem_global_op_ldgsts.sum": "copy_requests",
+    "smsp__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_ldgsts.sum": "copy_sectors",
+    "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldgsts.sum": "copy_wavefronts",
+}
+
+
+
+def recorded(name):
+    """What a GPU counted for a pattern, by ncu's names; the test is skipped if nothing was."""
+    if RECORD is None or name not in RECORD["patterns"]:
+        pytest.skip(f"{name} was not recorded on an H100 yet: {WANTED}")
+    row = dict(RECORD["patterns"][name])
+    counts = row.pop("counts")
+    assert row == PATTERNS[name].definition(), f"recorded as another pattern: {WANTED}"
+    return dict(zip(RECORD["metrics"], counts, strict=True))
+
+
+def test_the_record_is_of_these_kernels():
+    if RECORD is None:
+        pytest.skip(f"the calibration set was not recorded on an H100 yet: {WANTED}")
+    assert RECORD["hash"] == calibration.source_hash(), f"recorded with other kernels: {WANTED}"
+    assert RECORD["patterns"].keys() <= PATTERNS.keys()
+    assert RECORD["metrics"] and PTX_COUNTERS.keys() <= set(RECORD["metrics"])
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_the_emulator_counts_what_the_gpu_counted(name):
+    counted = recorded(name)
+    trace = calibration.emulate(PATTERNS[name], RECORD["arch"]).trace
+    emulated = {**trace.counters(), **trace.matrix_counters()}
+    assert {metric: emulated[ours] for metric, ours in PTX_COUNTERS.items()} == {
+        metric: counted[metric] for metric in PTX_COUNTERS
+    }
+    for kind, metric in (("load", "op_ld"), ("store", "op_st")):
+        assert counted[f"smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_{metric}.sum"] == sum(
+            site.wavefronts for site in trace.sites if (site.kind, site.space) == (kind, "shared")
+        )
+
+
+LOADS = [name for name in PATTERNS if name.startswith("load<SHARED")]
+
+
+@pytest.mark.parametrize("name", LOADS)
+def test_the_documented_rule_is_that_of_the_l1_s_own_counter(name):
+    """Nsight Compute's counter of the source leaves it where pairs of lanes share and conflict."""
+    counted, pattern = recorded(name), PATTERNS[name]
+    width = int(pattern.access.rstrip(">").split(", ")[1])
+    found = banks.served(pattern.offsets[None], pattern.active[None], width)
+    assert found[0] == counted["l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"]
+
+
+def test_the_set_is_wide_enough_and_within_bounds():
+    kinds = Counter(pattern.access.partition("<")[0] for pattern in PATTERNS.values())
+    assert len(PATTERNS) > 300 and min(kinds.values()) >= 2
+    for pattern in PATTERNS.values():
+        limit = MEMORY_BYTES if "GLOBAL" in pattern.access else TILE_BYTES
+        assert pattern.offsets.min() >= 0 and pattern.offsets.max() + 16 <= limit, pattern.name
+        assert pattern.sources.min() >= 0 and pattern.sources.max() + 16 <= MEMORY_BYTES
+        assert pattern.offsets.shape == pattern.active.shape == pattern.sources.shape == (32,)
+    text = calibration.SOURCE.read_text()
+    assert f"TILE = {TILE_BYTES};" in text
+
+
+ACCESSES = sorted({pattern.access for pattern in PATTERNS.values()})
+
+
+def _since(access):
+    """The architectures that have an access's instruction."""
+    every = ("sm_75", "sm_80", "sm_90a")
+    return every[1 if access.startswith("copy") else 2 if access.startswith("store_matrix") else 0:]
+
+
+@pytest.mark.parametrize(
+    "access, arch", [(access, arch) for access in ACCESSES for arch in _since(access)]
+)
+def test_each_machine_access_runs_once_in_the_emulator(access, arch):
+    """One warp runs straight through: its requests are the listing's instructions, wmma's too."""
+    pattern = next(p for p in PATTERNS.values() if p.access == access)
+    launch = calibration.emulate(pattern, arch)
+    listing = Counter(
+        i.base for i in ties.machine_accesses(calibration.compiled(pattern, arch).sass)
+    )
+    requests = Counter()
+    fill = 1 if "STS" in listing and not access.startswith("store") else 0
+    for site in launch.trace.sites:
+        machine = {
+            ("load", "shared"): "LDS", ("store", "shared"): "STS", ("load", "global"): "LDG",
+            ("store", "global"): "STG", ("ldmatrix", "shared"): "LDSM",
+            ("stmatrix", "shared"): "STSM", ("copy", "shared"): "LDGSTS",
+        }.get((site.kind, site.space))
+        if machine:
+            requests[machine] += site.requests
+    if fill:  # the loop that writes the tile before it is read
+        assert requests["STS"] == TILE_BYTES // 512
+        requests["STS"] = fill
+    assert requests == listing
+
+
+def test_the_bytes_of_a_pattern_are_those_that_the_kernel_reads():
+    pattern = PATTERNS["load<SHARED, 4>: random, half the lanes"]
+    words = calibration.constants(pattern)
+    assert np.array_equal(words[:32], pattern.offsets) and not words[32:64].any()
+    assert [words[64] >> lane & 1 for lane in range(32)] == pattern.active.tolist()
