@@ -326,7 +326,7 @@ class Kernel:
         return reasons
 
     def launch(
-        self, problem: Problem, variant: Variant, sms: int = PERSISTENT_SMS
+        self, problem: Problem, variant: Variant, sms: int | None = None
     ) -> Launch:
         """Say how to launch this kernel on a problem.
 
@@ -334,8 +334,9 @@ class Kernel:
         ----------
         problem : Problem
         variant : Variant
-        sms : int
-            SMs of the GPU: a persistent kernel has as many blocks as fit them.
+        sms : int, optional
+            SMs of the GPU, `PERSISTENT_SMS` if not given: a persistent kernel has as many blocks as
+            fit them.
 
         Raises
         ------
@@ -364,9 +365,10 @@ class Kernel:
                 f"{self.stem} takes rows of at most {MAX_STRIDE // FLOAT_BYTES} floats; N is "
                 f"{problem.N} and K {problem.K}"
             )
-        grid = (
-            self._line(problem, variant, sms) if variant.raster else self._plane(problem, variant)
-        )
+        if variant.raster:
+            grid = self._line(problem, variant, sms or PERSISTENT_SMS)
+        else:
+            grid = self._plane(problem, variant)
         return Launch(grid, (*variant.block, 1), variant.shared_bytes)
 
     def _plane(self, problem: Problem, variant: Variant) -> tuple[int, int, int]:

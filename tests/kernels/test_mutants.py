@@ -32,7 +32,7 @@ def table():
 
 def smaller(variant):
     """Return an instantiation of the same template whose run is short: few slices, a short ring."""
-    if not variant.resident:
+    if "CLUSTER" not in variant.constants:
         return variant
     names = {"staged": "STAGED", "ping_pong": "PING_PONG", "in_flight": "IN_FLIGHT",
              "cluster": "CLUSTER", "blocks": "BLOCKS"}
@@ -49,13 +49,13 @@ def problems_of(variant):
     stages = max((int(variant.constants.get(n, 1)) for n in ("STAGES", "BUFFERS")), default=1)
     # Two steps where a step is long; a last one that is cut short. Multiples of 8 fit all vectors.
     steps = max(2, 2 * stages)
-    if variant.resident:
+    if "CLUSTER" in variant.constants:
         # Three tiles for one cluster, which come round the ring together.
         rows, columns, steps = rows * variant.cluster, 3 * columns, stages
     K = steps * variant.step - (variant.step // 2 if variant.step >= 16 else 0)
     size = max(1, rows - 3), max(8, columns - 8), max(8, K)
     # 18 has code of its own for beta = 0.
-    betas = (-2.0, 0.0) if variant.resident else (-2.0,)
+    betas = (-2.0, 0.0) if "CLUSTER" in variant.constants else (-2.0,)
     return [variant.problem(*size, 0.5, beta) for beta in betas]
 
 
@@ -69,7 +69,8 @@ DISTINCT = list({
 def test_every_mutant_is_found_out_or_equivalent(kernel, variant, table, monkeypatch):
     variant = smaller(variant)
     problems = problems_of(variant)
-    monkeypatch.setattr(kernels, "PERSISTENT_SMS", variant.cluster)
+    if "CLUSTER" in variant.constants:
+        monkeypatch.setattr(kernels, "PERSISTENT_SMS", variant.cluster)
     emulate = runner.emulate
     compiled = compile_kernel(
         kernel, kernel.select(problems[0], variant).variant, kernel.min_arch
