@@ -624,7 +624,7 @@ def _cp_async(
     }
     return Variant(
         name, constants, (BM, BN), (32 * (BM // WM) * (BN // WN), 1), BK, "block", meaning,
-        {"VEC": 1}, (4, 2), dtype=dtype, out=out, raster=True,
+        {"VEC": 1}, between=(4, 2), dtype=dtype, out=out, raster=True,
         shared_bytes=stages * (BM + BN) * BK * ITEM_BYTES[dtype],
     )
 
