@@ -216,6 +216,11 @@ class Kernel:
         return CUDA / f"{self.stem}.cu"
 
     @property
+    def chapter(self) -> Path:
+        """The notebook that tells of it."""
+        return ROOT / "chapters" / f"{self.stem}.ipynb"
+
+    @property
     def dtype(self) -> str:
         """NumPy's name for the type of A and B that its first variant takes."""
         return self.variants[0].dtype
@@ -943,6 +948,11 @@ CATALOGUE: dict[str, Kernel] = {
         ),
     )
 }
+
+
+def in_book() -> dict[str, Kernel]:
+    """The entries that have a chapter, by stem; the others can be run and tested already."""
+    return {stem: kernel for stem, kernel in CATALOGUE.items() if kernel.chapter.exists()}
 
 
 def find(name: str) -> Kernel:
