@@ -613,14 +613,15 @@ _CUDA_TYPES = {"float32": "float", "float16": "half", "bfloat16": "__nv_bfloat16
 
 def _cp_async(
     name: str, meaning: str, *, block: tuple[int, int, int], warp: tuple[int, int] = (64, 64),
-    stages: int, blocks: int = 1, group: int = 8, dtype: str = "float16", out: str = "float32",
+    stages: int, blocks: int = 1, group: int = 8, past_l1: bool = False, dtype: str = "float16",
+    out: str = "float32",
 ) -> Variant:
     """A ring of `stages` tiles (M, N, K) of a block, of which each warp multiplies (M, N)."""
     BM, BN, BK = block
     WM, WN = warp
     constants = {
         "T": _CUDA_TYPES[dtype], "TC": _CUDA_TYPES[out], "BM": BM, "BN": BN, "BK": BK, "WM": WM,
-        "WN": WN, "STAGES": stages, "BLOCKS": blocks, "GROUP": group, "VEC": 8,
+        "WN": WN, "STAGES": stages, "BLOCKS": blocks, "GROUP": group, "PAST_L1": past_l1, "VEC": 8,
     }
     return Variant(
         name, constants, (BM, BN), (32 * (BM // WM) * (BN // WN), 1), BK, "block", meaning,
@@ -894,12 +895,14 @@ CATALOGUE: dict[str, Kernel] = {
             group="FP16",
             min_arch="sm_80",
             variants=(
-                _cp_async("wide", "128×256×32, 4 stages", block=(128, 256, 32), stages=4),
-                _cp_async("stages2", "wide, 2 stages", block=(128, 256, 32), stages=2),
-                _cp_async("stages3", "wide, 3 stages", block=(128, 256, 32), stages=3),
-                _cp_async("deep", "128×256×64, 3 stages", block=(128, 256, 64), stages=3),
-                _cp_async("square", "128×128×32, 4 stages, two blocks an SM",
-                          block=(128, 128, 32), stages=4, blocks=2),
+                _cp_async("wide", "128×256×64, 3 stages", block=(128, 256, 64), stages=3),
+                _cp_async("past_l1", "wide, its copies past the L1", block=(128, 256, 64),
+                          stages=3, past_l1=True),
+                _cp_async("stages2", "wide, 2 stages", block=(128, 256, 64), stages=2),
+                _cp_async("stages4", "wide, 4 stages", block=(128, 256, 64), stages=4),
+                _cp_async("shallow", "128×256×32, 4 stages", block=(128, 256, 32), stages=4),
+                _cp_async("square", "128×128×64, 3 stages, two blocks an SM",
+                          block=(128, 128, 64), stages=3, blocks=2),
             ),
         ),
         Kernel(

@@ -114,15 +114,27 @@ def test_a_cluster_loads_each_tile_of_b_once():
 
 
 def test_fragments_and_copies_of_the_ring_meet_no_conflict():
+    counters = {}
     for variant in CP_ASYNC.variants:
-        done = run(CP_ASYNC, variant.problem(128, 256, 128), variant=variant, backend="emulator")
-        counters = done.launch.trace.matrix_counters()
-        for kind in ("ldmatrix", "copy"):
-            assert counters[f"{kind}_wavefronts"] == counters[f"{kind}_wavefronts_ideal"] > 0
+        done = run(CP_ASYNC, variant.problem(128, 256, 192), variant=variant, backend="emulator")
+        counters[variant.name] = found = done.launch.trace.matrix_counters()
+        assert found["ldmatrix_wavefronts"] == found["ldmatrix_wavefronts_ideal"] > 0
+    for name in ("wide", "stages2", "stages4", "square"):
+        assert counters[name]["copy_wavefronts"] == counters[name]["copy_wavefronts_ideal"] > 0
+
+
+def test_swizzled_copies_past_the_l1_go_in_parts():
+    """Row r's chunks change places by XOR with r % 8: 128 bytes go by up to 8 distances."""
+    wavefronts = {}
+    for name in ("wide", "past_l1"):
+        variant = CP_ASYNC.variant(name)
+        done = run(CP_ASYNC, variant.problem(128, 256, 192), variant=variant, backend="emulator")
+        wavefronts[name] = done.launch.trace.matrix_counters()["copy_wavefronts"]
+    assert wavefronts["past_l1"] > 2 * wavefronts["wide"]
 
 
 def test_shared_memory_holds_the_ring():
     variant = CP_ASYNC.variants[0]
-    assert variant.shared_bytes == 4 * (128 + 256) * 32 * ITEM_BYTES["float16"]
+    assert variant.shared_bytes == 3 * (128 + 256) * 64 * ITEM_BYTES["float16"]
     two = CP_ASYNC.variant("square")
     assert 2 * (two.shared_bytes + 1024) <= 228 * 1024
