@@ -651,7 +651,7 @@ def _tma(
 def _hopper(
     name: str, meaning: str, *, tile: tuple[int, int] = (128, 256), stages: int = 4,
     cluster: int = 2, in_flight: int = 1, staged: int = 2, ping_pong: bool = False,
-    blocks: int = 1, **more: int | str,
+    blocks: int = 1, smaller: str = "", **more: int | str,
 ) -> Variant:
     """`_tma`, persistent and in clusters."""
     base = _tma(name, meaning, tile=tile, stages=stages, **more)
@@ -665,7 +665,7 @@ def _hopper(
     if staged:
         boxes["C"] = (64, 128 // ITEM_BYTES[base.out])
     return replace(
-        base, constants=constants, boxes=boxes, cluster=cluster, resident=blocks,
+        base, constants=constants, boxes=boxes, cluster=cluster, resident=blocks, smaller=smaller,
         block=(384 if blocks == 1 else 288, 1),
         shared_bytes=base.shared_bytes + 2 * staged * SLICE_BYTES,
     )
@@ -930,7 +930,8 @@ CATALOGUE: dict[str, Kernel] = {
             group="FP16",
             min_arch="sm_90a",
             variants=(
-                _hopper("staged", "clusters of 2, products in flight, C through shared memory"),
+                _hopper("ping_pong", "128×128 tiles, two warpgroups in turn", tile=(128, 128),
+                        stages=6, ping_pong=True, smaller="small"),
                 _hopper("persistent", "17's tile in persistent blocks, tiles row by row",
                         cluster=1, in_flight=0, staged=0, group=1),
                 _hopper("ordered", "persistent, tiles in bands of 8 rows", cluster=1, in_flight=0,
@@ -938,10 +939,11 @@ CATALOGUE: dict[str, Kernel] = {
                 _hopper("in_flight", "ordered, products of two steps at once", cluster=1,
                         staged=0),
                 _hopper("cluster", "in_flight, clusters of 2", staged=0),
-                _hopper("ping_pong", "128×128 tiles, two warpgroups in turn", tile=(128, 128),
-                        stages=6, ping_pong=True),
-                _hopper("bf16_column", "staged, bfloat16, B by columns", dtype="bfloat16",
-                        out="bfloat16", b_layout="column"),
+                _hopper("staged", "cluster, C through shared memory"),
+                _hopper("small", "ping_pong, 64×128 tiles", tile=(64, 128), stages=8,
+                        ping_pong=True),
+                _hopper("bf16_column", "staged, 3 stages, bfloat16, B by columns", stages=3,
+                        staged=4, dtype="bfloat16", out="bfloat16", b_layout="column"),
             ),
         ),
     )
