@@ -8,8 +8,9 @@ import pytest
 
 from lib import cli, device
 from lib.__main__ import main
-from lib.kernels import CATALOGUE, ROOT
+from lib.kernels import CATALOGUE, ROOT, in_book
 from lib.measure import records
+from tests.kernels.conftest import legal
 
 COUNTERS = {
     "global_load_requests", "global_load_sectors", "global_store_requests",
