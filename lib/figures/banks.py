@@ -44,13 +44,17 @@ class Panel:
 
 def panel(
     label: str, access: WarpAccess, *, kind: str = "load", where: str = "",
-    source: WarpAccess | None = None,
+    source: WarpAccess | None = None, past_l1: bool = False,
 ) -> Panel:
-    """Describe one access for the figure; `source` is what a copy reads in global memory."""
+    """Describe one access for the figure.
+
+    Of a copy, `source` is what it reads in global memory, and `past_l1` says whether it goes past
+    the L1.
+    """
     if kind == "copy":
         if source is None:
             raise ValueError(f"{label}: what a copy costs depends on its source, too")
-        return Panel(label, banks.describe_copy(access, source), kind, where)
+        return Panel(label, banks.describe_copy(access, source, past_l1), kind, where)
     return Panel(label, banks.describe(access, kind), kind, where)
 
 

@@ -31,7 +31,8 @@ def draw(
         What the tile's layout is called.
     evidence : str
     """
-    height = _HEAD + _LINE * _LINES + 4
+    lines = -(-load.rows * load.tile.row_bytes // LINE)
+    height = _HEAD + _LINE * max(lines, _LINES) + 4
     fig = style.figure(_finding(load, layout), height / 72)
     ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, height / 72, bare=True)
     _memory(ax, load, lane, height - _HEAD)
@@ -48,7 +49,7 @@ def _memory(ax: Axes, load: MatrixLoad, lane: int, top: float) -> None:
                 size=style.SMALL, ha="center", va="bottom")
     ax.text(_LEFT + 7.5 * _CHUNK_WIDTH + 16, top + 2, "bank", size=style.SMALL, ha="left",
             va="bottom")
-    lines = -(-16 * load.tile.row_bytes // LINE)
+    lines = -(-load.rows * load.tile.row_bytes // LINE)
     shapes.strokes(
         ax,
         [((_LEFT, top - i * _LINE), (_LEFT + 8 * _CHUNK_WIDTH, top - i * _LINE))

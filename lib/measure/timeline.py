@@ -25,7 +25,7 @@ PHASES = ("load", "wait", "compute", "barrier", "store", "end")
 # What is noted: by the blocks that begin in the first wave on one SM, the first warps, the first
 # events. Marks slow the SM that is looked at; all others run at nearly their usual speed.
 BLOCKS = 1024
-WARPS = 8
+WARPS = 12  # two warpgroups that multiply, and the one of the producer (17, 18)
 CAPACITY = 128
 SM = 0
 
@@ -50,9 +50,8 @@ def timeline(kernel: Kernel, variant: Variant, problem: Problem) -> dict[str, An
     -------
     dict
         `blocks`: two blocks of one SM that ran at the same time (one if none did), each with its
-        first warps' ``[phase, cycle]`` pairs, cycles counted from the first event; of warps with
-        roles, some of each. `overview`: for each of the first blocks its SM, first and last
-        nanosecond.
+        first warps' ``[phase, cycle]`` pairs, cycles counted from the first event. `overview`: for
+        each of the first blocks its SM, first and last nanosecond.
         `mark_cycles`: what one mark costs. `seconds_with` and `seconds_without` marks.
 
     Raises
@@ -66,7 +65,7 @@ def timeline(kernel: Kernel, variant: Variant, problem: Problem) -> dict[str, An
     selected = selection.variant
     marked = device.Loaded(compile_kernel(kernel, selected, device.arch(), timeline=True))
     plain = device.Loaded(compile_kernel(kernel, selected, device.arch()))
-    buffers = _Buffers(launch, warps=noted_warps(selected))
+    buffers = _Buffers(launch)
     marked.set_symbol("timeline_buffers", buffers.symbol)
     with_marks = _seconds(lambda: marked(launch, args))
     without = _seconds(lambda: plain(launch, args))
@@ -86,22 +85,17 @@ def timeline(kernel: Kernel, variant: Variant, problem: Problem) -> dict[str, An
     }
 
 
-def noted_warps(variant: Variant) -> int:
-    """How many warps of a block are noted: the first ones, but at least one of each role."""
-    return max(WARPS, sum(count for _, count in variant.roles))
-
-
 class _Buffers:
     """Device memory for the marks of one launch."""
 
-    def __init__(self, launch: Launch, sm: int = SM, warps: int = WARPS) -> None:
+    def __init__(self, launch: Launch, sm: int = SM) -> None:
         cp = device.cupy()
         grid = launch.grid[0] * launch.grid[1]
         self.blocks = min(BLOCKS, grid)
-        self.events = cp.zeros((self.blocks, warps, CAPACITY, 2), dtype=cp.uint32)
+        self.events = cp.zeros((self.blocks, WARPS, CAPACITY, 2), dtype=cp.uint32)
         self.overview = cp.zeros((grid, 3), dtype=cp.uint64)
         self.symbol = np.array(
-            (self.events.data.ptr, self.overview.data.ptr, self.blocks, warps, CAPACITY, sm, 0, 0),
+            (self.events.data.ptr, self.overview.data.ptr, self.blocks, WARPS, CAPACITY, sm, 0, 0),
             dtype=_BUFFERS,
         )
 

@@ -40,6 +40,8 @@ class Named:
         How often warps executed it in the whole launch.
     source : ptx.WarpAccess or None
         Of a copy's writes to shared memory: what it reads in global memory.
+    past_l1 : bool
+        Of a copy: whether it goes past the L1.
     """
 
     label: str
@@ -51,6 +53,7 @@ class Named:
     allocation: ptx.Allocation
     requests: int
     source: ptx.WarpAccess | None = None
+    past_l1: bool = False
 
 
 def named(launch: ptx.Launch, space: str) -> list[Named]:
@@ -87,7 +90,7 @@ def named(launch: ptx.Launch, space: str) -> list[Named]:
         where = _where(site)
         label = _label(site, name, lines)
         one = Named(label, name, site.kind, space, where, access, allocation, site.requests,
-                    reads[0] if reads and space == "shared" else None)
+                    reads[0] if reads and space == "shared" else None, ".cg." in site.opcode)
         key = (where, name, site.kind)
         if key not in found or one.requests > found[key].requests:
             found[key] = one

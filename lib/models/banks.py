@@ -133,39 +133,50 @@ def describe(access: WarpAccess, kind: str = "load") -> Banks:
     return Banks(rows, int(ideal[0]), width)
 
 
-def describe_copy(to: WarpAccess, source: WarpAccess) -> Banks:
-    """Serve what a cp.async past the L1 (``.cg``) writes.
+def describe_copy(to: WarpAccess, source: WarpAccess, past_l1: bool) -> Banks:
+    """Serve what a cp.async writes (`lib.ptx.copy_costs`).
 
-    Whole sectors of one 128-byte line that land in one line go in one wavefront, in whatever order
-    (`lib.ptx.copy_costs`).
+    Past the L1 (``.cg``), whole sectors of one 128-byte line that land in one line go in one
+    wavefront, in whatever order. Through the L1 (``.ca``), eight lanes go at a time, and no two
+    lanes of a wavefront may meet on a bank, be it of the L1's line or of shared memory.
 
     Parameters
     ----------
     to, source : WarpAccess
         In shared and in global memory, 16 bytes a lane, the same lanes.
+    past_l1 : bool
 
     Raises
     ------
     ValueError
-        If the copies are not of 16 bytes, or do not move whole sectors.
+        If the copies are not of 16 bytes, or their wavefronts are none of these.
     """
     if to.bytes_per_lane != MATRIX_ROW or not np.array_equal(to.active, source.active):
         raise ValueError("only copies of 16 bytes, of the lanes that read, can be told apart")
     line = BANKS * WORD
     groups: dict[tuple[int, int], list[Cell]] = {}
-    for lane in np.flatnonzero(to.active):
+    taken: dict[tuple[int, int, int], int] = {}  # pass, side, bank: lanes so far
+    for lane in map(int, np.flatnonzero(to.active)):
         at, begin = int(to.addresses[lane]), int(source.addresses[lane])
-        cells = groups.setdefault((begin // line, at // line), [])
+        key = (begin // line, at // line)
+        if not past_l1:
+            sides = [(lane // 8, side, address % line) for side, address in enumerate((at, begin))]
+            turn = max(taken.get(side, 0) for side in sides)
+            taken.update(dict.fromkeys(sides, turn + 1))
+            key = (lane // 8, turn)
+        cells = groups.setdefault(key, [])
         first = at // WORD
-        cells += [(int(lane), word % BANKS, word) for word in range(first, first + 4)]
+        cells += [(lane, word % BANKS, word) for word in range(first, first + 4)]
     active = np.asarray(to.active, dtype=bool)[None]
     cost = copy_costs.cost(
         np.asarray(to.addresses)[None], np.asarray(source.addresses)[None], active, active,
-        MATRIX_ROW, True,
+        MATRIX_ROW, past_l1,
     )
     if int(cost.wavefronts[0]) != len(groups):
-        raise ValueError("these copies move parts of sectors: their wavefronts are not drawn")
-    return Banks(list(groups.values()), int(cost.ideal[0]), MATRIX_ROW)
+        raise ValueError(f"these copies take {int(cost.wavefronts[0])} wavefronts, of which lanes "
+                         f"go in which is not known")
+    order = groups if past_l1 else sorted(groups)
+    return Banks([groups[key] for key in order], int(cost.ideal[0]), MATRIX_ROW)
 
 
 def wavefronts(

@@ -10,22 +10,22 @@ unit               work                                     rate of one SM, a cl
 =================  =======================================  ==================================
 issue slots        warp instructions                        4
 FMA pipe           thread FFMAs                             ``Gpu.fp32_lanes_per_sm``
+tensor pipe        FLOP of tensor cores, if there are any   ``Gpu.tensor_fp16_flops``, or measured
 shared memory      wavefronts of 128 B                      ``units.data_bytes_per_clock`` / 128
 L1 tags            lines looked up, at least one a request  ``units.TAG_LOOKUPS``
 L1 data            sectors of 32 B                          ``units.data_bytes_per_clock`` / 32
-tensor pipe        FP16 multiply-adds                       ``units.tensor_fma_per_clock``
 L2                 bytes asked of it                        a measured bandwidth / SMs / clock
 DRAM               bytes read and written                   the GPU's bandwidth / SMs / clock
 =================  =======================================  ==================================
 
-The tensor pipe and the L2 are looked at where work for them is given: FP32 kernels have no work for
-the first, and no data sheet gives the second's rate. Where its rate is not known, `l2_needed` says
-what it would have to be.
+No data sheet gives the L2's rate. Where none is given, the L2 is left out, and `l2_needed` says
+what its rate would have to be.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
@@ -56,23 +56,6 @@ def compulsory_bytes(
     return itemsize * (M * K + K * N) + (out or itemsize) * M * N * (2 if beta != 0 else 1)
 
 
-def tensor_loop_instructions(
-    per_thousand: Mapping[str, float], multiply_adds: int, each: int
-) -> int:
-    """Warp instructions that the inner loop of a tensor-core kernel issues: a lower bound.
-
-    Parameters
-    ----------
-    per_thousand : mapping of str to float
-        ``mix.per_thousand_fma`` of the inner loop's SASS: for every 1,000 products.
-    multiply_adds : int
-        M·N·K of the launch.
-    each : int
-        Multiply-adds of one product instruction: 1,024 for HMMA.1688, 2,048 for HMMA.16816.
-    """
-    return round(sum(per_thousand.values()) / 1000 * multiply_adds / each)
-
-
 def l2_needed(l2_bytes: float, times: Mapping[str, float]) -> float:
     """Return the B/s that the L2 must deliver so as not to be the longest of `times`.
 
@@ -86,7 +69,10 @@ def l2_needed(l2_bytes: float, times: Mapping[str, float]) -> float:
     return l2_bytes / max(times.values())
 
 
-def loop_instructions(per_thousand_fma: Mapping[str, float], counters: Mapping[str, int]) -> int:
+def loop_instructions(
+    per_thousand_fma: Mapping[str, float], counters: Mapping[str, int],
+    tensor_instructions: int = 0,
+) -> int:
     """Warp instructions that the inner loop issues over the launch: a lower bound for the kernel.
 
     Parameters
@@ -95,9 +81,32 @@ def loop_instructions(per_thousand_fma: Mapping[str, float], counters: Mapping[s
         ``mix.per_thousand_fma`` of the inner loop's SASS.
     counters : mapping of str to int
         Of the whole launch; 32 thread FFMAs are one warp instruction.
+    tensor_instructions : int
+        HMMAs of the launch, which stand in for FFMAs where a loop has none of those.
     """
     each = sum(per_thousand_fma.values()) / 1000
-    return round(each * counters["ffma_thread_instructions"] / 32)
+    return round(each * (tensor_instructions or counters["ffma_thread_instructions"] / 32))
+
+
+_PRODUCT = re.compile(r"^(?:wmma\.mma|mma|wgmma\.mma_async)\..*\bm(\d+)n(\d+)k(\d+)\b")
+WARPGROUP = 4  # warps that execute a wgmma together
+
+
+def tensor_flops(instructions: Mapping[str, tuple[int, int]]) -> float:
+    """FLOP of all matrix products of a launch: 2·m·n·k for each mma or wmma of a warp, and for each
+    wgmma of four.
+
+    Parameters
+    ----------
+    instructions : mapping of str to (int, int)
+        ``ptx.Trace.instructions``: warp and thread instructions by PTX opcode.
+    """
+    total = 0.0
+    for opcode, (warps, _) in instructions.items():
+        if shape := _PRODUCT.match(opcode):
+            together = WARPGROUP if opcode.startswith("wgmma") else 1
+            total += 2.0 * warps / together * math.prod(map(int, shape.groups()))
+    return total
 
 
 def lines(sites: Iterable[Site], watched: Mapping[int, Sequence[WarpAccess]]) -> int:
@@ -138,15 +147,15 @@ def least_times(
     lines: int | None = None,
     clock_hz: float | None = None,
     dram_bytes_per_s: float | None = None,
-    tensor_fma: int = 0,
+    tensor_flops: float = 0.0,
     tensor_flops_per_s: float | None = None,
     l2_bytes: float = 0,
     l2_bytes_per_s: float | None = None,
 ) -> dict[str, float]:
     """Return the least seconds that each unit needs, by unit in the order of `UNITS`.
 
-    With `tensor_fma` the tensor pipe stands in the place of the FMA pipe; the L2 stands before
-    DRAM where its rate is given.
+    The tensor pipe comes behind the FMA pipe where it has something to do, the L2 before DRAM where
+    its rate is given.
 
     Parameters
     ----------
@@ -165,10 +174,11 @@ def least_times(
         The SMs' clock; the data sheet's boost clock if not given.
     dram_bytes_per_s : float, optional
         A measured bandwidth; the data sheet's if not given.
-    tensor_fma : int
-        FP16 multiply-adds that the tensor cores do.
+    tensor_flops : float
+        FLOP of tensor cores, from `tensor_flops`.
     tensor_flops_per_s : float, optional
-        A measured roof of the instruction that does them; the white paper's rate if not given.
+        Their measured peak with the instruction in question, such as ``mma_k8`` of the machine's
+        record; if not given, the data sheet's, at the clock that is given.
     l2_bytes : float
         Bytes asked of the L2: measured, or 32 for each sector that no L1 holds.
     l2_bytes_per_s : float, optional
@@ -189,16 +199,12 @@ def least_times(
         raise ValueError(f"{lines} lines cannot hold {sectors} sectors of {requests} requests")
     data = units.data_bytes_per_clock(gpu)
     ffma = counters["ffma_thread_instructions"]
-    arithmetic = {"FMA pipe": ffma / gpu.fp32_lanes_per_sm / clocks}
-    if tensor_fma:
-        rate = units.tensor_fma_per_clock(gpu) * clocks
-        if tensor_flops_per_s is not None:
-            rate = tensor_flops_per_s / 2
-        arithmetic = {"tensor pipe": tensor_fma / rate}
+    peak = tensor_flops_per_s or gpu.tensor_fp16_flops * (clock_hz or gpu.clock_hz) / gpu.clock_hz
     l2 = {"L2": l2_bytes / l2_bytes_per_s} if l2_bytes_per_s is not None else {}
     return {
         "issue slots": warp_instructions / units.ISSUE_SLOTS / clocks,
-        **arithmetic,
+        "FMA pipe": ffma / gpu.fp32_lanes_per_sm / clocks,
+        **({"tensor pipe": tensor_flops / peak} if tensor_flops else {}),
         "shared memory": counters["shared_wavefronts"] * 128 / data / clocks,
         "L1 tags": lines / units.TAG_LOOKUPS / clocks,
         "L1 data": sectors * 32 / data / clocks,

@@ -76,8 +76,10 @@ class HalfTile:
 class MatrixLoad:
     """One ldmatrix of 1, 2 or 4 matrices, at the upper left of a tile.
 
-    The matrices lie below each other, and of four the last two to the right of the first two, as
-    ``&tile[lane % 16][lane / 16 * 8]`` names their rows.
+    Square: the matrices lie below each other, and of four the last two to the right of the first
+    two, as ``&tile[lane % 16][lane / 16 * 8]`` names their rows (14, 16). Stacked: all below each
+    other, ``&tile[lane][0]`` (15's A). Abreast: all beside each other,
+    ``&tile[lane % 8][lane / 8 * 8]`` (15's B).
 
     Attributes
     ----------
@@ -85,21 +87,30 @@ class MatrixLoad:
     number : int
         Matrices: 1, 2 or 4.
     transposed : bool
+    arrangement : {"square", "stacked", "abreast"}
     """
 
     tile: HalfTile
     number: int = 4
     transposed: bool = False
+    arrangement: str = "square"
 
     def origin(self, matrix: int) -> tuple[int, int]:
         """Row and column of a matrix's first element."""
-        return matrix % 2 * SIDE, matrix // 2 * SIDE
+        down = {"square": 2, "stacked": 4, "abreast": 1}[self.arrangement]
+        return matrix % down * SIDE, matrix // down * SIDE
+
+    @property
+    def rows(self) -> int:
+        """Rows of the tile that it reaches to, if all four matrices are loaded."""
+        return max(self.origin(matrix)[0] for matrix in range(4)) + SIDE
 
     @property
     def access(self) -> Access:
         """Addresses of the rows, by lane; only the first 8 × `number` lanes give one."""
         lanes = np.arange(WARP)
-        addresses = self.tile.address(lanes % 16, lanes // 16 * SIDE)
+        top, left = np.array([self.origin(matrix) for matrix in range(4)]).T
+        addresses = self.tile.address(top[lanes // SIDE] + lanes % SIDE, left[lanes // SIDE])
         active = lanes < SIDE * self.number
         return Access(np.where(active, addresses, 0), active, CHUNK)
 

@@ -13,19 +13,6 @@ TAG_LOOKUPS = 1
 unit the tag stage; the recorded time of ``01_naive`` with swapped lanes, 33 lines for each FFMA,
 is the check of this rate."""
 
-_TENSOR_FMA = {"sm_75": 512, "sm_80": 1024, "sm_90a": 2048}
-
-
-def tensor_fma_per_clock(gpu: Gpu) -> int:
-    """Multiply-adds of FP16, summed in FP32, that the tensor cores of an SM do in a clock.
-
-    From the vendor's white papers of Turing, Ampere and Hopper; times SMs, clock and two operations
-    it is ``Gpu.tensor_fp16_flops``, on Hopper at the clock of that figure. The mma instructions of
-    earlier machines reach less of it there: see the recorded roofs.
-    """
-    return _TENSOR_FMA[gpu.arch]
-
-
 _DATA_BYTES_PER_CLOCK = {"sm_75": 64, "sm_80": 128, "sm_90a": 128}
 
 

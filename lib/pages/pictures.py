@@ -16,7 +16,7 @@ from lib.figures import pipeline as pipeline_figure
 from lib.figures import roofline as roofline_figure
 from lib.figures import swizzle as swizzle_figure
 from lib.figures import timeline as timeline_figure
-from lib.kernels import CATALOGUE
+from lib.kernels import CATALOGUE, in_book
 from lib.measure import records
 from lib.models import busiest, mapping, mix, roofline
 from lib.models import pipeline as model
@@ -46,7 +46,7 @@ def ladder(mark: str | None = None, size: int = scoreboard.LADDER_SIZE) -> None:
         if row.gpu == RECORDED_ON and row.M == row.N == row.K == size
     }
     rungs, dates = [], set()
-    for stem, kernel in CATALOGUE.items():
+    for stem, kernel in in_book().items():
         row = rows.get((stem, kernel.variants[0].name))
         if row:
             dates.add(row.date)
@@ -160,7 +160,8 @@ class Pictures(Version):
         accesses = named(self.traced(variant).launch, "shared")
         panels = [
             banks_figure.panel(
-                one.label, one.access, kind=one.kind, where=one.where, source=one.source
+                one.label, one.access, kind=one.kind, where=one.where, source=one.source,
+                past_l1=one.past_l1,
             )
             for one in sorted(accesses, key=lambda n: n.kind in ("load", "ldmatrix"))
             if kind in (None, one.kind)
@@ -203,7 +204,7 @@ class Pictures(Version):
             raise records.RecordError("no roofs are recorded: python -m lib record machine")
         roofs = roofline.Roofs.from_record(machine, gpus.GPUS[RECORDED_ON])
         points = []
-        for stem, kernel in CATALOGUE.items():
+        for stem, kernel in in_book().items():
             if kernel.group == self.kernel.group:
                 points += type(self)(stem)._points(size)
             if stem == self.kernel.stem:
@@ -237,7 +238,7 @@ class Pictures(Version):
             machine = records.load(RECORDED_ON, records.MACHINE)
             roofs = machine and roofline.Roofs.from_record(machine, gpus.GPUS[RECORDED_ON])
             tensor = {
-                "tensor_fma": size**3,
+                "tensor_flops": 2.0 * size**3,
                 "tensor_flops_per_s": roofs and roofs.products.get(product),
                 "l2_bytes": metrics["l2_bytes"], "l2_bytes_per_s": roofs and roofs.l2,
             }

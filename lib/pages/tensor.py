@@ -174,9 +174,10 @@ class TensorPictures(Version):
         work = size**3
         l2_bytes = 32 * (counters["global_load_sectors"] + counters["global_store_sectors"])
         times = busiest.least_times(
-            counters, gpu, tensor_fma=work, l2_bytes=l2_bytes, l2_bytes_per_s=l2_bytes_per_s,
-            warp_instructions=busiest.tensor_loop_instructions(
-                mix.per_thousand_fma(i.opcode for i in loop), work, HMMA_1688
+            counters, gpu, tensor_flops=2.0 * work, l2_bytes=l2_bytes,
+            l2_bytes_per_s=l2_bytes_per_s,
+            warp_instructions=busiest.loop_instructions(
+                mix.per_thousand_fma(i.opcode for i in loop), counters, work // HMMA_1688
             ),
             dram_bytes=busiest.compulsory_bytes(
                 size, size, size, itemsize=ITEM_BYTES[chosen.dtype], out=ITEM_BYTES[chosen.out]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from lib.figures import (
+    ablation,
     banks,
     box,
     busiest,
@@ -102,7 +103,7 @@ def timelines(count):
     return timeline.draw(versions[:count], evidence=RECORDED, window=(0, 5000))
 
 
-ROLES = (("consumers", 8), ("producer", 1))
+ROLES = (("consumers", 8), ("producer", 4))
 
 
 def ring_record(steps=8, stages=4):
@@ -272,6 +273,18 @@ FIGURES = {
     "tile, 8": lambda: tile.draw(tiling.square_tile(GPUS["T4"], 8, 32), GPUS["T4"]),
     "thread tile, 8 × 8": lambda: thread(8, 8),
     "thread tile, spilling": lambda: thread(16, 16),
+    "ablation": lambda: ablation.draw(
+        ablation.Step("14 ldmatrix", 200.0),
+        [ablation.Step("XOR swizzle", 210.0, 204.0), ablation.Step("registers", 252.0, 240.0),
+         ablation.Step("larger tile", 239.4), ablation.Step("one barrier", 300.0, 310.0)],
+        evidence=RECORDED, limit=("mma.m16n8k8", 459.0),
+    ),
+    "ldmatrix, stacked": lambda: matrix_loads.draw(
+        MatrixLoad(HalfTile(32, 0, True), 4, False, "stacked"), layout="swizzled"
+    ),
+    "ldmatrix, abreast": lambda: matrix_loads.draw(
+        MatrixLoad(HalfTile(64, 8), 4, True, "abreast"), layout="padded"
+    ),
     "banks, matrices and copies": lambda: banks.draw(
         [
             banks.panel("As[lane % 16]", MatrixLoad(HalfTile(64)).access, kind="ldmatrix"),

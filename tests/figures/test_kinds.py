@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from matplotlib.text import Text
 
-from lib.figures import banks, busiest, coalescing, ladder, roofline, timeline
+from lib.figures import ablation, banks, busiest, coalescing, ladder, mix, roofline, timeline
 from lib.gpus import GPUS
-from lib.models.coalescing import strided
+from lib.models.coalescing import Access, strided
 from lib.models.roofline import Point, Roofs
 from tests.figures.conftest import mappings_of_a_tile
 
@@ -290,3 +290,37 @@ def test_roofline_of_tensor_cores_names_the_instruction(drawn):
     fig = drawn["roofline, tensor"]
     assert fig.finding == "14 ldmatrix reaches 60% of the mma.m16n8k8 roof, the nearest over it"
     assert "mma.m16n8k8 459 TFLOP/s" in shown(fig)
+
+
+def test_an_ablation_names_its_largest_step_and_each_gain(drawn):
+    fig = drawn["ablation"]
+    assert fig.finding == "From 200 to 300 TFLOP/s; the largest step is one barrier, +25%"
+    assert "+5.0%, predicted +2.0%" in shown(fig) and "-5.0%" in shown(fig)
+    assert "larger tile: 239 TFLOP/s, -5.0%." in fig.alt
+    assert "one barrier: 300 TFLOP/s, +25.3% (predicted +29.5%)." in fig.alt
+    assert "mma.m16n8k8, 459" in shown(fig)
+
+
+def test_an_ablation_without_steps_says_so():
+    fig = ablation.draw(ablation.Step("14 ldmatrix", 200.0), [], evidence="recorded: H100")
+    assert fig.finding == "14 ldmatrix: 200 TFLOP/s, and no step from there"
+
+
+def test_a_mix_on_tensor_cores_is_counted_against_them():
+    this = ("14 ldmatrix", {"tensor": 1000.0, "integer": 600.0})
+    fig = mix.draw(this, ("09 limit", {"FMA": 1000.0, "shared load": 90.0}),
+                   evidence="modelled: SASS of the inner loop, sm_90a")
+    assert fig.finding == (
+        "14 ldmatrix: 600 other instructions for every 1,000 tensor instructions, where 09 limit "
+        "needed 90 for 1,000 FMA"
+    )
+    assert "14 ldmatrix, for every 1,000 tensor instructions: 600 integer." in fig.alt
+    assert "09 limit, for every 1,000 FMA: 90 shared load." in fig.alt
+
+
+def test_banks_draw_ldmatrix_too():
+    access = Access(np.arange(32) * 64, np.ones(32, bool), 16)
+    fig = banks.draw([banks.panel("As[row][k]", access, kind="ldmatrix")],
+                     evidence="emulated: sm_75 PTX")
+    assert "16 wavefronts where 4 would do" in fig.finding
+    assert "Shared ldmatrix As[row][k]: 16 wavefronts" in fig.alt

@@ -79,6 +79,19 @@ def test_a_swizzled_tile_is_a_permutation():
         assert sorted(places.ravel()) == list(range(0, 2 * 32 * columns, 2))
 
 
+@pytest.mark.parametrize("arrangement, places, expected", [
+    ("stacked", lambda lane: (lane, 0), 4), ("abreast", lambda lane: (lane % 8, lane // 8 * 8), 4),
+    ("square", lambda lane: (lane % 16, lane // 16 * 8), 4),
+])
+def test_arrangements_of_four_matrices(arrangement, places, expected):
+    tile = HalfTile(64, 0, True)
+    load = MatrixLoad(tile, 4, False, arrangement)
+    assert list(load.access.addresses) == [int(tile.address(*places(lane))) for lane in LANES]
+    assert describe(load.access, "ldmatrix").wavefronts == expected
+    got = {(row, column) for lane in LANES for _, row, column in load.received(lane)}
+    assert len(got) == 256 and max(row for row, _ in got) == load.rows - 1
+
+
 @pytest.mark.parametrize("transposed", [False, True])
 def test_ldmatrix_deals_each_element_once_and_as_mma_wants_it(transposed):
     load = MatrixLoad(HalfTile(64), 4, transposed)
