@@ -16,7 +16,7 @@ from tqdm import tqdm
 from lib import device, gpus, tuning
 from lib.compiler import compile_kernel, nvrtc_version
 from lib.kernels import CATALOGUE, ROOT, Kernel, Variant
-from lib.measure import bench, calibration, counters, cublas, records, roofs, timeline
+from lib.measure import bench, calibration, counters, cublas, records, roofs, sweeps, timeline
 
 # Sizes of the square problems that every record holds; FP32 kernels' have uneven ones too.
 BENCH_SIZES = tuning.CUBES
@@ -68,7 +68,7 @@ def record_bench(stem: str, root: Path | None = None) -> Path:
 
 
 def record(stem: str, root: Path | None = None) -> Path:
-    """Measure all of a kernel of the catalogue, ``"cublas"``, ``"machine"``, ``"calibration"``.
+    """Measure all of a kernel of the catalogue, or what `records` has beside the kernels.
 
     Returns
     -------
@@ -91,6 +91,8 @@ def record(stem: str, root: Path | None = None) -> Path:
         made |= calibration.measure()
     elif stem == records.SEARCH:
         made["searches"] = tuning.search()
+    elif stem == records.SWEEPS:
+        made["sweeps"] = sweeps.measure()
     elif stem == records.CUBLAS:
         made["variants"] = {name: _cublas(name) for name in cublas.PROBLEMS}
     else:
