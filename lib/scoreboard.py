@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from lib.kernels import CATALOGUE, ROOT
-from lib.measure import calibration, records
+from lib.measure import calibration, records, sweeps
 from lib.measure.records import Row
 
 README = ROOT / "README.md"
@@ -102,6 +102,13 @@ def faults(path: Path = README) -> list[str]:
         f"calibration on {r['gpu']['key']} is stale: python -m lib record calibration"
         for r in records.every()
         if r["kernel"] == records.CALIBRATION and r["hash"] != calibration.source_hash()
+    ]
+    found += [
+        f"the sweep {name} on {r['gpu']['key']} is stale: python -m lib record sweeps"
+        for r in records.every()
+        if r["kernel"] == records.SWEEPS
+        for name, sweep in r["sweeps"].items()
+        if sweeps.stale(sweep)
     ]
     recorded = {r["kernel"] for r in records.every()}
     found += [

@@ -21,7 +21,7 @@ from lib.measure import bench, calibration, counters, cublas, records, roofs, sw
 # Sizes of the square problems that every record holds; FP32 kernels' have uneven ones too.
 BENCH_SIZES = tuning.CUBES
 COUNTER_SIZES = (256, 1024, 2048, 4096)
-# Claims W6, W12, W34 and W40 ask for sizes whose matrices exceed an H100's L2 as far as they do a T4's.
+# Claims W6, W12, W34 and W40 ask for sizes whose matrices exceed an H100's L2 as far as a T4's.
 MORE_COUNTER_SIZES = {
     "01_naive": (8192, 16384), "02_shared_tile": (8192,), "08_warp_tile": (8192,),
     records.CUBLAS: (8192,),
