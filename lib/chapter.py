@@ -15,6 +15,7 @@ from lib.pages.tables import (
     calibrated,
     claims,
     gpu_table,
+    other_shapes_table,
     provenance,
     results_table,
     roofs_table,
@@ -23,9 +24,8 @@ from lib.pages.version import RECORDED_ON, TRACED
 
 __all__ = [
     "RECORDED_ON", "TRACED", "Chapter", "calibrated", "claims", "gpu_table", "gpus", "ladder",
-    "layouts", "loading_ahead", "note", "pipeline", "provenance", "records", "results_table",
-    "roofs_table", "show",
-    "table",
+    "layouts", "loading_ahead", "note", "other_shapes_table", "pipeline", "provenance", "records",
+    "results_table", "roofs_table", "show", "table",
 ]
 
 

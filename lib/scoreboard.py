@@ -39,8 +39,11 @@ def markdown(rows: Iterable[Row], size: int | None = None) -> str:
     size : int, optional
         Only cubes of this size.
     """
+    rows = list(rows)
     groups: dict[str, list[Row]] = {}
-    for row in rows:
+    # Sorted by size, each version's variants one after the other as they come.
+    order = {place: i for i, place in enumerate(dict.fromkeys((r.kernel, r.variant) for r in rows))}
+    for row in sorted(rows, key=lambda row: (order[row.kernel, row.variant], row.M)):
         if row.M == row.N == row.K and size in (None, row.M):
             groups.setdefault(CATALOGUE[row.kernel].group, []).append(row)
     if len(groups) < 2:
