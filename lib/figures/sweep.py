@@ -125,7 +125,7 @@ def _finding(settings: Sequence[Setting], slow: str, fast: str, gained: str) -> 
     most = max(settings, key=lambda one: _gain(one, slow, fast))
     least = min(settings, key=lambda one: _gain(one, slow, fast))
     ends = (f"{_gain(one, slow, fast):+.0%} ({one.group}, {one.name})" for one in (most, least))
-    return f"{gained}: from {' to '.join(ends)}"
+    return f"{gained}: {' to '.join(ends)}"
 
 
 def _alt(settings: Sequence[Setting], slow: str, fast: str) -> str:

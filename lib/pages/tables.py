@@ -73,8 +73,8 @@ def results_table(size: int | None = None) -> None:
             if size is None or row.variant == CATALOGUE[row.kernel].variants[0].name]
     dates = sorted({(row.gpu, row.date) for row in rows})
     evidence = "recorded: " + "; ".join(f"{gpu}, {date}" for gpu, date in dates)
-    note(f"{scoreboard.markdown(rows, size)}\n\n*{evidence}; cuBLAS on the same types in the same run, "
-         "TF32 off*")
+    note(f"{scoreboard.markdown(rows, size)}\n\n*{evidence}; cuBLAS on the same types in the same "
+         "run, TF32 off*")
 
 
 def roofs_table() -> None:
@@ -254,7 +254,10 @@ class Tables(Version):
                 row.append(f"under {problem.tolerance:.1e}" if done.verdict.ok
                            else f"**{done.verdict}**")
             rows.append(row)
-        head = ("M×N×K", "α", "β", *(f"error, {name}" for name in names))
+        head = ["M×N×K", "α", "β", *(f"error, {name}" for name in names)]
+        if len(names) > 2 and all(len(set(row[3:])) == 1 for row in rows):
+            head[3:] = [f"error of each: {', '.join(names)}"]
+            rows = [row[:4] for row in rows]
         table(head, rows, f"{where}; error relative to float64, in norm; C held NaN where β = 0")
 
     def instantiations(self) -> None:
