@@ -45,8 +45,8 @@ TMA_ROW = 64
 PERSISTENT_SMS = GPUS["H100"].sms
 # What dynamic shared memory needs more, so that tiles can begin on an atom of the swizzle.
 ATOM_SLACK = 1024
-# Two slices of 64 rows of 128 bytes for each of two warpgroups (18).
-STAGING_BYTES = 2 * 2 * 64 * 128
+# A slice of C in shared memory: 64 rows of 128 bytes (18).
+SLICE_BYTES = 64 * 128
 
 # CUDA C++ Programming Guide, "Warp Matrix Functions": 256 bits, for fragments in global memory.
 WMMA_ALIGNMENT = 32
@@ -216,6 +216,11 @@ class Kernel:
         return CUDA / f"{self.stem}.cu"
 
     @property
+    def chapter(self) -> Path:
+        """The notebook that tells of it."""
+        return ROOT / "chapters" / f"{self.stem}.ipynb"
+
+    @property
     def dtype(self) -> str:
         """NumPy's name for the type of A and B that its first variant takes."""
         return self.variants[0].dtype
@@ -292,7 +297,7 @@ class Kernel:
                     small.variant, " and ".join(filter(None, (reason, small.reason)))
                 )
         if "C" in variant.boxes and problem.N * ITEM_BYTES[problem.out] % TMA_STRIDE:
-            constants = {**variant.constants, "STAGED": False}
+            constants = {**variant.constants, "STAGED": 0}
             boxes = {name: box for name, box in variant.boxes.items() if name != "C"}
             reason = f"rows of C, {problem.N} elements, are no multiple of {TMA_STRIDE} bytes"
             return Selection(replace(variant, constants=constants, boxes=boxes), reason)
@@ -326,7 +331,7 @@ class Kernel:
         return reasons
 
     def launch(
-        self, problem: Problem, variant: Variant, sms: int = PERSISTENT_SMS
+        self, problem: Problem, variant: Variant, sms: int | None = None
     ) -> Launch:
         """Say how to launch this kernel on a problem.
 
@@ -334,8 +339,9 @@ class Kernel:
         ----------
         problem : Problem
         variant : Variant
-        sms : int
-            SMs of the GPU: a persistent kernel has as many blocks as fit them.
+        sms : int, optional
+            SMs of the GPU, `PERSISTENT_SMS` if not given: a persistent kernel has as many blocks as
+            fit them.
 
         Raises
         ------
@@ -364,9 +370,10 @@ class Kernel:
                 f"{self.stem} takes rows of at most {MAX_STRIDE // FLOAT_BYTES} floats; N is "
                 f"{problem.N} and K {problem.K}"
             )
-        grid = (
-            self._line(problem, variant, sms) if variant.raster else self._plane(problem, variant)
-        )
+        if variant.raster:
+            grid = self._line(problem, variant, sms or PERSISTENT_SMS)
+        else:
+            grid = self._plane(problem, variant)
         return Launch(grid, (*variant.block, 1), variant.shared_bytes)
 
     def _plane(self, problem: Problem, variant: Variant) -> tuple[int, int, int]:
@@ -387,6 +394,11 @@ class Kernel:
         """
         rows, columns = variant.tile
         clusters = -(-problem.M // (rows * variant.cluster)) * -(-problem.N // columns)
+        if clusters * variant.cluster > MAX_GRID_X:
+            raise ValueError(
+                f"M = {problem.M} and N = {problem.N} make {clusters * variant.cluster} tiles and "
+                f"there may be {MAX_GRID_X}"
+            )
         if variant.resident:
             shares = 0
             if variant.least_share:
@@ -394,11 +406,6 @@ class Kernel:
             # Where shares would be short, a block a tile is better than a loop over tiles.
             if not variant.least_share or shares > clusters:
                 clusters = min(max(clusters, shares), variant.resident * sms // variant.cluster)
-        if clusters * variant.cluster > MAX_GRID_X:
-            raise ValueError(
-                f"{problem.M}x{problem.N} needs {clusters * variant.cluster} blocks and CUDA "
-                f"allows {MAX_GRID_X}"
-            )
         return clusters * variant.cluster, 1, 1
 
     @staticmethod
@@ -616,18 +623,19 @@ _CUDA_TYPES = {"float32": "float", "float16": "half", "bfloat16": "__nv_bfloat16
 
 def _cp_async(
     name: str, meaning: str, *, block: tuple[int, int, int], warp: tuple[int, int] = (64, 64),
-    stages: int, blocks: int = 1, group: int = 8, dtype: str = "float16", out: str = "float32",
+    stages: int, blocks: int = 1, group: int = 8, past_l1: bool = False, dtype: str = "float16",
+    out: str = "float32",
 ) -> Variant:
     """A ring of `stages` tiles (M, N, K) of a block, of which each warp multiplies (M, N)."""
     BM, BN, BK = block
     WM, WN = warp
     constants = {
         "T": _CUDA_TYPES[dtype], "TC": _CUDA_TYPES[out], "BM": BM, "BN": BN, "BK": BK, "WM": WM,
-        "WN": WN, "STAGES": stages, "BLOCKS": blocks, "GROUP": group, "VEC": 8,
+        "WN": WN, "STAGES": stages, "BLOCKS": blocks, "GROUP": group, "PAST_L1": past_l1, "VEC": 8,
     }
     return Variant(
         name, constants, (BM, BN), (32 * (BM // WM) * (BN // WN), 1), BK, "block", meaning,
-        {"VEC": 1}, (4, 2), dtype=dtype, out=out, raster=True,
+        {"VEC": 1}, between=(4, 2), dtype=dtype, out=out, raster=True,
         shared_bytes=stages * (BM + BN) * BK * ITEM_BYTES[dtype],
     )
 
@@ -652,8 +660,8 @@ def _tma(
 
 def _hopper(
     name: str, meaning: str, *, tile: tuple[int, int] = (128, 256), stages: int = 4,
-    cluster: int = 2, in_flight: int = 1, staged: bool = True, ping_pong: bool = False,
-    blocks: int = 1, **more: int | str,
+    cluster: int = 2, in_flight: int = 1, staged: int = 2, ping_pong: bool = False,
+    blocks: int = 1, smaller: str = "", **more: int | str,
 ) -> Variant:
     """`_tma`, persistent and in clusters."""
     base = _tma(name, meaning, tile=tile, stages=stages, **more)
@@ -667,9 +675,9 @@ def _hopper(
     if staged:
         boxes["C"] = (64, 128 // ITEM_BYTES[base.out])
     return replace(
-        base, constants=constants, boxes=boxes, cluster=cluster, resident=blocks,
+        base, constants=constants, boxes=boxes, cluster=cluster, resident=blocks, smaller=smaller,
         block=(384 if blocks == 1 else 288, 1),
-        shared_bytes=base.shared_bytes + (STAGING_BYTES if staged else 0),
+        shared_bytes=base.shared_bytes + 2 * staged * SLICE_BYTES,
     )
 
 
@@ -897,12 +905,14 @@ CATALOGUE: dict[str, Kernel] = {
             group="FP16",
             min_arch="sm_80",
             variants=(
-                _cp_async("wide", "128×256×32, 4 stages", block=(128, 256, 32), stages=4),
-                _cp_async("stages2", "wide, 2 stages", block=(128, 256, 32), stages=2),
-                _cp_async("stages3", "wide, 3 stages", block=(128, 256, 32), stages=3),
-                _cp_async("deep", "128×256×64, 3 stages", block=(128, 256, 64), stages=3),
-                _cp_async("square", "128×128×32, 4 stages, two blocks an SM",
-                          block=(128, 128, 32), stages=4, blocks=2),
+                _cp_async("wide", "128×256×64, 3 stages", block=(128, 256, 64), stages=3),
+                _cp_async("past_l1", "wide, its copies past the L1", block=(128, 256, 64),
+                          stages=3, past_l1=True),
+                _cp_async("stages2", "wide, 2 stages", block=(128, 256, 64), stages=2),
+                _cp_async("stages4", "wide, 4 stages", block=(128, 256, 64), stages=4),
+                _cp_async("shallow", "128×256×32, 4 stages", block=(128, 256, 32), stages=4),
+                _cp_async("square", "128×128×64, 3 stages, two blocks an SM",
+                          block=(128, 128, 64), stages=3, blocks=2),
             ),
         ),
         Kernel(
@@ -930,22 +940,29 @@ CATALOGUE: dict[str, Kernel] = {
             group="FP16",
             min_arch="sm_90a",
             variants=(
-                _hopper("staged", "clusters of 2, products in flight, C through shared memory"),
-                _hopper("persistent", "17's tile in persistent blocks, tiles row by row",
-                        cluster=1, in_flight=0, staged=False, group=1),
-                _hopper("ordered", "persistent, tiles in bands of 8 rows", cluster=1, in_flight=0,
-                        staged=False),
-                _hopper("in_flight", "ordered, products of two steps at once", cluster=1,
-                        staged=False),
-                _hopper("cluster", "in_flight, clusters of 2", staged=False),
                 _hopper("ping_pong", "128×128 tiles, two warpgroups in turn", tile=(128, 128),
-                        stages=6, ping_pong=True),
-                _hopper("bf16_column", "staged, bfloat16, B by columns", dtype="bfloat16",
-                        out="bfloat16", b_layout="column"),
+                        stages=6, ping_pong=True, smaller="small"),
+                _hopper("persistent", "17's tile in persistent blocks, tiles row by row",
+                        cluster=1, in_flight=0, staged=0, group=1),
+                _hopper("ordered", "persistent, tiles in bands of 8 rows", cluster=1, in_flight=0,
+                        staged=0),
+                _hopper("in_flight", "ordered, products of two steps at once", cluster=1,
+                        staged=0),
+                _hopper("cluster", "in_flight, clusters of 2", staged=0),
+                _hopper("staged", "cluster, C through shared memory"),
+                _hopper("small", "ping_pong, 64×128 tiles", tile=(64, 128), stages=8,
+                        ping_pong=True),
+                _hopper("bf16_column", "staged, 3 stages, bfloat16, B by columns", stages=3,
+                        staged=4, dtype="bfloat16", out="bfloat16", b_layout="column"),
             ),
         ),
     )
 }
+
+
+def in_book() -> dict[str, Kernel]:
+    """The entries that have a chapter, by stem; the others can be run and tested already."""
+    return {stem: kernel for stem, kernel in CATALOGUE.items() if kernel.chapter.exists()}
 
 
 def find(name: str) -> Kernel:

@@ -17,6 +17,9 @@ _LEFT, _CELL, _ROW = 26.0, 15.0, 13.0
 _LABEL, _SCALE, _AFTER = 30.0, 12.0, 12.0
 _MOST_ROWS = 8
 
+# The colour of each kind of access.
+_PHASE = {"ldmatrix": style.PHASE["load"], "stmatrix": style.PHASE["store"], **style.PHASE}
+
 
 @dataclass(frozen=True)
 class Panel:
@@ -29,7 +32,7 @@ class Panel:
     found : Banks
         ``models.banks.describe`` of it.
     kind : str
-        ``"load"`` or ``"store"``.
+        ``"load"``, ``"store"``, ``"ldmatrix"`` or ``"stmatrix"``.
     where : str
         The line of the source.
     """
@@ -84,8 +87,9 @@ def _panel(ax: Axes, top: float, panel: Panel, most: int) -> None:
     ax.text(0, s=panel.kind, size=style.NORMAL, weight="bold", **label)
     count = f"{style.plural(found.wavefronts, 'wavefront')}, ideal {found.ideal}"
     right = _LEFT + BANKS * _CELL
-    text = style.code(panel.label, right - 176 - 36, panel.where)
-    ax.text(36, s=text, size=style.NORMAL, family=["DejaVu Sans Mono"], **label)
+    after_kind = 36 if len(panel.kind) < 6 else 56
+    text = style.code(panel.label, right - 176 - after_kind, panel.where)
+    ax.text(after_kind, s=text, size=style.NORMAL, family=["DejaVu Sans Mono"], **label)
     ax.text(right, s=count, size=style.NORMAL, weight="bold", ha="right", **label)
     if found.conflicts:
         shapes.rectangles(ax, [(right - 6.1 * len(count) - 12, top - 12, 8, 8)],
@@ -107,7 +111,7 @@ def _panel(ax: Axes, top: float, panel: Panel, most: int) -> None:
 
 def _row(ax: Axes, y: float, number: int, row: list[Cell], panel: Panel) -> None:
     # Rows up to the ideal are what the access must cost; the rest is what the conflict adds.
-    colour = style.WARNING if number >= panel.found.ideal else style.PHASE[panel.kind]
+    colour = style.WARNING if number >= panel.found.ideal else _PHASE[panel.kind]
     ax.text(_LEFT - 6, y + _ROW / 2 - 0.5, f"{number + 1}", size=style.SMALL, ha="right",
             va="center")
     by_word: dict[int, list[int]] = {}

@@ -18,7 +18,7 @@ from lib.figures import style
 from lib.figures import sweep as sweep_figure
 from lib.figures import swizzle as swizzle_figure
 from lib.figures import timeline as timeline_figure
-from lib.kernels import CATALOGUE
+from lib.kernels import CATALOGUE, in_book
 from lib.measure import records, sweeps
 from lib.models import busiest, mapping, mix, roofline
 from lib.models import pipeline as model
@@ -48,7 +48,7 @@ def ladder(mark: str | None = None, size: int = scoreboard.LADDER_SIZE) -> None:
         if row.gpu == RECORDED_ON and row.M == row.N == row.K == size
     }
     rungs, dates = [], set()
-    for stem, kernel in CATALOGUE.items():
+    for stem, kernel in in_book().items():
         row = rows.get((stem, kernel.variants[0].name))
         if row:
             dates.add(row.date)
@@ -184,7 +184,7 @@ class Pictures(Version):
         ----------
         variant : str, optional
         kind : str, optional
-            ``"load"`` or ``"store"``; both if not given.
+            ``"load"``, ``"store"``, ``"ldmatrix"`` or ``"stmatrix"``; all if not given.
         """
         accesses = named(self.traced(variant).launch, "shared")
         panels = [
@@ -230,7 +230,7 @@ class Pictures(Version):
             raise records.RecordError("no roofs are recorded: python -m lib record machine")
         roofs = roofline.Roofs.from_record(machine, gpus.GPUS[RECORDED_ON])
         points = []
-        for stem in CATALOGUE:
+        for stem in in_book():
             page = type(self)(stem)
             points += page._points(size)
             if stem == self.kernel.stem:

@@ -1,0 +1,133 @@
+"""What was each step worth? From the version before to this one, a bar a step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from lib.figures import shapes, style
+
+_NAME, _BAR, _ROW, _HEAD = 150.0, 225.0, 19.0, 16.0
+
+
+@dataclass(frozen=True)
+class Step:
+    """One change, on top of all before it.
+
+    Attributes
+    ----------
+    name : str
+        What was changed.
+    tflops : float
+        Speed with it, TFLOP/s.
+    predicted : float or None
+        What was predicted for it before it was measured, TFLOP/s; None where nothing was.
+    """
+
+    name: str
+    tflops: float
+    predicted: float | None = None
+
+
+@style.styled
+def draw(
+    start: Step, steps: Sequence[Step], *, evidence: str, limit: tuple[str, float] | None = None,
+    title: str | None = None,
+) -> Figure:
+    """Draw the waterfall.
+
+    Parameters
+    ----------
+    start : Step
+        Where it begins: the version before.
+    steps : sequence of Step
+        In the order in which they were made.
+    evidence : str
+        ``"recorded: H100, 2026-11-21, n = 4,096; predicted from counters"``.
+    limit : (str, float), optional
+        A roof over all of them, by name, TFLOP/s.
+    title : str, optional
+        In place of the finding made from the numbers.
+    """
+    height = _HEAD + _ROW * (len(steps) + 1) + 4
+    fig = style.figure(title or _finding(start, steps), height / 72)
+    ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, height / 72, bare=True)
+    speeds = [s.tflops for s in (start, *steps)] + [s.predicted for s in steps if s.predicted]
+    scale = _BAR / max([*speeds, limit[1] if limit else 0.0])
+    top = height - _HEAD
+    if limit:
+        x = _NAME + limit[1] * scale
+        shapes.strokes(ax, [((x, 0), (x, top))], edgecolor=style.INK, linewidth=0.8)
+        ax.text(x, top + 2, f"{limit[0]}, {style.number(limit[1])}", size=style.SMALL, ha="right",
+                va="bottom")
+    _base(ax, top - _ROW, start, scale)
+    before = start.tflops
+    for number, step in enumerate(steps, 2):
+        _step(ax, top - number * _ROW, before, step, scale, limit)
+        before = step.tflops
+    outlined = any(step.predicted for step in steps)
+    return style.finish(fig, alt=_alt(start, steps, limit), evidence=evidence,
+                        note="filled: measured; outlined: predicted" if outlined else "")
+
+
+def _base(ax: Axes, y: float, start: Step, scale: float) -> None:
+    ax.text(_NAME - 6, y + _ROW / 2, start.name, size=style.NORMAL, ha="right", va="center")
+    shapes.rectangles(ax, [(_NAME, y + 4, start.tflops * scale, _ROW - 8)],
+                      facecolor=style.EVIDENCE["reported"], alpha=0.55)
+    ax.text(_NAME + start.tflops * scale + 5, y + _ROW / 2,
+            f"{style.number(start.tflops)} TFLOP/s", size=style.SMALL, va="center")
+
+
+def _step(
+    ax: Axes, y: float, before: float, step: Step, scale: float, limit: tuple[str, float] | None
+) -> None:
+    ax.text(_NAME - 6, y + _ROW / 2, step.name, size=style.NORMAL, ha="right", va="center")
+    colour = style.GOOD if step.tflops >= before else style.WARNING
+    low, high = sorted((before, step.tflops))
+    shapes.rectangles(ax, [(_NAME + low * scale, y + 4, (high - low) * scale, _ROW - 8)],
+                      facecolor=colour)
+    x = _NAME + before * scale
+    shapes.strokes(ax, [((x, y + 1), (x, y + _ROW))], edgecolor=style.INK, linewidth=0.6,
+                   alpha=0.5)
+    end = high
+    text = f"{step.tflops / before - 1:+.1%}"
+    if step.predicted is not None:
+        least, most = sorted((before, step.predicted))
+        shapes.rectangles(ax, [(_NAME + least * scale, y + 2, (most - least) * scale, _ROW - 4)],
+                          facecolor="none", edgecolor=style.INK, linewidth=0.9)
+        end = max(end, most)
+        text += f", predicted {step.predicted / before - 1:+.1%}"
+    left, wide = _NAME + end * scale + 5, 5 * len(text)
+    roof = _NAME + limit[1] * scale if limit else 0.0
+    if left < roof < left + wide:  # the line of the limit must not cross the numbers
+        left = roof + 5
+    ax.text(left, y + _ROW / 2, text, size=style.SMALL, va="center")
+
+
+def _finding(start: Step, steps: Sequence[Step]) -> str:
+    if not steps:
+        return f"{start.name}: {style.number(start.tflops)} TFLOP/s, and no step from there"
+    speeds = [start.tflops, *(step.tflops for step in steps)]
+    gains = [after / before - 1 for before, after in zip(speeds, speeds[1:], strict=False)]
+    best = max(range(len(steps)), key=gains.__getitem__)
+    return (
+        f"From {style.number(start.tflops)} to {style.number(speeds[-1])} TFLOP/s; the largest "
+        f"step is {steps[best].name}, {gains[best]:+.0%}"
+    )
+
+
+def _alt(start: Step, steps: Sequence[Step], limit: tuple[str, float] | None) -> str:
+    parts = [f"{start.name}: {style.number(start.tflops)} TFLOP/s."]
+    before = start.tflops
+    for step in steps:
+        text = f"{step.name}: {style.number(step.tflops)} TFLOP/s, {step.tflops / before - 1:+.1%}"
+        if step.predicted is not None:
+            text += f" (predicted {step.predicted / before - 1:+.1%})"
+        parts.append(text + ".")
+        before = step.tflops
+    if limit:
+        parts.append(f"{limit[0]}: {style.number(limit[1])} TFLOP/s.")
+    return " ".join(parts)
