@@ -9,12 +9,13 @@ from __future__ import annotations
 from lib import gpus
 from lib.measure import records
 from lib.pages.display import note, show, table
-from lib.pages.pictures import Pictures, ladder, layouts, pipeline
+from lib.pages.pictures import Pictures, ladder, layouts, loading_ahead, pipeline
 from lib.pages.tables import (
     Tables,
     calibrated,
     claims,
     gpu_table,
+    other_shapes_table,
     provenance,
     results_table,
     roofs_table,
@@ -24,8 +25,8 @@ from lib.pages.version import RECORDED_ON, TRACED
 
 __all__ = [
     "RECORDED_ON", "TRACED", "Chapter", "calibrated", "claims", "fragment", "gpu_table", "gpus",
-    "ladder", "layouts", "note", "pipeline", "provenance", "records", "results_table",
-    "roofs_table", "show", "table",
+    "ladder", "layouts", "loading_ahead", "note", "other_shapes_table", "pipeline", "provenance",
+    "records", "results_table", "roofs_table", "show", "table",
 ]
 
 

@@ -21,7 +21,9 @@ BAD_INPUT = (
     ValueError, device.NoGpu, CompileError, ToolMissing, ProfilerMissing, records.RecordError,
 )
 
-OTHER_RECORDS = (records.MACHINE, records.CUBLAS, records.CALIBRATION, records.SEARCH)
+OTHER_RECORDS = (
+    records.MACHINE, records.CUBLAS, records.CALIBRATION, records.SEARCH, records.SWEEPS,
+)
 
 RESULT_KEYS = (
     "kernel", "variant", "gpu", "arch", "ptx_arch", "dtype", "M", "N", "K", "tflops",

@@ -97,7 +97,8 @@ class Loaded:
         self._module = cp.cuda.function.Module()
         self._module.load(compiled.cubin if same_major else compiled.ptx.encode())
         self._function = self._module.get_function(compiled.name)
-        self._shared_bytes = FREE_SHARED_BYTES
+        # What it has in any case counts too.
+        self._shared_bytes = max(FREE_SHARED_BYTES - compiled.resources.shared_bytes, 0)
 
     def __call__(self, launch: Launch, args: Sequence[Any]) -> None:
         """Launch on the current stream; arrays are CuPy's, scalars NumPy's."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from lib import gpus, kernels, runner
 from lib.compiler import Compiled, Resources, compile_kernel
-from lib.measure import records
+from lib.measure import records, sweeps
 from lib.models import accesses, order
 from lib.models.occupancy import Occupancy, occupancy
 from lib.models.phases import phases
@@ -243,6 +243,21 @@ class Evidence:
             if _is_cube(entry, n):
                 return entry
         raise Missing(f"the time of {stem} ({variant}) at {n:,} on the {gpu}")
+
+    def sweep(self, gpu: str, name: str) -> Mapping[str, Any]:
+        """A recorded series of `lib.measure.sweeps`.
+
+        Raises
+        ------
+        Missing
+            If there is no such record, or it is of other source than today's.
+        """
+        record = records.load(gpu, records.SWEEPS)
+        if record is None or name not in record["sweeps"]:
+            raise Missing(f"the sweep {name} on the {gpu}")
+        if sweeps.stale(record["sweeps"][name]):
+            raise Missing(f"the sweep {name} of today's source on the {gpu}")
+        return record["sweeps"][name]
 
     def _variant(self, gpu: str, stem: str, variant: str) -> Mapping[str, Any]:
         record = records.load(gpu, stem)

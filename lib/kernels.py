@@ -446,10 +446,15 @@ class Kernel:
 
 def fingerprint(source: Path, expression: str, marks: bool = False) -> str:
     """Fingerprint of an instantiation of any CUDA file of this repository (see `Kernel.hash`)."""
+    return fingerprint_of(source.read_text(), source, expression, marks)
+
+
+def fingerprint_of(text: str, source: Path, expression: str, marks: bool = False) -> str:
+    """Fingerprint of an instantiation of a CUDA file whose own text was changed to `text`."""
     files = [path for path in included(source) if marks or path.name != MARKS_HEADER]
-    codes = (_without_comments(path.read_text()) for path in files)
-    text = " ".join(" ".join((c if marks else without_marks(c)).split()) for c in codes)
-    return hashlib.sha256(f"{expression}\n{text}".encode()).hexdigest()[:16]
+    codes = (_without_comments(text if p == source else p.read_text()) for p in files)
+    code = " ".join(" ".join((c if marks else without_marks(c)).split()) for c in codes)
+    return hashlib.sha256(f"{expression}\n{code}".encode()).hexdigest()[:16]
 
 
 def _check_strides(stem: str, problem: Problem) -> None:
@@ -487,7 +492,7 @@ def _thread_tile(
     return Variant(name, constants, (BM, BN), (threads, 1), BK, "block", meaning)
 
 
-def _warp_tile(
+def warp_tile(
     name: str, meaning: str, *, block: tuple[int, int, int], warp: tuple[int, int],
     lanes: int = 8, paired: bool = True, buffers: int = 2, blocks: int = 2, vec: int = 4,
 ) -> Variant:
@@ -789,19 +794,19 @@ CATALOGUE: dict[str, Kernel] = {
             change="warps own rectangles of C",
             level="warp",
             variants=(
-                _warp_tile("good", "warps of 64×64, 128 threads",
+                warp_tile("good", "warps of 64×64, 128 threads",
                            block=(128, 128, 16), warp=(64, 64)),
-                _warp_tile("small", "warps of 64×32, 256 threads",
+                warp_tile("small", "warps of 64×32, 256 threads",
                            block=(128, 128, 8), warp=(64, 32)),
-                _warp_tile("unpaired", "small, its lanes row by row",
+                warp_tile("unpaired", "small, its lanes row by row",
                            block=(128, 128, 8), warp=(64, 32), paired=False),
-                _warp_tile("wide", "warps of 64×64, 256 threads, one block an SM",
+                warp_tile("wide", "warps of 64×64, 256 threads, one block an SM",
                            block=(128, 256, 8), warp=(64, 64), blocks=1),
-                _warp_tile("seed", "the worklog's tile, 64×64×8", block=(64, 64, 8), warp=(32, 16),
+                warp_tile("seed", "the worklog's tile, 64×64×8", block=(64, 64, 8), warp=(32, 16),
                            paired=False, buffers=1, vec=1),
-                _warp_tile("seed16", "seed, BK = 16", block=(64, 64, 16),
+                warp_tile("seed16", "seed, BK = 16", block=(64, 64, 16),
                            warp=(32, 16), paired=False, buffers=1, vec=1),
-                _warp_tile("seed32", "seed, BK = 32", block=(64, 64, 32),
+                warp_tile("seed32", "seed, BK = 32", block=(64, 64, 32),
                            warp=(32, 16), paired=False, buffers=1, vec=1),
             ),
         ),

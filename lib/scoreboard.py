@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from lib.kernels import CATALOGUE, ROOT
-from lib.measure import calibration, records
+from lib.measure import calibration, records, sweeps
 from lib.measure.records import Row
 
 README = ROOT / "README.md"
@@ -39,8 +39,11 @@ def markdown(rows: Iterable[Row], size: int | None = None) -> str:
     size : int, optional
         Only cubes of this size.
     """
+    rows = list(rows)
     groups: dict[str, list[Row]] = {}
-    for row in rows:
+    # Sorted by size, each version's variants one after the other as they come.
+    order = {place: i for i, place in enumerate(dict.fromkeys((r.kernel, r.variant) for r in rows))}
+    for row in sorted(rows, key=lambda row: (order[row.kernel, row.variant], row.M)):
         if row.M == row.N == row.K and size in (None, row.M):
             groups.setdefault(CATALOGUE[row.kernel].group, []).append(row)
     if len(groups) < 2:
@@ -102,6 +105,13 @@ def faults(path: Path = README) -> list[str]:
         f"calibration on {r['gpu']['key']} is stale: python -m lib record calibration"
         for r in records.every()
         if r["kernel"] == records.CALIBRATION and r["hash"] != calibration.source_hash()
+    ]
+    found += [
+        f"the sweep {name} on {r['gpu']['key']} is stale: python -m lib record sweeps"
+        for r in records.every()
+        if r["kernel"] == records.SWEEPS
+        for name, sweep in r["sweeps"].items()
+        if sweeps.stale(sweep)
     ]
     recorded = {r["kernel"] for r in records.every()}
     found += [

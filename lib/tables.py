@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from lib.gpus import GPUS
 from lib.models import banks, coalescing
 from lib.models.occupancy import occupancy
 
+# A number as the pages write it: signed, bold, "under 1e-6".
+_NUMBER = re.compile(r"\*{0,2}(?:under )?[-+−]?\d[\d.,]*(?![\w×])")
+
 
 def markdown(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A Markdown table; every column but the first is aligned to the right."""
-    lines = [f"| {' | '.join(head)} |", f"|---|{'---:|' * (len(head) - 1)}"]
+    """A Markdown table; columns behind the first are aligned to the right where they hold numbers.
+
+    A column holds numbers if one of its cells begins with a digit or a sign.
+    """
+    rows = [list(row) for row in rows]
+    ends = [":" if any(_NUMBER.match(str(row[i])) for row in rows) or not rows else ""
+            for i in range(1, len(head))]
+    lines = [f"| {' | '.join(head)} |", f"|---|{''.join(f'---{end}|' for end in ends)}"]
     lines += [f"| {' | '.join(str(cell) for cell in row)} |" for row in rows]
     return "\n".join(lines)
 

@@ -223,14 +223,22 @@ def _residue(width: int, leaders: list[Access], gone: Iterable[Access]) -> int |
     """Where the wide accesses begin, modulo their width; None if that can't be told.
 
     A wide access is aligned, so all of them that start from one register share the residue: it is
-    the one with which every access finds all of its parts, the smallest if several do.
+    the one with which every access finds all of its parts, the smallest if several do. Where ptxas
+    reads over a gap that no PTX access names (padding between rows), none does: then it is the one
+    with which every part finds an access.
     """
+    gone = list(gone)
     parts = {
         at for access in (*leaders, *gone) for at in range(access.at, access.at + access.nbytes)
     }
+    covering = []
     for residue in range(0, width, min(access.nbytes for access in leaders)):
-        starts = [access.at - (access.at - residue) % width for access in leaders]
-        whole = all(parts.issuperset(range(start, start + width)) for start in starts)
-        if whole and len(set(starts)) == len(starts):
+        starts = {access.at - (access.at - residue) % width for access in leaders}
+        if len(starts) < len(leaders):
+            continue
+        reached = [(start, start + width) for start in starts]
+        if all(parts.issuperset(range(*window)) for window in reached):
             return residue
-    return None
+        if all(_inside(access, reached) for access in gone):
+            covering.append(residue)
+    return covering[0] if len(covering) == 1 else None

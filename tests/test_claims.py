@@ -48,6 +48,11 @@ SEED_128 = {"ffma_thread_instructions": 128**3, "shared_wavefronts": 26624}
 SEED_TILES = ("seed", "seed16", "seed32")
 
 
+def swept(size, warps, late):
+    """A row of the sweep: square tiles, the time when loads are late over that of two buffers."""
+    return {"block": [size, size, 8], "warps": warps, "seconds": {"late": late, "double": 1.0}}
+
+
 class Told(Evidence):
     """Evidence with the numbers of two right kernels, any of which a test may change."""
 
@@ -104,6 +109,8 @@ class Told(Evidence):
         self.fills_and_reads = [(1, 0), (0, 1), (1, 0)]
         self.cycles = 900.0
         self.before_loop = 2
+        # Much to gain with one small block of few warps, and more with a large tile.
+        self.rows = [swept(32, 2, 3.0), swept(32, 8, 1.5), swept(128, 8, 2.0), swept(128, 16, 1.1)]
 
     def gpu(self, key):
         return self.gpus[key]
@@ -142,6 +149,9 @@ class Told(Evidence):
     def buffers(self, stem, variant):
         return self.fills_and_reads
 
+    def sweep(self, gpu, name):
+        return {"shape": [4096, 4096, 4096], "rows": self.rows}
+
     def arrival(self, gpu, stem, variant):
         return self.cycles
 
@@ -171,7 +181,7 @@ def test_the_sources_are_cited():
 
 
 EXPECTED = {
-    REPRODUCED: "D2 D4 D7 D10 D11 D13 D16 W1 W5 W18 W21 W40 W45 W48 W52 W53",
+    REPRODUCED: "D2 D4 D7 D8 D10 D11 D13 D16 W1 W5 W18 W21 W40 W45 W48 W52 W53",
     CONTRADICTED: "D1 D3 D5 D6 D9 D12 D14 D15 W2 W3 W4 W6 W7 W8 W9 W10 W11 W12 W13 W25 W26 W28 "
                   "W31 W33 W34 W35 W36 W37 W38 W42 W43 W44 W46 W47 W49 W50 W51 W54 W55 W58 W59",
     NOT_TESTABLE: "W29",
@@ -211,6 +221,8 @@ def test_every_judge_belongs_to_a_claim():
 @pytest.mark.parametrize(
     ("claim_id", "changed", "becomes"),
     [
+        ("D8", lambda e: e.rows.append(swept(32, 16, 4.0)), CONTRADICTED),
+        ("D8", lambda e: e.rows.append(swept(256, 8, 1.2)), CONTRADICTED),
         ("W1", lambda e: e.change_gpu("T4", dram_bytes_per_s=300e9), CONTRADICTED),
         ("W33", lambda e: e.change_gpu("T4", dram_bytes_per_s=640e9), REPRODUCED),
         ("W7", lambda e: e.change_gpu("T4", shared_bytes_per_sm=164 * 1024), REPRODUCED),

@@ -158,6 +158,18 @@ def test_wide_accesses_need_not_begin_at_a_multiple_of_their_width_from_the_regi
     assert [line for line, to in found.items() if to is None] == [3, 4, 5, 7]
 
 
+def test_wide_accesses_may_read_the_gap_between_rows():
+    """Rows of nine floats, of which the ninth is never read: ptxas reads over it."""
+    rows = "\n".join(
+        f"ld.shared.f32 %f{i}, [%r1+{4 * (9 * (i // 8) + i % 8)}];" for i in range(16)
+    )
+    # The third begins in the gap, the last reads past the end.
+    leaders = {1: (0, 16), 6: (16, 16), 11: (32, 16), 12: (48, 16), 16: (64, 16)}
+    found = tied(rows, *((line, "LDS.128") for line in leaders))
+    assert {line: to for line, to in found.items() if to} == leaders
+    assert sum(to is None for to in found.values()) == 16 - len(leaders)
+
+
 def test_addresses_are_compared_through_the_constants_that_are_added():
     body = "add.s32 %r2, %r0, 8;\nld.shared.f32 %f1, [%r2];\nld.shared.f32 %f2, [%r0+12];"
     assert tied("mov.u32 %r0, s;\n" + body, (3, "LDS.64")) == {3: (0, 8), 4: None}

@@ -16,7 +16,6 @@ from lib.models.coalescing import WarpAccess
 _LEFT, _CELL, _ROW = 26.0, 15.0, 13.0
 _LABEL, _SCALE, _AFTER = 30.0, 12.0, 12.0
 _MOST_ROWS = 8
-_LONGEST = 37  # characters of an expression that fit before its place
 
 
 @dataclass(frozen=True)
@@ -95,11 +94,11 @@ def _panel(ax: Axes, top: float, panel: Panel, most: int) -> None:
     found = panel.found
     label = {"y": top - 14, "va": "bottom"}
     ax.text(0, s=panel.kind, size=style.NORMAL, weight="bold", **label)
-    text = panel.label if len(panel.label) <= _LONGEST else panel.label[:_LONGEST - 1] + "…"
-    ax.text(56 if len(panel.kind) > 5 else 36, s=text, size=style.NORMAL,
-            family=["DejaVu Sans Mono"], **label)
     count = f"{style.plural(found.wavefronts, 'wavefront')}, ideal {found.ideal}"
     right = _LEFT + BANKS * _CELL
+    after_kind = 36 if len(panel.kind) < 6 else 56
+    text = style.code(panel.label, right - 176 - after_kind, panel.where)
+    ax.text(after_kind, s=text, size=style.NORMAL, family=["DejaVu Sans Mono"], **label)
     ax.text(right, s=count, size=style.NORMAL, weight="bold", ha="right", **label)
     if found.conflicts:
         shapes.rectangles(ax, [(right - 6.1 * len(count) - 12, top - 12, 8, 8)],

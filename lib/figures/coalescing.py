@@ -185,7 +185,8 @@ def _panel(
 
     label = {"y": lanes_y + (24 if lane_numbers else 12), "va": "bottom"}
     ax.text(0, s=panel.kind, size=style.NORMAL, weight="bold", **label)
-    ax.text(36, s=panel.label, size=style.NORMAL, family=["DejaVu Sans Mono"], **label)
+    text = style.code(panel.label, _PICTURE - 36, panel.where)
+    ax.text(36, s=text, size=style.NORMAL, family=["DejaVu Sans Mono"], **label)
     ax.text(_PICTURE, s=panel.where, size=style.SMALL, ha="right", **label)
 
     if lane_numbers:

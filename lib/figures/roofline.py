@@ -122,9 +122,12 @@ def _version(ax: Axes, mine: Sequence[Point], is_current: bool) -> None:
             markersize=7 if is_current else 5, markeredgewidth=0, zorder=4 + is_current,
         )
         if is_current and len(mine) > 1:
+            # A roof is near on the left of the first, the versions' names on the right of the last.
+            is_first = point.intensity == min(p.intensity for p in mine)
             ax.annotate(
-                point.level, (point.intensity, point.flops_per_s), (5, 5),
-                textcoords="offset points", ha="left", va="bottom", size=style.SMALL,
+                point.level, (point.intensity, point.flops_per_s), (5 if is_first else -5, 5),
+                textcoords="offset points", ha="left" if is_first else "right", va="bottom",
+                size=style.SMALL,
             )
 
 
@@ -137,17 +140,26 @@ def _names(ax: Axes, points: Sequence[Point], names: Sequence[str], current: str
     floor = -np.inf
     for name in sorted(names, key=lambda n: last[n].flops_per_s):
         point = last[name]
-        pixels = ax.transData.transform((point.intensity, point.flops_per_s))[1]
-        wanted = pixels / ax.figure.dpi * 72
+        x, wanted = _points_of(ax, point)
         placed = max(wanted, floor + 12)
-        has_levels = name == current and sum(p.name == name for p in points) > 1
-        floor = placed + 12 * has_levels  # the level's own name stands above its dot
+        floor = placed
+        # Another version's dot may lie where the name would begin.
+        right = max(
+            (there for there, height in (_points_of(ax, other) for other in last.values())
+             if x <= there < x + 14 and abs(height - placed) < 9), default=x,
+        )
         ax.annotate(
             f"{name}, {style.quantity(point.flops_per_s, 'FLOP/s')}",
-            (point.intensity, point.flops_per_s), (8, placed - wanted),
+            (point.intensity, point.flops_per_s), (right - x + 8, placed - wanted),
             textcoords="offset points", ha="left", va="center", size=style.SMALL,
             weight="bold" if name == current else "normal",
         )
+
+
+def _points_of(ax: Axes, point: Point) -> tuple[float, float]:
+    """Where a dot is drawn, pt from the figure's corner."""
+    pixels = ax.transData.transform((point.intensity, point.flops_per_s))
+    return tuple(pixels / ax.figure.dpi * 72)
 
 
 def _nearest(roofs: Roofs, mine: Sequence[Point], peak: str) -> tuple[Point, float]:

@@ -203,6 +203,24 @@ def on(colour: str) -> str:
     return "#ffffff" if 1.05 / (luminance + 0.05) >= (luminance + 0.05) / 0.05 else "#000000"
 
 
+def code(text: str, room: float, beside: str = "") -> str:
+    """Return code cut to what fits a line.
+
+    Parameters
+    ----------
+    text : str
+        Set in the monospaced font of size `NORMAL`.
+    room : float
+        Width, pt.
+    beside : str
+        What ends the same line, in size `SMALL`.
+    """
+    # Widths of DejaVu's letters: 0.602 of the size, and no more than 0.64 in running text.
+    left = room - (0.64 * SMALL * len(beside) + 8 if beside else 0)
+    most = int(left / (0.602 * NORMAL))
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
+
+
 def number(value: float, digits: int = 3) -> str:
     """Return a number as the figures write it: `digits` significant, thousands separated."""
     if value == 0:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from math import isclose
+from typing import Any
 
 from lib.evidence import (
     EMULATED,
@@ -13,7 +16,6 @@ from lib.evidence import (
     RECORDED,
     REPORTED,
     Evidence,
-    Missing,
     Verdict,
 )
 from lib.judges.shared import (
@@ -29,6 +31,8 @@ from lib.judges.shared import (
     fma_per_tensor_core,
     record,
 )
+from lib.measure.records import SWEEPS
+from lib.measure.sweeps import DOUBLE_BUFFER, gain, intensity, tile_of
 from lib.models.occupancy import occupancy
 from lib.models.pipeline import period
 
@@ -192,23 +196,46 @@ def balance_d7(evidence: Evidence) -> Verdict:
         either(best == compute),
         f"In the model of one block that is alone on its SM the gain is (load + compute) / "
         f"max(load, compute): at most {gains[best]:g}×, where both take equally long. With other "
-        f"warps to fill the gaps there is less to gain everywhere; a sweep on a GPU needs tiles "
-        f"that can grow, and is still to come.",
+        f"warps to fill the gaps there is less to gain everywhere; D8 is about those.",
         (MODELLED,),
         "`lib/models/pipeline.py`",
     )
 
 
 def sweep_d8(evidence: Evidence) -> Verdict:
-    """Gains over tile size and occupancy: a block of 32×32 threads, one element each, can't grow.
+    """Gains over tile size and warps on an SM, of a register-tiled kernel in three forms.
 
-    Raises
-    ------
-    Missing
-        Always, until a register-tiled kernel has been swept.
+    Few warps: with each tile the gain is larger at the fewest blocks than at the most. Large
+    tiles: among all tiles with as many warps on an SM, the gain is largest with the tiles of the
+    most FLOP a byte.
     """
-    raise Missing(
-        "a sweep over tile size and resident warps, which needs a kernel whose tiles can grow"
+    sweep = evidence.sweep("H100", DOUBLE_BUFFER)
+    tiles: dict[str, list[Mapping[str, Any]]] = {}
+    for row in sweep["rows"]:
+        tiles.setdefault(tile_of(row), []).append(row)
+    series = [sorted(rows, key=lambda row: row["warps"]) for rows in tiles.values()
+              if len(rows) > 1]
+    fewer = sum(gain(rows[0]) > gain(rows[-1]) for rows in series)
+    widest = max(series, key=lambda rows: rows[-1]["warps"] / rows[0]["warps"])
+    # The number of warps at which the most tiles were measured.
+    counts = Counter(row["warps"] for row in sweep["rows"])
+    warps = max(counts, key=lambda n: (counts[n], n))
+    alike = sorted((row for row in sweep["rows"] if row["warps"] == warps), key=intensity)
+    largest = max(alike, key=gain)
+    low, high = alike[0], alike[-1]
+    return Verdict(
+        either(fewer == len(series) and intensity(largest) == intensity(high)),
+        f"Few warps: in {fewer} of {len(series)} tiles the gain is larger with the fewest warps "
+        f"than with the most; with {tile_of(widest[0])} it goes from {gain(widest[0]):+.0%} at "
+        f"{widest[0]['warps']} warps an SM to {gain(widest[-1]):+.0%} at {widest[-1]['warps']}. "
+        f"Large tiles: with {warps} warps an SM it is {gain(low):+.0%} for {tile_of(low)} "
+        f"({intensity(low):.0f} FLOP a byte), {gain(high):+.0%} for {tile_of(high)} "
+        f"({intensity(high):.0f}), and the most, {gain(largest):+.0%}, for {tile_of(largest)}. A "
+        f"larger tile is less bound to memory, so the claim asks for two opposite things. "
+        f"(H100, {sweep['shape'][0]:,}³; 08's kernel, loads ahead and two buffers against loads "
+        f"when they are needed.)",
+        (RECORDED, MODELLED),
+        record("H100", SWEEPS),
     )
 
 

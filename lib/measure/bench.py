@@ -68,7 +68,7 @@ def bench(
         If the kernel's or cuBLAS's result is wrong: a wrong kernel is not timed.
     """
     cp = device.cupy()
-    copies = _copies(problem, cp)
+    copies = copies_of(problem, cp)
     selected, launch, args = prepare(kernel, variant, problem, copies, exact)
     compiled = compile_kernel(kernel, selected.variant, device.arch(), ptx_arch=ptx_arch)
     loaded = device.Loaded(compiled)
@@ -81,12 +81,7 @@ def bench(
         cublas.gemm(problem, *copies[index])
 
     for name, call in ((kernel.stem, ours), ("cuBLAS", rival)):
-        poisoned = problem.inputs(0, cp)[2]
-        copies[0][2][...] = poisoned
-        call(0)
-        verdict = problem.judge(copies[0][2], reference)
-        if not verdict.ok:
-            raise RuntimeError(f"{name} at {problem.shape}: {verdict}; not timed")
+        refuse_wrong(name, call, problem, copies[0][2], reference)
     with ClockSampler() as clock:
         times = interleave([ours, rival], len(copies), rounds)
     seconds, rival_seconds = (statistics.median(series) for series in times)
@@ -94,9 +89,9 @@ def bench(
         "M": problem.M, "N": problem.N, "K": problem.K, "dtype": problem.dtype,
         "out": problem.out, "b_layout": problem.b_layout,
         "alpha": problem.alpha, "beta": problem.beta,
-        "seconds": seconds, "spread": _spread(times[0]),
+        "seconds": seconds, "spread": spread(times[0]),
         "tflops": problem.flops / seconds / 1e12,
-        "cublas_seconds": rival_seconds, "cublas_spread": _spread(times[1]),
+        "cublas_seconds": rival_seconds, "cublas_spread": spread(times[1]),
         "cublas_tflops": problem.flops / rival_seconds / 1e12,
         "ratio": rival_seconds / seconds,
         "instantiation": kernel.expression(selected.variant),
@@ -107,7 +102,7 @@ def bench(
 def bench_cublas(problem: Problem, rounds: int = ROUNDS) -> dict[str, Any]:
     """Time cuBLAS by itself; a row like `bench`'s, with a ratio of 1."""
     cp = device.cupy()
-    copies = _copies(problem, cp)
+    copies = copies_of(problem, cp)
     with ClockSampler() as clock:
         (times,) = interleave([lambda i: cublas.gemm(problem, *copies[i])], len(copies), rounds)
     seconds = statistics.median(times)
@@ -116,7 +111,7 @@ def bench_cublas(problem: Problem, rounds: int = ROUNDS) -> dict[str, Any]:
         "M": problem.M, "N": problem.N, "K": problem.K, "dtype": problem.dtype,
         "out": problem.out, "b_layout": problem.b_layout,
         "alpha": problem.alpha, "beta": problem.beta,
-        "seconds": seconds, "spread": _spread(times), "tflops": tflops,
+        "seconds": seconds, "spread": spread(times), "tflops": tflops,
         "cublas_seconds": seconds, "cublas_tflops": tflops, "ratio": 1.0,
         "sm_clock_mhz": clock.median, "rounds": rounds,
     }
@@ -149,7 +144,18 @@ def interleave(
     return times
 
 
-def _copies(problem: Problem, cp: Any) -> list[tuple[Any, Any, Any]]:
+def refuse_wrong(
+    name: str, call: Callable[[int], None], problem: Problem, C: Any, reference: Any
+) -> None:
+    """Let a call compute the first copy's C anew, and raise a RuntimeError if that is wrong."""
+    C[...] = problem.inputs(0, device.cupy())[2]
+    call(0)
+    verdict = problem.judge(C, reference)
+    if not verdict.ok:
+        raise RuntimeError(f"{name} at {problem.shape}: {verdict}; not timed")
+
+
+def copies_of(problem: Problem, cp: Any) -> list[tuple[Any, Any, Any]]:
     """Enough sets of matrices to exceed the L2; at most as many as fill a quarter of the memory."""
     l2 = cp.cuda.runtime.getDeviceProperties(0)["l2CacheSize"]
     one = max(replace(problem, beta=0.0).compulsory_bytes, 1)  # each matrix once
@@ -204,7 +210,7 @@ def elapsed(work: Callable[[], None]) -> float:
     return cp.cuda.get_elapsed_time(start, end) / 1e3
 
 
-def _spread(series: list[float]) -> float:
+def spread(series: list[float]) -> float:
     """Half the distance between the quartiles, over the median."""
     if len(series) < 2:
         return 0.0

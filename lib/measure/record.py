@@ -16,14 +16,15 @@ from tqdm import tqdm
 from lib import device, gpus, tuning
 from lib.compiler import compile_kernel, nvrtc_version
 from lib.kernels import CATALOGUE, ROOT, Kernel, Variant
-from lib.measure import bench, calibration, counters, cublas, records, roofs, timeline
+from lib.measure import bench, calibration, counters, cublas, records, roofs, sweeps, timeline
 
 # Sizes of the square problems that every record holds; FP32 kernels' have uneven ones too.
 BENCH_SIZES = tuning.CUBES
 COUNTER_SIZES = (256, 1024, 2048, 4096)
-# Claims W12, W34 and W40 ask for sizes whose matrices exceed an H100's L2 as far as they do a T4's.
+# Claims W6, W12, W34 and W40 ask for sizes whose matrices exceed an H100's L2 as far as a T4's.
 MORE_COUNTER_SIZES = {
-    "01_naive": (8192, 16384), "08_warp_tile": (8192,), records.CUBLAS: (8192,),
+    "01_naive": (8192, 16384), "02_shared_tile": (8192,), "08_warp_tile": (8192,),
+    records.CUBLAS: (8192,),
 }
 TIMELINE_SIZE = 2048
 CLOCKS = "free, as the machine sets them"
@@ -68,7 +69,7 @@ def record_bench(stem: str, root: Path | None = None) -> Path:
 
 
 def record(stem: str, root: Path | None = None) -> Path:
-    """Measure all of a kernel of the catalogue, ``"cublas"``, ``"machine"``, ``"calibration"``.
+    """Measure all of a kernel of the catalogue, or what `records` has beside the kernels.
 
     Returns
     -------
@@ -91,6 +92,8 @@ def record(stem: str, root: Path | None = None) -> Path:
         made |= calibration.measure()
     elif stem == records.SEARCH:
         made["searches"] = tuning.search()
+    elif stem == records.SWEEPS:
+        made["sweeps"] = sweeps.measure()
     elif stem == records.CUBLAS:
         made["variants"] = {name: _cublas(name) for name in cublas.PROBLEMS}
     else:

@@ -20,13 +20,14 @@ RESULTS = ROOT / "results"
 SCHEMA = 1
 
 # Records that are not of a kernel of the catalogue: the rival, the machine's own roofs, what the
-# emulator's counters are held against, and which tile suits which shape. Each has its measurements
-# in a part of its own.
+# emulator's counters are held against, which tile suits which shape, and series in which one thing
+# is varied. Each has its measurements in a part of its own.
 CUBLAS = "cublas"
 MACHINE = "machine"
 CALIBRATION = "calibration"
 SEARCH = "search"
-_PARTS = {MACHINE: "roofs", CALIBRATION: "patterns", SEARCH: "searches"}
+SWEEPS = "sweeps"
+_PARTS = {MACHINE: "roofs", CALIBRATION: "patterns", SEARCH: "searches", SWEEPS: "sweeps"}
 
 _ALWAYS = {"schema": int, "kernel": str, "gpu": dict, "software": dict, "date": str,
            "revision": str}
@@ -178,7 +179,7 @@ def _searched_other_code(record: dict[str, Any], tuned: str) -> bool:
 
 def every(root: Path | None = None) -> Iterator[dict[str, Any]]:
     """All records, GPU by GPU, kernels in the catalogue's order, then cuBLAS and the machine's."""
-    order = [*CATALOGUE, CUBLAS, MACHINE, CALIBRATION, SEARCH]
+    order = [*CATALOGUE, CUBLAS, MACHINE, CALIBRATION, SEARCH, SWEEPS]
     files = sorted(
         (root or RESULTS).glob("*/*.json"),
         key=lambda f: (f.parent.name, order.index(f.stem) if f.stem in order else len(order), f),

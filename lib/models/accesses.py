@@ -13,6 +13,8 @@ from pathlib import Path
 
 from lib import ptx
 
+HEADER = ".cuh"
+
 # The arguments of every kernel of this book, in order.
 ARGUMENTS = ("M", "N", "K", "alpha", "A", "B", "beta", "C")
 
@@ -123,18 +125,29 @@ def _holder(access: ptx.WarpAccess, arrays: Iterable[ptx.Allocation]) -> ptx.All
     raise LookupError(f"address {address:#x} is in none of the launch's arrays")
 
 
+def _place(site: ptx.Site) -> tuple[str, int] | None:
+    """The line of the kernel's own file that an access belongs to.
+
+    A function of a header is inlined: the reader looks for the line that calls it.
+    """
+    places = (site.cuda, *site.callers) if site.cuda else ()
+    return next((place for place in places if not place[0].endswith(HEADER)), site.cuda)
+
+
 def _where(site: ptx.Site) -> str:
-    return f"{Path(site.cuda[0]).name}:{site.cuda[1]}" if site.cuda else f"PTX line {site.line}"
+    place = _place(site)
+    return f"{Path(place[0]).name}:{place[1]}" if place else f"PTX line {site.line}"
 
 
 def _label(site: ptx.Site, array: str, lines: dict[str, list[str]]) -> str:
     """The array's element as the source names it, casts left out.
 
-    From the access's own line; or, where a function of a header was given a pointer, from the
-    first element whose address a kernel of this launch takes (``&C[row * N + col]``).
+    From the access's line in the kernel's file; or, where that names a pointer into the array,
+    from the first element whose address a kernel of this launch takes (``&C[row * N + col]``).
     """
-    here = lines.get(site.cuda[0], []) if site.cuda else []
-    own = here[site.cuda[1] - 1 : site.cuda[1]] if site.cuda else []
+    place = _place(site)
+    here = lines.get(place[0], []) if place else []
+    own = here[place[1] - 1 : place[1]] if place else []
     passed = [text for file in sorted(lines) for text in lines[file] if f"&{array}[" in text]
     passed.sort(key=lambda text: f"{site.kind}<" not in text)  # `load<4>(…, &As[…])` for a load
     for text in (*own, *passed):
@@ -148,5 +161,8 @@ def _label(site: ptx.Site, array: str, lines: dict[str, list[str]]) -> str:
 
 def _lines(launch: ptx.Launch) -> dict[str, list[str]]:
     """The text of every source file that the launch's accesses come from."""
-    files = {site.cuda[0] for site in launch.trace.sites if site.cuda}
+    files = {
+        place[0] for site in launch.trace.sites if site.cuda
+        for place in (site.cuda, *site.callers)
+    }
     return {file: Path(file).read_text().splitlines() for file in files if Path(file).is_file()}

@@ -14,16 +14,18 @@ from lib.figures import mix as mix_figure
 from lib.figures import occupancy as occupancy_figure
 from lib.figures import pipeline as pipeline_figure
 from lib.figures import roofline as roofline_figure
+from lib.figures import style
+from lib.figures import sweep as sweep_figure
 from lib.figures import swizzle as swizzle_figure
 from lib.figures import timeline as timeline_figure
 from lib.kernels import CATALOGUE, in_book
-from lib.measure import records
+from lib.measure import records, sweeps
 from lib.models import busiest, mapping, mix, roofline
 from lib.models import pipeline as model
 from lib.models.accesses import named
 from lib.models.layouts import Layout
 from lib.models.occupancy import occupancy
-from lib.pages.display import show
+from lib.pages.display import note, show
 from lib.pages.version import RECORDED_ON, TIMED, Version, rung
 
 # How much of a timeline is drawn, cycles: more than one step of any version, and still readable.
@@ -81,6 +83,36 @@ def pipeline(load: float, compute: float, buffers: int, measured: str = "") -> N
     """
     evidence = f"modelled: times of {measured}" if measured else "modelled: assumed times"
     show(pipeline_figure.draw(model.pipeline(load, compute, buffers), evidence=evidence))
+
+
+# What the forms of the sweep are called where they are drawn.
+_FORMS = {
+    sweeps.LATE: "loaded when needed", sweeps.STAGED: "ahead, into registers",
+    sweeps.DOUBLE: "ahead, and two buffers",
+}
+
+
+def loading_ahead() -> None:
+    """Draw what loading ahead gains, tile by tile and with fewer and fewer warps on an SM."""
+    record = records.load(RECORDED_ON, records.SWEEPS)
+    if record is None or sweeps.DOUBLE_BUFFER not in record["sweeps"]:
+        note("*This sweep is not recorded yet: `python -m lib record sweeps`, on a machine with a "
+             "GPU.*")
+        return
+    sweep = record["sweeps"][sweeps.DOUBLE_BUFFER]
+    M, N, K = sweep["shape"]
+    settings = [
+        sweep_figure.Setting(
+            sweeps.tile_of(row), style.plural(row["warps"], "warp"),
+            {name: 2 * M * N * K / row["seconds"][form] / 1e12 for form, name in _FORMS.items()},
+        )
+        for row in sweep["rows"]
+    ]
+    stale = ", stale: the source has changed since" if sweeps.stale(sweep) else ""
+    show(sweep_figure.draw(
+        settings, slow=_FORMS[sweeps.LATE], fast=_FORMS[sweeps.DOUBLE], gained="Loading ahead",
+        evidence=f"{records.label(record)}, {M:,}³{stale}",
+    ))
 
 
 class Pictures(Version):

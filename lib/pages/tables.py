@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lib import claims as ledger
-from lib import device, gpus, runner, scoreboard, source
+from lib import device, gpus, runner, scoreboard, source, tuning
 from lib.figures import style
 from lib.kernels import CATALOGUE, Variant
 from lib.measure import records
@@ -32,13 +32,49 @@ PER_MULTIPLY_ADD = (
 SPEED_SIZES = (1024, 2048, 4096)
 
 
-def results_table() -> None:
-    """Display every recorded benchmark of a cube."""
-    rows = records.rows()
+# Shapes beside the sizes of the ladders: one too small to fill a GPU, and uneven ones.
+OTHER_SHAPES = ((512, 512, 512), *tuning.UNEVEN)
+
+
+def other_shapes_table(*stems: str) -> None:
+    """Display what versions reach of cuBLAS at `OTHER_SHAPES`, a row a version.
+
+    Parameters
+    ----------
+    *stems : str
+        All versions that are recorded at one of them, if none is named.
+    """
+    found: dict[str, dict[tuple[int, int, int], records.Row]] = {}
+    for row in records.rows():
+        kernel = CATALOGUE[row.kernel]
+        shape = row.M, row.N, row.K
+        if row.gpu == RECORDED_ON and row.variant == kernel.variants[0].name and (
+                shape in OTHER_SHAPES and row.kernel in (stems or CATALOGUE)):
+            found.setdefault(row.kernel, {})[shape] = row
+    rows = [
+        (rung(CATALOGUE[stem]) + (" (stale)" if any(r.stale for r in at.values()) else ""),
+         *(f"{at[shape].ratio:.0%}" if shape in at else "not recorded" for shape in OTHER_SHAPES))
+        for stem, at in found.items()
+    ]
+    dates = sorted({row.date for at in found.values() for row in at.values()})
+    head = ("of cuBLAS, M×N×K", *("×<br>".join(map(str, shape)) for shape in OTHER_SHAPES))
+    table(head, rows, f"recorded: {RECORDED_ON}, {', '.join(dates)}; cuBLAS in the same run")
+
+
+def results_table(size: int | None = None) -> None:
+    """Display the recorded benchmarks of cubes.
+
+    Parameters
+    ----------
+    size : int, optional
+        Only cubes of this size, and each version's first variant; every one if not given.
+    """
+    rows = [row for row in records.rows()
+            if size is None or row.variant == CATALOGUE[row.kernel].variants[0].name]
     dates = sorted({(row.gpu, row.date) for row in rows})
     evidence = "recorded: " + "; ".join(f"{gpu}, {date}" for gpu, date in dates)
-    note(f"{scoreboard.markdown(rows)}\n\n*{evidence}; cuBLAS on the same types in the same run, "
-         "TF32 off*")
+    note(f"{scoreboard.markdown(rows, size)}\n\n*{evidence}; cuBLAS on the same types in the same "
+         "run, TF32 off*")
 
 
 def roofs_table() -> None:
@@ -218,7 +254,10 @@ class Tables(Version):
                 row.append(f"under {problem.tolerance:.1e}" if done.verdict.ok
                            else f"**{done.verdict}**")
             rows.append(row)
-        head = ("M×N×K", "α", "β", *(f"error, {name}" for name in names))
+        head = ["M×N×K", "α", "β", *(f"error, {name}" for name in names)]
+        if len(names) > 2 and all(len(set(row[3:])) == 1 for row in rows):
+            head[3:] = [f"error of each: {', '.join(names)}"]
+            rows = [row[:4] for row in rows]
         table(head, rows, f"{where}; error relative to float64, in norm; C held NaN where β = 0")
 
     def instantiations(self) -> None:
@@ -278,6 +317,11 @@ class Tables(Version):
                              f"{row['cublas_tflops']:.2f}", f"{row['ratio']:.1%}",
                              f"{row['spread']:.1%}"))
         table(head, rows, f"{self._timed_on()}; FP32, TF32 off, α = 1, β = 0")
+
+    def other_shapes(self) -> None:
+        """Display what this version and the one before reach of cuBLAS at `OTHER_SHAPES`."""
+        before = self.kernel.predecessor
+        other_shapes_table(*([before.stem] if before else []), self.kernel.stem)
 
     def _benchmarks(self, variant: Variant) -> list[Mapping[str, Any]]:
         if not device.available():

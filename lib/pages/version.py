@@ -30,7 +30,9 @@ TIMED = 2048
 
 def rung(kernel: Kernel) -> str:
     """The short name of a version on ladders, roofs and timelines."""
-    return f"{kernel.stem[:2]} {kernel.title.lower()}"
+    first, _, rest = kernel.title.partition(" ")
+    word = first.lower() if first.istitle() and not first.endswith("'s") else first
+    return f"{kernel.stem[:2]} {word} {rest}".rstrip()
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,9 @@ class Body:
         self.entry = entry
         self.scope = _Scope(None)
         self.cuda: tuple[str, int] | None = None
+        self.callers: tuple[tuple[str, int], ...] = ()
+        # The callers of each place, by file, line and column, that code was inlined from.
+        self.inlined: dict[tuple[int, ...], tuple[tuple[str, int], ...]] = {}
         self.pending: list[tuple[Instruction, _Scope, Token]] = []
 
     def read(self):
@@ -74,17 +77,36 @@ class Body:
         for instruction, scope, token in self.pending:
             self.resolve(instruction, scope, token)
 
+    def location(self, token: Token):
+        """Read ``.loc file line column[, function_name label, inlined_at file line column]``.
+
+        What is inlined into what is inlined itself has the location of the middle one in front
+        of its own (PTX ISA, "Debugging Directives: .loc").
+        """
+        parser = self.parser
+        rest = parser.skip_line(token.line)
+        texts = [t.text for t in rest]
+        end = texts.index("inlined_at") if "inlined_at" in texts else len(rest)
+        own = tuple(integer(t.text) for t in rest[:3] if t.kind == "int")
+        call = tuple(integer(t.text) for t in rest[end + 1 :] if t.kind == "int")
+        if len(own) < 2 or (end < len(rest) and len(call) != 3):
+            parser.fail(".loc without file and line", token)
+
+        def line(place: tuple[int, ...]) -> tuple[str, int]:
+            return parser.files.get(place[0], f"file {place[0]}"), place[1]
+
+        # Behind code of no line, NVVM leaves out what it said of this place before.
+        callers = (line(call), *self.inlined.get(call, ())) if call else self.inlined.get(own, ())
+        self.inlined[own] = callers
+        # Line 0 means that the code belongs to no line: keep what stood before.
+        if own[1]:
+            self.cuda, self.callers = line(own), callers
+
     def directive(self, token: Token):
         parser = self.parser
         match token.text:
             case ".loc":
-                rest = parser.skip_line(token.line)
-                numbers = [integer(t.text) for t in rest[:2] if t.kind == "int"]
-                if len(numbers) != 2:
-                    parser.fail(".loc without file and line", token)
-                # Line 0 means that the code belongs to no line: keep what stood before.
-                if numbers[1]:
-                    self.cuda = (parser.files.get(numbers[0], f"file {numbers[0]}"), numbers[1])
+                self.location(token)
             case ".reg":
                 self.registers()
             case ".shared" | ".local" | ".const" | ".global" | ".param":
@@ -149,7 +171,9 @@ class Body:
             operands.append(self.operand())
             if not parser.accept(",") and parser.peek().text != ";":
                 parser.fail(f"unexpected {parser.peek().text!r} among the operands")
-        made = Instruction(token.line, token.text, tuple(operands), guard, self.cuda)
+        made = Instruction(
+            token.line, token.text, tuple(operands), guard, self.cuda, callers=self.callers
+        )
         self.entry.instructions.append(made)
         self.pending.append((made, self.scope, token))
 

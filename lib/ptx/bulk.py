@@ -202,7 +202,8 @@ def count(f, index: int, instruction, way: str, starts, length: int, nbytes: int
     site = f.trace._sites.get(key)
     if site is None:
         site = f.trace._sites[key] = Site(
-            instruction.line, instruction.cuda, instruction.opcode, kind, "global", nbytes
+            instruction.line, instruction.cuda, instruction.opcode, kind, "global", nbytes,
+            callers=instruction.callers,
         )
     site.requests += 1
     site.lanes += 1

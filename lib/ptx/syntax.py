@@ -88,7 +88,11 @@ class Variable:
 
 @dataclass
 class Instruction:
-    """One instruction, its operands resolved; `target` is the index that a label stands for."""
+    """One instruction, its operands resolved; `target` is the index that a label stands for.
+
+    `cuda` is its file and line; `callers` are those of the calls that it was inlined from, from the
+    inside out.
+    """
 
     line: int
     opcode: str
@@ -96,6 +100,7 @@ class Instruction:
     guard: tuple[Register, bool] | None = None
     cuda: tuple[str, int] | None = None
     target: int | None = None
+    callers: tuple[tuple[str, int], ...] = ()
 
     @property
     def parts(self) -> list[str]:

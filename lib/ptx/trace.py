@@ -40,6 +40,8 @@ class Site:
         PTX line.
     cuda : tuple of (str, int) or None
         CUDA file and line.
+    callers : tuple of (str, int)
+        File and line of each call that it was inlined from, from the inside out.
     opcode : str
         For example ``ld.shared.f32``.
     kind : str
@@ -71,6 +73,7 @@ class Site:
     sectors: int = 0
     wavefronts: int = 0
     ideal: int = 0
+    callers: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -249,7 +252,8 @@ class Trace:
         site = self._sites.get(key)
         if site is None:
             site = self._sites[key] = Site(
-                instruction.line, instruction.cuda, instruction.opcode, kind, space, nbytes
+                instruction.line, instruction.cuda, instruction.opcode, kind, space, nbytes,
+                callers=instruction.callers,
             )
         tally = self._tallies[place] = _Tally(site, offset, nbytes)
         return tally

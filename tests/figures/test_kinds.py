@@ -115,6 +115,15 @@ def test_busiest(drawn):
     assert "measured 2 ms" in shown(measured)
 
 
+def test_sweep(drawn):
+    fig = drawn["sweep"]
+    assert fig.finding == (
+        "Loading ahead: +50% (32×32×8, 2 warps) to -10% (128×128×16, 8 warps)"
+    )
+    assert {"+50%", "+10%", "-10%"} <= set(shown(fig))
+    assert "32×32×8, 16 warps: late 20, early 21.5, both 22 TFLOP/s (+10%)." in fig.alt
+
+
 def test_mix(drawn):
     fig = drawn["mix"]
     assert fig.finding == (

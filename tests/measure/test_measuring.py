@@ -41,8 +41,8 @@ def test_every_counter_of_the_emulator_has_a_name_at_ncu():
 
 
 def test_spread_is_half_the_quartiles_distance_over_the_median():
-    assert bench._spread([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]) == pytest.approx((6 - 2) / 2 / 4)
-    assert bench._spread([1.0]) == 0.0
+    assert bench.spread([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]) == pytest.approx((6 - 2) / 2 / 4)
+    assert bench.spread([1.0]) == 0.0
 
 
 def overview(*rows):

@@ -25,7 +25,20 @@ def test_naive_has_a_load_of_each_operand_and_a_store():
     assert sectors(run) == {"A[row * K + k]": 1, "B[k * N + col]": 4, "C[row * N + col]": 4}
     kinds = {n.array: (n.kind, n.where.partition(":")[0]) for n in named(run.launch, "global")}
     assert kinds == {"A": ("load", "01_naive.cu"), "B": ("load", "01_naive.cu"),
-                     "C": ("store", "epilogue.cuh")}
+                     "C": ("store", "01_naive.cu")}
+
+
+def test_an_access_of_an_inlined_function_has_the_kernel_s_line():
+    kernel = kernels.find("07_vectorized")
+    lines = kernel.source.read_text().splitlines()
+    run = emulated("07_vectorized", watch=(0, 3))
+    for space in ("global", "shared"):
+        for one in named(run.launch, space):
+            file, _, line = one.where.partition(":")
+            assert file == "07_vectorized.cu"
+            call = "store<" if one.kind == "store" else "load<"
+            text = lines[int(line) - 1]
+            assert call in text or "update<" in text or f"{one.array}[" in text
 
 
 def test_the_swapped_mapping_scatters():

@@ -52,6 +52,32 @@ def test_operands():
     assert [i.operands[1].bits for i in instructions[5:7]] == [-5, 15]
 
 
+def test_inlined_code_has_its_own_line_and_those_of_the_calls():
+    program = parse(HEAD + """
+    .file 1 "kernel.cu"
+    .file 2 "vector.cuh"
+    .visible .entry k()
+    {
+      .loc 1 5 1
+      membar.gl;
+      .loc 2 39 5, function_name $L__info_string2, inlined_at 1 83 13
+      .loc 2 12 9, function_name $L__info_string0 + 4, inlined_at 2 39 5
+      membar.gl;
+      .loc 2 0 9
+      .loc 2 12 9
+      membar.gl;
+      .loc 1 6 1
+      ret;
+    }
+    """)
+    first, second, again, last = program.entries["k"].instructions
+    assert (first.cuda, first.callers) == (("kernel.cu", 5), ())
+    assert second.cuda == ("vector.cuh", 12)
+    assert second.callers == (("vector.cuh", 39), ("kernel.cu", 83))
+    assert (again.cuda, again.callers) == (second.cuda, second.callers)
+    assert (last.cuda, last.callers) == (("kernel.cu", 6), ())
+
+
 def test_directives_and_lines():
     text = (
         HEAD

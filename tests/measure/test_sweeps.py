@@ -1,0 +1,83 @@
+"""The sweeps: their forms are right and what they claim to be, their settings fit the SM."""
+
+import pytest
+
+from lib import gpus, kernels, runner
+from lib.measure import records, sweeps
+from lib.models.occupancy import occupancy
+
+H100 = gpus.GPUS["H100"]
+SMALL = sweeps.TILES[0]
+
+
+@pytest.mark.parametrize("form", sweeps.FORMS)
+def test_each_form_is_right_and_without_races(form):
+    kernel = kernels.find(sweeps.STEM)
+    chosen = sweeps.variant(SMALL, form)
+    done = runner.run(
+        kernel, chosen.problem(70, 52, 36), variant=chosen, backend="emulator", exact=True,
+        source=sweeps.source(form), races=True,
+    )
+    assert done.verdict.ok
+    assert not done.launch.hazards
+
+
+@pytest.mark.parametrize("tile", sweeps.TILES, ids=lambda tile: tile.name)
+def test_only_the_late_form_has_no_arithmetic_between_loads_and_stores(tile):
+    (forms, *_) = sweeps.settings(tile, "sm_90a", H100)
+    work = {form: sweeps.work_between(one) for form, one in forms.items()}
+    assert work[sweeps.LATE] == 0
+    assert min(work[sweeps.STAGED], work[sweeps.DOUBLE]) > 0
+
+
+@pytest.mark.parametrize("tile", sweeps.TILES, ids=lambda tile: tile.name)
+def test_as_many_blocks_fit_as_a_setting_says(tile):
+    chosen = sweeps.settings(tile, "sm_90a", H100)
+    assert [forms[sweeps.LATE].blocks for forms in chosen] == [1, 2, 4, 8, 16][: len(chosen)]
+    for forms in chosen:
+        for one in forms.values():
+            used = one.compiled.resources
+            assert used.spill_load_bytes + used.spill_store_bytes == 0
+            fits = occupancy(H100, used.registers, used.shared_bytes + one.variant.shared_bytes,
+                             one.variant.threads)
+            assert fits.blocks == one.blocks
+
+
+def test_source_that_has_lost_the_moved_lines_is_refused():
+    with pytest.raises(ValueError, match="loading_late"):
+        sweeps.loading_late("__global__ void f() {}")
+
+
+def row(tile=SMALL):
+    return {"block": list(tile.block), "warp": list(tile.warp), "hashes": sweeps.hashes(tile),
+            "seconds": {"late": 3.0, "staged": 2.0, "double": 1.5}}
+
+
+def test_gain_and_intensity():
+    assert sweeps.gain(row()) == pytest.approx(1.0)
+    assert sweeps.gain(row(), sweeps.STAGED) == pytest.approx(0.5)
+    # 32×32: 2·32·32 FLOP for 2·32 floats of 4 bytes, at each step of K
+    assert sweeps.intensity(row()) == pytest.approx(8.0)
+
+
+def test_a_sweep_is_stale_when_a_form_or_a_tile_has_changed():
+    assert not sweeps.stale({"rows": [row()]})
+    assert sweeps.stale({"rows": [row() | {"hashes": {"late": "0"}}]})
+    assert sweeps.stale({"rows": [row() | {"warp": [8, 8]}]})
+    late, staged = (sweeps.hashes(SMALL)[form] for form in (sweeps.LATE, sweeps.STAGED))
+    assert late != staged
+
+
+def test_a_record_of_sweeps_is_read(tmp_path):
+    made = {
+        "schema": records.SCHEMA, "kernel": records.SWEEPS, "software": {}, "date": "2026-01-01",
+        "gpu": {"key": "H100", "name": "NVIDIA H100", "driver": "1", "sms": 132,
+                "memory_bytes": 1},
+        "revision": "abc", "sweeps": {sweeps.DOUBLE_BUFFER: {"rows": [row()]}},
+    }
+    records.write(made, tmp_path)
+    assert records.load("H100", records.SWEEPS, tmp_path) == made
+    del made["sweeps"]
+    records.write(made, tmp_path)
+    with pytest.raises(records.RecordError, match="lacks sweeps"):
+        records.load("H100", records.SWEEPS, tmp_path)
