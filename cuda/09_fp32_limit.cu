@@ -57,7 +57,8 @@ fp32_limit(int M, int N, int K, float alpha, const float* A, const float* B, flo
     // The tiles that fill whole waves belong to one block each. The others, fewer than two a block,
     // are cut along K into equal shares: a share may end one tile and begin the next.
     const int columns = (N + BN - 1) / BN, rows = (M + BM - 1) / BM, tiles = columns * rows;
-    const int steps = max((K + BK - 1) / BK, 1), blocks = min((long long)gridDim.x, (long long)tiles * steps);
+    const int steps = max((K + BK - 1) / BK, 1),
+              blocks = min((long long)gridDim.x, (long long)tiles * steps);
     if (blockIdx.x >= blocks) return;
     const int cut = tiles < 2 * blocks ? tiles : tiles % blocks + blocks;
     const long long cut_steps = (long long)cut * steps;
@@ -81,7 +82,8 @@ fp32_limit(int M, int N, int K, float alpha, const float* A, const float* B, flo
         const int first = K - (steps - 1) * BK, k0 = from == 0 ? 0 : first + (from - 1) * BK;
         int copied_rows[ROWS];
 #pragma unroll
-        for (int i = 0; i < ROWS; ++i) copied_rows[i] = min(row0 + am + i * A_STEP, M - 1), keep(copied_rows[i]);
+        for (int i = 0; i < ROWS; ++i)
+            copied_rows[i] = min(row0 + am + i * A_STEP, M - 1), keep(copied_rows[i]);
         int stride_a = 4 * K, stride_b = 4 * N;
         keep(stride_a), keep(stride_b);
         const char* from_a = reinterpret_cast<const char*>(A + k0 + ak);
@@ -175,7 +177,7 @@ fp32_limit(int M, int N, int K, float alpha, const float* A, const float* B, flo
         wait_groups<0>();
         __syncthreads();
         if (from > 0 || to < steps) {
-            // Not all of the tile's sum: who comes last adds up what the others left, in their order.
+            // Not all of the tile's sum: who comes last adds up all that was left, in its order.
             const long long begins = (long long)tile * steps, ends = begins + steps - 1;
             const int first_block = ((begins + 1) * blocks - 1) / cut_steps;
             const int last_block = ((ends + 1) * blocks - 1) / cut_steps;
@@ -196,7 +198,7 @@ fp32_limit(int M, int N, int K, float alpha, const float* A, const float* B, flo
             if (tid == 0) before = atomicAdd(&arrivals[tile], 1);
             __syncthreads();
             const bool last = before == last_block - first_block;
-            __syncthreads();
+            __syncthreads();  // everyone has read `before`
             if (!last) continue;
             __threadfence();
             if (tid == 0) arrivals[tile] = 0;

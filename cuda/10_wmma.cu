@@ -28,21 +28,40 @@ wmma_direct(int M, int N, int K, float alpha, const half* A, const half* B, floa
     for (int i = 0; i < FM; ++i)
 #pragma unroll
         for (int j = 0; j < FN; ++j) wmma::fill_fragment(sum[i][j], 0.0f);
-    for (int k = 0; k < K; k += 16) {
-        MARK(LOAD);
-        FragmentA a[FM];
-        FragmentB b[FN];
-#pragma unroll
-        for (int i = 0; i < FM; ++i)
-            load_fragment<WHOLE>(a[i], edges[warp], A, M, K, row + 16 * i, k);
-#pragma unroll
-        for (int j = 0; j < FN; ++j)
-            load_fragment<WHOLE>(b[j], edges[warp], B, K, N, k, col + 16 * j);
-        MARK_ARRIVAL(a, b);
+    FragmentA a[FM];
+    FragmentB b[FN];
+    auto multiply = [&] {
 #pragma unroll
         for (int i = 0; i < FM; ++i)
 #pragma unroll
             for (int j = 0; j < FN; ++j) wmma::mma_sync(sum[i][j], a[i], b[j], sum[i][j]);
+    };
+    const bool inside = row + 16 * FM <= M && col + 16 * FN <= N;
+    int k = 0;
+    if (WHOLE && inside) {
+        const half* from_a = &A[(size_t)row * K];
+        const half* from_b = &B[col];
+        for (; k + 16 <= K; k += 16) {
+            MARK(LOAD);
+#pragma unroll
+            for (int i = 0; i < FM; ++i)
+                wmma::load_matrix_sync(a[i], from_a + (size_t)(16 * i) * K, K);
+#pragma unroll
+            for (int j = 0; j < FN; ++j) wmma::load_matrix_sync(b[j], from_b + 16 * j, N);
+            from_a += 16;
+            from_b += (size_t)16 * N;
+            MARK_ARRIVAL(a, b);
+            multiply();
+        }
+    }
+    for (; k < K; k += 16) {  // what reaches over an edge, or whose rows begin anywhere
+        MARK(LOAD);
+#pragma unroll
+        for (int i = 0; i < FM; ++i) load_edge(a[i], edges[warp], A, M, K, row + 16 * i, k);
+#pragma unroll
+        for (int j = 0; j < FN; ++j) load_edge(b[j], edges[warp], B, K, N, k, col + 16 * j);
+        MARK_ARRIVAL(a, b);
+        multiply();
     }
 
     MARK(STORE);

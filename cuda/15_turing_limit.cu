@@ -125,7 +125,7 @@ turing_limit(int M, int N, int K, float alpha, const half* A, const half* B, flo
     // chunks of a row. Two sets: one is loaded while the other is multiplied.
     const unsigned a_at = shared_address(a_tiles + in_a(ty + lane, 0));
     const unsigned b_at = shared_address(b_tiles + in_b(lane % 8, tx + lane / 8 * 8));
-    unsigned a_k[2][TM / 2][4], b_k[2][TN / 4][4];
+    unsigned a_k[2][TM / 2][4] = {}, b_k[2][TN / 4][4] = {};
     auto take = [&](int set, int buffer, int step) {
 #pragma unroll
         for (int i = 0; i < TM / 2; ++i)
@@ -193,7 +193,6 @@ turing_limit(int M, int N, int K, float alpha, const half* A, const half* B, flo
         MARK(BARRIER);
         __syncthreads();
         int now = 0;
-        take(0, 0, 0);
         for (int left = K; left > 0; left -= BK) {
             if (!PREFETCH) copy(now ^ 1, left - BK);
             MARK(COMPUTE);
@@ -208,20 +207,16 @@ turing_limit(int M, int N, int K, float alpha, const half* A, const half* B, flo
                     fetch(left - 2 * BK);
                     MARK(COMPUTE);
                 }
-                if (step + 1 < STEPS) {
-                    take((step + 1) % 2, now, step + 1);
-                } else {
-                    // All of the present tiles is in registers. Behind the barrier the next ones
-                    // are whole, and the last products hide their first loads.
-                    MARK(BARRIER);
-                    __syncthreads();
-                    MARK(COMPUTE);
-                    take(0, now ^ 1, 0);
-                }
-                multiply(step % 2);
+                // One step behind: the last products of a tile are left for behind the barrier,
+                // where they hide the first loads from the next one.
+                take(step % 2, now, step);
+                multiply(1 - step % 2);
             }
+            MARK(BARRIER);
+            __syncthreads();  // the next tiles are whole, and the present ones are in registers
             now ^= 1;
         }
+        multiply((STEPS - 1) % 2);
     }
 
     MARK(STORE);

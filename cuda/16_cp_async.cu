@@ -51,12 +51,13 @@ cp_async(int M, int N, int K, float alpha, const T* A, const T* B, float beta, T
     const unsigned to_a = tiles + in_a(ar, ac), to_b = tiles + A_BYTES + in_b(br, bc);
     const T* from_a = &A[(size_t)(row0 + ar) * K + ac * 8];
     const T* from_b = &B[(size_t)br * N + col0 + bc * 8];
+    constexpr int UNROLL = VEC > 1 ? 16 : 1;  // single elements take registers on their way
     auto fetch = [&](unsigned stage, int left) {  // the next tiles; `left` of K are inside
-#pragma unroll
+#pragma unroll UNROLL
         for (int i = 0; i < A_COPIES; ++i)
             copy_chunk<VEC>(to_a + stage + i * A_STEP * BK * 2, from_a + (size_t)(i * A_STEP) * K,
                             row0 + ar + i * A_STEP < M ? left - ac * 8 : 0);
-#pragma unroll
+#pragma unroll UNROLL
         for (int i = 0; i < B_COPIES; ++i)
             copy_chunk<VEC>(to_b + stage + i * B_STEP * BN * 2, from_b + (size_t)(i * B_STEP) * N,
                             br + i * B_STEP < left ? N - col0 - bc * 8 : 0);

@@ -6,8 +6,8 @@
 //             next step's are issued. C leaves through shared memory, by TMA.
 // Bottleneck: 17's start and end of each tile, its traffic with the L2, its wait after each step.
 // Launch:     grid a multiple of CLUSTER, at most BLOCKS an SM; block 384, or 288 if BLOCKS is 2;
-//             dynamic shared memory for STAGES tiles, 32 KiB if STAGED, and 1024 bytes. Rows of A
-//             and of B must be multiples of 16 bytes, and those of C if STAGED.
+//             dynamic shared memory for STAGES tiles, 2 * STAGED slices of 8 KiB and 1024 bytes.
+//             Rows of A and B must be multiples of 16 bytes, and those of C if STAGED isn't 0.
 // Runs on:    sm_90a.
 //
 // T, TC:      type of A and B, half or __nv_bfloat16; type of C: float, or T.
@@ -16,7 +16,8 @@
 // GROUP:      rows of clusters' tiles in a band of the raster.
 // CLUSTER:    blocks of a cluster; their tiles lie below each other in C.
 // IN_FLIGHT:  steps whose products may still run when the next ones' are issued: 0 or 1.
-// STAGED:     C goes through shared memory and the copy engine; otherwise from registers.
+// STAGED:     C goes through so many slices of shared memory, of each warpgroup, and the copy
+//             engine; 0: from registers.
 // PING_PONG:  the two warpgroups take tiles of their own in turn, and one stores while the other
 //             multiplies. Otherwise each has half of the rows of every tile.
 // BLOCKS:     blocks an SM holds. With 1, the producer's warpgroup gives registers to the others.
@@ -30,22 +31,26 @@
 #include "tma.cuh"
 #include "wgmma.cuh"
 
+constexpr int SLICE_BYTES = 64 * 128;
+
 // A warpgroup's 64×N sums, as slices whose rows have 128 bytes: from registers to shared memory, and
-// from there by the copy engine. `staging` is two slices, which the warpgroup's first thread knows to
-// have been read before they are written again. READS: beta is not 0; otherwise C isn't read.
-template <bool READS, int SUMS, class TC>
+// from there by the copy engine. `staging` is room for BUFFERS slices, which the warpgroup's first
+// thread knows to have been read before they are written again. READS: beta is not 0; otherwise C
+// isn't read.
+template <bool READS, int BUFFERS, int SUMS, class TC>
 __device__ inline void store_slices(const TensorMap& C_map, unsigned staging, const TC* C, int M,
                                     int N, int row, int col, float alpha, const float (&sum)[SUMS],
                                     float beta, int warpgroup)
 {
-    constexpr int SLICE_BYTES = 64 * 128, COLS = 128 / sizeof(TC), BLOCKS = COLS / 8;
+    constexpr int COLS = 128 / sizeof(TC), BLOCKS = COLS / 8;
+    static_assert(SUMS * 2 / COLS % BUFFERS == 0);
     using Pair = typename PairOf<TC>::type;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
     const int y = row + warp * 16 + lane / 4, x = col + lane % 4 * 2;
     const bool leader = threadIdx.x % 128 == 0;
 #pragma unroll
     for (int slice = 0; slice < SUMS * 2 / COLS; ++slice) {
-        const unsigned buffer = staging + slice % 2 * SLICE_BYTES;
+        const unsigned buffer = staging + slice % BUFFERS * SLICE_BYTES;
         Pair pairs[BLOCKS][2];  // of each 8 columns, in this row and 8 rows below
         float2 old[BLOCKS][2];
         if constexpr (READS) {
@@ -63,7 +68,7 @@ __device__ inline void store_slices(const TensorMap& C_map, unsigned staging, co
                 pair.x += beta * old[i / 2][i % 2].x, pair.y += beta * old[i / 2][i % 2].y;
             narrow(pairs[i / 2][i % 2], pair);
         }
-        if (leader) tma_wait_read<1>();  // the slice before the last has left this buffer
+        if (leader) tma_wait_read<BUFFERS - 1>();  // what was in this buffer has left it
         barrier_sync(1 + warpgroup, 128);
         if constexpr (sizeof(TC) == 2) {
             // Lane l's row of matrix l / 8: 16 rows, and then the next chunk of 8 columns.
@@ -93,7 +98,7 @@ __device__ inline void store_slices(const TensorMap& C_map, unsigned staging, co
 }
 
 template <class T, class TC, int BM, int BN, int STAGES, bool B_BY_ROWS, int GROUP, int CLUSTER,
-          int IN_FLIGHT, bool STAGED, bool PING_PONG, int BLOCKS>
+          int IN_FLIGHT, int STAGED, bool PING_PONG, int BLOCKS>
 __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(BLOCKS == 1 ? 384 : 288, BLOCKS)
 hopper_limit(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A,
              const __grid_constant__ TensorMap B, float beta, TC* C,
@@ -157,7 +162,7 @@ hopper_limit(int M, int N, int K, float alpha, const __grid_constant__ TensorMap
         }
     } else {
         if constexpr (BLOCKS == 1) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
-        const unsigned slices = staging + warpgroup * 2 * 64 * 128;
+        const unsigned slices = staging + warpgroup * STAGED * SLICE_BYTES;
         auto release = [&](int stage) {
             if constexpr (CLUSTER > 1) {
                 if (threadIdx.x % 128 < CLUSTER)
@@ -213,19 +218,19 @@ hopper_limit(int M, int N, int K, float alpha, const __grid_constant__ TensorMap
 #pragma unroll
             for (int i = 0; i < ROWS / 64; ++i) {
                 const int y = row + i * 64;
-                if constexpr (!STAGED)
+                if constexpr (STAGED == 0)
                     update_fragment(C, M, N, y + threadIdx.x / 32 % 4 * 16, col, alpha, sum[i],
                                     beta);
                 else if (beta == 0.0f)
-                    store_slices<false>(C_map, slices, C, M, N, y, col, alpha, sum[i], beta,
-                                        warpgroup);
+                    store_slices<false, STAGED>(C_map, slices, C, M, N, y, col, alpha, sum[i],
+                                                beta, warpgroup);
                 else
-                    store_slices<true>(C_map, slices, C, M, N, y, col, alpha, sum[i], beta,
-                                       warpgroup);
+                    store_slices<true, STAGED>(C_map, slices, C, M, N, y, col, alpha, sum[i],
+                                               beta, warpgroup);
             }
             ring.skip((TURNS - 1) * steps);
         }
-        if (STAGED && threadIdx.x % 128 == 0) tma_wait_read<0>();
+        if (STAGED > 0 && threadIdx.x % 128 == 0) tma_wait_read<0>();
     }
     // No block leaves while another may still arrive on its barriers.
     if constexpr (CLUSTER > 1) cluster_barrier();

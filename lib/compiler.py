@@ -11,6 +11,7 @@ import base64
 import json
 import os
 import re
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -246,7 +247,7 @@ def find_tool(name: str) -> str:
     """
     from cuda.pathfinder import find_nvidia_binary_utility
 
-    path = find_nvidia_binary_utility(name)
+    path = find_nvidia_binary_utility(name) or shutil.which(name)
     if path is None:
         raise ToolMissing(f"{name} is missing: run pip install -r requirements.txt")
     return path
@@ -275,7 +276,8 @@ def assemble(ptx: str, arch: str) -> tuple[bytes, str]:
             capture_output=True, text=True, check=False,
         )
         if run.returncode:
-            raise CompileError(run.stderr.strip())
+            said = (line for line in run.stderr.splitlines() if " info " not in line)
+            raise CompileError("\n".join(said))
         return target.read_bytes(), run.stderr
 
 
@@ -294,7 +296,9 @@ def toolkit_includes() -> tuple[str, ...]:
     """
     from cuda.pathfinder import find_nvidia_header_directory
 
-    found = (find_nvidia_header_directory(part) for part in ("cudart", "nvcc", "cccl"))
+    found = [find_nvidia_header_directory(part) for part in ("cudart", "nvcc", "cccl")]
+    if nvcc := shutil.which("nvcc"):  # a toolkit on the PATH has what no wheel brought
+        found.append(str(Path(nvcc).resolve().parent.parent / "include"))
     return tuple(f"-I{folder}" for folder in dict.fromkeys(found) if folder)
 
 

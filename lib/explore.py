@@ -19,13 +19,15 @@ from matplotlib.figure import Figure
 
 from lib.figures import banks as banks_figure
 from lib.figures import coalescing as coalescing_figure
+from lib.figures import fragment as fragment_figure
 from lib.figures import html, style, tile
+from lib.figures import ldmatrix as ldmatrix_figure
 from lib.figures import pipeline as pipeline_figure
 from lib.figures import thread_tile as thread_tile_figure
 from lib.figures import warp_tile as warp_tile_figure
 from lib.figures import waves as waves_figure
 from lib.gpus import GPUS
-from lib.models import coalescing, tiling, warp_tiling
+from lib.models import coalescing, fragments, tiling, warp_tiling
 from lib.models.layouts import Layout
 from lib.models.pipeline import pipeline
 from lib.models.waves import Deal
@@ -403,3 +405,46 @@ def waves(
         return waves_figure.draw(deal, what=f"{key}, n = {n:,}", per_sm=held)
 
     return explorer(controls, frame, "Waves of tiles, and equal shares")
+
+
+def mma_fragments(lanes: Sequence[int] = (0, 5, 18, 31)) -> Explorer:
+    """A lane against the elements of A, B and C that it holds in an mma.
+
+    Parameters
+    ----------
+    lanes : sequence of int
+        Lanes to choose from.
+    """
+    controls = [
+        Control("Product", [(f"m16n8k{k}", k) for k in (8, 16)]),
+        Control("Lane", [(str(lane), lane) for lane in lanes], default=1),
+    ]
+    return explorer(controls, fragment_figure.draw, "Who holds what of an mma")
+
+
+# As in 15: 32 rows of eight halves of A, and eight rows of 32 halves of B, in rows of so many.
+_ROWS_OF_A, _ROWS_OF_B = 32, 64
+
+
+def ldmatrix() -> Explorer:
+    """Layout of a tile and direction against the banks that ldmatrix meets, and who gets what."""
+    shapes_of = {
+        "32 rows of 8, as of A": (fragments.stacked, _ROWS_OF_A),
+        "8 rows of 32, as of B": (fragments.abreast, _ROWS_OF_B),
+    }
+    layouts_of = {
+        "Rows as they come": {}, "Rows padded by 16 bytes": {"padding": fragments.CHUNK},
+        "Chunks XORed with the row": {"swizzled": True},
+    }
+    controls = [
+        Control("Layout", [(name, name) for name in layouts_of]),
+        Control("Named", [(name, name) for name in shapes_of]),
+        Control("Handed out", [("as it is", False), ("transposed", True)]),
+    ]
+
+    def frame(layout: str, shape: str, transposed: bool) -> Figure:
+        naming, columns = shapes_of[shape]
+        named = naming(fragments.HalfTile(columns, **layouts_of[layout]))
+        return ldmatrix_figure.draw(named, transposed=transposed, what=layout)
+
+    return explorer(controls, frame, "ldmatrix: who names, who receives")

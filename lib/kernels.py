@@ -45,8 +45,8 @@ TMA_ROW = 64
 PERSISTENT_SMS = GPUS["H100"].sms
 # What dynamic shared memory needs more, so that tiles can begin on an atom of the swizzle.
 ATOM_SLACK = 1024
-# Two slices of 64 rows of 128 bytes for each of two warpgroups (18).
-STAGING_BYTES = 2 * 2 * 64 * 128
+# A slice of C in shared memory: 64 rows of 128 bytes (18).
+SLICE_BYTES = 64 * 128
 
 # CUDA C++ Programming Guide, "Warp Matrix Functions": 256 bits, for fragments in global memory.
 WMMA_ALIGNMENT = 32
@@ -292,7 +292,7 @@ class Kernel:
                     small.variant, " and ".join(filter(None, (reason, small.reason)))
                 )
         if "C" in variant.boxes and problem.N * ITEM_BYTES[problem.out] % TMA_STRIDE:
-            constants = {**variant.constants, "STAGED": False}
+            constants = {**variant.constants, "STAGED": 0}
             boxes = {name: box for name, box in variant.boxes.items() if name != "C"}
             reason = f"rows of C, {problem.N} elements, are no multiple of {TMA_STRIDE} bytes"
             return Selection(replace(variant, constants=constants, boxes=boxes), reason)
@@ -326,7 +326,7 @@ class Kernel:
         return reasons
 
     def launch(
-        self, problem: Problem, variant: Variant, sms: int = PERSISTENT_SMS
+        self, problem: Problem, variant: Variant, sms: int | None = None
     ) -> Launch:
         """Say how to launch this kernel on a problem.
 
@@ -334,8 +334,9 @@ class Kernel:
         ----------
         problem : Problem
         variant : Variant
-        sms : int
-            SMs of the GPU: a persistent kernel has as many blocks as fit them.
+        sms : int, optional
+            SMs of the GPU, `PERSISTENT_SMS` if not given: a persistent kernel has as many blocks as
+            fit them.
 
         Raises
         ------
@@ -364,9 +365,10 @@ class Kernel:
                 f"{self.stem} takes rows of at most {MAX_STRIDE // FLOAT_BYTES} floats; N is "
                 f"{problem.N} and K {problem.K}"
             )
-        grid = (
-            self._line(problem, variant, sms) if variant.raster else self._plane(problem, variant)
-        )
+        if variant.raster:
+            grid = self._line(problem, variant, sms or PERSISTENT_SMS)
+        else:
+            grid = self._plane(problem, variant)
         return Launch(grid, (*variant.block, 1), variant.shared_bytes)
 
     def _plane(self, problem: Problem, variant: Variant) -> tuple[int, int, int]:
@@ -387,6 +389,11 @@ class Kernel:
         """
         rows, columns = variant.tile
         clusters = -(-problem.M // (rows * variant.cluster)) * -(-problem.N // columns)
+        if clusters * variant.cluster > MAX_GRID_X:
+            raise ValueError(
+                f"M = {problem.M} and N = {problem.N} make {clusters * variant.cluster} tiles and "
+                f"there may be {MAX_GRID_X}"
+            )
         if variant.resident:
             shares = 0
             if variant.least_share:
@@ -394,11 +401,6 @@ class Kernel:
             # Where shares would be short, a block a tile is better than a loop over tiles.
             if not variant.least_share or shares > clusters:
                 clusters = min(max(clusters, shares), variant.resident * sms // variant.cluster)
-        if clusters * variant.cluster > MAX_GRID_X:
-            raise ValueError(
-                f"{problem.M}x{problem.N} needs {clusters * variant.cluster} blocks and CUDA "
-                f"allows {MAX_GRID_X}"
-            )
         return clusters * variant.cluster, 1, 1
 
     @staticmethod
@@ -622,7 +624,7 @@ def _cp_async(
     }
     return Variant(
         name, constants, (BM, BN), (32 * (BM // WM) * (BN // WN), 1), BK, "block", meaning,
-        {"VEC": 1}, (4, 2), dtype=dtype, out=out, raster=True,
+        {"VEC": 1}, between=(4, 2), dtype=dtype, out=out, raster=True,
         shared_bytes=stages * (BM + BN) * BK * ITEM_BYTES[dtype],
     )
 
@@ -647,7 +649,7 @@ def _tma(
 
 def _hopper(
     name: str, meaning: str, *, tile: tuple[int, int] = (128, 256), stages: int = 4,
-    cluster: int = 2, in_flight: int = 1, staged: bool = True, ping_pong: bool = False,
+    cluster: int = 2, in_flight: int = 1, staged: int = 2, ping_pong: bool = False,
     blocks: int = 1, **more: int | str,
 ) -> Variant:
     """`_tma`, persistent and in clusters."""
@@ -664,7 +666,7 @@ def _hopper(
     return replace(
         base, constants=constants, boxes=boxes, cluster=cluster, resident=blocks,
         block=(384 if blocks == 1 else 288, 1),
-        shared_bytes=base.shared_bytes + (STAGING_BYTES if staged else 0),
+        shared_bytes=base.shared_bytes + 2 * staged * SLICE_BYTES,
     )
 
 
@@ -927,12 +929,12 @@ CATALOGUE: dict[str, Kernel] = {
             variants=(
                 _hopper("staged", "clusters of 2, products in flight, C through shared memory"),
                 _hopper("persistent", "17's tile in persistent blocks, tiles row by row",
-                        cluster=1, in_flight=0, staged=False, group=1),
+                        cluster=1, in_flight=0, staged=0, group=1),
                 _hopper("ordered", "persistent, tiles in bands of 8 rows", cluster=1, in_flight=0,
-                        staged=False),
+                        staged=0),
                 _hopper("in_flight", "ordered, products of two steps at once", cluster=1,
-                        staged=False),
-                _hopper("cluster", "in_flight, clusters of 2", staged=False),
+                        staged=0),
+                _hopper("cluster", "in_flight, clusters of 2", staged=0),
                 _hopper("ping_pong", "128×128 tiles, two warpgroups in turn", tile=(128, 128),
                         stages=6, ping_pong=True),
                 _hopper("bf16_column", "staged, bfloat16, B by columns", dtype="bfloat16",

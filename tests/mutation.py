@@ -64,7 +64,10 @@ class Table:
         """
         mine: dict[tuple, tuple[str, Mutant, str]] = {}
         for text, name, runs in variants:
-            rest = [m for m in mutants(text, name) if not mine.get(m.key, ("", m, ""))[2]]
+            rest = [
+                m for m in mutants(text, name)
+                if m.key not in mine or not (mine[m.key][2] or self._listed(kernel, m))
+            ]  # fmt: skip
             if not rest:
                 continue
             # Other tests run the kernel as it is under every schedule.
@@ -74,11 +77,14 @@ class Table:
                 mine[mutant.key] = kernel, mutant, verdict(runs(mutant.text), settings)
         survivors = []
         for _, mutant, found in mine.values():
-            listed = [e for e in self.equivalents if not found and e.fits(kernel, mutant)]
-            self.rows.append((kernel, mutant, found, listed[0] if listed else None))
+            listed = None if found else self._listed(kernel, mutant)
+            self.rows.append((kernel, mutant, found, listed))
             if not found and not listed:
                 survivors.append(f"{mutant} (PTX line {mutant.line}, CUDA: {cuda_line(mutant)})")
         assert not survivors, f"{kernel}: nobody finds out " + "; ".join(survivors)
+
+    def _listed(self, kernel: str, mutant: Mutant) -> Equivalent | None:
+        return next((e for e in self.equivalents if e.fits(kernel, mutant)), None)
 
     def stale(self) -> list[Equivalent]:
         """List the equivalents of kernels in the table that no mutant is any more."""

@@ -91,7 +91,8 @@ def test_a_version_is_traced_where_it_has_several_blocks():
         page = Chapter(stem)
         for variant in page.kernel.variants:
             launch = page.traced(variant.name).launch
-            assert page.kernel.launch(page.problem, variant).grid != (1, 1, 1)
+            problem = variant.typed(page.problem)
+            assert page.kernel.launch(problem, variant).grid != (1, 1, 1)
             assert any(launch.trace.watched.values())
 
 

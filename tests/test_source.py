@@ -12,8 +12,10 @@ def test_the_listing_is_the_kernel_without_its_marks(kernel: Kernel):
     text = source.listing(kernel)
     assert "MARK" not in text and "TIMELINE" not in text
     variant = kernel.variants[0]
-    shown = compile_source(text, kernel.expression(variant), "sm_75").resources
-    assert shown == compile_kernel(kernel, variant, "sm_75").resources
+    shown = compile_source(
+        text, kernel.expression(variant), kernel.min_arch, dynamic_bytes=variant.shared_bytes
+    ).resources
+    assert shown == compile_kernel(kernel, variant).resources
 
 
 def test_the_first_version_is_shown_whole_and_the_next_as_a_diff():

@@ -15,24 +15,18 @@ using FragmentA = wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_maj
 using FragmentB = wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::row_major>;
 using Sum = wmma::fragment<wmma::accumulator, 16, 16, 16, float>;
 
-// Eight elements of padding: rows of fragments, stored or loaded as such, meet different banks.
-constexpr int PAD = 8;
+enum {
+    PAD = 8,                 // elements: rows of fragments meet different banks
+    EDGE = 16 * (16 + PAD),  // floats: room in shared memory for one fragment
+};
 
-// Room in shared memory for one fragment of floats, or of halves.
-constexpr int EDGE = 16 * (16 + PAD);
-
-// The fragment of a matrix that begins at (row, col), zeros where it reaches over the edge. WHOLE:
-// rows begin on 16 bytes and the matrix on 32, so that a fragment inside may be loaded at once. All
-// others go through `edge`, which belongs to this warp alone.
-template <bool WHOLE, typename Fragment>
-__device__ inline void load_fragment(
+// The fragment of a matrix that begins at (row, col), zeros where it reaches over the edge. It goes
+// through `edge`, which belongs to this warp alone, and asks nothing of rows and pointers.
+template <typename Fragment>
+__device__ inline void load_edge(
     Fragment& fragment, float* edge, const half* from, int rows, int cols, int row, int col)
 {
     from += (size_t)row * cols + col;
-    if (WHOLE && row + 16 <= rows && col + 16 <= cols) {
-        wmma::load_matrix_sync(fragment, from, cols);
-        return;
-    }
     half* staged = reinterpret_cast<half*>(edge);
     __syncwarp();  // every lane has what was staged before
     for (int i = threadIdx.x % 32; i < 16 * 16; i += 32) {
@@ -44,7 +38,8 @@ __device__ inline void load_fragment(
     wmma::load_matrix_sync(fragment, staged, 16 + PAD);
 }
 
-// C = alpha * sum + beta * C for the fragment that begins at (row, col).
+// C = alpha * sum + beta * C for the fragment that begins at (row, col). WHOLE: rows begin on 16
+// bytes and C on 32, so that a fragment inside may be stored at once; others go through `edge`.
 template <bool WHOLE>
 __device__ inline void update_fragment(
     float* C, int M, int N, int row, int col, float alpha, Sum& sum, float beta, float* edge)

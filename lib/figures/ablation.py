@@ -1,155 +1,157 @@
-"""What was each step worth? A waterfall from one version to another, predicted and measured."""
+"""What was each step worth? From the version before to this one, a bar a step."""
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lib.figures import shapes, style
 
-_NAME, _BAR, _END, _ROW, _HEAD = 190.0, 196.0, 10.0, 30.0, 30.0
-_LINE, _COLUMNS = 11.0, 32  # of what a step means, wrapped
+_NAME, _BAR, _ROW, _HEAD = 150.0, 225.0, 19.0, 16.0
 
 
 @dataclass(frozen=True)
 class Step:
-    """One row.
+    """One change, on top of all before it.
 
     Attributes
     ----------
-    name, meaning : str
-        The variant, and what it adds to the row above.
-    value : float
-        Its speed, TFLOP/s.
-    predicted : float, optional
-        The gain over the row above that was expected, such as 0.03; None where nothing was.
+    name : str
+        What was changed.
+    tflops : float
+        Speed with it, TFLOP/s.
+    predicted : float or None
+        What was predicted for it before it was measured, TFLOP/s; None where nothing was.
     """
 
     name: str
-    meaning: str
-    value: float
+    tflops: float
     predicted: float | None = None
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """Where a speed lies on the picture, pt."""
+
+    least: float
+    most: float
+
+    def x(self, tflops: float) -> float:
+        return _NAME + (tflops - self.least) / (self.most - self.least) * _BAR
 
 
 @style.styled
 def draw(
-    steps: Sequence[Step], *, evidence: str, rival: float | None = None, note: str = "",
+    start: Step, steps: Sequence[Step], *, evidence: str, limit: tuple[str, float] | None = None,
+    least: float = 0.0, note: str = "filled: measured; outlined: predicted",
     title: str | None = None,
 ) -> Figure:
-    """Draw the steps below each other; each begins where the one above it ended.
+    """Draw the waterfall.
 
     Parameters
     ----------
+    start : Step
+        Where it begins: the version before.
     steps : sequence of Step
-        The first is where it starts from.
+        In the order in which they were made.
     evidence : str
-        Of the measured values.
-    rival : float, optional
-        cuBLAS's speed, TFLOP/s, as a line.
+        ``"recorded: H100, 2026-11-21, n = 4,096; predicted from counters"``.
+    limit : (str, float), optional
+        A roof over all of them, or a rival, by name, TFLOP/s.
+    least : float
+        Where the scale begins, TFLOP/s, for steps too small to be seen on one from zero.
     note : str
-        Where the predictions are from.
+        What the outlines are; shown where something was predicted.
     title : str, optional
         In place of the finding made from the numbers.
     """
-    ends = [step.value for step in steps]
-    ends += [
-        before.value * (1 + step.predicted)
-        for before, step in zip(steps, steps[1:], strict=False) if step.predicted is not None
-    ]
-    ends += [rival] if rival is not None else []
-    low, high = min(ends), max(ends)
-    low -= 0.12 * (high - low)
-    meanings = [textwrap.wrap(step.meaning, _COLUMNS) for step in steps]
-    heights = [_ROW + _LINE * (len(rows) - 1) for rows in meanings]
-    height = _HEAD + sum(heights) + 4
-    fig = style.figure(title or _finding(steps), height / 72)
+    height = _HEAD + _ROW * (len(steps) + 1) + 4
+    fig = style.figure(title or _finding(start, steps), height / 72)
     ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, height / 72, bare=True)
-
-    def x(value: float) -> float:
-        return _NAME + (value - low) / (high - low) * _BAR
-
+    speeds = [s.tflops for s in (start, *steps)] + [s.predicted for s in steps if s.predicted]
+    scale = _Scale(least, max([*speeds, limit[1] if limit else 0.0]))
     top = height - _HEAD
-    if rival is not None:
-        shapes.strokes(ax, [((x(rival), 0), (x(rival), top))], edgecolor=style.INK, linewidth=0.8)
-        ax.text(x(rival), top + 2, f"cuBLAS {style.number(rival)}", size=style.SMALL,
-                ha="center", va="bottom")
-    ax.text(0, height - 2, f"TFLOP/s; the scale begins at {low:.0f}", size=style.SMALL, va="top")
-    _key(ax, height - 2)
-    y = top
-    for index, (step, lines, row) in enumerate(zip(steps, meanings, heights, strict=True)):
-        ax.text(0, y - 4, step.name, size=style.NORMAL, weight="bold", va="top")
-        ax.text(0, y - 16, "\n".join(lines), size=style.SMALL, va="top", linespacing=1.1)
-        _step(ax, step, steps[index - 1] if index else None, y - _ROW, x, low)
-        y -= row
-        if index + 1 < len(steps):
-            end = x(step.value)
-            shapes.strokes(ax, [((end, y + row - 21), (end, y - 9))], edgecolor=style.INK,
-                           linewidth=0.5)
-    return style.finish(fig, alt=_alt(steps, rival), evidence=evidence, note=note)
+    if least:
+        ax.text(0, top + 2, f"scale from {style.number(least)} TFLOP/s", size=style.SMALL,
+                va="bottom")
+    if limit:
+        x = scale.x(limit[1])
+        shapes.strokes(ax, [((x, 0), (x, top))], edgecolor=style.INK, linewidth=0.8)
+        ax.text(x, top + 2, f"{limit[0]}, {style.number(limit[1])}", size=style.SMALL, ha="right",
+                va="bottom")
+    _base(ax, top - _ROW, start, scale)
+    before = start.tflops
+    for number, step in enumerate(steps, 2):
+        _step(ax, top - number * _ROW, before, step, scale, limit)
+        before = step.tflops
+    outlined = any(step.predicted for step in steps)
+    return style.finish(fig, alt=_alt(start, steps, limit), evidence=evidence,
+                        note=note if outlined else "")
 
 
-def _key(ax: object, top: float) -> None:
-    left = _NAME + 14
-    shapes.rectangles(ax, [(left, top - 10, 14, 8)], facecolor=style.GOOD)
-    ax.text(left + 18, top, "gain", size=style.SMALL, va="top")
-    shapes.rectangles(ax, [(left + 52, top - 10, 14, 8)], facecolor=style.WARNING)
-    ax.text(left + 70, top, "loss", size=style.SMALL, va="top")
-    shapes.rectangles(ax, [(left + 102, top - 10, 14, 8)], facecolor="none",
-                      edgecolor=style.INK, linewidth=1.1)
-    ax.text(left + 120, top, "predicted", size=style.SMALL, va="top")
+def _base(ax: Axes, y: float, start: Step, scale: _Scale) -> None:
+    ax.text(_NAME - 6, y + _ROW / 2, start.name, size=style.NORMAL, ha="right", va="center")
+    shapes.rectangles(ax, [(_NAME, y + 4, scale.x(start.tflops) - _NAME, _ROW - 8)],
+                      facecolor=style.EVIDENCE["reported"], alpha=0.55)
+    ax.text(scale.x(start.tflops) + 5, y + _ROW / 2,
+            f"{style.number(start.tflops)} TFLOP/s", size=style.SMALL, va="center")
 
 
-def _step(ax: object, step: Step, before: Step | None, y: float, x: object, low: float) -> None:
-    if before is None:
-        shapes.rectangles(ax, [(x(low), y + 9, x(step.value) - x(low), 12)],
-                          facecolor=style.EVIDENCE["reported"], alpha=0.55)
-        ax.text(_NAME + _BAR + _END, y + 15, f"{step.value:.1f}", size=style.SMALL, va="center")
-        return
-    gain = step.value / before.value - 1
-    begin, end = sorted((x(before.value), x(step.value)))
-    shapes.rectangles(
-        ax, [(begin, y + 9, end - begin, 12)],
-        facecolor=style.GOOD if gain >= 0 else style.WARNING,
-    )
-    text = f"{step.value:.1f}, {_signed(gain)}"
+def _step(
+    ax: Axes, y: float, before: float, step: Step, scale: _Scale, limit: tuple[str, float] | None
+) -> None:
+    ax.text(_NAME - 6, y + _ROW / 2, step.name, size=style.NORMAL, ha="right", va="center")
+    colour = style.GOOD if step.tflops >= before else style.WARNING
+    low, high = sorted((before, step.tflops))
+    left, right = scale.x(low), scale.x(high)
+    shapes.rectangles(ax, [(left, y + 4, right - left, _ROW - 8)], facecolor=colour)
+    x = scale.x(before)
+    shapes.strokes(ax, [((x, y + 1), (x, y + _ROW))], edgecolor=style.INK, linewidth=0.6,
+                   alpha=0.5)
+    end = high
+    text = f"{_signed(step.tflops / before - 1)}"
     if step.predicted is not None:
-        end = x(before.value * (1 + step.predicted))
-        shapes.rectangles(
-            ax, [(min(x(before.value), end), y + 6, abs(end - x(before.value)), 18)],
-            facecolor="none", edgecolor=style.INK, linewidth=1.1,
-        )
-        text += f" ({_signed(step.predicted)})"
-    ax.text(_NAME + _BAR + _END, y + 15, text, size=style.SMALL, va="center")
+        least, most = sorted((before, step.predicted))
+        left, right = scale.x(least), scale.x(most)
+        shapes.rectangles(ax, [(left, y + 2, right - left, _ROW - 4)], facecolor="none",
+                          edgecolor=style.INK, linewidth=0.9)
+        end = max(end, most)
+        text += f", predicted {_signed(step.predicted / before - 1)}"
+    left, wide = scale.x(end) + 5, 5 * len(text)
+    roof = scale.x(limit[1]) if limit else 0.0
+    if left < roof < left + wide:  # the line of the limit must not cross the numbers
+        left = roof + 5
+    ax.text(left, y + _ROW / 2, text, size=style.SMALL, va="center")
 
 
 def _signed(gain: float) -> str:
-    return f"{gain:+.1%}".replace("-", "−")
+    return f"{gain:+.1%}"
 
 
-def _finding(steps: Sequence[Step]) -> str:
-    gains = {
-        step.name: step.value / before.value - 1
-        for before, step in zip(steps, steps[1:], strict=False)
-    }
-    most = max(gains, key=gains.__getitem__)
-    total = steps[-1].value / steps[0].value - 1
+def _finding(start: Step, steps: Sequence[Step]) -> str:
+    if not steps:
+        return f"{start.name}: {style.number(start.tflops)} TFLOP/s, and no step from there"
+    speeds = [start.tflops, *(step.tflops for step in steps)]
+    gains = [after / before - 1 for before, after in zip(speeds, speeds[1:], strict=False)]
+    best = max(range(len(steps)), key=gains.__getitem__)
     return (
-        f"{steps[0].name} to {steps[-1].name}: {_signed(total)}, of which {most} alone "
-        f"{_signed(gains[most])}"
+        f"From {style.number(start.tflops)} to {style.number(speeds[-1])} TFLOP/s; the largest "
+        f"step is {steps[best].name}, {gains[best]:+.0%}"
     )
 
 
-def _alt(steps: Sequence[Step], rival: float | None) -> str:
-    parts = [f"{steps[0].name}: {steps[0].value:.1f} TFLOP/s."]
-    for before, step in zip(steps, steps[1:], strict=False):
-        text = (f"{step.name} ({step.meaning}): {step.value:.1f}, "
-                f"{_signed(step.value / before.value - 1)}")
+def _alt(start: Step, steps: Sequence[Step], limit: tuple[str, float] | None) -> str:
+    parts = [f"{start.name}: {style.number(start.tflops)} TFLOP/s."]
+    before = start.tflops
+    for step in steps:
+        text = f"{step.name}: {style.number(step.tflops)} TFLOP/s, {step.tflops / before - 1:+.1%}"
         if step.predicted is not None:
-            text += f"; {_signed(step.predicted)} had been predicted"
+            text += f" (predicted {step.predicted / before - 1:+.1%})"
         parts.append(text + ".")
-    if rival is not None:
-        parts.append(f"cuBLAS: {rival:.1f}.")
+        before = step.tflops
+    if limit:
+        parts.append(f"{limit[0]}: {style.number(limit[1])} TFLOP/s.")
     return " ".join(parts)

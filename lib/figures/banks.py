@@ -18,6 +18,9 @@ _LABEL, _SCALE, _AFTER = 30.0, 12.0, 12.0
 _MOST_ROWS = 8
 _LONGEST = 37  # characters of an expression that fit before its place
 
+# The colour of each kind of access.
+_PHASE = {"ldmatrix": style.PHASE["load"], "stmatrix": style.PHASE["store"], **style.PHASE}
+
 
 @dataclass(frozen=True)
 class Panel:
@@ -30,7 +33,7 @@ class Panel:
     found : Banks
         ``models.banks.describe`` of it.
     kind : str
-        ``"load"`` or ``"store"``.
+        ``"load"``, ``"store"``, ``"ldmatrix"`` or ``"stmatrix"``.
     where : str
         The line of the source.
     """
@@ -84,7 +87,8 @@ def _panel(ax: Axes, top: float, panel: Panel, most: int) -> None:
     label = {"y": top - 14, "va": "bottom"}
     ax.text(0, s=panel.kind, size=style.NORMAL, weight="bold", **label)
     text = panel.label if len(panel.label) <= _LONGEST else panel.label[:_LONGEST - 1] + "…"
-    ax.text(36, s=text, size=style.NORMAL, family=["DejaVu Sans Mono"], **label)
+    after_kind = 36 if len(panel.kind) < 6 else 56
+    ax.text(after_kind, s=text, size=style.NORMAL, family=["DejaVu Sans Mono"], **label)
     count = f"{style.plural(found.wavefronts, 'wavefront')}, ideal {found.ideal}"
     right = _LEFT + BANKS * _CELL
     ax.text(right, s=count, size=style.NORMAL, weight="bold", ha="right", **label)
@@ -108,7 +112,7 @@ def _panel(ax: Axes, top: float, panel: Panel, most: int) -> None:
 
 def _row(ax: Axes, y: float, number: int, row: list[Cell], panel: Panel) -> None:
     # Rows up to the ideal are what the access must cost; the rest is what the conflict adds.
-    colour = style.WARNING if number >= panel.found.ideal else style.PHASE[panel.kind]
+    colour = style.WARNING if number >= panel.found.ideal else _PHASE[panel.kind]
     ax.text(_LEFT - 6, y + _ROW / 2 - 0.5, f"{number + 1}", size=style.SMALL, ha="right",
             va="center")
     by_word: dict[int, list[int]] = {}

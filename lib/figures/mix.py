@@ -52,8 +52,7 @@ def draw(
             )
             ax.text(_NAME + value * scale + 5, y + bar / 2, style.number(value),
                     size=style.SMALL, va="center", weight="bold" if is_this else "normal")
-    unit = "FMA" if "FMA" in this[1] else "tensor instructions"
-    ax.text(0, height - 2, f"for every 1,000 {unit}", size=style.SMALL, va="top")
+    ax.text(0, height - 2, f"for every 1,000 {_unit(this[1])}", size=style.SMALL, va="top")
     x = _NAME
     for version, _ in versions:
         is_this = version == this[0]
@@ -68,6 +67,11 @@ def draw(
     return style.finish(fig, alt=_alt(versions), evidence=evidence)
 
 
+def _unit(mix: Mapping[str, float]) -> str:
+    """What a loop's instructions are counted against."""
+    return "FMA" if "FMA" in mix else "tensor instructions"
+
+
 def _overhead(mix: Mapping[str, float]) -> float:
     return sum(mix.values()) - 1000
 
@@ -75,16 +79,19 @@ def _overhead(mix: Mapping[str, float]) -> float:
 def _finding(
     this: tuple[str, Mapping[str, float]], previous: tuple[str, Mapping[str, float]] | None
 ) -> str:
-    now = f"{style.number(_overhead(this[1]))} other instructions for every 1,000 FMA"
+    unit = _unit(this[1])
+    now = f"{style.number(_overhead(this[1]))} other instructions for every 1,000 {unit}"
     if previous is None:
         return f"{this[0]}: {now}"
-    return f"{this[0]}: {now}, where {previous[0]} needed {style.number(_overhead(previous[1]))}"
+    before = f"{previous[0]} needed {style.number(_overhead(previous[1]))}"
+    of_other = "" if _unit(previous[1]) == unit else f" for 1,000 {_unit(previous[1])}"
+    return f"{this[0]}: {now}, where {before}{of_other}"
 
 
 def _alt(versions: list[tuple[str, Mapping[str, float]]]) -> str:
     return " ".join(
-        f"{version}, for every 1,000 FMA: "
-        + ", ".join(f"{style.number(v)} {k}" for k, v in mix.items() if k != "FMA")
+        f"{version}, for every 1,000 {_unit(mix)}: "
+        + ", ".join(f"{style.number(v)} {k}" for k, v in list(mix.items())[1:])
         + "."
         for version, mix in versions
     )

@@ -56,8 +56,8 @@ def draw(
     _roofs(ax, roofs, drawn, x_range, y_range)
     names = list(dict.fromkeys(point.name for point in points))
     for name in sorted(names, key=lambda n: n == current):
-        _version(ax, [p for p in points if p.name == name], name == current)
-    _names(ax, points, names, current)
+        _version(ax, [p for p in points if p.name == name], name == current, max(drawn.values()))
+    _names(ax, points, names, current, max(drawn.values()))
     return style.finish(fig, alt=_alt(roofs, points, current, drawn), evidence=evidence)
 
 
@@ -110,7 +110,7 @@ def _roofs(
         )
 
 
-def _version(ax: Axes, mine: Sequence[Point], is_current: bool) -> None:
+def _version(ax: Axes, mine: Sequence[Point], is_current: bool, roof: float) -> None:
     colour = style.FOCUS if is_current else style.EVIDENCE["reported"]
     ax.plot(
         [p.intensity for p in mine], [p.flops_per_s for p in mine], color=colour,
@@ -123,28 +123,48 @@ def _version(ax: Axes, mine: Sequence[Point], is_current: bool) -> None:
         )
         if is_current and len(mine) > 1:
             ax.annotate(
-                point.level, (point.intensity, point.flops_per_s), (5, 5),
+                point.level, (point.intensity, point.flops_per_s),
+                (5, _above(ax, point.flops_per_s, roof)),
                 textcoords="offset points", ha="left", va="bottom", size=style.SMALL,
             )
 
 
-def _names(ax: Axes, points: Sequence[Point], names: Sequence[str], current: str | None) -> None:
+def _height(ax: Axes, flops_per_s: float) -> float:
+    """How high a speed lies on the page, pt."""
+    return ax.transData.transform((1.0, flops_per_s))[1] / ax.figure.dpi * 72
+
+
+def _above(ax: Axes, flops_per_s: float, roof: float) -> float:
+    """How far over its dot a level's name stands, pt: where the roof would cross it, over that."""
+    gap = _height(ax, roof) - _height(ax, flops_per_s)
+    return gap + 2 if 3 < gap < 16 else 5
+
+
+def _names(
+    ax: Axes, points: Sequence[Point], names: Sequence[str], current: str | None, roof: float
+) -> None:
     """Write each version's name at its rightmost dot, at least a line apart."""
     last = {
         name: max((p for p in points if p.name == name), key=lambda p: p.intensity)
         for name in names
     }
-    floor = -np.inf
-    for name in sorted(names, key=lambda n: last[n].flops_per_s):
-        point = last[name]
-        pixels = ax.transData.transform((point.intensity, point.flops_per_s))[1]
-        wanted = pixels / ax.figure.dpi * 72
-        placed = max(wanted, floor + 12)
-        has_levels = name == current and sum(p.name == name for p in points) > 1
-        floor = placed + 12 * has_levels  # the level's own name stands above its dot
+    wanted = {name: _height(ax, point.flops_per_s) for name, point in last.items()}
+    levels = {  # the level's own name stands above its dot
+        name: 12 * (name == current and sum(p.name == name for p in points) > 1) for name in names
+    }
+    placed: dict[str, float] = {}
+    near = {name for name in names if last[name].flops_per_s > roof / 3}
+    edge = np.inf  # close under the roof there is room below only
+    for name in sorted(near, key=lambda n: -wanted[n]):
+        placed[name] = edge = min(wanted[name], edge - 12 - levels[name])
+    edge = -np.inf
+    for name in sorted(set(names) - near, key=lambda n: wanted[n]):
+        placed[name] = max(wanted[name], edge + 12)
+        edge = placed[name] + levels[name]
+    for name, point in last.items():
         ax.annotate(
             f"{name}, {style.quantity(point.flops_per_s, 'FLOP/s')}",
-            (point.intensity, point.flops_per_s), (8, placed - wanted),
+            (point.intensity, point.flops_per_s), (8, placed[name] - wanted[name]),
             textcoords="offset points", ha="left", va="center", size=style.SMALL,
             weight="bold" if name == current else "normal",
         )

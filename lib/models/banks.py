@@ -65,11 +65,11 @@ def _pairs_agree(addresses: np.ndarray, active: np.ndarray, distance: int) -> bo
 
 
 def _groups(
-    addresses: np.ndarray, active: np.ndarray, bytes_per_lane: int, store: bool
+    addresses: np.ndarray, active: np.ndarray, bytes_per_lane: int, alone: bool
 ) -> list[np.ndarray]:
     """Lanes that are served together, as arrays of lane numbers; groups without a lane dropped."""
     lanes = np.arange(WARP)
-    merge = not store and any(_pairs_agree(addresses, active, distance) for distance in (1, 2))
+    merge = not alone and any(_pairs_agree(addresses, active, distance) for distance in (1, 2))
     if bytes_per_lane <= 4:
         size = 32
     elif bytes_per_lane == 8:
@@ -89,13 +89,15 @@ def describe(access: WarpAccess, kind: str = "load") -> Banks:
     ----------
     access : WarpAccess
         Addresses are bytes from the start of shared memory.
-    kind : {"load", "store"}
+    kind : {"load", "store", "ldmatrix", "stmatrix"}
+        Only the passes of plain loads ever go together.
     """
     addresses = np.asarray(access.addresses, dtype=np.int64)
     active = np.asarray(access.active, dtype=bool)
     width = access.bytes_per_lane
     rows: list[list[Cell]] = []
-    for group in _groups(addresses, active, width, kind == "store"):
+    alone = kind != "load"
+    for group in _groups(addresses, active, width, alone):
         waiting: dict[int, list[int]] = {}  # bank -> its distinct words, in order of first asking
         served: list[list[Cell]] = []
         for lane in group:
@@ -110,7 +112,7 @@ def describe(access: WarpAccess, kind: str = "load") -> Banks:
                     served.append([])
                 served[turn].append((int(lane), word % BANKS, word))
         rows += served
-    _, ideal = counted.wavefronts(addresses[None], active[None], width, kind == "store")
+    _, ideal = counted.wavefronts(addresses[None], active[None], width, alone)
     return Banks(rows, int(ideal[0]), width)
 
 

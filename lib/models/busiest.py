@@ -10,6 +10,7 @@ unit               work                                     rate of one SM, a cl
 =================  =======================================  ==================================
 issue slots        warp instructions                        4
 FMA pipe           thread FFMAs                             ``Gpu.fp32_lanes_per_sm``
+tensor pipe        FLOP of tensor cores, if there are any   ``Gpu.tensor_fp16_flops``, or measured
 shared memory      wavefronts of 128 B                      ``units.data_bytes_per_clock`` / 128
 L1 tags            lines looked up, at least one a request  ``units.TAG_LOOKUPS``
 L1 data            sectors of 32 B                          ``units.data_bytes_per_clock`` / 32
@@ -20,6 +21,7 @@ DRAM               bytes read and written                   the GPU's bandwidth 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
@@ -46,7 +48,10 @@ def compulsory_bytes(M: int, N: int, K: int, beta: float = 0.0, itemsize: int = 
     return itemsize * (M * K + K * N + M * N * (2 if beta != 0 else 1))
 
 
-def loop_instructions(per_thousand_fma: Mapping[str, float], counters: Mapping[str, int]) -> int:
+def loop_instructions(
+    per_thousand_fma: Mapping[str, float], counters: Mapping[str, int],
+    tensor_instructions: int = 0,
+) -> int:
     """Warp instructions that the inner loop issues over the launch: a lower bound for the kernel.
 
     Parameters
@@ -55,9 +60,29 @@ def loop_instructions(per_thousand_fma: Mapping[str, float], counters: Mapping[s
         ``mix.per_thousand_fma`` of the inner loop's SASS.
     counters : mapping of str to int
         Of the whole launch; 32 thread FFMAs are one warp instruction.
+    tensor_instructions : int
+        HMMAs of the launch, which stand in for FFMAs where a loop has none of those.
     """
     each = sum(per_thousand_fma.values()) / 1000
-    return round(each * counters["ffma_thread_instructions"] / 32)
+    return round(each * (tensor_instructions or counters["ffma_thread_instructions"] / 32))
+
+
+_PRODUCT = re.compile(r"^(?:wmma\.mma|mma)\..*\bm(\d+)n(\d+)k(\d+)\b")
+
+
+def tensor_flops(instructions: Mapping[str, tuple[int, int]]) -> float:
+    """FLOP of all matrix products of a launch: 2·m·n·k for each mma or wmma of a warp.
+
+    Parameters
+    ----------
+    instructions : mapping of str to (int, int)
+        ``ptx.Trace.instructions``: warp and thread instructions by PTX opcode.
+    """
+    total = 0.0
+    for opcode, (warps, _) in instructions.items():
+        if shape := _PRODUCT.match(opcode):
+            total += 2.0 * warps * math.prod(map(int, shape.groups()))
+    return total
 
 
 def lines(sites: Iterable[Site], watched: Mapping[int, Sequence[WarpAccess]]) -> int:
@@ -98,8 +123,12 @@ def least_times(
     lines: int | None = None,
     clock_hz: float | None = None,
     dram_bytes_per_s: float | None = None,
+    tensor_flops: float = 0.0,
+    tensor_flops_per_s: float | None = None,
 ) -> dict[str, float]:
     """Return the least seconds that each unit needs, by unit in the order of `UNITS`.
+
+    The tensor pipe comes behind the FMA pipe where it has something to do.
 
     Parameters
     ----------
@@ -118,6 +147,11 @@ def least_times(
         The SMs' clock; the data sheet's boost clock if not given.
     dram_bytes_per_s : float, optional
         A measured bandwidth; the data sheet's if not given.
+    tensor_flops : float
+        FLOP of tensor cores, from `tensor_flops`.
+    tensor_flops_per_s : float, optional
+        Their measured peak with the instruction in question, such as ``mma_k8`` of the machine's
+        record; if not given, the data sheet's, at the clock that is given.
 
     Raises
     ------
@@ -134,9 +168,11 @@ def least_times(
         raise ValueError(f"{lines} lines cannot hold {sectors} sectors of {requests} requests")
     data = units.data_bytes_per_clock(gpu)
     ffma = counters["ffma_thread_instructions"]
+    peak = tensor_flops_per_s or gpu.tensor_fp16_flops * (clock_hz or gpu.clock_hz) / gpu.clock_hz
     return {
         "issue slots": warp_instructions / units.ISSUE_SLOTS / clocks,
         "FMA pipe": ffma / gpu.fp32_lanes_per_sm / clocks,
+        **({"tensor pipe": tensor_flops / peak} if tensor_flops else {}),
         "shared memory": counters["shared_wavefronts"] * 128 / data / clocks,
         "L1 tags": lines / units.TAG_LOOKUPS / clocks,
         "L1 data": sectors * 32 / data / clocks,

@@ -157,7 +157,7 @@ class Pictures(Version):
         ----------
         variant : str, optional
         kind : str, optional
-            ``"load"`` or ``"store"``; both if not given.
+            ``"load"``, ``"store"``, ``"ldmatrix"`` or ``"stmatrix"``; all if not given.
         """
         accesses = named(self.traced(variant).launch, "shared")
         panels = [
@@ -238,7 +238,9 @@ class Pictures(Version):
             evidence=f"modelled: {RECORDED_ON} rates × {records.label(self.record)}, {size:,}³",
         ))
 
-    def ablation(self, *steps: str, since: str, size: int = 4096) -> None:
+    def ablation(
+        self, *steps: str, since: str, size: int = 4096, least: float = 0.0
+    ) -> None:
         """Draw what each of some variants added to the one before it, beside what was predicted.
 
         Parameters
@@ -249,22 +251,23 @@ class Pictures(Version):
             Stem of the version that it starts from.
         size : int
             M = N = K.
+        least : float
+            Where the scale begins, TFLOP/s.
         """
         start = type(self)(since)
         first = start.recorded(size)
         expected = predictions.PREDICTIONS.get(self.kernel.stem, {})
-        rows = [ablation_figure.Step(rung(start.kernel), start.kernel.variants[0].meaning,
-                                     first["tflops"])]
+        rows, before = [], first["tflops"]
         for name in steps:
-            guess = expected.get(name)
+            row, guess = self.recorded(size, name), expected.get(name)
             rows.append(ablation_figure.Step(
-                name, self.kernel.variant(name).meaning, self.recorded(size, name)["tflops"],
-                guess and guess.gain,
+                name, row["tflops"], before * (1 + guess.gain) if guess else None
             ))
+            before = row["tflops"]
         show(ablation_figure.draw(
-            rows, evidence=f"{records.label(self.record)}, {size:,}³",
-            rival=self.recorded(size, steps[-1])["cublas_tflops"],
-            note=f"predictions {predictions.label()}",
+            ablation_figure.Step(rung(start.kernel), first["tflops"]), rows,
+            evidence=f"{records.label(self.record)}, {size:,}³", least=least,
+            limit=("cuBLAS", row["cublas_tflops"]), note=f"outlines {predictions.label()}",
         ))
 
     def slots(self, variant: str | None = None, size: int = 4096) -> slots_of.Slots:

@@ -12,6 +12,7 @@ from lib.compiler import Compiled, compile_kernel
 from lib.figures import timeline as timeline_figure
 from lib.kernels import Kernel, Variant
 from lib.measure import records
+from lib.models import busiest
 from lib.models import phases as phases_of
 from lib.models.occupancy import occupancy
 from lib.problem import Problem
@@ -75,9 +76,11 @@ class Version:
         """The emulated run that counters and access figures are drawn from; kept."""
         name = self.kernel.variant(variant).name
         if name not in self._traces:
-            problem = self.problem
-            blocks = self._blocks(problem, self.kernel.variant(name))
-            watch = (min(WATCHED[0], blocks - 1), WATCHED[1])
+            problem, chosen = self.problem, self.kernel.variant(name)
+            last = self._blocks(problem, chosen) - 1
+            # Where tiles are cut, the last block of all adds up a tile's parts and stores it.
+            cut = chosen.resident and chosen.least_share
+            watch = (last if cut else min(WATCHED[0], last), WATCHED[1])
             self._traces[name] = self.run(
                 problem, name, backend="emulator", watch=watch, exact=True
             )
@@ -104,13 +107,18 @@ class Version:
         return compile_kernel(self.kernel, self.kernel.variant(variant), arch)
 
     def each(self, counter: str, variant: str | None = None) -> float:
-        """One counter of the traced run, for each multiply-add of a warp.
+        """One counter of the traced run, for each multiply-add of a warp: for 32 of a thread's.
+
+        Tensor cores do many in one instruction; those are counted.
 
         Where a version's tiles divide the traced problem, so that no lane idles, this does not
         depend on the size: versions that are traced at different sizes can be compared by it.
         """
-        counters = self.traced(variant).launch.trace.counters()
-        return 32 * counters[counter] / counters["ffma_thread_instructions"]
+        trace = self.traced(variant).launch.trace
+        counters = trace.counters()
+        on_tensor_cores = busiest.tensor_flops(trace.instructions) / 2
+        work = on_tensor_cores or counters["ffma_thread_instructions"]
+        return 32 * counters[counter] / work
 
     def _emulated(self) -> str:
         return f"emulated: {runner.DEFAULT_ARCH} PTX, {self.problem.shape.replace('x', '×')}"

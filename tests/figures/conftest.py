@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 
 from lib.figures import (
+    ablation,
     banks,
     busiest,
     coalescing,
+    fragment,
     ladder,
+    ldmatrix,
     mix,
     occupancy,
     pipeline,
@@ -21,7 +24,7 @@ from lib.figures import (
 )
 from lib.figures import map as who
 from lib.gpus import GPUS
-from lib.models import tiling
+from lib.models import fragments, tiling
 from lib.models.coalescing import strided
 from lib.models.layouts import Layout
 from lib.models.occupancy import occupancy as occupancy_of
@@ -181,6 +184,24 @@ FIGURES = {
             banks.panel("Bs[k][tx]", pairs_of_lanes()),
         ],
         evidence=EMULATED,
+    ),
+    "ablation": lambda: ablation.draw(
+        ablation.Step("14 ldmatrix", 200.0),
+        [ablation.Step("XOR swizzle", 210.0, 204.0), ablation.Step("registers", 252.0, 240.0),
+         ablation.Step("larger tile", 239.4), ablation.Step("one barrier", 300.0, 310.0)],
+        evidence=RECORDED, limit=("mma.m16n8k8", 459.0),
+    ),
+    "fragment, k = 8": lambda: fragment.draw(8, 5),
+    "fragment, k = 16": lambda: fragment.draw(16, 31),
+    "ldmatrix, conflicts": lambda: ldmatrix.draw(
+        fragments.stacked(fragments.HalfTile(32)), transposed=False, what="Rows as they come"
+    ),
+    "ldmatrix, padded": lambda: ldmatrix.draw(
+        fragments.abreast(fragments.HalfTile(64, 8)), transposed=True, what="Rows padded"
+    ),
+    "ldmatrix, windows": lambda: ldmatrix.windows(
+        [(name, fragments.squares(fragments.HalfTile(128, 8), swapped))
+         for name, swapped in (("mirrored", False), ("swapped", True))]
     ),
     "ladder": lambda: ladder.draw(rungs(), current="02 shared tile", evidence=RECORDED),
     "map, naive": lambda: who.draw(work()),

@@ -158,3 +158,16 @@ def test_layouts_and_buffers():
     for made, count in ((layouts, 24), (buffers, 48)):
         assert len(made.frames) == count
         assert sum(len(frame) for frame in made.frames) + len(made.fallback) < 600_000
+
+
+def test_fragments_and_ldmatrix():
+    held, read = explore.mma_fragments(), explore.ldmatrix()
+    assert "mma.m16n8k16: lane 18 holds 8 of A, 4 of B and 4 sums" in titles(at(held, 1, 2))
+    assert "Of A lane 5 holds a0 row 1 column 2" in held.fallback
+    wavefronts = "8 of eight rows on the same banks: 32 wavefronts for 4"
+    assert wavefronts in " ".join(titles(at(read, 0, 1, 1)))
+    assert "transposed: two of a column" in titles(at(read, 0, 1, 1))
+    assert "one wavefront" in " ".join(titles(at(read, 2, 0, 0)))
+    for made, count in ((held, 8), (read, 12)):
+        assert len(set(made.frames)) == count
+        assert sum(len(frame) for frame in made.frames) + len(made.fallback) < 600_000

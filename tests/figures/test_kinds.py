@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from matplotlib.text import Text
 
-from lib.figures import busiest, coalescing, ladder, roofline, timeline
+from lib.figures import ablation, banks, busiest, coalescing, ladder, mix, roofline, timeline
 from lib.gpus import GPUS
-from lib.models.coalescing import strided
+from lib.models.coalescing import Access, strided
 from lib.models.roofline import Point, Roofs
 from tests.figures.conftest import mappings_of_a_tile
 
@@ -219,3 +219,63 @@ def test_swizzle(drawn):
     fig = drawn["swizzle"]
     assert fig.finding == "A column takes 32 wavefronts unpadded, 1 padded, 1 swizzled"
     assert "unpadded: 1 of 32 banks" in fig.alt and "swizzled: 32 of 32 banks" in fig.alt
+
+
+def test_fragments_name_a_lane_s_share(drawn):
+    fig = drawn["fragment, k = 8"]
+    assert fig.finding == "mma.m16n8k8: lane 5 holds 4 of A, 2 of B and 4 sums"
+    assert "Of B lane 5 holds b0 row 2 column 1, b0 row 3 column 1." in fig.alt
+    assert shown(fig).count("5") == 5  # two of A, one of B, two of C: pairs of neighbours
+    assert "8 of A, 4 of B and 4 sums" in drawn["fragment, k = 16"].finding
+
+
+def test_ldmatrix_shows_conflicts_and_receivers(drawn):
+    fig = drawn["ldmatrix, conflicts"]
+    assert "4 of eight rows on the same banks: 16 wavefronts for 4" in fig.finding
+    assert "lane 0 banks 0 to 3, lane 1 banks 16 to 19, lane 2 banks 0 to 3" in fig.alt
+    fig = drawn["ldmatrix, padded"]
+    assert "the eight rows of each matrix meet different banks" in fig.finding
+    assert "transposed: two of a column" in shown(fig)
+
+
+def test_windows_that_overlap_are_counted(drawn):
+    fig = drawn["ldmatrix, windows"]
+    assert fig.finding == (
+        "mirrored: 32 lanes name 256 halves, once each; swapped: 32 lanes name 46 halves, up to 8 "
+        "times"
+    )
+    assert "swapped: windows begin in 2 rows, not all on 16 bytes." in fig.alt
+
+
+def test_an_ablation_names_its_largest_step_and_each_gain(drawn):
+    fig = drawn["ablation"]
+    assert fig.finding == "From 200 to 300 TFLOP/s; the largest step is one barrier, +25%"
+    assert "+5.0%, predicted +2.0%" in shown(fig) and "-5.0%" in shown(fig)
+    assert "larger tile: 239 TFLOP/s, -5.0%." in fig.alt
+    assert "one barrier: 300 TFLOP/s, +25.3% (predicted +29.5%)." in fig.alt
+    assert "mma.m16n8k8, 459" in shown(fig)
+
+
+def test_an_ablation_without_steps_says_so():
+    fig = ablation.draw(ablation.Step("14 ldmatrix", 200.0), [], evidence="recorded: H100")
+    assert fig.finding == "14 ldmatrix: 200 TFLOP/s, and no step from there"
+
+
+def test_a_mix_on_tensor_cores_is_counted_against_them():
+    this = ("14 ldmatrix", {"tensor": 1000.0, "integer": 600.0})
+    fig = mix.draw(this, ("09 limit", {"FMA": 1000.0, "shared load": 90.0}),
+                   evidence="modelled: SASS of the inner loop, sm_90a")
+    assert fig.finding == (
+        "14 ldmatrix: 600 other instructions for every 1,000 tensor instructions, where 09 limit "
+        "needed 90 for 1,000 FMA"
+    )
+    assert "14 ldmatrix, for every 1,000 tensor instructions: 600 integer." in fig.alt
+    assert "09 limit, for every 1,000 FMA: 90 shared load." in fig.alt
+
+
+def test_banks_draw_ldmatrix_too():
+    access = Access(np.arange(32) * 64, np.ones(32, bool), 16)
+    fig = banks.draw([banks.panel("As[row][k]", access, kind="ldmatrix")],
+                     evidence="emulated: sm_75 PTX")
+    assert "16 wavefronts where 4 would do" in fig.finding
+    assert "Shared ldmatrix As[row][k]: 16 wavefronts" in fig.alt

@@ -35,7 +35,7 @@ def test_rows_of_c_that_the_copy_engine_can_not_store_come_from_registers():
                races=True)
     assert done.verdict.ok and not done.launch.hazards
     assert done.selection.reason == "rows of C, 61 elements, are no multiple of 16 bytes"
-    assert done.selection.variant.constants["STAGED"] is False
+    assert done.selection.variant.constants["STAGED"] == 0
 
 
 @pytest.mark.parametrize("N, K, vec", [(104, 72, 8), (100, 68, 4), (102, 70, 2), (101, 73, 1)])
@@ -74,6 +74,11 @@ def test_the_grid_is_whole_clusters_and_no_more_than_the_gpu_holds():
     assert LIMIT.launch(variant.problem(1, 8, 8), variant).grid == (2, 1, 1)
     assert LIMIT.launch(variant.problem(257, 264, 8), variant).grid == (8, 1, 1)
     assert LIMIT.launch(variant.problem(8192, 8192, 8), variant).grid == (132, 1, 1)
+    for kernel in (CP_ASYNC, TMA, LIMIT):
+        with pytest.raises(ValueError, match=r"^M = \d+ and N = \d+ make \d+ tiles"):
+            kernel.launch(kernel.variants[0].problem(2**30, 2**30, 8), kernel.variants[0])
+        with pytest.raises(ValueError, match="^M = "):
+            kernel.launch(kernel.variants[0].problem(2**31 - 1, 8, 8), kernel.variants[0])
 
 
 @pytest.mark.parametrize("kernel, variant", BY_TMA)

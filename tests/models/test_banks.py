@@ -67,3 +67,14 @@ def test_rows_hold_each_lane_once_a_word_and_no_bank_twice():
 def test_an_impossible_width_is_an_error():
     with pytest.raises(ValueError, match="not 12"):
         count(LANES * 12, 12)
+
+
+def test_passes_of_ldmatrix_never_go_together():
+    """Pairs of lanes that name one row would let a load's quarters share a wavefront."""
+    lane = np.arange(32)
+    pairs = Access(lane // 2 * 16, np.ones(32, bool), 16)
+    assert banks.describe(pairs, "load").wavefronts == 2
+    assert banks.describe(pairs, "ldmatrix").wavefronts == 4
+    rows = Access(lane * 64, np.ones(32, bool), 16)  # eight rows, two places in the banks
+    found = banks.describe(rows, "ldmatrix")
+    assert (found.wavefronts, found.ideal) == (16, 4)

@@ -103,6 +103,26 @@ def test_turing_moves_half_a_wavefront_a_clock():
     assert times["shared memory"] == pytest.approx(40_000 * 2 / 40e9)
 
 
+def test_tensor_cores_are_a_unit_where_they_work():
+    instructions = {
+        "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32": (1000, 32_000),
+        "wmma.mma.sync.aligned.row.row.m16n16k16.f32.f32": (10, 320),
+        "wmma.load.a.sync.aligned.row.m16n16k16.shared.f16": (20, 640), "fma.rn.f32": (5, 160),
+    }
+    flops = busiest.tensor_flops(instructions)
+    assert flops == 1000 * 2048 + 10 * 8192
+    nothing = dict.fromkeys(NAIVE, 0)
+    more = {"warp_instructions": 1, "dram_bytes": 1, "tensor_flops": 65e12}
+    times = busiest.least_times(nothing, GPUS["T4"], **more)
+    assert tuple(times) == ("issue slots", "FMA pipe", "tensor pipe", *busiest.UNITS[2:])
+    assert times["tensor pipe"] == 1 and busiest.longest(times) == "tensor pipe"
+    slower = busiest.least_times(nothing, GPUS["T4"], clock_hz=795e6, **more)
+    assert slower["tensor pipe"] == 2
+    measured = busiest.least_times(nothing, GPUS["T4"], tensor_flops_per_s=130e12, **more)
+    assert measured["tensor pipe"] == 0.5
+    assert busiest.loop_instructions({"tensor": 1000, "other": 600}, nothing, 50) == 80
+
+
 def test_compulsory_bytes():
     assert busiest.compulsory_bytes(2, 3, 5) == 4 * (10 + 15 + 6)
     assert busiest.compulsory_bytes(2, 3, 5, beta=0.5) == 4 * (10 + 15 + 12)
