@@ -9,7 +9,7 @@ from __future__ import annotations
 from lib import gpus
 from lib.measure import records
 from lib.pages.display import note, show, table
-from lib.pages.pictures import Pictures, ladder, layouts, pipeline
+from lib.pages.pictures import Pictures, ladder, layouts, pipeline, rival_slots
 from lib.pages.tables import (
     Tables,
     calibrated,
@@ -23,8 +23,8 @@ from lib.pages.version import RECORDED_ON, TRACED
 
 __all__ = [
     "RECORDED_ON", "TRACED", "Chapter", "calibrated", "claims", "gpu_table", "gpus", "ladder",
-    "layouts", "note", "pipeline", "provenance", "records", "results_table", "roofs_table", "show",
-    "table",
+    "layouts", "note", "pipeline", "provenance", "records", "results_table", "rival_slots",
+    "roofs_table", "show", "table",
 ]
 
 
