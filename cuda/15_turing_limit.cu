@@ -223,8 +223,8 @@ turing_limit(int M, int N, int K, float alpha, const half* A, const half* B, flo
     const int g = lane / 4, t = lane % 4 * 2;  // a lane's row and columns in a product
     if (STAGED) {
         constexpr int FLOATS = VEC == 8 ? 4 : 1, STRIDE = WN + 8;
+        // Behind the last barrier nobody reads a tile: they lie in registers.
         float* slice = reinterpret_cast<float*>(shared) + warp * SLICE;
-        __syncthreads();  // the tiles are no longer needed
 #pragma unroll
         for (int i = 0; i < TM; ++i) {
 #pragma unroll

@@ -14,6 +14,7 @@
 // STAGES:     tiles in the ring; STAGES - 1 are on their way or in use.
 // BLOCKS:     blocks that the compiler must leave registers for on one SM.
 // GROUP:      rows of tiles in a band of the raster.
+// PAST_L1:    16-byte copies go past the L1, not through it.
 // VEC:        elements that one copy moves.
 #include "cp_async.cuh"
 #include "ldmatrix.cuh"
@@ -23,7 +24,7 @@
 #include "timeline.cuh"
 
 template <class T, class TC, int BM, int BN, int BK, int WM, int WN, int STAGES, int BLOCKS,
-          int GROUP, int VEC>
+          int GROUP, bool PAST_L1, int VEC>
 __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN), BLOCKS)
 cp_async(int M, int N, int K, float alpha, const T* A, const T* B, float beta, TC* C)
 {
@@ -55,11 +56,11 @@ cp_async(int M, int N, int K, float alpha, const T* A, const T* B, float beta, T
     auto fetch = [&](unsigned stage, int left) {  // the next tiles; `left` of K are inside
 #pragma unroll UNROLL
         for (int i = 0; i < A_COPIES; ++i)
-            copy_chunk<VEC>(to_a + stage + i * A_STEP * BK * 2, from_a + (size_t)(i * A_STEP) * K,
+            copy_chunk<VEC, PAST_L1>(to_a + stage + i * A_STEP * BK * 2, from_a + (size_t)(i * A_STEP) * K,
                             row0 + ar + i * A_STEP < M ? left - ac * 8 : 0);
 #pragma unroll UNROLL
         for (int i = 0; i < B_COPIES; ++i)
-            copy_chunk<VEC>(to_b + stage + i * B_STEP * BN * 2, from_b + (size_t)(i * B_STEP) * N,
+            copy_chunk<VEC, PAST_L1>(to_b + stage + i * B_STEP * BN * 2, from_b + (size_t)(i * B_STEP) * N,
                             br + i * B_STEP < left ? N - col0 - bc * 8 : 0);
         copies_commit();
         from_a += BK;

@@ -216,6 +216,11 @@ class Kernel:
         return CUDA / f"{self.stem}.cu"
 
     @property
+    def chapter(self) -> Path:
+        """The notebook that tells of it."""
+        return ROOT / "chapters" / f"{self.stem}.ipynb"
+
+    @property
     def dtype(self) -> str:
         """NumPy's name for the type of A and B that its first variant takes."""
         return self.variants[0].dtype
@@ -613,14 +618,15 @@ _CUDA_TYPES = {"float32": "float", "float16": "half", "bfloat16": "__nv_bfloat16
 
 def _cp_async(
     name: str, meaning: str, *, block: tuple[int, int, int], warp: tuple[int, int] = (64, 64),
-    stages: int, blocks: int = 1, group: int = 8, dtype: str = "float16", out: str = "float32",
+    stages: int, blocks: int = 1, group: int = 8, past_l1: bool = False, dtype: str = "float16",
+    out: str = "float32",
 ) -> Variant:
     """A ring of `stages` tiles (M, N, K) of a block, of which each warp multiplies (M, N)."""
     BM, BN, BK = block
     WM, WN = warp
     constants = {
         "T": _CUDA_TYPES[dtype], "TC": _CUDA_TYPES[out], "BM": BM, "BN": BN, "BK": BK, "WM": WM,
-        "WN": WN, "STAGES": stages, "BLOCKS": blocks, "GROUP": group, "VEC": 8,
+        "WN": WN, "STAGES": stages, "BLOCKS": blocks, "GROUP": group, "PAST_L1": past_l1, "VEC": 8,
     }
     return Variant(
         name, constants, (BM, BN), (32 * (BM // WM) * (BN // WN), 1), BK, "block", meaning,
@@ -650,7 +656,7 @@ def _tma(
 def _hopper(
     name: str, meaning: str, *, tile: tuple[int, int] = (128, 256), stages: int = 4,
     cluster: int = 2, in_flight: int = 1, staged: int = 2, ping_pong: bool = False,
-    blocks: int = 1, **more: int | str,
+    blocks: int = 1, smaller: str = "", **more: int | str,
 ) -> Variant:
     """`_tma`, persistent and in clusters."""
     base = _tma(name, meaning, tile=tile, stages=stages, **more)
@@ -664,7 +670,7 @@ def _hopper(
     if staged:
         boxes["C"] = (64, 128 // ITEM_BYTES[base.out])
     return replace(
-        base, constants=constants, boxes=boxes, cluster=cluster, resident=blocks,
+        base, constants=constants, boxes=boxes, cluster=cluster, resident=blocks, smaller=smaller,
         block=(384 if blocks == 1 else 288, 1),
         shared_bytes=base.shared_bytes + 2 * staged * SLICE_BYTES,
     )
@@ -894,12 +900,14 @@ CATALOGUE: dict[str, Kernel] = {
             group="FP16",
             min_arch="sm_80",
             variants=(
-                _cp_async("wide", "128×256×32, 4 stages", block=(128, 256, 32), stages=4),
-                _cp_async("stages2", "wide, 2 stages", block=(128, 256, 32), stages=2),
-                _cp_async("stages3", "wide, 3 stages", block=(128, 256, 32), stages=3),
-                _cp_async("deep", "128×256×64, 3 stages", block=(128, 256, 64), stages=3),
-                _cp_async("square", "128×128×32, 4 stages, two blocks an SM",
-                          block=(128, 128, 32), stages=4, blocks=2),
+                _cp_async("wide", "128×256×64, 3 stages", block=(128, 256, 64), stages=3),
+                _cp_async("past_l1", "wide, its copies past the L1", block=(128, 256, 64),
+                          stages=3, past_l1=True),
+                _cp_async("stages2", "wide, 2 stages", block=(128, 256, 64), stages=2),
+                _cp_async("stages4", "wide, 4 stages", block=(128, 256, 64), stages=4),
+                _cp_async("shallow", "128×256×32, 4 stages", block=(128, 256, 32), stages=4),
+                _cp_async("square", "128×128×64, 3 stages, two blocks an SM",
+                          block=(128, 128, 64), stages=3, blocks=2),
             ),
         ),
         Kernel(
@@ -927,7 +935,8 @@ CATALOGUE: dict[str, Kernel] = {
             group="FP16",
             min_arch="sm_90a",
             variants=(
-                _hopper("staged", "clusters of 2, products in flight, C through shared memory"),
+                _hopper("ping_pong", "128×128 tiles, two warpgroups in turn", tile=(128, 128),
+                        stages=6, ping_pong=True, smaller="small"),
                 _hopper("persistent", "17's tile in persistent blocks, tiles row by row",
                         cluster=1, in_flight=0, staged=0, group=1),
                 _hopper("ordered", "persistent, tiles in bands of 8 rows", cluster=1, in_flight=0,
@@ -935,14 +944,20 @@ CATALOGUE: dict[str, Kernel] = {
                 _hopper("in_flight", "ordered, products of two steps at once", cluster=1,
                         staged=0),
                 _hopper("cluster", "in_flight, clusters of 2", staged=0),
-                _hopper("ping_pong", "128×128 tiles, two warpgroups in turn", tile=(128, 128),
-                        stages=6, ping_pong=True),
-                _hopper("bf16_column", "staged, bfloat16, B by columns", dtype="bfloat16",
-                        out="bfloat16", b_layout="column"),
+                _hopper("staged", "cluster, C through shared memory"),
+                _hopper("small", "ping_pong, 64×128 tiles", tile=(64, 128), stages=8,
+                        ping_pong=True),
+                _hopper("bf16_column", "staged, 3 stages, bfloat16, B by columns", stages=3,
+                        staged=4, dtype="bfloat16", out="bfloat16", b_layout="column"),
             ),
         ),
     )
 }
+
+
+def in_book() -> dict[str, Kernel]:
+    """The entries that have a chapter, by stem; the others can be run and tested already."""
+    return {stem: kernel for stem, kernel in CATALOGUE.items() if kernel.chapter.exists()}
 
 
 def find(name: str) -> Kernel:

@@ -26,8 +26,10 @@ class Version:
         ``"FP32"`` or ``"FP16"``.
     needs : str
         The oldest architecture it is legal on.
-    finished : bool
+    coded : bool
         Whether the catalogue has it.
+    finished : bool
+        Whether it has its chapter, too.
     """
 
     stem: str
@@ -36,7 +38,13 @@ class Version:
     level: str
     group: str
     needs: str
+    coded: bool = False
     finished: bool = False
+
+    @property
+    def state(self) -> str:
+        """What there is of it, for tables."""
+        return "**here**" if self.finished else "the kernel is here" if self.coded else "to come"
 
     @property
     def number(self) -> str:
@@ -90,7 +98,7 @@ def versions() -> tuple[Version, ...]:
     """All rungs in order: the catalogue's where it has them, the planned ones where it has not."""
     finished = {
         stem[:2]: Version(stem, kernel.title, kernel.change, kernel.level, kernel.group,
-                          kernel.min_arch, finished=True)
+                          kernel.min_arch, coded=True, finished=kernel.chapter.exists())
         for stem, kernel in CATALOGUE.items()
     }
     planned = {version.number: version for version in PLANNED}
@@ -109,7 +117,7 @@ def contents() -> str:
     """What each version changes, and whether it is here, as a Markdown table."""
     return _table(
         ("version", "what changes", "state"),
-        lambda v: (v.title, v.change, "**here**" if v.finished else "to come"),
+        lambda v: (v.title, v.change, v.state),
     )
 
 

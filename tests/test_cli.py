@@ -8,8 +8,9 @@ import pytest
 
 from lib import cli, device
 from lib.__main__ import main
-from lib.kernels import CATALOGUE, ROOT
+from lib.kernels import CATALOGUE, ROOT, in_book
 from lib.measure import records
+from tests.kernels.conftest import legal
 
 COUNTERS = {
     "global_load_requests", "global_load_sectors", "global_store_requests",
@@ -47,7 +48,8 @@ def test_check_in_a_process_of_its_own():
 
 @pytest.mark.parametrize("stem", CATALOGUE)
 def test_check_prints_one_json_document(call, stem):
-    status, out, _ = call("check", stem, "--shape", "33x34x35", "--backend", "emulator",
+    M, N, K = legal(CATALOGUE[stem].variants[0], 33, 34, 35)
+    status, out, _ = call("check", stem, "--shape", f"{M}x{N}x{K}", "--backend", "emulator",
                           "--alpha", "0.5", "--beta", "-2", "--races", "--json")
     document = json.loads(out)
     assert status == 0 and document["ok"] and document["backend"] == "emulator"
@@ -84,7 +86,7 @@ def test_results_lists_rows_with_the_documented_keys(call):
     rows = json.loads(out)
     assert status == 0 and len(rows) >= 4 * 3
     assert set(rows[0]) == set(cli.RESULT_KEYS)
-    assert {row["kernel"] for row in rows} == set(CATALOGUE)
+    assert {row["kernel"] for row in rows} >= set(in_book())
 
 
 def test_list_names_every_kernel(call):

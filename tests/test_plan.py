@@ -3,7 +3,7 @@
 import pytest
 
 from lib import history, plan
-from lib.kernels import CATALOGUE, ROOT
+from lib.kernels import CATALOGUE, ROOT, in_book
 
 
 def test_the_ladder_has_every_number_once_and_in_order():
@@ -14,11 +14,12 @@ def test_the_ladder_has_every_number_once_and_in_order():
 def test_the_catalogue_speaks_for_what_it_has():
     by_stem = {version.stem: version for version in plan.versions()}
     for stem, kernel in CATALOGUE.items():
-        assert by_stem[stem].finished
+        assert by_stem[stem].coded
         assert by_stem[stem].change == kernel.change
-    assert sum(version.finished for version in by_stem.values()) == len(CATALOGUE)
-    assert plan.counts() == (len(CATALOGUE), len(by_stem))
-    assert plan.summary() == f"**{len(CATALOGUE)}** of {len(by_stem)} versions are here."
+    told = len(in_book())
+    assert [stem for stem, version in by_stem.items() if version.finished] == list(in_book())
+    assert plan.counts() == (told, len(by_stem))
+    assert plan.summary() == f"**{told}** of {len(by_stem)} versions are here."
 
 
 def test_the_ladder_as_a_table():
@@ -26,7 +27,7 @@ def test_the_ladder_as_a_table():
     assert "sm_90a only" in plan.markdown() and "sm_80 and later" in plan.markdown()
     lines = plan.contents().splitlines()
     assert len(lines) == 2 + len(plan.versions())
-    assert sum("**here**" in line for line in lines) == len(CATALOGUE)
+    assert sum("**here**" in line for line in lines) == len(in_book())
 
 
 def test_growth_of_the_clock():

@@ -11,17 +11,20 @@
 // them are copied at once: rows begin on a multiple of VEC, so that a vector is inside or outside
 // as a whole. Of outside ones nothing is read. Single elements are no copy's size: these are loaded
 // and stored by the thread.
-template <int VEC, class T>
+//
+// PAST_L1: 16 bytes may go straight from the L2 to shared memory (.cg). That way a line of 128 bytes
+// goes at once only if its chunks keep their places; through the L1 (.ca) they may change them.
+template <int VEC, bool PAST_L1, class T>
 __device__ inline void copy_chunk(unsigned to, const T* from, int inside)
 {
     static_assert(sizeof(T) == 2);
-    if constexpr (VEC == 8) {
+    if constexpr (VEC == 8 && PAST_L1) {
         asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;"
                      ::"r"(to), "l"(from), "r"(inside > 0 ? 16 : 0) : "memory");
     } else if constexpr (VEC > 1) {
 #pragma unroll
         for (int i = 0; i < 8; i += VEC)
-            asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;"
+            asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], %2, %3;"
                          ::"r"(to + 2 * i), "l"(from + i), "n"(2 * VEC),
                          "r"(inside > i ? 2 * VEC : 0) : "memory");
     } else {

@@ -25,7 +25,7 @@ PHASES = ("load", "wait", "compute", "barrier", "store", "end")
 # What is noted: by the blocks that begin in the first wave on one SM, the first warps, the first
 # events. Marks slow the SM that is looked at; all others run at nearly their usual speed.
 BLOCKS = 1024
-WARPS = 8
+WARPS = 12  # two warpgroups that multiply, and the one of the producer (17, 18)
 CAPACITY = 128
 SM = 0
 

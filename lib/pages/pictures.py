@@ -20,7 +20,7 @@ from lib.figures import slots as slots_figure
 from lib.figures import sweep as sweep_figure
 from lib.figures import swizzle as swizzle_figure
 from lib.figures import timeline as timeline_figure
-from lib.kernels import CATALOGUE
+from lib.kernels import CATALOGUE, in_book
 from lib.measure import records
 from lib.models import busiest, mapping, mix, roofline
 from lib.models import pipeline as model
@@ -51,7 +51,7 @@ def ladder(mark: str | None = None, size: int = scoreboard.LADDER_SIZE) -> None:
         if row.gpu == RECORDED_ON and row.M == row.N == row.K == size
     }
     rungs, dates = [], set()
-    for stem, kernel in CATALOGUE.items():
+    for stem, kernel in in_book().items():
         row = rows.get((stem, kernel.variants[0].name))
         if row:
             dates.add(row.date)
@@ -203,7 +203,7 @@ class Pictures(Version):
             raise records.RecordError("no roofs are recorded: python -m lib record machine")
         roofs = roofline.Roofs.from_record(machine, gpus.GPUS[RECORDED_ON])
         points = []
-        for stem in CATALOGUE:
+        for stem in in_book():
             page = type(self)(stem)
             points += page._points(size)
             if stem == self.kernel.stem:

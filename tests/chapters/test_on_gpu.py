@@ -6,12 +6,12 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from lib.kernels import CATALOGUE, ROOT
+from lib.kernels import ROOT, in_book
 
 pytestmark = [pytest.mark.gpu, pytest.mark.chapters]
 
 
-@pytest.mark.parametrize("stem", CATALOGUE)
+@pytest.mark.parametrize("stem", in_book())
 def test_a_chapter_measures_where_there_is_a_gpu(stem):
     notebook = nbformat.read(ROOT / "chapters" / f"{stem}.ipynb", as_version=4)
     client = NotebookClient(notebook, timeout=300, kernel_name="python3",

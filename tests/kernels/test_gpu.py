@@ -93,7 +93,8 @@ def test_the_timeline_has_phases_in_the_kernel_s_order(kernel, variant):
     for warp in found["blocks"][0]["warps"]:
         cycles = [cycle for _, cycle in warp]
         assert cycles == sorted(cycles)
-        assert PHASES[warp[0][0]] == "load"
+        # Where roles are divided, one waits for a free tile, others for a full one or for the end.
+        assert PHASES[warp[0][0]] in (("wait", "end") if variant.boxes else ("load",))
 
 
 def test_check_says_that_it_ran_on_the_gpu():

@@ -1,5 +1,7 @@
 """16 to 18: rings, tensor maps, clusters and persistent blocks, and the shapes that they refuse."""
 
+from functools import partial
+
 import pytest
 
 from lib import kernels
@@ -11,6 +13,7 @@ from lib.runner import run
 CP_ASYNC, TMA, LIMIT = (
     CATALOGUE[stem] for stem in ("16_cp_async", "17_tma_wgmma", "18_hopper_limit")
 )
+emulated = partial(run, backend="emulator", exact=True)
 BY_TMA = [
     pytest.param(kernel, variant, id=f"{kernel.stem}-{variant.name}")
     for kernel in (TMA, LIMIT) for variant in kernel.variants
@@ -20,19 +23,19 @@ BY_TMA = [
 @pytest.mark.parametrize("kernel, variant", BY_TMA)
 def test_strides_that_tensor_maps_can_not_step_over_are_refused(kernel, variant):
     with pytest.raises(ValueError, match="K = 60 must be a multiple of 8"):
-        run(kernel, variant.problem(64, 64, 60), variant=variant, backend="emulator")
+        emulated(kernel, variant.problem(64, 64, 60), variant=variant)
     odd = variant.problem(64, 60, 64)
     if variant.b_layout == "row":
         with pytest.raises(ValueError, match="N = 60 must be a multiple of 8"):
-            run(kernel, odd, variant=variant, backend="emulator")
+            emulated(kernel, odd, variant=variant)
     else:
-        assert run(kernel, odd, variant=variant, backend="emulator").verdict.ok
+        assert emulated(kernel, odd, variant=variant).verdict.ok
 
 
 def test_rows_of_c_that_the_copy_engine_can_not_store_come_from_registers():
     variant = LIMIT.variant("bf16_column")
-    done = run(LIMIT, variant.problem(40, 61, 64, 0.5, -2.0), variant=variant, backend="emulator",
-               races=True)
+    done = emulated(LIMIT, variant.problem(40, 61, 64, 0.5, -2.0), variant=variant,
+                    races=True)
     assert done.verdict.ok and not done.launch.hazards
     assert done.selection.reason == "rows of C, 61 elements, are no multiple of 16 bytes"
     assert done.selection.variant.constants["STAGED"] == 0
@@ -41,8 +44,7 @@ def test_rows_of_c_that_the_copy_engine_can_not_store_come_from_registers():
 @pytest.mark.parametrize("N, K, vec", [(104, 72, 8), (100, 68, 4), (102, 70, 2), (101, 73, 1)])
 def test_copies_are_as_wide_as_rows_allow(N, K, vec):
     variant = CP_ASYNC.variants[0]
-    done = run(CP_ASYNC, variant.problem(33, N, K, 0.5, -2.0), variant=variant,
-               backend="emulator", races=True)
+    done = emulated(CP_ASYNC, variant.problem(33, N, K, 0.5, -2.0), variant=variant, races=True)
     assert done.verdict.ok and not done.launch.hazards
     assert done.selection.variant.constants["VEC"] == vec
     copies = done.launch.trace.matrix_counters()["copy_instructions"]
@@ -64,15 +66,21 @@ def test_few_blocks_walk_through_many_tiles(kernel, variant, schedule, landing, 
     rows, columns = variant.tile
     problem = variant.problem(2 * rows + rows // 2, columns + columns // 2, 136, 0.5, -2.0)
     assert kernel.launch(problem, variant).grid == (2, 1, 1)
-    done = run(kernel, problem, variant=variant, backend="emulator", races=True,
+    done = emulated(kernel, problem, variant=variant, races=True,
                schedule=schedule, landing=landing, seed=5)
     assert done.verdict.ok and not done.launch.hazards
+
+
+def test_few_tiles_are_made_smaller():
+    variant = LIMIT.variants[0]
+    for size, name in ((1024, "small"), (2048, "ping_pong")):
+        assert LIMIT.select(variant.problem(size, size, 64), variant).variant.name == name
 
 
 def test_the_grid_is_whole_clusters_and_no_more_than_the_gpu_holds():
     variant = LIMIT.variants[0]
     assert LIMIT.launch(variant.problem(1, 8, 8), variant).grid == (2, 1, 1)
-    assert LIMIT.launch(variant.problem(257, 264, 8), variant).grid == (8, 1, 1)
+    assert LIMIT.launch(variant.problem(257, 264, 8), variant).grid == (12, 1, 1)
     assert LIMIT.launch(variant.problem(8192, 8192, 8), variant).grid == (132, 1, 1)
     for kernel in (CP_ASYNC, TMA, LIMIT):
         with pytest.raises(ValueError, match=r"^M = \d+ and N = \d+ make \d+ tiles"):
@@ -92,7 +100,7 @@ def test_tensor_cores_are_fed_by_wgmma_and_nothing_spills(kernel, variant):
 
 def test_products_and_copies_are_as_many_as_the_tiles_ask_for():
     variant = TMA.variants[0]
-    done = run(TMA, variant.problem(128, 256, 256), variant=variant, backend="emulator")
+    done = emulated(TMA, variant.problem(128, 256, 256), variant=variant)
     counts = done.launch.trace.instructions
     wgmma = next(n for name, (n, _) in counts.items() if name.startswith("wgmma.mma_async"))
     copies = sum(n for name, (n, _) in counts.items() if name.startswith("cp.async.bulk.tensor"))
@@ -105,7 +113,7 @@ def test_a_cluster_loads_each_tile_of_b_once():
     together, alone = (LIMIT.variant(name) for name in ("cluster", "in_flight"))
     boxes = []
     for variant in (together, alone):
-        done = run(LIMIT, variant.problem(256, 256, 64), variant=variant, backend="emulator")
+        done = emulated(LIMIT, variant.problem(256, 256, 64), variant=variant)
         assert done.verdict.ok
         counts = done.launch.trace.instructions
         boxes.append(sum(n for name, (n, _) in counts.items()
@@ -114,15 +122,27 @@ def test_a_cluster_loads_each_tile_of_b_once():
 
 
 def test_fragments_and_copies_of_the_ring_meet_no_conflict():
+    counters = {}
     for variant in CP_ASYNC.variants:
-        done = run(CP_ASYNC, variant.problem(128, 256, 128), variant=variant, backend="emulator")
-        counters = done.launch.trace.matrix_counters()
-        for kind in ("ldmatrix", "copy"):
-            assert counters[f"{kind}_wavefronts"] == counters[f"{kind}_wavefronts_ideal"] > 0
+        done = emulated(CP_ASYNC, variant.problem(128, 256, 192), variant=variant)
+        counters[variant.name] = found = done.launch.trace.matrix_counters()
+        assert found["ldmatrix_wavefronts"] == found["ldmatrix_wavefronts_ideal"] > 0
+    for name in ("wide", "stages2", "stages4", "square"):
+        assert counters[name]["copy_wavefronts"] == counters[name]["copy_wavefronts_ideal"] > 0
+
+
+def test_swizzled_copies_past_the_l1_go_in_parts():
+    """Row r's chunks change places by XOR with r % 8: 128 bytes go by up to 8 distances."""
+    wavefronts = {}
+    for name in ("wide", "past_l1"):
+        variant = CP_ASYNC.variant(name)
+        done = emulated(CP_ASYNC, variant.problem(128, 256, 192), variant=variant)
+        wavefronts[name] = done.launch.trace.matrix_counters()["copy_wavefronts"]
+    assert wavefronts["past_l1"] > 2 * wavefronts["wide"]
 
 
 def test_shared_memory_holds_the_ring():
     variant = CP_ASYNC.variants[0]
-    assert variant.shared_bytes == 4 * (128 + 256) * 32 * ITEM_BYTES["float16"]
+    assert variant.shared_bytes == 3 * (128 + 256) * 64 * ITEM_BYTES["float16"]
     two = CP_ASYNC.variant("square")
     assert 2 * (two.shared_bytes + 1024) <= 228 * 1024
