@@ -12,8 +12,8 @@
 // as a whole. Of outside ones nothing is read. Single elements are no copy's size: these are loaded
 // and stored by the thread.
 //
-// PAST_L1: 16 bytes may go straight from the L2 to shared memory (.cg). That way a line of 128 bytes
-// goes at once only if its chunks keep their places; through the L1 (.ca) they may change them.
+// PAST_L1: 16 bytes may go straight from the L2 to shared memory (.cg), or through the L1 (.ca).
+// Either way the chunks of a line may change their places for nothing.
 template <int VEC, bool PAST_L1, class T>
 __device__ inline void copy_chunk(unsigned to, const T* from, int inside)
 {

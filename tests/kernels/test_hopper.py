@@ -131,14 +131,13 @@ def test_fragments_and_copies_of_the_ring_meet_no_conflict():
         assert counters[name]["copy_wavefronts"] == counters[name]["copy_wavefronts_ideal"] > 0
 
 
-def test_swizzled_copies_past_the_l1_go_in_parts():
-    """Row r's chunks change places by XOR with r % 8: 128 bytes go by up to 8 distances."""
-    wavefronts = {}
+def test_a_swizzle_costs_copies_nothing_through_the_l1_or_past_it():
+    """Row r's chunks change places by XOR with r % 8, within one line of 128 bytes."""
     for name in ("wide", "past_l1"):
         variant = CP_ASYNC.variant(name)
         done = emulated(CP_ASYNC, variant.problem(128, 256, 192), variant=variant)
-        wavefronts[name] = done.launch.trace.matrix_counters()["copy_wavefronts"]
-    assert wavefronts["past_l1"] > 2 * wavefronts["wide"]
+        counters = done.launch.trace.matrix_counters()
+        assert counters["copy_wavefronts"] == counters["copy_wavefronts_ideal"] > 0
 
 
 def test_shared_memory_holds_the_ring():
