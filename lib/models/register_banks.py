@@ -1,7 +1,7 @@
 """Register banks: how many cycles a loop's operands take to leave the register file.
 
-A sub-partition's register file has two banks, even registers and odd ones, and each delivers one
-register of a warp a cycle (Jia et al. 2018; Huerta et al. 2025). An FFMA reads three registers and
+A sub-partition's register file has two banks, even registers and odd ones (Jia et al. 2018), and
+each delivers one register of a warp a cycle (Huerta et al. 2025). An FFMA reads three registers and
 one may issue a cycle: three reads where there is room for two. What makes up for it is the operand
 cache: an operand marked ``.reuse`` in SASS is kept, one for each operand's place and bank, and the
 next instruction that names the same register in the same place doesn't read the bank.
