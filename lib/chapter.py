@@ -9,7 +9,14 @@ from __future__ import annotations
 from lib import gpus
 from lib.measure import records
 from lib.pages.display import note, show, table
-from lib.pages.pictures import Pictures, ladder, layouts, loading_ahead, pipeline
+from lib.pages.pictures import (
+    Pictures,
+    ladder,
+    layouts,
+    loading_ahead,
+    pipeline,
+    rival_slots,
+)
 from lib.pages.tables import (
     Tables,
     calibrated,
@@ -26,7 +33,7 @@ from lib.pages.version import RECORDED_ON, TRACED
 __all__ = [
     "RECORDED_ON", "TRACED", "Chapter", "calibrated", "claims", "fragment", "gpu_table", "gpus",
     "ladder", "layouts", "loading_ahead", "note", "other_shapes_table", "pipeline", "provenance",
-    "records", "results_table", "roofs_table", "show", "table",
+    "records", "results_table", "rival_slots", "roofs_table", "show", "table",
 ]
 
 

@@ -4,14 +4,19 @@ import re
 
 import pytest
 
-from lib import chapter, device
+from lib import chapter, device, predictions
 from lib.chapter import Chapter
-from lib.kernels import in_book
+from lib.kernels import CATALOGUE, in_book
 from lib.measure import records
 from lib.pages import display
 from lib.pages.tables import SPEED_SIZES
 
 PAGES = [pytest.param(Chapter(stem), id=stem) for stem in in_book()]
+# A version is there before it was measured: then it has no record to show.
+RECORDED = [
+    pytest.param(Chapter(stem), id=stem) for stem in in_book()
+    if records.load(chapter.RECORDED_ON, stem)
+]
 
 
 @pytest.fixture
@@ -28,7 +33,7 @@ def cells(markdown):
     return [[c.strip() for c in row.strip("|").split("|")] for row in rows[2:]]
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", RECORDED)
 def test_speeds_are_those_of_the_record(page, shown, monkeypatch):
     monkeypatch.setattr(device, "available", lambda: False)
     page.speed()
@@ -46,12 +51,28 @@ def test_speeds_are_those_of_the_record(page, shown, monkeypatch):
 
 def test_the_ladder_s_bars_are_those_of_the_records(shown):
     chapter.ladder(size=4096)
+    missing = 0
     for stem, kernel in in_book().items():
         record = records.load(chapter.RECORDED_ON, stem)
+        if record is None:
+            missing += 1
+            continue
         bench = record["variants"][kernel.variants[0].name]["bench"]
-        row = next(r for r in bench if r["M"] == 4096)
+        row = next(r for r in bench if r["M"] == r["N"] == r["K"] == 4096)
         assert f"{row['tflops']:.3g} TFLOP/s" in shown[0]
+    assert shown[0].count(">not recorded yet<") == missing
     assert "recorded: H100" in shown[0]
+
+
+def test_what_is_not_recorded_is_said_with_the_command_that_records_it(shown, monkeypatch):
+    monkeypatch.setattr(records, "load", lambda gpu, stem: None)
+    monkeypatch.setattr(device, "available", lambda: False)
+    for part in ("speed", "timeline", "busiest"):
+        with pytest.raises(records.RecordError, match="python -m lib record 02_shared_tile"):
+            getattr(Chapter("02_shared_tile"), part)()
+    with pytest.raises(records.RecordError, match="python -m lib record cublas"):
+        chapter.rival_slots(4096)
+    assert not shown
 
 
 def test_a_stale_record_is_marked_on_the_ladder_and_in_the_table(shown, monkeypatch):
@@ -67,13 +88,66 @@ def test_a_stale_record_is_marked_on_the_ladder_and_in_the_table(shown, monkeypa
     "part, kind",
     [("ladder", "recorded"), ("map", "emulated"), ("resources", "modelled"),
      ("occupancy", "modelled"), ("mix", "modelled"), ("check", "emulated"),
-     ("counters", "emulated"), ("coalescing", "emulated"), ("speed", "recorded"),
-     ("timeline", "recorded"), ("roofline", "recorded"), ("busiest", "modelled")],
+     ("counters", "emulated"), ("coalescing", "emulated")],
 )
 def test_every_part_says_what_kind_of_evidence_it_is(page, part, kind, shown, monkeypatch):
     monkeypatch.setattr(device, "available", lambda: False)
     getattr(page, part)()
     assert re.search(rf"\b{kind}: ", "\n".join(shown))
+
+
+@pytest.mark.parametrize("page", RECORDED)
+@pytest.mark.parametrize(
+    "part, kind",
+    [("speed", "recorded"), ("timeline", "recorded"), ("roofline", "recorded"),
+     ("busiest", "modelled"), ("peak", "recorded")],
+)
+def test_every_recorded_part_says_so(page, part, kind, shown, monkeypatch):
+    monkeypatch.setattr(device, "available", lambda: False)
+    getattr(page, part)()
+    assert re.search(rf"\b{kind}: ", "\n".join(shown))
+
+
+STEPS = ("square", "wide", "turning", "spread", "large")
+
+
+def test_an_ablation_s_steps_are_those_of_the_record_beside_what_was_predicted(shown):
+    page = Chapter("09_fp32_limit")
+    page.ablation(*STEPS, since="08_warp_tile", least=40.0)
+    speeds = [Chapter("08_warp_tile").recorded(4096)["tflops"]]
+    speeds += [page.recorded(4096, name)["tflops"] for name in STEPS]
+    for before, after in zip(speeds, speeds[1:], strict=False):
+        assert f"{after / before - 1:+.1%}" in shown[0]
+    for guess in predictions.PREDICTIONS["09_fp32_limit"].values():
+        assert f"predicted {guess.gain:+.1%}" in shown[0]
+    assert predictions.label() in shown[0] and records.label(page.record) in shown[0]
+
+
+def test_predictions_are_of_variants_and_of_single_steps():
+    for stem, guesses in predictions.PREDICTIONS.items():
+        assert set(guesses) <= {variant.name for variant in CATALOGUE[stem].variants}
+        assert all(abs(guess.gain) < 1 and guess.because for guess in guesses.values())
+
+
+def test_a_sweep_shows_each_recorded_shape_with_the_tile_that_was_launched(shown):
+    page = Chapter("09_fp32_limit")
+    page.sweep("large")
+    kept = page.record["variants"]
+    for row in kept["tuned"]["bench"]:
+        chosen = page.kernel.select(
+            page.kernel.variants[0].problem(row["M"], row["N"], row["K"]), page.kernel.variants[0]
+        ).variant
+        assert f"{row['ratio']:.3f}  {chosen.name}" in shown[0]
+        assert page.kernel.expression(chosen) == row["instantiation"]
+
+
+def test_operands_of_loops_stand_beside_each_other(shown):
+    Chapter("09_fp32_limit").operands("wide", "turning", above=("08_warp_tile",))
+    table = {row[0]: [float(x) for x in row[2:]] for row in cells(shown[0])}
+    assert list(table) == ["08 good", "09 wide", "09 turning"]
+    for others, lost, least in table.values():
+        assert least == pytest.approx(128 + others + lost, abs=0.11)
+    assert "modelled from SASS" in shown[0]
 
 
 def test_counters_are_those_of_the_trace(shown):

@@ -32,9 +32,21 @@ class Step:
     predicted: float | None = None
 
 
+@dataclass(frozen=True)
+class _Scale:
+    """Where a speed lies on the picture, pt."""
+
+    least: float
+    most: float
+
+    def x(self, tflops: float) -> float:
+        return _NAME + (tflops - self.least) / (self.most - self.least) * _BAR
+
+
 @style.styled
 def draw(
     start: Step, steps: Sequence[Step], *, evidence: str, limit: tuple[str, float] | None = None,
+    least: float = 0.0, note: str = "filled: measured; outlined: predicted",
     title: str | None = None,
 ) -> Figure:
     """Draw the waterfall.
@@ -48,7 +60,11 @@ def draw(
     evidence : str
         ``"recorded: H100, 2026-11-21, n = 4,096; predicted from counters"``.
     limit : (str, float), optional
-        A roof over all of them, by name, TFLOP/s.
+        A roof over all of them, or a rival, by name, TFLOP/s.
+    least : float
+        Where the scale begins, TFLOP/s, for steps too small to be seen on one from zero.
+    note : str
+        What the outlines are; shown where something was predicted.
     title : str, optional
         In place of the finding made from the numbers.
     """
@@ -56,10 +72,13 @@ def draw(
     fig = style.figure(title or _finding(start, steps), height / 72)
     ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, height / 72, bare=True)
     speeds = [s.tflops for s in (start, *steps)] + [s.predicted for s in steps if s.predicted]
-    scale = _BAR / max([*speeds, limit[1] if limit else 0.0])
+    scale = _Scale(least, max([*speeds, limit[1] if limit else 0.0]))
     top = height - _HEAD
+    if least:
+        ax.text(0, top + 2, f"scale from {style.number(least)} TFLOP/s", size=style.SMALL,
+                va="bottom")
     if limit:
-        x = _NAME + limit[1] * scale
+        x = scale.x(limit[1])
         shapes.strokes(ax, [((x, 0), (x, top))], edgecolor=style.INK, linewidth=0.8)
         ax.text(x, top + 2, f"{limit[0]}, {style.number(limit[1])}", size=style.SMALL, ha="right",
                 va="bottom")
@@ -70,41 +89,46 @@ def draw(
         before = step.tflops
     outlined = any(step.predicted for step in steps)
     return style.finish(fig, alt=_alt(start, steps, limit), evidence=evidence,
-                        note="filled: measured; outlined: predicted" if outlined else "")
+                        note=note if outlined else "")
 
 
-def _base(ax: Axes, y: float, start: Step, scale: float) -> None:
+def _base(ax: Axes, y: float, start: Step, scale: _Scale) -> None:
     ax.text(_NAME - 6, y + _ROW / 2, start.name, size=style.NORMAL, ha="right", va="center")
-    shapes.rectangles(ax, [(_NAME, y + 4, start.tflops * scale, _ROW - 8)],
+    shapes.rectangles(ax, [(_NAME, y + 4, scale.x(start.tflops) - _NAME, _ROW - 8)],
                       facecolor=style.EVIDENCE["reported"], alpha=0.55)
-    ax.text(_NAME + start.tflops * scale + 5, y + _ROW / 2,
+    ax.text(scale.x(start.tflops) + 5, y + _ROW / 2,
             f"{style.number(start.tflops)} TFLOP/s", size=style.SMALL, va="center")
 
 
 def _step(
-    ax: Axes, y: float, before: float, step: Step, scale: float, limit: tuple[str, float] | None
+    ax: Axes, y: float, before: float, step: Step, scale: _Scale, limit: tuple[str, float] | None
 ) -> None:
     ax.text(_NAME - 6, y + _ROW / 2, step.name, size=style.NORMAL, ha="right", va="center")
     colour = style.GOOD if step.tflops >= before else style.WARNING
     low, high = sorted((before, step.tflops))
-    shapes.rectangles(ax, [(_NAME + low * scale, y + 4, (high - low) * scale, _ROW - 8)],
-                      facecolor=colour)
-    x = _NAME + before * scale
+    left, right = scale.x(low), scale.x(high)
+    shapes.rectangles(ax, [(left, y + 4, right - left, _ROW - 8)], facecolor=colour)
+    x = scale.x(before)
     shapes.strokes(ax, [((x, y + 1), (x, y + _ROW))], edgecolor=style.INK, linewidth=0.6,
                    alpha=0.5)
     end = high
-    text = f"{step.tflops / before - 1:+.1%}"
+    text = f"{_signed(step.tflops / before - 1)}"
     if step.predicted is not None:
         least, most = sorted((before, step.predicted))
-        shapes.rectangles(ax, [(_NAME + least * scale, y + 2, (most - least) * scale, _ROW - 4)],
-                          facecolor="none", edgecolor=style.INK, linewidth=0.9)
+        left, right = scale.x(least), scale.x(most)
+        shapes.rectangles(ax, [(left, y + 2, right - left, _ROW - 4)], facecolor="none",
+                          edgecolor=style.INK, linewidth=0.9)
         end = max(end, most)
-        text += f", predicted {step.predicted / before - 1:+.1%}"
-    left, wide = _NAME + end * scale + 5, 5 * len(text)
-    roof = _NAME + limit[1] * scale if limit else 0.0
+        text += f", predicted {_signed(step.predicted / before - 1)}"
+    left, wide = scale.x(end) + 5, 5 * len(text)
+    roof = scale.x(limit[1]) if limit else 0.0
     if left < roof < left + wide:  # the line of the limit must not cross the numbers
         left = roof + 5
     ax.text(left, y + _ROW / 2, text, size=style.SMALL, va="center")
+
+
+def _signed(gain: float) -> str:
+    return f"{gain:+.1%}"
 
 
 def _finding(start: Step, steps: Sequence[Step]) -> str:

@@ -56,8 +56,8 @@ def draw(
     _roofs(ax, roofs, drawn, x_range, y_range)
     names = list(dict.fromkeys(point.name for point in points))
     for name in sorted(names, key=lambda n: n == current):
-        _version(ax, [p for p in points if p.name == name], name == current)
-    _names(ax, points, names, current)
+        _version(ax, [p for p in points if p.name == name], name == current, max(drawn.values()))
+    _names(ax, points, names, current, max(drawn.values()))
     return style.finish(fig, alt=_alt(roofs, points, current, drawn), evidence=evidence)
 
 
@@ -110,7 +110,7 @@ def _roofs(
         )
 
 
-def _version(ax: Axes, mine: Sequence[Point], is_current: bool) -> None:
+def _version(ax: Axes, mine: Sequence[Point], is_current: bool, roof: float) -> None:
     colour = style.FOCUS if is_current else style.EVIDENCE["reported"]
     ax.plot(
         [p.intensity for p in mine], [p.flops_per_s for p in mine], color=colour,
@@ -125,32 +125,47 @@ def _version(ax: Axes, mine: Sequence[Point], is_current: bool) -> None:
             # A roof is near on the left of the first, the versions' names on the right of the last.
             is_first = point.intensity == min(p.intensity for p in mine)
             ax.annotate(
-                point.level, (point.intensity, point.flops_per_s), (5 if is_first else -5, 5),
+                point.level, (point.intensity, point.flops_per_s),
+                (5 if is_first else -5, _above(ax, point.flops_per_s, roof)),
                 textcoords="offset points", ha="left" if is_first else "right", va="bottom",
                 size=style.SMALL,
             )
 
 
-def _names(ax: Axes, points: Sequence[Point], names: Sequence[str], current: str | None) -> None:
+def _above(ax: Axes, flops_per_s: float, roof: float) -> float:
+    """How far over its dot a level's name stands, pt: where the roof would cross it, over that."""
+    heights = [ax.transData.transform((1.0, y))[1] for y in (flops_per_s, roof)]
+    gap = (heights[1] - heights[0]) / ax.figure.dpi * 72
+    return gap + 2 if 3 < gap < 16 else 5
+
+
+def _names(
+    ax: Axes, points: Sequence[Point], names: Sequence[str], current: str | None, roof: float
+) -> None:
     """Write each version's name at its rightmost dot, at least a line apart."""
     last = {
         name: max((p for p in points if p.name == name), key=lambda p: p.intensity)
         for name in names
     }
-    floor = -np.inf
-    for name in sorted(names, key=lambda n: last[n].flops_per_s):
-        point = last[name]
-        x, wanted = _points_of(ax, point)
-        placed = max(wanted, floor + 12)
-        floor = placed
+    wanted = {name: _points_of(ax, point)[1] for name, point in last.items()}
+    placed: dict[str, float] = {}
+    near = {name for name in names if last[name].flops_per_s > roof / 3}
+    edge = np.inf  # close under the roof there is room below only
+    for name in sorted(near, key=lambda n: -wanted[n]):
+        placed[name] = edge = min(wanted[name], edge - 12)
+    edge = -np.inf
+    for name in sorted(set(names) - near, key=lambda n: wanted[n]):
+        placed[name] = edge = max(wanted[name], edge + 12)
+    for name, point in last.items():
+        x = _points_of(ax, point)[0]
         # Another version's dot may lie where the name would begin.
         right = max(
             (there for there, height in (_points_of(ax, other) for other in last.values())
-             if x <= there < x + 14 and abs(height - placed) < 9), default=x,
+             if x <= there < x + 14 and abs(height - placed[name]) < 9), default=x,
         )
         ax.annotate(
             f"{name}, {style.quantity(point.flops_per_s, 'FLOP/s')}",
-            (point.intensity, point.flops_per_s), (right - x + 8, placed - wanted),
+            (point.intensity, point.flops_per_s), (right - x + 8, placed[name] - wanted[name]),
             textcoords="offset points", ha="left", va="center", size=style.SMALL,
             weight="bold" if name == current else "normal",
         )

@@ -12,6 +12,7 @@ STRIP, COLUMNS_FIRST, STRIPS_FIRST = "05_strip", "columns_first", "strips_first"
 SQUARE, SPREAD = "06_register_tile", "spread"
 VECTORIZED, FLOAT4 = "07_vectorized", "float4"
 WARP_TILE, GOOD = "08_warp_tile", "good"
+FP32_LIMIT, TUNED = "09_fp32_limit", "tuned"
 SEED_TILES = ("seed", "seed16", "seed32")  # the worklog's tile with BK = 8, 16 and 32
 
 # The worklog's figures that more than one judge needs.

@@ -15,8 +15,8 @@ from lib import ptx
 
 HEADER = ".cuh"
 
-# The arguments of every kernel of this book, in order.
-ARGUMENTS = ("M", "N", "K", "alpha", "A", "B", "beta", "C")
+# The arguments of every kernel of this book, in order; the last two where tiles are cut.
+ARGUMENTS = ("M", "N", "K", "alpha", "A", "B", "beta", "C", "parts", "arrivals")
 
 
 @dataclass(frozen=True)

@@ -76,12 +76,14 @@ def work(run: Any) -> Work:
         If the watched warp stored nothing.
     """
     problem, variant = run.problem, run.variant
-    base = next(a.base for a in run.launch.allocations if a.argument == _C)
-    stores = [
+    C = next(a for a in run.launch.allocations if a.argument == _C)
+    base = C.base
+    stores = [  # not those of partial sums, which go elsewhere
         access
         for site in run.launch.trace.sites
         if site.kind == "store" and site.space == "global"
         for access in run.launch.trace.watched.get(site.line, ())
+        if base <= int(access.addresses[access.active][0]) < base + C.nbytes
     ]
     if not stores:
         raise LookupError("the watched warp stored nothing: watch one that owns elements of C")

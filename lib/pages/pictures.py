@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from lib import gpus, reported, scoreboard
+from lib import gpus, predictions, reported, scoreboard, tuning
+from lib.figures import ablation as ablation_figure
 from lib.figures import banks as banks_figure
 from lib.figures import busiest as busiest_figure
+from lib.figures import by_shape, style
 from lib.figures import coalescing as coalescing_figure
 from lib.figures import ladder as ladder_figure
 from lib.figures import map as map_figure
@@ -14,7 +17,7 @@ from lib.figures import mix as mix_figure
 from lib.figures import occupancy as occupancy_figure
 from lib.figures import pipeline as pipeline_figure
 from lib.figures import roofline as roofline_figure
-from lib.figures import style
+from lib.figures import slots as slots_figure
 from lib.figures import sweep as sweep_figure
 from lib.figures import swizzle as swizzle_figure
 from lib.figures import timeline as timeline_figure
@@ -22,6 +25,7 @@ from lib.kernels import CATALOGUE, in_book
 from lib.measure import records, sweeps
 from lib.models import busiest, mapping, mix, roofline
 from lib.models import pipeline as model
+from lib.models import slots as slots_of
 from lib.models.accesses import named
 from lib.models.layouts import Layout
 from lib.models.occupancy import occupancy
@@ -284,3 +288,94 @@ class Pictures(Version):
             times, seconds=row["seconds"],
             evidence=f"modelled: {RECORDED_ON} rates × {records.label(self.record)}, {size:,}³",
         ))
+
+    def ablation(
+        self, *steps: str, since: str, size: int = 4096, least: float = 0.0
+    ) -> None:
+        """Draw what each of some variants added to the one before it, beside what was predicted.
+
+        Parameters
+        ----------
+        *steps : str
+            Variants of this version, each the one before it and something more.
+        since : str
+            Stem of the version that it starts from.
+        size : int
+            M = N = K.
+        least : float
+            Where the scale begins, TFLOP/s.
+        """
+        start = type(self)(since)
+        first = start.recorded(size)
+        expected = predictions.PREDICTIONS.get(self.kernel.stem, {})
+        rows, before = [], first["tflops"]
+        for name in steps:
+            row, guess = self.recorded(size, name), expected.get(name)
+            rows.append(ablation_figure.Step(
+                name, row["tflops"], before * (1 + guess.gain) if guess else None
+            ))
+            before = row["tflops"]
+        show(ablation_figure.draw(
+            ablation_figure.Step(rung(start.kernel), first["tflops"]), rows,
+            evidence=f"{records.label(self.record)}, {size:,}³", least=least,
+            limit=("cuBLAS", row["cublas_tflops"]), note=f"outlines {predictions.label()}",
+        ))
+
+    def slots(self, variant: str | None = None, size: int = 4096) -> slots_of.Slots:
+        """Say what became of the issue slots in the recorded run of a variant."""
+        return slots_of.slots(self.metrics(size, variant), self.record["gpu"]["sms"])
+
+    def peak(self, *variants: str, above: Sequence[str] = (), size: int = 4096) -> None:
+        """Draw what became of the issue slots: of versions before, of cuBLAS and of some variants.
+
+        Parameters
+        ----------
+        *variants : str
+            The first if none is named.
+        above : sequence of str
+            Stems of other versions to draw above.
+        size : int
+            M = N = K.
+        """
+        rows = {}
+        for stem in above:
+            page = type(self)(stem)
+            rows[rung(page.kernel)] = page.slots(size=size)
+        rows["cuBLAS"] = rival_slots(size)
+        for name in variants or (self.kernel.variants[0].name,):
+            rows[f"{self.kernel.stem[:2]} {name}"] = self.slots(name, size)
+        show(slots_figure.draw(
+            rows, evidence=f"{records.label(self.record)}, ncu, {size:,}³"
+        ))
+
+    def sweep(self, fixed: str) -> None:
+        """Draw the recorded ratio to cuBLAS over all shapes, the tile that was taken for each.
+
+        Parameters
+        ----------
+        fixed : str
+            The variant to compare with: its tile, whatever the shape.
+        """
+        tuned = self.kernel.variants[0]
+        kept = self.record["variants"]
+        others = {_shape(row): row["ratio"] for row in kept[fixed]["bench"]}
+        rows = []
+        for row in kept[tuned.name]["bench"]:
+            problem = tuned.problem(row["M"], row["N"], row["K"])
+            chosen = tuning.choose(self.kernel.stem, tuned, problem).name
+            rows.append(by_shape.Shape(_shape(row), row["ratio"], chosen, others[_shape(row)]))
+        show(by_shape.draw(rows, fixed=fixed, evidence=records.label(self.record)))
+
+
+def _shape(row: Mapping[str, Any]) -> str:
+    return f"{row['M']}×{row['N']}×{row['K']}"
+
+
+def rival_slots(size: int) -> slots_of.Slots:
+    """Say what became of the issue slots in the recorded run of cuBLAS, FP32."""
+    record = records.load(RECORDED_ON, records.CUBLAS)
+    if record is None:
+        raise records.RecordError("cuBLAS has no record: python -m lib record cublas")
+    kept = record["variants"]["fp32"]["counters"]
+    metrics = next(row["metrics"] for row in kept if row["M"] == size)
+    return slots_of.slots(metrics, record["gpu"]["sms"])

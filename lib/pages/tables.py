@@ -13,6 +13,7 @@ from lib.measure import records
 from lib.models import order
 from lib.models import phases as phases_of
 from lib.models.occupancy import occupancy
+from lib.models.register_banks import reading
 from lib.pages.display import note, table
 from lib.pages.version import RECORDED_ON, TIMED, Version, rung
 from lib.problem import Problem
@@ -192,10 +193,16 @@ class Tables(Version):
 
     # 5: what the compiler made of it
 
-    def resources(self) -> None:
-        """Display registers, shared memory, spills and resident warps for each architecture."""
+    def resources(self, *variants: str) -> None:
+        """Display registers, shared memory, spills and resident warps for each architecture.
+
+        Parameters
+        ----------
+        *variants : str
+            All of them if none is named.
+        """
         rows = []
-        for variant in self.kernel.variants:
+        for variant in map(self.kernel.variant, variants or (v.name for v in self.kernel.variants)):
             for arch, key in gpus.ARCHITECTURES.items():
                 if gpus.GPUS[key].clock_hz and arch >= self.kernel.min_arch:
                     rows.append(self._resource_row(variant, arch, key))
@@ -228,6 +235,31 @@ class Tables(Version):
              "FMA from load to store"),
             rows, f"modelled: SASS of the inner loop, {arch}, NVRTC {self.compiled(arch).toolkit}; "
             "positions, and in brackets how many",
+        )
+
+    def operands(self, *variants: str, above: Sequence[str] = (), arch: str = "sm_90a") -> None:
+        """Display what the register banks allow the inner loops: cycles for 128 FFMA of a warp.
+
+        Parameters
+        ----------
+        *variants : str
+            The first if none is named.
+        above : sequence of str
+            Stems of other versions to show above.
+        arch : str
+        """
+        pages = [(type(self)(stem), None) for stem in above]
+        pages += [(self, name) for name in variants or (None,)]
+        rows = []
+        for page, name in pages:
+            variant = page.kernel.variant(name)
+            found = reading(page.compiled(arch, name).inner_loop)
+            rows.append((f"{page.kernel.stem[:2]} {variant.name}", variant.meaning,
+                         f"{found.others:.1f}", f"{found.lost:.1f}", f"{found.per_128:.1f}"))
+        table(
+            ("for 128 FFMA", "", "other instructions", "cycles lost to banks", "cycles at least"),
+            rows, f"modelled from SASS of the inner loops, {arch}, NVRTC "
+            f"{self.compiled(arch).toolkit}: two banks, an operand cache, one warp",
         )
 
     def inner_loop(self, arch: str = "sm_90a") -> None:

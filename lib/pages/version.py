@@ -78,9 +78,11 @@ class Version:
         """The emulated run that counters and access figures are drawn from; kept."""
         name = self.kernel.variant(variant).name
         if name not in self._traces:
-            problem = self.problem
-            blocks = self._blocks(problem, self.kernel.variant(name))
-            watch = (min(WATCHED[0], blocks - 1), WATCHED[1])
+            problem, chosen = self.problem, self.kernel.variant(name)
+            last = self._blocks(problem, chosen) - 1
+            # Where tiles are cut, the last block of all adds up a tile's parts and stores it.
+            cut = chosen.resident and chosen.least_share
+            watch = (last if cut else min(WATCHED[0], last), WATCHED[1])
             self._traces[name] = self.run(
                 problem, name, backend="emulator", watch=watch, exact=True
             )

@@ -10,6 +10,7 @@ from lib.figures import (
     banks,
     box,
     busiest,
+    by_shape,
     coalescing,
     fragments,
     ladder,
@@ -19,12 +20,14 @@ from lib.figures import (
     pipeline,
     ring,
     roofline,
+    slots,
     sweep,
     swizzle,
     thread_tile,
     tile,
     timeline,
     tma_swizzle,
+    waves,
     windows,
 )
 from lib.figures import map as who
@@ -39,7 +42,9 @@ from lib.models.matrix_loads import HalfTile, MatrixLoad
 from lib.models.occupancy import occupancy as occupancy_of
 from lib.models.pipeline import pipeline as loop
 from lib.models.roofline import Roofs, points
+from lib.models.slots import Slots
 from lib.models.tma_swizzle import Box, descriptor
+from lib.models.waves import Deal
 from lib.models.windows import windows as windows_of
 
 RECORDED = "recorded: H100 80GB, 2026-11-21, 2048³"
@@ -223,7 +228,36 @@ def mappings_of_a_tile(second):
     )
 
 
+def accounts():
+    return slots.draw(
+        {"07 vectorised": Slots(0.64, 0.08, 0.25, 0.03), "cuBLAS": Slots(0.77, 0.1, 0.1, 0.03),
+         "09 large": Slots(0.812, 0.086, 0.096, 0.006)}, evidence=RECORDED,
+    )
+
+
+def small_steps():
+    """Steps of a few per cent, one of them a loss, on a scale that begins near them."""
+    return ablation.draw(
+        ablation.Step("08 warp tile", 46.6),
+        [ablation.Step("wide", 45.9, 47.5), ablation.Step("spread", 53.1, 47.3)],
+        evidence=RECORDED, limit=("cuBLAS", 51.6), least=40.0, note="outlines reported: our log",
+    )
+
+
+def ratios():
+    return by_shape.draw(
+        [by_shape.Shape("512×512×512", 1.04, "medium", 0.54),
+         by_shape.Shape("4096×33×4096", 0.835, "tall", 0.233)],
+        fixed="large", evidence=RECORDED,
+    )
+
+
 FIGURES = {
+    "slots": accounts,
+    "ablation, small steps": small_steps,
+    "by_shape": ratios,
+    "waves": lambda: waves.draw(Deal(512, 512, 132), what="H100, n = 4,096"),
+    "waves, one": lambda: waves.draw(Deal(32, 64, 396), what="H100, n = 1,024", per_sm=3),
     "coalescing, both mappings": both_mappings,
     "coalescing, one variant": lambda: coalescing.draw(
         [coalescing.Group("coalesced", panels(0, 1, 1))], evidence=EMULATED

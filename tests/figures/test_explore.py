@@ -175,3 +175,14 @@ def test_explorers_of_the_later_chapters(make, count, same, text):
     assert len(made.frames) == count and len(set(made.frames)) == count - same
     assert text in titles(at(made, *(control.index for control in made.controls)))
     assert sum(len(frame) for frame in made.frames) + len(made.fallback) < 600_000
+
+
+def test_waves_show_what_equal_shares_are_worth():
+    made = explore.waves()
+    assert len(set(made.frames)) == len(made.frames) == 30
+    first = titles(at(made, 3, 0, 2))
+    assert "H100, n = 4,096: work for 97% of the time; in equal shares, 100%" in first
+    assert "H100, n = 1,024: work for 24% of the time; in equal shares, 97%" in titles(
+        at(made, 0, 0, 2)
+    )
+    assert sum(len(frame) for frame in made.frames) + len(made.fallback) < 600_000

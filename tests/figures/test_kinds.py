@@ -8,6 +8,7 @@ from lib.figures import ablation, banks, busiest, coalescing, ladder, mix, roofl
 from lib.gpus import GPUS
 from lib.models.coalescing import Access, strided
 from lib.models.roofline import Point, Roofs
+from lib.models.roofline import points as points_of
 from tests.figures.conftest import mappings_of_a_tile
 
 
@@ -333,3 +334,58 @@ def test_banks_draw_ldmatrix_too():
                      evidence="emulated: sm_75 PTX")
     assert "16 wavefronts where 4 would do" in fig.finding
     assert "Shared ldmatrix As[row][k]: 16 wavefronts" in fig.alt
+
+
+def test_an_ablation_of_small_steps_says_where_its_scale_begins(drawn):
+    fig = drawn["ablation, small steps"]
+    assert "scale from 40 TFLOP/s" in shown(fig)
+    assert "-1.5%, predicted +1.9%" in shown(fig) and "outlines reported: our log" in shown(fig)
+    full = drawn["ablation"]
+    assert not any(text.startswith("scale from") for text in shown(full))
+    assert "filled: measured; outlined: predicted" in shown(full)
+
+
+def test_slots_say_what_became_of_them(drawn):
+    fig = drawn["slots"]
+    assert fig.finding == "09 large: 81% of all issue slots hold a multiply-add, 9.6% nothing"
+    assert "64" in shown(fig) and "25" in shown(fig)
+    assert "cuBLAS: 77% multiply-adds, 10% other instructions, 10% empty" in fig.alt
+
+
+def test_ratios_by_shape_name_the_mean_and_the_worst(drawn):
+    fig = drawn["by_shape"]
+    assert fig.finding == (
+        "2 shapes: 0.93 of cuBLAS on the geometric mean, 0.83 at worst (4096×33×4096)"
+    )
+    assert "0.835  tall" in shown(fig)
+    assert "512×512×512: 1.04 of cuBLAS with medium, 0.54 with large." in fig.alt
+
+
+def test_waves_show_the_idle_time_and_who_shares_a_tile(drawn):
+    fig = drawn["waves"]
+    assert fig.finding == "H100, n = 4,096: work for 97% of the time; in equal shares, 100%"
+    assert "248 tiles cut, 256 partial sums" in shown(fig)
+    # Block 1 ends tile 1, which block 0 began, and begins tile 3, which block 2 ends.
+    assert [text for text in shown(fig) if text in {"1", "3"}].count("3") == 3
+    small = drawn["waves, one"]
+    assert "no work" in shown(small) and "3 blocks an SM" in shown(small)
+    assert "32 whole tiles on 396 blocks take 1 wave" in small.alt
+
+
+def test_the_nearest_roof_crosses_no_name_of_a_level():
+    flop = 2.0 * 4096**3
+    roofs = Roofs(2.9e12, 8.2e12, 33e12, 66e12, 989e12, "recorded: H100")
+    levels = {"L1/shared": 35e9, "L2": 6e9, "DRAM": 1.5e9}
+    fig = roofline.draw(
+        roofs, [*points_of("08", flop, 2.95e-3, levels), *points_of("09", flop, 2.53e-3, levels)],
+        current="09", evidence="recorded: H100",
+    )
+    fig.canvas.draw()
+    ax = fig.axes[0]
+    roof = ax.transData.transform((1.0, 66e12))[1]
+    boxes = [t.get_window_extent() for t in ax.texts if t.get_text() in levels]
+    assert len(boxes) == 3 and all(box.y0 >= roof - 1 for box in boxes)
+    names = [t.get_window_extent() for t in ax.texts if t.get_text().endswith("TFLOP/s")
+             and t.get_text()[:2] in ("08", "09")]
+    assert len(names) == 2 and not names[0].overlaps(names[1])
+    assert all(box.y1 <= roof + 1 for box in names)
