@@ -1,8 +1,11 @@
 // The machine's roofs: kernels that each press one unit as hard as it goes.
 //
 // Launch: any grid, blocks of 256 threads (read_shared and chains: one grid that fills the GPU).
-// Runs on: sm_75 and later; mma_chains with K = 16 on sm_80 and later.
+// Runs on: sm_75 and later; mma_chains with K = 16 on sm_80 and later; wgmma_chains on sm_90a.
 #include "mma.cuh"
+#include "shared.cuh"
+#include "tma.cuh"
+#include "wgmma.cuh"
 
 // DRAM: each float4 is read once and written once.
 template <int THREADS>
@@ -90,11 +93,44 @@ __global__ void __launch_bounds__(THREADS) mma_chains(const unsigned* from, floa
         for (int j = 0; j < 8; ++j) {
             if constexpr (K == 8)
                 mma_k8(sum[j], x, y, z);
+#if __CUDA_ARCH__ >= 800
             else
                 mma_k16(sum[j], x, y, z, x, z, y);
+#endif
         }
     float total = 0;
 #pragma unroll
     for (int j = 0; j < 8; ++j) total += sum[j][0] + sum[j][1] + sum[j][2] + sum[j][3];
+    to[blockIdx.x * THREADS + threadIdx.x] = total;
+}
+
+// Tensor cores by wgmma (sm_90a): two warpgroups, 64×N sums each, and tiles that stay in shared
+// memory. `from` holds them as they lie there, rows of 128 bytes: 64 of A for each warpgroup, then
+// N columns of B. Dynamic shared memory: these, and 1024 bytes. THREADS is 256.
+template <int THREADS, int N>
+__global__ void __launch_bounds__(THREADS) wgmma_chains(const uint4* from, float* to, int repeats)
+{
+    constexpr int GROUPS = THREADS / 128, A_BYTES = 64 * 128, BYTES = GROUPS * A_BYTES + N * 128;
+    extern __shared__ unsigned char storage[];
+    const unsigned past = shared_address(storage) % ATOM_BYTES;
+    unsigned char* const tiles = storage + (past ? ATOM_BYTES - past : 0);
+    for (int i = threadIdx.x; i < BYTES / 16; i += THREADS) reinterpret_cast<uint4*>(tiles)[i] = from[i];
+    fence_async_proxy();
+    __syncthreads();
+    const unsigned a = shared_address(tiles) + threadIdx.x / 128 * A_BYTES;
+    const unsigned b = shared_address(tiles) + GROUPS * A_BYTES;
+    float sum[N / 2] = {};
+    for (int r = 0; r < repeats; ++r) {
+        wgmma_fence();
+#pragma unroll
+        for (int k = 0; k < 64; k += 16)
+            wgmma<N, half, false>(sum, k_major(a + k * 2), k_major(b + k * 2));
+        wgmma_commit();
+        wgmma_wait<1>();
+    }
+    wgmma_wait<0>();
+    float total = 0;
+#pragma unroll
+    for (int j = 0; j < N / 2; ++j) total += sum[j];
     to[blockIdx.x * THREADS + threadIdx.x] = total;
 }

@@ -20,16 +20,17 @@ from lib.pages.tables import (
     results_table,
     roofs_table,
 )
+from lib.pages.tensor import TensorPictures, fragment
 from lib.pages.version import RECORDED_ON, TRACED
 
 __all__ = [
-    "RECORDED_ON", "TRACED", "Chapter", "calibrated", "claims", "gpu_table", "gpus", "ladder",
-    "layouts", "loading_ahead", "note", "other_shapes_table", "pipeline", "provenance", "records",
-    "results_table", "roofs_table", "show", "table",
+    "RECORDED_ON", "TRACED", "Chapter", "calibrated", "claims", "fragment", "gpu_table", "gpus",
+    "ladder", "layouts", "loading_ahead", "note", "other_shapes_table", "pipeline", "provenance",
+    "records", "results_table", "roofs_table", "show", "table",
 ]
 
 
-class Chapter(Tables, Pictures):
+class Chapter(Tables, Pictures, TensorPictures):
     """One kernel version: everything its page shows.
 
     Parameters

@@ -1,144 +1,36 @@
 """Explorers: controls that change a figure, with a kernel behind the page or without one.
 
-Every frame is drawn when the book is built and sits in a ``Stack``; a control's ``index`` is linked
-to the stack's ``selected_index`` in the reader's browser, one level of stacks for each control. So
-nothing is computed while the reader moves a control, and a static page works like Colab. A reader
-who blocks scripts sees the first frame as a plain image.
+How they work is in `lib.explorers.frames`; those of the tensor-core and asynchronous chapters are
+modules of `lib.explorers`, and known here by name.
 """
 
 from __future__ import annotations
 
-import html as html_text
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-import ipywidgets as widgets
 import numpy as np
-from IPython.display import HTML, display
 from matplotlib.figure import Figure
 
+from lib.explorers.fragments import fragments
+from lib.explorers.frames import Control, Explorer, explorer
+from lib.explorers.matrix_loads import matrix_loads
+from lib.explorers.ring import rings
+from lib.explorers.tma_swizzle import tma_swizzles
 from lib.figures import banks as banks_figure
 from lib.figures import coalescing as coalescing_figure
-from lib.figures import fragment as fragment_figure
-from lib.figures import html, tile
-from lib.figures import ldmatrix as ldmatrix_figure
 from lib.figures import pipeline as pipeline_figure
 from lib.figures import thread_tile as thread_tile_figure
+from lib.figures import tile
 from lib.figures import warp_tile as warp_tile_figure
 from lib.gpus import GPUS
-from lib.models import coalescing, fragments, tiling, warp_tiling
+from lib.models import coalescing, tiling, warp_tiling
 from lib.models.layouts import Layout
 from lib.models.pipeline import pipeline
 
-
-@dataclass(frozen=True)
-class Control:
-    """One thing a reader can change.
-
-    Attributes
-    ----------
-    label : str
-        What it is; shown beside it, and read out by a screen reader.
-    options : sequence of (str, object)
-        What the reader sees, and what the frame function gets.
-    default : int
-        Index of the option shown first.
-    slider : bool
-        A slider instead of a row of buttons: for options that are a scale.
-    """
-
-    label: str
-    options: Sequence[tuple[str, object]]
-    default: int = 0
-    slider: bool = False
-
-    def widget(self) -> widgets.Widget:
-        """Return the control as a widget with an ``index``."""
-        names = [(name, position) for position, (name, _) in enumerate(self.options)]
-        made = (widgets.SelectionSlider if self.slider else widgets.ToggleButtons)(
-            options=names,
-            index=self.default,
-            description=self.label,
-            style={"description_width": "initial"},
-            layout={"width": "100%", "max_width": "30em"},
-        )
-        if not self.slider:
-            made.style.button_width = "auto"
-        return made
-
-
-@dataclass(frozen=True)
-class Explorer:
-    """Controls over a stack of frames, ready to be the last value of a cell.
-
-    Attributes
-    ----------
-    label : str
-        What the whole is called.
-    controls : tuple of Widget
-    stack : Stack
-        Nested one level a control.
-    links : tuple of Link
-        From a control's index to the stacks that it chooses in.
-    fallback : str
-        The first frame as an ``<img>``.
-    frames : tuple of str
-        All frames as HTML, the last control changing fastest.
-    """
-
-    label: str
-    controls: tuple[widgets.Widget, ...]
-    stack: widgets.Stack
-    links: tuple[widgets.Widget, ...]
-    fallback: str
-    frames: tuple[str, ...]
-
-    @property
-    def widget(self) -> widgets.Widget:
-        """Controls and frames in one box."""
-        return widgets.VBox([*self.controls, self.stack])
-
-    def noscript(self) -> str:
-        """The first frame for readers without scripts, who see no widget."""
-        return (
-            f"<noscript><p>{html_text.escape(self.label)}: the controls need scripts; this is "
-            f"their first position.</p>{self.fallback}</noscript>"
-        )
-
-    def _ipython_display_(self) -> None:
-        display(HTML(self.noscript()), self.widget)
-
-
-def explorer(controls: Sequence[Control], frame: Callable[..., Figure], label: str) -> Explorer:
-    """Draw a frame for every combination of options, and link the controls to them.
-
-    Parameters
-    ----------
-    controls : sequence of Control
-        Their options multiply: keep the product under about fifty.
-    frame : callable
-        Takes one value of each control, in order; returns a finished figure.
-    label : str
-        What the explorer is called.
-    """
-    made = tuple(control.widget() for control in controls)
-    links: list[widgets.Widget] = []
-    frames: list[str] = []
-
-    def level(depth: int, values: tuple[object, ...]) -> widgets.Widget:
-        if depth == len(controls):
-            frames.append(html.svg(frame(*values)))
-            return widgets.HTML(frames[-1], layout={"width": "100%", "margin": "0"})
-        control = controls[depth]
-        children = [level(depth + 1, (*values, value)) for _, value in control.options]
-        stack = widgets.Stack(children, selected_index=control.default, layout={"width": "100%"})
-        links.append(widgets.jslink((made[depth], "index"), (stack, "selected_index")))
-        return stack
-
-    stack = level(0, ())
-    first = frame(*(control.options[control.default][1] for control in controls))
-    return Explorer(label, made, stack, tuple(links), html.image(first), tuple(frames))
-
+__all__ = [
+    "Control", "Explorer", "buffers", "explorer", "fragments", "layouts", "matrix_loads", "rings",
+    "strides", "thread_tiles", "tile_sizes", "tma_swizzles", "warp_tiles", "widths",
+]
 
 _STRIDES = (0, 1, 2, 4, 8, 16, 32)
 
@@ -370,46 +262,3 @@ def buffers(
         return pipeline_figure.draw(pipeline(load, compute, count))
 
     return explorer(controls, frame, "Buffers, and what overlaps")
-
-
-def mma_fragments(lanes: Sequence[int] = (0, 5, 18, 31)) -> Explorer:
-    """A lane against the elements of A, B and C that it holds in an mma.
-
-    Parameters
-    ----------
-    lanes : sequence of int
-        Lanes to choose from.
-    """
-    controls = [
-        Control("Product", [(f"m16n8k{k}", k) for k in (8, 16)]),
-        Control("Lane", [(str(lane), lane) for lane in lanes], default=1),
-    ]
-    return explorer(controls, fragment_figure.draw, "Who holds what of an mma")
-
-
-# As in 15: 32 rows of eight halves of A, and eight rows of 32 halves of B, in rows of so many.
-_ROWS_OF_A, _ROWS_OF_B = 32, 64
-
-
-def ldmatrix() -> Explorer:
-    """Layout of a tile and direction against the banks that ldmatrix meets, and who gets what."""
-    shapes_of = {
-        "32 rows of 8, as of A": (fragments.stacked, _ROWS_OF_A),
-        "8 rows of 32, as of B": (fragments.abreast, _ROWS_OF_B),
-    }
-    layouts_of = {
-        "Rows as they come": {}, "Rows padded by 16 bytes": {"padding": fragments.CHUNK},
-        "Chunks XORed with the row": {"swizzled": True},
-    }
-    controls = [
-        Control("Layout", [(name, name) for name in layouts_of]),
-        Control("Named", [(name, name) for name in shapes_of]),
-        Control("Handed out", [("as it is", False), ("transposed", True)]),
-    ]
-
-    def frame(layout: str, shape: str, transposed: bool) -> Figure:
-        naming, columns = shapes_of[shape]
-        named = naming(fragments.HalfTile(columns, **layouts_of[layout]))
-        return ldmatrix_figure.draw(named, transposed=transposed, what=layout)
-
-    return explorer(controls, frame, "ldmatrix: who names, who receives")

@@ -101,6 +101,11 @@ class Variant:
         not cut.
     tuned : tuple of str
         Names of the variants of which the one that suits the shape takes over (see `lib.tuning`).
+    roles : tuple of (str, int)
+        What the warps of a block do, in order, and how many of them, the ones that multiply first;
+        empty where all do the same.
+    stages : int
+        Buffers of the ring through which one warp feeds the others; 0 where there is none.
     boxes : mapping of str to (int, int)
         Rows and columns of the boxes in which tensor maps move A, B and C; of the matrices that the
         kernel takes through tensor maps. C's map is an argument of its own, behind the others.
@@ -127,6 +132,8 @@ class Variant:
     resident: int = 0
     least_share: int = 0
     tuned: tuple[str, ...] = ()
+    roles: tuple[tuple[str, int], ...] = ()
+    stages: int = 0
     boxes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
@@ -518,6 +525,7 @@ def _wmma(
     return Variant(
         name, constants | more, (BM, BN), (threads, 1), BK, "block", meaning,
         {"VEC": 1} if vec > 1 else {}, alignment=alignment, dtype="float16",
+        roles=(("consumers", threads // 64), ("producers", threads // 64)) if roles == 2 else (),
     )
 
 
@@ -654,6 +662,7 @@ def _tma(
     return Variant(
         name, constants, tile, (384, 1), TMA_ROW, "block", meaning, dtype=dtype, out=out,
         b_layout=b_layout, raster=True, boxes={"A": (BM, TMA_ROW), "B": box_of_b},
+        roles=(("consumers", 8), ("producer", 4)), stages=stages,
         shared_bytes=stages * (BM + BN) * TMA_ROW * ITEM_BYTES[dtype] + ATOM_SLACK,
     )
 
@@ -677,6 +686,8 @@ def _hopper(
     return replace(
         base, constants=constants, boxes=boxes, cluster=cluster, resident=blocks, smaller=smaller,
         block=(384 if blocks == 1 else 288, 1),
+        # In turns, each warpgroup multiplies only half of the ring's tiles.
+        stages=0 if ping_pong else stages,
         shared_bytes=base.shared_bytes + 2 * staged * SLICE_BYTES,
     )
 

@@ -17,9 +17,6 @@ _LEFT, _CELL, _ROW = 26.0, 15.0, 13.0
 _LABEL, _SCALE, _AFTER = 30.0, 12.0, 12.0
 _MOST_ROWS = 8
 
-# The colour of each kind of access.
-_PHASE = {"ldmatrix": style.PHASE["load"], "stmatrix": style.PHASE["store"], **style.PHASE}
-
 
 @dataclass(frozen=True)
 class Panel:
@@ -32,7 +29,8 @@ class Panel:
     found : Banks
         ``models.banks.describe`` of it.
     kind : str
-        ``"load"``, ``"store"``, ``"ldmatrix"`` or ``"stmatrix"``.
+        ``"load"``, ``"store"``, ``"ldmatrix"``, ``"stmatrix"``, or ``"copy"`` for what a cp.async
+        writes.
     where : str
         The line of the source.
     """
@@ -43,8 +41,19 @@ class Panel:
     where: str = ""
 
 
-def panel(label: str, access: WarpAccess, *, kind: str = "load", where: str = "") -> Panel:
-    """Describe one access for the figure."""
+def panel(
+    label: str, access: WarpAccess, *, kind: str = "load", where: str = "",
+    source: WarpAccess | None = None, past_l1: bool = False,
+) -> Panel:
+    """Describe one access for the figure.
+
+    Of a copy, `source` is what it reads in global memory, and `past_l1` says whether it goes past
+    the L1.
+    """
+    if kind == "copy":
+        if source is None:
+            raise ValueError(f"{label}: what a copy costs depends on its source, too")
+        return Panel(label, banks.describe_copy(access, source, past_l1), kind, where)
     return Panel(label, banks.describe(access, kind), kind, where)
 
 
@@ -111,7 +120,7 @@ def _panel(ax: Axes, top: float, panel: Panel, most: int) -> None:
 
 def _row(ax: Axes, y: float, number: int, row: list[Cell], panel: Panel) -> None:
     # Rows up to the ideal are what the access must cost; the rest is what the conflict adds.
-    colour = style.WARNING if number >= panel.found.ideal else _PHASE[panel.kind]
+    colour = style.WARNING if number >= panel.found.ideal else style.ACCESS[panel.kind]
     ax.text(_LEFT - 6, y + _ROW / 2 - 0.5, f"{number + 1}", size=style.SMALL, ha="right",
             va="center")
     by_word: dict[int, list[int]] = {}

@@ -21,6 +21,7 @@ def draw(
     seconds_evidence: str = "recorded",
     notes: Mapping[str, str] | None = None,
     title: str | None = None,
+    note: str = "",
 ) -> Figure:
     """Draw one bar a unit.
 
@@ -38,6 +39,8 @@ def draw(
         A remark after a unit's time, such as ``"compulsory bytes"`` for DRAM.
     title : str, optional
         In place of the finding made from the numbers.
+    note : str
+        A remark at the lower left.
     """
     notes = notes or {}
     head = _HEAD if seconds is not None else 2.0
@@ -72,13 +75,14 @@ def draw(
             end = limit + 5
         ax.text(end, y + _ROW / 2, text, size=style.SMALL, va="center", weight=weight)
     return style.finish(fig, alt=_alt(times, busiest, seconds, seconds_evidence),
-                        evidence=evidence)
+                        evidence=evidence, note=note)
 
 
 def _finding(times: Mapping[str, float], busiest: str, seconds: float | None) -> str:
     name = _capital(busiest)
     if seconds is None:
-        return f"{name} need the most time: {style.duration(times[busiest])} at least"
+        verb = "need" if busiest in ("issue slots", "L1 tags") else "needs"
+        return f"{name} {verb} the most time: {style.duration(times[busiest])} at least"
     return (
         f"{name}: busy for at least {style.percent(times[busiest] / seconds)} of the time"
     )

@@ -34,7 +34,7 @@ class Panel:
     found : Coalescing
         ``models.coalescing.describe`` of it.
     kind : str
-        ``"load"`` or ``"store"``.
+        ``"load"``, ``"store"``, or ``"copy"`` for what a cp.async reads.
     where : str
         The line of the source: ``"01_naive.cu:31"``.
     """
@@ -72,7 +72,8 @@ class Group:
         return self._sectors("store")
 
     def _sectors(self, kind: str) -> int:
-        return sum(len(panel.found.sectors) for panel in self.panels if panel.kind == kind)
+        kinds = ("load", "copy") if kind == "load" else (kind,)
+        return sum(len(panel.found.sectors) for panel in self.panels if panel.kind in kinds)
 
 
 def panel(
@@ -176,7 +177,7 @@ def _panel(
     ax: Axes, y: float, panel: Panel, axis: list[tuple[float, int]], unit: float, lane_numbers: bool
 ) -> None:
     """Draw one access in the `_PANEL` points above y."""
-    colour = style.PHASE[panel.kind]
+    colour = style.ACCESS[panel.kind]
     found, access = panel.found, panel.access
     lanes_y, strip_top, strip, label_y = y + 60, y + 34, 14.0, y + 16
     pitch = _PICTURE / WARP

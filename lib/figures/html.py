@@ -46,7 +46,7 @@ def svg(fig: Figure) -> str:
         # Inside a widget the inherited colour is the widget's, black on a dark page too.
         'color:var(--pst-color-text-base,inherit)">'
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{html.escape(alt)}" '
-        f'viewBox="0 0 {width:g} {height:g}" style="display:block;width:100%;'
+        f'viewBox="0 0 {width:g} {height:g}" style="font-family:{_FONTS};display:block;width:100%;'
         f'min-width:{pixels}px;max-width:{round(pixels * 1.2)}px;height:auto" '
         f'stroke-linejoin="round" stroke-linecap="butt">{body}</svg></figure>'
     )
@@ -86,7 +86,9 @@ def _body(document: str) -> str:
     # properties in it stand on the <svg> element instead.
     body = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", body, flags=re.S)
     body = body.replace("xlink:href", "href").replace(INK, "currentColor")
-    body = body.replace("'DejaVu Sans'", _FONTS)
+    # What nearly every text says stands on the <svg> element, too: explorers have thousands.
+    body = re.sub(r"font-family: 'DejaVu Sans'(; )?", "", body)
+    body = re.sub(r' transform="rotate\(-0 [^)]*\)"', "", body)
     # Coordinates are rounded; a number that is written in the figure stays as it was written.
     body = re.sub(r"<[^>]+>", lambda tag: _DECIMALS.sub(_rounded, tag[0]), body)
     body = re.sub(r"[ \n]*\n[ ]*", "\n", body)
@@ -128,6 +130,7 @@ def _name_ids(body: str, prefix: str) -> str:
     body = re.sub(
         r' id="([^"]+)"', lambda m: f' id="{names[m[1]]}"' if m[1] in names else "", body
     )
+    body = re.sub(r"<g>(<text[^>]*>[^<]*</text>)</g>", r"\1", body)
     body = re.sub(r"url\(#([^)]+)\)", lambda m: f"url(#{names[m[1]]})", body)
     body = re.sub(r'href="#([^"]+)"', lambda m: f'href="#{names[m[1]]}"', body)
     while "<g></g>" in body:

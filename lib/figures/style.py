@@ -37,6 +37,12 @@ PHASE = {
 }
 """What a warp does; the same colours stand for those units of work anywhere else."""
 
+ACCESS = {
+    "load": PHASE["load"], "ldmatrix": PHASE["load"], "copy": PHASE["load"],
+    "store": PHASE["store"], "stmatrix": PHASE["store"],
+}
+"""Kinds of memory access, in the colours of what they do; a copy loads past the registers."""
+
 EVIDENCE = {
     "measured": "#0f8a86",
     "recorded": "#3f76a8",

@@ -10,11 +10,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lib.figures import shapes, style
+from lib.models import ring
 from lib.models.phases import Phase, parts, phases, recorded_until, residency, share
 
 _LEFT, _WIDTH = 50.0, 454.0
 _HEAD, _KEY, _BAND, _AXIS, _OVERVIEW, _BLOCK_GAP = 17.0, 15.0, 42.0, 24.0, 60.0, 6.0
 _BETWEEN = 12.0
+_FLIGHT = 34.0  # tiles in flight, where there is a ring
 
 # A phase is told apart by its height as well as by its colour, so that grey print works too.
 _HEIGHTS = {"compute": 1.0, "load": 0.72, "store": 0.72, "wait": 0.3, "barrier": 0.3}
@@ -41,6 +43,12 @@ class Version:
         Warps of a block, where only the first are recorded.
     shown : int
         Index into `overview` of the first of `blocks`.
+    roles : sequence of (str, int)
+        What the warps of a block do, and how many of them, in order: ``("consumer", 8)``; empty
+        where all do the same.
+    stages : int
+        Of the ring between producer and consumers, whose tiles in flight are then drawn; 0 where
+        there is none.
     mark_cycles : float
         What one mark costs.
     seconds_with, seconds_without : float
@@ -55,6 +63,8 @@ class Version:
     total_blocks: int | None = None
     total_warps: int | None = None
     shown: int = 0
+    roles: Sequence[tuple[str, int]] = field(default_factory=tuple)
+    stages: int = 0
     mark_cycles: float = 0.0
     seconds_with: float = 0.0
     seconds_without: float = 0.0
@@ -66,6 +76,8 @@ def version(
     clock_hz: float,
     *,
     blocks: Sequence[int] | None = None,
+    roles: Sequence[tuple[str, int]] = (),
+    stages: int = 0,
 ) -> Version:
     """Return what `draw` needs from a record's ``timeline`` entry.
 
@@ -79,6 +91,10 @@ def version(
         The SM clock of that run.
     blocks : sequence of int, optional
         Positions in ``timeline["blocks"]`` to show, all of one SM; by default the first two.
+    roles : sequence of (str, int)
+        What the warps do, in order: ``(("consumer", 8), ("producer", 4))``.
+    stages : int
+        Of the ring, as in `Version`.
 
     Raises
     ------
@@ -99,6 +115,8 @@ def version(
         timeline["total_blocks"],
         timeline["warps"],
         recorded[blocks[0]]["block"],
+        tuple(roles),
+        stages,
         timeline["mark_cycles"],
         timeline["seconds_with"],
         timeline["seconds_without"],
@@ -136,8 +154,9 @@ def draw(
     heights = [_height(one) for one in versions]
     tall = sum(heights) + _BETWEEN * (len(heights) - 1)
     shares = [
-        parts([span for _, rows in mine for span in rows], tuple(style.PHASE), window)
-        for mine in spans
+        parts([span for _, rows in mine for span in _working(one, rows)], tuple(style.PHASE),
+              window)
+        for one, mine in zip(versions, spans, strict=True)
     ]
     fig = style.figure(title or _finding(versions, shares), tall / 72)
     ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, tall / 72, bare=True)
@@ -163,13 +182,30 @@ def _warps(one: Version) -> int:
     return sum(len(warps) for _, warps in one.blocks)
 
 
+def _working(one: Version, rows: Sequence[Phase]) -> list[Phase]:
+    """Phases of the warps that compute: those of the first role, or all."""
+    return [span for span in rows if not one.roles or span.warp < one.roles[0][1]]
+
+
+def _workers(one: Version) -> int:
+    """How many warps of all blocks compute."""
+    most = one.roles[0][1] if one.roles else None
+    return sum(len(warps[:most]) for _, warps in one.blocks)
+
+
+def _doing(one: Version) -> str:
+    """Who it is whose shares are shown."""
+    return one.roles[0][0] if one.roles else "warps"
+
+
 def _row(one: Version) -> float:
     return float(np.clip(190.0 / _warps(one), 4.0, 11.0))
 
 
 def _height(one: Version) -> float:
     rows = _row(one) * _warps(one) + _BLOCK_GAP * (len(one.blocks) - 1)
-    return _HEAD + _KEY + _AXIS + rows + _BAND + _AXIS + 8 + _OVERVIEW * bool(one.overview)
+    return (_HEAD + _KEY + _AXIS + rows + _BAND + _AXIS + 8 + _OVERVIEW * bool(one.overview)
+            + _FLIGHT * bool(one.stages))
 
 
 def _version(
@@ -183,7 +219,7 @@ def _version(
 
     ax.text(0, top - 13, one.name, size=style.LARGE, weight="bold", va="bottom")
     shown = max(len(warps) for _, warps in one.blocks)
-    remarks = []
+    remarks = [", ".join(label for label, _ in one.blocks)] if one.roles else []
     if one.total_warps and shown < one.total_warps:
         remarks.append(f"the first {shown} of a block's {one.total_warps} warps")
     if _has_gaps(one):
@@ -198,11 +234,15 @@ def _version(
     for number, ((label, rows), (_, warps)) in enumerate(zip(mine, one.blocks, strict=True)):
         y -= _BLOCK_GAP * (number > 0)
         bottom = y - row * len(warps)
-        ax.text(0, (y + bottom) / 2, label, size=style.SMALL, rotation=90, ha="left", va="center")
-        for warp in {0, len(warps) - 1}:
-            text = f"warp {warp}" if row * len(warps) > 60 or warp == 0 else ""
-            ax.text(_LEFT - 4, y - row * (warp + 0.5), text, size=style.SMALL, ha="right",
-                    va="center_baseline")
+        if one.roles:
+            _roles(ax, y, one, len(warps), row)
+        else:
+            ax.text(0, (y + bottom) / 2, label, size=style.SMALL, rotation=90, ha="left",
+                    va="center")
+            for warp in {0, len(warps) - 1}:
+                text = f"warp {warp}" if row * len(warps) > 60 or warp == 0 else ""
+                ax.text(_LEFT - 4, y - row * (warp + 0.5), text, size=style.SMALL, ha="right",
+                        va="center_baseline")
         for event, colour in style.PHASE.items():
             tall = max(row - 0.8, 1.0) * _HEIGHTS[event]
             shapes.rectangles(
@@ -217,12 +257,57 @@ def _version(
             )
         y = bottom
     y -= 8
+    if one.stages:
+        _flight(ax, y - _FLIGHT + 6, one, window, x_of)
+        y -= _FLIGHT
     _band(ax, y - _BAND, one, mine, window)
     y -= _BAND
     _axis(ax, y, window, x_of, 1.0, "cycles", above=False)
     y -= _AXIS
     if one.overview:
         _overview(ax, y - _OVERVIEW + 24, one, window)
+
+
+def _roles(ax: Axes, top: float, one: Version, warps: int, row: float) -> None:
+    """Name the warps by what they do, with a line between the roles."""
+    first = 0
+    for name, count in one.roles:
+        count = min(count, warps - first)
+        if count <= 0:
+            return
+        ax.text(_LEFT - 4, top - row * (first + count / 2), name, size=style.SMALL, ha="right",
+                va="center")
+        first += count
+        if first < warps:
+            y = top - row * first
+            shapes.strokes(ax, [((0, y), (_LEFT + _WIDTH, y))], edgecolor=style.INK,
+                           linewidth=0.6, alpha=0.5)
+
+
+def _flight(
+    ax: Axes, bottom: float, one: Version, window: tuple[float, float], x_of: object
+) -> None:
+    """Tiles that the first block has asked for and not begun to multiply, over time."""
+    tall = _FLIGHT - 16
+    workers = one.roles[0][1]
+    warps = one.blocks[0][1]
+    begin = min(_extent(each)[0] for _, each in one.blocks)
+    found = ring.from_marks(one.events, warps[workers], warps[:workers], one.stages)
+    edges = sorted({at - begin for t in found.tiles for at in (t.asked, t.start)} | {*window})
+    inside = [at for at in edges if window[0] <= at <= window[1]]
+    points = []
+    for left, right in zip(inside, inside[1:], strict=False):
+        height = bottom + found.in_flight((left + right) / 2 + begin) / one.stages * tall
+        points += [(x_of(left), height), (x_of(right), height)]
+    if points:
+        shapes.outline(ax, [(points[0][0], bottom), *points, (points[-1][0], bottom)],
+                       closed=True, linewidth=0, facecolor=style.PHASE["load"])
+    shapes.strokes(ax, [((_LEFT, bottom + tall), (_LEFT + _WIDTH, bottom + tall))],
+                   edgecolor=style.INK, linewidth=0.5, alpha=0.4)
+    ax.text(_LEFT - 4, bottom + tall / 2, "tiles in\nflight", size=style.SMALL, ha="right",
+            va="center", linespacing=1.05)
+    ax.text(_LEFT + _WIDTH + 2, bottom + tall, f"{one.stages}", size=style.SMALL, ha="left",
+            va="center")
 
 
 def _has_gaps(one: Version) -> bool:
@@ -278,8 +363,8 @@ def _band(
 ) -> None:
     """The share of warps in each phase over time, stacked."""
     bins = 150
-    every = [span for _, rows in mine for span in rows]
-    shares = share(every, one.events, np.linspace(*window, bins + 1), _warps(one))
+    every = [span for _, rows in mine for span in _working(one, rows)]
+    shares = share(every, one.events, np.linspace(*window, bins + 1), _workers(one))
     step = _WIDTH / bins
     under = np.zeros(bins)
     for event in ("compute", "load", "store", "barrier", "wait"):
@@ -295,7 +380,8 @@ def _band(
                        facecolor=style.PHASE[event])
         # An edge of ink keeps neighbours apart where print is grey.
         shapes.outline(ax, upper, edgecolor=style.INK, linewidth=0.7, alpha=0.8)
-    ax.text(_LEFT - 4, bottom + _BAND / 2, "share\nof warps", size=style.SMALL, ha="right",
+    text = f"share of\n{one.roles[0][0]}" if one.roles else "share\nof warps"
+    ax.text(_LEFT - 4, bottom + _BAND / 2, text, size=style.SMALL, ha="right",
             va="center", linespacing=1.05)
 
 
@@ -345,13 +431,14 @@ def _finding(versions: Sequence[Version], shares: Sequence[Mapping[str, float]])
             for one, mean in zip(versions, shares, strict=True)
         ]
         return (
-            f"Warps compute for {last.format('of the time ')}, "
+            f"{_doing(versions[-1]).capitalize()} compute for {last.format('of the time ')}, "
             + ", ".join(text.format("") for text in before)
         )
     idle = {event: value for event, value in shares[0].items() if event != "compute"}
     worst = max(idle, key=lambda event: idle[event], default="")
     doing = {"load": "loading", "wait": "waiting", "barrier": "at barriers", "store": "storing"}
-    text = f"Warps compute for {style.percent(shares[0].get('compute', 0.0))} of the time"
+    share_of = style.percent(shares[0].get("compute", 0.0))
+    text = f"{_doing(versions[0]).capitalize()} compute for {share_of} of the time"
     return f"{text} and spend {style.percent(idle[worst])} {doing[worst]}" if worst else text
 
 
@@ -377,7 +464,7 @@ def _alt(
 ) -> str:
     parts = [
         f"{one.name}: {_warps(one)} warps of {style.plural(len(one.blocks), 'block')} over cycles "
-        f"{window[0]:,.0f} to {window[1]:,.0f}; share of the warps' time: "
+        f"{window[0]:,.0f} to {window[1]:,.0f}; share of the {_doing(one)}' time: "
         + ", ".join(f"{event} {style.percent(value)}" for event, value in mean.items())
         + "."
         for one, mean in zip(versions, shares, strict=True)

@@ -21,6 +21,11 @@ THREADS = 256
 REPEATS = 9
 BATCH = 8  # launches between two events
 FLOAT4 = 16  # bytes
+WGMMA_N = 256  # columns of a product
+# Shared memory of `wgmma_chains`: 64 rows of A for each warpgroup and WGMMA_N columns of B, 128
+# bytes each, and what aligns them.
+WGMMA_TILES = (THREADS // 128 * 64 + WGMMA_N) * 128
+WGMMA_SHARED = WGMMA_TILES + 1024
 
 
 def roofs() -> dict[str, dict[str, Any]]:
@@ -29,7 +34,8 @@ def roofs() -> dict[str, dict[str, Any]]:
     Returns
     -------
     dict
-        By roof (`copy`, `l2`, `shared`, `ffma`, `mma_k8`, and `mma_k16` where the GPU has it):
+        By roof (`copy`, `l2`, `shared`, `ffma`, `mma_k8`, and where the GPU has them `mma_k16` and
+        `wgmma`):
         `value`, `unit` (``"B/s"`` or ``"FLOP/s"``), `method`, `sm_clock_mhz`.
 
     Raises
@@ -48,6 +54,8 @@ def roofs() -> dict[str, dict[str, Any]]:
     }
     if device.arch() != "sm_75":
         found["mma_k16"] = _mma(cp, blocks, 16)
+    if device.arch() == "sm_90a":
+        found["wgmma"] = _wgmma(cp, blocks)
     return found
 
 
@@ -99,13 +107,25 @@ def _mma(cp: Any, blocks: int, k: int) -> dict[str, Any]:
                  f"8 independent chains of mma.m16n8k{k} a warp, sums in FP32, registers only")
 
 
+def _wgmma(cp: Any, blocks: int) -> dict[str, Any]:
+    repeats = 2048
+    target = cp.empty(blocks * THREADS, "float32")
+    tiles = cp.asarray(Problem(1, WGMMA_TILES // 128, 64, dtype="float16").inputs()[1])
+    call = _kernel("wgmma_chains", blocks, (tiles, target, np.int32(repeats)), WGMMA_N,
+                   shared_bytes=WGMMA_SHARED)
+    groups = blocks * THREADS // 128
+    return _best(call, 2.0 * 64 * WGMMA_N * 64 * groups * repeats, "FLOP/s",
+                 f"chains of wgmma.m64n{WGMMA_N}k16, two warpgroups a block, operands in shared "
+                 "memory, sums in FP32")
+
+
 def _kernel(
-    function: str, blocks: int, args: tuple[Any, ...], *constants: int
+    function: str, blocks: int, args: tuple[Any, ...], *constants: int, shared_bytes: int = 0
 ) -> Callable[[], None]:
     expression = f"{function}<{', '.join(map(str, (THREADS, *constants)))}>"
     compiled = compile_file(CUDA / "roofs.cu", expression, device.arch())
     loaded = device.Loaded(compiled)
-    launch = Launch((blocks, 1, 1), (THREADS, 1, 1))
+    launch = Launch((blocks, 1, 1), (THREADS, 1, 1), shared_bytes)
     return lambda: loaded(launch, args)
 
 

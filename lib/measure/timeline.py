@@ -142,7 +142,9 @@ def _relative(events: dict[int, np.ndarray]) -> list[dict[str, Any]]:
         block: (rows[..., 0] - origin).astype(np.int32).astype(np.int64)
         for block, rows in events.items()
     }
-    first = min(int(cycles[:, 0].min()) for cycles in relative.values())
+    first = min(
+        int(cycles[events[block][:, 0, 0] != 0, 0].min()) for block, cycles in relative.items()
+    )
     blocks = []
     for block, rows in events.items():
         warps = []

@@ -30,7 +30,8 @@ class Named:
     array : str
         Name of the array.
     kind, space : str
-        ``"load"`` or ``"store"``; ``"global"`` or ``"shared"``.
+        ``"load"``, ``"store"``, ``"ldmatrix"``, ``"stmatrix"`` or ``"copy"``; ``"global"`` or
+        ``"shared"``.
     where : str
         File and line, such as ``"01_naive.cu:28"``.
     access : ptx.WarpAccess
@@ -39,6 +40,10 @@ class Named:
         The array it falls into.
     requests : int
         How often warps executed it in the whole launch.
+    source : ptx.WarpAccess or None
+        Of a copy's writes to shared memory: what it reads in global memory.
+    past_l1 : bool
+        Of a copy: whether it goes past the L1.
     """
 
     label: str
@@ -49,6 +54,8 @@ class Named:
     access: ptx.WarpAccess
     allocation: ptx.Allocation
     requests: int
+    source: ptx.WarpAccess | None = None
+    past_l1: bool = False
 
 
 def named(launch: ptx.Launch, space: str) -> list[Named]:
@@ -77,12 +84,15 @@ def named(launch: ptx.Launch, space: str) -> list[Named]:
         accesses = launch.trace.watched.get(site.line)
         if site.space != space or not site.requests or not accesses:
             continue
-        access = accesses[0]
+        # A copy is kept twice under its line, with the addresses that it writes and those it reads.
+        writes, *reads = accesses[:2] if site.kind == "copy" else (accesses[0],)
+        access = reads[0] if reads and space == "global" else writes
         allocation = _holder(access, arrays)
         name = name_of(allocation)
         where = _where(site)
         label = _label(site, name, lines)
-        one = Named(label, name, site.kind, space, where, access, allocation, site.requests)
+        one = Named(label, name, site.kind, space, where, access, allocation, site.requests,
+                    reads[0] if reads and space == "shared" else None, ".cg." in site.opcode)
         key = (where, name, site.kind)
         if key not in found or one.requests > found[key].requests:
             found[key] = one

@@ -8,7 +8,8 @@ word a pass (a *wavefront*), and any number of lanes may share that word. The ru
   i lane i XOR 1 is inactive or has the same address, or if the same holds throughout for i XOR 2;
 * 128 bits a lane: a quarter of a warp at a time; in a load, under that condition, the two quarters
   of each half go together, the halves never;
-* in a store nothing goes together.
+* in a store nothing goes together;
+* ldmatrix and stmatrix go a matrix at a time: eight lanes, the 16 bytes that each address names.
 
 A group that goes at once takes as many wavefronts as the busiest bank has distinct words. For loads
 that is documented for compute capability 7.x (CUDA C++ Programming Guide, "Shared Memory"); the
@@ -24,9 +25,13 @@ import numpy as np
 
 from lib.models.coalescing import WARP, Access, WarpAccess
 from lib.ptx import banks as counted
+from lib.ptx import copy_costs
 
 BANKS = 32
 WORD = 4
+
+MATRIX_KINDS = ("ldmatrix", "stmatrix")
+MATRIX_ROW = 16  # bytes
 
 Cell = tuple[int, int, int]
 
@@ -65,12 +70,16 @@ def _pairs_agree(addresses: np.ndarray, active: np.ndarray, distance: int) -> bo
 
 
 def _groups(
-    addresses: np.ndarray, active: np.ndarray, bytes_per_lane: int, alone: bool
+    addresses: np.ndarray, active: np.ndarray, bytes_per_lane: int, kind: str
 ) -> list[np.ndarray]:
     """Lanes that are served together, as arrays of lane numbers; groups without a lane dropped."""
     lanes = np.arange(WARP)
-    merge = not alone and any(_pairs_agree(addresses, active, distance) for distance in (1, 2))
-    if bytes_per_lane <= 4:
+    merge = kind == "load" and any(
+        _pairs_agree(addresses, active, distance) for distance in (1, 2)
+    )
+    if kind in MATRIX_KINDS:
+        size = 8
+    elif bytes_per_lane <= 4:
         size = 32
     elif bytes_per_lane == 8:
         size = 32 if merge else 16
@@ -90,14 +99,19 @@ def describe(access: WarpAccess, kind: str = "load") -> Banks:
     access : WarpAccess
         Addresses are bytes from the start of shared memory.
     kind : {"load", "store", "ldmatrix", "stmatrix"}
-        Only the passes of plain loads ever go together.
+
+    Raises
+    ------
+    ValueError
+        If a lane's bytes are none that `kind` has.
     """
     addresses = np.asarray(access.addresses, dtype=np.int64)
     active = np.asarray(access.active, dtype=bool)
     width = access.bytes_per_lane
+    if kind in MATRIX_KINDS and width != MATRIX_ROW:
+        raise ValueError(f"a row of {kind} has {MATRIX_ROW} bytes, not {width}")
     rows: list[list[Cell]] = []
-    alone = kind != "load"
-    for group in _groups(addresses, active, width, alone):
+    for group in _groups(addresses, active, width, kind):
         waiting: dict[int, list[int]] = {}  # bank -> its distinct words, in order of first asking
         served: list[list[Cell]] = []
         for lane in group:
@@ -112,8 +126,57 @@ def describe(access: WarpAccess, kind: str = "load") -> Banks:
                     served.append([])
                 served[turn].append((int(lane), word % BANKS, word))
         rows += served
-    _, ideal = counted.wavefronts(addresses[None], active[None], width, alone)
+    if kind in MATRIX_KINDS:
+        _, ideal = counted.matrix_wavefronts(addresses[None], active[None])
+    else:
+        _, ideal = counted.wavefronts(addresses[None], active[None], width, kind == "store")
     return Banks(rows, int(ideal[0]), width)
+
+
+def describe_copy(to: WarpAccess, source: WarpAccess, past_l1: bool) -> Banks:
+    """Serve what a cp.async writes (`lib.ptx.copy_costs`).
+
+    Past the L1 (``.cg``), whole sectors of one 128-byte line that land in one line go in one
+    wavefront, in whatever order. Through the L1 (``.ca``), eight lanes go at a time, and no two
+    lanes of a wavefront may meet on a bank, be it of the L1's line or of shared memory.
+
+    Parameters
+    ----------
+    to, source : WarpAccess
+        In shared and in global memory, 16 bytes a lane, the same lanes.
+    past_l1 : bool
+
+    Raises
+    ------
+    ValueError
+        If the copies are not of 16 bytes, or their wavefronts are none of these.
+    """
+    if to.bytes_per_lane != MATRIX_ROW or not np.array_equal(to.active, source.active):
+        raise ValueError("only copies of 16 bytes, of the lanes that read, can be told apart")
+    line = BANKS * WORD
+    groups: dict[tuple[int, int], list[Cell]] = {}
+    taken: dict[tuple[int, int, int], int] = {}  # pass, side, bank: lanes so far
+    for lane in map(int, np.flatnonzero(to.active)):
+        at, begin = int(to.addresses[lane]), int(source.addresses[lane])
+        key = (begin // line, at // line)
+        if not past_l1:
+            sides = [(lane // 8, side, address % line) for side, address in enumerate((at, begin))]
+            turn = max(taken.get(side, 0) for side in sides)
+            taken.update(dict.fromkeys(sides, turn + 1))
+            key = (lane // 8, turn)
+        cells = groups.setdefault(key, [])
+        first = at // WORD
+        cells += [(lane, word % BANKS, word) for word in range(first, first + 4)]
+    active = np.asarray(to.active, dtype=bool)[None]
+    cost = copy_costs.cost(
+        np.asarray(to.addresses)[None], np.asarray(source.addresses)[None], active, active,
+        MATRIX_ROW, past_l1,
+    )
+    if int(cost.wavefronts[0]) != len(groups):
+        raise ValueError(f"these copies take {int(cost.wavefronts[0])} wavefronts, of which lanes "
+                         f"go in which is not known")
+    order = groups if past_l1 else sorted(groups)
+    return Banks([groups[key] for key in order], int(cost.ideal[0]), MATRIX_ROW)
 
 
 def wavefronts(

@@ -14,8 +14,12 @@ tensor pipe        FLOP of tensor cores, if there are any   ``Gpu.tensor_fp16_fl
 shared memory      wavefronts of 128 B                      ``units.data_bytes_per_clock`` / 128
 L1 tags            lines looked up, at least one a request  ``units.TAG_LOOKUPS``
 L1 data            sectors of 32 B                          ``units.data_bytes_per_clock`` / 32
+L2                 bytes asked of it                        a measured bandwidth / SMs / clock
 DRAM               bytes read and written                   the GPU's bandwidth / SMs / clock
 =================  =======================================  ==================================
+
+No data sheet gives the L2's rate. Where none is given, the L2 is left out, and `l2_needed` says
+what its rate would have to be.
 """
 
 from __future__ import annotations
@@ -40,12 +44,29 @@ class Site(Protocol):
     requests: int
 
 
-def compulsory_bytes(M: int, N: int, K: int, beta: float = 0.0, itemsize: int = 4) -> int:
+def compulsory_bytes(
+    M: int, N: int, K: int, beta: float = 0.0, itemsize: int = 4, out: int | None = None
+) -> int:
     """Bytes that DRAM must move if each element crosses it once: A, B, C written, C read if β ≠ 0.
+
+    `itemsize` is that of A and B, `out` that of C, the same if it is not given.
 
     A lower bound that a cache as large as the matrices reaches; say "compulsory" where it is shown.
     """
-    return itemsize * (M * K + K * N + M * N * (2 if beta != 0 else 1))
+    return itemsize * (M * K + K * N) + (out or itemsize) * M * N * (2 if beta != 0 else 1)
+
+
+def l2_needed(l2_bytes: float, times: Mapping[str, float]) -> float:
+    """Return the B/s that the L2 must deliver so as not to be the longest of `times`.
+
+    Parameters
+    ----------
+    l2_bytes : float
+        Bytes that the SMs ask of it.
+    times : mapping of str to float
+        `least_times` of the other units.
+    """
+    return l2_bytes / max(times.values())
 
 
 def loop_instructions(
@@ -67,11 +88,13 @@ def loop_instructions(
     return round(each * (tensor_instructions or counters["ffma_thread_instructions"] / 32))
 
 
-_PRODUCT = re.compile(r"^(?:wmma\.mma|mma)\..*\bm(\d+)n(\d+)k(\d+)\b")
+_PRODUCT = re.compile(r"^(?:wmma\.mma|mma|wgmma\.mma_async)\..*\bm(\d+)n(\d+)k(\d+)\b")
+WARPGROUP = 4  # warps that execute a wgmma together
 
 
 def tensor_flops(instructions: Mapping[str, tuple[int, int]]) -> float:
-    """FLOP of all matrix products of a launch: 2·m·n·k for each mma or wmma of a warp.
+    """FLOP of all matrix products of a launch: 2·m·n·k for each mma or wmma of a warp, and for each
+    wgmma of four.
 
     Parameters
     ----------
@@ -81,7 +104,8 @@ def tensor_flops(instructions: Mapping[str, tuple[int, int]]) -> float:
     total = 0.0
     for opcode, (warps, _) in instructions.items():
         if shape := _PRODUCT.match(opcode):
-            total += 2.0 * warps * math.prod(map(int, shape.groups()))
+            together = WARPGROUP if opcode.startswith("wgmma") else 1
+            total += 2.0 * warps / together * math.prod(map(int, shape.groups()))
     return total
 
 
@@ -125,10 +149,13 @@ def least_times(
     dram_bytes_per_s: float | None = None,
     tensor_flops: float = 0.0,
     tensor_flops_per_s: float | None = None,
+    l2_bytes: float = 0,
+    l2_bytes_per_s: float | None = None,
 ) -> dict[str, float]:
     """Return the least seconds that each unit needs, by unit in the order of `UNITS`.
 
-    The tensor pipe comes behind the FMA pipe where it has something to do.
+    The tensor pipe comes behind the FMA pipe where it has something to do, the L2 before DRAM where
+    its rate is given.
 
     Parameters
     ----------
@@ -152,6 +179,10 @@ def least_times(
     tensor_flops_per_s : float, optional
         Their measured peak with the instruction in question, such as ``mma_k8`` of the machine's
         record; if not given, the data sheet's, at the clock that is given.
+    l2_bytes : float
+        Bytes asked of the L2: measured, or 32 for each sector that no L1 holds.
+    l2_bytes_per_s : float, optional
+        A measured bandwidth.
 
     Raises
     ------
@@ -169,6 +200,7 @@ def least_times(
     data = units.data_bytes_per_clock(gpu)
     ffma = counters["ffma_thread_instructions"]
     peak = tensor_flops_per_s or gpu.tensor_fp16_flops * (clock_hz or gpu.clock_hz) / gpu.clock_hz
+    l2 = {"L2": l2_bytes / l2_bytes_per_s} if l2_bytes_per_s is not None else {}
     return {
         "issue slots": warp_instructions / units.ISSUE_SLOTS / clocks,
         "FMA pipe": ffma / gpu.fp32_lanes_per_sm / clocks,
@@ -176,6 +208,7 @@ def least_times(
         "shared memory": counters["shared_wavefronts"] * 128 / data / clocks,
         "L1 tags": lines / units.TAG_LOOKUPS / clocks,
         "L1 data": sectors * 32 / data / clocks,
+        **l2,
         "DRAM": dram_bytes / (dram_bytes_per_s or gpu.dram_bytes_per_s),
     }
 

@@ -1,183 +1,123 @@
-"""Which lane holds which element: the fragments of mma, and what ldmatrix reads and hands out.
+"""Which lane holds which element of A, B and C: the fragments of mma, wmma and wgmma as tables.
 
-The layouts are those of the PTX ISA ("Matrix Fragments for mma.m16n8k8" and "…m16n8k16",
-"ldmatrix"), with g = lane / 4 and t = lane % 4. ``lib.ptx`` computes with the same ones.
+The layouts of mma and wgmma are documented (PTX ISA 9.7.14.5 and 9.7.15.5); that of wmma is not,
+and the one here is what ptxas makes of it. All of them are the emulator's (`lib.ptx.fragments`),
+so that what is drawn is what runs.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
-from lib.models.coalescing import WARP
+from lib.ptx import fragments as emulated
+from lib.ptx import wmma
 
-HALF = 2  # bytes
-CHUNK = 8  # halves that stay together: the row of an 8×8 matrix
-CHUNK_BYTES = CHUNK * HALF
-LINE_BYTES = 128  # all 32 banks, once
-SLOTS = LINE_BYTES // CHUNK_BYTES
+# M, N and K of one product; a warpgroup's N can be any multiple of 8 up to 256.
+SHAPES = {
+    "mma.m16n8k8": (16, 8, 8), "mma.m16n8k16": (16, 8, 16), "wmma 16×16×16": (16, 16, 16),
+    "wgmma.m64n64k16": (64, 64, 16),
+}
+OPERANDS = ("A", "B", "C")
 
 
 @dataclass(frozen=True)
-class Holders:
-    """Who holds a matrix.
+class Held:
+    """A matrix, and who holds each of its elements.
 
     Attributes
     ----------
-    name : str
-        ``"A"``, ``"B"`` or ``"C"``.
-    lane, register, place : (rows, columns) arrays of int
-        Lane and number of its register that hold an element, and the element's place in the
-        register: 0 or 1, the lower or the upper half.
+    instruction : str
+        A key of `SHAPES`.
+    operand : str
+        "A", "B" or "C"; the layout of C is also that of D.
+    lane, register, half : ndarray of int, shape (rows, columns)
+        The lane that holds an element, which of its registers, and which half of that register
+        (always 0 where a register holds one float). B has K rows and N columns.
+    warp : ndarray of int, shape (rows, columns)
+        Of a warpgroup's four; zeros elsewhere.
     """
 
-    name: str
+    instruction: str
+    operand: str
     lane: np.ndarray
     register: np.ndarray
-    place: np.ndarray
+    half: np.ndarray
+    warp: np.ndarray
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.lane.shape
 
     @property
     def registers(self) -> int:
-        """Registers that a lane holds of it."""
+        """Registers a lane."""
         return int(self.register.max()) + 1
 
-    def of(self, lane: int) -> list[tuple[int, int, int, int]]:
-        """What a lane holds: (register, place, row, column), in this order."""
-        rows, columns = np.nonzero(self.lane == lane)
-        found = zip(self.register[rows, columns], self.place[rows, columns], rows, columns,
-                    strict=True)
-        return sorted(tuple(map(int, one)) for one in found)
+    @property
+    def packed(self) -> int:
+        """Elements a register."""
+        return int(self.half.max()) + 1
+
+    def of(self, lane: int, warp: int = 0) -> list[tuple[int, int, int, int]]:
+        """What one lane holds: (register, half, row, column), by register."""
+        rows, columns = np.nonzero((self.lane == lane) & (self.warp == warp))
+        return sorted(
+            (int(self.register[r, c]), int(self.half[r, c]), int(r), int(c))
+            for r, c in zip(rows, columns, strict=True)
+        )
 
 
-def mma(k: int) -> dict[str, Holders]:
-    """Holders of A (16×k), B (k×8) and C (16×8) of mma.m16n8k8 or mma.m16n8k16 on halves.
+@cache
+def held(instruction: str, operand: str) -> Held:
+    """Return who holds the elements of an operand.
+
+    Parameters
+    ----------
+    instruction : str
+        A key of `SHAPES`.
+    operand : {"A", "B", "C"}
 
     Raises
     ------
     ValueError
-        If k is neither 8 nor 16.
+        If there is no such instruction or operand; or for A and B of wgmma, which the book's
+        kernels leave in shared memory, so that no lane holds them.
     """
-    if k not in (8, 16):
-        raise ValueError(f"mma.m16n8k{k} is none of halves: k is 8 or 16")
-
-    def holders(name: str, rows: int, columns: int, registers: int, places: int) -> Holders:
-        lane, register, place = (np.empty((rows, columns), int) for _ in range(3))
-        for at_lane in range(WARP):
-            g, t = divmod(at_lane, 4)
-            for r in range(registers):
-                for p in range(places):
-                    at = {
-                        "A": (g + 8 * (r % 2), 2 * t + p + 8 * (r // 2)),
-                        "B": (2 * t + p + 8 * r, g),
-                        "C": (g + 8 * (r // 2), 2 * t + r % 2),
-                    }[name]
-                    lane[at], register[at], place[at] = at_lane, r, p
-        return Holders(name, lane, register, place)
-
-    return {
-        "A": holders("A", 16, k, k // 4, 2), "B": holders("B", k, 8, k // 8, 2),
-        "C": holders("C", 16, 8, 4, 1),
-    }
-
-
-@dataclass(frozen=True)
-class HalfTile:
-    """A tile of halves in shared memory, row by row.
-
-    Attributes
-    ----------
-    columns : int
-        Halves of a row: a multiple of 8.
-    padding : int
-        Unused halves behind each row, a multiple of 8.
-    swizzled : bool
-        Whether the chunks of a row are XORed with its number, counted in lines of 128 bytes where
-        several rows share one.
-    """
-
-    columns: int
-    padding: int = 0
-    swizzled: bool = False
-
-    def address(self, row: np.ndarray, column: np.ndarray) -> np.ndarray:
-        """Bytes from the start of the tile to an element."""
-        row, column = np.asarray(row), np.asarray(column)
-        chunk = column // CHUNK
-        if self.swizzled:
-            chunks = self.columns // CHUNK
-            together = max(1, SLOTS // chunks)  # rows that share a line
-            chunk = chunk ^ row // together % min(chunks, SLOTS)
-        return HALF * (row * (self.columns + self.padding) + chunk * CHUNK + column % CHUNK)
+    if instruction not in SHAPES or operand not in OPERANDS:
+        raise ValueError(
+            f"no fragment {operand!r} of {instruction!r}; there are {', '.join(OPERANDS)} of "
+            f"{', '.join(SHAPES)}"
+        )
+    M, N, K = SHAPES[instruction]
+    if instruction.startswith("wgmma"):
+        if operand != "C":
+            raise ValueError(f"wgmma reads {operand} from shared memory: no lane holds it")
+        one = _table(emulated.accumulator(16, N, 1), False)
+        lane, register, half = (np.tile(part, (4, 1)) for part in one)
+        return Held(instruction, operand, lane, register, half,
+                    np.repeat(np.arange(4), 16)[:, None].repeat(N, axis=1))
+    if instruction.startswith("wmma"):
+        fragment = wmma.fragment_of(operand.lower(), (M, N, K), "f32" if operand == "C" else "f16")
+    elif operand == "C":
+        fragment = emulated.accumulator(M, N, 1)
+    else:
+        fragment = emulated.left(M, K, 2) if operand == "A" else emulated.right(N, K, 2)
+    lane, register, half = _table(fragment, operand == "B")
+    return Held(instruction, operand, lane, register, half, np.zeros_like(lane))
 
 
-@dataclass(frozen=True)
-class RowAddresses:
-    """What the 32 lanes of an ldmatrix.x4 name: row and column of eight halves in a tile.
-
-    Attributes
-    ----------
-    rows, columns : (32,) arrays of int
-        Lanes 8m … 8m + 7 name the rows of matrix m.
-    tile : HalfTile
-    """
-
-    rows: np.ndarray
-    columns: np.ndarray
-    tile: HalfTile
-
-    @property
-    def addresses(self) -> np.ndarray:
-        """By lane, bytes from the start of the tile."""
-        return self.tile.address(self.rows, self.columns)
-
-    @property
-    def aligned(self) -> bool:
-        """Whether each address is a multiple of 16 bytes, as ldmatrix asks."""
-        return not (self.addresses % CHUNK_BYTES).any()
-
-    def wavefronts(self, matrix: int) -> int:
-        """Passes that one of the four matrices takes: different rows on the same four banks."""
-        mine = np.unique(self.addresses[8 * matrix : 8 * matrix + 8])
-        return int(np.bincount(mine // CHUNK_BYTES % SLOTS, minlength=SLOTS).max())
-
-    def coverage(self, shape: tuple[int, int]) -> np.ndarray:
-        """How many lanes' windows of eight halves hold each element of a tile of that shape."""
-        covered = np.zeros(shape, int)
-        for row, column in zip(self.rows, self.columns, strict=True):
-            covered[row, column : column + CHUNK] += 1
-        return covered
-
-
-def squares(tile: HalfTile, swapped: bool = False) -> RowAddresses:
-    """16×16 halves as 14 reads them: four matrices, two down and two across.
-
-    With `swapped` the lane's number is taken as a column where it must be a row: the worklog's
-    first attempt at the tile of B.
-    """
-    lane = np.arange(WARP)
-    first, second = lane % 16, lane // 16 * CHUNK
-    return RowAddresses(second, first, tile) if swapped else RowAddresses(first, second, tile)
-
-
-def stacked(tile: HalfTile, step: int = 0) -> RowAddresses:
-    """32 rows of eight halves, as 15 reads A: four matrices under each other."""
-    lane = np.arange(WARP)
-    return RowAddresses(lane, np.full(WARP, CHUNK * step), tile)
-
-
-def abreast(tile: HalfTile, step: int = 0) -> RowAddresses:
-    """Eight rows of 32 halves, as 15 reads B: four matrices beside each other."""
-    lane = np.arange(WARP)
-    return RowAddresses(CHUNK * step + lane % CHUNK, lane // CHUNK * CHUNK, tile)
-
-
-def receivers(transposed: bool) -> np.ndarray:
-    """Who gets each element of an 8×8 matrix: lanes, (8, 8).
-
-    A lane gets two neighbours of a row, in one register; transposed, of a column.
-    """
-    row, column = np.indices((CHUNK, CHUNK))
-    if transposed:
-        row, column = column, row
-    return 4 * row + column // 2
+def _table(
+    fragment: emulated.Fragment, turned: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Turn positions by (register, lane, half) into (lane, register, half) by position."""
+    rows, columns = fragment.positions
+    found = np.zeros((3, *fragment.shape), int)
+    register, lane, half = np.indices(rows.shape)
+    found[:, rows, columns] = np.stack([lane, register, half])
+    if turned:  # the emulator holds B as (n, k)
+        found = found.transpose(0, 2, 1)
+    return found[0], found[1], found[2]

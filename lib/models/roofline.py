@@ -8,13 +8,16 @@ intensity = FLOP / bytes that cross that level.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from lib.gpus import Gpu
 from lib.models import units
 
 LEVELS = ("L1/shared", "L2", "DRAM")
+
+# Roofs of tensor-core instructions: the record's key, and the instruction.
+PRODUCTS = {"mma_k8": "mma.m16n8k8", "mma_k16": "mma.m16n8k16", "wgmma": "wgmma"}
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,8 @@ class Roofs:
         FP32 and FP16 tensor-core peaks, FLOP/s.
     evidence : str
         Where the figures come from, as a figure's corner shows it.
+    products : mapping of str to float
+        Measured peaks of single tensor-core instructions, FLOP/s, by `PRODUCTS`' names.
     """
 
     dram: float | None
@@ -38,6 +43,7 @@ class Roofs:
     ffma: float | None
     tensor: float | None
     evidence: str
+    products: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def from_gpu(cls, gpu: Gpu) -> Roofs:
@@ -59,9 +65,9 @@ class Roofs:
         ----------
         machine : mapping
             A ``machine.json`` record: ``roofs`` has ``copy``, ``l2``, ``shared`` in B/s and
-            ``ffma`` in FLOP/s.
+            ``ffma``, ``mma_k8``, ``mma_k16`` and ``wgmma`` in FLOP/s.
         gpu : Gpu
-            Gives the tensor-core peak, which no small kernel of ours measures.
+            Gives the tensor cores' peak, which no instruction need reach.
         """
         measured = {name: roof["value"] for name, roof in machine["roofs"].items()}
         return cls(
@@ -71,6 +77,9 @@ class Roofs:
             ffma=measured.get("ffma"),
             tensor=measured.get("tensor", gpu.tensor_fp16_flops),
             evidence=f"recorded: {machine['gpu']['name']}, {machine['date']}",
+            products={
+                name: measured[key] for key, name in PRODUCTS.items() if key in measured
+            },
         )
 
     @property
@@ -83,7 +92,9 @@ class Roofs:
     def peaks(self) -> dict[str, float]:
         """Known peaks, FLOP/s."""
         known = {"FFMA": self.ffma, "tensor": self.tensor}
-        return {name: value for name, value in known.items() if value is not None}
+        return {name: value for name, value in known.items() if value is not None} | dict(
+            self.products
+        )
 
     def ridge(self, level: str, peak: str = "FFMA") -> float:
         """Intensity (FLOP/B) above which `peak`, not the level's bandwidth, is the lower roof."""
@@ -111,6 +122,28 @@ class Point:
     level: str
     intensity: float
     flops_per_s: float
+
+
+def product_of(opcodes: Iterable[str]) -> str | None:
+    """Return which tensor-core instruction a kernel multiplies with, by `PRODUCTS`' names.
+
+    Parameters
+    ----------
+    opcodes : iterable of str
+        PTX opcodes that ran, as ``Trace.instructions`` has them. wmma counts as m16n8k16, which
+        ptxas makes of it from sm_80 on.
+
+    Returns
+    -------
+    str or None
+        None if there is none of them.
+    """
+    names = [opcode.split(".") for opcode in opcodes]
+    if any(parts[0] == "wgmma" and parts[1] == "mma_async" for parts in names):
+        return "wgmma"
+    if any(parts[0] == "wmma" and parts[1] == "mma" or "m16n8k16" in parts for parts in names):
+        return "mma.m16n8k16"
+    return "mma.m16n8k8" if any("m16n8k8" in parts for parts in names) else None
 
 
 def l1_bytes(counters: Mapping[str, int]) -> int:

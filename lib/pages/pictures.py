@@ -173,6 +173,9 @@ class Pictures(Version):
                 )
                 for one in sorted(named(launch, "global"), key=lambda n: n.kind == "store")
             ]
+            if not panels:
+                raise ValueError(f"{self.kernel.stem}, {variant.name}: no lane reads or writes "
+                                 "global memory itself; draw its boxes instead: box()")
             name = variant.name if len(chosen) > 1 else ""
             groups.append(coalescing_figure.Group(name, panels))
         show(coalescing_figure.draw(groups, evidence=self._emulated()))
@@ -184,12 +187,15 @@ class Pictures(Version):
         ----------
         variant : str, optional
         kind : str, optional
-            ``"load"``, ``"store"``, ``"ldmatrix"`` or ``"stmatrix"``; all if not given.
+            ``"load"``, ``"store"``, ``"ldmatrix"``, ``"stmatrix"`` or ``"copy"``; all if not given.
         """
         accesses = named(self.traced(variant).launch, "shared")
         panels = [
-            banks_figure.panel(one.label, one.access, kind=one.kind, where=one.where)
-            for one in sorted(accesses, key=lambda n: n.kind == "load")
+            banks_figure.panel(
+                one.label, one.access, kind=one.kind, where=one.where, source=one.source,
+                past_l1=one.past_l1,
+            )
+            for one in sorted(accesses, key=lambda n: n.kind in ("load", "ldmatrix"))
             if kind in (None, one.kind)
         ]
         if not panels:
@@ -230,13 +236,17 @@ class Pictures(Version):
             raise records.RecordError("no roofs are recorded: python -m lib record machine")
         roofs = roofline.Roofs.from_record(machine, gpus.GPUS[RECORDED_ON])
         points = []
-        for stem in in_book():
-            page = type(self)(stem)
-            points += page._points(size)
+        for stem, kernel in in_book().items():
+            if kernel.group == self.kernel.group:
+                points += type(self)(stem)._points(size)
             if stem == self.kernel.stem:
                 break
+        product = roofline.product_of(self.traced().launch.trace.instructions)
+        peaks = [name for name in (product, "tensor") if name in roofs.peaks] if product else [
+            "FFMA"
+        ]
         show(roofline_figure.draw(
-            roofs, points, current=rung(self.kernel),
+            roofs, points, current=rung(self.kernel), peaks=peaks,
             evidence=f"{records.label(self.record)}, M = N = K = {size:,}",
         ))
 
@@ -255,10 +265,20 @@ class Pictures(Version):
         metrics = self.metrics(size)
         row = self.recorded(size)
         clock = row["sm_clock_mhz"]
+        tensor: dict[str, float] = {}
+        if product := roofline.product_of(self.traced().launch.trace.instructions):
+            machine = records.load(RECORDED_ON, records.MACHINE)
+            roofs = machine and roofline.Roofs.from_record(machine, gpus.GPUS[RECORDED_ON])
+            tensor = {
+                "tensor_flops": 2.0 * size**3,
+                "tensor_flops_per_s": roofs and roofs.products.get(product),
+                "l2_bytes": metrics["l2_bytes"], "l2_bytes_per_s": roofs and roofs.l2,
+            }
         times = busiest.least_times(
             metrics, gpus.GPUS[RECORDED_ON], warp_instructions=metrics["instructions"],
             dram_bytes=metrics["dram_read_bytes"] + metrics["dram_write_bytes"],
             clock_hz=clock * 1e6 if clock else None,
+            **tensor,
         )
         show(busiest_figure.draw(
             times, seconds=row["seconds"],

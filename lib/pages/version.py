@@ -121,7 +121,7 @@ class Version:
         return 32 * counters[counter] / work
 
     def _emulated(self) -> str:
-        return f"emulated: {runner.DEFAULT_ARCH} PTX, {self.problem.shape.replace('x', '×')}"
+        return f"emulated: {self.kernel.min_arch} PTX, {self.problem.shape.replace('x', '×')}"
 
     @cached_property
     def record(self) -> dict[str, Any]:
@@ -204,7 +204,8 @@ class Version:
             name += f", {variant.name}"
         gpu = gpus.GPUS[RECORDED_ON]
         return timeline_figure.version(
-            name, marks, clock * 1e6 if clock else gpu.clock_hz
+            name, marks, clock * 1e6 if clock else gpu.clock_hz, roles=variant.roles,
+            stages=variant.stages,
         )
 
     def metrics(self, size: int, variant: str | None = None) -> Mapping[str, float]:

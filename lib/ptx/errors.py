@@ -34,7 +34,19 @@ class OutOfBounds(Error):
 
 
 class Misaligned(Error):
-    """An address was no multiple of the access's width."""
+    """An address was no multiple of the access's width.
+
+    Attributes
+    ----------
+    addresses : ndarray of int64, shape (blocks, threads), or None
+        Where each lane's access begins, if it was an access of lanes to memory.
+    line : int or None
+        PTX line of that access.
+    """
+
+    def __init__(self, text: str, addresses=None, line: int | None = None):
+        super().__init__(text)
+        self.addresses, self.line = addresses, line
 
 
 class UninitialisedRead(Error):

@@ -275,8 +275,9 @@ class Memory:
         if odd.any():
             raise Misaligned(
                 f"{f.place(instruction)}: address {_first(addresses, odd):#x} is no multiple of "
-                f"{width} bytes: {f.lane_names(odd)}"
-            )
+                f"{width} bytes: {f.lane_names(odd)}",
+                addresses.copy(), instruction.line,
+            )  # fmt: skip
         if segment is None:
             inside = np.zeros((f.blocks, f.threads), bool)
             for candidate in self.segments[space]:

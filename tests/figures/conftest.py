@@ -8,29 +8,39 @@ import pytest
 from lib.figures import (
     ablation,
     banks,
+    box,
     busiest,
     coalescing,
-    fragment,
+    fragments,
     ladder,
-    ldmatrix,
+    matrix_loads,
     mix,
     occupancy,
     pipeline,
+    ring,
     roofline,
     sweep,
     swizzle,
     thread_tile,
     tile,
     timeline,
+    tma_swizzle,
+    windows,
 )
 from lib.figures import map as who
 from lib.gpus import GPUS
-from lib.models import fragments, tiling
+from lib.models import box as box_model
+from lib.models import ring as ring_model
+from lib.models import tiling
 from lib.models.coalescing import strided
+from lib.models.fragments import held
 from lib.models.layouts import Layout
+from lib.models.matrix_loads import HalfTile, MatrixLoad
 from lib.models.occupancy import occupancy as occupancy_of
 from lib.models.pipeline import pipeline as loop
 from lib.models.roofline import Roofs, points
+from lib.models.tma_swizzle import Box, descriptor
+from lib.models.windows import windows as windows_of
 
 RECORDED = "recorded: H100 80GB, 2026-11-21, 2048³"
 EMULATED = "emulated: sm_75 PTX"
@@ -92,6 +102,56 @@ def timelines(count):
         timeline.version("03 strip", record(tile_cycles=1500), 1.98e9, blocks=[0]),
     ]
     return timeline.draw(versions[:count], evidence=RECORDED, window=(0, 5000))
+
+
+ROLES = (("consumers", 8), ("producer", 4))
+
+
+def ring_record(steps=8, stages=4):
+    """A timeline record with made-up marks in the order that 17_tma_wgmma makes them."""
+    loop = ring_model.ring(1100, 520, stages, steps)
+    producer, consumers = [], []
+    for i, one in enumerate(loop.tiles):
+        producer += [[1, int(one.waited) + 40 * i], [0, int(one.asked) + 17 + 40 * i]]
+    producer.append([5, producer[-1][1] + 40])
+    for warp in range(8):
+        marks, at = [], warp
+        for one in loop.tiles:
+            marks += [[1, at], [2, int(one.start) + 305 + warp]]
+            at = int(one.end) + 300 + warp
+        consumers.append([*marks, [4, at], [5, at + 400 + 10 * warp]])
+    return {
+        "events": ["load", "wait", "compute", "barrier", "store", "end"],
+        "mark_cycles": 30.0, "seconds_with": 1.1e-3, "seconds_without": 1e-3, "warps": 12,
+        "total_blocks": 512, "blocks": [{"block": 3, "warps": [*consumers, producer]}],
+        "overview": [[i % 132, i // 132 * 9000, i // 132 * 9000 + 8800] for i in range(512)],
+    }
+
+
+def timeline_with_roles():
+    one = timeline.version("17 tma and wgmma", ring_record(), 1.7e9, roles=ROLES, stages=4)
+    return timeline.draw([one], evidence=RECORDED)
+
+
+def marked_ring():
+    record = ring_record()
+    warps = record["blocks"][0]["warps"]
+    found = ring_model.from_marks(record["events"], warps[8], warps[:8], 4)
+    return ring.draw(found, evidence=RECORDED, landed=False)
+
+
+def both_addressings():
+    lanes = np.arange(32)
+    right = 4096 + lanes % 16 * 272 + lanes // 16 * 16
+    wrong = 4096 + lanes // 16 * 8 * 272 + lanes % 16 * 2
+    return windows.draw(
+        [windows.Panel(name, expression, windows_of(addresses, 4096, 272))
+         for name, expression, addresses in (
+             ("mirrored", "&Bs[k + down][n + across]", right),
+             ("swapped", "&Bs[k + across][n + down]", wrong),
+         )],
+        evidence=EMULATED,
+    )
 
 
 def roof():
@@ -186,24 +246,6 @@ FIGURES = {
         ],
         evidence=EMULATED,
     ),
-    "ablation": lambda: ablation.draw(
-        ablation.Step("14 ldmatrix", 200.0),
-        [ablation.Step("XOR swizzle", 210.0, 204.0), ablation.Step("registers", 252.0, 240.0),
-         ablation.Step("larger tile", 239.4), ablation.Step("one barrier", 300.0, 310.0)],
-        evidence=RECORDED, limit=("mma.m16n8k8", 459.0),
-    ),
-    "fragment, k = 8": lambda: fragment.draw(8, 5),
-    "fragment, k = 16": lambda: fragment.draw(16, 31),
-    "ldmatrix, conflicts": lambda: ldmatrix.draw(
-        fragments.stacked(fragments.HalfTile(32)), transposed=False, what="Rows as they come"
-    ),
-    "ldmatrix, padded": lambda: ldmatrix.draw(
-        fragments.abreast(fragments.HalfTile(64, 8)), transposed=True, what="Rows padded"
-    ),
-    "ldmatrix, windows": lambda: ldmatrix.windows(
-        [(name, fragments.squares(fragments.HalfTile(128, 8), swapped))
-         for name, swapped in (("mirrored", False), ("swapped", True))]
-    ),
     "ladder": lambda: ladder.draw(rungs(), current="02 shared tile", evidence=RECORDED),
     "map, naive": lambda: who.draw(work()),
     "map, tile": lambda: who.draw(
@@ -238,6 +280,65 @@ FIGURES = {
     "tile, 8": lambda: tile.draw(tiling.square_tile(GPUS["T4"], 8, 32), GPUS["T4"]),
     "thread tile, 8 × 8": lambda: thread(8, 8),
     "thread tile, spilling": lambda: thread(16, 16),
+    "ablation": lambda: ablation.draw(
+        ablation.Step("14 ldmatrix", 200.0),
+        [ablation.Step("XOR swizzle", 210.0, 204.0), ablation.Step("registers", 252.0, 240.0),
+         ablation.Step("larger tile", 239.4), ablation.Step("one barrier", 300.0, 310.0)],
+        evidence=RECORDED, limit=("mma.m16n8k8", 459.0),
+    ),
+    "ldmatrix, stacked": lambda: matrix_loads.draw(
+        MatrixLoad(HalfTile(32, 0, True), 4, False, "stacked"), layout="swizzled"
+    ),
+    "ldmatrix, abreast": lambda: matrix_loads.draw(
+        MatrixLoad(HalfTile(64, 8), 4, True, "abreast"), layout="padded"
+    ),
+    "banks, matrices and copies": lambda: banks.draw(
+        [
+            banks.panel("As[lane % 16]", MatrixLoad(HalfTile(64)).access, kind="ldmatrix"),
+            banks.panel("staging", MatrixLoad(HalfTile(64, 0, True)).access, kind="stmatrix"),
+            banks.panel("As", strided(1, bytes_per_lane=16), kind="copy",
+                        source=strided(1, bytes_per_lane=16)),
+        ],
+        evidence=EMULATED,
+    ),
+    "coalescing, copies": lambda: coalescing.draw(
+        [coalescing.Group("", [coalescing.panel("A", strided(1, bytes_per_lane=16), kind="copy")])],
+        evidence=EMULATED,
+    ),
+    "box": lambda: box.draw(box_model.box(128, 128, 8192), evidence="modelled: sectors"),
+    "box, askew": lambda: box.draw(box_model.box(7, 128, 4128, 16), evidence="modelled: sectors"),
+    "busiest, with a remark": lambda: busiest.draw(
+        {"issue slots": 4e-4, "tensor pipe": 2.1e-3, "DRAM": 4e-4}, note="the L2 must deliver 1",
+        evidence="modelled: T4 rates × emulated counters, 4,096³",
+    ),
+    "roofline, tensor": lambda: roofline.draw(
+        Roofs(3.02e12, 5.6e12, 33e12, 65.2e12, 989e12, "recorded: H100",
+              {"mma.m16n8k8": 459e12, "wgmma": 800e12}),
+        points("14 ldmatrix", 2.0 * 4096**3, 5e-4, {"L2": 1.5e9, "DRAM": 2e8}),
+        current="14 ldmatrix", peaks=("mma.m16n8k8", "tensor"), evidence=RECORDED,
+    ),
+    "fragments, A": lambda: fragments.draw(held("mma.m16n8k16", "A")),
+    "fragments, B": lambda: fragments.draw(held("mma.m16n8k8", "B"), lane=30),
+    "fragments, wgmma": lambda: fragments.draw(held("wgmma.m64n64k16", "C")),
+    "fragments, none": lambda: fragments.absent("A"),
+    "ldmatrix, plain": lambda: matrix_loads.draw(MatrixLoad(HalfTile(64)), layout="plain"),
+    "ldmatrix, transposed": lambda: matrix_loads.draw(
+        MatrixLoad(HalfTile(64, 8), 4, True), lane=27, layout="padded"
+    ),
+    "ldmatrix, two": lambda: matrix_loads.draw(
+        MatrixLoad(HalfTile(32, 0, True), 2), lane=27, layout="swizzled"
+    ),
+    "windows": both_addressings,
+    "swizzle of TMA": lambda: tma_swizzle.draw(
+        Box(128), chunk=1, descriptor=descriptor(1024, 128, "MN"), major="MN"
+    ),
+    "swizzle of TMA, 32": lambda: tma_swizzle.draw(Box(32), descriptor=descriptor(1024, 32, "K"),
+                                                   chunk=1),
+    "swizzle of TMA, off": lambda: tma_swizzle.draw(Box(128, 16, False)),
+    "ring": lambda: ring.draw(ring_model.ring(1200, 600, 4)),
+    "ring, starved": lambda: ring.draw(ring_model.ring(2400, 300, 2), stages=4),
+    "ring, from marks": marked_ring,
+    "timeline, roles": timeline_with_roles,
     "tile, 32": lambda: tile.draw(tiling.square_tile(GPUS["H100"], 32, 40), GPUS["H100"]),
 }
 

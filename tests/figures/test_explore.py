@@ -6,6 +6,7 @@ import ipywidgets as widgets
 import pytest
 
 from lib import explore
+from lib.explorers import frames
 from lib.figures import coalescing
 from lib.models.coalescing import strided
 
@@ -102,7 +103,7 @@ def test_readers_without_scripts_get_the_first_frame(strides):
 
 def test_shown_once(strides, monkeypatch):
     shown = []
-    monkeypatch.setattr(explore, "display", lambda *objects: shown.extend(objects))
+    monkeypatch.setattr(frames, "display", lambda *objects: shown.extend(objects))
     strides._ipython_display_()
     assert [type(o).__name__ for o in shown] == ["HTML", "VBox"]
     assert shown[1].children == (*strides.controls, strides.stack)
@@ -160,14 +161,17 @@ def test_layouts_and_buffers():
         assert sum(len(frame) for frame in made.frames) + len(made.fallback) < 600_000
 
 
-def test_fragments_and_ldmatrix():
-    held, read = explore.mma_fragments(), explore.ldmatrix()
-    assert "mma.m16n8k16: lane 18 holds 8 of A, 4 of B and 4 sums" in titles(at(held, 1, 2))
-    assert "Of A lane 5 holds a0 row 1 column 2" in held.fallback
-    wavefronts = "8 of eight rows on the same banks: 32 wavefronts for 4"
-    assert wavefronts in " ".join(titles(at(read, 0, 1, 1)))
-    assert "transposed: two of a column" in titles(at(read, 0, 1, 1))
-    assert "one wavefront" in " ".join(titles(at(read, 2, 0, 0)))
-    for made, count in ((held, 8), (read, 12)):
-        assert len(set(made.frames)) == count
-        assert sum(len(frame) for frame in made.frames) + len(made.fallback) < 600_000
+@pytest.mark.parametrize("make, count, same, text", [
+    (explore.fragments, 36, 4,
+     "mma.m16n8k16: lane 5 holds 8 elements of A, in 2 rows and 4 columns"),
+    (explore.matrix_loads, 36, 0, "ldmatrix.x4, plain tile: 32 wavefronts, where 4 would do"),
+    (explore.tma_swizzles, 24, 0,
+     "128-byte swizzle: 8 rows of a chunk meet 32 of 32 banks, 1 wavefront"),
+    (explore.rings, 48, 0, "4 stages: after the first tile, consumers never wait for one"),
+])
+def test_explorers_of_the_later_chapters(make, count, same, text):
+    made = make()
+    # Whichever the lane, wgmma's A and B are held by none.
+    assert len(made.frames) == count and len(set(made.frames)) == count - same
+    assert text in titles(at(made, *(control.index for control in made.controls)))
+    assert sum(len(frame) for frame in made.frames) + len(made.fallback) < 600_000

@@ -230,30 +230,75 @@ def test_swizzle(drawn):
     assert "unpadded: 1 of 32 banks" in fig.alt and "swizzled: 32 of 32 banks" in fig.alt
 
 
-def test_fragments_name_a_lane_s_share(drawn):
-    fig = drawn["fragment, k = 8"]
-    assert fig.finding == "mma.m16n8k8: lane 5 holds 4 of A, 2 of B and 4 sums"
-    assert "Of B lane 5 holds b0 row 2 column 1, b0 row 3 column 1." in fig.alt
-    assert shown(fig).count("5") == 5  # two of A, one of B, two of C: pairs of neighbours
-    assert "8 of A, 4 of B and 4 sums" in drawn["fragment, k = 16"].finding
+def test_fragments(drawn):
+    fig = drawn["fragments, A"]
+    assert fig.finding == "mma.m16n8k16: lane 5 holds 8 elements of A, in 2 rows and 4 columns"
+    assert {"r0", "r1", "r2", "r3", "(1, 2) (1, 3)"} <= set(shown(fig))
+    assert "… r8 to r31: further columns" in shown(drawn["fragments, wgmma"])
+    assert drawn["fragments, none"].finding == "wgmma.m64n64k16: no lane holds A"
 
 
-def test_ldmatrix_shows_conflicts_and_receivers(drawn):
-    fig = drawn["ldmatrix, conflicts"]
-    assert "4 of eight rows on the same banks: 16 wavefronts for 4" in fig.finding
-    assert "lane 0 banks 0 to 3, lane 1 banks 16 to 19, lane 2 banks 0 to 3" in fig.alt
-    fig = drawn["ldmatrix, padded"]
-    assert "the eight rows of each matrix meet different banks" in fig.finding
-    assert "transposed: two of a column" in shown(fig)
-
-
-def test_windows_that_overlap_are_counted(drawn):
-    fig = drawn["ldmatrix, windows"]
-    assert fig.finding == (
-        "mirrored: 32 lanes name 256 halves, once each; swapped: 32 lanes name 46 halves, up to 8 "
-        "times"
+def test_ldmatrix(drawn):
+    assert drawn["ldmatrix, plain"].finding == (
+        "ldmatrix.x4, plain tile: 32 wavefronts, where 4 would do"
     )
-    assert "swapped: windows begin in 2 rows, not all on 16 bytes." in fig.alt
+    fig = drawn["ldmatrix, transposed"]
+    assert "names row 3 of matrix 3" in shown(fig) and "gets (6, 6) (7, 6)" in shown(fig)
+    assert "names no row" in shown(drawn["ldmatrix, two"])
+
+
+def test_windows(drawn):
+    fig = drawn["windows"]
+    assert fig.finding == "Mirrored: 16 rows; swapped: 2 rows, 28 addresses off 16 bytes"
+    assert "lanes 16 to 31, all at row 8" in shown(fig)
+
+
+def test_swizzles_of_tma(drawn):
+    fig = drawn["swizzle of TMA"]
+    assert "SBO: 1,024 B / 16" in shown(fig) and "LBO: 8,192 B / 16" in shown(fig)
+    assert "row 7 line 7 chunk 6" in fig.alt
+    assert drawn["swizzle of TMA, off"].finding.endswith("meet 4 of 32 banks, 8 wavefronts")
+
+
+def test_rings(drawn):
+    assert drawn["ring"].finding.startswith("4 stages: after the first tile, consumers never wait")
+    assert "2 stages: consumers wait for tiles for" in drawn["ring, starved"].finding
+    assert "asked for, not yet seen" in shown(drawn["ring, from marks"])
+    assert {"0: 0", "4: 1"} <= set(shown(drawn["ring, from marks"]))
+
+
+def test_timeline_tells_roles_apart(drawn):
+    fig = drawn["timeline, roles"]
+    assert fig.finding.startswith("Consumers compute for ")
+    assert {"consumers", "producer", "tiles in\nflight"} <= set(shown(fig))
+    assert any(text.startswith("block 3; the first 9") for text in shown(fig))
+
+
+def test_banks_of_matrices_and_copies(drawn):
+    fig = drawn["banks, matrices and copies"]
+    assert "Shared ldmatrix As[lane % 16]: 32 wavefronts over 8 of 32 banks, ideal 4." in fig.alt
+    assert "Shared stmatrix staging: 4 wavefronts" in fig.alt
+    assert "Shared copy As: 4 wavefronts over 32 of 32 banks, ideal 4." in fig.alt
+    with pytest.raises(ValueError, match="its source"):
+        banks.panel("As", strided(1, bytes_per_lane=16), kind="copy")
+
+
+def test_boxes(drawn):
+    assert drawn["box"].finding == "One request, 512 sectors: every byte is used"
+    assert "… 121 rows like these" in shown(drawn["box"])
+    assert drawn["box, askew"].finding == "One request, 35 sectors: 80% of the bytes are used"
+
+
+def test_busiest_of_another_machine(drawn):
+    fig = drawn["busiest, with a remark"]
+    assert fig.finding == "Tensor pipe needs the most time: 2.1 ms at least"
+    assert "the L2 must deliver 1" in shown(fig)
+
+
+def test_roofline_of_tensor_cores_names_the_instruction(drawn):
+    fig = drawn["roofline, tensor"]
+    assert fig.finding == "14 ldmatrix reaches 60% of the mma.m16n8k8 roof, the nearest over it"
+    assert "mma.m16n8k8 459 TFLOP/s" in shown(fig)
 
 
 def test_an_ablation_names_its_largest_step_and_each_gain(drawn):
