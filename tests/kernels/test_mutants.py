@@ -119,7 +119,11 @@ def test_every_mutant_is_found_out_or_equivalent(stem, table, monkeypatch):
 
         return compiled.ptx, compiled.name, runs
 
-    table.check(stem, map(prepared, representatives(kernel.variants)))
+    tried = representatives(kernel.variants)
+    if not any(listed.kernels == stem for listed in EQUIVALENTS):
+        # What the smallest doesn't show, a larger one may: it has several fragments a warp, say.
+        tried += [variant for variant in kernel.variants if variant not in tried]
+    table.check(stem, map(prepared, tried))
 
 
 def test_no_listed_equivalent_is_stale(table):

@@ -146,7 +146,7 @@ def test_pages_draw_copies_and_say_what_has_none(monkeypatch):
     monkeypatch.setattr(pictures, "show", figures.append)
     Chapter("16_cp_async").coalescing("wide")
     Chapter("16_cp_async").banks("wide")
-    assert "copy A: 32 lanes, 1 request, 16 sectors" in figures[0].alt
+    assert "copy A[(row0 + ar) * K + ac * 8]: 32 lanes, 1 request, 16 sectors" in figures[0].alt
     assert "Shared copy storage: 4 wavefronts over 32 of 32 banks, ideal 4." in figures[1].alt
     with pytest.raises(ValueError, match="draw its boxes"):
         Chapter("18_hopper_limit").coalescing("staged")
