@@ -594,9 +594,7 @@ def _limit(
     }
     return Variant(
         name, constants, (BM, BN), (32 * (BM // WM) * (BN // WN), 1), BK, "block", meaning,
-        # Single floats need an address each, on sm_75 a register too: those of two blocks.
-        {"VEC": 1} | ({"BLOCKS": 1} if blocks > 1 else {}), ("N",), raster=True,
-        resident=resident, least_share=least_share, tuned=tuned,
+        {"VEC": 1}, ("N",), raster=True, resident=resident, least_share=least_share, tuned=tuned,
         # The padding of A's tile: four floats a row.
         shared_bytes=stages * BK * (BM + 4 + BN) * FLOAT_BYTES,
     )
