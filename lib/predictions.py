@@ -45,7 +45,7 @@ PREDICTIONS: dict[str, dict[str, Prediction]] = {
         "square": Prediction(0.02, "two blocks, each at work while the other is at its barrier"),
     },
     "18_hopper_limit": {
-        "persistent": Prediction(0.02, "the ring is full when a tile begins; it cost a microsecond"),
+        "persistent": Prediction(0.02, "the ring is full when a tile begins: a microsecond"),
         "ordered": Prediction(0.0, "at 4,096 a wave is 8 rows of 16 tiles in either order"),
         "in_flight": Prediction(0.03, "the pipe needn't run dry at the end of a step"),
         "cluster": Prediction(0.06, "a third fewer bytes through an L2 that is nearly full"),
