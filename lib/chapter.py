@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from lib import gpus
 from lib.measure import records
-from lib.pages.display import note, show, table
+from lib.pages.display import note, show, table, when_recorded
+from lib.pages.hopper import HopperPages, buffers, descriptors, swizzle
 from lib.pages.pictures import (
     Pictures,
     ladder,
@@ -31,13 +32,14 @@ from lib.pages.tensor import TensorPictures, fragment
 from lib.pages.version import RECORDED_ON, TRACED
 
 __all__ = [
-    "RECORDED_ON", "TRACED", "Chapter", "calibrated", "claims", "fragment", "gpu_table", "gpus",
-    "ladder", "layouts", "loading_ahead", "note", "other_shapes_table", "pipeline", "provenance",
-    "records", "results_table", "rival_slots", "roofs_table", "show", "table",
+    "RECORDED_ON", "TRACED", "Chapter", "buffers", "calibrated", "claims", "descriptors",
+    "fragment", "gpu_table", "gpus", "ladder", "layouts", "loading_ahead", "note",
+    "other_shapes_table", "pipeline", "provenance", "records", "results_table", "rival_slots",
+    "roofs_table", "show", "swizzle", "table", "when_recorded",
 ]
 
 
-class Chapter(Tables, Pictures, TensorPictures):
+class Chapter(Tables, Pictures, TensorPictures, HopperPages):
     """One kernel version: everything its page shows.
 
     Parameters

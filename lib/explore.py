@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from lib.explorers.fragments import fragments
 from lib.explorers.frames import Control, Explorer, explorer
 from lib.explorers.matrix_loads import matrix_loads
+from lib.explorers.raster import rasters
 from lib.explorers.ring import rings
 from lib.explorers.tma_swizzle import tma_swizzles
 from lib.figures import banks as banks_figure
@@ -30,8 +31,9 @@ from lib.models.pipeline import pipeline
 from lib.models.waves import Deal
 
 __all__ = [
-    "Control", "Explorer", "buffers", "explorer", "fragments", "layouts", "matrix_loads", "rings",
-    "strides", "thread_tiles", "tile_sizes", "tma_swizzles", "warp_tiles", "waves", "widths",
+    "Control", "Explorer", "buffers", "explorer", "fragments", "layouts", "matrix_loads",
+    "rasters", "rings", "strides", "thread_tiles", "tile_sizes", "tma_swizzles", "warp_tiles",
+    "waves", "widths",
 ]
 
 _STRIDES = (0, 1, 2, 4, 8, 16, 32)

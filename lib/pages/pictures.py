@@ -129,21 +129,27 @@ class Pictures(Version):
         ladder(self.kernel.stem)
 
     def map(self, variant: str | None = None) -> None:
-        """Draw who computes what, from the stores and the launch of the traced run."""
-        work = mapping.work(self.traced(variant))
+        """Draw who computes what, from the stores and the launch of the traced run.
+
+        Where the copy engine stores C, from the same tiles stored by the lanes that computed them.
+        """
+        work = mapping.work(self.stored_by_lanes(variant))
         show(map_figure.draw(work, evidence=self._emulated()))
 
     # 5: what the compiler made of it
 
     def occupancy(self) -> None:
-        """Draw what limits resident blocks on a T4, an A100 and an H100."""
+        """Draw what limits resident blocks on a T4, an A100 and an H100, as far as they run it."""
         variant = self.kernel.variants[0]
         found = {}
         for arch, key in gpus.ARCHITECTURES.items():
+            if arch < self.kernel.min_arch:
+                continue
             used = self.compiled(arch).resources
-            found[key] = occupancy(
-                gpus.GPUS[key], used.registers, used.shared_bytes, variant.threads
-            )
+            if used.shared_bytes <= gpus.GPUS[key].shared_bytes_per_block:
+                found[key] = occupancy(
+                    gpus.GPUS[key], used.registers, used.shared_bytes, variant.threads
+                )
         show(occupancy_figure.draw(found))
 
     def mix(self, arch: str = "sm_90a") -> None:
@@ -164,7 +170,7 @@ class Pictures(Version):
         Parameters
         ----------
         *variants : str
-            All of them if none is named.
+            All of them if none is named, but for those whose matrices the copy engine moves.
         """
         groups = []
         chosen = [self.kernel.variant(name) for name in variants] or self.kernel.variants
@@ -177,11 +183,12 @@ class Pictures(Version):
                 )
                 for one in sorted(named(launch, "global"), key=lambda n: n.kind == "store")
             ]
-            if not panels:
+            name = variant.name if len(chosen) > 1 else ""
+            if panels:
+                groups.append(coalescing_figure.Group(name, panels))
+            if not groups and variant is chosen[-1] or variants and not panels:
                 raise ValueError(f"{self.kernel.stem}, {variant.name}: no lane reads or writes "
                                  "global memory itself; draw its boxes instead: box()")
-            name = variant.name if len(chosen) > 1 else ""
-            groups.append(coalescing_figure.Group(name, panels))
         show(coalescing_figure.draw(groups, evidence=self._emulated()))
 
     def banks(self, variant: str | None = None, kind: str | None = None) -> None:
@@ -241,7 +248,8 @@ class Pictures(Version):
         roofs = roofline.Roofs.from_record(machine, gpus.GPUS[RECORDED_ON])
         points = []
         for stem, kernel in in_book().items():
-            if kernel.group == self.kernel.group:
+            if kernel.group == self.kernel.group and (
+                    stem == self.kernel.stem or records.load(RECORDED_ON, stem)):
                 points += type(self)(stem)._points(size)
             if stem == self.kernel.stem:
                 break
@@ -258,11 +266,14 @@ class Pictures(Version):
         """One point a level of memory: recorded time over recorded traffic."""
         metrics = self.metrics(size)
         seconds = self.recorded(size)["seconds"]
-        return roofline.points(rung(self.kernel), 2.0 * size**3, seconds, {
+        moved = {
             "L1/shared": roofline.l1_bytes(metrics),
             "L2": metrics["l2_bytes"],
             "DRAM": metrics["dram_read_bytes"] + metrics["dram_write_bytes"],
-        })
+        }
+        if self.kernel.variants[0].boxes:  # no counter sees what TMA and wgmma move in the SM
+            del moved["L1/shared"]
+        return roofline.points(rung(self.kernel), 2.0 * size**3, seconds, moved)
 
     def busiest(self, size: int = TIMED) -> None:
         """Draw the least time that each unit needs, and the time that the kernel took."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from lib import claims as ledger
-from lib import device, gpus, runner, scoreboard, source, tuning
+from lib import device, gpus, scoreboard, source, tuning
 from lib.figures import style
 from lib.kernels import CATALOGUE, Variant
 from lib.measure import records
@@ -23,6 +24,10 @@ CHECKED = (
     Problem(128, 128, 128), Problem(100, 99, 101), Problem(33, 65, 31, 0.5, -2.0),
     Problem(1, 70, 40, 1.0, 1.0), Problem(70, 1, 40, -2.0, 0.5), Problem(31, 33, 1),
     Problem(64, 64, 0, 1.0, 0.5),
+)
+# The same for matrices that tensor maps move: rows are multiples of 16 bytes, 8 elements.
+CHECKED_BOXES = tuple(
+    replace(one, N=-(-one.N // 8) * 8, K=-(-one.K // 8) * 8) for one in CHECKED
 )
 # The counters that are compared between versions: those of the main loop.
 PER_MULTIPLY_ADD = (
@@ -206,7 +211,7 @@ class Tables(Version):
             for arch, key in gpus.ARCHITECTURES.items():
                 if gpus.GPUS[key].clock_hz and arch >= self.kernel.min_arch:
                     rows.append(self._resource_row(variant, arch, key))
-        toolkit = self.compiled("sm_75").toolkit
+        toolkit = self.compiled(gpus.GPUS[RECORDED_ON].arch).toolkit
         table(
             ("variant", "for", "registers a thread", "shared B a block", "spilled B",
              "warps on an SM", "limited by"),
@@ -214,12 +219,16 @@ class Tables(Version):
         )
 
     def _resource_row(self, variant: Variant, arch: str, key: str) -> tuple[object, ...]:
-        used = self.compiled(arch, variant.name).resources
-        fits = occupancy(gpus.GPUS[key], used.registers, used.shared_bytes, variant.threads)
+        used, gpu = self.compiled(arch, variant.name).resources, gpus.GPUS[key]
         spilled = used.spill_store_bytes + used.spill_load_bytes
+        if used.shared_bytes > gpu.shared_bytes_per_block:
+            resident = "none: too large", "shared memory"
+        else:
+            fits = occupancy(gpu, used.registers, used.shared_bytes, variant.threads)
+            resident = f"{fits.warps} of {gpu.warps_per_sm}", fits.limited_by
         return (
             variant.name, f"{arch} ({key})", used.registers, f"{used.shared_bytes:,}", spilled,
-            f"{fits.warps} of {gpus.GPUS[key].warps_per_sm}", fits.limited_by,
+            *resident,
         )
 
     def order(self, *variants: str, arch: str = "sm_90a") -> None:
@@ -272,11 +281,14 @@ class Tables(Version):
     # 6: does it compute the right thing
 
     def check(self, *variants: str) -> None:
-        """Run variants, all if none is named, on `CHECKED` and display the errors' bounds."""
+        """Run variants, all if none is named, on `CHECKED` and display the errors' bounds.
+
+        Where tensor maps move the matrices, on shapes whose rows they can step over.
+        """
         rows = []
         names = variants or tuple(v.name for v in self.kernel.variants)
-        where = "emulated: sm_75 code in the PTX emulator"
-        for problem in CHECKED:
+        where = f"emulated: {self.kernel.min_arch} code in the PTX emulator"
+        for problem in CHECKED_BOXES if self.kernel.variants[0].boxes else CHECKED:
             row: list[object] = [problem.shape.replace("x", "×"), f"{problem.alpha:g}",
                                  f"{problem.beta:g}"]
             for name in names:
@@ -317,7 +329,8 @@ class Tables(Version):
         ]
         rows += [
             ("sectors a global load request", *(
-                f"{c['global_load_sectors'] / c['global_load_requests']:.3g}" for c in columns)),
+                f"{c['global_load_sectors'] / c['global_load_requests']:.3g}"
+                if c["global_load_requests"] else "none" for c in columns)),
         ]
         shape = self.problem.shape.replace("x", "×")
         table((f"{self.kernel.stem} at {shape}", *names), rows,
@@ -335,7 +348,7 @@ class Tables(Version):
         ]
         head = ("for a multiply-add of a warp",
                 *(f"{rung(page.kernel)}, {name}" for page, name in columns))
-        table(head, rows, f"emulated: {runner.DEFAULT_ARCH} PTX, shared memory as in its SASS")
+        table(head, rows, f"emulated: {self.kernel.min_arch} PTX, shared memory as in its SASS")
 
     # 8, 9: time
 
@@ -348,7 +361,14 @@ class Tables(Version):
                 rows.append((variant.name, f"{row['M']:,}", f"{row['tflops']:.2f}",
                              f"{row['cublas_tflops']:.2f}", f"{row['ratio']:.1%}",
                              f"{row['spread']:.1%}"))
-        table(head, rows, f"{self._timed_on()}; FP32, TF32 off, α = 1, β = 0")
+        table(head, rows, f"{self._timed_on()}; {self.types()}, α = 1, β = 0")
+
+    def types(self) -> str:
+        """What the first variant multiplies, and into what."""
+        first = self.kernel.variants[0]
+        if first.dtype == "float32":
+            return "FP32, TF32 off"
+        return f"{first.dtype} in, {first.out} out"
 
     def other_shapes(self) -> None:
         """Display what this version and the one before reach of cuBLAS at `OTHER_SHAPES`."""

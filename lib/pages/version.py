@@ -88,6 +88,19 @@ class Version:
             )
         return self._traces[name]
 
+    def stored_by_lanes(self, variant: str | None = None) -> runner.Run:
+        """`traced`; where the copy engine stores C, the same but that its lanes store it."""
+        chosen = self.kernel.variant(variant)
+        if "C" not in chosen.boxes:
+            return self.traced(variant)
+        boxes = {name: box for name, box in chosen.boxes.items() if name != "C"}
+        by_lanes = replace(chosen, constants={**chosen.constants, "STAGED": 0}, boxes=boxes)
+        block = min(WATCHED[0], self._blocks(self.problem, by_lanes) - 1)
+        return runner.run(
+            self.kernel, by_lanes.typed(self.problem), variant=by_lanes, backend="emulator",
+            watch=(block, WATCHED[1]), exact=True,
+        )
+
     @cached_property
     def problem(self) -> Problem:
         """The problem that is traced: `TRACED`, doubled until each variant has several blocks."""

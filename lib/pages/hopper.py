@@ -1,0 +1,225 @@
+"""Tables and pictures of the asynchronous chapters, 16 to 18."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from lib import predictions, tuning
+from lib.figures import ring as ring_figure
+from lib.figures import tma_swizzle as swizzle_figure
+from lib.measure import records
+from lib.models import ring
+from lib.models.tma_swizzle import Box, Descriptor, descriptor
+from lib.pages.display import show, table
+from lib.pages.version import Version
+
+# What a trace counts under names that begin so, and what that is for people. The first that fits.
+_MACHINES = {
+    "cp.async.bulk.tensor.2d.shared": "boxes that TMA loads",
+    "cp.async.bulk.tensor.2d.global": "boxes that TMA stores",
+    "cp.async.ca": "copies by warps, cp.async", "cp.async.cg": "copies by warps, cp.async",
+    "ldmatrix": "ldmatrix", "mma.sync": "products of a warp, mma.sync",
+    "wgmma.mma_async": "products of a warpgroup, wgmma",
+    "mbarrier.arrive": "arrivals on mbarriers", "bar.": "barriers of a block or a part of it",
+    "st.shared": "stores to shared memory", "stmatrix": "stores to shared memory",
+    "st.global": "stores of C by warps",
+}
+WARPS_OF_A_GROUP = 4
+
+
+def buffers(copy: float, multiply: float, stages: int, tiles: int = 8) -> None:
+    """Draw the model of a ring of buffers (`lib.models.ring`)."""
+    show(ring_figure.draw(ring.ring(copy, multiply, stages, tiles)))
+
+
+def swizzle(major: str = "K", chunk: int = 1) -> None:
+    """Draw the 128-byte swizzle of a box, one chunk followed, and its descriptor.
+
+    Parameters
+    ----------
+    major : {"K", "MN"}
+        Which way the rows run.
+    chunk : int
+    """
+    show(swizzle_figure.draw(Box(128, 16), chunk=chunk, descriptor=descriptor(1024, 128, major),
+                             major=major))
+
+
+def descriptors(step: int = 64, start: int = 1024) -> None:
+    """Display the descriptors of one step's products, K-major and MN-major.
+
+    Parameters
+    ----------
+    step : int
+        K of a step.
+    start : int
+        Address of the tile.
+    """
+    def row(name: str, k: int, found: Descriptor) -> tuple[object, ...]:
+        return (name, k, f"{found.start:,}", found.leading, f"{found.stride:,}", found.mode,
+                f"`{found.bits:016x}`")
+
+    rows = [
+        row(name, k, descriptor(start, 128, major, k, step))
+        for name, major in (("A, rows along K", "K"), ("B, rows along N", "MN"))
+        for k in range(0, step, 16)
+    ]
+    table(("operand", "k", "start, B", "LBO, B", "SBO, B", "swizzle", "the 64 bits"), rows,
+          f"modelled: PTX ISA 9.7.15.5, for a tile at address {start:,}")
+
+
+class HopperPages(Version):
+    """What a page of an asynchronous version shows beside the others' tables."""
+
+    def machines(self, *variants: str, above: Sequence[str] = ()) -> None:
+        """Display what a traced run asks of each machine: instructions of warps, by what they do.
+
+        Parameters
+        ----------
+        *variants : str
+            The first if none is named.
+        above : sequence of str
+            Stems of versions whose first variants stand before.
+        """
+        pages = [(type(self)(stem), None) for stem in above]
+        pages += [(self, name) for name in variants or (None,)]
+        columns = {
+            f"{page.kernel.stem[:2]} {page.kernel.variant(name).name}": page.asked(name)
+            for page, name in pages
+        }
+        names = dict.fromkeys(_MACHINES.values())
+        rows = [
+            (name, *(f"{column.get(name, 0):,}" for column in columns.values()))
+            for name in names if any(column.get(name) for column in columns.values())
+        ]
+        table((f"at {self.problem.shape.replace('x', '×')}", *columns), rows,
+              f"emulated: PTX of each, {self.problem.shape.replace('x', '×')}")
+
+    def asked(self, variant: str | None = None) -> Mapping[str, int]:
+        """Instructions of warps of the traced run by what they do; of a wgmma, the warpgroups'."""
+        found: dict[str, int] = {}
+        for opcode, (warps, _) in self.traced(variant).launch.trace.instructions.items():
+            name = next((_MACHINES[head] for head in _MACHINES if opcode.startswith(head)), None)
+            if name:
+                each = WARPS_OF_A_GROUP if opcode.startswith("wgmma") else 1
+                found[name] = found.get(name, 0) + warps // each
+        return found
+
+    def variants(self, *names: str) -> None:
+        """Display what the variants are, and their tiles."""
+        chosen = [self.kernel.variant(name) for name in names] or self.kernel.variants
+        table(
+            ("variant", "what it is", "tile", "threads"),
+            [(v.name, v.meaning, f"{v.tile[0]}×{v.tile[1]}×{v.step}", v.threads) for v in chosen],
+            "modelled: the catalogue",
+        )
+
+    def tensor_compare(self, size: int, *variants: str, above: Sequence[str] = ()) -> None:
+        """Display recorded speed, traffic and clock of some variants side by side.
+
+        Parameters
+        ----------
+        size : int
+            M = N = K.
+        *variants : str
+            All of them if none is named.
+        above : sequence of str
+            Stems of other versions to show above.
+        """
+        pages = [(type(self)(stem), None) for stem in above]
+        pages += [(self, name) for name in variants or (v.name for v in self.kernel.variants)]
+        rows = []
+        for page, name in pages:
+            variant = page.kernel.variant(name)
+            row, metrics = page.recorded(size, name), page.metrics(size, name)
+            rows.append((
+                f"{page.kernel.stem[:2]} {variant.name}", variant.meaning, f"{row['tflops']:.1f}",
+                f"{row['ratio']:.1%}", _said(metrics.get("tensor_pipe_percent"), ".0f", "%"),
+                f"{metrics['l2_bytes'] / 1e9:.2f}", f"{metrics['dram_read_bytes'] / 1e9:.2f}",
+                _said(row["sm_clock_mhz"], ",.0f"), _said(row.get("power_w"), ",.0f"),
+            ))
+        table(
+            (f"at {size:,}", "", "TFLOP/s", "of cuBLAS", "tensor pipe busy", "GB through L2",
+             "GB from DRAM", "SM clock, MHz", "W"),
+            rows, f"{records.label(self.record)}; busy and bytes by ncu",
+        )
+
+    def how_it_ran(self, variant: str | None = None) -> None:
+        """Display each recorded shape of a variant with clock, power and temperature."""
+        name = self.kernel.variant(variant).name
+        rows = [
+            ("×".join(f"{row[side]:,}" for side in "MNK"), f"{row['tflops']:.0f}",
+             f"{row['cublas_tflops']:.0f}", f"{row['ratio']:.3f}", f"{row['spread']:.1%}",
+             _said(row["sm_clock_mhz"], ",.0f"), _said(row.get("power_w"), ",.0f"),
+             _said(row.get("temperature_c"), ".0f"))
+            for row in self.record["variants"][name]["bench"]
+        ]
+        table(("M×N×K", "TFLOP/s", "cuBLAS", "ratio", "spread", "SM clock, MHz", "W", "°C"), rows,
+              f"{records.label(self.record)}, {name}; clock, W and °C: medians while both ran")
+
+    def layers(self) -> None:
+        """Display the cubes and the layers of public models: ratio, tile, mean and least."""
+        first = self.kernel.variants[0]
+        rows, ratios = [], []
+        for row in self.layer_rows():
+            problem = first.problem(row["M"], row["N"], row["K"])
+            launched = self.kernel.select(problem, first).variant
+            ratios.append(row["ratio"])
+            rows.append(("×".join(f"{row[side]:,}" for side in "MNK"), f"{row['tflops']:.0f}",
+                         f"{row['cublas_tflops']:.0f}", f"**{row['ratio']:.3f}**",
+                         f"{launched.tile[0]}×{launched.tile[1]}"))
+        mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+        rows.append(("geometric mean; least", "", "", f"**{mean:.3f}**; {min(ratios):.3f}", ""))
+        table(("M×N×K", "TFLOP/s", "cuBLAS", "ratio", "tile"), rows, records.label(self.record))
+
+    def layer_rows(self) -> list[Mapping[str, float]]:
+        """The recorded rows of the first variant on cubes from 1,024 and on `tuning.LAYERS`."""
+        kept = self.record["variants"][self.kernel.variants[0].name]["bench"]
+        return [
+            row for row in kept
+            if row["M"] == row["N"] == row["K"] >= 1024
+            or (row["M"], row["N"], row["K"]) in tuning.LAYERS
+        ]
+
+    def predicted(self, *variants: str, since: str = "", size: int = 4096) -> None:
+        """Display what was predicted of some variants, and what was measured.
+
+        Parameters
+        ----------
+        *variants : str
+            All that something was predicted of, if none is named.
+        since : str
+            Stem of the version whose first variant the steps begin at, each then against the one
+            before it; if it is not given, each is against this version's first variant.
+        size : int
+            M = N = K.
+        """
+        guesses = predictions.PREDICTIONS[self.kernel.stem]
+        base = (type(self)(since) if since else self).recorded(size)["tflops"]
+        rows = []
+        for name in variants or guesses:
+            speed = self.recorded(size, name)["tflops"]
+            rows.append((name, f"{guesses[name].gain:+.1%}", guesses[name].because,
+                         f"**{speed / base - 1:+.1%}**"))
+            base = speed if since else base
+        against = "the step before" if since else self.kernel.variants[0].name
+        table(("variant", "predicted", "because", "measured"), rows,
+              f"{predictions.label()}; {records.label(self.record)}, {size:,}³; speed over that of "
+              f"{against}, less 1")
+
+    def speed_over(self, other: str, size: int = 4096) -> float:
+        """Recorded speed of the first variant over that of another version's."""
+        before = type(self)(other).recorded(size)["seconds"]
+        return before / self.recorded(size)["seconds"]
+
+    def bytes_in_flight(self, variant: str | None = None) -> int:
+        """Bytes that a block has asked for, at most, before it waits: all stages but one."""
+        chosen = self.kernel.variant(variant)
+        rows, columns = chosen.tile
+        stages = int(chosen.constants["STAGES"])
+        return (stages - 1) * (rows + columns) * chosen.step * 2
+
+
+def _said(value: float | None, form: str, unit: str = "") -> str:
+    return "not read" if value is None else f"{value:{form}}{unit}"
