@@ -6,13 +6,14 @@ import math
 from collections.abc import Mapping, Sequence
 
 from lib import predictions, tuning
+from lib.figures import mix as mix_figure
 from lib.figures import ring as ring_figure
 from lib.figures import tma_swizzle as swizzle_figure
 from lib.measure import records
-from lib.models import ring
+from lib.models import mix, ring
 from lib.models.tma_swizzle import Box, Descriptor, descriptor
 from lib.pages.display import show, table
-from lib.pages.version import Version
+from lib.pages.version import Version, rung
 
 # What a trace counts under names that begin so, and what that is for people. The first that fits.
 _MACHINES = {
@@ -105,6 +106,20 @@ class HopperPages(Version):
                 each = WARPS_OF_A_GROUP if opcode.startswith("wgmma") else 1
                 found[name] = found.get(name, 0) + warps // each
         return found
+
+    def products_mix(self, arch: str = "sm_90a") -> None:
+        """Draw what the inner loop issues for a thousand products of 16×8×16 of a warp, against
+        the version before: their tensor instructions are of other sizes."""
+        def of(version: Version) -> tuple[str, Mapping[str, float]]:
+            loop = version.compiled(arch).inner_loop
+            return rung(version.kernel), mix.per_thousand_products(i.opcode for i in loop)
+
+        before = self.kernel.predecessor
+        show(mix_figure.draw(
+            of(self), before and of(type(self)(before.stem)), unit="products of 16×8×16",
+            evidence=f"modelled: SASS of the inner loop, {arch}, NVRTC "
+            f"{self.compiled(arch).toolkit}",
+        ))
 
     def variants(self, *names: str) -> None:
         """Display what the variants are, and their tiles."""
