@@ -38,14 +38,15 @@ def recorded(stem, speed=lambda name, shape: 600.0):
         variants[variant.name] = {"bench": [
             {"M": M, "N": N, "K": K, "tflops": speed(variant.name, (M, N, K)), "seconds": 1e-3,
              "cublas_tflops": 500.0, "ratio": speed(variant.name, (M, N, K)) / 500.0,
-             "spread": 0.01, "sm_clock_mhz": 1755.0, "power_w": 690.5, "temperature_c": None}
+             "spread": 0.01, "instantiation": page.kernel.expression(variant),
+             "sm_clock_mhz": 1755.0, "power_w": 690.5, "temperature_c": None}
             for M, N, K in shapes
         ], "counters": [
             {"M": n, "N": n, "K": n, "metrics": {"l2_bytes": 1e9, "dram_read_bytes": 2e8}}
             for n in (2048, 4096)
         ]}
     page.__dict__["record"] = {
-        "kernel": stem, "gpu": {"name": "NVIDIA H100", "key": "H100"}, "date": "2026-11-21",
+        "kernel": stem, "gpu": {"name": "NVIDIA H100", "key": "H100", "sms": 132}, "date": "2026-11-21",
         "variants": variants,
     }
     return page
@@ -55,7 +56,8 @@ def test_machines_are_counted_as_the_trace_counts_them(shown):
     page = Chapter("17_tma_wgmma")
     page.machines("wide", above=("16_cp_async",))
     found = {row[0]: row[1:] for row in cells(shown[0])}
-    assert "| at 256×256×256 | 16 wide | 17 wide |" in shown[0]
+    first = Chapter("16_cp_async").kernel.variants[0].name
+    assert f"| at 256×256×256 | 16 {first} | 17 wide |" in shown[0]
     # 2 tiles, 4 steps, a box of A and 4 slabs of B; 2 warpgroups with 4 products a step.
     assert found["boxes that TMA loads"] == ["0", "40"]
     assert found["products of a warpgroup, wgmma"] == ["0", "64"]
@@ -94,13 +96,12 @@ def test_layers_have_their_geometric_mean_and_their_least(shown):
     assert len(ratios) == 3 + len(tuning.LAYERS)
     mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
     assert rows[-1][3] == f"**{mean:.3f}**; 0.800"
-    assert rows[0][-1] == "64×128" and rows[2][-1] == "128×128"
+    assert {row[-1] for row in rows[:-1]} == {"ping_pong"}  # the same instantiation as the first
 
 
 def test_predictions_stand_beside_what_was_measured(shown):
-    speeds = dict.fromkeys(PREDICTIONS["16_cp_async"], 300.0) | {"wide": 400.0}
-    page = recorded("16_cp_async", lambda name, shape: speeds[name])
-    page.predicted()
+    page = recorded("16_cp_async", lambda name, shape: 400.0 if name == "wide" else 300.0)
+    page.predicted(against="wide")
     rows = cells(shown[0])
     assert [row[0] for row in rows] == list(PREDICTIONS["16_cp_async"])
     assert {row[3] for row in rows} == {"**-25.0%**"}
@@ -131,3 +132,15 @@ def test_bytes_in_flight_are_those_of_all_stages_but_one():
     page = Chapter("16_cp_async")
     assert page.bytes_in_flight("stages2") == (128 + 256) * 64 * 2
     assert page.bytes_in_flight("stages4") == 3 * page.bytes_in_flight("stages2")
+
+
+def test_an_account_takes_the_speed_without_its_rival(shown):
+    page = recorded("18_hopper_limit")
+    row = page.recorded(4096, "ping_pong")
+    row["alone"] = {"tflops": 700.0, "sm_clock_mhz": 1500.0, "power_w": 699.0}
+    found, taken = page.accounted("ping_pong")
+    assert taken is row["alone"] and found.peak * found.share == pytest.approx(700e12)
+    assert found.waves == 1024 / (8 * 132)
+    page.account("ping_pong", "staged")
+    assert cells(shown[0])[0][:4] == ["18 ping_pong", "700", "1,500", "699"]
+    assert cells(shown[0])[1][1:3] == ["600", "1,755"]  # was not timed alone

@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from lib import predictions, tuning
+from lib import gpus, predictions, tuning
 from lib.figures import mix as mix_figure
 from lib.figures import ring as ring_figure
 from lib.figures import tma_swizzle as swizzle_figure
 from lib.measure import records
-from lib.models import mix, ring
+from lib.models import mix, pipe_account, ring
+from lib.models.raster import Raster
 from lib.models.tma_swizzle import Box, Descriptor, descriptor
 from lib.pages.display import show, table
-from lib.pages.version import Version, rung
+from lib.pages.version import RECORDED_ON, Version, rung
 
 # What a trace counts under names that begin so, and what that is for people. The first that fits.
 _MACHINES = {
@@ -175,18 +176,17 @@ class HopperPages(Version):
 
     def layers(self) -> None:
         """Display the cubes and the layers of public models: ratio, tile, mean and least."""
-        first = self.kernel.variants[0]
+        names = {self.kernel.expression(v): v.name for v in reversed(self.kernel.variants)
+                 if not v.tuned}
         rows, ratios = [], []
         for row in self.layer_rows():
-            problem = first.problem(row["M"], row["N"], row["K"])
-            launched = self.kernel.select(problem, first).variant
             ratios.append(row["ratio"])
             rows.append(("×".join(f"{row[side]:,}" for side in "MNK"), f"{row['tflops']:.0f}",
                          f"{row['cublas_tflops']:.0f}", f"**{row['ratio']:.3f}**",
-                         f"{launched.tile[0]}×{launched.tile[1]}"))
+                         names.get(row["instantiation"], "another")))
         mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
         rows.append(("geometric mean; least", "", "", f"**{mean:.3f}**; {min(ratios):.3f}", ""))
-        table(("M×N×K", "TFLOP/s", "cuBLAS", "ratio", "tile"), rows, records.label(self.record))
+        table(("M×N×K", "TFLOP/s", "cuBLAS", "ratio", "launched"), rows, records.label(self.record))
 
     def layer_rows(self) -> list[Mapping[str, float]]:
         """The recorded rows of the first variant on cubes from 1,024 and on `tuning.LAYERS`."""
@@ -197,7 +197,9 @@ class HopperPages(Version):
             or (row["M"], row["N"], row["K"]) in tuning.LAYERS
         ]
 
-    def predicted(self, *variants: str, since: str = "", size: int = 4096) -> None:
+    def predicted(
+        self, *variants: str, since: str = "", against: str | None = None, size: int = 4096
+    ) -> None:
         """Display what was predicted of some variants, and what was measured.
 
         Parameters
@@ -206,22 +208,79 @@ class HopperPages(Version):
             All that something was predicted of, if none is named.
         since : str
             Stem of the version whose first variant the steps begin at, each then against the one
-            before it; if it is not given, each is against this version's first variant.
+            before it.
+        against : str, optional
+            Without `since`, the variant that each is compared with; the first if not given.
         size : int
             M = N = K.
         """
         guesses = predictions.PREDICTIONS[self.kernel.stem]
-        base = (type(self)(since) if since else self).recorded(size)["tflops"]
+        first = type(self)(since).recorded(size) if since else self.recorded(size, against)
+        base = first["tflops"]
         rows = []
         for name in variants or guesses:
             speed = self.recorded(size, name)["tflops"]
             rows.append((name, f"{guesses[name].gain:+.1%}", guesses[name].because,
                          f"**{speed / base - 1:+.1%}**"))
             base = speed if since else base
-        against = "the step before" if since else self.kernel.variants[0].name
+        other = "the step before" if since else self.kernel.variant(against).name
         table(("variant", "predicted", "because", "measured"), rows,
               f"{predictions.label()}; {records.label(self.record)}, {size:,}³; speed over that of "
-              f"{against}, less 1")
+              f"{other}, less 1")
+
+    def account(
+        self, *variants: str, above: Sequence[str] = (), size: int = 4096
+    ) -> None:
+        """Display where the distance to the tensor cores' peak went, factor by factor.
+
+        Parameters
+        ----------
+        *variants : str
+            The first if none is named.
+        above : sequence of str
+            Stems of other versions to show above.
+        size : int
+            M = N = K.
+        """
+        pages = [(type(self)(stem), None) for stem in above]
+        pages += [(self, name) for name in variants or (None,)]
+        rows = []
+        for page, name in pages:
+            found, row = page.accounted(name, size)
+            busy = page.metrics(size, name).get("tensor_pipe_percent")
+            rows.append((
+                f"{page.kernel.stem[:2]} {page.kernel.variant(name).name}",
+                f"{row['tflops']:.0f}", _said(row["sm_clock_mhz"], ",.0f"),
+                _said(row.get("power_w"), ",.0f"), f"{found.clock:.3f}", f"{found.waves:.3f}",
+                f"{found.rest:.3f}", f"**{found.share:.3f}**", _said(busy, ".1f", "%"),
+            ))
+        table(
+            (f"alone, at {size:,}", "TFLOP/s", "MHz", "W", "clock", "last wave", "the rest",
+             "of the peak", "pipe busy, ncu"),
+            rows, f"{records.label(self.record)}; factors modelled: 4,096 FLOP a cycle and SM, "
+            f"{gpus.GPUS[RECORDED_ON].clock_hz / 1e6:,.0f} MHz",
+        )
+
+    def accounted(
+        self, variant: str | None = None, size: int = 4096
+    ) -> tuple[pipe_account.Account, Mapping[str, float]]:
+        """Take the recorded speed of a variant apart, without cuBLAS beside it where that was timed.
+
+        Returns the account, and the row that it was made from.
+        """
+        chosen = self.kernel.variant(variant)
+        beside = self.recorded(size, variant)
+        row = beside.get("alone", beside)
+        launched = next(
+            v for v in self.kernel.variants
+            if self.kernel.expression(v) == beside["instantiation"]
+        )
+        sheet = gpus.GPUS[RECORDED_ON]
+        order = Raster(size, size, size, launched.tile, int(chosen.constants["GROUP"]),
+                       launched.cluster, self.record["gpu"]["sms"])
+        clock = (row["sm_clock_mhz"] or sheet.clock_hz / 1e6) * 1e6
+        return pipe_account.account(RECORDED_ON, self.record["gpu"]["sms"], sheet.clock_hz,
+                                    row["tflops"] * 1e12, clock, order.full), row
 
     def speed_over(self, other: str, size: int = 4096) -> float:
         """Recorded speed of the first variant over that of another version's."""
