@@ -46,8 +46,8 @@ def recorded(stem, speed=lambda name, shape: 600.0):
             for n in (2048, 4096)
         ]}
     page.__dict__["record"] = {
-        "kernel": stem, "gpu": {"name": "NVIDIA H100", "key": "H100", "sms": 132}, "date": "2026-11-21",
-        "variants": variants,
+        "kernel": stem, "gpu": {"name": "NVIDIA H100", "key": "H100", "sms": 132},
+        "date": "2026-11-21", "variants": variants,
     }
     return page
 

@@ -264,7 +264,7 @@ class HopperPages(Version):
     def accounted(
         self, variant: str | None = None, size: int = 4096
     ) -> tuple[pipe_account.Account, Mapping[str, float]]:
-        """Take the recorded speed of a variant apart, without cuBLAS beside it where that was timed.
+        """Take the recorded speed of a variant apart: without cuBLAS beside it, if it was timed so.
 
         Returns the account, and the row that it was made from.
         """
