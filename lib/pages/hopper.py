@@ -216,17 +216,17 @@ class HopperPages(Version):
         """
         guesses = predictions.PREDICTIONS[self.kernel.stem]
         first = type(self)(since).recorded(size) if since else self.recorded(size, against)
-        base = first["tflops"]
+        base = first["ratio"]
         rows = []
         for name in variants or guesses:
-            speed = self.recorded(size, name)["tflops"]
+            speed = self.recorded(size, name)["ratio"]
             rows.append((name, f"{guesses[name].gain:+.1%}", guesses[name].because,
                          f"**{speed / base - 1:+.1%}**"))
             base = speed if since else base
         other = "the step before" if since else self.kernel.variant(against).name
         table(("variant", "predicted", "because", "measured"), rows,
-              f"{predictions.label()}; {records.label(self.record)}, {size:,}³; speed over that of "
-              f"{other}, less 1")
+              f"{predictions.label()}; {records.label(self.record)}, {size:,}³; speed, in "
+              f"% of cuBLAS in the same run, over that of {other}, less 1")
 
     def account(
         self, *variants: str, above: Sequence[str] = (), size: int = 4096

@@ -301,7 +301,8 @@ class Pictures(Version):
         ))
 
     def ablation(
-        self, *steps: str, since: str, size: int = 4096, least: float = 0.0
+        self, *steps: str, since: str, size: int = 4096, least: float = 0.0,
+        of_rival: bool = False,
     ) -> None:
         """Draw what each of some variants added to the one before it, beside what was predicted.
 
@@ -314,22 +315,30 @@ class Pictures(Version):
         size : int
             M = N = K.
         least : float
-            Where the scale begins, TFLOP/s.
+            Where the scale begins, TFLOP/s, or % of cuBLAS.
+        of_rival : bool
+            Draw % of cuBLAS in the same run in place of TFLOP/s: where the chip's clock falls as it
+            gets hot, speeds of different runs say more of the order of the runs than of the steps.
         """
+        def speed(row: Mapping[str, Any]) -> float:
+            return 100 * row["ratio"] if of_rival else row["tflops"]
+
         start = type(self)(since)
-        first = start.recorded(size)
+        first = speed(start.recorded(size))
         expected = predictions.PREDICTIONS.get(self.kernel.stem, {})
-        rows, before = [], first["tflops"]
+        rows, before = [], first
         for name in steps:
             row, guess = self.recorded(size, name), expected.get(name)
             rows.append(ablation_figure.Step(
-                name, row["tflops"], before * (1 + guess.gain) if guess else None
+                name, speed(row), before * (1 + guess.gain) if guess else None
             ))
-            before = row["tflops"]
+            before = speed(row)
         show(ablation_figure.draw(
-            ablation_figure.Step(rung(start.kernel), first["tflops"]), rows,
+            ablation_figure.Step(rung(start.kernel), first), rows,
             evidence=f"{records.label(self.record)}, {size:,}³", least=least,
-            limit=("cuBLAS", row["cublas_tflops"]), note=f"outlines {predictions.label()}",
+            limit=("cuBLAS", 100.0 if of_rival else row["cublas_tflops"]),
+            note=f"outlines {predictions.label()}",
+            unit="% of cuBLAS" if of_rival else "TFLOP/s",
         ))
 
     def slots(self, variant: str | None = None, size: int = 4096) -> slots_of.Slots:

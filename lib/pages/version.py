@@ -224,6 +224,16 @@ class Version:
         )
 
     def metrics(self, size: int, variant: str | None = None) -> Mapping[str, float]:
-        """The recorded hardware counters at one size (`lib.measure.counters`' names)."""
-        kept = self.record["variants"][self.kernel.variant(variant).name]["counters"]
+        """The recorded hardware counters at one size (`lib.measure.counters`' names).
+
+        Of a variant that takes another's place by size, those of the one that was timed: what is
+        divided by each other must be of one kernel.
+        """
+        chosen = self.kernel.variant(variant)
+        name = chosen.name
+        if chosen.tuned:
+            timed = self.recorded(size, name)["instantiation"]
+            name = next((v.name for v in self.kernel.variants
+                         if not v.tuned and self.kernel.expression(v) == timed), name)
+        kept = self.record["variants"][name]["counters"]
         return next(row["metrics"] for row in kept if row["M"] == size)
