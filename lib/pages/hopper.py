@@ -11,6 +11,7 @@ from lib.figures import ring as ring_figure
 from lib.figures import tma_swizzle as swizzle_figure
 from lib.measure import records
 from lib.models import mix, pipe_account, ring
+from lib.models import phases as phases_of
 from lib.models.raster import Raster
 from lib.models.tma_swizzle import Box, Descriptor, descriptor
 from lib.pages.display import show, table
@@ -282,10 +283,35 @@ class HopperPages(Version):
         return pipe_account.account(RECORDED_ON, self.record["gpu"]["sms"], sheet.clock_hz,
                                     row["tflops"] * 1e12, clock, order.full), row
 
+    def life(self, variant: str | None = None) -> dict[str, float]:
+        """Cycles of the first warp's first tile: ``"start"``, ``"products"``, ``"store"``.
+
+        From the timeline: until its first product, until it has waited for the last one, and until
+        it has stored.
+
+        Raises
+        ------
+        ValueError
+            If the marks don't reach to the end of a tile.
+        """
+        one = self._version(self.kernel.variant(variant))
+        spans = [span for span in phases_of.phases(one.events, one.blocks[0][1]) if not span.warp]
+        first = next(span for span in spans if span.event == "compute")
+        stored = next((span for span in spans if span.event == "store"), None)
+        if stored is None:
+            raise ValueError(f"{self.kernel.stem}: the marks end before the first tile is stored")
+        return {"start": first.start - spans[0].start, "products": stored.start - first.start,
+                "store": stored.end - stored.start}
+
+    def flops_a_busy_cycle(self, variant: str | None = None, size: int = 4096) -> float:
+        """FLOP of an SM in a cycle in which its tensor pipe is busy, by the recorded counters."""
+        found, sms = self.metrics(size, variant), self.record["gpu"]["sms"]
+        busy = found["cycles"] * sms * found["tensor_pipe_percent"] / 100
+        return 2.0 * size**3 / busy
+
     def speed_over(self, other: str, size: int = 4096) -> float:
-        """Recorded speed of the first variant over that of another version's."""
-        before = type(self)(other).recorded(size)["seconds"]
-        return before / self.recorded(size)["seconds"]
+        """Speed of the first variant over that of another version's, each over its own cuBLAS."""
+        return self.recorded(size)["ratio"] / type(self)(other).recorded(size)["ratio"]
 
     def bytes_in_flight(self, variant: str | None = None) -> int:
         """Bytes that a block has asked for, at most, before it waits: all stages but one."""

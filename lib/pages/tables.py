@@ -174,6 +174,14 @@ def claims(chapter: str | None = None) -> None:
     note(ledger.markdown(chapter))
 
 
+def _types(variant: Variant) -> str:
+    """What a variant multiplies, and into what."""
+    if variant.dtype == "float32":
+        return "FP32, TF32 off"
+    columns = ", B by columns" if variant.b_layout == "column" else ""
+    return f"{variant.dtype} to {variant.out}{columns}"
+
+
 class Tables(Version):
     """What a page of one kernel version shows as tables and listings."""
 
@@ -355,20 +363,14 @@ class Tables(Version):
     def speed(self, *variants: str) -> None:
         """Display the speed of some variants, or all, against cuBLAS: measured, or recorded."""
         head = ("variant", "M = N = K", "TFLOP/s", "cuBLAS, same run", "of cuBLAS", "spread")
-        rows = []
+        rows, types = [], {}
         for variant in map(self.kernel.variant, variants or (v.name for v in self.kernel.variants)):
+            types[_types(variant)] = None
             for row in self._benchmarks(variant):
                 rows.append((variant.name, f"{row['M']:,}", f"{row['tflops']:.2f}",
                              f"{row['cublas_tflops']:.2f}", f"{row['ratio']:.1%}",
                              f"{row['spread']:.1%}"))
-        table(head, rows, f"{self._timed_on()}; {self.types()}, α = 1, β = 0")
-
-    def types(self) -> str:
-        """What the first variant multiplies, and into what."""
-        first = self.kernel.variants[0]
-        if first.dtype == "float32":
-            return "FP32, TF32 off"
-        return f"{first.dtype} in, {first.out} out"
+        table(head, rows, f"{self._timed_on()}; {' and '.join(types)}, α = 1, β = 0")
 
     def other_shapes(self) -> None:
         """Display what this version and the one before reach of cuBLAS at `OTHER_SHAPES`."""
