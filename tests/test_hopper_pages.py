@@ -134,13 +134,22 @@ def test_bytes_in_flight_are_those_of_all_stages_but_one():
     assert page.bytes_in_flight("stages4") == 3 * page.bytes_in_flight("stages2")
 
 
-def test_an_account_takes_the_speed_without_its_rival(shown):
+def test_an_account_takes_both_speeds_apart_at_their_common_clock(shown):
     page = recorded("18_hopper_limit")
-    row = page.recorded(4096, "ping_pong")
-    row["alone"] = {"tflops": 700.0, "sm_clock_mhz": 1500.0, "power_w": 699.0}
-    found, taken = page.accounted("ping_pong")
-    assert taken is row["alone"] and found.peak * found.share == pytest.approx(700e12)
-    assert found.waves == 1024 / (8 * 132)
-    page.account("ping_pong", "staged")
-    assert cells(shown[0])[0][:4] == ["18 ping_pong", "700", "1,500", "699"]
-    assert cells(shown[0])[1][1:3] == ["600", "1,755"]  # was not timed alone
+    ours, rival = page.accounted("ping_pong")
+    assert ours.peak * ours.share == pytest.approx(600e12)
+    assert rival.peak * rival.share == pytest.approx(500e12)
+    assert ours.clock == rival.clock == pytest.approx(1755 / 1980)
+    assert ours.waves == 1024 / (8 * 132)
+    page.account("ping_pong")
+    assert cells(shown[0])[0][:4] == ["18 ping_pong", "600", "1,755", "0.886"]
+    assert cells(shown[0])[0][-2:] == ["**0.632**", "0.527"]
+
+
+def test_speed_alone_stands_beside_that_in_turns(shown):
+    page = recorded("18_hopper_limit")
+    page.recorded(4096, "ping_pong")["alone"] = {
+        "tflops": 700.0, "sm_clock_mhz": 1500.0, "power_w": 699.0}
+    page.alone("ping_pong", "staged")
+    assert cells(shown[0])[0][1:] == ["1.200", "600", "1,755", "690", "700", "1,500", "699"]
+    assert cells(shown[0])[1][-3:] == ["not read"] * 3

@@ -247,41 +247,69 @@ class HopperPages(Version):
         pages += [(self, name) for name in variants or (None,)]
         rows = []
         for page, name in pages:
-            found, row = page.accounted(name, size)
-            busy = page.metrics(size, name).get("tensor_pipe_percent")
+            row, (ours, rival) = page.recorded(size, name), page.accounted(name, size)
             rows.append((
                 f"{page.kernel.stem[:2]} {page.kernel.variant(name).name}",
-                f"{row['tflops']:.0f}", _said(row["sm_clock_mhz"], ",.0f"),
-                _said(row.get("power_w"), ",.0f"), f"{found.clock:.3f}", f"{found.waves:.3f}",
-                f"{found.rest:.3f}", f"**{found.share:.3f}**", _said(busy, ".1f", "%"),
+                f"{row['tflops']:.0f}", _said(row["sm_clock_mhz"], ",.0f"), f"{ours.clock:.3f}",
+                f"{ours.waves:.3f}", f"{ours.rest:.3f}", f"{ours.share:.3f}",
+                f"**{ours.share / ours.clock:.3f}**", f"{rival.share / rival.clock:.3f}",
             ))
         table(
-            (f"alone, at {size:,}", "TFLOP/s", "MHz", "W", "clock", "last wave", "the rest",
-             "of the peak", "pipe busy, ncu"),
-            rows, f"{records.label(self.record)}; factors modelled: 4,096 FLOP a cycle and SM, "
+            (f"in turns, at {size:,}", "TFLOP/s", "MHz", "clock", "last wave", "the rest",
+             "of the peak", "of the cycles' peak", "cuBLAS, of the same"),
+            rows, f"{records.label(self.record)}; peak modelled: 4,096 FLOP a cycle and SM, "
             f"{gpus.GPUS[RECORDED_ON].clock_hz / 1e6:,.0f} MHz",
         )
 
     def accounted(
         self, variant: str | None = None, size: int = 4096
-    ) -> tuple[pipe_account.Account, Mapping[str, float]]:
-        """Take the recorded speed of a variant apart: without cuBLAS beside it, if it was timed so.
+    ) -> tuple[pipe_account.Account, pipe_account.Account]:
+        """Take the recorded speeds of a variant and of cuBLAS, in turns with it, apart.
 
-        Returns the account, and the row that it was made from.
+        Both have the clock of both. Nothing is known of cuBLAS's waves: all is in its rest.
         """
-        chosen = self.kernel.variant(variant)
-        beside = self.recorded(size, variant)
-        row = beside.get("alone", beside)
+        chosen, row = self.kernel.variant(variant), self.recorded(size, variant)
         launched = next(
-            v for v in self.kernel.variants
-            if self.kernel.expression(v) == beside["instantiation"]
+            v for v in self.kernel.variants if self.kernel.expression(v) == row["instantiation"]
         )
-        sheet = gpus.GPUS[RECORDED_ON]
+        sheet, sms = gpus.GPUS[RECORDED_ON], self.record["gpu"]["sms"]
         order = Raster(size, size, size, launched.tile, int(chosen.constants["GROUP"]),
-                       launched.cluster, self.record["gpu"]["sms"])
+                       launched.cluster, sms)
         clock = (row["sm_clock_mhz"] or sheet.clock_hz / 1e6) * 1e6
-        return pipe_account.account(RECORDED_ON, self.record["gpu"]["sms"], sheet.clock_hz,
-                                    row["tflops"] * 1e12, clock, order.full), row
+        ours, rival = (
+            pipe_account.account(RECORDED_ON, sms, sheet.clock_hz, 1e12 * speed, clock, waves)
+            for speed, waves in ((row["tflops"], order.full), (row["cublas_tflops"], 1.0))
+        )
+        return ours, rival
+
+    def alone(self, *variants: str, above: Sequence[str] = (), size: int = 4096) -> None:
+        """Display recorded speed, clock and power beside cuBLAS, and alone.
+
+        Parameters
+        ----------
+        *variants : str
+            The first if none is named.
+        above : sequence of str
+            Stems of other versions to show above.
+        size : int
+            M = N = K.
+        """
+        pages = [(type(self)(stem), None) for stem in above]
+        pages += [(self, name) for name in variants or (None,)]
+        rows = []
+        for page, name in pages:
+            row = page.recorded(size, name)
+            one = row.get("alone", {})
+            rows.append((
+                f"{page.kernel.stem[:2]} {page.kernel.variant(name).name}", f"{row['ratio']:.3f}",
+                f"{row['tflops']:.0f}", _said(row["sm_clock_mhz"], ",.0f"),
+                _said(row.get("power_w"), ",.0f"), _said(one.get("tflops"), ".0f"),
+                _said(one.get("sm_clock_mhz"), ",.0f"), _said(one.get("power_w"), ",.0f"),
+            ))
+        table(
+            (f"at {size:,}", "ratio", "TFLOP/s in turns", "MHz", "W", "TFLOP/s alone", "MHz", "W"),
+            rows, f"{records.label(self.record)}; medians while the samples were taken",
+        )
 
     def life(self, variant: str | None = None) -> dict[str, float]:
         """Cycles of the first warp's first tile: ``"start"``, ``"products"``, ``"store"``.
