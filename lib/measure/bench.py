@@ -2,11 +2,13 @@
 
 A benchmark without its rival in the same run is an anecdote: clocks move with temperature. So the
 two take turns, A B A B, on random inputs, over several copies of the matrices that together
-exceed the L2 cache three times, and the SM clock is read while they run.
+exceed the L2 cache three times, and the SM clock, the power and the temperature are read while they
+run.
 """
 
 from __future__ import annotations
 
+import contextlib
 import statistics
 import subprocess
 import threading
@@ -58,7 +60,8 @@ def bench(
     dict
         A row of a record: sizes, `seconds` (median, s) and `spread` (half the distance between
         the quartiles over the median), TFLOP/s of both, `ratio` of the speeds, the name of the
-        `instantiation` that the problem allowed, SM clock in MHz.
+        `instantiation` that the problem allowed, SM clock in MHz, power in W and temperature in °C
+        (medians while both ran; None where nvidia-smi can't tell).
 
     Raises
     ------
@@ -95,7 +98,7 @@ def bench(
         "cublas_tflops": problem.flops / rival_seconds / 1e12,
         "ratio": rival_seconds / seconds,
         "instantiation": kernel.expression(selected.variant),
-        "sm_clock_mhz": clock.median, "rounds": rounds,
+        **clock.row(), "rounds": rounds,
     }
 
 
@@ -113,7 +116,7 @@ def bench_cublas(problem: Problem, rounds: int = ROUNDS) -> dict[str, Any]:
         "alpha": problem.alpha, "beta": problem.beta,
         "seconds": seconds, "spread": spread(times), "tflops": tflops,
         "cublas_seconds": seconds, "cublas_tflops": tflops, "ratio": 1.0,
-        "sm_clock_mhz": clock.median, "rounds": rounds,
+        **clock.row(), "rounds": rounds,
     }
 
 
@@ -219,14 +222,18 @@ def spread(series: list[float]) -> float:
 
 
 class ClockSampler:
-    """Read the SM clock every 50 ms through nvidia-smi while the block runs; read only."""
+    """Ask nvidia-smi every 50 ms while the block runs: SM clock, power, temperature; read only."""
+
+    # In the order in which they are asked for; the power of this moment, not the last second's.
+    FIELDS = {"sm_clock_mhz": "clocks.sm", "power_w": "power.draw.instant",
+              "temperature_c": "temperature.gpu"}
 
     def __enter__(self) -> ClockSampler:
-        self._samples: list[float] = []
+        self._samples: list[dict[str, float]] = []
         try:
             self._process = subprocess.Popen(
-                ["nvidia-smi", "--query-gpu=clocks.sm", "--format=csv,noheader,nounits",
-                 "--loop-ms=50"],
+                ["nvidia-smi", f"--query-gpu={','.join(self.FIELDS.values())}",
+                 "--format=csv,noheader,nounits", "--loop-ms=50"],
                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
             )
         except FileNotFoundError:
@@ -238,8 +245,7 @@ class ClockSampler:
 
     def _read(self) -> None:
         for line in self._process.stdout:
-            if line.strip().isdigit():
-                self._samples.append(float(line))
+            self._samples.append(self.parse(line))
 
     def __exit__(self, *_: object) -> None:
         if self._process is not None:
@@ -247,9 +253,24 @@ class ClockSampler:
             self._process.wait()
             self._reader.join(timeout=1)
 
+    @classmethod
+    def parse(cls, line: str) -> dict[str, float]:
+        """What one line of nvidia-smi says; what it can't read (``[N/A]``) is left out."""
+        found = {}
+        for name, cell in zip(cls.FIELDS, line.split(","), strict=False):
+            with contextlib.suppress(ValueError):
+                found[name] = float(cell)
+        return found
+
+    def row(self) -> dict[str, float | None]:
+        """The medians by `FIELDS`; None where nothing was read."""
+        # The first reading may be of the time before the work began.
+        busy = self._samples[1:]
+        read = {name: [one[name] for one in busy if name in one] for name in self.FIELDS}
+        return {name: statistics.median(values) if values else None
+                for name, values in read.items()}
+
     @property
     def median(self) -> float | None:
         """Median SM clock, MHz; None where nvidia-smi is missing or too little time passed."""
-        # The first reading may be of the clock before the work began.
-        busy = self._samples[1:]
-        return statistics.median(busy) if busy else None
+        return self.row()["sm_clock_mhz"]

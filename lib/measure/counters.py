@@ -32,6 +32,7 @@ HARDWARE = {
     "warps_active_percent": "sm__warps_active.avg.pct_of_peak_sustained_active",
     "issue_active_percent": "smsp__issue_active.avg.pct_of_peak_sustained_active",
     "fma_pipe_percent": "sm__inst_executed_pipe_fma.avg.pct_of_peak_sustained_active",
+    "tensor_pipe_percent": "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active",
     "lsu_pipe_percent": "l1tex__lsuin_requests.avg.pct_of_peak_sustained_elapsed",
     "l1_data_percent": "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed",
     "instructions": "smsp__inst_executed.sum",

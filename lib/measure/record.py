@@ -26,6 +26,8 @@ MORE_COUNTER_SIZES = {
     "01_naive": (8192, 16384), "02_shared_tile": (8192,), "08_warp_tile": (8192,),
     records.CUBLAS: (8192,),
 }
+# 18's first variant is timed on one more cube, and on layers of public models.
+MORE_SHAPES = {"18_hopper_limit": ((16384, 16384, 16384), *tuning.LAYERS)}
 TIMELINE_SIZE = 2048
 CLOCKS = "free, as the machine sets them"
 
@@ -168,7 +170,7 @@ def _timed(
     """Benchmarks of an instantiation on each of its shapes."""
     rows: list[dict[str, Any]] = []
     rate = 0.0
-    for shape in tqdm(_shapes(variant), desc=f"{label}: bench"):
+    for shape in tqdm(_shapes(kernel, variant), desc=f"{label}: bench"):
         problem = variant.problem(*shape)
         expected = problem.flops / rate if rate else 0.0
         rows.append(bench.bench(kernel, variant, problem, _rounds(expected), ptx_arch))
@@ -176,10 +178,12 @@ def _timed(
     return rows
 
 
-def _shapes(variant: Variant) -> list[tuple[int, int, int]]:
+def _shapes(kernel: Kernel, variant: Variant) -> list[tuple[int, int, int]]:
     """What an instantiation is timed on."""
     cubes = [(size, size, size) for size in BENCH_SIZES]
-    return [*cubes, *(tuning.UNEVEN if variant.dtype == "float32" else ())]
+    more = MORE_SHAPES.get(kernel.stem, ()) if variant is kernel.variants[0] else ()
+    uneven = tuning.UNEVEN if variant.dtype == "float32" else ()
+    return list(dict.fromkeys((*cubes, *uneven, *more)))
 
 
 def _cublas(name: str) -> dict[str, Any]:

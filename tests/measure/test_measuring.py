@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from lib.measure import bench, counters, ncu, timeline
+from lib.kernels import CATALOGUE
+from lib.measure import bench, counters, ncu, record, timeline
 
 HEADER = '"ID","Kernel Name","a.sum","memory_l1","b.pct","gpu__time_duration.sum"'
 UNITS = '"","","sector","","%","ns"'
@@ -148,3 +149,21 @@ def test_each_launch_of_the_calibration_set_is_given_to_its_pattern(monkeypatch)
         _calibrated(monkeypatch, rows[:1])
     with pytest.raises(ncu.ProfilerMissing, match="where nothing<false>: baseline"):
         _calibrated(monkeypatch, rows[::-1])
+
+
+def test_clock_power_and_temperature_are_medians_of_what_could_be_read():
+    sampler = bench.ClockSampler()
+    said = "345, 90.1, 30\n1980, 600.5, 50\n1755, [N/A], 52\n1800, 700.5, 54\n"
+    sampler._samples = [sampler.parse(line) for line in said.splitlines()]
+    assert sampler.row() == {"sm_clock_mhz": 1800.0, "power_w": 650.5, "temperature_c": 52.0}
+    sampler._samples = []
+    assert set(sampler.row().values()) == {None} and sampler.median is None
+
+
+def test_what_a_variant_is_timed_on():
+    limit = CATALOGUE["18_hopper_limit"]
+    first, other = (record._shapes(limit, variant) for variant in limit.variants[:2])
+    assert len(first) == len(set(first)) and set(other) < set(first)
+    assert {(16384, 16384, 16384), (2048, 14336, 4096), (8192, 8192, 28672)} <= set(first)
+    single = CATALOGUE["07_vectorized"]
+    assert (2047, 2049, 2048) in record._shapes(single, single.variants[0])
