@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lib import gpus, ptx, runner
+from lib import gpus, ptx, saturation
 from lib.figures import box as box_figure
 from lib.figures import busiest as busiest_figure
 from lib.figures import fragments as fragments_figure
 from lib.figures import ring as ring_figure
 from lib.figures import style
 from lib.figures import windows as windows_figure
-from lib.models import box, busiest, fragments, mix, ring, scaling, windows
+from lib.models import box, busiest, fragments, ring, windows
 from lib.models.accesses import name_of
 from lib.pages.display import show
 from lib.pages.version import TIMED, Version
@@ -147,37 +147,13 @@ class TensorPictures(Version):
     ) -> tuple[dict[str, float], int]:
         """Return the least seconds of each unit, and the bytes asked of the L2 (`saturates`).
 
-        Counters are those of two emulated launches of one block, scaled (`lib.models.scaling`);
-        warp instructions are those of the inner loop's SASS. Every sector that a block asks for is
-        taken to be asked of the L2.
+        Counters are emulated (`lib.saturation`).
 
         Raises
         ------
         ValueError
             If tiles don't divide the problem.
         """
-        chosen, gpu = self.kernel.variant(variant), gpus.find(key)
-        M, N = chosen.tile
-        if size % M or size % N or size % chosen.step:
-            raise ValueError(f"{size} is no multiple of {chosen.name}'s tile {M}×{N}×{chosen.step}")
-        depths = (4 * chosen.step, 8 * chosen.step)
-        one, other = (
-            runner.run(self.kernel, chosen.typed(Problem(M, N, K)), variant=chosen, exact=True,
-                       backend="emulator", arch=gpu.arch).launch.trace.counters()
-            for K in depths
+        return saturation.unit_times(
+            self.kernel, self.kernel.variant(variant), gpus.find(key), size, l2_bytes_per_s
         )
-        counters = scaling.scaled(one, other, depths, K=size, blocks=size // M * (size // N))
-        loop = self.compiled(gpu.arch, chosen.name).inner_loop
-        work = size**3
-        l2_bytes = 32 * (counters["global_load_sectors"] + counters["global_store_sectors"])
-        times = busiest.least_times(
-            counters, gpu, tensor_flops=2.0 * work, l2_bytes=l2_bytes,
-            l2_bytes_per_s=l2_bytes_per_s,
-            warp_instructions=busiest.loop_instructions(
-                mix.per_thousand_fma(i.opcode for i in loop), counters, work // busiest.HMMA_1688
-            ),
-            dram_bytes=busiest.compulsory_bytes(
-                size, size, size, itemsize=ITEM_BYTES[chosen.dtype], out=ITEM_BYTES[chosen.out]
-            ),
-        )
-        return times, l2_bytes
