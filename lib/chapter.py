@@ -27,13 +27,14 @@ from lib.pages.tables import (
     results_table,
     roofs_table,
 )
-from lib.pages.tensor import TensorPictures, fragment
+from lib.pages.tensor import TensorPictures, fragment, matrix_load
 from lib.pages.version import RECORDED_ON, TRACED
 
 __all__ = [
     "RECORDED_ON", "TRACED", "Chapter", "calibrated", "claims", "fragment", "gpu_table", "gpus",
-    "ladder", "layouts", "loading_ahead", "note", "once_recorded", "other_shapes_table", "pipeline",
-    "provenance", "records", "results_table", "rival_slots", "roofs_table", "show", "table",
+    "ladder", "layouts", "loading_ahead", "matrix_load", "note", "once_recorded",
+    "other_shapes_table", "pipeline", "provenance", "records", "results_table", "rival_slots",
+    "roofs_table", "show", "table",
 ]
 
 

@@ -246,8 +246,7 @@ class Evidence:
 
     def unit_times(self, gpu: str, stem: str, variant: str, n: int) -> Mapping[str, float]:
         """The least seconds that each unit of a GPU would need at n×n×n, from emulated counters."""
-        kernel = kernels.find(stem)
-        return saturation.unit_times(kernel, kernel.variant(variant), self.gpu(gpu), n)[0]
+        return saturation.unit_times(stem, variant, self.gpu(gpu), n)[0]
 
     def occupancy(self, gpu: str, stem: str, variant: str) -> Occupancy:
         """What fits one SM of a GPU, by CUDA's rules."""

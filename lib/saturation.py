@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
-from lib import runner
+from collections.abc import Mapping
+from functools import cache
+
+from lib import kernels, runner
 from lib.compiler import compile_kernel
 from lib.gpus import Gpu
-from lib.kernels import Kernel, Variant
 from lib.models import busiest, mix, scaling
 from lib.problem import ITEM_BYTES, Problem
 
 
+@cache
+def _one_block(stem: str, name: str, arch: str) -> tuple[tuple[int, int], list[Mapping[str, int]]]:
+    """Two depths, and the counters of one block of a variant at each."""
+    kernel = kernels.find(stem)
+    variant = kernel.variant(name)
+    depths = (4 * variant.step, 8 * variant.step)
+    return depths, [
+        runner.run(kernel, variant.typed(Problem(*variant.tile, K)), variant=variant, exact=True,
+                   backend="emulator", arch=arch).launch.trace.counters()
+        for K in depths
+    ]
+
+
 def unit_times(
-    kernel: Kernel, variant: Variant, gpu: Gpu, size: int, l2_bytes_per_s: float | None = None
+    stem: str, name: str, gpu: Gpu, size: int, l2_bytes_per_s: float | None = None
 ) -> tuple[dict[str, float], int]:
     """Return the least seconds of each unit for a version on tensor cores, and the L2's bytes.
 
@@ -21,8 +36,8 @@ def unit_times(
 
     Parameters
     ----------
-    kernel : Kernel
-    variant : Variant
+    stem, name : str
+        Version and variant.
     gpu : Gpu
         The data sheet that gives the rates, and the architecture that is compiled for.
     size : int
@@ -35,15 +50,12 @@ def unit_times(
     ValueError
         If tiles don't divide the problem.
     """
+    kernel = kernels.find(stem)
+    variant = kernel.variant(name)
     M, N = variant.tile
     if size % M or size % N or size % variant.step:
         raise ValueError(f"{size} is no multiple of {variant.name}'s tile {M}×{N}×{variant.step}")
-    depths = (4 * variant.step, 8 * variant.step)
-    one, other = (
-        runner.run(kernel, variant.typed(Problem(M, N, K)), variant=variant, exact=True,
-                   backend="emulator", arch=gpu.arch).launch.trace.counters()
-        for K in depths
-    )
+    depths, (one, other) = _one_block(stem, name, gpu.arch)
     counters = scaling.scaled(one, other, depths, K=size, blocks=size // M * (size // N))
     loop = compile_kernel(kernel, variant, gpu.arch).inner_loop
     work = size**3

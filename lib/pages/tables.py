@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lib import claims as ledger
-from lib import device, gpus, runner, scoreboard, source, tuning
+from lib import device, gpus, reported, runner, scoreboard, source, tuning
 from lib.figures import style
 from lib.kernels import CATALOGUE, Variant
 from lib.measure import records
@@ -332,11 +332,14 @@ class Tables(Version):
         pages = [(type(self)(before.stem), before.variants[:1])] if before else []
         pages.append((self, self.kernel.variants))
         columns = [(page, variant.name) for page, variants in pages for variant in variants]
+        tensor = self.kernel.group == "FP16"
+        scale = HMMA_1688 / 32 if tensor else 1
         rows = [
-            (key.replace("_", " "), *(f"{page.each(key, name):.3g}" for page, name in columns))
+            (key.replace("_", " "),
+             *(f"{scale * page.each(key, name):.3g}" for page, name in columns))
             for key in PER_MULTIPLY_ADD
         ]
-        head = ("for a multiply-add of a warp",
+        head = ("for a product of 16×8×8" if tensor else "for a multiply-add of a warp",
                 *(f"{rung(page.kernel)}, {name}" for page, name in columns))
         table(head, rows, f"emulated: {runner.DEFAULT_ARCH} PTX, shared memory as in its SASS")
 
@@ -357,27 +360,30 @@ class Tables(Version):
         )
         table(head, rows, f"{self._timed_on()}; {types}, α = 1, β = 0")
 
-    def codes(self, *variants: str, old: str = "sm_75") -> None:
+    def codes(self, old: str = "sm_75") -> None:
         """Display the speed of this GPU's own code beside that of an older architecture's.
+
+        Where a source reports the version's speed on a T4, that stands beside them.
 
         Parameters
         ----------
-        *variants : str
-            All of them if none is named.
         old : str
             The architecture whose code was assembled for the recorded GPU.
         """
         rows = []
-        for variant in map(self.kernel.variant, variants or (v.name for v in self.kernel.variants)):
-            for size in SPEED_SIZES:
-                own, other = (self.recorded(size, variant.name, arch) for arch in (None, old))
-                rows.append((variant.name, f"{size:,}", f"{own['tflops']:.1f}",
-                             f"{own['ratio']:.0%}", f"{other['tflops']:.1f}",
-                             f"{other['ratio']:.0%}"))
+        known = reported.T4_TENSOR_GFLOPS.get(self.kernel.stem, {})
+        for size in SPEED_SIZES:
+            own, other = (self.recorded(size, ptx_arch=arch) for arch in (None, old))
+            row = [f"{size:,}", f"{own['cublas_tflops']:.0f}", f"{own['tflops']:.1f}",
+                   f"{own['ratio']:.0%}", f"{other['tflops']:.1f}", f"{other['ratio']:.0%}"]
+            if known:
+                row.append(f"{known[size] / 1e3:.1f}" if size in known else "")
+            rows.append(row)
         own = gpus.GPUS[RECORDED_ON].arch
-        table(("variant", "M = N = K", f"{own}, TFLOP/s", "of cuBLAS", f"{old}, TFLOP/s",
-               "of cuBLAS"), rows,
-              f"{records.label(self.record)}; {old} code assembled for {own}; α = 1, β = 0")
+        head = ["M = N = K", "cuBLAS", f"{own} code", "of cuBLAS", f"{old} code", "of cuBLAS"]
+        table(head + (["on a T4, reported"] if known else []), rows,
+              f"TFLOP/s; {records.label(self.record)}, {self.kernel.variants[0].name}; {old} code "
+              f"assembled for {own}" + ("; T4: the worklog" if known else ""))
 
     def other_shapes(self) -> None:
         """Display what this version and the one before reach of cuBLAS at `OTHER_SHAPES`."""

@@ -5,14 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lib import gpus, ptx, saturation
+from lib.explorers.frames import Explorer
+from lib.explorers.saturated import saturated
 from lib.figures import box as box_figure
 from lib.figures import busiest as busiest_figure
 from lib.figures import fragments as fragments_figure
+from lib.figures import matrix_loads as matrix_loads_figure
 from lib.figures import ring as ring_figure
 from lib.figures import style
+from lib.figures import vectors as vectors_figure
 from lib.figures import windows as windows_figure
 from lib.models import box, busiest, fragments, ring, windows
 from lib.models.accesses import name_of
+from lib.models.matrix_loads import MatrixLoad
+from lib.models.occupancy import occupancy
+from lib.models.vectors import Step
 from lib.pages.display import show
 from lib.pages.version import TIMED, Version
 from lib.problem import ITEM_BYTES, Problem
@@ -21,6 +28,12 @@ from lib.problem import ITEM_BYTES, Problem
 def fragment(instruction: str, operand: str, lane: int = 5) -> None:
     """Draw which lane holds which element (`lib.models.fragments`)."""
     show(fragments_figure.draw(fragments.held(instruction, operand), lane=lane))
+
+
+def matrix_load(load: MatrixLoad, layout: str = "", lane: int = 5) -> None:
+    """Draw one ldmatrix: who names which row, who gets what, which banks (`models.matrix_loads`).
+    """
+    show(matrix_loads_figure.draw(load, lane=lane, layout=layout))
 
 
 class TensorPictures(Version):
@@ -155,5 +168,21 @@ class TensorPictures(Version):
             If tiles don't divide the problem.
         """
         return saturation.unit_times(
-            self.kernel, self.kernel.variant(variant), gpus.find(key), size, l2_bytes_per_s
+            self.kernel.stem, self.kernel.variant(variant).name, gpus.find(key), size,
+            l2_bytes_per_s,
         )
+
+    def saturated(self, *variants: str, key: str = "T4") -> Explorer:
+        """Return an explorer of `saturates` over variants, all if none is named, and sizes."""
+        gpu, tiles = gpus.find(key), {}
+        for name in variants or tuple(v.name for v in self.kernel.variants):
+            variant, used = self.kernel.variant(name), self.compiled(gpu.arch, name).resources
+            fit = occupancy(gpu, used.registers, used.shared_bytes, variant.threads)
+            tiles[name] = (*variant.tile, variant.step, fit.blocks)
+        return saturated(lambda name, n: self.unit_times(key, name, n), tiles, gpu)
+
+    def vectors(self, variant: str | None = None) -> None:
+        """Draw which lanes of a block have a vector of A and of B to load in a step."""
+        chosen = self.kernel.variant(variant)
+        step = Step(*chosen.tile, chosen.step, chosen.threads, chosen.constants["VEC"])
+        show(vectors_figure.draw(step))
