@@ -6,7 +6,7 @@ measures. Without one it shows what was recorded, and says so.
 
 from __future__ import annotations
 
-from lib import gpus
+from lib import gpus, reported
 from lib.measure import records
 from lib.pages.display import note, once_recorded, show, table
 from lib.pages.pictures import (
@@ -33,8 +33,8 @@ from lib.pages.version import RECORDED_ON, TRACED
 __all__ = [
     "RECORDED_ON", "TRACED", "Chapter", "calibrated", "claims", "fragment", "gpu_table", "gpus",
     "ladder", "layouts", "loading_ahead", "matrix_load", "note", "once_recorded",
-    "other_shapes_table", "pipeline", "provenance", "records", "results_table", "rival_slots",
-    "roofs_table", "show", "table",
+    "other_shapes_table", "pipeline", "provenance", "records", "reported", "results_table",
+    "rival_slots", "roofs_table", "show", "table",
 ]
 
 
