@@ -25,6 +25,7 @@ from lib.pages.tables import (
     other_shapes_table,
     provenance,
     results_table,
+    roof,
     roofs_table,
 )
 from lib.pages.tensor import TensorPictures, fragment, matrix_load
@@ -34,7 +35,7 @@ __all__ = [
     "RECORDED_ON", "TRACED", "Chapter", "calibrated", "claims", "fragment", "gpu_table", "gpus",
     "ladder", "layouts", "loading_ahead", "matrix_load", "note", "once_recorded",
     "other_shapes_table", "pipeline", "provenance", "records", "reported", "results_table",
-    "rival_slots", "roofs_table", "show", "table",
+    "rival_slots", "roof", "roofs_table", "show", "table",
 ]
 
 

@@ -17,7 +17,7 @@ _NUMBER = re.compile(r"\*{0,2}(?:under )?[-+−]?\d[\d.,]*(?![\w×])")
 def markdown(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A Markdown table; columns behind the first are aligned to the right where they hold numbers.
 
-    A column holds numbers if one of its cells begins with a digit or a sign, and none is a sentence.
+    A column holds numbers if one of its cells begins with a digit or a sign and none is a sentence.
     """
     rows = [list(row) for row in rows]
     columns = [[str(row[i]) for row in rows] for i in range(1, len(head))]

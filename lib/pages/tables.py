@@ -105,6 +105,20 @@ def roofs_table() -> None:
     table(("roof", "measured", "data sheet", "how"), rows, "; ".join(labels))
 
 
+def roof(name: str) -> float:
+    """Return a roof measured on the recorded GPU, such as ``mma_k8``'s FLOP/s.
+
+    Raises
+    ------
+    records.NotRecorded
+        If it was not measured.
+    """
+    record = records.load(RECORDED_ON, records.MACHINE)
+    if record is None or name not in record["roofs"]:
+        raise records.NotRecorded(f"no roof {name} is recorded: python -m lib record machine")
+    return record["roofs"][name]["value"]
+
+
 def provenance() -> None:
     """Display where each record comes from: GPU, driver, toolkit, date, revision, method."""
     rows = [
