@@ -340,6 +340,30 @@ class Tables(Version):
         table((f"{self.kernel.stem} at {shape}", *names), rows,
               self._emulated())
 
+    def counted(self, size: int = 256, ptx_arch: str = "sm_75") -> None:
+        """Display what the emulator counts beside what ncu counted, of the same PTX.
+
+        Parameters
+        ----------
+        size : int
+            M = N = K.
+        ptx_arch : str
+            The architecture whose PTX was recorded on the GPU.
+        """
+        measured = self.metrics(size, ptx_arch=ptx_arch)
+        done = self.run(Problem(size, size, size), backend="emulator", arch=ptx_arch, exact=True)
+        trace = done.launch.trace
+        matrix = trace.matrix_counters()
+        counts = {**trace.counters(), "ldmatrix_instructions": matrix["ldmatrix_instructions"]}
+        if not matrix["wmma_instructions"]:  # one of which may be several HMMAs
+            counts["hmma_instructions"] = matrix["mma_instructions"]
+        rows = [
+            (key.replace("_", " "), f"{count:,}", f"{measured[key]:,.0f}")
+            for key, count in counts.items() if key in measured
+        ]
+        table((f"{self.kernel.stem} at {size}×{size}×{size}", "emulator", "ncu"), rows,
+              f"emulated: {ptx_arch} PTX; {records.label(self.record)}, that PTX assembled for it")
+
     def per_multiply_add(self) -> None:
         """Display what a warp's multiply-add costs in memory accesses, here and before."""
         before = self.kernel.predecessor
