@@ -10,6 +10,7 @@ from lib.models import busiest, roofline, scaling
 from lib.models.banks import describe_copy
 from lib.models.box import box
 from lib.models.coalescing import Access, strided
+from lib.models.matrix_loads import HalfTile, MatrixLoad
 from lib.models.roofline import Roofs
 from lib.pages import tensor
 from lib.runner import run
