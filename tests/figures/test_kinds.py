@@ -64,6 +64,17 @@ def test_banks(drawn):
     assert "Shared store x[4 * threadIdx.x]: 4 wavefronts over 32 of 32 banks, ideal 4." in fig.alt
 
 
+def test_banks_say_once_how_many_lanes_share_a_word():
+    lanes = np.arange(32)
+    places = 48 * (lanes // 16) + 2 * (lanes % 16)  # two rows of 24 halves
+    for first, note in ((0, "2 lanes share each of these"), (32, "2 lanes share each")):
+        access = Access(first + places, lanes >= 0, 2)
+        panel = banks.panel("As[row][k]", access, kind="store")
+        texts = shown(banks.draw([panel], evidence="emulated: sm_75 PTX"))
+        assert note in texts
+        assert "0" in texts and "0+" not in texts
+
+
 def test_ladder(drawn):
     fig = drawn["ladder"]
     assert fig.finding == "02 shared tile reaches 17% of cuBLAS FP32: 8.7 TFLOP/s"
