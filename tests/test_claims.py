@@ -489,7 +489,7 @@ def test_evidence_of_two_buffers():
 def test_w15_finds_half_of_the_gain_in_whole_sectors():
     sentence = claims.judged(claims.find("W15"), Told()).sentence
     assert sentence.startswith("5.33× less from L1 is right")
-    assert "2.67× less. The other 2× is" in sentence and "1.70× at 2,048" in sentence
+    assert "2.67× less. The other 2× comes" in sentence and "1.70× at 2,048" in sentence
 
 
 def test_what_warps_do_is_read_off_their_own_accesses():
