@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from lib import gpus
 from lib.measure import records
-from lib.pages.display import note, show, table
+from lib.pages.display import note, once_recorded, show, table
 from lib.pages.pictures import (
     Pictures,
     ladder,
@@ -33,8 +33,8 @@ from lib.pages.wmma import TensorTables
 
 __all__ = [
     "RECORDED_ON", "TRACED", "Chapter", "calibrated", "claims", "fragment", "gpu_table", "gpus",
-    "ladder", "layouts", "loading_ahead", "note", "other_shapes_table", "pipeline", "provenance",
-    "records", "results_table", "rival_slots", "roofs_table", "show", "table",
+    "ladder", "layouts", "loading_ahead", "note", "once_recorded", "other_shapes_table", "pipeline",
+    "provenance", "records", "results_table", "rival_slots", "roofs_table", "show", "table",
 ]
 
 

@@ -237,7 +237,7 @@ class Pictures(Version):
         """Draw this version and those before it under the roofs measured on the recorded GPU."""
         machine = records.load(RECORDED_ON, records.MACHINE)
         if machine is None:
-            raise records.RecordError("no roofs are recorded: python -m lib record machine")
+            raise records.NotRecorded("no roofs are recorded: python -m lib record machine")
         roofs = roofline.Roofs.from_record(machine, gpus.GPUS[RECORDED_ON])
         points = []
         for stem, kernel in in_book().items():
@@ -375,7 +375,7 @@ def rival_slots(size: int) -> slots_of.Slots:
     """Say what became of the issue slots in the recorded run of cuBLAS, FP32."""
     record = records.load(RECORDED_ON, records.CUBLAS)
     if record is None:
-        raise records.RecordError("cuBLAS has no record: python -m lib record cublas")
+        raise records.NotRecorded("cuBLAS has no record: python -m lib record cublas")
     kept = record["variants"]["fp32"]["counters"]
     metrics = next(row["metrics"] for row in kept if row["M"] == size)
     return slots_of.slots(metrics, record["gpu"]["sms"])

@@ -17,9 +17,6 @@ from lib.pages.display import show
 from lib.pages.version import TIMED, Version
 from lib.problem import ITEM_BYTES, Problem
 
-# FP16 multiply-adds of one HMMA.1688, all that a T4 has.
-HMMA_1688 = 16 * 8 * 8
-
 
 def fragment(instruction: str, operand: str, lane: int = 5) -> None:
     """Draw which lane holds which element (`lib.models.fragments`)."""
@@ -177,7 +174,7 @@ class TensorPictures(Version):
             counters, gpu, tensor_flops=2.0 * work, l2_bytes=l2_bytes,
             l2_bytes_per_s=l2_bytes_per_s,
             warp_instructions=busiest.loop_instructions(
-                mix.per_thousand_fma(i.opcode for i in loop), counters, work // HMMA_1688
+                mix.per_thousand_fma(i.opcode for i in loop), counters, work // busiest.HMMA_1688
             ),
             dram_bytes=busiest.compulsory_bytes(
                 size, size, size, itemsize=ITEM_BYTES[chosen.dtype], out=ITEM_BYTES[chosen.out]

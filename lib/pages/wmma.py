@@ -1,4 +1,4 @@
-"""Tables of the tensor-core chapters: what wmma becomes, and what older code does on a new GPU."""
+"""Tables of the chapters on wmma: what it becomes and costs, what moves, what warps wait for."""
 
 from __future__ import annotations
 
@@ -63,34 +63,6 @@ class TensorTables(Version):
             ("GPU", "one 16×16×16 product is", "FLOP each", "cycles of a sub-partition",
              "peak over FP32's"),
             rows, "modelled: SASS, and the peaks of the data sheets; dense FP16, sums in FP32",
-        )
-
-    def older_code(self, arch: str = "sm_75", *sizes: int) -> None:
-        """Display the recorded speed of an older architecture's PTX beside that of native code.
-
-        Parameters
-        ----------
-        arch : str
-            What the PTX is legal on.
-        *sizes : int
-            M = N = K; 1,024 to 8,192 if none is named.
-        """
-        first = self.kernel.variants[0].name
-        kept = self.record["variants"][first]
-        native = kept["arch"]
-        columns = [
-            {row["M"]: row for row in code["bench"] if row["M"] == row["N"] == row["K"]}
-            for code in (kept, kept["ptx"][arch])
-        ]
-        rows = [
-            (f"{size:,}", *(text for column in columns for text in (
-                f"{column[size]['tflops']:.1f}", f"{column[size]['ratio']:.1%}")))
-            for size in sizes or (1024, 2048, 4096, 8192)
-        ]
-        table(
-            ("M = N = K", f"{native}, TFLOP/s", "of cuBLAS", f"{arch} code, TFLOP/s", "of cuBLAS"),
-            rows, f"{records.label(self.record)}, {first}: one source, compiled for the H100 and, "
-            f"as PTX that {arch} runs, assembled for the H100",
         )
 
     def traffic(self, size: int, *variants: str, above: Sequence[str] = ()) -> None:

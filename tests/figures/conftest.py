@@ -27,6 +27,7 @@ from lib.figures import (
     tile,
     timeline,
     tma_swizzle,
+    vectors,
     waves,
     windows,
 )
@@ -44,6 +45,7 @@ from lib.models.pipeline import pipeline as loop
 from lib.models.roofline import Roofs, points
 from lib.models.slots import Slots
 from lib.models.tma_swizzle import Box, descriptor
+from lib.models.vectors import Step
 from lib.models.waves import Deal
 from lib.models.windows import windows as windows_of
 
@@ -363,6 +365,7 @@ FIGURES = {
         MatrixLoad(HalfTile(32, 0, True), 2), lane=27, layout="swizzled"
     ),
     "windows": both_addressings,
+    "vectors": lambda: vectors.draw(Step(32, 64, 16, 256, 8)),
     "swizzle of TMA": lambda: tma_swizzle.draw(
         Box(128), chunk=1, descriptor=descriptor(1024, 128, "MN"), major="MN"
     ),

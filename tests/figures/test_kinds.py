@@ -266,6 +266,13 @@ def test_windows(drawn):
     assert {"lane 0", "lane 31"} <= set(shown(fig))
 
 
+def test_vectors(drawn):
+    fig = drawn["vectors"]
+    assert fig.finding == "32×64×16, 128 bits a lane: 12 of 32 lanes have work in a load"
+    assert "8 load instructions, 2 with work" in shown(fig)
+    assert "0.5 load instructions and 3 sectors for a product of 16×8×8" in shown(fig)
+
+
 def test_swizzles_of_tma(drawn):
     fig = drawn["swizzle of TMA"]
     assert "SBO: 1,024 B / 16" in shown(fig) and "LBO: 8,192 B / 16" in shown(fig)
