@@ -266,6 +266,22 @@ def test_windows(drawn):
     assert {"lane 0", "lane 31"} <= set(shown(fig))
 
 
+def test_staging(drawn):
+    fig = drawn["staging"]
+    assert fig.finding == "64×64, warps of 32×32: L1/shared feeds 40% of T4's tensor peak"
+    assert "4 warps of 32 × 32, 32 sums a lane" in shown(fig)
+    assert "its bandwidth is not given: the peak would need 2.03 TB/s" in shown(fig)
+    assert drawn["staging, none"].finding.startswith("No tile, warps of 16×16: L1/shared feeds")
+    assert drawn["staging, impossible"].finding == "Warps of 64×64 don't divide a tile of 32×64"
+
+
+def test_overlap(drawn):
+    fig = drawn["overlap, at once"]
+    assert fig.finding == "Stored at once, 2 blocks: the SM multiplies 53% of the time"
+    assert {"block 0", "block 1", "the SM"} <= set(shown(fig))
+    assert {"block 3, producers", "block 3, consumers"} <= set(shown(drawn["overlap, roles"]))
+
+
 def test_vectors(drawn):
     fig = drawn["vectors"]
     assert fig.finding == "32×64×16, 128 bits a lane: 12 of 32 lanes have work in a load"
