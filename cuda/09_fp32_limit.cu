@@ -21,7 +21,7 @@ template <class T> __device__ inline void keep(T& value) { asm volatile("" : "+r
 
 template <int BM, int BN, int BK, int WM, int WN, int STAGES, int SPREAD, bool TURNING,
           int BLOCKS, int VEC>
-__global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN), BLOCKS)
+__global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN), RESIDENT<VEC, BLOCKS>)
 fp32_limit(int M, int N, int K, float alpha, const float* A, const float* B, float beta, float* C,
            float* parts, int* arrivals)
 {
@@ -38,7 +38,7 @@ fp32_limit(int M, int N, int K, float alpha, const float* A, const float* B, flo
         float A[BK][BM + 4], B[BK][BN];
     };
     constexpr unsigned LAST = (STAGES - 1) * sizeof(Stage);  // stages are named by their offset
-    extern __shared__ __align__(16) char shared[];
+    extern __shared__ __align__(128) char shared[];  // so that copies of whole lines stay whole
     Stage& stage = *reinterpret_cast<Stage*>(shared);
 
     // What this thread copies, and where the lane lies: bit 0 counts columns and bit 1 rows.
@@ -197,9 +197,7 @@ fp32_limit(int M, int N, int K, float alpha, const float* A, const float* B, flo
             __shared__ int before;
             if (tid == 0) before = atomicAdd(&arrivals[tile], 1);
             __syncthreads();
-            const bool last = before == last_block - first_block;
-            __syncthreads();  // everyone has read `before`
-            if (!last) continue;
+            if (before != last_block - first_block) continue;
             __threadfence();
             if (tid == 0) arrivals[tile] = 0;
 #pragma unroll

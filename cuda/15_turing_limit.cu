@@ -29,7 +29,7 @@ turing_limit(int M, int N, int K, float alpha, const half* A, const half* B, flo
 {
     constexpr int WARPS = (BM / WM) * (BN / WN), THREADS = 32 * WARPS;
     constexpr int TM = WM / 16, TN = WN / 8, STEPS = BK / 8;  // products of 16×8×8
-    constexpr int PUT = STEPS - 1;  // the step before which prefetched tiles are stored
+    constexpr int PUT = 1;  // the step before which prefetched tiles are stored
     constexpr int A_STEP = THREADS / (BK / VEC), B_STEP = THREADS / (BN / VEC);
     constexpr int A_LOADS = BM / A_STEP, B_LOADS = BK / B_STEP;
     static_assert(A_LOADS * VEC * THREADS == BM * BK && B_LOADS * VEC * THREADS == BK * BN);

@@ -93,9 +93,10 @@ def add_command(subparsers: Any) -> None:
                         help="time again, and keep the record's counters and timeline")
 
     launch = add(_launch, "launch", "launch a kernel once, for a profiler to look at",
-                 json_help="{kernel, shape}, or {kernel, patterns}")
+                 json_help="{kernel, shapes}, or {kernel, patterns}")
     _kernel_and_problem(launch, arch=False, others=(records.CUBLAS, records.CALIBRATION),
                         ptx_arch=True)
+    launch.description += "; SHAPE may be several, with commas between them"
 
 
 def _adder(subparsers: Any) -> Callable[..., argparse.ArgumentParser]:
@@ -141,9 +142,11 @@ def _chosen(options: argparse.Namespace) -> tuple[Kernel, Variant]:
     return kernel, kernel.variant(options.variant)
 
 
-def _problem(options: argparse.Namespace, variant: Variant | None) -> Problem:
+def _problem(
+    options: argparse.Namespace, variant: Variant | None, shape: str | None = None
+) -> Problem:
     """The problem of the options in a variant's types, or in those of cuBLAS that they name."""
-    sizes = (*parse_shape(options.shape), options.alpha, options.beta)
+    sizes = (*parse_shape(shape or options.shape), options.alpha, options.beta)
     problem = variant.problem(*sizes) if variant else cublas.problem(_rival(options), *sizes)
     return dataclasses.replace(problem, dtype=options.dtype) if options.dtype else problem
 
@@ -289,8 +292,8 @@ def _profile(options: argparse.Namespace) -> int:
         kernel, variant = _chosen(options)
     problem = _problem(options, variant)
     name = variant.name if variant else _rival(options)
-    metrics = counters(
-        options.kernel, name, (problem.M, problem.N, problem.K), problem.alpha, problem.beta,
+    (metrics,) = counters(
+        options.kernel, name, [(problem.M, problem.N, problem.K)], problem.alpha, problem.beta,
         options.ptx_arch,
     )
     document = {"kernel": options.kernel, "variant": name,
@@ -340,8 +343,11 @@ def _launch(options: argparse.Namespace) -> int:
     kernel = variant = None
     if options.kernel != records.CUBLAS:
         kernel, variant = _chosen(options)
-    problem = _problem(options, variant)
-    launch_once(kernel, variant, problem, options.ptx_arch)
-    _say(options, {"kernel": options.kernel, "shape": problem.shape},
-         [f"launched {options.kernel} at {problem.shape}"])
+    launched = []
+    for shape in options.shape.split(","):
+        problem = _problem(options, variant, shape)
+        launch_once(kernel, variant, problem, options.ptx_arch)
+        launched.append(problem.shape)
+    _say(options, {"kernel": options.kernel, "shapes": launched},
+         [f"launched {options.kernel} at {', '.join(launched)}"])
     return 0

@@ -34,9 +34,6 @@ MAX_GRID_Y = 65535
 MAX_STRIDE = 2**31 - 1
 FLOAT_BYTES = 4
 
-# Below so many blocks a variant that has a smaller one leaves it the problem: three quarters of an
-# H100's 132 SMs would have work.
-FEWEST_BLOCKS = 99
 # A tensor map's strides are multiples of 16 bytes (CUDA driver API, cuTensorMapEncodeTiled).
 TMA_STRIDE = 16
 # Elements that one row of a swizzled box holds: 128 bytes of 16-bit elements.
@@ -87,9 +84,6 @@ class Variant:
         ``"row"`` or ``"column"``: how B is kept.
     shared_bytes : int
         Dynamic shared memory of a block, B.
-    smaller : str
-        Name of a variant of smaller tiles that takes over where this one would have fewer blocks
-        than `FEWEST_BLOCKS`; empty if none does.
     raster : bool
         Blocks stand in one line, and the kernel decides which tile is whose.
     cluster : int
@@ -100,7 +94,8 @@ class Variant:
         Steps of K that a block gets at least where tiles are cut into equal shares; 0 if they are
         not cut.
     tuned : tuple of str
-        Names of the variants of which the one that suits the shape takes over (see `lib.tuning`).
+        Names of the variants of which the one that suits the shape takes over (see `lib.tuning`);
+        its own may be among them.
     roles : tuple of (str, int)
         What the warps of a block do, in order, and how many of them, the ones that multiply first;
         empty where all do the same.
@@ -126,7 +121,6 @@ class Variant:
     out: str = "float32"
     b_layout: str = "row"
     shared_bytes: int = 0
-    smaller: str = ""
     raster: bool = False
     cluster: int = 1
     resident: int = 0
@@ -295,14 +289,6 @@ class Kernel:
             return Selection(
                 chosen.variant, " and ".join(filter(None, (choice.reason, chosen.reason)))
             )
-        if variant.smaller and not exact:
-            columns, rows = self._blocks(problem, variant)
-            if columns * rows < FEWEST_BLOCKS:
-                small = self.select(problem, self.variant(variant.smaller), addresses)
-                reason = f"fewer than {FEWEST_BLOCKS} tiles of {'×'.join(map(str, variant.tile))}"
-                return Selection(
-                    small.variant, " and ".join(filter(None, (reason, small.reason)))
-                )
         if "C" in variant.boxes and problem.N * ITEM_BYTES[problem.out] % TMA_STRIDE:
             constants = {**variant.constants, "STAGED": 0}
             boxes = {name: box for name, box in variant.boxes.items() if name != "C"}
@@ -554,7 +540,8 @@ _TURING_STEPS: dict[str, tuple[str, dict[str, int | bool]]] = {
     "double": ("two buffers, one barrier a step", {"BUFFERS": 2}),
     "staged": ("C written through shared memory", {"STAGED": True}),
     "limit": ("groups of 8 rows of tiles", {"GROUP": 8}),
-    "small": ("limit with 64×128 tiles, warps of 32×64", {"BM": 64, "BN": 128, "WM": 32}),
+    "small": ("limit with 64×128 tiles, warps of 32×32",
+              {"BM": 64, "BN": 128, "WM": 32, "WN": 32}),
 }
 
 
@@ -570,7 +557,7 @@ def _turing_limit() -> tuple[Variant, ...]:
             name, constants, (BM, BN), (threads, 1), constants["BK"], "block", meaning,
             # Single halves would not fit the registers while they wait.
             {"VEC": 1, "PREFETCH": False}, dtype="float16",
-            smaller="small" if name == "limit" else "",
+            tuned=("limit", "small") if name == "limit" else (),
         )
     return (made.pop("limit"), made.pop("small"), *made.values())
 
@@ -625,6 +612,8 @@ def _fp32_limit() -> tuple[Variant, ...]:
     )
 
 
+# The types and the layout that published figures of Hopper kernels use.
+_BF16_COLUMN = {"dtype": "bfloat16", "out": "bfloat16", "b_layout": "column"}
 # NumPy's names of types and what they are called in CUDA.
 _CUDA_TYPES = {"float32": "float", "float16": "half", "bfloat16": "__nv_bfloat16"}
 
@@ -670,7 +659,7 @@ def _tma(
 def _hopper(
     name: str, meaning: str, *, tile: tuple[int, int] = (128, 256), stages: int = 4,
     cluster: int = 2, in_flight: int = 1, staged: int = 2, ping_pong: bool = False,
-    blocks: int = 1, smaller: str = "", **more: int | str,
+    blocks: int = 1, tuned: tuple[str, ...] = (), **more: int | str,
 ) -> Variant:
     """`_tma`, persistent and in clusters."""
     base = _tma(name, meaning, tile=tile, stages=stages, **more)
@@ -684,7 +673,7 @@ def _hopper(
     if staged:
         boxes["C"] = (64, 128 // ITEM_BYTES[base.out])
     return replace(
-        base, constants=constants, boxes=boxes, cluster=cluster, resident=blocks, smaller=smaller,
+        base, constants=constants, boxes=boxes, cluster=cluster, resident=blocks, tuned=tuned,
         block=(384 if blocks == 1 else 288, 1),
         # In turns, each warpgroup multiplies only half of the ring's tiles.
         stages=0 if ping_pong else stages,
@@ -916,6 +905,8 @@ CATALOGUE: dict[str, Kernel] = {
             group="FP16",
             min_arch="sm_80",
             variants=(
+                _cp_async("tall", "256×128×32, 4 stages, copies past the L1",
+                          block=(256, 128, 32), stages=4, past_l1=True),
                 _cp_async("wide", "128×256×64, 3 stages", block=(128, 256, 64), stages=3),
                 _cp_async("past_l1", "wide, its copies past the L1", block=(128, 256, 64),
                           stages=3, past_l1=True),
@@ -939,7 +930,7 @@ CATALOGUE: dict[str, Kernel] = {
                 _tma("stages2", "wide, 2 stages", tile=(128, 256), stages=2),
                 _tma("tall", "256×128, 4 stages", tile=(256, 128), stages=4),
                 _tma("bf16_column", "bfloat16, B by columns", tile=(128, 256), stages=4,
-                     dtype="bfloat16", out="bfloat16", b_layout="column"),
+                     **_BF16_COLUMN),
             ),
         ),
         Kernel(
@@ -951,8 +942,8 @@ CATALOGUE: dict[str, Kernel] = {
             group="FP16",
             min_arch="sm_90a",
             variants=(
-                _hopper("ping_pong", "128×128 tiles, two warpgroups in turn", tile=(128, 128),
-                        stages=6, ping_pong=True, smaller="small"),
+                _hopper("tuned", "the tile that suits the shape", tile=(128, 128), stages=6,
+                        ping_pong=True, tuned=("ping_pong", "slices", "staged", "small")),
                 _hopper("persistent", "17's tile in persistent blocks, tiles row by row",
                         cluster=1, in_flight=0, staged=0, group=1),
                 _hopper("ordered", "persistent, tiles in bands of 8 rows", cluster=1, in_flight=0,
@@ -961,10 +952,18 @@ CATALOGUE: dict[str, Kernel] = {
                         staged=0),
                 _hopper("cluster", "in_flight, clusters of 2", staged=0),
                 _hopper("staged", "cluster, C through shared memory"),
+                _hopper("ping_pong", "128×128 tiles, two warpgroups in turn", tile=(128, 128),
+                        stages=6, ping_pong=True),
+                _hopper("slices", "ping_pong, C through more shared memory, 5 stages",
+                        tile=(128, 128), stages=5, staged=4, ping_pong=True),
                 _hopper("small", "ping_pong, 64×128 tiles", tile=(64, 128), stages=8,
                         ping_pong=True),
-                _hopper("bf16_column", "staged, 3 stages, bfloat16, B by columns", stages=3,
-                        staged=4, dtype="bfloat16", out="bfloat16", b_layout="column"),
+                _hopper("bf16_column", "tuned, bfloat16, B by columns", tile=(128, 128), stages=6,
+                        ping_pong=True, tuned=("bf16_ping_pong", "bf16_staged"), **_BF16_COLUMN),
+                _hopper("bf16_ping_pong", "ping_pong, bfloat16, B by columns", tile=(128, 128),
+                        stages=6, ping_pong=True, **_BF16_COLUMN),
+                _hopper("bf16_staged", "staged, 3 stages, bfloat16, B by columns", stages=3,
+                        staged=4, **_BF16_COLUMN),
             ),
         ),
     )

@@ -25,13 +25,24 @@ UNEVEN = (
     (1000, 1000, 1000), (2047, 2049, 2048), (4095, 4097, 4093), (33, 4096, 4096),
     (4096, 33, 4096), (4096, 4096, 33), (8192, 128, 8192), (128, 128, 16384),
 )
-# Layers of Llama 3's 8B and 70B models (dubey2024llama in the references, table 3): the projections of attention, of
-# 4,096 and 8,192 inputs and outputs, and those of the feed-forward part, of 14,336 and 28,672. M is
-# the number of tokens.
+# Layers of Llama 3's 8B and 70B models (dubey2024llama in the references, table 3): the projections
+# of attention, of 4,096 and 8,192 inputs and outputs, and those of the feed-forward part, of 14,336
+# and 28,672. M is the number of tokens.
 LAYERS = (
     (2048, 4096, 4096), (2048, 14336, 4096), (2048, 4096, 14336),
     (8192, 8192, 8192), (8192, 28672, 8192), (8192, 8192, 28672),
 )
+
+
+# What 18 is for: one more cube, and layers of public models.
+LARGE = {"18_hopper_limit": ((16384, 16384, 16384), *LAYERS)}
+
+
+def shapes(stem: str, variant: Variant) -> list[tuple[int, int, int]]:
+    """The shapes on which an instantiation is timed: cubes, and what its kernel is for besides."""
+    cubes = [(size, size, size) for size in CUBES]
+    uneven = UNEVEN if variant.dtype == "float32" else ()
+    return list(dict.fromkeys((*cubes, *uneven, *(LARGE.get(stem, ()) if variant.tuned else ()))))
 
 
 class Choice(NamedTuple):
@@ -83,7 +94,6 @@ def search(sizes: tuple[tuple[int, int, int], ...] | None = None) -> dict[str, A
     from lib.kernels import CATALOGUE
     from lib.measure.bench import bench
 
-    shapes = sizes or (*((n, n, n) for n in CUBES), *UNEVEN)
     found: dict[str, Any] = {}
     for kernel in CATALOGUE.values():
         for variant in (v for v in kernel.variants if v.tuned):
@@ -92,7 +102,8 @@ def search(sizes: tuple[tuple[int, int, int], ...] | None = None) -> dict[str, A
                 "hashes": {name: kernel.hash(kernel.variant(name)) for name in variant.tuned},
                 "rows": rows,
             }
-            for shape in tqdm(shapes, desc=f"{kernel.stem} {variant.name}: search"):
+            chosen = sizes or shapes(kernel.stem, variant)
+            for shape in tqdm(chosen, desc=f"{kernel.stem} {variant.name}: search"):
                 timed = {
                     name: bench(kernel, kernel.variant(name), variant.problem(*shape), rounds=5,
                                 exact=True)

@@ -25,6 +25,10 @@ struct Copy {
     __device__ void finish() {}
 };
 
+// Blocks an SM that a kernel may ask registers for.
+template <int VEC, int BLOCKS>
+constexpr int RESIDENT = BLOCKS;
+
 // The copies begun since the last call are one group.
 __device__ inline void close_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
@@ -39,21 +43,25 @@ __device__ inline void wait_groups()
 
 template <int VEC>
 struct Copy {
+    static constexpr unsigned NOWHERE = ~0u;
     float values[VEC];
-    unsigned to;
-    bool begun = false;
+    unsigned to = NOWHERE;
 
     __device__ void begin(unsigned to, const void* from, bool inside)
     {
-        this->to = to, begun = true;
+        this->to = to;
         load<VEC>(values, static_cast<const float*>(from), inside);
     }
     __device__ void finish()
     {
-        if (begun) store<VEC>(static_cast<float*>(__cvta_shared_to_generic(to)), values);
-        begun = false;
+        if (to != NOWHERE) store<VEC>(static_cast<float*>(__cvta_shared_to_generic(to)), values);
+        to = NOWHERE;
     }
 };
+
+// Single floats, each with an address of its own, leave registers for one block alone.
+template <int VEC, int BLOCKS>
+constexpr int RESIDENT = VEC == 1 ? 1 : BLOCKS;
 
 __device__ inline void close_group() {}
 template <int LEFT>

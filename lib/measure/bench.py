@@ -40,6 +40,11 @@ METHOD = (
     f"{SAMPLE_SECONDS * 1e3:g} ms together, queued ahead, between two events; inputs random, "
     f"copies rotated over {L2_MULTIPLE}× the L2"
 )
+# Tensor cores at work draw all the power there is, and the clock falls: a kernel that shares the
+# time with cuBLAS has the clock of both. Large products of 16-bit matrices are timed alone as well,
+# in so many times the rounds that the clock can be read.
+ALONE_FROM = 10**11  # FLOP
+ALONE_ROUNDS = 4
 
 
 def bench(
@@ -61,7 +66,9 @@ def bench(
         A row of a record: sizes, `seconds` (median, s) and `spread` (half the distance between
         the quartiles over the median), TFLOP/s of both, `ratio` of the speeds, the name of the
         `instantiation` that the problem allowed, SM clock in MHz, power in W and temperature in °C
-        (medians while both ran; None where nvidia-smi can't tell).
+        (medians while both ran; None where nvidia-smi can't tell). Products of 16-bit matrices of
+        `ALONE_FROM` FLOP or more also have `alone`: seconds, TFLOP/s, clock, power and temperature
+        of the kernel without cuBLAS, back to back.
 
     Raises
     ------
@@ -88,6 +95,9 @@ def bench(
     with ClockSampler() as clock:
         times = interleave([ours, rival], len(copies), rounds)
     seconds, rival_seconds = (statistics.median(series) for series in times)
+    alone: dict[str, Any] = {}
+    if problem.dtype != "float32" and problem.flops >= ALONE_FROM:
+        alone["alone"] = _alone(ours, problem, len(copies), rounds)
     return {
         "M": problem.M, "N": problem.N, "K": problem.K, "dtype": problem.dtype,
         "out": problem.out, "b_layout": problem.b_layout,
@@ -98,8 +108,19 @@ def bench(
         "cublas_tflops": problem.flops / rival_seconds / 1e12,
         "ratio": rival_seconds / seconds,
         "instantiation": kernel.expression(selected.variant),
-        **clock.row(), "rounds": rounds,
+        **clock.row(), "rounds": rounds, **alone,
     }
+
+
+def _alone(
+    call: Callable[[int], None], problem: Problem, copies: int, rounds: int
+) -> dict[str, Any]:
+    """Time a call without its rival."""
+    with ClockSampler() as clock:
+        (times,) = interleave([call], copies, ALONE_ROUNDS * rounds)
+    seconds = statistics.median(times)
+    return {"seconds": seconds, "spread": spread(times),
+            "tflops": problem.flops / seconds / 1e12, **clock.row()}
 
 
 def bench_cublas(problem: Problem, rounds: int = ROUNDS) -> dict[str, Any]:

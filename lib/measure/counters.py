@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lib import device
 from lib.kernels import CATALOGUE
 from lib.measure import ncu
 from lib.measure.ncu import ProfilerMissing
 from lib.measure.records import CUBLAS
 
-__all__ = ["EMULATED", "HARDWARE", "ProfilerMissing", "counters", "parse"]
+__all__ = ["ALL", "EMULATED", "HARDWARE", "MATRIX", "ProfilerMissing", "counters", "parse"]
 
 # The emulator's counters by the name that `trace --json` gives them, and ncu's name for each.
 EMULATED = {
@@ -21,6 +23,15 @@ EMULATED = {
     "shared_wavefronts": "memory_l1_wavefronts_shared",
     "shared_wavefronts_ideal": "memory_l1_wavefronts_shared_ideal",
     "ffma_thread_instructions": "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum",
+}
+
+# The same for tensor cores and what feeds them; what `Trace.matrix_counters` has of them.
+MATRIX = {
+    "ldmatrix_instructions": "smsp__inst_executed_op_ldsm.sum",
+    "stmatrix_instructions": "smsp__inst_executed_op_stsm.sum",
+    "copy_instructions": "smsp__inst_executed_op_ldgsts.sum",
+    "hmma_instructions": "smsp__inst_executed_pipe_tensor_op_hmma.sum",
+    "gmma_instructions": "smsp__inst_executed_pipe_tensor_op_gmma.sum",
 }
 
 # What no emulator can count: traffic below the L1, time, and how full the units were.
@@ -42,43 +53,70 @@ HARDWARE = {
         f"stall_{reason}":
             f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio"
         for reason in ("long_scoreboard", "short_scoreboard", "barrier", "mio_throttle",
-                       "lg_throttle", "math_pipe_throttle", "wait", "not_selected")
+                       "lg_throttle", "math_pipe_throttle", "wait", "not_selected",
+                       "dispatch_stall", "gmma")
     },
 }
 
+ALL = {**EMULATED, **MATRIX, **HARDWARE}
+
 
 def counters(
-    stem: str, variant: str | None, shape: tuple[int, int, int],
+    stem: str, variant: str | None, shapes: Sequence[tuple[int, int, int]],
     alpha: float = 1.0, beta: float = 0.0, ptx_arch: str | None = None,
-) -> dict[str, float]:
-    """Profile one launch of a kernel of the catalogue, or of cuBLAS (`stem` = ``"cublas"``).
+) -> list[dict[str, float]]:
+    """Profile one launch on each shape of a kernel of the catalogue, or of cuBLAS.
 
-    With a `ptx_arch` the kernel is that older architecture's PTX, assembled for this GPU.
+    Parameters
+    ----------
+    stem : str
+        The kernel's, or ``"cublas"``.
+    variant : str, optional
+        Name of an instantiation, or of one of cuBLAS's problems.
+    shapes : sequence of (int, int, int)
+        M, N and K.
+    alpha, beta : float
+    ptx_arch : str, optional
+        The kernel is this older architecture's PTX, assembled for this GPU.
 
     Returns
     -------
-    dict
-        By the names of `EMULATED` and `HARDWARE`. Metrics that this ncu or GPU doesn't know are
-        left out.
+    list of dict
+        For each shape, by the names of `ALL`. Metrics that this ncu or GPU doesn't know are left
+        out.
 
     Raises
     ------
     NoGpu
         If there is no GPU.
     ProfilerMissing
-        If ncu is missing, or the driver refuses it the counters.
+        If ncu is missing, the driver refuses it the counters, or it saw other launches.
     """
     device.cupy()
-    # cuBLAS may split one product into several kernels, of any name: all that runs is its own.
-    metrics = {**EMULATED, **HARDWARE}
-    command = [
-        "launch", stem, "--shape", "x".join(map(str, shape)),
-        "--alpha", repr(alpha), "--beta", repr(beta),
+    texts = ["x".join(map(str, shape)) for shape in shapes]
+    if stem == CUBLAS:
+        # It may split one product into several kernels, of any name: all that runs is its own.
+        seen = [_launches(None, stem, variant, text, alpha, beta, ptx_arch) for text in texts]
+    else:
+        only = CATALOGUE[stem].function
+        seen = [[row] for row in _launches(
+            only, stem, variant, ",".join(texts), alpha, beta, ptx_arch
+        )]
+    if len(seen) != len(texts):
+        raise ProfilerMissing(f"ncu saw {len(seen)} launches of {stem}, not {len(texts)}")
+    return [parse(rows, ALL) for rows in seen]
+
+
+def _launches(
+    only: str | None, stem: str, variant: str | None, shapes: str, alpha: float, beta: float,
+    ptx_arch: str | None,
+) -> list[dict[str, str]]:
+    """What ncu saw of ``python -m lib launch``: a row a launch."""
+    return ncu.profile(list(ALL.values()), [
+        "launch", stem, "--shape", shapes, "--alpha", repr(alpha), "--beta", repr(beta),
         *(["--variant", variant] if variant else []),
         *(["--ptx-arch", ptx_arch] if ptx_arch else []),
-    ]
-    only = None if stem == CUBLAS else CATALOGUE[stem].function
-    return parse(ncu.profile(list(metrics.values()), command, only), metrics)
+    ], only)
 
 
 def parse(rows: list[dict[str, str]], metrics: dict[str, str]) -> dict[str, float]:

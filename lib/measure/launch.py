@@ -29,8 +29,8 @@ def launch_once(
         If there is no GPU.
     """
     cp = device.cupy()
-    # Drawn on the host, so that no kernel but the one in question runs on the device.
-    operands = [cp.asarray(matrix) for matrix in problem.inputs(0, np)]
+    # For cuBLAS drawn on the host, so that no kernel but its own, of any name, runs on the device.
+    operands = [cp.asarray(matrix) for matrix in problem.inputs(0, cp if kernel else np)]
     if kernel is None:
         cublas.gemm(problem, *operands)
     else:

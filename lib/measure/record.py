@@ -6,6 +6,7 @@ import datetime
 import os
 import platform
 import subprocess
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -18,16 +19,12 @@ from lib.compiler import compile_kernel, nvrtc_version
 from lib.kernels import CATALOGUE, ROOT, Kernel, Variant
 from lib.measure import bench, calibration, counters, cublas, records, roofs, sweeps, timeline
 
-# Sizes of the square problems that every record holds; FP32 kernels' have uneven ones too.
-BENCH_SIZES = tuning.CUBES
 COUNTER_SIZES = (256, 1024, 2048, 4096)
 # Claims W6, W12, W34 and W40 ask for sizes whose matrices exceed an H100's L2 as far as a T4's.
 MORE_COUNTER_SIZES = {
     "01_naive": (8192, 16384), "02_shared_tile": (8192,), "08_warp_tile": (8192,),
     records.CUBLAS: (8192,),
 }
-# 18's first variant is timed on one more cube, and on layers of public models.
-MORE_SHAPES = {"18_hopper_limit": ((16384, 16384, 16384), *tuning.LAYERS)}
 TIMELINE_SIZE = 2048
 CLOCKS = "free, as the machine sets them"
 
@@ -129,7 +126,7 @@ def _provenance(stem: str) -> dict[str, Any]:
         "revision": _revision(),
         "method": {
             "bench": bench.METHOD, "clocks": CLOCKS,
-            "counters": {**counters.EMULATED, **counters.HARDWARE},
+            "counters": counters.ALL,
         },
     }
 
@@ -170,7 +167,7 @@ def _timed(
     """Benchmarks of an instantiation on each of its shapes."""
     rows: list[dict[str, Any]] = []
     rate = 0.0
-    for shape in tqdm(_shapes(kernel, variant), desc=f"{label}: bench"):
+    for shape in tqdm(tuning.shapes(kernel.stem, variant), desc=f"{label}: bench"):
         problem = variant.problem(*shape)
         expected = problem.flops / rate if rate else 0.0
         rows.append(bench.bench(kernel, variant, problem, _rounds(expected), ptx_arch))
@@ -178,19 +175,11 @@ def _timed(
     return rows
 
 
-def _shapes(kernel: Kernel, variant: Variant) -> list[tuple[int, int, int]]:
-    """What an instantiation is timed on."""
-    cubes = [(size, size, size) for size in BENCH_SIZES]
-    more = MORE_SHAPES.get(kernel.stem, ()) if variant is kernel.variants[0] else ()
-    uneven = tuning.UNEVEN if variant.dtype == "float32" else ()
-    return list(dict.fromkeys((*cubes, *uneven, *more)))
-
-
 def _cublas(name: str) -> dict[str, Any]:
     """The rival by itself, on the types and layouts that `cublas.PROBLEMS` names so."""
     rows = [
         bench.bench_cublas(cublas.problem(name, size, size, size))
-        for size in tqdm(BENCH_SIZES, desc=f"cuBLAS {name}: bench")
+        for size in tqdm(tuning.CUBES, desc=f"cuBLAS {name}: bench")
     ]
     return {"arch": device.arch(), "bench": rows,
             "counters": _counters(records.CUBLAS, name, rows, f"cuBLAS {name}")}
@@ -208,10 +197,11 @@ def _counters(
     )
     wanted = (*COUNTER_SIZES, *MORE_COUNTER_SIZES.get(stem, ()))
     sizes = [size for size in wanted if size < slow]
+    print(f"{label}: counters at {', '.join(map(str, sizes))}", file=sys.stderr)
+    found = counters.counters(stem, variant, [(size,) * 3 for size in sizes], ptx_arch=ptx_arch)
     return [
-        {"M": size, "N": size, "K": size,
-         "metrics": counters.counters(stem, variant, (size, size, size), ptx_arch=ptx_arch)}
-        for size in tqdm(sizes, desc=f"{label}: counters")
+        {"M": size, "N": size, "K": size, "metrics": metrics}
+        for size, metrics in zip(sizes, found, strict=True)
     ]
 
 

@@ -17,10 +17,6 @@ from tests.mutation import BUILD, Equivalent, Table
 
 EQUIVALENTS = (
     Equivalent(
-        "09_fp32_limit", r"bar\.sync 0;", "everyone has read `before`",
-        "the barriers of the next share lie before the next write",
-    ),
-    Equivalent(
         "16_cp_async", r"cp\.async\.wait_group 0;", "",
         "the copies that are still on their way bring zeros that nobody reads",
     ),
