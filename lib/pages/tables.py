@@ -233,9 +233,10 @@ class Tables(Version):
             found = order.places(opcodes)
             rows.append((name, len(opcodes), *(str(found.get(c, "none")) for c in order.CLASSES),
                          order.work_between(opcodes)))
+        what = "FMA" if self.kernel.group == "FP32" else "product"
         table(
-            ("variant", "instructions", *(f"{c}s" for c in order.CLASSES),
-             "FMA from load to store"),
+            ("variant", "instructions", *(f"{c}s".replace(order.FMA, what) for c in order.CLASSES),
+             f"{what}{'' if what == 'FMA' else 's'} from load to store"),
             rows, f"modelled: SASS of the inner loop, {arch}, NVRTC {self.compiled(arch).toolkit}; "
             "positions, and in brackets how many",
         )
