@@ -52,7 +52,8 @@ def draw(found: Overlap, *, cycles: float, rows: int = 8) -> Figure:
                    linewidth=0.6)
     ax.text(_LEFT, y - 6, "0", size=style.SMALL, va="top")
     ax.text(_LEFT + _WIDTH, y - 6, f"{cycles:,.0f} cycles", size=style.SMALL, ha="right", va="top")
-    return style.finish(fig, alt=_alt(found), evidence="modelled: assumed times; the SM does one thing at a time")
+    return style.finish(fig, alt=_alt(found),
+                        evidence="modelled: assumed times; the SM does one thing at a time")
 
 
 def _bars(ax: Axes, spans: list[Span], y: float, scale: float, cycles: float) -> None:
