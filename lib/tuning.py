@@ -76,7 +76,7 @@ def choose(stem: str, variant: Variant, problem: Problem) -> Choice:
 
 
 def search(sizes: tuple[tuple[int, int, int], ...] | None = None) -> dict[str, Any]:
-    """Time every candidate of every tuned variant on the shapes of the search.
+    """Time every candidate of every tuned variant on the shapes of the search, all in turns.
 
     Returns
     -------
@@ -92,7 +92,7 @@ def search(sizes: tuple[tuple[int, int, int], ...] | None = None) -> dict[str, A
     from tqdm import tqdm
 
     from lib.kernels import CATALOGUE
-    from lib.measure.bench import bench
+    from lib.measure.bench import compare, usual_rounds
 
     found: dict[str, Any] = {}
     for kernel in CATALOGUE.values():
@@ -104,15 +104,14 @@ def search(sizes: tuple[tuple[int, int, int], ...] | None = None) -> dict[str, A
             }
             chosen = sizes or shapes(kernel.stem, variant)
             for shape in tqdm(chosen, desc=f"{kernel.stem} {variant.name}: search"):
-                timed = {
-                    name: bench(kernel, kernel.variant(name), variant.problem(*shape), rounds=5,
-                                exact=True)
-                    for name in variant.tuned
-                }
+                candidates = [kernel.variant(name) for name in variant.tuned]
+                problem = variant.problem(*shape)
+                seconds, rival = compare(
+                    kernel, candidates, problem, usual_rounds(problem) // 3
+                )
                 rows.append({
                     **dict(zip("MNK", shape, strict=True)),
-                    "seconds": {name: row["seconds"] for name, row in timed.items()},
-                    "cublas_seconds": min(row["cublas_seconds"] for row in timed.values()),
+                    "seconds": seconds, "cublas_seconds": rival,
                 })
     return found
 

@@ -12,7 +12,7 @@ import contextlib
 import statistics
 import subprocess
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
@@ -35,23 +35,24 @@ MOST_LAUNCHES = 400
 ENQUEUE_SECONDS = 30e-6
 # How many times the L2 the rotating copies of the matrices exceed it.
 L2_MULTIPLE = 3
+# Tensor cores at work draw all the power there is, and the clock falls. So large products of 16-bit
+# matrices take more samples, until it has fallen; and because a kernel in turns with cuBLAS has the
+# clock of both, they are timed alone as well.
+HOT_FROM = 10**11  # FLOP
+HOT_ROUNDS = 60
 METHOD = (
-    f"median of {ROUNDS} samples, kernel and cuBLAS in turns; a sample is launches of about "
+    f"median of {ROUNDS} samples ({HOT_ROUNDS} for large products of 16-bit matrices), kernel and "
+    f"cuBLAS in turns; a sample is launches of about "
     f"{SAMPLE_SECONDS * 1e3:g} ms together, queued ahead, between two events; inputs random, "
     f"copies rotated over {L2_MULTIPLE}× the L2"
 )
-# Tensor cores at work draw all the power there is, and the clock falls: a kernel that shares the
-# time with cuBLAS has the clock of both. Large products of 16-bit matrices are timed alone as well,
-# in so many times the rounds that the clock can be read.
-ALONE_FROM = 10**11  # FLOP
-ALONE_ROUNDS = 4
 
 
 def bench(
     kernel: Kernel,
     variant: Variant,
     problem: Problem,
-    rounds: int = ROUNDS,
+    rounds: int | None = None,
     ptx_arch: str | None = None,
     exact: bool = False,
 ) -> dict[str, Any]:
@@ -67,7 +68,7 @@ def bench(
         the quartiles over the median), TFLOP/s of both, `ratio` of the speeds, the name of the
         `instantiation` that the problem allowed, SM clock in MHz, power in W and temperature in °C
         (medians while both ran; None where nvidia-smi can't tell). Products of 16-bit matrices of
-        `ALONE_FROM` FLOP or more also have `alone`: seconds, TFLOP/s, clock, power and temperature
+        `HOT_FROM` FLOP or more also have `alone`: seconds, TFLOP/s, clock, power and temperature
         of the kernel without cuBLAS, back to back.
 
     Raises
@@ -77,26 +78,15 @@ def bench(
     RuntimeError
         If the kernel's or cuBLAS's result is wrong: a wrong kernel is not timed.
     """
-    cp = device.cupy()
-    copies = copies_of(problem, cp)
-    selected, launch, args = prepare(kernel, variant, problem, copies, exact)
-    compiled = compile_kernel(kernel, selected.variant, device.arch(), ptx_arch=ptx_arch)
-    loaded = device.Loaded(compiled)
-    reference = problem.reference(*problem.inputs(0, cp))
-
-    def ours(index: int) -> None:
-        loaded(launch, args[index])
-
-    def rival(index: int) -> None:
-        cublas.gemm(problem, *copies[index])
-
-    for name, call in ((kernel.stem, ours), ("cuBLAS", rival)):
-        refuse_wrong(name, call, problem, copies[0][2], reference)
+    rounds = rounds or usual_rounds(problem)
+    copies = copies_of(problem, device.cupy())
+    ours, instantiation = _checked(kernel, variant, problem, copies, ptx_arch, exact)
+    rival = _rival(problem, copies)
     with ClockSampler() as clock:
         times = interleave([ours, rival], len(copies), rounds)
     seconds, rival_seconds = (statistics.median(series) for series in times)
     alone: dict[str, Any] = {}
-    if problem.dtype != "float32" and problem.flops >= ALONE_FROM:
+    if hot(problem):
         alone["alone"] = _alone(ours, problem, len(copies), rounds)
     return {
         "M": problem.M, "N": problem.N, "K": problem.K, "dtype": problem.dtype,
@@ -107,9 +97,65 @@ def bench(
         "cublas_seconds": rival_seconds, "cublas_spread": spread(times[1]),
         "cublas_tflops": problem.flops / rival_seconds / 1e12,
         "ratio": rival_seconds / seconds,
-        "instantiation": kernel.expression(selected.variant),
+        "instantiation": instantiation,
         **clock.row(), "rounds": rounds, **alone,
     }
+
+
+def compare(
+    kernel: Kernel, variants: Sequence[Variant], problem: Problem, rounds: int
+) -> tuple[dict[str, float], float]:
+    """Time several instantiations, each with its own tile, and cuBLAS, all in turns.
+
+    Returns
+    -------
+    seconds : dict of str to float
+        Medians, by the variants' names.
+    cublas_seconds : float
+
+    Raises
+    ------
+    NoGpu, RuntimeError
+        As `bench` does.
+    """
+    copies = copies_of(problem, device.cupy())
+    calls = [_checked(kernel, variant, problem, copies, None, True)[0] for variant in variants]
+    times = interleave([*calls, _rival(problem, copies)], len(copies), rounds)
+    *seconds, rival_seconds = (statistics.median(series) for series in times)
+    names = (variant.name for variant in variants)
+    return dict(zip(names, seconds, strict=True)), rival_seconds
+
+
+def _checked(
+    kernel: Kernel, variant: Variant, problem: Problem, copies: list[Any], ptx_arch: str | None,
+    exact: bool,
+) -> tuple[Callable[[int], None], str]:
+    """A call that launches on one of the copies and whose result is right; what it launches."""
+    selected, launch, args = prepare(kernel, variant, problem, copies, exact)
+    compiled = compile_kernel(kernel, selected.variant, device.arch(), ptx_arch=ptx_arch)
+    loaded = device.Loaded(compiled)
+
+    def call(index: int) -> None:
+        loaded(launch, args[index])
+
+    refuse_wrong(kernel.stem, call, problem, copies[0][2], _reference(problem))
+    return call, kernel.expression(selected.variant)
+
+
+def _rival(problem: Problem, copies: list[Any]) -> Callable[[int], None]:
+    """The same for cuBLAS."""
+
+    def call(index: int) -> None:
+        cublas.gemm(problem, *copies[index])
+
+    refuse_wrong("cuBLAS", call, problem, copies[0][2], _reference(problem))
+    return call
+
+
+@lru_cache(maxsize=1)
+def _reference(problem: Problem) -> Any:
+    """The first copy's product in float64, on the GPU."""
+    return problem.reference(*problem.inputs(0, device.cupy()))
 
 
 def _alone(
@@ -117,15 +163,26 @@ def _alone(
 ) -> dict[str, Any]:
     """Time a call without its rival."""
     with ClockSampler() as clock:
-        (times,) = interleave([call], copies, ALONE_ROUNDS * rounds)
+        (times,) = interleave([call], copies, rounds)
     seconds = statistics.median(times)
     return {"seconds": seconds, "spread": spread(times),
             "tflops": problem.flops / seconds / 1e12, **clock.row()}
 
 
-def bench_cublas(problem: Problem, rounds: int = ROUNDS) -> dict[str, Any]:
+def hot(problem: Problem) -> bool:
+    """Whether a problem keeps tensor cores busy for long enough that the clock falls."""
+    return problem.dtype != "float32" and problem.flops >= HOT_FROM
+
+
+def usual_rounds(problem: Problem) -> int:
+    """How many samples of each are taken in turns."""
+    return HOT_ROUNDS if hot(problem) else ROUNDS
+
+
+def bench_cublas(problem: Problem) -> dict[str, Any]:
     """Time cuBLAS by itself; a row like `bench`'s, with a ratio of 1."""
     cp = device.cupy()
+    rounds = usual_rounds(problem)
     copies = copies_of(problem, cp)
     with ClockSampler() as clock:
         (times,) = interleave([lambda i: cublas.gemm(problem, *copies[i])], len(copies), rounds)

@@ -18,6 +18,7 @@ from lib import device, gpus, tuning
 from lib.compiler import compile_kernel, nvrtc_version
 from lib.kernels import CATALOGUE, ROOT, Kernel, Variant
 from lib.measure import bench, calibration, counters, cublas, records, roofs, sweeps, timeline
+from lib.problem import Problem
 
 COUNTER_SIZES = (256, 1024, 2048, 4096)
 # Claims W6, W12, W34 and W40 ask for sizes whose matrices exceed an H100's L2 as far as a T4's.
@@ -170,7 +171,7 @@ def _timed(
     for shape in tqdm(tuning.shapes(kernel.stem, variant), desc=f"{label}: bench"):
         problem = variant.problem(*shape)
         expected = problem.flops / rate if rate else 0.0
-        rows.append(bench.bench(kernel, variant, problem, _rounds(expected), ptx_arch))
+        rows.append(bench.bench(kernel, variant, problem, _rounds(problem, expected), ptx_arch))
         rate = problem.flops / rows[-1]["seconds"]
     return rows
 
@@ -205,11 +206,12 @@ def _counters(
     ]
 
 
-def _rounds(expected_seconds: float) -> int:
+def _rounds(problem: Problem, expected_seconds: float) -> int:
     """As many rounds as fit the series, between the fewest and the usual number."""
+    usual = bench.usual_rounds(problem)
     if expected_seconds <= 0:
-        return bench.ROUNDS
-    return int(np.clip(SERIES_SECONDS / expected_seconds, FEWEST_ROUNDS, bench.ROUNDS))
+        return usual
+    return int(np.clip(SERIES_SECONDS / expected_seconds, FEWEST_ROUNDS, usual))
 
 
 def _driver() -> str:

@@ -126,7 +126,8 @@ class TensorMap:
             self.array[parts[1]] = combine(self.array[parts[1]], tile[parts[0]])
 
 
-_NAN = {2: 0x7FFF, 4: 0x7FFFFFFF, 8: 0x7FFFFFFFFFFFFFFF}
+# By bytes of an element: what an H100 puts there. No document names the bits.
+_NAN = {2: 0x7FF7, 4: 0x7FF77FF7, 8: 0x7FF77FF77FF77FF7}
 
 
 def tensor_map(array, box, element_strides=None, swizzle=0, fill="zero", interleave=None):

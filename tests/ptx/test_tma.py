@@ -119,7 +119,7 @@ def expected(tensor_map, coordinates, at, total):
     size, array = tensor_map.array.dtype.itemsize, tensor_map.array
     fill = b"\0" * size
     if tensor_map.fill == "nan":
-        fill = b"\xff" * (size - 1) + b"\x7f"
+        fill = b"\xf7\x7f" * (size // 2)
     mask = MODES[tensor_map.swizzle]
     for number, index in enumerate(itertools.product(*map(range, tensor_map.tile))):
         place = [
