@@ -424,3 +424,17 @@ def test_the_nearest_roof_crosses_no_name_of_a_level():
              and t.get_text()[:2] in ("08", "09")]
     assert len(names) == 2 and not names[0].overlaps(names[1])
     assert all(box.y1 <= roof + 1 for box in names)
+
+
+def test_timeline_of_blocks_that_all_begin_at_once_has_no_overview():
+    record = {
+        "events": ["load", "wait", "compute", "barrier", "store", "end"],
+        "mark_cycles": 0.0, "seconds_with": 0.0, "seconds_without": 0.0, "warps": 1,
+        "total_blocks": 1024,
+        "blocks": [{"block": 0, "warps": [[[0, 1000], [1, 1100], [2, 4400], [5, 9000]]]}],
+        "overview": [[i % 132, i, 90_000 + i] for i in range(512)],
+    }
+    version = timeline.version("x", record, clock_hz=1e9)
+    fig = timeline.draw([version], evidence="measured: H100", window=(0, 5000))
+    assert "The first 512 of 1,024 blocks all begin within 511 ns." in shown(fig)
+    assert "blocks\nrunning" not in shown(fig)
