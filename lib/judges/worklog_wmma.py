@@ -86,10 +86,11 @@ def overlap_w16(evidence: Evidence) -> Verdict:
         evidence.bench("H100", PIPELINE, STAGED, LARGE)["seconds"])
     return Verdict(
         either(max(gains) < 1.05),
-        f"A value has to arrive before it can be stored: each warp stands {cycles:,.0f} cycles "
-        f"between its loads and its first product. With 11's tile the second buffer is worth "
-        f"{gains[0] - 1:+.0%} at {N:,} and {gains[1] - 1:+.0%} at {LARGE:,} on an H100. Storing "
-        f"after the products instead changes that by {staged - 1:+.0%}.",
+        f"A value has to arrive before it can be stored: {cycles:,.0f} cycles pass from a warp's "
+        f"first load of a tile to the arrival of the last (with marks), without a product. With "
+        f"11's tile the second buffer is worth {gains[0] - 1:+.0%} at {N:,} and {gains[1] - 1:+.0%} at "
+        f"{LARGE:,} on an H100. Storing after the products changes that by {staged - 1:+.0%}: other "
+        f"blocks hid the wait before, and the registers leave room for fewer of them.",
         (RECORDED,),
         f"{record('H100', SHARED)}; {record('H100', PIPELINE)}",
     )
@@ -121,13 +122,13 @@ def roles_w41(evidence: Evidence) -> Verdict:
         for n in (N, LARGE)
     ]
     told = (
-        f"with them it is worth {gains[0] - 1:+.0%} at {N:,} and {gains[1] - 1:+.0%} at {LARGE:,} "
-        f"on an H100"
+        f"its speed is {gains[0] - 1:+.0%} at {N:,} and {gains[1] - 1:+.0%} at {LARGE:,} on an "
+        f"H100, against the one as described"
     )
     return Verdict(
         CONTRADICTED if alike and first == {"load", "multiply"} and split else REPRODUCED,
         f"In the kernel as described there are no such warps: each of them loads and each "
-        f"multiplies. A variant with such roles (`{ROLES}`) shows what they would change: {told}.",
+        f"multiplies. A variant with such roles (`{ROLES}`) is another kernel: {told}.",
         (EMULATED, RECORDED),
         f"{emulator(PIPELINE)}; {record('H100', PIPELINE)}",
     )

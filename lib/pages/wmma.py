@@ -9,8 +9,9 @@ from lib import gpus
 from lib.kernels import Variant
 from lib.measure import records
 from lib.models import expansion
+from lib.models import slots as slots_of
 from lib.pages.display import table
-from lib.pages.version import Version
+from lib.pages.version import RECORDED_ON, Version
 
 # What a wmma of PTX is called on a page, in the order of its work.
 _STEPS = {
@@ -94,7 +95,7 @@ class TensorTables(Version):
         )
 
     def stalls(self, size: int, *variants: str, above: Sequence[str] = ()) -> None:
-        """Display what warps wait for, for each instruction issued, a row a variant.
+        """Display what the warps' time is spent waiting for, a row a variant.
 
         Parameters
         ----------
@@ -108,20 +109,21 @@ class TensorTables(Version):
         names = {
             "stall_long_scoreboard": "global memory", "stall_short_scoreboard": "shared memory",
             "stall_mio_throttle": "queue of shared memory", "stall_lg_throttle": "queue of loads",
-            "stall_barrier": "barrier", "stall_math_pipe_throttle": "tensor pipe",
+            "stall_barrier": "barrier",
         }
         rows = []
         for page, variant in self._rows(variants, above):
             found = page.metrics(size, variant.name)
+            shares = slots_of.warp_time(found, gpus.GPUS[RECORDED_ON].warps_per_sm)
             rows.append((
-                f"{page.kernel.stem[:2]} {variant.name}",
-                *(f"{found[key]:.1f}" for key in names),
+                f"{page.kernel.stem[:2]} {variant.name}", *(f"{shares[key]:.0%}" for key in names),
                 f"{found['warps_active_percent']:.0f}%", f"{found['issue_active_percent']:.0f}%",
             ))
         table(
-            ("warps waiting, for each instruction", *names.values(), "warp slots filled",
+            ("warps' time spent waiting for", *names.values(), "warp slots filled",
              "issue slots used"),
-            rows, f"{records.label(self.record)}, ncu, n = {size:,}",
+            rows, f"{records.label(self.record)}, ncu, n = {size:,}; the rest: issuing, fixed "
+            "latencies, waiting for a turn",
         )
 
     def _rows(
