@@ -30,6 +30,7 @@ from lib.pages.tables import (
 )
 from lib.pages.tensor import TensorPictures, fragment, matrix_load
 from lib.pages.version import RECORDED_ON, TRACED
+from lib.pages.wmma import TensorTables
 
 __all__ = [
     "RECORDED_ON", "TRACED", "Chapter", "calibrated", "claims", "fragment", "gpu_table", "gpus",
@@ -39,7 +40,7 @@ __all__ = [
 ]
 
 
-class Chapter(Tables, Pictures, TensorPictures):
+class Chapter(Tables, Pictures, TensorTables, TensorPictures):
     """One kernel version: everything its page shows.
 
     Parameters

@@ -247,9 +247,10 @@ class Tables(Version):
             found = order.places(opcodes)
             rows.append((name, len(opcodes), *(str(found.get(c, "none")) for c in order.CLASSES),
                          order.work_between(opcodes)))
+        what = "FMA" if self.kernel.group == "FP32" else "product"
         table(
-            ("variant", "instructions", *(f"{c}s" for c in order.CLASSES),
-             "FMA from load to store"),
+            ("variant", "instructions", *(f"{c}s".replace(order.FMA, what) for c in order.CLASSES),
+             f"{what}{'' if what == 'FMA' else 's'} from load to store"),
             rows, f"modelled: SASS of the inner loop, {arch}, NVRTC {self.compiled(arch).toolkit}; "
             "positions, and in brackets how many",
         )
@@ -398,20 +399,21 @@ class Tables(Version):
         )
         table(head, rows, f"{self._timed_on()}; {types}, α = 1, β = 0")
 
-    def codes(self, old: str = "sm_75") -> None:
+    def codes(self, variant: str | None = None, old: str = "sm_75") -> None:
         """Display the speed of this GPU's own code beside that of an older architecture's.
 
         Where a source reports the version's speed on a T4, that stands beside them.
 
         Parameters
         ----------
+        variant : str, optional
         old : str
             The architecture whose code was assembled for the recorded GPU.
         """
         rows = []
         known = reported.T4_TENSOR_GFLOPS.get(self.kernel.stem, {})
         for size in SPEED_SIZES:
-            own, other = (self.recorded(size, ptx_arch=arch) for arch in (None, old))
+            own, other = (self.recorded(size, variant, arch) for arch in (None, old))
             row = [f"{size:,}", f"{own['cublas_tflops']:.0f}", f"{own['tflops']:.1f}",
                    f"{own['ratio']:.0%}", f"{other['tflops']:.1f}", f"{other['ratio']:.0%}"]
             if known:
@@ -420,8 +422,8 @@ class Tables(Version):
         own = gpus.GPUS[RECORDED_ON].arch
         head = ["M = N = K", "cuBLAS", f"{own} code", "of cuBLAS", f"{old} code", "of cuBLAS"]
         table(head + (["on a T4, reported"] if known else []), rows,
-              f"TFLOP/s; {records.label(self.record)}, {self.kernel.variants[0].name}; {old} code "
-              f"assembled for {own}" + ("; T4: the worklog" if known else ""))
+              f"TFLOP/s; {records.label(self.record)}, {self.kernel.variant(variant).name}; {old} "
+              f"code assembled for {own}" + ("; T4: the worklog" if known else ""))
 
     def other_shapes(self) -> None:
         """Display what this version and the one before reach of cuBLAS at `OTHER_SHAPES`."""

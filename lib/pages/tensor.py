@@ -129,7 +129,7 @@ class TensorPictures(Version):
 
     def saturates(
         self, key: str = "T4", variant: str | None = None, size: int = 4096,
-        l2_bytes_per_s: float | None = None,
+        l2_bytes_per_s: float | None = None, lines: bool = False,
     ) -> None:
         """Draw the least time that each unit of a GPU would need for this version.
 
@@ -143,8 +143,11 @@ class TensorPictures(Version):
         l2_bytes_per_s : float, optional
             A measured bandwidth. No data sheet gives one; without it the figure says what the L2
             would have to deliver.
+        lines : bool
+            Count the lines that the L1 looks up, instead of the fewest that requests and sectors
+            allow; of kernels whose warps all access alike.
         """
-        times, l2_bytes = self.unit_times(key, variant, size, l2_bytes_per_s)
+        times, l2_bytes = self.unit_times(key, variant, size, l2_bytes_per_s, lines)
         note = ""
         if l2_bytes_per_s is None:
             need = style.quantity(busiest.l2_needed(l2_bytes, times), "B/s")
@@ -156,7 +159,7 @@ class TensorPictures(Version):
 
     def unit_times(
         self, key: str = "T4", variant: str | None = None, size: int = 4096,
-        l2_bytes_per_s: float | None = None,
+        l2_bytes_per_s: float | None = None, lines: bool = False,
     ) -> tuple[dict[str, float], int]:
         """Return the least seconds of each unit, and the bytes asked of the L2 (`saturates`).
 
@@ -169,7 +172,7 @@ class TensorPictures(Version):
         """
         return saturation.unit_times(
             self.kernel.stem, self.kernel.variant(variant).name, gpus.find(key), size,
-            l2_bytes_per_s,
+            l2_bytes_per_s, lines,
         )
 
     def saturated(self, *variants: str, key: str = "T4") -> Explorer:

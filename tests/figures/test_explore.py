@@ -209,3 +209,27 @@ def test_saturated_names_the_longest_unit_and_what_it_allows():
     assert any("L1 tags need" in t and "40 TFLOP/s at most" in t for t in titles(at(made, 1, 0)))
     # 32 tiles for 40 SMs; 64 tiles for 80 places.
     assert all(any("work for 80% of the time" in t for t in titles(at(made, i, 0))) for i in (0, 1))
+
+
+def test_staged_tiles_have_a_frame_for_each_tile_that_can_be():
+    tiles = explore.staged_tiles()
+    assert len(tiles.frames) == 40
+    first = titles(at(tiles, 2, 1, 0))
+    assert any("64×64, warps of 32×32: L1/shared feeds 40%" in t for t in first)
+    assert any("don't divide a tile of 32×64" in t for t in titles(at(tiles, 1, 3, 0)))
+    assert any(t.startswith("No tile, warps of 16×16") for t in titles(at(tiles, 0, 0, 1)))
+    assert sum(len(frame) for frame in tiles.frames) + len(tiles.fallback) < 600_000
+
+
+def test_overlaps_gain_from_other_blocks_whatever_the_order():
+    orders = explore.overlaps()
+    assert len(orders.frames) == 36
+
+    def busy(*positions):
+        text = next(t for t in titles(at(orders, *positions)) if "the SM multiplies" in t)
+        return float(re.search(r"([\d.]+)% of", text)[1])
+
+    assert busy(0, 0, 1) == pytest.approx(busy(1, 0, 1), abs=1)  # one buffer, stored at once
+    assert busy(2, 0, 1) > 1.2 * busy(1, 0, 1)
+    assert busy(1, 2, 0) == pytest.approx(busy(3, 2, 0), abs=3)
+    assert sum(len(frame) for frame in orders.frames) + len(orders.fallback) < 600_000
