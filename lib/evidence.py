@@ -7,12 +7,15 @@ numbers and see the verdict change.
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from lib import gpus, kernels, runner
+import numpy as np
+
+from lib import gpus, kernels, ptx, runner, saturation
 from lib.compiler import (
     Compiled,
     CompileError,
@@ -21,7 +24,7 @@ from lib.compiler import (
     compile_source,
 )
 from lib.measure import records, sweeps
-from lib.models import accesses, busiest, order
+from lib.models import accesses, busiest, mix, order
 from lib.models.occupancy import Occupancy, occupancy
 from lib.models.phases import phases
 
@@ -125,6 +128,31 @@ class Evidence:
         """Counters of an n×n×n run in the emulator, compiled for sm_75, α = 1, β = 0."""
         return _emulate(stem, variant, n).launch.trace.counters()
 
+    def counters_with_beta(self, stem: str, variant: str, n: int = 64) -> Mapping[str, int]:
+        """The same counters with β = 1/2, so that C is read."""
+        return _emulate(stem, variant, n, beta=0.5).launch.trace.counters()
+
+    def work_of_warps(self, stem: str, variant: str, n: int = 64) -> list[frozenset[str]]:
+        """What each warp of the first block does in an n×n×n run in the emulator.
+
+        Returns
+        -------
+        list of frozenset of str
+            ``"load"`` where a warp loads from global memory, ``"multiply"`` where it loads
+            fragments from shared memory.
+        """
+        warps = kernels.find(stem).variant(variant).threads // 32
+        found = []
+        for warp in range(warps):
+            trace = _emulate(stem, variant, n, warp=warp).launch.trace
+            kinds = {
+                (site.kind, site.space) for site in trace.sites if trace.watched.get(site.line)
+            }
+            found.append(frozenset(
+                name for name, kind in _WORK.items() if kind in kinds
+            ))
+        return found
+
     def resources(self, stem: str, variant: str, arch: str = "sm_75") -> Resources:
         """What ptxas reports of an instantiation."""
         return _compiled(stem, variant, arch).resources
@@ -218,6 +246,31 @@ class Evidence:
             )
         return found
 
+    def loop(self, stem: str, variant: str, arch: str) -> Mapping[str, int]:
+        """Instructions of the main loop's machine code by class (``lib.models.mix.classify``)."""
+        return Counter(mix.classify(i.opcode) for i in _compiled(stem, variant, arch).inner_loop)
+
+    def refused(self, stem: str, variant: str) -> np.ndarray:
+        """The 32 addresses of the access, off its alignment, at which the emulator stops a run.
+
+        None are returned, an empty array, where it runs to its end.
+        """
+        kernel = kernels.find(stem)
+        chosen = kernel.variant(variant)
+        M, N = chosen.tile
+        try:
+            runner.run(kernel, chosen.problem(M, N, chosen.step), variant=chosen,
+                       backend="emulator", exact=True)
+        except ptx.Misaligned as error:
+            if error.addresses is not None:
+                return error.addresses[0, :32]
+            raise
+        return np.empty(0, dtype=np.int64)
+
+    def unit_times(self, gpu: str, stem: str, variant: str, n: int) -> Mapping[str, float]:
+        """The least seconds that each unit of a GPU would need at n×n×n, from emulated counters."""
+        return saturation.unit_times(stem, variant, self.gpu(gpu), n)[0]
+
     def occupancy(self, gpu: str, stem: str, variant: str) -> Occupancy:
         """What fits one SM of a GPU, by CUDA's rules."""
         sheet, used = self.gpu(gpu), self.resources(stem, variant, self.gpu(gpu).arch)
@@ -284,18 +337,26 @@ class Evidence:
                 return float(entry["metrics"][metric])
         raise Missing(f"{metric} of {stem} ({variant}) at {n:,} on the {gpu}")
 
-    def bench(self, gpu: str, stem: str, variant: str, n: int) -> Mapping[str, Any]:
+    def bench(
+        self, gpu: str, stem: str, variant: str, n: int, ptx_arch: str | None = None
+    ) -> Mapping[str, Any]:
         """The recorded timing of an n×n×n run: ``seconds``, ``tflops``, ``ratio`` and more.
+
+        With a `ptx_arch` it is that of this older architecture's code, assembled for the GPU.
 
         Raises
         ------
         Missing
-            If there is no such record or size.
+            If there is no such record, code or size.
         """
-        for entry in self._variant(gpu, stem, variant).get("bench", []):
+        kept = self._variant(gpu, stem, variant)
+        if ptx_arch:
+            kept = kept.get("ptx", {}).get(ptx_arch, {})
+        for entry in kept.get("bench", []):
             if _is_cube(entry, n):
                 return entry
-        raise Missing(f"the time of {stem} ({variant}) at {n:,} on the {gpu}")
+        code = f", {ptx_arch} code," if ptx_arch else ""
+        raise Missing(f"the time of {stem} ({variant}){code} at {n:,} on the {gpu}")
 
     def first(self, gpu: str, stem: str, n: int) -> Mapping[str, Any]:
         """`bench` of a version's first variant."""
@@ -332,10 +393,14 @@ def _compiled(stem: str, variant: str, arch: str) -> Compiled:
     return compile_kernel(kernel, kernel.variant(variant), arch)
 
 
+# What tells that a warp loads tiles, or multiplies them.
+_WORK = {"load": ("load", "global"), "multiply": ("ldmatrix", "shared")}
+
+
 @cache
-def _emulate(stem: str, variant: str, n: int) -> Any:
+def _emulate(stem: str, variant: str, n: int, beta: float = 0.0, warp: int = 0) -> Any:
     """One run, kept for the process: several judges ask about the same one."""
     kernel = kernels.find(stem)
     chosen = kernel.variant(variant)
-    return runner.run(kernel, chosen.problem(n, n, n), variant=chosen,
-                      backend="emulator", arch="sm_75", watch=(0, 0))
+    return runner.run(kernel, chosen.problem(n, n, n, beta=beta), variant=chosen,
+                      backend="emulator", arch="sm_75", watch=(0, warp))

@@ -80,11 +80,10 @@ def test_the_swizzle_and_the_ring_are_drawn(shown):
 
 def test_what_is_missing_is_said_in_the_cell(shown, monkeypatch):
     monkeypatch.setattr(records, "load", lambda gpu, stem: None)
-    with chapter.when_recorded():
+    with chapter.once_recorded():
         Chapter("17_tma_wgmma").how_it_ran()
-    assert shown == ["*Not recorded yet: 17_tma_wgmma has no record: "
-                     "python -m lib record 17_tma_wgmma*"]
-    with pytest.raises(ValueError), chapter.when_recorded():
+    assert "python -m lib record 17_tma_wgmma" in shown[0] and "Not recorded yet" in shown[0]
+    with pytest.raises(ValueError), chapter.once_recorded():
         raise ValueError("other errors are not swallowed")
 
 

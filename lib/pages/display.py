@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from lib import tables
 from lib.figures import html
-from lib.measure import records
+from lib.measure.records import NotRecorded
 
 
 def show(figure: Figure) -> None:
@@ -29,9 +29,9 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]], evidence: str) 
 
 
 @contextmanager
-def when_recorded() -> Iterator[None]:
-    """Let the cell say what is missing, and how to record it, if it asks for no record there is."""
+def once_recorded() -> Iterator[None]:
+    """Display what a record is needed for, or, where there is none yet, which command makes it."""
     try:
         yield
-    except records.RecordError as missing:
-        note(f"*Not recorded yet: {missing}*")
+    except NotRecorded as missing:
+        note(f"*Not recorded yet: {missing}, on a machine with a GPU.*")

@@ -7,12 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from lib import claims as ledger
-from lib import device, gpus, scoreboard, source, tuning
+from lib import device, gpus, reported, scoreboard, source, tuning
 from lib.figures import style
 from lib.kernels import CATALOGUE, Variant
 from lib.measure import records
 from lib.models import order
 from lib.models import phases as phases_of
+from lib.models.busiest import HMMA_1688
 from lib.models.occupancy import occupancy
 from lib.models.register_banks import reading
 from lib.pages.display import note, table
@@ -38,6 +39,8 @@ PER_MULTIPLY_ADD = (
 SPEED_SIZES = (1024, 2048, 4096)
 
 
+# NumPy's names of types, for people.
+_TYPES = {"float32": "FP32", "float16": "FP16", "bfloat16": "BF16"}
 # Shapes beside the sizes of the ladders: one too small to fill a GPU, and uneven ones.
 OTHER_SHAPES = ((512, 512, 512), *tuning.UNEVEN)
 
@@ -106,6 +109,20 @@ def roofs_table() -> None:
                 style.quantity(given, unit) if given else "not given", roof["method"],
             ))
     table(("roof", "measured", "data sheet", "how"), rows, "; ".join(labels))
+
+
+def roof(name: str) -> float:
+    """Return a roof measured on the recorded GPU, such as ``mma_k8``'s FLOP/s.
+
+    Raises
+    ------
+    records.NotRecorded
+        If it was not measured.
+    """
+    record = records.load(RECORDED_ON, records.MACHINE)
+    if record is None or name not in record["roofs"]:
+        raise records.NotRecorded(f"no roof {name} is recorded: python -m lib record machine")
+    return record["roofs"][name]["value"]
 
 
 def provenance() -> None:
@@ -180,7 +197,7 @@ def _types(variant: Variant) -> str:
     if variant.dtype == "float32":
         return "FP32, TF32 off"
     columns = ", B by columns" if variant.b_layout == "column" else ""
-    return f"{variant.dtype} to {variant.out}{columns}"
+    return f"A and B {_TYPES[variant.dtype]}, C {_TYPES[variant.out]}{columns}"
 
 
 class Tables(Version):
@@ -248,9 +265,10 @@ class Tables(Version):
             found = order.places(opcodes)
             rows.append((name, len(opcodes), *(str(found.get(c, "none")) for c in order.CLASSES),
                          order.work_between(opcodes)))
+        what = "FMA" if self.kernel.group == "FP32" else "product"
         table(
-            ("variant", "instructions", *(f"{c}s" for c in order.CLASSES),
-             "FMA from load to store"),
+            ("variant", "instructions", *(f"{c}s".replace(order.FMA, what) for c in order.CLASSES),
+             f"{what}{'' if what == 'FMA' else 's'} from load to store"),
             rows, f"modelled: SASS of the inner loop, {arch}, NVRTC {self.compiled(arch).toolkit}; "
             "positions, and in brackets how many",
         )
@@ -345,17 +363,44 @@ class Tables(Version):
         table((f"{self.kernel.stem} at {shape}", *names), rows,
               self._emulated())
 
+    def counted(self, size: int = 256, ptx_arch: str = "sm_75") -> None:
+        """Display what the emulator counts beside what ncu counted, of the same PTX.
+
+        Parameters
+        ----------
+        size : int
+            M = N = K.
+        ptx_arch : str
+            The architecture whose PTX was recorded on the GPU.
+        """
+        measured = self.metrics(size, ptx_arch=ptx_arch)
+        done = self.run(Problem(size, size, size), backend="emulator", arch=ptx_arch, exact=True)
+        trace = done.launch.trace
+        matrix = trace.matrix_counters()
+        counts = {**trace.counters(), "ldmatrix_instructions": matrix["ldmatrix_instructions"]}
+        if not matrix["wmma_instructions"]:  # one of which may be several HMMAs
+            counts["hmma_instructions"] = matrix["mma_instructions"]
+        rows = [
+            (key.replace("_", " "), f"{count:,}", f"{measured[key]:,.0f}")
+            for key, count in counts.items() if key in measured
+        ]
+        table((f"{self.kernel.stem} at {size}×{size}×{size}", "emulator", "ncu"), rows,
+              f"emulated: {ptx_arch} PTX; {records.label(self.record)}, that PTX assembled for it")
+
     def per_multiply_add(self) -> None:
         """Display what a warp's multiply-add costs in memory accesses, here and before."""
         before = self.kernel.predecessor
         pages = [(type(self)(before.stem), before.variants[:1])] if before else []
         pages.append((self, self.kernel.variants))
         columns = [(page, variant.name) for page, variants in pages for variant in variants]
+        tensor = self.kernel.group == "FP16"
+        scale = HMMA_1688 / 32 if tensor else 1
         rows = [
-            (key.replace("_", " "), *(f"{page.each(key, name):.3g}" for page, name in columns))
+            (key.replace("_", " "),
+             *(f"{scale * page.each(key, name):.3g}" for page, name in columns))
             for key in PER_MULTIPLY_ADD
         ]
-        head = ("for a multiply-add of a warp",
+        head = ("for a product of 16×8×8" if tensor else "for a multiply-add of a warp",
                 *(f"{rung(page.kernel)}, {name}" for page, name in columns))
         table(head, rows, f"emulated: {self.kernel.min_arch} PTX, shared memory as in its SASS")
 
@@ -372,6 +417,32 @@ class Tables(Version):
                              f"{row['cublas_tflops']:.2f}", f"{row['ratio']:.1%}",
                              f"{row['spread']:.1%}"))
         table(head, rows, f"{self._timed_on()}; {' and '.join(types)}, α = 1, β = 0")
+
+    def codes(self, variant: str | None = None, old: str = "sm_75") -> None:
+        """Display the speed of this GPU's own code beside that of an older architecture's.
+
+        Where a source reports the version's speed on a T4, that stands beside them.
+
+        Parameters
+        ----------
+        variant : str, optional
+        old : str
+            The architecture whose code was assembled for the recorded GPU.
+        """
+        rows = []
+        known = reported.T4_TENSOR_GFLOPS.get(self.kernel.stem, {})
+        for size in SPEED_SIZES:
+            own, other = (self.recorded(size, variant, arch) for arch in (None, old))
+            row = [f"{size:,}", f"{own['cublas_tflops']:.0f}", f"{own['tflops']:.1f}",
+                   f"{own['ratio']:.0%}", f"{other['tflops']:.1f}", f"{other['ratio']:.0%}"]
+            if known:
+                row.append(f"{known[size] / 1e3:.1f}" if size in known else "")
+            rows.append(row)
+        own = gpus.GPUS[RECORDED_ON].arch
+        head = ["M = N = K", "cuBLAS", f"{own} code", "of cuBLAS", f"{old} code", "of cuBLAS"]
+        table(head + (["on a T4, reported"] if known else []), rows,
+              f"TFLOP/s; {records.label(self.record)}, {self.kernel.variant(variant).name}; {old} "
+              f"code assembled for {own}" + ("; T4: the worklog" if known else ""))
 
     def other_shapes(self) -> None:
         """Display what this version and the one before reach of cuBLAS at `OTHER_SHAPES`."""
@@ -396,18 +467,22 @@ class Tables(Version):
             All of them if none is named.
         """
         rows = []
+        tensor = self.kernel.group == "FP16"
         for name in variants or tuple(v.name for v in self.kernel.variants):
             metrics, row = self.metrics(size, name), self.recorded(size, name)
-            steps = metrics["ffma_thread_instructions"] / 32
+            # A product of 16×8×8 on tensor cores is a warp's, as 32 multiply-adds are.
+            steps = size**3 / HMMA_1688 if tensor else metrics["ffma_thread_instructions"] / 32
+            pipe = metrics["tensor_pipe_percent" if tensor else "fma_pipe_percent"]
             rows.append((
                 name, self.kernel.variant(name).meaning, f"{row['tflops']:.1f}",
                 f"{row['ratio']:.1%}", f"{metrics['dram_read_bytes'] / 1e9:.2f}",
                 f"{metrics['l2_bytes'] / 1e9:.1f}", f"{metrics['shared_wavefronts'] / steps:.2f}",
-                f"{metrics['fma_pipe_percent']:.0f}%",
+                f"{pipe:.0f}%",
             ))
         table(
             (f"at {size:,}", "", "TFLOP/s", "of cuBLAS", "GB from DRAM", "GB through L2",
-             "wavefronts a warp's FMA", "FMA pipe busy"),
+             "wavefronts a 16×8×8 product" if tensor else "wavefronts a warp's FMA",
+             "tensor pipe busy" if tensor else "FMA pipe busy"),
             rows, records.label(self.record),
         )
 
