@@ -104,9 +104,13 @@ def _roofs(
     widest = max(roofs.bandwidths.values()) if roofs.bandwidths else 1.0
     for name, peak in drawn.items():
         ax.plot([peak / widest, x_range[1]], [peak, peak], color=style.INK, linewidth=1.1)
+        # Under its line where the next one is too near over it.
+        over = min((np.log10(other / peak) * per_decade for other in drawn.values()
+                    if other > peak), default=np.inf)
         ax.annotate(
-            f"{name} {style.quantity(peak, 'FLOP/s')}", (x_range[1], peak), (0, 3),
-            textcoords="offset points", ha="right", va="bottom", size=style.SMALL,
+            f"{name} {style.quantity(peak, 'FLOP/s')}", (x_range[1], peak),
+            (0, 3 if over > 14 else -3), textcoords="offset points", ha="right",
+            va="bottom" if over > 14 else "top", size=style.SMALL,
         )
 
 
@@ -123,12 +127,16 @@ def _version(ax: Axes, mine: Sequence[Point], is_current: bool, roof: float) -> 
         )
         if is_current and len(mine) > 1:
             # A roof is near on the left of the first, the versions' names on the right of the last.
-            is_first = point.intensity == min(p.intensity for p in mine)
+            first = min(mine, key=lambda p: p.intensity)
+            is_first = point is first
+            # The first one's name may need the room before this dot.
+            room = _points_of(ax, point)[0] - _points_of(ax, first)[0]
+            below = not is_first and room < 6 * len(first.level + point.level)
             ax.annotate(
                 point.level, (point.intensity, point.flops_per_s),
-                (5 if is_first else -5, _above(ax, point.flops_per_s, roof)),
-                textcoords="offset points", ha="left" if is_first else "right", va="bottom",
-                size=style.SMALL,
+                (5 if is_first else -5, -5 if below else _above(ax, point.flops_per_s, roof)),
+                textcoords="offset points", ha="left" if is_first else "right",
+                va="top" if below else "bottom", size=style.SMALL,
             )
 
 

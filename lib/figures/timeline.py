@@ -21,7 +21,7 @@ from lib.models.phases import (
     without_other_lanes,
 )
 
-_LEFT, _WIDTH = 50.0, 454.0
+_LEFT, _WIDTH = 57.0, 447.0
 _HEAD, _KEY, _BAND, _AXIS, _OVERVIEW, _BLOCK_GAP = 17.0, 15.0, 42.0, 24.0, 60.0, 6.0
 _BETWEEN = 12.0
 _FLIGHT = 34.0  # tiles in flight, where there is a ring

@@ -266,14 +266,11 @@ class Pictures(Version):
         """One point a level of memory: recorded time over recorded traffic."""
         metrics = self.metrics(size)
         seconds = self.recorded(size)["seconds"]
-        moved = {
+        return roofline.points(rung(self.kernel), 2.0 * size**3, seconds, {
             "L1/shared": roofline.l1_bytes(metrics),
             "L2": metrics["l2_bytes"],
             "DRAM": metrics["dram_read_bytes"] + metrics["dram_write_bytes"],
-        }
-        if self.kernel.variants[0].boxes:  # no counter sees what TMA and wgmma move in the SM
-            del moved["L1/shared"]
-        return roofline.points(rung(self.kernel), 2.0 * size**3, seconds, moved)
+        })
 
     def busiest(self, size: int = TIMED, lines: bool = False) -> None:
         """Draw the least time that each unit needs, and the time that the kernel took.

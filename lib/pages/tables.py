@@ -8,6 +8,7 @@ from typing import Any
 
 from lib import claims as ledger
 from lib import device, gpus, reported, scoreboard, source, tuning
+from lib.compiler import compile_kernel
 from lib.figures import style
 from lib.kernels import CATALOGUE, Variant
 from lib.measure import records
@@ -272,6 +273,30 @@ class Tables(Version):
             rows, f"modelled: SASS of the inner loop, {arch}, NVRTC {self.compiled(arch).toolkit}; "
             "positions, and in brackets how many",
         )
+
+    def fetches(self, *variants: str, arch: str = "sm_90a") -> None:
+        """Display in which order machine code fetches tiles, as it is timed and with marks.
+
+        Marks keep the source's order of loads, products and stores; the compiler need not.
+        """
+        rows = []
+        for variant in map(self.kernel.variant, variants or (v.name for v in self.kernel.variants)):
+            times = self.record["variants"][variant.name]["timeline"]
+            for marks, seconds in ((False, "seconds_without"), (True, "seconds_with")):
+                code = compile_kernel(self.kernel, variant, arch, timeline=marks)
+                found = order.fetches([i.opcode for i in code.inner_loop])
+                used = code.resources
+                fit = occupancy(gpus.GPUS[RECORDED_ON], used.registers, used.shared_bytes,
+                                variant.threads)
+                rows.append((
+                    variant.name + (", with marks" if marks else ""),
+                    f"{found.rounds / found.steps:g}", ", ".join(map(str, found.products)),
+                    used.registers, fit.blocks, f"{2 * TIMED**3 / times[seconds] / 1e12:.1f}",
+                ))
+        table(("code", "fetches a step", "products meanwhile", "registers", "blocks an SM",
+               f"TFLOP/s at {TIMED:,}"), rows,
+              f"modelled: SASS of the inner loops, {arch}, NVRTC {code.toolkit}; "
+              f"{records.label(self.record)}")
 
     def operands(self, *variants: str, above: Sequence[str] = (), arch: str = "sm_90a") -> None:
         """Display what the register banks allow the inner loops: cycles for 128 FFMA of a warp.
