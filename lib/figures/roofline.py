@@ -102,16 +102,17 @@ def _roofs(
             rotation_mode="anchor", ha="left", va="bottom",
         )
     widest = max(roofs.bandwidths.values()) if roofs.bandwidths else 1.0
-    for name, peak in drawn.items():
+    labels: list[tuple[float, str]] = []  # from the highest; of two close ones, both on the upper
+    for name, peak in sorted(drawn.items(), key=lambda one: -one[1]):
         ax.plot([peak / widest, x_range[1]], [peak, peak], color=style.INK, linewidth=1.1)
-        # Under its line where the next one is too near over it.
-        over = min((np.log10(other / peak) * per_decade for other in drawn.values()
-                    if other > peak), default=np.inf)
-        ax.annotate(
-            f"{name} {style.quantity(peak, 'FLOP/s')}", (x_range[1], peak),
-            (0, 3 if over > 14 else -3), textcoords="offset points", ha="right",
-            va="bottom" if over > 14 else "top", size=style.SMALL,
-        )
+        text = f"{name} {style.quantity(peak, 'FLOP/s')}"
+        if labels and np.log10(labels[-1][0] / peak) * per_decade < 14:
+            labels[-1] = labels[-1][0], f"{labels[-1][1]}, under it {text}"
+        else:
+            labels.append((peak, text))
+    for peak, text in labels:
+        ax.annotate(text, (x_range[1], peak), (0, 3), textcoords="offset points", ha="right",
+                    va="bottom", size=style.SMALL)
 
 
 def _version(ax: Axes, mine: Sequence[Point], is_current: bool, roof: float) -> None:
