@@ -2,6 +2,7 @@
 
 import pytest
 
+from lib import chapter
 from lib.chapter import Chapter
 from lib.measure import records
 from lib.pages import display
@@ -60,3 +61,9 @@ def test_traffic_and_stalls_are_those_of_the_record(shown, recorded):
     # 48.6% of 16 warps a sub-partition and 0.314 instructions a cycle: 24.8 warp-cycles for each.
     assert "| 10 one | 50% | 2% | 0% | 4% | 0% | 49% | 31% |" in shown[1]
     assert all("recorded: H100, 2026-11-21" in text for text in shown)
+
+
+def test_the_roofs_of_every_recorded_machine_can_be_shown(shown):
+    chapter.roofs_table()
+    record = records.load(chapter.RECORDED_ON, records.MACHINE)
+    assert all(roof["method"] in shown[0] for roof in record["roofs"].values())

@@ -89,6 +89,7 @@ def roofs_table() -> None:
         "shared": ("shared memory", lambda g: None), "ffma": ("FFMA", lambda g: g.fp32_flops),
         "mma_k8": ("mma.m16n8k8", lambda g: g.tensor_fp16_flops),
         "mma_k16": ("mma.m16n8k16", lambda g: g.tensor_fp16_flops),
+        "wgmma": ("wgmma", lambda g: g.tensor_fp16_flops),
     }
     for record in records.every():
         if record["kernel"] != records.MACHINE:
