@@ -163,7 +163,7 @@ def emulate(
     """
     if trace:
         options["merge"] = {line: to and ptx.Wide(*to) for line, to in compiled.merge.items()}
-    function = ptx.Module(compiled.ptx).get_function(compiled.name)
+    function = ptx.Module(compiled.ptx, compiled.arch).get_function(compiled.name)
     return function(
         launch.grid, launch.block, args, shared_mem=launch.shared_bytes, trace=trace, **options
     )

@@ -21,7 +21,6 @@ from .mbarrier import Mbarriers
 from .memory import PEER_BYTES, Segment
 from .proxy import EPOCH
 from .syntax import Immediate
-from .trace import Site
 
 HINTS = ("L2::cache_hint", "weak")
 SECTOR = 32  # bytes
@@ -197,14 +196,7 @@ def count(f, index: int, instruction, way: str, starts, length: int, nbytes: int
     nbytes : int
         Bytes that the copy moves in shared memory.
     """
-    kind = f"bulk {way}"
-    key = (instruction.line, index, "global", kind)
-    site = f.trace._sites.get(key)
-    if site is None:
-        site = f.trace._sites[key] = Site(
-            instruction.line, instruction.cuda, instruction.opcode, kind, "global", nbytes,
-            callers=instruction.callers,
-        )
+    site = f.trace.site(index, instruction, f"bulk {way}", "global", nbytes)
     site.requests += 1
     site.lanes += 1
     starts = np.atleast_1d(starts)

@@ -70,13 +70,15 @@ class Launch:
 
 
 @lru_cache(MODULES_KEPT)
-def _read(text: str) -> tuple[Program, dict[str, Code]]:
+def _read(text: str, machine: str | None) -> tuple[Program, dict[str, Code]]:
     """Parse a module; beside it lies what has been decoded of it. No launch changes either.
 
     Reading unrolled code takes longer than running it on a small problem, and the same kernel is
     run on many problems. Modules share this, but not their variables.
     """
-    return parse(text), {}
+    program = parse(text)
+    program.machine = machine or program.target
+    return program, {}
 
 
 class Module:
@@ -86,6 +88,10 @@ class Module:
     ----------
     text : str
         PTX, as NVRTC returns it.
+    machine : str, optional
+        The architecture, such as ``"sm_90a"``, whose machine code is counted where it depends on
+        that: later GPUs run older PTX, and move the fragments of wmma.load with fewer, wider
+        instructions. The one that the PTX names if not given.
 
     Raises
     ------
@@ -93,10 +99,10 @@ class Module:
         If the text is no PTX.
     """
 
-    def __init__(self, text: str):
+    def __init__(self, text: str, machine: str | None = None):
         if not isinstance(text, str):
             raise ParseError(f"PTX text must be a str, not {type(text).__name__}")
-        self.program, self._codes = _read(text)
+        self.program, self._codes = _read(text, machine)
         self._functions: dict[str, Function] = {}
         self._storage = {
             name: initial_bytes(variable)

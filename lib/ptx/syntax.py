@@ -127,6 +127,7 @@ class Program:
 
     version: str = ""
     target: str = ""
+    machine: str = ""  # the architecture that runs it: `target` or a later one
     entries: dict[str, Entry] = field(default_factory=dict)
     variables: dict[str, Variable] = field(default_factory=dict)
     functions: set[str] = field(default_factory=set)

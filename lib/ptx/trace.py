@@ -45,8 +45,9 @@ class Site:
     opcode : str
         For example ``ld.shared.f32``.
     kind : str
-        "load", "store", "atomic", "ldmatrix", "stmatrix" or "copy" (cp.async: a site in global
-        memory for what it reads and one in shared memory for what it writes).
+        "load", "store", "atomic", "ldmatrix", "stmatrix", "wgmma" (its operands in shared memory)
+        or "copy" (cp.async: a site in global memory for what it reads and one in shared memory for
+        what it writes).
     space : str
         "global", "shared", "local", "const" or "generic".
     bytes_per_lane : int
@@ -215,6 +216,35 @@ class Trace:
             if self.watch is not None:
                 self._watch(tally, pattern, f, f.origin + index)
 
+    def site(self, index: int, instruction, kind: str, space: str, nbytes: int) -> Site:
+        """Return the site of an instruction, made at its first access."""
+        key = (instruction.line, index, space, kind)
+        if key not in self._sites:
+            self._sites[key] = Site(
+                instruction.line, instruction.cuda, instruction.opcode, kind, space, nbytes,
+                callers=instruction.callers,
+            )
+        return self._sites[key]
+
+    def multiplied(self, index: int, instruction, warps: int, wavefronts: int):
+        """Count what wgmma reads of shared memory.
+
+        An H100 counts all bytes of the operands that lie there, 128 a wavefront: so it is for the
+        128-byte swizzle in the records of 17 and 18. Other layouts have not been measured.
+
+        Parameters
+        ----------
+        warps : int
+            That issued it.
+        wavefronts : int
+            Of all of their operands.
+        """
+        site = self.site(index, instruction, "wgmma", "shared", 0)
+        site.requests += warps
+        site.lanes += warps * banks.WARP
+        site.wavefronts += wavefronts
+        site.ideal += wavefronts
+
     def _copy_costs(self, to, source, to_phase, source_phase, nbytes, past_l1) -> copy_costs.Cost:
         """Return the sums over all warps; a loop's copies differ by a constant, which is nothing.
 
@@ -248,13 +278,7 @@ class Trace:
                 self._tallies[place] = None
                 return None
             offset, nbytes = wide.offset, wide.nbytes
-        key = (instruction.line, index, space, kind)
-        site = self._sites.get(key)
-        if site is None:
-            site = self._sites[key] = Site(
-                instruction.line, instruction.cuda, instruction.opcode, kind, space, nbytes,
-                callers=instruction.callers,
-            )
+        site = self.site(index, instruction, kind, space, nbytes)
         tally = self._tallies[place] = _Tally(site, offset, nbytes)
         return tally
 
@@ -298,17 +322,25 @@ class Trace:
     @property
     def instructions(self) -> dict[str, tuple[int, int]]:
         """Opcode to (warp instructions, thread instructions) that were executed."""
-        total: dict[str, list[int]] = {}
+        return self._executed(lambda instruction: instruction.opcode)
+
+    @property
+    def lines(self) -> dict[int, tuple[int, int]]:
+        """PTX line to (warp instructions, thread instructions) that were executed."""
+        return self._executed(lambda instruction: instruction.line)
+
+    def _executed(self, key) -> dict:
+        total: dict = {}
         code = self._code
         for start, (warps, threads) in self._blocks.items():
             block = code.blocks[start]
             for step in code.steps[start : start + block.length]:
                 if step.guard is None or step.ends:
-                    count = total.setdefault(step.instruction.opcode, [0, 0])
+                    count = total.setdefault(key(step.instruction), [0, 0])
                     count[0] += warps
                     count[1] += threads
         for index, (warps, threads) in self._guarded.items():
-            count = total.setdefault(code.steps[index].instruction.opcode, [0, 0])
+            count = total.setdefault(key(code.steps[index].instruction), [0, 0])
             count[0] += warps
             count[1] += threads
         return {name: tuple(total[name]) for name in sorted(total)}
@@ -322,8 +354,8 @@ class Trace:
             Requests and sectors of global memory; warp instructions, wavefronts and ideal
             wavefronts of shared memory; lanes that executed a single-precision fma. An H100 counts
             cp.async among the requests and sectors of global loads, and so do these. The
-            wavefronts are those of every access of shared memory, ldmatrix, stmatrix and cp.async
-            included; their instructions are counted by `matrix_counters`.
+            wavefronts are those of every access of shared memory, ldmatrix, stmatrix, wgmma and
+            cp.async included; their instructions are counted by `matrix_counters`.
         """
         total = self._total
         return {
@@ -351,8 +383,9 @@ class Trace:
         -------
         dict of str to int
             Warp instructions of LDSM and STSM (those that wmma.load expands to included) and their
-            wavefronts; warp instructions of mma and of wmma.mma, as PTX counts them; requests,
-            sectors and shared wavefronts of cp.async, as the counters of LDGSTS have them.
+            wavefronts; warp instructions of mma, of wmma.mma and of wgmma, as PTX counts them, and
+            the wavefronts of wgmma's operands; requests, sectors and shared wavefronts of cp.async,
+            as the counters of LDGSTS have them.
         """
         total, executed = self._total, self.instructions.items()
 
@@ -368,6 +401,8 @@ class Trace:
             "stmatrix_wavefronts_ideal": total("shared", "stmatrix", "ideal"),
             "mma_instructions": warps("mma."),
             "wmma_instructions": warps("wmma.mma."),
+            "wgmma_instructions": warps("wgmma.mma_async."),
+            "wgmma_wavefronts": total("shared", "wgmma", "wavefronts"),
             "copy_instructions": total("shared", "copy", "requests"),
             "copy_requests": total("global", "copy", "requests"),
             "copy_sectors": total("shared", "copy", "sectors"),

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from .banks import BANKS
 from .control import _for_chosen
 from .decode import Decoding, opcode
 from .errors import Divergence, Error, OutOfBounds, UninitialisedRead
@@ -250,6 +251,8 @@ def _product(d: Decoding):
     b_major = majors[-1] if majors else "k"
     sign = signs[0] * signs[1] if len(signs) == 2 else 1.0
     instruction, index = d.instruction, d.index
+    # A row of K is 32 bytes in every type.
+    wavefronts = K_BYTES * (n + (0 if in_registers else 64)) // (4 * BANKS)
 
     def operand(f, row, bits, rows, major, kind, seen):
         key = (row, bits)
@@ -266,6 +269,8 @@ def _product(d: Decoding):
         shape = (f.blocks, f.threads)
         here = np.ones((f.blocks, f.warps), bool) if f.active is None else f.active.by_warps
         groups = _warpgroups(here)
+        if f.trace is not None:
+            f.trace.multiplied(index, instruction, 4 * len(groups), wavefronts * len(groups))
         known_b = _uniform(f, b_bits(f.r), groups, here, instruction)
         b_seen, a_seen = {}, {}
         b = [operand(f, row, bits, n, b_major, b_kind, b_seen)

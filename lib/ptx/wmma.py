@@ -190,7 +190,7 @@ class _Move:
         self.word, self.operands = word, d.vector(registers)
         if len(self.operands) != self.fragment.registers * self.repeats:
             d.wrong(f"{self.fragment.registers * self.repeats} registers are needed")
-        old = d.code.program.target.startswith("sm_7")
+        old = d.code.program.machine.startswith("sm_7")
         matrix = (2 if old else 4) if self.space == "shared" and use in "ab" else 0
         self.parts = parts_of(self.fragment, self.nbytes, self.natural, matrix)
         self.alignment = min(32, self.fragment.registers * self.repeats * SIZES[word])

@@ -29,7 +29,9 @@ def test_right_on_every_shape_and_scalar(kernel, variant, shape):
 @pytest.mark.parametrize("kernel, variant", VARIANTS)
 def test_long_sums_stay_under_the_figure(kernel, variant):
     verdict = run(kernel, variant.problem(512, 512, 4096), variant=variant, backend="gpu").verdict
-    assert verdict.ok and verdict.error <= (1e-5 if kernel.group == "FP32" else 4e-5)
+    assert verdict.ok
+    if variant.out == "float32":  # otherwise the error is that of C's own type
+        assert verdict.error <= (1e-5 if kernel.group == "FP32" else 4e-5)
 
 
 @pytest.mark.parametrize("shape", [(100, 99, 101), (128, 128, 128), (33, 65, 31)], ids=str)

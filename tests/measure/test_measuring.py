@@ -168,3 +168,23 @@ def test_what_a_variant_is_timed_on():
     assert {(16384, 16384, 16384), (2048, 14336, 4096), (8192, 8192, 28672)} <= set(first)
     single = CATALOGUE["07_vectorized"]
     assert (2047, 2049, 2048) in tuning.shapes(single.stem, single.variants[0])
+
+
+def test_a_disturbed_series_is_taken_again(monkeypatch):
+    taken = []
+
+    class Series:
+        """Of one call: three samples far apart, and then ones that are alike."""
+
+        def __init__(self, call, copies):
+            pass
+
+        def sample(self):
+            taken.append(1)
+            return 1.0 + len(taken) if len(taken) <= 3 else 1.0
+
+    monkeypatch.setattr(bench, "_Series", Series)
+    assert bench.interleave([None], 1, 3) == [[1.0] * 3] and len(taken) == 6
+    monkeypatch.setattr(Series, "sample", lambda self: taken.append(1) or float(len(taken)))
+    taken.clear()
+    assert bench.interleave([None], 1, 3) == [[7.0, 8.0, 9.0]]
