@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from lib import gpus
 from lib.measure import records
-from lib.pages.display import note, show, table
+from lib.pages.display import note, once_recorded, show, table
 from lib.pages.pictures import (
     Pictures,
     ladder,
@@ -29,15 +29,16 @@ from lib.pages.tables import (
 )
 from lib.pages.tensor import TensorPictures, fragment
 from lib.pages.version import RECORDED_ON, TRACED
+from lib.pages.wmma import TensorTables
 
 __all__ = [
     "RECORDED_ON", "TRACED", "Chapter", "calibrated", "claims", "fragment", "gpu_table", "gpus",
-    "ladder", "layouts", "loading_ahead", "note", "other_shapes_table", "pipeline", "provenance",
-    "records", "results_table", "rival_slots", "roofs_table", "show", "table",
+    "ladder", "layouts", "loading_ahead", "note", "once_recorded", "other_shapes_table", "pipeline",
+    "provenance", "records", "results_table", "rival_slots", "roofs_table", "show", "table",
 ]
 
 
-class Chapter(Tables, Pictures, TensorPictures):
+class Chapter(Tables, Pictures, TensorTables, TensorPictures):
     """One kernel version: everything its page shows.
 
     Parameters

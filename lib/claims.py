@@ -11,7 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lib.evidence import NOT_YET, VERDICTS, Evidence, Missing, Verdict
-from lib.judges import double_buffer, worklog_fp32, worklog_machine, worklog_tensor
+from lib.judges import (
+    double_buffer,
+    worklog_fp32,
+    worklog_machine,
+    worklog_tensor,
+    worklog_wmma,
+)
 
 Judge = Callable[[Evidence], Verdict]
 
@@ -142,13 +148,15 @@ CLAIMS: tuple[Claim, ...] = (
           worklog_tensor.mma_w13),
     Claim("W14", "10_wmma",
           "Tensor cores fed from global memory: 1.28 GB from DRAM, 4.29 GB from L1, 13.4 "
-          "FLOP/byte."),
+          "FLOP/byte.", worklog_wmma.fragments_w14),
     Claim("W15", "11_wmma_shared",
           "Staging through shared memory: 1.9 times less DRAM, 5.4 times less L1, 1.7 times "
-          "faster; the reuse is BN/16."),
+          "faster; the reuse is BN/16.", worklog_wmma.staging_w15),
     Claim("W16", "12_wmma_pipeline",
-          "The double-buffered tensor-core kernel overlaps nothing and is no faster."),
-    Claim("W17", "12_wmma_pipeline", "Its epilogue executes exactly M·N FFMA."),
+          "The double-buffered tensor-core kernel overlaps nothing and is no faster.",
+          worklog_wmma.overlap_w16),
+    Claim("W17", "12_wmma_pipeline", "Its epilogue executes exactly M·N FFMA.",
+          worklog_wmma.epilogue_w17),
     Claim("W18", "13_wmma_vectorized",
           "128-bit loads need an eighth of the instructions: 64, 128 and 512 vectors for A, B and "
           "C; three quarters of the threads have nothing of A to load.",
@@ -210,7 +218,7 @@ CLAIMS: tuple[Claim, ...] = (
           "The naive kernel reads about 15 times as much from DRAM as cuBLAS, which reads 276 MB "
           "at 2,048.", worklog_fp32.cublas_traffic_w40),
     Claim("W41", "12_wmma_pipeline",
-          "A memory warp prefetches while a compute warp computes."),
+          "A memory warp prefetches while a compute warp computes.", worklog_wmma.roles_w41),
     Claim("W42", "13_wmma_vectorized",
           "float4 stores in the epilogue halve the store instructions.", worklog_tensor.stores_w42),
     # Found on a second reading.

@@ -119,6 +119,31 @@ class Evidence:
         """Counters of an n×n×n run in the emulator, compiled for sm_75, α = 1, β = 0."""
         return _emulate(stem, variant, n).launch.trace.counters()
 
+    def counters_with_beta(self, stem: str, variant: str, n: int = 64) -> Mapping[str, int]:
+        """The same counters with β = 1/2, so that C is read."""
+        return _emulate(stem, variant, n, beta=0.5).launch.trace.counters()
+
+    def work_of_warps(self, stem: str, variant: str, n: int = 64) -> list[frozenset[str]]:
+        """What each warp of the first block does in an n×n×n run in the emulator.
+
+        Returns
+        -------
+        list of frozenset of str
+            ``"load"`` where a warp loads from global memory, ``"multiply"`` where it loads
+            fragments from shared memory.
+        """
+        warps = kernels.find(stem).variant(variant).threads // 32
+        found = []
+        for warp in range(warps):
+            trace = _emulate(stem, variant, n, warp=warp).launch.trace
+            kinds = {
+                (site.kind, site.space) for site in trace.sites if trace.watched.get(site.line)
+            }
+            found.append(frozenset(
+                name for name, kind in _WORK.items() if kind in kinds
+            ))
+        return found
+
     def resources(self, stem: str, variant: str, arch: str = "sm_75") -> Resources:
         """What ptxas reports of an instantiation."""
         return _compiled(stem, variant, arch).resources
@@ -275,10 +300,14 @@ def _compiled(stem: str, variant: str, arch: str) -> Compiled:
     return compile_kernel(kernel, kernel.variant(variant), arch)
 
 
+# What tells that a warp loads tiles, or multiplies them.
+_WORK = {"load": ("load", "global"), "multiply": ("ldmatrix", "shared")}
+
+
 @cache
-def _emulate(stem: str, variant: str, n: int) -> Any:
+def _emulate(stem: str, variant: str, n: int, beta: float = 0.0, warp: int = 0) -> Any:
     """One run, kept for the process: several judges ask about the same one."""
     kernel = kernels.find(stem)
     chosen = kernel.variant(variant)
-    return runner.run(kernel, chosen.problem(n, n, n), variant=chosen,
-                      backend="emulator", arch="sm_75", watch=(0, 0))
+    return runner.run(kernel, chosen.problem(n, n, n, beta=beta), variant=chosen,
+                      backend="emulator", arch="sm_75", watch=(0, warp))

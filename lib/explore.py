@@ -14,8 +14,12 @@ from matplotlib.figure import Figure
 from lib.explorers.fragments import fragments
 from lib.explorers.frames import Control, Explorer, explorer
 from lib.explorers.matrix_loads import matrix_loads
+from lib.explorers.overlap import overlaps
 from lib.explorers.ring import rings
+from lib.explorers.saturated import saturated
+from lib.explorers.staging import staged_tiles
 from lib.explorers.tma_swizzle import tma_swizzles
+from lib.explorers.vectors import vectors
 from lib.figures import banks as banks_figure
 from lib.figures import coalescing as coalescing_figure
 from lib.figures import pipeline as pipeline_figure
@@ -30,8 +34,9 @@ from lib.models.pipeline import pipeline
 from lib.models.waves import Deal
 
 __all__ = [
-    "Control", "Explorer", "buffers", "explorer", "fragments", "layouts", "matrix_loads", "rings",
-    "strides", "thread_tiles", "tile_sizes", "tma_swizzles", "warp_tiles", "waves", "widths",
+    "Control", "Explorer", "buffers", "explorer", "fragments", "layouts", "matrix_loads",
+    "overlaps", "rings", "saturated", "staged_tiles", "strides", "thread_tiles", "tile_sizes",
+    "tma_swizzles", "vectors", "warp_tiles", "waves", "widths",
 ]
 
 _STRIDES = (0, 1, 2, 4, 8, 16, 32)

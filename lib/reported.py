@@ -15,3 +15,11 @@ def ratio(stem: str) -> float | None:
     """The version's speed over cuBLAS's on that T4, as reported; None where nothing is."""
     gflops = T4_GFLOPS.get(stem)
     return None if gflops is None else gflops / T4_CUBLAS_FP32_GFLOPS
+
+
+# GFLOP/s on that T4 with FP16 inputs and FP32 accumulators, by M = N = K: the worklog's text. Its
+# figures at 2,048 and at 4,096 do not seem to be of one kernel (claims W19 and W20).
+T4_TENSOR_GFLOPS = {
+    "10_wmma": {2048: 1870.0}, "11_wmma_shared": {2048: 3230.0}, "12_wmma_pipeline": {2048: 3105.0},
+    "13_wmma_vectorized": {2048: 2983.0, 4096: 12380.0}, "14_ldmatrix": {4096: 17059.0},
+}

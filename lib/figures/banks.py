@@ -137,14 +137,14 @@ def _row(ax: Axes, y: float, number: int, row: list[Cell], panel: Panel) -> None
     bank, words, lanes = spans[0]
     right = bank + words < BANKS / 2
     each = {len(shared) for _, _, shared in spans}
-    last = spans[-1][0] + spans[-1][1]
-    # Several words, each shared by as many lanes: said once, behind the last, if there is room.
-    said_once = len(spans) > 1 and len(each) == 1 and min(each) > 1 and BANKS - last >= 12
+    # Several words, each shared by as many lanes: said once, in the widest gap, if there is room.
+    free = _widest_gap({b for bank, words, _ in spans for b in range(bank, bank + words)})
+    said_once = len(spans) > 1 and len(each) == 1 and min(each) > 1 and len(free) >= 8
     note = range(0)
     if is_broadcast:  # its words stand on the banks beside it: no grid through them
         note = range(bank + words, bank + words + 18) if right else range(bank - 18, bank)
     elif said_once:
-        note = range(last, last + 12)
+        note = range(free.start, free.start + (12 if len(free) >= 12 else 8))
     shapes.rectangles(
         ax, [(_LEFT + b * _CELL, y, _CELL, _ROW) for b in range(BANKS) if b not in note],
         facecolor="none", edgecolor=style.INK, linewidth=0.4, alpha=0.3,
@@ -158,8 +158,9 @@ def _row(ax: Axes, y: float, number: int, row: list[Cell], panel: Panel) -> None
         ax.text(_LEFT + (bank + words / 2) * _CELL, y + _ROW / 2 - 0.5, text, size=style.SMALL,
                 ha="center", va="center", color=style.on(colour))
     if said_once:
-        ax.text(_LEFT + last * _CELL + 6, y + _ROW / 2 - 0.5,
-                f"{len(spans[0][2])} lanes share each of these", size=style.SMALL, ha="left",
+        of_these = " of these" if len(free) >= 12 else ""
+        ax.text(_LEFT + free.start * _CELL + 6, y + _ROW / 2 - 0.5,
+                f"{len(spans[0][2])} lanes share each{of_these}", size=style.SMALL, ha="left",
                 va="center")
     if is_broadcast:
         bank, words, lanes = spans[0]
@@ -167,6 +168,15 @@ def _row(ax: Axes, y: float, number: int, row: list[Cell], panel: Panel) -> None
         ax.text(_LEFT + (bank + words * right) * _CELL + (6 if right else -6), y + _ROW / 2 - 0.5,
                 f"lanes {lanes[0]} to {lanes[-1]} share {shared}: a broadcast", size=style.SMALL,
                 ha="left" if right else "right", va="center")
+
+
+def _widest_gap(taken: set[int]) -> range:
+    """The longest run of banks that are not taken; the last of several."""
+    gaps, start = [range(0)], 0
+    for bank in (*sorted(taken), BANKS):
+        gaps.append(range(start, bank))
+        start = bank + 1
+    return max(reversed(gaps), key=len)
 
 
 def _finding(panels: Sequence[Panel]) -> str:

@@ -53,7 +53,8 @@ def draw(
             ax.text(_NAME + value * scale + 5, y + bar / 2, style.number(value),
                     size=style.SMALL, va="center", weight="bold" if is_this else "normal")
     ax.text(0, height - 2, f"for every 1,000 {_unit(this[1])}", size=style.SMALL, va="top")
-    x = _NAME
+    # The names begin behind the unit, however long that is.
+    x = max(_NAME, 18 + 4.9 * len(f"for every 1,000 {_unit(this[1])}"))
     for version, _ in versions:
         is_this = version == this[0]
         shapes.rectangles(

@@ -386,8 +386,17 @@ def _band(
 
 
 def _overview(ax: Axes, bottom: float, one: Version, window: tuple[float, float]) -> None:
-    """The whole kernel: blocks running over time, and where the rows above are from."""
+    """The whole kernel: blocks running over time, and where the rows above are from.
+
+    Where all blocks begin at once, the first of them tell nothing of the time that is drawn above:
+    then that is said in words.
+    """
     end = recorded_until(one.overview, one.total_blocks)
+    if end < (window[1] - window[0]) / one.clock_hz:
+        ax.text(_LEFT, bottom + 13,
+                f"The first {len(one.overview):,} of {one.total_blocks or 0:,} blocks all begin "
+                f"within {style.duration(end)}.", size=style.SMALL, va="center")
+        return
     seconds, blocks = residency(one.overview, bins=160, until=end)
     start = min(block[1] for block in one.overview)
     tall = 26.0

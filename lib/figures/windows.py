@@ -71,42 +71,75 @@ def _panel(ax: Axes, left: float, height: float, panel: Panel) -> None:
     for column in range(0, _COLUMNS + 1, 8):
         ax.text(x0 + column * unit, top + 2, f"{column}", size=style.SMALL, ha="center",
                 va="bottom")
-    for row in range(_ROWS):
-        ax.text(x0 - 5, top - (row + 0.5) * _ROW, f"{row}", size=style.SMALL, ha="right",
-                va="center")
     shapes.strokes(
         ax,
-        [((x0, top - row * _ROW), (x0 + _WIDTH, top - row * _ROW)) for row in range(_ROWS + 1)]
-        + [((x0 + column * unit, top), (x0 + column * unit, top - _ROWS * _ROW))
-           for column in range(0, _COLUMNS + 1, 8)],
+        [((x0 + column * unit, top), (x0 + column * unit, top - _ROWS * _ROW))
+         for column in range(0, _COLUMNS + 1, 8)],
         edgecolor=style.INK, linewidth=0.4, alpha=0.4,
     )
     origin = min(w.column for w in panel.found) // 8 * 8
-    first = min(w.row for w in panel.found)
-    boxes: dict[bool, list[tuple[float, float, float, float]]] = {True: [], False: []}
-    for row, count in windows.rows(panel.found).items():
-        mine = [w for w in panel.found if w.row == row]
-        overlap = any(
-            abs(one.column - other.column) < _LANES for one in mine for other in mine
-            if one is not other
-        )
-        tall = (_ROW - 1.2) / (count if overlap else 1)
-        for number, w in enumerate(mine):
-            x = x0 + (w.column - origin) * unit
-            y = top - (row - first) * _ROW - 0.6 - tall * ((number if overlap else 0) + 1)
-            boxes[w.aligned].append((x + 0.5, y, _LANES * unit - 1, tall))
-            if not overlap:
-                colour = style.PHASE["load"]
-                ax.text(x + _LANES * unit / 2, y + tall / 2 - 0.3, f"lane {w.lane}",
-                        size=style.SMALL, ha="center", va="center", color=style.on(colour))
-        if overlap:
-            lanes = f"lanes {mine[0].lane} to {mine[-1].lane}, all at row {row}"
-            ax.text(x0 + 3, top - (row - first + 1.5) * _ROW, lanes, size=style.SMALL,
-                    va="center")
-    shapes.rectangles(ax, boxes[True], facecolor=style.PHASE["load"])
-    shapes.rectangles(ax, boxes[False], facecolor=style.WARNING)
+    groups = [[w for w in panel.found if w.row == row] for row in windows.rows(panel.found)]
+    if any(_overlap(group) for group in groups):
+        _stairs(ax, x0, top, unit, groups, origin)
+    else:
+        _rows(ax, x0, top, unit, groups, origin)
     ax.text(x0, top - _ROWS * _ROW - 4, "row and column of the tile, in halves",
             size=style.SMALL, va="top")
+
+
+def _overlap(group: Sequence[Window]) -> bool:
+    """Whether two lanes name halves in common."""
+    columns = sorted(w.column for w in group)
+    return any(b - a < _LANES for a, b in zip(columns, columns[1:], strict=False))
+
+
+def _rows(
+    ax: Axes, x0: float, top: float, unit: float, groups: Sequence[Sequence[Window]], origin: int
+) -> None:
+    """Windows where they lie: a row of the tile a line."""
+    first = min(w.row for group in groups for w in group)
+    shapes.strokes(
+        ax, [((x0, top - row * _ROW), (x0 + _WIDTH, top - row * _ROW)) for row in range(_ROWS + 1)],
+        edgecolor=style.INK, linewidth=0.4, alpha=0.4,
+    )
+    for row in range(_ROWS):
+        ax.text(x0 - 5, top - (row + 0.5) * _ROW, f"{first + row}", size=style.SMALL, ha="right",
+                va="center")
+    boxes: dict[bool, list[tuple[float, float, float, float]]] = {True: [], False: []}
+    for w in (w for group in groups for w in group):
+        x = x0 + (w.column - origin) * unit
+        y = top - (w.row - first + 1) * _ROW + 0.6
+        boxes[w.aligned].append((x + 0.5, y, _LANES * unit - 1, _ROW - 1.2))
+        colour = style.PHASE["load"] if w.aligned else style.WARNING
+        ax.text(x + _LANES * unit / 2, y + _ROW / 2 - 0.9, f"lane {w.lane}", size=style.SMALL,
+                ha="center", va="center", color=style.on(colour))
+    shapes.rectangles(ax, boxes[True], facecolor=style.PHASE["load"])
+    shapes.rectangles(ax, boxes[False], facecolor=style.WARNING)
+
+
+def _stairs(
+    ax: Axes, x0: float, top: float, unit: float, groups: Sequence[Sequence[Window]], origin: int
+) -> None:
+    """Windows that lie over each other: one line a lane, under the row that all of them name."""
+    room = _ROWS * _ROW / len(groups)
+    boxes: dict[bool, list[tuple[float, float, float, float]]] = {True: [], False: []}
+    for number, group in enumerate(groups):
+        y = top - number * room
+        shapes.strokes(ax, [((x0, y), (x0 + _WIDTH, y))], edgecolor=style.INK, linewidth=0.4,
+                       alpha=0.4)
+        ax.text(x0 - 5, y - 7, f"{group[0].row}", size=style.SMALL, ha="right", va="center")
+        ax.text(x0 + 3, y - room + 8, f"lanes {group[0].lane} to {group[-1].lane},\n"
+                f"all at row {group[0].row}", size=style.SMALL, va="bottom", linespacing=1.2)
+        tall = (room - 4) / len(group)
+        for place, w in enumerate(group):
+            boxes[w.aligned].append((
+                x0 + (w.column - origin) * unit + 0.5, y - 2 - (place + 1) * tall + 0.5,
+                _LANES * unit - 1, tall - 1.0,
+            ))
+    y = top - _ROWS * _ROW
+    shapes.strokes(ax, [((x0, y), (x0 + _WIDTH, y))], edgecolor=style.INK, linewidth=0.4, alpha=0.4)
+    shapes.rectangles(ax, boxes[True], facecolor=style.PHASE["load"])
+    shapes.rectangles(ax, boxes[False], facecolor=style.WARNING)
 
 
 def _finding(panels: Sequence[Panel]) -> str:

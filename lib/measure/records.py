@@ -39,6 +39,10 @@ class RecordError(Exception):
     """A results file can't be used. The message names the file and says what to do."""
 
 
+class NotRecorded(RecordError):
+    """Nothing was recorded of what is asked for. The message names the command that records it."""
+
+
 @dataclass(frozen=True)
 class Row:
     """One benchmark: the keys of a row of ``python -m lib results --json``.

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from lib import ptx
 
-HEADER = ".cuh"
+HEADERS = (".cuh", ".hpp")  # the book's own, and CUDA's: `wmma` is a header of those
 
 # The arguments of every kernel of this book, in order; the last two where tiles are cut.
 ARGUMENTS = ("M", "N", "K", "alpha", "A", "B", "beta", "C", "parts", "arrivals")
@@ -131,7 +131,7 @@ def _place(site: ptx.Site) -> tuple[str, int] | None:
     A function of a header is inlined: the reader looks for the line that calls it.
     """
     places = (site.cuda, *site.callers) if site.cuda else ()
-    return next((place for place in places if not place[0].endswith(HEADER)), site.cuda)
+    return next((place for place in places if not place[0].endswith(HEADERS)), site.cuda)
 
 
 def _where(site: ptx.Site) -> str:
@@ -147,16 +147,40 @@ def _label(site: ptx.Site, array: str, lines: dict[str, list[str]]) -> str:
     """
     place = _place(site)
     here = lines.get(place[0], []) if place else []
-    own = here[place[1] - 1 : place[1]] if place else []
+    own = here[place[1] - 1 : place[1] + 1] if place else []
+    own = own[: 1 + own[0].rstrip().endswith("(")] if own else []  # a call's arguments with it
     passed = [text for file in sorted(lines) for text in lines[file] if f"&{array}[" in text]
     passed.sort(key=lambda text: f"{site.kind}<" not in text)  # `load<4>(…, &As[…])` for a load
+    if site.kind in ("ldmatrix", "stmatrix"):  # never what a load or a store of lanes is passed
+        passed = [text for text in passed if "load<" not in text and "store<" not in text]
+        passed = passed if len(passed) == 1 else []
     for text in (*own, *passed):
-        element = re.search(
-            rf"\b{re.escape(array)}(\[[^\[\]]*\])+", text.replace("(size_t)", "")
+        text = text.replace("(size_t)", "")
+        element = re.search(rf"\b{re.escape(array)}(\[[^\[\]]*\])+", text)
+        # A tile that shares its memory with others is a member: `shared.tiles.A[row][k]`.
+        member = re.search(rf"\b{re.escape(array)}\.((?:\w+\.)*)(\w+(?:\[[^\[\]]*\])+)", text)
+        if element or member:
+            return element[0] if element else member[2]
+    return _by_callers(site, lines) or array
+
+
+def _by_callers(site: ptx.Site, lines: dict[str, list[str]]) -> str:
+    """What a line that only has a pointer into an array points at or moves: ``slice[e]``, ``a[i]``.
+
+    The first element that the access's line names, or, from call to call, the line that calls it;
+    lines of the kernel's own file before those of headers.
+    """
+    chain = [place for place in (site.cuda, *site.callers) if place] if site.cuda else []
+    for file, number in sorted(chain, key=lambda place: place[0].endswith(HEADERS)):
+        text = "".join(lines.get(file, [])[number - 1 : number])
+        if '"' in text:  # inline PTX: its operands are nobody's elements
+            continue
+        element = re.search(r"&(\w+(?:\[[^\[\]]*\])+)", text) or re.search(
+            r"\b(\w+(?:\[[^\[\]]*\])+)", text
         )
         if element:
-            return element[0]
-    return array
+            return element[1]
+    return ""
 
 
 def _lines(launch: ptx.Launch) -> dict[str, list[str]]:

@@ -33,6 +33,9 @@ from lib.gpus import Gpu
 from lib.models import coalescing, units
 from lib.models.coalescing import WarpAccess
 
+HMMA_1688 = 16 * 8 * 8
+"""FP16 multiply-adds of one HMMA.1688, all that a T4 has."""
+
 UNITS = ("issue slots", "FMA pipe", "shared memory", "L1 tags", "L1 data", "DRAM")
 
 

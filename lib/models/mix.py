@@ -15,6 +15,7 @@ _CONTROL = {
     "BRA", "BRX", "BAR", "BSSY", "BSYNC", "BREAK", "CALL", "RET", "EXIT", "NOP", "WARPSYNC",
     "DEPBAR", "LDGDEPBAR", "YIELD", "NANOSLEEP", "MEMBAR", "ERRBAR", "JMP", "KILL",
 }
+_TRANSPOSE = {"MOVM"}  # 8×8 halves among the registers of a warp
 _FMA = {"FFMA", "FFMA2", "HFMA2", "DFMA"}
 _TENSOR = {"HMMA", "IMMA", "HGMMA", "QGMMA", "BMMA"}
 _INTEGER = {
@@ -23,6 +24,7 @@ _INTEGER = {
     "SGXT", "PLOP3", "POPC", "FLO", "P2R", "R2P", "VIADD", "VIMNMX", "I2F", "F2I", "I2I",
 }
 FMA, TENSOR, INTEGER, CONTROL, OTHER = "FMA", "tensor", "integer", "control", "other"
+TRANSPOSE = "transpose"
 
 
 def classify(opcode: str) -> str:
@@ -42,6 +44,8 @@ def classify(opcode: str) -> str:
         return TENSOR
     if head in _SPACES:
         return f"{_SPACES[head]}, {_width(head, parts)} bit"
+    if head in _TRANSPOSE:
+        return TRANSPOSE
     if head in _CONTROL:
         return CONTROL
     if head in _INTEGER or (head.startswith("U") and head[1:] in _INTEGER):

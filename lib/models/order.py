@@ -12,9 +12,10 @@ from dataclasses import dataclass
 GLOBAL_LOAD, SHARED_LOAD, FMA, SHARED_STORE, BARRIER = (
     "global load", "shared load", "FMA", "shared store", "barrier"
 )
-_CLASSES = {"LDG": GLOBAL_LOAD, "LDS": SHARED_LOAD, "FFMA": FMA, "STS": SHARED_STORE,
-            "BAR": BARRIER}
-CLASSES = tuple(_CLASSES.values())
+# Products of tensor cores stand where multiply-adds of lanes do.
+_CLASSES = {"LDG": GLOBAL_LOAD, "LDS": SHARED_LOAD, "LDSM": SHARED_LOAD, "FFMA": FMA, "HMMA": FMA,
+            "STS": SHARED_STORE, "BAR": BARRIER}
+CLASSES = tuple(dict.fromkeys(_CLASSES.values()))
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ def places(opcodes: Iterable[str]) -> dict[str, Place]:
 
 
 def work_between(opcodes: Sequence[str]) -> int:
-    """Count the FMA between the last global load and the first shared store behind it.
+    """Count the FMA, or the products, between the last global load and the next shared store.
 
     That is the work that can hide the loads' latency without another warp's help. 0 if the loop
     loads nothing or stores nothing.
@@ -67,4 +68,4 @@ def work_between(opcodes: Sequence[str]) -> int:
         return 0
     loaded = len(bases) - 1 - bases[::-1].index("LDG")
     behind = bases[loaded + 1 :] + bases[:loaded]  # the loop goes round
-    return behind[: behind.index("STS")].count("FFMA")
+    return sum(_CLASSES.get(base) == FMA for base in behind[: behind.index("STS")])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from IPython.display import HTML, Markdown, display
 from matplotlib.figure import Figure
 
 from lib import tables
 from lib.figures import html
+from lib.measure.records import NotRecorded
 
 
 def show(figure: Figure) -> None:
@@ -24,3 +26,12 @@ def note(markdown: str) -> None:
 def table(head: Sequence[str], rows: Sequence[Sequence[object]], evidence: str) -> None:
     """Display a table with its kind of evidence under it."""
     note(f"{tables.markdown(head, rows)}\n\n*{evidence}*")
+
+
+@contextmanager
+def once_recorded() -> Iterator[None]:
+    """Display what a record is needed for, or, where there is none yet, which command makes it."""
+    try:
+        yield
+    except NotRecorded as missing:
+        note(f"*Not recorded yet: {missing}, on a machine with a GPU.*")

@@ -237,7 +237,7 @@ class Pictures(Version):
         """Draw this version and those before it under the roofs measured on the recorded GPU."""
         machine = records.load(RECORDED_ON, records.MACHINE)
         if machine is None:
-            raise records.RecordError("no roofs are recorded: python -m lib record machine")
+            raise records.NotRecorded("no roofs are recorded: python -m lib record machine")
         roofs = roofline.Roofs.from_record(machine, gpus.GPUS[RECORDED_ON])
         points = []
         for stem, kernel in in_book().items():
@@ -264,8 +264,18 @@ class Pictures(Version):
             "DRAM": metrics["dram_read_bytes"] + metrics["dram_write_bytes"],
         })
 
-    def busiest(self, size: int = TIMED) -> None:
-        """Draw the least time that each unit needs, and the time that the kernel took."""
+    def busiest(self, size: int = TIMED, lines: bool = False) -> None:
+        """Draw the least time that each unit needs, and the time that the kernel took.
+
+        Parameters
+        ----------
+        size : int
+            M = N = K.
+        lines : bool
+            Take the lines that the L1 looks up from the traced run, scaled, and not the fewest that
+            the recorded requests and sectors allow. Loads grow with the size's cube, stores with
+            its square.
+        """
         metrics = self.metrics(size)
         row = self.recorded(size)
         clock = row["sm_clock_mhz"]
@@ -278,8 +288,16 @@ class Pictures(Version):
                 "tensor_flops_per_s": roofs and roofs.products.get(product),
                 "l2_bytes": metrics["l2_bytes"], "l2_bytes_per_s": roofs and roofs.l2,
             }
+        looked_up = None
+        if lines:
+            trace, larger = self.traced().launch.trace, size / self.problem.K
+            looked_up = sum(
+                round(busiest.lines([site], trace.watched) * larger ** (3 - (site.kind == "store")))
+                for site in trace.sites
+            )
         times = busiest.least_times(
-            metrics, gpus.GPUS[RECORDED_ON], warp_instructions=metrics["instructions"],
+            metrics, gpus.GPUS[RECORDED_ON], lines=looked_up,
+            warp_instructions=metrics["instructions"],
             dram_bytes=metrics["dram_read_bytes"] + metrics["dram_write_bytes"],
             clock_hz=clock * 1e6 if clock else None,
             **tensor,
@@ -378,7 +396,7 @@ def rival_slots(size: int) -> slots_of.Slots:
     """Say what became of the issue slots in the recorded run of cuBLAS, FP32."""
     record = records.load(RECORDED_ON, records.CUBLAS)
     if record is None:
-        raise records.RecordError("cuBLAS has no record: python -m lib record cublas")
+        raise records.NotRecorded("cuBLAS has no record: python -m lib record cublas")
     kept = record["variants"]["fp32"]["counters"]
     metrics = next(row["metrics"] for row in kept if row["M"] == size)
     return slots_of.slots(metrics, record["gpu"]["sms"])

@@ -12,6 +12,7 @@ from lib.kernels import CATALOGUE
 from lib.measure import records
 from lib.models import order
 from lib.models import phases as phases_of
+from lib.models.busiest import HMMA_1688
 from lib.models.occupancy import occupancy
 from lib.models.register_banks import reading
 from lib.pages.display import note, table
@@ -34,6 +35,8 @@ PER_MULTIPLY_ADD = (
 SPEED_SIZES = (1024, 2048, 4096)
 
 
+# NumPy's names of types, for people.
+_TYPES = {"float32": "FP32", "float16": "FP16", "bfloat16": "BF16"}
 # Shapes beside the sizes of the ladders: one too small to fill a GPU, and uneven ones.
 OTHER_SHAPES = ((512, 512, 512), *tuning.UNEVEN)
 
@@ -87,6 +90,7 @@ def roofs_table() -> None:
         "shared": ("shared memory", lambda g: None), "ffma": ("FFMA", lambda g: g.fp32_flops),
         "mma_k8": ("mma.m16n8k8", lambda g: g.tensor_fp16_flops),
         "mma_k16": ("mma.m16n8k16", lambda g: g.tensor_fp16_flops),
+        "wgmma": ("wgmma", lambda g: g.tensor_fp16_flops),
     }
     for record in records.every():
         if record["kernel"] != records.MACHINE:
@@ -231,9 +235,10 @@ class Tables(Version):
             found = order.places(opcodes)
             rows.append((name, len(opcodes), *(str(found.get(c, "none")) for c in order.CLASSES),
                          order.work_between(opcodes)))
+        what = "FMA" if self.kernel.group == "FP32" else "product"
         table(
-            ("variant", "instructions", *(f"{c}s" for c in order.CLASSES),
-             "FMA from load to store"),
+            ("variant", "instructions", *(f"{c}s".replace(order.FMA, what) for c in order.CLASSES),
+             f"{what}{'' if what == 'FMA' else 's'} from load to store"),
             rows, f"modelled: SASS of the inner loop, {arch}, NVRTC {self.compiled(arch).toolkit}; "
             "positions, and in brackets how many",
         )
@@ -349,7 +354,33 @@ class Tables(Version):
                 rows.append((variant.name, f"{row['M']:,}", f"{row['tflops']:.2f}",
                              f"{row['cublas_tflops']:.2f}", f"{row['ratio']:.1%}",
                              f"{row['spread']:.1%}"))
-        table(head, rows, f"{self._timed_on()}; FP32, TF32 off, α = 1, β = 0")
+        chosen = self.kernel.variants[0]
+        types = "FP32, TF32 off" if chosen.dtype == "float32" else (
+            f"A and B {_TYPES[chosen.dtype]}, C {_TYPES[chosen.out]}"
+        )
+        table(head, rows, f"{self._timed_on()}; {types}, α = 1, β = 0")
+
+    def codes(self, *variants: str, old: str = "sm_75") -> None:
+        """Display the speed of this GPU's own code beside that of an older architecture's.
+
+        Parameters
+        ----------
+        *variants : str
+            All of them if none is named.
+        old : str
+            The architecture whose code was assembled for the recorded GPU.
+        """
+        rows = []
+        for variant in map(self.kernel.variant, variants or (v.name for v in self.kernel.variants)):
+            for size in SPEED_SIZES:
+                own, other = (self.recorded(size, variant.name, arch) for arch in (None, old))
+                rows.append((variant.name, f"{size:,}", f"{own['tflops']:.1f}",
+                             f"{own['ratio']:.0%}", f"{other['tflops']:.1f}",
+                             f"{other['ratio']:.0%}"))
+        own = gpus.GPUS[RECORDED_ON].arch
+        table(("variant", "M = N = K", f"{own}, TFLOP/s", "of cuBLAS", f"{old}, TFLOP/s",
+               "of cuBLAS"), rows,
+              f"{records.label(self.record)}; {old} code assembled for {own}; α = 1, β = 0")
 
     def other_shapes(self) -> None:
         """Display what this version and the one before reach of cuBLAS at `OTHER_SHAPES`."""
@@ -374,18 +405,22 @@ class Tables(Version):
             All of them if none is named.
         """
         rows = []
+        tensor = self.kernel.group == "FP16"
         for name in variants or tuple(v.name for v in self.kernel.variants):
             metrics, row = self.metrics(size, name), self.recorded(size, name)
-            steps = metrics["ffma_thread_instructions"] / 32
+            # A product of 16×8×8 on tensor cores is a warp's, as 32 multiply-adds are.
+            steps = size**3 / HMMA_1688 if tensor else metrics["ffma_thread_instructions"] / 32
+            pipe = metrics["tensor_pipe_percent" if tensor else "fma_pipe_percent"]
             rows.append((
                 name, self.kernel.variant(name).meaning, f"{row['tflops']:.1f}",
                 f"{row['ratio']:.1%}", f"{metrics['dram_read_bytes'] / 1e9:.2f}",
                 f"{metrics['l2_bytes'] / 1e9:.1f}", f"{metrics['shared_wavefronts'] / steps:.2f}",
-                f"{metrics['fma_pipe_percent']:.0f}%",
+                f"{pipe:.0f}%",
             ))
         table(
             (f"at {size:,}", "", "TFLOP/s", "of cuBLAS", "GB from DRAM", "GB through L2",
-             "wavefronts a warp's FMA", "FMA pipe busy"),
+             "wavefronts a 16×8×8 product" if tensor else "wavefronts a warp's FMA",
+             "tensor pipe busy" if tensor else "FMA pipe busy"),
             rows, records.label(self.record),
         )
 

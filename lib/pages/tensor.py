@@ -17,9 +17,6 @@ from lib.pages.display import show
 from lib.pages.version import TIMED, Version
 from lib.problem import ITEM_BYTES, Problem
 
-# FP16 multiply-adds of one HMMA.1688, all that a T4 has.
-HMMA_1688 = 16 * 8 * 8
-
 
 def fragment(instruction: str, operand: str, lane: int = 5) -> None:
     """Draw which lane holds which element (`lib.models.fragments`)."""
@@ -119,7 +116,7 @@ class TensorPictures(Version):
 
     def saturates(
         self, key: str = "T4", variant: str | None = None, size: int = 4096,
-        l2_bytes_per_s: float | None = None,
+        l2_bytes_per_s: float | None = None, lines: bool = False,
     ) -> None:
         """Draw the least time that each unit of a GPU would need for this version.
 
@@ -133,8 +130,11 @@ class TensorPictures(Version):
         l2_bytes_per_s : float, optional
             A measured bandwidth. No data sheet gives one; without it the figure says what the L2
             would have to deliver.
+        lines : bool
+            Count the lines that the L1 looks up, instead of the fewest that requests and sectors
+            allow; of kernels whose warps all access alike.
         """
-        times, l2_bytes = self.unit_times(key, variant, size, l2_bytes_per_s)
+        times, l2_bytes = self.unit_times(key, variant, size, l2_bytes_per_s, lines)
         note = ""
         if l2_bytes_per_s is None:
             need = style.quantity(busiest.l2_needed(l2_bytes, times), "B/s")
@@ -146,7 +146,7 @@ class TensorPictures(Version):
 
     def unit_times(
         self, key: str = "T4", variant: str | None = None, size: int = 4096,
-        l2_bytes_per_s: float | None = None,
+        l2_bytes_per_s: float | None = None, lines: bool = False,
     ) -> tuple[dict[str, float], int]:
         """Return the least seconds of each unit, and the bytes asked of the L2 (`saturates`).
 
@@ -164,20 +164,25 @@ class TensorPictures(Version):
         if size % M or size % N or size % chosen.step:
             raise ValueError(f"{size} is no multiple of {chosen.name}'s tile {M}×{N}×{chosen.step}")
         depths = (4 * chosen.step, 8 * chosen.step)
-        one, other = (
+        traces = [
             runner.run(self.kernel, chosen.typed(Problem(M, N, K)), variant=chosen, exact=True,
-                       backend="emulator", arch=gpu.arch).launch.trace.counters()
+                       backend="emulator", arch=gpu.arch, watch=(0, 0)).launch.trace
             for K in depths
+        ]
+        one, other = (
+            {**trace.counters(),
+             **({"lines": busiest.lines(trace.sites, trace.watched)} if lines else {})}
+            for trace in traces
         )
         counters = scaling.scaled(one, other, depths, K=size, blocks=size // M * (size // N))
         loop = self.compiled(gpu.arch, chosen.name).inner_loop
         work = size**3
         l2_bytes = 32 * (counters["global_load_sectors"] + counters["global_store_sectors"])
         times = busiest.least_times(
-            counters, gpu, tensor_flops=2.0 * work, l2_bytes=l2_bytes,
+            counters, gpu, lines=counters.get("lines"), tensor_flops=2.0 * work, l2_bytes=l2_bytes,
             l2_bytes_per_s=l2_bytes_per_s,
             warp_instructions=busiest.loop_instructions(
-                mix.per_thousand_fma(i.opcode for i in loop), counters, work // HMMA_1688
+                mix.per_thousand_fma(i.opcode for i in loop), counters, work // busiest.HMMA_1688
             ),
             dram_bytes=busiest.compulsory_bytes(
                 size, size, size, itemsize=ITEM_BYTES[chosen.dtype], out=ITEM_BYTES[chosen.out]

@@ -130,7 +130,7 @@ class Version:
         """This version's record."""
         record = records.load(RECORDED_ON, self.kernel.stem)
         if record is None:
-            raise records.RecordError(
+            raise records.NotRecorded(
                 f"{self.kernel.stem} has no record: python -m lib record {self.kernel.stem}"
             )
         return record
@@ -148,10 +148,46 @@ class Version:
     def _times(self) -> dict[tuple[str, int], Mapping[str, Any]]:
         return {}
 
-    def recorded(self, size: int, variant: str | None = None) -> Mapping[str, Any]:
-        """The recorded benchmark at one size: a row of the record."""
-        kept = self.record["variants"][self.kernel.variant(variant).name]["bench"]
-        return next(row for row in kept if row["M"] == row["N"] == row["K"] == size)
+    def recorded(
+        self, size: int, variant: str | None = None, ptx_arch: str | None = None
+    ) -> Mapping[str, Any]:
+        """The recorded benchmark at one size: a row of the record.
+
+        Parameters
+        ----------
+        size : int
+            M = N = K.
+        variant : str, optional
+        ptx_arch : str, optional
+            An older architecture, whose code was assembled for the recorded GPU.
+
+        Raises
+        ------
+        records.NotRecorded
+            If there is no such record, variant, code or size.
+        """
+        for row in self._kept(variant, ptx_arch, "bench"):
+            if row["M"] == row["N"] == row["K"] == size:
+                return row
+        raise self._nothing(variant, f"no time at {size:,}")
+
+    def _kept(self, variant: str | None, ptx_arch: str | None, what: str) -> list[dict[str, Any]]:
+        """The rows of one part of the record."""
+        name = self.kernel.variant(variant).name
+        kept = self.record["variants"].get(name)
+        if kept is None:
+            raise self._nothing(variant, "nothing")
+        if ptx_arch:
+            kept = kept.get("ptx", {}).get(ptx_arch)
+            if kept is None:
+                raise self._nothing(variant, f"no code of {ptx_arch}")
+        return kept.get(what, [])
+
+    def _nothing(self, variant: str | None, missing: str) -> records.NotRecorded:
+        stem, name = self.kernel.stem, self.kernel.variant(variant).name
+        return records.NotRecorded(
+            f"the record of {stem} has {missing} for {name}: python -m lib record {stem}"
+        )
 
     def _timed_on(self) -> str:
         """The evidence label of what is timed: here, or in the record."""
@@ -210,7 +246,17 @@ class Version:
             stages=variant.stages,
         )
 
-    def metrics(self, size: int, variant: str | None = None) -> Mapping[str, float]:
-        """The recorded hardware counters at one size (`lib.measure.counters`' names)."""
-        kept = self.record["variants"][self.kernel.variant(variant).name]["counters"]
-        return next(row["metrics"] for row in kept if row["M"] == size)
+    def metrics(
+        self, size: int, variant: str | None = None, ptx_arch: str | None = None
+    ) -> Mapping[str, float]:
+        """The recorded hardware counters at one size (`lib.measure.counters`' names).
+
+        Raises
+        ------
+        records.NotRecorded
+            As `recorded` does.
+        """
+        for row in self._kept(variant, ptx_arch, "counters"):
+            if row["M"] == row["N"] == row["K"] == size:
+                return row["metrics"]
+        raise self._nothing(variant, f"no counters at {size:,}")

@@ -17,16 +17,19 @@ from lib.figures import (
     matrix_loads,
     mix,
     occupancy,
+    overlap,
     pipeline,
     ring,
     roofline,
     slots,
+    staging,
     sweep,
     swizzle,
     thread_tile,
     tile,
     timeline,
     tma_swizzle,
+    vectors,
     waves,
     windows,
 )
@@ -40,10 +43,13 @@ from lib.models.fragments import held
 from lib.models.layouts import Layout
 from lib.models.matrix_loads import HalfTile, MatrixLoad
 from lib.models.occupancy import occupancy as occupancy_of
+from lib.models.overlap import overlap as order_of
 from lib.models.pipeline import pipeline as loop
 from lib.models.roofline import Roofs, points
 from lib.models.slots import Slots
+from lib.models.staging import Staging
 from lib.models.tma_swizzle import Box, descriptor
+from lib.models.vectors import Step
 from lib.models.waves import Deal
 from lib.models.windows import windows as windows_of
 
@@ -312,6 +318,14 @@ FIGURES = {
         [("unpadded", Layout()), ("padded", Layout(1)), ("swizzled", Layout(0, True))]
     ),
     "tile, 8": lambda: tile.draw(tiling.square_tile(GPUS["T4"], 8, 32), GPUS["T4"]),
+    "staging": lambda: staging.draw(
+        Staging((64, 64), (32, 32)), Roofs.from_gpu(GPUS["T4"]), gpu="T4"),
+    "staging, none": lambda: staging.draw(
+        Staging(None, (16, 16)), Roofs.from_gpu(GPUS["H100"]), gpu="H100"),
+    "staging, impossible": lambda: staging.impossible((32, 64), (64, 64)),
+    "overlap, at once": lambda: overlap.draw(
+        order_of("at once", 600, 120, 240, 2, 12), cycles=4000),
+    "overlap, roles": lambda: overlap.draw(order_of("roles", 600, 120, 240, 4, 12), cycles=4000),
     "thread tile, 8 × 8": lambda: thread(8, 8),
     "thread tile, spilling": lambda: thread(16, 16),
     "ablation": lambda: ablation.draw(
@@ -363,6 +377,7 @@ FIGURES = {
         MatrixLoad(HalfTile(32, 0, True), 2), lane=27, layout="swizzled"
     ),
     "windows": both_addressings,
+    "vectors": lambda: vectors.draw(Step(32, 64, 16, 256, 8)),
     "swizzle of TMA": lambda: tma_swizzle.draw(
         Box(128), chunk=1, descriptor=descriptor(1024, 128, "MN"), major="MN"
     ),

@@ -5,7 +5,7 @@ import re
 import ipywidgets as widgets
 import pytest
 
-from lib import explore
+from lib import explore, gpus
 from lib.explorers import frames
 from lib.figures import coalescing
 from lib.models.coalescing import strided
@@ -186,3 +186,49 @@ def test_waves_show_what_equal_shares_are_worth():
         at(made, 0, 0, 2)
     )
     assert sum(len(frame) for frame in made.frames) + len(made.fallback) < 600_000
+
+
+def test_vectors_have_a_frame_for_each_tile_and_width():
+    made = explore.vectors()
+    assert len(made.frames) == 16 and len(set(made.frames)) == 16
+    assert any("12 of 32 lanes" in text for text in titles(at(made, 0, 3)))
+    assert any("every lane of every load" in text for text in titles(at(made, 2, 3)))
+    assert "8 load instructions of warps have work" in made.fallback
+
+
+def test_saturated_names_the_longest_unit_and_what_it_allows():
+    def times(name, n):
+        return {"tensor pipe": 2.0 * n**3 / 65e12, "L1 tags": (name == "slow") * n**3 / 20e12}, 10**9
+
+    tiles = {"fast": (128, 256, 32, 1), "slow": (128, 128, 32, 2)}
+    made = explore.saturated(times, tiles, gpus.GPUS["T4"], sizes=(1024, 2048), default=(0, 1))
+    assert len(made.frames) == 4
+    assert any("tensor pipe needs" in t and "65 TFLOP/s at most" in t
+               for t in titles(at(made, 0, 0)))
+    assert any("L1 tags need" in t and "40 TFLOP/s at most" in t for t in titles(at(made, 1, 0)))
+    # 32 tiles for 40 SMs; 64 tiles for 80 places.
+    assert all(any("work for 80% of the time" in t for t in titles(at(made, i, 0))) for i in (0, 1))
+
+
+def test_staged_tiles_have_a_frame_for_each_tile_that_can_be():
+    tiles = explore.staged_tiles()
+    assert len(tiles.frames) == 40
+    first = titles(at(tiles, 2, 1, 0))
+    assert any("64×64, warps of 32×32: L1/shared feeds 40%" in t for t in first)
+    assert any("don't divide a tile of 32×64" in t for t in titles(at(tiles, 1, 3, 0)))
+    assert any(t.startswith("No tile, warps of 16×16") for t in titles(at(tiles, 0, 0, 1)))
+    assert sum(len(frame) for frame in tiles.frames) + len(tiles.fallback) < 600_000
+
+
+def test_overlaps_gain_from_other_blocks_whatever_the_order():
+    orders = explore.overlaps()
+    assert len(orders.frames) == 36
+
+    def busy(*positions):
+        text = next(t for t in titles(at(orders, *positions)) if "the SM multiplies" in t)
+        return float(re.search(r"([\d.]+)% of", text)[1])
+
+    assert busy(0, 0, 1) == pytest.approx(busy(1, 0, 1), abs=1)  # one buffer, stored at once
+    assert busy(2, 0, 1) > 1.2 * busy(1, 0, 1)
+    assert busy(1, 2, 0) == pytest.approx(busy(3, 2, 0), abs=3)
+    assert sum(len(frame) for frame in orders.frames) + len(orders.fallback) < 600_000

@@ -64,6 +64,17 @@ def test_banks(drawn):
     assert "Shared store x[4 * threadIdx.x]: 4 wavefronts over 32 of 32 banks, ideal 4." in fig.alt
 
 
+def test_banks_say_once_how_many_lanes_share_a_word():
+    lanes = np.arange(32)
+    places = 48 * (lanes // 16) + 2 * (lanes % 16)  # two rows of 24 halves
+    for first, note in ((0, "2 lanes share each of these"), (32, "2 lanes share each")):
+        access = Access(first + places, lanes >= 0, 2)
+        panel = banks.panel("As[row][k]", access, kind="store")
+        texts = shown(banks.draw([panel], evidence="emulated: sm_75 PTX"))
+        assert note in texts
+        assert "0" in texts and "0+" not in texts
+
+
 def test_ladder(drawn):
     fig = drawn["ladder"]
     assert fig.finding == "02 shared tile reaches 17% of cuBLAS FP32: 8.7 TFLOP/s"
@@ -251,7 +262,31 @@ def test_ldmatrix(drawn):
 def test_windows(drawn):
     fig = drawn["windows"]
     assert fig.finding == "Mirrored: 16 rows; swapped: 2 rows, 28 addresses off 16 bytes"
-    assert "lanes 16 to 31, all at row 8" in shown(fig)
+    assert "lanes 16 to 31,\nall at row 8" in shown(fig)
+    assert {"lane 0", "lane 31"} <= set(shown(fig))
+
+
+def test_staging(drawn):
+    fig = drawn["staging"]
+    assert fig.finding == "64×64, warps of 32×32: L1/shared feeds 40% of T4's tensor peak"
+    assert "4 warps of 32 × 32, 32 sums a lane" in shown(fig)
+    assert "its bandwidth is not given: the peak would need 2.03 TB/s" in shown(fig)
+    assert drawn["staging, none"].finding.startswith("No tile, warps of 16×16: L1/shared feeds")
+    assert drawn["staging, impossible"].finding == "Warps of 64×64 don't divide a tile of 32×64"
+
+
+def test_overlap(drawn):
+    fig = drawn["overlap, at once"]
+    assert fig.finding == "Stored at once, 2 blocks: the SM multiplies 53% of the time"
+    assert {"block 0", "block 1", "the SM"} <= set(shown(fig))
+    assert {"block 3, producers", "block 3, consumers"} <= set(shown(drawn["overlap, roles"]))
+
+
+def test_vectors(drawn):
+    fig = drawn["vectors"]
+    assert fig.finding == "32×64×16, 128 bits a lane: 12 of 32 lanes have work in a load"
+    assert "8 load instructions, 2 with work" in shown(fig)
+    assert "0.5 load instructions and 3 sectors for a product of 16×8×8" in shown(fig)
 
 
 def test_swizzles_of_tma(drawn):
@@ -389,3 +424,17 @@ def test_the_nearest_roof_crosses_no_name_of_a_level():
              and t.get_text()[:2] in ("08", "09")]
     assert len(names) == 2 and not names[0].overlaps(names[1])
     assert all(box.y1 <= roof + 1 for box in names)
+
+
+def test_timeline_of_blocks_that_all_begin_at_once_has_no_overview():
+    record = {
+        "events": ["load", "wait", "compute", "barrier", "store", "end"],
+        "mark_cycles": 0.0, "seconds_with": 0.0, "seconds_without": 0.0, "warps": 1,
+        "total_blocks": 1024,
+        "blocks": [{"block": 0, "warps": [[[0, 1000], [1, 1100], [2, 4400], [5, 9000]]]}],
+        "overview": [[i % 132, i, 90_000 + i] for i in range(512)],
+    }
+    version = timeline.version("x", record, clock_hz=1e9)
+    fig = timeline.draw([version], evidence="measured: H100", window=(0, 5000))
+    assert "The first 512 of 1,024 blocks all begin within 511 ns." in shown(fig)
+    assert "blocks\nrunning" not in shown(fig)

@@ -54,6 +54,36 @@ def test_shared_variables_go_by_their_names_in_the_source():
     assert all(banks.describe(n.access).conflicts == 0 for n in found)
 
 
+def test_tiles_that_share_their_memory_go_by_their_own_names():
+    kernel = kernels.find("13_wmma_vectorized")
+    variant = kernel.variant("wide")
+    run = runner.run(kernel, variant.problem(128, 128, 64), variant=variant, backend="emulator",
+                     watch=(0, 3), exact=True)
+    found = {(n.kind, n.label) for n in named(run.launch, "shared")}
+    assert {("store", "A[buffer][am + i * A_STEP][ak]"), ("ldmatrix", "A[buffer][ty + 16 * i][k]"),
+            ("ldmatrix", "B[buffer][k][tx + 16 * j]")} <= found
+    assert all(n.where.startswith("13_wmma_vectorized.cu:") for n in named(run.launch, "shared"))
+
+
+def test_where_a_line_has_a_pointer_alone_its_callers_say_what_it_moves():
+    kernel = kernels.find("15_turing_limit")
+    variant = kernel.variant("small")
+    run = runner.run(kernel, variant.problem(64, 128, 96), variant=variant, backend="emulator",
+                     watch=(0, 1), exact=True)
+    found = {(n.kind, n.label) for n in named(run.launch, "shared")}
+    assert {("store", "a[i]"), ("store", "b[i]"), ("ldmatrix", "a_k[set][i]"),
+            ("ldmatrix", "b_k[set][j]")} <= found
+
+
+def test_an_ldmatrix_is_not_called_by_what_a_store_is_passed():
+    kernel = kernels.find("14_ldmatrix")
+    variant = kernel.variants[0]
+    run = runner.run(kernel, variant.problem(128, 128, 32), variant=variant, backend="emulator",
+                     watch=(0, 1), exact=True)
+    found = {n.label for n in named(run.launch, "shared") if n.kind == "ldmatrix"}
+    assert found == {"As[ty + 16 * i + down][k + across]", "Bs"}
+
+
 def test_a_launch_that_watched_nobody_is_an_error():
     with pytest.raises(ValueError, match="watch"):
         named(emulated("01_naive", watch=None).launch, "global")
@@ -81,3 +111,12 @@ def test_scattered_elements_become_few_rectangles():
     assert mapping.regions(elements) == [
         Region(0, 0, 2, 3), Region(0, 8, 2, 1), Region(4, 0, 2, 3), Region(4, 8, 2, 1),
     ]
+
+
+def test_a_call_s_arguments_on_the_next_line_name_the_array():
+    kernel = kernels.find("12_wmma_pipeline")
+    chosen = kernel.variant("staged")
+    run = runner.run(kernel, chosen.problem(128, 128, 64), variant=chosen, backend="emulator",
+                     watch=(1, 3))
+    found = {(n.kind, n.label) for n in named(run.launch, "shared")}
+    assert {("store", "slices[warp]"), ("load", "slices[warp]")} <= found

@@ -157,6 +157,7 @@ def test_intensity_of_any_tile():
         ("UIADD3", "integer"),
         ("BAR.SYNC.DEFER_BLOCKING", "control"),
         ("ISETP.GE.AND", "integer"),
+        ("MOVM.16.MT88", "transpose"),
         ("MUFU.RCP", "other"),
     ],
 )

@@ -5,7 +5,7 @@ import pytest
 from lib.gpus import GPUS
 from lib.kernels import CATALOGUE
 from lib.measure import records
-from lib.models.slots import slots
+from lib.models.slots import slots, warp_time
 
 
 def test_every_slot_is_accounted_for():
@@ -38,3 +38,17 @@ def test_multiply_adds_slots_are_the_share_of_the_peak_that_was_timed(name):
     metrics = next(r["metrics"] for r in kept["counters"] if r["M"] == 4096)
     share = row["tflops"] * 1e12 / GPUS["H100"].fp32_flops
     assert slots(metrics, GPUS["H100"].sms).fma == pytest.approx(share, rel=0.02)
+
+
+def test_stalls_are_shares_of_the_warps_time():
+    # Four warps a sub-partition and half an instruction a cycle: eight warp-cycles for each.
+    metrics = {"warps_active_percent": 25.0, "issue_active_percent": 50.0, "stall_barrier": 2.0,
+               "stall_wait": 4.0, "instructions": 100}
+    assert warp_time(metrics, 64) == {"stall_barrier": 0.25, "stall_wait": 0.5}
+
+
+@pytest.mark.parametrize("stem", ["10_wmma", "11_wmma_shared", "12_wmma_pipeline"])
+def test_recorded_stalls_make_up_most_of_the_warps_time_and_no_more(stem):
+    for kept in records.load("H100", stem)["variants"].values():
+        metrics = next(r["metrics"] for r in kept["counters"] if r["M"] == 2048)
+        assert 0.8 < sum(warp_time(metrics, GPUS["H100"].warps_per_sm).values()) < 1.02

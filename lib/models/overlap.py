@@ -1,0 +1,175 @@
+"""Who waits while a tile is fetched: four orders of fetch, store and multiply, as a model.
+
+A step of a block's main loop fetches the next tile from global memory, which takes a latency and
+nothing else; stores it to shared memory; and multiplies a tile. Storing and multiplying need the
+SM, which does one such thing at a time; a fetch on its way needs nobody. The orders:
+
+``one buffer``  fetch, wait, store, multiply that tile (11)
+``at once``     fetch the next, wait, store it to the other buffer, multiply the present one
+``staged``      fetch the next, multiply the present one, wait for what is left, store
+``roles``       warps that fetch, wait and store, and other warps that multiply; two buffers
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+ONE_BUFFER, AT_ONCE, STAGED, ROLES = "one buffer", "at once", "staged", "roles"
+FORMS = (ONE_BUFFER, AT_ONCE, STAGED, ROLES)
+WAIT, STORE, MULTIPLY = "wait", "store", "multiply"
+
+
+@dataclass(frozen=True)
+class Span:
+    """Some warps in one phase.
+
+    Attributes
+    ----------
+    row : int
+        The block; with roles, twice that for the warps that multiply and one more for the others.
+    phase : str
+        ``"wait"`` (for global memory), ``"store"`` or ``"multiply"``.
+    start, end : float
+        Cycles.
+    """
+
+    row: int
+    phase: str
+    start: float
+    end: float
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """A model's run.
+
+    Attributes
+    ----------
+    form : str
+    blocks : int
+    spans : tuple of Span
+    steps : int
+        Tiles that each block multiplies.
+    """
+
+    form: str
+    blocks: int
+    spans: tuple[Span, ...]
+    steps: int
+
+    @property
+    def rows(self) -> int:
+        """Rows of warps: one a block, or two where there are roles."""
+        return self.blocks * (2 if self.form == ROLES else 1)
+
+    @property
+    def end(self) -> float:
+        """When the last tile was multiplied."""
+        return max(span.end for span in self.spans)
+
+    @property
+    def busy(self) -> float:
+        """Share of the time in which the SM multiplies, 0 to 1.
+
+        From the start of the first product to that of the last, so that a step counts whole.
+        """
+        products = sorted((s.start, s.end) for s in self.spans if s.phase == MULTIPLY)
+        if len(products) == 1:
+            return (products[0][1] - products[0][0]) / self.end
+        return sum(b - a for a, b in products[:-1]) / (products[-1][0] - products[0][0])
+
+
+@dataclass
+class _Warps:
+    """Warps with a list of things to do: (phase, cycles, what it needs, what it gives)."""
+
+    row: int
+    todo: list[tuple[str, float, tuple[str, int] | None, tuple[str, int] | None]]
+    at: float = 0.0
+    asked: float = 0.0
+
+
+def overlap(
+    form: str, latency: float, store: float, multiply: float, blocks: int = 1, steps: int = 8
+) -> Overlap:
+    """Run the model.
+
+    Parameters
+    ----------
+    form : str
+        One of `FORMS`.
+    latency : float
+        Cycles from a fetch to its arrival.
+    store, multiply : float
+        Cycles of the SM for one tile of one block.
+    blocks : int
+        Blocks that share the SM.
+    steps : int
+        Tiles a block.
+
+    Raises
+    ------
+    ValueError
+        If there is no such form, or nothing to run.
+    """
+    if form not in FORMS:
+        raise ValueError(f"no form {form!r}; there are {', '.join(FORMS)}")
+    if min(latency, store, multiply) <= 0 or min(blocks, steps) < 1:
+        raise ValueError("times must be positive, and there must be a block and a step")
+    spans: list[Span] = []
+    free = 0.0  # when the SM has finished what it was last given
+    done: dict[tuple[int, str, int], float] = {}
+    warps = [
+        one for block in range(blocks)
+        for one in _plan(form, block, latency, store, multiply, steps)
+    ]
+    while any(one.todo for one in warps):
+        ready = []
+        for order, one in enumerate(warps):
+            if not one.todo:
+                continue
+            needs = one.todo[0][2]
+            block = one.row // 2 if form == ROLES else one.row
+            if needs is None or (block, *needs) in done:
+                begin = max(one.at, done[block, *needs] if needs else 0.0)
+                ready.append((begin, order, one, block))
+        begin, _, one, block = min(ready, key=lambda found: found[:2])
+        phase, cycles, _, gives = one.todo.pop(0)
+        if phase == "fetch":
+            one.asked, one.at = begin, begin
+            continue
+        if phase == WAIT:
+            end = max(begin, one.asked + cycles)
+        else:
+            begin = max(begin, free)
+            end = free = begin + cycles
+        if end > begin:
+            spans.append(Span(one.row, phase, begin, end))
+        one.at = end
+        if gives:
+            done[block, *gives] = end
+    return Overlap(form, blocks, tuple(spans), steps)
+
+
+def _plan(
+    form: str, block: int, latency: float, store: float, multiply: float, steps: int
+) -> list[_Warps]:
+    """What the warps of one block do, in order."""
+    fetch, wait = ("fetch", 0.0, None, None), (WAIT, latency, None, None)
+    put, product = (STORE, store, None, None), (MULTIPLY, multiply, None, None)
+    if form == ONE_BUFFER:
+        return [_Warps(block, [fetch, wait, put, product] * steps)]
+    if form == ROLES:
+        loads = [
+            one for step in range(steps) for one in (
+                fetch, wait,
+                # Two buffers: before the third tile is stored, the first must be multiplied.
+                (STORE, store, ("multiplied", step - 2) if step > 1 else None, ("stored", step)),
+            )
+        ]
+        products = [
+            (MULTIPLY, multiply, ("stored", step), ("multiplied", step)) for step in range(steps)
+        ]
+        return [_Warps(2 * block, products), _Warps(2 * block + 1, loads)]
+    again = [fetch, wait, put, product] if form == AT_ONCE else [fetch, product, wait, put]
+    return [_Warps(block, [fetch, wait, put, *again * (steps - 1), product])]

@@ -1,0 +1,84 @@
+"""Tables of the chapters on wmma: from the machine code, and from records."""
+
+import pytest
+
+from lib import chapter
+from lib.chapter import Chapter
+from lib.measure import records
+from lib.pages import display
+from lib.problem import Problem
+
+RECORD = {
+    "gpu": {"name": "NVIDIA H100"}, "date": "2026-11-21",
+    "variants": {
+        name: {
+            "bench": [{"M": 2048, "N": 2048, "K": 2048, "tflops": speed, "ratio": speed / 500}],
+            "counters": [{"M": 2048, "N": 2048, "K": 2048, "metrics": {
+                "l1_load_bytes": 4.29e9, "l2_bytes": 1.5e9, "dram_read_bytes": 0.02e9,
+                "shared_wavefronts": 2048**3 / 512, "issue_active_percent": 31.4,
+                "warps_active_percent": 48.6, "stall_long_scoreboard": 12.3,
+                "stall_short_scoreboard": 0.4, "stall_mio_throttle": 0.0,
+                "stall_lg_throttle": 1.0, "stall_barrier": 0.0, "stall_math_pipe_throttle": 0.1,
+            }}],
+        }
+        for name, speed in (("one", 40.0), ("four", 70.0))
+    },
+}
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """Whatever a page displays, as text."""
+    seen = []
+    monkeypatch.setattr(display, "display", lambda *things: seen.extend(t.data for t in things))
+    return seen
+
+
+@pytest.fixture
+def recorded(monkeypatch):
+    monkeypatch.setattr(records, "load", lambda gpu, stem, root=None: RECORD)
+
+
+def test_a_product_s_cost_is_that_of_the_machine_code_and_the_data_sheet(shown):
+    Chapter("10_wmma").products()
+    assert "| T4 (sm_75) | 4 `HMMA.1688.F32` | 2,048 | 32 | 8.0× |" in shown[0]
+    assert "| A100 (sm_80) | 2 `HMMA.16816.F32` | 4,096 | 16 | 16.0× |" in shown[0]
+    assert "modelled: " in shown[0]
+
+
+def test_expansions_stand_in_the_order_of_the_work(shown):
+    Chapter("10_wmma").expansion("sm_75")
+    steps = [row.split("|")[1].strip() for row in shown[0].splitlines()[2:] if "wmma" in row]
+    assert steps[0] == "`wmma.load` of A (global memory)" and "`wmma.mma`" in steps
+    assert "| 4 `LDG.E` + 4 `MOVM.16.MT88` |" in shown[0]
+
+
+def test_traffic_and_stalls_are_those_of_the_record(shown, recorded):
+    page = Chapter("10_wmma")
+    page.traffic(2048, "four", above=("10_wmma/one",))
+    page.stalls(2048, "one")
+    assert "| 10 one | 40.0 | 8.0% | 4.29 | 1.50 | 0.02 | 0.062 | 31% |" in shown[0]
+    assert "| 10 four | 70.0 | 14.0% |" in shown[0]
+    # 48.6% of 16 warps a sub-partition and 0.314 instructions a cycle: 24.8 warp-cycles for each.
+    assert "| 10 one | 50% | 2% | 0% | 4% | 0% | 49% | 31% |" in shown[1]
+    assert all("recorded: H100, 2026-11-21" in text for text in shown)
+
+
+def test_the_roofs_of_every_recorded_machine_can_be_shown(shown):
+    chapter.roofs_table()
+    record = records.load(chapter.RECORDED_ON, records.MACHINE)
+    assert all(roof["method"] in shown[0] for roof in record["roofs"].values())
+
+
+@pytest.mark.parametrize("stem", ["10_wmma", "11_wmma_shared", "12_wmma_pipeline"])
+def test_the_machine_s_products_and_matrix_loads_are_those_that_ncu_counted(stem, shown):
+    page = Chapter(stem)
+    for variant in page.kernel.variants:
+        done = page.run(Problem(256, 256, 256), variant.name, backend="emulator", arch="sm_90a")
+        counted = page.metrics(256, variant.name)
+        for key, value in page.machine_counts(done.launch.trace, variant.name).items():
+            assert value == counted[key], (variant.name, key)
+    page.agreement()
+    rows = [row.strip("| ").split(" | ") for row in shown[0].splitlines() if row.startswith("|")]
+    assert len(rows) == 2 + 8
+    assert all(row[1::2] == row[2::2] for row in rows[2:])
