@@ -6,7 +6,7 @@ measures. Without one it shows what was recorded, and says so.
 
 from __future__ import annotations
 
-from lib import gpus
+from lib import gpus, reported
 from lib.measure import records
 from lib.pages.display import note, once_recorded, show, table
 from lib.pages.pictures import (
@@ -25,16 +25,18 @@ from lib.pages.tables import (
     other_shapes_table,
     provenance,
     results_table,
+    roof,
     roofs_table,
 )
-from lib.pages.tensor import TensorPictures, fragment
+from lib.pages.tensor import TensorPictures, fragment, matrix_load
 from lib.pages.version import RECORDED_ON, TRACED
 from lib.pages.wmma import TensorTables
 
 __all__ = [
     "RECORDED_ON", "TRACED", "Chapter", "calibrated", "claims", "fragment", "gpu_table", "gpus",
-    "ladder", "layouts", "loading_ahead", "note", "once_recorded", "other_shapes_table", "pipeline",
-    "provenance", "records", "results_table", "rival_slots", "roofs_table", "show", "table",
+    "ladder", "layouts", "loading_ahead", "matrix_load", "note", "once_recorded",
+    "other_shapes_table", "pipeline", "provenance", "records", "reported", "results_table",
+    "rival_slots", "roof", "roofs_table", "show", "table",
 ]
 
 

@@ -7,15 +7,18 @@ numbers and see the verdict change.
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from lib import gpus, kernels, runner
+import numpy as np
+
+from lib import gpus, kernels, ptx, runner, saturation
 from lib.compiler import Compiled, Resources, compile_kernel
 from lib.measure import records, sweeps
-from lib.models import accesses, order
+from lib.models import accesses, mix, order
 from lib.models.occupancy import Occupancy, occupancy
 from lib.models.phases import phases
 
@@ -237,6 +240,31 @@ class Evidence:
             )
         return found
 
+    def loop(self, stem: str, variant: str, arch: str) -> Mapping[str, int]:
+        """Instructions of the main loop's machine code by class (``lib.models.mix.classify``)."""
+        return Counter(mix.classify(i.opcode) for i in _compiled(stem, variant, arch).inner_loop)
+
+    def refused(self, stem: str, variant: str) -> np.ndarray:
+        """The 32 addresses of the access, off its alignment, at which the emulator stops a run.
+
+        None are returned, an empty array, where it runs to its end.
+        """
+        kernel = kernels.find(stem)
+        chosen = kernel.variant(variant)
+        M, N = chosen.tile
+        try:
+            runner.run(kernel, chosen.problem(M, N, chosen.step), variant=chosen,
+                       backend="emulator", exact=True)
+        except ptx.Misaligned as error:
+            if error.addresses is not None:
+                return error.addresses[0, :32]
+            raise
+        return np.empty(0, dtype=np.int64)
+
+    def unit_times(self, gpu: str, stem: str, variant: str, n: int) -> Mapping[str, float]:
+        """The least seconds that each unit of a GPU would need at n×n×n, from emulated counters."""
+        return saturation.unit_times(stem, variant, self.gpu(gpu), n)[0]
+
     def occupancy(self, gpu: str, stem: str, variant: str) -> Occupancy:
         """What fits one SM of a GPU, by CUDA's rules."""
         sheet, used = self.gpu(gpu), self.resources(stem, variant, self.gpu(gpu).arch)
@@ -256,18 +284,26 @@ class Evidence:
                 return float(entry["metrics"][metric])
         raise Missing(f"{metric} of {stem} ({variant}) at {n:,} on the {gpu}")
 
-    def bench(self, gpu: str, stem: str, variant: str, n: int) -> Mapping[str, Any]:
+    def bench(
+        self, gpu: str, stem: str, variant: str, n: int, ptx_arch: str | None = None
+    ) -> Mapping[str, Any]:
         """The recorded timing of an n×n×n run: ``seconds``, ``tflops``, ``ratio`` and more.
+
+        With a `ptx_arch` it is that of this older architecture's code, assembled for the GPU.
 
         Raises
         ------
         Missing
-            If there is no such record or size.
+            If there is no such record, code or size.
         """
-        for entry in self._variant(gpu, stem, variant).get("bench", []):
+        kept = self._variant(gpu, stem, variant)
+        if ptx_arch:
+            kept = kept.get("ptx", {}).get(ptx_arch, {})
+        for entry in kept.get("bench", []):
             if _is_cube(entry, n):
                 return entry
-        raise Missing(f"the time of {stem} ({variant}) at {n:,} on the {gpu}")
+        code = f", {ptx_arch} code," if ptx_arch else ""
+        raise Missing(f"the time of {stem} ({variant}){code} at {n:,} on the {gpu}")
 
     def sweep(self, gpu: str, name: str) -> Mapping[str, Any]:
         """A recorded series of `lib.measure.sweeps`.

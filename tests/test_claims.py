@@ -5,6 +5,7 @@ import re
 from importlib import import_module
 from pkgutil import iter_modules
 
+import numpy as np
 import pytest
 
 from lib import claims, gpus, judges, plan
@@ -65,12 +66,16 @@ class Told(Evidence):
                              ("06_register_tile", "spread", 128): SQUARE_128,
                              ("07_vectorized", "float4", 128): VECTOR_128,
                              ("08_warp_tile", "seed", 128): SEED_128,
+                             ("13_wmma_vectorized", "seed", 64): {"ffma_thread_instructions": 0},
                              ("03_bank_conflicts", "padded", 64): PADDED_64}
         self.all_shared = {("05_strip", "columns_first"): {"As": SharedLoads(100, 200, 200)},
                            ("05_strip", "strips_first"): {"As": SharedLoads(100, 3200, 400)}}
         self.registers = {"02_shared_tile": 32, "05_strip": 64, "06_register_tile": 110}
         self.all_loads = {("01_naive", "coalesced"): {"A": Loads(100, 100), "B": Loads(100, 400)},
-                          ("01_naive", "swapped"): {"A": Loads(100, 3200), "B": Loads(100, 100)}}
+                          ("01_naive", "swapped"): {"A": Loads(100, 3200), "B": Loads(100, 100)},
+                          ("13_wmma_vectorized", "seed"): {"A": Loads(16, 256),
+                                                           "B": Loads(32, 512)},
+                          ("14_ldmatrix", "mirrored"): dict.fromkeys("AB", Loads(64, 1024))}
         # At 2,048 the matrices fit an H100's L2, and no DRAM traffic tells kernels apart there.
         self.metrics = {("01_naive", 2048, WARPS_ACTIVE): 98.0,
                         ("02_shared_tile", 2048, WARPS_ACTIVE): 98.0,
@@ -98,12 +103,19 @@ class Told(Evidence):
                         ("good", 4096): {"seconds": 2.9e-3, "ratio": 0.90},
                         ("tuned", 4096): {"seconds": 2.5e-3, "ratio": 1.05},
                         **{(name, 4096): {"seconds": 4.5e-3} for name in SEED_TILES}}
+        self.loops = {"13_wmma_vectorized": {"tensor": 32, "matrix load, 64 bit": 12},
+                      "14_ldmatrix": {"tensor": 64, "matrix load, 128 bit": 12}}
+        self.stopped_at = 2 * np.arange(32)
+        self.longest = {"14_ldmatrix": "shared memory", "15_turing_limit": "tensor pipe"}
         for n, times in ((1024, (2.6, 3.2, 3.3, 3.1)), (2048, (1.9, 2.4, 2.5, 2.4))):
             for name, seconds in zip(("tile32", "padded", "seed", "staged"), times, strict=True):
                 self.benches[name, n] = {"seconds": seconds}
         self.all_resources = {
             ("03_bank_conflicts", "padded"): Resources(32, 8448, 0, 0, 0),
             ("04_double_buffer", "seed"): Resources(32, 16896, 0, 0, 0),
+            ("13_wmma_vectorized", "seed"): Resources(72, 12288, 0, 0, 0),
+            ("13_wmma_vectorized", "wide"): Resources(136, 36864, 0, 0, 0),
+            ("15_turing_limit", "limit"): Resources(220, 49152, 0, 0, 0),
         }
         self.work = {"seed": 0, "staged": 30}
         self.hazards = {"": 0, "the next tiles are whole": 3}
@@ -130,6 +142,16 @@ class Told(Evidence):
                              ("12_wmma_pipeline", "seed", n): {"seconds": 0.9e-3},
                              ("12_wmma_pipeline", "staged", n): {"seconds": 0.8e-3},
                              ("12_wmma_pipeline", "roles", n): {"seconds": 0.8e-3}}
+        # The tensor cores' versions: 13 a little slower than 12 at 2,048, and 15 faster than 14.
+        for stem, name, n, tflops in (
+            ("07_vectorized", "float4", 2048, 45.0), ("10_wmma", "one", 2048, 40.0),
+            ("11_wmma_shared", "seed", 2048, 70.0), ("12_wmma_pipeline", "seed", 2048, 100.0),
+            ("13_wmma_vectorized", "seed", 2048, 96.0), ("12_wmma_pipeline", "seed", 4096, 110.0),
+            ("13_wmma_vectorized", "seed", 4096, 105.0), ("14_ldmatrix", "mirrored", 4096, 250.0),
+            ("15_turing_limit", "limit", 4096, 320.0),
+        ):
+            before = self.benches.get((stem, name, n), {})
+            self.benches[stem, name, n] = {**before, "tflops": tflops}
         self.ffma_with_beta = 64 * 64
         both, roles = frozenset({"load", "multiply"}), ("load", "multiply")
         self.warps = {"seed": [both, both], "roles": [frozenset({one}) for one in roles]}
@@ -157,8 +179,19 @@ class Told(Evidence):
             return self.of_variant[variant, metric]
         return self.metrics[stem, n, metric]
 
-    def bench(self, gpu, stem, variant, n):
-        return self.benches.get((stem, variant, n)) or self.benches[variant, n]
+    def bench(self, gpu, stem, variant, n, ptx_arch=None):
+        key = (stem, variant, n)
+        return self.benches[key if key in self.benches else key[1:]]
+
+    def loop(self, stem, variant, arch):
+        return self.loops[stem]
+
+    def refused(self, stem, variant):
+        return self.stopped_at
+
+    def unit_times(self, gpu, stem, variant, n):
+        return {unit: 2.0 if unit == self.longest[stem] else 1.0
+                for unit in ("tensor pipe", "shared memory")}
 
     def resources(self, stem, variant, arch="sm_75"):
         if (stem, variant) in self.all_resources:
@@ -209,9 +242,11 @@ def test_the_sources_are_cited():
 
 
 EXPECTED = {
-    REPRODUCED: "D2 D4 D7 D8 D10 D11 D13 D16 W1 W5 W14 W16 W17 W18 W21 W40 W45 W48 W52 W53",
-    CONTRADICTED: "D1 D3 D5 D6 D9 D12 D14 D15 W2 W3 W4 W6 W7 W8 W9 W10 W11 W12 W13 W15 W25 W26 W28 "
-                  "W31 W33 W34 W35 W36 W37 W38 W41 W42 W43 W44 W46 W47 W49 W50 W51 W54 W55 W58 W59",
+    REPRODUCED: "D2 D4 D7 D8 D10 D11 D13 D16 W1 W5 W14 W16 W17 W18 W21 W23 W24 W40 W45 W48 W52 "
+                "W53",
+    CONTRADICTED: "D1 D3 D5 D6 D9 D12 D14 D15 W2 W3 W4 W6 W7 W8 W9 W10 W11 W12 W13 W15 W19 W20 "
+                  "W22 W25 W26 W27 W28 W31 W33 W34 W35 W36 W37 W38 W39 W41 W42 W43 W44 W46 W47 "
+                  "W49 W50 W51 W54 W55 W56 W57 W58 W59",
     NOT_TESTABLE: "W29",
 }
 
@@ -302,6 +337,20 @@ def test_every_judge_belongs_to_a_claim():
         ("W10", lambda e: change_vectorized(e, global_load_sectors=1024), REPRODUCED),
         ("W11", lambda e: e.benches.update(
             {(name, 4096): {"ratio": 0.9} for name in ("float4", "tuned")}), REPRODUCED),
+        ("W18", lambda e: e.all_loads["13_wmma_vectorized", "seed"].update(A=Loads(64, 256)),
+         CONTRADICTED),
+        ("W19", lambda e: set_speed(e, "13_wmma_vectorized", "seed", 4096, 400.0), REPRODUCED),
+        ("W20", lambda e: e.all_resources.update(
+            {("13_wmma_vectorized", "seed"): Resources(136, 36864, 0, 0, 0)}), REPRODUCED),
+        ("W22", lambda e: e.loops["13_wmma_vectorized"].update({"shared load, 16 bit": 64}),
+         REPRODUCED),
+        ("W23", lambda e: setattr(e, "stopped_at", 16 * np.arange(32)), CONTRADICTED),
+        ("W24", lambda e: e.all_loads["14_ldmatrix", "mirrored"].update(A=Loads(128, 1024)),
+         CONTRADICTED),
+        ("W27", lambda e: set_speed(e, "15_turing_limit", "limit", 4096, 200.0), REPRODUCED),
+        ("W39", lambda e: set_speed(e, "07_vectorized", "float4", 2048, 110.0), REPRODUCED),
+        ("W56", lambda e: setattr(e, "ffma_with_beta", 0), REPRODUCED),
+        ("W57", lambda e: e.longest.update({"15_turing_limit": "shared memory"}), REPRODUCED),
         ("W12", lambda e: e.benches.update({("seed32", 4096): {"seconds": 3e-3}}), REPRODUCED),
     ],
 )
@@ -311,6 +360,10 @@ def test_a_changed_datum_changes_the_verdict(claim_id, changed, becomes):
     changed(evidence)
     assert before != becomes
     assert kind(claim_id, evidence) == becomes
+
+
+def set_speed(evidence, stem, variant, n, tflops):
+    evidence.benches[stem, variant, n] = {"tflops": tflops}
 
 
 def change_naive(evidence, **values):
@@ -483,6 +536,17 @@ def test_evidence_of_two_buffers():
     for claim_id in ("D2", "D4", "D11", "D13"):
         assert kind(claim_id, evidence) == REPRODUCED
     for claim_id in ("D3", "D6"):
+        assert kind(claim_id, evidence) == CONTRADICTED
+
+
+def test_evidence_of_the_last_turing_versions():
+    evidence = Evidence()
+    refused = evidence.refused("14_ldmatrix", "swapped")
+    assert refused.shape == (32,) and (refused % 16 != 0).sum() == 28
+    assert not len(evidence.refused("14_ldmatrix", "mirrored"))
+    for claim_id in ("W18", "W21", "W23", "W24"):
+        assert kind(claim_id, evidence) == REPRODUCED
+    for claim_id in ("W20", "W22", "W56", "W57"):
         assert kind(claim_id, evidence) == CONTRADICTED
 
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lib import claims as ledger
-from lib import device, gpus, runner, scoreboard, source, tuning
+from lib import device, gpus, reported, runner, scoreboard, source, tuning
+from lib.compiler import compile_kernel
 from lib.figures import style
 from lib.kernels import CATALOGUE
 from lib.measure import records
@@ -105,6 +106,20 @@ def roofs_table() -> None:
                 style.quantity(given, unit) if given else "not given", roof["method"],
             ))
     table(("roof", "measured", "data sheet", "how"), rows, "; ".join(labels))
+
+
+def roof(name: str) -> float:
+    """Return a roof measured on the recorded GPU, such as ``mma_k8``'s FLOP/s.
+
+    Raises
+    ------
+    records.NotRecorded
+        If it was not measured.
+    """
+    record = records.load(RECORDED_ON, records.MACHINE)
+    if record is None or name not in record["roofs"]:
+        raise records.NotRecorded(f"no roof {name} is recorded: python -m lib record machine")
+    return record["roofs"][name]["value"]
 
 
 def provenance() -> None:
@@ -243,6 +258,30 @@ class Tables(Version):
             "positions, and in brackets how many",
         )
 
+    def fetches(self, *variants: str, arch: str = "sm_90a") -> None:
+        """Display in which order machine code fetches tiles, as it is timed and with marks.
+
+        Marks keep the source's order of loads, products and stores; the compiler need not.
+        """
+        rows = []
+        for variant in map(self.kernel.variant, variants or (v.name for v in self.kernel.variants)):
+            times = self.record["variants"][variant.name]["timeline"]
+            for marks, seconds in ((False, "seconds_without"), (True, "seconds_with")):
+                code = compile_kernel(self.kernel, variant, arch, timeline=marks)
+                found = order.fetches([i.opcode for i in code.inner_loop])
+                used = code.resources
+                fit = occupancy(gpus.GPUS[RECORDED_ON], used.registers, used.shared_bytes,
+                                variant.threads)
+                rows.append((
+                    variant.name + (", with marks" if marks else ""),
+                    f"{found.rounds / found.steps:g}", ", ".join(map(str, found.products)),
+                    used.registers, fit.blocks, f"{2 * TIMED**3 / times[seconds] / 1e12:.1f}",
+                ))
+        table(("code", "fetches a step", "products meanwhile", "registers", "blocks an SM",
+               f"TFLOP/s at {TIMED:,}"), rows,
+              f"modelled: SASS of the inner loops, {arch}, NVRTC {code.toolkit}; "
+              f"{records.label(self.record)}")
+
     def operands(self, *variants: str, above: Sequence[str] = (), arch: str = "sm_90a") -> None:
         """Display what the register banks allow the inner loops: cycles for 128 FFMA of a warp.
 
@@ -329,17 +368,44 @@ class Tables(Version):
         table((f"{self.kernel.stem} at {shape}", *names), rows,
               self._emulated())
 
+    def counted(self, size: int = 256, ptx_arch: str = "sm_75") -> None:
+        """Display what the emulator counts beside what ncu counted, of the same PTX.
+
+        Parameters
+        ----------
+        size : int
+            M = N = K.
+        ptx_arch : str
+            The architecture whose PTX was recorded on the GPU.
+        """
+        measured = self.metrics(size, ptx_arch=ptx_arch)
+        done = self.run(Problem(size, size, size), backend="emulator", arch=ptx_arch, exact=True)
+        trace = done.launch.trace
+        matrix = trace.matrix_counters()
+        counts = {**trace.counters(), "ldmatrix_instructions": matrix["ldmatrix_instructions"]}
+        if not matrix["wmma_instructions"]:  # one of which may be several HMMAs
+            counts["hmma_instructions"] = matrix["mma_instructions"]
+        rows = [
+            (key.replace("_", " "), f"{count:,}", f"{measured[key]:,.0f}")
+            for key, count in counts.items() if key in measured
+        ]
+        table((f"{self.kernel.stem} at {size}×{size}×{size}", "emulator", "ncu"), rows,
+              f"emulated: {ptx_arch} PTX; {records.label(self.record)}, that PTX assembled for it")
+
     def per_multiply_add(self) -> None:
         """Display what a warp's multiply-add costs in memory accesses, here and before."""
         before = self.kernel.predecessor
         pages = [(type(self)(before.stem), before.variants[:1])] if before else []
         pages.append((self, self.kernel.variants))
         columns = [(page, variant.name) for page, variants in pages for variant in variants]
+        tensor = self.kernel.group == "FP16"
+        scale = HMMA_1688 / 32 if tensor else 1
         rows = [
-            (key.replace("_", " "), *(f"{page.each(key, name):.3g}" for page, name in columns))
+            (key.replace("_", " "),
+             *(f"{scale * page.each(key, name):.3g}" for page, name in columns))
             for key in PER_MULTIPLY_ADD
         ]
-        head = ("for a multiply-add of a warp",
+        head = ("for a product of 16×8×8" if tensor else "for a multiply-add of a warp",
                 *(f"{rung(page.kernel)}, {name}" for page, name in columns))
         table(head, rows, f"emulated: {runner.DEFAULT_ARCH} PTX, shared memory as in its SASS")
 
@@ -360,27 +426,31 @@ class Tables(Version):
         )
         table(head, rows, f"{self._timed_on()}; {types}, α = 1, β = 0")
 
-    def codes(self, *variants: str, old: str = "sm_75") -> None:
+    def codes(self, variant: str | None = None, old: str = "sm_75") -> None:
         """Display the speed of this GPU's own code beside that of an older architecture's.
+
+        Where a source reports the version's speed on a T4, that stands beside them.
 
         Parameters
         ----------
-        *variants : str
-            All of them if none is named.
+        variant : str, optional
         old : str
             The architecture whose code was assembled for the recorded GPU.
         """
         rows = []
-        for variant in map(self.kernel.variant, variants or (v.name for v in self.kernel.variants)):
-            for size in SPEED_SIZES:
-                own, other = (self.recorded(size, variant.name, arch) for arch in (None, old))
-                rows.append((variant.name, f"{size:,}", f"{own['tflops']:.1f}",
-                             f"{own['ratio']:.0%}", f"{other['tflops']:.1f}",
-                             f"{other['ratio']:.0%}"))
+        known = reported.T4_TENSOR_GFLOPS.get(self.kernel.stem, {})
+        for size in SPEED_SIZES:
+            own, other = (self.recorded(size, variant, arch) for arch in (None, old))
+            row = [f"{size:,}", f"{own['cublas_tflops']:.0f}", f"{own['tflops']:.1f}",
+                   f"{own['ratio']:.0%}", f"{other['tflops']:.1f}", f"{other['ratio']:.0%}"]
+            if known:
+                row.append(f"{known[size] / 1e3:.1f}" if size in known else "")
+            rows.append(row)
         own = gpus.GPUS[RECORDED_ON].arch
-        table(("variant", "M = N = K", f"{own}, TFLOP/s", "of cuBLAS", f"{old}, TFLOP/s",
-               "of cuBLAS"), rows,
-              f"{records.label(self.record)}; {old} code assembled for {own}; α = 1, β = 0")
+        head = ["M = N = K", "cuBLAS", f"{own} code", "of cuBLAS", f"{old} code", "of cuBLAS"]
+        table(head + (["on a T4, reported"] if known else []), rows,
+              f"TFLOP/s; {records.label(self.record)}, {self.kernel.variant(variant).name}; {old} "
+              f"code assembled for {own}" + ("; T4: the worklog" if known else ""))
 
     def other_shapes(self) -> None:
         """Display what this version and the one before reach of cuBLAS at `OTHER_SHAPES`."""
