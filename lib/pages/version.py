@@ -88,6 +88,19 @@ class Version:
             )
         return self._traces[name]
 
+    def stored_by_lanes(self, variant: str | None = None) -> runner.Run:
+        """`traced`; where the copy engine stores C, the same but that its lanes store it."""
+        chosen = self.kernel.variant(variant)
+        if "C" not in chosen.boxes:
+            return self.traced(variant)
+        boxes = {name: box for name, box in chosen.boxes.items() if name != "C"}
+        by_lanes = replace(chosen, constants={**chosen.constants, "STAGED": 0}, boxes=boxes)
+        block = min(WATCHED[0], self._blocks(self.problem, by_lanes) - 1)
+        return runner.run(
+            self.kernel, by_lanes.typed(self.problem), variant=by_lanes, backend="emulator",
+            watch=(block, WATCHED[1]), exact=True,
+        )
+
     @cached_property
     def problem(self) -> Problem:
         """The problem that is traced: `TRACED`, doubled until each variant has several blocks."""
@@ -251,11 +264,19 @@ class Version:
     ) -> Mapping[str, float]:
         """The recorded hardware counters at one size (`lib.measure.counters`' names).
 
+        Of a variant that takes another's place by size, those of the one that was timed: what is
+        divided by each other must be of one kernel.
+
         Raises
         ------
         records.NotRecorded
             As `recorded` does.
         """
+        chosen = self.kernel.variant(variant)
+        if chosen.tuned and not ptx_arch:
+            timed = self.recorded(size, chosen.name)["instantiation"]
+            variant = next((v.name for v in self.kernel.variants
+                            if not v.tuned and self.kernel.expression(v) == timed), chosen.name)
         for row in self._kept(variant, ptx_arch, "counters"):
             if row["M"] == row["N"] == row["K"] == size:
                 return row["metrics"]
