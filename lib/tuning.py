@@ -12,8 +12,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from lib.kernels import Variant
     from lib.problem import Problem
+    from lib.versions import Variant
 
 # The GPU whose recorded search is followed, also on others: a search of their own is one command.
 SEARCHED_ON = "H100"

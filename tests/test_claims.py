@@ -28,9 +28,9 @@ from lib.evidence import (
     SharedLoads,
     Verdict,
 )
+from lib.fingerprint import ROOT
 from lib.judges import worklog_ladder
 from lib.judges.shared import comparable_size
-from lib.kernels import ROOT
 from lib.measure import counters, records
 
 NAIVE_64 = {"global_load_requests": 2 * 64**3 // 32, "global_load_sectors": 5 * 64**3 // 32,

@@ -398,7 +398,10 @@ class Pictures(Version):
         for row in kept[tuned.name]["bench"]:
             problem = tuned.problem(row["M"], row["N"], row["K"])
             chosen = tuning.choose(self.kernel.stem, tuned, problem).name
-            rows.append(by_shape.Shape(_shape(row), row["ratio"], chosen, others[_shape(row)]))
+            # Today's choice, unless another tile was launched when this was recorded.
+            launched = self.kernel.instantiated(row["instantiation"])
+            name = chosen if chosen in launched else launched[0]
+            rows.append(by_shape.Shape(_shape(row), row["ratio"], name, others[_shape(row)]))
         show(by_shape.draw(rows, fixed=fixed, evidence=records.label(self.record)))
 
 

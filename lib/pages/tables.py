@@ -10,7 +10,7 @@ from lib import claims as ledger
 from lib import device, gpus, reported, scoreboard, source, tuning
 from lib.compiler import compile_kernel
 from lib.figures import style
-from lib.kernels import CATALOGUE, Variant
+from lib.kernels import CATALOGUE
 from lib.measure import records
 from lib.models import order
 from lib.models import phases as phases_of
@@ -20,6 +20,7 @@ from lib.models.register_banks import reading
 from lib.pages.display import note, table
 from lib.pages.version import RECORDED_ON, TIMED, Version, rung
 from lib.problem import Problem
+from lib.versions import Variant
 
 # What every version must get right: square, ragged, one wide, and the ends of K, α and β.
 CHECKED = (

@@ -10,12 +10,12 @@ from typing import Any
 from lib import device, gpus, kernels, runner
 from lib.compiler import Compiled, compile_kernel
 from lib.figures import timeline as timeline_figure
-from lib.kernels import Kernel, Variant
 from lib.measure import records
 from lib.models import busiest
 from lib.models import phases as phases_of
 from lib.models.occupancy import occupancy
 from lib.problem import Problem
+from lib.versions import Kernel, Variant
 
 # Whose records the pages show where no GPU is: the machine that all of them were made on.
 RECORDED_ON = "H100"
