@@ -151,13 +151,13 @@ class HopperPages(Version):
             variant = page.kernel.variant(name)
             row, metrics = page.recorded(size, name), page.metrics(size, name)
             rows.append((
-                f"{page.kernel.stem[:2]} {variant.name}", variant.meaning, f"{row['tflops']:.1f}",
+                f"{page.kernel.stem[:2]} {variant.name}", f"{row['tflops']:.1f}",
                 f"{row['ratio']:.1%}", _said(metrics.get("tensor_pipe_percent"), ".0f", "%"),
                 f"{metrics['l2_bytes'] / 1e9:.2f}", f"{metrics['dram_read_bytes'] / 1e9:.2f}",
                 _said(row["sm_clock_mhz"], ",.0f"), _said(row.get("power_w"), ",.0f"),
             ))
         table(
-            (f"at {size:,}", "", "TFLOP/s", "of cuBLAS", "tensor pipe busy", "GB through L2",
+            (f"at {size:,}", "TFLOP/s", "of cuBLAS", "tensor pipe busy", "GB through L2",
              "GB from DRAM", "SM clock, MHz", "W"),
             rows, f"{records.label(self.record)}; busy and bytes by ncu",
         )
