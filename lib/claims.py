@@ -14,6 +14,7 @@ from lib.evidence import NOT_YET, VERDICTS, Evidence, Missing, Verdict
 from lib.judges import (
     double_buffer,
     worklog_fp32,
+    worklog_ladder,
     worklog_machine,
     worklog_tensor,
     worklog_turing,
@@ -196,12 +197,14 @@ CLAIMS: tuple[Claim, ...] = (
           "cuBLAS reaches about 40 TFLOP/s in FP16 on a T4, 62% of the peak.",
           worklog_tensor.cublas_t4_w29),
     Claim("W30", "18_hopper_limit",
-          "Each step removes one bottleneck and exposes the next (a table of eight steps)."),
+          "Each step removes one bottleneck and exposes the next (a table of eight steps).",
+          worklog_ladder.bottlenecks_w30),
     Claim("W31", METHOD,
           "Transistor counts and clocks 1971–2023; clocks grew 52% a year from 1986 to 2002; "
           "Dennard scaling ended about 2004–2006.", worklog_machine.history_w31),
     Claim("W32", "18_hopper_limit",
-          "Each stage of optimisation belongs to one level of the machine's hierarchy."),
+          "Each stage of optimisation belongs to one level of the machine's hierarchy.",
+          worklog_ladder.one_level_w32),
     Claim("W33", METHOD,
           "The FP32 ridge point of a T4 is 10–15 FLOP/byte (25.3 in another place).",
           worklog_machine.ridge_w33),
@@ -277,6 +280,12 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("W59", "06_register_tile",
           "The outer product keeps more warps in flight: 60–70% active.",
           worklog_fp32.register_tile_occupancy_w59),
+    Claim("W60", "16_cp_async",
+          "A T4 supports neither cp.async, which needs sm_80, nor TMA, which needs sm_90.",
+          worklog_ladder.needs_w60),
+    Claim("W61", "16_cp_async",
+          "What holds the last version, v11, back are synchronous copies from global to shared "
+          "memory; cp.async is the remedy.", worklog_ladder.remedy_w61),
 )
 
 
@@ -285,7 +294,7 @@ def find(claim_id: str) -> Claim:
     for claim in CLAIMS:
         if claim.id == claim_id:
             return claim
-    raise ValueError(f"no claim {claim_id!r}; ids run from D1 to D16 and from W1 to W59")
+    raise ValueError(f"no claim {claim_id!r}; ids run from D1 to D16 and from W1 to W61")
 
 
 def judged(claim: Claim, evidence: Evidence | None = None) -> Verdict:

@@ -16,9 +16,15 @@ from typing import Any
 import numpy as np
 
 from lib import gpus, kernels, ptx, runner, saturation
-from lib.compiler import Compiled, Resources, compile_kernel
+from lib.compiler import (
+    Compiled,
+    CompileError,
+    Resources,
+    compile_kernel,
+    compile_source,
+)
 from lib.measure import records, sweeps
-from lib.models import accesses, mix, order
+from lib.models import accesses, busiest, mix, order
 from lib.models.occupancy import Occupancy, occupancy
 from lib.models.phases import phases
 
@@ -271,6 +277,53 @@ class Evidence:
         threads = kernels.find(stem).variant(variant).threads
         return occupancy(sheet, used.registers, used.shared_bytes, threads)
 
+    def per_fma(self, stem: str, n: int = 128) -> Mapping[str, float]:
+        """What a multiply-add costs each level of the machine, in the emulator, first variant.
+
+        ``"L1"``: requests of global memory; ``"L2 and DRAM"``: their sectors; ``"shared memory"``:
+        its wavefronts; ``"registers"``: a thread's, by ptxas, for sm_75.
+        """
+        kernel = kernels.find(stem)
+        chosen = kernel.variants[0]
+        found = self.counters(stem, chosen.name, n)
+        work = found["ffma_thread_instructions"]
+        return {
+            "L1": (found["global_load_requests"] + found["global_store_requests"]) / work,
+            "L2 and DRAM": (found["global_load_sectors"] + found["global_store_sectors"]) / work,
+            "shared memory": found["shared_wavefronts"] / work,
+            "registers": self.resources(stem, chosen.name).registers,
+        }
+
+    def busiest(self, gpu: str, stem: str, n: int) -> str:
+        """The unit that needs longest for an n×n×n run's recorded counters, first variant.
+
+        Raises
+        ------
+        Missing
+            If there is no such record, size or counter.
+        """
+        kernel = kernels.find(stem)
+        names = ("global_load_requests", "global_store_requests", "global_load_sectors",
+                 "global_store_sectors", "shared_wavefronts", "ffma_thread_instructions",
+                 "instructions", DRAM_READ, "dram_write_bytes")
+        found = {
+            name: self.counter(gpu, stem, kernel.variants[0].name, n, name) for name in names
+        }
+        return busiest.longest(busiest.least_times(
+            found, self.gpu(gpu), warp_instructions=found["instructions"],
+            dram_bytes=found[DRAM_READ] + found["dram_write_bytes"],
+            tensor_flops=2.0 * n**3 if kernel.group == "FP16" else 0.0,
+        ))
+
+    def legal(self, header: str, call: str, arch: str) -> bool:
+        """Whether a call of one of the book's device functions compiles for an architecture."""
+        text = f'#include "{header}"\ntemplate <int N> __global__ void probe() {{ {call}; }}\n'
+        try:
+            compile_source(text, "probe<1>", arch)
+        except CompileError:
+            return False
+        return True
+
     def counter(self, gpu: str, stem: str, variant: str, n: int, metric: str) -> float:
         """One ncu counter of an n×n×n run, as recorded.
 
@@ -304,6 +357,10 @@ class Evidence:
                 return entry
         code = f", {ptx_arch} code," if ptx_arch else ""
         raise Missing(f"the time of {stem} ({variant}){code} at {n:,} on the {gpu}")
+
+    def first(self, gpu: str, stem: str, n: int) -> Mapping[str, Any]:
+        """`bench` of a version's first variant."""
+        return self.bench(gpu, stem, kernels.find(stem).variants[0].name, n)
 
     def sweep(self, gpu: str, name: str) -> Mapping[str, Any]:
         """A recorded series of `lib.measure.sweeps`.

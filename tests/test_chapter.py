@@ -193,12 +193,13 @@ def test_a_sweep_shows_each_recorded_shape_with_the_tile_that_was_launched(shown
     page = Chapter("09_fp32_limit")
     page.sweep("large")
     kept = page.record["variants"]
+    seen = set()
     for row in kept["tuned"]["bench"]:
-        chosen = page.kernel.select(
-            page.kernel.variants[0].problem(row["M"], row["N"], row["K"]), page.kernel.variants[0]
-        ).variant
-        assert f"{row['ratio']:.3f}  {chosen.name}" in shown[0]
-        assert page.kernel.expression(chosen) == row["instantiation"]
+        launched = page.kernel.instantiated(row["instantiation"])
+        shown_as = [name for name in launched if f"{row['ratio']:.3f}  {name}" in shown[0]]
+        assert len(shown_as) == 1
+        seen |= set(shown_as)
+    assert len(seen) > 2
 
 
 def test_operands_of_loops_stand_beside_each_other(shown):

@@ -28,8 +28,9 @@ from lib.evidence import (
     SharedLoads,
     Verdict,
 )
+from lib.fingerprint import ROOT
+from lib.judges import worklog_ladder
 from lib.judges.shared import comparable_size
-from lib.kernels import ROOT
 from lib.measure import counters, records
 
 NAIVE_64 = {"global_load_requests": 2 * 64**3 // 32, "global_load_sectors": 5 * 64**3 // 32,
@@ -123,6 +124,16 @@ class Told(Evidence):
         self.fills_and_reads = [(1, 0), (0, 1), (1, 0)]
         self.cycles = 900.0
         self.before_loop = 2
+        # Each step is relieved at one level but the last, and the tensor pipe is never the longest.
+        self.costs = {stem: {"L1": 0.1, "L2 and DRAM": 0.1, "shared memory": 1.0, "registers": 1}
+                      for stem in worklog_ladder.STAGES}
+        self.costs["08_warp_tile"] = {"L1": 0.1, "L2 and DRAM": 0.05, "shared memory": 0.5,
+                                      "registers": 1}
+        self.units = {stem: f"unit {place}" for place, stem in enumerate(
+            dict.fromkeys(stem for pair in worklog_ladder.STEPS for stem in pair))}
+        self.units["10_wmma"] = self.units["07_vectorized"]
+        self.takes = {("cp_async.cuh", "sm_80"), ("tma.cuh", "sm_90a")}
+        self.firsts = {"14_ldmatrix": 3.0, "15_turing_limit": 1.2, "16_cp_async": 1.0}
         self._tell_of_wmma()
         # Much to gain with one small block of few warps, and more with a large tile.
         self.rows = [swept(32, 2, 3.0), swept(32, 8, 1.5), swept(128, 8, 2.0), swept(128, 16, 1.1)]
@@ -212,6 +223,18 @@ class Told(Evidence):
     def buffers(self, stem, variant):
         return self.fills_and_reads
 
+    def per_fma(self, stem, n=128):
+        return self.costs[stem]
+
+    def busiest(self, gpu, stem, n):
+        return self.units[stem]
+
+    def legal(self, header, call, arch):
+        return (header, arch) in self.takes
+
+    def first(self, gpu, stem, n):
+        return {"seconds": self.firsts[stem]}
+
     def sweep(self, gpu, name):
         return {"shape": [4096, 4096, 4096], "rows": self.rows}
 
@@ -229,7 +252,7 @@ def kind(claim_id, evidence):
 def test_every_id_of_the_sources_is_there_once():
     ids = [claim.id for claim in claims.CLAIMS]
     assert len(ids) == len(set(ids))
-    assert set(ids) == {f"D{i}" for i in range(1, 17)} | {f"W{i}" for i in range(1, 60)}
+    assert set(ids) == {f"D{i}" for i in range(1, 17)} | {f"W{i}" for i in range(1, 62)}
 
 
 def test_every_chapter_is_on_the_ladder_or_the_method_page():
@@ -245,10 +268,10 @@ def test_the_sources_are_cited():
 
 EXPECTED = {
     REPRODUCED: "D2 D4 D7 D8 D10 D11 D13 D16 W1 W5 W14 W16 W17 W18 W21 W23 W24 W40 W45 W48 W52 "
-                "W53",
+                "W53 W60",
     CONTRADICTED: "D1 D3 D5 D6 D9 D12 D14 D15 W2 W3 W4 W6 W7 W8 W9 W10 W11 W12 W13 W15 W19 W20 "
-                  "W22 W25 W26 W27 W28 W31 W33 W34 W35 W36 W37 W38 W39 W41 W42 W43 W44 W46 W47 "
-                  "W49 W50 W51 W54 W55 W56 W57 W58 W59",
+                  "W22 W25 W26 W27 W28 W30 W31 W32 W33 W34 W35 W36 W37 W38 W39 W41 W42 W43 W44 "
+                  "W46 W47 W49 W50 W51 W54 W55 W56 W57 W58 W59 W61",
     NOT_TESTABLE: "W29",
 }
 
@@ -341,6 +364,10 @@ def test_every_judge_belongs_to_a_claim():
         ("W10", lambda e: change_vectorized(e, global_load_sectors=1024), REPRODUCED),
         ("W11", lambda e: e.benches.update(
             {(name, 4096): {"ratio": 0.9} for name in ("float4", "tuned")}), REPRODUCED),
+        ("W30", lambda e: e.units.update({"10_wmma": "another unit"}), REPRODUCED),
+        ("W32", lambda e: e.costs.update({"08_warp_tile": e.costs["07_vectorized"]}), REPRODUCED),
+        ("W60", lambda e: e.takes.add(("cp_async.cuh", "sm_75")), CONTRADICTED),
+        ("W61", lambda e: e.firsts.update({"15_turing_limit": 2.5}), REPRODUCED),
         ("W18", lambda e: e.all_loads["13_wmma_vectorized", "seed"].update(A=Loads(64, 256)),
          CONTRADICTED),
         ("W19", lambda e: set_speed(e, "13_wmma_vectorized", "seed", 4096, 400.0), REPRODUCED),
@@ -506,7 +533,7 @@ def test_the_summary_counts_every_claim():
 
 
 def test_an_unknown_id_is_refused():
-    with pytest.raises(ValueError, match="W59"):
+    with pytest.raises(ValueError, match="W61"):
         claims.find("W99")
 
 
@@ -541,6 +568,22 @@ def test_evidence_of_two_buffers():
         assert kind(claim_id, evidence) == REPRODUCED
     for claim_id in ("D3", "D6"):
         assert kind(claim_id, evidence) == CONTRADICTED
+
+
+def test_the_assembler_says_who_may_copy_asynchronously():
+    evidence = Evidence()
+    assert not evidence.legal("cp_async.cuh", "copies_commit()", "sm_75")
+    assert evidence.legal("cp_async.cuh", "copies_commit()", "sm_80")
+    assert kind("W60", evidence) == REPRODUCED
+
+
+def test_costs_of_a_multiply_add_and_busiest_units_are_those_of_the_repository():
+    evidence = Evidence()
+    assert evidence.per_fma("02_shared_tile")["shared memory"] == pytest.approx(50 / 32 / 32)
+    assert evidence.busiest("H100", "02_shared_tile", 2048) == "shared memory"
+    with pytest.raises(Missing, match="3,000"):
+        evidence.busiest("H100", "02_shared_tile", 3000)
+    assert kind("W32", evidence) == CONTRADICTED
 
 
 def test_evidence_of_the_last_turing_versions():

@@ -2,9 +2,11 @@
 
 import pytest
 
+from lib import chapter
 from lib.chapter import Chapter
 from lib.measure import records
 from lib.pages import display
+from lib.problem import Problem
 
 RECORD = {
     "gpu": {"name": "NVIDIA H100"}, "date": "2026-11-21",
@@ -60,3 +62,23 @@ def test_traffic_and_stalls_are_those_of_the_record(shown, recorded):
     # 48.6% of 16 warps a sub-partition and 0.314 instructions a cycle: 24.8 warp-cycles for each.
     assert "| 10 one | 50% | 2% | 0% | 4% | 0% | 49% | 31% |" in shown[1]
     assert all("recorded: H100, 2026-11-21" in text for text in shown)
+
+
+def test_the_roofs_of_every_recorded_machine_can_be_shown(shown):
+    chapter.roofs_table()
+    record = records.load(chapter.RECORDED_ON, records.MACHINE)
+    assert all(roof["method"] in shown[0] for roof in record["roofs"].values())
+
+
+@pytest.mark.parametrize("stem", ["10_wmma", "11_wmma_shared", "12_wmma_pipeline"])
+def test_the_machine_s_products_and_matrix_loads_are_those_that_ncu_counted(stem, shown):
+    page = Chapter(stem)
+    for variant in page.kernel.variants:
+        done = page.run(Problem(256, 256, 256), variant.name, backend="emulator", arch="sm_90a")
+        counted = page.metrics(256, variant.name)
+        for key, value in page.machine_counts(done.launch.trace, variant.name).items():
+            assert value == counted[key], (variant.name, key)
+    page.agreement()
+    rows = [row.strip("| ").split(" | ") for row in shown[0].splitlines() if row.startswith("|")]
+    assert len(rows) == 2 + 8
+    assert all(row[1::2] == row[2::2] for row in rows[2:])

@@ -147,7 +147,8 @@ def _label(site: ptx.Site, array: str, lines: dict[str, list[str]]) -> str:
     """
     place = _place(site)
     here = lines.get(place[0], []) if place else []
-    own = here[place[1] - 1 : place[1]] if place else []
+    own = here[place[1] - 1 : place[1] + 1] if place else []
+    own = own[: 1 + own[0].rstrip().endswith("(")] if own else []  # a call's arguments with it
     passed = [text for file in sorted(lines) for text in lines[file] if f"&{array}[" in text]
     passed.sort(key=lambda text: f"{site.kind}<" not in text)  # `load<4>(…, &As[…])` for a load
     if site.kind in ("ldmatrix", "stmatrix"):  # never what a load or a store of lanes is passed

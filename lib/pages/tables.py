@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from lib import claims as ledger
-from lib import device, gpus, reported, runner, scoreboard, source, tuning
+from lib import device, gpus, reported, scoreboard, source, tuning
 from lib.compiler import compile_kernel
 from lib.figures import style
-from lib.kernels import CATALOGUE, Variant
+from lib.kernels import CATALOGUE
 from lib.measure import records
 from lib.models import order
 from lib.models import phases as phases_of
@@ -19,12 +20,17 @@ from lib.models.register_banks import reading
 from lib.pages.display import note, table
 from lib.pages.version import RECORDED_ON, TIMED, Version, rung
 from lib.problem import Problem
+from lib.versions import Variant
 
 # What every version must get right: square, ragged, one wide, and the ends of K, α and β.
 CHECKED = (
     Problem(128, 128, 128), Problem(100, 99, 101), Problem(33, 65, 31, 0.5, -2.0),
     Problem(1, 70, 40, 1.0, 1.0), Problem(70, 1, 40, -2.0, 0.5), Problem(31, 33, 1),
     Problem(64, 64, 0, 1.0, 0.5),
+)
+# The same for matrices that tensor maps move: rows are multiples of 16 bytes, 8 elements.
+CHECKED_BOXES = tuple(
+    replace(one, N=-(-one.N // 8) * 8, K=-(-one.K // 8) * 8) for one in CHECKED
 )
 # The counters that are compared between versions: those of the main loop.
 PER_MULTIPLY_ADD = (
@@ -188,6 +194,14 @@ def claims(chapter: str | None = None) -> None:
     note(ledger.markdown(chapter))
 
 
+def _types(variant: Variant) -> str:
+    """What a variant multiplies, and into what."""
+    if variant.dtype == "float32":
+        return "FP32, TF32 off"
+    columns = ", B by columns" if variant.b_layout == "column" else ""
+    return f"A and B {_TYPES[variant.dtype]}, C {_TYPES[variant.out]}{columns}"
+
+
 class Tables(Version):
     """What a page of one kernel version shows as tables and listings."""
 
@@ -225,7 +239,7 @@ class Tables(Version):
             for arch, key in gpus.ARCHITECTURES.items():
                 if gpus.GPUS[key].clock_hz and arch >= self.kernel.min_arch:
                     rows.append(self._resource_row(variant, arch, key))
-        toolkit = self.compiled("sm_75").toolkit
+        toolkit = self.compiled(gpus.GPUS[RECORDED_ON].arch).toolkit
         table(
             ("variant", "for", "registers a thread", "shared B a block", "spilled B",
              "warps on an SM", "limited by"),
@@ -233,12 +247,16 @@ class Tables(Version):
         )
 
     def _resource_row(self, variant: Variant, arch: str, key: str) -> tuple[object, ...]:
-        used = self.compiled(arch, variant.name).resources
-        fits = occupancy(gpus.GPUS[key], used.registers, used.shared_bytes, variant.threads)
+        used, gpu = self.compiled(arch, variant.name).resources, gpus.GPUS[key]
         spilled = used.spill_store_bytes + used.spill_load_bytes
+        if used.shared_bytes > gpu.shared_bytes_per_block:
+            resident = "none: too large", "shared memory"
+        else:
+            fits = occupancy(gpu, used.registers, used.shared_bytes, variant.threads)
+            resident = f"{fits.warps} of {gpu.warps_per_sm}", fits.limited_by
         return (
             variant.name, f"{arch} ({key})", used.registers, f"{used.shared_bytes:,}", spilled,
-            f"{fits.warps} of {gpus.GPUS[key].warps_per_sm}", fits.limited_by,
+            *resident,
         )
 
     def order(self, *variants: str, arch: str = "sm_90a") -> None:
@@ -316,11 +334,14 @@ class Tables(Version):
     # 6: does it compute the right thing
 
     def check(self, *variants: str) -> None:
-        """Run variants, all if none is named, on `CHECKED` and display the errors' bounds."""
+        """Run variants, all if none is named, on `CHECKED` and display the errors' bounds.
+
+        Where tensor maps move the matrices, on shapes whose rows they can step over.
+        """
         rows = []
         names = variants or tuple(v.name for v in self.kernel.variants)
-        where = "emulated: sm_75 code in the PTX emulator"
-        for problem in CHECKED:
+        where = f"emulated: {self.kernel.min_arch} code in the PTX emulator"
+        for problem in CHECKED_BOXES if self.kernel.variants[0].boxes else CHECKED:
             row: list[object] = [problem.shape.replace("x", "×"), f"{problem.alpha:g}",
                                  f"{problem.beta:g}"]
             for name in names:
@@ -361,7 +382,8 @@ class Tables(Version):
         ]
         rows += [
             ("sectors a global load request", *(
-                f"{c['global_load_sectors'] / c['global_load_requests']:.3g}" for c in columns)),
+                f"{c['global_load_sectors'] / c['global_load_requests']:.3g}"
+                if c["global_load_requests"] else "none" for c in columns)),
         ]
         shape = self.problem.shape.replace("x", "×")
         table((f"{self.kernel.stem} at {shape}", *names), rows,
@@ -406,24 +428,21 @@ class Tables(Version):
         ]
         head = ("for a product of 16×8×8" if tensor else "for a multiply-add of a warp",
                 *(f"{rung(page.kernel)}, {name}" for page, name in columns))
-        table(head, rows, f"emulated: {runner.DEFAULT_ARCH} PTX, shared memory as in its SASS")
+        table(head, rows, f"emulated: {self.kernel.min_arch} PTX, shared memory as in its SASS")
 
     # 8, 9: time
 
     def speed(self, *variants: str) -> None:
         """Display the speed of some variants, or all, against cuBLAS: measured, or recorded."""
         head = ("variant", "M = N = K", "TFLOP/s", "cuBLAS, same run", "of cuBLAS", "spread")
-        rows = []
+        rows, types = [], {}
         for variant in map(self.kernel.variant, variants or (v.name for v in self.kernel.variants)):
+            types[_types(variant)] = None
             for row in self._benchmarks(variant):
                 rows.append((variant.name, f"{row['M']:,}", f"{row['tflops']:.2f}",
                              f"{row['cublas_tflops']:.2f}", f"{row['ratio']:.1%}",
                              f"{row['spread']:.1%}"))
-        chosen = self.kernel.variants[0]
-        types = "FP32, TF32 off" if chosen.dtype == "float32" else (
-            f"A and B {_TYPES[chosen.dtype]}, C {_TYPES[chosen.out]}"
-        )
-        table(head, rows, f"{self._timed_on()}; {types}, α = 1, β = 0")
+        table(head, rows, f"{self._timed_on()}; {' and '.join(types)}, α = 1, β = 0")
 
     def codes(self, variant: str | None = None, old: str = "sm_75") -> None:
         """Display the speed of this GPU's own code beside that of an older architecture's.

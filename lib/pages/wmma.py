@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from lib import gpus
-from lib.kernels import Variant
+from lib import gpus, ptx
 from lib.measure import records
 from lib.models import expansion
 from lib.models import slots as slots_of
 from lib.pages.display import table
 from lib.pages.version import RECORDED_ON, Version
+from lib.problem import Problem
+from lib.versions import Variant
 
 # What a wmma of PTX is called on a page, in the order of its work.
 _STEPS = {
@@ -19,6 +20,14 @@ _STEPS = {
     "mma": "`wmma.mma`", "store d": "`wmma.store`",
 }
 _SPACES = {"global": " (global memory)", "shared": " (shared memory)", "": ""}
+# Counters that emulator and ncu both have, and what they are called on a page.
+_COUNTED = {
+    "global_load_requests": "global load requests", "global_load_sectors": "global load sectors",
+    "global_store_requests": "global store requests",
+    "global_store_sectors": "global store sectors", "shared_store_instructions": "STS",
+    "ldmatrix_instructions": "LDSM",
+    "shared_wavefronts": "wavefronts of shared memory", "hmma_instructions": "HMMA",
+}
 # Multiply-adds of a warp's FMA, by which accesses are counted in all chapters.
 WARP = 32
 
@@ -65,6 +74,42 @@ class TensorTables(Version):
              "peak over FP32's"),
             rows, "modelled: SASS, and the peaks of the data sheets; dense FP16, sums in FP32",
         )
+
+    def agreement(self, *variants: str, size: int = 256) -> None:
+        """Display what the emulator counts of a launch beside what ncu counted on the GPU.
+
+        Parameters
+        ----------
+        *variants : str
+            All of them if none is named.
+        size : int
+            M = N = K, of those whose counters are recorded.
+        """
+        names = variants or tuple(v.name for v in self.kernel.variants)
+        arch = gpus.GPUS[RECORDED_ON].arch
+        columns = []
+        for name in names:
+            done = self.run(Problem(size, size, size), name, backend="emulator", arch=arch)
+            trace = done.launch.trace
+            columns += [{**trace.counters(), **self.machine_counts(trace, name)},
+                        self.metrics(size, name)]
+        rows = [
+            (_COUNTED[key], *(f"{column[key]:,.0f}" for column in columns)) for key in _COUNTED
+        ]
+        head = (f"at {size}×{size}×{size}",
+                *(f"{name}, {who}" for name in names for who in ("emulated", "ncu")))
+        table(head, rows, f"emulated: {arch} PTX; {records.label(self.record)}")
+
+    def machine_counts(self, trace: ptx.Trace, variant: str) -> dict[str, int]:
+        """HMMA and LDSM that warps execute in a traced launch, by the records' names."""
+        compiled = self.compiled(gpus.GPUS[RECORDED_ON].arch, variant)
+        found = expansion.executed(
+            trace.instructions, expansion.expansions(compiled.ptx, compiled.sass)
+        )
+        return {
+            key: sum(count for opcode, count in found.items() if opcode.startswith(base))
+            for key, base in (("hmma_instructions", "HMMA"), ("ldmatrix_instructions", "LDSM"))
+        }
 
     def traffic(self, size: int, *variants: str, above: Sequence[str] = ()) -> None:
         """Display recorded speed and traffic, level by level, a row a variant.

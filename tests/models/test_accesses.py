@@ -111,3 +111,12 @@ def test_scattered_elements_become_few_rectangles():
     assert mapping.regions(elements) == [
         Region(0, 0, 2, 3), Region(0, 8, 2, 1), Region(4, 0, 2, 3), Region(4, 8, 2, 1),
     ]
+
+
+def test_a_call_s_arguments_on_the_next_line_name_the_array():
+    kernel = kernels.find("12_wmma_pipeline")
+    chosen = kernel.variant("staged")
+    run = runner.run(kernel, chosen.problem(128, 128, 64), variant=chosen, backend="emulator",
+                     watch=(1, 3))
+    found = {(n.kind, n.label) for n in named(run.launch, "shared")}
+    assert {("store", "slices[warp]"), ("load", "slices[warp]")} <= found
