@@ -6,9 +6,10 @@ measures. Without one it shows what was recorded, and says so.
 
 from __future__ import annotations
 
-from lib import gpus
+from lib import gpus, reported
 from lib.measure import records
 from lib.pages.display import note, once_recorded, show, table
+from lib.pages.hopper import HopperPages, buffers, descriptors, swizzle
 from lib.pages.pictures import (
     Pictures,
     ladder,
@@ -25,20 +26,22 @@ from lib.pages.tables import (
     other_shapes_table,
     provenance,
     results_table,
+    roof,
     roofs_table,
 )
-from lib.pages.tensor import TensorPictures, fragment
+from lib.pages.tensor import TensorPictures, fragment, matrix_load
 from lib.pages.version import RECORDED_ON, TRACED
 from lib.pages.wmma import TensorTables
 
 __all__ = [
-    "RECORDED_ON", "TRACED", "Chapter", "calibrated", "claims", "fragment", "gpu_table", "gpus",
-    "ladder", "layouts", "loading_ahead", "note", "once_recorded", "other_shapes_table", "pipeline",
-    "provenance", "records", "results_table", "rival_slots", "roofs_table", "show", "table",
+    "RECORDED_ON", "TRACED", "Chapter", "buffers", "calibrated", "claims", "descriptors",
+    "fragment", "gpu_table", "gpus", "ladder", "layouts", "loading_ahead", "matrix_load", "note",
+    "once_recorded", "other_shapes_table", "pipeline", "provenance", "records", "reported",
+    "results_table", "rival_slots", "roof", "roofs_table", "show", "swizzle", "table",
 ]
 
 
-class Chapter(Tables, Pictures, TensorTables, TensorPictures):
+class Chapter(Tables, Pictures, TensorTables, TensorPictures, HopperPages):
     """One kernel version: everything its page shows.
 
     Parameters

@@ -14,8 +14,10 @@ from lib.evidence import NOT_YET, VERDICTS, Evidence, Missing, Verdict
 from lib.judges import (
     double_buffer,
     worklog_fp32,
+    worklog_ladder,
     worklog_machine,
     worklog_tensor,
+    worklog_turing,
     worklog_wmma,
 )
 
@@ -163,25 +165,31 @@ CLAIMS: tuple[Claim, ...] = (
           worklog_tensor.vectors_w18),
     Claim("W19", "13_wmma_vectorized",
           "The vectorised kernel is 4% slower at 2,048 (2,983 against 3,105 GFLOP/s), and reaches "
-          "12,380 at 4,096."),
+          "12,380 at 4,096.",
+          worklog_turing.regression_w19),
     Claim("W20", "13_wmma_vectorized",
-          "It needs 37 KB of shared memory, so one block fits an SM."),
+          "It needs 37 KB of shared memory, so one block fits an SM.",
+          worklog_turing.one_block_w20),
     Claim("W21", "14_ldmatrix",
           "18,944 bytes and about 116 registers let two blocks share an SM; warps active rise from "
           "25% to 49.4%.", worklog_tensor.resident_w21),
     Claim("W22", "14_ldmatrix",
-          "load_matrix_sync scatters element by element; ldmatrix is one instruction."),
+          "load_matrix_sync scatters element by element; ldmatrix is one instruction.",
+          worklog_turing.scatter_w22),
     Claim("W23", "14_ldmatrix",
-          "Addresses swapped for ldmatrix read overlapping windows, with an error of 162."),
-    Claim("W24", "14_ldmatrix", "Every thread issues two 128-bit loads a tile, for A and for B."),
+          "Addresses swapped for ldmatrix read overlapping windows, with an error of 162.",
+          worklog_turing.windows_w23),
+    Claim("W24", "14_ldmatrix", "Every thread issues two 128-bit loads a tile, for A and for B.",
+          worklog_turing.loads_w24),
     Claim("W25", "14_ldmatrix",
           "17.06 TFLOP/s is 26.2% of the peak, 37% above the version before, and a jump of 5.7 "
           "times over it.", worklog_tensor.jump_w25),
     Claim("W26", "15_turing_limit",
-          "17 TFLOP/s is an architectural limit without cp.async.", worklog_tensor.limit_w26),
+          "17 TFLOP/s is an architectural limit without cp.async.", worklog_turing.limit_w26),
     Claim("W27", "15_turing_limit",
           "Three conditions are needed together: a 128×128 tile with as many vectors as threads, "
-          "128-bit loads, at most 19 KB a block."),
+          "128-bit loads, at most 19 KB a block.",
+          worklog_turing.conditions_w27),
     Claim("W28", "13_wmma_vectorized",
           "The vectorised kernel reaches 105% of its bandwidth ceiling, 37 FLOP/byte × 320 GB/s.",
           worklog_tensor.overshoot_w28),
@@ -189,12 +197,14 @@ CLAIMS: tuple[Claim, ...] = (
           "cuBLAS reaches about 40 TFLOP/s in FP16 on a T4, 62% of the peak.",
           worklog_tensor.cublas_t4_w29),
     Claim("W30", "18_hopper_limit",
-          "Each step removes one bottleneck and exposes the next (a table of eight steps)."),
+          "Each step removes one bottleneck and exposes the next (a table of eight steps).",
+          worklog_ladder.bottlenecks_w30),
     Claim("W31", METHOD,
           "Transistor counts and clocks 1971–2023; clocks grew 52% a year from 1986 to 2002; "
           "Dennard scaling ended about 2004–2006.", worklog_machine.history_w31),
     Claim("W32", "18_hopper_limit",
-          "Each stage of optimisation belongs to one level of the machine's hierarchy."),
+          "Each stage of optimisation belongs to one level of the machine's hierarchy.",
+          worklog_ladder.one_level_w32),
     Claim("W33", METHOD,
           "The FP32 ridge point of a T4 is 10–15 FLOP/byte (25.3 in another place).",
           worklog_machine.ridge_w33),
@@ -213,7 +223,8 @@ CLAIMS: tuple[Claim, ...] = (
           "Tensor cores at 65 TFLOP/s need about 65 TB/s of operands.",
           worklog_tensor.operands_w38),
     Claim("W39", "13_wmma_vectorized",
-          "The vectorised FP32 kernel is faster than any of the first four tensor-core kernels."),
+          "The vectorised FP32 kernel is faster than any of the first four tensor-core kernels.",
+          worklog_turing.fp32_w39),
     Claim("W40", "01_naive",
           "The naive kernel reads about 15 times as much from DRAM as cuBLAS, which reads 276 MB "
           "at 2,048.", worklog_fp32.cublas_traffic_w40),
@@ -258,15 +269,23 @@ CLAIMS: tuple[Claim, ...] = (
           worklog_tensor.half_tile_w55),
     Claim("W56", "13_wmma_vectorized",
           "The vectorised kernel executes no FFMA because it has no epilogue (the text describes "
-          "one)."),
+          "one).",
+          worklog_turing.no_epilogue_w56),
     Claim("W57", "15_turing_limit",
-          "Being compute-bound is out of software's reach on Turing."),
+          "Being compute-bound is out of software's reach on Turing.",
+          worklog_turing.compute_bound_w57),
     Claim("W58", "05_strip",
           "A strip a thread improves occupancy, to 50–60% of the warps: register reuse lets more "
           "of them stay active.", worklog_fp32.strip_occupancy_w58),
     Claim("W59", "06_register_tile",
           "The outer product keeps more warps in flight: 60–70% active.",
           worklog_fp32.register_tile_occupancy_w59),
+    Claim("W60", "16_cp_async",
+          "A T4 supports neither cp.async, which needs sm_80, nor TMA, which needs sm_90.",
+          worklog_ladder.needs_w60),
+    Claim("W61", "16_cp_async",
+          "What holds the last version, v11, back are synchronous copies from global to shared "
+          "memory; cp.async is the remedy.", worklog_ladder.remedy_w61),
 )
 
 
@@ -275,7 +294,7 @@ def find(claim_id: str) -> Claim:
     for claim in CLAIMS:
         if claim.id == claim_id:
             return claim
-    raise ValueError(f"no claim {claim_id!r}; ids run from D1 to D16 and from W1 to W59")
+    raise ValueError(f"no claim {claim_id!r}; ids run from D1 to D16 and from W1 to W61")
 
 
 def judged(claim: Claim, evidence: Evidence | None = None) -> Verdict:

@@ -10,11 +10,12 @@ from typing import Any
 
 from lib import device, gpus, kernels
 from lib.compiler import CompileError, ToolMissing, compile_kernel
-from lib.kernels import CATALOGUE, Kernel, Variant
+from lib.kernels import CATALOGUE
 from lib.measure import cublas, records
 from lib.measure.ncu import ProfilerMissing
 from lib.problem import Problem, parse_shape
 from lib.runner import BACKENDS, run
+from lib.versions import Kernel, Variant
 
 # One line on stderr and exit status 2.
 BAD_INPUT = (

@@ -21,9 +21,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lib import sass, ties
+from lib.fingerprint import INCLUDE
 from lib.gpus import ARCHITECTURES, check_arch
 from lib.kept import kept
-from lib.kernels import INCLUDE, Kernel, Variant
+from lib.versions import Kernel, Variant
 
 DISASSEMBLY = ("--print-code", "--print-line-info-ptx", "--print-line-info")
 

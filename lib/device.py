@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from lib.compiler import Compiled
-from lib.kernels import Launch
+from lib.versions import Launch
 
 WITHOUT = "without one there are the commands check --backend emulator, trace and results"
 

@@ -7,15 +7,24 @@ numbers and see the verdict change.
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from lib import gpus, kernels, runner
-from lib.compiler import Compiled, Resources, compile_kernel
+import numpy as np
+
+from lib import gpus, kernels, ptx, runner, saturation
+from lib.compiler import (
+    Compiled,
+    CompileError,
+    Resources,
+    compile_kernel,
+    compile_source,
+)
 from lib.measure import records, sweeps
-from lib.models import accesses, order
+from lib.models import accesses, busiest, mix, order
 from lib.models.occupancy import Occupancy, occupancy
 from lib.models.phases import phases
 
@@ -237,11 +246,83 @@ class Evidence:
             )
         return found
 
+    def loop(self, stem: str, variant: str, arch: str) -> Mapping[str, int]:
+        """Instructions of the main loop's machine code by class (``lib.models.mix.classify``)."""
+        return Counter(mix.classify(i.opcode) for i in _compiled(stem, variant, arch).inner_loop)
+
+    def refused(self, stem: str, variant: str) -> np.ndarray:
+        """The 32 addresses of the access, off its alignment, at which the emulator stops a run.
+
+        None are returned, an empty array, where it runs to its end.
+        """
+        kernel = kernels.find(stem)
+        chosen = kernel.variant(variant)
+        M, N = chosen.tile
+        try:
+            runner.run(kernel, chosen.problem(M, N, chosen.step), variant=chosen,
+                       backend="emulator", exact=True)
+        except ptx.Misaligned as error:
+            if error.addresses is not None:
+                return error.addresses[0, :32]
+            raise
+        return np.empty(0, dtype=np.int64)
+
+    def unit_times(self, gpu: str, stem: str, variant: str, n: int) -> Mapping[str, float]:
+        """The least seconds that each unit of a GPU would need at n×n×n, from emulated counters."""
+        return saturation.unit_times(stem, variant, self.gpu(gpu), n)[0]
+
     def occupancy(self, gpu: str, stem: str, variant: str) -> Occupancy:
         """What fits one SM of a GPU, by CUDA's rules."""
         sheet, used = self.gpu(gpu), self.resources(stem, variant, self.gpu(gpu).arch)
         threads = kernels.find(stem).variant(variant).threads
         return occupancy(sheet, used.registers, used.shared_bytes, threads)
+
+    def per_fma(self, stem: str, n: int = 128) -> Mapping[str, float]:
+        """What a multiply-add costs each level of the machine, in the emulator, first variant.
+
+        ``"L1"``: requests of global memory; ``"L2 and DRAM"``: their sectors; ``"shared memory"``:
+        its wavefronts; ``"registers"``: a thread's, by ptxas, for sm_75.
+        """
+        kernel = kernels.find(stem)
+        chosen = kernel.variants[0]
+        found = self.counters(stem, chosen.name, n)
+        work = found["ffma_thread_instructions"]
+        return {
+            "L1": (found["global_load_requests"] + found["global_store_requests"]) / work,
+            "L2 and DRAM": (found["global_load_sectors"] + found["global_store_sectors"]) / work,
+            "shared memory": found["shared_wavefronts"] / work,
+            "registers": self.resources(stem, chosen.name).registers,
+        }
+
+    def busiest(self, gpu: str, stem: str, n: int) -> str:
+        """The unit that needs longest for an n×n×n run's recorded counters, first variant.
+
+        Raises
+        ------
+        Missing
+            If there is no such record, size or counter.
+        """
+        kernel = kernels.find(stem)
+        names = ("global_load_requests", "global_store_requests", "global_load_sectors",
+                 "global_store_sectors", "shared_wavefronts", "ffma_thread_instructions",
+                 "instructions", DRAM_READ, "dram_write_bytes")
+        found = {
+            name: self.counter(gpu, stem, kernel.variants[0].name, n, name) for name in names
+        }
+        return busiest.longest(busiest.least_times(
+            found, self.gpu(gpu), warp_instructions=found["instructions"],
+            dram_bytes=found[DRAM_READ] + found["dram_write_bytes"],
+            tensor_flops=2.0 * n**3 if kernel.group == "FP16" else 0.0,
+        ))
+
+    def legal(self, header: str, call: str, arch: str) -> bool:
+        """Whether a call of one of the book's device functions compiles for an architecture."""
+        text = f'#include "{header}"\ntemplate <int N> __global__ void probe() {{ {call}; }}\n'
+        try:
+            compile_source(text, "probe<1>", arch)
+        except CompileError:
+            return False
+        return True
 
     def counter(self, gpu: str, stem: str, variant: str, n: int, metric: str) -> float:
         """One ncu counter of an n×n×n run, as recorded.
@@ -256,18 +337,30 @@ class Evidence:
                 return float(entry["metrics"][metric])
         raise Missing(f"{metric} of {stem} ({variant}) at {n:,} on the {gpu}")
 
-    def bench(self, gpu: str, stem: str, variant: str, n: int) -> Mapping[str, Any]:
+    def bench(
+        self, gpu: str, stem: str, variant: str, n: int, ptx_arch: str | None = None
+    ) -> Mapping[str, Any]:
         """The recorded timing of an n×n×n run: ``seconds``, ``tflops``, ``ratio`` and more.
+
+        With a `ptx_arch` it is that of this older architecture's code, assembled for the GPU.
 
         Raises
         ------
         Missing
-            If there is no such record or size.
+            If there is no such record, code or size.
         """
-        for entry in self._variant(gpu, stem, variant).get("bench", []):
+        kept = self._variant(gpu, stem, variant)
+        if ptx_arch:
+            kept = kept.get("ptx", {}).get(ptx_arch, {})
+        for entry in kept.get("bench", []):
             if _is_cube(entry, n):
                 return entry
-        raise Missing(f"the time of {stem} ({variant}) at {n:,} on the {gpu}")
+        code = f", {ptx_arch} code," if ptx_arch else ""
+        raise Missing(f"the time of {stem} ({variant}){code} at {n:,} on the {gpu}")
+
+    def first(self, gpu: str, stem: str, n: int) -> Mapping[str, Any]:
+        """`bench` of a version's first variant."""
+        return self.bench(gpu, stem, kernels.find(stem).variants[0].name, n)
 
     def sweep(self, gpu: str, name: str) -> Mapping[str, Any]:
         """A recorded series of `lib.measure.sweeps`.

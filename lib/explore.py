@@ -15,6 +15,7 @@ from lib.explorers.fragments import fragments
 from lib.explorers.frames import Control, Explorer, explorer
 from lib.explorers.matrix_loads import matrix_loads
 from lib.explorers.overlap import overlaps
+from lib.explorers.raster import rasters
 from lib.explorers.ring import rings
 from lib.explorers.saturated import saturated
 from lib.explorers.staging import staged_tiles
@@ -35,8 +36,8 @@ from lib.models.waves import Deal
 
 __all__ = [
     "Control", "Explorer", "buffers", "explorer", "fragments", "layouts", "matrix_loads",
-    "overlaps", "rings", "saturated", "staged_tiles", "strides", "thread_tiles", "tile_sizes",
-    "tma_swizzles", "vectors", "warp_tiles", "waves", "widths",
+    "overlaps", "rasters", "rings", "saturated", "staged_tiles", "strides", "thread_tiles",
+    "tile_sizes", "tma_swizzles", "vectors", "warp_tiles", "waves", "widths",
 ]
 
 _STRIDES = (0, 1, 2, 4, 8, 16, 32)

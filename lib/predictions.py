@@ -29,7 +29,7 @@ class Prediction:
 # By kernel and variant. 09's `square` is a new loop, not a change of 08's: nothing was predicted.
 # 15's are for code of sm_90a on an H100 at n = 4,096. They were made from what the emulator counts
 # and the compiler reports, before any of its steps had a record.
-# 16's are against its first variant, each alone. 18's go step by step from 17. For these an
+# 16's are against `wide`, each alone. 18's go step by step from 17. For these an
 # exploratory run had been made that day, of the first variants of 16, 17 and 18 alone: that the six
 # steps of 18 would add up to about an eighth was known, how they share it was not.
 PREDICTIONS: dict[str, dict[str, Prediction]] = {

@@ -11,9 +11,9 @@ import numpy as np
 from lib import device, ptx
 from lib.compiler import Compiled, compile_kernel, compile_source
 from lib.gpus import check_arch
-from lib.kernels import Kernel, Launch, Selection, Variant
 from lib.problem import Problem, Verdict, numpy_dtype
 from lib.tensor_maps import encode
+from lib.versions import Kernel, Launch, Selection, Variant
 
 BACKENDS = ("auto", "gpu", "emulator")
 

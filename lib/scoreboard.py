@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from lib.kernels import CATALOGUE, ROOT
+from lib.fingerprint import ROOT
+from lib.kernels import CATALOGUE
 from lib.measure import calibration, records, sweeps
 from lib.measure.records import Row
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 
-from lib.kernels import Kernel, without_marks
+from lib.fingerprint import without_marks
+from lib.versions import Kernel
 
 
 def listing(kernel: Kernel) -> str:

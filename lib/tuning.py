@@ -12,8 +12,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from lib.kernels import Variant
     from lib.problem import Problem
+    from lib.versions import Variant
 
 # The GPU whose recorded search is followed, also on others: a search of their own is one command.
 SEARCHED_ON = "H100"
@@ -25,7 +25,7 @@ UNEVEN = (
     (1000, 1000, 1000), (2047, 2049, 2048), (4095, 4097, 4093), (33, 4096, 4096),
     (4096, 33, 4096), (4096, 4096, 33), (8192, 128, 8192), (128, 128, 16384),
 )
-# Layers of Llama 3's 8B and 70B models (dubey2024llama in the references, table 3): the projections
+# Layers of Llama 3's 8B and 70B models (dubey2024llama, table 3): the projections
 # of attention, of 4,096 and 8,192 inputs and outputs, and those of the feed-forward part, of 14,336
 # and 28,672. M is the number of tokens.
 LAYERS = (

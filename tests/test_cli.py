@@ -8,7 +8,8 @@ import pytest
 
 from lib import cli, device
 from lib.__main__ import main
-from lib.kernels import CATALOGUE, ROOT, in_book
+from lib.fingerprint import ROOT
+from lib.kernels import CATALOGUE, in_book
 from lib.measure import records
 from tests.kernels.conftest import legal
 

@@ -8,8 +8,9 @@ import pytest
 
 from lib import compiler, kept, sass
 from lib.compiler import CompileError, assemble, compile_kernel, compile_source
+from lib.fingerprint import without_marks
 from lib.gpus import ARCHITECTURES
-from lib.kernels import CATALOGUE, without_marks
+from lib.kernels import CATALOGUE
 from tests.kernels.conftest import ON_ARCHITECTURES, VARIANTS
 
 TILE = CATALOGUE["02_shared_tile"]

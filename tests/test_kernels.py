@@ -2,8 +2,9 @@
 
 import pytest
 
-from lib import kernels
-from lib.kernels import CATALOGUE, ROOT, find
+from lib import fingerprint, kernels, versions
+from lib.fingerprint import ROOT
+from lib.kernels import CATALOGUE, find
 from lib.problem import Problem
 
 NAIVE = CATALOGUE["01_naive"]
@@ -19,7 +20,7 @@ def test_every_entry_has_its_source_and_chapters_are_told_in_order():
 
 
 def test_every_numbered_source_is_in_the_catalogue():
-    assert {path.stem for path in kernels.CUDA.glob("[0-9]*.cu")} == set(CATALOGUE)
+    assert {path.stem for path in fingerprint.CUDA.glob("[0-9]*.cu")} == set(CATALOGUE)
 
 
 def test_constants_stand_in_the_template_s_order():
@@ -83,15 +84,15 @@ def test_variants_have_hashes_of_their_own():
 @pytest.fixture
 def copied(tmp_path, monkeypatch):
     """The CUDA folder, copied so that a test can change it."""
-    for path in kernels.CUDA.rglob("*.cu*"):
-        target = tmp_path / path.relative_to(kernels.CUDA)
+    for path in fingerprint.CUDA.rglob("*.cu*"):
+        target = tmp_path / path.relative_to(fingerprint.CUDA)
         target.parent.mkdir(exist_ok=True)
         target.write_text(path.read_text())
-    monkeypatch.setattr(kernels, "CUDA", tmp_path)
-    monkeypatch.setattr(kernels, "INCLUDE", tmp_path / "include")
-    kernels.included.cache_clear()
+    monkeypatch.setattr(versions, "CUDA", tmp_path)
+    monkeypatch.setattr(fingerprint, "INCLUDE", tmp_path / "include")
+    fingerprint.included.cache_clear()
     yield tmp_path
-    kernels.included.cache_clear()
+    fingerprint.included.cache_clear()
 
 
 def test_the_hash_ignores_comments_and_white_space(copied):
@@ -121,7 +122,7 @@ def test_the_hash_of_a_time_ignores_marks_and_that_of_a_timeline_does_not(copied
 
 
 def test_a_header_is_found_once_though_two_include_it():
-    names = [path.name for path in kernels.included(NAIVE.source)]
+    names = [path.name for path in fingerprint.included(NAIVE.source)]
     assert names == ["01_naive.cu", "epilogue.cuh", "timeline.cuh"]
 
 
@@ -161,3 +162,16 @@ def test_the_narrower_constants_are_the_template_s(kernel):
         assert set(variant.narrow) <= set(variant.constants)
         if variant.narrow:
             assert variant.constants["VEC"] > variant.narrow["VEC"] == 1
+
+
+def test_an_instantiation_is_known_by_its_expression():
+    limit = CATALOGUE["09_fp32_limit"]
+    for size, narrow in ((256, False), (255, True)):
+        problem = limit.variants[0].problem(size, size, size)
+        for name in ("large", "medium"):
+            chosen = limit.select(problem, limit.variant(name), exact=True)
+            assert bool(chosen.reason) == narrow
+            assert name in limit.instantiated(limit.expression(chosen.variant))
+    medium = limit.instantiated(limit.expression(limit.variant("medium")))
+    assert medium == ["medium", "whole"]  # which differ in how they are launched
+    assert NAIVE.instantiated("naive<1>") == []

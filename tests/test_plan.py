@@ -3,7 +3,8 @@
 import pytest
 
 from lib import history, plan
-from lib.kernels import CATALOGUE, ROOT, in_book
+from lib.fingerprint import ROOT
+from lib.kernels import CATALOGUE, in_book
 
 
 def test_the_ladder_has_every_number_once_and_in_order():

@@ -4,7 +4,8 @@ import pytest
 
 from lib import source
 from lib.compiler import compile_kernel, compile_source
-from lib.kernels import CATALOGUE, Kernel
+from lib.kernels import CATALOGUE
+from lib.versions import Kernel
 
 
 @pytest.mark.parametrize("kernel", CATALOGUE.values(), ids=lambda k: k.stem)

@@ -35,3 +35,8 @@ def test_wavefronts_of_a_row_a_column_and_a_padded_column():
 def test_residents_name_what_limits_them():
     (row,) = rows(tables.residents([128], threads=256))
     assert row == ["128", "16 (50%), registers", "16 (25%), registers", "16 (25%), registers"]
+
+
+def test_sentences_stand_at_the_left_though_they_begin_with_a_number():
+    rule = tables.markdown(("a", "b", "c"), [(1, "1.00 wavefronts an HMMA after 1.125", "+5.0%")])
+    assert rule.splitlines()[1] == "|---|---|---:|"

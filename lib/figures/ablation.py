@@ -47,7 +47,7 @@ class _Scale:
 def draw(
     start: Step, steps: Sequence[Step], *, evidence: str, limit: tuple[str, float] | None = None,
     least: float = 0.0, note: str = "filled: measured; outlined: predicted",
-    title: str | None = None,
+    title: str | None = None, unit: str = "TFLOP/s",
 ) -> Figure:
     """Draw the waterfall.
 
@@ -67,37 +67,52 @@ def draw(
         What the outlines are; shown where something was predicted.
     title : str, optional
         In place of the finding made from the numbers.
+    unit : str
+        Of all speeds.
     """
     height = _HEAD + _ROW * (len(steps) + 1) + 4
-    fig = style.figure(title or _finding(start, steps), height / 72)
+    fig = style.figure(title or _finding(start, steps, unit), height / 72)
     ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, height / 72, bare=True)
     speeds = [s.tflops for s in (start, *steps)] + [s.predicted for s in steps if s.predicted]
     scale = _Scale(least, max([*speeds, limit[1] if limit else 0.0]))
     top = height - _HEAD
     if least:
-        ax.text(0, top + 2, f"scale from {style.number(least)} TFLOP/s", size=style.SMALL,
+        ax.text(0, top + 2, f"scale from {_of(least, unit)}", size=style.SMALL,
                 va="bottom")
     if limit:
         x = scale.x(limit[1])
         shapes.strokes(ax, [((x, 0), (x, top))], edgecolor=style.INK, linewidth=0.8)
         ax.text(x, top + 2, f"{limit[0]}, {style.number(limit[1])}", size=style.SMALL, ha="right",
                 va="bottom")
-    _base(ax, top - _ROW, start, scale)
+    _base(ax, top - _ROW, start, scale, limit, unit)
     before = start.tflops
     for number, step in enumerate(steps, 2):
         _step(ax, top - number * _ROW, before, step, scale, limit)
         before = step.tflops
     outlined = any(step.predicted for step in steps)
-    return style.finish(fig, alt=_alt(start, steps, limit), evidence=evidence,
+    return style.finish(fig, alt=_alt(start, steps, limit, unit), evidence=evidence,
                         note=note if outlined else "")
 
 
-def _base(ax: Axes, y: float, start: Step, scale: _Scale) -> None:
+def _base(
+    ax: Axes, y: float, start: Step, scale: _Scale, limit: tuple[str, float] | None, unit: str
+) -> None:
     ax.text(_NAME - 6, y + _ROW / 2, start.name, size=style.NORMAL, ha="right", va="center")
     shapes.rectangles(ax, [(_NAME, y + 4, scale.x(start.tflops) - _NAME, _ROW - 8)],
                       facecolor=style.EVIDENCE["reported"], alpha=0.55)
-    ax.text(scale.x(start.tflops) + 5, y + _ROW / 2,
-            f"{style.number(start.tflops)} TFLOP/s", size=style.SMALL, va="center")
+    text = _of(start.tflops, unit)
+    left = _clear(scale.x(start.tflops) + 5, text, scale, limit)
+    ax.text(left, y + _ROW / 2, text, size=style.SMALL, va="center")
+
+
+def _of(value: float, unit: str) -> str:
+    return style.number(value) + ("" if unit.startswith("%") else " ") + unit
+
+
+def _clear(left: float, text: str, scale: _Scale, limit: tuple[str, float] | None) -> float:
+    """Where a text may begin, so that the line of the limit doesn't cross it."""
+    roof = scale.x(limit[1]) if limit else 0.0
+    return roof + 5 if left - 2 < roof < left + 5 * len(text) else left
 
 
 def _step(
@@ -120,10 +135,7 @@ def _step(
                           edgecolor=style.INK, linewidth=0.9)
         end = max(end, most)
         text += f", predicted {_signed(step.predicted / before - 1)}"
-    left, wide = scale.x(end) + 5, 5 * len(text)
-    roof = scale.x(limit[1]) if limit else 0.0
-    if left < roof < left + wide:  # the line of the limit must not cross the numbers
-        left = roof + 5
+    left = _clear(scale.x(end) + 5, text, scale, limit)
     ax.text(left, y + _ROW / 2, text, size=style.SMALL, va="center")
 
 
@@ -131,27 +143,29 @@ def _signed(gain: float) -> str:
     return f"{gain:+.1%}"
 
 
-def _finding(start: Step, steps: Sequence[Step]) -> str:
+def _finding(start: Step, steps: Sequence[Step], unit: str) -> str:
     if not steps:
-        return f"{start.name}: {style.number(start.tflops)} TFLOP/s, and no step from there"
+        return f"{start.name}: {_of(start.tflops, unit)}, and no step from there"
     speeds = [start.tflops, *(step.tflops for step in steps)]
     gains = [after / before - 1 for before, after in zip(speeds, speeds[1:], strict=False)]
     best = max(range(len(steps)), key=gains.__getitem__)
     return (
-        f"From {style.number(start.tflops)} to {style.number(speeds[-1])} TFLOP/s; the largest "
+        f"From {style.number(start.tflops)} to {_of(speeds[-1], unit)}; the largest "
         f"step is {steps[best].name}, {gains[best]:+.0%}"
     )
 
 
-def _alt(start: Step, steps: Sequence[Step], limit: tuple[str, float] | None) -> str:
-    parts = [f"{start.name}: {style.number(start.tflops)} TFLOP/s."]
+def _alt(
+    start: Step, steps: Sequence[Step], limit: tuple[str, float] | None, unit: str
+) -> str:
+    parts = [f"{start.name}: {_of(start.tflops, unit)}."]
     before = start.tflops
     for step in steps:
-        text = f"{step.name}: {style.number(step.tflops)} TFLOP/s, {step.tflops / before - 1:+.1%}"
+        text = f"{step.name}: {_of(step.tflops, unit)}, {step.tflops / before - 1:+.1%}"
         if step.predicted is not None:
             text += f" (predicted {step.predicted / before - 1:+.1%})"
         parts.append(text + ".")
         before = step.tflops
     if limit:
-        parts.append(f"{limit[0]}: {style.number(limit[1])} TFLOP/s.")
+        parts.append(f"{limit[0]}: {_of(limit[1], unit)}.")
     return " ".join(parts)

@@ -9,6 +9,7 @@ from lib.figures import shapes, style
 from lib.models.mapping import Region, Work
 
 _SIDE, _GAP, _ZOOM = 118.0, 20.0, 176.0
+_WORDS = 168.0  # what stands above and below the enlarged block
 
 
 @style.styled
@@ -101,7 +102,7 @@ def _zoom(
     """The block enlarged: its warp and its thread, and in words what one step reads."""
     block, compute = work.block, style.PHASE["compute"]
     larger = _ZOOM / max(block.rows, block.columns)
-    left = style.WIDTH * 72 - 12 - block.columns * larger - 4
+    left = style.WIDTH * 72 - 12 - max(block.columns * larger, _WORDS) - 4
     top = height - 46
     corner = _box(c, block, scale)
     shapes.strokes(

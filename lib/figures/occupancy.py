@@ -68,6 +68,8 @@ def draw(
 
 def _finding(found: Mapping[str, Occupancy]) -> str:
     limits = {one.limited_by for one in found.values()}
+    if len(limits) == 1 and len(found) == 1:
+        return f"{limits.pop().capitalize()} limit the resident blocks on {', '.join(found)}"
     if len(limits) == 1:
         return f"{limits.pop().capitalize()} limit the resident blocks on every GPU"
     parts = [f"{one.limited_by} on {key}" for key, one in found.items()]

@@ -102,12 +102,17 @@ def _roofs(
             rotation_mode="anchor", ha="left", va="bottom",
         )
     widest = max(roofs.bandwidths.values()) if roofs.bandwidths else 1.0
-    for name, peak in drawn.items():
+    labels: list[tuple[float, str]] = []  # from the highest; of two close ones, both on the upper
+    for name, peak in sorted(drawn.items(), key=lambda one: -one[1]):
         ax.plot([peak / widest, x_range[1]], [peak, peak], color=style.INK, linewidth=1.1)
-        ax.annotate(
-            f"{name} {style.quantity(peak, 'FLOP/s')}", (x_range[1], peak), (0, 3),
-            textcoords="offset points", ha="right", va="bottom", size=style.SMALL,
-        )
+        text = f"{name} {style.quantity(peak, 'FLOP/s')}"
+        if labels and np.log10(labels[-1][0] / peak) * per_decade < 14:
+            labels[-1] = labels[-1][0], f"{labels[-1][1]}, under it {text}"
+        else:
+            labels.append((peak, text))
+    for peak, text in labels:
+        ax.annotate(text, (x_range[1], peak), (0, 3), textcoords="offset points", ha="right",
+                    va="bottom", size=style.SMALL)
 
 
 def _version(ax: Axes, mine: Sequence[Point], is_current: bool, roof: float) -> None:
@@ -123,12 +128,16 @@ def _version(ax: Axes, mine: Sequence[Point], is_current: bool, roof: float) -> 
         )
         if is_current and len(mine) > 1:
             # A roof is near on the left of the first, the versions' names on the right of the last.
-            is_first = point.intensity == min(p.intensity for p in mine)
+            first = min(mine, key=lambda p: p.intensity)
+            is_first = point is first
+            # The first one's name may need the room before this dot.
+            room = _points_of(ax, point)[0] - _points_of(ax, first)[0]
+            below = not is_first and room < 6 * len(first.level + point.level)
             ax.annotate(
                 point.level, (point.intensity, point.flops_per_s),
-                (5 if is_first else -5, _above(ax, point.flops_per_s, roof)),
-                textcoords="offset points", ha="left" if is_first else "right", va="bottom",
-                size=style.SMALL,
+                (5 if is_first else -5, -5 if below else _above(ax, point.flops_per_s, roof)),
+                textcoords="offset points", ha="left" if is_first else "right",
+                va="top" if below else "bottom", size=style.SMALL,
             )
 
 

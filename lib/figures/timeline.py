@@ -11,9 +11,17 @@ from matplotlib.figure import Figure
 
 from lib.figures import shapes, style
 from lib.models import ring
-from lib.models.phases import Phase, parts, phases, recorded_until, residency, share
+from lib.models.phases import (
+    Phase,
+    parts,
+    phases,
+    recorded_until,
+    residency,
+    share,
+    without_other_lanes,
+)
 
-_LEFT, _WIDTH = 50.0, 454.0
+_LEFT, _WIDTH = 57.0, 447.0
 _HEAD, _KEY, _BAND, _AXIS, _OVERVIEW, _BLOCK_GAP = 17.0, 15.0, 42.0, 24.0, 60.0, 6.0
 _BETWEEN = 12.0
 _FLIGHT = 34.0  # tiles in flight, where there is a ring
@@ -109,7 +117,8 @@ def version(
     return Version(
         name,
         timeline["events"],
-        [(f"block {recorded[i]['block']}", recorded[i]["warps"]) for i in blocks],
+        [(f"block {recorded[i]['block']}",
+          without_other_lanes(timeline["events"], recorded[i]["warps"])) for i in blocks],
         clock_hz,
         timeline["overview"],
         timeline["total_blocks"],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import isclose
 
-from lib.evidence import MODELLED, NOT_TESTABLE, REPORTED, Evidence, Verdict
+from lib.evidence import EMULATED, MODELLED, NOT_TESTABLE, REPORTED, Evidence, Verdict
 from lib.judges.shared import TENSOR_CORES_PER_SM, cube_flops, either, fma_per_tensor_core
 from lib.models.occupancy import occupancy
 from lib.models.units import data_bytes_per_clock
@@ -40,14 +40,20 @@ def operands_w38(evidence: Evidence) -> Verdict:
 
 
 def vectors_w18(evidence: Evidence) -> Verdict:
-    """128-bit vectors of a 32×64×16 tile among 256 threads."""
+    """128-bit vectors of a 32×64×16 tile among 256 threads, and the requests of a run."""
     a, b, c = 32 * 16 // 8, 16 * 64 // 8, 32 * 64 // 4
+    n, warps, lanes = 64, 8, 32
+    tiles = (n // 32) * (n // 64) * (n // 16)
+    loads = evidence.loads("13_wmma_vectorized", "seed", n)
+    at_work = {name: loads[name].requests / tiles for name in "AB"}
     return Verdict(
-        either((a, b, c) == (64, 128, 512) and 1 - a / 256 == 0.75),
+        either((a, b, c) == (64, 128, 512) and at_work["A"] * lanes == a
+               and 1 - a / 256 == 0.75),
         f"{a}, {b} and {c} vectors; {1 - a / 256:.0%} of 256 threads have none of A's. (That is "
-        f"{256 // a} threads to a vector, where the text says 3.)",
-        (MODELLED,),
-        "arithmetic",
+        f"{256 // a} threads to a vector, where the text says 3.) Of a block's {warps} warps "
+        f"{at_work['A']:g} request something of A in a step, and {at_work['B']:g} of B.",
+        (MODELLED, EMULATED),
+        f"arithmetic; `cuda/13_wmma_vectorized.cu` in the emulator, {n}×{n}×{n}, sm_75",
     )
 
 
@@ -124,18 +130,6 @@ def jump_w25(evidence: Evidence) -> Verdict:
         f"divides a speed at 4,096 by one at 2,048; at one size it is {gain:.2f}×.",
         (MODELLED, REPORTED),
         "arithmetic on the claim's figures",
-    )
-
-
-def limit_w26(evidence: Evidence) -> Verdict:
-    """A faster kernel on the same GPU, as published."""
-    published = 46.9e12
-    return Verdict(
-        either(published <= 17.1e12),
-        f"{published / 1e12:.1f} TFLOP/s is published for the same GPU without cp.async, with FP16 "
-        f"accumulators, whose data-sheet peak is the same.",
-        (REPORTED,),
-        "Armbruster 2024",
     )
 
 

@@ -21,10 +21,11 @@ import numpy as np
 
 from lib import device
 from lib.compiler import Compiled, compile_file, compile_kernel
-from lib.kernels import CUDA, Kernel, Launch, Variant
+from lib.fingerprint import CUDA
 from lib.measure import cublas
 from lib.problem import Problem
 from lib.runner import prepare
+from lib.versions import Kernel, Launch, Variant
 
 ROUNDS = 15
 # One sample is a graph of as many launches as take about this long: far above an event's

@@ -16,9 +16,10 @@ import numpy as np
 
 from lib import device, ptx
 from lib.compiler import Compiled, compile_file
-from lib.kernels import CUDA, Launch, fingerprint
+from lib.fingerprint import CUDA, fingerprint
 from lib.measure import ncu
 from lib.measure.patterns import MEMORY_BYTES, WARP, Pattern, patterns_for
+from lib.versions import Launch
 
 SOURCE = CUDA / "calibration.cu"
 ONE_WARP = Launch((1, 1, 1), (WARP, 1, 1))

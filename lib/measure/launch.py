@@ -6,10 +6,10 @@ import numpy as np
 
 from lib import device
 from lib.compiler import compile_kernel
-from lib.kernels import Kernel, Variant
 from lib.measure import cublas
 from lib.problem import Problem
 from lib.runner import prepare
+from lib.versions import Kernel, Variant
 
 
 def launch_once(

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from lib.kernels import ROOT
+from lib.fingerprint import ROOT
 
 
 class ProfilerMissing(Exception):

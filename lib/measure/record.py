@@ -16,9 +16,11 @@ from tqdm import tqdm
 
 from lib import device, gpus, tuning
 from lib.compiler import compile_kernel, nvrtc_version
-from lib.kernels import CATALOGUE, ROOT, Kernel, Variant
+from lib.fingerprint import ROOT
+from lib.kernels import CATALOGUE
 from lib.measure import bench, calibration, counters, cublas, records, roofs, sweeps, timeline
 from lib.problem import Problem
+from lib.versions import Kernel, Variant
 
 COUNTER_SIZES = (256, 1024, 2048, 4096)
 # Claims W6, W12, W34 and W40 ask for sizes whose matrices exceed an H100's L2 as far as a T4's.

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lib.kernels import CATALOGUE, ROOT
+from lib.fingerprint import ROOT
+from lib.kernels import CATALOGUE
 
 RESULTS = ROOT / "results"
 SCHEMA = 1

@@ -13,9 +13,10 @@ import numpy as np
 
 from lib import device
 from lib.compiler import compile_file
-from lib.kernels import CUDA, Launch
+from lib.fingerprint import CUDA
 from lib.measure.bench import ClockSampler, elapsed
 from lib.problem import Problem
+from lib.versions import Launch
 
 THREADS = 256
 REPEATS = 9

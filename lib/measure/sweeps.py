@@ -17,14 +17,15 @@ from tqdm import tqdm
 
 from lib import device, gpus, kernels
 from lib.compiler import Compiled, compile_source
+from lib.fingerprint import fingerprint_of
 from lib.gpus import Gpu
-from lib.kernels import Variant, fingerprint_of
 from lib.measure import cublas
 from lib.measure.bench import ClockSampler, copies_of, interleave, refuse_wrong, spread
 from lib.models import order
 from lib.models.occupancy import occupancy
 from lib.problem import Problem
 from lib.runner import prepare
+from lib.versions import Variant
 
 DOUBLE_BUFFER = "double_buffer"
 STEM = "08_warp_tile"

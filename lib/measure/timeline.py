@@ -14,10 +14,11 @@ import numpy as np
 
 from lib import device
 from lib.compiler import compile_file, compile_kernel
-from lib.kernels import CUDA, Kernel, Launch, Variant
+from lib.fingerprint import CUDA
 from lib.measure.bench import elapsed
 from lib.problem import Problem
 from lib.runner import prepare
+from lib.versions import Kernel, Launch, Variant
 
 # The order of `Timeline::Phase` in timeline.cuh; END closes the last phase.
 PHASES = ("load", "wait", "compute", "barrier", "store", "end")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 
@@ -87,3 +88,52 @@ def per_thousand_fma(opcodes: Iterable[str]) -> dict[str, float]:
     scale = 1000 / counts[work]
     others = sorted((name for name in counts if name != work), key=lambda n: (-counts[n], n))
     return {name: counts[name] * scale for name in (work, *others)}
+
+
+# Sizes of a product in the names of SASS: HMMA.16816, HMMA.1688, HGMMA.64x256x16.
+_HMMA_SHAPES = {"16816": 16 * 8 * 16, "1688": 16 * 8 * 8}
+PRODUCT = _HMMA_SHAPES["16816"]
+"""Multiply-adds of a warp's product of 16×8×16, in which `per_thousand_products` counts."""
+
+
+def multiply_adds(opcode: str) -> int:
+    """Return the multiply-adds that a warp's tensor instruction does; a warpgroup's are shared.
+
+    Raises
+    ------
+    ValueError
+        If the opcode names no shape that is known.
+    """
+    for part in opcode.split(".")[1:]:
+        if part in _HMMA_SHAPES:
+            return _HMMA_SHAPES[part]
+        sizes = part.split("x")
+        if len(sizes) == 3 and all(size.isdigit() for size in sizes):
+            return math.prod(map(int, sizes)) // 4
+    raise ValueError(f"{opcode}: no product whose shape is known")
+
+
+def per_thousand_products(opcodes: Iterable[str]) -> dict[str, float]:
+    """Return instructions of each class for every 1,000 products of 16×8×16 of a warp.
+
+    So loops whose tensor instructions are of different sizes can be compared: the tensor
+    instructions themselves are the first class.
+
+    Parameters
+    ----------
+    opcodes : iterable of str
+        SASS opcodes of the inner loop's body.
+
+    Raises
+    ------
+    ValueError
+        If the body has no tensor-core instruction.
+    """
+    opcodes = list(opcodes)
+    counts = Counter(map(classify, opcodes))
+    work = sum(multiply_adds(opcode) for opcode in opcodes if classify(opcode) == TENSOR)
+    if not work:
+        raise ValueError("this loop has no tensor-core instruction: not the inner loop?")
+    scale = 1000 * PRODUCT / work
+    others = sorted((name for name in counts if name != TENSOR), key=lambda n: (-counts[n], n))
+    return {name: counts[name] * scale for name in (TENSOR, *others)}

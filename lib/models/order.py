@@ -69,3 +69,55 @@ def work_between(opcodes: Sequence[str]) -> int:
     loaded = len(bases) - 1 - bases[::-1].index("LDG")
     behind = bases[loaded + 1 :] + bases[:loaded]  # the loop goes round
     return sum(_CLASSES.get(base) == FMA for base in behind[: behind.index("STS")])
+
+
+@dataclass(frozen=True)
+class Fetches:
+    """How a loop fetches what it stores to shared memory.
+
+    Attributes
+    ----------
+    rounds : int
+        How often it loads, and then waits to store what it has loaded.
+    steps : int
+        Barriers in the loop: the steps that it was unrolled to, where each has one.
+    products : tuple of int
+        Products, or FMA, between the last load and the first store of each round.
+    """
+
+    rounds: int
+    steps: int
+    products: tuple[int, ...]
+
+
+def fetches(opcodes: Sequence[str]) -> Fetches:
+    """Say in how many rounds a loop loads and stores, and what it does meanwhile.
+
+    More rounds than steps mean that a step waits for one load before it issues the next.
+
+    Parameters
+    ----------
+    opcodes : sequence of str
+        SASS opcodes of a loop's body.
+
+    Raises
+    ------
+    ValueError
+        If the loop loads nothing, stores nothing or has no barrier.
+    """
+    classes = [_CLASSES.get(opcode.partition(".")[0]) for opcode in opcodes]
+    if not {GLOBAL_LOAD, SHARED_STORE, BARRIER} <= set(classes):
+        raise ValueError("this loop doesn't load, store and wait: it fetches no tiles")
+    # From a store on, so that no round is cut where the loop goes round.
+    first = classes.index(SHARED_STORE)
+    products: list[int] = []
+    since: int | None = None
+    for name in classes[first:] + classes[: first + 1]:
+        if name == GLOBAL_LOAD:
+            since = 0
+        elif name == FMA and since is not None:
+            since += 1
+        elif name == SHARED_STORE and since is not None:
+            products.append(since)
+            since = None
+    return Fetches(len(products), classes.count(BARRIER), tuple(products))

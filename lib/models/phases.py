@@ -58,6 +58,24 @@ def phases(events: Sequence[str], warps: Sequence[Sequence[Mark]]) -> list[Phase
     return found
 
 
+def without_other_lanes(
+    events: Sequence[str], warps: Sequence[Sequence[Mark]]
+) -> list[list[Mark]]:
+    """Leave out what lanes wrote over a warp's first mark.
+
+    Where one lane of a warp works and the others do not, as in the producer of 17, these come to
+    the end first, and their closing mark takes the place of the working lane's first one. It is an
+    ``"end"`` before all others.
+    """
+    def ends(mark: Mark) -> bool:
+        event = mark[0]
+        return (events[event] if isinstance(event, (int, np.integer)) else event) == "end"
+
+    return [
+        list(marks[1:] if len(marks) > 1 and ends(marks[0]) else marks) for marks in warps
+    ]
+
+
 def share(
     spans: Sequence[Phase], events: Sequence[str], edges: np.ndarray, warps: int
 ) -> np.ndarray:

@@ -177,9 +177,12 @@ def from_marks(
         return [(event if isinstance(event, str) else events[event], float(cycle))
                 for event, cycle in marks]
 
+    asking = named(producer)
+    if asking and asking[0][0] == "load":  # the wait before the first tile was not noted
+        asking.insert(0, ("wait", asking[0][1]))
     asks = [
         (before, at)
-        for (what, before), (event, at) in _pairs(named(producer))
+        for (what, before), (event, at) in _pairs(asking)
         if (what, event) == ("wait", "load")
     ]
     steps = [

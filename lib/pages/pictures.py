@@ -129,21 +129,27 @@ class Pictures(Version):
         ladder(self.kernel.stem)
 
     def map(self, variant: str | None = None) -> None:
-        """Draw who computes what, from the stores and the launch of the traced run."""
-        work = mapping.work(self.traced(variant))
+        """Draw who computes what, from the stores and the launch of the traced run.
+
+        Where the copy engine stores C, from the same tiles stored by the lanes that computed them.
+        """
+        work = mapping.work(self.stored_by_lanes(variant))
         show(map_figure.draw(work, evidence=self._emulated()))
 
     # 5: what the compiler made of it
 
     def occupancy(self) -> None:
-        """Draw what limits resident blocks on a T4, an A100 and an H100."""
+        """Draw what limits resident blocks on a T4, an A100 and an H100, as far as they run it."""
         variant = self.kernel.variants[0]
         found = {}
         for arch, key in gpus.ARCHITECTURES.items():
+            if arch < self.kernel.min_arch:
+                continue
             used = self.compiled(arch).resources
-            found[key] = occupancy(
-                gpus.GPUS[key], used.registers, used.shared_bytes, variant.threads
-            )
+            if used.shared_bytes <= gpus.GPUS[key].shared_bytes_per_block:
+                found[key] = occupancy(
+                    gpus.GPUS[key], used.registers, used.shared_bytes, variant.threads
+                )
         show(occupancy_figure.draw(found))
 
     def mix(self, arch: str = "sm_90a") -> None:
@@ -164,7 +170,7 @@ class Pictures(Version):
         Parameters
         ----------
         *variants : str
-            All of them if none is named.
+            All of them if none is named, but for those whose matrices the copy engine moves.
         """
         groups = []
         chosen = [self.kernel.variant(name) for name in variants] or self.kernel.variants
@@ -177,11 +183,12 @@ class Pictures(Version):
                 )
                 for one in sorted(named(launch, "global"), key=lambda n: n.kind == "store")
             ]
-            if not panels:
+            name = variant.name if len(chosen) > 1 else ""
+            if panels:
+                groups.append(coalescing_figure.Group(name, panels))
+            if not groups and variant is chosen[-1] or variants and not panels:
                 raise ValueError(f"{self.kernel.stem}, {variant.name}: no lane reads or writes "
                                  "global memory itself; draw its boxes instead: box()")
-            name = variant.name if len(chosen) > 1 else ""
-            groups.append(coalescing_figure.Group(name, panels))
         show(coalescing_figure.draw(groups, evidence=self._emulated()))
 
     def banks(self, variant: str | None = None, kind: str | None = None) -> None:
@@ -241,7 +248,8 @@ class Pictures(Version):
         roofs = roofline.Roofs.from_record(machine, gpus.GPUS[RECORDED_ON])
         points = []
         for stem, kernel in in_book().items():
-            if kernel.group == self.kernel.group:
+            if kernel.group == self.kernel.group and (
+                    stem == self.kernel.stem or records.load(RECORDED_ON, stem)):
                 points += type(self)(stem)._points(size)
             if stem == self.kernel.stem:
                 break
@@ -308,7 +316,8 @@ class Pictures(Version):
         ))
 
     def ablation(
-        self, *steps: str, since: str, size: int = 4096, least: float = 0.0
+        self, *steps: str, since: str, size: int = 4096, least: float = 0.0,
+        of_rival: bool = False,
     ) -> None:
         """Draw what each of some variants added to the one before it, beside what was predicted.
 
@@ -321,22 +330,30 @@ class Pictures(Version):
         size : int
             M = N = K.
         least : float
-            Where the scale begins, TFLOP/s.
+            Where the scale begins, TFLOP/s, or % of cuBLAS.
+        of_rival : bool
+            Draw % of cuBLAS in the same run in place of TFLOP/s: where the chip's clock falls as it
+            gets hot, speeds of different runs say more of the order of the runs than of the steps.
         """
+        def speed(row: Mapping[str, Any]) -> float:
+            return 100 * row["ratio"] if of_rival else row["tflops"]
+
         start = type(self)(since)
-        first = start.recorded(size)
+        first = speed(start.recorded(size))
         expected = predictions.PREDICTIONS.get(self.kernel.stem, {})
-        rows, before = [], first["tflops"]
+        rows, before = [], first
         for name in steps:
             row, guess = self.recorded(size, name), expected.get(name)
             rows.append(ablation_figure.Step(
-                name, row["tflops"], before * (1 + guess.gain) if guess else None
+                name, speed(row), before * (1 + guess.gain) if guess else None
             ))
-            before = row["tflops"]
+            before = speed(row)
         show(ablation_figure.draw(
-            ablation_figure.Step(rung(start.kernel), first["tflops"]), rows,
+            ablation_figure.Step(rung(start.kernel), first), rows,
             evidence=f"{records.label(self.record)}, {size:,}³", least=least,
-            limit=("cuBLAS", row["cublas_tflops"]), note=f"outlines {predictions.label()}",
+            limit=("cuBLAS", 100.0 if of_rival else row["cublas_tflops"]),
+            note=f"outlines {predictions.label()}",
+            unit="% of cuBLAS" if of_rival else "TFLOP/s",
         ))
 
     def slots(self, variant: str | None = None, size: int = 4096) -> slots_of.Slots:
@@ -381,7 +398,10 @@ class Pictures(Version):
         for row in kept[tuned.name]["bench"]:
             problem = tuned.problem(row["M"], row["N"], row["K"])
             chosen = tuning.choose(self.kernel.stem, tuned, problem).name
-            rows.append(by_shape.Shape(_shape(row), row["ratio"], chosen, others[_shape(row)]))
+            # Today's choice, unless another tile was launched when this was recorded.
+            launched = self.kernel.instantiated(row["instantiation"])
+            name = chosen if chosen in launched else launched[0]
+            rows.append(by_shape.Shape(_shape(row), row["ratio"], name, others[_shape(row)]))
         show(by_shape.draw(rows, fixed=fixed, evidence=records.label(self.record)))
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from lib import claims as ledger
-from lib import device, gpus, runner, scoreboard, source, tuning
+from lib import device, gpus, reported, scoreboard, source, tuning
+from lib.compiler import compile_kernel
 from lib.figures import style
-from lib.kernels import CATALOGUE, Variant
+from lib.kernels import CATALOGUE
 from lib.measure import records
 from lib.models import order
 from lib.models import phases as phases_of
@@ -18,12 +20,17 @@ from lib.models.register_banks import reading
 from lib.pages.display import note, table
 from lib.pages.version import RECORDED_ON, TIMED, Version, rung
 from lib.problem import Problem
+from lib.versions import Variant
 
 # What every version must get right: square, ragged, one wide, and the ends of K, α and β.
 CHECKED = (
     Problem(128, 128, 128), Problem(100, 99, 101), Problem(33, 65, 31, 0.5, -2.0),
     Problem(1, 70, 40, 1.0, 1.0), Problem(70, 1, 40, -2.0, 0.5), Problem(31, 33, 1),
     Problem(64, 64, 0, 1.0, 0.5),
+)
+# The same for matrices that tensor maps move: rows are multiples of 16 bytes, 8 elements.
+CHECKED_BOXES = tuple(
+    replace(one, N=-(-one.N // 8) * 8, K=-(-one.K // 8) * 8) for one in CHECKED
 )
 # The counters that are compared between versions: those of the main loop.
 PER_MULTIPLY_ADD = (
@@ -106,6 +113,20 @@ def roofs_table() -> None:
     table(("roof", "measured", "data sheet", "how"), rows, "; ".join(labels))
 
 
+def roof(name: str) -> float:
+    """Return a roof measured on the recorded GPU, such as ``mma_k8``'s FLOP/s.
+
+    Raises
+    ------
+    records.NotRecorded
+        If it was not measured.
+    """
+    record = records.load(RECORDED_ON, records.MACHINE)
+    if record is None or name not in record["roofs"]:
+        raise records.NotRecorded(f"no roof {name} is recorded: python -m lib record machine")
+    return record["roofs"][name]["value"]
+
+
 def provenance() -> None:
     """Display where each record comes from: GPU, driver, toolkit, date, revision, method."""
     rows = [
@@ -173,6 +194,14 @@ def claims(chapter: str | None = None) -> None:
     note(ledger.markdown(chapter))
 
 
+def _types(variant: Variant) -> str:
+    """What a variant multiplies, and into what."""
+    if variant.dtype == "float32":
+        return "FP32, TF32 off"
+    columns = ", B by columns" if variant.b_layout == "column" else ""
+    return f"A and B {_TYPES[variant.dtype]}, C {_TYPES[variant.out]}{columns}"
+
+
 class Tables(Version):
     """What a page of one kernel version shows as tables and listings."""
 
@@ -210,7 +239,7 @@ class Tables(Version):
             for arch, key in gpus.ARCHITECTURES.items():
                 if gpus.GPUS[key].clock_hz and arch >= self.kernel.min_arch:
                     rows.append(self._resource_row(variant, arch, key))
-        toolkit = self.compiled("sm_75").toolkit
+        toolkit = self.compiled(gpus.GPUS[RECORDED_ON].arch).toolkit
         table(
             ("variant", "for", "registers a thread", "shared B a block", "spilled B",
              "warps on an SM", "limited by"),
@@ -218,12 +247,16 @@ class Tables(Version):
         )
 
     def _resource_row(self, variant: Variant, arch: str, key: str) -> tuple[object, ...]:
-        used = self.compiled(arch, variant.name).resources
-        fits = occupancy(gpus.GPUS[key], used.registers, used.shared_bytes, variant.threads)
+        used, gpu = self.compiled(arch, variant.name).resources, gpus.GPUS[key]
         spilled = used.spill_store_bytes + used.spill_load_bytes
+        if used.shared_bytes > gpu.shared_bytes_per_block:
+            resident = "none: too large", "shared memory"
+        else:
+            fits = occupancy(gpu, used.registers, used.shared_bytes, variant.threads)
+            resident = f"{fits.warps} of {gpu.warps_per_sm}", fits.limited_by
         return (
             variant.name, f"{arch} ({key})", used.registers, f"{used.shared_bytes:,}", spilled,
-            f"{fits.warps} of {gpus.GPUS[key].warps_per_sm}", fits.limited_by,
+            *resident,
         )
 
     def order(self, *variants: str, arch: str = "sm_90a") -> None:
@@ -241,6 +274,30 @@ class Tables(Version):
             rows, f"modelled: SASS of the inner loop, {arch}, NVRTC {self.compiled(arch).toolkit}; "
             "positions, and in brackets how many",
         )
+
+    def fetches(self, *variants: str, arch: str = "sm_90a") -> None:
+        """Display in which order machine code fetches tiles, as it is timed and with marks.
+
+        Marks keep the source's order of loads, products and stores; the compiler need not.
+        """
+        rows = []
+        for variant in map(self.kernel.variant, variants or (v.name for v in self.kernel.variants)):
+            times = self.record["variants"][variant.name]["timeline"]
+            for marks, seconds in ((False, "seconds_without"), (True, "seconds_with")):
+                code = compile_kernel(self.kernel, variant, arch, timeline=marks)
+                found = order.fetches([i.opcode for i in code.inner_loop])
+                used = code.resources
+                fit = occupancy(gpus.GPUS[RECORDED_ON], used.registers, used.shared_bytes,
+                                variant.threads)
+                rows.append((
+                    variant.name + (", with marks" if marks else ""),
+                    f"{found.rounds / found.steps:g}", ", ".join(map(str, found.products)),
+                    used.registers, fit.blocks, f"{2 * TIMED**3 / times[seconds] / 1e12:.1f}",
+                ))
+        table(("code", "fetches a step", "products meanwhile", "registers", "blocks an SM",
+               f"TFLOP/s at {TIMED:,}"), rows,
+              f"modelled: SASS of the inner loops, {arch}, NVRTC {code.toolkit}; "
+              f"{records.label(self.record)}")
 
     def operands(self, *variants: str, above: Sequence[str] = (), arch: str = "sm_90a") -> None:
         """Display what the register banks allow the inner loops: cycles for 128 FFMA of a warp.
@@ -277,11 +334,14 @@ class Tables(Version):
     # 6: does it compute the right thing
 
     def check(self, *variants: str) -> None:
-        """Run variants, all if none is named, on `CHECKED` and display the errors' bounds."""
+        """Run variants, all if none is named, on `CHECKED` and display the errors' bounds.
+
+        Where tensor maps move the matrices, on shapes whose rows they can step over.
+        """
         rows = []
         names = variants or tuple(v.name for v in self.kernel.variants)
-        where = "emulated: sm_75 code in the PTX emulator"
-        for problem in CHECKED:
+        where = f"emulated: {self.kernel.min_arch} code in the PTX emulator"
+        for problem in CHECKED_BOXES if self.kernel.variants[0].boxes else CHECKED:
             row: list[object] = [problem.shape.replace("x", "×"), f"{problem.alpha:g}",
                                  f"{problem.beta:g}"]
             for name in names:
@@ -322,11 +382,36 @@ class Tables(Version):
         ]
         rows += [
             ("sectors a global load request", *(
-                f"{c['global_load_sectors'] / c['global_load_requests']:.3g}" for c in columns)),
+                f"{c['global_load_sectors'] / c['global_load_requests']:.3g}"
+                if c["global_load_requests"] else "none" for c in columns)),
         ]
         shape = self.problem.shape.replace("x", "×")
         table((f"{self.kernel.stem} at {shape}", *names), rows,
               self._emulated())
+
+    def counted(self, size: int = 256, ptx_arch: str = "sm_75") -> None:
+        """Display what the emulator counts beside what ncu counted, of the same PTX.
+
+        Parameters
+        ----------
+        size : int
+            M = N = K.
+        ptx_arch : str
+            The architecture whose PTX was recorded on the GPU.
+        """
+        measured = self.metrics(size, ptx_arch=ptx_arch)
+        done = self.run(Problem(size, size, size), backend="emulator", arch=ptx_arch, exact=True)
+        trace = done.launch.trace
+        matrix = trace.matrix_counters()
+        counts = {**trace.counters(), "ldmatrix_instructions": matrix["ldmatrix_instructions"]}
+        if not matrix["wmma_instructions"]:  # one of which may be several HMMAs
+            counts["hmma_instructions"] = matrix["mma_instructions"]
+        rows = [
+            (key.replace("_", " "), f"{count:,}", f"{measured[key]:,.0f}")
+            for key, count in counts.items() if key in measured
+        ]
+        table((f"{self.kernel.stem} at {size}×{size}×{size}", "emulator", "ncu"), rows,
+              f"emulated: {ptx_arch} PTX; {records.label(self.record)}, that PTX assembled for it")
 
     def per_multiply_add(self) -> None:
         """Display what a warp's multiply-add costs in memory accesses, here and before."""
@@ -334,52 +419,56 @@ class Tables(Version):
         pages = [(type(self)(before.stem), before.variants[:1])] if before else []
         pages.append((self, self.kernel.variants))
         columns = [(page, variant.name) for page, variants in pages for variant in variants]
+        tensor = self.kernel.group == "FP16"
+        scale = HMMA_1688 / 32 if tensor else 1
         rows = [
-            (key.replace("_", " "), *(f"{page.each(key, name):.3g}" for page, name in columns))
+            (key.replace("_", " "),
+             *(f"{scale * page.each(key, name):.3g}" for page, name in columns))
             for key in PER_MULTIPLY_ADD
         ]
-        head = ("for a multiply-add of a warp",
+        head = ("for a product of 16×8×8" if tensor else "for a multiply-add of a warp",
                 *(f"{rung(page.kernel)}, {name}" for page, name in columns))
-        table(head, rows, f"emulated: {runner.DEFAULT_ARCH} PTX, shared memory as in its SASS")
+        table(head, rows, f"emulated: {self.kernel.min_arch} PTX, shared memory as in its SASS")
 
     # 8, 9: time
 
     def speed(self, *variants: str) -> None:
         """Display the speed of some variants, or all, against cuBLAS: measured, or recorded."""
         head = ("variant", "M = N = K", "TFLOP/s", "cuBLAS, same run", "of cuBLAS", "spread")
-        rows = []
+        rows, types = [], {}
         for variant in map(self.kernel.variant, variants or (v.name for v in self.kernel.variants)):
+            types[_types(variant)] = None
             for row in self._benchmarks(variant):
                 rows.append((variant.name, f"{row['M']:,}", f"{row['tflops']:.2f}",
                              f"{row['cublas_tflops']:.2f}", f"{row['ratio']:.1%}",
                              f"{row['spread']:.1%}"))
-        chosen = self.kernel.variants[0]
-        types = "FP32, TF32 off" if chosen.dtype == "float32" else (
-            f"A and B {_TYPES[chosen.dtype]}, C {_TYPES[chosen.out]}"
-        )
-        table(head, rows, f"{self._timed_on()}; {types}, α = 1, β = 0")
+        table(head, rows, f"{self._timed_on()}; {' and '.join(types)}, α = 1, β = 0")
 
-    def codes(self, *variants: str, old: str = "sm_75") -> None:
+    def codes(self, variant: str | None = None, old: str = "sm_75") -> None:
         """Display the speed of this GPU's own code beside that of an older architecture's.
+
+        Where a source reports the version's speed on a T4, that stands beside them.
 
         Parameters
         ----------
-        *variants : str
-            All of them if none is named.
+        variant : str, optional
         old : str
             The architecture whose code was assembled for the recorded GPU.
         """
         rows = []
-        for variant in map(self.kernel.variant, variants or (v.name for v in self.kernel.variants)):
-            for size in SPEED_SIZES:
-                own, other = (self.recorded(size, variant.name, arch) for arch in (None, old))
-                rows.append((variant.name, f"{size:,}", f"{own['tflops']:.1f}",
-                             f"{own['ratio']:.0%}", f"{other['tflops']:.1f}",
-                             f"{other['ratio']:.0%}"))
+        known = reported.T4_TENSOR_GFLOPS.get(self.kernel.stem, {})
+        for size in SPEED_SIZES:
+            own, other = (self.recorded(size, variant, arch) for arch in (None, old))
+            row = [f"{size:,}", f"{own['cublas_tflops']:.0f}", f"{own['tflops']:.1f}",
+                   f"{own['ratio']:.0%}", f"{other['tflops']:.1f}", f"{other['ratio']:.0%}"]
+            if known:
+                row.append(f"{known[size] / 1e3:.1f}" if size in known else "")
+            rows.append(row)
         own = gpus.GPUS[RECORDED_ON].arch
-        table(("variant", "M = N = K", f"{own}, TFLOP/s", "of cuBLAS", f"{old}, TFLOP/s",
-               "of cuBLAS"), rows,
-              f"{records.label(self.record)}; {old} code assembled for {own}; α = 1, β = 0")
+        head = ["M = N = K", "cuBLAS", f"{own} code", "of cuBLAS", f"{old} code", "of cuBLAS"]
+        table(head + (["on a T4, reported"] if known else []), rows,
+              f"TFLOP/s; {records.label(self.record)}, {self.kernel.variant(variant).name}; {old} "
+              f"code assembled for {own}" + ("; T4: the worklog" if known else ""))
 
     def other_shapes(self) -> None:
         """Display what this version and the one before reach of cuBLAS at `OTHER_SHAPES`."""

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lib import gpus, ptx, runner
+from lib import gpus, ptx, saturation
+from lib.explorers.frames import Explorer
+from lib.explorers.saturated import saturated
 from lib.figures import box as box_figure
 from lib.figures import busiest as busiest_figure
 from lib.figures import fragments as fragments_figure
+from lib.figures import matrix_loads as matrix_loads_figure
 from lib.figures import ring as ring_figure
 from lib.figures import style
+from lib.figures import vectors as vectors_figure
 from lib.figures import windows as windows_figure
-from lib.models import box, busiest, fragments, mix, ring, scaling, windows
+from lib.models import box, busiest, fragments, ring, windows
 from lib.models.accesses import name_of
+from lib.models.matrix_loads import MatrixLoad
+from lib.models.occupancy import occupancy
+from lib.models.vectors import Step
 from lib.pages.display import show
 from lib.pages.version import TIMED, Version
 from lib.problem import ITEM_BYTES, Problem
@@ -21,6 +28,12 @@ from lib.problem import ITEM_BYTES, Problem
 def fragment(instruction: str, operand: str, lane: int = 5) -> None:
     """Draw which lane holds which element (`lib.models.fragments`)."""
     show(fragments_figure.draw(fragments.held(instruction, operand), lane=lane))
+
+
+def matrix_load(load: MatrixLoad, layout: str = "", lane: int = 5) -> None:
+    """Draw one ldmatrix: who names which row, who gets what, which banks (`models.matrix_loads`).
+    """
+    show(matrix_loads_figure.draw(load, lane=lane, layout=layout))
 
 
 class TensorPictures(Version):
@@ -150,42 +163,29 @@ class TensorPictures(Version):
     ) -> tuple[dict[str, float], int]:
         """Return the least seconds of each unit, and the bytes asked of the L2 (`saturates`).
 
-        Counters are those of two emulated launches of one block, scaled (`lib.models.scaling`);
-        warp instructions are those of the inner loop's SASS. Every sector that a block asks for is
-        taken to be asked of the L2.
+        Counters are emulated (`lib.saturation`).
 
         Raises
         ------
         ValueError
             If tiles don't divide the problem.
         """
-        chosen, gpu = self.kernel.variant(variant), gpus.find(key)
-        M, N = chosen.tile
-        if size % M or size % N or size % chosen.step:
-            raise ValueError(f"{size} is no multiple of {chosen.name}'s tile {M}×{N}×{chosen.step}")
-        depths = (4 * chosen.step, 8 * chosen.step)
-        traces = [
-            runner.run(self.kernel, chosen.typed(Problem(M, N, K)), variant=chosen, exact=True,
-                       backend="emulator", arch=gpu.arch, watch=(0, 0)).launch.trace
-            for K in depths
-        ]
-        one, other = (
-            {**trace.counters(),
-             **({"lines": busiest.lines(trace.sites, trace.watched)} if lines else {})}
-            for trace in traces
+        return saturation.unit_times(
+            self.kernel.stem, self.kernel.variant(variant).name, gpus.find(key), size,
+            l2_bytes_per_s, lines,
         )
-        counters = scaling.scaled(one, other, depths, K=size, blocks=size // M * (size // N))
-        loop = self.compiled(gpu.arch, chosen.name).inner_loop
-        work = size**3
-        l2_bytes = 32 * (counters["global_load_sectors"] + counters["global_store_sectors"])
-        times = busiest.least_times(
-            counters, gpu, lines=counters.get("lines"), tensor_flops=2.0 * work, l2_bytes=l2_bytes,
-            l2_bytes_per_s=l2_bytes_per_s,
-            warp_instructions=busiest.loop_instructions(
-                mix.per_thousand_fma(i.opcode for i in loop), counters, work // busiest.HMMA_1688
-            ),
-            dram_bytes=busiest.compulsory_bytes(
-                size, size, size, itemsize=ITEM_BYTES[chosen.dtype], out=ITEM_BYTES[chosen.out]
-            ),
-        )
-        return times, l2_bytes
+
+    def saturated(self, *variants: str, key: str = "T4") -> Explorer:
+        """Return an explorer of `saturates` over variants, all if none is named, and sizes."""
+        gpu, tiles = gpus.find(key), {}
+        for name in variants or tuple(v.name for v in self.kernel.variants):
+            variant, used = self.kernel.variant(name), self.compiled(gpu.arch, name).resources
+            fit = occupancy(gpu, used.registers, used.shared_bytes, variant.threads)
+            tiles[name] = (*variant.tile, variant.step, fit.blocks)
+        return saturated(lambda name, n: self.unit_times(key, name, n), tiles, gpu)
+
+    def vectors(self, variant: str | None = None) -> None:
+        """Draw which lanes of a block have a vector of A and of B to load in a step."""
+        chosen = self.kernel.variant(variant)
+        step = Step(*chosen.tile, chosen.step, chosen.threads, chosen.constants["VEC"])
+        show(vectors_figure.draw(step))

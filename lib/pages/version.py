@@ -10,12 +10,12 @@ from typing import Any
 from lib import device, gpus, kernels, runner
 from lib.compiler import Compiled, compile_kernel
 from lib.figures import timeline as timeline_figure
-from lib.kernels import Kernel, Variant
 from lib.measure import records
 from lib.models import busiest
 from lib.models import phases as phases_of
 from lib.models.occupancy import occupancy
 from lib.problem import Problem
+from lib.versions import Kernel, Variant
 
 # Whose records the pages show where no GPU is: the machine that all of them were made on.
 RECORDED_ON = "H100"
@@ -87,6 +87,19 @@ class Version:
                 problem, name, backend="emulator", watch=watch, exact=True
             )
         return self._traces[name]
+
+    def stored_by_lanes(self, variant: str | None = None) -> runner.Run:
+        """`traced`; where the copy engine stores C, the same but that its lanes store it."""
+        chosen = self.kernel.variant(variant)
+        if "C" not in chosen.boxes:
+            return self.traced(variant)
+        boxes = {name: box for name, box in chosen.boxes.items() if name != "C"}
+        by_lanes = replace(chosen, constants={**chosen.constants, "STAGED": 0}, boxes=boxes)
+        block = min(WATCHED[0], self._blocks(self.problem, by_lanes) - 1)
+        return runner.run(
+            self.kernel, by_lanes.typed(self.problem), variant=by_lanes, backend="emulator",
+            watch=(block, WATCHED[1]), exact=True,
+        )
 
     @cached_property
     def problem(self) -> Problem:
@@ -251,11 +264,19 @@ class Version:
     ) -> Mapping[str, float]:
         """The recorded hardware counters at one size (`lib.measure.counters`' names).
 
+        Of a variant that takes another's place by size, those of the one that was timed: what is
+        divided by each other must be of one kernel.
+
         Raises
         ------
         records.NotRecorded
             As `recorded` does.
         """
+        chosen = self.kernel.variant(variant)
+        if chosen.tuned and not ptx_arch:
+            timed = self.recorded(size, chosen.name)["instantiation"]
+            variant = next((v.name for v in self.kernel.variants
+                            if not v.tuned and self.kernel.expression(v) == timed), chosen.name)
         for row in self._kept(variant, ptx_arch, "counters"):
             if row["M"] == row["N"] == row["K"] == size:
                 return row["metrics"]

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 
 from lib import gpus, ptx
-from lib.kernels import Variant
 from lib.measure import records
 from lib.models import expansion
 from lib.models import slots as slots_of
 from lib.pages.display import table
 from lib.pages.version import RECORDED_ON, Version
 from lib.problem import Problem
+from lib.versions import Variant
 
 # What a wmma of PTX is called on a page, in the order of its work.
 _STEPS = {

@@ -6,7 +6,8 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from lib.kernels import ROOT, in_book
+from lib.fingerprint import ROOT
+from lib.kernels import in_book
 
 pytestmark = [pytest.mark.gpu, pytest.mark.chapters]
 

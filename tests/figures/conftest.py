@@ -19,6 +19,7 @@ from lib.figures import (
     occupancy,
     overlap,
     pipeline,
+    raster,
     ring,
     roofline,
     slots,
@@ -45,6 +46,7 @@ from lib.models.matrix_loads import HalfTile, MatrixLoad
 from lib.models.occupancy import occupancy as occupancy_of
 from lib.models.overlap import overlap as order_of
 from lib.models.pipeline import pipeline as loop
+from lib.models.raster import Raster
 from lib.models.roofline import Roofs, points
 from lib.models.slots import Slots
 from lib.models.staging import Staging
@@ -262,6 +264,10 @@ FIGURES = {
     "slots": accounts,
     "ablation, small steps": small_steps,
     "by_shape": ratios,
+    "raster": lambda: raster.draw(
+        Raster(4096, 4096, 4096, (128, 256), 8, 2), what="n = 4,096, 128×256",
+        l2_bytes=GPUS["H100"].l2_bytes, l2_flops_per_s=1e15,
+    ),
     "waves": lambda: waves.draw(Deal(512, 512, 132), what="H100, n = 4,096"),
     "waves, one": lambda: waves.draw(Deal(32, 64, 396), what="H100, n = 1,024", per_sm=3),
     "coalescing, both mappings": both_mappings,

@@ -426,6 +426,14 @@ def test_the_nearest_roof_crosses_no_name_of_a_level():
     assert all(box.y1 <= roof + 1 for box in names)
 
 
+def test_a_raster_shows_what_a_wave_reads_and_what_crosses_the_l2(drawn):
+    fig = drawn["raster"]
+    assert fig.finding == "n = 4,096, 128×256: 4 waves, 97% busy; the first reads 35.7 MB"
+    text = " ".join(shown(fig))
+    assert "132 tiles at the same time" in text and "1.07 GB, 128 FLOP a byte" in text
+    assert "The last of 4 waves has 116 tiles" in fig.alt
+
+
 def test_timeline_of_blocks_that_all_begin_at_once_has_no_overview():
     record = {
         "events": ["load", "wait", "compute", "barrier", "store", "end"],

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from lib import device
-from lib.kernels import ROOT
+from lib.fingerprint import ROOT
 from lib.measure.counters import EMULATED, counters
 from lib.runner import run
 from tests.kernels.conftest import SCALARS, SHAPES, VARIANTS, legal

@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from lib import kernels
+from lib import versions
 from lib.compiler import compile_kernel
 from lib.kernels import CATALOGUE
 from lib.problem import ITEM_BYTES
@@ -62,7 +62,7 @@ def test_copies_are_as_wide_as_rows_allow(N, K, vec):
 ])
 def test_few_blocks_walk_through_many_tiles(kernel, variant, schedule, landing, monkeypatch):
     """Four ragged tiles for a cluster of two blocks, the last of them partly outside of C."""
-    monkeypatch.setattr(kernels, "PERSISTENT_SMS", variant.cluster)
+    monkeypatch.setattr(versions, "PERSISTENT_SMS", variant.cluster)
     rows, columns = variant.tile
     problem = variant.problem(2 * rows + rows // 2, columns + columns // 2, 136, 0.5, -2.0)
     assert kernel.launch(problem, variant).grid == (2, 1, 1)

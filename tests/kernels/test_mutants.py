@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from lib import kernels, runner
+from lib import kernels, runner, versions
 from lib.compiler import compile_kernel
 from lib.kernels import CATALOGUE
 from tests.mutation import BUILD, Equivalent, Table
@@ -66,7 +66,7 @@ def problems_of(variant):
     rows, columns = variant.tile
     stages = max(int(variant.constants.get(name, 2)) for name in ("STAGES", "BUFFERS"))
     # Steps enough to come round every ring.
-    steps, sms, betas = stages + 2, (kernels.PERSISTENT_SMS,), (-2.0,)
+    steps, sms, betas = stages + 2, (versions.PERSISTENT_SMS,), (-2.0,)
     if variant.least_share:
         # Two tiles for three shares, of which the second ends one tile and begins the other; and
         # both tiles for one block, whose ring is not at its beginning when the second comes.
@@ -102,7 +102,7 @@ def test_every_mutant_is_found_out_or_equivalent(stem, table, monkeypatch):
 
                 monkeypatch.setattr(runner, "emulate", mutated)
                 for problem, sms in problems:
-                    monkeypatch.setattr(kernels, "PERSISTENT_SMS", sms)
+                    monkeypatch.setattr(versions, "PERSISTENT_SMS", sms)
                     done = runner.run(
                         kernel, problem, variant=variant, backend="emulator",
                         arch=kernel.min_arch, exact=True,

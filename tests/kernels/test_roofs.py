@@ -5,7 +5,7 @@ import pytest
 
 from lib import ptx
 from lib.compiler import compile_file
-from lib.kernels import CUDA
+from lib.fingerprint import CUDA
 from lib.measure.roofs import THREADS, WGMMA_N, WGMMA_SHARED, WGMMA_TILES
 from lib.models.tma_swizzle import Box
 

@@ -1,5 +1,8 @@
 """The order of a loop's machine code, by hand."""
 
+import pytest
+
+from lib.models import order
 from lib.models.order import places, work_between
 
 SEED = ["IMAD", "LDG.E", "LDG.E", "STS", "STS", "LDS", "LDS.128", "FFMA", "FFMA",
@@ -28,3 +31,15 @@ def test_products_of_tensor_cores_are_work_and_ldmatrix_is_a_shared_load():
     found = places(loop)
     assert str(found["FMA"]) == "3 to 4 (2)" and str(found["shared load"]) == "2 (1)"
     assert work_between(loop) == 2
+
+
+def test_fetches_are_rounds_of_loads_and_stores():
+    ahead = ["LDG.E", "LDG.E", "HMMA.1688.F32", "HMMA.1688.F32", "STS.128", "STS.128", "BAR.SYNC"]
+    assert order.fetches(ahead) == order.Fetches(1, 1, (2,))
+    late = ["HMMA.1688.F32", "LDG.E", "STS", "LDG.E", "STS", "BAR.SYNC"]
+    assert order.fetches(late) == order.Fetches(2, 1, (0, 0))
+    # The load is the last instruction but one, and its store the first of the next turn.
+    round_the_loop = ["FFMA", "STS", "BAR.SYNC", "FFMA", "LDG.E", "FFMA"]
+    assert order.fetches(round_the_loop) == order.Fetches(1, 1, (2,))
+    with pytest.raises(ValueError, match="fetches no tiles"):
+        order.fetches(["LDG.E", "FFMA"])

@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 
-from lib.models.phases import Phase, parts, per_step, phases, recorded_until, residency, share
+from lib.models.phases import (
+    Phase,
+    parts,
+    per_step,
+    phases,
+    recorded_until,
+    residency,
+    share,
+    without_other_lanes,
+)
 
 EVENTS = ["load", "compute"]
 
@@ -58,3 +67,11 @@ def test_cycles_of_a_step():
     }
     with pytest.raises(ValueError, match="no step"):
         per_step([])
+
+
+def test_marks_of_lanes_that_take_no_part_are_left_out():
+    events = ["load", "wait", "compute", "barrier", "store", "end"]
+    warps = [[[5, 1839], [0, 165], [1, 585], [5, 900]], [[5, 22]], [[1, 5], [5, 9]]]
+    cleaned = without_other_lanes(events, warps)
+    assert cleaned == [warps[0][1:], warps[1], warps[2]]
+    assert [p.event for p in phases(events, cleaned)] == ["load", "wait", "wait"]

@@ -203,5 +203,8 @@ def test_a_ring_read_out_of_marks():
     made = ring.from_marks(events, producer, consumers, 2)
     assert [(t.asked, t.start, t.end) for t in made.tiles] == [(5, 50, 84), (10, 85, 120)]
     assert made.in_flight(20) == 2 and made.consumers_wait == 1
+    # The producer's first wait was not noted: its first tile is still the first.
+    late = ring.from_marks(events, producer[1:], consumers, 2)
+    assert [(t.waited, t.asked) for t in late.tiles] == [(5, 5), (6, 10)]
     with pytest.raises(ValueError, match="noted no tile"):
         ring.from_marks(events, producer, [[[1, 0], [5, 9]]], 2)

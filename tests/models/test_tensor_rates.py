@@ -10,6 +10,7 @@ from lib.models import busiest, roofline, scaling
 from lib.models.banks import describe_copy
 from lib.models.box import box
 from lib.models.coalescing import Access, strided
+from lib.models.matrix_loads import HalfTile, MatrixLoad
 from lib.models.roofline import Roofs
 from lib.pages import tensor
 from lib.runner import run
@@ -125,6 +126,12 @@ def test_what_a_t4_would_saturate():
         page.unit_times(size=1000)
 
 
+def test_an_explorer_of_what_a_t4_would_saturate():
+    made = Chapter("15_turing_limit").saturated("start", "limit")
+    assert len(made.frames) == 8 and "T4" in made.label
+    assert "shared memory" in made.fallback.partition("longest is ")[2]
+
+
 def test_pages_draw_both_addressings_and_boxes(monkeypatch):
     figures = []
     monkeypatch.setattr(tensor, "show", figures.append)
@@ -132,8 +139,11 @@ def test_pages_draw_both_addressings_and_boxes(monkeypatch):
     Chapter("18_hopper_limit").box("C")
     tensor.fragment("mma.m16n8k8", "C")
     Chapter("15_turing_limit").saturates(size=1024)
+    Chapter("13_wmma_vectorized").vectors("seed")
+    tensor.matrix_load(MatrixLoad(HalfTile(32, swizzled=True), arrangement="stacked"), "swizzled")
     assert [figure.finding.split(":")[0] for figure in figures] == [
         "Mirrored", "One request, 256 sectors", "mma.m16n8k8", "Tensor pipe needs the most time",
+        "32×64×16, 128 bits a lane", "ldmatrix.x4, swizzled tile",
     ]
     with pytest.raises(ValueError, match="no ring"):
         Chapter("16_cp_async").ring()

@@ -19,7 +19,8 @@ from pathlib import Path
 from zipfile import ZipFile
 
 from lib.compiler import toolkit_includes
-from lib.kernels import CATALOGUE, INCLUDE
+from lib.fingerprint import INCLUDE
+from lib.kernels import CATALOGUE
 
 HERE = Path(__file__).resolve().parent
 CORPUS = HERE / "corpus"
