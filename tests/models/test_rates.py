@@ -221,3 +221,16 @@ def test_registers_of_the_model_are_about_ptxas_s(arch, TM, TN):
     used = compile_kernel(kernel, replace(variant, constants=constants, tile=tile), arch).resources
     assert used.registers == pytest.approx(tiling.thread_tile(TM, TN).registers, abs=8)
     assert used.spill_store_bytes == used.spill_load_bytes == 0
+
+
+def test_loops_of_different_products_are_counted_by_their_work():
+    small, large = "HMMA.1688.F32", "HGMMA.64x256x16.F32"
+    assert mix.multiply_adds(small) * 2 == mix.multiply_adds("HMMA.16816.F32") == mix.PRODUCT
+    assert mix.multiply_adds(large) == 32 * mix.PRODUCT  # a warp's quarter
+    found = mix.per_thousand_products([small, small, "IADD3", "LDSM.16.M88.4"])
+    assert (found["tensor"], found["integer"]) == (2000, 1000)
+    assert mix.per_thousand_products([large, "UIADD3", "ULOP3"])["integer"] == 2000 / 32
+    with pytest.raises(ValueError, match="no tensor-core instruction"):
+        mix.per_thousand_products(["FFMA"])
+    with pytest.raises(ValueError, match="no product whose shape is known"):
+        mix.multiply_adds("HMMA.F32")
