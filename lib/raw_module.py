@@ -41,6 +41,11 @@ class RawModule:
     arch : str
         What to compile for: ``"sm_75"``, ``"sm_80"`` or ``"sm_90a"``.
 
+    Attributes
+    ----------
+    ptx : str
+        The PTX text that it runs.
+
     Raises
     ------
     ValueError
@@ -72,7 +77,8 @@ class RawModule:
         self.code, self.options, self.arch = code, tuple(options), check_arch(arch)
         self.name_expressions = tuple(name_expressions or ())
         self._names: dict[str, str] = {}
-        self._module = ptx.Module(code if _is_ptx(code) else self._compile())
+        self.ptx = code if _is_ptx(code) else self._compile()
+        self._module = ptx.Module(self.ptx)
 
     def get_function(self, name: str) -> ptx.Function:
         """Return a kernel: by its name expression, or by its name if it is ``extern "C"``.

@@ -112,6 +112,17 @@ def test_codes_of_both_architectures_are_those_of_the_record(page, shown):
         page.kernel.stem in chapter.reported.T4_TENSOR_GFLOPS)
 
 
+def test_fetches_are_of_the_code_as_it_is_timed_and_with_marks(shown):
+    page = Chapter("13_wmma_vectorized")
+    page.fetches("seed")
+    plain, marked = cells(shown[0])
+    times = page.record["variants"]["seed"]["timeline"]
+    for row, seconds in ((plain, "seconds_without"), (marked, "seconds_with")):
+        assert row[-1] == f"{2 * 2048**3 / times[seconds] / 1e12:.1f}"
+    # Marks keep one round of loads a step, and products behind it; ptxas alone need not.
+    assert float(plain[1]) >= float(marked[1]) == 1 and "0" not in marked[2].split(", ")
+
+
 @pytest.mark.parametrize("page", CODES)
 def test_the_emulator_s_counts_stand_beside_ncu_s(page, shown):
     page.counted()

@@ -116,6 +116,7 @@ class Told(Evidence):
             ("04_double_buffer", "seed"): Resources(32, 16896, 0, 0, 0),
             ("13_wmma_vectorized", "seed"): Resources(72, 12288, 0, 0, 0),
             ("13_wmma_vectorized", "wide"): Resources(136, 36864, 0, 0, 0),
+            ("14_ldmatrix", "mirrored"): Resources(106, 18944, 0, 0, 0),
             ("15_turing_limit", "limit"): Resources(220, 49152, 0, 0, 0),
         }
         self.work = {"seed": 0, "staged": 30}
@@ -158,7 +159,8 @@ class Told(Evidence):
             ("07_vectorized", "float4", 2048, 45.0), ("10_wmma", "one", 2048, 40.0),
             ("11_wmma_shared", "seed", 2048, 70.0), ("12_wmma_pipeline", "seed", 2048, 100.0),
             ("13_wmma_vectorized", "seed", 2048, 96.0), ("12_wmma_pipeline", "seed", 4096, 110.0),
-            ("13_wmma_vectorized", "seed", 4096, 105.0), ("14_ldmatrix", "mirrored", 4096, 250.0),
+            ("13_wmma_vectorized", "seed", 4096, 105.0),
+            ("13_wmma_vectorized", "wide", 4096, 240.0), ("14_ldmatrix", "mirrored", 4096, 250.0),
             ("15_turing_limit", "limit", 4096, 320.0),
         ):
             before = self.benches.get((stem, name, n), {})
@@ -322,6 +324,8 @@ def test_every_judge_belongs_to_a_claim():
         ("W52", lambda e: e.change_gpu("T4", sms=36), CONTRADICTED),
         ("W44", lambda e: e.change_gpu("T4", fp32_lanes_per_sm=640), REPRODUCED),
         ("W21", lambda e: e.change_gpu("T4", registers_per_sm=32768), CONTRADICTED),
+        ("W21", lambda e: e.all_resources.update(
+            {("14_ldmatrix", "mirrored"): Resources(140, 18944, 0, 0, 0)}), CONTRADICTED),
         ("W28", lambda e: e.change_gpu("T4", dram_bytes_per_s=400e9), REPRODUCED),
         ("D10", lambda e: e.change_gpu("T4", tensor_fp16_flops=130e12), CONTRADICTED),
         ("W38", lambda e: e.change_gpu("T4", tensor_fp16_flops=650e12), REPRODUCED),

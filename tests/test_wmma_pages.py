@@ -4,6 +4,7 @@ import pytest
 
 from lib import chapter
 from lib.chapter import Chapter
+from lib.gpus import GPUS
 from lib.measure import records
 from lib.pages import display
 from lib.problem import Problem
@@ -82,3 +83,27 @@ def test_the_machine_s_products_and_matrix_loads_are_those_that_ncu_counted(stem
     rows = [row.strip("| ").split(" | ") for row in shown[0].splitlines() if row.startswith("|")]
     assert len(rows) == 2 + 8
     assert all(row[1::2] == row[2::2] for row in rows[2:])
+
+
+def test_lines_are_counted_where_requests_and_sectors_would_allow_fewer(shown):
+    page, n = Chapter("10_wmma"), 4096
+    # Each load of a fragment touches eight rows, each store of one too: eight lines a request.
+    lines = 8 * (8 * (n // 16) ** 3 + 4 * (n // 16) ** 2)
+    t4 = GPUS["T4"]
+    counted, fewest = (page.unit_times("T4", "one", n, lines=flag)[0] for flag in (True, False))
+    assert counted["L1 tags"] == pytest.approx(lines / t4.sms / t4.clock_hz, rel=1e-6)
+    assert counted["L1 tags"] == pytest.approx(4 * fewest["L1 tags"], rel=0.01)
+    assert counted["L1 data"] == fewest["L1 data"]
+    page.busiest(n, lines=True)
+    assert "L1 tags: busy for at least 84% of the time" in shown[0]
+    page.busiest(n)
+    assert "L1 tags: busy" not in shown[1]
+
+
+def test_products_stand_where_the_order_of_an_fp32_loop_has_multiply_adds(shown):
+    Chapter("12_wmma_pipeline").order("staged", "seed", arch="sm_75")
+    head, _, staged, seed = (row for row in shown[0].splitlines() if row.startswith("|"))
+    assert "| products |" in head and head.endswith("products from load to store |")
+    assert int(staged.split("|")[-2]) > 0 == int(seed.split("|")[-2])
+    Chapter("04_double_buffer").order(arch="sm_75")
+    assert "FMA from load to store" in shown[1]

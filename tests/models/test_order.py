@@ -26,6 +26,13 @@ def test_work_between_a_load_and_its_store():
     assert work_between(["FFMA"]) == 0
 
 
+def test_products_of_tensor_cores_are_work_and_ldmatrix_is_a_shared_load():
+    loop = ["LDG.E.U16", "LDSM.16.M88.4", "HMMA.16816.F32", "HMMA.16816.F32", "STS.U16", "BAR.SYNC"]
+    found = places(loop)
+    assert str(found["FMA"]) == "3 to 4 (2)" and str(found["shared load"]) == "2 (1)"
+    assert work_between(loop) == 2
+
+
 def test_fetches_are_rounds_of_loads_and_stores():
     ahead = ["LDG.E", "LDG.E", "HMMA.1688.F32", "HMMA.1688.F32", "STS.128", "STS.128", "BAR.SYNC"]
     assert order.fetches(ahead) == order.Fetches(1, 1, (2,))
