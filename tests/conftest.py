@@ -11,6 +11,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from lib import device
 from lib.kernels import CATALOGUE
+from lib.pages import display
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 NO_BROWSER = "no Chrome or Chromium with its driver on this machine"
@@ -55,6 +56,14 @@ class ByKernel(LoadScopeScheduling):
 def pytest_xdist_make_scheduler(config, log):
     """Schedule by kernel where `--dist loadscope` is asked for."""
     return ByKernel(config, log) if config.getvalue("dist") == "loadscope" else None
+
+
+@pytest.fixture
+def shown(monkeypatch) -> list[str]:
+    """Whatever a page displays, as text."""
+    seen: list[str] = []
+    monkeypatch.setattr(display, "display", lambda *things: seen.extend(t.data for t in things))
+    return seen
 
 
 @pytest.fixture(scope="session")

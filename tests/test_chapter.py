@@ -8,8 +8,8 @@ from lib import chapter, device, predictions
 from lib.chapter import Chapter
 from lib.kernels import CATALOGUE, in_book
 from lib.measure import records
-from lib.pages import display
 from lib.pages.tables import SPEED_SIZES
+from tests.pages import cells
 
 PAGES = [pytest.param(Chapter(stem), id=stem) for stem in in_book()]
 # A version is there before it was measured: then it has no record to show.
@@ -17,20 +17,6 @@ RECORDED = [
     pytest.param(Chapter(stem), id=stem) for stem in in_book()
     if records.load(chapter.RECORDED_ON, stem)
 ]
-
-
-@pytest.fixture
-def shown(monkeypatch):
-    """Whatever a page displays, as text."""
-    seen = []
-    monkeypatch.setattr(display, "display", lambda *things: seen.extend(t.data for t in things))
-    return seen
-
-
-def cells(markdown):
-    """Rows of a Markdown table, its head and rule left out."""
-    rows = [r for r in markdown.splitlines() if r.startswith("|")]
-    return [[c.strip() for c in row.strip("|").split("|")] for row in rows[2:]]
 
 
 @pytest.mark.parametrize("page", RECORDED)

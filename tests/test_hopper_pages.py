@@ -9,22 +9,8 @@ from lib import chapter, tuning
 from lib.chapter import Chapter
 from lib.measure import records
 from lib.models.tma_swizzle import descriptor
-from lib.pages import display
 from lib.predictions import PREDICTIONS
-
-
-@pytest.fixture
-def shown(monkeypatch):
-    """Whatever a page displays, as text."""
-    seen = []
-    monkeypatch.setattr(display, "display", lambda *things: seen.extend(t.data for t in things))
-    return seen
-
-
-def cells(markdown):
-    """Rows of a Markdown table, its head and rule left out."""
-    rows = [r for r in markdown.splitlines() if r.startswith("|")]
-    return [[c.strip() for c in row.strip("|").split("|")] for row in rows[2:]]
+from tests.pages import cells
 
 
 def recorded(stem, speed=lambda name, shape: 600.0):

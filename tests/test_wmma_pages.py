@@ -6,7 +6,6 @@ from lib import chapter
 from lib.chapter import Chapter
 from lib.gpus import GPUS
 from lib.measure import records
-from lib.pages import display
 from lib.problem import Problem
 
 RECORD = {
@@ -25,14 +24,6 @@ RECORD = {
         for name, speed in (("one", 40.0), ("four", 70.0))
     },
 }
-
-
-@pytest.fixture
-def shown(monkeypatch):
-    """Whatever a page displays, as text."""
-    seen = []
-    monkeypatch.setattr(display, "display", lambda *things: seen.extend(t.data for t in things))
-    return seen
 
 
 @pytest.fixture

@@ -83,13 +83,10 @@ class HopperPages(Version):
         *variants : str
             The first if none is named.
         above : sequence of str
-            Stems of versions whose first variants stand before.
+            Versions to show before, as ``stem`` or ``stem/variant``.
         """
-        pages = [(type(self)(stem), None) for stem in above]
-        pages += [(self, name) for name in variants or (None,)]
         columns = {
-            f"{page.kernel.stem[:2]} {page.kernel.variant(name).name}": page.asked(name)
-            for page, name in pages
+            row.name: row.page.asked(row.variant.name) for row in self.rows(variants, above)
         }
         names = dict.fromkeys(_MACHINES.values())
         rows = [
@@ -142,16 +139,14 @@ class HopperPages(Version):
         *variants : str
             All of them if none is named.
         above : sequence of str
-            Stems of other versions to show above.
+            Versions to show above, as ``stem`` or ``stem/variant``.
         """
-        pages = [(type(self)(stem), None) for stem in above]
-        pages += [(self, name) for name in variants or (v.name for v in self.kernel.variants)]
         rows = []
-        for page, name in pages:
-            variant = page.kernel.variant(name)
-            row, metrics = page.recorded(size, name), page.metrics(size, name)
+        for one in self.rows(variants, above, every=True):
+            row = one.page.recorded(size, one.variant.name)
+            metrics = one.page.metrics(size, one.variant.name)
             rows.append((
-                f"{page.kernel.stem[:2]} {variant.name}", f"{row['tflops']:.1f}",
+                one.name, f"{row['tflops']:.1f}",
                 f"{row['ratio']:.1%}", _said(metrics.get("tensor_pipe_percent"), ".0f", "%"),
                 f"{metrics['l2_bytes'] / 1e9:.2f}", f"{metrics['dram_read_bytes'] / 1e9:.2f}",
                 _said(row["sm_clock_mhz"], ",.0f"), _said(row.get("power_w"), ",.0f"),
@@ -239,19 +234,17 @@ class HopperPages(Version):
         *variants : str
             The first if none is named.
         above : sequence of str
-            Stems of other versions to show above.
+            Versions to show above, as ``stem`` or ``stem/variant``.
         size : int
             M = N = K.
         """
-        pages = [(type(self)(stem), None) for stem in above]
-        pages += [(self, name) for name in variants or (None,)]
         rows = []
-        for page, name in pages:
-            row, (ours, rival) = page.recorded(size, name), page.accounted(name, size)
+        for one in self.rows(variants, above):
+            row = one.page.recorded(size, one.variant.name)
+            ours, rival = one.page.accounted(one.variant.name, size)
             rows.append((
-                f"{page.kernel.stem[:2]} {page.kernel.variant(name).name}",
-                f"{row['tflops']:.0f}", _said(row["sm_clock_mhz"], ",.0f"), f"{ours.clock:.3f}",
-                f"{ours.waves:.3f}", f"{ours.rest:.3f}", f"{ours.share:.3f}",
+                one.name, f"{row['tflops']:.0f}", _said(row["sm_clock_mhz"], ",.0f"),
+                f"{ours.clock:.3f}", f"{ours.waves:.3f}", f"{ours.rest:.3f}", f"{ours.share:.3f}",
                 f"**{ours.share / ours.clock:.3f}**", f"{rival.share / rival.clock:.3f}",
             ))
         table(
@@ -290,21 +283,19 @@ class HopperPages(Version):
         *variants : str
             The first if none is named.
         above : sequence of str
-            Stems of other versions to show above.
+            Versions to show above, as ``stem`` or ``stem/variant``.
         size : int
             M = N = K.
         """
-        pages = [(type(self)(stem), None) for stem in above]
-        pages += [(self, name) for name in variants or (None,)]
         rows = []
-        for page, name in pages:
-            row = page.recorded(size, name)
-            one = row.get("alone", {})
+        for one in self.rows(variants, above):
+            row = one.page.recorded(size, one.variant.name)
+            alone = row.get("alone", {})
             rows.append((
-                f"{page.kernel.stem[:2]} {page.kernel.variant(name).name}", f"{row['ratio']:.3f}",
+                one.name, f"{row['ratio']:.3f}",
                 f"{row['tflops']:.0f}", _said(row["sm_clock_mhz"], ",.0f"),
-                _said(row.get("power_w"), ",.0f"), _said(one.get("tflops"), ".0f"),
-                _said(one.get("sm_clock_mhz"), ",.0f"), _said(one.get("power_w"), ",.0f"),
+                _said(row.get("power_w"), ",.0f"), _said(alone.get("tflops"), ".0f"),
+                _said(alone.get("sm_clock_mhz"), ",.0f"), _said(alone.get("power_w"), ",.0f"),
             ))
         table(
             (f"at {size:,}", "ratio", "TFLOP/s in turns", "MHz", "W", "TFLOP/s alone", "MHz", "W"),

@@ -310,13 +310,10 @@ class Tables(Version):
             Stems of other versions to show above.
         arch : str
         """
-        pages = [(type(self)(stem), None) for stem in above]
-        pages += [(self, name) for name in variants or (None,)]
         rows = []
-        for page, name in pages:
-            variant = page.kernel.variant(name)
-            found = reading(page.compiled(arch, name).inner_loop)
-            rows.append((f"{page.kernel.stem[:2]} {variant.name}", variant.meaning,
+        for one in self.rows(variants, above):
+            found = reading(one.page.compiled(arch, one.variant.name).inner_loop)
+            rows.append((one.name, one.variant.meaning,
                          f"{found.others:.1f}", f"{found.lost:.1f}", f"{found.per_128:.1f}"))
         table(
             ("for 128 FFMA", "", "other instructions", "cycles lost to banks", "cycles at least"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from lib import device, gpus, kernels, runner
 from lib.compiler import Compiled, compile_kernel
@@ -54,6 +54,18 @@ class Marked:
     blocks: int
     blocks_with: int
     slowdown: float
+
+
+class Row(NamedTuple):
+    """A variant of a version, and the page that knows it."""
+
+    page: Version
+    variant: Variant
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        return f"{self.page.kernel.stem[:2]} {self.variant.name}"
 
 
 class Version:
@@ -230,14 +242,29 @@ class Version:
         one = self._version(self.kernel.variant(variant))
         return phases_of.per_step(phases_of.phases(one.events, one.blocks[0][1]))
 
+    def rows(
+        self, variants: Sequence[str], above: Sequence[str] = (), every: bool = False
+    ) -> list[Row]:
+        """What stands in the rows of a table or a figure: other versions, then this one's variants.
+
+        Parameters
+        ----------
+        variants : sequence of str
+            If none is named the first, or all if `every` is set.
+        above : sequence of str
+            Other versions, as ``stem`` or ``stem/variant``.
+        every : bool
+        """
+        others = [(type(self)(stem), name) for stem, _, name in (a.partition("/") for a in above)]
+        names = variants or [v.name for v in self.kernel.variants[: None if every else 1]]
+        chosen = (*others, *((self, name) for name in names))
+        return [Row(page, page.kernel.variant(name or None)) for page, name in chosen]
+
     def _versions(
         self, variants: Sequence[str], above: Sequence[str]
     ) -> list[tuple[Variant, timeline_figure.Version]]:
-        chosen = [(type(self)(stem), None) for stem in above]
-        chosen += [(self, name) for name in variants or (None,)]
         return [
-            (page.kernel.variant(name), page._version(page.kernel.variant(name)))
-            for page, name in chosen
+            (variant, page._version(variant)) for page, variant in self.rows(variants, above)
         ]
 
     def _version(self, variant: Variant) -> timeline_figure.Version:

@@ -12,7 +12,6 @@ from lib.models import slots as slots_of
 from lib.pages.display import table
 from lib.pages.version import RECORDED_ON, Version
 from lib.problem import Problem
-from lib.versions import Variant
 
 # What a wmma of PTX is called on a page, in the order of its work.
 _STEPS = {
@@ -124,10 +123,11 @@ class TensorTables(Version):
             Versions to show above, as ``stem`` or ``stem/variant``.
         """
         rows = []
-        for page, variant in self._rows(variants, above):
-            found, row = page.metrics(size, variant.name), page.recorded(size, variant.name)
+        for one in self.rows(variants, above, every=True):
+            found = one.page.metrics(size, one.variant.name)
+            row = one.page.recorded(size, one.variant.name)
             rows.append((
-                f"{page.kernel.stem[:2]} {variant.name}", f"{row['tflops']:.1f}",
+                one.name, f"{row['tflops']:.1f}",
                 f"{row['ratio']:.1%}", f"{found['l1_load_bytes'] / 1e9:.2f}",
                 f"{found['l2_bytes'] / 1e9:.2f}", f"{found['dram_read_bytes'] / 1e9:.2f}",
                 f"{WARP * found['shared_wavefronts'] / size**3:.3f}",
@@ -157,11 +157,11 @@ class TensorTables(Version):
             "stall_barrier": "barrier",
         }
         rows = []
-        for page, variant in self._rows(variants, above):
-            found = page.metrics(size, variant.name)
+        for one in self.rows(variants, above, every=True):
+            found = one.page.metrics(size, one.variant.name)
             shares = slots_of.warp_time(found, gpus.GPUS[RECORDED_ON].warps_per_sm)
             rows.append((
-                f"{page.kernel.stem[:2]} {variant.name}", *(f"{shares[key]:.0%}" for key in names),
+                one.name, *(f"{shares[key]:.0%}" for key in names),
                 f"{found['warps_active_percent']:.0f}%", f"{found['issue_active_percent']:.0f}%",
             ))
         table(
@@ -170,14 +170,6 @@ class TensorTables(Version):
             rows, f"{records.label(self.record)}, ncu, n = {size:,}; the rest: issuing, fixed "
             "latencies, waiting for a turn",
         )
-
-    def _rows(
-        self, variants: Sequence[str], above: Sequence[str]
-    ) -> list[tuple[TensorTables, Variant]]:
-        """Pages and variants of a table's rows: other versions', then this one's."""
-        others = [(type(self)(stem), name) for stem, _, name in (a.partition("/") for a in above)]
-        own = [(self, name) for name in variants or (v.name for v in self.kernel.variants)]
-        return [(page, page.kernel.variant(name or None)) for page, name in (*others, *own)]
 
 
 def _listed(counts: Counter[str]) -> str:
