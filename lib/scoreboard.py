@@ -66,8 +66,30 @@ def _table(rows: Iterable[Row]) -> str:
     return "\n".join(table)
 
 
+def summary(rows: Iterable[Row]) -> str:
+    """A row a version: its first variant at the ladder's size and at twice that, for README."""
+    large = 2 * LADDER_SIZE
+    table = [
+        f"| version | what it changes | TFLOP/s at {LADDER_SIZE:,} | of cuBLAS | at {large:,} |",
+        "|---|---|---:|---:|---:|",
+    ]
+    found: dict[tuple[str, str], dict[int, Row]] = {}
+    for r in rows:
+        if r.M == r.N == r.K and r.variant == CATALOGUE[r.kernel].variants[0].name:
+            found.setdefault((r.kernel, r.gpu), {})[r.M] = r
+    for (stem, _), sizes in found.items():
+        first, second = sizes.get(LADDER_SIZE), sizes.get(large)
+        mark = " (stale)" if any(r.stale for r in sizes.values()) else ""
+        table.append(
+            f"| {stem} | {CATALOGUE[stem].change} "
+            + (f"| {first.tflops:.1f}{mark} | {first.ratio:.1%} " if first else "| – | – ")
+            + (f"| {second.ratio:.1%} |" if second else "| – |")
+        )
+    return "\n".join(table)
+
+
 def readme_text(text: str, rows: Iterable[Row]) -> str:
-    """README with the table between its markers made anew: each version's first variant.
+    """README with the table between its markers made anew.
 
     Raises
     ------
@@ -78,14 +100,15 @@ def readme_text(text: str, rows: Iterable[Row]) -> str:
     _, end, tail = rest.partition(END)
     if not begin or not end:
         raise ValueError(f"README.md has no {BEGIN} … {END}: put the markers back")
-    rows = [r for r in rows if r.variant == CATALOGUE[r.kernel].variants[0].name]
+    rows = list(rows)
     dates = sorted({(r.gpu, r.date) for r in rows})
     source = "; ".join(f"{gpu}, {date}" for gpu, date in dates)
     note = (
-        f"Recorded: {source}. α = 1, β = 0, TF32 off; cuBLAS on the same types, interleaved in the "
-        "same run."
+        f"Recorded: {source}; M = N = K, α = 1, β = 0. 01 to 09 multiply FP32 (TF32 off), 10 to 18 "
+        "FP16 with sums and C in FP32; cuBLAS on the same types, in turns in the same run. All "
+        "sizes and variants: `python -m lib results`, and the book's scoreboard."
     )
-    return f"{head}{BEGIN}\n{markdown(rows)}\n\n{note}\n{END}{tail}"
+    return f"{head}{BEGIN}\n{summary(rows)}\n\n{note}\n{END}{tail}"
 
 
 def write_readme(path: Path = README) -> None:
