@@ -177,7 +177,9 @@ class Function:
             Blocks of a cluster, up to three sizes; by default what the kernel was compiled for.
         landing : str
             When asynchronous copies and wgmma have their effect. "early": at once. "late": when
-            somebody waits for them, as late as PTX allows.
+            somebody waits for them, as late as PTX allows. wgmma reads shared memory when it is
+            issued in either case: beside copies that land late, that is what shows a missing wait.
+            Who overwrites its operands before wgmma.wait_group is reported as a race.
         turns : int or None
             Runs of instructions between branches that a batch of blocks may take before the
             kernel is stopped as endless; None: any number.
