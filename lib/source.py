@@ -7,6 +7,9 @@ import difflib
 from lib.fingerprint import without_marks
 from lib.versions import Kernel
 
+# Of a version's lines, the share that the version before must have had for a diff to be read.
+LEAST_KEPT = 0.25
+
 
 def listing(kernel: Kernel) -> str:
     """The kernel's file, without its marks."""
@@ -19,15 +22,24 @@ def body(kernel: Kernel) -> str:
     return text[text.index("template <") :]
 
 
+def is_new(kernel: Kernel) -> bool:
+    """Whether so little of the version before is left that a difference to it teaches nothing."""
+    before = kernel.predecessor
+    if before is None:
+        return True
+    old, new = ([row.strip() for row in body(one).splitlines()] for one in (before, kernel))
+    blocks = difflib.SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks()
+    return sum(block.size for block in blocks) < LEAST_KEPT * len(new)
+
+
 def difference(kernel: Kernel) -> str:
     """What changes from the version before to this one, as a unified diff of the kernels' bodies.
 
-    For the first version, which has none before it, its whole body.
+    For one that `is_new` its whole body.
     """
-    before = kernel.predecessor
-    if before is None:
+    if is_new(kernel):
         return body(kernel)
     rows = difflib.unified_diff(
-        body(before).splitlines(), body(kernel).splitlines(), lineterm="", n=20
+        body(kernel.predecessor).splitlines(), body(kernel).splitlines(), lineterm="", n=20
     )
     return "\n".join(list(rows)[3:]) + "\n"

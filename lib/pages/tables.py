@@ -215,8 +215,8 @@ class Tables(Version):
         type(self)(previous.stem).counters()
 
     def code(self) -> None:
-        """Display the difference to the version before, and the whole file folded."""
-        language = "diff" if self.kernel.predecessor else "cpp"
+        """Display the difference to the version before, or a new kernel; the whole file folded."""
+        language = "cpp" if source.is_new(self.kernel) else "diff"
         file = f"cuda/{self.kernel.source.name}"
         note(
             f"```{language}\n{source.difference(self.kernel)}```\n\n"
