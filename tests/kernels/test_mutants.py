@@ -97,7 +97,9 @@ def test_every_mutant_is_found_out_or_equivalent(stem, table, monkeypatch):
             def run(**options):
                 def mutated(compiled, *args, **more):
                     # What ptxas merged only matters for counters, which are off.
-                    changed = SimpleNamespace(ptx=text, name=compiled.name, merge={})
+                    changed = SimpleNamespace(
+                        ptx=text, name=compiled.name, arch=compiled.arch, merge={}
+                    )
                     return emulate(changed, *args, **(more | options), turns=1 << 14)
 
                 monkeypatch.setattr(runner, "emulate", mutated)
