@@ -8,7 +8,7 @@ PTX line it came from; `lib.ties` makes use of it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 _INSTRUCTION = re.compile(r"^\s*/\*(?P<address>[0-9a-f]{4,})\*/\s+(?P<text>.*?)\s*;")
@@ -126,6 +126,24 @@ def inner_loop(instructions: list[Instruction]) -> list[Instruction]:
         [i for i in instructions if start <= i.address <= end] for start, end in innermost
     ]
     return max(bodies, key=multiply_adds, default=[])
+
+
+def executions(
+    instructions: Iterable[Instruction], lines: Mapping[int, tuple[int, int]], base: str
+) -> int:
+    """Return how often warps execute an opcode: each instruction as often as its PTX line.
+
+    Exact where ptxas unrolls no loop further than the PTX has it.
+
+    Parameters
+    ----------
+    instructions : iterable of Instruction
+    lines : mapping of int to (int, int)
+        ``ptx.Trace.lines``: warp and thread instructions by PTX line.
+    base : str
+        The opcode without modifiers, such as ``"HMMA"``.
+    """
+    return sum(lines.get(i.ptx_line, (0, 0))[0] for i in instructions if i.base == base)
 
 
 def multiply_adds(instructions: Iterable[Instruction]) -> int:

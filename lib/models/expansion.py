@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from lib.gpus import Gpu
 from lib.models import units
@@ -58,26 +58,6 @@ def expansions(ptx: str, sass: Iterable[Instruction]) -> dict[str, Counter[str]]
         if found.setdefault(name, counts) != counts:
             raise ValueError(f"PTX line {line}, {name}: {dict(counts)}, elsewhere "
                              f"{dict(found[name])}")
-    return found
-
-
-def executed(
-    instructions: Mapping[str, tuple[int, int]], becomes: Mapping[str, Counter[str]]
-) -> Counter[str]:
-    """Return how often warps execute each machine instruction that a launch's wmma become.
-
-    Parameters
-    ----------
-    instructions : mapping of str to (int, int)
-        ``ptx.Trace.instructions``: warp and thread instructions by PTX opcode.
-    becomes : mapping of str to Counter
-        `expansions`.
-    """
-    found: Counter[str] = Counter()
-    for opcode, (warps, _) in instructions.items():
-        if match := _WMMA.search(opcode):
-            for name, count in becomes[_name(match)].items():
-                found[name] += warps * count
     return found
 
 

@@ -172,14 +172,13 @@ class HopperPages(Version):
 
     def layers(self) -> None:
         """Display the cubes and the layers of public models: ratio, tile, mean and least."""
-        names = {self.kernel.expression(v): v.name for v in reversed(self.kernel.variants)
-                 if not v.tuned}
         rows, ratios = [], []
         for row in self.layer_rows():
             ratios.append(row["ratio"])
+            launched = self.launched(row)
             rows.append(("×".join(f"{row[side]:,}" for side in "MNK"), f"{row['tflops']:.0f}",
                          f"{row['cublas_tflops']:.0f}", f"**{row['ratio']:.3f}**",
-                         names.get(row["instantiation"], "another")))
+                         launched.name if launched else "another"))
         mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
         rows.append(("geometric mean; least", "", "", f"**{mean:.3f}**; {min(ratios):.3f}", ""))
         table(("M×N×K", "TFLOP/s", "cuBLAS", "ratio", "launched"), rows, records.label(self.record))
@@ -262,9 +261,7 @@ class HopperPages(Version):
         Both have the clock of both. Nothing is known of cuBLAS's waves: all is in its rest.
         """
         chosen, row = self.kernel.variant(variant), self.recorded(size, variant)
-        launched = next(
-            v for v in self.kernel.variants if self.kernel.expression(v) == row["instantiation"]
-        )
+        launched = self.launched(row) or chosen
         sheet, sms = gpus.GPUS[RECORDED_ON], self.record["gpu"]["sms"]
         order = Raster(size, size, size, launched.tile, int(chosen.constants["GROUP"]),
                        launched.cluster, sms)

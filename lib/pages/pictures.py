@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lib import gpus, predictions, reported, scoreboard, tuning
+from lib import gpus, predictions, reported, scoreboard
 from lib.figures import ablation as ablation_figure
 from lib.figures import banks as banks_figure
 from lib.figures import busiest as busiest_figure
@@ -396,12 +396,10 @@ class Pictures(Version):
         others = {_shape(row): row["ratio"] for row in kept[fixed]["bench"]}
         rows = []
         for row in kept[tuned.name]["bench"]:
-            problem = tuned.problem(row["M"], row["N"], row["K"])
-            chosen = tuning.choose(self.kernel.stem, tuned, problem).name
-            # Today's choice, unless another tile was launched when this was recorded.
-            launched = self.kernel.instantiated(row["instantiation"])
-            name = chosen if chosen in launched else launched[0]
-            rows.append(by_shape.Shape(_shape(row), row["ratio"], name, others[_shape(row)]))
+            launched = self.launched(row) or tuned
+            rows.append(
+                by_shape.Shape(_shape(row), row["ratio"], launched.name, others[_shape(row)])
+            )
         show(by_shape.draw(rows, fixed=fixed, evidence=records.label(self.record)))
 
 

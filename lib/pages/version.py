@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from lib import device, gpus, kernels, runner
+from lib import device, gpus, kernels, runner, tuning
 from lib.compiler import Compiled, compile_kernel
 from lib.figures import timeline as timeline_figure
 from lib.measure import records
@@ -242,6 +242,19 @@ class Version:
         one = self._version(self.kernel.variant(variant))
         return phases_of.per_step(phases_of.phases(one.events, one.blocks[0][1]))
 
+    def launched(self, row: Mapping[str, Any]) -> Variant | None:
+        """The variant that a recorded row is of; None if the catalogue has it no more.
+
+        Of several that differ in how they are launched today's choice, if it is among them.
+        """
+        names = self.kernel.instantiated(row["instantiation"])
+        tuned = self.kernel.variants[0]
+        if len(names) > 1 and tuned.tuned:
+            problem = tuned.problem(row["M"], row["N"], row["K"])
+            chosen = tuning.choose(self.kernel.stem, tuned, problem).name
+            names = [chosen] if chosen in names else names
+        return self.kernel.variant(names[0]) if names else None
+
     def rows(
         self, variants: Sequence[str], above: Sequence[str] = (), every: bool = False
     ) -> list[Row]:
@@ -301,9 +314,8 @@ class Version:
         """
         chosen = self.kernel.variant(variant)
         if chosen.tuned and not ptx_arch:
-            timed = self.recorded(size, chosen.name)["instantiation"]
-            variant = next((v.name for v in self.kernel.variants
-                            if not v.tuned and self.kernel.expression(v) == timed), chosen.name)
+            timed = self.launched(self.recorded(size, chosen.name))
+            variant = (timed or chosen).name
         for row in self._kept(variant, ptx_arch, "counters"):
             if row["M"] == row["N"] == row["K"] == size:
                 return row["metrics"]

@@ -12,6 +12,7 @@ from lib.models import slots as slots_of
 from lib.pages.display import table
 from lib.pages.version import RECORDED_ON, Version
 from lib.problem import Problem
+from lib.sass import executions
 
 # What a wmma of PTX is called on a page, in the order of its work.
 _STEPS = {
@@ -102,12 +103,9 @@ class TensorTables(Version):
     def machine_counts(self, trace: ptx.Trace, variant: str) -> dict[str, int]:
         """HMMA and LDSM that warps execute in a traced launch, by the records' names."""
         compiled = self.compiled(gpus.GPUS[RECORDED_ON].arch, variant)
-        found = expansion.executed(
-            trace.instructions, expansion.expansions(compiled.ptx, compiled.sass)
-        )
         return {
-            key: sum(count for opcode, count in found.items() if opcode.startswith(base))
-            for key, base in (("hmma_instructions", "HMMA"), ("ldmatrix_instructions", "LDSM"))
+            "hmma_instructions": executions(compiled.sass, trace.lines, "HMMA"),
+            "ldmatrix_instructions": trace.matrix_counters()["ldmatrix_instructions"],
         }
 
     def traffic(self, size: int, *variants: str, above: Sequence[str] = ()) -> None:

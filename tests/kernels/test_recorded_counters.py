@@ -7,6 +7,7 @@ from lib.compiler import compile_kernel
 from lib.measure import records
 from lib.measure.counters import EMULATED, MATRIX
 from lib.runner import emulate, prepare
+from lib.sass import executions
 from tests.kernels.conftest import VARIANTS
 
 SIZE = 256
@@ -46,15 +47,6 @@ def recorded(kernel, variant, ptx_arch):
     return kept["arch"], row["metrics"]
 
 
-def machine_products(compiled, trace):
-    """How many HMMA the machine code executes: each as often as the PTX line that it is made of."""
-    lines = trace.lines
-    return sum(
-        lines.get(instruction.ptx_line, (0, 0))[0]
-        for instruction in compiled.sass if instruction.opcode.startswith("HMMA")
-    )
-
-
 @pytest.mark.parametrize("kernel, variant, ptx_arch", CODES)
 def test_the_emulator_counts_what_was_recorded(kernel, variant, ptx_arch):
     arch, metrics = recorded(kernel, variant, ptx_arch)
@@ -79,7 +71,7 @@ def test_the_emulator_counts_what_was_recorded(kernel, variant, ptx_arch):
     matrix["gmma_instructions"] = matrix["wgmma_instructions"]
     # ncu has wgmma's instructions among those of the pipe as well.
     matrix["hmma_instructions"] = (
-        matrix["gmma_instructions"] or machine_products(compiled, trace)
+        matrix["gmma_instructions"] or executions(compiled.sass, trace.lines, "HMMA")
     )
     counted = {name: metrics[name] for name in MATRIX if name in metrics}
     assert {name: matrix[name] for name in counted} == counted
