@@ -67,21 +67,22 @@ def _table(rows: Iterable[Row]) -> str:
 
 
 def summary(rows: Iterable[Row]) -> str:
-    """A row a version: its first variant at the ladder's size and at twice that, for README."""
+    """A row a version and GPU, for README: its first variant at the ladder's size and twice it."""
     large = 2 * LADDER_SIZE
     table = [
-        f"| version | what it changes | TFLOP/s at {LADDER_SIZE:,} | of cuBLAS | at {large:,} |",
-        "|---|---|---:|---:|---:|",
+        f"| version | what it changes | GPU | TFLOP/s at {LADDER_SIZE:,} | of cuBLAS "
+        f"| at {large:,} |",
+        "|---|---|---|---:|---:|---:|",
     ]
     found: dict[tuple[str, str], dict[int, Row]] = {}
     for r in rows:
         if r.M == r.N == r.K and r.variant == CATALOGUE[r.kernel].variants[0].name:
             found.setdefault((r.kernel, r.gpu), {})[r.M] = r
-    for (stem, _), sizes in found.items():
+    for (stem, gpu), sizes in found.items():
         first, second = sizes.get(LADDER_SIZE), sizes.get(large)
         mark = " (stale)" if any(r.stale for r in sizes.values()) else ""
         table.append(
-            f"| {stem} | {CATALOGUE[stem].change} "
+            f"| {stem} | {CATALOGUE[stem].change} | {gpu} "
             + (f"| {first.tflops:.1f}{mark} | {first.ratio:.1%} " if first else "| – | – ")
             + (f"| {second.ratio:.1%} |" if second else "| – |")
         )

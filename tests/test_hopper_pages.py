@@ -84,6 +84,21 @@ def test_layers_have_their_geometric_mean_and_their_least(shown):
     assert {row[-1] for row in rows[:-1]} == {"ping_pong"}  # the same instantiation as the first
 
 
+def test_another_gpu_s_ratios_stand_beside(shown, monkeypatch):
+    there = recorded("18_hopper_limit", lambda name, shape: 600.0).record
+    there = {**there, "gpu": {"name": "NVIDIA H200", "key": "H200", "sms": 132}}
+    monkeypatch.setattr(records, "load", lambda gpu, stem: there if gpu == "H200" else None)
+    page = recorded("18_hopper_limit", lambda name, shape: 550.0)
+    page.layers("H200")
+    rows = cells(shown[0])
+    assert {(row[3], row[4]) for row in rows[:-1]} == {("**1.100**", "**1.200**")}
+    assert rows[-1][3:5] == ["**1.100**; 1.100", "**1.200**; 1.200"]
+    assert "ratio, H100 | ratio, H200" in shown[0]
+    assert "recorded: H100" in shown[0] and "recorded: H200" in shown[0]
+    with pytest.raises(records.NotRecorded, match="python -m lib record 18_hopper_limit"):
+        page.layers("T4")
+
+
 def test_predictions_stand_beside_what_was_measured(shown):
     page = recorded("16_cp_async", lambda name, shape: 400.0 if name == "wide" else 300.0)
     page.predicted(against="wide")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from lib import gpus, predictions, tuning
 from lib.figures import mix as mix_figure
@@ -170,26 +171,57 @@ class HopperPages(Version):
         table(("M×N×K", "TFLOP/s", "cuBLAS", "ratio", "spread", "SM clock, MHz", "W", "°C"), rows,
               f"{records.label(self.record)}, {name}; clock, W and °C: medians while both ran")
 
-    def layers(self) -> None:
-        """Display the cubes and the layers of public models: ratio, tile, mean and least."""
-        rows, ratios = [], []
-        for row in self.layer_rows():
-            ratios.append(row["ratio"])
-            launched = self.launched(row)
-            rows.append(("×".join(f"{row[side]:,}" for side in "MNK"), f"{row['tflops']:.0f}",
-                         f"{row['cublas_tflops']:.0f}", f"**{row['ratio']:.3f}**",
-                         launched.name if launched else "another"))
-        mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-        rows.append(("geometric mean; least", "", "", f"**{mean:.3f}**; {min(ratios):.3f}", ""))
-        table(("M×N×K", "TFLOP/s", "cuBLAS", "ratio", "launched"), rows, records.label(self.record))
+    def layers(self, beside: str | None = None) -> None:
+        """Display the cubes and the layers of public models: ratio, tile, mean and least.
 
-    def layer_rows(self) -> list[Mapping[str, float]]:
-        """The recorded rows of the first variant on cubes from 1,024 and on `tuning.LAYERS`."""
-        kept = self.record["variants"][self.kernel.variants[0].name]["bench"]
+        Parameters
+        ----------
+        beside : str, optional
+            Key of another GPU, whose recorded ratios get a column of their own.
+
+        Raises
+        ------
+        records.NotRecorded
+            If there is no record of that GPU.
+        """
+        kept = [self.record]
+        if beside is not None:
+            other = records.load(beside, self.kernel.stem)
+            if other is None:
+                raise records.NotRecorded(
+                    f"{self.kernel.stem} has no record of a {beside}: "
+                    f"python -m lib record {self.kernel.stem}, on such a machine"
+                )
+            kept.append(other)
+        ratios = [{_shape(row): row["ratio"] for row in self.layer_rows(record)} for record in kept]
+        rows: list[tuple[str, ...]] = []
+        for row in self.layer_rows():
+            launched = self.launched(row)
+            rows.append((
+                "×".join(f"{side:,}" for side in _shape(row)), f"{row['tflops']:.0f}",
+                f"{row['cublas_tflops']:.0f}",
+                *(f"**{found[_shape(row)]:.3f}**" for found in ratios),
+                launched.name if launched else "another",
+            ))
+        rows.append(("geometric mean; least", "", "", *(
+            f"**{math.exp(sum(map(math.log, found.values())) / len(found)):.3f}**; "
+            f"{min(found.values()):.3f}" for found in ratios), ""))
+        names = [""] if len(kept) == 1 else [f", {record['gpu']['key']}" for record in kept]
+        table(("M×N×K", "TFLOP/s", "cuBLAS", *(f"ratio{name}" for name in names), "launched"), rows,
+              "; ".join(map(records.label, kept)))
+
+    def layer_rows(self, record: Mapping[str, Any] | None = None) -> list[Mapping[str, float]]:
+        """The rows of the first variant on cubes from 1,024 and on `tuning.LAYERS`.
+
+        Parameters
+        ----------
+        record : mapping, optional
+            Another GPU's record; the book's if not given.
+        """
+        kept = (record or self.record)["variants"][self.kernel.variants[0].name]["bench"]
         return [
             row for row in kept
-            if row["M"] == row["N"] == row["K"] >= 1024
-            or (row["M"], row["N"], row["K"]) in tuning.LAYERS
+            if row["M"] == row["N"] == row["K"] >= 1024 or _shape(row) in tuning.LAYERS
         ]
 
     def predicted(
@@ -335,6 +367,10 @@ class HopperPages(Version):
         rows, columns = chosen.tile
         stages = int(chosen.constants["STAGES"])
         return (stages - 1) * (rows + columns) * chosen.step * 2
+
+
+def _shape(row: Mapping[str, Any]) -> tuple[int, int, int]:
+    return row["M"], row["N"], row["K"]
 
 
 def _said(value: float | None, form: str, unit: str = "") -> str:

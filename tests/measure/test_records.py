@@ -109,8 +109,11 @@ def test_readme_s_table_is_made_from_the_records(tmp_path):
     records.write(record, tmp_path)
     text = f"above\n{scoreboard.BEGIN}\nold\n{scoreboard.END}\nbelow\n"
     new = scoreboard.readme_text(text, records.rows(tmp_path))
-    assert "straight from global memory | 2.0 | 50.0% | – |" in new and "90" not in new
+    assert "straight from global memory | H100 | 2.0 | 50.0% | – |" in new and "90" not in new
     assert "old" not in new and new.startswith("above") and new.endswith("below\n")
+    records.write({**record, "gpu": {**record["gpu"], "key": "H200"}}, tmp_path)
+    both = scoreboard.readme_text(text, records.rows(tmp_path))
+    assert all(f"global memory | {gpu} | 2.0 | 50.0% | – |" in both for gpu in ("H100", "H200"))
     with pytest.raises(ValueError, match="put the markers back"):
         scoreboard.readme_text("nothing here", [])
 
