@@ -431,6 +431,8 @@ CATALOGUE: dict[str, Kernel] = {
                 _wmma("seed", "32×64×16: threads without a vector", block=(32, 64, 16),
                       warp=(16, 16)),
                 _wmma("scalar", "seed, single halves", block=(32, 64, 16), warp=(16, 16), vec=1),
+                _wmma("few", "seed, 64 threads: a vector for every thread", block=(32, 64, 16),
+                      warp=(16, 64)),
             ),
         ),
         Kernel(

@@ -282,7 +282,9 @@ class Tables(Version):
         """
         rows = []
         for variant in map(self.kernel.variant, variants or (v.name for v in self.kernel.variants)):
-            times = self.record["variants"][variant.name]["timeline"]
+            times = self.record["variants"].get(variant.name, {}).get("timeline")
+            if times is None:
+                raise self._nothing(variant.name, "no timeline")
             for marks, seconds in ((False, "seconds_without"), (True, "seconds_with")):
                 code = compile_kernel(self.kernel, variant, arch, timeline=marks)
                 found = order.fetches([i.opcode for i in code.inner_loop])
