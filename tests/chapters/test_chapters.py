@@ -86,6 +86,13 @@ def test_kernel_chapter_has_a_compared_cell(path):
     assert "nbval-check-output" in tags
 
 
+@pytest.mark.parametrize("path", KERNELS, ids=names(KERNELS))
+def test_kernel_chapter_checks_times_and_draws_its_own_run(path):
+    code = [cell.source for cell in nbformat.read(path, 4).cells if cell.cell_type == "code"]
+    for call in ("check", "speed", "timeline", "roofline"):
+        assert any(f"page.{call}(" in source for source in code), f"no page.{call}()"
+
+
 @pytest.mark.parametrize("path", CHAPTERS, ids=names(CHAPTERS))
 def test_outputs_name_no_folder_of_the_machine_that_made_them(path):
     for cell in nbformat.read(path, 4).cells:
