@@ -11,7 +11,7 @@
 // Runs on:    sm_80 and later.
 //
 // T, TC:      type of A and B, half or __nv_bfloat16; type of C: float, or T.
-// STAGES:     tiles in the ring; STAGES - 1 are on their way or in use.
+// STAGES:     tiles in the ring: one in use, the others on their way or waiting.
 // BLOCKS:     blocks that the compiler must leave registers for on one SM.
 // GROUP:      rows of tiles in a band of the raster.
 // PAST_L1:    16-byte copies go past the L1, not through it.

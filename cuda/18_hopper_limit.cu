@@ -1,9 +1,9 @@
 // 18: every SM busy to the end, and no machine of it waiting for another.
 //
-// Changes:    blocks stay, and walk through tiles of C in an order that suits the L2; the producer
-//             is tiles ahead while the consumers store. The blocks of a cluster share tiles of B,
-//             of which each loads a part for all (multicast). Products of one step run while the
-//             next step's are issued. C leaves through shared memory, by TMA.
+// Changes:    blocks stay, and walk through tiles of C in 17's order; the producer is tiles ahead
+//             while the consumers store. The blocks of a cluster share tiles of B, of which each
+//             loads a part for all (multicast). Products of one step run while the next step's are
+//             issued. C leaves through shared memory, by TMA.
 // Bottleneck: 17's start and end of each tile, its traffic with the L2, its wait after each step.
 // Launch:     grid a multiple of CLUSTER, at most BLOCKS an SM; block 384, or 288 if BLOCKS is 2;
 //             dynamic shared memory for STAGES tiles, 2 * STAGED slices of 8 KiB and 1024 bytes.
@@ -20,7 +20,8 @@
 //             engine; 0: from registers.
 // PING_PONG:  the two warpgroups take tiles of their own in turn, and one stores while the other
 //             multiplies. Otherwise each has half of the rows of every tile.
-// BLOCKS:     blocks an SM holds. With 1, the producer's warpgroup gives registers to the others.
+// BLOCKS:     blocks an SM holds; 2 was slower, and no variant has it. With 1, the producer's
+//             warpgroup gives registers to the others.
 #include "barrier.cuh"
 #include "cluster.cuh"
 #include "mbarrier.cuh"

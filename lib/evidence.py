@@ -24,7 +24,7 @@ from lib.compiler import (
     compile_source,
 )
 from lib.measure import records, sweeps
-from lib.models import accesses, busiest, mix, order
+from lib.models import accesses, busiest, mix, order, roofline
 from lib.models.occupancy import Occupancy, occupancy
 from lib.models.phases import phases
 
@@ -125,7 +125,7 @@ class Evidence:
         return gpus.GPUS[key]
 
     def counters(self, stem: str, variant: str, n: int = 64) -> Mapping[str, int]:
-        """Counters of an n×n×n run in the emulator, compiled for sm_75, α = 1, β = 0."""
+        """Counters of an n×n×n emulated run of the oldest code that runs it, α = 1, β = 0."""
         return _emulate(stem, variant, n).launch.trace.counters()
 
     def counters_with_beta(self, stem: str, variant: str, n: int = 64) -> Mapping[str, int]:
@@ -302,17 +302,19 @@ class Evidence:
         Missing
             If there is no such record, size or counter.
         """
-        kernel = kernels.find(stem)
-        names = ("global_load_requests", "global_store_requests", "global_load_sectors",
-                 "global_store_sectors", "shared_wavefronts", "ffma_thread_instructions",
-                 "instructions", DRAM_READ, "dram_write_bytes")
+        name = kernels.find(stem).variants[0].name
         found = {
-            name: self.counter(gpu, stem, kernel.variants[0].name, n, name) for name in names
+            counter: self.counter(gpu, stem, name, n, counter) for counter in (
+                "global_load_requests", "global_store_requests", "global_load_sectors",
+                "global_store_sectors", "shared_wavefronts", "ffma_thread_instructions",
+                "instructions", L2_BYTES, DRAM_READ, "dram_write_bytes")
         }
-        return busiest.longest(busiest.least_times(
-            found, self.gpu(gpu), warp_instructions=found["instructions"],
-            dram_bytes=found[DRAM_READ] + found["dram_write_bytes"],
-            tensor_flops=2.0 * n**3 if kernel.group == "FP16" else 0.0,
+        machine = records.load(gpu, records.MACHINE)
+        return busiest.longest(busiest.of_record(
+            found, self.gpu(gpu),
+            roofline.Roofs.from_record(machine, self.gpu(gpu)) if machine else None,
+            product=roofline.product_of(_emulate(stem, name, 128).launch.trace.instructions),
+            flops=2.0 * n**3, clock_mhz=self.bench(gpu, stem, name, n)["sm_clock_mhz"],
         ))
 
     def legal(self, header: str, call: str, arch: str) -> bool:
@@ -403,4 +405,4 @@ def _emulate(stem: str, variant: str, n: int, beta: float = 0.0, warp: int = 0) 
     kernel = kernels.find(stem)
     chosen = kernel.variant(variant)
     return runner.run(kernel, chosen.problem(n, n, n, beta=beta), variant=chosen,
-                      backend="emulator", arch="sm_75", watch=(0, warp))
+                      backend="emulator", arch=kernel.min_arch, watch=(0, warp))

@@ -123,6 +123,9 @@ def test_power_and_clock_stand_beside_the_speed(shown):
     page.tensor_compare(4096, "wide", "stages2")
     assert cells(shown[0])[0] == ["1,024×1,024×1,024", "600", "500", "1.200", "1.0%", "1,755",
                                   "690", "not read"]
+    page.record["variants"]["wide"]["bench"][0]["rounds"] = 15
+    page.how_it_ran()
+    assert cells(shown[2])[0][5:] == ["too short"] * 3
     assert [row[0] for row in cells(shown[1])] == ["17 wide", "17 stages2"]
     assert cells(shown[1])[0][3:] == ["not read", "1.00", "0.20", "1,755", "690"]
     assert re.search(r"recorded: H100, 2026-11-21", shown[1])

@@ -69,9 +69,10 @@ def fp32_w39(evidence: Evidence) -> Verdict:
     slower = sum(speed < fp32 for speed in tensor.values())
     return Verdict(
         either(slower == len(tensor)),
-        f"At 2,048 on an H100 {slower} of the four are slower than its {fp32:.1f} TFLOP/s: they "
-        f"reach {', '.join(f'{speed:.1f}' for speed in tensor.values())}. (The text compares "
-        f"3,304 at one size with figures at another.)",
+        f"At 2,048 on an H100 {slower} of the four {'is' if slower == 1 else 'are'} slower than "
+        f"its {fp32:.1f} TFLOP/s: they reach "
+        f"{', '.join(f'{speed:.1f}' for speed in tensor.values())}. (The text compares 3,304 at "
+        f"one size with figures at another.)",
         (RECORDED,),
         "; ".join(map(_file, (VECTORIZED, *tensor))),
     )

@@ -89,9 +89,9 @@ def overlap_w16(evidence: Evidence) -> Verdict:
         f"A value has to arrive before it can be stored: {cycles:,.0f} cycles pass from a warp's "
         f"first load of a tile to the arrival of the last (with marks), without a product. With "
         f"11's tile the second buffer is worth {gains[0] - 1:+.0%} at {N:,} and "
-        f"{gains[1] - 1:+.0%} at {LARGE:,} on an H100. Storing after the products changes that by "
-        f"{staged - 1:+.0%}: other blocks hid the wait before, and the registers leave room for "
-        f"fewer of them.",
+        f"{gains[1] - 1:+.0%} at {LARGE:,} on an H100. Storing after the products changes "
+        f"that by {staged - 1:+.0%} at {LARGE:,}: other blocks hid the wait before, and the "
+        f"registers leave room for fewer of them.",
         (RECORDED,),
         f"{record('H100', SHARED)}; {record('H100', PIPELINE)}",
     )

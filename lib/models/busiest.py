@@ -27,11 +27,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from lib.gpus import Gpu
 from lib.models import coalescing, units
 from lib.models.coalescing import WarpAccess
+from lib.models.roofline import Roofs
 
 HMMA_1688 = 16 * 8 * 8
 """FP16 multiply-adds of one HMMA.1688, all that a T4 has."""
@@ -214,6 +215,49 @@ def least_times(
         **l2,
         "DRAM": dram_bytes / (dram_bytes_per_s or gpu.dram_bytes_per_s),
     }
+
+
+
+def of_record(
+    metrics: Mapping[str, float],
+    gpu: Gpu,
+    roofs: Roofs | None,
+    *,
+    product: str | None,
+    flops: float,
+    clock_mhz: float | None,
+    lines: int | None = None,
+) -> dict[str, float]:
+    """Return the least seconds that each unit needs for a launch that ncu has counted.
+
+    Parameters
+    ----------
+    metrics : mapping of str to float
+        By the names of ``lib.measure.counters``.
+    gpu : Gpu
+    roofs : Roofs, optional
+        Measured on that GPU: of the product's instruction, and of the L2.
+    product : str, optional
+        What `roofline.product_of` says; None where no tensor core works.
+    flops : float
+        Of the launch.
+    clock_mhz : float, optional
+        The SMs' clock while it was timed; the data sheet's if not given.
+    lines : int, optional
+        As `least_times` has it.
+    """
+    tensor: dict[str, Any] = {}
+    if product is not None:
+        tensor = {
+            "tensor_flops": flops,
+            "tensor_flops_per_s": roofs and roofs.products.get(product),
+            "l2_bytes": metrics["l2_bytes"], "l2_bytes_per_s": roofs and roofs.l2,
+        }
+    return least_times(
+        metrics, gpu, lines=lines, warp_instructions=metrics["instructions"],
+        dram_bytes=metrics["dram_read_bytes"] + metrics["dram_write_bytes"],
+        clock_hz=clock_mhz * 1e6 if clock_mhz else None, **tensor,
+    )
 
 
 def longest(times: Mapping[str, float]) -> str:

@@ -11,6 +11,7 @@ from lib.figures import mix as mix_figure
 from lib.figures import ring as ring_figure
 from lib.figures import tma_swizzle as swizzle_figure
 from lib.measure import records
+from lib.measure.bench import HOT_ROUNDS
 from lib.models import mix, pipe_account, ring
 from lib.models import phases as phases_of
 from lib.models.raster import Raster
@@ -159,15 +160,21 @@ class HopperPages(Version):
         )
 
     def how_it_ran(self, variant: str | None = None) -> None:
-        """Display each recorded shape of a variant with clock, power and temperature."""
+        """Display each recorded shape of a variant with clock, power and temperature.
+
+        Where the series was short, of fewer samples than `bench.HOT_ROUNDS`, nothing is said of
+        them: the sensors follow within tenths of a second, and it was over before.
+        """
         name = self.kernel.variant(variant).name
-        rows = [
-            ("×".join(f"{row[side]:,}" for side in "MNK"), f"{row['tflops']:.0f}",
-             f"{row['cublas_tflops']:.0f}", f"{row['ratio']:.3f}", f"{row['spread']:.1%}",
-             _said(row["sm_clock_mhz"], ",.0f"), _said(row.get("power_w"), ",.0f"),
-             _said(row.get("temperature_c"), ".0f"))
-            for row in self.record["variants"][name]["bench"]
-        ]
+        rows = []
+        for row in self.record["variants"][name]["bench"]:
+            short = row.get("rounds", HOT_ROUNDS) < HOT_ROUNDS
+            rows.append((
+                "×".join(f"{side:,}" for side in _shape(row)), f"{row['tflops']:.0f}",
+                f"{row['cublas_tflops']:.0f}", f"{row['ratio']:.3f}", f"{row['spread']:.1%}",
+                *("too short" if short else _said(row.get(key), ",.0f")
+                  for key in ("sm_clock_mhz", "power_w", "temperature_c")),
+            ))
         table(("M×N×K", "TFLOP/s", "cuBLAS", "ratio", "spread", "SM clock, MHz", "W", "°C"), rows,
               f"{records.label(self.record)}, {name}; clock, W and °C: medians while both ran")
 

@@ -284,18 +284,8 @@ class Pictures(Version):
             the recorded requests and sectors allow. Loads grow with the size's cube, stores with
             its square.
         """
-        metrics = self.metrics(size)
         row = self.recorded(size)
-        clock = row["sm_clock_mhz"]
-        tensor: dict[str, float] = {}
-        if product := roofline.product_of(self.traced().launch.trace.instructions):
-            machine = records.load(RECORDED_ON, records.MACHINE)
-            roofs = machine and roofline.Roofs.from_record(machine, gpus.GPUS[RECORDED_ON])
-            tensor = {
-                "tensor_flops": 2.0 * size**3,
-                "tensor_flops_per_s": roofs and roofs.products.get(product),
-                "l2_bytes": metrics["l2_bytes"], "l2_bytes_per_s": roofs and roofs.l2,
-            }
+        machine = records.load(RECORDED_ON, records.MACHINE)
         looked_up = None
         if lines:
             trace, larger = self.traced().launch.trace, size / self.problem.K
@@ -303,12 +293,11 @@ class Pictures(Version):
                 round(busiest.lines([site], trace.watched) * larger ** (3 - (site.kind == "store")))
                 for site in trace.sites
             )
-        times = busiest.least_times(
-            metrics, gpus.GPUS[RECORDED_ON], lines=looked_up,
-            warp_instructions=metrics["instructions"],
-            dram_bytes=metrics["dram_read_bytes"] + metrics["dram_write_bytes"],
-            clock_hz=clock * 1e6 if clock else None,
-            **tensor,
+        times = busiest.of_record(
+            self.metrics(size), gpus.GPUS[RECORDED_ON],
+            roofline.Roofs.from_record(machine, gpus.GPUS[RECORDED_ON]) if machine else None,
+            product=roofline.product_of(self.traced().launch.trace.instructions),
+            flops=2.0 * size**3, clock_mhz=row["sm_clock_mhz"], lines=looked_up,
         )
         show(busiest_figure.draw(
             times, seconds=row["seconds"],

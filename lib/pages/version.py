@@ -22,7 +22,7 @@ RECORDED_ON = "H100"
 # The problem that is traced for the counters and the access figures: several blocks, quick to run.
 TRACED = Problem(128, 128, 128)
 # The warp whose addresses are kept: not in the first block, where row and column 0 hide mistakes.
-# Where there are fewer blocks, it is the same warp of the last one.
+# Where there are fewer blocks, it is of the last one, and where there are fewer warps, the last.
 WATCHED = (5, 3)
 # The size at which a chapter looks at time: large enough to fill the GPU, quick enough to measure.
 TIMED = 2048
@@ -94,7 +94,7 @@ class Version:
             last = self._blocks(problem, chosen) - 1
             # Where tiles are cut, the last block of all adds up a tile's parts and stores it.
             cut = chosen.resident and chosen.least_share
-            watch = (last if cut else min(WATCHED[0], last), WATCHED[1])
+            watch = (last if cut else min(WATCHED[0], last), _watched_warp(chosen))
             self._traces[name] = self.run(
                 problem, name, backend="emulator", watch=watch, exact=True
             )
@@ -110,7 +110,7 @@ class Version:
         block = min(WATCHED[0], self._blocks(self.problem, by_lanes) - 1)
         return runner.run(
             self.kernel, by_lanes.typed(self.problem), variant=by_lanes, backend="emulator",
-            watch=(block, WATCHED[1]), exact=True,
+            watch=(block, _watched_warp(chosen)), exact=True,
         )
 
     @cached_property
@@ -320,3 +320,7 @@ class Version:
             if row["M"] == row["N"] == row["K"] == size:
                 return row["metrics"]
         raise self._nothing(variant, f"no counters at {size:,}")
+
+
+def _watched_warp(variant: Variant) -> int:
+    return min(WATCHED[1], variant.threads // 32 - 1)
