@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
 
 from lib import cli, ptx
+from lib.problem import WrongResult
 
 # Commands for whoever writes the book. Their modules need Jupyter's libraries, which a machine
 # that only measures may lack, so each is loaded when its command is asked for.
@@ -30,13 +32,21 @@ def main(argv: list[str] | None = None) -> int:
             importlib.import_module(module).add_command(subparsers)
     options = parser.parse_args(argv)
     try:
-        return options.run(options)
+        status = options.run(options)
+        sys.stdout.flush()
+        return status
     except cli.BAD_INPUT as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    except ptx.Error as error:
+    except MemoryError as error:
+        print(f"error: {options.command}: too large for the memory here: {error}", file=sys.stderr)
+        return 2
+    except (ptx.Error, WrongResult) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    except BrokenPipeError:  # whoever read our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
 
 
 if __name__ == "__main__":

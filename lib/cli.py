@@ -227,7 +227,7 @@ def _resources(options: argparse.Namespace) -> int:
     from lib.models.occupancy import occupancy
 
     kernel, variant = _chosen(options)
-    here = device.arch() if device.available() else kernel.min_arch
+    here = device.arch() if device.available() else kernel.oldest(variant)
     arch = gpus.check_arch(options.arch or here)
     compiled = compile_kernel(kernel, variant, arch)
     used, gpu = compiled.resources, gpus.for_arch(arch)

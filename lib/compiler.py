@@ -146,7 +146,6 @@ def compile_kernel(
     )
 
 
-@lru_cache(maxsize=128)
 def compile_file(
     source: Path,
     expression: str,
@@ -155,7 +154,18 @@ def compile_file(
     ptx_arch: str | None = None,
     dynamic_bytes: int = 0,
 ) -> Compiled:
-    """Compile one name expression of a CUDA file; results are kept for the life of the process."""
+    """Compile one name expression of a CUDA file; kept until the file or a header changes."""
+    files = (source, *sorted(path for path in INCLUDE.rglob("*") if path.is_file()))
+    return _compile_file(
+        source, expression, arch, options, ptx_arch, dynamic_bytes, tuple(map(file_identity, files))
+    )
+
+
+@lru_cache(maxsize=128)
+def _compile_file(
+    source: Path, expression: str, arch: str, options: tuple[str, ...], ptx_arch: str | None,
+    dynamic_bytes: int, identity: tuple[str, ...],
+) -> Compiled:
     text = source.read_text()
     return compile_source(
         text, expression, arch, options, str(source), ptx_arch, dynamic_bytes
@@ -277,8 +287,7 @@ def assemble(ptx: str, arch: str) -> tuple[bytes, str]:
             capture_output=True, text=True, check=False,
         )
         if run.returncode:
-            said = (line for line in run.stderr.splitlines() if " info " not in line)
-            raise CompileError("\n".join(said))
+            raise CompileError(_errors(run.stderr))
         return target.read_bytes(), run.stderr
 
 
@@ -353,7 +362,7 @@ def compile_nvrtc(
         try:
             nvrtc.compileProgram(program, list(options))
         except nvrtc.NVRTCError as error:
-            log = nvrtc.getProgramLog(program) or str(error)
+            log = _errors(nvrtc.getProgramLog(program)) or str(error)
             raise CompileError(_with_source_line(log, text, filename)) from None
         lowered = [nvrtc.getLoweredName(program, expression) for expression in expressions]
         names = [name.decode() if isinstance(name, bytes) else name for name in lowered]
@@ -366,6 +375,13 @@ def compile_nvrtc(
         return Output(ptx, cubin, names, nvrtc.getProgramLog(program))
     finally:
         nvrtc.destroyProgram(program)
+
+
+def _errors(log: str) -> str:
+    """What a compiler's log says without ptxas's report of resources."""
+    told = (line for line in log.strip("\0\n").splitlines()
+            if not re.match(r"ptxas (?:info|\.) ", line))
+    return "\n".join(told)
 
 
 def _with_source_line(log: str, text: str, filename: str) -> str:

@@ -405,4 +405,4 @@ def _emulate(stem: str, variant: str, n: int, beta: float = 0.0, warp: int = 0) 
     kernel = kernels.find(stem)
     chosen = kernel.variant(variant)
     return runner.run(kernel, chosen.problem(n, n, n, beta=beta), variant=chosen,
-                      backend="emulator", arch=kernel.min_arch, watch=(0, warp))
+                      backend="emulator", arch=kernel.oldest(chosen), watch=(0, warp))

@@ -27,6 +27,10 @@ DTYPES = tuple(ROUNDOFF)
 LAYOUTS = ("row", "column")
 
 
+class WrongResult(RuntimeError):
+    """A C that is farther from float64's than rounding explains; nothing is timed on such a one."""
+
+
 @dataclass(frozen=True)
 class Problem:
     """One instance: an M×K matrix A, a K×N matrix B, an M×N matrix C, all tight.

@@ -10,6 +10,7 @@ counters, traced addresses, hazards.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -74,6 +75,11 @@ class RawModule:
             if Path(path).suffix != ".ptx":
                 raise ValueError(f"{path}: {_NOT_EMULATED}")
             code = Path(path).read_text()
+        if not isinstance(code, str):
+            raise TypeError(f"code must be a str, not {type(code).__name__}")
+        for name, given in (("options", options), ("name_expressions", name_expressions)):
+            if isinstance(given, str):
+                raise TypeError(f"{name} must be a sequence of str: [{given!r}]")
         self.code, self.options, self.arch = code, tuple(options), check_arch(arch)
         self.name_expressions = tuple(name_expressions or ())
         self._names: dict[str, str] = {}
@@ -85,6 +91,8 @@ class RawModule:
 
         Call it as CuPy's: ``kernel(grid, block, args, shared_mem=0)``; the emulator's own options
         (`watch`, `races`, `schedule`, `landing`, …) follow by keyword. It returns a `ptx.Launch`.
+        A Python float becomes the parameter's type here. CuPy passes it as a double, so for a
+        ``float`` parameter write ``numpy.float32(x)``, and both agree.
 
         Raises
         ------
@@ -114,5 +122,4 @@ class RawModule:
 
 def _is_ptx(code: str) -> bool:
     """Whether text is PTX: its first word that is no comment is ``.version``."""
-    words = (line.strip() for line in code.splitlines())
-    return next((w for w in words if w and not w.startswith("//")), "").startswith(".version")
+    return re.match(r"(?:\s|//[^\n]*|/\*.*?\*/)*\.version\b", code, re.DOTALL) is not None

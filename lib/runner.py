@@ -10,16 +10,12 @@ import numpy as np
 
 from lib import device, ptx
 from lib.compiler import Compiled, compile_kernel, compile_source
-from lib.gpus import check_arch
+from lib.gpus import ARCHITECTURES, check_arch
 from lib.problem import Problem, Verdict, numpy_dtype
 from lib.tensor_maps import encode
 from lib.versions import Kernel, Launch, Selection, Variant
 
 BACKENDS = ("auto", "gpu", "emulator")
-
-# Without a GPU the book compiles for the oldest architecture it teaches: a T4's.
-DEFAULT_ARCH = "sm_75"
-
 # How the tensor maps of 17 and 18 are made: the swizzle that wgmma reads, and a hint to the
 # L2. A matrix without elements has no map, and nothing is loaded from it.
 TMA_SWIZZLE = 128
@@ -87,9 +83,9 @@ def run(
     variant : Variant, optional
         The kernel's first if not given.
     backend : {"auto", "gpu", "emulator"}
-        ``"auto"`` takes the GPU if one can be used.
+        ``"auto"`` takes the GPU if one can be used and nothing of the emulator's own is asked for.
     arch : str, optional
-        What to compile for: this GPU's own, or the kernel's oldest in the emulator.
+        What to compile for: this GPU's own, or in the emulator the oldest that runs the variant.
     watch : (int, int), optional
         Block and warp whose addresses the emulator keeps.
     races : bool
@@ -115,13 +111,25 @@ def run(
         If `backend` is ``"gpu"`` and no GPU can be used.
     """
     variant = variant or kernel.variants[0]
+    asked = [
+        name for name, given in (
+            ("watch", watch is not None), ("races", races), ("schedule", schedule != "lowest"),
+            ("landing", landing != "early"),
+        ) if given
+    ]
+    if asked and backend == "auto":
+        backend = "emulator"  # only there can it be had
     where = choose_backend(backend)
+    if asked and where == "gpu":
+        raise ValueError(f"{', '.join(asked)}: the emulator's alone; use backend 'emulator'")
     kernel.launch(problem, variant)  # raises before anything is allocated
     if where == "gpu":
-        target = check_arch(arch) if arch else device.arch()
+        target, known = check_arch(arch or device.arch()), tuple(ARCHITECTURES)
+        if known.index(target) > known.index(device.arch()):
+            raise ValueError(f"code for {target} doesn't run on this GPU, an {device.arch()}")
         xp = device.cupy()
     else:
-        target = check_arch(arch or kernel.min_arch)
+        target = check_arch(arch or kernel.oldest(variant))
         xp = np
     A, B, C = problem.inputs(seed, xp)
     selection, launch, (args,) = prepare(kernel, variant, problem, [(A, B, C)], exact)

@@ -132,6 +132,13 @@ def faults(path: Path = README) -> list[str]:
         if r["kernel"] == records.CALIBRATION and r["hash"] != calibration.source_hash()
     ]
     found += [
+        f"the search of {tuned} on {r['gpu']['key']} is stale: python -m lib record search"
+        for r in records.every()
+        if r["kernel"] == records.SEARCH
+        for tuned in r["searches"]
+        if records.stale(r, tuned)
+    ]
+    found += [
         f"the sweep {name} on {r['gpu']['key']} is stale: python -m lib record sweeps"
         for r in records.every()
         if r["kernel"] == records.SWEEPS

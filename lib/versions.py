@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from lib.fingerprint import CUDA, ROOT, fingerprint
-from lib.gpus import GPUS
+from lib.gpus import ARCHITECTURES, GPUS
 from lib.problem import ITEM_BYTES, Problem
 
 # CUDA C++ Programming Guide, technical specifications: the largest grid.
@@ -397,6 +397,17 @@ class Kernel:
         """Blocks along N and along M."""
         rows, columns = variant.tile
         return -(-problem.N // columns), -(-problem.M // rows)
+
+    def oldest(self, variant: Variant) -> str:
+        """The oldest architecture that has the instructions, and room for a block's tiles."""
+        known = tuple(ARCHITECTURES)
+        for arch in known[known.index(self.min_arch):]:
+            if variant.shared_bytes <= GPUS[ARCHITECTURES[arch]].shared_bytes_per_block:
+                return arch
+        raise ValueError(
+            f"{self.stem} {variant.name} wants {variant.shared_bytes} bytes of shared memory a "
+            "block, more than any GPU of this book has"
+        )
 
     def workspace(self, problem: Problem, variant: Variant, launch: Launch) -> tuple[int, int]:
         """Floats and ints that a launch needs beside the matrices: for sums of cut tiles.

@@ -11,6 +11,7 @@ from lib.__main__ import main
 from lib.fingerprint import ROOT
 from lib.kernels import CATALOGUE, in_book
 from lib.measure import records
+from lib.problem import WrongResult
 from tests.kernels.conftest import legal
 
 COUNTERS = {
@@ -112,6 +113,7 @@ BAD = [
     (("check", "01_naive", "--shape", "12x13"), "is no shape"),
     (("check", "01_naive", "--shape", "0x4x4"), "at least 1"),
     (("check", "01_naive", "--dtype", "float64"), "float64"),
+    (("check", "01_naive", "--shape", "2000000x2000000x1", "--backend", "emulator"), "memory"),
     (("check", "01_naive", "--shape", "3000000x1x1", "--backend", "emulator"), "M = 3000000"),
     (("trace", "01_naive", "--arch", "sm_76"), "did you mean sm_75?"),
     (("record", "09_nothing"), "unknown kernel"),
@@ -166,3 +168,40 @@ def test_every_command_has_help(command):
     done = subprocess.run([sys.executable, "-m", "lib", command, "--help"], capture_output=True,
                           text=True, cwd=ROOT, check=False)
     assert done.returncode == 0 and "usage: python -m lib" in done.stdout
+
+
+def test_who_reads_only_the_first_line_gets_it_and_no_more():
+    done = subprocess.run(
+        f"{sys.executable} -m lib results --json | head -c 20", shell=True, capture_output=True,
+        text=True, cwd=ROOT, check=False,
+    )
+    assert len(done.stdout) == 20 and done.stderr == ""
+
+
+@pytest.fixture
+def turing(monkeypatch):
+    """A machine that seems to have a T4."""
+    monkeypatch.setattr(device, "why_unusable", lambda: "")
+    monkeypatch.setattr(device, "available", lambda: True)
+    monkeypatch.setattr(device, "arch", lambda: "sm_75")
+
+
+def test_what_only_the_emulator_has_is_had_from_it(call, turing):
+    status, out, _ = call("check", "02_shared_tile", "--shape", "40", "--races")
+    assert status == 0 and "emulator" in out
+    status, _, err = call("check", "02_shared_tile", "--backend", "gpu", "--races")
+    assert status == 2 and "races: the emulator's alone" in err
+
+
+def test_code_for_a_later_gpu_is_not_launched(call, turing):
+    status, _, err = call("check", "02_shared_tile", "--arch", "sm_80")
+    assert status == 2 and "doesn't run on this GPU" in err
+
+
+def test_a_kernel_too_wrong_to_be_timed_exits_1(call, monkeypatch):
+    def refuse(*_, **__):
+        raise WrongResult("01_naive at 64x64x64: wrong; not timed")
+
+    monkeypatch.setattr(cli, "run", refuse)
+    status, _, err = call("check", "01_naive", "--backend", "emulator")
+    assert status == 1 and err == "error: 01_naive at 64x64x64: wrong; not timed\n"

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from lib import compiler, kept, sass
-from lib.compiler import CompileError, assemble, compile_kernel, compile_source
+from lib.compiler import CompileError, assemble, compile_file, compile_kernel, compile_source
 from lib.fingerprint import without_marks
 from lib.gpus import ARCHITECTURES
 from lib.kernels import CATALOGUE
@@ -141,6 +141,23 @@ def test_what_was_compiled_before_is_kept_until_anything_of_it_changes(tmp_path,
     monkeypatch.setattr(compiler, "toolkit_identity", lambda: "another toolkit")
     compile_source(text, "f<1>", "sm_75")
     assert len(runs) == 3 + len(variations)
+
+
+def test_a_file_that_was_edited_is_compiled_anew(tmp_path):
+    source = tmp_path / "f.cu"
+    source.write_text("template <int T> __global__ void f(int* x) { x[0] = T + 3; }\n")
+    first = compile_file(source, "f<1>", "sm_75")
+    assert compile_file(source, "f<1>", "sm_75") is first
+    source.write_text("template <int T> __global__ void f(int* x) { x[0] = T + 12345; }\n")
+    assert "12346" in compile_file(source, "f<1>", "sm_75").ptx and "12346" not in first.ptx
+
+
+def test_what_ptxas_refuses_is_said_without_its_report():
+    text = ("template <int T> __global__ void f(int* x)\n"
+            "{ __shared__ int s[20000]; s[x[0]] = T; x[1] = s[x[2]]; }\n")
+    with pytest.raises(CompileError) as error:
+        compile_source(text, "f<1>", "sm_75")
+    assert "too much shared data" in str(error.value) and "ptxas info" not in str(error.value)
 
 
 def test_ptxas_assembles_ptx_for_a_later_gpu():

@@ -95,9 +95,40 @@ def test_ptx_is_taken_as_it_is(tmp_path, module):
         assert x.all()
 
 
+@pytest.mark.parametrize("before", ["/* made by hand */\n", "// a\n/* b\n c */ // d\n"])
+def test_ptx_may_begin_with_a_comment(before):
+    text = ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry f() { ret; }"
+    lib.RawModule(code=before + text).get_function("f")((1,), (32,), ())
+
+
+def test_a_block_gets_as_much_shared_memory_as_its_target_has(module):
+    x, sums = np.ones(256, np.float32), np.zeros(1, np.float32)
+    args = (x, sums, np.int32(256))
+    with pytest.raises(ptx.LaunchError, match="sm_75 has 65536"):
+        module.get_function("block_sum")((1,), (256,), args, shared_mem=100 << 10)
+    later = lib.RawModule(code=SOURCE, arch="sm_80")
+    later.get_function("block_sum")((1,), (256,), args, shared_mem=100 << 10)
+    assert sums[0] == 256
+
+
+def test_a_call_that_is_not_emulated_says_what_to_do():
+    text = 'extern "C" __global__ void f(int x) { printf("%d", x); }'
+    with pytest.raises(ptx.Error, match="no printf, assert, malloc"):
+        lib.RawModule(code=text).get_function("f")((1,), (32,), (np.int32(1),))
+
+
 def test_a_refused_source_raises_cupy_s_exception():
     with pytest.raises(CompileException, match="undeclared"):
         lib.RawModule(code='extern "C" __global__ void f(float* x) { x[0] = undeclared; }')
+
+
+@pytest.mark.parametrize("given", [
+    {"code": SOURCE.encode()}, {"code": SOURCE, "options": "-DX"},
+    {"code": SOURCE, "name_expressions": "scale<float>"},
+])
+def test_what_is_no_text_or_no_list_is_named(given):
+    with pytest.raises(TypeError, match="must be a s"):
+        lib.RawModule(**given)
 
 
 def test_an_unknown_kernel_suggests_the_nearest(module):

@@ -23,7 +23,7 @@ from lib import device
 from lib.compiler import Compiled, compile_file, compile_kernel
 from lib.fingerprint import CUDA
 from lib.measure import cublas
-from lib.problem import Problem
+from lib.problem import Problem, WrongResult
 from lib.runner import prepare
 from lib.versions import Kernel, Launch, Variant
 
@@ -80,7 +80,7 @@ def bench(
     ------
     NoGpu
         If there is no GPU.
-    RuntimeError
+    WrongResult
         If the kernel's or cuBLAS's result is wrong: a wrong kernel is not timed.
     """
     rounds = rounds or usual_rounds(problem)
@@ -120,7 +120,7 @@ def compare(
 
     Raises
     ------
-    NoGpu, RuntimeError
+    NoGpu, WrongResult
         As `bench` does.
     """
     copies = copies_of(problem, device.cupy())
@@ -236,12 +236,12 @@ def interleave(
 def refuse_wrong(
     name: str, call: Callable[[int], None], problem: Problem, C: Any, reference: Any
 ) -> None:
-    """Let a call compute the first copy's C anew, and raise a RuntimeError if that is wrong."""
+    """Let a call compute the first copy's C anew, and raise WrongResult if that is wrong."""
     C[...] = problem.inputs(0, device.cupy())[2]
     call(0)
     verdict = problem.judge(C, reference)
     if not verdict.ok:
-        raise RuntimeError(f"{name} at {problem.shape}: {verdict}; not timed")
+        raise WrongResult(f"{name} at {problem.shape}: {verdict}; not timed")
 
 
 def copies_of(problem: Problem, cp: Any) -> list[tuple[Any, Any, Any]]:

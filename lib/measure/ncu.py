@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import re
 import shutil
 import subprocess
@@ -87,6 +88,8 @@ def number(text: str | None) -> float | None:
     try:
         value = float(str(text).replace(",", ""))
     except ValueError:
+        return None
+    if not math.isfinite(value):  # a ratio of nothing; JSON has no such number
         return None
     return int(value) if value.is_integer() else value
 

@@ -32,6 +32,7 @@ _PARTS = {MACHINE: "roofs", CALIBRATION: "patterns", SEARCH: "searches", SWEEPS:
 
 _ALWAYS = {"schema": int, "kernel": str, "gpu": dict, "software": dict, "date": str,
            "revision": str}
+_VARIANT = {"hash": str, "arch": str, "bench": list}
 _GPU = {"key": str, "name": str, "driver": str, "sms": int, "memory_bytes": int}
 
 
@@ -113,6 +114,11 @@ def read(file: Path) -> dict[str, Any]:
     part = _PARTS.get(record["kernel"], "variants")
     if not isinstance(record.get(part), dict):
         raise RecordError(f"{file} lacks {part}; {again}")
+    if record["kernel"] in CATALOGUE:
+        for name, variant in record[part].items():
+            for key, kind in _VARIANT.items():
+                if not isinstance(variant, dict) or not isinstance(variant.get(key), kind):
+                    raise RecordError(f"{file} lacks {part}.{name}.{key}; {again}")
     return record
 
 

@@ -181,7 +181,7 @@ def measure() -> dict[str, Any]:
     ------
     NoGpu
         If there is no GPU.
-    RuntimeError
+    WrongResult
         If a result is wrong.
     """
     cp = device.cupy()

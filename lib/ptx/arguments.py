@@ -125,7 +125,11 @@ def _argument(entry: Entry, i: int, parameter: Variable, value, device: DeviceMe
         return bytes(raw)
     if isinstance(value, np.ndarray) and value.ndim == 0 and size != 8:
         value = value[()]
+    if value is None and size == 8 and kind != "f64":
+        return bytes(8)  # CuPy's null pointer
     if isinstance(value, np.ndarray):
+        if not value.dtype.isnative:
+            wrong(f"holds {value.dtype.str}: a GPU reads little-endian values")
         if size != 8 or kind == "f64":
             wrong(f"is a .{kind} value, not an array")
         if value.dtype.hasobject:
@@ -134,17 +138,21 @@ def _argument(entry: Entry, i: int, parameter: Variable, value, device: DeviceMe
             wrong("the array must be C-contiguous; pass numpy.ascontiguousarray(...)")
         return device.add(i, value).to_bytes(8, "little")
     if kind in ("f32", "f64", "f16"):
-        if isinstance(value, bool | np.bool_) or not isinstance(
-            value, int | float | np.floating | np.integer
-        ):
-            wrong(f"is a .{kind} value, not {_describe(value)}")
-        if isinstance(value, np.floating) and value.dtype.itemsize > size:
-            wrong(f"is a .{kind} value, not {_describe(value)}")
-        return np.array(value, {"f16": "f2", "f32": "f4", "f64": "f8"}[kind]).tobytes()
+        dtype = {"f16": "f2", "f32": "f4", "f64": "f8"}[kind]
+        fits = isinstance(value, int | float) and not isinstance(value, bool)
+        if isinstance(value, np.generic):  # a GPU takes its bytes as they are
+            fits = isinstance(value, np.floating) and value.nbytes == size
+        if not fits:
+            wrong(
+                f"is a .{kind} value, not {_describe(value)}: pass numpy.{np.dtype(dtype).name}(…)"
+            )
+        return np.array(value, dtype).tobytes()
     if isinstance(value, np.float16) and size == 2:
         return value.tobytes()
     if not isinstance(value, int | np.integer | np.bool_):
         wrong(f"is a .{kind} value, not {_describe(value)}")
+    if isinstance(value, np.generic) and value.nbytes < size:
+        wrong(f"has {size} bytes; CuPy would pass the {value.nbytes} of {_describe(value)}")
     if not -(1 << 8 * size - 1) <= int(value) < 1 << 8 * size:
         wrong(f"{int(value)} does not fit {SIZES[kind]} bytes")
     return (int(value) & (1 << 8 * size) - 1).to_bytes(size, "little")

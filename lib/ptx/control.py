@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from .between import is_fence
 from .decode import DTYPES, Decoding, opcode
 from .errors import Divergence
-from .masks import by_warp, spread
+from .masks import Mask, any_in_warp, by_warp, spread
 
 
 @opcode("bra")
@@ -156,25 +158,125 @@ def _warp_barrier(d: Decoding):
     """Lanes of a warp wait for each other; those that run apart come together here."""
     d.only("warp", "sync").count(1)
     member = d.read(0, "u32")
-    place, instruction = d.code.place(d.instruction), d.instruction
+    place, instruction, following = d.code.place(d.instruction), d.instruction, d.index + 1
 
     def step(f):
-        _members(f, member(f.r), place, instruction)
+        mask, barriers = member(f.r), f.waiter(WarpBarriers)
+        _members(f, mask, place, alone=True)
+        if f.active is None and _is_whole(mask) and not barriers.parties:
+            if f.races is not None:
+                f.races.warp_barrier(f)
+            f.go(following, None)
+            return
+        barriers.arrive(mask, instruction, following)
+
+    return _for_chosen(d, step)
+
+
+@dataclass
+class Waiting:
+    """Lanes that wait at one bar.warp.sync."""
+
+    instruction: object
+    next: int
+    lanes: np.ndarray  # bool (blocks, threads)
+
+
+class WarpBarriers:
+    """Lanes at bar.warp.sync: they go on when all that their mask names, and that live, have come.
+
+    They may have come by different instructions (PTX ISA, bar.warp.sync).
+    """
+
+    def __init__(self, f):
+        self.f = f
+        self.parties: list[Waiting] = []
+        self.masks = np.zeros((f.blocks, f.threads), np.uint32)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether any lane is parked."""
+        return bool(self.parties)
+
+    def arrive(self, mask: np.ndarray, instruction, following: int):
+        """Park the active lanes, and let go of who is complete."""
+        f = self.f
+        active = np.ones((f.blocks, f.threads), bool) if f.active is None else f.active.array
+        self.masks = np.where(active, mask, self.masks)
+        for party in self.parties:
+            if party.instruction is instruction:
+                party.lanes = party.lanes | active
+                break
+        else:
+            self.parties.append(Waiting(instruction, following, active))
+        self.left()
+
+    def left(self):
+        """Let go of lanes that wait for nobody any more; an exit may be what they waited for."""
+        f = self.f
+        if not self.parties:
+            return
+        came = np.logical_or.reduce([party.lanes for party in self.parties])
+        live = True if f.live is None else f.live.array
+        free = np.zeros_like(came)
+        for mask in np.unique(self.masks[came]).tolist():
+            here = came & (self.masks == mask)
+            named = ((np.uint32(mask) >> lane_ids(f)) & 1).astype(bool)
+            free |= here & ~spread(any_in_warp(named & live & ~here), f.threads)
+        if not free.any():
+            return
         if f.races is not None:
+            outer, f.active = f.active, Mask(free)
             f.races.warp_barrier(f)
+            f.active = outer
+        for party in self.parties:
+            released = party.lanes & free
+            if released.any():
+                f.go(party.next, Mask(released))
+            party.lanes = party.lanes & ~free
+        self.parties = [party for party in self.parties if party.lanes.any()]
 
-    return step
+    def stir(self) -> bool:
+        """Nothing that is in flight lets these lanes go."""
+        return False
+
+    def finish(self):
+        """Nothing is left when all lanes have exited."""
+
+    def describe(self) -> str:
+        """Say who waits where, for a deadlock report."""
+        return " ".join(
+            f"Waiting at {self.f.place(p.instruction)}: {self.f.lane_names(p.lanes)}."
+            for p in self.parties
+        )
 
 
-def _members(f, mask: np.ndarray, place: str, instruction):
-    """Report lanes that run a .sync operation without being named in its mask."""
-    if mask.size == 1 and int(mask[0, 0]) == 0xFFFFFFFF:
+def _is_whole(mask: np.ndarray) -> bool:
+    return mask.size == 1 and int(mask[0, 0]) == 0xFFFFFFFF
+
+
+def _members(f, mask: np.ndarray, place: str, alone: bool = False):
+    """Report lanes that run a .sync operation and that its mask doesn't name.
+
+    Unless `alone`, those too that it names and that don't run it, though they haven't exited.
+    """
+    if f.active is None and _is_whole(mask):
         return
-    named = (np.broadcast_to(mask, (f.blocks, f.threads)) >> lane_ids(f)) & 1
-    lanes = True if f.active is None else f.active.array
-    wrong = (named == 0) & lanes
+    shape = (f.blocks, f.threads)
+    active = np.ones(shape, bool) if f.active is None else f.active.array
+    mask = np.broadcast_to(mask, shape)
+    wrong = ((mask >> lane_ids(f)) & 1 == 0) & active
     if wrong.any():
         raise Divergence(f"{place}: the mask leaves out lanes that run it: {f.lane_names(wrong)}")
+    if alone:
+        return
+    called = np.bitwise_or.reduce(by_warp(np.where(active, mask, np.uint32(0)), 0), axis=2)
+    live = True if f.live is None else f.live.array
+    absent = ((spread(called, f.threads) >> lane_ids(f)) & 1).astype(bool) & ~active & live
+    if absent.any():
+        raise Divergence(
+            f"{place}: the mask names lanes that do not run it: {f.lane_names(absent)}"
+        )
 
 
 def lane_ids(f) -> np.ndarray:
@@ -238,11 +340,11 @@ def shuffle(d: Decoding):
     put = d.write(target, "b32")
     put_valid = d.write(predicate, "pred") if predicate is not None else None
     a, b, c, member = d.read(1, "b32"), d.read(2, "s32"), d.read(3, "s32"), d.read(4, "u32")
-    place, instruction = d.code.place(d.instruction), d.instruction
+    place = d.code.place(d.instruction)
 
     def step(f):
         r, shape = f.r, (f.blocks, f.threads)
-        _members(f, member(r), place, instruction)
+        _members(f, member(r), place)
         rows = by_warp(np.broadcast_to(a(r), shape))
         lane = np.arange(32)
         move = by_warp(np.broadcast_to(b(r), shape)) & 31
@@ -277,11 +379,11 @@ def vote(d: Decoding):
     mode = d.pick(("all", "any", "uni", "ballot"))
     put = d.write(0, "b32" if mode == "ballot" else "pred")
     a, member = d.read(1, "pred"), d.read(2, "u32")
-    place, instruction = d.code.place(d.instruction), d.instruction
+    place = d.code.place(d.instruction)
 
     def step(f):
         r, shape = f.r, (f.blocks, f.threads)
-        _members(f, member(r), place, instruction)
+        _members(f, member(r), place)
         active = np.ones(shape, bool) if f.active is None else f.active.array
         said = by_warp(np.broadcast_to(a(r), shape) & active, False)
         active = by_warp(active, False)
@@ -322,11 +424,11 @@ def match(d: Decoding):
     put_all = d.write(predicate, "pred") if predicate is not None else None
     a, member = d.read(1, d.type), d.read(2, "u32")
     every = d.has("all")
-    place, instruction = d.code.place(d.instruction), d.instruction
+    place = d.code.place(d.instruction)
 
     def step(f):
         r, shape = f.r, (f.blocks, f.threads)
-        _members(f, member(r), place, instruction)
+        _members(f, member(r), place)
         active = by_warp(np.ones(shape, bool) if f.active is None else f.active.array, False)
         values = by_warp(np.broadcast_to(a(r), shape))
         alike = (values[..., :, None] == values[..., None, :]) & active[..., None, :]
@@ -373,12 +475,12 @@ def warp_reduce(d: Decoding):
     operation = operations[d.pick(operations)]
     kind = d.type
     put, a, member = d.write(0, kind), d.read(1, kind), d.read(2, "u32")
-    place, instruction = d.code.place(d.instruction), d.instruction
+    place = d.code.place(d.instruction)
     dtype = DTYPES[kind]
 
     def step(f):
         r, shape = f.r, (f.blocks, f.threads)
-        _members(f, member(r), place, instruction)
+        _members(f, member(r), place)
         active = by_warp(np.ones(shape, bool) if f.active is None else f.active.array, False)
         rows = by_warp(np.broadcast_to(a(r), shape))
         if operation is np.add:

@@ -17,7 +17,7 @@ _FLOATS = ("f16", "bf16", "f32", "f64")
 @opcode("cvt")
 def convert(d: Decoding):
     """cvt{.rounding}{.ftz}{.sat}{.relu}.dtype.atype d, a"""
-    d.only(*_WHOLE, *_MODES, "rna", "ftz", "sat", "relu", "satfinite")
+    d.only(*_WHOLE, *_MODES, "rna", "ftz", "sat", "relu")
     if len(d.types) != 2:
         d.wrong("cvt needs two types")
     to, source = d.types
@@ -56,7 +56,7 @@ def _integer_to_integer(to: str, source: str, saturate: bool):
 
 
 def _float_to_integer(to: str, mode: str, ftz: bool):
-    """Out of range: the nearest whole number that fits. NaN: 0, and 2^63 for 64 bits (PTX ISA)."""
+    """Out of range: the nearest whole number that fits. NaN: 0, or the top bit alone (PTX ISA)."""
     dtype, whole = DTYPES[to], _WHOLE[mode]
     least, most = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
 
@@ -67,7 +67,9 @@ def _float_to_integer(to: str, mode: str, ftz: bool):
         result = np.where(high, dtype.type(most), np.where(low, dtype.type(least), inside))
         nan = np.isnan(value)
         if nan.any():
-            bits = 1 << 63 if dtype.itemsize == 8 else 0
+            # Of f64, or to 64 bits, the top bit alone (PTX ISA, cvt).
+            top = a.dtype.itemsize == 8 or dtype.itemsize == 8
+            bits = 1 << 8 * dtype.itemsize - 1 if top else 0
             result = np.where(nan, np.array(bits, np.uint64).astype(dtype), result)
         return result
 

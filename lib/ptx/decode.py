@@ -45,6 +45,8 @@ SPECIAL = {
     for name in ("clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid")
     for axis in "xyz"
 }  # fmt: skip
+# What the lanes that a mask names do together, and wait for each other to do.
+TOGETHER = ("shfl", "vote", "match", "redux", "elect")
 # These change as the lanes run, so mov reads them anew each time.
 CLOCKS = {
     "%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi",
@@ -230,6 +232,8 @@ class Code:
 def _needs_warps(step: Step) -> bool:
     """Tell whether a step needs all lanes of a warp; barriers see to that by themselves."""
     parts = step.instruction.parts
+    if parts[0] in TOGETHER:
+        return "sync" in parts
     return "aligned" in parts and parts[0] not in ("bar", "barrier")
 
 

@@ -27,7 +27,14 @@ from . import (  # noqa: F401 - fill OPCODES
 from .arguments import Layout, device_memory, initial_bytes, parameter_bytes
 from .decode import Code
 from .errors import Error, LaunchError, ParseError
-from .geometry import SHARED_LIMIT, Geometry, check_geometry, cluster_sizes, three_sizes
+from .geometry import (
+    STATIC_LIMIT,
+    Geometry,
+    check_geometry,
+    cluster_sizes,
+    shared_limit,
+    three_sizes,
+)
 from .hazards import Hazard, Hazards
 from .lanes import Lanes
 from .memory import Allocation, Memory
@@ -206,11 +213,16 @@ class Function:
         device = device_memory(self.module.program, self.module._storage)
         parameters = parameter_bytes(self.entry, args, device)
         layout = Layout(self.code, device, shared_mem)
-        if layout.shared_bytes > SHARED_LIMIT:
-            raise LaunchError(
-                f"kernel '{self.name}' wants {layout.shared_bytes} bytes of shared memory a block; "
-                f"no GPU has more than {SHARED_LIMIT}"
-            )
+        target = self.module.program.machine
+        for what, wanted, most in (
+            ("", layout.shared_bytes, shared_limit(target)),
+            ("static ", layout.static_bytes, STATIC_LIMIT),
+        ):
+            if wanted > most:
+                raise LaunchError(
+                    f"kernel '{self.name}' wants {wanted} bytes of {what}shared memory a block; "
+                    f"{target} has {most}"
+                )
         record = Trace(watch, merge) if trace else None
         if record is not None:
             record.begin(self.code)

@@ -111,6 +111,10 @@ def select_by_sign(d: Decoding):
     d.only("ftz").count(4)
     kind, sign = d.types
     put, a, b, c = d.write(0, kind), d.read(1, kind), d.read(2, kind), d.read(3, sign)
+    if d.has("ftz"):
+        if sign != "f32":
+            d.wrong(".ftz goes with f32")
+        given, c = c, lambda r: flushed(given(r))
     return lambda f: put(f.r, np.where(c(f.r) >= 0, a(f.r), b(f.r)))
 
 

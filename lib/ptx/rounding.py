@@ -20,18 +20,6 @@ import numpy as np
 LOW_BITS = np.array([[(1 << 28) - 1]], np.int64)
 
 
-def fused_f32(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """Return x * y + z rounded once to float32, from float64 arrays that hold float32 values.
-
-    The product of two float32 values is exact in float64, so only the sum rounds.
-    """
-    total = x * y
-    total = total + z
-    if np.count_nonzero(total.view(np.int64) & LOW_BITS) != total.size:
-        return repaired(x * y, z, total).astype(np.float32)
-    return total.astype(np.float32)
-
-
 def repaired(a: np.ndarray, b: np.ndarray, total: np.ndarray) -> np.ndarray:
     """Round the sum a + b, whose nearest float64 is `total`, to odd instead."""
     error = two_sum_error(a, b, total)

@@ -195,6 +195,16 @@ def _check_warps(f, instruction):
         )
 
 
+def _check_groups(f, groups, instruction):
+    """Raise Divergence where a block has no four warps for a warpgroup."""
+    short = [group for _, group in groups if (group + 1) * GROUP > f.threads]
+    if short:
+        raise Divergence(
+            f"{f.place(instruction)}: needs a warpgroup of {GROUP} threads; the block of "
+            f"{f.threads} has only {f.threads - short[0] * GROUP} from warp {4 * short[0]} on"
+        )
+
+
 def _shape(d: Decoding) -> tuple[str, str, str, int]:
     """Return the types of D, A and B, and N."""
     kinds = [p for p in d.parts[2:] if p in (*TYPES, "f32", "s32")]
@@ -269,6 +279,7 @@ def _product(d: Decoding):
         shape = (f.blocks, f.threads)
         here = np.ones((f.blocks, f.warps), bool) if f.active is None else f.active.by_warps
         groups = _warpgroups(here)
+        _check_groups(f, groups, instruction)
         if f.trace is not None:
             f.trace.multiplied(index, instruction, 4 * len(groups), wavefronts * len(groups))
         known_b = _uniform(f, b_bits(f.r), groups, here, instruction)

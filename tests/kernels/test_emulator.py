@@ -51,7 +51,7 @@ def test_right_on_every_shape_and_scalar(kernel, variant, place, shape):
 def different_codes(kernel, variant):
     """Architectures for which the PTX is another, but for the line that names the architecture."""
     codes = {}
-    for arch in architectures(kernel):
+    for arch in architectures(kernel, variant):
         code = compile_kernel(kernel, variant, arch).ptx
         codes.setdefault(re.sub(r"^\.target .*$", "", code, flags=re.MULTILINE), arch)
     return codes.values()
@@ -117,7 +117,7 @@ def test_vectors_save_requests_and_no_sectors(kernel, variant):
 
 @pytest.mark.parametrize("kernel, variant, arch", [
     pytest.param(*param.values, arch, id=f"{param.id}-{arch}")
-    for param in WIDE for arch in architectures(param.values[0])
+    for param in WIDE for arch in architectures(*param.values[:2])
 ])
 def test_wide_and_narrow_instantiations_spill_nothing(kernel, variant, arch):
     for constants in (variant.constants, {**variant.constants, **variant.narrow}):

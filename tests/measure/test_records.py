@@ -69,6 +69,7 @@ def test_nothing_recorded_is_none(tmp_path):
         (lambda text: text.replace('"schema": 1', '"schema": 99'), "schema 99"),
         (lambda text: text.replace('"driver"', '"motor"'), "gpu.driver"),
         (lambda text: text.replace('"variants"', '"variations"'), "variants"),
+        (lambda text: text.replace('"bench"', '"benches"'), r"variants\.coalesced\.bench"),
     ],
 )
 def test_a_spoilt_file_is_named_and_says_what_to_do(tmp_path, spoil, word):
@@ -132,6 +133,18 @@ def test_faults_name_stale_and_missing_records(tmp_path, monkeypatch):
     assert "02_shared_tile has no record" in found
     assert "calibration on H100 is stale: python -m lib record calibration" in found
     assert "README.md's table is old" in found
+
+
+def test_faults_name_a_search_of_other_code(tmp_path, monkeypatch):
+    search = copy.deepcopy(records.load("H100", records.SEARCH))
+    monkeypatch.setattr(records, "RESULTS", tmp_path)
+    records.write(search)
+    assert not any("search" in fault for fault in scoreboard.faults())
+    hashes = search["searches"]["18_hopper_limit/tuned"]["hashes"]
+    hashes["ping_pong"] = "0" * 16
+    records.write(search)
+    assert "the search of 18_hopper_limit/tuned on H100 is stale: python -m lib record search" in (
+        scoreboard.faults())
 
 
 def test_a_calibration_record_is_no_kernel_s(tmp_path):

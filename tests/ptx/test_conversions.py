@@ -17,20 +17,30 @@ from .test_opcodes import DTYPE, N, apply, draw, same, width, wrap
 
 @pytest.mark.parametrize("to", ["u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64"])
 @pytest.mark.parametrize("mode", ["rni", "rzi", "rmi", "rpi"])
+@pytest.mark.parametrize("source", ["f32", "f64"])
 @settings(max_examples=4, deadline=None)
-@given(columns=draw("f32"))
-def test_float_to_whole(to, mode, columns):
-    (a,), out = apply(f"cvt.{mode}.{to}.f32", to, ("f32",), columns)
+@given(data=st.data())
+def test_float_to_whole(to, mode, source, data):
+    (a,), out = apply(f"cvt.{mode}.{to}.{source}", to, (source,), data.draw(draw(source)))
     info = np.iinfo(DTYPE[to])
     how = {"rni": round, "rzi": math.trunc, "rmi": math.floor, "rpi": math.ceil}[mode]
     for x, got in zip(a.tolist(), out.tolist(), strict=True):
         if math.isnan(x):
-            expected = wrap(1 << 63, to) if width(to) == 64 else 0
+            top = source == "f64" or width(to) == 64  # then the top bit alone (PTX ISA, cvt)
+            expected = wrap(1 << width(to) - 1, to) if top else 0
         elif math.isinf(x):
             expected = info.max if x > 0 else info.min
         else:
             expected = min(max(how(x), info.min), info.max)
         assert got == int(expected)
+
+
+def test_a_nan_of_each_width_becomes_what_the_document_says():
+    nan = np.full((N, 1), np.nan)
+    for kind, to, expected in (("f32", "s32", 0), ("f64", "s32", -(1 << 31)),
+                               ("f64", "u32", 1 << 31), ("f32", "s64", -(1 << 63))):
+        _, out = apply(f"cvt.rzi.{to}.{kind}", to, (kind,), [nan[:, 0].tolist()])
+        assert set(out.tolist()) == {expected}
 
 
 @pytest.mark.parametrize("source", ["u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64"])

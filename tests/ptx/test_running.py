@@ -512,11 +512,24 @@ def test_geometry(grid, block, message):
         ((np.zeros(1), np.zeros(3)), "not an array"),
         (("text", 1), "argument 0"),
         ((np.zeros(2, object), 1), "Python objects"),
+        ((np.zeros(2, ">f4"), 1), "little-endian"),
+        ((np.int32(-1), 1), "has 8 bytes; CuPy would pass the 4"),
+        ((None, 1, np.int32(2)), r"is a .f32 value, .*pass numpy.float32"),
+        ((None, 1, np.float16(2)), r"is a .f32 value, .*pass numpy.float32"),
     ],
 )
 def test_arguments(args, message):
+    more = "" if len(args) < 3 else ", .param .f32 c"
     with pytest.raises(ptx.Error, match=message):
-        run("", *args, parameters=".param .u64 a, .param .u32 b")
+        run("", *args, parameters=f".param .u64 a, .param .u32 b{more}")
+
+
+def test_none_is_the_null_pointer():
+    out = np.ones(1, np.uint64)
+    run("""
+    .reg .b64 %a, %o; ld.param.u64 %a, [a]; ld.param.u64 %o, [out]; st.global.u64 [%o], %a;
+    """, None, out, block=1, parameters=".param .u64 a, .param .u64 out")
+    assert out[0] == 0
 
 
 def test_names_and_unknown_instructions(kernels):

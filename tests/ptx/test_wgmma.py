@@ -324,6 +324,15 @@ def test_faults():
     assert broken(lambda t: t.replace(wait, late), races=True) == set()
 
 
+@pytest.mark.parametrize("threads", [32, 96, 160])
+def test_a_block_without_a_whole_warpgroup_is_refused(threads):
+    text = kernel("m64n8k16", "f32.f16.f16", 4, "f32", True, ", 1, 1, 0")
+    args = (np.zeros(4096, np.uint8), np.zeros((4, 256), np.uint32),
+            np.zeros((4, 256), np.float32), 0, encode(Descriptor(0, 16, 1024, 0, 1)), 1, 4096)
+    with pytest.raises(ptx.Divergence, match="needs a warpgroup of 128 threads"):
+        ptx.Module(text).get_function("k")(1, threads, args, 4096)
+
+
 def test_copies_of_accumulators_come_along():
     """A mov renames: what it copies from a product in flight lands as well."""
     text = kernel("m64n8k16", "f32.f16.f16", 4, "f32", True, ", 1, 1, 0")
