@@ -486,7 +486,8 @@ def test_records_are_read(tmp_path, monkeypatch):
         "schema": records.SCHEMA, "kernel": "01_naive", "software": {}, "date": "2026-11-21",
         "revision": "0", "gpu": {"key": "H100", "name": "NVIDIA H100", "driver": "1", "sms": 132,
                                  "memory_bytes": 1},
-        "variants": {"coalesced": {"bench": [{**cube, "tflops": 6.0}],
+        "variants": {"coalesced": {"hash": "0", "arch": "sm_90a",
+                                   "bench": [{**cube, "tflops": 6.0}],
                                    "counters": [{**cube, "metrics": {DRAM_READ: 34e6}}]}},
     })
     evidence = Evidence()

@@ -18,7 +18,7 @@ EVERY = [
     for kernel in CATALOGUE.values()
     for variant in kernel.variants
     for arch in ARCHITECTURES
-    if arch >= kernel.min_arch
+    if arch >= kernel.oldest(variant)
 ]
 
 # The machine instruction of each kind of site; a site of ldmatrix or wmma.load has 16 bytes a row.
