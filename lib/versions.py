@@ -447,6 +447,7 @@ def _check_strides(stem: str, problem: Problem) -> None:
 
 
 def unknown(kind: str, name: str, known: Mapping[str, object]) -> str:
+    """Return the line that says that a name is none of those known, and which one is near."""
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
     hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
     return f"unknown {kind} {name!r} ({hint})"

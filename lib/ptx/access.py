@@ -31,6 +31,7 @@ class Place:
 
 
 def space_of(d: Decoding) -> str:
+    """Return the state space that an opcode names, with the cluster's window; else generic."""
     for part in d.parts[1:]:
         name, _, window = part.partition("::")
         if name in SPACES:
@@ -82,6 +83,7 @@ def apart(f, pattern, space, offset, width, instruction):
 
 
 def write_once(f, segment, instruction):
+    """Raise OutOfBounds where an array may only be read."""
     if not segment.writeable:
         raise OutOfBounds(f"{f.place(instruction)}: {segment.name} may not be written")
 

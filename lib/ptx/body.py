@@ -33,6 +33,7 @@ class _Scope:
         self.variables: dict[str, str] = {}
 
     def chain(self):
+        """Yield this scope and those around it, from the inside."""
         scope: _Scope | None = self
         while scope is not None:
             yield scope
@@ -53,6 +54,7 @@ class Body:
         self.pending: list[tuple[Instruction, _Scope, Token]] = []
 
     def read(self):
+        """Read to the closing brace, then resolve what names stand for."""
         parser, depth = self.parser, 1
         while depth:
             token = parser.next()
@@ -103,6 +105,7 @@ class Body:
             self.cuda, self.callers = line(own), callers
 
     def directive(self, token: Token):
+        """Read one directive of a body."""
         parser = self.parser
         match token.text:
             case ".loc":
@@ -132,6 +135,7 @@ class Body:
                 parser.fail(f"unexpected directive {token.text!r}", token)
 
     def registers(self):
+        """Read a declaration of registers, single ones or a range."""
         parser = self.parser
         kind = parser.word("a register's type")[1:]
         if kind in ("v2", "v4"):
@@ -150,11 +154,13 @@ class Body:
         parser.expect(";")
 
     def new_register(self, name: str, kind: str) -> Register:
+        """Give a register the next slot of the entry."""
         register = Register(len(self.entry.registers), name, kind)
         self.entry.registers.append(register)
         return register
 
     def instruction(self, token: Token):
+        """Read one instruction, its guard and its operands."""
         parser, guard = self.parser, None
         if token.text == "@":
             negated = parser.accept("!")
@@ -178,12 +184,14 @@ class Body:
         self.pending.append((made, self.scope, token))
 
     def operand(self):
+        """Read an operand, or two with a bar between them."""
         first = self.simple()
         if self.parser.accept("|"):
             return Pair(first, self.simple())
         return first
 
     def simple(self):
+        """Read an address, a list, a name, a negated predicate or a number."""
         parser = self.parser
         token = parser.peek()
         if parser.accept("["):
@@ -213,6 +221,7 @@ class Body:
         return parser.constant()
 
     def address(self) -> Address:
+        """Read what stands in brackets, whose first one was taken."""
         parser = self.parser
         token = parser.peek()
         base = self.simple()

@@ -48,6 +48,7 @@ class _Parser(Cursor):
     # -- module ---------------------------------------------------------------------------------
 
     def program(self) -> Program:
+        """Read a whole module."""
         while self.peek().kind != "end":
             token = self.next()
             match token.text:
@@ -76,6 +77,7 @@ class _Parser(Cursor):
         return self.result
 
     def skip_braces(self):
+        """Skip to the next opening brace, and over what it holds."""
         while self.peek().text != "{":
             if self.next().kind == "end":
                 self.fail("the text ends before '{'")
@@ -144,6 +146,7 @@ class _Parser(Cursor):
             self.expect(";")
 
     def initialiser(self) -> list:
+        """Read the values of a variable, in braces or alone."""
         if not self.accept("{"):
             return [self.constant()]
         values = []
@@ -161,6 +164,7 @@ class _Parser(Cursor):
     # -- entries --------------------------------------------------------------------------------
 
     def entry(self):
+        """Read one kernel: its parameters, its directives, its body."""
         line = self.peek().line
         entry = Entry(self.word("an entry's name"), line)
         if entry.name in self.result.entries:

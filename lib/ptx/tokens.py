@@ -64,33 +64,39 @@ class Cursor:
         self.at = 0
 
     def peek(self) -> Token:
+        """Return the next token, and leave it there."""
         return self.tokens[self.at]
 
     def next(self) -> Token:
+        """Take the next token; the last one, the end, stays."""
         token = self.tokens[self.at]
         if token.kind != "end":
             self.at += 1
         return token
 
     def accept(self, text: str) -> bool:
+        """Take the next token if it is `text`, and say whether it was."""
         if self.peek().text == text and self.peek().kind in ("mark", "word"):
             self.at += 1
             return True
         return False
 
     def expect(self, text: str) -> Token:
+        """Take the next token, which must be `text`."""
         token = self.next()
         if token.text != text:
             self.fail(f"expected {text!r}, found {token.text!r}", token)
         return token
 
     def word(self, what: str) -> str:
+        """Take a word; `what` says in an error what it was to be."""
         token = self.next()
         if token.kind != "word":
             self.fail(f"expected {what}, found {token.text!r}", token)
         return token.text
 
     def fail(self, message: str, token: Token | None = None):
+        """Raise a ParseError that names the line of a token, the next one if none is given."""
         raise ParseError(f"PTX line {(token or self.peek()).line}: {message}")
 
     def skip_line(self, line: int) -> list[Token]:
@@ -101,6 +107,7 @@ class Cursor:
         return taken
 
     def integer(self) -> int:
+        """Take a whole number and its sign."""
         sign = -1 if self.accept("-") else 1
         self.accept("+")
         token = self.next()
@@ -109,6 +116,7 @@ class Cursor:
         return sign * integer(token.text)
 
     def constant(self) -> Immediate:
+        """Take a number of any kind, and its signs."""
         negative = False
         while self.peek().text in ("-", "+"):
             negative ^= self.next().text == "-"
@@ -125,6 +133,7 @@ class Cursor:
 
 
 def integer(text: str) -> int:
+    """Return the value of a literal: decimal, octal, hexadecimal or binary, U behind it or not."""
     text = text.rstrip("U")
     if len(text) > 70:
         raise ParseError(f"the number {text[:20]}... does not fit 64 bits")
@@ -142,6 +151,7 @@ def integer(text: str) -> int:
 
 
 def immediate(token: Token) -> Immediate | None:
+    """Return the number that a token is, if it is one."""
     if token.kind == "int":
         return Immediate("int", integer(token.text))
     if token.kind == "float":
@@ -152,6 +162,7 @@ def immediate(token: Token) -> Immediate | None:
 
 
 def negated(value: Immediate) -> Immediate:
+    """Return a number with the other sign; of a float, its sign bit is turned."""
     if value.kind == "int":
         return Immediate("int", -value.bits)
     return Immediate(value.kind, value.bits ^ (1 << (31 if value.kind == "f32" else 63)))
