@@ -77,7 +77,7 @@ def apart(f, pattern, space, offset, width, instruction):
     addresses = np.broadcast_to(pattern.addresses(offset), (f.blocks, f.threads))
     active = True if pattern.active is None else pattern.active.array
     for segment in f.memory.segments[space]:
-        inside = (addresses >= segment.base) & (addresses + width <= segment.end) & active
+        inside = (addresses >= segment.first) & (addresses + width <= segment.end) & active
         if inside.any():
             yield segment, Mask(inside)
 
@@ -248,7 +248,7 @@ def is_space(d: Decoding):
         else:
             found = np.zeros(a.shape, bool)
             for segment in f.memory.segments[space]:
-                found |= (a >= np.uint64(segment.base)) & (a < np.uint64(segment.end))
+                found |= (a >= np.uint64(segment.first)) & (a < np.uint64(segment.end))
             put(f.r, found)
 
     return step

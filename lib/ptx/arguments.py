@@ -111,9 +111,9 @@ def _argument(entry: Entry, i: int, parameter: Variable, value, device: DeviceMe
             wrong("is no parameter for a tensor map (128 bytes, aligned to 64)")
         array = value.array
         whole = array if array.flags.c_contiguous else root(array)
-        device.add(i, whole)
-        start = pointer(array) - pointer(whole)
-        segment = next(s for s in device.segments if pointer(s.storage) == pointer(whole))
+        address = device.add(i, whole)
+        segment = next(s for s in device.segments if s.first == address)
+        start = address - segment.base + pointer(array) - pointer(whole)
         device.maps.append((value, segment, start))
         return encoded(len(device.maps) - 1)
     if parameter.count != 1 or kind == "b8":

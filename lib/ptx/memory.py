@@ -24,6 +24,7 @@ WINDOW_BYTES = 1 << 32
 PEER_BYTES = 1 << 24  # in the shared::cluster window, rank r of the cluster begins at (r + 1) times
 GUARD = 4096  # at least so many bytes lie between two allocations
 ALIGNMENT = 256
+VECTOR_BYTES = 16  # of the widest access
 
 
 @dataclass(frozen=True)
@@ -46,11 +47,15 @@ class Allocation:
 
 
 class Segment:
-    """Bytes at addresses from `base`; `rows` places each block's or lane's own copy."""
+    """Bytes at addresses from `base`; `rows` places each block's or lane's own copy.
 
-    def __init__(self, name, space, base, nbytes, storage, rows=None, writeable=True):
-        self.name, self.space, self.base, self.nbytes = name, space, base, nbytes
-        self.end = base + nbytes
+    Those before `first` are there for the alignment alone, and belong to nobody.
+    """
+
+    def __init__(self, name, space, base, nbytes, storage, rows=None, writeable=True, first=None):
+        self.name, self.space, self.base = name, space, base
+        self.first = base if first is None else first
+        self.nbytes, self.end = nbytes, self.first + nbytes
         self.storage, self.rows, self.writeable = storage, rows, writeable
         self.valid: np.ndarray | None = None  # one byte a byte: 1 where written
         self.complete = True
@@ -233,7 +238,7 @@ class Memory:
     def locate(self, space: str, first: int, end: int) -> Segment | None:
         """Return the segment that holds all bytes from `first` to `end`, if one does."""
         for segment in self.segments[space]:
-            if segment.base <= first and end <= segment.end:
+            if segment.first <= first and end <= segment.end:
                 return segment
         return None
 
@@ -281,7 +286,7 @@ class Memory:
         if segment is None:
             inside = np.zeros((f.blocks, f.threads), bool)
             for candidate in self.segments[space]:
-                inside |= (addresses >= candidate.base) & (addresses + width <= candidate.end)
+                inside |= (addresses >= candidate.first) & (addresses + width <= candidate.end)
             outside = ~inside & active
             if outside.any():
                 where = _first(addresses, outside)
@@ -314,18 +319,37 @@ class Memory:
         """Name the allocation that an address just misses."""
         best = min(
             (s for s in self.segments[space] if s.nbytes),
-            key=lambda s: max(s.base - address, address - s.end),
+            key=lambda s: max(s.first - address, address - s.end),
             default=None,
         )
-        if best is None or max(best.base - address, address - best.end) > 1 << 30:
+        if best is None or max(best.first - address, address - best.end) > 1 << 30:
             return ""
-        if address < best.base:
-            return f", {best.base - address} bytes before {best.name}"
-        return f", at byte {address - best.base} of {best.name}, which has {best.nbytes}"
+        if address < best.first:
+            return f", {best.first - address} bytes before {best.name}"
+        return f", at byte {address - best.first} of {best.name}, which has {best.nbytes}"
 
 
 def _first(addresses: np.ndarray, where: np.ndarray) -> int:
     return int(addresses[where][0]) & ((1 << 64) - 1)
+
+
+def _bytes_of(array: np.ndarray, pointer: int) -> tuple[np.ndarray, int]:
+    """Return an array's bytes, and how far behind a multiple of `ALIGNMENT` they are to lie.
+
+    Before those of a view come as many of its array's as 16 leaves over.
+    """
+    if not array.size:
+        return np.zeros(0, np.uint8), 0
+    whole = array
+    while isinstance(whole.base, np.ndarray):
+        whole = whole.base
+    behind = pointer - whole.__array_interface__["data"][0]
+    if whole is array or behind <= 0 or not whole.flags.forc:
+        return array.reshape(-1).view(np.uint8), 0
+    start = behind - behind % VECTOR_BYTES
+    memory = whole.reshape(-1, order="A").view(np.uint8)
+    storage = memory[start : behind + array.nbytes]
+    return storage, behind % ALIGNMENT
 
 
 class DeviceMemory:
@@ -346,13 +370,14 @@ class DeviceMemory:
         Returns
         -------
         int
-            The address of its first byte, a multiple of 256.
+            The address of its first byte: a multiple of 256, as CuPy's allocations have it, and for
+            a view as many bytes behind one as it lies in its array.
         """
         pointer = array.__array_interface__["data"][0]
         key = (pointer, array.nbytes)
         name = f"argument {argument}" if isinstance(argument, int) else f"variable {argument}"
         if key in self._known and array.nbytes:
-            base = self._known[key]
+            address = self._known[key]
         else:
             for low, high, other in self._ranges:
                 if array.nbytes and low < pointer + array.nbytes and pointer < high:
@@ -360,14 +385,16 @@ class DeviceMemory:
                         f"{name} overlaps argument {other} without being the same array; "
                         "pass a copy"
                     )
-            base = self._next
-            storage = array.reshape(-1).view(np.uint8) if array.size else np.zeros(0, np.uint8)
+            storage, behind = _bytes_of(array, pointer)
+            address = self._next + behind
+            # A whole number of the widest accesses lies before it, so that they can be indexed.
+            base = address - (len(storage) - array.nbytes)
             writeable = bool(array.flags.writeable)
             self.segments.append(
-                Segment(name, "global", base, array.nbytes, storage, None, writeable)
+                Segment(name, "global", base, array.nbytes, storage, None, writeable, address)
             )
-            self._next = -(-(base + array.nbytes + GUARD) // ALIGNMENT) * ALIGNMENT
-            self._known[key] = base
+            self._next = -(-(address + array.nbytes + GUARD) // ALIGNMENT) * ALIGNMENT
+            self._known[key] = address
             self._ranges.append((pointer, pointer + array.nbytes, argument))
-        self.allocations.append(Allocation(argument, base, array.nbytes))
-        return base
+        self.allocations.append(Allocation(argument, address, array.nbytes))
+        return address

@@ -189,7 +189,7 @@ class Races:
     def global_shadow(self, segment):
         """Return what is remembered of an array in global memory."""
         if segment.base not in self.global_shadows:
-            cells = -(-segment.nbytes // self.granule)
+            cells = -(-len(segment.storage) // self.granule)
             self.global_shadows[segment.base] = GlobalShadow(self, cells)
         return self.global_shadows[segment.base]
 

@@ -524,6 +524,57 @@ def test_arguments(args, message):
         run("", *args, parameters=f".param .u64 a, .param .u32 b{more}")
 
 
+@pytest.mark.parametrize("start", [1, 2, 4, 64, 65])
+@pytest.mark.parametrize("vector", [1, 4])
+def test_a_view_lies_where_it_lies_in_its_array(start, vector):
+    """On a GPU an array's memory begins on a multiple of 256 bytes, and a view somewhere in it."""
+    whole = np.arange(1000, dtype=np.float32)
+    view, out = whole[start : start + 32 * vector], np.zeros((32, vector), np.float32)
+    names = ", ".join(f"%x{i}" for i in range(vector))
+    how = f".v{vector}" if vector > 1 else ""
+    body = f"""
+    .reg .b64 %a, %o; .reg .b32 %t; .reg .f32 %x<4>; mov.u32 %t, %tid.x;
+    ld.param.u64 %a, [a]; ld.param.u64 %o, [out];
+    mad.wide.u32 %a, %t, {4 * vector}, %a; mad.wide.u32 %o, %t, {4 * vector}, %o;
+    ld.global{how}.f32 {{{names}}}, [%a]; st.global{how}.f32 [%o], {{{names}}};
+    """ if vector > 1 else """
+    .reg .b64 %a, %o; .reg .b32 %t; .reg .f32 %x; mov.u32 %t, %tid.x;
+    ld.param.u64 %a, [a]; ld.param.u64 %o, [out];
+    mad.wide.u32 %a, %t, 4, %a; mad.wide.u32 %o, %t, 4, %o;
+    ld.global.f32 %x, [%a]; st.global.f32 [%o], %x;
+    """
+    parameters = ".param .u64 a, .param .u64 out"
+    if start * 4 % (4 * vector):
+        with pytest.raises(ptx.Misaligned):
+            run(body, view, out, parameters=parameters)
+        return
+    launch = run(body, view, out, parameters=parameters, races=True)
+    assert (out.ravel() == view).all() and not launch.hazards
+    lines = {(4 * start + 4 * vector * lane) // 32 for lane in range(32)}
+    load = next(s for s in launch.trace.sites if s.kind == "load")
+    assert load.sectors == len(lines) * max(1, vector // 8)
+
+
+@pytest.mark.parametrize("offset, said", [(-4, "4 bytes before argument 0"), (128, "at byte 128")])
+def test_what_lies_around_a_view_is_not_its_own(offset, said):
+    view = np.arange(100, dtype=np.float32)[1:33]
+    body = f"""
+    .reg .b64 %a; .reg .f32 %x; ld.param.u64 %a, [a]; ld.global.f32 %x, [%a+{offset}];
+    """
+    with pytest.raises(ptx.OutOfBounds, match=said):
+        run(body, view, block=1, parameters=".param .u64 a")
+
+
+def test_a_view_is_written_in_place():
+    whole = np.zeros(64, np.float32)
+    body = """
+    .reg .b64 %a; .reg .b32 %t; .reg .f32 %x; mov.u32 %t, %tid.x; ld.param.u64 %a, [a];
+    mad.wide.u32 %a, %t, 4, %a; mov.f32 %x, 0f3F800000; st.global.f32 [%a], %x;
+    """
+    run(body, whole[3:35], parameters=".param .u64 a")
+    assert whole[3:35].all() and whole.sum() == 32
+
+
 def test_none_is_the_null_pointer():
     out = np.ones(1, np.uint64)
     run("""
