@@ -168,10 +168,13 @@ def absolute_difference(d: Decoding):
     return step
 
 
-@opcode("dp4a")
+@opcode("dp4a", "dp2a")
 def dot_product(d: Decoding):
-    """dp4a.atype.btype d, a, b, c: four products of bytes, and c."""
-    d.only().count(4)
+    """dp4a.atype.btype d, a, b, c: four products of bytes, and c; dp2a.{lo,hi}: two of 16 bits."""
+    short = d.parts[0] == "dp2a"
+    d.only(*(("lo", "hi") if short else ())).count(4)
+    if short and not d.has("lo", "hi"):
+        d.unsupported("dp2a.lo and dp2a.hi")
     signs = [DTYPES[t].kind for t in d.types]
     kind = "s32" if "i" in signs else "u32"
     put, c = d.write(0, kind), d.read(3, kind)
@@ -179,7 +182,10 @@ def dot_product(d: Decoding):
 
     def step(f):
         x, y = (np.ascontiguousarray(v(f.r))[..., None] for v in (a, b))
-        x, y = x.view(f"{signs[0]}1").astype(np.int64), y.view(f"{signs[1]}1").astype(np.int64)
+        x, y = x.view(f"{signs[0]}{1 + short}"), y.view(f"{signs[1]}1")
+        if short:
+            y = y[..., 2:] if d.has("hi") else y[..., :2]
+        x, y = x.astype(np.int64), y.astype(np.int64)
         put(f.r, (np.sum(x * y, axis=-1) + c(f.r)).astype(DTYPES[kind]))
 
     return step

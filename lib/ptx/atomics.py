@@ -32,7 +32,7 @@ _ATOMIC = {
 }  # fmt: skip
 
 
-def _in_bf16(compute):
+def in_bf16(compute):
     """Let an operation on numbers work on the bits of bfloat16, and round once."""
 
     def on_bits(old, b):
@@ -75,7 +75,7 @@ def atomic(d: Decoding):
     puts = [d.write(target, register) for target in targets]
     reads = [[d.read(item, register) for item in items] for items in given]
     base, offset = _address(d, 1 if returns else 0, space)
-    compute = _in_bf16(_ATOMIC[operation]) if kind == "bf16" else _ATOMIC[operation]
+    compute = in_bf16(_ATOMIC[operation]) if kind == "bf16" else _ATOMIC[operation]
     index, instruction, width = d.index, d.instruction, size * many * packed
 
     def step(f):

@@ -105,6 +105,67 @@ def logic_3(d: Decoding):
     return step
 
 
+@opcode("bmsk")
+def make_mask(d: Decoding):
+    """bmsk.{clamp,wrap}.b32 d, a, b: b ones from bit a on"""
+    d.only("clamp", "wrap").needs("b32").count(3)
+    put, a, b = d.write(0, "b32"), d.read(1, "u32"), d.read(2, "u32")
+    bits = _bit_counter(d)
+
+    def step(f):
+        ones = (np.uint64(1) << bits(b(f.r))) - np.uint64(1)
+        put(f.r, (ones << bits(a(f.r))).astype(np.uint32))
+
+    return step
+
+
+@opcode("szext")
+def extend_bits(d: Decoding):
+    """szext.{clamp,wrap}.{u32,s32} d, a, b: the low b bits of a, extended"""
+    d.only("clamp", "wrap").needs("u32", "s32").count(3)
+    put, a, b = d.write(0, "b32"), d.read(1, "u32"), d.read(2, "u32")
+    bits, signed = _bit_counter(d), d.type == "s32"
+
+    def step(f):
+        count = bits(b(f.r))
+        low = a(f.r).astype(np.uint64) & ((np.uint64(1) << count) - np.uint64(1))
+        if signed:
+            top = (np.uint64(1) << count) >> np.uint64(1)
+            low = (low ^ top) - top
+        put(f.r, low.astype(np.uint32))
+
+    return step
+
+
+def _bit_counter(d: Decoding):
+    if d.has("clamp") == d.has("wrap"):
+        d.unsupported(".clamp or .wrap")
+    if d.has("clamp"):
+        return lambda n: np.minimum(n, np.uint32(32)).astype(np.uint64)
+    return lambda n: (n & np.uint32(31)).astype(np.uint64)
+
+
+@opcode("fns")
+def find_nth_set(d: Decoding):
+    """fns.b32 d, mask, base, n: where the n-th one of a mask is, from bit base on"""
+    d.only().needs("b32").count(4)
+    put, reads = d.write(0, "b32"), [d.read(i, t) for i, t in ((1, "u32"), (2, "u32"), (3, "s32"))]
+
+    def find(mask: int, base: int, n: int) -> int:
+        places = range(base, 32) if n >= 0 else range(base, -1, -1)
+        ones = [at for at in places if mask >> at & 1]
+        if n == 0:
+            return base if base in ones else 0xFFFFFFFF
+        return ones[abs(n) - 1] if abs(n) <= len(ones) else 0xFFFFFFFF
+
+    def step(f):
+        given = np.broadcast_arrays(*(read(f.r) for read in reads))
+        found = [find(*each) for each in zip(*(v.ravel().tolist() for v in given), strict=True)]
+        put(f.r, np.array(found, np.uint32).reshape(given[0].shape))
+
+    return step
+
+
 @opcode("prmt")
 def permute(d: Decoding):
     """prmt.b32{.mode} d, a, b, c: picks four of eight bytes"""

@@ -31,6 +31,7 @@ class _Scope:
         self.ranges: dict[str, tuple[str, int]] = {}
         self.labels: dict[str, int] = {}
         self.variables: dict[str, str] = {}
+        self.tables: dict[str, list[str]] = {}  # of .branchtargets
 
     def chain(self):
         """Yield this scope and those around it, from the inside."""
@@ -73,7 +74,10 @@ class Body:
             elif token.kind == "word" and parser.accept(":"):
                 if token.text in self.scope.labels:
                     parser.fail(f"label {token.text} stands twice", token)
-                self.scope.labels[token.text] = len(self.entry.instructions)
+                if parser.accept(".branchtargets"):
+                    self.scope.tables[token.text] = self.branch_targets()
+                else:
+                    self.scope.labels[token.text] = len(self.entry.instructions)
             else:
                 self.instruction(token)
         for instruction, scope, token in self.pending:
@@ -152,6 +156,14 @@ class Body:
             if not parser.accept(","):
                 break
         parser.expect(";")
+
+    def branch_targets(self) -> list[str]:
+        """Read the labels that a brx.idx chooses from."""
+        labels = [self.parser.word("a label")]
+        while self.parser.accept(","):
+            labels.append(self.parser.word("a label"))
+        self.parser.expect(";")
+        return labels
 
     def new_register(self, name: str, kind: str) -> Register:
         """Give a register the next slot of the entry."""
@@ -263,11 +275,18 @@ class Body:
 
     def resolve(self, instruction: Instruction, scope: _Scope, token: Token):
         """Turn the label of a branch into the index of an instruction."""
-        if instruction.parts[0] != "bra":
+        if instruction.parts[0] not in ("bra", "brx"):
             return
         names = [o.name for o in instruction.operands if isinstance(o, Symbol)]
-        for candidate in scope.chain():
-            if len(names) == 1 and names[0] in candidate.labels:
-                instruction.target = candidate.labels[names[0]]
-                return
-        self.parser.fail(f"branch to an unknown label in '{instruction.opcode}'", token)
+        if len(names) == 1 and instruction.parts[0] == "brx":
+            names = next((s.tables[names[0]] for s in scope.chain() if names[0] in s.tables), [])
+        found = [
+            next((s.labels[name] for s in scope.chain() if name in s.labels), None)
+            for name in names
+        ]
+        if None in found or not found or (len(found) > 1 and instruction.parts[0] == "bra"):
+            self.parser.fail(f"branch to an unknown label in '{instruction.opcode}'", token)
+        if instruction.parts[0] == "bra":
+            instruction.target = found[0]
+        else:
+            instruction.targets = tuple(found)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .access import _address
+from .atomics import in_bf16
 from .cluster import lane_groups, locate, shared_address
 from .decode import DTYPES, Decoding, opcode
 from .errors import Error, Misaligned, OutOfBounds, UninitialisedRead
@@ -272,7 +273,7 @@ def reduction(d: Decoding) -> Callable | None:
     name = d.pick(REDUCTIONS)
     if name is None:
         d.unsupported(f"the operations are {' '.join(REDUCTIONS)}")
-    return REDUCTIONS[name]
+    return in_bf16(REDUCTIONS[name]) if d.type == "bf16" else REDUCTIONS[name]
 
 
 def lanes_of(f, *values):

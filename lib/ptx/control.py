@@ -8,7 +8,7 @@ import numpy as np
 
 from .between import is_fence
 from .decode import DTYPES, Decoding, opcode
-from .errors import Divergence
+from .errors import Divergence, Error
 from .masks import Mask, any_in_warp, by_warp, spread
 
 
@@ -26,6 +26,25 @@ def branch(d: Decoding):
     return lambda f: f.branch(f.r[slot], target, otherwise)
 
 
+@opcode("brx")
+def branch_by_index(d: Decoding):
+    """brx.idx{.uni} index, table: to the label of this number in a .branchtargets"""
+    d.only("idx", "uni").count(2)
+    index, targets, place = d.read(0, "u32"), d.instruction.targets, d.code.place(d.instruction)
+
+    def step(f):
+        which = np.broadcast_to(index(f.r), (f.blocks, f.threads))
+        chosen = which if f.active is None else which[f.active.array]
+        numbers = np.unique(chosen).tolist()
+        if numbers[-1] >= len(targets):
+            raise Error(f"{place}: index {numbers[-1]}; the table has {len(targets)} labels")
+        masks = [f.select(which == n) for n in numbers]
+        for n, mask in zip(numbers, masks, strict=True):
+            f.go(targets[n], mask)
+
+    return _for_chosen(d, step)
+
+
 @opcode("ret", "exit")
 def leave(d: Decoding):
     """ret and exit end a lane: a kernel has no caller."""
@@ -37,8 +56,6 @@ def leave(d: Decoding):
 @opcode("trap", "brkpt")
 def trap(d: Decoding):
     """trap stops the kernel: assertions end here."""
-    from .errors import Error
-
     d.ends = True
     place = d.code.place(d.instruction)
 

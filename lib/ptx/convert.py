@@ -7,16 +7,21 @@ import numpy as np
 from .decode import DTYPES, Decoding, opcode
 from .floats import flushed, saturated
 from .rounding import directed, from_bf16, odd_f32, repaired, to_bf16, to_f32
+from .wgmma import numbers
 
 _WHOLE = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 _MODES = ("rn", "rz", "rm", "rp")
 _INTEGERS = ("u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64")
 _FLOATS = ("f16", "bf16", "f32", "f64")
+_SMALL = {"e4m3x2": 0x7E, "e5m2x2": 0x7B}  # the code of the largest finite number
 
 
 @opcode("cvt")
 def convert(d: Decoding):
     """cvt{.rounding}{.ftz}{.sat}{.relu}.dtype.atype d, a"""
+    small = d.pick(_SMALL)
+    if small:
+        return _small_pair(d, small)
     d.only(*_WHOLE, *_MODES, "rna", "ftz", "sat", "relu")
     if len(d.types) != 2:
         d.wrong("cvt needs two types")
@@ -27,7 +32,7 @@ def convert(d: Decoding):
         return _tf32(d)
     if to not in _INTEGERS + _FLOATS or source not in _INTEGERS + _FLOATS:
         d.unsupported("cvt between whole numbers, f16, bf16, f32 and f64, and from f32 to tf32, "
-                      "f16x2 and bf16x2")  # fmt: skip
+                      "f16x2 and bf16x2, and of pairs of e4m3 and e5m2")  # fmt: skip
     d.count(2)
     put, read = d.write(0, to), d.read(1, source)
     if to in _INTEGERS and source in _INTEGERS:
@@ -188,3 +193,48 @@ def _tf32(d: Decoding):
         put(f.r, np.where(np.isfinite(value), kept, bits))
 
     return step
+
+
+def _small_pair(d: Decoding, small: str):
+    """cvt.rn.satfinite{.relu}.{e4m3x2,e5m2x2}.{f32,f16x2}; cvt.rn{.relu}.f16x2.{e4m3x2,e5m2x2}"""
+    d.only("rn", "satfinite", "relu", small)
+    into = d.parts.index(small) < d.parts.index(d.type) if d.type else False
+    if d.type not in (("f32", "f16x2") if into else ("f16x2",)) or into != d.has("satfinite"):
+        d.unsupported("cvt.rn.satfinite from f32 or f16x2 to a pair, and cvt.rn from it to f16x2")
+    relu = d.has("relu")
+    if not into:
+        d.count(2)
+        put, a = d.write(0, "b32"), d.read(1, "b16")
+
+        def widen(f):
+            value = numbers(np.ascontiguousarray(a(f.r))[..., None].view(np.uint8), small[:-2])
+            if relu:
+                value = np.where(value < 0, np.float32(0), value)
+            put(f.r, value.astype(np.float16).view(np.uint32)[..., 0])
+
+        return widen
+    d.count(3 if d.type == "f32" else 2)
+    put = d.write(0, "b16")
+    reads = [d.read(i, "f32") for i in (2, 1)] if d.type == "f32" else [d.read(1, "b32")]
+
+    def narrow(f):
+        if len(reads) == 2:  # the first one goes to the upper half
+            value = np.stack(np.broadcast_arrays(*(read(f.r) for read in reads)), axis=-1)
+        else:
+            value = np.ascontiguousarray(reads[0](f.r))[..., None].view(np.float16)
+        if relu:
+            value = np.where(value < 0, value.dtype.type(0), value)
+        put(f.r, _to_small(value, small).view(np.uint16)[..., 0])
+
+    return narrow
+
+
+def _to_small(value: np.ndarray, small: str) -> np.ndarray:
+    """Round to the nearest code, ties to even; what is larger than all becomes the largest."""
+    finite = numbers(np.arange(_SMALL[small] + 1, dtype=np.uint8), small[:-2]).astype(np.float64)
+    size = np.minimum(np.abs(value.astype(np.float64)), finite[-1])
+    low = np.clip(np.searchsorted(finite, size, "right") - 1, 0, len(finite) - 2)
+    middle = (finite[low] + finite[low + 1]) / 2
+    code = low + ((size > middle) | ((size == middle) & (low % 2 == 1)))
+    code = np.where(np.isnan(value), 0x7F, code | np.where(np.signbit(value), 0x80, 0))
+    return np.ascontiguousarray(code.astype(np.uint8))

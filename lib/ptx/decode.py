@@ -206,6 +206,7 @@ class Code:
         from .lanes import guarded
 
         starts = {0} | {i.target for i in self.entry.instructions if i.target is not None}
+        starts |= {target for i in self.entry.instructions for target in i.targets}
         starts |= {i + 1 for i, step in enumerate(self.steps) if step.ends}
         blocks: dict[int, Block] = {}
         for start in sorted(starts):

@@ -21,6 +21,7 @@ from . import (  # noqa: F401 - fill OPCODES
     matrix_moves,
     mma,
     moves,
+    remote,
     wgmma,
     wmma,
 )

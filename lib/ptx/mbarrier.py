@@ -247,7 +247,8 @@ class Mbarriers:
         awaited = [b for b in self.objects.values() if b.parties and b.flights]
         for barrier in awaited:
             self._land(barrier)
-        if awaited:
+        others = [w for w in self.f.waiters.values() if w is not self]
+        if awaited or any([w.stir() for w in others]):
             return True
         if self.retries >= _RETRIES:
             return False

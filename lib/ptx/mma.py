@@ -15,16 +15,18 @@ from .convert import from_bf16
 from .decode import DTYPES, Decoding, opcode
 from .fragments import accumulator, assembled, gather, left, right, scatter, whole_warps
 from .masks import WARP
+from .syntax import SIZES
+from .wgmma import numbers
 
 U32, F64 = np.dtype("u4"), np.dtype("f8")
 # Bits of one element of A and B.
-BITS = {"f16": 16, "bf16": 16, "tf32": 32, "s8": 8, "u8": 8, "f64": 64}
+BITS = {"f16": 16, "bf16": 16, "tf32": 32, "s8": 8, "u8": 8, "e4m3": 8, "e5m2": 8, "f64": 64}
 SHAPES = {
     (8, 8, 4): ("f16", "f64"),
     (16, 8, 4): ("tf32", "f64"),
     (16, 8, 8): ("f16", "bf16", "tf32", "f64"),
-    (16, 8, 16): ("f16", "bf16", "s8", "u8", "f64"),
-    (16, 8, 32): ("s8", "u8"),
+    (16, 8, 16): ("f16", "bf16", "s8", "u8", "e4m3", "e5m2", "f64"),
+    (16, 8, 32): ("s8", "u8", "e4m3", "e5m2"),
     (8, 8, 16): ("s8", "u8"),
 }
 
@@ -50,11 +52,23 @@ def _u8(fragment, words):
     return fragment.assemble(words, np.dtype("u1")).astype(F64)
 
 
+def _e4m3(fragment, words):
+    return numbers(fragment.assemble(words, np.dtype("u1")), "e4m3").astype(F64)
+
+
+def _e5m2(fragment, words):
+    return numbers(fragment.assemble(words, np.dtype("u1")), "e5m2").astype(F64)
+
+
 def _f64(fragment, words):
     return fragment.assemble(words, F64)
 
 
-WIDEN = {"f16": _f16, "bf16": _bf16, "tf32": _tf32, "s8": _s8, "u8": _u8, "f64": _f64}
+WIDEN = {
+    "f16": _f16, "bf16": _bf16, "tf32": _tf32, "s8": _s8, "u8": _u8, "e4m3": _e4m3, "e5m2": _e5m2,
+    "f64": _f64,
+}  # fmt: skip
+MIXED = ({"s8", "u8"}, {"e4m3", "e5m2"})  # types that A and B may have beside each other
 
 
 def shape_of(d: Decoding) -> tuple[int, int, int]:
@@ -148,7 +162,7 @@ def accumulator_kinds(d: Decoding, kind: str, types: list[str]) -> tuple[str, st
     """Check the types of D and C, given first and last, against the type of A."""
     allowed = {
         "f16": ("f16", "f32"), "bf16": ("f32",), "tf32": ("f32",), "s8": ("s32",), "u8": ("s32",),
-        "f64": ("f64",),
+        "e4m3": ("f16", "f32"), "e5m2": ("f16", "f32"), "f64": ("f64",),
     }[kind]  # fmt: skip
     if types[0] not in allowed or types[-1] not in allowed:
         d.unsupported(f"with .{kind}, C and D are {' or '.join('.' + a for a in allowed)}")
@@ -159,21 +173,23 @@ def accumulator_kinds(d: Decoding, kind: str, types: list[str]) -> tuple[str, st
 def mma(d: Decoding):
     """mma.sync.aligned.shape.row.col{.satfinite}.dtype.atype.btype.ctype d, a, b, c"""
     m, n, k = shape = shape_of(d)
-    d.only("sync", "aligned", "row", "col", "satfinite", "rn", f"m{m}n{n}k{k}").count(4)
+    d.only("sync", "aligned", "row", "col", "satfinite", "rn", "e4m3", "e5m2", f"m{m}n{n}k{k}")
+    d.count(4)
     if not d.has("sync"):
         d.unsupported("mma.sync.aligned")
-    if len(d.types) != 4:
+    types = [part for part in d.parts[1:] if part in SIZES or part in ("e4m3", "e5m2")]
+    if len(types) != 4:
         d.wrong("mma needs the types of D, A, B and C")
-    kind, other = d.types[1:3]
+    kind, other = types[1:3]
     if shape not in SHAPES or kind not in SHAPES[shape]:
         d.unsupported("the shapes are " + ", ".join(
             f"m{m}n{n}k{k} ({' '.join(kinds)})" for (m, n, k), kinds in SHAPES.items()
         ))  # fmt: skip
-    if kind != other and {kind, other} != {"s8", "u8"}:
-        d.unsupported("A and B of one type, or s8 with u8")
+    if kind != other and {kind, other} not in MIXED:
+        d.unsupported("A and B of one type, s8 with u8, or e4m3 with e5m2")
     if d.has("satfinite") and kind not in ("s8", "u8"):
         d.wrong(".satfinite is for whole numbers")
-    before, after = accumulator_kinds(d, kind, d.types)
+    before, after = accumulator_kinds(d, kind, types)
     if kind == "f16" and shape == (8, 8, 4):
         return QuadPairs(d, before, after)
     if d.parts.index("row") + 1 != d.parts.index("col"):

@@ -154,9 +154,12 @@ class Proxy:
             row, thread, column, time, index
         )
 
-    def writes(self, cells: np.ndarray, row: int, thread: int, column: int, time: int, index: int):
-        """Let an agent write cells of shared memory for a thread."""
-        self._access(cells, row, thread, index, True)
+    def writes(
+        self, cells: np.ndarray, row: int, thread: int, column: int, time: int, index: int,
+        asynchronous: bool = True,
+    ):  # fmt: skip
+        """Let an agent write cells of shared memory for a thread; st.async is of no other proxy."""
+        self._access(cells, row, thread, index, True, asynchronous)
         self.races.shared_shadow.writer[cells] = self._stamp(row, thread, column, time, index)
 
     def checks(self, cells: np.ndarray, row: int, thread: int, index: int):
@@ -193,7 +196,7 @@ class Proxy:
     def _number(self, row: int, thread: int) -> int:
         return thread + row % self.peers * 32 * self.f.warps
 
-    def _access(self, cells, row, thread, index, writes=False):
+    def _access(self, cells, row, thread, index, writes=False, asynchronous=True):
         """Compare with what came before: ordered before the issuing warp, and with a fence?"""
         races, warp = self.races, thread // 32
         shadow, known = races.shared_shadow, races.known[row, warp]
@@ -204,6 +207,9 @@ class Proxy:
         mine &= time < PENDING  # but for a cp.async that the warp has not waited for
         unknown = (time > known[other]) & ~mine
         unfenced = ~unknown & (other < self.first) & (time > self.fenced[row, warp][other])
+        unfenced &= asynchronous
+        # red.async may meet the red.async of others, on its way to the same mbarrier.
+        unknown &= ~(races.is_atomic[index] & races.is_atomic[(seen >> INDEX) & ((1 << 20) - 1)])
         what = "asynchronous write" if writes else "asynchronous read"
         self._report(
             "race", f"{what} after write in shared memory", seen, unknown, row, thread, index

@@ -91,7 +91,7 @@ class Instruction:
     """One instruction, its operands resolved; `target` is the index that a label stands for.
 
     `cuda` is its file and line; `callers` are those of the calls that it was inlined from, from the
-    inside out.
+    inside out; `targets` are the indices that brx.idx chooses from.
     """
 
     line: int
@@ -101,6 +101,7 @@ class Instruction:
     cuda: tuple[str, int] | None = None
     target: int | None = None
     callers: tuple[tuple[str, int], ...] = ()
+    targets: tuple[int, ...] = ()
 
     @property
     def parts(self) -> list[str]:

@@ -12,7 +12,7 @@ from .banks import BANKS
 from .control import _for_chosen
 from .decode import Decoding, opcode
 from .errors import Divergence, Error, OutOfBounds, UninitialisedRead
-from .masks import WARP, any_in_warp, spread
+from .masks import WARP, Mask, any_in_warp, spread
 from .products import Products
 from .syntax import Immediate, Register, Vector
 
@@ -272,8 +272,17 @@ def _product(d: Decoding):
             seen[key] = value if major == "k" else value.T
         return seen[key]
 
+    descriptors = [b_bits] if in_registers else [a_bits, b_bits]
+
     def step(f):
         _check_warps(f, instruction)
+        outer = f.active
+        for part in _in_step(f, descriptors):
+            f.active = part
+            issue(f)
+        f.active = outer
+
+    def issue(f):
         products = f.waiter(Products)
         products.check_fence(instruction, (*slots, *reads))
         shape = (f.blocks, f.threads)
@@ -317,6 +326,32 @@ def _warpgroups(here: np.ndarray) -> list[tuple[int, int]]:
     lacking = -here.shape[1] % 4
     padded = np.pad(here, ((0, 0), (0, lacking))) if lacking else here
     return [tuple(g) for g in np.argwhere(padded.reshape(len(here), -1, 4).any(axis=2)).tolist()]
+
+
+def _in_step(f, descriptors) -> list[Mask | None]:
+    """Part the active warps so that those of one warpgroup have the same descriptors.
+
+    Warps of a warpgroup need not run together: one may be ahead by turns of a loop.
+    """
+    bits = [read(f.r) for read in descriptors]
+    if all(each.shape[1] == 1 for each in bits):
+        return [f.active]
+    shape = (f.blocks, f.threads)
+    firsts = np.stack([np.broadcast_to(each, shape)[:, ::WARP] for each in bits], axis=-1)
+    left = np.ones((f.blocks, f.warps), bool) if f.active is None else f.active.by_warps.copy()
+    parts = []
+    while left.any():
+        chosen = np.zeros_like(left)
+        for row, group in _warpgroups(left):
+            warps = 4 * group + np.flatnonzero(left[row, 4 * group : 4 * group + 4])
+            same = (firsts[row, warps] == firsts[row, warps[0]]).all(axis=-1)
+            chosen[row, warps[same]] = True
+        parts.append(chosen)
+        left &= ~chosen
+    if len(parts) == 1:
+        return [f.active]
+    active = np.ones(shape, bool) if f.active is None else f.active.array
+    return [Mask(spread(chosen, f.threads) & active) for chosen in parts]
 
 
 def _uniform(f, bits: np.ndarray, groups, here, instruction) -> list[int]:

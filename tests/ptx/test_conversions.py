@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lib.ptx.rounding import nearest_float
+from lib.ptx.wgmma import numbers
 
 from .test_opcodes import DTYPE, N, apply, draw, same, width, wrap
 
@@ -111,3 +113,26 @@ def test_approximations_are_close():
     for name, function in functions.items():
         _, out = apply(f"{name}.approx.f32", "f32", ("f32",), [x])
         np.testing.assert_allclose(out, function(x.astype(float)), rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("small", ["e4m3", "e5m2"])
+def test_pairs_of_small_floats(small):
+    codes = numbers(np.arange(256, dtype=np.uint8), small).astype(np.float64)
+    finite = [c for c in range(128) if np.isfinite(codes[c])]
+    steps = [(codes[a] + codes[b]) / 2 for a, b in itertools.pairwise(finite)]
+    values = np.array([*codes[finite], *steps, 1e6, np.inf], np.float32)
+    for start in range(0, len(values), N):
+        a, b = values[start : start + N], -values[start : start + N]
+        (a, b), out = apply(f"cvt.rn.satfinite.{small}x2.f32", "b16", ("f32", "f32"), [a, b])
+        for x, y, got in zip(a.tolist(), b.tolist(), out.tolist(), strict=True):
+            for value, code in ((x, got >> 8), (y, got & 255)):
+                size = min(abs(value), codes[finite[-1]])
+                nearest = min(finite, key=lambda c: (abs(codes[c] - size), c % 2))
+                assert code == nearest | 128 * (math.copysign(1, value) < 0)
+        _, wide = apply(f"cvt.rn.f16x2.{small}x2", "b32", ("b16",), [out])
+        pairs = wide.view(np.float16).reshape(-1, 2)
+        assert np.array_equal(pairs, codes[out.view(np.uint8).reshape(-1, 2)])
+        _, again = apply(f"cvt.rn.satfinite.{small}x2.f16x2", "b16", ("b32",), [wide])
+        assert np.array_equal(again, out)
+        _, positive = apply(f"cvt.rn.relu.f16x2.{small}x2", "b32", ("b16",), [out])
+        assert np.array_equal(positive.view(np.float16), np.maximum(wide.view(np.float16), 0))

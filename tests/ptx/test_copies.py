@@ -200,9 +200,9 @@ xor.b32 %r2, %r2, 128;
 """
 
 
-def ring(count, arrive, **options):
+def ring(count, arrive, wait="try_wait", **options):
     """One warp copies, and an mbarrier tells another when it may read."""
-    text = RING.replace("COUNT", str(count)).replace("ARRIVE", arrive)
+    text = RING.replace("COUNT", str(count)).replace("ARRIVE", arrive).replace("try_wait", wait)
     source, out, launch = copied(4, text, "", lanes=64, block=64, parting="done:", **options)
     return np.array_equal(source[:128], out[128:]), launch
 
@@ -216,6 +216,12 @@ def test_an_mbarrier_tells_when_copies_are_done(options):
     assert right and not launch.hazards
     both = "cp.async.mbarrier.arrive.shared.b64 [%b]; mbarrier.arrive.shared.b64 _, [%b];"
     right, launch = ring(32, both, **options)
+    assert right and not launch.hazards
+
+
+def test_a_poll_for_copies_that_land_late_is_short():
+    arrive = "cp.async.mbarrier.arrive.noinc.shared.b64 [%b];"
+    right, launch = ring(32, arrive, wait="test_wait", landing="late", turns=100)
     assert right and not launch.hazards
 
 

@@ -210,3 +210,65 @@ def test_distributed_shared_memory_needs_its_barriers():
         exchange(NARROW, first="barrier.cluster.wait;")
     with pytest.raises(ptx.Error, match="arrives again"):
         exchange(NARROW, first="barrier.cluster.arrive; barrier.cluster.arrive;")
+
+
+STORES = """
+.version 8.3
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 out)
+.reqnctapercluster 2, 1, 1
+{
+    .shared .align 16 .b8 s[512]; .shared .align 8 .b8 bar[8]; .shared .b32 sum;
+    .reg .b32 %t, %a, %b, %c, %r, %v, %w; .reg .b64 %o; .reg .pred %p;
+    mov.u32 %t, %tid.x; mov.u32 %r, %cluster_ctarank; xor.b32 %r, %r, 1;
+    setp.ne.u32 %p, %t, 0;
+    @%p bra READY;
+    mov.u32 %b, bar; mbarrier.init.shared::cta.b64 [%b], 1;
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [%b], BYTES;
+    st.shared.u32 [sum], 5;
+    fence.mbarrier_init.release.cluster;
+READY:
+    barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
+    mad.lo.u32 %v, %r, 100, %t;
+    mov.u32 %a, s; mad.lo.u32 %a, %t, 8, %a; mapa.shared::cluster.u32 %a, %a, %r;
+    mov.u32 %b, bar; mapa.shared::cluster.u32 %b, %b, %r;
+    mov.u32 %c, sum; mapa.shared::cluster.u32 %c, %c, %r;
+    st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.u32 [%a], {%v, %t}, [%b];
+    red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%c], %t, [%b];
+TRY:
+    mov.u32 %b, bar; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p, [%b], 0;
+    @!%p bra TRY;
+    mov.u32 %a, s; mad.lo.u32 %a, %t, 8, %a; ld.shared.v2.u32 {%v, %w}, [%a];
+    ld.shared.u32 %c, [sum];
+    add.u32 %w, %w, %c;
+    mov.u32 %r, %ctaid.x; mad.lo.u32 %r, %r, 64, %t;
+    ld.param.u64 %o, [out]; mad.wide.u32 %o, %r, 8, %o; st.global.v2.u32 [%o], {%v, %w};
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize("landing", ["early", "late"])
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_asynchronous_stores_to_a_peer(schedule, landing):
+    out = np.zeros((4, 64, 2), np.uint32)
+    options = {"schedule": schedule, "landing": landing, "races": True}
+    function = ptx.Module(STORES.replace("BYTES", "768")).get_function("k")
+    assert not function(4, 64, (out,), **options).hazards
+    for block in range(4):
+        lanes = np.arange(64)
+        assert np.array_equal(out[block, :, 0], 100 * (block % 2) + lanes)
+        assert np.array_equal(out[block, :, 1], lanes + 5 + lanes.sum())
+    short = ptx.Module(STORES.replace("BYTES", "764")).get_function("k")
+    assert "mbarrier" in {hazard.kind for hazard in short(4, 64, (out,), **options).hazards}
+    with pytest.raises(ptx.Deadlock, match="tx-count 4"):
+        ptx.Module(STORES.replace("BYTES", "772")).get_function("k")(4, 64, (out,), **options)
+    # Who does not wait reads what is on its way.
+    start, end = STORES.index("TRY:"), STORES.index("bra TRY;") + len("bra TRY;")
+    hasty = (STORES[:start] + STORES[end:]).replace("BYTES", "768")
+    try:
+        found = ptx.Module(hasty).get_function("k")(4, 64, (out,), **options).hazards
+    except ptx.UninitialisedRead:
+        return
+    assert {"race"} <= {hazard.kind for hazard in found}

@@ -137,11 +137,80 @@ def test_high_products_carry():
     assert out.tolist() == [total & 0xFFFFFFFF, total >> 32]
 
 
+@pytest.mark.parametrize("half", ["lo", "hi"])
+@pytest.mark.parametrize("first", ["u32", "s32"])
+@pytest.mark.parametrize("second", ["u32", "s32"])
+@settings(max_examples=5, deadline=None)
+@given(data=st.data())
+def test_dot_products_of_two(half, first, second, data):
+    result = "s32" if "s32" in (first, second) else "u32"
+    columns = data.draw(draw("b32", "b32", result))
+    opcode = f"dp2a.{half}.{first}.{second}"
+    (a, b, c), out = apply(opcode, result, ("b32", "b32", result), columns)
+    for x, y, z, got in zip(*(v.tolist() for v in (a, b, c, out)), strict=True):
+        total = z
+        for i in range(2):
+            one, two = x >> 16 * i & 0xFFFF, y >> 8 * (i + 2 * (half == "hi")) & 255
+            one -= 65536 * (first == "s32" and one > 32767)
+            two -= 256 * (second == "s32" and two > 127)
+            total += one * two
+        assert got == wrap(total, result)
+
+
+@pytest.mark.parametrize("mode", ["clamp", "wrap"])
+def test_masks_and_extended_bits(mode):
+    value = np.array([0x12345678, 0xFEDCBA98] * 36, np.uint32)[:N]
+    at = np.array([0, 1, 5, 31, 32, 33, 40, 0xFFFFFFFF] * 9, np.uint32)[:N]
+    count = np.array([0, 3, 32, 8, 31, 1, 33, 64, 16] * 8, np.uint32)[:N]
+
+    def bits(n):
+        return min(n, 32) if mode == "clamp" else n % 32
+
+    _, mask = apply(f"bmsk.{mode}.b32", "b32", ("b32", "b32"), [at, count])
+    for a, n, got in zip(at.tolist(), count.tolist(), mask.tolist(), strict=False):
+        assert got == ((1 << bits(n)) - 1 << bits(a)) & 0xFFFFFFFF
+    for kind in ("u32", "s32"):
+        _, out = apply(f"szext.{mode}.{kind}", kind, ("b32", "b32"), [value, count])
+        for v, n, got in zip(value.tolist(), count.tolist(), out.tolist(), strict=False):
+            low = v & (1 << bits(n)) - 1
+            negative = kind == "s32" and bits(n) and low >> bits(n) - 1
+            assert got == low - (negative and 1 << bits(n))
+
+
+def test_the_nth_one_of_a_mask():
+    out = np.zeros(5, np.uint32)
+    cases = [(0b10110, 0, 2), (0b10110, 4, -2), (0b10110, 2, 0), (0b10110, 3, 0), (0b10110, 0, 4)]
+    body = ".reg .b32 %v; .reg .b64 %o; ld.param.u64 %o, [out];"
+    for i, case in enumerate(cases):
+        body += "fns.b32 %v, {}, {}, {};".format(*case) + f"st.global.u32 [%o+{4 * i}], %v;"
+    run(body, out, block=1)
+    assert out.tolist() == [2, 2, 2, 0xFFFFFFFF, 0xFFFFFFFF]
+
+
+@pytest.mark.parametrize("schedule", ["lowest", "highest", "random"])
+def test_a_branch_by_an_index(schedule):
+    body = """.reg .b32 %t, %i, %v; .reg .b64 %o; mov.u32 %t, %tid.x; ld.param.u64 %o, [out];
+    mad.wide.u32 %o, %t, 4, %o; rem.u32 %i, %t, COUNT;
+    TABLE: .branchtargets A, B, A, C;
+    brx.idx %i, TABLE;
+    A: mov.u32 %v, 10; bra END; B: mov.u32 %v, 11; bra END; C: mov.u32 %v, 13;
+    END: st.global.u32 [%o], %v;"""
+    out = np.zeros(64, np.uint32)
+    run(body.replace("COUNT", "4"), out, block=64, schedule=schedule)
+    assert out.tolist() == [10, 11, 10, 13] * 16
+    with pytest.raises(ptx.Error, match="index 4; the table has 4 labels"):
+        run(body.replace("COUNT", "5"), out, block=64, schedule=schedule)
+    with pytest.raises(ptx.ParseError, match="unknown label"):
+        run(body.replace("TABLE;", "OTHER;").replace("COUNT", "4"), out)
+
+
 def test_hints_do_nothing():
     out = np.zeros(32, np.uint32)
-    run(""".reg .b32 %t, %v; .reg .b64 %o; .pragma "nounroll";
+    run(""".reg .b32 %t, %v; .reg .b64 %o, %c; .pragma "nounroll";
+    createpolicy.fractional.L2::evict_first.b64 %c, 1.0;
     mov.u32 %t, %tid.x; ld.param.u64 %o, [out]; mad.wide.u32 %o, %t, 4, %o;
     prefetch.global.L2 [%o]; prefetchu.L1 [%o]; applypriority.global.L2::evict_normal [%o], 128;
+    ld.global.L2::cache_hint.u32 %v, [%o], %c;
     discard.global.L2 [%o], 128; nanosleep.u32 100; griddepcontrol.launch_dependents;
     griddepcontrol.wait; setmaxnreg.dec.sync.aligned.u32 40; membar.cta; fence.acq_rel.gpu;
     ldu.global.u32 %v, [%o]; add.u32 %v, %v, 1; st.global.u32 [%o], %v;""", out)  # fmt: skip

@@ -7,6 +7,7 @@ import pytest
 
 from lib import ptx
 from lib.ptx.fragments import left
+from lib.ptx.wgmma import numbers
 
 from .conftest import run
 
@@ -17,6 +18,9 @@ def encoded(values, kind: str) -> np.ndarray:
     """Return numbers as the bits of a type."""
     if kind == "bf16":
         return (np.asarray(values, np.float32).view(np.uint32) >> 16).astype(np.uint16)
+    if kind in ("e4m3", "e5m2"):
+        codes = numbers(np.arange(256, dtype=np.uint8), kind).tolist()
+        return np.vectorize(codes.index, otypes=["u1"])(np.asarray(values, float))
     code = {
         "f16": "f2",
         "tf32": "f4",
@@ -30,7 +34,7 @@ def encoded(values, kind: str) -> np.ndarray:
 
 
 def per_register(kind: str) -> int:
-    return {"f16": 2, "bf16": 2, "s8": 4, "u8": 4}.get(kind, 1)
+    return {"f16": 2, "bf16": 2, "s8": 4, "u8": 4, "e4m3": 4, "e5m2": 4}.get(kind, 1)
 
 
 # -- mma.sync -----------------------------------------------------------------------------------
@@ -105,7 +109,9 @@ MMA = [
     (16, 8, 16, "s8", "s32", "s32"), (16, 8, 16, "u8", "s32", "s32"),
     (16, 8, 32, "s8", "s32", "s32"), (16, 8, 32, "u8", "s32", "s32"),
     (8, 8, 16, "s8", "s32", "s32"), (8, 8, 4, "f64", "f64", "f64"),
-    (16, 8, 8, "f64", "f64", "f64"),
+    (16, 8, 8, "f64", "f64", "f64"), (16, 8, 32, "e4m3", "f32", "f32"),
+    (16, 8, 32, "e5m2", "f32", "f32"), (16, 8, 32, "e4m3", "f16", "f16"),
+    (16, 8, 16, "e5m2", "f32", "f32"),
 ]  # fmt: skip
 
 

@@ -267,6 +267,24 @@ def test_bulk_copies(schedule, landing):
     assert not found and out.tolist() == list(range(1001, 1129))
 
 
+@pytest.mark.parametrize("landing", ["early", "late"])
+@pytest.mark.parametrize("operation", ["add.noftz", "min", "max"])
+def test_bulk_reductions_of_bf16(operation, landing):
+    old = np.linspace(-3, 5, 256).astype(np.float32).view(np.uint32) >> 16
+    new = np.linspace(4, -2, 256).astype(np.float32).view(np.uint32) >> 16
+    text = BULK.replace("INITIALISED", "READY").replace("INIT", "fence.proxy.async;")
+    text = text.replace("add.u32 %v, %v, 1;", "").replace("FENCE", "fence.proxy.async;")
+    text = text.replace("COPY", f"cp.reduce.async.bulk.global.shared::cta.bulk_group.{operation}"
+                        ".bf16 [%o], [%a], 512;")  # fmt: skip
+    text = text.replace("WAIT", "cp.async.bulk.wait_group 0;").replace("AFTER", "")
+    out, given = old.astype(np.uint16), new.astype(np.uint16)
+    ptx.Module(text).get_function("k")(1, 128, (given, out), landing=landing)
+    a, b = ((v << 16).view(np.float32) for v in (old, new))
+    exact = {"add.noftz": a + b, "min": np.minimum(a, b), "max": np.maximum(a, b)}[operation]
+    found = (out.astype(np.uint32) << 16).view(np.float32)
+    np.testing.assert_allclose(found, exact, rtol=2.0**-8, atol=0)
+
+
 def test_bulk_faults():
     assert bulk(fence="", races=True)[0] == {"missing proxy fence"}
     assert bulk(init="", races=True)[0] == {"warning"}

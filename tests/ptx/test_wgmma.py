@@ -355,3 +355,44 @@ def test_refused():
     ):  # fmt: skip
         with pytest.raises(ptx.Error, match="m64n|N = "):
             ptx.Module(kernel(shape, types, 4, "f32", True, "")).get_function("k")
+
+
+DRIFT = """
+.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 out)
+{
+    .shared .align 128 .b8 s[2048];
+    .reg .b32 %t, %a, %i, %one; .reg .b64 %o, %da, %db, %more; .reg .f32 %d<4>; .reg .pred %p;
+    mov.u32 %t, %tid.x; mov.u32 %a, s;
+    ld.param.u64 %o, [out]; mad.wide.u32 %o, %t, 16, %o;
+    cvt.u64.u32 %da, %a; shr.u64 %da, %da, 4; or.b64 %da, %da, 0x0000001000080000;
+    add.u64 %db, %da, 0;
+    shl.b32 %i, %t, 4; add.u32 %a, %a, %i; mov.u32 %one, 0x3c003c00;
+    st.shared.v4.u32 [%a], {%one, %one, %one, %one};
+    fence.proxy.async;
+    bar.sync 0;
+    mov.f32 %d0, 0f00000000; mov.f32 %d1, 0f00000000; mov.f32 %d2, 0f00000000;
+    mov.f32 %d3, 0f00000000;
+    wgmma.fence.sync.aligned;
+    mov.u32 %i, 0;
+AGAIN:
+    add.u64 %db, %db, 1;
+    wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%d0, %d1, %d2, %d3}, %da, %db, 1, 1, 1, 0, 0;
+    add.u32 %i, %i, 1; setp.lt.u32 %p, %i, 6;
+    @%p bra AGAIN;
+    wgmma.commit_group.sync.aligned;
+    wgmma.wait_group.sync.aligned 0;
+    st.global.v4.f32 [%o], {%d0, %d1, %d2, %d3};
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_warp_may_be_ahead_of_its_warpgroup(seed):
+    out = np.zeros((128, 4), np.float32)
+    function = ptx.Module(DRIFT).get_function("k")
+    launch = function(1, 128, (out,), schedule="random", seed=seed, races=True)
+    assert (out == 96).all() and not launch.hazards
