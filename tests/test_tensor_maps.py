@@ -41,6 +41,7 @@ WRONG = [
     (HALVES, (8, 8), {"element_strides": (0, 1)}, "stride 0 along axis 0", True),
     (HALVES, (8, 8), {"element_strides": (1, 2)}, "along the last axis must be 1", False),
     (HALVES[:, 4:], (8, 8), {}, "begins 8 bytes behind a multiple of 16", True),
+    (np.zeros(65, np.float16)[1:], (8,), {}, "begins 2 bytes behind a multiple of 16", True),
     (np.zeros((8, 60), np.float16), (8, 8), {}, "stride of 120 bytes; it must be a mult", True),
     (np.zeros((8, 64), np.int16), (8, 8), {"fill": "nan"}, "needs floating-point elements", True),
     (np.lib.stride_tricks.as_strided(HALVES, (2, 64), (1 << 40, 2)), (1, 8), {}, "2\\^40", True),

@@ -161,9 +161,7 @@ def tensor_map(array, box, element_strides=None, swizzle=0, fill="zero", interle
     if not isinstance(array, np.ndarray):
         raise ValueError(f"a tensor map needs a NumPy array, not {type(array).__name__}")
     # NumPy promises less than the 256 bytes that the emulator gives to whole allocations.
-    start = 0
-    if array.ndim and not array.flags.c_contiguous:
-        start = pointer(array) - pointer(root(array))
+    start = pointer(array) - pointer(root(array))
     box, strides = check(array, start, box, element_strides, swizzle, fill, interleave)
     return TensorMap(array, box, strides, swizzle, fill)
 
