@@ -155,9 +155,9 @@ def compile_file(
     dynamic_bytes: int = 0,
 ) -> Compiled:
     """Compile one name expression of a CUDA file; kept until the file or a header changes."""
-    files = (source, *sorted(path for path in INCLUDE.rglob("*") if path.is_file()))
     return _compile_file(
-        source, expression, arch, options, ptx_arch, dynamic_bytes, tuple(map(file_identity, files))
+        source, expression, arch, options, ptx_arch, dynamic_bytes,
+        tuple(map(file_identity, (source, *_headers()))),
     )
 
 
@@ -200,8 +200,7 @@ def compile_source(
             chosen.append("-no-cache")
     else:
         chosen = [f"-arch={ptx_arch.replace('sm_', 'compute_')}", *common]
-    headers = [part for path in sorted(INCLUDE.rglob("*")) if path.is_file()
-               for part in (str(path), path.read_bytes())]
+    headers = [part for path in _headers() for part in (str(path), path.read_bytes())]
     parts = [
         "compiled", Path(__file__).read_bytes(), text, expression, filename, arch, *chosen,
         *headers, toolkit_identity(),
@@ -230,6 +229,10 @@ def disassemble(cubin: bytes) -> bytes:
         return subprocess.run(
             [find_tool("nvdisasm"), *DISASSEMBLY, file.name], capture_output=True, check=True
         ).stdout
+
+
+def _headers() -> list[Path]:
+    return sorted(path for path in INCLUDE.rglob("*") if path.is_file())
 
 
 def file_identity(path: str | Path) -> str:

@@ -7,6 +7,7 @@ from lib.chapter import Chapter
 from lib.gpus import GPUS
 from lib.measure import records
 from lib.problem import Problem
+from tests.pages import cells
 
 RECORD = {
     "gpu": {"name": "NVIDIA H100"}, "date": "2026-11-21",
@@ -98,3 +99,14 @@ def test_products_stand_where_the_order_of_an_fp32_loop_has_multiply_adds(shown)
     assert int(staged.split("|")[-2]) > 0 == int(seed.split("|")[-2])
     Chapter("04_double_buffer").order(arch="sm_75")
     assert "FMA from load to store" in shown[1]
+
+
+def test_bytes_under_way_are_those_of_as_many_blocks_as_fit(shown):
+    page = Chapter("13_wmma_vectorized")
+    page.under_way("seed", "few", gpu="T4")
+    rows = {row[0]: row[1:] for row in cells(shown[0])}
+    assert rows["seed"][2] == rows["few"][2] == f"{(32 + 64) * 16 * 2:,}"  # a block's two tiles
+    for name, (threads, blocks, _, total) in rows.items():
+        assert int(threads) == page.kernel.variant(name).threads
+        assert total == f"**{int(blocks) * 3072:,}**"
+    assert int(rows["few"][1]) > int(rows["seed"][1])

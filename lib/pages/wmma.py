@@ -9,9 +9,10 @@ from lib import gpus, ptx
 from lib.measure import records
 from lib.models import expansion
 from lib.models import slots as slots_of
+from lib.models.occupancy import occupancy
 from lib.pages.display import table
 from lib.pages.version import RECORDED_ON, Version
-from lib.problem import Problem
+from lib.problem import ITEM_BYTES, Problem
 from lib.sass import executions
 
 # What a wmma of PTX is called on a page, in the order of its work.
@@ -136,6 +137,25 @@ class TensorTables(Version):
              "GB from DRAM", "wavefronts for 32 multiply-adds", "issue slots used"),
             rows, f"{records.label(self.record)}, ncu",
         )
+
+    def under_way(self, *variants: str, gpu: str = RECORDED_ON) -> None:
+        """Display how many bytes the loads of a step have under way, of a block and on an SM.
+
+        Parameters
+        ----------
+        *variants : str
+        gpu : str
+            Key of the data sheet; its own machine code says how many blocks fit.
+        """
+        sheet, rows = gpus.GPUS[gpu], []
+        for name in variants:
+            variant, used = self.kernel.variant(name), self.compiled(sheet.arch, name).resources
+            fit = occupancy(sheet, used.registers, used.shared_bytes, variant.threads)
+            nbytes = sum(variant.tile) * variant.step * ITEM_BYTES[variant.dtype]
+            rows.append((name, variant.threads, fit.blocks, f"{nbytes:,}",
+                         f"**{fit.blocks * nbytes:,}**"))
+        table(("", "threads a block", "blocks on an SM", "bytes under way, a block", "an SM"), rows,
+              f"modelled: CUDA's occupancy rules, for {sheet.key} ({sheet.arch})")
 
     def stalls(self, size: int, *variants: str, above: Sequence[str] = ()) -> None:
         """Display what the warps' time is spent waiting for, a row a variant.

@@ -6,8 +6,8 @@ import numpy as np
 
 from .decode import DTYPES, Decoding, opcode
 from .floats import flushed, saturated
+from .operands import numbers
 from .rounding import directed, from_bf16, odd_f32, repaired, to_bf16, to_f32
-from .wgmma import numbers
 
 _WHOLE = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 _MODES = ("rn", "rz", "rm", "rp")

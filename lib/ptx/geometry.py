@@ -10,18 +10,17 @@ from .decode import SPECIAL, scalar
 from .errors import LaunchError
 from .syntax import Entry
 
-# Of one block, by target (CUDA C++ Programming Guide, technical specifications).
-SHARED_LIMITS = {"sm_75": 64, "sm_80": 163, "sm_86": 99, "sm_87": 163, "sm_89": 99, "sm_90": 227}
+# KiB of one block, by target (CUDA C++ Programming Guide, technical specifications).
+_SHARED_KIB = {"sm_75": 64, "sm_80": 163, "sm_86": 99, "sm_87": 163, "sm_89": 99, "sm_90": 227}
+SHARED_LIMIT = max(_SHARED_KIB.values()) * 1024  # on any GPU
 STATIC_LIMIT = 48 * 1024  # what ptxas lets a kernel declare
+CLUSTER_LIMIT = 16  # blocks; more than 8 need an attribute of the kernel on a GPU
 
 
 def shared_limit(target: str) -> int:
-    """Return the most shared memory that a block may have, B."""
-    return SHARED_LIMITS.get(target.rstrip("af"), 227) * 1024
-
-
-SHARED_LIMIT = 227 * 1024  # on any GPU
-CLUSTER_LIMIT = 16  # blocks; more than 8 need an attribute of the kernel on a GPU
+    """Return the most shared memory that a block may have, B; of an unknown target any GPU's."""
+    kib = _SHARED_KIB.get(target.rstrip("af"))
+    return SHARED_LIMIT if kib is None else kib * 1024
 
 
 class Geometry:

@@ -22,6 +22,7 @@ from . import (  # noqa: F401 - fill OPCODES
     mma,
     moves,
     remote,
+    warps,
     wgmma,
     wmma,
 )

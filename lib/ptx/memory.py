@@ -14,6 +14,7 @@ import numpy as np
 
 from .errors import Error, Misaligned, OutOfBounds, UninitialisedRead
 from .masks import by_warp
+from .tensormap import pointer, root
 
 # Generic addresses: a window for each space. Shared and local addresses count from 0 inside.
 GLOBAL_BASE = 0x7F0000000000
@@ -333,23 +334,19 @@ def _first(addresses: np.ndarray, where: np.ndarray) -> int:
     return int(addresses[where][0]) & ((1 << 64) - 1)
 
 
-def _bytes_of(array: np.ndarray, pointer: int) -> tuple[np.ndarray, int]:
+def _bytes_of(array: np.ndarray) -> tuple[np.ndarray, int]:
     """Return an array's bytes, and how far behind a multiple of `ALIGNMENT` they are to lie.
 
     Before those of a view come as many of its array's as 16 leaves over.
     """
     if not array.size:
         return np.zeros(0, np.uint8), 0
-    whole = array
-    while isinstance(whole.base, np.ndarray):
-        whole = whole.base
-    behind = pointer - whole.__array_interface__["data"][0]
+    whole = root(array)
+    behind = pointer(array) - pointer(whole)
     if whole is array or behind <= 0 or not whole.flags.forc:
         return array.reshape(-1).view(np.uint8), 0
-    start = behind - behind % VECTOR_BYTES
     memory = whole.reshape(-1, order="A").view(np.uint8)
-    storage = memory[start : behind + array.nbytes]
-    return storage, behind % ALIGNMENT
+    return memory[behind - behind % VECTOR_BYTES : behind + array.nbytes], behind % ALIGNMENT
 
 
 class DeviceMemory:
@@ -373,19 +370,19 @@ class DeviceMemory:
             The address of its first byte: a multiple of 256, as CuPy's allocations have it, and for
             a view as many bytes behind one as it lies in its array.
         """
-        pointer = array.__array_interface__["data"][0]
-        key = (pointer, array.nbytes)
+        start = pointer(array)
+        key = (start, array.nbytes)
         name = f"argument {argument}" if isinstance(argument, int) else f"variable {argument}"
         if key in self._known and array.nbytes:
             address = self._known[key]
         else:
             for low, high, other in self._ranges:
-                if array.nbytes and low < pointer + array.nbytes and pointer < high:
+                if array.nbytes and low < start + array.nbytes and start < high:
                     raise Error(
                         f"{name} overlaps argument {other} without being the same array; "
                         "pass a copy"
                     )
-            storage, behind = _bytes_of(array, pointer)
+            storage, behind = _bytes_of(array)
             address = self._next + behind
             # A whole number of the widest accesses lies before it, so that they can be indexed.
             base = address - (len(storage) - array.nbytes)
@@ -395,6 +392,6 @@ class DeviceMemory:
             )
             self._next = -(-(address + array.nbytes + GUARD) // ALIGNMENT) * ALIGNMENT
             self._known[key] = address
-            self._ranges.append((pointer, pointer + array.nbytes, argument))
+            self._ranges.append((start, start + array.nbytes, argument))
         self.allocations.append(Allocation(argument, address, array.nbytes))
         return address

@@ -15,8 +15,8 @@ from .convert import from_bf16
 from .decode import DTYPES, Decoding, opcode
 from .fragments import accumulator, assembled, gather, left, right, scatter, whole_warps
 from .masks import WARP
+from .operands import numbers
 from .syntax import SIZES
-from .wgmma import numbers
 
 U32, F64 = np.dtype("u4"), np.dtype("f8")
 # Bits of one element of A and B.

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lib.ptx.operands import numbers
 from lib.ptx.rounding import nearest_float
-from lib.ptx.wgmma import numbers
 
 from .test_opcodes import DTYPE, N, apply, draw, same, width, wrap
 

@@ -7,7 +7,7 @@ import pytest
 
 from lib import ptx
 from lib.ptx.fragments import left
-from lib.ptx.wgmma import numbers
+from lib.ptx.operands import numbers
 
 from .conftest import run
 

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lib import ptx
-from lib.ptx.wgmma import Descriptor, addresses, numbers
+from lib.ptx.operands import numbers
+from lib.ptx.wgmma import Descriptor, addresses
 
 from .conftest import run_on_gpu
 
