@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lib import sass, ties
-from lib.fingerprint import INCLUDE
+from lib.fingerprint import INCLUDE, file_identity
 from lib.gpus import ARCHITECTURES, check_arch
 from lib.kept import kept
 from lib.versions import Kernel, Variant
@@ -233,12 +233,6 @@ def disassemble(cubin: bytes) -> bytes:
 
 def _headers() -> list[Path]:
     return sorted(path for path in INCLUDE.rglob("*") if path.is_file())
-
-
-def file_identity(path: str | Path) -> str:
-    """A text that changes when another file is put in a file's place."""
-    found = os.stat(path)
-    return f"{path} {found.st_size} {found.st_mtime_ns}"
 
 
 @lru_cache(maxsize=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from lib import device, gpus, kernels, runner, tuning
@@ -88,17 +88,7 @@ class Version:
 
     def traced(self, variant: str | None = None) -> runner.Run:
         """The emulated run that counters and access figures are drawn from; kept."""
-        name = self.kernel.variant(variant).name
-        if name not in self._traces:
-            problem, chosen = self.problem, self.kernel.variant(name)
-            last = self._blocks(problem, chosen) - 1
-            # Where tiles are cut, the last block of all adds up a tile's parts and stores it.
-            cut = chosen.resident and chosen.least_share
-            watch = (last if cut else min(WATCHED[0], last), _watched_warp(chosen))
-            self._traces[name] = self.run(
-                problem, name, backend="emulator", watch=watch, exact=True
-            )
-        return self._traces[name]
+        return _traced(self.kernel.stem, self.kernel.variant(variant).name)
 
     def stored_by_lanes(self, variant: str | None = None) -> runner.Run:
         """`traced`; where the copy engine stores C, the same but that its lanes store it."""
@@ -124,10 +114,6 @@ class Version:
     def _blocks(self, problem: Problem, variant: Variant) -> int:
         columns, rows, _ = self.kernel.launch(variant.typed(problem), variant).grid
         return columns * rows
-
-    @cached_property
-    def _traces(self) -> dict[str, runner.Run]:
-        return {}
 
     def compiled(self, arch: str, variant: str | None = None) -> Compiled:
         """The kernel compiled for an architecture."""
@@ -320,6 +306,20 @@ class Version:
             if row["M"] == row["N"] == row["K"] == size:
                 return row["metrics"]
         raise self._nothing(variant, f"no counters at {size:,}")
+
+
+# Kept for the process: a page asks for its own runs and, through pages of their own, for those of
+# the versions that it is compared with.
+@lru_cache(maxsize=16)
+def _traced(stem: str, name: str) -> runner.Run:
+    """The run that `Version.traced` returns."""
+    page = Version(stem)
+    chosen = page.kernel.variant(name)
+    last = page._blocks(page.problem, chosen) - 1
+    # Where tiles are cut, the last block of all adds up a tile's parts and stores it.
+    cut = chosen.resident and chosen.least_share
+    watch = (last if cut else min(WATCHED[0], last), _watched_warp(chosen))
+    return page.run(page.problem, name, backend="emulator", watch=watch, exact=True)
 
 
 def _watched_warp(variant: Variant) -> int:
