@@ -7,6 +7,7 @@ release, so what is there decides what is added.
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import re
 import subprocess
@@ -103,11 +104,15 @@ def has_gpu() -> bool:
 
 
 def prepare(root: Path = ROOT) -> None:
-    """Install what is missing, and say how to choose a GPU where there is none."""
+    """Install what is missing on Colab, and say how to choose a GPU there; elsewhere do nothing."""
+    if "google.colab" not in sys.modules:
+        return
     lines = (root / "requirements.txt").read_text(encoding="utf-8").splitlines()
     wanted = missing(lines, installed_distributions())
     if wanted:
         print("Installing", ", ".join(wanted))
         subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", *wanted], check=True)
+        # Folders that pip has just made are else not looked for again.
+        importlib.invalidate_caches()
     if not has_gpu():
         print(NO_GPU)
