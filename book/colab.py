@@ -20,6 +20,8 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
 
+# What Colab itself runs on, and the kernel has imported: another release would need a restart.
+KEPT = frozenset({"ipywidgets", "matplotlib", "numpy", "tqdm"})
 # Only the pages are made with these; no chapter imports them.
 BOOK_ONLY = frozenset({"jupyter-book", "math-core"})
 
@@ -78,9 +80,9 @@ def missing(requirements: Iterable[str], installed: Mapping[str, str]) -> list[s
                 if part == "nvidia-cuda-nvcc" and "nvidia-cuda-crt" not in installed:
                     wanted.append("nvidia-cuda-crt==13.*")
             continue
-        # Another release of what Colab itself runs on (NumPy, Matplotlib, ipywidgets) is kept:
-        # replacing it would need a restart of the kernel.
-        if name not in installed:
+        version = installed.get(name)
+        fits = version is not None and requirement.specifier.contains(version, prereleases=True)
+        if not fits and (version is None or name not in KEPT):
             wanted.append(line)
     return wanted
 
