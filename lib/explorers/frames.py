@@ -2,11 +2,11 @@
 
 Every frame is drawn when the book is built and sits in a ``Stack``; a control's ``index`` is linked
 to the stack's ``selected_index`` in the reader's browser, one level of stacks for each control. So
-nothing is computed while the reader moves a control, and a static page needs no kernel. A reader who
-blocks scripts sees the first frame as a plain image.
+nothing is computed while the reader moves a control, and a static page needs no kernel. A reader
+who blocks scripts sees the first frame as a plain image.
 
-Google Colab keeps to ipywidgets 7, whose front end has no ``Stack``. There is always a kernel there,
-so it draws a frame when a control asks for it: `LiveExplorer`.
+Google Colab keeps to ipywidgets 7, whose front end has no ``Stack``. There is always a kernel
+there, so it draws a frame when a control asks for it: `LiveExplorer`.
 """
 
 from __future__ import annotations
