@@ -196,6 +196,10 @@ def _check(options: argparse.Namespace) -> int:
         "ok": verdict.ok, "hazards": hazards,
     }
     where = "on the GPU" if done.backend == "gpu" else "in the emulator (no GPU is used)"
+    if options.backend == "auto" and device.available() and (
+        why_not := device.why_not(kernel, variant)
+    ):
+        where = f"in the emulator ({why_not})"
     _say(options, document, [
         f"{kernel.stem} {variant.name} {problem.shape}, {done.arch} code {where}: {verdict}",
         *([f"launched {document['instantiation']}: {document['narrowed']}"]
@@ -227,7 +231,7 @@ def _resources(options: argparse.Namespace) -> int:
     from lib.models.occupancy import occupancy
 
     kernel, variant = _chosen(options)
-    here = device.arch() if device.available() else kernel.oldest(variant)
+    here = device.arch() if device.runs(kernel, variant) else kernel.oldest(variant)
     arch = gpus.check_arch(options.arch or here)
     compiled = compile_kernel(kernel, variant, arch)
     used, gpu = compiled.resources, gpus.for_arch(arch)

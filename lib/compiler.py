@@ -238,9 +238,7 @@ def _headers() -> list[Path]:
 @lru_cache(maxsize=1)
 def toolkit_identity() -> str:
     """A text that changes with the installed NVRTC and with the headers that it can include."""
-    from cuda.pathfinder import load_nvidia_dynamic_lib
-
-    library = load_nvidia_dynamic_lib("nvrtc").abs_path
+    library = load_nvrtc()
     files = [Path(folder, name) for option in toolkit_includes()
              for folder, _, names in os.walk(option.removeprefix("-I")) for name in names]
     return "\n".join([str(nvrtc_version()), *map(file_identity, (library, *sorted(files)))])
@@ -290,9 +288,29 @@ def assemble(ptx: str, arch: str) -> tuple[bytes, str]:
 
 def nvrtc_version() -> tuple[int, int]:
     """NVRTC's release, such as (12, 9)."""
+    load_nvrtc()
     from cupy.cuda import nvrtc
 
     return nvrtc.getVersion()
+
+
+@lru_cache(maxsize=1)
+def load_nvrtc() -> str:
+    """Load NVRTC, from a wheel or from an installed toolkit, and return its path.
+
+    CuPy 13 asks the loader for ``libnvrtc.so`` by that name alone, and the loader does not look
+    into wheels; but what is loaded already it finds.
+
+    Raises
+    ------
+    ToolMissing
+    """
+    from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
+
+    try:
+        return load_nvidia_dynamic_lib("nvrtc").abs_path
+    except DynamicLibNotFoundError as error:
+        raise ToolMissing("NVRTC is missing: run pip install -r requirements.txt") from error
 
 
 @lru_cache(maxsize=1)
@@ -349,6 +367,7 @@ def compile_nvrtc(
     CompileError
         With NVRTC's message and the source line it names.
     """
+    load_nvrtc()
     # Imported here because loading CuPy takes longer than most commands that never compile.
     from cupy.cuda import nvrtc
 

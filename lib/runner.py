@@ -83,7 +83,8 @@ def run(
     variant : Variant, optional
         The kernel's first if not given.
     backend : {"auto", "gpu", "emulator"}
-        ``"auto"`` takes the GPU if one can be used and nothing of the emulator's own is asked for.
+        ``"auto"`` takes the GPU if one here can run the variant and nothing of the emulator's own
+        is asked for.
     arch : str, optional
         What to compile for: this GPU's own, or in the emulator the oldest that runs the variant.
     watch : (int, int), optional
@@ -108,7 +109,7 @@ def run(
     ValueError
         If the shape or the type can't be launched, or a name is unknown.
     NoGpu
-        If `backend` is ``"gpu"`` and no GPU can be used.
+        If `backend` is ``"gpu"`` and no GPU can be used, or the one here can't run the variant.
     """
     variant = variant or kernel.variants[0]
     asked = [
@@ -119,7 +120,7 @@ def run(
     ]
     if asked and backend == "auto":
         backend = "emulator"  # only there can it be had
-    where = choose_backend(backend)
+    where = choose_backend(backend, kernel, variant)
     if asked and where == "gpu":
         raise ValueError(f"{', '.join(asked)}: the emulator's alone; use backend 'emulator'")
     kernel.launch(problem, variant)  # raises before anything is allocated
@@ -177,14 +178,14 @@ def emulate(
     )
 
 
-def choose_backend(backend: str) -> str:
+def choose_backend(backend: str, kernel: Kernel, variant: Variant) -> str:
     """Turn ``"auto"`` into ``"gpu"`` or ``"emulator"``; refuse what can't be had."""
     if backend not in BACKENDS:
         raise ValueError(f"unknown backend {backend!r}; known: {', '.join(BACKENDS)}")
-    if backend == "gpu":
-        device.cupy()
+    if backend == "gpu" and (problem := device.why_not(kernel, variant)):
+        raise device.NoGpu(problem)
     if backend == "auto":
-        return "gpu" if device.available() else "emulator"
+        return "gpu" if device.runs(kernel, variant) else "emulator"
     return backend
 
 
@@ -217,12 +218,19 @@ def prepare(
         NumPy's or CuPy's arrays.
     exact : bool
         Keep to the variant's own tile (see `Kernel.select`).
+
+    Raises
+    ------
+    NoGpu
+        If the matrices are CuPy's and the GPU can't run the instantiation.
     """
     on_host = isinstance(sets[0][0], np.ndarray)
     xp = np if on_host else device.cupy()
     selection = kernel.select(
         problem, variant, [place for one in sets for place in addresses(*one)], exact
     )
+    if not on_host and (problem_here := device.why_not(kernel, selection.variant)):
+        raise device.NoGpu(problem_here)
     sms = {} if on_host else {"sms": device.sms()}
     launch = kernel.launch(problem, selection.variant, **sms)
     floats, ints = kernel.workspace(problem, selection.variant, launch)

@@ -341,15 +341,15 @@ class HopperPages(Version):
     def life(self, variant: str | None = None) -> dict[str, float]:
         """Cycles of the first warp's first tile: ``"start"``, ``"products"``, ``"store"``.
 
-        From the timeline: until its first product, until it has waited for the last one, and until
-        it has stored.
+        From the recorded timeline: until its first product, until it has waited for the last one,
+        and until it has stored.
 
         Raises
         ------
         ValueError
             If the marks don't reach to the end of a tile.
         """
-        one = self._version(self.kernel.variant(variant))
+        one = self._recorded_version(self.kernel.variant(variant))
         spans = [span for span in phases_of.phases(one.events, one.blocks[0][1]) if not span.warp]
         first = next(span for span in spans if span.event == "compute")
         stored = next((span for span in spans if span.event == "store"), None)

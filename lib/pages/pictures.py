@@ -236,8 +236,8 @@ class Pictures(Version):
         if with_previous and before:
             above = (*above, before.stem)
         show(timeline_figure.draw(
-            [one for _, one in self._versions(variants, above)],
-            evidence=f"{self._timed_on()}, {TIMED:,}³", window=(0.0, cycles),
+            [row.page._version(row.variant) for row in self.rows(variants, above)],
+            evidence=f"{self._timed_on(variants, above)}, {TIMED:,}³", window=(0.0, cycles),
         ))
 
     def roofline(self, size: int = 4096) -> None:

@@ -18,7 +18,7 @@ from lib.models.busiest import HMMA_1688
 from lib.models.occupancy import occupancy
 from lib.models.register_banks import reading
 from lib.pages.display import note, table
-from lib.pages.version import RECORDED_ON, TIMED, Version, rung
+from lib.pages.version import RECORDED_ON, TIMED, Version, by_kind, measured_on, rung
 from lib.problem import Problem
 from lib.versions import Variant
 
@@ -339,14 +339,14 @@ class Tables(Version):
         """
         rows = []
         names = variants or tuple(v.name for v in self.kernel.variants)
-        where = f"emulated: {self.kernel.min_arch} code in the PTX emulator"
+        ran: dict[str, list[str]] = {}
+        for name in names:
+            ran.setdefault(self._checked_on(self.kernel.variant(name)), []).append(name)
         for problem in CHECKED_BOXES if self.kernel.variants[0].boxes else CHECKED:
             row: list[object] = [problem.shape.replace("x", "×"), f"{problem.alpha:g}",
                                  f"{problem.beta:g}"]
             for name in names:
                 done = self.run(problem, name, trace=False)
-                if done.backend == "gpu":
-                    where = f"measured: {device.name()}"
                 row.append(f"under {problem.tolerance:.1e}" if done.verdict.ok
                            else f"**{done.verdict}**")
             rows.append(row)
@@ -354,7 +354,15 @@ class Tables(Version):
         if len(names) > 2 and all(len(set(row[3:])) == 1 for row in rows):
             head[3:] = [f"error of each: {', '.join(names)}"]
             rows = [row[:4] for row in rows]
-        table(head, rows, f"{where}; error relative to float64, in norm; C held NaN where β = 0")
+        table(head, rows, f"{by_kind(ran)}; error relative to float64, in norm; C held NaN where "
+                          "β = 0")
+
+    def _checked_on(self, variant: Variant) -> str:
+        """The evidence label of what `check` runs: here on the GPU, or in the emulator."""
+        if device.runs(self.kernel, variant):
+            return measured_on()
+        why = f", since {device.why_not(self.kernel, variant)}" if device.available() else ""
+        return f"emulated: {self.kernel.min_arch} code in the PTX emulator{why}"
 
     def instantiations(self) -> None:
         """Display which instantiation each of the shapes of `CHECKED` gets, and why."""
@@ -435,13 +443,14 @@ class Tables(Version):
         """Display the speed of some variants, or all, against cuBLAS: measured, or recorded."""
         head = ("variant", "M = N = K", "TFLOP/s", "cuBLAS, same run", "of cuBLAS", "spread")
         rows, types = [], {}
-        for variant in map(self.kernel.variant, variants or (v.name for v in self.kernel.variants)):
+        names = variants or tuple(v.name for v in self.kernel.variants)
+        for variant in map(self.kernel.variant, names):
             types[_types(variant)] = None
             for row in self._benchmarks(variant):
                 rows.append((variant.name, f"{row['M']:,}", f"{row['tflops']:.2f}",
                              f"{row['cublas_tflops']:.2f}", f"{row['ratio']:.1%}",
                              f"{row['spread']:.1%}"))
-        table(head, rows, f"{self._timed_on()}; {' and '.join(types)}, α = 1, β = 0")
+        table(head, rows, f"{self._timed_on(names)}; {' and '.join(types)}, α = 1, β = 0")
 
     def codes(self, variant: str | None = None, old: str = "sm_75") -> None:
         """Display the speed of this GPU's own code beside that of an older architecture's.
@@ -475,7 +484,7 @@ class Tables(Version):
         other_shapes_table(*([before.stem] if before else []), self.kernel.stem)
 
     def _benchmarks(self, variant: Variant) -> list[Mapping[str, Any]]:
-        if not device.available():
+        if not device.runs(self.kernel, variant):
             kept = self.record["variants"][variant.name]["bench"]
             return [row for row in kept
                     if row["M"] == row["N"] == row["K"] and row["M"] in SPEED_SIZES]
@@ -518,9 +527,11 @@ class Tables(Version):
         marks, over all tiles that it works on.
         """
         names = ("load", "wait", "compute", "barrier")
-        sms = device.sms() if device.available() else gpus.GPUS[RECORDED_ON].sms
         rows = []
-        for variant, one in self._versions(variants, above):
+        for page, variant in self.rows(variants, above):
+            one = page._version(variant)
+            here = device.runs(page.kernel, variant)
+            sms = device.sms() if here else gpus.GPUS[RECORDED_ON].sms
             spans = [
                 span for _, warps in one.blocks for span in phases_of.phases(one.events, warps)
             ]
@@ -530,7 +541,8 @@ class Tables(Version):
             rows.append((one.name, *(f"{shares.get(name, 0.0):.0%}" for name in names),
                          f"{cycles:,.0f}"))
         table(("warps' time", *names, "SM cycles a tile"), rows,
-              f"{self._timed_on()}, {TIMED:,}³; shares from marks in the kernel, cycles without")
+              f"{self._timed_on(variants, above)}, {TIMED:,}³; shares from marks in the kernel, "
+              "cycles without")
 
     def claims(self) -> None:
         """Display the claims that this chapter judges."""

@@ -107,7 +107,7 @@ class TensorPictures(Version):
         warps, workers = one.blocks[0][1], chosen.roles[0][1]
         found = ring.from_marks(one.events, warps[workers], warps[:workers], chosen.stages)
         show(ring_figure.draw(found, end=cycles, landed=False,
-                              evidence=f"{self._timed_on()}, {TIMED:,}³"))
+                              evidence=f"{self._timed_on([chosen.name])}, {TIMED:,}³"))
 
     def box(self, matrix: str = "A", size: int = 4096, variant: str | None = None) -> None:
         """Draw the rows of a tensor map's box as sectors of global memory.

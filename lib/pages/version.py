@@ -28,6 +28,18 @@ WATCHED = (5, 3)
 TIMED = 2048
 
 
+def measured_on() -> str:
+    """The evidence label of what is measured here."""
+    return f"measured: {device.name().removeprefix('NVIDIA ')}"
+
+
+def by_kind(labels: Mapping[str, Sequence[str]]) -> str:
+    """One evidence label; where there are several kinds, with the names that each holds for."""
+    if len(labels) == 1:
+        return next(iter(labels))
+    return "; ".join(f"{label} ({', '.join(names)})" for label, names in labels.items())
+
+
 def rung(kernel: Kernel) -> str:
     """The short name of a version on ladders, roofs and timelines."""
     first, _, rest = kernel.title.partition(" ")
@@ -200,13 +212,23 @@ class Version:
             f"the record of {stem} has {missing} for {name}: python -m lib record {stem}"
         )
 
-    def _timed_on(self) -> str:
-        """The evidence label of what is timed: here, or in the record."""
-        if device.available():
-            return f"measured: {device.name().removeprefix('NVIDIA ')}"
-        stale = any(records.stale(self.record, v.name) for v in self.kernel.variants)
-        return records.label(self.record) + (" (stale: the source has changed since)" if stale
-                                             else "")
+    def _timed_on(self, variants: Sequence[str] = (), above: Sequence[str] = ()) -> str:
+        """The evidence label of what is timed: which rows (see `rows`) here, which in the record.
+
+        A GPU may be too old for some of them.
+        """
+        rows = self.rows(variants, above)
+        here = [row for row in rows if device.runs(row.page.kernel, row.variant)]
+        there = [row for row in rows if row not in here]
+        labels = {}
+        if here:
+            labels[measured_on()] = here
+        if there:
+            first = there[-1].page
+            stale = any(records.stale(first.record, v.name) for v in first.kernel.variants)
+            labels[records.label(first.record)
+                   + (" (stale: the source has changed since)" if stale else "")] = there
+        return by_kind({label: [row.name for row in rows] for label, rows in labels.items()})
 
     def marked(self, variant: str | None = None) -> Marked:
         """Say how far a timeline is that of another kernel: marks take registers and time."""
@@ -224,8 +246,8 @@ class Version:
         )
 
     def step_cycles(self, variant: str | None = None) -> Mapping[str, float]:
-        """Mean cycles of a warp in each phase of a step, in the first block of the timeline."""
-        one = self._version(self.kernel.variant(variant))
+        """Mean cycles of a warp in each phase of a step, in the recorded timeline's first block."""
+        one = self._recorded_version(self.kernel.variant(variant))
         return phases_of.per_step(phases_of.phases(one.events, one.blocks[0][1]))
 
     def launched(self, row: Mapping[str, Any]) -> Variant | None:
@@ -259,23 +281,24 @@ class Version:
         chosen = (*others, *((self, name) for name in names))
         return [Row(page, page.kernel.variant(name or None)) for page, name in chosen]
 
-    def _versions(
-        self, variants: Sequence[str], above: Sequence[str]
-    ) -> list[tuple[Variant, timeline_figure.Version]]:
-        return [
-            (variant, page._version(variant)) for page, variant in self.rows(variants, above)
-        ]
-
     def _version(self, variant: Variant) -> timeline_figure.Version:
-        if device.available():
-            from lib.measure.timeline import timeline
+        """The timeline of a variant: measured where a GPU here can run it, else recorded."""
+        if not device.runs(self.kernel, variant):
+            return self._recorded_version(variant)
+        from lib.measure.timeline import timeline
 
-            problem = variant.problem(TIMED, TIMED, TIMED)
-            marks = timeline(self.kernel, variant, problem)
-            clock = self._measured(variant, TIMED)["sm_clock_mhz"]
-        else:
-            marks = self.record["variants"][variant.name]["timeline"]
-            clock = self.recorded(TIMED, variant.name)["sm_clock_mhz"]
+        marks = timeline(self.kernel, variant, variant.problem(TIMED, TIMED, TIMED))
+        return self._told(variant, marks, self._measured(variant, TIMED)["sm_clock_mhz"])
+
+    def _recorded_version(self, variant: Variant) -> timeline_figure.Version:
+        """The recorded timeline of a variant."""
+        marks = self.record["variants"][variant.name]["timeline"]
+        return self._told(variant, marks, self.recorded(TIMED, variant.name)["sm_clock_mhz"])
+
+    def _told(
+        self, variant: Variant, marks: Mapping[str, Any], clock: float | None
+    ) -> timeline_figure.Version:
+        """A timeline by its marks and the SM clock, MHz."""
         name = rung(self.kernel)
         if len(self.kernel.variants) > 1:
             name += f", {variant.name}"

@@ -9,8 +9,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from book import checks
-from lib import notebooks, release
+from book import checks, release
+from lib import notebooks
 from lib.kernels import CATALOGUE, in_book
 
 pytestmark = pytest.mark.chapters
