@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -88,6 +89,7 @@ class Compiled:
     @cached_property
     def sass(self) -> list[sass.Instruction]:
         """The machine code, each instruction tied to its PTX line and its CUDA line."""
+        sys.audit("gemm.kernels disassembled", 1)
         listing = kept(
             ["listing", *DISASSEMBLY, file_identity(find_tool("nvdisasm")), self.cubin],
             lambda: disassemble(self.cubin),
@@ -191,6 +193,7 @@ def compile_source(
     CompileError
         With NVRTC's or ptxas's message; NVRTC's with the source line it names.
     """
+    sys.audit("gemm.kernels compiled", 1)
     common = ["--std=c++17", "-lineinfo", f"-I{INCLUDE}", *toolkit_includes(), *options]
     own = ptx_arch in (None, arch)
     if own:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -172,6 +174,7 @@ def emulate(
     """
     if trace:
         options["merge"] = {line: to and ptx.Wide(*to) for line, to in compiled.merge.items()}
+    sys.audit("gemm.blocks emulated", math.prod(launch.grid))
     function = ptx.Module(compiled.ptx, compiled.arch).get_function(compiled.name)
     return function(
         launch.grid, launch.block, args, shared_mem=launch.shared_bytes, trace=trace, **options

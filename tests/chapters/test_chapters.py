@@ -9,8 +9,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from book import checks, release
-from lib import notebooks
+from book import checks, notebooks, release
 from lib.kernels import CATALOGUE, in_book
 
 pytestmark = pytest.mark.chapters
