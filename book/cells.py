@@ -63,7 +63,7 @@ class _Hook(DisplayHook):
                           md_dict: Mapping[str, Any] | None = None) -> None:
         self.shell.outputs.add(new_output(
             "execute_result", data=_text(format_dict), metadata=md_dict or {},
-            execution_count=self.shell.execution_count,
+            execution_count=self.shell.outputs.count,
         ))
 
     def finish_displayhook(self) -> None:
@@ -87,12 +87,14 @@ class Outputs:
 
     def __init__(self) -> None:
         self.cell: list[NotebookNode] = []
+        self.count = 0
         self._named: dict[str, list[NotebookNode]] = {}
         self._clear = False
 
     def begin(self) -> list[NotebookNode]:
         """Begin a cell: its list of outputs, which is filled while it runs."""
         self.cell, self._clear = [], False
+        self.count += 1
         return self.cell
 
     def add(self, output: NotebookNode) -> None:
@@ -173,13 +175,15 @@ def run(notebook: NotebookNode, timeout: float) -> str:
             if not cell.source.strip():
                 continue
             cell.outputs = outputs.begin()
-            cell.execution_count = shell.execution_count
+            cell.execution_count = outputs.count
             signal.setitimer(signal.ITIMER_REAL, timeout)
             try:
-                done = shell.run_cell(cell.source, store_history=True)
+                well = shell.run_cell(cell.source, store_history=True).success
+            except CellTimeout:  # while the shell itself was at work
+                well = False
             finally:
                 signal.setitimer(signal.ITIMER_REAL, 0)
-            if not done.success:
+            if not well:
                 failed = _described(cell, timeout)
                 break
     state = Widget.get_manager_state()["state"]
@@ -197,9 +201,9 @@ def _too_long(*_: object) -> None:
 
 def _described(cell: NotebookNode, timeout: float) -> str:
     """What is said of a cell that failed."""
-    error = next(output for output in cell.outputs if output.output_type == "error")
+    error = next((output for output in cell.outputs if output.output_type == "error"), None)
     what = f"cell {cell.get('id', cell.execution_count)}:\n{cell.source}\n"
-    if error.ename == CellTimeout.__name__:
+    if error is None or error.ename == CellTimeout.__name__:
         return f"{what}\nA cell may take {timeout:g} s; this one took longer."
     return what + "\n" + _COLOURS.sub("", "\n".join(error.traceback))
 

@@ -14,6 +14,7 @@ import os
 import platform
 import shutil
 import subprocess
+import time
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
@@ -92,34 +93,32 @@ def bring_up_to_date(root: Path, names: Iterable[str] | None = None) -> list[str
         return []
     settings = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))["execute"]
     env = {**os.environ, **({} if on_gpu else {"CUDA_VISIBLE_DEVICES": ""})}
-    paths = {name: (root / f"{name}.ipynb").resolve() for name in stale}
-    clock = folder(root) / "began"
-    clock.parent.mkdir(parents=True, exist_ok=True)
-    clock.touch()
-    done = execution.execute(
-        paths.values(), timeout=settings["timeout"], workers=1 if on_gpu else cpus(), root=root,
-        env=env,
-    )
+    names = {root / f"{name}.ipynb": name for name in stale}
+    began = time.time_ns()
     failed = []
-    for name, path in paths.items():
-        found = done[path]
-        _note(root, name).unlink(missing_ok=True)
-        if found.error:
-            failed.append(f"{name}: {found.error}")
-            continue
-        kept = place(root, name)
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.write_text(nbformat.writes(found.notebook), encoding="utf-8")
-        since = clock.stat().st_mtime_ns
-        files = _expand(root, found.used)
-        _note(root, name).write_text(json.dumps({
-            "code": code_digest(found.notebook), "environment": surroundings,
-            "files": {file: _digest_since(root / file, since) for file in files},
-            "work": found.work, "seconds": round(found.seconds, 2),
-        }, indent=1), encoding="utf-8")
+    for path, done in execution.execute(
+        names, timeout=settings["timeout"], workers=1 if on_gpu else cpus(), root=root, env=env,
+    ):
+        if done.error:
+            failed.append(f"{names[path]}: {done.error}")
+        else:
+            _keep(root, names[path], done, surroundings, began)
     if failed:
         raise ExecutionFailed("\n\n".join(failed))
     return stale
+
+
+def _keep(root: Path, name: str, done: execution.Executed, surroundings: str, began: int) -> None:
+    """Keep an executed chapter with what it depends on."""
+    kept, note = place(root, name), _note(root, name)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    note.unlink(missing_ok=True)
+    kept.write_text(nbformat.writes(done.notebook), encoding="utf-8")
+    note.write_text(json.dumps({
+        "code": code_digest(done.notebook), "environment": surroundings,
+        "files": {file: _digest_since(root / file, began) for file in _expand(root, done.used)},
+        "work": done.work, "seconds": round(done.seconds, 2),
+    }, indent=1), encoding="utf-8")
 
 
 def merged(root: Path, name: str, text: str) -> NotebookNode:

@@ -19,7 +19,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,7 +67,7 @@ class Executed:
 def execute(
     paths: Iterable[Path], *, timeout: float, workers: int = 1, root: Path = ROOT,
     env: Mapping[str, str] | None = None,
-) -> dict[Path, Executed]:
+) -> Iterator[tuple[Path, Executed]]:
     """Execute notebooks, each in its own folder and in a process of its own.
 
     Parameters
@@ -82,55 +82,69 @@ def execute(
         The repository, for `Executed.used`.
     env : mapping, optional
         The environment; this process's own if not given.
+
+    Yields
+    ------
+    (Path, Executed)
+        Each notebook when it is done.
     """
-    paths = [path.resolve() for path in paths]
-    found: dict[Path, Executed] = {}
+    paths = list(paths)
     with tempfile.TemporaryDirectory() as folder:
-        jobs = [[str(path), str(Path(folder, f"{i}.json"))] for i, path in enumerate(paths)]
-        order = {"jobs": jobs, "timeout": timeout, "workers": workers, "root": str(root.resolve())}
+        results = [Path(folder, f"{i}.json") for i in range(len(paths))]
+        order = {
+            "jobs": [[str(path.resolve()), str(result)]
+                     for path, result in zip(paths, results, strict=True)],
+            "timeout": timeout, "workers": workers, "root": str(root.resolve()),
+        }
         # A process of its own: this one may have threads, and a fork of those is no safe place.
-        subprocess.run(
-            [sys.executable, "-m", "book.execution"], cwd=ROOT, input=json.dumps(order), text=True,
-            # One thread each: as many notebooks run at once as there are CPUs.
-            env={"OPENBLAS_NUM_THREADS": "1", **(os.environ if env is None else env),
-                 "MPLBACKEND": "agg"},
-            check=True,
-        )
-        for path, (_, result) in zip(paths, jobs, strict=True):
-            document = json.loads(Path(result).read_text(encoding="utf-8"))
-            found[path] = Executed(**document | {
-                "notebook": nbformat.from_dict(document["notebook"])})
-    return found
+        command = [sys.executable, "-m", "book.execution"]
+        # One thread each: as many notebooks run at once as there are CPUs.
+        env = {"OPENBLAS_NUM_THREADS": "1", **(os.environ if env is None else env),
+               "MPLBACKEND": "agg"}
+        with subprocess.Popen(command, cwd=ROOT, env=env, text=True, stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE) as process:
+            process.stdin.write(json.dumps(order))
+            process.stdin.close()
+            for line in process.stdout:
+                number = int(line)
+                document = json.loads(results[number].read_text(encoding="utf-8"))
+                notebook = nbformat.from_dict(document.pop("notebook"))
+                yield paths[number], Executed(notebook, **document)
+        if process.returncode:
+            raise subprocess.CalledProcessError(process.returncode, command)
 
 
 def main() -> int:
-    """Read an order of `execute` from standard input and carry it out."""
+    """Read an order of `execute` from standard input; write the number of each job that is done."""
     order = json.load(sys.stdin)
     no_gpu = os.environ.get("CUDA_VISIBLE_DEVICES") == ""
     for name in (*WARM, *(WARM_WITHOUT_GPU if no_gpu else ())):
         importlib.import_module(name)
-    running: dict[int, list[str]] = {}
-    waiting = list(reversed(order["jobs"]))
-    while waiting or running:
-        if waiting and len(running) < order["workers"]:
-            job = waiting.pop()
+    running: dict[int, int] = {}
+    begun = 0
+    while begun < len(order["jobs"]) or running:
+        if begun < len(order["jobs"]) and len(running) < order["workers"]:
             pid = os.fork()
             if pid == 0:
-                _in_fork(*job, order)
-            running[pid] = job
+                _in_fork(*order["jobs"][begun], order)
+            running[pid] = begun
+            begun += 1
         else:
             pid, status = os.wait()
-            notebook, result = running.pop(pid)
+            number = running.pop(pid)
             if status:
+                notebook, result = order["jobs"][number]
                 code = os.waitstatus_to_exitcode(status)
                 _write(result, json.loads(Path(notebook).read_text(encoding="utf-8")),
                        f"the process ended with status {code}", [], {}, 0.0)
+            print(number, flush=True)
     return 0
 
 
 def _in_fork(notebook: str, result: str, order: Mapping[str, Any]) -> None:
     """Execute one notebook, write its result, and end this process."""
     status = 1
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # the jobs' numbers alone go there
     try:
         from book import cells
 

@@ -157,8 +157,8 @@ def execute(path: Path, timeout: int = CELL_TIMEOUT) -> NotebookNode:
         Where a cell raises or takes longer than `timeout` seconds.
     """
     parse(path.read_text(encoding="utf-8"))
-    [done] = execution.execute(
-        [path], timeout=timeout, env={**os.environ, "CUDA_VISIBLE_DEVICES": ""}).values()
+    [(_, done)] = execution.execute(
+        [path], timeout=timeout, env={**os.environ, "CUDA_VISIBLE_DEVICES": ""})
     if done.error:
         raise NotebookError(done.error)
     return done.notebook
