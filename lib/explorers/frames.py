@@ -163,17 +163,24 @@ def explorer(
     made = tuple(control.widget() for control in controls)
     links: list[widgets.Widget] = []
     frames: list[str] = []
+    fallback = ""
 
-    def level(depth: int, values: tuple[object, ...]) -> widgets.Widget:
+    def level(depth: int, values: tuple[object, ...], first: bool) -> widgets.Widget:
+        nonlocal fallback
         if depth == len(controls):
-            frames.append(html.svg(frame(*values)))
+            figure = frame(*values)
+            frames.append(html.svg(figure))
+            if first:
+                fallback = html.image(figure)
             return widgets.HTML(frames[-1], layout={"width": "100%", "margin": "0"})
         control = controls[depth]
-        children = [level(depth + 1, (*values, value)) for _, value in control.options]
+        children = [
+            level(depth + 1, (*values, value), first and place == control.default)
+            for place, (_, value) in enumerate(control.options)
+        ]
         stack = widgets.Stack(children, selected_index=control.default, layout={"width": "100%"})
         links.append(widgets.jslink((made[depth], "index"), (stack, "selected_index")))
         return stack
 
-    stack = level(0, ())
-    first = frame(*(control.options[control.default][1] for control in controls))
-    return Explorer(label, made, stack, tuple(links), html.image(first), tuple(frames))
+    stack = level(0, (), True)
+    return Explorer(label, made, stack, tuple(links), fallback, tuple(frames))

@@ -28,7 +28,7 @@ def rectangles(
     )
     # Nothing is drawn outside its axes, and a clip path for each shape would double the file.
     style = {"linewidth": 0, "edgecolor": "none", "clip_on": False} | style
-    ax.add_patch(PathPatch(Path(vertices, _RECTANGLE * len(boxes)), **style))
+    _add(ax, PathPatch(Path(vertices, _RECTANGLE * len(boxes)), **style))
 
 
 def outline(
@@ -41,7 +41,7 @@ def outline(
         vertices.append(vertices[0])
         codes.append(Path.CLOSEPOLY)
     style = {"facecolor": "none", "edgecolor": "none", "clip_on": False} | style
-    ax.add_patch(PathPatch(Path(np.array(vertices), codes), **style))
+    _add(ax, PathPatch(Path(np.array(vertices), codes), **style))
 
 
 def steps(left: float, step: float, heights: Iterable[float]) -> list[tuple[float, float]]:
@@ -61,4 +61,16 @@ def strokes(
     if not len(vertices):
         return
     codes = (Path.MOVETO, Path.LINETO) * (len(vertices) // 2)
-    ax.add_patch(PathPatch(Path(vertices, codes), facecolor="none", **({"clip_on": False} | style)))
+    _add(ax, PathPatch(Path(vertices, codes), facecolor="none", **({"clip_on": False} | style)))
+
+
+def _add(ax: Axes, patch: PathPatch) -> None:
+    """Put a patch on axes.
+
+    Matplotlib's own way walks along all its curves for the axes' limits, which takes longer than to
+    draw them, and most axes of this book have their limits set before.
+    """
+    if ax.get_autoscale_on():
+        ax.add_patch(patch)
+    else:
+        ax.add_artist(patch)
