@@ -4,11 +4,13 @@ import re
 
 import pytest
 
-from lib import chapter, device, predictions
+from lib import chapter
 from lib.chapter import Chapter
-from lib.kernels import CATALOGUE, in_book
-from lib.measure import records
+from lib.kernels.catalogue import CATALOGUE, in_book
 from lib.pages.tables import SPEED_SIZES
+from lib.records import predictions
+from lib.records import store as records
+from lib.run import device
 from tests.pages import cells
 
 PAGES = [pytest.param(Chapter(stem), id=stem) for stem in in_book()]

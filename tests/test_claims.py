@@ -8,9 +8,12 @@ from pkgutil import iter_modules
 import numpy as np
 import pytest
 
-from lib import claims, gpus, judges, plan
-from lib.compiler import Resources
-from lib.evidence import (
+from lib import gpus
+from lib.claims import checks as judges
+from lib.claims import ledger as claims
+from lib.claims.checks import worklog_ladder
+from lib.claims.checks.shared import comparable_size
+from lib.claims.evidence import (
     CONTRADICTED,
     DRAM_READ,
     FMA_PIPE,
@@ -28,10 +31,11 @@ from lib.evidence import (
     SharedLoads,
     Verdict,
 )
-from lib.fingerprint import ROOT
-from lib.judges import worklog_ladder
-from lib.judges.shared import comparable_size
-from lib.measure import counters, records
+from lib.compiler.compiled import Resources
+from lib.measure import counters
+from lib.paths import ROOT
+from lib.records import store as records
+from lib.topics.ladder import contents as plan
 
 NAIVE_64 = {"global_load_requests": 2 * 64**3 // 32, "global_load_sectors": 5 * 64**3 // 32,
             "ffma_thread_instructions": 64**3}

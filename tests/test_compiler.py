@@ -6,11 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from lib import compiler, kept, sass
-from lib.compiler import CompileError, assemble, compile_file, compile_kernel, compile_source
-from lib.fingerprint import without_marks
+from lib.compiler import cache as kept
+from lib.compiler import nvrtc as compiler
+from lib.compiler import sass
+from lib.compiler.compiled import compile_file, compile_source
+from lib.compiler.fingerprint import without_marks
+from lib.compiler.nvrtc import CompileError, assemble
 from lib.gpus import ARCHITECTURES
-from lib.kernels import CATALOGUE
+from lib.kernels.build import compile_kernel
+from lib.kernels.catalogue import CATALOGUE
 from tests.kernels.conftest import ON_ARCHITECTURES, VARIANTS
 
 TILE = CATALOGUE["02_shared_tile"]

@@ -2,9 +2,10 @@
 
 import pytest
 
-from lib import device, gpus
-from lib.fingerprint import ROOT
+from lib import gpus
 from lib.gpus import ARCHITECTURES, GPUS
+from lib.paths import ROOT
+from lib.run import device
 
 
 def test_fp32_peaks_are_the_vendor_s():

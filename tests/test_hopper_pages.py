@@ -5,11 +5,12 @@ import re
 
 import pytest
 
-from lib import chapter, tuning
+from lib import chapter
 from lib.chapter import Chapter
-from lib.measure import records
-from lib.models.tma_swizzle import descriptor
-from lib.predictions import PREDICTIONS
+from lib.records import store as records
+from lib.records import tuning
+from lib.records.predictions import PREDICTIONS
+from lib.topics.tma_swizzle.model import descriptor
 from tests.pages import cells
 
 

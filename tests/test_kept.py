@@ -2,7 +2,7 @@
 
 import pytest
 
-from lib import kept
+from lib.compiler import cache as kept
 
 
 @pytest.fixture(autouse=True)

@@ -2,9 +2,11 @@
 
 import pytest
 
-from lib import fingerprint, kernels, versions
-from lib.fingerprint import ROOT
-from lib.kernels import CATALOGUE, find
+from lib.compiler import fingerprint
+from lib.kernels import catalogue as kernels
+from lib.kernels import spec as versions
+from lib.kernels.catalogue import CATALOGUE, find
+from lib.paths import ROOT
 from lib.problem import Problem
 
 NAIVE = CATALOGUE["01_naive"]

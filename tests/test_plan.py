@@ -2,9 +2,10 @@
 
 import pytest
 
-from lib import history, plan
-from lib.fingerprint import ROOT
-from lib.kernels import CATALOGUE, in_book
+from lib.claims import history
+from lib.kernels.catalogue import CATALOGUE, in_book
+from lib.paths import ROOT
+from lib.topics.ladder import contents as plan
 
 
 def test_the_ladder_has_every_number_once_and_in_order():

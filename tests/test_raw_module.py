@@ -84,7 +84,7 @@ def test_device_variables_keep_what_launches_write():
 
 
 def test_ptx_is_taken_as_it_is(tmp_path, module):
-    from lib.compiler import compile_nvrtc
+    from lib.compiler.nvrtc import compile_nvrtc
 
     text = 'extern "C" __global__ void one(float* x) { x[threadIdx.x] = 1.0f; }'
     code = compile_nvrtc(text, [], ["-arch=compute_75"]).ptx

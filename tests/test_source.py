@@ -2,10 +2,11 @@
 
 import pytest
 
-from lib import source
-from lib.compiler import compile_kernel, compile_source
-from lib.kernels import CATALOGUE
-from lib.versions import Kernel
+from lib.compiler.compiled import compile_source
+from lib.kernels import source
+from lib.kernels.build import compile_kernel
+from lib.kernels.catalogue import CATALOGUE
+from lib.kernels.spec import Kernel
 
 
 @pytest.mark.parametrize("kernel", CATALOGUE.values(), ids=lambda k: k.stem)

@@ -1,7 +1,7 @@
 """The method page's tables say what the models say."""
 
-from lib import tables
 from lib.gpus import GPUS
+from lib.plotting import markdown as tables
 
 
 def rows(table):

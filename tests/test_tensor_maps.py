@@ -7,8 +7,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from lib import ptx, tensor_maps
-from lib.tensor_maps import drive, encode
+from lib import ptx
+from lib.run import tensor_maps
+from lib.run.tensor_maps import drive, encode
 
 HALVES = np.zeros((8, 64), np.float16)
 FLOATS = np.zeros((4, 6, 8, 16, 32), np.float32)

@@ -6,12 +6,14 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from lib import ptx, ties
-from lib.compiler import compile_kernel, compile_source
+from lib import ptx
+from lib.compiler import merging as ties
+from lib.compiler.compiled import compile_source
+from lib.compiler.sass import Instruction
 from lib.gpus import ARCHITECTURES
-from lib.kernels import CATALOGUE
-from lib.runner import run
-from lib.sass import Instruction
+from lib.kernels.build import compile_kernel
+from lib.kernels.catalogue import CATALOGUE
+from lib.run.runner import run
 
 EVERY = [
     pytest.param(kernel, variant, arch, id=f"{kernel.stem}-{variant.name}-{arch}")

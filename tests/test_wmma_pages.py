@@ -5,8 +5,8 @@ import pytest
 from lib import chapter
 from lib.chapter import Chapter
 from lib.gpus import GPUS
-from lib.measure import records
 from lib.problem import Problem
+from lib.records import store as records
 from tests.pages import cells
 
 RECORD = {

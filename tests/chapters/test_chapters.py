@@ -11,7 +11,7 @@ import pytest
 
 from book import checks
 from lib import notebooks, release
-from lib.kernels import CATALOGUE, in_book
+from lib.kernels.catalogue import CATALOGUE, in_book
 
 pytestmark = pytest.mark.chapters
 ROOT = Path(__file__).resolve().parents[2]

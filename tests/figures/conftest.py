@@ -5,55 +5,53 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lib.figures import (
-    ablation,
-    banks,
-    box,
-    busiest,
-    by_shape,
-    coalescing,
-    fragments,
-    ladder,
-    matrix_loads,
-    mix,
-    occupancy,
-    overlap,
-    pipeline,
-    raster,
-    ring,
-    roofline,
-    slots,
-    staging,
-    sweep,
-    swizzle,
-    thread_tile,
-    tile,
-    timeline,
-    tma_swizzle,
-    vectors,
-    waves,
-    windows,
-)
-from lib.figures import map as who
 from lib.gpus import GPUS
-from lib.models import box as box_model
-from lib.models import ring as ring_model
-from lib.models import tiling
-from lib.models.coalescing import strided
-from lib.models.fragments import held
-from lib.models.layouts import Layout
-from lib.models.matrix_loads import HalfTile, MatrixLoad
-from lib.models.occupancy import occupancy as occupancy_of
-from lib.models.overlap import overlap as order_of
-from lib.models.pipeline import pipeline as loop
-from lib.models.raster import Raster
-from lib.models.roofline import Roofs, points
-from lib.models.slots import Slots
-from lib.models.staging import Staging
-from lib.models.tma_swizzle import Box, descriptor
-from lib.models.vectors import Step
-from lib.models.waves import Deal
-from lib.models.windows import windows as windows_of
+from lib.topics.ablation import figure as ablation
+from lib.topics.banks import figure as banks
+from lib.topics.bottleneck import figure as busiest
+from lib.topics.coalescing import figure as coalescing
+from lib.topics.coalescing.model import strided
+from lib.topics.fragments import figure as fragments
+from lib.topics.fragments.model import held
+from lib.topics.instruction_mix import figure as mix
+from lib.topics.issue_slots import figure as slots
+from lib.topics.issue_slots.model import Slots
+from lib.topics.ladder import figure as ladder
+from lib.topics.layouts import figure as swizzle
+from lib.topics.layouts.model import Layout
+from lib.topics.ldmatrix import figure as matrix_loads
+from lib.topics.ldmatrix.model import HalfTile, MatrixLoad
+from lib.topics.mapping import figure as who
+from lib.topics.occupancy import figure as occupancy
+from lib.topics.occupancy.model import occupancy as occupancy_of
+from lib.topics.overlap import figure as overlap
+from lib.topics.overlap.model import overlap as order_of
+from lib.topics.pipeline import figure as pipeline
+from lib.topics.pipeline.model import pipeline as loop
+from lib.topics.rasterization import figure as raster
+from lib.topics.rasterization.model import Raster
+from lib.topics.ring import figure as ring
+from lib.topics.ring import model as ring_model
+from lib.topics.roofline import figure as roofline
+from lib.topics.roofline.model import Roofs, points
+from lib.topics.shapes import figure as by_shape
+from lib.topics.staging import figure as staging
+from lib.topics.staging.model import Staging
+from lib.topics.sweep import figure as sweep
+from lib.topics.tiling import figure as tile
+from lib.topics.tiling import model as tiling
+from lib.topics.tiling import thread_figure as thread_tile
+from lib.topics.timeline import figure as timeline
+from lib.topics.tma_box import figure as box
+from lib.topics.tma_box import model as box_model
+from lib.topics.tma_swizzle import figure as tma_swizzle
+from lib.topics.tma_swizzle.model import Box, descriptor
+from lib.topics.vectors import figure as vectors
+from lib.topics.vectors.model import Step
+from lib.topics.waves import figure as waves
+from lib.topics.waves.model import Deal
+from lib.topics.windows import figure as windows
+from lib.topics.windows.model import windows as windows_of
 
 RECORDED = "recorded: H100 80GB, 2026-11-21, 2048³"
 EMULATED = "emulated: sm_75 PTX"

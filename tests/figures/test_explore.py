@@ -6,9 +6,9 @@ import ipywidgets as widgets
 import pytest
 
 from lib import explore, gpus
-from lib.explorers import frames
-from lib.figures import coalescing
-from lib.models.coalescing import strided
+from lib.plotting import frames
+from lib.topics.coalescing import figure as coalescing
+from lib.topics.coalescing.model import strided
 
 
 @pytest.fixture(scope="module")

@@ -4,11 +4,18 @@ import numpy as np
 import pytest
 from matplotlib.text import Text
 
-from lib.figures import ablation, banks, busiest, coalescing, ladder, mix, roofline, timeline
 from lib.gpus import GPUS
-from lib.models.coalescing import Access, strided
-from lib.models.roofline import Point, Roofs
-from lib.models.roofline import points as points_of
+from lib.topics.ablation import figure as ablation
+from lib.topics.banks import figure as banks
+from lib.topics.bottleneck import figure as busiest
+from lib.topics.coalescing import figure as coalescing
+from lib.topics.coalescing.model import Access, strided
+from lib.topics.instruction_mix import figure as mix
+from lib.topics.ladder import figure as ladder
+from lib.topics.roofline import figure as roofline
+from lib.topics.roofline.model import Point, Roofs
+from lib.topics.roofline.model import points as points_of
+from lib.topics.timeline import figure as timeline
 from tests.figures.conftest import mappings_of_a_tile
 
 

@@ -10,7 +10,7 @@ from matplotlib.colors import to_hex
 from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.text import Text
 
-from lib.figures import html, style
+from lib.plotting import html, style
 
 LIGHT, DARK = "#ffffff", "#14181e"
 

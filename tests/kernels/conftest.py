@@ -3,7 +3,7 @@
 import pytest
 
 from lib.gpus import ARCHITECTURES
-from lib.kernels import CATALOGUE
+from lib.kernels.catalogue import CATALOGUE
 
 # Square, ragged on each side, one wide, and the ends of K.
 SHAPES = (

@@ -8,10 +8,10 @@ import sys
 import numpy as np
 import pytest
 
-from lib import device
-from lib.fingerprint import ROOT
 from lib.measure.counters import EMULATED, counters
-from lib.runner import run
+from lib.paths import ROOT
+from lib.run import device
+from lib.run.runner import run
 from tests.kernels.conftest import SCALARS, SHAPES, VARIANTS, legal
 
 pytestmark = pytest.mark.gpu
@@ -42,8 +42,8 @@ def test_gpu_and_emulator_give_the_same_bits(kernel, variant, shape):
     A tensor core's sums have no such rule.
     """
     problem = variant.problem(*shape, 0.5, -2.0)
-    from lib.compiler import compile_kernel
-    from lib.runner import emulate, prepare
+    from lib.kernels.build import compile_kernel
+    from lib.run.runner import emulate, prepare
 
     A, B, C = problem.inputs(7)
     cp = device.cupy()

@@ -4,11 +4,11 @@ from functools import partial
 
 import pytest
 
-from lib import versions
-from lib.compiler import compile_kernel
-from lib.kernels import CATALOGUE
+from lib.kernels import spec as versions
+from lib.kernels.build import compile_kernel
+from lib.kernels.catalogue import CATALOGUE
 from lib.problem import ITEM_BYTES
-from lib.runner import run
+from lib.run.runner import run
 
 CP_ASYNC, TMA, LIMIT = (
     CATALOGUE[stem] for stem in ("16_cp_async", "17_tma_wgmma", "18_hopper_limit")

@@ -10,9 +10,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from lib import kernels, runner, versions
-from lib.compiler import compile_kernel
-from lib.kernels import CATALOGUE
+from lib.kernels import catalogue as kernels
+from lib.kernels import spec as versions
+from lib.kernels.build import compile_kernel
+from lib.kernels.catalogue import CATALOGUE
+from lib.run import runner
 from tests.mutation import BUILD, Equivalent, Table
 
 EQUIVALENTS = (

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from lib import ptx
-from lib.compiler import compile_kernel
-from lib.kernels import CATALOGUE
-from lib.runner import run
+from lib.kernels.build import compile_kernel
+from lib.kernels.catalogue import CATALOGUE
+from lib.run.runner import run
 from tests.kernels.conftest import ON_ARCHITECTURES
 
 FRAGMENT = 16**3  # multiply-adds of a 16×16×16 product

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from lib import scoreboard
-from lib.kernels import CATALOGUE
-from lib.measure import records
+from lib.kernels.catalogue import CATALOGUE
+from lib.records import scoreboard
+from lib.records import store as records
 
 NAIVE = CATALOGUE["01_naive"]
 

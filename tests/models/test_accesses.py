@@ -2,11 +2,14 @@
 
 import pytest
 
-from lib import kernels, runner
-from lib.models import banks, coalescing, mapping
-from lib.models.accesses import named
-from lib.models.mapping import Region
+from lib.kernels import catalogue as kernels
 from lib.problem import Problem
+from lib.run import runner
+from lib.topics.accesses.model import named
+from lib.topics.banks import model as banks
+from lib.topics.coalescing import model as coalescing
+from lib.topics.mapping import model as mapping
+from lib.topics.mapping.model import Region
 
 
 def emulated(stem, variant=None, watch=(1, 3)):

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from lib.models import banks
-from lib.models.coalescing import Access, strided
+from lib.topics.banks import model as banks
+from lib.topics.coalescing.model import Access, strided
 
 LANES = np.arange(32)
 ALL = np.ones(32, bool)

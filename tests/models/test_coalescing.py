@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lib.models import coalescing
+from lib.topics.coalescing import model as coalescing
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lib import kernels, runner
-from lib.models import banks, busiest, coalescing
-from lib.models.coalescing import Access
+from lib.kernels import catalogue as kernels
 from lib.problem import Problem
 from lib.ptx import banks as emulator
+from lib.run import runner
+from lib.topics.banks import model as banks
+from lib.topics.bottleneck import model as busiest
+from lib.topics.coalescing import model as coalescing
+from lib.topics.coalescing.model import Access
 
 
 @pytest.fixture(scope="module")

@@ -4,11 +4,11 @@ from collections import Counter
 
 import pytest
 
-from lib import kernels
-from lib.compiler import compile_kernel
+from lib.compiler.sass import Instruction
 from lib.gpus import GPUS
-from lib.models.expansion import expansions, flops, tensor_cycles
-from lib.sass import Instruction
+from lib.kernels import catalogue as kernels
+from lib.kernels.build import compile_kernel
+from lib.topics.wmma_expansion.model import expansions, flops, tensor_cycles
 
 
 def of(stem, arch):

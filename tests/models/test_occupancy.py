@@ -3,7 +3,7 @@
 import pytest
 
 from lib.gpus import GPUS
-from lib.models.occupancy import occupancy
+from lib.topics.occupancy.model import occupancy
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 import pytest
 
-from lib.models import order
-from lib.models.order import places, work_between
+from lib.topics.instruction_order import model as order
+from lib.topics.instruction_order.model import places, work_between
 
 SEED = ["IMAD", "LDG.E", "LDG.E", "STS", "STS", "LDS", "LDS.128", "FFMA", "FFMA",
         "BAR.SYNC.DEFER_BLOCKING", "BRA"]

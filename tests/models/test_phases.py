@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lib.models.phases import (
+from lib.topics.timeline.model import (
     Phase,
     parts,
     per_step,

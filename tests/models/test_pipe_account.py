@@ -3,7 +3,7 @@
 import pytest
 
 from lib.gpus import GPUS
-from lib.models.pipe_account import FLOP_PER_CYCLE, account
+from lib.topics.tensor_pipe.model import FLOP_PER_CYCLE, account
 
 
 def test_factors_multiply_to_the_speed():

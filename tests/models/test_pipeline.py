@@ -2,7 +2,7 @@
 
 import pytest
 
-from lib.models.pipeline import period, pipeline
+from lib.topics.pipeline.model import period, pipeline
 
 
 def test_one_buffer_takes_turns():

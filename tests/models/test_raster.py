@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from lib.kernels import CATALOGUE
-from lib.models.raster import Raster
-from lib.runner import run
+from lib.kernels.catalogue import CATALOGUE
+from lib.run.runner import run
+from lib.topics.rasterization.model import Raster
 
 
 def test_every_tile_is_in_one_wave():

@@ -4,11 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from lib.compiler import compile_kernel
 from lib.gpus import GPUS
-from lib.kernels import find
-from lib.models import busiest, mix, roofline, tiling
-from lib.models.roofline import Roofs
+from lib.kernels.build import compile_kernel
+from lib.kernels.catalogue import find
+from lib.topics.bottleneck import model as busiest
+from lib.topics.instruction_mix import model as mix
+from lib.topics.roofline import model as roofline
+from lib.topics.roofline.model import Roofs
+from lib.topics.tiling import model as tiling
 
 H100 = GPUS["H100"]
 

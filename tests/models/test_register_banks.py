@@ -2,8 +2,8 @@
 
 import pytest
 
-from lib.models.register_banks import reading
-from lib.sass import Instruction
+from lib.compiler.sass import Instruction
+from lib.topics.register_banks.model import reading
 
 
 def loop(*rows):

@@ -3,9 +3,9 @@
 import pytest
 
 from lib.gpus import GPUS
-from lib.kernels import CATALOGUE
-from lib.measure import records
-from lib.models.slots import slots, warp_time
+from lib.kernels.catalogue import CATALOGUE
+from lib.records import store as records
+from lib.topics.issue_slots.model import slots, warp_time
 
 
 def test_every_slot_is_accounted_for():

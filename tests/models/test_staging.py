@@ -2,10 +2,11 @@
 
 import pytest
 
-from lib import kernels, runner
 from lib.gpus import GPUS
-from lib.models.roofline import Roofs
-from lib.models.staging import Staging
+from lib.kernels import catalogue as kernels
+from lib.run import runner
+from lib.topics.roofline.model import Roofs
+from lib.topics.staging.model import Staging
 
 
 def counted(stem, variant, n=128):

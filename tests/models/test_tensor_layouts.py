@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from lib.models import ring
-from lib.models.banks import describe
-from lib.models.fragments import SHAPES, held
-from lib.models.matrix_loads import HalfTile, MatrixLoad
-from lib.models.tma_swizzle import SPANS, Box, descriptor
-from lib.models.windows import misaligned, rows, windows
 from lib.ptx import banks as counted
 from lib.ptx import wgmma
 from lib.ptx.wgmma import _fragments
+from lib.topics.banks.model import describe
+from lib.topics.fragments.model import SHAPES, held
+from lib.topics.ldmatrix.model import HalfTile, MatrixLoad
+from lib.topics.ring import model as ring
+from lib.topics.tma_swizzle.model import SPANS, Box, descriptor
+from lib.topics.windows.model import misaligned, rows, windows
 
 LANES = range(32)
 

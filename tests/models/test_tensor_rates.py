@@ -5,15 +5,17 @@ import pytest
 
 from lib.chapter import Chapter
 from lib.gpus import GPUS
-from lib.kernels import find
-from lib.models import busiest, roofline, scaling
-from lib.models.banks import describe_copy
-from lib.models.box import box
-from lib.models.coalescing import Access, strided
-from lib.models.matrix_loads import HalfTile, MatrixLoad
-from lib.models.roofline import Roofs
+from lib.kernels.catalogue import find
 from lib.pages import tensor
-from lib.runner import run
+from lib.run.runner import run
+from lib.topics.banks.model import describe_copy
+from lib.topics.bottleneck import model as busiest
+from lib.topics.bottleneck import scaling
+from lib.topics.coalescing.model import Access, strided
+from lib.topics.ldmatrix.model import HalfTile, MatrixLoad
+from lib.topics.roofline import model as roofline
+from lib.topics.roofline.model import Roofs
+from lib.topics.tma_box.model import box
 
 T4 = GPUS["T4"]
 

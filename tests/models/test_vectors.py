@@ -2,9 +2,10 @@
 
 import pytest
 
-from lib import kernels, runner
-from lib.models.busiest import HMMA_1688
-from lib.models.vectors import Step, TileLoad
+from lib.kernels import catalogue as kernels
+from lib.run import runner
+from lib.topics.bottleneck.model import HMMA_1688
+from lib.topics.vectors.model import Step, TileLoad
 
 
 @pytest.mark.parametrize("name", ["wide", "seed", "scalar"])

@@ -3,10 +3,10 @@
 import pytest
 
 from lib.gpus import GPUS
-from lib.kernels import CATALOGUE
-from lib.models.warp_tiling import WarpTile
+from lib.kernels.catalogue import CATALOGUE
 from lib.problem import Problem
-from lib.runner import run
+from lib.run.runner import run
+from lib.topics.warp_tile.model import WarpTile
 
 KERNEL = CATALOGUE["08_warp_tile"]
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from lib.kernels import CATALOGUE
-from lib.models.waves import Deal
-from lib.runner import run
+from lib.kernels.catalogue import CATALOGUE
+from lib.run.runner import run
+from lib.topics.waves.model import Deal
 
 KERNEL = CATALOGUE["09_fp32_limit"]
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lib import ptx
 from lib.ptx.tensormap import swizzled
-from lib.tensor_maps import encode
+from lib.run.tensor_maps import encode
 
 from .conftest import run_on_gpu
 
