@@ -18,7 +18,7 @@ VARIANTS = [
     pytest.param(kernel, variant, id=f"{kernel.stem}-{variant.name}")
     for kernel in CATALOGUE.values()
     for variant in kernel.variants
-    if not variant.tuned
+    if not variant.candidates
 ]
 
 
@@ -36,6 +36,6 @@ ON_ARCHITECTURES = [
 
 def legal(variant, M, N, K):
     """Round a shape up to one whose rows tensor maps can step over, if the variant has such."""
-    if not variant.boxes:
+    if not variant.maps:
         return M, N, K
     return M, -(-N // 8) * 8 if variant.b_layout == "row" else N, -(-K // 8) * 8

@@ -10,7 +10,16 @@ from lib.chapter import Chapter
 from lib.records import store as records
 from lib.records import tuning
 from lib.records.predictions import PREDICTIONS
+from lib.topics.ablation.page import predicted
+from lib.topics.counters.page import machines
+from lib.topics.in_flight.page import bytes_in_flight
+from lib.topics.ring.page import buffers
+from lib.topics.shapes.page import layers
+from lib.topics.speed.page import alone, how_it_ran, tensor_compare
+from lib.topics.tensor_pipe.page import account, accounted
 from lib.topics.tma_swizzle.model import descriptor
+from lib.topics.tma_swizzle.page import descriptors
+from lib.topics.tma_swizzle.page import draw as draw_tma_swizzle
 from tests.pages import cells
 
 
@@ -32,7 +41,7 @@ def recorded(stem, speed=lambda name, shape: 600.0):
             {"M": n, "N": n, "K": n, "metrics": {"l2_bytes": 1e9, "dram_read_bytes": 2e8}}
             for n in (2048, 4096)
         ]}
-    page.__dict__["record"] = {
+    page.version.kept.__dict__["record"] = {
         "kernel": stem, "gpu": {"name": "NVIDIA H100", "key": "H100", "sms": 132},
         "date": "2026-11-21", "variants": variants,
     }
@@ -41,7 +50,7 @@ def recorded(stem, speed=lambda name, shape: 600.0):
 
 def test_machines_are_counted_as_the_trace_counts_them(shown):
     page = Chapter("17_tma_wgmma")
-    page.machines("wide", above=("16_cp_async",))
+    machines(page.version, "wide", above=("16_cp_async",))
     found = {row[0]: row[1:] for row in cells(shown[0])}
     first = Chapter("16_cp_async").kernel.variants[0].name
     assert f"| at 256×256×256 | 16 {first} | 17 wide |" in shown[0]
@@ -52,7 +61,7 @@ def test_machines_are_counted_as_the_trace_counts_them(shown):
 
 
 def test_descriptors_are_those_of_the_model(shown):
-    chapter.descriptors()
+    descriptors()
     rows = cells(shown[0])
     assert [row[1] for row in rows] == ["0", "16", "32", "48"] * 2
     assert rows[1][-1] == f"`{descriptor(1024, 128, 'K', 16).bits:016x}`"
@@ -60,15 +69,15 @@ def test_descriptors_are_those_of_the_model(shown):
 
 
 def test_the_swizzle_and_the_ring_are_drawn(shown):
-    chapter.swizzle("MN")
-    chapter.buffers(1200, 600, 2)
+    draw_tma_swizzle("MN")
+    buffers(1200, 600, 2)
     assert "MN-major" in shown[0] and "2 stages: consumers wait" in shown[1]
 
 
 def test_what_is_missing_is_said_in_the_cell(shown, monkeypatch):
     monkeypatch.setattr(records, "load", lambda gpu, stem: None)
     with chapter.once_recorded():
-        Chapter("17_tma_wgmma").how_it_ran()
+        how_it_ran(Chapter("17_tma_wgmma").version)
     assert "python -m lib record 17_tma_wgmma" in shown[0] and "Not recorded yet" in shown[0]
     with pytest.raises(ValueError), chapter.once_recorded():
         raise ValueError("other errors are not swallowed")
@@ -76,7 +85,7 @@ def test_what_is_missing_is_said_in_the_cell(shown, monkeypatch):
 
 def test_layers_have_their_geometric_mean_and_their_least(shown):
     page = recorded("18_hopper_limit", lambda name, shape: 400.0 if shape[0] == 1024 else 550.0)
-    page.layers()
+    layers(page.version)
     rows = cells(shown[0])
     ratios = [float(row[3].strip("*")) for row in rows[:-1]]
     assert len(ratios) == 3 + len(tuning.LAYERS)
@@ -90,19 +99,19 @@ def test_another_gpu_s_ratios_stand_beside(shown, monkeypatch):
     there = {**there, "gpu": {"name": "NVIDIA H200", "key": "H200", "sms": 132}}
     monkeypatch.setattr(records, "load", lambda gpu, stem: there if gpu == "H200" else None)
     page = recorded("18_hopper_limit", lambda name, shape: 550.0)
-    page.layers("H200")
+    layers(page.version, "H200")
     rows = cells(shown[0])
     assert {(row[3], row[4]) for row in rows[:-1]} == {("**1.100**", "**1.200**")}
     assert rows[-1][3:5] == ["**1.100**; 1.100", "**1.200**; 1.200"]
     assert "ratio, H100 | ratio, H200" in shown[0]
     assert "recorded: H100" in shown[0] and "recorded: H200" in shown[0]
     with pytest.raises(records.NotRecorded, match="python -m lib record 18_hopper_limit"):
-        page.layers("T4")
+        layers(page.version, "T4")
 
 
 def test_predictions_stand_beside_what_was_measured(shown):
     page = recorded("16_cp_async", lambda name, shape: 400.0 if name == "wide" else 300.0)
-    page.predicted(against="wide")
+    predicted(page.version, against="wide")
     rows = cells(shown[0])
     assert [row[0] for row in rows] == list(PREDICTIONS["16_cp_async"])
     assert {row[3] for row in rows} == {"**-25.0%**"}
@@ -114,18 +123,18 @@ def test_steps_are_each_against_the_one_before(shown, monkeypatch):
     page = recorded("18_hopper_limit", lambda name, shape: speeds.get(name, 1.0))
     monkeypatch.setattr(records, "load", lambda gpu, stem: recorded(
         stem, lambda name, shape: 500.0).record)
-    page.predicted(*speeds, since="17_tma_wgmma")
+    predicted(page.version, *speeds, since="17_tma_wgmma")
     assert [row[3] for row in cells(shown[0])] == ["**+4.0%**", "**+0.0%**", "**+10.0%**"]
 
 
 def test_power_and_clock_stand_beside_the_speed(shown):
     page = recorded("17_tma_wgmma")
-    page.how_it_ran()
-    page.tensor_compare(4096, "wide", "stages2")
+    how_it_ran(page.version)
+    tensor_compare(page.version, 4096, "wide", "stages2")
     assert cells(shown[0])[0] == ["1,024×1,024×1,024", "600", "500", "1.200", "1.0%", "1,755",
                                   "690", "not read"]
     page.record["variants"]["wide"]["bench"][0]["rounds"] = 15
-    page.how_it_ran()
+    how_it_ran(page.version)
     assert cells(shown[2])[0][5:] == ["too short"] * 3
     assert [row[0] for row in cells(shown[1])] == ["17 wide", "17 stages2"]
     assert cells(shown[1])[0][3:] == ["not read", "1.00", "0.20", "1,755", "690"]
@@ -134,18 +143,18 @@ def test_power_and_clock_stand_beside_the_speed(shown):
 
 def test_bytes_in_flight_are_those_of_all_stages_but_one():
     page = Chapter("16_cp_async")
-    assert page.bytes_in_flight("stages2") == (128 + 256) * 64 * 2
-    assert page.bytes_in_flight("stages4") == 3 * page.bytes_in_flight("stages2")
+    assert bytes_in_flight(page.version, "stages2") == (128 + 256) * 64 * 2
+    assert bytes_in_flight(page.version, "stages4") == 3 * bytes_in_flight(page.version, "stages2")
 
 
 def test_an_account_takes_both_speeds_apart_at_their_common_clock(shown):
     page = recorded("18_hopper_limit")
-    ours, rival = page.accounted("ping_pong")
+    ours, rival = accounted(page.version, "ping_pong")
     assert ours.peak * ours.share == pytest.approx(600e12)
     assert rival.peak * rival.share == pytest.approx(500e12)
     assert ours.clock == rival.clock == pytest.approx(1755 / 1980)
     assert ours.waves == 1024 / (8 * 132)
-    page.account("ping_pong")
+    account(page.version, "ping_pong")
     assert cells(shown[0])[0][:4] == ["18 ping_pong", "600", "1,755", "0.886"]
     assert cells(shown[0])[0][-2:] == ["**0.632**", "0.527"]
 
@@ -154,6 +163,6 @@ def test_speed_alone_stands_beside_that_in_turns(shown):
     page = recorded("18_hopper_limit")
     page.recorded(4096, "ping_pong")["alone"] = {
         "tflops": 700.0, "sm_clock_mhz": 1500.0, "power_w": 699.0}
-    page.alone("ping_pong", "staged")
+    alone(page.version, "ping_pong", "staged")
     assert cells(shown[0])[0][1:] == ["1.200", "600", "1,755", "690", "700", "1,500", "699"]
     assert cells(shown[0])[1][-3:] == ["not read"] * 3

@@ -7,18 +7,31 @@ import pytest
 
 from lib import explore, gpus
 from lib.plotting import frames
+from lib.plotting.frames import Control
+from lib.plotting.frames import explorer as frames_explorer
+from lib.topics.bottleneck.explorer import saturated
 from lib.topics.coalescing import figure as coalescing
+from lib.topics.coalescing.explorer import strides as coalescing_strides
+from lib.topics.coalescing.explorer import widths
 from lib.topics.coalescing.model import strided
+from lib.topics.layouts.explorer import layouts as layouts_layouts
+from lib.topics.overlap.explorer import overlaps
+from lib.topics.pipeline.explorer import buffers as pipeline_buffers
+from lib.topics.staging.explorer import staged_tiles
+from lib.topics.tiling.explorer import thread_tiles, tile_sizes
+from lib.topics.vectors.explorer import vectors
+from lib.topics.warp_tile.explorer import warp_tiles
+from lib.topics.waves.explorer import waves
 
 
 @pytest.fixture(scope="module")
 def strides():
-    return explore.strides()
+    return coalescing_strides()
 
 
 @pytest.fixture(scope="module")
 def tiles():
-    return explore.tile_sizes()
+    return tile_sizes()
 
 
 def at(explorer, *positions):
@@ -49,11 +62,11 @@ def test_frames_are_those_of_their_options(strides, tiles):
 
 
 def test_thread_tiles_have_a_control_for_each_side_that_can_be_chosen():
-    squares = explore.thread_tiles()
+    squares = thread_tiles()
     assert len(squares.frames) == 25 and len(squares.controls) == 2
     assert any(text.startswith("8 × 4: 12 floats") for text in titles(at(squares, 3, 2)))
     assert "8 × 8 elements of C reads 16 floats for 64 multiply-adds" in squares.fallback
-    strips = explore.thread_tiles(columns=(1,))
+    strips = thread_tiles(columns=(1,))
     assert len(strips.frames) == 5 and len(strips.controls) == 1
     assert any(text.startswith("8 × 1: 9 floats") for text in titles(at(strips, 3)))
     for made in (squares, strips):
@@ -119,15 +132,15 @@ def test_any_number_of_controls():
         panel = coalescing.panel("x", strided(stride))
         return coalescing.draw([coalescing.Group("", [panel])], evidence="modelled: sectors")
 
-    made = explore.explorer(
-        [explore.Control("Stride", [("one", 1), ("two", 2)], default=1)], frame, "One control"
+    made = frames_explorer(
+        [Control("Stride", [("one", 1), ("two", 2)], default=1)], frame, "One control"
     )
     assert made.stack.selected_index == 1 and len(made.frames) == 2
     assert "8 sectors" in made.fallback
 
 
 def test_wider_loads_take_fewer_requests_and_as_many_sectors():
-    made = explore.widths()
+    made = widths()
     assert len(made.frames) == 9
     for position, (bits, requests) in enumerate(((32, 64), (64, 32), (128, 16))):
         assert f"{bits} bits, lanes beside each other: a tile of 2,048 floats takes" in " ".join(
@@ -139,7 +152,7 @@ def test_wider_loads_take_fewer_requests_and_as_many_sectors():
 
 
 def test_warp_tiles_show_their_wavefronts():
-    made = explore.warp_tiles()
+    made = warp_tiles()
     assert len(set(made.frames)) == 10
     first = titles(at(made, 2, 0))
     assert "64 × 32, in pairs: 0.125 wavefronts for each multiply-add of a warp" in first
@@ -148,12 +161,12 @@ def test_warp_tiles_show_their_wavefronts():
 
 
 def test_layouts_and_buffers():
-    layouts = explore.layouts()
+    layouts = layouts_layouts()
     assert "tile[lane][c]: 32 wavefronts where 1 would do" in titles(at(layouts, 0, 0, 0))
     cured = "No bank conflict: every access takes its ideal number of wavefronts"
     assert cured in titles(at(layouts, 1, 0, 0)) and cured in titles(at(layouts, 0, 1, 2))
     assert any("no aligned 128-bit access" in text for text in titles(at(layouts, 1, 0, 2)))
-    buffers = explore.buffers()
+    buffers = pipeline_buffers()
     assert any(text.startswith("2 buffers: 8 tiles in 2,700 cycles")
                for text in titles(at(buffers, 1, 1, 1)))
     for made, count in ((layouts, 24), (buffers, 48)):
@@ -180,7 +193,7 @@ def test_explorers_of_the_later_chapters(make, count, same, text):
 
 
 def test_waves_show_what_equal_shares_are_worth():
-    made = explore.waves()
+    made = waves()
     assert len(set(made.frames)) == len(made.frames) == 30
     first = titles(at(made, 3, 0, 2))
     assert "H100, n = 4,096: work for 97% of the time; in equal shares, 100%" in first
@@ -191,7 +204,7 @@ def test_waves_show_what_equal_shares_are_worth():
 
 
 def test_vectors_have_a_frame_for_each_tile_and_width():
-    made = explore.vectors()
+    made = vectors()
     assert len(made.frames) == 16 and len(set(made.frames)) == 16
     assert any("12 of 32 lanes" in text for text in titles(at(made, 0, 3)))
     assert any("every lane of every load" in text for text in titles(at(made, 2, 3)))
@@ -204,7 +217,7 @@ def test_saturated_names_the_longest_unit_and_what_it_allows():
         return {"tensor pipe": 2.0 * n**3 / 65e12, "L1 tags": tags}, 10**9
 
     tiles = {"fast": (128, 256, 32, 1), "slow": (128, 128, 32, 2)}
-    made = explore.saturated(times, tiles, gpus.GPUS["T4"], sizes=(1024, 2048), default=(0, 1))
+    made = saturated(times, tiles, gpus.GPUS["T4"], sizes=(1024, 2048), default=(0, 1))
     assert len(made.frames) == 4
     assert any("tensor pipe needs" in t and "65 TFLOP/s at most" in t
                for t in titles(at(made, 0, 0)))
@@ -214,7 +227,7 @@ def test_saturated_names_the_longest_unit_and_what_it_allows():
 
 
 def test_staged_tiles_have_a_frame_for_each_tile_that_can_be():
-    tiles = explore.staged_tiles()
+    tiles = staged_tiles()
     assert len(tiles.frames) == 40
     first = titles(at(tiles, 2, 1, 0))
     assert any("64×64, warps of 32×32: L1/shared feeds 40%" in t for t in first)
@@ -224,7 +237,7 @@ def test_staged_tiles_have_a_frame_for_each_tile_that_can_be():
 
 
 def test_overlaps_gain_from_other_blocks_whatever_the_order():
-    orders = explore.overlaps()
+    orders = overlaps()
     assert len(orders.frames) == 36
 
     def busy(*positions):

@@ -2,20 +2,25 @@
 
 import numpy as np
 import pytest
+from lib.pages import tensor
 
 from lib.chapter import Chapter
 from lib.gpus import GPUS
 from lib.kernels.catalogue import find
-from lib.pages import tensor
 from lib.run.runner import run
 from lib.topics.banks.model import describe_copy
 from lib.topics.bottleneck import model as busiest
 from lib.topics.bottleneck import scaling
+from lib.topics.bottleneck.page import saturated, unit_times
 from lib.topics.coalescing.model import Access, strided
 from lib.topics.ldmatrix.model import HalfTile, MatrixLoad
+from lib.topics.ring.page import draw as draw_ring
 from lib.topics.roofline import model as roofline
 from lib.topics.roofline.model import Roofs
 from lib.topics.tma_box.model import box
+from lib.topics.tma_box.page import draw as draw_tma_box
+from lib.topics.vectors.page import draw as draw_vectors
+from lib.topics.windows.page import draw as draw_windows
 
 T4 = GPUS["T4"]
 
@@ -38,9 +43,9 @@ def test_boxes_are_what_the_emulator_counts():
     done = run(kernel, variant.problem(M, N, 128), variant=variant, backend="emulator", exact=True)
     loads = [s for s in done.launch.trace.sites if s.kind == "bulk load"]
     steps = 128 // variant.step
-    rows, columns = variant.boxes["A"]
+    rows, columns = variant.maps.boxes["A"]
     a = box(rows, 2 * columns, 2 * 128).count * steps
-    rows, columns = variant.boxes["B"]
+    rows, columns = variant.maps.boxes["B"]
     b = box(rows, 2 * columns, 2 * N).count * steps * (N // columns)
     assert sum(site.sectors for site in loads) == a + b
 
@@ -117,19 +122,19 @@ def test_the_l2_stands_in_the_table_where_its_rate_is_known():
 def test_what_a_t4_would_saturate():
     """Padding and single buffers ask more of a T4's shared memory than of its tensor cores."""
     page = Chapter("15_turing_limit")
-    start, _ = page.unit_times(variant="start", size=1024)
-    limit, l2_bytes = page.unit_times(variant="limit", size=1024)
+    start, _ = unit_times(page.version, variant="start", size=1024)
+    limit, l2_bytes = unit_times(page.version, variant="limit", size=1024)
     assert start["tensor pipe"] == limit["tensor pipe"]
     assert busiest.longest(start) == "shared memory"
     assert busiest.longest(limit) == "tensor pipe"
     # Tiles of 128 × 256: each element of A comes from the L2 4 times, of B 8 times; C once.
     assert l2_bytes == 1024**2 * (2 * (4 + 8) + 4)
     with pytest.raises(ValueError, match="no multiple"):
-        page.unit_times(size=1000)
+        unit_times(page.version, size=1000)
 
 
 def test_an_explorer_of_what_a_t4_would_saturate():
-    made = Chapter("15_turing_limit").saturated("start", "limit")
+    made = saturated(Chapter("15_turing_limit").version, "start", "limit")
     assert len(made.frames) == 8 and "T4" in made.label
     assert "shared memory" in made.fallback.partition("longest is ")[2]
 
@@ -137,18 +142,18 @@ def test_an_explorer_of_what_a_t4_would_saturate():
 def test_pages_draw_both_addressings_and_boxes(monkeypatch):
     figures = []
     monkeypatch.setattr(tensor, "show", figures.append)
-    Chapter("14_ldmatrix").windows({"mirrored": "right", "swapped": "wrong"})
-    Chapter("18_hopper_limit").box("C")
+    draw_windows(Chapter("14_ldmatrix").version, {"mirrored": "right", "swapped": "wrong"})
+    draw_tma_box(Chapter("18_hopper_limit").version, "C")
     tensor.fragment("mma.m16n8k8", "C")
     Chapter("15_turing_limit").saturates(size=1024)
-    Chapter("13_wmma_vectorized").vectors("seed")
+    draw_vectors(Chapter("13_wmma_vectorized").version, "seed")
     tensor.matrix_load(MatrixLoad(HalfTile(32, swizzled=True), arrangement="stacked"), "swizzled")
     assert [figure.finding.split(":")[0] for figure in figures] == [
         "Mirrored", "One request, 256 sectors", "mma.m16n8k8", "Tensor pipe needs the most time",
         "32×64×16, 128 bits a lane", "ldmatrix.x4, swizzled tile",
     ]
     with pytest.raises(ValueError, match="no ring"):
-        Chapter("16_cp_async").ring()
+        draw_ring(Chapter("16_cp_async").version)
 
 
 def test_pages_draw_copies_and_say_what_has_none(monkeypatch):

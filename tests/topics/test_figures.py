@@ -16,7 +16,7 @@ from lib.topics.roofline import figure as roofline
 from lib.topics.roofline.model import Point, Roofs
 from lib.topics.roofline.model import points as points_of
 from lib.topics.timeline import figure as timeline
-from tests.figures.conftest import mappings_of_a_tile
+from tests.topics.conftest import mappings_of_a_tile
 
 
 def shown(fig):

@@ -5,8 +5,9 @@ import pytest
 from lib.compiler import fingerprint
 from lib.kernels import catalogue as kernels
 from lib.kernels import spec as versions
-from lib.kernels.catalogue import CATALOGUE, find
-from lib.paths import ROOT
+from lib.kernels.catalogue import CATALOGUE, find, predecessor
+from lib.kernels.select import instantiated, select
+from lib.paths import CUDA, ROOT
 from lib.problem import Problem
 
 NAIVE = CATALOGUE["01_naive"]
@@ -22,7 +23,7 @@ def test_every_entry_has_its_source_and_chapters_are_told_in_order():
 
 
 def test_every_numbered_source_is_in_the_catalogue():
-    assert {path.stem for path in fingerprint.CUDA.glob("[0-9]*.cu")} == set(CATALOGUE)
+    assert {path.stem for path in CUDA.glob("[0-9]*.cu")} == set(CATALOGUE)
 
 
 def test_constants_stand_in_the_template_s_order():
@@ -54,9 +55,9 @@ def test_a_version_changes_the_one_before_it_or_the_one_it_names():
     stems = list(CATALOGUE)
     for place, (stem, kernel) in enumerate(CATALOGUE.items()):
         before = kernel.builds_on or (stems[place - 1] if place else None)
-        assert (kernel.predecessor and kernel.predecessor.stem) == before, stem
+        assert (predecessor(kernel) and predecessor(kernel).stem) == before, stem
         assert before is None or stems.index(before) < place
-    assert CATALOGUE["05_strip"].predecessor.stem == "02_shared_tile"
+    assert predecessor(CATALOGUE["05_strip"]).stem == "02_shared_tile"
 
 
 def test_the_grid_covers_a_ragged_problem():
@@ -86,15 +87,12 @@ def test_variants_have_hashes_of_their_own():
 @pytest.fixture
 def copied(tmp_path, monkeypatch):
     """The CUDA folder, copied so that a test can change it."""
-    for path in fingerprint.CUDA.rglob("*.cu*"):
-        target = tmp_path / path.relative_to(fingerprint.CUDA)
+    for path in CUDA.rglob("*.cu*"):
+        target = tmp_path / path.relative_to(CUDA)
         target.parent.mkdir(exist_ok=True)
         target.write_text(path.read_text())
     monkeypatch.setattr(versions, "CUDA", tmp_path)
-    monkeypatch.setattr(fingerprint, "INCLUDE", tmp_path / "include")
-    fingerprint.included.cache_clear()
-    yield tmp_path
-    fingerprint.included.cache_clear()
+    return tmp_path
 
 
 def test_the_hash_ignores_comments_and_white_space(copied):
@@ -145,7 +143,7 @@ VECTORIZED = CATALOGUE["07_vectorized"]
 )
 def test_the_instantiation_that_rows_and_pointers_allow(problem, addresses, reason):
     variant = VECTORIZED.variants[0]
-    selected = VECTORIZED.select(problem, variant, addresses)
+    selected = select(VECTORIZED, problem, variant, addresses)
     assert selected.reason == reason
     assert selected.variant.constants["VEC"] == (1 if reason else 4)
     assert selected.variant.name == variant.name
@@ -155,15 +153,15 @@ def test_the_instantiation_that_rows_and_pointers_allow(problem, addresses, reas
 
 
 def test_a_variant_without_vectors_fits_everything():
-    assert NAIVE.select(Problem(5, 7, 3), NAIVE.variants[0], (1,)).reason == ""
+    assert select(NAIVE, Problem(5, 7, 3), NAIVE.variants[0], (1,)).reason == ""
 
 
 @pytest.mark.parametrize("kernel", CATALOGUE.values(), ids=lambda k: k.stem)
 def test_the_narrower_constants_are_the_template_s(kernel):
     for variant in kernel.variants:
-        assert set(variant.narrow) <= set(variant.constants)
-        if variant.narrow:
-            assert variant.constants["VEC"] > variant.narrow["VEC"] == 1
+        assert set(variant.vectors.narrow) <= set(variant.constants)
+        if variant.vectors.narrow:
+            assert variant.constants["VEC"] > variant.vectors.narrow["VEC"] == 1
 
 
 def test_an_instantiation_is_known_by_its_expression():
@@ -171,9 +169,9 @@ def test_an_instantiation_is_known_by_its_expression():
     for size, narrow in ((256, False), (255, True)):
         problem = limit.variants[0].problem(size, size, size)
         for name in ("large", "medium"):
-            chosen = limit.select(problem, limit.variant(name), exact=True)
+            chosen = select(limit, problem, limit.variant(name))
             assert bool(chosen.reason) == narrow
-            assert name in limit.instantiated(limit.expression(chosen.variant))
-    medium = limit.instantiated(limit.expression(limit.variant("medium")))
+            assert name in instantiated(limit, limit.expression(chosen.variant))
+    medium = instantiated(limit, limit.expression(limit.variant("medium")))
     assert medium == ["medium", "whole"]  # which differ in how they are launched
-    assert NAIVE.instantiated("naive<1>") == []
+    assert instantiated(NAIVE, "naive<1>") == []
