@@ -10,7 +10,7 @@ from lib import device, ties
 from lib.gpus import ARCHITECTURES
 from lib.measure import calibration, records
 from lib.measure.patterns import MEMORY_BYTES, TILE_BYTES, patterns
-from lib.ptx import banks
+from lib.ptx.count import banks
 
 RECORD = records.load("H100", records.CALIBRATION)
 PATTERNS = {pattern.name: pattern for pattern in patterns()}

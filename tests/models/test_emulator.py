@@ -9,7 +9,8 @@ from lib import kernels, runner
 from lib.models import banks, busiest, coalescing
 from lib.models.coalescing import Access
 from lib.problem import Problem
-from lib.ptx import banks as emulator
+from lib.ptx.count import banks as emulator
+from lib.ptx.count.sectors import sectors as emulated_sectors
 
 
 @pytest.fixture(scope="module")
@@ -86,5 +87,5 @@ def test_any_access_counts_as_in_the_emulator(width, elements, active):
     found = banks.describe(Access(addresses, active, width), "store")
     wavefronts, ideal = emulator.wavefronts(addresses[None], active[None], width, store=True)
     assert (found.wavefronts, found.ideal) == (wavefronts[0], ideal[0])
-    sectors = emulator.sectors(addresses[None], active[None], width)
+    sectors = emulated_sectors(addresses[None], active[None], width)
     assert len(coalescing.sectors(addresses, width, active)) == sectors[0]
