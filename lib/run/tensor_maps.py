@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from lib import ptx
-from lib.ptx import tensormap
+from lib.ptx.core import tensormap
 
 # CUDA driver API, cuda.h: CUtensorMapDataType by NumPy's name, and by their bytes for types that
 # have no code of their own and whose bits are moved just the same; CUtensorMapSwizzle,

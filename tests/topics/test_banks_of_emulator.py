@@ -7,12 +7,13 @@ from hypothesis import strategies as st
 
 from lib.kernels import catalogue as kernels
 from lib.problem import Problem
-from lib.ptx import banks as emulator
 from lib.run import runner
 from lib.topics.banks import model as banks
 from lib.topics.bottleneck import model as busiest
 from lib.topics.coalescing import model as coalescing
 from lib.topics.coalescing.model import Access
+from lib.ptx.count import banks as emulator
+from lib.ptx.count.sectors import sectors as emulated_sectors
 
 
 @pytest.fixture(scope="module")
@@ -89,5 +90,5 @@ def test_any_access_counts_as_in_the_emulator(width, elements, active):
     found = banks.describe(Access(addresses, active, width), "store")
     wavefronts, ideal = emulator.wavefronts(addresses[None], active[None], width, store=True)
     assert (found.wavefronts, found.ideal) == (wavefronts[0], ideal[0])
-    sectors = emulator.sectors(addresses[None], active[None], width)
+    sectors = emulated_sectors(addresses[None], active[None], width)
     assert len(coalescing.sectors(addresses, width, active)) == sectors[0]

@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from lib.ptx import banks as counted
-from lib.ptx import wgmma
-from lib.ptx.wgmma import _fragments
 from lib.topics.banks.model import describe
 from lib.topics.fragments.model import SHAPES, held
 from lib.topics.ldmatrix.model import HalfTile, MatrixLoad
 from lib.topics.ring import model as ring
 from lib.topics.tma_swizzle.model import SPANS, Box, descriptor
 from lib.topics.windows.model import misaligned, rows, windows
+from lib.ptx.count import banks as counted
+from lib.ptx.isa import matrix_descriptor
+from lib.ptx.isa.wgmma import accumulator_fragments
 
 LANES = range(32)
 
@@ -47,7 +47,7 @@ def test_a_fragment_of_wmma_is_that_of_two_products():
 def test_the_accumulator_of_wgmma_is_what_the_emulator_deals():
     found = held("wgmma.m64n64k16", "C")
     product = np.arange(64 * 64).reshape(64, 64)
-    dealt = _fragments(product, "f32")  # (registers, 128)
+    dealt = accumulator_fragments(product, "f32")  # (registers, 128)
     np.testing.assert_array_equal(dealt[found.register, 32 * found.warp + found.lane], product)
 
 
@@ -132,7 +132,7 @@ def test_a_swizzled_core_matrix_takes_one_wavefront(span, chunk):
 ])
 def test_descriptors_find_what_tensor_maps_brought(span, major, k):
     made = descriptor(1024, span, major, k)
-    read = wgmma.Descriptor.of(made.bits)
+    read = matrix_descriptor.Descriptor.of(made.bits)
     assert (read.start, read.leading, read.stride, read.base, read.mode) == (
         made.start, made.leading, made.stride, 0, made.mode
     )
@@ -143,7 +143,8 @@ def test_descriptors_find_what_tensor_maps_brought(span, major, k):
         expected = np.concatenate(
             [box[k : k + 16] + slab * 64 * span for slab in range(128 // span)], axis=1
         )
-    np.testing.assert_array_equal(wgmma.addresses(read, 64, major.lower()), expected)
+    found = matrix_descriptor.chunk_addresses(read, 64, major.lower())
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_descriptors_that_can_not_be():

@@ -14,7 +14,7 @@ word a pass (a *wavefront*), and any number of lanes may share that word. The ru
 A group that goes at once takes as many wavefronts as the busiest bank has distinct words. For loads
 that is documented for compute capability 7.x (CUDA C++ Programming Guide, "Shared Memory"); the
 calibration set in ``results/`` shows it on an H100, for loads and stores, in the counter of the
-L1's data stage. ``lib.ptx.banks`` has the same rules, and the ideal.
+L1's data stage. ``lib.ptx.count.banks`` has the same rules, and the ideal.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lib.ptx import banks as counted
-from lib.ptx import copy_costs
 from lib.topics.coalescing.model import WARP, Access, WarpAccess
+from lib.ptx.count import banks as counted
+from lib.ptx.count import cp_async
 
 BANKS = 32
 WORD = 4
@@ -45,7 +45,7 @@ class Banks:
     rows : list of list of (lane, bank, word)
         One list a wavefront; `word` is address // 4. A lane of 64 or 128 bits has 2 or 4 entries.
     ideal : int
-        Wavefronts without a conflict, as Nsight Compute counts them (see `lib.ptx.banks`).
+        Wavefronts without a conflict, as Nsight Compute counts them (see `lib.ptx.count.banks`).
     bytes_per_lane : int
     """
 
@@ -134,7 +134,7 @@ def describe(access: WarpAccess, kind: str = "load") -> Banks:
 
 
 def describe_copy(to: WarpAccess, source: WarpAccess, past_l1: bool) -> Banks:
-    """Serve what a cp.async writes (`lib.ptx.copy_costs`).
+    """Serve what a cp.async writes (`lib.ptx.count.cp_async`).
 
     Past the L1 (``.cg``), whole sectors of one 128-byte line that land in one line go in one
     wavefront, in whatever order. Through the L1 (``.ca``), eight lanes go at a time, and no two
@@ -168,7 +168,7 @@ def describe_copy(to: WarpAccess, source: WarpAccess, past_l1: bool) -> Banks:
         first = at // WORD
         cells += [(lane, word % BANKS, word) for word in range(first, first + 4)]
     active = np.asarray(to.active, dtype=bool)[None]
-    cost = copy_costs.cost(
+    cost = cp_async.cost(
         np.asarray(to.addresses)[None], np.asarray(source.addresses)[None], active, active,
         MATRIX_ROW, past_l1,
     )

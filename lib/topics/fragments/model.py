@@ -1,8 +1,8 @@
 """Which lane holds which element of A, B and C: the fragments of mma, wmma and wgmma as tables.
 
 The layouts of mma and wgmma are documented (PTX ISA 9.7.14.5 and 9.7.15.5); that of wmma is not,
-and the one here is what ptxas makes of it. All of them are the emulator's (`lib.ptx.fragments`),
-so that what is drawn is what runs.
+and the one here is what ptxas makes of it. All of them are the emulator's
+(`lib.ptx.isa.fragments`), so that what is drawn is what runs.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from functools import cache
 
 import numpy as np
 
-from lib.ptx import fragments as emulated
-from lib.ptx import wmma
+from lib.ptx.isa import fragments as emulated
+from lib.ptx.isa import wmma
 
 # M, N and K of one product; a warpgroup's N can be any multiple of 8 up to 256.
 SHAPES = {

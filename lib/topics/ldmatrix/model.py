@@ -3,7 +3,7 @@
 Lane 8 m + r gives the address of row r of matrix m, 16 bytes (PTX ISA 9.7.14.5.15). Of matrix m,
 lane l then holds row l / 4, columns 2 (l % 4) and the next, in its register m; with ``.trans``
 those of the transpose. stmatrix is the same the other way. Each matrix is one pass over the banks,
-of eight rows of four words (`lib.ptx.banks`).
+of eight rows of four words (`lib.ptx.count.banks`).
 """
 
 from __future__ import annotations

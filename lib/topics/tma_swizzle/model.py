@@ -2,10 +2,11 @@
 
 A box's rows have `span` bytes: 128, 64 or 32, the span of the swizzle, or 16 without one. They lie
 below each other, and the swizzle XORs the three, two or one lowest bits of a chunk's number with
-those of the number of its 128-byte line (PTX ISA 9.7.9.27 and 9.7.15.5; `lib.ptx.tensormap` and
-`lib.ptx.wgmma` have the formula). A *core matrix* is 8 rows of one 16-byte chunk: what the
-hardware reads at a time. K-major: rows run along K, one a row of A or a column of B. MN-major: rows
-run along M or N, one for each k; the box is then a slab, and slabs lie behind each other.
+those of the number of its 128-byte line (PTX ISA 9.7.9.27 and 9.7.15.5; the formula stands in
+`lib.ptx.core.tensormap` and `lib.ptx.isa.matrix_descriptor`). A *core matrix* is 8 rows of one
+16-byte chunk: what the hardware reads at a time. K-major: rows run along K, one a row of A or a
+column of B. MN-major: rows run along M or N, one for each k; the box is then a slab, and slabs lie
+behind each other.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lib.ptx import tensormap
 from lib.topics.banks.model import BANKS, MATRIX_ROW, WORD, Banks, describe
 from lib.topics.coalescing.model import WARP, Access
+from lib.ptx.core import tensormap
 
 SPANS = (128, 64, 32)
 CHUNK, CORE_ROWS, LINE = MATRIX_ROW, 8, BANKS * WORD
