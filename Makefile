@@ -56,7 +56,7 @@ chapter: $(VENV)/.book  ## execute one chapter in place: make chapter NAME=01_na
 	$(PY) -m lib notebooks --execute chapters/$(NAME).ipynb
 
 release-check: $(VENV)/.dev  ## what must hold before a release: stamps, notebooks, no stale record
-	$(PY) -m lib stamp --check
+	$(PY) -m lib stamp --check --release
 	$(PY) -m lib notebooks --check
 	$(PY) -m lib results --check
 

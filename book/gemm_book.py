@@ -2,8 +2,8 @@
 
 - Maths becomes MathML while the book is built: no script, no font from elsewhere, and an unknown
   command is a warning, which the build treats as an error.
-- The cache of executed chapters is keyed by everything that a chapter's output depends on, so that
-  a page never shows a figure of yesterday's library.
+- Chapters are executed again when anything changes that their outputs depend on (`executed`), so
+  that a page never shows a figure of yesterday's library.
 - The static files of the book are copied from folders of their own. (A folder named `_static` would
   be loaded whole, widget libraries included, on every page.)
 - The first page is written to `index.html` itself, and the script of a notebook service that the
@@ -12,31 +12,28 @@
 
 from __future__ import annotations
 
-import hashlib
 import html
-import importlib.metadata
-import os
-import shutil
-import subprocess
+import sys
 from pathlib import Path
 
+import nbformat
 from bs4 import BeautifulSoup
 from docutils import nodes
 from math_core import LatexError, LatexToMathML
 from sphinx.application import Sphinx
 from sphinx.config import Config
+from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 from sphinx.util.math import get_node_equation_number
 
-logger = logging.getLogger(__name__)
 ROOT = Path(__file__).resolve().parent.parent
+# Sphinx finds this file in its folder, by a name without a package.
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
 
-# What a chapter's output depends on beside its own cells.
-SOURCES = (
-    "lib/**/*.py", "cuda/**/*.cu", "cuda/**/*.cuh", "results/**/*.json", "requirements.txt",
-    "chapters/*.bib",
-)
-PACKAGES = ("cupy", "numpy", "matplotlib", "ipywidgets", "nvidia-")
+from book import executed  # noqa: E402
+
+logger = logging.getLogger(__name__)
 
 LATEX = LatexToMathML(fancy_error=False)
 REDIRECT = """\
@@ -56,49 +53,25 @@ REDIRECT = """\
 """
 
 
-def sources_digest(root: Path) -> str:
-    """Digest of the files, packages and GPUs that the chapters' outputs depend on."""
-    digest = hashlib.sha256()
-    for pattern in SOURCES:
-        for path in sorted(root.glob(pattern)):
-            digest.update(f"{path.relative_to(root).as_posix()}\0".encode())
-            digest.update(path.read_bytes())
-    packages = {
-        f"{distribution.metadata['Name']}=={distribution.version}"
-        for distribution in importlib.metadata.distributions()
-        if (distribution.metadata["Name"] or "").lower().startswith(PACKAGES)
-    }
-    digest.update("\n".join(sorted(packages)).encode())
-    digest.update(gpus())
-    return digest.hexdigest()[:16]
-
-
-def gpus() -> bytes:
-    """The GPUs that chapters would measure on, as the driver lists them; nothing without one."""
-    if not shutil.which("nvidia-smi"):
-        return b""
-    listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, check=False)
-    return listed.stdout + os.environ.get("CUDA_VISIBLE_DEVICES", "all").encode()
-
-
-def executed(root: Path) -> Path:
-    """The cache of executed chapters for the sources as they are; those of others are removed."""
-    folder = root / "_build" / "executed"
-    key = sources_digest(root)
-    if folder.exists():
-        for old in folder.iterdir():
-            if old.name != key:
-                shutil.rmtree(old)
-    return folder / key
-
-
 def configure(app: Sphinx, config: Config) -> None:
-    """Key the cache of executed chapters by `sources_digest`; name the book's templates."""
-    folder = executed(Path(app.srcdir))
-    config.nb_execution_cache_path = str(folder)
+    """Execute the chapters that have changed; name the book's templates."""
+    executed.bring_up_to_date(Path(app.srcdir))
     config.templates_path.append(str(ROOT / "book" / "templates"))
-    # Sphinx reads every page again when a value of kind 'env' has changed.
-    config.gemm_sources = folder.name
+
+
+def executed_since(app: Sphinx, env: BuildEnvironment, *_: object) -> list[str]:
+    """The pages that Sphinx has read before their chapters were executed again."""
+    root = Path(app.srcdir)
+    return [
+        name for name in executed.chapters(root)
+        if executed.place(root, name).stat().st_mtime_ns // 1000 > env.all_docs.get(name, 0)
+    ]
+
+
+def put_in_outputs(app: Sphinx, name: str, content: list[str]) -> None:
+    """Give Sphinx a chapter with its outputs in place of the one that is committed."""
+    if name in executed.chapters(Path(app.srcdir)):
+        content[0] = nbformat.writes(executed.merged(Path(app.srcdir), name, content[0]))
 
 
 def add_static_files(app: Sphinx) -> None:
@@ -184,9 +157,10 @@ def visit_displaymath(self, node: nodes.math_block) -> None:
 
 def setup(app: Sphinx) -> dict:
     """Register the extension with Sphinx."""
-    app.add_config_value("gemm_sources", "", "env", types=(str,))
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_displaymath, None))
     app.connect("config-inited", configure, priority=100)
+    app.connect("env-get-outdated", executed_since)
+    app.connect("source-read", put_in_outputs)
     app.connect("builder-inited", add_static_files)
     app.connect("builder-inited", place_first_page)
     app.connect("html-page-context", drop_thebe, priority=900)

@@ -15,7 +15,7 @@ from lib.problem import WrongResult
 
 # Commands for whoever writes the book. Their modules need Jupyter's libraries, which a machine
 # that only measures may lack, so each is loaded when its command is asked for.
-AUTHORING = {"notebooks": "lib.notebooks", "stamp": "lib.release"}
+AUTHORING = {"notebooks": "book.notebooks", "stamp": "book.release"}
 
 
 def main(argv: list[str] | None = None) -> int:

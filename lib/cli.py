@@ -11,9 +11,9 @@ from typing import Any
 from lib import gpus
 from lib.compiler.nvrtc import CompileError
 from lib.compiler.toolkit import ToolMissing
-from lib.kernels import catalogue as kernels
 from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import CATALOGUE
+from lib.kernels.catalogue import catalogue as kernels
 from lib.kernels.spec import Kernel, Variant
 from lib.measure import cublas
 from lib.measure.ncu import ProfilerMissing
@@ -201,6 +201,10 @@ def _check(options: argparse.Namespace) -> int:
         "ok": verdict.ok, "hazards": hazards,
     }
     where = "on the GPU" if done.backend == "gpu" else "in the emulator (no GPU is used)"
+    if options.backend == "auto" and device.available() and (
+        why_not := device.why_not(kernel, variant)
+    ):
+        where = f"in the emulator ({why_not})"
     _say(options, document, [
         f"{kernel.stem} {variant.name} {problem.shape}, {done.arch} code {where}: {verdict}",
         *([f"launched {document['instantiation']}: {document['narrowed']}"]
@@ -232,7 +236,7 @@ def _resources(options: argparse.Namespace) -> int:
     from lib.topics.occupancy.model import occupancy
 
     kernel, variant = _chosen(options)
-    here = device.arch() if device.available() else kernel.oldest(variant)
+    here = device.arch() if device.runs(kernel, variant) else kernel.oldest(variant)
     arch = gpus.check_arch(options.arch or here)
     compiled = compile_kernel(kernel, variant, arch)
     used, gpu = compiled.resources, gpus.for_arch(arch)

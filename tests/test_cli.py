@@ -13,6 +13,7 @@ from lib.paths import ROOT
 from lib.problem import WrongResult
 from lib.records import store as records
 from lib.run import device
+from tests import played
 from tests.kernels.conftest import legal
 
 COUNTERS = {
@@ -182,9 +183,7 @@ def test_who_reads_only_the_first_line_gets_it_and_no_more():
 @pytest.fixture
 def turing(monkeypatch):
     """A machine that seems to have a T4."""
-    monkeypatch.setattr(device, "why_unusable", lambda: "")
-    monkeypatch.setattr(device, "available", lambda: True)
-    monkeypatch.setattr(device, "arch", lambda: "sm_75")
+    played.play(played.T4, monkeypatch.setattr)
 
 
 def test_what_only_the_emulator_has_is_had_from_it(call, turing):
@@ -192,6 +191,17 @@ def test_what_only_the_emulator_has_is_had_from_it(call, turing):
     assert status == 0 and "emulator" in out
     status, _, err = call("check", "02_shared_tile", "--backend", "gpu", "--races")
     assert status == 2 and "races: the emulator's alone" in err
+
+
+def test_a_kernel_for_a_later_gpu_is_emulated_and_the_reason_is_said(call, turing):
+    status, out, _ = call("check", "16_cp_async", "--shape", "64")
+    assert status == 0 and "in the emulator (Tesla T4 doesn't run sm_80 code)" in out
+    status, _, err = call("check", "16_cp_async", "--backend", "gpu")
+    assert status == 2 and "Tesla T4 doesn't run sm_80 code" in err
+    status, out, _ = call("resources", "16_cp_async")
+    assert status == 0 and "tall for sm_80" in out
+    status, _, err = call("bench", "16_cp_async")
+    assert status == 2 and err.count("\n") == 1 and "Tesla T4 doesn't run sm_80 code" in err
 
 
 def test_code_for_a_later_gpu_is_not_launched(call, turing):

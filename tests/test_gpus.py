@@ -5,7 +5,6 @@ import pytest
 from lib import gpus
 from lib.gpus import ARCHITECTURES, GPUS
 from lib.paths import ROOT
-from lib.run import device
 
 
 def test_fp32_peaks_are_the_vendor_s():
@@ -47,27 +46,3 @@ def test_every_source_is_in_the_bibliography():
     for gpu in GPUS.values():
         for source in gpu.sources:
             assert f"{{{source}," in text
-
-
-@pytest.mark.parametrize(
-    "capability, arch", [("75", "sm_75"), ("86", "sm_80"), ("90", "sm_90a"), ("100", "sm_80")]
-)
-def test_a_device_s_capability_chooses_the_target(capability, arch, monkeypatch):
-    monkeypatch.setattr(device, "cupy", lambda: FakeCupy(capability))
-    assert device.arch() == arch
-
-
-def test_a_gpu_older_than_the_book_is_refused(monkeypatch):
-    monkeypatch.setattr(device, "cupy", lambda: FakeCupy("70"))
-    monkeypatch.setattr(device, "name", lambda: "Tesla V100")
-    with pytest.raises(device.NoGpu, match="V100 is older than sm_75"):
-        device.arch()
-
-
-class FakeCupy:
-    """As much of CuPy as a compute capability takes."""
-
-    def __init__(self, capability):
-        self.cuda = self
-        self.Device = lambda: self
-        self.compute_capability = capability

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -16,10 +17,9 @@ from pathlib import Path
 
 from lib.compiler import merging, nvrtc, sass
 from lib.compiler.cache import kept
-from lib.compiler.fingerprint import include_folder
+from lib.compiler.fingerprint import file_identity, include_folder
 from lib.compiler.nvrtc import DISASSEMBLY, CompileError, assemble, compile_nvrtc, disassemble
 from lib.compiler.toolkit import (
-    file_identity,
     find_tool,
     nvrtc_version,
     toolkit_identity,
@@ -78,6 +78,7 @@ class Compiled:
     @cached_property
     def sass(self) -> list[sass.Instruction]:
         """The machine code, each instruction tied to its PTX line and its CUDA line."""
+        sys.audit("gemm.kernels disassembled", 1)
         listing = kept(
             ["listing", *DISASSEMBLY, file_identity(find_tool("nvdisasm")), self.cubin],
             lambda: disassemble(self.cubin),
@@ -143,6 +144,7 @@ def compile_source(
     CompileError
         With NVRTC's or ptxas's message; NVRTC's with the source line it names.
     """
+    sys.audit("gemm.kernels compiled", 1)
     own_headers = [f"-I{include}"] if include else []
     common = ["--std=c++17", "-lineinfo", *own_headers, *toolkit_includes(), *options]
     own = ptx_arch in (None, arch)

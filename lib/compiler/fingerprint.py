@@ -7,8 +7,10 @@ record is stale.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
-from functools import cache
+from collections.abc import Iterable
+from functools import cache, lru_cache
 from pathlib import Path
 
 # The header of the timeline's marks, and a line that is a mark or includes it.
@@ -20,15 +22,24 @@ _MARK = re.compile(
 
 def fingerprint(source: Path, expression: str, marks: bool = False) -> str:
     """Fingerprint of an instantiation of any CUDA file of this repository (see `Kernel.hash`)."""
-    return fingerprint_of(source.read_text(), source, expression, marks)
+    parts = _parts(source, marks)
+    return _digest(expression, (_code_of(path, file_identity(path), marks) for path in parts))
 
 
 def fingerprint_of(text: str, source: Path, expression: str, marks: bool = False) -> str:
     """Fingerprint of an instantiation of a CUDA file whose own text was changed to `text`."""
-    files = [path for path in included(source) if marks or path.name != MARKS_HEADER]
-    codes = (_without_comments(text if p == source else p.read_text()) for p in files)
-    code = " ".join(" ".join((c if marks else without_marks(c)).split()) for c in codes)
-    return hashlib.sha256(f"{expression}\n{code}".encode()).hexdigest()[:16]
+    return _digest(expression, (
+        _code(text if path == source else path.read_text(), marks)
+        for path in _parts(source, marks)
+    ))
+
+
+def _parts(source: Path, marks: bool) -> list[Path]:
+    return [path for path in included(source) if marks or path.name != MARKS_HEADER]
+
+
+def _digest(expression: str, codes: Iterable[str]) -> str:
+    return hashlib.sha256(f"{expression}\n{' '.join(codes)}".encode()).hexdigest()[:16]
 
 
 def included(source: Path) -> tuple[Path, ...]:
@@ -47,6 +58,25 @@ def _included(file: Path, folder: Path) -> tuple[Path, ...]:
     for header in re.findall(r'^\s*#include "([^"]+)"', file.read_text(), re.MULTILINE):
         found += [path for path in _included(folder / header, folder) if path not in found]
     return tuple(found)
+
+
+def file_identity(path: str | Path) -> str:
+    """A text that changes when another file is put in a file's place."""
+    found = os.stat(path)
+    return f"{path} {found.st_size} {found.st_mtime_ns}"
+
+
+def _code(text: str, marks: bool) -> str:
+    """What of a CUDA source counts, its white space made one space."""
+    code = _without_comments(text)
+    return " ".join((code if marks else without_marks(code)).split())
+
+
+# A page asks for the fingerprint of each row of each record: thousands of times for the same code.
+@lru_cache(maxsize=256)
+def _code_of(path: Path, identity: str, marks: bool) -> str:
+    """`_code` of a file, until another one with another `identity` lies there."""
+    return _code(path.read_text(), marks)
 
 
 def without_marks(text: str) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from lib.compiler.toolkit import find_tool
+from lib.compiler.toolkit import find_tool, load_nvrtc
 
 DISASSEMBLY = ("--print-code", "--print-line-info-ptx", "--print-line-info")
 
@@ -63,6 +63,7 @@ def compile_nvrtc(
     CompileError
         With NVRTC's message and the source line it names.
     """
+    load_nvrtc()
     # Imported here because loading CuPy takes longer than most commands that never compile.
     from cupy.cuda import nvrtc
 

@@ -7,6 +7,8 @@ import shutil
 from functools import lru_cache
 from pathlib import Path
 
+from lib.compiler.fingerprint import file_identity
+
 
 class ToolMissing(Exception):
     """A program of the CUDA toolkit is not installed. The message says how to install it."""
@@ -29,6 +31,7 @@ def find_tool(name: str) -> str:
 
 def nvrtc_version() -> tuple[int, int]:
     """NVRTC's release, such as (12, 9)."""
+    load_nvrtc()
     from cupy.cuda import nvrtc
 
     return nvrtc.getVersion()
@@ -51,15 +54,26 @@ def toolkit_includes() -> tuple[str, ...]:
 @lru_cache(maxsize=1)
 def toolkit_identity() -> str:
     """A text that changes with the installed NVRTC and with the headers that it can include."""
-    from cuda.pathfinder import load_nvidia_dynamic_lib
-
-    library = load_nvidia_dynamic_lib("nvrtc").abs_path
+    library = load_nvrtc()
     files = [Path(folder, name) for option in toolkit_includes()
              for folder, _, names in os.walk(option.removeprefix("-I")) for name in names]
     return "\n".join([str(nvrtc_version()), *map(file_identity, (library, *sorted(files)))])
 
 
-def file_identity(path: str | Path) -> str:
-    """A text that changes when another file is put in a file's place."""
-    found = os.stat(path)
-    return f"{path} {found.st_size} {found.st_mtime_ns}"
+@lru_cache(maxsize=1)
+def load_nvrtc() -> str:
+    """Load NVRTC, from a wheel or from an installed toolkit, and return its path.
+
+    CuPy 13 asks the loader for ``libnvrtc.so`` by that name alone, and the loader does not look
+    into wheels; but what is loaded already it finds.
+
+    Raises
+    ------
+    ToolMissing
+    """
+    from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
+
+    try:
+        return load_nvidia_dynamic_lib("nvrtc").abs_path
+    except DynamicLibNotFoundError as error:
+        raise ToolMissing("NVRTC is missing: run pip install -r requirements.txt") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import datetime
 import os
 import platform
@@ -56,7 +57,7 @@ def record_bench(stem: str, root: Path | None = None) -> Path:
         If there is no record to put them into, or it is of other source or another GPU.
     """
     now, kernel = _provenance(stem), CATALOGUE[stem]
-    kept = records.load(now["gpu"]["key"], stem, root)
+    kept = copy.deepcopy(records.load(now["gpu"]["key"], stem, root))
     again = f"record all of it: python -m lib record {stem}"
     if kept is None:
         raise ValueError(f"{stem} is not recorded on {now['gpu']['key']}; {again}")

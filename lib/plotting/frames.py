@@ -2,8 +2,11 @@
 
 Every frame is drawn when the book is built and sits in a ``Stack``; a control's ``index`` is linked
 to the stack's ``selected_index`` in the reader's browser, one level of stacks for each control. So
-nothing is computed while the reader moves a control, and a static page works like Colab. A reader
+nothing is computed while the reader moves a control, and a static page needs no kernel. A reader
 who blocks scripts sees the first frame as a plain image.
+
+Google Colab keeps to ipywidgets 7, whose front end has no ``Stack``. There is always a kernel
+there, so it draws a frame when a control asks for it: `LiveExplorer`.
 """
 
 from __future__ import annotations
@@ -97,8 +100,54 @@ class Explorer:
         display(HTML(self.noscript()), self.widget)
 
 
-def explorer(controls: Sequence[Control], frame: Callable[..., Figure], label: str) -> Explorer:
+class LiveExplorer:
+    """Controls over one frame that the kernel draws: where ipywidgets has no ``Stack``.
+
+    Attributes
+    ----------
+    label : str
+        What the whole is called.
+    controls : tuple of Widget
+    shown : widgets.HTML
+        The frame at the controls' positions.
+    """
+
+    def __init__(
+        self, controls: Sequence[Control], frame: Callable[..., Figure], label: str
+    ) -> None:
+        self.label = label
+        self.controls = tuple(control.widget() for control in controls)
+        self.shown = widgets.HTML(layout={"width": "100%", "margin": "0"})
+        self._options = tuple(control.options for control in controls)
+        self._frame = frame
+        self._frames: dict[tuple[int, ...], str] = {}
+        for control in self.controls:
+            control.observe(self._show, "index")
+        self._show()
+
+    @property
+    def widget(self) -> widgets.Widget:
+        """Controls and frame in one box."""
+        return widgets.VBox([*self.controls, self.shown])
+
+    def _show(self, _: object = None) -> None:
+        """Show the frame at the controls' positions, drawn when it is first asked for."""
+        at = tuple(control.index for control in self.controls)
+        if at not in self._frames:
+            values = (options[i][1] for options, i in zip(self._options, at, strict=True))
+            self._frames[at] = html.svg(self._frame(*values))
+        self.shown.value = self._frames[at]
+
+    def _ipython_display_(self) -> None:
+        display(self.widget)
+
+
+def explorer(
+    controls: Sequence[Control], frame: Callable[..., Figure], label: str
+) -> Explorer | LiveExplorer:
     """Draw a frame for every combination of options, and link the controls to them.
+
+    Where ipywidgets has no ``Stack`` the frames are drawn one by one, as they are asked for.
 
     Parameters
     ----------
@@ -109,6 +158,8 @@ def explorer(controls: Sequence[Control], frame: Callable[..., Figure], label: s
     label : str
         What the explorer is called.
     """
+    if not hasattr(widgets, "Stack"):
+        return LiveExplorer(controls, frame, label)
     made = tuple(control.widget() for control in controls)
     links: list[widgets.Widget] = []
     frames: list[str] = []

@@ -8,6 +8,7 @@ import html
 import io
 import itertools
 import re
+import sys
 from collections import Counter
 
 from matplotlib import rc_context
@@ -32,6 +33,7 @@ def svg(fig: Figure) -> str:
         If the figure has no alt text: ``style.finish`` was not called.
     """
     alt = _alt(fig)
+    sys.audit("gemm.figures drawn", 1)
     with rc_context(RC):
         buffer = io.StringIO()
         fig.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})

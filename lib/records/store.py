@@ -11,10 +11,11 @@ import os
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from lib.compiler.fingerprint import fingerprint
+from lib.compiler.fingerprint import file_identity, fingerprint
 from lib.kernels.catalogue import CATALOGUE
 from lib.paths import CUDA, RESULTS
 
@@ -78,7 +79,7 @@ def path(gpu_key: str, stem: str, root: Path | None = None) -> Path:
 
 
 def load(gpu_key: str, stem: str, root: Path | None = None) -> dict[str, Any] | None:
-    """Read one record.
+    """Read one record; not to be changed, for whoever asks next gets the same one.
 
     Returns
     -------
@@ -95,13 +96,20 @@ def load(gpu_key: str, stem: str, root: Path | None = None) -> dict[str, Any] | 
 
 
 def read(file: Path) -> dict[str, Any]:
-    """Read and check one results file.
+    """Read and check one results file, or return what was read of it before: not to be changed.
 
     Raises
     ------
     RecordError
         If it is not JSON, of another schema, or lacks what every record has.
     """
+    return _read(file, file_identity(file))
+
+
+# A page asks for the same records dozens of times; to read them all takes a third of a second.
+@lru_cache(maxsize=256)
+def _read(file: Path, identity: str) -> dict[str, Any]:
+    """What a file holds, until another one with another `identity` lies there."""
     again = f"delete it and record again: python -m lib record {file.stem}"
     try:
         record = json.loads(file.read_text())

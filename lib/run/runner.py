@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -90,7 +92,8 @@ def run(
     variant : Variant, optional
         The kernel's first if not given.
     backend : {"auto", "gpu", "emulator"}
-        ``"auto"`` takes the GPU if one can be used and nothing of the emulator's own is asked for.
+        ``"auto"`` takes the GPU if one here can run the variant and nothing of the emulator's own
+        is asked for.
     arch : str, optional
         What to compile for: this GPU's own, or in the emulator the oldest that runs the variant.
     watch : (int, int), optional
@@ -118,7 +121,7 @@ def run(
     ValueError
         If the shape or the type can't be launched, or a name is unknown.
     NoGpu
-        If `backend` is ``"gpu"`` and no GPU can be used.
+        If `backend` is ``"gpu"`` and no GPU can be used, or the one here can't run the variant.
     """
     variant = variant or kernel.variants[0]
     asked = [
@@ -129,7 +132,7 @@ def run(
     ]
     if asked and backend == "auto":
         backend = "emulator"  # only there can it be had
-    where = choose_backend(backend)
+    where = choose_backend(backend, kernel, variant)
     if asked and where == "gpu":
         raise ValueError(f"{', '.join(asked)}: the emulator's alone; use backend 'emulator'")
     kernel.launch(problem, variant)  # raises before anything is allocated
@@ -185,20 +188,21 @@ def emulate(
     """
     if trace:
         options["merge"] = {line: to and ptx.Wide(*to) for line, to in compiled.merge.items()}
+    sys.audit("gemm.blocks emulated", math.prod(launch.grid))
     function = ptx.Module(compiled.ptx, compiled.arch).get_function(compiled.name)
     return function(
         launch.grid, launch.block, args, shared_mem=launch.shared_bytes, trace=trace, **options
     )
 
 
-def choose_backend(backend: str) -> str:
+def choose_backend(backend: str, kernel: Kernel, variant: Variant) -> str:
     """Turn ``"auto"`` into ``"gpu"`` or ``"emulator"``; refuse what can't be had."""
     if backend not in BACKENDS:
         raise ValueError(f"unknown backend {backend!r}; known: {', '.join(BACKENDS)}")
-    if backend == "gpu":
-        device.cupy()
+    if backend == "gpu" and (problem := device.why_not(kernel, variant)):
+        raise device.NoGpu(problem)
     if backend == "auto":
-        return "gpu" if device.available() else "emulator"
+        return "gpu" if device.runs(kernel, variant) else "emulator"
     return backend
 
 
@@ -234,6 +238,11 @@ def prepare(
         Keep to the variant's own tile (see `lib.records.tuning`).
     sms : int, optional
         As `run` takes it.
+
+    Raises
+    ------
+    NoGpu
+        If the matrices are CuPy's and the GPU can't run the instantiation.
     """
     on_host = isinstance(sets[0][0], np.ndarray)
     xp = np if on_host else device.cupy()
@@ -241,6 +250,8 @@ def prepare(
     places = [place for one in sets for place in addresses(*one)]
     selection = select(kernel, problem, variant, places, choice)
     chosen = selection.variant
+    if not on_host and (problem_here := device.why_not(kernel, chosen)):
+        raise device.NoGpu(problem_here)
     if sms is None and not on_host:
         sms = device.sms()
     launch = kernel.launch(problem, chosen, sms)

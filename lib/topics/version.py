@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, Protocol
 
 from lib.compiler.compiled import Compiled
@@ -27,6 +27,18 @@ TRACED = Problem(128, 128, 128)
 WATCHED = (5, 3)
 # The size at which a chapter looks at time: large enough to fill the GPU, quick enough to measure.
 TIMED = 2048
+
+
+def measured_on() -> str:
+    """The evidence label of what is measured here."""
+    return f"measured: {device.name().removeprefix('NVIDIA ')}"
+
+
+def by_kind(labels: Mapping[str, Sequence[str]]) -> str:
+    """One evidence label; where there are several kinds, with the names that each holds for."""
+    if len(labels) == 1:
+        return next(iter(labels))
+    return "; ".join(f"{label} ({', '.join(names)})" for label, names in labels.items())
 
 
 def rung(kernel: Kernel) -> str:
@@ -94,17 +106,7 @@ class Version:
 
     def traced(self, variant: str | None = None) -> runner.Run:
         """The emulated run that counters and access figures are drawn from; kept."""
-        name = self.kernel.variant(variant).name
-        if name not in self._traces:
-            problem, chosen = self.problem, self.kernel.variant(name)
-            last = self._blocks(problem, chosen) - 1
-            # Where tiles are cut, the last block of all adds up a tile's parts and stores it.
-            cut = chosen.grid.resident and chosen.grid.least_share
-            watch = (last if cut else min(WATCHED[0], last), _watched_warp(chosen))
-            self._traces[name] = self.run(
-                problem, name, backend="emulator", watch=watch, exact=True
-            )
-        return self._traces[name]
+        return _traced(self.kernel.stem, self.kernel.variant(variant).name)
 
     def stored_by_lanes(self, variant: str | None = None) -> runner.Run:
         """`traced`; where TMA stores C, the same but that its lanes store it."""
@@ -129,10 +131,6 @@ class Version:
     def _blocks(self, problem: Problem, variant: Variant) -> int:
         columns, rows, _ = self.kernel.launch(variant.typed(problem), variant).grid
         return columns * rows
-
-    @cached_property
-    def _traces(self) -> dict[str, runner.Run]:
-        return {}
 
     def compiled(self, arch: str, variant: str | None = None) -> Compiled:
         """The kernel compiled for an architecture."""
@@ -173,14 +171,13 @@ class Version:
         """The recorded hardware counters at one size (see `Recorded.counters`)."""
         return self.kept.counters(size, variant, ptx_arch)
 
-    @property
-    def measures(self) -> bool:
-        """Whether times are measured here, and not read from the record."""
-        return self.live is not None and device.available()
+    def measures(self, variant: Variant) -> bool:
+        """Whether a variant is measured on the GPU here; it may be too old for it."""
+        return self.live is not None and device.runs(self.kernel, variant)
 
     def timed(self, variant: Variant, size: int) -> Mapping[str, Any]:
         """A benchmark at one size: measured here once, or recorded."""
-        if not self.measures:
+        if not self.measures(variant):
             return self.recorded(size, variant.name)
         key = (variant.name, size)
         if key not in self._times:
@@ -192,12 +189,20 @@ class Version:
     def _times(self) -> dict[tuple[str, int], Mapping[str, Any]]:
         return {}
 
-    def timed_on(self) -> str:
-        """The evidence label of what is timed: here, or in the record."""
-        if self.measures:
-            return f"measured: {device.name().removeprefix('NVIDIA ')}"
-        return records.label(self.record) + (" (stale: the source has changed since)"
-                                             if self.kept.stale else "")
+    def timed_on(self, variants: Sequence[str] = (), above: Sequence[str] = ()) -> str:
+        """The evidence label of what is timed: which rows (see `rows`) here, which in the record.
+
+        A GPU may be too old for some of them.
+        """
+        labels: dict[str, list[str]] = {}
+        for row in self.rows(variants, above):
+            if row.page.measures(row.variant):
+                label = measured_on()
+            else:
+                label = records.label(row.page.record) + (
+                    " (stale: the source has changed since)" if row.page.kept.stale else "")
+            labels.setdefault(label, []).append(row.name)
+        return by_kind(labels)
 
     def rows(
         self, variants: Sequence[str], above: Sequence[str] = (), every: bool = False
@@ -216,6 +221,20 @@ class Version:
         names = variants or [v.name for v in self.kernel.variants[: None if every else 1]]
         chosen = (*others, *((self, name) for name in names))
         return [Row(page, page.kernel.variant(name or None)) for page, name in chosen]
+
+
+# Kept for the process: a page asks for its own runs and, through versions of their own, for those
+# that it is compared with.
+@lru_cache(maxsize=16)
+def _traced(stem: str, name: str) -> runner.Run:
+    """The run that `Version.traced` returns."""
+    version = Version(stem)
+    chosen = version.kernel.variant(name)
+    last = version._blocks(version.problem, chosen) - 1
+    # Where tiles are cut, the last block of all adds up a tile's parts and stores it.
+    cut = chosen.grid.resident and chosen.grid.least_share
+    watch = (last if cut else min(WATCHED[0], last), _watched_warp(chosen))
+    return version.run(version.problem, name, backend="emulator", watch=watch, exact=True)
 
 
 def _watched_warp(variant: Variant) -> int:

@@ -10,7 +10,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from book import checks, gemm_book
+from book import checks
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -130,18 +130,3 @@ def test_a_cell_that_fails_stops_the_build(small_book):
     status, output, _ = build(small_book)
     assert status != 0 and "the cell failed" in output
     assert not (small_book / "_build" / "html" / "index.html").exists()
-
-
-@pytest.mark.parametrize("name", [
-    "lib/new.py", "lib/ptx/new.py", "cuda/new.cu", "cuda/include/new.cuh", "results/h100/new.json"])
-def test_digest_covers_what_chapters_depend_on(tmp_path, name):
-    before = gemm_book.sources_digest(tmp_path)
-    path = tmp_path / name
-    path.parent.mkdir(parents=True)
-    path.write_text("1")
-    after = gemm_book.sources_digest(tmp_path)
-    path.write_text("2")
-    assert len({before, after, gemm_book.sources_digest(tmp_path)}) == 3
-    (tmp_path / "README.md").write_text("words")
-    path.write_text("1")
-    assert gemm_book.sources_digest(tmp_path) == after

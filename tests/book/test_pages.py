@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from book import checks
+from book import checks, release
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -36,15 +36,13 @@ def test_other_pages_have_live_links_and_load_nothing_from_outside(site, path):
 
 
 def test_every_chapter_offers_colab(site):
-    from lib.release import REPOSITORY
-
-    slug = REPOSITORY.removeprefix("https://github.com/")
+    slug = release.REPOSITORY.removeprefix("https://github.com/")
     for path in checks.page_paths():
         name = "chapters/index" if path == "index.html" else path.removesuffix(".html")
         if (ROOT / f"{name}.ipynb").exists():
             html = (site / path).read_text(encoding="utf-8")
-            target = f"https://colab.research.google.com/github/{slug}/blob/main/{name}.ipynb"
-            assert target in html, path
+            target = f"{slug}/blob/{release.REVISION}/{name}.ipynb"
+            assert f"https://colab.research.google.com/github/{target}" in html, path
 
 
 def test_kernel_chapters_have_an_explorer(site):

@@ -9,8 +9,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from book import checks
-from lib import notebooks, release
+from book import checks, notebooks, release
 from lib.kernels.catalogue import CATALOGUE, in_book
 
 pytestmark = pytest.mark.chapters

@@ -10,9 +10,9 @@ from lib.compiler import merging as ties
 from lib.gpus import ARCHITECTURES
 from lib.measure import calibration
 from lib.measure.patterns import MEMORY_BYTES, TILE_BYTES, patterns
+from lib.ptx.count import banks
 from lib.records import store as records
 from lib.run import device
-from lib.ptx.count import banks
 
 RECORD = records.load("H100", records.CALIBRATION)
 PATTERNS = {pattern.name: pattern for pattern in patterns()}

@@ -139,6 +139,35 @@ def test_any_number_of_controls():
     assert "8 sectors" in made.fallback
 
 
+def test_without_a_stack_the_kernel_draws_what_a_control_asks_for(monkeypatch):
+    # As on Google Colab, which has ipywidgets 7.
+    monkeypatch.delattr(widgets, "Stack")
+    drawn, shown = [], []
+
+    def frame(stride, first):
+        drawn.append((stride, first))
+        panel = coalescing.panel(f"x[{stride}]", strided(stride, first=first))
+        return coalescing.draw([coalescing.Group("", [panel])], evidence="modelled: sectors")
+
+    made = explore.explorer(
+        [explore.Control("Stride", [("one", 1), ("two", 2)], default=1),
+         explore.Control("First", [("0", 0), ("1", 1)])], frame, "Two controls",
+    )
+    monkeypatch.setattr(frames, "display", lambda *objects: shown.extend(objects))
+    made._ipython_display_()
+    (box,) = shown
+    *controls, picture = box.children
+    assert [control.description for control in controls] == ["Stride", "First"]
+    assert drawn == [(2, 0)] and "8 sectors" in picture.value
+    controls[0].index = 0
+    assert "4 sectors" in picture.value
+    controls[1].index = 1
+    assert "5 sectors" in picture.value
+    controls[0].index = 1
+    controls[1].index = 0
+    assert "8 sectors" in picture.value and drawn == [(2, 0), (1, 0), (1, 1), (2, 1)]
+
+
 def test_wider_loads_take_fewer_requests_and_as_many_sectors():
     made = widths()
     assert len(made.frames) == 9

@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
+from lib.ptx.count import banks as counted
+from lib.ptx.isa import matrix_descriptor
+from lib.ptx.isa.wgmma import accumulator_fragments
 from lib.topics.banks.model import describe
 from lib.topics.fragments.model import SHAPES, held
 from lib.topics.ldmatrix.model import HalfTile, MatrixLoad
 from lib.topics.ring import model as ring
 from lib.topics.tma_swizzle.model import SPANS, Box, descriptor
 from lib.topics.windows.model import misaligned, rows, windows
-from lib.ptx.count import banks as counted
-from lib.ptx.isa import matrix_descriptor
-from lib.ptx.isa.wgmma import accumulator_fragments
 
 LANES = range(32)
 

@@ -2,25 +2,29 @@
 
 import numpy as np
 import pytest
-from lib.pages import tensor
 
 from lib.chapter import Chapter
 from lib.gpus import GPUS
 from lib.kernels.catalogue import find
 from lib.run.runner import run
+from lib.topics.banks import page as banks_page
 from lib.topics.banks.model import describe_copy
 from lib.topics.bottleneck import model as busiest
+from lib.topics.bottleneck import page as bottleneck_page
 from lib.topics.bottleneck import scaling
 from lib.topics.bottleneck.page import saturated, unit_times
+from lib.topics.coalescing import page as coalescing_page
 from lib.topics.coalescing.model import Access, strided
+from lib.topics.fragments import page as fragments_page
+from lib.topics.ldmatrix import page as ldmatrix_page
 from lib.topics.ldmatrix.model import HalfTile, MatrixLoad
 from lib.topics.ring.page import draw as draw_ring
 from lib.topics.roofline import model as roofline
 from lib.topics.roofline.model import Roofs
+from lib.topics.tma_box import page as tma_box_page
 from lib.topics.tma_box.model import box
-from lib.topics.tma_box.page import draw as draw_tma_box
-from lib.topics.vectors.page import draw as draw_vectors
-from lib.topics.windows.page import draw as draw_windows
+from lib.topics.vectors import page as vectors_page
+from lib.topics.windows import page as windows_page
 
 T4 = GPUS["T4"]
 
@@ -141,13 +145,15 @@ def test_an_explorer_of_what_a_t4_would_saturate():
 
 def test_pages_draw_both_addressings_and_boxes(monkeypatch):
     figures = []
-    monkeypatch.setattr(tensor, "show", figures.append)
-    draw_windows(Chapter("14_ldmatrix").version, {"mirrored": "right", "swapped": "wrong"})
-    draw_tma_box(Chapter("18_hopper_limit").version, "C")
-    tensor.fragment("mma.m16n8k8", "C")
+    for page in (windows_page, tma_box_page, fragments_page, bottleneck_page, vectors_page,
+                 ldmatrix_page):
+        monkeypatch.setattr(page, "show", figures.append)
+    windows_page.draw(Chapter("14_ldmatrix").version, {"mirrored": "right", "swapped": "wrong"})
+    tma_box_page.draw(Chapter("18_hopper_limit").version, "C")
+    fragments_page.draw("mma.m16n8k8", "C")
     Chapter("15_turing_limit").saturates(size=1024)
-    draw_vectors(Chapter("13_wmma_vectorized").version, "seed")
-    tensor.matrix_load(MatrixLoad(HalfTile(32, swizzled=True), arrangement="stacked"), "swizzled")
+    vectors_page.draw(Chapter("13_wmma_vectorized").version, "seed")
+    ldmatrix_page.draw(MatrixLoad(HalfTile(32, swizzled=True), arrangement="stacked"), "swizzled")
     assert [figure.finding.split(":")[0] for figure in figures] == [
         "Mirrored", "One request, 256 sectors", "mma.m16n8k8", "Tensor pipe needs the most time",
         "32×64×16, 128 bits a lane", "ldmatrix.x4, swizzled tile",
@@ -157,10 +163,9 @@ def test_pages_draw_both_addressings_and_boxes(monkeypatch):
 
 
 def test_pages_draw_copies_and_say_what_has_none(monkeypatch):
-    from lib.pages import pictures
-
     figures = []
-    monkeypatch.setattr(pictures, "show", figures.append)
+    for page in (coalescing_page, banks_page):
+        monkeypatch.setattr(page, "show", figures.append)
     Chapter("16_cp_async").coalescing("wide")
     Chapter("16_cp_async").banks("wide")
     assert "copy A[(row0 + ar) * K + ac * 8]: 32 lanes, 1 request, 16 sectors" in figures[0].alt

@@ -23,9 +23,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lib.topics.coalescing.model import WARP, Access, WarpAccess
 from lib.ptx.count import banks as counted
 from lib.ptx.count import cp_async
+from lib.topics.coalescing.model import WARP, Access, WarpAccess
 
 BANKS = 32
 WORD = 4

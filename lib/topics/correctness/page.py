@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lib.kernels.select import select
+from lib.kernels.spec import Variant
 from lib.plotting.display import table
 from lib.problem import Problem
 from lib.run import device
-from lib.topics.version import Version
+from lib.topics.version import Version, by_kind, measured_on
 
 # What every version must get right: square, ragged, one wide, and the ends of K, α and β.
 CHECKED = (
@@ -30,14 +31,14 @@ def check(version: Version, *variants: str) -> None:
     """
     rows = []
     names = variants or tuple(v.name for v in version.kernel.variants)
-    where = f"emulated: {version.kernel.min_arch} code in the PTX emulator"
+    ran: dict[str, list[str]] = {}
+    for name in names:
+        ran.setdefault(_checked_on(version, version.kernel.variant(name)), []).append(name)
     for problem in CHECKED_BOXES if version.kernel.variants[0].maps else CHECKED:
         row: list[object] = [problem.shape.replace("x", "×"), f"{problem.alpha:g}",
                              f"{problem.beta:g}"]
         for name in names:
             done = version.run(problem, name, trace=False)
-            if done.backend == "gpu":
-                where = f"measured: {device.name()}"
             row.append(f"under {problem.tolerance:.1e}" if done.verdict.ok
                        else f"**{done.verdict}**")
         rows.append(row)
@@ -45,7 +46,15 @@ def check(version: Version, *variants: str) -> None:
     if len(names) > 2 and all(len(set(row[3:])) == 1 for row in rows):
         head[3:] = [f"error of each: {', '.join(names)}"]
         rows = [row[:4] for row in rows]
-    table(head, rows, f"{where}; error relative to float64, in norm; C held NaN where β = 0")
+    table(head, rows, f"{by_kind(ran)}; error relative to float64, in norm; C held NaN where β = 0")
+
+
+def _checked_on(version: Version, variant: Variant) -> str:
+    """The evidence label of what `check` runs: here on the GPU, or in the emulator."""
+    if device.runs(version.kernel, variant):
+        return measured_on()
+    why = f", since {device.why_not(version.kernel, variant)}" if device.available() else ""
+    return f"emulated: {version.kernel.min_arch} code in the PTX emulator{why}"
 
 
 def instantiations(version: Version) -> None:

@@ -32,7 +32,7 @@ def draw(version: Version, variant: str | None = None, cycles: float | None = No
     warps, workers = one.blocks[0][1], chosen.roles.warps[0][1]
     found = ring.from_marks(one.events, warps[workers], warps[:workers], chosen.roles.stages)
     show(ring_figure.draw(found, end=cycles, landed=False,
-                          evidence=f"{version.timed_on()}, {TIMED:,}³"))
+                          evidence=f"{version.timed_on([chosen.name])}, {TIMED:,}³"))
 
 
 def buffers(copy: float, multiply: float, stages: int, tiles: int = 8) -> None:

@@ -66,7 +66,7 @@ def speed(version: Version, *variants: str) -> None:
             rows.append((variant.name, f"{row['M']:,}", f"{row['tflops']:.2f}",
                          f"{row['cublas_tflops']:.2f}", f"{row['ratio']:.1%}",
                          f"{row['spread']:.1%}"))
-    table(head, rows, f"{version.timed_on()}; {' and '.join(types)}, α = 1, β = 0")
+    table(head, rows, f"{version.timed_on(names)}; {' and '.join(types)}, α = 1, β = 0")
 
 
 def codes(version: Version, variant: str | None = None, old: str = "sm_75") -> None:
@@ -98,7 +98,7 @@ def codes(version: Version, variant: str | None = None, old: str = "sm_75") -> N
 
 
 def _benchmarks(version: Version, variant: Variant) -> list[Mapping[str, Any]]:
-    if version.measures:
+    if version.measures(variant):
         return [version.timed(variant, size) for size in SPEED_SIZES]
     return [row for row in version.kept.variant(variant.name)["bench"]
             if row["M"] == row["N"] == row["K"] and row["M"] in SPEED_SIZES]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from lib import gpus
 from lib.kernels.build import compile_kernel
@@ -61,8 +62,8 @@ def draw(
     if with_previous and version.before:
         above = (*above, version.before.kernel.stem)
     show(timeline_figure.draw(
-        [one for _, one in of_variants(version, variants, above)],
-        evidence=f"{version.timed_on()}, {TIMED:,}³", window=(0.0, cycles),
+        [of_variant(*row) for row in version.rows(variants, above)],
+        evidence=f"{version.timed_on(variants, above)}, {TIMED:,}³", window=(0.0, cycles),
     ))
 
 
@@ -73,9 +74,10 @@ def phases(version: Version, *variants: str, above: Sequence[str] = ()) -> None:
     marks, over all tiles that it works on.
     """
     names = ("load", "wait", "compute", "barrier")
-    sms = device.sms() if version.measures else gpus.GPUS[RECORDED_ON].sms
     rows = []
-    for variant, one in of_variants(version, variants, above):
+    for page, variant in version.rows(variants, above):
+        one = of_variant(page, variant)
+        sms = device.sms() if page.measures(variant) else gpus.GPUS[RECORDED_ON].sms
         spans = [
             span for _, warps in one.blocks for span in phases_of.phases(one.events, warps)
         ]
@@ -85,21 +87,22 @@ def phases(version: Version, *variants: str, above: Sequence[str] = ()) -> None:
         rows.append((one.name, *(f"{shares.get(name, 0.0):.0%}" for name in names),
                      f"{cycles:,.0f}"))
     table(("warps' time", *names, "SM cycles a tile"), rows,
-          f"{version.timed_on()}, {TIMED:,}³; shares from marks in the kernel, cycles without")
+          f"{version.timed_on(variants, above)}, {TIMED:,}³; shares from marks in the kernel, "
+          "cycles without")
 
 
 def life(version: Version, variant: str | None = None) -> dict[str, float]:
     """Cycles of the first warp's first tile: ``"start"``, ``"products"``, ``"store"``.
 
-    From the timeline: until its first product, until it has waited for the last one, and until
-    it has stored.
+    From the recorded timeline: until its first product, until it has waited for the last one, and
+    until it has stored.
 
     Raises
     ------
     ValueError
         If the marks don't reach to the end of a tile.
     """
-    one = of_variant(version, version.kernel.variant(variant))
+    one = as_recorded(version, version.kernel.variant(variant))
     spans = [span for span in phases_of.phases(one.events, one.blocks[0][1]) if not span.warp]
     first = next(span for span in spans if span.event == "compute")
     stored = next((span for span in spans if span.event == "store"), None)
@@ -126,27 +129,29 @@ def marked(version: Version, variant: str | None = None) -> Marked:
 
 
 def step_cycles(version: Version, variant: str | None = None) -> Mapping[str, float]:
-    """Mean cycles of a warp in each phase of a step, in the first block of the timeline."""
-    one = of_variant(version, version.kernel.variant(variant))
+    """Mean cycles of a warp in each phase of a step, in the recorded timeline's first block."""
+    one = as_recorded(version, version.kernel.variant(variant))
     return phases_of.per_step(phases_of.phases(one.events, one.blocks[0][1]))
 
 
-def of_variants(
-    version: Version, variants: Sequence[str], above: Sequence[str]
-) -> list[tuple[Variant, timeline_figure.Version]]:
-    """The timelines of some versions above, as ``stem`` or ``stem/variant``, and of variants."""
-    return [
-        (variant, of_variant(page, variant)) for page, variant in version.rows(variants, above)
-    ]
-
-
 def of_variant(version: Version, variant: Variant) -> timeline_figure.Version:
-    """The marks inside a variant: taken here, or recorded."""
-    clock = version.timed(variant, TIMED)["sm_clock_mhz"]
-    if version.measures:
-        marks = version.live.timeline(version.kernel, variant, variant.problem(TIMED, TIMED, TIMED))
-    else:
-        marks = version.kept.timeline(variant.name)
+    """The timeline of a variant: measured where a GPU here can run it, else recorded."""
+    if not version.measures(variant):
+        return as_recorded(version, variant)
+    marks = version.live.timeline(version.kernel, variant, variant.problem(TIMED, TIMED, TIMED))
+    return _told(version, variant, marks, version.timed(variant, TIMED)["sm_clock_mhz"])
+
+
+def as_recorded(version: Version, variant: Variant) -> timeline_figure.Version:
+    """The recorded timeline of a variant."""
+    clock = version.recorded(TIMED, variant.name)["sm_clock_mhz"]
+    return _told(version, variant, version.kept.timeline(variant.name), clock)
+
+
+def _told(
+    version: Version, variant: Variant, marks: Mapping[str, Any], clock: float | None
+) -> timeline_figure.Version:
+    """A timeline by its marks and the SM clock, MHz."""
     name = rung(version.kernel)
     if len(version.kernel.variants) > 1:
         name += f", {variant.name}"

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lib.ptx.core import tensormap
 from lib.topics.banks.model import BANKS, MATRIX_ROW, WORD, Banks, describe
 from lib.topics.coalescing.model import WARP, Access
-from lib.ptx.core import tensormap
 
 SPANS = (128, 64, 32)
 CHUNK, CORE_ROWS, LINE = MATRIX_ROW, 8, BANKS * WORD

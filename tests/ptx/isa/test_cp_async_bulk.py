@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lib import ptx
-from lib.run.tensor_maps import encode
 from lib.ptx.core.tensormap import swizzled
+from lib.run.tensor_maps import encode
 
 from ..conftest import run_on_gpu
 

@@ -1,8 +1,8 @@
-"""Where this book is published, and the copies of that address.
+"""Where this book is published, at which revision, and the copies of both.
 
-`REPOSITORY` and `RELEASE` are the only source. A notebook opened on Colab has nothing but itself,
-so its first code cell must carry the address; README, `_config.yml` and `CITATION.cff` carry it
-too.
+`REPOSITORY`, `REVISION` and `VERSION` are the only source. A notebook opened on Colab has nothing
+but itself, so its first code cell must say what to fetch; README, `_config.yml` (the rocket) and
+`CITATION.cff` carry it too.
 `python -m lib stamp` writes the copies, `python -m lib stamp --check` compares them.
 """
 
@@ -18,31 +18,29 @@ from pathlib import Path
 import nbformat
 
 REPOSITORY = "https://github.com/gemm-worklog/gemm-worklog"
-RELEASE = "v0.1.0"
+VERSION = "0.1.0"
+# What readers are sent to: the rocket and the badge open a notebook of this revision, and its first
+# cell fetches the same. The branch while there is no release; a release's tag is "v" + VERSION.
+REVISION = "main"
 
 ROOT = Path(__file__).resolve().parent.parent
 SETUP_TAGS = ["colab-setup", "remove-cell"]
 
 _SETUP_CELL = '''\
-# Makes the book's library importable; on Colab fetches it first. Written by `python -m lib stamp`.
-import os
+# Finds the book's library, which Colab must fetch first. Written by `python -m lib stamp`.
 import subprocess
 import sys
+from pathlib import Path
 
-if "google.colab" in sys.modules:
-    if not os.path.isdir("/content/{folder}"):
-        subprocess.run(
-            ["git", "clone", "--quiet", "--depth", "1", "--branch", "{release}",
-             "{repository}", "/content/{folder}"],
-            check=True,
-        )
-    os.chdir("/content/{folder}/chapters")
-if os.path.abspath("..") not in sys.path:
-    sys.path.insert(0, os.path.abspath(".."))
-if "google.colab" in sys.modules:
-    from lib import colab
+root = Path("/content/{folder}" if "google.colab" in sys.modules else "..").resolve()
+if not root.exists():
+    subprocess.check_call(["git", "clone", "-q", "--depth=1", "--branch={revision}",
+                           "{repository}", root])
+sys.path.insert(0, str(root))
 
-    colab.prepare()'''
+from book import colab
+
+colab.prepare()'''
 
 
 class StampError(ValueError):
@@ -52,20 +50,27 @@ class StampError(ValueError):
 def setup_cell() -> str:
     """Source of the first code cell of every chapter."""
     folder = REPOSITORY.rstrip("/").rsplit("/", 1)[1]
-    return _SETUP_CELL.format(repository=REPOSITORY, release=RELEASE, folder=folder)
+    return _SETUP_CELL.format(repository=REPOSITORY, revision=REVISION, folder=folder)
+
+
+def is_release() -> bool:
+    """Whether `REVISION` is the tag of the release `VERSION`."""
+    return REVISION == f"v{VERSION}"
 
 
 def badges() -> str:
     """The lines between the README's `stamp` markers."""
     slug = REPOSITORY.removeprefix("https://github.com/")
     owner, name = slug.split("/")
-    first = f"https://colab.research.google.com/github/{slug}/blob/{RELEASE}/chapters/01_naive.ipynb"
+    first = (f"https://colab.research.google.com/github/{slug}/blob/{REVISION}"
+             "/chapters/01_naive.ipynb")
+    release = f"; the release is {REVISION}" if is_release() else ""
     return "\n".join([
         f"[![Tests]({REPOSITORY}/actions/workflows/test.yml/badge.svg)]"
         f"({REPOSITORY}/actions/workflows/test.yml)",
         f"[![Open chapter 1 on Colab](https://colab.research.google.com/assets/colab-badge.svg)]({first})",
         "",
-        f"Read it at <https://{owner}.github.io/{name}/>; the release is {RELEASE}.",
+        f"Read it at <https://{owner}.github.io/{name}/>{release}.",
     ])
 
 
@@ -80,12 +85,12 @@ def stamp_readme(text: str) -> str:
 
 
 def stamp_config(text: str) -> str:
-    """`text` of _config.yml with the repository's address renewed."""
+    """`text` of _config.yml with the repository's address and the rocket's revision renewed."""
     return _replace_once(
-        r"(?m)(^repository:\n  url: ).*$",
-        lambda match: match[1] + REPOSITORY,
+        r"(?m)(^repository:\n  url: ).*(\n  branch: ).*$",
+        lambda match: f"{match[1]}{REPOSITORY}{match[2]}{REVISION}",
         text,
-        "_config.yml has no 'repository:' with 'url:' on its first line",
+        "_config.yml has no 'repository:' with 'url:' and 'branch:' on its first lines",
     )
 
 
@@ -99,7 +104,7 @@ def stamp_citation(text: str) -> str:
     )
     return _replace_once(
         r"(?m)^(version: ).*$",
-        lambda match: f"{match[1]}{RELEASE.removeprefix('v')}",
+        lambda match: f"{match[1]}{VERSION}",
         text,
         "CITATION.cff has no version line",
     )
@@ -190,19 +195,26 @@ def _replace_once(pattern: str, new: Callable[[re.Match[str]], str], text: str, 
 
 def _fill_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--check", action="store_true", help="only compare; exit 1 if one differs")
+    parser.add_argument("--release", action="store_true",
+                        help="refuse a revision that is not the tag of the release")
     parser.set_defaults(run=run)
 
 
 def add_command(subparsers) -> None:
     """Add `stamp` to the commands of `python -m lib`; its namespace's `run` is `run`."""
     _fill_parser(subparsers.add_parser(
-        "stamp", help="write the repository's address and release into their copies",
-        description="Write the repository's address and release tag (lib/release.py) into the "
-                    "first code cell of each chapter, README.md, _config.yml and CITATION.cff."))
+        "stamp", help="write the repository's address and revision into their copies",
+        description="Write the repository's address, revision and version (book/release.py) into "
+                    "the first code cell of each chapter, README.md, _config.yml and "
+                    "CITATION.cff."))
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Carry out `stamp`; return the exit status (0 done or equal, 1 differs, 2 cannot)."""
+    if arguments.release and not is_release():
+        print(f"stamp: readers are sent to {REVISION}, not to a release: set REVISION = "
+              f'"v{VERSION}" in book/release.py and run `python -m lib stamp`', file=sys.stderr)
+        return 1
     try:
         changed = stamp(write=not arguments.check)
     except (StampError, OSError) as error:

@@ -20,7 +20,8 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from .release import ROOT, write_text
+from book import execution
+from book.release import ROOT, write_text
 
 KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
 LANGUAGE = {"name": "python"}
@@ -155,17 +156,12 @@ def execute(path: Path, timeout: int = CELL_TIMEOUT) -> NotebookNode:
     NotebookError
         Where a cell raises or takes longer than `timeout` seconds.
     """
-    from nbclient import NotebookClient
-    from nbclient.exceptions import CellExecutionError, CellTimeoutError
-
-    notebook = parse(path.read_text(encoding="utf-8"))
-    client = NotebookClient(notebook, timeout=timeout, kernel_name=KERNELSPEC["name"],
-                            resources={"metadata": {"path": str(path.parent)}},
-                            store_widget_state=False)
-    try:
-        return client.execute(env={**os.environ, "CUDA_VISIBLE_DEVICES": ""})
-    except (CellExecutionError, CellTimeoutError) as error:
-        raise NotebookError(str(error)) from error
+    parse(path.read_text(encoding="utf-8"))
+    [(_, done)] = execution.execute(
+        [path], timeout=timeout, env={**os.environ, "CUDA_VISIBLE_DEVICES": ""})
+    if done.error:
+        raise NotebookError(done.error)
+    return done.notebook
 
 
 def _chapters() -> list[Path]:

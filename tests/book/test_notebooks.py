@@ -6,7 +6,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from lib import notebooks
+from book import notebooks
 
 
 def executed(*outputs, source="x", **metadata):

@@ -7,6 +7,7 @@ release, so what is there decides what is added.
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import re
 import subprocess
@@ -19,6 +20,8 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
 
+# What Colab itself runs on, and the kernel has imported: another release would need a restart.
+KEPT = frozenset({"ipywidgets", "matplotlib", "numpy", "tqdm"})
 # Only the pages are made with these; no chapter imports them.
 BOOK_ONLY = frozenset({"jupyter-book", "math-core"})
 
@@ -77,9 +80,9 @@ def missing(requirements: Iterable[str], installed: Mapping[str, str]) -> list[s
                 if part == "nvidia-cuda-nvcc" and "nvidia-cuda-crt" not in installed:
                     wanted.append("nvidia-cuda-crt==13.*")
             continue
-        # Another release of what Colab itself runs on (NumPy, Matplotlib, ipywidgets) is kept:
-        # replacing it would need a restart of the kernel.
-        if name not in installed:
+        version = installed.get(name)
+        fits = version is not None and requirement.specifier.contains(version, prereleases=True)
+        if not fits and (version is None or name not in KEPT):
             wanted.append(line)
     return wanted
 
@@ -103,11 +106,15 @@ def has_gpu() -> bool:
 
 
 def prepare(root: Path = ROOT) -> None:
-    """Install what is missing, and say how to choose a GPU where there is none."""
+    """Install what is missing on Colab, and say how to choose a GPU there; elsewhere do nothing."""
+    if "google.colab" not in sys.modules:
+        return
     lines = (root / "requirements.txt").read_text(encoding="utf-8").splitlines()
     wanted = missing(lines, installed_distributions())
     if wanted:
         print("Installing", ", ".join(wanted))
         subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", *wanted], check=True)
+        # Folders that pip has just made are else not looked for again.
+        importlib.invalidate_caches()
     if not has_gpu():
         print(NO_GPU)

@@ -1,0 +1,216 @@
+"""The cells of a notebook, run in IPython's own shell within this process.
+
+What a kernel would send to a page is kept as the notebook's outputs.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import platform
+import re
+import signal
+from collections.abc import Mapping
+from contextlib import redirect_stderr, redirect_stdout
+from typing import Any
+
+from IPython.core.displayhook import DisplayHook
+from IPython.core.displaypub import DisplayPublisher
+from IPython.core.interactiveshell import InteractiveShell
+from ipywidgets import Widget
+from nbformat import NotebookNode
+from nbformat.v4 import new_output
+from traitlets import Type
+from traitlets.config import Config
+
+STATE = "application/vnd.jupyter.widget-state+json"
+# What a kernel of IPython says of itself; the pages' highlighting is chosen by it.
+LANGUAGE = {
+    "name": "python", "version": platform.python_version(), "mimetype": "text/x-python",
+    "codemirror_mode": {"name": "ipython", "version": 3}, "pygments_lexer": "ipython3",
+    "nbconvert_exporter": "python", "file_extension": ".py",
+}
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+
+
+class CellTimeout(Exception):
+    """A cell took longer than it may."""
+
+
+class _Publisher(DisplayPublisher):
+    """Keeps what is displayed."""
+
+    def publish(self, data: Mapping[str, Any], metadata: Mapping[str, Any] | None = None, *,
+                transient: Mapping[str, Any] | None = None, update: bool = False,
+                **others: Any) -> None:
+        name = (transient or {}).get("display_id")
+        self.shell.outputs.display(_text(data), metadata or {}, name, update)
+
+    def clear_output(self, wait: bool = False) -> None:
+        self.shell.outputs.clear(wait)
+
+
+class _Hook(DisplayHook):
+    """Keeps the value of a cell's last line."""
+
+    def start_displayhook(self) -> None:
+        """Nothing is printed before the value."""
+
+    def write_output_prompt(self) -> None:
+        """No prompt is printed."""
+
+    def write_format_data(self, format_dict: Mapping[str, Any],
+                          md_dict: Mapping[str, Any] | None = None) -> None:
+        self.shell.outputs.add(new_output(
+            "execute_result", data=_text(format_dict), metadata=md_dict or {},
+            execution_count=self.shell.outputs.count,
+        ))
+
+    def finish_displayhook(self) -> None:
+        """Nothing is printed after it."""
+
+
+class _Shell(InteractiveShell):
+    """IPython's shell, with outputs kept in place of printed."""
+
+    display_pub_class = Type(_Publisher)
+    displayhook_class = Type(_Hook)
+    outputs: Outputs
+
+    def _showtraceback(self, etype: type, evalue: BaseException, stb: list[str]) -> None:
+        self.outputs.add(new_output("error", ename=etype.__name__, evalue=str(evalue),
+                                    traceback=stb))
+
+
+class Outputs:
+    """The outputs of the cell that runs, and those of all cells that have a name of their own."""
+
+    def __init__(self) -> None:
+        self.cell: list[NotebookNode] = []
+        self.count = 0
+        self._named: dict[str, list[NotebookNode]] = {}
+        self._clear = False
+
+    def begin(self) -> list[NotebookNode]:
+        """Begin a cell: its list of outputs, which is filled while it runs."""
+        self.cell, self._clear = [], False
+        self.count += 1
+        return self.cell
+
+    def add(self, output: NotebookNode) -> None:
+        """Add an output; what was to be cleared when the next one comes is cleared first."""
+        if self._clear:
+            self.cell.clear()
+            self._clear = False
+        last = self.cell[-1] if self.cell else None
+        if last and last.output_type == output.output_type == "stream" and last.name == output.name:
+            last.text += output.text
+        else:
+            self.cell.append(output)
+
+    def display(self, data: Mapping[str, Any], metadata: Mapping[str, Any], name: str | None,
+                update: bool) -> None:
+        """Add what is displayed, or put it in the place of what was displayed under a name."""
+        if update:
+            for output in self._named.get(name, ()):
+                output.data, output.metadata = data, metadata
+            return
+        output = new_output("display_data", data=data, metadata=metadata)
+        self.add(output)
+        if name:
+            self._named.setdefault(name, []).append(output)
+
+    def clear(self, wait: bool) -> None:
+        """Clear the cell's outputs, now or when the next one comes."""
+        self._clear = wait
+        if not wait:
+            self.cell.clear()
+
+
+class _Stream(io.TextIOBase):
+    """Standard output or standard error of a cell."""
+
+    encoding = "utf-8"
+
+    def __init__(self, name: str, outputs: Outputs) -> None:
+        self._name, self._outputs = name, outputs
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        if text:
+            self._outputs.add(new_output("stream", name=self._name, text=text))
+        return len(text)
+
+
+def run(notebook: NotebookNode, timeout: float) -> str:
+    """Run the code cells of a notebook until one fails; put the outputs into it.
+
+    A process can run one notebook only: modules and the widgets' state are of the process.
+
+    Parameters
+    ----------
+    notebook : NotebookNode
+        Changed in place.
+    timeout : float
+        Seconds that a cell may take.
+
+    Returns
+    -------
+    str
+        Empty, or which cell failed and how.
+    """
+    config = Config()
+    config.HistoryManager.enabled = False
+    shell = _Shell.instance(config=config)
+    shell.outputs = outputs = Outputs()
+    signal.signal(signal.SIGALRM, _too_long)
+    failed = ""
+    with redirect_stdout(_Stream("stdout", outputs)), redirect_stderr(_Stream("stderr", outputs)):
+        code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+        for cell in code:
+            cell.outputs, cell.execution_count = [], None
+        for cell in code:
+            if not cell.source.strip():
+                continue
+            cell.outputs = outputs.begin()
+            cell.execution_count = outputs.count
+            signal.setitimer(signal.ITIMER_REAL, timeout)
+            try:
+                well = shell.run_cell(cell.source, store_history=True).success
+            except CellTimeout:  # while the shell itself was at work
+                well = False
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            if not well:
+                failed = _described(cell, timeout)
+                break
+    state = Widget.get_manager_state()["state"]
+    notebook.metadata.pop("widgets", None)
+    if state:
+        notebook.metadata.widgets = {
+            STATE: {"state": state, "version_major": 2, "version_minor": 0}}
+    notebook.metadata.language_info = LANGUAGE
+    return failed
+
+
+def _too_long(*_: object) -> None:
+    raise CellTimeout
+
+
+def _described(cell: NotebookNode, timeout: float) -> str:
+    """What is said of a cell that failed."""
+    error = next((output for output in cell.outputs if output.output_type == "error"), None)
+    what = f"cell {cell.get('id', cell.execution_count)}:\n{cell.source}\n"
+    if error is None or error.ename == CellTimeout.__name__:
+        return f"{what}\nA cell may take {timeout:g} s; this one took longer."
+    return what + "\n" + _COLOURS.sub("", "\n".join(error.traceback))
+
+
+def _text(data: Mapping[str, Any]) -> dict[str, Any]:
+    """A bundle of MIME types whose binary parts are base64, as in a notebook."""
+    return {
+        kind: base64.b64encode(value).decode() if isinstance(value, bytes) else value
+        for kind, value in data.items()
+    }

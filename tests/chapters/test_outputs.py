@@ -1,0 +1,61 @@
+"""What the chapters print is what is committed, by nbval's own rules.
+
+nbval would execute each chapter once more; the executed ones of the book are compared here.
+(`pytest --nbval-lax chapters/01_naive.ipynb` does the same for one chapter, with a kernel.)
+"""
+
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbval.plugin import IPyNbFile, coalesce_streams
+
+from book import executed
+
+pytestmark = pytest.mark.chapters
+ROOT = Path(__file__).resolve().parents[2]
+TAG = "nbval-check-output"
+
+
+def compared(path):
+    """Whether a chapter has a cell whose outputs are compared."""
+    return any(TAG in cell.metadata.get("tags", []) for cell in nbformat.read(path, 4).cells)
+
+
+def differences(session, path, document):
+    """What nbval says of the cells of `document` against the compared ones at `path`."""
+    committed = list(IPyNbFile.from_parent(session, path=path).collect())
+    code = [cell for cell in document.cells if cell.cell_type == "code"]
+    told = []
+    for wanted, cell in zip(committed, code, strict=True):
+        if TAG not in wanted.cell.metadata.get("tags", []):
+            continue
+        found, kept = coalesce_streams(cell.outputs), coalesce_streams(wanted.cell.outputs)
+        if not wanted.compare_outputs(found, kept):
+            told.append(f"{wanted.name}:\n{cell.source}\n" + "\n".join(wanted.comparison_traceback))
+    return told
+
+
+CHAPTERS = [path for path in sorted((ROOT / "chapters").glob("*.ipynb")) if compared(path)]
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=[path.stem for path in CHAPTERS])
+def test_outputs_are_those_that_are_committed(path, up_to_date, request):
+    done = nbformat.read(executed.place(up_to_date, f"chapters/{path.stem}"), as_version=4)
+    told = differences(request.session, path, done)
+    assert not told, "\n\n".join([*told, f"if it is right: make chapter NAME={path.stem}"])
+
+
+@pytest.mark.parametrize("change", ["text", "gone", "more"])
+def test_a_changed_output_is_told(request, change):
+    path = CHAPTERS[0]
+    document = nbformat.read(path, as_version=4)
+    assert differences(request.session, path, document) == []
+    [cell, *_] = [c for c in document.cells if TAG in c.metadata.get("tags", [])]
+    if change == "text":
+        kind = "text/markdown" if "text/markdown" in cell.outputs[0].data else "text/plain"
+        cell.outputs[0].data[kind] += "1"
+    else:
+        cell.outputs = [] if change == "gone" else [*cell.outputs, cell.outputs[0]]
+    [told] = differences(request.session, path, document)
+    assert cell.source in told

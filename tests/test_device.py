@@ -1,0 +1,95 @@
+"""The GPU that is here, if one is: what it can run, and in which form it gets its code."""
+
+import re
+from types import SimpleNamespace
+
+import pytest
+
+from lib.kernels import catalogue as kernels
+from lib.kernels.build import compile_kernel
+from lib.paths import ROOT
+from lib.problem import Problem
+from lib.run import device, runner
+from tests import played
+
+ELF = b"\x7fELF"
+
+
+@pytest.mark.parametrize("gpu, arch", [
+    (played.T4, "sm_75"), (played.L4, "sm_80"), (played.H100, "sm_90a"), (played.B200, "sm_80")])
+def test_a_device_s_capability_chooses_the_target(gpu, arch, monkeypatch):
+    played.play(gpu, monkeypatch.setattr)
+    assert device.arch() == arch
+
+
+def test_a_gpu_older_than_the_book_is_as_none(monkeypatch):
+    import cupy
+    from cupy.cuda import runtime
+
+    monkeypatch.setattr(runtime, "driverGetVersion", lambda: 12080)
+    monkeypatch.setattr(runtime, "runtimeGetVersion", lambda: 12080)
+    monkeypatch.setattr(runtime, "getDeviceCount", lambda: 1)
+    monkeypatch.setattr(cupy.cuda, "Device", lambda: SimpleNamespace(id=0))
+    monkeypatch.setattr(runtime, "getDeviceProperties", lambda index: {
+        "name": b"Tesla V100-SXM2-16GB", "major": 7, "minor": 0})
+    device.why_unusable.cache_clear()
+    try:
+        said = device.why_unusable()
+        assert "V100-SXM2-16GB is older than sm_75" in said and not device.available()
+        with pytest.raises(device.NoGpu, match="older than sm_75"):
+            device.arch()
+    finally:
+        device.why_unusable.cache_clear()
+
+
+@pytest.mark.parametrize("gpu, stem, variant, why", [
+    (played.T4, "09_fp32_limit", "flat", None),
+    (played.T4, "15_turing_limit", "limit", None),
+    (played.T4, "16_cp_async", "tall", "Tesla T4 doesn't run sm_80 code"),
+    (played.A100, "16_cp_async", "wide", None),
+    (played.A100, "16_cp_async", "stages4", "166,912 bytes of shared memory for a block"),
+    (played.L4, "16_cp_async", "tall", None),
+    (played.L4, "16_cp_async", "wide", "takes 147,456"),
+    (played.L4, "17_tma_wgmma", "wide", "NVIDIA L4 doesn't run sm_90a code"),
+    (played.H100, "18_hopper_limit", "tuned", None),
+    # What is specific to sm_90a runs on nothing later.
+    (played.B200, "17_tma_wgmma", "wide", "NVIDIA B200 doesn't run sm_90a code"),
+    (played.B200, "16_cp_async", "stages4", None),
+])
+def test_what_a_gpu_can_run(gpu, stem, variant, why, monkeypatch):
+    played.play(gpu, monkeypatch.setattr)
+    kernel = kernels.find(stem)
+    said = device.why_not(kernel, kernel.variant(variant))
+    assert (said is None) == (why is None) and (why is None or why in said)
+    assert device.runs(kernel, kernel.variant(variant)) == (why is None)
+
+
+def test_what_a_gpu_can_t_run_is_emulated_unless_the_gpu_is_asked_for(monkeypatch):
+    played.play(played.T4, monkeypatch.setattr)
+    problem = Problem(64, 64, 64)
+    for stem, backend in (("02_shared_tile", "gpu"), ("16_cp_async", "emulator")):
+        kernel = kernels.find(stem)
+        done = runner.run(kernel, kernel.variants[0].typed(problem), trace=False)
+        assert (done.backend, done.verdict.ok) == (backend, True)
+    with pytest.raises(device.NoGpu, match="Tesla T4 doesn't run sm_80 code"):
+        runner.run(kernel, kernel.variants[0].typed(problem), backend="gpu")
+
+
+@pytest.mark.parametrize("gpu, arch", [
+    (played.T4, "sm_75"), (played.L4, "sm_75"), (played.L4, "sm_80"), (played.H100, "sm_75"),
+    (played.H100, "sm_90a"), (played.B200, "sm_75"), (played.B200, "sm_80")])
+def test_a_gpu_gets_machine_code_and_never_ptx(gpu, arch, monkeypatch):
+    cupy = played.play(gpu, monkeypatch.setattr)
+    compiled = compile_kernel(kernels.find("01_naive"), arch=arch)
+    device.Loaded(compiled)
+    (code,) = cupy.loaded
+    assert code.startswith(ELF)
+    # Machine code of another major version would be refused.
+    same_major = int(arch[3:5]) // 10 == gpu.capability // 10
+    assert (code == compiled.cubin) == same_major
+
+
+def test_nothing_else_hands_code_to_the_driver():
+    loads = re.compile(r"function\.Module|[mM]oduleLoad|[lL]ibraryLoad|[lL]inkAdd")
+    found = {path.name for path in (ROOT / "lib").rglob("*.py") if loads.search(path.read_text())}
+    assert found == {"device.py"}

@@ -1,0 +1,65 @@
+"""Chapters on a GPU that is too old for some kernels: all run, and each output says where."""
+
+import pytest
+
+from lib.chapter import Chapter
+from lib.kernels.catalogue import in_book
+from lib.measure import timeline
+from lib.topics.timeline.page import life, phases, step_cycles
+from tests import played
+from tests.pages import cells
+
+MEASURED = "measured: Tesla T4"
+PAGES = [pytest.param(Chapter(stem), id=stem) for stem in in_book()]
+
+
+@pytest.fixture
+def turing(monkeypatch):
+    """A machine that seems to have a T4."""
+    played.play(played.T4, monkeypatch.setattr)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_speeds_are_measured_where_the_gpu_can_and_else_recorded(page, shown, turing):
+    Chapter(page.kernel.stem).speed()
+    here = page.kernel.min_arch == "sm_75"
+    assert (MEASURED in shown[0], "recorded: H100" in shown[0]) == (here, not here)
+    assert ({row[2] for row in cells(shown[0])} == {"1.25"}) == here
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_timelines_are_measured_where_the_gpu_can_and_else_recorded(page, shown, turing):
+    Chapter(page.kernel.stem).timeline()
+    here = page.kernel.min_arch == "sm_75"
+    assert (MEASURED in shown[0], "recorded: H100" in shown[0]) == (here, not here)
+
+
+def test_a_comparison_of_both_says_which_is_which(shown, turing):
+    phases(Chapter("16_cp_async").version, "tall", above=("15_turing_limit",))
+    assert f"{MEASURED} (15 limit); recorded: H100" in shown[0] and "(16 tall)" in shown[0]
+
+
+def test_variants_that_do_not_fit_are_recorded_and_the_others_measured(shown, monkeypatch):
+    played.play(played.L4, monkeypatch.setattr)
+    Chapter("16_cp_async").speed("tall", "wide")
+    assert "measured: L4 (16 tall); recorded: H100" in shown[0] and "(16 wide)" in shown[0]
+    speeds = {row[0]: row[2] for row in cells(shown[0])}
+    assert speeds["tall"] == "1.25" != speeds["wide"]
+
+
+def test_results_are_checked_on_the_gpu_or_in_the_emulator(shown, turing):
+    Chapter("02_shared_tile").check()
+    assert MEASURED in shown[0] and "emulat" not in shown[0]
+    Chapter("16_cp_async").check("tall")
+    assert "emulated: sm_80 code" in shown[1] and "since Tesla T4 doesn't run" in shown[1]
+    assert "measured" not in shown[1]
+
+
+def test_what_a_page_calls_recorded_is_so_where_there_is_a_gpu_too(turing, monkeypatch):
+    """Some prose says "recorded: H100" of a timeline's cycles: they must not be of the GPU here."""
+    def fail(*asked):
+        pytest.fail("the timeline was measured")
+
+    monkeypatch.setattr(timeline, "timeline", fail)
+    assert step_cycles(Chapter("03_bank_conflicts").version, "padded")["load"] > 0
+    assert life(Chapter("17_tma_wgmma").version)["store"] > 0
