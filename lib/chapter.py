@@ -1,51 +1,245 @@
-"""The few names a chapter imports: pictures and tables, each with its kind of evidence.
+"""What a chapter calls: one kernel version, and the verbs that most chapters show it by.
 
-Functions are for any page; `Chapter` is one kernel version's. On a machine with a GPU a chapter
-measures. Without one it shows what was recorded, and says so.
+On a machine with a GPU a chapter measures. Without one it shows what was recorded, and says so.
+What only a chapter or two show is a function of its subject, ``lib.topics.<subject>.page``.
 """
 
 from __future__ import annotations
 
-from lib import gpus, reported
-from lib.measure import records
-from lib.pages.display import note, once_recorded, show, table
-from lib.pages.hopper import HopperPages, buffers, descriptors, swizzle
-from lib.pages.pictures import (
-    Pictures,
-    ladder,
-    layouts,
-    loading_ahead,
-    pipeline,
-    rival_slots,
-)
-from lib.pages.tables import (
-    Tables,
-    calibrated,
-    claims,
-    gpu_table,
-    other_shapes_table,
-    provenance,
-    results_table,
-    roof,
-    roofs_table,
-)
-from lib.pages.tensor import TensorPictures, fragment, matrix_load
-from lib.pages.version import RECORDED_ON, TRACED
-from lib.pages.wmma import TensorTables
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "RECORDED_ON", "TRACED", "Chapter", "buffers", "calibrated", "claims", "descriptors",
-    "fragment", "gpu_table", "gpus", "ladder", "layouts", "loading_ahead", "matrix_load", "note",
-    "once_recorded", "other_shapes_table", "pipeline", "provenance", "records", "reported",
-    "results_table", "rival_slots", "roof", "roofs_table", "show", "swizzle", "table",
-]
+from lib import gpus
+from lib.compiler.compiled import Compiled
+from lib.kernels.spec import Kernel, Variant
+from lib.plotting.display import note, once_recorded, show, table
+from lib.problem import Problem
+from lib.records import store as records
+from lib.run.runner import Run
+from lib.topics.version import RECORDED_ON, TIMED, TRACED, Version
+
+if TYPE_CHECKING:
+    from lib.topics.timeline.page import Marked
+
+__all__ = ["RECORDED_ON", "TRACED", "Chapter", "gpus", "note", "once_recorded", "records",
+           "show", "table"]
+
+# Samples of a chapter's own benchmark: enough for a median, few enough that a reader waits for it.
+ROUNDS = 5
 
 
-class Chapter(Tables, Pictures, TensorTables, TensorPictures, HopperPages):
-    """One kernel version: everything its page shows.
+class Here:
+    """What measures on the GPU that is here."""
+
+    def bench(self, kernel: Kernel, variant: Variant, problem: Problem) -> Mapping[str, Any]:
+        """Time a variant against cuBLAS (see `lib.measure.bench.bench`)."""
+        from lib.measure.bench import bench
+
+        return bench(kernel, variant, problem, rounds=ROUNDS)
+
+    def timeline(self, kernel: Kernel, variant: Variant, problem: Problem) -> Mapping[str, Any]:
+        """Take marks inside a variant (see `lib.measure.timeline.timeline`)."""
+        from lib.measure.timeline import timeline
+
+        return timeline(kernel, variant, problem)
+
+
+class Chapter:
+    """One kernel version, as its chapter shows it.
+
+    A verb imports its subject when it is called: a chapter then depends on the subjects that it
+    shows, and on no others, which is what decides whether it must be executed again.
 
     Parameters
     ----------
     stem : str
         Name in the catalogue.
+
+    Attributes
+    ----------
+    version : Version
+        What was run, compiled and recorded of it: what functions of a subject take.
     """
+
+    def __init__(self, stem: str) -> None:
+        self.version = Version(stem, Here())
+
+    @property
+    def kernel(self) -> Kernel:
+        """The catalogue's entry."""
+        return self.version.kernel
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The record of the GPU that the book was recorded on."""
+        return self.version.record
+
+    # What is known of it.
+
+    def run(self, problem: Problem = TRACED, variant: str | None = None, **options: Any) -> Run:
+        """Run the kernel on a problem (see `lib.run.runner.run`)."""
+        return self.version.run(problem, variant, **options)
+
+    def traced(self, variant: str | None = None) -> Run:
+        """The emulated run that counters and access figures are drawn from; kept."""
+        return self.version.traced(variant)
+
+    def compiled(self, arch: str, variant: str | None = None) -> Compiled:
+        """The kernel compiled for an architecture."""
+        return self.version.compiled(arch, variant)
+
+    def recorded(
+        self, size: int, variant: str | None = None, ptx_arch: str | None = None
+    ) -> Mapping[str, Any]:
+        """The recorded benchmark at one size (see `lib.records.reader.Recorded.bench`)."""
+        return self.version.recorded(size, variant, ptx_arch)
+
+    def metrics(
+        self, size: int, variant: str | None = None, ptx_arch: str | None = None
+    ) -> Mapping[str, float]:
+        """The recorded hardware counters at one size (see `lib.records.reader.Recorded`)."""
+        return self.version.metrics(size, variant, ptx_arch)
+
+    def each(self, counter: str, variant: str | None = None) -> float:
+        """One counter of the traced run per multiply-add of a warp (see `Version.each`)."""
+        return self.version.each(counter, variant)
+
+    def marked(self, variant: str | None = None) -> Marked:
+        """What the timeline's marks change of the kernel that they look at."""
+        from lib.topics.timeline import page
+
+        return page.marked(self.version, variant)
+
+    # Where we are, and the code.
+
+    def ladder(self) -> None:
+        """Draw the ladder with this version in colour."""
+        from lib.topics.ladder import page
+
+        page.draw(self.kernel.stem)
+
+    def before(self) -> None:
+        """Display what the version before left on the table, in its own counters."""
+        from lib.topics.counters import page
+
+        page.before(self.version)
+
+    def map(self, variant: str | None = None) -> None:
+        """Draw who computes what, from the stores and the launch of the traced run."""
+        from lib.topics.mapping import page
+
+        page.draw(self.version, variant)
+
+    def code(self) -> None:
+        """Display the difference to the version before, or a new kernel; the whole file folded."""
+        from lib.topics.source import page
+
+        page.code(self.version)
+
+    # What the compiler made of it.
+
+    def resources(self, *variants: str) -> None:
+        """Display registers, shared memory, spills and resident warps for each architecture."""
+        from lib.topics.occupancy import page
+
+        page.resources(self.version, *variants)
+
+    def occupancy(self) -> None:
+        """Draw what limits resident blocks on a T4, an A100 and an H100, as far as they run it."""
+        from lib.topics.occupancy import page
+
+        page.draw(self.version)
+
+    def mix(self, arch: str = "sm_90a") -> None:
+        """Draw what the inner loop's issue slots are spent on, against the version before."""
+        from lib.topics.instruction_mix import page
+
+        page.draw(self.version, arch)
+
+    def inner_loop(self, arch: str = "sm_90a") -> None:
+        """Display the inner loop's machine code, folded."""
+        from lib.topics.source import page
+
+        page.inner_loop(self.version, arch)
+
+    # Does it compute the right thing, and what memory sees of it.
+
+    def check(self, *variants: str) -> None:
+        """Run variants, all if none is named, on awkward shapes; display the errors' bounds."""
+        from lib.topics.correctness import page
+
+        page.check(self.version, *variants)
+
+    def counters(self, *variants: str) -> None:
+        """Display the counters of the traced run, one column a variant."""
+        from lib.topics.counters import page
+
+        page.counters(self.version, *variants)
+
+    def coalescing(self, *variants: str) -> None:
+        """Draw what a warp's loads and stores touched in global memory, variant by variant."""
+        from lib.topics.coalescing import page
+
+        page.draw(self.version, *variants)
+
+    def banks(self, variant: str | None = None, kind: str | None = None) -> None:
+        """Draw which banks a warp's shared accesses meet, a wavefront a row."""
+        from lib.topics.banks import page
+
+        page.draw(self.version, variant, kind)
+
+    # Time.
+
+    def speed(self, *variants: str) -> None:
+        """Display the speed of some variants, or all, against cuBLAS: measured, or recorded."""
+        from lib.topics.speed import page
+
+        page.speed(self.version, *variants)
+
+    def codes(self, variant: str | None = None, old: str = "sm_75") -> None:
+        """Display the speed of this GPU's own code beside that of an older architecture's."""
+        from lib.topics.speed import page
+
+        page.codes(self.version, variant, old)
+
+    def other_shapes(self) -> None:
+        """Display what this version and the one before reach of cuBLAS on uneven shapes."""
+        from lib.topics.shapes import page
+
+        page.others(self.version)
+
+    def timeline(
+        self, *variants: str, with_previous: bool = False, above: Sequence[str] = (),
+        cycles: float | None = None,
+    ) -> None:
+        """Draw what some warps of one SM do, cycle by cycle (see `lib.topics.timeline.page`)."""
+        from lib.topics.timeline import page
+
+        page.draw(self.version, *variants, with_previous=with_previous, above=above,
+                  cycles=cycles or page.WINDOW)
+
+    # What limits it.
+
+    def roofline(self, size: int = 4096) -> None:
+        """Draw this version and those before it under the roofs measured on the recorded GPU."""
+        from lib.topics.roofline import page
+
+        page.draw(self.version, size)
+
+    def busiest(self, size: int = TIMED, lines: bool = False) -> None:
+        """Draw the least time that each unit needs, and the time that the kernel took."""
+        from lib.topics.bottleneck import page
+
+        page.draw(self.version, size, lines)
+
+    def saturates(self, key: str = "T4", variant: str | None = None, **options: Any) -> None:
+        """Draw the least time that each unit of a GPU would need (`lib.topics.bottleneck.page`)."""
+        from lib.topics.bottleneck import page
+
+        page.saturates(self.version, key, variant, **options)
+
+    def claims(self) -> None:
+        """Display the claims that this chapter judges."""
+        from lib.claims import ledger
+
+        note(ledger.markdown(self.kernel.stem))

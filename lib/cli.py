@@ -8,14 +8,19 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from lib import device, gpus, kernels
-from lib.compiler import CompileError, ToolMissing, compile_kernel
-from lib.kernels import CATALOGUE
-from lib.measure import cublas, records
+from lib import gpus
+from lib.compiler.nvrtc import CompileError
+from lib.compiler.toolkit import ToolMissing
+from lib.kernels.build import compile_kernel
+from lib.kernels.catalogue import CATALOGUE
+from lib.kernels.catalogue import catalogue as kernels
+from lib.kernels.spec import Kernel, Variant
+from lib.measure import cublas
 from lib.measure.ncu import ProfilerMissing
 from lib.problem import Problem, parse_shape
-from lib.runner import BACKENDS, run
-from lib.versions import Kernel, Variant
+from lib.records import store as records
+from lib.run import device
+from lib.run.runner import BACKENDS, run
 
 # One line on stderr and exit status 2.
 BAD_INPUT = (
@@ -228,7 +233,7 @@ def _trace(options: argparse.Namespace) -> int:
 
 
 def _resources(options: argparse.Namespace) -> int:
-    from lib.models.occupancy import occupancy
+    from lib.topics.occupancy.model import occupancy
 
     kernel, variant = _chosen(options)
     here = device.arch() if device.runs(kernel, variant) else kernel.oldest(variant)
@@ -257,7 +262,7 @@ def _resources(options: argparse.Namespace) -> int:
 
 
 def _results(options: argparse.Namespace) -> int:
-    from lib import scoreboard
+    from lib.records import scoreboard
 
     if options.readme:
         scoreboard.write_readme()

@@ -9,6 +9,8 @@ from __future__ import annotations
 import difflib
 from dataclasses import dataclass
 
+from lib.compiler.arch import TARGETS, check_arch
+
 KIB = 1024
 MIB = 1024 * KIB
 
@@ -133,7 +135,7 @@ GPUS: dict[str, Gpu] = {
 }
 
 # What the book compiles for, and which data sheet stands for each target.
-ARCHITECTURES: dict[str, str] = {"sm_75": "T4", "sm_80": "A100", "sm_90a": "H100"}
+ARCHITECTURES: dict[str, str] = dict(zip(TARGETS, ("T4", "A100", "H100"), strict=True))
 
 
 def find(name: str) -> Gpu:
@@ -161,12 +163,3 @@ def find(name: str) -> Gpu:
 def for_arch(arch: str) -> Gpu:
     """Return the GPU whose data sheet stands for a compilation target."""
     return GPUS[ARCHITECTURES[check_arch(arch)]]
-
-
-def check_arch(arch: str) -> str:
-    """Return `arch` if the book compiles for it, else raise a ValueError that lists the targets."""
-    if arch not in ARCHITECTURES:
-        near = difflib.get_close_matches(arch, ARCHITECTURES, n=1)
-        hint = f" (did you mean {near[0]}?)" if near else ""
-        raise ValueError(f"unknown architecture {arch!r}{hint}; known: {', '.join(ARCHITECTURES)}")
-    return arch

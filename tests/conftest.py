@@ -9,9 +9,9 @@ import shutil
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-from lib import device
-from lib.kernels import CATALOGUE
-from lib.pages import display
+from lib.kernels.catalogue import CATALOGUE
+from lib.plotting import display
+from lib.run import device
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 NO_BROWSER = "no Chrome or Chromium with its driver on this machine"

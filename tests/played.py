@@ -15,12 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from lib import device, runner
-from lib.compiler import Compiled, compile_kernel
-from lib.fingerprint import ROOT
+from lib.compiler.compiled import Compiled
+from lib.kernels.build import compile_kernel
+from lib.kernels.grid import Launch
+from lib.kernels.spec import Kernel, Variant
 from lib.measure import bench, timeline
+from lib.paths import ROOT
 from lib.problem import Problem
-from lib.versions import Kernel, Launch, Variant
+from lib.run import device, runner
 
 KIB = 1024
 

@@ -4,11 +4,23 @@ import re
 
 import pytest
 
-from lib import chapter, device, predictions
+from lib import chapter
 from lib.chapter import Chapter
-from lib.kernels import CATALOGUE, in_book
-from lib.measure import records
-from lib.pages.tables import SPEED_SIZES
+from lib.kernels.catalogue import CATALOGUE, in_book
+from lib.kernels.select import instantiated
+from lib.records import predictions, reported
+from lib.records import store as records
+from lib.run import device
+from lib.topics.ablation.page import draw as draw_ablation
+from lib.topics.counters.page import calibrated, per_multiply_add
+from lib.topics.counters.page import counted as counters_counted
+from lib.topics.instruction_order.page import fetches
+from lib.topics.issue_slots.page import rival_slots
+from lib.topics.ladder.page import draw as draw_ladder
+from lib.topics.register_banks.page import operands
+from lib.topics.roofline.page import roof, roofs_table
+from lib.topics.shapes.page import draw as draw_shapes
+from lib.topics.speed.page import SPEED_SIZES, provenance, results_table
 from tests.pages import cells
 
 PAGES = [pytest.param(Chapter(stem), id=stem) for stem in in_book()]
@@ -36,7 +48,7 @@ def test_speeds_are_those_of_the_record(page, shown, monkeypatch):
 
 
 def test_the_ladder_s_bars_are_those_of_the_records(shown):
-    chapter.ladder(size=4096)
+    draw_ladder(size=4096)
     missing = 0
     for stem, kernel in in_book().items():
         record = records.load(chapter.RECORDED_ON, stem)
@@ -57,7 +69,7 @@ def test_what_is_not_recorded_is_said_with_the_command_that_records_it(shown, mo
         with pytest.raises(records.RecordError, match="python -m lib record 02_shared_tile"):
             getattr(Chapter("02_shared_tile"), part)()
     with pytest.raises(records.RecordError, match="python -m lib record cublas"):
-        chapter.rival_slots(4096)
+        rival_slots(4096)
     assert not shown
 
 
@@ -74,7 +86,7 @@ def test_a_page_goes_on_where_nothing_is_recorded_and_says_so(shown, monkeypatch
         raise records.RecordError("torn")
     page = Chapter("02_shared_tile")
     for missing in (lambda: page.metrics(12345), lambda: page.recorded(4096, ptx_arch="sm_75"),
-                    lambda: chapter.roof("none")):
+                    lambda: roof("none")):
         with pytest.raises(records.NotRecorded):
             missing()
 
@@ -95,12 +107,12 @@ def test_codes_of_both_architectures_are_those_of_the_record(page, shown):
             row = next(r for r in cells(shown[0]) if r[0] == f"{own['M']:,}")
             assert row[2] == f"{own['tflops']:.1f}" and row[4] == f"{other['tflops']:.1f}"
     assert ("on a T4, reported" in shown[0]) == (
-        page.kernel.stem in chapter.reported.T4_TENSOR_GFLOPS)
+        page.kernel.stem in reported.T4_TENSOR_GFLOPS)
 
 
 def test_fetches_are_of_the_code_as_it_is_timed_and_with_marks(shown):
     page = Chapter("13_wmma_vectorized")
-    page.fetches("seed")
+    fetches(page.version, "seed")
     plain, marked = cells(shown[0])
     times = page.record["variants"]["seed"]["timeline"]
     for row, seconds in ((plain, "seconds_without"), (marked, "seconds_with")):
@@ -111,7 +123,7 @@ def test_fetches_are_of_the_code_as_it_is_timed_and_with_marks(shown):
 
 @pytest.mark.parametrize("page", CODES)
 def test_the_emulator_s_counts_stand_beside_ncu_s(page, shown):
-    page.counted()
+    counters_counted(page.version)
     measured = page.metrics(256, ptx_arch="sm_75")
     rows = {row[0]: row[1:] for row in cells(shown[0])}
     assert len(rows) > 8
@@ -123,8 +135,8 @@ def test_the_emulator_s_counts_stand_beside_ncu_s(page, shown):
 
 def test_a_stale_record_is_marked_on_the_ladder_and_in_the_table(shown, monkeypatch):
     monkeypatch.setattr(records, "stale", lambda record, variant: True)
-    chapter.ladder()
-    chapter.results_table()
+    draw_ladder()
+    results_table()
     Chapter("01_naive").speed()
     assert all("stale" in text for text in shown)
 
@@ -159,7 +171,7 @@ STEPS = ("square", "wide", "turning", "spread", "large")
 
 def test_an_ablation_s_steps_are_those_of_the_record_beside_what_was_predicted(shown):
     page = Chapter("09_fp32_limit")
-    page.ablation(*STEPS, since="08_warp_tile", least=40.0)
+    draw_ablation(page.version, *STEPS, since="08_warp_tile", least=40.0)
     speeds = [Chapter("08_warp_tile").recorded(4096)["tflops"]]
     speeds += [page.recorded(4096, name)["tflops"] for name in STEPS]
     for before, after in zip(speeds, speeds[1:], strict=False):
@@ -177,11 +189,11 @@ def test_predictions_are_of_variants_and_of_single_steps():
 
 def test_a_sweep_shows_each_recorded_shape_with_the_tile_that_was_launched(shown):
     page = Chapter("09_fp32_limit")
-    page.sweep("large")
+    draw_shapes(page.version, "large")
     kept = page.record["variants"]
     seen = set()
     for row in kept["tuned"]["bench"]:
-        launched = page.kernel.instantiated(row["instantiation"])
+        launched = instantiated(page.kernel, row["instantiation"])
         shown_as = [name for name in launched if f"{row['ratio']:.3f}  {name}" in shown[0]]
         assert len(shown_as) == 1
         seen |= set(shown_as)
@@ -189,7 +201,7 @@ def test_a_sweep_shows_each_recorded_shape_with_the_tile_that_was_launched(shown
 
 
 def test_operands_of_loops_stand_beside_each_other(shown):
-    Chapter("09_fp32_limit").operands("wide", "turning", above=("08_warp_tile",))
+    operands(Chapter("09_fp32_limit").version, "wide", "turning", above=("08_warp_tile",))
     table = {row[0]: [float(x) for x in row[2:]] for row in cells(shown[0])}
     assert list(table) == ["08 good", "09 wide", "09 turning"]
     for others, lost, least in table.values():
@@ -208,18 +220,18 @@ def test_counters_are_those_of_the_trace(shown):
 
 
 def test_a_version_is_traced_where_it_has_several_blocks():
-    assert Chapter("02_shared_tile").problem == chapter.TRACED
+    assert Chapter("02_shared_tile").version.problem == chapter.TRACED
     for stem in in_book():
         page = Chapter(stem)
         for variant in page.kernel.variants:
             launch = page.traced(variant.name).launch
-            problem = variant.typed(page.problem)
+            problem = variant.typed(page.version.problem)
             assert page.kernel.launch(problem, variant).grid != (1, 1, 1)
             assert any(launch.trace.watched.values())
 
 
 def test_a_multiply_add_s_costs_stand_beside_those_of_the_version_before(shown):
-    Chapter("05_strip").per_multiply_add()
+    per_multiply_add(Chapter("05_strip").version)
     table = {row[0]: row[1:] for row in cells(shown[0])}
     # A K tile of 02 takes a warp 50 wavefronts for 32 multiply-adds; 05's, 42 for 64.
     assert table["shared wavefronts"] == ["1.56", "0.656", "8.16"]
@@ -250,8 +262,8 @@ def test_a_wrong_kernel_shows_in_the_table_of_checks(shown, monkeypatch):
 
 
 def test_roofs_and_provenance_come_from_the_records(shown):
-    chapter.roofs_table()
-    chapter.provenance()
+    roofs_table()
+    provenance()
     machine = records.load(chapter.RECORDED_ON, records.MACHINE)
     rows = cells(shown[0])
     assert len(rows) == len(machine["roofs"])
@@ -260,7 +272,7 @@ def test_roofs_and_provenance_come_from_the_records(shown):
 
 
 def test_every_recorded_pattern_is_of_an_access_that_the_page_names(shown):
-    chapter.calibrated()
+    calibrated()
     record = records.load(chapter.RECORDED_ON, records.CALIBRATION)
     counts = [int(count) for _, count in cells(shown[0])]
     baselines = [name for name in record["patterns"] if name.endswith(": baseline")]

@@ -6,12 +6,13 @@ import sys
 
 import pytest
 
-from lib import cli, device
+from lib import cli
 from lib.__main__ import main
-from lib.fingerprint import ROOT
-from lib.kernels import CATALOGUE, in_book
-from lib.measure import records
+from lib.kernels.catalogue import CATALOGUE, in_book
+from lib.paths import ROOT
 from lib.problem import WrongResult
+from lib.records import store as records
+from lib.run import device
 from tests import played
 from tests.kernels.conftest import legal
 

@@ -5,10 +5,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from lib import device, kernels, runner
-from lib.compiler import compile_kernel
-from lib.fingerprint import ROOT
+from lib.kernels import catalogue as kernels
+from lib.kernels.build import compile_kernel
+from lib.paths import ROOT
 from lib.problem import Problem
+from lib.run import device, runner
 from tests import played
 
 ELF = b"\x7fELF"

@@ -3,8 +3,8 @@
 import pytest
 
 from lib import gpus
-from lib.fingerprint import ROOT
 from lib.gpus import ARCHITECTURES, GPUS
+from lib.paths import ROOT
 
 
 def test_fp32_peaks_are_the_vendor_s():

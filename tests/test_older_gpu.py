@@ -3,8 +3,9 @@
 import pytest
 
 from lib.chapter import Chapter
-from lib.kernels import in_book
+from lib.kernels.catalogue import in_book
 from lib.measure import timeline
+from lib.topics.timeline.page import life, phases, step_cycles
 from tests import played
 from tests.pages import cells
 
@@ -34,7 +35,7 @@ def test_timelines_are_measured_where_the_gpu_can_and_else_recorded(page, shown,
 
 
 def test_a_comparison_of_both_says_which_is_which(shown, turing):
-    Chapter("16_cp_async").phases("tall", above=("15_turing_limit",))
+    phases(Chapter("16_cp_async").version, "tall", above=("15_turing_limit",))
     assert f"{MEASURED} (15 limit); recorded: H100" in shown[0] and "(16 tall)" in shown[0]
 
 
@@ -60,5 +61,5 @@ def test_what_a_page_calls_recorded_is_so_where_there_is_a_gpu_too(turing, monke
         pytest.fail("the timeline was measured")
 
     monkeypatch.setattr(timeline, "timeline", fail)
-    assert Chapter("03_bank_conflicts").step_cycles("padded")["load"] > 0
-    assert Chapter("17_tma_wgmma").life()["store"] > 0
+    assert step_cycles(Chapter("03_bank_conflicts").version, "padded")["load"] > 0
+    assert life(Chapter("17_tma_wgmma").version)["store"] > 0

@@ -19,13 +19,16 @@ from typing import Any
 
 import numpy as np
 
-from lib import device
-from lib.compiler import Compiled, compile_file, compile_kernel
-from lib.fingerprint import CUDA
+from lib.compiler.compiled import Compiled, compile_file
+from lib.kernels.build import compile_kernel
+from lib.kernels.grid import Launch
+from lib.kernels.spec import Kernel, Variant
 from lib.measure import cublas
+from lib.paths import CUDA
 from lib.problem import Problem, WrongResult
-from lib.runner import prepare
-from lib.versions import Kernel, Launch, Variant
+from lib.records.store import HOT_ROUNDS
+from lib.run import device
+from lib.run.runner import prepare
 
 ROUNDS = 15
 # One sample is a graph of as many launches as take about this long: far above an event's
@@ -44,7 +47,6 @@ L2_MULTIPLE = 3
 # matrices take more samples, until it has fallen; and because a kernel in turns with cuBLAS has the
 # clock of both, they are timed alone as well.
 HOT_FROM = 10**11  # FLOP
-HOT_ROUNDS = 60
 METHOD = (
     f"median of {ROUNDS} samples ({HOT_ROUNDS} for large products of 16-bit matrices), kernel and "
     f"cuBLAS in turns; a sample is launches of about "
@@ -64,7 +66,7 @@ def bench(
     """Time one instantiation and cuBLAS on one problem.
 
     With a `ptx_arch` the code is that older architecture's PTX, assembled for this GPU. With
-    `exact` the variant keeps its own tile (see `Kernel.select`).
+    `exact` the variant keeps its own tile (see `lib.records.tuning`).
 
     Returns
     -------

@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from lib import device, ptx
-from lib.compiler import Compiled, compile_file
-from lib.fingerprint import CUDA, fingerprint
+from lib import ptx
+from lib.compiler.compiled import Compiled, compile_file
+from lib.kernels.grid import Launch
 from lib.measure import ncu
 from lib.measure.patterns import MEMORY_BYTES, WARP, Pattern, patterns_for
-from lib.versions import Launch
+from lib.records.store import CALIBRATION_SOURCE as SOURCE
+from lib.run import device
 
-SOURCE = CUDA / "calibration.cu"
 ONE_WARP = Launch((1, 1, 1), (WARP, 1, 1))
 
 _SHARED = ("shared", "shared_op_ld", "shared_op_st", "shared_op_ldsm", "shared_op_stsm",
@@ -110,11 +110,6 @@ def measure() -> dict[str, Any]:
         counts = [ncu.number(row[m]) for m in metrics]
         measured[pattern.name] = {**pattern.definition(), "counts": counts}
     return {"metrics": metrics, "patterns": measured}
-
-
-def source_hash() -> str:
-    """Fingerprint of the kernels: a record of others says nothing about these."""
-    return fingerprint(SOURCE, "")
 
 
 def compiled(pattern: Pattern, arch: str) -> Compiled:

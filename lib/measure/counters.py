@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lib import device
-from lib.kernels import CATALOGUE
+from lib.kernels.catalogue import CATALOGUE
 from lib.measure import ncu
 from lib.measure.ncu import ProfilerMissing
-from lib.measure.records import CUBLAS
+from lib.records.store import CUBLAS
+from lib.run import device
 
 __all__ = ["ALL", "EMULATED", "HARDWARE", "MATRIX", "ProfilerMissing", "counters", "parse"]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from lib import device
 from lib.problem import Problem
+from lib.run import device
 
 # cublas_api.h: CUBLAS_COMPUTE_32F is FP32 arithmetic, TF32 off; it takes FP16 and BF16 as well and
 # sums them in FP32.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from lib import device
-from lib.compiler import compile_kernel
+from lib.kernels.build import compile_kernel
+from lib.kernels.spec import Kernel, Variant
 from lib.measure import cublas
 from lib.problem import Problem
-from lib.runner import prepare
-from lib.versions import Kernel, Variant
+from lib.run import device
+from lib.run.runner import prepare
 
 
 def launch_once(

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from lib.fingerprint import ROOT
+from lib.paths import ROOT
 
 
 class ProfilerMissing(Exception):

@@ -15,13 +15,17 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from lib import device, gpus, tuning
-from lib.compiler import compile_kernel, nvrtc_version
-from lib.fingerprint import ROOT
-from lib.kernels import CATALOGUE
-from lib.measure import bench, calibration, counters, cublas, records, roofs, sweeps, timeline
+from lib import gpus
+from lib.compiler.toolkit import nvrtc_version
+from lib.kernels.build import compile_kernel
+from lib.kernels.catalogue import CATALOGUE
+from lib.kernels.shapes import CUBES, timed
+from lib.kernels.spec import Kernel, Variant
+from lib.measure import bench, calibration, counters, cublas, roofs, search, sweeps, timeline
+from lib.paths import ROOT
 from lib.problem import Problem
-from lib.versions import Kernel, Variant
+from lib.records import store as records
+from lib.run import device
 
 COUNTER_SIZES = (256, 1024, 2048, 4096)
 # Claims W6, W12, W34 and W40 ask for sizes whose matrices exceed an H100's L2 as far as a T4's.
@@ -90,11 +94,11 @@ def record(stem: str, root: Path | None = None) -> Path:
     if stem == records.MACHINE:
         made["roofs"] = roofs.roofs()
     elif stem == records.CALIBRATION:
-        made["arch"], made["hash"] = device.arch(), calibration.source_hash()
+        made["arch"], made["hash"] = device.arch(), records.calibration_hash()
         made["method"] = {"counters": calibration.METHOD, "clocks": CLOCKS}
         made |= calibration.measure()
     elif stem == records.SEARCH:
-        made["searches"] = tuning.search()
+        made["searches"] = search.search()
     elif stem == records.SWEEPS:
         made["sweeps"] = sweeps.measure()
     elif stem == records.CUBLAS:
@@ -171,7 +175,7 @@ def _timed(
     """Benchmarks of an instantiation on each of its shapes."""
     rows: list[dict[str, Any]] = []
     rate = 0.0
-    for shape in tqdm(tuning.shapes(kernel.stem, variant), desc=f"{label}: bench"):
+    for shape in tqdm(timed(kernel, variant), desc=f"{label}: bench"):
         problem = variant.problem(*shape)
         expected = problem.flops / rate if rate else 0.0
         rows.append(bench.bench(kernel, variant, problem, _rounds(problem, expected), ptx_arch))
@@ -183,7 +187,7 @@ def _cublas(name: str) -> dict[str, Any]:
     """The rival by itself, on the types and layouts that `cublas.PROBLEMS` names so."""
     rows = [
         bench.bench_cublas(cublas.problem(name, size, size, size))
-        for size in tqdm(tuning.CUBES, desc=f"cuBLAS {name}: bench")
+        for size in tqdm(CUBES, desc=f"cuBLAS {name}: bench")
     ]
     return {"arch": device.arch(), "bench": rows,
             "counters": _counters(records.CUBLAS, name, rows, f"cuBLAS {name}")}

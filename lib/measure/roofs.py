@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from lib import device
-from lib.compiler import compile_file
-from lib.fingerprint import CUDA
+from lib.compiler.compiled import compile_file
+from lib.kernels.grid import Launch
 from lib.measure.bench import ClockSampler, elapsed
+from lib.paths import CUDA
 from lib.problem import Problem
-from lib.versions import Launch
+from lib.run import device
 
 THREADS = 256
 REPEATS = 9

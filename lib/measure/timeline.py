@@ -12,13 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from lib import device
-from lib.compiler import compile_file, compile_kernel
-from lib.fingerprint import CUDA
+from lib.compiler.compiled import compile_file
+from lib.kernels.build import compile_kernel
+from lib.kernels.grid import Launch
+from lib.kernels.spec import Kernel, Variant
 from lib.measure.bench import elapsed
+from lib.paths import CUDA
 from lib.problem import Problem
-from lib.runner import prepare
-from lib.versions import Kernel, Launch, Variant
+from lib.run import device
+from lib.run.runner import prepare
 
 # The order of `Timeline::Phase` in timeline.cuh; END closes the last phase.
 PHASES = ("load", "wait", "compute", "barrier", "store", "end")

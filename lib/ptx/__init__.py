@@ -4,10 +4,12 @@
 >>> launch = module.get_function(name)(grid, block, args)       # doctest: +SKIP
 >>> launch.trace.counters()                                     # doctest: +SKIP
 
-Arrays are NumPy's and are updated in place, as in CuPy's calling convention.
+Arrays are NumPy's and are updated in place, as in CuPy's calling convention. README.md says in
+which order to read the code.
 """
 
-from .errors import (
+from .core.device_memory import Allocation
+from .core.errors import (
     Deadlock,
     Divergence,
     Endless,
@@ -19,11 +21,10 @@ from .errors import (
     UninitialisedRead,
     UnsupportedInstruction,
 )
-from .hazards import Access, Hazard
+from .core.hazards import Access, Hazard
+from .core.tensormap import TensorMap, tensor_map
+from .count.trace import Site, Trace, WarpAccess, Wide
 from .launch import Function, Launch, Module
-from .memory import Allocation
-from .tensormap import TensorMap, tensor_map
-from .trace import Site, Trace, WarpAccess, Wide
 
 __all__ = [
     "Access", "Allocation", "Deadlock", "Divergence", "Endless", "Error", "Function", "Hazard",

@@ -8,28 +8,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from . import (  # noqa: F401 - fill OPCODES
-    access,
-    alu,
-    atomics,
-    bulk,
-    carry,
-    control,
-    convert,
-    copies,
-    floats,
-    matrix_moves,
-    mma,
-    moves,
-    remote,
-    warps,
-    wgmma,
-    wmma,
-)
-from .arguments import Layout, device_memory, initial_bytes, parameter_bytes
-from .decode import Code
-from .errors import Error, LaunchError, ParseError
-from .geometry import (
+from . import isa  # noqa: F401 - enters every instruction
+from .core.arguments import Layout, device_memory, initial_bytes, parameter_bytes
+from .core.code import Code
+from .core.device_memory import Allocation
+from .core.errors import Error, LaunchError, ParseError
+from .core.execution import Execution
+from .core.geometry import (
     STATIC_LIMIT,
     Geometry,
     check_geometry,
@@ -37,17 +22,16 @@ from .geometry import (
     shared_limit,
     three_sizes,
 )
-from .hazards import Hazard, Hazards
-from .lanes import Lanes
-from .memory import Allocation, Memory
-from .parser import parse
-from .races import Races
-from .syntax import Entry, Program
-from .trace import Trace
+from .core.hazards import Hazard, Hazards
+from .core.memory import Memory
+from .core.parser import parse
+from .core.syntax import Entry, Program
+from .count.trace import Trace
+from .race.detector import RaceDetector
 
-# Blocks are independent (but see `polling`), so a big grid runs in batches of about so many lanes,
-# and shared and local memory of about so many bytes. Larger batches fall out of the cache and gain
-# nothing.
+# Blocks are independent (but see `spin_loops`), so a big grid runs in batches of about so many
+# lanes, and shared and local memory of about so many bytes. Larger batches fall out of the cache
+# and gain nothing.
 LANES_PER_BATCH = 1 << 15
 BYTES_PER_BATCH = 1 << 26
 TURNS = 1 << 20  # of a batch; the longest kernels of this size take a few ten thousand
@@ -214,7 +198,7 @@ class Function:
         cluster = cluster_sizes(self.entry, cluster, grid)
         device = device_memory(self.module.program, self.module._storage)
         parameters = parameter_bytes(self.entry, args, device)
-        layout = Layout(self.code, device, shared_mem)
+        layout = Layout(self.code.registers, device, shared_mem)
         target = self.module.program.machine
         for what, wanted, most in (
             ("", layout.shared_bytes, shared_limit(target)),
@@ -229,13 +213,13 @@ class Function:
         if record is not None:
             record.begin(self.code)
         hazards = Hazards()
-        detector = Races(hazards, self.code) if races else None
+        detector = RaceDetector(hazards, self.code) if races else None
         random = np.random.default_rng(seed)
         threads, total = block[0] * block[1] * block[2], grid[0] * grid[1] * grid[2]
         # Races keep a record of every word for every warp, which is much larger than the word.
         own = layout.shared_bytes * (16 if races else 1) + layout.local_bytes * threads
         size = max(1, min(LANES_PER_BATCH // threads, BYTES_PER_BATCH // max(1, own)))
-        if self.code.together:
+        if self.code.cooperative:
             size = total
         together = int(np.prod(cluster or 1))
         size = max(1, size // together) * together
@@ -244,7 +228,7 @@ class Function:
             shared = (layout.static_bytes, shared_mem)
             geometry = Geometry(grid, block, first, blocks, shared, cluster)
             memory = Memory(device, layout, parameters, blocks, threads, geometry.peers)
-            lanes = Lanes(
+            lanes = Execution(
                 self.code, geometry, memory, record, detector, hazards, schedule, random, landing,
                 turns,
             )  # fmt: skip

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import product
 
-from .errors import Error
+from .core.errors import Error
+from .core.parser import parse
 from .launch import Launch
-from .parser import parse
 
 # Under which schedules and landings a mutant runs until it is found out.
 SETTINGS = (

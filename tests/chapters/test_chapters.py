@@ -10,7 +10,7 @@ import nbformat
 import pytest
 
 from book import checks, notebooks, release
-from lib.kernels import CATALOGUE, in_book
+from lib.kernels.catalogue import CATALOGUE, in_book
 
 pytestmark = pytest.mark.chapters
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,8 +7,8 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from lib.fingerprint import ROOT
-from lib.kernels import in_book
+from lib.kernels.catalogue import in_book
+from lib.paths import ROOT
 
 pytestmark = [pytest.mark.gpu, pytest.mark.chapters]
 

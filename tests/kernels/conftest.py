@@ -3,7 +3,7 @@
 import pytest
 
 from lib.gpus import ARCHITECTURES
-from lib.kernels import CATALOGUE
+from lib.kernels.catalogue import CATALOGUE
 
 # Square, ragged on each side, one wide, and the ends of K.
 SHAPES = (
@@ -18,7 +18,7 @@ VARIANTS = [
     pytest.param(kernel, variant, id=f"{kernel.stem}-{variant.name}")
     for kernel in CATALOGUE.values()
     for variant in kernel.variants
-    if not variant.tuned
+    if not variant.candidates
 ]
 
 
@@ -36,6 +36,6 @@ ON_ARCHITECTURES = [
 
 def legal(variant, M, N, K):
     """Round a shape up to one whose rows tensor maps can step over, if the variant has such."""
-    if not variant.boxes:
+    if not variant.maps:
         return M, N, K
     return M, -(-N // 8) * 8 if variant.b_layout == "row" else N, -(-K // 8) * 8

@@ -6,11 +6,13 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from lib import device, ties
+from lib.compiler import merging as ties
 from lib.gpus import ARCHITECTURES
-from lib.measure import calibration, records
+from lib.measure import calibration
 from lib.measure.patterns import MEMORY_BYTES, TILE_BYTES, patterns
-from lib.ptx import banks
+from lib.ptx.count import banks
+from lib.records import store as records
+from lib.run import device
 
 RECORD = records.load("H100", records.CALIBRATION)
 PATTERNS = {pattern.name: pattern for pattern in patterns()}

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 from lib import ptx
-from lib.compiler import compile_kernel
 from lib.gpus import ARCHITECTURES
-from lib.kernels import CATALOGUE
+from lib.kernels.build import compile_kernel
+from lib.kernels.catalogue import CATALOGUE
+from lib.kernels.select import select
+from lib.kernels.spec import Vectors
 from lib.problem import Problem
-from lib.runner import arguments, run
+from lib.run.runner import arguments, run
 from tests.kernels.conftest import (
     ALPHAS,
     BETAS,
@@ -60,7 +62,7 @@ def different_codes(kernel, variant):
 @pytest.mark.parametrize("kernel, variant", VARIANTS)
 def test_right_and_race_free_in_every_order_of_warps(kernel, variant):
     problem = variant.problem(*legal(variant, 40, 50, 70), 0.5, -2.0)
-    chosen = kernel.select(problem, variant, exact=True).variant
+    chosen = select(kernel, problem, variant).variant
     for arch in different_codes(kernel, chosen):
         results = []
         for schedule in ("lowest", "highest", "random"):
@@ -72,7 +74,7 @@ def test_right_and_race_free_in_every_order_of_warps(kernel, variant):
 
 
 WIDE = [pytest.param(k, v, id=f"{k.stem}-{v.name}")
-        for k in CATALOGUE.values() for v in k.variants if v.narrow]
+        for k in CATALOGUE.values() for v in k.variants if v.vectors.narrow]
 
 
 @pytest.mark.parametrize("shape", [(100, 100, 36), (33, 132, 20), (1, 4, 4), (130, 260, 12)],
@@ -94,20 +96,21 @@ def test_a_run_says_which_instantiation_was_launched(kernel, variant):
     done = run(kernel, problem, variant=variant, backend="emulator", exact=True)
     assert done.verdict.ok and done.variant is variant
     assert done.selection.reason == f"N = 10 is no multiple of {variant.constants['VEC']}"
-    changed = {"VEC": 2} if 2 in variant.between else variant.narrow
+    changed = {"VEC": 2} if 2 in variant.vectors.between else variant.vectors.narrow
     assert {**done.selection.variant.constants} == {**variant.constants, **changed}
     done = run(kernel, variant.problem(8, 11, 8), variant=variant, backend="emulator")
     assert done.verdict.ok and done.selection.variant.constants["VEC"] == 1
 
 
 @pytest.mark.parametrize("kernel, variant", [
-    p for p in WIDE if p.values[0].group == "FP32" and "K" in p.values[1].vectors_along
+    p for p in WIDE if p.values[0].group == "FP32" and "K" in p.values[1].vectors.along
 ])
 def test_vectors_save_requests_and_no_sectors(kernel, variant):
+    narrower = replace(variant, constants={**variant.constants, **variant.vectors.narrow},
+                       vectors=Vectors())
     wide, narrow = (
         run(kernel, Problem(128, 256, 64), variant=v, backend="emulator").launch.trace.counters()
-        for v in (variant, replace(variant, constants={**variant.constants, **variant.narrow},
-                                   narrow={}))
+        for v in (variant, narrower)
     )
     for kind in ("load", "store"):
         assert narrow[f"global_{kind}_requests"] == 4 * wide[f"global_{kind}_requests"]
@@ -120,14 +123,14 @@ def test_vectors_save_requests_and_no_sectors(kernel, variant):
     for param in WIDE for arch in architectures(*param.values[:2])
 ])
 def test_wide_and_narrow_instantiations_spill_nothing(kernel, variant, arch):
-    for constants in (variant.constants, {**variant.constants, **variant.narrow}):
+    for constants in (variant.constants, {**variant.constants, **variant.vectors.narrow}):
         used = compile_kernel(kernel, replace(variant, constants=constants), arch).resources
         assert used.spill_store_bytes == used.spill_load_bytes == 0
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("variant", [v for v in CATALOGUE["09_fp32_limit"].variants
-                                     if not v.tuned], ids=lambda v: v.name)
+                                     if not v.candidates], ids=lambda v: v.name)
 def test_fp32_limit_conflicts_with_no_bank_and_spills_nothing(variant, arch):
     kernel = CATALOGUE["09_fp32_limit"]
     done = run(kernel, Problem(128, 256, 64), variant=variant, backend="emulator", arch=arch,
@@ -161,7 +164,7 @@ def test_beta_zero_never_reads_c(kernel, variant):
 def test_a_run_that_is_not_counted_gives_the_same_and_disassembles_nothing(monkeypatch):
     problem = Problem(40, 50, 70, 0.5, -2.0)
     counted = run(TILE, problem, backend="emulator")
-    monkeypatch.setattr("lib.compiler.disassemble", None)
+    monkeypatch.setattr("lib.compiler.nvrtc.disassemble", None)
     source = TILE.source.read_text() + "\n// not compiled before, so not disassembled before\n"
     quick = run(TILE, problem, backend="emulator", source=source, trace=False)
     assert (quick.C == counted.C).all() and quick.launch.trace is None

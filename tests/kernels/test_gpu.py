@@ -8,10 +8,10 @@ import sys
 import numpy as np
 import pytest
 
-from lib import device
-from lib.fingerprint import ROOT
 from lib.measure.counters import EMULATED, counters
-from lib.runner import run
+from lib.paths import ROOT
+from lib.run import device
+from lib.run.runner import run
 from tests.kernels.conftest import SCALARS, SHAPES, VARIANTS, legal
 
 pytestmark = pytest.mark.gpu
@@ -42,8 +42,8 @@ def test_gpu_and_emulator_give_the_same_bits(kernel, variant, shape):
     A tensor core's sums have no such rule.
     """
     problem = variant.problem(*shape, 0.5, -2.0)
-    from lib.compiler import compile_kernel
-    from lib.runner import emulate, prepare
+    from lib.kernels.build import compile_kernel
+    from lib.run.runner import emulate, prepare
 
     A, B, C = problem.inputs(7)
     cp = device.cupy()
@@ -96,7 +96,7 @@ def test_the_timeline_has_phases_in_the_kernel_s_order(kernel, variant):
         cycles = [cycle for _, cycle in warp]
         assert cycles == sorted(cycles)
         # Where roles are divided, one waits for a free tile, others for a full one or for the end.
-        assert PHASES[warp[0][0]] in (("wait", "end") if variant.boxes else ("load",))
+        assert PHASES[warp[0][0]] in (("wait", "end") if variant.maps else ("load",))
 
 
 def test_check_says_that_it_ran_on_the_gpu():

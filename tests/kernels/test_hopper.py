@@ -4,11 +4,10 @@ from functools import partial
 
 import pytest
 
-from lib import versions
-from lib.compiler import compile_kernel
-from lib.kernels import CATALOGUE
+from lib.kernels.build import compile_kernel
+from lib.kernels.catalogue import CATALOGUE
 from lib.problem import ITEM_BYTES
-from lib.runner import run
+from lib.run.runner import run
 
 CP_ASYNC, TMA, LIMIT = (
     CATALOGUE[stem] for stem in ("16_cp_async", "17_tma_wgmma", "18_hopper_limit")
@@ -60,14 +59,13 @@ def test_copies_are_as_wide_as_rows_allow(N, K, vec):
 @pytest.mark.parametrize("kernel, variant", [
     param for param in BY_TMA if param.values[1].constants.get("CLUSTER", 1) == 2
 ])
-def test_few_blocks_walk_through_many_tiles(kernel, variant, schedule, landing, monkeypatch):
+def test_few_blocks_walk_through_many_tiles(kernel, variant, schedule, landing):
     """Four ragged tiles for a cluster of two blocks, the last of them partly outside of C."""
-    monkeypatch.setattr(versions, "PERSISTENT_SMS", variant.cluster)
     rows, columns = variant.tile
     problem = variant.problem(2 * rows + rows // 2, columns + columns // 2, 136, 0.5, -2.0)
-    assert kernel.launch(problem, variant).grid == (2, 1, 1)
+    assert kernel.launch(problem, variant, variant.grid.cluster).grid == (2, 1, 1)
     done = emulated(kernel, problem, variant=variant, races=True,
-               schedule=schedule, landing=landing, seed=5)
+               schedule=schedule, landing=landing, seed=5, sms=variant.grid.cluster)
     assert done.verdict.ok and not done.launch.hazards
 
 

@@ -10,9 +10,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from lib import kernels, runner, versions
-from lib.compiler import compile_kernel
-from lib.kernels import CATALOGUE
+from lib.kernels.build import compile_kernel
+from lib.kernels.catalogue import CATALOGUE
+from lib.kernels.families import hopper
+from lib.kernels.grid import PERSISTENT_SMS
+from lib.kernels.select import select
+from lib.run import runner
 from tests.mutation import BUILD, Equivalent, Table
 
 EQUIVALENTS = (
@@ -33,13 +36,13 @@ def table():
 
 def smaller(variant):
     """Return an instantiation of the same template whose run is short: few slices, a short ring."""
-    if not variant.boxes or not variant.resident:
+    if not variant.maps or not variant.grid.resident:
         return variant
     names = {"staged": "STAGED", "ping_pong": "PING_PONG", "in_flight": "IN_FLIGHT",
              "cluster": "CLUSTER", "blocks": "BLOCKS"}
     given = {name: variant.constants[constant] for name, constant in names.items()}
     given["staged"] = min(2, given["staged"])
-    return kernels._hopper(
+    return hopper(
         variant.name, variant.meaning, tile=(128, 128), stages=2, dtype=variant.dtype,
         out=variant.out, b_layout=variant.b_layout, **given,
     )
@@ -54,7 +57,7 @@ def representatives(variants):
             for name, value in variant.constants.items()
             if name != "BLOCKS"
         )
-        smallest.setdefault((variant.resident > 0, *switches), variant)
+        smallest.setdefault((variant.grid.resident > 0, *switches), variant)
     return [smaller(variant) for variant in smallest.values()]
 
 
@@ -66,17 +69,17 @@ def problems_of(variant):
     rows, columns = variant.tile
     stages = max(int(variant.constants.get(name, 2)) for name in ("STAGES", "BUFFERS"))
     # Steps enough to come round every ring.
-    steps, sms, betas = stages + 2, (versions.PERSISTENT_SMS,), (-2.0,)
-    if variant.least_share:
+    steps, sms, betas = stages + 2, (PERSISTENT_SMS,), (-2.0,)
+    if variant.grid.least_share:
         # Two tiles for three shares, of which the second ends one tile and begins the other; and
         # both tiles for one block, whose ring is not at its beginning when the second comes.
         columns, sms = 2 * columns, (*sms, 1)
-        steps = next(n for n in count(-(-3 * variant.least_share // 2)) if n % stages == 1)
-    elif variant.resident:
+        steps = next(n for n in count(-(-3 * variant.grid.least_share // 2)) if n % stages == 1)
+    elif variant.grid.resident:
         # Three tiles for one cluster, which come round the ring together; and 18 has code of its
         # own for beta = 0.
-        rows, columns, steps = rows * variant.cluster, 3 * columns, stages
-        sms, betas = (variant.cluster,), (-2.0, 0.0)
+        rows, columns, steps = rows * variant.grid.cluster, 3 * columns, stages
+        sms, betas = (variant.grid.cluster,), (-2.0, 0.0)
     # The last step is cut short where it is long. Multiples of 8 fit all vectors.
     K = steps * variant.step - (variant.step // 2 if variant.step >= 16 else 0)
     size = max(1, rows - 3), max(8, columns - 8), max(8, K)
@@ -90,7 +93,7 @@ def test_every_mutant_is_found_out_or_equivalent(stem, table, monkeypatch):
 
     def prepared(variant):
         problems = problems_of(variant)
-        selected = kernel.select(problems[0][0], variant, exact=True).variant
+        selected = select(kernel, problems[0][0], variant).variant
         compiled = compile_kernel(kernel, selected, kernel.oldest(selected))
 
         def runs(text: str):
@@ -104,10 +107,9 @@ def test_every_mutant_is_found_out_or_equivalent(stem, table, monkeypatch):
 
                 monkeypatch.setattr(runner, "emulate", mutated)
                 for problem, sms in problems:
-                    monkeypatch.setattr(versions, "PERSISTENT_SMS", sms)
                     done = runner.run(
                         kernel, problem, variant=variant, backend="emulator",
-                        arch=kernel.oldest(variant), exact=True,
+                        arch=kernel.oldest(variant), exact=True, sms=sms,
                     )
                     if done.launch.hazards or not done.verdict.ok:
                         break

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from lib.compiler import compile_kernel
-from lib.measure import records
+from lib.compiler.sass import executions
+from lib.kernels.build import compile_kernel
 from lib.measure.counters import EMULATED, MATRIX
-from lib.runner import emulate, prepare
-from lib.sass import executions
+from lib.records import store as records
+from lib.run.runner import emulate, prepare
 from tests.kernels.conftest import VARIANTS
 
 SIZE = 256

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from lib import ptx
-from lib.compiler import compile_file
-from lib.fingerprint import CUDA
+from lib.compiler.compiled import compile_file
 from lib.measure.roofs import THREADS, WGMMA_N, WGMMA_SHARED, WGMMA_TILES
-from lib.models.tma_swizzle import Box
+from lib.paths import CUDA
+from lib.topics.tma_swizzle.model import Box
 
 WGMMA = f"wgmma_chains<{THREADS}, {WGMMA_N}>"
 

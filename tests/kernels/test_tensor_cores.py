@@ -6,9 +6,11 @@ from dataclasses import replace
 import pytest
 
 from lib import ptx
-from lib.compiler import compile_kernel
-from lib.kernels import CATALOGUE
-from lib.runner import run
+from lib.kernels.build import compile_kernel
+from lib.kernels.catalogue import CATALOGUE
+from lib.kernels.select import select
+from lib.records.tuning import choose
+from lib.run.runner import run
 from tests.kernels.conftest import ON_ARCHITECTURES
 
 FRAGMENT = 16**3  # multiply-adds of a 16×16×16 product
@@ -36,7 +38,7 @@ def warps(trace, opcode):
     param for param in ON_ARCHITECTURES if param.values[0].group == "FP16"
 ])
 def test_nothing_spills(kernel, variant, arch):
-    for constants in (variant.constants, {**variant.constants, **variant.narrow}):
+    for constants in (variant.constants, {**variant.constants, **variant.vectors.narrow}):
         used = compile_kernel(kernel, replace(variant, constants=constants), arch).resources
         assert used.spill_store_bytes == used.spill_load_bytes == used.stack_bytes == 0
     used = compile_kernel(kernel, variant, arch, timeline=True).resources
@@ -172,11 +174,13 @@ def test_padding_leaves_conflicts_where_tiles_are_stored():
 
 @pytest.mark.parametrize("n, name", [(1024, "small"), (2048, "limit"), (4096, "limit")])
 def test_small_shapes_get_small_tiles(n, name):
-    chosen = TURING.select(LIMIT.problem(n, n, n), LIMIT)
+    problem = LIMIT.problem(n, n, n)
+    chosen = select(TURING, problem, LIMIT, choice=choose(TURING, LIMIT, problem))
     assert chosen.variant is TURING.variant(name)
     assert chosen.reason.startswith(f"{name}: fastest at {n}×{n}×{n}")
-    assert TURING.select(LIMIT.problem(n, n, n), LIMIT, exact=True).variant is LIMIT
-    odd = TURING.select(LIMIT.problem(n, n - 1, n), LIMIT)
+    assert select(TURING, problem, LIMIT).variant is LIMIT
+    problem = LIMIT.problem(n, n - 1, n)
+    odd = select(TURING, problem, LIMIT, choice=choose(TURING, LIMIT, problem))
     assert odd.variant.constants["VEC"] == 1 and odd.variant.name == name
 
 

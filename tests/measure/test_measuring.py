@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from lib import tuning
-from lib.kernels import CATALOGUE
+from lib.kernels.catalogue import CATALOGUE
 from lib.measure import bench, counters, ncu, timeline
+from lib.records import tuning
 
 HEADER = '"ID","Kernel Name","a.sum","memory_l1","b.pct","gpu__time_duration.sum"'
 UNITS = '"","","sector","","%","ns"'

@@ -2,9 +2,12 @@
 
 import pytest
 
-from lib import gpus, kernels, runner
-from lib.measure import records, sweeps
-from lib.models.occupancy import occupancy
+from lib import gpus
+from lib.kernels import catalogue as kernels
+from lib.measure import sweeps
+from lib.records import store as records
+from lib.run import runner
+from lib.topics.occupancy.model import occupancy
 
 H100 = gpus.GPUS["H100"]
 SMALL = sweeps.TILES[0]

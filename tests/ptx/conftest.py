@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from lib import ptx
-from lib.compiler import compile_nvrtc, toolkit_includes
+from lib.compiler.nvrtc import compile_nvrtc
+from lib.compiler.toolkit import toolkit_includes
 
 HERE = Path(__file__).parent
 

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from zipfile import ZipFile
 
-from lib.compiler import toolkit_includes
-from lib.fingerprint import INCLUDE
-from lib.kernels import CATALOGUE
+from lib.compiler.toolkit import toolkit_includes
+from lib.kernels.catalogue import CATALOGUE
+from lib.paths import CUDA
 
 HERE = Path(__file__).resolve().parent
 CORPUS = HERE / "corpus"
@@ -160,7 +160,7 @@ def compile_one(nvrtc: ctypes.CDLL, source: Source, includes: list[str]) -> tupl
     expression = source.expression.encode()
     if expression:
         call("nvrtcAddNameExpression", program, expression)
-    options = [f"-arch={source.arch}", "--std=c++17", f"-I{INCLUDE}", *includes]
+    options = [f"-arch={source.arch}", "--std=c++17", f"-I{CUDA / 'include'}", *includes]
     given = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
     call("nvrtcCompileProgram", program, len(options), given)
     name = ctypes.c_char_p()

@@ -13,11 +13,12 @@ import pytest
 
 from lib import ptx
 from lib.problem import Problem
-from lib.runner import arguments
+from lib.run.runner import arguments
 
-from . import test_blocks, test_hopper, test_tensor_kernels
+from . import test_hopper, test_tensor_kernels
 from .conftest import problem
 from .make_corpus import CORPUS, MOST_BYTES, RELEASES
+from .race import test_blocks
 
 MANIFEST = json.loads((CORPUS / "corpus.json").read_text())
 TEXTS = MANIFEST["texts"]

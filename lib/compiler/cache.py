@@ -1,0 +1,78 @@
+"""What was compiled before, kept on disk: chapters, book and tests compile the same kernels.
+
+A file is named by a digest of all that its content depends on, so it can't be out of date; what
+is no longer asked for is removed when the folder has grown too large. `make clean` removes it all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+import zlib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parents[2] / "_build" / "kept"
+LIMIT_BYTES = 1 << 28
+# Of the files, in the order of their last use, so many stay when the folder is over its limit.
+STAYS = 0.75
+
+
+def digest(parts: Iterable[str | bytes]) -> str:
+    """Digest of parts: no two lists of parts have the same, wherever one part ends."""
+    made = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        made.update(f"{len(data)}:".encode() + data)
+    return made.hexdigest()
+
+
+def kept(parts: Iterable[str | bytes], make: Callable[[], bytes]) -> bytes:
+    """Return what `make` made of the same parts before, or let it make that now.
+
+    Parameters
+    ----------
+    parts : iterable of str or bytes
+        All that the result depends on.
+    make : callable
+        Called at most once. What it raises is not kept.
+    """
+    path = FOLDER / digest(parts)
+    try:
+        content = zlib.decompress(path.read_bytes())
+        os.utime(path)
+        return content
+    except (OSError, zlib.error):
+        # Not there, removed by another process just now, or torn when the machine stopped.
+        content = make()
+    try:
+        _write(path, zlib.compress(content, 1))
+    except OSError:
+        # A folder that can't be written to costs time and changes no result.
+        pass
+    return content
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all; other processes may be writing the same one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix="new-", delete=False) as file:
+        file.write(content)
+    os.replace(file.name, path)
+    _trim(path.parent)
+
+
+def _trim(folder: Path) -> None:
+    """Remove the files that nobody has asked for the longest, if there is too much."""
+    files = []
+    for entry in os.scandir(folder):
+        found = entry.stat()
+        files.append((found.st_mtime_ns, found.st_size, entry.path))
+    if sum(size for _, size, _ in files) <= LIMIT_BYTES:
+        return
+    room = STAYS * LIMIT_BYTES
+    for _, size, path in sorted(files, reverse=True):
+        room -= size
+        if room < 0:
+            Path(path).unlink(missing_ok=True)

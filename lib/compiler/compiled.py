@@ -1,0 +1,200 @@
+"""CUDA C++ → PTX, cubin, resource use and SASS, through CuPy's NVRTC. No GPU is needed.
+
+NVRTC makes both the PTX that the emulator runs and the cubin that a GPU loads, from one source and
+one set of options.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+from lib.compiler import merging, nvrtc, sass
+from lib.compiler.cache import kept
+from lib.compiler.fingerprint import file_identity, include_folder
+from lib.compiler.nvrtc import DISASSEMBLY, CompileError, assemble, compile_nvrtc, disassemble
+from lib.compiler.toolkit import (
+    find_tool,
+    nvrtc_version,
+    toolkit_identity,
+    toolkit_includes,
+)
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What one thread block asks of an SM, as ptxas reports it.
+
+    Attributes
+    ----------
+    registers : int
+        32-bit registers a thread.
+    shared_bytes : int
+        Shared memory a block, B: the static, and the dynamic that the catalogue asks for.
+    spill_store_bytes, spill_load_bytes, stack_bytes : int
+        Local memory traffic and stack frame a thread, B.
+    """
+
+    registers: int
+    shared_bytes: int
+    spill_store_bytes: int
+    spill_load_bytes: int
+    stack_bytes: int
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """One instantiation for one architecture.
+
+    Attributes
+    ----------
+    name : str
+        Mangled name of the entry function.
+    arch : str
+        Such as ``"sm_75"``: what the machine code is for.
+    ptx_arch : str
+        What the PTX is legal on: `arch`, or an older one.
+    ptx : str
+    cubin : bytes
+    resources : Resources
+    toolkit : str
+        NVRTC's release, such as ``"12.9"``.
+    """
+
+    name: str
+    arch: str
+    ptx_arch: str
+    ptx: str
+    cubin: bytes
+    resources: Resources
+    toolkit: str
+
+    @cached_property
+    def sass(self) -> list[sass.Instruction]:
+        """The machine code, each instruction tied to its PTX line and its CUDA line."""
+        sys.audit("gemm.kernels disassembled", 1)
+        listing = kept(
+            ["listing", *DISASSEMBLY, file_identity(find_tool("nvdisasm")), self.cubin],
+            lambda: disassemble(self.cubin),
+        )
+        return sass.parse(listing.decode(), self.name)
+
+    @cached_property
+    def inner_loop(self) -> list[sass.Instruction]:
+        """The loop that does the arithmetic (see `lib.compiler.sass.inner_loop`)."""
+        return sass.inner_loop(self.sass)
+
+    @cached_property
+    def merge(self) -> dict[int, tuple[int, int] | None]:
+        """Which accesses of the PTX ptxas merged (see `lib.compiler.merging.merged_accesses`)."""
+        return merging.merged_accesses(self.ptx, self.sass, self.name)
+
+
+def compile_file(
+    source: Path,
+    expression: str,
+    arch: str,
+    options: tuple[str, ...] = (),
+    ptx_arch: str | None = None,
+    dynamic_bytes: int = 0,
+) -> Compiled:
+    """Compile one name expression of a CUDA file; kept until the file or a header changes."""
+    return _compile_file(
+        source, expression, arch, options, ptx_arch, dynamic_bytes,
+        tuple(map(file_identity, (source, *_headers(include_folder(source))))),
+    )
+
+
+@lru_cache(maxsize=128)
+def _compile_file(
+    source: Path, expression: str, arch: str, options: tuple[str, ...], ptx_arch: str | None,
+    dynamic_bytes: int, identity: tuple[str, ...],
+) -> Compiled:
+    text = source.read_text()
+    return compile_source(
+        text, expression, arch, options, str(source), ptx_arch, dynamic_bytes,
+        include_folder(source),
+    )
+
+
+def compile_source(
+    text: str,
+    expression: str,
+    arch: str,
+    options: Sequence[str] = (),
+    filename: str = "source.cu",
+    ptx_arch: str | None = None,
+    dynamic_bytes: int = 0,
+    include: Path | None = None,
+) -> Compiled:
+    """Compile one name expression of CUDA C++ text to PTX and to a cubin, or take it from `kept`.
+
+    With a `ptx_arch` other than `arch` the cubin is made from the PTX, by ptxas. A launch asks for
+    `dynamic_bytes` of shared memory; ptxas can't know of them. Headers are looked for in `include`,
+    and the result is made again when one of those changes.
+
+    Raises
+    ------
+    CompileError
+        With NVRTC's or ptxas's message; NVRTC's with the source line it names.
+    """
+    sys.audit("gemm.kernels compiled", 1)
+    own_headers = [f"-I{include}"] if include else []
+    common = ["--std=c++17", "-lineinfo", *own_headers, *toolkit_includes(), *options]
+    own = ptx_arch in (None, arch)
+    if own:
+        chosen = [f"-arch={arch}", "--ptxas-options=-v", *common]
+        if nvrtc_version() >= (12, 9):
+            # A cubin out of NVRTC's cache comes without ptxas's report.
+            chosen.append("-no-cache")
+    else:
+        chosen = [f"-arch={ptx_arch.replace('sm_', 'compute_')}", *common]
+    headers = [part for path in _headers(include) for part in (str(path), path.read_bytes())]
+    parts = [
+        "compiled", Path(__file__).read_bytes(), Path(nvrtc.__file__).read_bytes(), text,
+        expression, filename, arch, *chosen, *headers, toolkit_identity(),
+    ]
+
+    def make() -> bytes:
+        made = compile_nvrtc(text, [expression], chosen, filename)
+        cubin, log = (made.cubin, made.log) if own else assemble(made.ptx.decode(), arch)
+        document = {"name": made.names[0], "ptx": made.ptx.decode(), "log": log,
+                    "cubin": base64.b64encode(cubin).decode()}
+        return json.dumps(document).encode()
+
+    made = json.loads(kept(parts, make))
+    return Compiled(
+        made["name"], arch, ptx_arch or arch, made["ptx"], base64.b64decode(made["cubin"]),
+        _resources(made["log"], made["name"], dynamic_bytes),
+        ".".join(map(str, nvrtc_version())),
+    )
+
+
+def _headers(folder: Path | None) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file()) if folder else []
+
+
+def _resources(log: str, name: str, dynamic_bytes: int) -> Resources:
+    """Read ptxas's report for one entry function."""
+    report = re.search(rf"Compiling entry function '{re.escape(name)}'(.*?)(?:Compiling|\Z)",
+                       log, re.DOTALL)
+    if not report:
+        raise CompileError(f"ptxas reported nothing for {name}: {log.strip()!r}")
+
+    def number(pattern: str) -> int:
+        found = re.search(pattern, report[1])
+        return int(found[1]) if found else 0
+
+    return Resources(
+        registers=number(r"Used (\d+) registers"),
+        shared_bytes=number(r"(\d+) bytes smem") + dynamic_bytes,
+        spill_store_bytes=number(r"(\d+) bytes spill stores"),
+        spill_load_bytes=number(r"(\d+) bytes spill loads"),
+        stack_bytes=number(r"(\d+) bytes stack frame"),
+    )

@@ -1,0 +1,144 @@
+"""One run of a compiler: CUDA C++ to PTX and cubin, PTX to cubin, cubin to a listing.
+
+CuPy's own `RawModule` can't be used to compile without a GPU: it asks for a driver even when the
+architecture is given, and it never chooses sm_90a. Its binding of NVRTC does not.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from lib.compiler.toolkit import find_tool, load_nvrtc
+
+DISASSEMBLY = ("--print-code", "--print-line-info-ptx", "--print-line-info")
+
+
+
+class CompileError(Exception):
+    """NVRTC refused the source. The message is NVRTC's, with the source line it speaks of."""
+
+
+class Output(NamedTuple):
+    """What one run of NVRTC gives.
+
+    Attributes
+    ----------
+    ptx : bytes
+    cubin : bytes
+        Assembled from that PTX; empty if the architecture was a virtual one.
+    names : list of str
+        The mangled name of each expression.
+    log : str
+    """
+
+    ptx: bytes
+    cubin: bytes
+    names: list[str]
+    log: str
+
+
+def compile_nvrtc(
+    text: str, expressions: Sequence[str], options: Sequence[str], filename: str = "source.cu"
+) -> Output:
+    """Run NVRTC by itself.
+
+    Parameters
+    ----------
+    text : str
+        CUDA C++.
+    expressions : sequence of str
+        C++ name expressions, such as ``"naive<32, true>"``; none for ``extern "C"`` kernels.
+    options : sequence of str
+        With one ``-arch``: a virtual one (``compute_75``) gives PTX, a real one a cubin too.
+    filename : str
+        What messages call the source.
+
+    Raises
+    ------
+    CompileError
+        With NVRTC's message and the source line it names.
+    """
+    load_nvrtc()
+    # Imported here because loading CuPy takes longer than most commands that never compile.
+    from cupy.cuda import nvrtc
+
+    program = nvrtc.createProgram(text, filename, [], [])
+    try:
+        for expression in expressions:
+            nvrtc.addNameExpression(program, expression)
+        try:
+            nvrtc.compileProgram(program, list(options))
+        except nvrtc.NVRTCError as error:
+            log = _errors(nvrtc.getProgramLog(program)) or str(error)
+            raise CompileError(_with_source_line(log, text, filename)) from None
+        lowered = [nvrtc.getLoweredName(program, expression) for expression in expressions]
+        names = [name.decode() if isinstance(name, bytes) else name for name in lowered]
+        ptx = nvrtc.getPTX(program)
+        ptx = (ptx.encode() if isinstance(ptx, str) else ptx).rstrip(b"\0")
+        cubin = b""
+        if not any(option.startswith("-arch=compute_") for option in options):
+            # CuPy cuts the last byte as if the cubin were a string; an ELF file needs it back.
+            cubin = nvrtc.getCUBIN(program) + b"\0"
+        return Output(ptx, cubin, names, nvrtc.getProgramLog(program))
+    finally:
+        nvrtc.destroyProgram(program)
+
+
+def assemble(ptx: str, arch: str) -> tuple[bytes, str]:
+    """Assemble PTX text to a cubin with ptxas, its lines kept.
+
+    Returns
+    -------
+    cubin : bytes
+    log : str
+        What ptxas says of the resources of each entry.
+
+    Raises
+    ------
+    CompileError
+        With ptxas's message.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
+        source.write_text(ptx)
+        run = subprocess.run(
+            [find_tool("ptxas"), "-v", "-lineinfo", f"-arch={arch}", str(source), "-o",
+             str(target)],
+            capture_output=True, text=True, check=False,
+        )
+        if run.returncode:
+            raise CompileError(_errors(run.stderr))
+        return target.read_bytes(), run.stderr
+
+
+def disassemble(cubin: bytes) -> bytes:
+    """List a cubin's machine code with nvdisasm: PTX lines and CUDA lines between instructions."""
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        return subprocess.run(
+            [find_tool("nvdisasm"), *DISASSEMBLY, file.name], capture_output=True, check=True
+        ).stdout
+
+
+def _errors(log: str) -> str:
+    """What a compiler's log says without ptxas's report of resources."""
+    told = (line for line in log.strip("\0\n").splitlines()
+            if not re.match(r"ptxas (?:info|\.) ", line))
+    return "\n".join(told)
+
+
+def _with_source_line(log: str, text: str, filename: str) -> str:
+    """Put the source line that an NVRTC error names behind its message."""
+    place = re.search(rf"{re.escape(filename)}\((\d+)\): (?:catastrophic )?error", log)
+    if not place:
+        return log.strip()
+    number = int(place[1])
+    lines = text.splitlines()
+    line = lines[number - 1].strip() if number <= len(lines) else ""
+    return f"{log.strip()}\n{Path(filename).name}:{number}: {line}"

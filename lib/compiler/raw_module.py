@@ -1,0 +1,126 @@
+"""A stand-in for ``cupy.RawModule`` where there is no GPU: the same calls, on NumPy arrays.
+
+>>> module = RawModule(code=source, name_expressions=["scale<float>"])        # doctest: +SKIP
+>>> scale = module.get_function("scale<float>")                               # doctest: +SKIP
+>>> launch = scale((4,), (256,), (x, np.float32(2), x.size))                  # doctest: +SKIP
+
+NVRTC compiles the source to PTX and the emulator runs it. A launch returns what the emulator saw:
+counters, traced addresses, hazards.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from cupy.cuda.compiler import CompileException
+
+from lib import ptx
+from lib.compiler.arch import check_arch
+from lib.compiler.nvrtc import CompileError, compile_nvrtc
+from lib.compiler.toolkit import toolkit_includes
+
+_NOT_EMULATED = "the emulator runs PTX: pass code= (CUDA C++ or PTX), or the path of a .ptx file"
+
+
+class RawModule:
+    """CUDA C++ or PTX, ready to launch without a GPU.
+
+    Parameters
+    ----------
+    code : str, optional
+        CUDA C++, or PTX (which begins with a ``.version``). This or `path`, as in CuPy.
+    path : str or Path, optional
+        A ``.ptx`` file. A cubin is machine code and can't be emulated.
+    options : sequence of str
+        NVRTC's options. The architecture is `arch`'s business; headers of the toolkit are found.
+    backend : {"nvrtc"}
+        CuPy's other one, ``"nvcc"``, is not here.
+    name_expressions : sequence of str, optional
+        Templates to instantiate, as in CuPy: ``["scale<float>"]``.
+    arch : str
+        What to compile for: ``"sm_75"``, ``"sm_80"`` or ``"sm_90a"``.
+
+    Attributes
+    ----------
+    ptx : str
+        The PTX text that it runs.
+
+    Raises
+    ------
+    ValueError
+        If not exactly one of `code` and `path` is given, or `backend` or `arch` is unknown.
+    cupy.cuda.compiler.CompileException
+        If NVRTC refuses the source; CuPy's own exception, with NVRTC's message.
+    ptx.Error
+        If PTX can't be read.
+    """
+
+    def __init__(
+        self,
+        *,
+        code: str | None = None,
+        path: str | Path | None = None,
+        options: Sequence[str] = (),
+        backend: str = "nvrtc",
+        name_expressions: Sequence[str] | None = None,
+        arch: str = "sm_75",
+    ) -> None:
+        if (code is None) == (path is None):
+            raise ValueError("give either code or path, not both")
+        if backend != "nvrtc":
+            raise ValueError(f"backend {backend!r} is not emulated; use 'nvrtc'")
+        if path is not None:
+            if Path(path).suffix != ".ptx":
+                raise ValueError(f"{path}: {_NOT_EMULATED}")
+            code = Path(path).read_text()
+        if not isinstance(code, str):
+            raise TypeError(f"code must be a str, not {type(code).__name__}")
+        for name, given in (("options", options), ("name_expressions", name_expressions)):
+            if isinstance(given, str):
+                raise TypeError(f"{name} must be a sequence of str: [{given!r}]")
+        self.code, self.options, self.arch = code, tuple(options), check_arch(arch)
+        self.name_expressions = tuple(name_expressions or ())
+        self._names: dict[str, str] = {}
+        self.ptx = code if _is_ptx(code) else self._compile()
+        self._module = ptx.Module(self.ptx)
+
+    def get_function(self, name: str) -> ptx.Function:
+        """Return a kernel: by its name expression, or by its name if it is ``extern "C"``.
+
+        Call it as CuPy's: ``kernel(grid, block, args, shared_mem=0)``; the emulator's own options
+        (`watch`, `races`, `schedule`, `landing`, …) follow by keyword. It returns a `ptx.Launch`.
+        A Python float becomes the parameter's type here. CuPy passes it as a double, so for a
+        ``float`` parameter write ``numpy.float32(x)``, and both agree.
+
+        Raises
+        ------
+        ptx.Error
+            If there is none of that name; the message suggests the nearest.
+        """
+        return self._module.get_function(self._names.get(name, name))
+
+    def get_global(self, name: str) -> np.ndarray:
+        """Return the bytes of a ``__device__`` variable; launches read and write them in place."""
+        return self._module.get_global(name)
+
+    def _compile(self) -> str:
+        virtual = self.arch.replace("sm_", "compute_")
+        options = [f"-arch={virtual}", "-lineinfo", *toolkit_includes(), *self.options]
+        if not any("std=" in option for option in options):
+            options.append("--std=c++17")
+        try:
+            made = compile_nvrtc(self.code, self.name_expressions, options, "module.cu")
+        except CompileError as error:
+            raise CompileException(
+                str(error), self.code, "module.cu", self.options, "nvrtc"
+            ) from None
+        self._names = dict(zip(self.name_expressions, made.names, strict=True))
+        return made.ptx.decode()
+
+
+def _is_ptx(code: str) -> bool:
+    """Whether text is PTX: its first word that is no comment is ``.version``."""
+    return re.match(r"(?:\s|//[^\n]*|/\*.*?\*/)*\.version\b", code, re.DOTALL) is not None

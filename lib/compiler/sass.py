@@ -1,0 +1,151 @@
+"""Read nvdisasm's listing: the machine code and its inner loop.
+
+PTX is not what runs. ptxas schedules, unrolls and merges: 64 scalar shared loads of a tile become
+32 LDS and 8 LDS.128. The line information that ptxas keeps ties every machine instruction to the
+PTX line it came from; `lib.compiler.merging` makes use of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+_INSTRUCTION = re.compile(r"^\s*/\*(?P<address>[0-9a-f]{4,})\*/\s+(?P<text>.*?)\s*;")
+_LABEL = re.compile(r"^\s*(\.L_x_\d+):")
+_LINE = re.compile(r'//## File "(?P<file>[^"]*)", line (?P<line>\d+)')
+# How nvdisasm calls the PTX that ptxas read.
+_PTX_FILE = ".nv_debug_ptx_txt"
+_PREDICATE = re.compile(r"^@!?U?P[T\d]+\s+")
+_TARGET = re.compile(r"`\((\.L_x_\d+)\)")
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One machine instruction.
+
+    Attributes
+    ----------
+    address : int
+        Offset in the function, B.
+    text : str
+        As nvdisasm prints it, the predicate included.
+    opcode : str
+        With its modifiers, such as ``"LDS.U.128"``.
+    ptx_line, cuda_line : int or None
+        Lines it came from, counted from 1.
+    target : int or None
+        Address that a branch jumps to.
+    """
+
+    address: int
+    text: str
+    opcode: str
+    ptx_line: int | None = None
+    cuda_line: int | None = None
+    target: int | None = None
+
+    @property
+    def base(self) -> str:
+        """The opcode without modifiers, such as ``"LDS"``."""
+        return self.opcode.partition(".")[0]
+
+    @property
+    def access_bytes(self) -> int:
+        """Bytes a lane moves, for a load or a store (4 unless a modifier says otherwise)."""
+        return access_bytes(self.opcode)
+
+
+def access_bytes(opcode: str) -> int:
+    """Bytes a lane of a SASS load or store moves, from the opcode's modifiers."""
+    widths = {"128": 16, "64": 8, "U16": 2, "S16": 2, "U8": 1, "S8": 1}
+    for modifier in opcode.split(".")[1:]:
+        if modifier in widths:
+            return widths[modifier]
+    return 4
+
+
+def parse(listing: str, function: str) -> list[Instruction]:
+    """Read one function out of a listing.
+
+    Parameters
+    ----------
+    listing : str
+        What ``nvdisasm -c -gp -g`` prints: before an instruction, the PTX line and the CUDA line
+        that it came from, each where it has changed.
+    function : str
+        Mangled name.
+    """
+    found: list[Instruction] = []
+    labels: dict[str, int] = {}
+    waiting: list[str] = []
+    lines: dict[str, int | None] = {"ptx_line": None, "cuda_line": None}
+    inside = False
+    for row in listing.splitlines():
+        if row.lstrip().startswith(".section\t"):
+            inside = f".text.{function}," in row
+        if not inside:
+            continue
+        if place := _LINE.search(row):
+            kind = "ptx_line" if place["file"].startswith(_PTX_FILE) else "cuda_line"
+            lines[kind] = int(place["line"]) or None
+        elif label := _LABEL.match(row):
+            waiting.append(label[1])
+        elif code := _INSTRUCTION.match(row):
+            address, text = int(code["address"], 16), code["text"]
+            labels.update(dict.fromkeys(waiting, address))
+            waiting.clear()
+            opcode = _PREDICATE.sub("", text).split()[0]
+            found.append(Instruction(address, text, opcode, **lines))
+    if not found:
+        raise ValueError(f"the listing holds no function {function}")
+    return [
+        replace(i, target=labels.get(place[1])) if (place := _TARGET.search(i.text)) else i
+        for i in found
+    ]
+
+
+def inner_loop(instructions: list[Instruction]) -> list[Instruction]:
+    """Return the loop that does the arithmetic.
+
+    Of all loops (a branch back and what lies between), those that hold no other loop are
+    innermost; of these the one with the most multiply-adds (FFMA, HMMA, HGMMA) is returned. Empty
+    if the function has no loop.
+    """
+    spans = [
+        (i.target, i.address)
+        for i in instructions
+        if i.target is not None and i.target < i.address
+    ]
+    innermost = [
+        span
+        for span in spans
+        if not any(other != span and span[0] <= other[0] and other[1] <= span[1] for other in spans)
+    ]
+    bodies = [
+        [i for i in instructions if start <= i.address <= end] for start, end in innermost
+    ]
+    return max(bodies, key=multiply_adds, default=[])
+
+
+def executions(
+    instructions: Iterable[Instruction], lines: Mapping[int, tuple[int, int]], base: str
+) -> int:
+    """Return how often warps execute an opcode: each instruction as often as its PTX line.
+
+    Exact where ptxas unrolls no loop further than the PTX has it.
+
+    Parameters
+    ----------
+    instructions : iterable of Instruction
+    lines : mapping of int to (int, int)
+        ``ptx.Trace.lines``: warp and thread instructions by PTX line.
+    base : str
+        The opcode without modifiers, such as ``"HMMA"``.
+    """
+    return sum(lines.get(i.ptx_line, (0, 0))[0] for i in instructions if i.base == base)
+
+
+def multiply_adds(instructions: Iterable[Instruction]) -> int:
+    """Count the instructions that multiply and add floats."""
+    return sum(i.base in ("FFMA", "HMMA", "HGMMA") for i in instructions)

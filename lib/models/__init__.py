@@ -1,1 +1,0 @@
-"""Numbers from traces, listings and data sheets. Pure functions: nothing here draws."""

@@ -1,1 +1,0 @@
-"""What pages show; chapters import it through `lib.chapter`."""

@@ -1,0 +1,37 @@
+"""How anything reaches a page: a figure, Markdown, a table with its kind of evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from IPython.display import HTML, Markdown, display
+from matplotlib.figure import Figure
+
+from lib.plotting import html
+from lib.plotting.markdown import markdown
+from lib.records.store import NotRecorded
+
+
+def show(figure: Figure) -> None:
+    """Display a finished figure as inline SVG, in the page's own ink."""
+    display(HTML(html.svg(figure)))
+
+
+def note(text: str) -> None:
+    """Display Markdown: how numbers reach a page."""
+    display(Markdown(text))
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[object]], evidence: str) -> None:
+    """Display a table with its kind of evidence under it."""
+    note(f"{markdown(head, rows)}\n\n*{evidence}*")
+
+
+@contextmanager
+def once_recorded() -> Iterator[None]:
+    """Display what a record is needed for, or, where there is none yet, which command makes it."""
+    try:
+        yield
+    except NotRecorded as missing:
+        note(f"*Not recorded yet: {missing}, on a machine with a GPU.*")

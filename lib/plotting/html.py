@@ -1,0 +1,140 @@
+"""A figure as HTML: inline SVG that takes the page's colours, or a plain PNG."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import io
+import itertools
+import re
+import sys
+from collections import Counter
+
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+
+from lib.plotting.style import INK, RC
+
+_FONTS = "'DejaVu Sans', Verdana, 'Bitstream Vera Sans', sans-serif"
+_seen: Counter[str] = Counter()
+
+
+def svg(fig: Figure) -> str:
+    """Return a finished figure as a ``<figure>`` with inline SVG.
+
+    Ink becomes ``currentColor``, so that the picture follows a light or a dark page; ids are unique
+    among all figures of this process; a narrow screen scrolls the figure sideways, because a
+    smaller copy would have text under 9 pt.
+
+    Raises
+    ------
+    ValueError
+        If the figure has no alt text: ``style.finish`` was not called.
+    """
+    alt = _alt(fig)
+    sys.audit("gemm.figures drawn", 1)
+    with rc_context(RC):
+        buffer = io.StringIO()
+        fig.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
+    width, height = (inches * 72 for inches in fig.get_size_inches())
+    body = _body(buffer.getvalue())
+    digest = hashlib.sha256(body.encode()).hexdigest()[:8]
+    _seen[digest] += 1
+    body = _name_ids(body, f"g{digest}-{_seen[digest]}-")
+    pixels = round(width * 96 / 72)
+    return (
+        '<figure class="figure-scroll" tabindex="0" style="overflow-x:auto;margin:0;'
+        # Inside a widget the inherited colour is the widget's, black on a dark page too.
+        'color:var(--pst-color-text-base,inherit)">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{html.escape(alt)}" '
+        f'viewBox="0 0 {width:g} {height:g}" style="font-family:{_FONTS};display:block;width:100%;'
+        f'min-width:{pixels}px;max-width:{round(pixels * 1.2)}px;height:auto" '
+        f'stroke-linejoin="round" stroke-linecap="butt">{body}</svg></figure>'
+    )
+
+
+def png(fig: Figure, background: str = "#ffffff", dpi: int = 120) -> bytes:
+    """Return a finished figure as PNG on a light background, for readers without scripts."""
+    with rc_context(RC):
+        buffer = io.BytesIO()
+        fig.savefig(buffer, format="png", facecolor=background, dpi=dpi)
+    return buffer.getvalue()
+
+
+def image(fig: Figure) -> str:
+    """Return a finished figure as an ``<img>`` that needs nothing else: a PNG as a data URI."""
+    data = base64.b64encode(png(fig)).decode()
+    return (
+        f'<img alt="{html.escape(_alt(fig))}" src="data:image/png;base64,{data}" '
+        'style="max-width:100%;height:auto">'
+    )
+
+
+def _alt(fig: Figure) -> str:
+    alt = getattr(fig, "alt", "")
+    if not alt:
+        raise ValueError("the figure has no alt text; call style.finish before showing it")
+    return alt
+
+
+def _body(document: str) -> str:
+    """Return what stands inside Matplotlib's ``<svg>``, without what an HTML page does not need."""
+    body = document[document.index("<svg") :]
+    body = body[body.index(">") + 1 : body.rindex("</svg>")]
+    body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.S)
+    body = re.sub(r"<!--.*?-->", "", body, flags=re.S)
+    # Matplotlib's style sheet is for "*", which in a page would mean the whole page; the two
+    # properties in it stand on the <svg> element instead.
+    body = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", body, flags=re.S)
+    body = body.replace("xlink:href", "href").replace(INK, "currentColor")
+    # What nearly every text says stands on the <svg> element, too: explorers have thousands.
+    body = re.sub(r"font-family: 'DejaVu Sans'(; )?", "", body)
+    body = re.sub(r' transform="rotate\(-0 [^)]*\)"', "", body)
+    # Coordinates are rounded; a number that is written in the figure stays as it was written.
+    body = re.sub(r"<[^>]+>", lambda tag: _DECIMALS.sub(_rounded, tag[0]), body)
+    body = re.sub(r"[ \n]*\n[ ]*", "\n", body)
+    body = re.sub(r";? ?stroke-linejoin: (round|miter)|;? ?stroke-linecap: \w+", "", body)
+    body = re.sub(r' d="([^"]+)"', lambda match: f' d="{_short_path(match[1])}"', body)
+    return re.sub(r">\s+<", "><", body).strip()
+
+
+_DECIMALS = re.compile(r"\d+\.\d{3,}")
+
+
+def _rounded(number: re.Match[str]) -> str:
+    return f"{float(number[0]):.2f}".rstrip("0").rstrip(".")
+
+
+def _short_path(data: str) -> str:
+    """Write a path with one letter and one number where a line is level or upright."""
+    short, x, y = [], "", ""
+    for letter, points in re.findall(r"([MLQCz])([^MLQCz]*)", data):
+        numbers = points.split()
+        if letter == "L" and numbers[1] == y:
+            short.append(f"H{numbers[0]}")
+        elif letter == "L" and numbers[0] == x:
+            short.append(f"V{numbers[1]}")
+        else:
+            short.append(letter + " ".join(numbers))
+        if numbers:
+            x, y = numbers[-2:]
+    return "".join(short)
+
+
+def _name_ids(body: str, prefix: str) -> str:
+    """Drop the ids that nothing refers to, and give the others a name of this figure's own."""
+    used = set(re.findall(r'url\(#([^)]+)\)|href="#([^"]+)"', body))
+    names = {
+        name: f"{prefix}{number}"
+        for number, name in enumerate(sorted(set(itertools.chain(*used)) - {""}))
+    }
+    body = re.sub(
+        r' id="([^"]+)"', lambda m: f' id="{names[m[1]]}"' if m[1] in names else "", body
+    )
+    body = re.sub(r"<g>(<text[^>]*>[^<]*</text>)</g>", r"\1", body)
+    body = re.sub(r"url\(#([^)]+)\)", lambda m: f"url(#{names[m[1]]})", body)
+    body = re.sub(r'href="#([^"]+)"', lambda m: f'href="#{names[m[1]]}"', body)
+    while "<g></g>" in body:
+        body = body.replace("<g></g>", "")
+    return body

@@ -1,0 +1,1 @@
+"""What runs any instruction: parsing, decoding, registers, memory, scheduling, errors."""

@@ -1,0 +1,158 @@
+"""Address operands: their state space, the segment they lie in, the shared::cluster window."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .decode import Decoding
+from .errors import Error, OutOfBounds
+from .hazards import access
+from .masks import Mask
+from .memory import PEER_BYTES, WINDOW_BYTES, WINDOWS
+from .syntax import SIZES, Address, Immediate, Register, Symbol
+
+SPACES = ("global", "shared", "local", "const", "param")
+# Cache hints and memory-order words that change nothing for an emulator that runs in order.
+HINTS = {
+    "volatile", "relaxed", "acquire", "release", "acq_rel", "weak", "mmio", "cta", "cluster",
+    "gpu", "sys", "ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "L1::evict_normal",
+    "L1::evict_unchanged", "L1::evict_first", "L1::evict_last", "L1::no_allocate",
+    "L2::evict_last", "L2::evict_normal", "L2::evict_first", "L2::cache_hint", "L2::64B",
+    "L2::128B", "L2::256B", "unified",
+}  # fmt: skip
+
+
+class ResolvedAccess:
+    """Where an instruction's addresses lie: found once for each pattern, then only used."""
+
+    __slots__ = ("pattern", "segment", "view", "index")
+
+    def __init__(self, pattern, segment, view, index):
+        self.pattern, self.segment, self.view, self.index = pattern, segment, view, index
+
+
+def space_of(d: Decoding) -> str:
+    """Return the state space that an opcode names, with the cluster's window; else generic."""
+    for part in d.parts[1:]:
+        name, _, window = part.partition("::")
+        if name in SPACES:
+            return part if window == "cluster" else name
+    return "generic"
+
+
+def address_operand(d: Decoding, operand: int, space: str) -> tuple[int, int]:
+    """Return the slot of an address and the offset that is added to it."""
+    address = d.operands[operand]
+    if not isinstance(address, Address) or address.coordinates:
+        d.wrong("an address in square brackets is missing")
+    base = address.base
+    if isinstance(base, Register):
+        if SIZES[base.type] not in (4, 8):
+            d.wrong(f"address register {base.name} is .{base.type}")
+        return base.slot, address.offset
+    if isinstance(base, Immediate):
+        return d.registers.constant(
+            np.full((1, 1), base.bits & (1 << 64) - 1, "u8")
+        ), address.offset
+    variable = d.registers.variable(base.name)
+    if variable is None:
+        d.wrong(f"unknown name {base.name}")
+    return d.slot(Symbol(base.name), "u64"), address.offset
+
+
+def segment_of(f, pattern, space: str, offset: int, width: int, instruction):
+    """Return the segment that holds an access, or None if it lies in several.
+
+    Raises
+    ------
+    OutOfBounds, Misaligned
+        If a lane may not access its address.
+    """
+    first, end = pattern.low + offset, pattern.high + offset + width
+    segment = f.memory.locate(space, first, end)
+    if segment is None or (first | pattern.bits) & (width - 1):
+        f.memory.check(pattern, offset, width, space, segment, f, instruction)
+    return segment
+
+
+def by_segment(f, pattern, space, offset, width, instruction):
+    """Part the active lanes by the segment that they access; yields (segment, Mask)."""
+    addresses = np.broadcast_to(pattern.addresses(offset), (f.blocks, f.threads))
+    active = pattern.active_lanes
+    for segment in f.memory.segments[space]:
+        inside = (addresses >= segment.first) & (addresses + width <= segment.end) & active
+        if inside.any():
+            yield segment, Mask(inside)
+
+
+def check_writeable(f, segment, instruction):
+    """Raise OutOfBounds where an array may only be read."""
+    if not segment.writeable:
+        raise OutOfBounds(f"{f.place(instruction)}: {segment.name} may not be written")
+
+
+def report_access(f, index, pattern, instruction, kind, segment, offset, width, values=None):
+    """Report an access of global or shared memory to the trace and the race detector."""
+    if segment.space not in ("shared", "global"):
+        return
+    if f.trace is not None:
+        f.trace.access(index, pattern, f, instruction, kind, segment.space, offset, width)
+    if f.races is not None:
+        f.races.access(f, segment, pattern, offset, width, index, instruction, kind, values)
+
+
+def shared_address(d: Decoding, operand: int):
+    """Make the function that reads an address in the shared::cluster window, as int64.
+
+    Generic addresses of shared memory are taken as well.
+    """
+    slot, offset = address_operand(d, operand, "shared")
+    base, place = WINDOWS["shared"], d.place
+
+    def read(f) -> np.ndarray:
+        address = f.r[slot].astype(np.int64) + offset
+        if (address >= WINDOW_BYTES).any():
+            address = np.where(address >= base, address - base, address)
+            if (f.of_active(address) >= WINDOW_BYTES).any():
+                raise OutOfBounds(f"{place}: the address is not in shared memory")
+        return address
+
+    return read
+
+
+def locate(f, row: int, address: int, nbytes: int, align: int, instruction) -> tuple[int, int]:
+    """Return the row whose shared memory an address of a row's lane lies in, and the offset.
+
+    Raises
+    ------
+    Error
+        If it is misaligned or lies outside.
+    """
+    peers, (rank, offset) = f.geometry.peers, divmod(address, PEER_BYTES)
+    if rank > peers or offset + nbytes > f.memory.shared.nbytes:
+        raise OutOfBounds(
+            f"{f.place(instruction)}: {nbytes} bytes at {address:#x} lie outside of the "
+            f"{f.memory.shared.nbytes} bytes of shared memory, block {f.geometry.block_name(row)}"
+        )
+    if offset % align:
+        raise Error(
+            f"{f.place(instruction)}: shared address {address:#x} is no multiple of {align}"
+        )
+    if rank == 0:
+        return row, offset
+    home = row // peers * peers + rank - 1
+    if home != row:
+        check_alive(f, home, instruction, row)
+    return home, offset
+
+
+def check_alive(f, home: int, instruction, row: int):
+    """Report the use of the shared memory of a block that has exited."""
+    if f.live is not None and not f.live.array[home].any():
+        lane = 0 if f.active is None else int(f.active.array[row].argmax())
+        f.hazards.add(
+            "block exited",
+            f"{f.place(instruction)}: block {f.geometry.block_name(home)} exited while its peer "
+            f"{f.geometry.block_name(row)} still uses its shared memory: {f.exit_of(home, 0)}",
+            f.exit_of(home, 0), access(instruction, row, lane, f),
+        )  # fmt: skip

@@ -1,0 +1,167 @@
+"""A launch's memory and arguments: where variables lie, what a parameter's bytes are."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+
+from .device_memory import Allocation, DeviceMemory, pointer, root
+from .errors import LaunchError
+from .memory import CONSTANT_BASE, PARAMETER_BASE, Segment
+from .registers import RegisterFile
+from .syntax import SIZES, Entry, Program, Variable
+from .tensormap import TENSOR_MAP_BYTES, TensorMap, encoded
+
+
+class Layout:
+    """Where the variables of an entry lie in their spaces."""
+
+    def __init__(self, registers: RegisterFile, device: DeviceMemory, shared_mem: int):
+        self._addresses: dict[str, int] = {}
+        entry, program = registers.entry, registers.program
+        for name, offset in registers.parameters.items():
+            self._addresses[name] = PARAMETER_BASE + offset
+        used = {name for _, name, _, _ in registers.addresses}
+        variables = [v for v in entry.variables.values()]
+        variables += [v for n, v in program.variables.items() if n in used]
+        shared = [v for v in variables if v.space == "shared"]
+        at = 0
+        for variable in (v for v in shared if v.count):
+            at = self._place(variable, at)
+        self.static_bytes = at
+        for variable in (v for v in shared if not v.count):  # all of these share one address
+            start = -(-at // variable.align) * variable.align
+            self._addresses[variable.name] = start
+            self.static_bytes = max(self.static_bytes, start if shared_mem else at)
+        self.shared_bytes = self.static_bytes + shared_mem
+        self.shared = [
+            Allocation(v.name, self._addresses[v.name], v.nbytes if v.count else shared_mem)
+            for v in shared
+        ]
+        at = 0
+        for variable in (v for v in variables if v.space == "local"):
+            at = self._place(variable, at)
+        self.local_bytes = at
+        for name in program.variables:
+            if name in device.variables:
+                self._addresses[name] = device.variables[name]
+
+    def _place(self, variable: Variable, at: int) -> int:
+        start = -(-at // variable.align) * variable.align
+        self._addresses[variable.name] = start
+        return start + variable.nbytes
+
+    def address_of(self, name: str) -> int:
+        """Return the address of a variable in its own space."""
+        if name not in self._addresses:
+            raise LaunchError(f"variable {name} has no storage: it is declared elsewhere")
+        return self._addresses[name]
+
+
+def initial_bytes(variable: Variable) -> np.ndarray:
+    """Return what a module variable holds before the first launch."""
+    size, values = variable.size, bytearray(variable.nbytes)
+    for i, value in enumerate(variable.initial):
+        bits = value.bits
+        if value.kind == "f64" and size == 4:
+            bits = int.from_bytes(
+                struct.pack("<f", struct.unpack("<d", bits.to_bytes(8, "little"))[0]), "little"
+            )
+        values[i * size : (i + 1) * size] = (bits & (1 << 8 * size) - 1).to_bytes(size, "little")
+    return np.frombuffer(values, np.uint8)
+
+
+def device_memory(program: Program, storage: dict[str, np.ndarray]) -> DeviceMemory:
+    """Place a module's variables, whose bytes are in `storage`."""
+    device = DeviceMemory()
+    device.variables = {}
+    at = CONSTANT_BASE
+    for name, array in storage.items():
+        if program.variables[name].space == "const":
+            segment = Segment(f"variable {name}", "const", at, len(array), array, None, False)
+            device.constants.append(segment)
+            device.variables[name] = at
+            at += -(-len(array) // 256) * 256 + 4096
+        else:
+            device.variables[name] = device.add(name, array)
+    return device
+
+
+def parameter_bytes(entry: Entry, args, device: DeviceMemory) -> np.ndarray:
+    """Check the arguments and lay them out as the bytes of the parameter space."""
+    layout = entry.parameter_layout()
+    args = tuple(args)
+    if len(args) != len(layout):
+        raise LaunchError(f"kernel '{entry.name}' takes {len(layout)} arguments, not {len(args)}")
+    end = max((offset + p.nbytes for p, offset in layout), default=0)
+    data = bytearray(-(-end // 16) * 16)
+    for i, ((parameter, offset), value) in enumerate(zip(layout, args, strict=True)):
+        raw = _argument(entry, i, parameter, value, device)
+        data[offset : offset + len(raw)] = raw
+    return np.frombuffer(data, np.uint8)
+
+
+def _argument(entry: Entry, i: int, parameter: Variable, value, device: DeviceMemory) -> bytes:
+    def wrong(message):
+        raise LaunchError(f"kernel '{entry.name}', argument {i}: {message}")
+
+    kind, size = parameter.type, parameter.size
+    if isinstance(value, TensorMap):
+        if parameter.nbytes != TENSOR_MAP_BYTES or parameter.align < 64:
+            wrong("is no parameter for a tensor map (128 bytes, aligned to 64)")
+        array = value.array
+        whole = array if array.flags.c_contiguous else root(array)
+        address = device.add(i, whole)
+        segment = next(s for s in device.segments if s.first == address)
+        start = address - segment.base + pointer(array) - pointer(whole)
+        device.maps.append((value, segment, start))
+        return encoded(len(device.maps) - 1)
+    if parameter.count != 1 or kind == "b8":
+        raw = value if isinstance(value, bytes | bytearray) else None
+        if raw is None and isinstance(value, np.generic | np.ndarray):
+            raw = value.tobytes()
+        if raw is None or len(raw) != parameter.nbytes:
+            wrong(f"needs {parameter.nbytes} bytes (a structure), not {_describe(value)}")
+        return bytes(raw)
+    if isinstance(value, np.ndarray) and value.ndim == 0 and size != 8:
+        value = value[()]
+    if value is None and size == 8 and kind != "f64":
+        return bytes(8)  # CuPy's null pointer
+    if isinstance(value, np.ndarray):
+        if not value.dtype.isnative:
+            wrong(f"holds {value.dtype.str}: a GPU reads little-endian values")
+        if size != 8 or kind == "f64":
+            wrong(f"is a .{kind} value, not an array")
+        if value.dtype.hasobject:
+            wrong("arrays of Python objects have no bytes to pass")
+        if not value.flags.c_contiguous:
+            wrong("the array must be C-contiguous; pass numpy.ascontiguousarray(...)")
+        return device.add(i, value).to_bytes(8, "little")
+    if kind in ("f32", "f64", "f16"):
+        dtype = {"f16": "f2", "f32": "f4", "f64": "f8"}[kind]
+        fits = isinstance(value, int | float) and not isinstance(value, bool)
+        if isinstance(value, np.generic):  # a GPU takes its bytes as they are
+            fits = isinstance(value, np.floating) and value.nbytes == size
+        if not fits:
+            wrong(
+                f"is a .{kind} value, not {_describe(value)}: pass numpy.{np.dtype(dtype).name}(…)"
+            )
+        return np.array(value, dtype).tobytes()
+    if isinstance(value, np.float16) and size == 2:
+        return value.tobytes()
+    if not isinstance(value, int | np.integer | np.bool_):
+        wrong(f"is a .{kind} value, not {_describe(value)}")
+    if isinstance(value, np.generic) and value.nbytes < size:
+        wrong(f"has {size} bytes; CuPy would pass the {value.nbytes} of {_describe(value)}")
+    if not -(1 << 8 * size - 1) <= int(value) < 1 << 8 * size:
+        wrong(f"{int(value)} does not fit {SIZES[kind]} bytes")
+    return (int(value) & (1 << 8 * size) - 1).to_bytes(size, "little")
+
+
+def _describe(value) -> str:
+    if isinstance(value, np.ndarray):
+        return f"an array of {value.dtype}, shape {value.shape}"
+    if isinstance(value, np.generic):
+        return f"numpy.{value.dtype} {value}"
+    return f"{type(value).__name__} {value!r}"[:80]

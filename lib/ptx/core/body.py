@@ -1,0 +1,292 @@
+"""The statements of a kernel: declarations, labels, instructions with their operands.
+
+Names are resolved here, because inline assembly opens scopes ``{ ... }`` that declare the same
+labels and registers again.
+"""
+
+from __future__ import annotations
+
+from .lexer import Token, integer
+from .syntax import (
+    SIZES,
+    Address,
+    Entry,
+    Immediate,
+    Instruction,
+    Not,
+    Pair,
+    Register,
+    Symbol,
+    Variable,
+    Vector,
+)
+
+
+class _Scope:
+    """What a pair of braces declares."""
+
+    def __init__(self, parent: _Scope | None):
+        self.parent = parent
+        self.names: dict[str, Register] = {}
+        self.ranges: dict[str, tuple[str, int]] = {}
+        self.labels: dict[str, int] = {}
+        self.variables: dict[str, str] = {}
+        self.tables: dict[str, list[str]] = {}  # of .branchtargets
+
+    def chain(self):
+        """Yield this scope and those around it, from the inside."""
+        scope: _Scope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.parent
+
+
+class Body:
+    """The statements between an entry's braces."""
+
+    def __init__(self, parser, entry: Entry):
+        self.parser = parser
+        self.entry = entry
+        self.scope = _Scope(None)
+        self.cuda: tuple[str, int] | None = None
+        self.callers: tuple[tuple[str, int], ...] = ()
+        # The callers of each place, by file, line and column, that code was inlined from.
+        self.inlined: dict[tuple[int, ...], tuple[tuple[str, int], ...]] = {}
+        self.pending: list[tuple[Instruction, _Scope, Token]] = []
+
+    def read(self):
+        """Read to the closing brace, then resolve what names stand for."""
+        parser, depth = self.parser, 1
+        while depth:
+            token = parser.next()
+            if token.kind == "end":
+                parser.fail("the text ends inside a kernel", token)
+            if token.text == "{":
+                self.scope = _Scope(self.scope)
+                depth += 1
+            elif token.text == "}":
+                self.scope = self.scope.parent or self.scope
+                depth -= 1
+            elif token.text == ";":
+                continue
+            elif token.kind == "word" and token.text.startswith("."):
+                self.directive(token)
+            elif token.kind == "word" and parser.accept(":"):
+                if token.text in self.scope.labels:
+                    parser.fail(f"label {token.text} stands twice", token)
+                if parser.accept(".branchtargets"):
+                    self.scope.tables[token.text] = self.branch_targets()
+                else:
+                    self.scope.labels[token.text] = len(self.entry.instructions)
+            else:
+                self.instruction(token)
+        for instruction, scope, token in self.pending:
+            self.resolve(instruction, scope, token)
+
+    def location(self, token: Token):
+        """Read ``.loc file line column[, function_name label, inlined_at file line column]``.
+
+        What is inlined into what is inlined itself has the location of the middle one in front
+        of its own (PTX ISA, "Debugging Directives: .loc").
+        """
+        parser = self.parser
+        rest = parser.skip_line(token.line)
+        texts = [t.text for t in rest]
+        end = texts.index("inlined_at") if "inlined_at" in texts else len(rest)
+        own = tuple(integer(t.text) for t in rest[:3] if t.kind == "int")
+        call = tuple(integer(t.text) for t in rest[end + 1 :] if t.kind == "int")
+        if len(own) < 2 or (end < len(rest) and len(call) != 3):
+            parser.fail(".loc without file and line", token)
+
+        def line(place: tuple[int, ...]) -> tuple[str, int]:
+            return parser.files.get(place[0], f"file {place[0]}"), place[1]
+
+        # Behind code of no line, NVVM leaves out what it said of this place before.
+        callers = (line(call), *self.inlined.get(call, ())) if call else self.inlined.get(own, ())
+        self.inlined[own] = callers
+        # Line 0 means that the code belongs to no line: keep what stood before.
+        if own[1]:
+            self.cuda, self.callers = line(own), callers
+
+    def directive(self, token: Token):
+        """Read one directive of a body."""
+        parser = self.parser
+        match token.text:
+            case ".loc":
+                self.location(token)
+            case ".reg":
+                self.registers()
+            case ".shared" | ".local" | ".const" | ".global" | ".param":
+                declared: dict[str, Variable] = {}
+                parser.variable(token.text[1:] if token.text != ".param" else "call", declared)
+                for name, variable in declared.items():
+                    unique = name
+                    while unique in self.entry.variables:
+                        unique += "'"
+                    self.scope.variables[name] = unique
+                    variable.name = unique
+                    self.entry.variables[unique] = variable
+            case ".extern":
+                parser.expect(".shared")
+                parser.variable("shared", self.entry.variables, external=True)
+            case ".pragma":
+                while parser.peek().kind == "string" or parser.peek().text == ",":
+                    parser.next()
+                parser.expect(";")
+            case ".file":
+                parser.skip_line(token.line)
+            case _:
+                parser.fail(f"unexpected directive {token.text!r}", token)
+
+    def registers(self):
+        """Read a declaration of registers, single ones or a range."""
+        parser = self.parser
+        kind = parser.word("a register's type")[1:]
+        if kind in ("v2", "v4"):
+            parser.fail("vector registers are not supported; use scalar registers and braces")
+        if kind not in SIZES:
+            parser.fail(f"unknown register type .{kind}")
+        while True:
+            name = parser.word("a register's name")
+            if parser.accept("<"):
+                self.scope.ranges[name] = (kind, parser.integer())
+                parser.expect(">")
+            else:
+                self.scope.names[name] = self.new_register(name, kind)
+            if not parser.accept(","):
+                break
+        parser.expect(";")
+
+    def branch_targets(self) -> list[str]:
+        """Read the labels that a brx.idx chooses from."""
+        labels = [self.parser.word("a label")]
+        while self.parser.accept(","):
+            labels.append(self.parser.word("a label"))
+        self.parser.expect(";")
+        return labels
+
+    def new_register(self, name: str, kind: str) -> Register:
+        """Give a register the next slot of the entry."""
+        register = Register(len(self.entry.registers), name, kind)
+        self.entry.registers.append(register)
+        return register
+
+    def instruction(self, token: Token):
+        """Read one instruction, its guard and its operands."""
+        parser, guard = self.parser, None
+        if token.text == "@":
+            negated = parser.accept("!")
+            name = parser.next()
+            register = self.lookup(name.text)
+            if not isinstance(register, Register) or register.type != "pred":
+                parser.fail(f"{name.text!r} is no predicate", name)
+            guard = (register, negated)
+            token = parser.next()
+        if token.kind != "word":
+            parser.fail(f"expected an instruction, found {token.text!r}", token)
+        operands = []
+        while not parser.accept(";"):
+            operands.append(self.operand())
+            if not parser.accept(",") and parser.peek().text != ";":
+                parser.fail(f"unexpected {parser.peek().text!r} among the operands")
+        made = Instruction(
+            token.line, token.text, tuple(operands), guard, self.cuda, callers=self.callers
+        )
+        self.entry.instructions.append(made)
+        self.pending.append((made, self.scope, token))
+
+    def operand(self):
+        """Read an operand, or two with a bar between them."""
+        first = self.simple()
+        if self.parser.accept("|"):
+            return Pair(first, self.simple())
+        return first
+
+    def simple(self):
+        """Read an address, a list, a name, a negated predicate or a number."""
+        parser = self.parser
+        token = parser.peek()
+        if parser.accept("["):
+            return self.address()
+        if parser.accept("{"):
+            items = []
+            while not parser.accept("}"):
+                items.append(self.simple())
+                if not parser.accept(",") and parser.peek().text != "}":
+                    parser.fail(f"unexpected {parser.peek().text!r} in braces")
+            return Vector(tuple(items))
+        if parser.accept("("):  # the lists of a call
+            items = []
+            while not parser.accept(")"):
+                items.append(self.simple())
+                if not parser.accept(",") and parser.peek().text != ")":
+                    parser.fail(f"unexpected {parser.peek().text!r} in parentheses")
+            return Vector(tuple(items))
+        if parser.accept("!"):
+            return Not(self.lookup(parser.word("a predicate")))
+        if token.kind == "word":
+            parser.next()
+            found = self.lookup(token.text)
+            if parser.peek().text in ("+", "-"):
+                return Address(found, self.offset())
+            return found
+        return parser.constant()
+
+    def address(self) -> Address:
+        """Read what stands in brackets, whose first one was taken."""
+        parser = self.parser
+        token = parser.peek()
+        base = self.simple()
+        offset = 0
+        if isinstance(base, Address):
+            base, offset = base.base, base.offset
+        elif not isinstance(base, Register | Symbol | Immediate):
+            parser.fail("an address needs a register, a variable or a number", token)
+        offset += self.offset()
+        coordinates = []
+        while parser.accept(","):
+            coordinates.append(self.simple())
+        parser.expect("]")
+        return Address(base, offset, tuple(coordinates))
+
+    def offset(self) -> int:
+        """Sum what follows a base: ``+16``, ``+-8``, ``-8``."""
+        total = 0
+        while self.parser.peek().text in ("+", "-"):
+            sign = -1 if self.parser.next().text == "-" else 1
+            total += sign * self.parser.integer()
+        return total
+
+    def lookup(self, name: str) -> Register | Symbol:
+        """Find the innermost register of this name; a range ``%r<28>`` makes them as needed."""
+        for scope in self.scope.chain():
+            if name in scope.names:
+                return scope.names[name]
+            stem = name.rstrip("0123456789")
+            if stem != name and stem in scope.ranges:
+                kind, count = scope.ranges[stem]
+                digits = name[len(stem) :]
+                if len(digits) < 10 and int(digits) < count:
+                    scope.names[name] = self.new_register(name, kind)
+                    return scope.names[name]
+            if name in scope.variables:
+                return Symbol(scope.variables[name])
+        return Symbol(name)
+
+    def resolve(self, instruction: Instruction, scope: _Scope, token: Token):
+        """Turn the label of a branch into the index of an instruction."""
+        if instruction.parts[0] not in ("bra", "brx"):
+            return
+        names = [o.name for o in instruction.operands if isinstance(o, Symbol)]
+        if len(names) == 1 and instruction.parts[0] == "brx":
+            names = next((s.tables[names[0]] for s in scope.chain() if names[0] in s.tables), [])
+        found = [
+            next((s.labels[name] for s in scope.chain() if name in s.labels), None)
+            for name in names
+        ]
+        if None in found or not found or (len(found) > 1 and instruction.parts[0] == "bra"):
+            self.parser.fail(f"branch to an unknown label in '{instruction.opcode}'", token)
+        if instruction.parts[0] == "bra":
+            instruction.target = found[0]
+        else:
+            instruction.targets = tuple(found)

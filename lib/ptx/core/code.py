@@ -1,0 +1,100 @@
+"""A kernel, decoded: its steps, the basic blocks they form, which of them poll or need warps."""
+
+from __future__ import annotations
+
+from .decode import DECODE_PASSES, Decoding, decoder
+from .errors import ParseError
+from .predication import predicated
+from .registers import RegisterFile
+from .spin_loops import is_between_blocks, spin_loops
+from .step import BasicBlock, Step
+from .syntax import Entry, Instruction, Program
+
+# What the lanes that a mask names do together, and wait for each other to do.
+WARP_COLLECTIVES = ("shfl", "vote", "match", "redux", "elect")
+
+
+class Code:
+    """An entry, decoded.
+
+    Attributes
+    ----------
+    registers : RegisterFile
+        Slots of what the steps read and write.
+    steps : list of Step
+        One per instruction.
+    blocks : dict of int to BasicBlock
+        Basic blocks by the index of their first instruction.
+    aligned : set of int
+        Blocks in which a step needs all lanes of a warp.
+    polling : set of int
+        Blocks inside of loops that only wait for a flag.
+    cooperative : bool
+        Whether blocks of the grid may wait for each other.
+    """
+
+    def __init__(self, program: Program, entry: Entry):
+        self.entry, self.kernel = entry, entry.name
+        self.registers = RegisterFile(program, entry)
+        self.place = self.registers.place
+        self.steps = [self._step(i, each) for i, each in enumerate(entry.instructions)]
+        for decode_pass in DECODE_PASSES:
+            decode_pass(self.steps)
+        self.blocks = self._blocks()
+        self.aligned = {
+            start
+            for start, block in self.blocks.items()
+            if any(map(_needs_warps, self.steps[start : start + block.length]))
+        }
+        loops = spin_loops(self.steps)
+        self.polling = {start for start in self.blocks if any(start in loop for loop in loops)}
+        self.cooperative = any(is_between_blocks(loop, self.steps) for loop in loops)
+
+    def _step(self, index: int, instruction: Instruction) -> Step:
+        decoding = Decoding(self.registers, instruction, index)
+        decode = decoder(decoding)
+        try:
+            run = decode(decoding)
+        except (LookupError, AttributeError, TypeError, ValueError, ArithmeticError) as fault:
+            # The decoding functions take well-formed operands for granted.
+            raise ParseError(
+                f"{decoding.place}: operands or modifiers do not fit the instruction"
+            ) from fault
+        guard = None
+        if instruction.guard is not None:
+            guard = (instruction.guard[0].slot, instruction.guard[1])
+        return Step(run, tuple(decoding.writes), instruction, decoding.ends, guard)
+
+    def _blocks(self) -> dict[int, BasicBlock]:
+        """Cut the steps at labels and behind every step that may part the lanes."""
+        starts = {0} | {i.target for i in self.entry.instructions if i.target is not None}
+        starts |= {target for i in self.entry.instructions for target in i.targets}
+        starts |= {i + 1 for i, step in enumerate(self.steps) if step.ends}
+        blocks: dict[int, BasicBlock] = {}
+        for start in sorted(starts):
+            block = blocks[start] = BasicBlock(start)
+            at = start
+            while at < len(self.steps):
+                step = self.steps[at]
+                at += 1
+                if step.ends:
+                    block.end = step.run
+                    break
+                run, writes = step.run, step.writes
+                if step.guard is not None:
+                    # A guarded step merges what it writes by itself.
+                    run, writes = predicated(step, at - 1), ()
+                block.runs.append(run)
+                block.pairs.append((run, writes))
+                if at in starts:
+                    break
+            block.next, block.length = at, at - start
+        return blocks
+
+
+def _needs_warps(step: Step) -> bool:
+    """Tell whether a step needs all lanes of a warp; barriers see to that by themselves."""
+    parts = step.instruction.parts
+    if parts[0] in WARP_COLLECTIVES:
+        return "sync" in parts
+    return "aligned" in parts and parts[0] not in ("bar", "barrier")

@@ -1,0 +1,253 @@
+"""Instructions become small functions, once.
+
+`OPCODES` maps a base mnemonic to a function that looks at one instruction, through a `Decoding`,
+and returns what shall run: a function of the lanes. Adding an instruction is adding a function.
+
+Mnemonics that whole numbers and floats share have a second function, in `FLOAT_OPCODES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from .errors import ParseError, UnsupportedInstruction
+from .registers import DTYPES, SPECIAL, UNSIGNED, RegisterFile, scalar
+from .step import Run, Step
+from .syntax import SIZES, Address, Immediate, Instruction, Not, Pair, Register, Symbol, Vector
+
+FLOATS = ("f16", "f32", "f64", "bf16", "f16x2", "bf16x2")
+
+Decoder = Callable[["Decoding"], Run]
+OPCODES: dict[str, Decoder] = {}
+FLOAT_OPCODES: dict[str, Decoder] = {}  # where the type is one of `FLOATS`
+DECODE_PASSES: list[Callable[[list[Step]], None]] = []  # look at all steps, once decoded
+
+
+def opcode(*names: str):
+    """Enter a decoding function into `OPCODES` under its mnemonics."""
+    return _entering(OPCODES, names)
+
+
+def float_opcode(*names: str):
+    """Enter a decoding function for the floating-point types of mnemonics in `OPCODES`."""
+    return _entering(FLOAT_OPCODES, names)
+
+
+def _entering(table: dict[str, Decoder], names: tuple[str, ...]):
+    def enter(function: Decoder) -> Decoder:
+        for name in names:
+            table[name] = function
+        return function
+
+    return enter
+
+
+def decoder(d: Decoding) -> Decoder:
+    """Return the decoding function of an instruction.
+
+    Raises
+    ------
+    UnsupportedInstruction
+        If there is none.
+    """
+    # Some families have a function of their own: cp.async.bulk is not cp.async.
+    names = (".".join(d.parts[:length]) for length in (3, 2, 1))
+    base = next((name for name in names if name in OPCODES), d.parts[0])
+    if base not in OPCODES:
+        d.unsupported(f"the emulator has no '{base}'. It has: " + " ".join(sorted(OPCODES)))
+    if d.type in FLOATS and base in FLOAT_OPCODES:
+        return FLOAT_OPCODES[base]
+    return OPCODES[base]
+
+
+class Decoding:
+    """One instruction while it is decoded: its modifiers, and its operands as slots."""
+
+    def __init__(self, registers: RegisterFile, instruction: Instruction, index: int):
+        self.registers, self.instruction, self.index = registers, instruction, index
+        self.parts = instruction.parts
+        self.operands = instruction.operands
+        self.writes: list[int] = []
+        self.ends = False
+        types = [part for part in self.parts[1:] if part in SIZES]
+        self.types = types
+        self.type = types[-1] if types else ""
+
+    @property
+    def place(self) -> str:
+        """Where the instruction stands, for a message."""
+        return self.registers.place(self.instruction)
+
+    def has(self, *modifiers: str) -> bool:
+        """Tell whether any of these modifiers stands in the opcode."""
+        return any(modifier in self.parts for modifier in modifiers)
+
+    def pick(self, choices, default=None):
+        """Return the modifier that is one of `choices`."""
+        for part in self.parts[1:]:
+            if part in choices:
+                return part
+        return default
+
+    def only(self, *modifiers: str):
+        """Refuse the instruction if it has a modifier that is neither a type nor listed."""
+        for part in self.parts[1:]:
+            if part not in SIZES and part not in modifiers:
+                self.unsupported(f"no modifier .{part}")
+        return self
+
+    def count(self, *numbers: int):
+        """Refuse the instruction unless it has so many operands."""
+        if len(self.operands) not in numbers:
+            raise ParseError(
+                f"{self.place}: {len(self.operands)} operands, not {' or '.join(map(str, numbers))}"
+            )
+        return self
+
+    def needs(self, *types: str):
+        """Refuse the instruction unless its type is one of these."""
+        if self.type not in types:
+            self.unsupported(f"the types are {' '.join(types)}")
+        return self
+
+    def unsupported(self, supported: str):
+        """Raise UnsupportedInstruction, with what there is instead."""
+        raise UnsupportedInstruction(f"{self.place}: {supported}")
+
+    def wrong(self, message: str):
+        """Raise ParseError at this instruction."""
+        raise ParseError(f"{self.place}: {message}")
+
+    # -- operands that are read -----------------------------------------------------------------
+
+    def slot(self, operand, kind: str) -> int:
+        """Return the slot of an operand that has exactly the width of `kind`."""
+        dtype = DTYPES[kind]
+        if isinstance(operand, int):
+            operand = self.operands[operand]
+        if isinstance(operand, Register):
+            return operand.slot
+        if isinstance(operand, Immediate):
+            return self.registers.constant(self._immediate(operand, kind))
+        if isinstance(operand, Symbol):
+            if operand.name in SPECIAL:
+                return self.registers.special(operand.name)
+            return self.symbol(operand.name, 0, dtype)
+        if isinstance(operand, Address) and isinstance(operand.base, Symbol):
+            return self.symbol(operand.base.name, operand.offset, dtype)
+        self.wrong(f"operand {operand} cannot be read here")
+
+    def symbol(self, name: str, offset: int, dtype: np.dtype) -> int:
+        """Return the slot of a variable's address."""
+        if self.registers.variable(name) is None:
+            if name.startswith("%"):
+                self.unsupported(
+                    f"no register {name}. Special registers: {' '.join(sorted(SPECIAL))}"
+                )
+            self.wrong(f"unknown name {name}")
+        return self.registers.address_of(name, offset, dtype)
+
+    def _immediate(self, value: Immediate, kind: str) -> np.ndarray:
+        dtype = DTYPES[kind]
+        if kind == "pred":
+            return scalar(value.bits != 0, bool)
+        if value.kind == "int":
+            if dtype.kind == "f":
+                self.wrong("a whole number stands where a float must")
+            bits = value.bits & (1 << 8 * dtype.itemsize) - 1
+            return scalar(bits, UNSIGNED[dtype.itemsize]).view(dtype)
+        given = scalar(value.bits, "u4" if value.kind == "f32" else "u8")
+        if dtype.itemsize == given.itemsize:
+            return given.view(dtype)
+        if dtype.kind == "f":
+            return given.view("f4" if value.kind == "f32" else "f8").astype(dtype)
+        self.wrong("a float stands where a whole number must")
+
+    def read(self, operand, kind: str) -> Callable[[list], np.ndarray]:
+        """Make the function that reads an operand, from the list of registers, as a type.
+
+        A register wider than the type gives its low bits, as PTX allows for ld, st and cvt.
+        """
+        if isinstance(operand, int):
+            operand = self.operands[operand]
+        if isinstance(operand, Not):
+            inner = self.read(operand.operand, kind)
+            return lambda r: ~inner(r)
+        s, dtype = self.slot(operand, kind), DTYPES[kind]
+        if isinstance(operand, Register):
+            self.same_kind(operand, kind)
+            have, want = SIZES[operand.type], dtype.itemsize
+            if have > want:
+                wide, narrow = UNSIGNED[have], UNSIGNED[want]
+                return lambda r: r[s].view(wide).astype(narrow).view(dtype)
+            if have < want:
+                self.wrong(f"register {operand.name} (.{operand.type}) is narrower than .{kind}")
+        elif isinstance(operand, Symbol) and operand.name in SPECIAL:
+            if SPECIAL[operand.name] != kind:
+                natural = DTYPES[SPECIAL[operand.name]]
+                if natural.itemsize != dtype.itemsize:
+                    return lambda r: r[s].astype(dtype)
+                return lambda r: r[s].view(dtype)
+
+        def read(r):
+            value = r[s]
+            return value if value.dtype is dtype else value.view(dtype)
+
+        return read
+
+    def same_kind(self, register: Register, kind: str):
+        """Refuse a predicate where a number must stand, and the other way round."""
+        if (register.type == "pred") != (kind == "pred"):
+            self.wrong(f"register {register.name} (.{register.type}) used as .{kind}")
+
+    def plain(self, operand, kind: str) -> bool:
+        """Tell whether the operand can be read from its slot without narrowing."""
+        if isinstance(operand, int):
+            operand = self.operands[operand]
+        if isinstance(operand, Register):
+            return operand.type != "pred" and SIZES[operand.type] == SIZES[kind]
+        return isinstance(operand, Immediate)
+
+    # -- operands that are written --------------------------------------------------------------
+
+    def write(self, operand, kind: str) -> Callable[[list, np.ndarray], None]:
+        """Make the function that writes a value of a type; a wider register is extended."""
+        if isinstance(operand, int):
+            operand = self.operands[operand]
+        if isinstance(operand, Symbol) and operand.name == "_":
+            return lambda r, value: None
+        if not isinstance(operand, Register):
+            self.wrong(f"operand {operand} cannot be written")
+        self.same_kind(operand, kind)
+        s, have, want = operand.slot, SIZES[operand.type], SIZES[kind]
+        self.writes.append(s)
+        if have < want:
+            self.wrong(f"register {operand.name} (.{operand.type}) is narrower than .{kind}")
+        if have == want:
+
+            def write(r, value):
+                r[s] = value
+
+            return write
+        signed = DTYPES[kind].kind == "i"
+        narrow, wide = UNSIGNED[want], np.dtype(f"{'i' if signed else 'u'}{have}")
+        source = np.dtype(f"i{want}") if signed else narrow
+        return lambda r, value: r.__setitem__(s, value.view(source).astype(wide))
+
+    def target(self, kind: str) -> Callable[[list, np.ndarray], None]:
+        """Write operand 0."""
+        return self.write(0, kind)
+
+    def vector(self, operand) -> tuple:
+        """Return the operands in braces, or the one operand as a list of one."""
+        if isinstance(operand, int):
+            operand = self.operands[operand]
+        return operand.items if isinstance(operand, Vector) else (operand,)
+
+    def pair(self, operand) -> tuple:
+        """Return ``p|q`` as two operands; the second is None where it is missing."""
+        if isinstance(operand, int):
+            operand = self.operands[operand]
+        return (operand.first, operand.second) if isinstance(operand, Pair) else (operand, None)

@@ -1,0 +1,108 @@
+"""Global and constant memory of a launch: where the arrays and module variables lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .errors import Error
+from .memory import GLOBAL_BASE, Segment
+
+GUARD = 4096  # at least so many bytes lie between two allocations
+ALIGNMENT = 256
+VECTOR_BYTES = 16  # of the widest access
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """An argument's array in the emulated address space.
+
+    Attributes
+    ----------
+    argument : int or str
+        Position of the kernel argument, or the name of a module variable.
+    base : int
+        First address.
+    nbytes : int
+        Length.
+    """
+
+    argument: int | str
+    base: int
+    nbytes: int
+
+
+def pointer(array: np.ndarray) -> int:
+    """Return the address of an array's first element in this process."""
+    return array.__array_interface__["data"][0]
+
+
+def root(array: np.ndarray) -> np.ndarray:
+    """Return the array whose memory a view shows."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+def _bytes_of(array: np.ndarray) -> tuple[np.ndarray, int]:
+    """Return an array's bytes, and how far behind a multiple of `ALIGNMENT` they are to lie.
+
+    Before those of a view come as many of its array's as 16 leaves over.
+    """
+    if not array.size:
+        return np.zeros(0, np.uint8), 0
+    whole = root(array)
+    behind = pointer(array) - pointer(whole)
+    if whole is array or behind <= 0 or not whole.flags.forc:
+        return array.reshape(-1).view(np.uint8), 0
+    memory = whole.reshape(-1, order="A").view(np.uint8)
+    return memory[behind - behind % VECTOR_BYTES : behind + array.nbytes], behind % ALIGNMENT
+
+
+class DeviceMemory:
+    """Global and constant memory of a launch: one segment an array, gaps between them."""
+
+    def __init__(self):
+        self.segments: list[Segment] = []
+        self.constants: list[Segment] = []
+        self.allocations: list[Allocation] = []
+        self.maps: list = []  # tensor maps, each with its segment and where in it the array begins
+        self._next = GLOBAL_BASE
+        self._known: dict[tuple[int, int], int] = {}
+        self._ranges: list[tuple[int, int, int | str]] = []
+
+    def add(self, argument: int | str, array: np.ndarray) -> int:
+        """Place an array; the same memory given twice has one address.
+
+        Returns
+        -------
+        int
+            The address of its first byte: a multiple of 256, as CuPy's allocations have it, and for
+            a view as many bytes behind one as it lies in its array.
+        """
+        start = pointer(array)
+        key = (start, array.nbytes)
+        name = f"argument {argument}" if isinstance(argument, int) else f"variable {argument}"
+        if key in self._known and array.nbytes:
+            address = self._known[key]
+        else:
+            for low, high, other in self._ranges:
+                if array.nbytes and low < start + array.nbytes and start < high:
+                    raise Error(
+                        f"{name} overlaps argument {other} without being the same array; "
+                        "pass a copy"
+                    )
+            storage, behind = _bytes_of(array)
+            address = self._next + behind
+            # A whole number of the widest accesses lies before it, so that they can be indexed.
+            base = address - (len(storage) - array.nbytes)
+            writeable = bool(array.flags.writeable)
+            self.segments.append(
+                Segment(name, "global", base, array.nbytes, storage, None, writeable, address)
+            )
+            self._next = -(-(address + array.nbytes + GUARD) // ALIGNMENT) * ALIGNMENT
+            self._known[key] = address
+            self._ranges.append((start, start + array.nbytes, argument))
+        self.allocations.append(Allocation(argument, address, array.nbytes))
+        return address

@@ -1,0 +1,323 @@
+"""A batch of blocks while it runs: registers, program counters, who is active, who waits.
+
+A register is one NumPy array over all lanes, of shape (blocks, threads) or, where blocks or
+threads share the value, with 1 in that place: NumPy's broadcasting does the rest, and a loop
+counter costs nothing. Register arrays are never changed in place: so an array that *is* the one
+seen before holds the same values, and what was found out about it still stands.
+
+Lanes that stand at one program counter form a group. The scheduler takes a group; a basic block
+runs for all its lanes at once, and its last instruction says where they go next.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .access_pattern import AccessPattern
+from .code import Code
+from .errors import Deadlock
+from .hazards import Access, access
+from .masks import WARP, Mask, any_in_warp
+from .named_barriers import NamedBarriers
+from .registers import scalar
+from .scheduler import Scheduler
+from .syntax import SIZES
+
+PATTERNS = 16  # address registers that are remembered
+_POISON = {
+    size: np.full((1, 1), (1 << 8 * size) - 1, f"u{size}") for size in (1, 2, 4, 8)
+}  # all ones: NaN as a float
+_NO_PREDICATE = scalar(False, bool)
+_UNWRITTEN = {id(array) for array in (*_POISON.values(), _NO_PREDICATE)}
+
+
+class Execution:
+    """The state of a batch of blocks of one launch.
+
+    Parameters
+    ----------
+    code : Code
+        The decoded entry.
+    geometry : Geometry
+        Grid, block and which blocks these are.
+    memory : Memory
+        Allocations, and this batch's shared memory.
+    trace, races : Trace or None, RaceDetector or None
+        Who is told what happens.
+    hazards : Hazards
+        Where suspicions are collected.
+    schedule : str
+        "lowest", "highest" or "random".
+    random : numpy.random.Generator
+        For the random schedule.
+    landing : str
+        "early" or "late": when asynchronous operations have their effect.
+    turns : int or None
+        How many turns the lanes may take before they are stopped; None: any number.
+    """
+
+    def __init__(
+        self, code: Code, geometry, memory, trace, races, hazards, schedule, random,
+        landing="early", turns=None,
+    ):  # fmt: skip
+        self.code, self.geometry, self.memory = code, geometry, memory
+        self.trace, self.races, self.hazards = trace, races, hazards
+        self.observed = trace is not None or races is not None
+        self.blocks, self.threads = geometry.blocks, geometry.threads
+        self.warps = -(-self.threads // WARP)
+        self.lanes = self.blocks * self.threads
+        self._everyone = np.ones((self.blocks, self.threads), bool)
+        self._everyone.flags.writeable = False
+        self.live: Mask | None = None  # None: all
+        self.active: Mask | None = None  # the lanes that run now; None: all
+        self.merge: np.ndarray | None = None  # where results go; None: everywhere
+        self.groups: dict[int, Mask | None] = {0: None}
+        self.barriers = NamedBarriers(self)
+        self.scheduler = Scheduler(self, schedule, random, turns)
+        self.late = landing == "late"
+        # Others that may hold lanes or have something in flight: see `waiting`.
+        self.waiters: dict[type, object] = {}
+        self.steps = 0  # instructions run so far
+        self.origin = 0  # what to add to an instruction's index to have its step
+        self.exited_by = code.steps[-1].instruction if code.steps else None  # the latest exit
+        self.r: list[np.ndarray] = [None] * code.registers.slots
+        self.twins: list[tuple] = [(None, None)] * code.registers.slots
+        self.resolved: list = [None] * len(code.steps)  # where the addresses of each step lie
+        self.fragments: dict[tuple, tuple] = {}  # matrices that `fragments` put together
+        self._costs: dict[int, tuple[np.ndarray, dict]] = {}
+        self._patterns: dict[tuple[int, int], AccessPattern] = {}
+        self._set_registers()
+
+    def _set_registers(self):
+        for register in self.code.entry.registers:
+            size = min(SIZES[register.type], 8)
+            poison = _NO_PREDICATE if register.type == "pred" else _POISON[size]
+            self.r[register.slot] = poison
+        for slot, value in self.code.registers.constants:
+            self.r[slot] = value
+        for name, slot in self.code.registers.specials.items():
+            self.r[slot] = self.geometry.special(name)
+        for slot, name, offset, dtype in self.code.registers.addresses:
+            address = (self.memory.address_of(name) + offset) & ((1 << 64) - 1)
+            self.r[slot] = scalar(address, "u8").astype(dtype)
+
+    # -- running --------------------------------------------------------------------------------
+
+    def run(self):
+        """Run until every lane has exited.
+
+        Raises
+        ------
+        Deadlock
+            When lanes wait at barriers or for flags and nobody can release them.
+        Endless
+            When the lanes took more turns than they may.
+        """
+        blocks, groups, trace = self.code.blocks, self.groups, self.trace
+        choose = self.scheduler.choose
+        with np.errstate(all="ignore"):
+            while groups or self.waiting:
+                if not groups:
+                    if not any(waiter.stir() for waiter in list(self.waiters.values())):
+                        self._deadlock()
+                    continue
+                at = choose()
+                block = blocks[at]
+                self.origin = self.steps - at
+                if trace is not None:
+                    trace.executed(block, self)
+                if self.merge is None:
+                    for run in block.runs:
+                        run(self)
+                else:
+                    for run, writes in block.pairs:
+                        self.masked(run, writes, self.merge)
+                self.steps += block.length
+                if block.end is not None:
+                    block.end(self)
+                elif block.next in blocks and block.next < len(self.code.steps):
+                    self.go(block.next, self.active)
+                else:
+                    self.exit(self.active)  # running off the end is a ret
+            for waiter in self.waiters.values():
+                waiter.finish()
+            if self.races is not None and self.races.proxy is not None:
+                self.races.proxy.finish()
+
+    # -- which lanes ----------------------------------------------------------------------------
+
+    @property
+    def active_lanes(self) -> np.ndarray:
+        """The lanes that run now, bool (blocks, threads), not to be changed."""
+        return self.lanes_in(self.active)
+
+    @property
+    def active_warps(self) -> np.ndarray:
+        """The warps with a lane that runs now, bool (blocks, warps), not to be changed."""
+        return any_in_warp(self._everyone) if self.active is None else self.active.by_warps
+
+    @property
+    def live_lanes(self) -> np.ndarray:
+        """The lanes that have not exited, bool (blocks, threads), not to be changed."""
+        return self.lanes_in(self.live)
+
+    def lanes_in(self, mask: Mask | None) -> np.ndarray:
+        """Return the lanes of a mask, bool (blocks, threads), not to be changed; None: all."""
+        return self._everyone if mask is None else mask.array
+
+    def of_active(self, values: np.ndarray) -> np.ndarray:
+        """Return a register's values in the active lanes: (blocks, threads) of all, (lanes,)."""
+        full = np.broadcast_to(values, (self.blocks, self.threads))
+        return full if self.active is None else full[self.active.array]
+
+    @property
+    def waiting(self) -> bool:
+        """Whether any lane is parked."""
+        return self.barriers.waiting or any(w.waiting for w in self.waiters.values())
+
+    def waiter(self, kind: type):
+        """Return the launch's one object of a kind: the mbarriers, the copies in flight, ..."""
+        if kind not in self.waiters:
+            self.waiters[kind] = kind(self)
+        return self.waiters[kind]
+
+    def masked(self, run, writes: tuple[int, ...], mask: np.ndarray):
+        """Run a step and keep, in the lanes outside of `mask`, what its registers held."""
+        r = self.r
+        kept = [r[slot] for slot in writes]
+        run(self)
+        for slot, old in zip(writes, kept, strict=True):
+            new = r[slot]
+            if new is not old and id(old) not in _UNWRITTEN:
+                if old.dtype is not new.dtype:
+                    old = old.view(new.dtype)
+                r[slot] = np.where(mask, new, old)
+
+    # -- where lanes go -------------------------------------------------------------------------
+
+    def go(self, at: int, mask: Mask | None):
+        """Put lanes at a program counter, with those that stand there already."""
+        if at in self.groups and mask is not None:
+            there = self.groups[at]
+            mask = Mask(there.array | mask.array) if there is not None else None
+        self.groups[at] = mask
+
+    def branch(self, predicate: np.ndarray, target: int, otherwise: int):
+        """Send the active lanes to `target` where the predicate holds, else to `otherwise`."""
+        active = self.active
+        if predicate.size == 1:
+            self.go(target if predicate[0, 0] else otherwise, active)
+            return
+        if active is None:
+            count = int(np.count_nonzero(predicate))
+            if count == predicate.size:
+                self.go(target, None)
+            elif count == 0:
+                self.go(otherwise, None)
+            else:
+                full = np.broadcast_to(predicate, (self.blocks, self.threads))
+                self.go(target, Mask(full))
+                self.go(otherwise, Mask(~full))
+            return
+        taken = active.array & predicate
+        count = int(np.count_nonzero(taken))
+        if count == active.lanes:
+            self.go(target, active)
+        elif count == 0:
+            self.go(otherwise, active)
+        else:
+            self.go(target, Mask(taken))
+            self.go(otherwise, Mask(active.array & ~predicate))
+
+    def select(self, predicate: np.ndarray) -> Mask | None | bool:
+        """Which active lanes have the predicate: False if none, `active` itself if all."""
+        active = self.active
+        if predicate.size == 1:
+            return active if predicate[0, 0] else False
+        if active is None:
+            count = int(np.count_nonzero(predicate))
+            if count in (0, predicate.size):
+                return None if count else False
+            return Mask(np.broadcast_to(predicate, (self.blocks, self.threads)))
+        taken = Mask(active.array & predicate)
+        if taken.lanes == active.lanes:
+            return active
+        return taken if taken.lanes else False
+
+    def exit(self, mask: Mask | None, instruction=None):
+        """End lanes; a barrier that waits for them need not wait any more."""
+        self.exited_by = instruction or self.exited_by
+        if mask is None or mask is self.live:
+            rest = None
+        else:
+            rest = Mask(self.live_lanes & ~mask.array)
+        if rest is None or not rest.lanes:
+            self.live = Mask(np.zeros((self.blocks, self.threads), bool))
+        else:
+            self.live = rest
+        if self.barriers.waiting:
+            self.barriers.release()
+        for waiter in self.waiters.values():
+            waiter.left()
+
+    def _deadlock(self):
+        raise Deadlock(
+            f"kernel '{self.code.kernel}' is deadlocked: no lane can run. {self.parked()}"
+        )
+
+    def parked(self) -> str:
+        """Say who waits at barriers."""
+        told = [self.barriers.describe(), *(w.describe() for w in self.waiters.values())]
+        return " ".join(filter(None, told))
+
+    # -- what steps ask -------------------------------------------------------------------------
+
+    def pattern(self, addresses: np.ndarray) -> AccessPattern:
+        """Return what is known of these addresses under the active lanes."""
+        key = (id(addresses), id(self.active))
+        pattern = self._patterns.pop(key, None)
+        if pattern is None:
+            # The pattern holds both arrays, so their ids stay theirs as long as it is kept. The one
+            # unused for longest goes: keeping more only pushes registers out of the cache.
+            if len(self._patterns) >= PATTERNS:
+                del self._patterns[next(iter(self._patterns))]
+            pattern = AccessPattern(addresses, self.active, self)
+        self._patterns[key] = pattern
+        return pattern
+
+    def warp_costs(self, addresses: np.ndarray) -> dict:
+        """Return the dict in which the trace keeps what each warp's access by a register costs."""
+        kept = self._costs.get(id(addresses))
+        if kept is None:
+            if len(self._costs) >= 48:
+                self._costs.clear()
+            kept = self._costs[id(addresses)] = (addresses, {})
+        return kept[1]
+
+    def lane_names(self, where: np.ndarray, most: int = 4) -> str:
+        """Name some lanes of a bool array over (blocks, threads)."""
+        where = np.broadcast_to(where, (self.blocks, self.threads))
+        found = np.argwhere(where)
+        names = [
+            f"block {self.geometry.block_name(b)} warp {t // WARP} lane {t % WARP}"
+            for b, t in found[:most].tolist()
+        ]
+        more = f" and {len(found) - most} more" if len(found) > most else ""
+        return "; ".join(names) + more
+
+    def hazard(self, kind: str, message: str, instruction, where: np.ndarray, before=None):
+        """Report something that is wrong but does not stop the kernel.
+
+        `before` is an instruction that the same lanes ran earlier, the other side of the hazard.
+        """
+        block, thread = np.argwhere(where)[0].tolist()
+        sides = [access(i, block, thread, self) for i in (before, instruction) if i is not None]
+        self.hazards.add(kind, message, *sides)
+
+    def exit_of(self, block: int, thread: int) -> Access:
+        """Describe the exit of a lane, as the one side of a hazard."""
+        return access(self.exited_by, block, thread, self)
+
+    def place(self, instruction) -> str:
+        """Say where an instruction stands, for a message."""
+        return self.code.place(instruction)

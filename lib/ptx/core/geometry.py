@@ -1,0 +1,177 @@
+"""Grids, blocks and clusters: their limits, and which block each row of a batch is."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from .errors import LaunchError
+from .registers import SPECIAL, scalar
+from .syntax import Entry
+
+# KiB of one block, by target (CUDA C++ Programming Guide, technical specifications).
+_SHARED_KIB = {"sm_75": 64, "sm_80": 163, "sm_86": 99, "sm_87": 163, "sm_89": 99, "sm_90": 227}
+SHARED_LIMIT = max(_SHARED_KIB.values()) * 1024  # on any GPU
+STATIC_LIMIT = 48 * 1024  # what ptxas lets a kernel declare
+CLUSTER_LIMIT = 16  # blocks; more than 8 need an attribute of the kernel on a GPU
+
+
+def shared_limit(target: str) -> int:
+    """Return the most shared memory that a block may have, B; of an unknown target any GPU's."""
+    kib = _SHARED_KIB.get(target.rstrip("af"))
+    return SHARED_LIMIT if kib is None else kib * 1024
+
+
+class Geometry:
+    """A grid, and which of its blocks run in this batch."""
+
+    def __init__(self, grid, block, first, blocks, shared_bytes, cluster=None):
+        self.grid, self.block, self.first, self.blocks = grid, block, first, blocks
+        self.explicit = cluster is not None
+        self.cluster = cluster or (1, 1, 1)
+        self.peers = int(np.prod(self.cluster))  # blocks of a cluster: neighbouring rows
+        self.threads = block[0] * block[1] * block[2]
+        self.shared_bytes = shared_bytes
+
+    def block_index(self, row: int) -> tuple[int, int, int]:
+        """Return blockIdx of a row of this batch."""
+        return tuple(int(i) for i in self._indices(self.first + row))
+
+    def _indices(self, at):
+        """Return blockIdx, as (x, y, z), of the at-th block of the grid; `at` may be an array.
+
+        Blocks count along x, then y, then z; with clusters, cluster by cluster.
+        """
+        number, rank = at // self.peers, at % self.peers
+        place = []
+        for extent, size in zip(self.grid, self.cluster, strict=True):
+            many = extent // size
+            place.append(number % many * size + rank % size)
+            number, rank = number // many, rank // size
+        return place
+
+    def block_name(self, row: int) -> str:
+        """Return blockIdx as text."""
+        return "({}, {}, {})".format(*self.block_index(row))
+
+    def row_of(self, block: int) -> int | None:
+        """Return the row of a block by its linear number, None if it is in another batch."""
+        if self.peers > 1:
+            x, y, _ = self.grid
+            rows = np.arange(self.first, self.first + self.blocks)
+            i, j, k = self._indices(rows)
+            found = np.flatnonzero(i + x * (j + y * k) == block)
+            return int(found[0]) if len(found) else None
+        row = block - self.first
+        return row if 0 <= row < self.blocks else None
+
+    def special(self, name: str) -> np.ndarray:
+        """Return a special register: (1, 1), (blocks, 1) or (1, threads)."""
+        threads = np.arange(self.threads, dtype=np.int64)[None, :]
+        rows = np.arange(self.first, self.first + self.blocks, dtype=np.int64)[:, None]
+        lane = threads % 32
+        warps = -(-self.threads // 32)
+        base, _, axis = name.partition(".")
+        wholes = tuple(g // c for g, c in zip(self.grid, self.cluster, strict=True))
+        sizes = {
+            "%ntid": self.block, "%nctaid": self.grid, "%nclusterid": wholes,
+            "%cluster_nctaid": self.cluster,
+        }  # fmt: skip
+        if base in sizes:
+            value = sizes[base]["xyz".index(axis)]
+        elif base == "%tid":
+            x, y, _ = self.block
+            value = {"x": threads % x, "y": threads // x % y, "z": threads // (x * y)}[axis]
+            if self.block["xyz".index(axis)] == 1:
+                value = 0
+        elif base in ("%ctaid", "%clusterid", "%cluster_ctaid"):
+            at = "xyz".index(axis)
+            value, size = self._indices(rows)[at], self.cluster[at]
+            if base != "%ctaid":
+                value = value // size if base == "%clusterid" else value % size
+            if self.grid[at] == 1:
+                value = 0
+        else:
+            every = (1 << 32) - 1
+            value = {
+                "%laneid": lane,
+                "%warpid": threads // 32,
+                "%nwarpid": warps,
+                "%nsmid": 1,
+                "%is_explicit_cluster": self.explicit,
+                "%cluster_nctarank": self.peers,
+                "%cluster_ctarank": rows % self.peers,
+                "WARP_SZ": 32,
+                "%lanemask_eq": 1 << lane,
+                "%lanemask_lt": (1 << lane) - 1,
+                "%lanemask_le": (2 << lane) - 1,
+                "%lanemask_gt": every ^ ((2 << lane) - 1),
+                "%lanemask_ge": every ^ ((1 << lane) - 1),
+                "%dynamic_smem_size": self.shared_bytes[1],
+                "%total_smem_size": sum(self.shared_bytes),
+            }.get(base, 0)
+        kind = {"pred": "?", "u32": "u4", "u64": "u8"}[SPECIAL[name]]
+        if isinstance(value, np.ndarray):
+            return value.astype(kind)
+        return scalar(value, kind)
+
+
+def three_sizes(given, name: str) -> tuple[int, int, int]:
+    """Return one to three sizes as three."""
+    sizes = given if isinstance(given, tuple | list) else (given,)
+    if not 1 <= len(sizes) <= 3 or not all(isinstance(s, int | np.integer) for s in sizes):
+        raise LaunchError(f"{name} {given!r} must be one to three whole numbers")
+    return tuple(itertools.islice((*map(int, sizes), 1, 1), 3))
+
+
+def check_geometry(entry: Entry, grid, block, shared_mem):
+    """Refuse a grid, a block or an amount of shared memory that CUDA would refuse as well."""
+
+    def wrong(message):
+        raise LaunchError(f"kernel '{entry.name}': {message}")
+
+    for sizes, most, name in (
+        (grid, (2**31 - 1, 65535, 65535), "grid"),
+        (block, (1024, 1024, 64), "block"),
+    ):
+        for axis, size, limit in zip("xyz", sizes, most, strict=True):
+            if not 1 <= size <= limit:
+                wrong(f"{name} {sizes}: {axis} must be from 1 to {limit}")
+    threads = block[0] * block[1] * block[2]
+    if threads > 1024:
+        wrong(f"block {block} has {threads} threads; the most is 1024")
+    for directive in ("maxntid", "reqntid"):
+        limit = entry.limits.get(directive)
+        if limit and threads > np.prod(limit, dtype=object):
+            wrong(f"block {block} has {threads} threads; it was compiled for {limit}")
+    if not isinstance(shared_mem, int | np.integer) or not 0 <= shared_mem <= SHARED_LIMIT:
+        wrong(f"shared_mem {shared_mem!r} must be a number of bytes up to {SHARED_LIMIT}")
+
+
+def cluster_sizes(entry: Entry, given, grid) -> tuple[int, int, int] | None:
+    """Return the sizes of a cluster, None if the kernel is launched without clusters."""
+    limits = entry.limits
+    compiled = limits.get("reqnctapercluster") or None
+    if given is None:
+        if compiled is None and "explicitcluster" in limits:
+            raise LaunchError(f"kernel '{entry.name}' must be launched with cluster=...")
+        given = compiled
+    if given is None:
+        return None
+    cluster = three_sizes(given, "cluster")
+    if compiled is not None and cluster != three_sizes(compiled, "cluster"):
+        raise LaunchError(
+            f"kernel '{entry.name}': cluster {cluster}; it was compiled for {compiled}"
+        )
+    if min(cluster) < 1 or np.prod(cluster, dtype=object) > CLUSTER_LIMIT:
+        raise LaunchError(
+            f"kernel '{entry.name}': cluster {cluster}; the most is {CLUSTER_LIMIT} blocks"
+        )
+    for axis, size, extent in zip("xyz", cluster, grid, strict=True):
+        if extent % size:
+            raise LaunchError(
+                f"kernel '{entry.name}': grid {grid} is no multiple of the cluster {cluster} "
+                f"along {axis}"
+            )
+    return cluster

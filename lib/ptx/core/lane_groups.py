@@ -1,0 +1,39 @@
+"""The active lanes by their values, for instructions that act once for each block or lane."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def lane_groups(f, *values: np.ndarray):
+    """Part the active lanes by row and by values of fewer than 30 bits.
+
+    Yields
+    ------
+    row : int
+    values : list of int
+    threads : ndarray of int
+        The lanes, ascending.
+    """
+    shape = (f.blocks, f.threads)
+    rows, threads = np.nonzero(f.active_lanes)
+    columns = [np.broadcast_to(v, shape)[rows, threads].astype(np.int64) for v in values]
+    first = [rows, *columns]
+    if all((c == c[0]).all() for c in first):
+        yield int(rows[0]), [int(c[0]) for c in columns], threads
+        return
+    group = np.zeros(len(rows), np.int64)
+    for column in first:
+        _, inverse = np.unique(column, return_inverse=True)
+        _, group = np.unique(group * (len(rows) + 1) + inverse, return_inverse=True)
+    for number in range(int(group.max()) + 1):
+        chosen = np.flatnonzero(group == number)
+        at = chosen[0]
+        yield int(rows[at]), [int(c[at]) for c in columns], threads[chosen]
+
+
+def each_lane(f, *values):
+    """Yield (row, thread, values) of each active lane, the copies being issued one by one."""
+    for row, given, threads in lane_groups(f, *values):
+        for thread in threads.tolist():
+            yield row, thread, given

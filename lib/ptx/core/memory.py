@@ -1,0 +1,243 @@
+"""Memory: allocations with gaps between them, checked on every access.
+
+A `Segment` is bytes at addresses: an argument's array, a module variable, the shared memory of all
+blocks of a batch, the local memory of all lanes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .errors import Misaligned, OutOfBounds, UninitialisedRead
+
+# Generic addresses: a window for each space. Shared and local addresses count from 0 inside.
+GLOBAL_BASE = 0x7F0000000000
+CONSTANT_BASE = 0x030000000000
+PARAMETER_BASE = 0x040000000000
+WINDOWS = {"shared": 0x010000000000, "local": 0x020000000000}
+WINDOW_BYTES = 1 << 32
+PEER_BYTES = 1 << 24  # in the shared::cluster window, rank r of the cluster begins at (r + 1) times
+
+
+class Segment:
+    """Bytes at addresses from `base`; `rows` places each block's or lane's own copy.
+
+    Those before `first` are there for the alignment alone, and belong to nobody.
+    """
+
+    def __init__(self, name, space, base, nbytes, storage, rows=None, writeable=True, first=None):
+        self.name, self.space, self.base = name, space, base
+        self.first = base if first is None else first
+        self.nbytes, self.end = nbytes, self.first + nbytes
+        self.storage, self.rows, self.writeable = storage, rows, writeable
+        self.valid: np.ndarray | None = None  # one byte a byte: 1 where written
+        self.complete = True
+        self.rank: int | None = None  # whose shared memory this is, in a cluster
+        self._views: dict = {}
+
+    def view(self, dtype: np.dtype, count: int) -> np.ndarray:
+        """Show the bytes as elements, (n,), or as vectors of elements, (n, count)."""
+        key = (dtype, count)
+        if key not in self._views:
+            size = dtype.itemsize * count
+            whole = self.storage[: len(self.storage) // size * size].view(dtype)
+            self._views[key] = whole if count == 1 else whole.reshape(-1, count)
+        return self._views[key]
+
+    def track(self):
+        """Remember which bytes were written, so that reading others is an error."""
+        self.valid = np.zeros(len(self.storage), np.uint8)
+        self.complete = len(self.valid) == 0
+        self._width: dict[int, np.ndarray] = {}
+
+    def validity(self, width: int) -> np.ndarray:
+        """Show the validity bytes in elements of `width` bytes, (n, words)."""
+        if width not in self._width:
+            dtype = np.dtype(f"u{min(width, 8)}")
+            self._width[width] = self.valid.view(dtype).reshape(-1, max(1, width // 8))
+        return self._width[width]
+
+
+def written(width: int) -> int:
+    """Return the validity pattern of a wholly written element."""
+    return int.from_bytes(b"\1" * min(width, 8), "little")
+
+
+class Memory:
+    """Everything addressable in one batch of blocks.
+
+    Parameters
+    ----------
+    arrays : DeviceMemory
+        Arguments and module variables, which outlive the batch.
+    shared : dict of str to int
+        Offsets of the shared variables.
+    shared_bytes : int
+        Shared memory of one block.
+    local : dict of str to int, local_bytes : int
+        Offsets of the local variables, bytes a lane.
+    parameters : dict of str to int, parameter_bytes : ndarray
+        Offsets of the parameters and their bytes.
+    blocks, threads : int
+        Size of the batch.
+    """
+
+    def __init__(self, device, layout, parameter_bytes, blocks, threads, peers=1):
+        self.device, self.layout = device, layout
+        self.segments: dict[str, list[Segment]] = {
+            "global": device.segments,
+            "const": device.constants,
+        }
+        nbytes = layout.shared_bytes
+        padded = -(-nbytes // 16) * 16
+        # All ones is NaN in every float type.
+        shared = Segment(
+            "shared memory", "shared", 0, nbytes, np.full(blocks * padded, 255, np.uint8),
+            (np.arange(blocks, dtype=np.int64) * padded)[:, None],
+        )  # fmt: skip
+        shared.track()
+        if padded != nbytes:
+            shared.valid.reshape(blocks, padded)[:, nbytes:] = 1
+        local_bytes = -(-layout.local_bytes // 16) * 16
+        lanes = np.arange(blocks * threads, dtype=np.int64).reshape(blocks, threads)
+        local = Segment(
+            "local memory", "local", 0, layout.local_bytes,
+            np.full(blocks * threads * local_bytes, 255, np.uint8), lanes * local_bytes,
+        )  # fmt: skip
+        parameter = Segment(
+            "parameters", "param", PARAMETER_BASE, len(parameter_bytes), parameter_bytes,
+            writeable=False,
+        )  # fmt: skip
+        self.segments |= {"shared": [shared], "local": [local], "param": [parameter]}
+        self.segments["generic"] = [*device.segments, *device.constants, parameter]
+        for segment in (shared, local):
+            window = Segment(
+                segment.name, segment.space, WINDOWS[segment.space], segment.nbytes,
+                segment.storage, segment.rows,
+            )  # fmt: skip
+            window.valid, window.complete = segment.valid, segment.complete
+            if segment.valid is not None:
+                window._width = segment._width
+            self.segments["generic"].append(window)
+        self.shared = shared
+        self.peers: list[Segment] = []  # the shared memory of each rank of the cluster
+        self._add_peers(peers, blocks, padded)
+
+    def _add_peers(self, peers: int, blocks: int, padded: int):
+        """Place the shared memory of every block of a cluster in the shared::cluster window."""
+        own = self.shared
+        self.segments["shared::cluster"] = [own]
+        home = np.arange(blocks, dtype=np.int64) // peers * peers
+        for window, space in ((0, "shared::cluster"), (WINDOWS["shared"], "generic")):
+            for rank in range(peers):
+                rows = ((home + rank) * padded)[:, None]
+                base = window + (rank + 1) * PEER_BYTES
+                peer = Segment(
+                    f"shared memory of rank {rank}", "shared", base, own.nbytes, own.storage, rows
+                )
+                peer.valid, peer.complete, peer._width = own.valid, own.complete, own._width
+                peer.rank = rank
+                self.segments[space].append(peer)
+                if not window:
+                    self.peers.append(peer)
+
+    def address_of(self, name: str) -> int:
+        """Return a variable's address in its own space."""
+        return self.layout.address_of(name)
+
+    def locate(self, space: str, first: int, end: int) -> Segment | None:
+        """Return the segment that holds all bytes from `first` to `end`, if one does."""
+        for segment in self.segments[space]:
+            if segment.first <= first and end <= segment.end:
+                return segment
+        return None
+
+    def read(self, segment, pattern, offset, dtype, count) -> np.ndarray:
+        """Gather elements: shape of the pattern, plus (count,) for vectors."""
+        width = dtype.itemsize * count
+        start = (pattern.low + offset - segment.base) // width
+        index = pattern.index(width, segment.rows)
+        view = segment.view(dtype, count)[start:]
+        return view.take(index) if count == 1 else view.take(index, axis=0)
+
+    def write(self, segment, pattern, offset, values: list[np.ndarray]):
+        """Scatter values, one array an element of the vector; the highest lane wins."""
+        count = len(values)
+        width = values[0].dtype.itemsize * count
+        start = (pattern.low + offset - segment.base) // width
+        index = pattern.index(width, segment.rows)
+        view = segment.view(values[0].dtype, count)[start:]
+        shape = np.broadcast_shapes(index.shape, *(v.shape for v in values))
+        if pattern.active is not None:
+            mask = pattern.active.array
+            index = np.broadcast_to(index, mask.shape)[mask]
+            values = [np.broadcast_to(v, mask.shape)[mask] for v in values]
+        elif index.shape != shape:
+            index = np.broadcast_to(index, shape)
+        if count == 1:
+            view[index] = values[0]
+        else:
+            for i, value in enumerate(values):
+                view[:, i][index] = value
+        if segment.valid is not None and not segment.complete:
+            segment.validity(width)[start:][index] = written(width)
+
+    def check(self, pattern, offset, width, space, segment, f, instruction):
+        """Raise what is wrong with an access that fits no single segment, or is misaligned."""
+        addresses = np.broadcast_to(pattern.addresses(offset), (f.blocks, f.threads))
+        active = pattern.active_lanes
+        odd = (addresses % width != 0) & active
+        if odd.any():
+            raise Misaligned(
+                f"{f.place(instruction)}: address {_first(addresses, odd):#x} is no multiple of "
+                f"{width} bytes: {f.lane_names(odd)}",
+                addresses.copy(), instruction.line,
+            )  # fmt: skip
+        if segment is None:
+            inside = np.zeros((f.blocks, f.threads), bool)
+            for candidate in self.segments[space]:
+                inside |= (addresses >= candidate.first) & (addresses + width <= candidate.end)
+            outside = ~inside & active
+            if outside.any():
+                where = _first(addresses, outside)
+                raise OutOfBounds(
+                    f"{f.place(instruction)}: {width} bytes at {where:#x} lie outside of every "
+                    f"{space} allocation{self._near(space, where)}: {f.lane_names(outside)}"
+                )
+
+    def check_valid(self, segment, pattern, offset, width, f, instruction):
+        """Raise UninitialisedRead if an active lane reads bytes that nobody wrote."""
+        if segment.complete or segment.valid is None:
+            return
+        start = (pattern.low + offset - segment.base) // width
+        found = segment.validity(width)[start:][pattern.index(width, segment.rows)]
+        bad = (found != written(width)).any(axis=-1)
+        if pattern.active is not None:
+            bad = bad & pattern.active.array
+        if bad.any():
+            addresses = np.broadcast_to(pattern.addresses(offset), (f.blocks, f.threads))
+            bad = np.broadcast_to(bad, (f.blocks, f.threads))
+            raise UninitialisedRead(
+                f"{f.place(instruction)}: {width} bytes of shared memory at "
+                f"{_first(addresses, bad):#x} were read before anybody wrote them: "
+                f"{f.lane_names(bad)}"
+            )
+        if segment.valid.all():
+            segment.complete = True
+
+    def _near(self, space: str, address: int) -> str:
+        """Name the allocation that an address just misses."""
+        best = min(
+            (s for s in self.segments[space] if s.nbytes),
+            key=lambda s: max(s.first - address, address - s.end),
+            default=None,
+        )
+        if best is None or max(best.first - address, address - best.end) > 1 << 30:
+            return ""
+        if address < best.first:
+            return f", {best.first - address} bytes before {best.name}"
+        return f", at byte {address - best.first} of {best.name}, which has {best.nbytes}"
+
+
+def _first(addresses: np.ndarray, where: np.ndarray) -> int:
+    return int(addresses[where][0]) & ((1 << 64) - 1)

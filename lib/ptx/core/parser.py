@@ -1,0 +1,193 @@
+"""PTX text to a tree of plain dataclasses: entries, variables, registers, instructions.
+
+The parser knows the grammar and nothing of what an opcode means. Here is what stands outside of the
+kernels; `body` reads what stands inside of them.
+"""
+
+from __future__ import annotations
+
+import re
+
+from .body import Body
+from .lexer import Cursor, integer
+from .syntax import SIZES, Entry, Program, Variable
+
+
+def parse(text: str) -> Program:
+    """Parse PTX text.
+
+    Parameters
+    ----------
+    text : str
+        A whole module as NVRTC returns it.
+
+    Returns
+    -------
+    Program
+        Entries and module-level variables, every name resolved.
+
+    Raises
+    ------
+    ParseError
+        With the line, if the text is no PTX.
+    """
+    return _Parser(text.rstrip("\0")).program()
+
+
+class _Parser(Cursor):
+    """Recursive descent over the tokens; one method for each rule of the grammar."""
+
+    def __init__(self, text: str):
+        self.files = {
+            int(number): name
+            for number, name in re.findall(r'^\s*\.file\s+(\d{1,9})\s+"([^"\n]*)"', text, re.M)
+        }
+        super().__init__(text)
+        self.result = Program()
+
+    # -- module ---------------------------------------------------------------------------------
+
+    def program(self) -> Program:
+        """Read a whole module."""
+        while self.peek().kind != "end":
+            token = self.next()
+            match token.text:
+                case ".version":
+                    self.result.version = " ".join(t.text for t in self.skip_line(token.line))
+                case ".target":
+                    self.result.target = " ".join(t.text for t in self.skip_line(token.line))
+                case ".address_size" | ".file" | ".loc":
+                    self.skip_line(token.line)
+                case ".extern" | ".visible" | ".weak" | ".common" | ";":
+                    if token.text == ".extern" and self.peek().text in (".shared", ".global"):
+                        self.variable(self.next().text[1:], self.result.variables, external=True)
+                case ".entry":
+                    self.entry()
+                case ".func":
+                    self.function()
+                case ".section":
+                    self.skip_braces()
+                case ".pragma" | ".alias":
+                    while self.peek().kind != "end" and not self.accept(";"):
+                        self.next()
+                case ".shared" | ".global" | ".const" | ".tex":
+                    self.variable(token.text[1:], self.result.variables)
+                case _:
+                    self.fail(f"unexpected {token.text!r} outside of a kernel", token)
+        return self.result
+
+    def skip_braces(self):
+        """Skip to the next opening brace, and over what it holds."""
+        while self.peek().text != "{":
+            if self.next().kind == "end":
+                self.fail("the text ends before '{'")
+        depth = 0
+        while True:
+            token = self.next()
+            depth += (token.text == "{") - (token.text == "}")
+            if token.kind == "end":
+                self.fail("the text ends before '}'", token)
+            if depth == 0:
+                return
+
+    def function(self):
+        """Device functions are declared (printf, assertions) or inlined; calls are not run."""
+        while True:
+            token = self.next()
+            if token.kind == "end":
+                self.fail("the text ends in a function", token)
+            if token.kind == "word" and not token.text.startswith("."):
+                self.result.functions.add(token.text)
+            if token.text == ";":
+                return
+            if self.peek().text == "{":
+                return self.skip_braces()
+
+    def variable(self, space: str, into: dict[str, Variable], external: bool = False):
+        """Declare ``.shared .align 4 .b8 name[4096];`` and its kin."""
+        align, kind, width = 0, None, 1
+        while self.peek().text.startswith("."):
+            token = self.next()
+            if token.text == ".align":
+                align = self.integer()
+                if align <= 0 or align & (align - 1) or align > 4096:
+                    self.fail(f"alignment {align} is no power of two up to 4096", token)
+            elif token.text in (".v2", ".v4"):
+                width = int(token.text[2])
+            elif token.text[1:] in SIZES:
+                kind = token.text[1:]
+            elif token.text == ".ptr":
+                while self.peek().text in (".global", ".const", ".shared", ".local"):
+                    self.next()
+            elif token.text not in (".attribute", ".managed"):
+                self.fail(f"unexpected {token.text!r} in a declaration", token)
+        if kind is None:
+            self.fail("a declaration without a type")
+        while True:
+            name, count = self.word("a variable's name"), width
+            while self.accept("["):
+                if self.accept("]"):
+                    count = 0
+                    continue
+                count *= self.integer()
+                self.expect("]")
+            if not 0 <= count <= 1 << 31:
+                self.fail(f"variable {name} has {count} elements")
+            initial = self.initialiser() if self.accept("=") else []
+            if len(initial) > count:
+                self.fail(f"variable {name} has more values than elements")
+            size = SIZES[kind]
+            into[name] = Variable(
+                name, space, kind, size, max(align, size), count, initial, external or count == 0
+            )
+            if space == "param" or not self.accept(","):
+                break
+        if space != "param":
+            self.expect(";")
+
+    def initialiser(self) -> list:
+        """Read the values of a variable, in braces or alone."""
+        if not self.accept("{"):
+            return [self.constant()]
+        values = []
+        while not self.accept("}"):
+            if self.accept("{"):
+                while not self.accept("}"):
+                    values.append(self.constant())
+                    self.accept(",")
+            else:
+                values.append(self.constant())
+            if not self.accept(",") and self.peek().text != "}":
+                self.fail(f"unexpected {self.peek().text!r} in an initialiser")
+        return values
+
+    # -- entries --------------------------------------------------------------------------------
+
+    def entry(self):
+        """Read one kernel: its parameters, its directives, its body."""
+        line = self.peek().line
+        entry = Entry(self.word("an entry's name"), line)
+        if entry.name in self.result.entries:
+            self.fail(f"entry {entry.name} stands twice")
+        if self.accept("("):
+            while not self.accept(")"):
+                self.expect(".param")
+                declared: dict[str, Variable] = {}
+                self.variable("param", declared)
+                entry.parameters += declared.values()
+                if not self.accept(",") and self.peek().text != ")":
+                    self.fail(f"unexpected {self.peek().text!r} among the parameters")
+        while self.peek().text.startswith("."):
+            directive = self.next()
+            numbers = []
+            while self.peek().kind == "int" or self.peek().text == ",":
+                token = self.next()
+                if token.kind == "int":
+                    numbers.append(integer(token.text))
+            if self.peek().kind == "string":  # .pragma "..."; between the header and the body
+                self.next()
+                self.accept(";")
+            entry.limits[directive.text[1:]] = tuple(numbers)
+        self.expect("{")
+        Body(self, entry).read()
+        self.result.entries[entry.name] = entry

@@ -1,0 +1,123 @@
+"""Registers: NumPy types of the PTX types, special registers, and the slots of one kernel.
+
+A register is one NumPy array over all lanes of a batch (see `execution`), in a list by slot. Not
+only the registers that PTX declares have a slot: immediates, special registers and addresses of
+variables have theirs, so that at run time nothing is looked up by name.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .errors import place
+from .syntax import Entry, Instruction, Program, Variable
+
+# How the bits of each PTX type are held. bfloat16 has no NumPy type: its bits travel as uint16.
+DTYPES = {
+    name: np.dtype(code)
+    for name, code in {
+        "pred": "?", "b8": "u1", "u8": "u1", "s8": "i1", "b16": "u2", "u16": "u2", "s16": "i2",
+        "f16": "f2", "bf16": "u2", "b32": "u4", "u32": "u4", "s32": "i4", "f32": "f4",
+        "f16x2": "u4", "bf16x2": "u4", "tf32": "u4", "b64": "u8", "u64": "u8", "s64": "i8",
+        "f64": "f8",
+    }.items()
+}  # fmt: skip
+UNSIGNED = {1: np.dtype("u1"), 2: np.dtype("u2"), 4: np.dtype("u4"), 8: np.dtype("u8")}
+
+SPECIAL = {
+    f"%{name}.{axis}": "u32" for name in ("tid", "ntid", "ctaid", "nctaid") for axis in "xyz"
+} | {
+    "%laneid": "u32", "%warpid": "u32", "%nwarpid": "u32", "%smid": "u32", "%nsmid": "u32",
+    "%gridid": "u64", "%clock": "u32", "%clock_hi": "u32", "%clock64": "u64",
+    "%globaltimer": "u64", "%globaltimer_lo": "u32", "%globaltimer_hi": "u32",
+    "%lanemask_eq": "u32", "%lanemask_lt": "u32", "%lanemask_le": "u32", "%lanemask_gt": "u32",
+    "%lanemask_ge": "u32", "%dynamic_smem_size": "u32", "%total_smem_size": "u32",
+    "%is_explicit_cluster": "pred", "WARP_SZ": "u32", "%cluster_ctarank": "u32",
+    "%cluster_nctarank": "u32",
+} | {
+    f"%{name}.{axis}": "u32"
+    for name in ("clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid")
+    for axis in "xyz"
+}  # fmt: skip
+# These change as the lanes run, so mov reads them anew each time.
+CLOCKS = {
+    "%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi",
+}  # fmt: skip
+
+
+def scalar(value, dtype) -> np.ndarray:
+    """Make the (1, 1) array that stands for a value which all lanes share."""
+    return np.full((1, 1), value, dtype)
+
+
+class RegisterFile:
+    """The slots of one kernel.
+
+    Attributes
+    ----------
+    slots : int
+        How many there are; the entry's own registers come first.
+    constants : list of (int, ndarray)
+        Slots that hold the same value in every launch.
+    specials : dict of str to int
+        Slots of the special registers that the entry reads.
+    addresses : list of (int, str, int, dtype)
+        Slots that hold the address of a variable plus an offset.
+    parameters : dict of str to int
+        Offset of each parameter in the parameter space.
+    """
+
+    def __init__(self, program: Program, entry: Entry):
+        self.program, self.entry = program, entry
+        self.slots = len(entry.registers)
+        self.constants: list[tuple[int, np.ndarray]] = []
+        self.specials: dict[str, int] = {}
+        self.addresses: list[tuple[int, str, int, np.dtype]] = []
+        self._known: dict[tuple, int] = {}
+        self.parameters = {v.name: offset for v, offset in entry.parameter_layout()}
+
+    def new_slot(self) -> int:
+        """Reserve a slot behind the entry's own registers."""
+        self.slots += 1
+        return self.slots - 1
+
+    def constant(self, value: np.ndarray) -> int:
+        """Return the slot of a constant; equal constants share one."""
+        key = ("constant", value.dtype.str, value.tobytes())
+        if key not in self._known:
+            self._known[key] = self.new_slot()
+            self.constants.append((self._known[key], value))
+        return self._known[key]
+
+    def flag(self, name: str) -> int:
+        """Return the slot of a flag of each lane that PTX names but does not declare."""
+        key = ("flag", name)
+        if key not in self._known:
+            self._known[key] = self.new_slot()
+            self.constants.append((self._known[key], scalar(False, bool)))
+        return self._known[key]
+
+    def special(self, name: str) -> int:
+        """Return the slot of a special register."""
+        if name not in self.specials:
+            self.specials[name] = self.new_slot()
+        return self.specials[name]
+
+    def address_of(self, name: str, offset: int, dtype: np.dtype) -> int:
+        """Return the slot that holds a variable's address, plus an offset."""
+        key = ("address", name, offset, dtype.str)
+        if key not in self._known:
+            self._known[key] = self.new_slot()
+            self.addresses.append((self._known[key], name, offset, dtype))
+        return self._known[key]
+
+    def variable(self, name: str) -> Variable | None:
+        """Find a variable of the entry, a parameter of it, or one of the module."""
+        for parameter in self.entry.parameters:
+            if parameter.name == name:
+                return parameter
+        return self.entry.variables.get(name) or self.program.variables.get(name)
+
+    def place(self, instruction: Instruction) -> str:
+        """Say where an instruction stands, for a message."""
+        return place(self.entry.name, instruction.line, instruction.cuda, instruction.opcode)

@@ -1,0 +1,143 @@
+"""What a PTX text consists of, as plain dataclasses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+# Bytes of one element of a variable or register; predicates have no size in memory.
+SIZES = {
+    "pred": 1, "b8": 1, "u8": 1, "s8": 1, "b16": 2, "u16": 2, "s16": 2, "f16": 2, "bf16": 2,
+    "b32": 4, "u32": 4, "s32": 4, "f32": 4, "f16x2": 4, "bf16x2": 4, "tf32": 4,
+    "b64": 8, "u64": 8, "s64": 8, "f64": 8, "b128": 16,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Register:
+    """A register of one entry: `slot` is unique in the entry, `type` as declared."""
+
+    slot: int
+    name: str
+    type: str
+
+
+@dataclass(frozen=True)
+class Immediate:
+    """A constant: `bits` is the value for kind "int", the bit pattern for "f32" and "f64"."""
+
+    kind: str
+    bits: int
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A name that is no register: a variable, parameter, label or special register."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Address:
+    """``[base + offset]``; tensor copies add ``coordinates``."""
+
+    base: Register | Symbol | Immediate
+    offset: int = 0
+    coordinates: tuple = ()
+
+
+@dataclass(frozen=True)
+class Vector:
+    """Operands in braces."""
+
+    items: tuple
+
+
+@dataclass(frozen=True)
+class Not:
+    """A predicate operand with ``!`` before it."""
+
+    operand: Register | Symbol
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two destinations ``p|q``."""
+
+    first: object
+    second: object
+
+
+@dataclass
+class Variable:
+    """A variable in memory: `count` elements of `size` bytes; count 0 is sized by the launch."""
+
+    name: str
+    space: str
+    type: str
+    size: int
+    align: int
+    count: int
+    initial: list = field(default_factory=list)
+    external: bool = False
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the declaration asks for."""
+        return self.size * self.count
+
+
+@dataclass
+class Instruction:
+    """One instruction, its operands resolved; `target` is the index that a label stands for.
+
+    `cuda` is its file and line; `callers` are those of the calls that it was inlined from, from the
+    inside out; `targets` are the indices that brx.idx chooses from.
+    """
+
+    line: int
+    opcode: str
+    operands: tuple
+    guard: tuple[Register, bool] | None = None
+    cuda: tuple[str, int] | None = None
+    target: int | None = None
+    callers: tuple[tuple[str, int], ...] = ()
+    targets: tuple[int, ...] = ()
+
+    @property
+    def parts(self) -> list[str]:
+        """The opcode cut at its dots."""
+        return self.opcode.split(".")
+
+
+@dataclass
+class Entry:
+    """One kernel."""
+
+    name: str
+    line: int
+    parameters: list[Variable] = field(default_factory=list)
+    variables: dict[str, Variable] = field(default_factory=dict)
+    instructions: list[Instruction] = field(default_factory=list)
+    registers: list[Register] = field(default_factory=list)
+    limits: dict[str, tuple[int, ...]] = field(default_factory=dict)
+
+    def parameter_layout(self) -> list[tuple[Variable, int]]:
+        """Give each parameter its offset in the parameter space, in bytes."""
+        layout, at = [], 0
+        for parameter in self.parameters:
+            at = -(-at // parameter.align) * parameter.align
+            layout.append((parameter, at))
+            at += parameter.nbytes
+        return layout
+
+
+@dataclass
+class Program:
+    """A whole PTX text."""
+
+    version: str = ""
+    target: str = ""
+    machine: str = ""  # the architecture that runs it: `target` or a later one
+    entries: dict[str, Entry] = field(default_factory=dict)
+    variables: dict[str, Variable] = field(default_factory=dict)
+    functions: set[str] = field(default_factory=set)

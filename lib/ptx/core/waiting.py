@@ -1,0 +1,56 @@
+"""What holds lanes or has something in flight: the contract with the scheduler."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(eq=False)
+class WaitingLanes:
+    """Lanes that wait by one instruction.
+
+    Attributes
+    ----------
+    instruction : Instruction
+        Where they wait.
+    next : int
+        Where they go on.
+    lanes : ndarray of bool, shape (blocks, threads)
+        Who they are.
+    """
+
+    instruction: object
+    next: int
+    lanes: np.ndarray
+
+
+class Waiter:
+    """One kind of thing that a batch waits for: mbarriers, copies in flight, ...
+
+    `Execution.waiter` makes the one object of a kind that a batch has, and asks these of it. Here
+    is what holds for a kind that parks nobody and has nothing in flight.
+    """
+
+    def __init__(self, f):
+        self.f = f
+
+    @property
+    def waiting(self) -> bool:
+        """Whether any lane is parked."""
+        return False
+
+    def stir(self) -> bool:
+        """Nothing else can run: land what is in flight; tell whether that may let lanes go."""
+        return False
+
+    def left(self):
+        """Lanes have exited: nobody need wait for these."""
+
+    def finish(self):
+        """All lanes have exited."""
+
+    def describe(self) -> str:
+        """Say who waits where, for a deadlock report."""
+        return ""

@@ -1,0 +1,1 @@
+"""What a launch did, counted as Nsight Compute counts it: sectors, wavefronts, instructions."""

@@ -1,0 +1,123 @@
+"""Sectors and wavefronts of cp.async, from the addresses of whole warps.
+
+No document says how a copy from global to shared memory is served. These rules were found from the
+calibration set's records on an H100, all of which they meet:
+
+* Through the L1 (``.ca``): sectors are those of the source. The passes are those of an access of
+  the same width, and never merge. In a pass each word passes from its bank of the L1's line to its
+  bank of shared memory, so the pass costs the largest number of lanes on one bank of either side,
+  and neither side broadcasts: 32 copies of one word take 32 wavefronts.
+* Past the L1 (``.cg``): sectors go straight from the L2 to shared memory. The halves of one sector
+  that land in one sector, straight or swapped, are one transfer. Whole sectors of one 128-byte line
+  that land in one line go in one wavefront, in whatever order, so a swizzle costs nothing. Lone
+  halves go in one wavefront only if they are the same halves of one line, moved by the same
+  distance to one line. Of lanes with one destination only one copies. What the L1 counts as sectors
+  are the pairs of source line and destination sector; what the counter of LDGSTS itself
+  (``smsp__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_ldgsts``) has as sectors are the transfers.
+* Lanes that write zeros ask for no sector. A warp that has one takes the wavefronts of a store.
+* Ideal: the wavefronts, but no more than the copying lanes' bytes need at 128 a wavefront.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..core.masks import WARP
+from .banks import BANKS, with_ideal
+from .sectors import sectors
+
+LINE = 128
+
+
+class Cost(NamedTuple):
+    """What each warp's copies cost, arrays of int64 of shape (warps,).
+
+    Attributes
+    ----------
+    sectors : ndarray
+        Sectors as the L1 counts them.
+    transfers : ndarray
+        Sectors as the counter of LDGSTS counts them.
+    wavefronts, ideal : ndarray
+        Of shared memory.
+    """
+
+    sectors: np.ndarray
+    transfers: np.ndarray
+    wavefronts: np.ndarray
+    ideal: np.ndarray
+
+
+def cost(
+    to: np.ndarray,
+    source: np.ndarray,
+    active: np.ndarray,
+    reading: np.ndarray,
+    nbytes: int,
+    past_l1: bool,
+) -> Cost:
+    """Count what copies cost.
+
+    Parameters
+    ----------
+    to, source : ndarray of int, shape (warps, 32)
+        Byte addresses in shared and in global memory.
+    active : ndarray of bool, shape (warps, 32)
+        Which lanes take part.
+    reading : ndarray of bool, shape (warps, 32)
+        Which of them read at all; the others write zeros.
+    nbytes : int
+        Bytes of one copy: 4, 8 or 16.
+    past_l1 : bool
+        Whether it is ``.cg``.
+    """
+    if past_l1:
+        return _past_l1(to, source, active, reading)
+    asked = sectors(source, reading, nbytes)
+    passes = np.maximum(_busiest(to, active, nbytes), _busiest(source, reading, nbytes))
+    return Cost(asked, asked, *with_ideal(passes.sum(axis=1), active, nbytes))
+
+
+def _busiest(rows: np.ndarray, active: np.ndarray, nbytes: int) -> np.ndarray:
+    """Return the lanes on the busiest bank of each pass, (warps, passes)."""
+    words = nbytes // 4
+    passes = np.arange(rows.size).reshape(rows.shape) // (WARP // words)
+    place = passes[..., None] * BANKS + ((rows >> 2)[..., None] + np.arange(words)) % BANKS
+    place = place[active].reshape(-1).astype(np.intp, copy=False)
+    counts = np.bincount(place, minlength=len(rows) * words * BANKS)
+    return counts.reshape(len(rows), words, BANKS).max(axis=2)
+
+
+def _past_l1(to, source, active, reading) -> Cost:
+    later = np.triu(np.ones((WARP, WARP), bool), 1)
+    copying = active & ~(_same(to) & active[:, None, :] & later).any(axis=2)
+    asking = copying & reading
+    line, sector, landing = source // LINE, source >> 5, to >> 5
+    transfer = _same(sector, landing, (source ^ to) & 16)
+    half = np.where(source & 16, 2, 1)
+    halves = np.bitwise_or.reduce(
+        np.where(transfer & asking[:, None, :], half[:, None, :], 0), axis=2
+    )
+    moved = np.where(halves == 3, 0, to - source)  # whole sectors go together however far they move
+    together = _classes(asking, _same(line, to // LINE, halves, moved))
+    zeros = (active & ~reading).any(axis=1)
+    stored = _busiest(to, active, 16).sum(axis=1)
+    return Cost(
+        _classes(asking, _same(line, landing)),
+        _classes(asking, transfer),
+        *with_ideal(np.where(zeros, stored, together), copying, 16),
+    )
+
+
+def _same(*values: np.ndarray) -> np.ndarray:
+    """Tell, for (warps, 32, 32), which two lanes of a warp agree in all values."""
+    return np.logical_and.reduce([v[:, :, None] == v[:, None, :] for v in values])
+
+
+def _classes(chosen: np.ndarray, same: np.ndarray) -> np.ndarray:
+    """Count the classes of equal lanes in each warp, by their first members."""
+    earlier = np.tril(np.ones((WARP, WARP), bool), -1)
+    repeated = (same & chosen[:, None, :] & earlier).any(axis=2)
+    return (chosen & ~repeated).sum(axis=1)

@@ -1,0 +1,123 @@
+"""What one access by all active lanes costs: requests, sectors, wavefronts."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.masks import by_warp
+from . import cp_async
+from .banks import matrix_wavefronts, wavefronts
+from .sectors import sectors, total_sectors
+
+# How shared memory serves an access: whether its passes are the rows of 8 x 8 matrices, and
+# whether passes may go together.
+LOAD, STORE, ROWS = "load", "store", "rows"
+
+
+def served_as(kind: str) -> str:
+    return {"ldmatrix": ROWS, "stmatrix": ROWS, "store": STORE}.get(kind, LOAD)
+
+
+def access_cost(pattern, space: str, offset: int, nbytes: int, served: str) -> tuple:
+    """Return (requests, lanes, sectors, wavefronts, ideal) of one access with a pattern.
+
+    Sectors do not change when all addresses move by a multiple of 32, nor do banks when they move
+    by a multiple of 128; so a register that is read at many offsets is analysed once for each
+    remainder.
+    """
+    period = 128 if space == "shared" else 32
+    key = (space == "shared", (pattern.low + offset) % period, nbytes, served)
+    if key not in pattern.counts:
+        pattern.counts[key] = _analyse(pattern, *key)
+    return pattern.counts[key]
+
+
+def _rows(relative: np.ndarray, f) -> np.ndarray:
+    """Return addresses by warp, (blocks or 1, warps, 32)."""
+    if relative.shape[1] == 1:
+        relative = np.broadcast_to(relative, (len(relative), f.threads))
+    return by_warp(relative)
+
+
+def _of_warps(pattern, shared: bool, phase: int, nbytes: int, served: str) -> tuple:
+    """Count for a mask of whole warps: what each warp costs does not depend on the others.
+
+    The schedules that part the warps make a new mask at every turn. So each warp's cost is kept
+    with the register, and only summed over the warps that run.
+    """
+    f, active = pattern.f, pattern.active
+    costs = f.warp_costs(pattern.register)
+    key = (shared, (phase - pattern.low) % 128, nbytes, served)
+    if key not in costs:
+        raw = pattern.register.view(f"i{pattern.register.dtype.itemsize}").astype(np.int64)
+        rows = _rows(raw + key[1], f)
+        shape, flat = rows.shape[:2], np.ascontiguousarray(rows).reshape(-1, 32)
+        if shared:
+            costs[key] = [c.reshape(shape) for c in _waves(flat, None, nbytes, served)]
+        else:
+            costs[key] = [sectors(flat, None, nbytes).reshape(shape)]
+    totals = [int(np.where(active.by_warps, cost, 0).sum()) for cost in costs[key]]
+    return pattern.warps, pattern.lanes, *((0, *totals) if shared else (*totals, 0, 0))
+
+
+def _waves(rows, active, nbytes: int, served: str) -> tuple:
+    """Return wavefronts and ideal of each warp."""
+    if served == ROWS:
+        return matrix_wavefronts(rows, active)
+    return wavefronts(rows, active, nbytes, served == STORE)
+
+
+def _analyse(pattern, shared: bool, phase: int, nbytes: int, served: str) -> tuple:
+    f, relative, active = pattern.f, pattern.relative, pattern.active
+    requests, lanes = pattern.warps, pattern.lanes
+    if relative.shape[1] == 1 and (not shared or nbytes <= 4) and phase % nbytes == 0:
+        # One address a warp: one sector, one wavefront.
+        sector, wave = (0, requests) if shared else (requests, 0)
+        return requests, lanes, sector, wave, wave
+    relative = relative + phase
+    if active is None and f.threads % 32 == 0:
+        mask = None
+        if not shared and not (pattern.bits | phase) & (nbytes - 1):
+            total = total_sectors(relative.reshape(-1))
+            if total is not None:
+                return requests, lanes, f.blocks // len(relative) * total, 0, 0
+    elif active is not None and active.whole_warps:
+        return _of_warps(pattern, shared, phase, nbytes, served)
+    else:
+        mask = np.ones((1, f.threads), bool) if active is None else active.array
+        mask = by_warp(mask, False)
+    rows = _rows(relative, f)
+    if mask is not None:
+        shape = np.broadcast_shapes(rows.shape, mask.shape)
+        rows = np.broadcast_to(rows, shape)
+        mask = np.ascontiguousarray(np.broadcast_to(mask, shape)).reshape(-1, 32)
+    scale = f.blocks // len(rows)  # blocks that share their addresses were analysed once
+    rows = np.ascontiguousarray(rows).reshape(-1, 32)
+    if not shared:
+        return (requests, lanes, scale * int(sectors(rows, mask, nbytes).sum()), 0, 0)
+    waves, ideal = _waves(rows, mask, nbytes, served)
+    return (requests, lanes, 0, scale * int(waves.sum()), scale * int(ideal.sum()))
+
+
+def copy_cost(to, source, to_phase, source_phase, nbytes: int, past_l1: bool) -> cp_async.Cost:
+    """Sum the costs of all warps' copies."""
+    f = to.f
+
+    def spread(array):
+        return by_warp(np.broadcast_to(array, (len(array), f.threads)))
+
+    def lanes(pattern):
+        if pattern is None:
+            return np.zeros((1, -(-f.threads // 32), 32), bool)
+        array = np.ones((1, f.threads), bool) if pattern.active is None else pattern.active.array
+        return by_warp(array, False)
+
+    arrays = np.broadcast_arrays(
+        spread(to.relative + to_phase),
+        spread(source.relative + source_phase) if source else spread(to.relative),
+        lanes(to), lanes(source),
+    )  # fmt: skip
+    scale = f.blocks // len(arrays[0])  # blocks that share their addresses are analysed once
+    flat = (np.ascontiguousarray(array).reshape(-1, 32) for array in arrays)
+    found = cp_async.cost(*flat, nbytes, past_l1)
+    return cp_async.Cost(*(scale * int(count.sum()) for count in found))

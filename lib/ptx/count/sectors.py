@@ -1,0 +1,76 @@
+"""Sectors of global memory, from the addresses of whole warps.
+
+The sectors of an access are the distinct 32-byte blocks that a warp's instruction touches, as
+Nsight Compute counts them on an H100 (``tests/kernels/test_calibration.py``).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+SECTOR = 32
+
+
+def sectors(rows: np.ndarray, active: np.ndarray | None = None, nbytes: int = 4) -> np.ndarray:
+    """Count the sectors that each warp touches.
+
+    Parameters
+    ----------
+    rows : ndarray of int, shape (warps, 32)
+        Byte addresses.
+    active : ndarray of bool, shape (warps, 32), or None
+        Which lanes take part; None means all.
+    nbytes : int
+        Bytes a lane; an aligned access of up to 32 bytes lies in one sector.
+
+    Returns
+    -------
+    ndarray of int64, shape (warps,)
+        Sectors; 0 where no lane is active.
+    """
+    first = rows >> 5
+    if nbytes > 1 and (((rows + (nbytes - 1)) >> 5) != first).any():
+        first = np.concatenate([first, (rows + (nbytes - 1)) >> 5], axis=1)
+        active = None if active is None else np.concatenate([active, active], axis=1)
+    return _distinct(first, active)
+
+
+def total_sectors(addresses: np.ndarray) -> int | None:
+    """Count the sectors of whole warps at once, where addresses rise along each warp.
+
+    Parameters
+    ----------
+    addresses : ndarray of int, shape (32 * warps,)
+        Byte addresses of aligned accesses, all lanes active.
+
+    Returns
+    -------
+    int or None
+        The sum of `sectors`; None if the addresses of a warp do not rise.
+    """
+    sector = addresses >> 5
+    fall = sector[1:] < sector[:-1]
+    if np.count_nonzero(fall) != np.count_nonzero(fall[31::32]):  # every 32nd is between warps
+        return None
+    change = sector[1:] != sector[:-1]
+    inside = np.count_nonzero(change) - np.count_nonzero(change[31::32])
+    return int(inside) + len(addresses) // 32
+
+
+def _distinct(values: np.ndarray, active: np.ndarray | None) -> np.ndarray:
+    """Count distinct values in each row."""
+    if active is not None:
+        values = fill_inactive(values, active)
+    # Addresses mostly rise along a warp already; then equal ones are neighbours without sorting.
+    if (values[:, 1:] < values[:, :-1]).any():
+        values = np.sort(values, axis=1)
+    count = (values[:, 1:] != values[:, :-1]).sum(axis=1) + 1
+    if active is not None:
+        count[~active.any(axis=1)] = 0
+    return count
+
+
+def fill_inactive(values: np.ndarray, active: np.ndarray) -> np.ndarray:
+    """Give inactive lanes the value of their row's first active lane."""
+    first = np.take_along_axis(values, active.argmax(axis=1)[:, None], axis=1)
+    return np.where(active, values, first)

@@ -1,0 +1,421 @@
+"""What happened, reduced as it happens: nothing here grows with the number of accesses."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..core.masks import WARP
+from . import cp_async
+from .pattern_costs import access_cost, copy_cost, served_as
+
+WATCHED_MOST = 64  # accesses that are kept of one line
+
+
+@dataclass(frozen=True)
+class Wide:
+    """A PTX access that ptxas made wider: `nbytes` a lane at the base register plus `offset`."""
+
+    offset: int
+    nbytes: int
+
+
+@dataclass
+class Site:
+    """One memory instruction, and what it did over the whole launch.
+
+    Attributes
+    ----------
+    line : int
+        PTX line.
+    cuda : tuple of (str, int) or None
+        CUDA file and line.
+    callers : tuple of (str, int)
+        File and line of each call that it was inlined from, from the inside out.
+    opcode : str
+        For example ``ld.shared.f32``.
+    kind : str
+        "load", "store", "atomic", "ldmatrix", "stmatrix", "wgmma" (its operands in shared memory)
+        or "copy" (cp.async: a site in global memory for what it reads and one in shared memory for
+        what it writes).
+    space : str
+        "global", "shared", "local", "const" or "generic".
+    bytes_per_lane : int
+        Width of the access, after merging.
+    requests : int
+        Warp instructions with at least one active lane.
+    lanes : int
+        Active lanes, summed over requests.
+    sectors : int
+        Distinct 32-byte sectors, summed over requests (global memory); of a copy's site in shared
+        memory, its transfers (see `cp_async`).
+    wavefronts, ideal : int
+        Shared-memory wavefronts, summed over requests; see `banks` and `cp_async`.
+    """
+
+    line: int
+    cuda: tuple[str, int] | None
+    opcode: str
+    kind: str
+    space: str
+    bytes_per_lane: int
+    requests: int = 0
+    lanes: int = 0
+    sectors: int = 0
+    wavefronts: int = 0
+    ideal: int = 0
+    callers: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class WarpAccess:
+    """One access of the watched warp.
+
+    Attributes
+    ----------
+    addresses : ndarray of int64, shape (32,)
+        Byte address of each lane; 0 where it was not active.
+    active : ndarray of bool, shape (32,)
+        Which lanes took part.
+    bytes_per_lane : int
+        Width of the access.
+    step : int
+        Instructions that the emulator had run before; an order, not a time.
+    """
+
+    addresses: np.ndarray
+    active: np.ndarray
+    bytes_per_lane: int
+    step: int
+
+
+@dataclass
+class _Tally:
+    """A site's accesses with one pattern, counted but not yet added up."""
+
+    site: Site
+    offset: int
+    nbytes: int
+    pattern: object = None
+    counts: tuple = ()
+    times: int = 0
+
+
+@dataclass
+class Trace:
+    """Counters of one launch.
+
+    Parameters
+    ----------
+    watch : tuple of (int, int) or None
+        Block and warp whose addresses are kept.
+    merge : mapping of int to Wide or None
+        What ptxas made of PTX lines: None for an access that another absorbed.
+    """
+
+    watch: tuple[int, int] | None = None
+    merge: Mapping[int, Wide | None] | None = None
+    watched: dict[int, list[WarpAccess]] = field(default_factory=dict)
+    _sites: dict[tuple, Site] = field(default_factory=dict)
+    _tallies: dict[int, _Tally | None] = field(default_factory=dict)
+    _blocks: dict[int, list[int]] = field(default_factory=dict)
+    _guarded: dict[int, list[int]] = field(default_factory=dict)
+    _copies: dict[tuple, cp_async.Cost] = field(default_factory=dict)
+    _code: object = None
+
+    # -- told by the lanes ----------------------------------------------------------------------
+
+    def begin(self, code):
+        """Remember whose instructions these are."""
+        self._code = code
+
+    def executed(self, block, f):
+        """Count a block of instructions run by the active lanes."""
+        tally = self._blocks.get(block.start)
+        if tally is None:
+            tally = self._blocks[block.start] = [0, 0]
+        if f.active is None:
+            tally[0] += f.blocks * f.warps
+            tally[1] += f.lanes
+        else:
+            tally[0] += f.active.warps
+            tally[1] += f.active.lanes
+
+    def guarded(self, index: int, chosen, f):
+        """Count an instruction with a predicate, for the lanes where it holds."""
+        tally = self._guarded.setdefault(index, [0, 0])
+        if chosen is None:
+            tally[0] += f.blocks * f.warps
+            tally[1] += f.lanes
+        elif chosen is not False:
+            tally[0] += chosen.warps
+            tally[1] += chosen.lanes
+
+    def access(self, index, pattern, f, instruction, kind, space, offset, nbytes, part=0):
+        """Count an access of the active lanes to global or shared memory.
+
+        An instruction that the hardware does in several accesses (wmma.load) numbers its parts.
+        """
+        # A generic access may come to both spaces; each is a site of its own.
+        place = index if space == "global" else ~index
+        if part:
+            place = place, part
+        try:
+            tally = self._tallies[place]
+        except KeyError:
+            tally = self._enter(place, index, instruction, kind, space, offset, nbytes)
+        if tally is None:
+            return
+        if tally.pattern is not pattern:
+            self._flush(tally)
+            tally.pattern = pattern
+            tally.counts = access_cost(
+                pattern, tally.site.space, tally.offset, tally.nbytes, served_as(tally.site.kind)
+            )
+        tally.times += 1
+        if self.watch is not None:
+            self._watch(tally, pattern, f, f.origin + index)
+
+    def copied(self, index, to, source, f, instruction, to_offset, source_offset, nbytes, past_l1):
+        """Count a cp.async: `to` and `source` are patterns, that of the source None if none reads.
+
+        It is a site of shared memory and one of global memory, and what it costs in one depends on
+        the addresses in the other.
+        """
+        halves = [(~index, "shared", to, to_offset)]
+        if source is not None:
+            halves.append((index, "global", source, source_offset))
+        tallies = []
+        for place, space, pattern, offset in halves:
+            tally = self._tallies.get(place)
+            if tally is None:
+                tally = self._enter(place, index, instruction, "copy", space, offset, nbytes)
+            tallies.append((tally, pattern))
+        if any(tally.pattern is not pattern for tally, pattern in tallies):
+            costs = self._copy_costs(
+                to, source, (to.low + to_offset) % cp_async.LINE,
+                source and (source.low + source_offset) % cp_async.LINE, nbytes, past_l1,
+            )  # fmt: skip
+            shares = (costs.transfers, costs.wavefronts, costs.ideal), (costs.sectors, 0, 0)
+            for (tally, pattern), share in zip(tallies, shares, strict=False):
+                self._flush(tally)
+                tally.pattern = pattern
+                tally.counts = pattern.warps, pattern.lanes, *share
+        for tally, pattern in tallies:
+            tally.times += 1
+            if self.watch is not None:
+                self._watch(tally, pattern, f, f.origin + index)
+
+    def site(self, index: int, instruction, kind: str, space: str, nbytes: int) -> Site:
+        """Return the site of an instruction, made at its first access."""
+        key = (instruction.line, index, space, kind)
+        if key not in self._sites:
+            self._sites[key] = Site(
+                instruction.line,
+                instruction.cuda,
+                instruction.opcode,
+                kind,
+                space,
+                nbytes,
+                callers=instruction.callers,
+            )
+        return self._sites[key]
+
+    def multiplied(self, index: int, instruction, warps: int, wavefronts: int):
+        """Count what wgmma reads of shared memory.
+
+        An H100 counts all bytes of the operands that lie there, 128 a wavefront: so it is for the
+        128-byte swizzle in the records of 17 and 18. Other layouts have not been measured.
+
+        Parameters
+        ----------
+        warps : int
+            That issued it.
+        wavefronts : int
+            Of all of their operands.
+        """
+        site = self.site(index, instruction, "wgmma", "shared", 0)
+        site.requests += warps
+        site.lanes += warps * WARP
+        site.wavefronts += wavefronts
+        site.ideal += wavefronts
+
+    def _copy_costs(self, to, source, to_phase, source_phase, nbytes, past_l1) -> cp_async.Cost:
+        """Return the sums over all warps; a loop's copies differ by a constant, which is nothing.
+
+        So what was found is kept by the contents of the patterns.
+        """
+        parts = [to.relative, source.relative if source else to.relative]
+        masks = [p.active.array for p in (to, source) if p is not None and p.active is not None]
+        content = hashlib.blake2b(digest_size=16)
+        for array in (*parts, *masks):
+            content.update(repr(array.shape).encode())
+            content.update(np.ascontiguousarray(array))
+        key = (
+            content.digest(),
+            len(masks),
+            to.active is None,
+            to_phase,
+            source_phase,
+            nbytes,
+            past_l1,
+            to.f.blocks,
+        )
+        if key not in self._copies:
+            self._copies[key] = copy_cost(to, source, to_phase, source_phase, nbytes, past_l1)
+        return self._copies[key]
+
+    def end(self):
+        """Add up what the last batch left; patterns of a batch die with it."""
+        for tally in self._tallies.values():
+            if tally is not None:
+                self._flush(tally)
+                tally.pattern = None
+
+    def _enter(self, place, index, instruction, kind, space, offset, nbytes):
+        if self.merge is not None and instruction.line in self.merge:
+            wide = self.merge[instruction.line]
+            if wide is None:
+                self._tallies[place] = None
+                return None
+            offset, nbytes = wide.offset, wide.nbytes
+        site = self.site(index, instruction, kind, space, nbytes)
+        tally = self._tallies[place] = _Tally(site, offset, nbytes)
+        return tally
+
+    def _flush(self, tally: _Tally):
+        if tally.times:
+            site, times = tally.site, tally.times
+            requests, lanes, sectors, wavefronts, ideal = tally.counts
+            site.requests += times * requests
+            site.lanes += times * lanes
+            site.sectors += times * sectors
+            site.wavefronts += times * wavefronts
+            site.ideal += times * ideal
+            tally.times = 0
+
+    def _watch(self, tally: _Tally, pattern, f, step: int):
+        block, warp = self.watch
+        row = f.geometry.row_of(block)
+        if row is None or warp >= f.warps:
+            return
+        kept = self.watched.setdefault(tally.site.line, [])
+        if len(kept) >= WATCHED_MOST:
+            return
+        threads = slice(warp * 32, min(warp * 32 + 32, f.threads))
+        width = threads.stop - threads.start
+        active = np.zeros(32, bool)
+        active[:width] = pattern.active_lanes[row, threads]
+        if not active.any():
+            return
+        addresses = np.zeros(32, np.int64)
+        every = pattern.addresses(tally.offset)
+        addresses[:width] = np.broadcast_to(every, (f.blocks, f.threads))[row, threads]
+        kept.append(WarpAccess(np.where(active, addresses, 0), active, tally.nbytes, step))
+
+    # -- asked by people ------------------------------------------------------------------------
+
+    @property
+    def sites(self) -> list[Site]:
+        """Every memory instruction that ran, by PTX line."""
+        return [self._sites[key] for key in sorted(self._sites)]
+
+    @property
+    def instructions(self) -> dict[str, tuple[int, int]]:
+        """Opcode to (warp instructions, thread instructions) that were executed."""
+        return self._executed(lambda instruction: instruction.opcode)
+
+    @property
+    def lines(self) -> dict[int, tuple[int, int]]:
+        """PTX line to (warp instructions, thread instructions) that were executed."""
+        return self._executed(lambda instruction: instruction.line)
+
+    def _executed(self, key) -> dict:
+        total: dict = {}
+        code = self._code
+        for start, (warps, threads) in self._blocks.items():
+            block = code.blocks[start]
+            for step in code.steps[start : start + block.length]:
+                if step.guard is None or step.ends:
+                    count = total.setdefault(key(step.instruction), [0, 0])
+                    count[0] += warps
+                    count[1] += threads
+        for index, (warps, threads) in self._guarded.items():
+            count = total.setdefault(key(code.steps[index].instruction), [0, 0])
+            count[0] += warps
+            count[1] += threads
+        return {name: tuple(total[name]) for name in sorted(total)}
+
+    def counters(self) -> dict[str, int]:
+        """Return the totals that a GPU's profiler counts as well.
+
+        Returns
+        -------
+        dict of str to int
+            Requests and sectors of global memory; warp instructions, wavefronts and ideal
+            wavefronts of shared memory; lanes that executed a single-precision fma. An H100 counts
+            cp.async among the requests and sectors of global loads, and so do these. The
+            wavefronts are those of every access of shared memory, ldmatrix, stmatrix, wgmma and
+            cp.async included; their instructions are counted by `matrix_counters`.
+        """
+        total = self._total
+        return {
+            "global_load_requests": total("global", "load", "requests")
+            + total("global", "copy", "requests"),
+            "global_load_sectors": total("global", "load", "sectors")
+            + total("global", "copy", "sectors"),
+            "global_store_requests": total("global", "store", "requests"),
+            "global_store_sectors": total("global", "store", "sectors"),
+            "shared_load_instructions": total("shared", "load", "requests"),
+            "shared_store_instructions": total("shared", "store", "requests"),
+            "shared_wavefronts": sum(s.wavefronts for s in self._sites.values()),
+            "shared_wavefronts_ideal": sum(s.ideal for s in self._sites.values()),
+            "ffma_thread_instructions": sum(
+                threads
+                for name, (_, threads) in self.instructions.items()
+                if name.startswith("fma.") and name.endswith(".f32")
+            ),
+        }
+
+    def matrix_counters(self) -> dict[str, int]:
+        """Return what tensor-core kernels do besides: matrix moves, products, asynchronous copies.
+
+        Returns
+        -------
+        dict of str to int
+            Warp instructions of LDSM and STSM (those that wmma.load expands to included) and their
+            wavefronts; warp instructions of mma, of wmma.mma and of wgmma, as PTX counts them, and
+            the wavefronts of wgmma's operands; requests, sectors and shared wavefronts of cp.async,
+            as the counters of LDGSTS have them.
+        """
+        total, executed = self._total, self.instructions.items()
+
+        def warps(name: str) -> int:
+            return sum(count for opcode, (count, _) in executed if opcode.startswith(name))
+
+        return {
+            "ldmatrix_instructions": total("shared", "ldmatrix", "requests"),
+            "ldmatrix_wavefronts": total("shared", "ldmatrix", "wavefronts"),
+            "ldmatrix_wavefronts_ideal": total("shared", "ldmatrix", "ideal"),
+            "stmatrix_instructions": total("shared", "stmatrix", "requests"),
+            "stmatrix_wavefronts": total("shared", "stmatrix", "wavefronts"),
+            "stmatrix_wavefronts_ideal": total("shared", "stmatrix", "ideal"),
+            "mma_instructions": warps("mma."),
+            "wmma_instructions": warps("wmma.mma."),
+            "wgmma_instructions": warps("wgmma.mma_async."),
+            "wgmma_wavefronts": total("shared", "wgmma", "wavefronts"),
+            "copy_instructions": total("shared", "copy", "requests"),
+            "copy_requests": total("global", "copy", "requests"),
+            "copy_sectors": total("shared", "copy", "sectors"),
+            "copy_wavefronts": total("shared", "copy", "wavefronts"),
+            "copy_wavefronts_ideal": total("shared", "copy", "ideal"),
+        }
+
+    def _total(self, space: str, kind: str, what: str) -> int:
+        """Sum a count over the sites of a kind."""
+        return sum(
+            getattr(s, what) for s in self._sites.values() if (s.space, s.kind) == (space, kind)
+        )

@@ -1,0 +1,133 @@
+"""barrier.cluster: the barrier of all threads of a cluster."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.decode import Decoding, opcode
+from ..core.errors import Error
+from ..core.masks import Mask, any_in_warp
+from ..core.predication import predicated_end
+from ..core.waiting import Waiter, WaitingLanes
+from ..race.stamps import merged_clocks
+
+
+class ClusterBarriers(Waiter):
+    """The barrier of each cluster: all threads that have not exited arrive, then go on."""
+
+    def __init__(self, f):
+        super().__init__(f)
+        shape = (f.blocks, f.threads)
+        self.arrived = np.zeros(shape, bool)  # in this phase
+        self.passed = np.zeros(shape, bool)  # arrived in a complete phase, has not waited yet
+        self.parties: list[WaitingLanes] = []
+        self.last: dict[int, object] = {}  # cluster -> instruction of an arrival
+        clusters = f.blocks // f.geometry.peers
+        self.gathering: list = [None] * clusters
+        self.carried: list = [None] * clusters
+
+    @property
+    def waiting(self) -> bool:
+        """Whether any lane is parked."""
+        return bool(self.parties)
+
+    def arrive(self, instruction, releases: bool):
+        """Let the active lanes arrive."""
+        f = self.f
+        active = f.active_lanes
+        again = active & (self.arrived | self.passed)
+        if again.any():
+            raise Error(
+                f"{f.place(instruction)}: a thread arrives again without barrier.cluster.wait: "
+                f"{f.lane_names(again)}"
+            )
+        self.arrived = self.arrived | active
+        if f.races is not None and f.races.proxy is not None and releases:
+            for row, warp in np.argwhere(any_in_warp(active)).tolist():
+                cluster = row // f.geometry.peers
+                self.gathering[cluster] = f.races.proxy.release(row, warp, self.gathering[cluster])
+        self.left()
+
+    def left(self):
+        """Complete the barrier of every cluster whose remaining threads have all arrived."""
+        f, peers = self.f, self.f.geometry.peers
+        if not self.arrived.any():
+            return
+        live = f.live_lanes
+        lacking = (live & ~self.arrived).reshape(-1, peers * f.threads).any(axis=1)
+        full = ~lacking & self.arrived.reshape(-1, peers * f.threads).any(axis=1)
+        if not full.any():
+            return
+        rows = np.repeat(full, peers)[:, None]
+        self.passed = self.passed | (self.arrived & rows)
+        self.arrived = self.arrived & ~rows
+        for cluster in np.flatnonzero(full).tolist():
+            if self.gathering[cluster] is not None:
+                self.carried[cluster] = merged_clocks(
+                    self.carried[cluster], self.gathering[cluster]
+                )
+                self.gathering[cluster] = None
+        for party in list(self.parties):
+            released = party.lanes & rows
+            if released.any():
+                self._pass(released)
+                f.go(party.next, Mask(released))
+                party.lanes = party.lanes & ~rows
+                if not party.lanes.any():
+                    self.parties.remove(party)
+
+    def wait(self, instruction, following: int):
+        """Let the active lanes wait, or go on if the barrier is complete."""
+        f = self.f
+        active = f.active_lanes
+        early = active & ~(self.arrived | self.passed)
+        if early.any():
+            raise Error(
+                f"{f.place(instruction)}: a thread waits without barrier.cluster.arrive: "
+                f"{f.lane_names(early)}"
+            )
+        ready, rest = active & self.passed, active & ~self.passed
+        if ready.any():
+            self._pass(ready)
+            f.go(following, Mask(ready))
+        if rest.any():
+            self.parties.append(WaitingLanes(instruction, following, rest))
+
+    def _pass(self, lanes: np.ndarray):
+        f = self.f
+        self.passed = self.passed & ~lanes
+        if f.races is not None and f.races.proxy is not None:
+            for row, warp in np.argwhere(any_in_warp(lanes)).tolist():
+                f.races.proxy.acquire(row, warp, self.carried[row // f.geometry.peers])
+
+    def describe(self) -> str:
+        """Say who waits, for a deadlock report."""
+        f, lines = self.f, []
+        for party in self.parties:
+            row = int(np.argwhere(party.lanes)[0][0])
+            home = row // f.geometry.peers * f.geometry.peers
+            came = int(self.arrived[home : home + f.geometry.peers].sum())
+            lines.append(
+                f"The barrier of the cluster has {came} of {f.geometry.peers * f.threads} threads; "
+                f"waiting at {f.place(party.instruction)}: {f.lane_names(party.lanes)}."
+            )
+        return " ".join(lines)
+
+
+@opcode("barrier.cluster")
+def cluster_barrier(d: Decoding):
+    """barrier.cluster.arrive{.release|.relaxed}, barrier.cluster.wait{.acquire}"""
+    d.only("cluster", "arrive", "wait", "release", "relaxed", "acquire", "aligned").count(0)
+    instruction, following = d.instruction, d.index + 1
+    if d.has("arrive") == d.has("wait"):
+        d.unsupported("barrier.cluster.arrive and barrier.cluster.wait")
+    if d.has("wait"):
+        return predicated_end(d, lambda f: f.waiter(ClusterBarriers).wait(instruction, following))
+    releases = not d.has("relaxed")
+
+    def step(f):
+        active = f.active
+        f.waiter(ClusterBarriers).arrive(instruction, releases)
+        f.go(following, active)
+
+    return predicated_end(d, step)

@@ -1,0 +1,376 @@
+"""cp.async: copies from global to shared memory that land while the thread goes on.
+
+A copy is done for the thread that issued it when that thread waits for its group, and for others
+behind a barrier after that. Until then it may land at any time, so a launch lets all of them land
+at once or as late as PTX allows (``landing``). Late, the source is read and the destination written
+when the thread waits; copies that nobody waits for never land. A kernel that gives another result
+then has read or written too early; under either landing, the race detector says where.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..core.access_pattern import AccessPattern
+from ..core.addressing import address_operand, by_segment, segment_of, shared_address
+from ..core.decode import Decoding, opcode
+from ..core.errors import Error
+from ..core.lane_groups import lane_groups
+from ..core.masks import Mask
+from ..core.memory import Segment
+from ..core.registers import UNSIGNED
+from ..core.syntax import Immediate, Register
+from ..core.waiting import Waiter
+from .mbarrier_object import Mbarriers, release_clocks
+
+_SIZES = (4, 8, 16)  # bytes of one copy
+WORD = UNSIGNED[4]
+_HINTS = ("L2::cache_hint", "L2::64B", "L2::128B", "L2::256B")
+
+
+@dataclass
+class PendingCopy:
+    """One instruction's copies of some lanes, on their way.
+
+    Attributes
+    ----------
+    lanes : ndarray of bool, shape (blocks, threads)
+        Whose copies have not been waited for.
+    group : ndarray of int
+        The group that each lane's copy belongs to, from 0.
+    index : int
+        Of the instruction.
+    segment, pattern, offset, width
+        The destination.
+    fetch : callable or None
+        Reads the words from the source for a pattern of lanes; None: the bytes are there already.
+    """
+
+    lanes: np.ndarray
+    group: np.ndarray
+    index: int
+    segment: Segment
+    pattern: AccessPattern
+    offset: int
+    width: int
+    fetch: Callable[[Mask | None], list[np.ndarray]] | None
+
+    def land(self, f, lanes: np.ndarray):
+        """Let the copies of some lanes have their effect, and be known to these lanes."""
+        everyone = lanes is self.lanes
+        outer = f.active
+        f.active = self.pattern.active if everyone else Mask(lanes)
+        if self.fetch is not None:
+            pattern = (
+                self.pattern if everyone else AccessPattern(self.pattern.register, f.active, f)
+            )
+            f.memory.write(self.segment, pattern, self.offset, self.fetch(f.active))
+        if f.races is not None:
+            f.races.landed(f, self.segment, self.pattern, self.offset, self.width, self.index)
+        f.active = outer
+
+
+class CpAsyncGroups(Waiter):
+    """The copies of a batch that are on their way, by groups of each thread."""
+
+    def __init__(self, f):
+        super().__init__(f)
+        self.pending: list[PendingCopy] = []
+        self.opened = np.zeros((1, 1), np.int64)  # the group that each lane's next copy joins
+        self.promises: list[tuple[Mask | None, Callable]] = []
+
+    def commit(self):
+        """Close the active lanes' groups."""
+        active = self.f.active
+        more = self.opened + 1
+        self.opened = more if active is None else np.where(active.array, more, self.opened)
+
+    def wait(self, keep: int | None):
+        """Finish the active lanes' groups but for the last `keep`; None: every copy."""
+        f, rest = self.f, []
+        for copy in self.pending:
+            now = copy.lanes
+            if keep is not None:
+                ready = copy.group < self.opened - keep
+                now = now if ready.all() else now & ready
+            if f.active is not None:
+                inside = now & f.active.array
+                now = now if np.array_equal(inside, now) else inside
+            if now is copy.lanes or np.array_equal(now, copy.lanes):
+                copy.land(f, copy.lanes)
+                continue
+            if now.any():
+                copy.land(f, now)
+                copy.lanes = copy.lanes & ~now
+            rest.append(copy)
+        self.pending = rest
+        if not rest:
+            self._keep_promises()
+
+    def when_done(self, callback: Callable[[Mask | None], None]):
+        """Call back with the active lanes when all of their copies so far are done.
+
+        Early this is now; late it is when nothing else can run.
+        """
+        if self.f.late and self.pending:
+            self.promises.append((self.f.active, callback))
+            return
+        self.wait(None)
+        callback(self.f.active)
+
+    def _keep_promises(self):
+        promises, self.promises = self.promises, []
+        outer = self.f.active
+        for lanes, callback in promises:
+            self.f.active = lanes
+            callback(lanes)
+        self.f.active = outer
+
+    def stir(self) -> bool:
+        """Land what an mbarrier may be waiting for; tell whether there was anything."""
+        if not self.promises:
+            return False
+        outer, self.f.active = self.f.active, None
+        self.wait(None)
+        self.f.active = outer
+        return True
+
+
+@opcode("cp.async.commit_group")
+def commit_group(d: Decoding):
+    """cp.async.commit_group: what was issued since the last one is a group"""
+    d.only("async", "commit_group").count(0)
+    return lambda f: f.waiter(CpAsyncGroups).commit()
+
+
+@opcode("cp.async.wait_group", "cp.async.wait_all")
+def wait_group(d: Decoding):
+    """cp.async.wait_group n: all but the n latest groups are done; wait_all: every copy"""
+    d.only("async", "wait_group", "wait_all")
+    if d.has("wait_all"):
+        d.count(0)
+        return lambda f: f.waiter(CpAsyncGroups).wait(None)
+    d.count(1)
+    if not isinstance(d.operands[0], Immediate) or d.operands[0].kind != "int":
+        d.wrong("the number of groups must be a constant")
+    keep = d.operands[0].bits
+    if keep < 0:
+        d.wrong("the number of groups is negative")
+    return lambda f: f.waiter(CpAsyncGroups).wait(keep)
+
+
+@opcode("cp.async.mbarrier")
+def arrive_when_done(d: Decoding):
+    """cp.async.mbarrier.arrive{.noinc}{.shared}.b64 [a]: an arrival behind the copies so far"""
+    d.only("async", "mbarrier", "arrive", "noinc", "shared", "shared::cta").count(1)
+    address, counted, index, instruction = (
+        shared_address(d, 0), d.has("noinc"), d.index, d.instruction,
+    )  # fmt: skip
+
+    def step(f):
+        barriers = f.waiter(Mbarriers)
+        found = []
+        for row, (at,), threads in lane_groups(f, address(f)):
+            barrier = barriers.find(row, at, instruction, (row, int(threads[0])))
+            if not counted:  # the phase waits for arrivals that it does not count on
+                barrier.pending += len(threads)
+            found.append((barrier, row, threads))
+
+        def arrive(_):
+            for barrier, row, threads in found:
+                release_clocks(f, barrier, row, threads, index, True)
+                barriers.arrive(barrier, len(threads), instruction)
+
+        f.waiter(CpAsyncGroups).when_done(arrive)
+
+    return step
+
+
+@opcode("cp.async.ca", "cp.async.cg")
+def copy_async(d: Decoding):
+    """cp.async.{ca,cg}.shared.global [dst], [src], size{, src-size | ignore-src}{, policy}"""
+    d.only("async", "ca", "cg", "shared", "shared::cta", "global", *_HINTS)
+    if len(d.parts) < 5 or d.parts[3] not in ("shared", "shared::cta") or d.parts[4] != "global":
+        d.unsupported("cp.async.{ca,cg}.shared.global")
+    hinted = d.has("L2::cache_hint")
+    d.count(*((4, 5) if hinted else (3, 4)))
+    size = d.operands[2]
+    if not isinstance(size, Immediate) or size.bits not in _SIZES:
+        d.wrong("a copy has 4, 8 or 16 bytes")
+    width = size.bits
+    if d.has("cg") and width != 16:
+        d.wrong(".cg copies 16 bytes")
+    count, ignored = None, None
+    if len(d.operands) - hinted == 4:
+        operand = d.operands[3]
+        if isinstance(operand, Register) and operand.type == "pred":
+            ignored = d.read(3, "pred")
+        else:
+            count = d.read(3, "u32")
+    to, to_offset = address_operand(d, 0, "shared")
+    source, offset = address_operand(d, 1, "global")
+    return _CpAsync(d, width, (to, to_offset), (source, offset), count, ignored)
+
+
+class _CpAsync:
+    """The step of cp.async."""
+
+    def __init__(self, d: Decoding, width: int, to, source, count, ignored):
+        self.index, self.instruction, self.width = d.index, d.instruction, width
+        self.past_l1 = d.has("cg")
+        self.place = d.place
+        self.to, self.source, self.count, self.ignored = to, source, count, ignored
+
+    def __call__(self, f):
+        (slot, offset), outer = self.to, f.active
+        pattern = f.pattern(f.r[slot])
+        segment = segment_of(f, pattern, "shared", offset, self.width, self.instruction)
+        if f.trace is not None:
+            self._trace(f, pattern)
+        for lanes, nbytes in self._sizes(f):
+            for fetch, mask in self._sources(f, lanes, nbytes):
+                f.active = mask
+                self._issue(f, segment, f.pattern(f.r[slot]), fetch)
+        f.active = outer
+
+    def _sizes(self, f) -> list[tuple[Mask | None, int]]:
+        """Part the active lanes by how many bytes they read; the rest is filled with zeros."""
+        active = f.active
+        if self.count is not None:
+            sizes = self.count(f.r).astype(np.int64)
+        elif self.ignored is not None:
+            sizes = np.where(self.ignored(f.r), 0, self.width)
+        else:
+            return [(active, self.width)]
+        if sizes.size == 1:
+            found = [int(sizes[0, 0])]
+        else:
+            sizes = np.broadcast_to(sizes, (f.blocks, f.threads))
+            found = np.unique(f.of_active(sizes)).tolist()
+        if found[-1] > self.width:
+            raise Error(f"{self.place}: src-size {found[-1]} is more than the {self.width} bytes")
+        if len(found) == 1:
+            return [(active, found[0])]
+        return [(Mask((sizes == nbytes) & f.active_lanes), nbytes) for nbytes in found]
+
+    def _sources(self, f, lanes: Mask | None, nbytes: int):
+        """Yield, for each array that the lanes read, what fetches the words and which lanes."""
+        slot, offset = self.source
+        width, instruction = self.width, self.instruction
+        if nbytes == 0:
+            zero = [np.zeros((1, 1), WORD)] * (width // 4)
+            yield (lambda active: zero), lanes
+            return
+        addresses = f.r[slot]
+        outer, f.active = f.active, lanes
+        pattern = f.pattern(addresses)
+        if nbytes < width:
+            parts = [self._part(f, addresses, pattern, nbytes)]
+        else:
+            segment = segment_of(f, pattern, "global", offset, width, instruction)
+            if segment is not None:
+                parts = [(self._whole(f, addresses, pattern, segment), lanes)]
+            else:
+                parts = [
+                    (self._whole(f, addresses, None, segment), mask)
+                    for segment, mask in by_segment(
+                        f, pattern, "global", offset, width, instruction
+                    )
+                ]
+        f.active = outer
+        yield from parts
+
+    def _whole(self, f, addresses, pattern, segment):
+        """Make the function that reads whole copies out of one array."""
+        offset, words = self.source[1], self.width // 4
+
+        def fetch(active):
+            known = pattern is not None and pattern.active is active
+            where = pattern if known else AccessPattern(addresses, active, f)
+            values = f.memory.read(segment, where, offset, WORD, words)
+            return [values] if words == 1 else [values[..., i] for i in range(words)]
+
+        if f.races is not None:
+
+            def told(active):
+                where = AccessPattern(addresses, active, f)
+                f.races.access(
+                    f, segment, where, offset, self.width, self.index, self.instruction, "load",
+                    None,
+                )  # fmt: skip
+
+            fetch.told = told
+        return fetch
+
+    def _part(self, f, addresses, pattern, nbytes: int):
+        """Make the function that reads the first bytes only, each checked; zeros follow."""
+        offset, width = self.source[1], self.width
+        if (pattern.low + offset | pattern.bits) & (width - 1):
+            f.memory.check(pattern, offset, width, "global", None, f, self.instruction)
+        where = []
+        for i in range(nbytes):
+            segment_of(
+                f, pattern, "global", offset + i, 1, self.instruction
+            )  # raises out of bounds
+            where.append(list(by_segment(f, pattern, "global", offset + i, 1, self.instruction)))
+
+        def fetch(active):
+            shape = (f.blocks, f.threads)
+            data = np.zeros((*shape, width), np.uint8)
+            for i, parts in enumerate(where):
+                for segment, mask in parts:
+                    read = f.memory.read(
+                        segment, AccessPattern(addresses, mask, f), offset + i, UNSIGNED[1], 1
+                    )
+                    data[..., i] = np.where(mask.array, read, data[..., i])
+            words = data.view(WORD)
+            return [np.ascontiguousarray(words[..., i]) for i in range(width // 4)]
+
+        return fetch, f.active
+
+    def _issue(self, f, segment, pattern, fetch):
+        offset, width = self.to[1], self.width
+        if f.races is not None:
+            if hasattr(fetch, "told"):
+                fetch.told(f.active)
+            f.races.access(
+                f, segment, pattern, offset, width, self.index, self.instruction, "copy",
+                fetch(f.active),
+            )  # fmt: skip
+        if not f.late:
+            f.memory.write(segment, pattern, offset, fetch(f.active))
+            if f.races is None:
+                return
+        copies = f.waiter(CpAsyncGroups)
+        lanes = f.active_lanes
+        copies.pending.append(
+            PendingCopy(
+                lanes,
+                copies.opened,
+                self.index,
+                segment,
+                pattern,
+                offset,
+                width,
+                fetch if f.late else None,
+            )  # fmt: skip
+        )
+
+    def _trace(self, f, pattern):
+        """Count the write of the shared memory, and the read of lanes that read at all."""
+        reading = [(lanes, nbytes) for lanes, nbytes in self._sizes(f) if nbytes]
+        source, outer = None, f.active
+        if reading:
+            if len(reading) == 1:
+                f.active = reading[0][0]
+            else:
+                f.active = Mask(np.logical_or.reduce([lanes.array for lanes, _ in reading]))
+            source = f.pattern(f.r[self.source[0]])
+            f.active = outer
+        f.trace.copied(
+            self.index, pattern, source, f, self.instruction, self.to[1], self.source[1],
+            self.width, self.past_l1,
+        )  # fmt: skip

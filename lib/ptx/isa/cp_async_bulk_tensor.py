@@ -1,0 +1,204 @@
+"""cp.async.bulk.tensor: boxes of arrays, by tensor maps."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..core.addressing import locate, shared_address
+from ..core.decode import Decoding
+from ..core.errors import Error, Misaligned
+from ..core.lane_groups import each_lane
+from ..core.memory import Segment
+from ..core.syntax import Address, Vector
+from ..core.tensormap import TENSOR_MAP_BYTES, TensorMap, decoded, swizzled
+from .bulk_copy import (
+    BULK_HINTS,
+    REDUCTIONS,
+    BulkCopy,
+    BulkGroups,
+    check_valid,
+    count_global,
+    destinations,
+    mark_valid,
+    reduction,
+    report_read,
+    report_write,
+)
+from .mbarrier_object import Mbarriers
+
+DIMENSIONS = ("1d", "2d", "3d", "4d", "5d")
+BOX_ALIGNMENT = 128
+
+
+def tensor_copy(d: Decoding):
+    """cp.async.bulk.tensor.Nd and cp.reduce.async.bulk.tensor.Nd, in tile mode"""
+    d.only(
+        "async", "bulk", "reduce", "tensor", "global", "shared::cta", "shared::cluster", "tile",
+        "bulk_group", "mbarrier::complete_tx::bytes", "multicast::cluster", *DIMENSIONS,
+        *BULK_HINTS, *REDUCTIONS,
+    )  # fmt: skip
+    spaces = [p for p in d.parts if p.partition("::")[0] in ("shared", "global")]
+    rank = DIMENSIONS.index(d.pick(DIMENSIONS, "none")) + 1
+    if len(spaces) != 2:
+        d.wrong("the state spaces of destination and source are needed")
+    return _store(d, rank) if spaces[0] == "global" else _load(d, rank)
+
+
+def _tensor(d: Decoding, operand: int, rank: int):
+    """Make the function that gives a lane's map and coordinates, [map, {x, y, ...}]."""
+    given = d.operands[operand]
+    if not isinstance(given, Address) or len(given.coordinates) != 1:
+        d.wrong("a tensor map with coordinates is missing")
+    (items,) = given.coordinates
+    items = items.items if isinstance(items, Vector) else (items,)
+    if len(items) != rank:
+        d.wrong(f"{len(items)} coordinates for {rank} dimensions")
+    reads = [d.read(item, "s32") for item in items]
+    slot = d.slot(given.base, "u64") if not hasattr(given.base, "slot") else given.base.slot
+    offset, instruction = given.offset, d.instruction
+
+    def tensor(f, row: int, thread: int) -> tuple[BoundTensorMap, list[int]]:
+        def of(array) -> int:
+            return int(array[row if len(array) > 1 else 0, thread if array.shape[1] > 1 else 0])
+
+        bound = find_map(f, of(f.r[slot]) + offset, instruction)
+        tensor_map = bound.map
+        if tensor_map.array.ndim != rank:
+            raise Error(
+                f"{f.place(instruction)}: a copy of {rank} dimensions by a tensor map of "
+                f"{tensor_map.array.ndim}"
+            )
+        coordinates = [of(read(f.r)) for read in reads]
+        _check_box(f, tensor_map, coordinates, instruction)
+        return bound, coordinates
+
+    return tensor
+
+
+def _check_box(f, tensor_map: TensorMap, coordinates: list[int], instruction):
+    """Refuse what an H100 and an H200 trap at, though the driver takes the map."""
+    size, swizzle = tensor_map.array.dtype.itemsize, tensor_map.swizzle
+    if coordinates[0] * size % 16:
+        raise Misaligned(
+            f"{f.place(instruction)}: the box begins {coordinates[0]} elements of {size} bytes "
+            "along the fastest axis; that must be a multiple of 16 bytes"
+        )
+    inner = tensor_map.box[-1] * size
+    if swizzle and inner != swizzle:
+        raise Error(
+            f"{f.place(instruction)}: rows of {inner} bytes with a swizzle of {swizzle} bytes; the "
+            "emulator needs them to be equal"
+        )
+
+
+class BoundTensorMap(NamedTuple):
+    """A tensor map of a launch, the array's segment, and where in it the array begins."""
+
+    map: TensorMap
+    segment: Segment
+    start: int
+
+
+def _touch(f, bound: BoundTensorMap, coordinates, row, thread, index, instruction, way: str):
+    """Report which global memory a box covers; see `AsyncProxy.global_access`."""
+    if f.trace is None and f.races is None:
+        return None
+    starts, length = bound.map.runs(coordinates)
+    starts = starts + bound.start
+    if f.trace is not None:
+        count_global(f, index, instruction, way, starts, length, bound.map.nbytes)
+    if f.races is None:
+        return None
+    granule = f.races.granule
+    # Runs begin at a multiple of 16 bytes, which every granule divides.
+    cells = (starts[:, None] // granule + np.arange(-(-length // granule))).ravel()
+    cells = cells.astype(np.intp, copy=False)
+    return f.races.proxy.global_access(bound.segment, cells, row, thread, index, way)
+
+
+def find_map(f, address: int, instruction) -> BoundTensorMap:
+    """Return the tensor map at an address."""
+    for space in ("generic", "param"):
+        segment = f.memory.locate(space, address, address + TENSOR_MAP_BYTES)
+        if segment is not None and segment.rows is None:
+            at = address - segment.base
+            number = decoded(segment.storage[at : at + TENSOR_MAP_BYTES].tobytes())
+            if number is not None and address % 64 == 0:
+                return BoundTensorMap(*f.memory.device.maps[number])
+    raise Error(
+        f"{f.place(instruction)}: there is no tensor map at address {address:#x}; pass one as a "
+        "__grid_constant__ parameter"
+    )
+
+
+def _load(d: Decoding, rank: int):
+    """[dst], [map, {coordinates}], [mbar]{, mask}{, policy}"""
+    multicast = d.has("multicast::cluster")
+    d.count(3 + multicast + d.has("L2::cache_hint"))
+    to, bar = shared_address(d, 0), shared_address(d, 2)
+    mask = d.read(3, "u16") if multicast else None
+    tensor, instruction, index = _tensor(d, 1, rank), d.instruction, d.index
+
+    def step(f):
+        barriers = f.waiter(Mbarriers)
+        for row, thread, (at, b) in each_lane(f, to(f), bar(f)):
+            bound, coordinates = tensor(f, row, thread)
+            tensor_map, n = bound.map, bound.map.nbytes
+            _touch(f, bound, coordinates, row, thread, index, instruction, "load")
+            chosen = None
+            if mask is not None:
+                chosen = int(np.broadcast_to(mask(f.r), (f.blocks, f.threads))[row, thread])
+            for target, offset, barrier in destinations(
+                f, row, thread, at, b, n, chosen, BOX_ALIGNMENT, instruction
+            ):
+                report_write(f, barrier, target, offset, n, row, thread, index)
+
+                def land(target=target, offset=offset, map=tensor_map, at=coordinates, n=n):
+                    places = _places(f, target, offset, map)
+                    _chunks(f)[places] = map.load(at).view(np.uint64).reshape(-1, 2)
+                    mark_valid(f, target, offset, n)
+
+                barriers.fly(barrier, n, land, instruction)
+
+    return step
+
+
+def _chunks(f) -> np.ndarray:
+    """Show shared memory in chunks of 16 bytes."""
+    return f.memory.shared.view(np.dtype("u8"), 2)
+
+
+def _places(f, row: int, offset: int, tensor_map: TensorMap) -> np.ndarray:
+    """Return where a box's chunks lie in the shared memory of all blocks."""
+    base = int(f.memory.shared.rows[row, 0]) >> 4
+    return base + swizzled(offset, tensor_map.nbytes // 16, tensor_map.swizzle)
+
+
+def _store(d: Decoding, rank: int):
+    """[map, {coordinates}], [src]{, policy}"""
+    d.count(2 + d.has("L2::cache_hint"))
+    source, tensor = shared_address(d, 1), _tensor(d, 0, rank)
+    combine, instruction, index = reduction(d), d.instruction, d.index
+
+    def step(f):
+        groups = f.waiter(BulkGroups)
+        for row, thread, (at,) in each_lane(f, source(f)):
+            bound, coordinates = tensor(f, row, thread)
+            tensor_map, n = bound.map, bound.map.nbytes
+            home, offset = locate(f, row, at, n, BOX_ALIGNMENT, instruction)
+            check_valid(f, home, offset, n, instruction)
+            report_read(f, home, offset, n, thread, index, groups.time(row, thread))
+            known = _touch(f, bound, coordinates, row, thread, index, instruction, "store")
+            places = _places(f, home, offset, tensor_map)
+
+            def read(places=places):
+                return np.ascontiguousarray(_chunks(f)[places]).reshape(-1).view(np.uint8)
+
+            def write(data, map=tensor_map, at=coordinates):
+                map.store(at, data, combine)
+
+            groups.add(row, thread, BulkCopy(instruction, read, write, known))
+
+    return step

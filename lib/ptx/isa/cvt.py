@@ -1,0 +1,241 @@
+"""cvt: between whole numbers and floats of any width, with PTX's rounding and saturation."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.alternate_formats import to_float32
+from ..core.decode import Decoding, opcode
+from ..core.registers import DTYPES
+from ..core.rounding import directed, from_bf16, odd_f32, repaired, to_bf16, to_f32
+from .floating_point import flushed, saturated
+
+_WHOLE = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
+_MODES = ("rn", "rz", "rm", "rp")
+_INTEGERS = ("u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64")
+_FLOATS = ("f16", "bf16", "f32", "f64")
+_SMALL = {"e4m3x2": 0x7E, "e5m2x2": 0x7B}  # the code of the largest finite number
+
+
+@opcode("cvt")
+def convert(d: Decoding):
+    """cvt{.rounding}{.ftz}{.sat}{.relu}.dtype.atype d, a"""
+    small = d.pick(_SMALL)
+    if small:
+        return _small_pair(d, small)
+    d.only(*_WHOLE, *_MODES, "rna", "ftz", "sat", "relu")
+    if len(d.types) != 2:
+        d.wrong("cvt needs two types")
+    to, source = d.types
+    if to in ("f16x2", "bf16x2") and source == "f32":
+        return _pack(d, to)
+    if to == "tf32" and source == "f32":
+        return _tf32(d)
+    if to not in _INTEGERS + _FLOATS or source not in _INTEGERS + _FLOATS:
+        d.unsupported("cvt between whole numbers, f16, bf16, f32 and f64, and from f32 to tf32, "
+                      "f16x2 and bf16x2, and of pairs of e4m3 and e5m2")  # fmt: skip
+    d.count(2)
+    put, read = d.write(0, to), d.read(1, source)
+    if to in _INTEGERS and source in _INTEGERS:
+        compute = _integer_to_integer(to, source, d.has("sat"))
+    elif to in _INTEGERS:
+        compute = _float_to_integer(to, d.pick(_WHOLE, "rzi"), d.has("ftz"))
+    else:
+        compute = _to_float(d, to, source)
+    if source == "bf16":
+        inner, compute = compute, lambda a: inner(from_bf16(a))
+    return lambda f: put(f.r, compute(read(f.r)))
+
+
+def _integer_to_integer(to: str, source: str, saturate: bool):
+    dtype = DTYPES[to]
+    if not saturate:
+        return lambda a: a.astype(dtype)
+    least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+    have = np.iinfo(DTYPES[source])
+
+    def clamp(a):
+        low, high = max(least, have.min), min(most, have.max)
+        return np.clip(a, a.dtype.type(low), a.dtype.type(high)).astype(dtype)
+
+    return clamp
+
+
+def _float_to_integer(to: str, mode: str, ftz: bool):
+    """Out of range: the nearest whole number that fits. NaN: 0, or the top bit alone (PTX ISA)."""
+    dtype, whole = DTYPES[to], _WHOLE[mode]
+    least, most = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+
+    def compute(a):
+        value = whole((flushed(a) if ftz and a.dtype.itemsize == 4 else a).astype(np.float64))
+        high, low = value >= float(most), value <= float(least)
+        inside = np.where(high | low | np.isnan(value), 0.0, value).astype(dtype)
+        result = np.where(high, dtype.type(most), np.where(low, dtype.type(least), inside))
+        nan = np.isnan(value)
+        if nan.any():
+            # Of f64, or to 64 bits, the top bit alone (PTX ISA, cvt).
+            top = a.dtype.itemsize == 8 or dtype.itemsize == 8
+            bits = 1 << 8 * dtype.itemsize - 1 if top else 0
+            result = np.where(nan, np.array(bits, np.uint64).astype(dtype), result)
+        return result
+
+    return compute
+
+
+def _to_float(d: Decoding, to: str, source: str):
+    mode = d.pick(_MODES, "rn")
+    whole = _WHOLE.get(d.pick(_WHOLE))
+    ftz, sat, relu = d.has("ftz"), d.has("sat"), d.has("relu")
+
+    def compute(a):
+        if ftz and a.dtype == np.float32:
+            a = flushed(a)
+        if whole is not None and a.dtype.kind == "f":
+            a = whole(a)
+        result = _round(a, to, mode)
+        if ftz and to == "f32":
+            result = flushed(result)
+        if relu:
+            result = np.where(_nan(result) | (_number(result) > 0), result, result.dtype.type(0))
+        if sat:
+            number = saturated(_number(result))
+            result = to_bf16(number) if to == "bf16" else number.astype(DTYPES[to])
+        return result
+
+    return compute
+
+
+def _number(result):
+    return from_bf16(result) if result.dtype == np.uint16 else result
+
+
+def _nan(result):
+    return np.isnan(_number(result))
+
+
+def _round(a: np.ndarray, to: str, mode: str) -> np.ndarray:
+    """Round whole numbers or floats once to a float type."""
+    if a.dtype.kind in "iu" and a.dtype.itemsize == 8:
+        return _round_64(a, to, mode)
+    if to == "f64":
+        return a.astype(np.float64)  # exact
+    value = a.astype(np.float64)
+    if to == "f32":
+        return to_f32(value, mode)
+    if to == "f16":
+        return _directed(value, value.astype(np.float16), mode)
+    if mode == "rz":
+        toward = to_f32(value, "rz").view(np.uint32)
+        bits = (toward >> np.uint32(16)).astype(np.uint16)
+        return np.where(np.isnan(value), np.uint16(0x7FFF), bits)
+    return to_bf16(odd_f32(value))
+
+
+def _directed(value, nearest, mode):
+    if mode == "rn":
+        return nearest
+    wide = nearest.astype(np.float64)
+    if mode == "rz":
+        wrong, towards = np.abs(wide) > np.abs(value), nearest.dtype.type(0)
+    elif mode == "rm":
+        wrong, towards = wide > value, nearest.dtype.type(-np.inf)
+    else:
+        wrong, towards = wide < value, nearest.dtype.type(np.inf)
+    result = np.where(wrong, np.nextafter(nearest, towards), nearest)
+    return np.where(result == 0, np.copysign(nearest.dtype.type(0), value), result).astype(
+        nearest.dtype
+    )
+
+
+def _round_64(a: np.ndarray, to: str, mode: str) -> np.ndarray:
+    """Round 64-bit whole numbers once: as a float64 to odd first where that suffices."""
+    if to == "f64" and mode == "rn":
+        return a.astype(np.float64)
+    # Two exact halves; their sum to odd.
+    high = (a >> a.dtype.type(32)).astype(np.float64) * 2.0**32
+    low = (a & a.dtype.type(0xFFFFFFFF)).astype(np.float64)
+    if to == "f64":
+        return directed("add", (high, low), mode, 64)
+    return _round(repaired(high, low, high + low), to, mode)
+
+
+def _pack(d: Decoding, to: str):
+    """cvt.rn.{f16x2,bf16x2}.f32 d, a, b: a goes to the upper half"""
+    d.count(3)
+    mode, relu = d.pick(_MODES, "rn"), d.has("relu")
+    put, a, b = d.write(0, "b32"), d.read(1, "f32"), d.read(2, "f32")
+    part = to[:-2]
+
+    def half(value):
+        result = _round(value, part, mode)
+        if relu:
+            result = np.where(_nan(result) | (_number(result) > 0), result, result.dtype.type(0))
+        return np.ascontiguousarray(result).view(np.uint16).astype(np.uint32)
+
+    return lambda f: put(f.r, (half(a(f.r)) << np.uint32(16)) | half(b(f.r)))
+
+
+def _tf32(d: Decoding):
+    """cvt.{rna,rn,rz}.tf32.f32 d, a: 10 bits of fraction, in the top of a word"""
+    d.count(2)
+    mode = d.pick(("rna", "rn", "rz"), "rna")
+    put, a = d.write(0, "b32"), d.read(1, "f32")
+
+    def step(f):
+        value = a(f.r)
+        bits = value.view(np.uint32)
+        if mode == "rna":  # half away from zero
+            moved = bits + np.uint32(0x1000)
+        elif mode == "rn":
+            moved = bits + np.uint32(0x0FFF) + ((bits >> np.uint32(13)) & np.uint32(1))
+        else:
+            moved = bits
+        kept = moved & np.uint32(0xFFFFE000)
+        put(f.r, np.where(np.isfinite(value), kept, bits))
+
+    return step
+
+
+def _small_pair(d: Decoding, small: str):
+    """cvt.rn.satfinite{.relu}.{e4m3x2,e5m2x2}.{f32,f16x2}; cvt.rn{.relu}.f16x2.{e4m3x2,e5m2x2}"""
+    d.only("rn", "satfinite", "relu", small)
+    into = d.parts.index(small) < d.parts.index(d.type) if d.type else False
+    if d.type not in (("f32", "f16x2") if into else ("f16x2",)) or into != d.has("satfinite"):
+        d.unsupported("cvt.rn.satfinite from f32 or f16x2 to a pair, and cvt.rn from it to f16x2")
+    relu = d.has("relu")
+    if not into:
+        d.count(2)
+        put, a = d.write(0, "b32"), d.read(1, "b16")
+
+        def widen(f):
+            value = to_float32(np.ascontiguousarray(a(f.r))[..., None].view(np.uint8), small[:-2])
+            if relu:
+                value = np.where(value < 0, np.float32(0), value)
+            put(f.r, value.astype(np.float16).view(np.uint32)[..., 0])
+
+        return widen
+    d.count(3 if d.type == "f32" else 2)
+    put = d.write(0, "b16")
+    reads = [d.read(i, "f32") for i in (2, 1)] if d.type == "f32" else [d.read(1, "b32")]
+
+    def narrow(f):
+        if len(reads) == 2:  # the first one goes to the upper half
+            value = np.stack(np.broadcast_arrays(*(read(f.r) for read in reads)), axis=-1)
+        else:
+            value = np.ascontiguousarray(reads[0](f.r))[..., None].view(np.float16)
+        if relu:
+            value = np.where(value < 0, value.dtype.type(0), value)
+        put(f.r, _to_small(value, small).view(np.uint16)[..., 0])
+
+    return narrow
+
+
+def _to_small(value: np.ndarray, small: str) -> np.ndarray:
+    """Round to the nearest code, ties to even; what is larger than all becomes the largest."""
+    finite = to_float32(np.arange(_SMALL[small] + 1, dtype=np.uint8), small[:-2]).astype(np.float64)
+    size = np.minimum(np.abs(value.astype(np.float64)), finite[-1])
+    low = np.clip(np.searchsorted(finite, size, "right") - 1, 0, len(finite) - 2)
+    middle = (finite[low] + finite[low + 1]) / 2
+    code = low + ((size > middle) | ((size == middle) & (low % 2 == 1)))
+    code = np.where(np.isnan(value), 0x7F, code | np.where(np.signbit(value), 0x80, 0))
+    return np.ascontiguousarray(code.astype(np.uint8))

@@ -1,0 +1,273 @@
+"""Floating point: add, sub, mul, fma, div, min, max, and the functions of one operand.
+
+The approximations of the hardware (``rcp.approx``, ``ex2.approx``, ...) are computed to the last
+bit here, which is within the error that PTX allows them, and not the hardware's own bits.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.decode import Decoding, float_opcode, opcode
+from ..core.registers import DTYPES
+from ..core.rounding import LOW_BITS, directed, fused_f64, repaired, sum_f32, to_f32
+from . import half_precision
+from .elementwise import binary, unary
+
+MODES = ("rn", "rz", "rm", "rp")
+F32, F64 = np.dtype("f4"), np.dtype("f8")
+_LEAST_NORMAL = {2: np.float16(2.0**-14), 4: np.float32(2.0**-126), 8: np.float64(2.0**-1022)}
+
+
+def flushed(x: np.ndarray) -> np.ndarray:
+    """Replace subnormal values by a zero of their sign (.ftz)."""
+    small = np.abs(x) < _LEAST_NORMAL[x.dtype.itemsize]
+    return np.where(small, np.copysign(x.dtype.type(0), x), x) if small.any() else x
+
+
+def saturated(x: np.ndarray) -> np.ndarray:
+    """Clamp to [0, 1]; NaN becomes +0 (.sat)."""
+    return np.where(x > 0, np.minimum(x, x.dtype.type(1)), x.dtype.type(0))
+
+
+def modified(d: Decoding, compute):
+    """Put .ftz and .sat around a computation."""
+    ftz, sat = d.has("ftz"), d.has("sat")
+    if not ftz and not sat:
+        return compute
+
+    def around(*values):
+        if ftz:
+            values = [flushed(v) for v in values]
+        result = compute(*values)
+        if ftz:
+            result = flushed(result)
+        return saturated(result) if sat else result
+
+    return around
+
+
+def _mode(d: Decoding) -> str:
+    return d.pick(MODES, "rn")
+
+
+def _half(d: Decoding, compute, operands: int):
+    if _mode(d) != "rn":
+        d.unsupported("half precision rounds to nearest")
+    if d.type.startswith("bf16"):
+        if d.has("ftz", "sat"):
+            d.unsupported("bfloat16 without .ftz and .sat")
+        return half_precision.arithmetic(d, compute, operands)
+    return half_precision.arithmetic(d, modified(d, compute), operands)
+
+
+@float_opcode("add", "sub")
+def add(d: Decoding):
+    """add{.rnd}{.ftz}{.sat}.type d, a, b; sub the same."""
+    d.only(*MODES, "ftz", "sat").needs("f16", "f16x2", "f32", "f64", "bf16", "bf16x2")
+    subtract, mode = d.parts[0] == "sub", _mode(d)
+    compute = np.subtract if subtract else np.add
+    if DTYPES[d.type] not in (F32, F64):
+        return _half(d, half_precision.subtract if subtract else half_precision.add, 2)
+    if mode != "rn":
+
+        def compute(a, b):
+            b = -b if subtract else b
+            if a.dtype == F32:
+                return sum_f32(a.astype(F64), b.astype(F64), mode)
+            return directed("add", (a, b), mode, 64)
+
+    return binary(d, d.type, modified(d, compute))
+
+
+@float_opcode("mul")
+def multiply(d: Decoding):
+    """mul{.rnd}{.ftz}{.sat}.type d, a, b"""
+    d.only(*MODES, "ftz", "sat").needs("f16", "f16x2", "f32", "f64", "bf16", "bf16x2")
+    mode, compute = _mode(d), np.multiply
+    if DTYPES[d.type] not in (F32, F64):
+        return _half(d, compute, 2)
+    if mode != "rn":
+
+        def compute(a, b):
+            if a.dtype == F32:
+                return to_f32(a.astype(F64) * b.astype(F64), mode)
+            return directed("mul", (a, b), mode, 64)
+
+    return binary(d, d.type, modified(d, compute))
+
+
+@opcode("fma")
+@float_opcode("mad")
+def fused(d: Decoding):
+    """fma.rnd{.ftz}{.sat}.type d, a, b, c: one rounding"""
+    d.only(*MODES, "ftz", "sat", "relu").needs("f32", "f64", *half_precision.HALVES).count(4)
+    mode = _mode(d)
+    if d.has("relu") and not half_precision.is_half(d):
+        d.unsupported(".relu with f16, bf16 and their pairs")
+    if DTYPES[d.type] not in (F32, F64):
+        return _half(d, half_precision.fused, 3)
+    if d.type == "f64":
+        put, reads = d.write(0, "f64"), [d.read(i, "f64") for i in (1, 2, 3)]
+        return lambda f: put(f.r, fused_f64(*(read(f.r) for read in reads), mode))
+    plain = all(d.plain(i, "f32") for i in (1, 2, 3)) and d.plain(0, "f32")
+    if plain and mode == "rn" and not d.has("ftz", "sat"):
+        return _fast_fused(d)
+
+    def compute(x, y, z):
+        product, z = x.astype(F64) * y.astype(F64), z.astype(F64)
+        return sum_f32(product, z, mode)
+
+    compute = modified(d, compute)
+    put, reads = d.write(0, "f32"), [d.read(i, "f32") for i in (1, 2, 3)]
+    return lambda f: put(f.r, compute(*(read(f.r) for read in reads)))
+
+
+def _fast_fused(d: Decoding):
+    """fma.rn.f32, which is most of what a GEMM does.
+
+    Operands are kept as float64 beside the register (its twin), for a value that was loaded once
+    is multiplied many times.
+    """
+    d.write(0, "f32")
+    to = d.operands[0].slot
+    a, b, c = (d.slot(i, "f32") for i in (1, 2, 3))
+    multiply, plus, count, low = np.multiply, np.add, np.count_nonzero, LOW_BITS
+    both, whole = np.bitwise_and, np.dtype("i8")
+
+    def widen(f, slot, value):
+        twin = (value if value.dtype is F32 else value.view(F32)).astype(F64)
+        f.twins[slot] = (value, twin)
+        return twin
+
+    def step(f):
+        r, twins = f.r, f.twins
+        x, y, z = r[a], r[b], r[c]
+        twin = twins[a]
+        x = twin[1] if twin[0] is x else widen(f, a, x)
+        twin = twins[b]
+        y = twin[1] if twin[0] is y else widen(f, b, y)
+        twin = twins[c]
+        z = twin[1] if twin[0] is z else widen(f, c, z)
+        total = multiply(x, y)  # exact: 24 + 24 bits fit 53
+        total = plus(total, z, out=total) if total.shape == z.shape else plus(total, z)
+        if count(both(total.view(whole), low)) != total.size:
+            total = repaired(multiply(x, y), z, total)
+        r[to] = total.astype(F32)
+
+    return step
+
+
+@float_opcode("div")
+def divide(d: Decoding):
+    """div{.rnd|.approx|.full}{.ftz}.type d, a, b"""
+    d.only(*MODES, "approx", "full", "ftz").needs("f32", "f64")
+    mode, bits = _mode(d), 8 * DTYPES[d.type].itemsize
+    compute = np.divide
+    if mode != "rn":
+
+        def compute(a, b):
+            return directed("div", (a, b), mode, bits)
+
+    return binary(d, d.type, modified(d, compute))
+
+
+@float_opcode("rem")
+def no_remainder(d: Decoding):
+    """rem is for whole numbers."""
+    d.unsupported("rem works on whole numbers")
+
+
+@float_opcode("min", "max")
+def extreme(d: Decoding):
+    """min, max{.ftz}{.NaN}.type d, a, b: a NaN loses unless .NaN; -0 is less than +0"""
+    d.only("ftz", "NaN").needs("f16", "f16x2", "f32", "f64", "bf16", "bf16x2")
+    least, nan = d.parts[0] == "min", d.has("NaN")
+    if nan:
+        choose = np.minimum if least else np.maximum
+    else:
+        choose = np.fmin if least else np.fmax
+
+    def compute(a, b):
+        result = choose(a, b)
+        zeros = (a == 0) & (b == 0)
+        if zeros.any():
+            minus = np.signbit(a) | np.signbit(b) if least else np.signbit(a) & np.signbit(b)
+            zero = np.where(minus, a.dtype.type(-0.0), a.dtype.type(0.0))
+            result = np.where(zeros, zero, result)
+        return result
+
+    if DTYPES[d.type] not in (F32, F64):
+        return _half(d, compute, 2)
+    return binary(d, d.type, modified(d, compute))
+
+
+@float_opcode("abs", "neg")
+def sign(d: Decoding):
+    """abs, neg{.ftz}.type d, a: only the sign bit changes"""
+    d.only("ftz").needs("f16", "f16x2", "f32", "f64", "bf16", "bf16x2")
+    compute = np.abs if d.parts[0] == "abs" else np.negative
+    if d.type.startswith("bf16"):  # the sign is the top bit there, too
+        top = DTYPES[d.type].type(0x8000 if d.type == "bf16" else 0x80008000)
+        flip = (lambda a: a & ~top) if d.parts[0] == "abs" else (lambda a: a ^ top)
+        return unary(d, d.type, flip)
+    if DTYPES[d.type] not in (F32, F64):
+        return _half(d, compute, 1)
+    return unary(d, d.type, modified(d, compute))
+
+
+@opcode("copysign")
+def copy_sign(d: Decoding):
+    """copysign.type d, a, b: the magnitude of b with the sign of a"""
+    d.only().needs("f32", "f64")
+    return binary(d, d.type, lambda a, b: np.copysign(b, a))
+
+
+@opcode("testp")
+def test(d: Decoding):
+    """testp.{finite,infinite,number,notanumber,normal,subnormal}.type p, a"""
+    tests = {
+        "finite": np.isfinite,
+        "infinite": np.isinf,
+        "number": lambda a: ~np.isnan(a),
+        "notanumber": np.isnan,
+        "normal": lambda a: np.isfinite(a) & (np.abs(a) >= _LEAST_NORMAL[a.dtype.itemsize]),
+        "subnormal": lambda a: (a != 0) & (np.abs(a) < _LEAST_NORMAL[a.dtype.itemsize]),
+    }
+    d.only(*tests).needs("f32", "f64").count(2)
+    put, a, holds = d.write(0, "pred"), d.read(1, d.type), tests[d.pick(tests)]
+    return lambda f: put(f.r, holds(a(f.r)))
+
+
+# -- functions of one operand -------------------------------------------------------------------
+
+
+@opcode("rcp", "sqrt")
+def reciprocal_or_root(d: Decoding):
+    """rcp, sqrt{.rnd|.approx}{.ftz}.type d, a"""
+    d.only(*MODES, "approx", "ftz").needs("f32", "f64")
+    mode, bits = _mode(d), 8 * DTYPES[d.type].itemsize
+    reciprocal = d.parts[0] == "rcp"
+
+    def compute(a):
+        if mode != "rn":
+            if reciprocal:
+                return directed("div", (np.ones_like(a), a), mode, bits)
+            return directed("sqrt", (a,), mode, bits)
+        return np.reciprocal(a) if reciprocal else np.sqrt(a)
+
+    return unary(d, d.type, modified(d, compute))
+
+
+@opcode("rsqrt", "ex2", "lg2", "sin", "cos", "tanh")
+def approximate(d: Decoding):
+    """rsqrt, ex2, lg2, sin, cos, tanh.approx{.ftz}.type d, a"""
+    functions = {
+        "rsqrt": lambda a: 1 / np.sqrt(a), "ex2": np.exp2, "lg2": np.log2, "sin": np.sin,
+        "cos": np.cos, "tanh": np.tanh,
+    }  # fmt: skip
+    d.only("approx", "ftz").needs("f32", "f64", "f16")
+    if not d.has("approx"):
+        d.wrong("these functions need .approx")
+    function = functions[d.parts[0]]
+    return unary(d, d.type, modified(d, lambda a: function(a.astype(F64)).astype(a.dtype)))

@@ -1,0 +1,186 @@
+"""Whole numbers: one function an opcode.
+
+Each returns what runs on whole registers; NumPy's integers wrap as a GPU's do.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.decode import Decoding, opcode
+from ..core.registers import DTYPES
+from .elementwise import INTEGERS, WIDER, binary, unary
+
+
+@opcode("add")
+def add(d: Decoding):
+    """add.type d, a, b; add.sat.s32 clamps."""
+    return _sum(d, np.add)
+
+
+@opcode("sub")
+def subtract(d: Decoding):
+    """sub.type d, a, b; sub.sat.s32 clamps."""
+    return _sum(d, np.subtract)
+
+
+def _sum(d: Decoding, compute):
+    if d.has("cc"):
+        d.unsupported("no carry (.cc)")
+    d.only("sat").needs(*INTEGERS)
+    if not d.has("sat"):
+        return binary(d, d.type, compute)
+    if d.type != "s32":
+        d.unsupported(".sat goes with s32")
+
+    def clamped(a, b):
+        exact = compute(a.astype(np.int64), b.astype(np.int64))
+        return np.clip(exact, -(2**31), 2**31 - 1).astype(np.int32)
+
+    return binary(d, "s32", clamped)
+
+
+def high_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return the upper half of a product, for integers of any width."""
+    size = a.dtype.itemsize
+    if size < 8:
+        wide = np.dtype(f"{a.dtype.kind}{2 * size}")
+        return ((a.astype(wide) * b.astype(wide)) >> (8 * size)).astype(a.dtype)
+    # 64 bits: in halves of 32, as by hand.
+    ua, ub = a.view(np.uint64), b.view(np.uint64)
+    low, half = np.uint64(0xFFFFFFFF), np.uint64(32)
+    a0, a1, b0, b1 = ua & low, ua >> half, ub & low, ub >> half
+    middle = a1 * b0 + ((a0 * b0) >> half)
+    other = a0 * b1 + (middle & low)
+    high = a1 * b1 + (middle >> half) + (other >> half)
+    if a.dtype.kind == "u":
+        return high
+    zero = np.uint64(0)
+    high = high - np.where(a < 0, ub, zero) - np.where(b < 0, ua, zero)
+    return high.view(np.int64)
+
+
+def _product(d: Decoding):
+    """Return the type of a product and the function that computes it from factors."""
+    d.needs(*INTEGERS)
+    mode = d.pick(("lo", "hi", "wide"))
+    if mode == "lo":
+        return d.type, np.multiply
+    if mode == "hi":
+        return d.type, high_product
+    if mode != "wide" or d.type not in WIDER:
+        d.unsupported("mul takes .lo, .hi or (up to 32 bits) .wide")
+    wide = DTYPES[WIDER[d.type]]
+    return WIDER[d.type], lambda a, b: np.multiply(a, b, dtype=wide)
+
+
+@opcode("mul")
+def multiply(d: Decoding):
+    """mul.{lo,hi,wide}.type d, a, b"""
+    d.only("lo", "hi", "wide").count(3)
+    kind, compute = _product(d)
+    put, a, b = d.write(0, kind), d.read(1, d.type), d.read(2, d.type)
+    return lambda f: put(f.r, compute(a(f.r), b(f.r)))
+
+
+@opcode("mad")
+def multiply_add(d: Decoding):
+    """mad.{lo,hi,wide}.type d, a, b, c; mad.f32 is fma."""
+    d.only("lo", "hi", "wide", "sat").count(4)
+    if d.has("sat"):
+        d.unsupported("mad without .sat")
+    kind, compute = _product(d)
+    put, a, b, c = d.write(0, kind), d.read(1, d.type), d.read(2, d.type), d.read(3, kind)
+    return lambda f: put(f.r, compute(a(f.r), b(f.r)) + c(f.r))
+
+
+@opcode("mul24", "mad24")
+def multiply_24(d: Decoding):
+    """mul24.lo, mad24.lo: products of the low 24 bits."""
+    d.only("lo").needs("u32", "s32").count(3 if d.parts[0] == "mul24" else 4)
+    put, a, b = d.write(0, d.type), d.read(1, d.type), d.read(2, d.type)
+    c = d.read(3, d.type) if d.parts[0] == "mad24" else None
+    short = DTYPES[d.type].type(8)
+
+    def step(f):
+        x, y = (a(f.r) << short) >> short, (b(f.r) << short) >> short
+        put(f.r, x * y if c is None else x * y + c(f.r))
+
+    return step
+
+
+@opcode("sad")
+def absolute_difference(d: Decoding):
+    """sad.type d, a, b, c: |a - b| + c"""
+    d.only().needs(*INTEGERS).count(4)
+    put, a, b, c = d.write(0, d.type), *(d.read(i, d.type) for i in (1, 2, 3))
+
+    def step(f):
+        x, y = a(f.r), b(f.r)
+        put(f.r, np.where(x > y, x - y, y - x) + c(f.r))
+
+    return step
+
+
+@opcode("dp4a", "dp2a")
+def dot_product(d: Decoding):
+    """dp4a.atype.btype d, a, b, c: four products of bytes, and c; dp2a.{lo,hi}: two of 16 bits."""
+    short = d.parts[0] == "dp2a"
+    d.only(*(("lo", "hi") if short else ())).count(4)
+    if short and not d.has("lo", "hi"):
+        d.unsupported("dp2a.lo and dp2a.hi")
+    signs = [DTYPES[t].kind for t in d.types]
+    kind = "s32" if "i" in signs else "u32"
+    put, c = d.write(0, kind), d.read(3, kind)
+    a, b = d.read(1, "b32"), d.read(2, "b32")
+
+    def step(f):
+        x, y = (np.ascontiguousarray(v(f.r))[..., None] for v in (a, b))
+        x, y = x.view(f"{signs[0]}{1 + short}"), y.view(f"{signs[1]}1")
+        if short:
+            y = y[..., 2:] if d.has("hi") else y[..., :2]
+        x, y = x.astype(np.int64), y.astype(np.int64)
+        put(f.r, (np.sum(x * y, axis=-1) + c(f.r)).astype(DTYPES[kind]))
+
+    return step
+
+
+@opcode("div", "rem")
+def divide(d: Decoding):
+    """div.type, rem.type: rounds towards zero; a division by zero gives all ones, and a."""
+    d.only().needs(*INTEGERS)
+    remainder = d.parts[0] == "rem"
+
+    def quotient(a, b):
+        if a.dtype.kind == "i":
+            q = np.floor_divide(a, b)
+            q = q + ((q * b != a) & ((a < 0) != (b < 0)))  # floor to truncation
+        else:
+            q = np.floor_divide(a, b)
+        return np.where(b == 0, ~np.zeros_like(q), q)
+
+    def rest(a, b):
+        return np.where(b == 0, a, a - quotient(a, b) * b)
+
+    return binary(d, d.type, rest if remainder else quotient)
+
+
+@opcode("abs")
+def absolute(d: Decoding):
+    """abs.type d, a"""
+    d.only().needs("s16", "s32", "s64")
+    return unary(d, d.type, np.abs)
+
+
+@opcode("neg")
+def negate(d: Decoding):
+    """neg.type d, a"""
+    d.only().needs("s16", "s32", "s64")
+    return unary(d, d.type, np.negative)
+
+
+@opcode("min", "max")
+def extreme(d: Decoding):
+    """min.type, max.type d, a, b"""
+    d.only().needs(*INTEGERS)
+    return binary(d, d.type, np.minimum if d.parts[0] == "min" else np.maximum)

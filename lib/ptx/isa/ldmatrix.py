@@ -1,0 +1,157 @@
+"""ldmatrix and stmatrix: 8 x 8 matrices of 16-bit elements between shared memory and registers.
+
+Lane 8m + r gives the address of row r of matrix m, 16 bytes. Of matrix m, lane l holds row l / 4,
+elements 2 (l % 4) and the next, in its m-th register; .trans holds the transpose.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.access_pattern import AccessPattern
+from ..core.addressing import address_operand, segment_of, space_of
+from ..core.decode import Decoding, opcode
+from ..core.errors import OutOfBounds
+from ..core.masks import WARP, Mask
+from ..core.registers import UNSIGNED
+from .fragments import gather, scatter, whole_warps
+
+ROW = 16  # bytes of one row
+NUMBERS = {"x1": 1, "x2": 2, "x4": 4}
+
+
+class MatrixRows:
+    """The rows that the lanes of an access name: their pattern, and where they lie in memory."""
+
+    __slots__ = ("source", "pattern", "segment", "index")
+
+    def __init__(self, source, pattern, segment, index):
+        self.source, self.pattern, self.segment, self.index = source, pattern, segment, index
+
+
+def first_lanes(f, count: int) -> Mask | None:
+    """Return the active lanes among the first `count` of each warp; None if that is all lanes."""
+    if count == WARP:
+        return f.active
+    few = np.broadcast_to(np.arange(f.threads)[None, :] % WARP < count, (f.blocks, f.threads))
+    return Mask(few & f.active_lanes)
+
+
+def rows_of(
+    f, addresses, number: int, space: str, offset: int, instruction, source=None
+) -> MatrixRows:
+    """Find the rows of `number` matrices a warp; (number, blocks * warps, 8) as the index."""
+    pattern = AccessPattern(addresses, first_lanes(f, 8 * number), f)
+    segment = segment_of(f, pattern, space, offset, ROW, instruction)
+    if segment is None or segment.space != "shared":  # a generic address may be anywhere
+        raise OutOfBounds(f"{f.place(instruction)}: the rows must lie in the block's shared memory")
+    start = (pattern.low + offset - segment.base) // ROW
+    index = pattern.index(ROW, segment.rows) + start
+    stacked = gather(f, [np.broadcast_to(index, (f.blocks, f.threads))], np.dtype(np.intp))
+    parts = stacked.reshape(-1, 4, 8)[:, :number]
+    return MatrixRows(source, pattern, segment, np.ascontiguousarray(parts.swapaxes(0, 1)))
+
+
+def transposed(words: np.ndarray) -> np.ndarray:
+    """Transpose matrices that lie in registers, each of shape (..., 8, 4) in words of 32 bits."""
+    halves = np.ascontiguousarray(words).view(np.uint16)
+    return np.ascontiguousarray(halves.swapaxes(-1, -2)).view(np.uint32)
+
+
+def read_rows(f, rows: MatrixRows, number: int, transpose: bool) -> list[np.ndarray]:
+    """Load `number` matrices of each warp: one register of all lanes a matrix."""
+    words = rows.segment.view(UNSIGNED[4], 4).take(rows.index, axis=0)
+    if transpose:
+        words = transposed(words)
+    return scatter(f, words.reshape(number, -1))
+
+
+def report_rows(
+    f, rows: MatrixRows, index: int, instruction, kind: str, offset: int, values=None, part=0
+):
+    """Report rows to the trace and to the race detector, each as its lane's 16 bytes."""
+    segment = rows.segment
+    if f.trace is not None:
+        f.trace.access(index, rows.pattern, f, instruction, kind, segment.space, offset, ROW, part)
+    if f.races is not None:
+        outer, f.active = f.active, rows.pattern.active
+        access = "load" if kind == "ldmatrix" else "store"
+        f.races.access(f, segment, rows.pattern, offset, ROW, index, instruction, access, values)
+        f.active = outer
+
+
+def _decode(d: Decoding, memory: int, registers: int):
+    """Check the modifiers; return how many matrices, and the slot and offset of the address."""
+    d.only("sync", "aligned", "m8n8", *NUMBERS, "trans", "shared", "shared::cta").needs("b16")
+    d.count(2)
+    if not d.has("m8n8") or not d.has(*NUMBERS) or not d.has("sync"):
+        d.unsupported(f"{d.parts[0]}.sync.aligned.m8n8.{{x1,x2,x4}}{{.trans}}.shared.b16")
+    number = NUMBERS[d.pick(NUMBERS)]
+    if len(d.vector(registers)) != number:
+        d.wrong(f"{len(d.vector(registers))} registers for {number} matrices")
+    space = space_of(d)
+    return number, space, *address_operand(d, memory, space)
+
+
+@opcode("ldmatrix")
+def load_matrix(d: Decoding):
+    """ldmatrix.sync.aligned.m8n8.num{.trans}{.shared}.b16 r, [p]"""
+    number, space, base, offset = _decode(d, 1, 0)
+    puts = [d.write(target, "b32") for target in d.vector(0)]
+    transpose, index, instruction = d.has("trans"), d.index, d.instruction
+    place = d.place
+    # On sm_75 the addresses of all lanes must be valid, also of those whose rows are not read.
+    strict = number < 4 and d.registers.program.target.startswith("sm_7")
+
+    def step(f):
+        whole_warps(f, place)
+        source = f.pattern(f.r[base])
+        rows = f.resolved[index]
+        if rows is None or rows.source is not source:
+            if strict:
+                segment_of(f, source, space, offset, ROW, instruction)
+            addresses = f.r[base]
+            rows = rows_of(f, addresses, number, space, offset, instruction, source)
+            f.memory.check_valid(rows.segment, rows.pattern, offset, ROW, f, instruction)
+            f.resolved[index] = rows
+        for put, value in zip(puts, read_rows(f, rows, number, transpose), strict=True):
+            put(f.r, value)
+        if f.observed:
+            report_rows(f, rows, index, instruction, "ldmatrix", offset)
+
+    return step
+
+
+@opcode("stmatrix")
+def store_matrix(d: Decoding):
+    """stmatrix.sync.aligned.m8n8.num{.trans}{.shared}.b16 [p], r"""
+    number, space, base, offset = _decode(d, 0, 1)
+    reads = [d.read(source, "b32") for source in d.vector(1)]
+    transpose, index, instruction = d.has("trans"), d.index, d.instruction
+    place = d.place
+
+    def step(f):
+        whole_warps(f, place)
+        source = f.pattern(f.r[base])
+        rows = f.resolved[index]
+        if rows is None or rows.source is not source:
+            addresses = f.r[base]
+            rows = rows_of(f, addresses, number, space, offset, instruction, source)
+            f.resolved[index] = rows
+        words = gather(f, [read(f.r) for read in reads], UNSIGNED[4]).reshape(number, -1, 8, 4)
+        if transpose:
+            words = transposed(words)
+        values = by_lane(f, words)
+        if f.observed:
+            report_rows(f, rows, index, instruction, "stmatrix", offset, values)
+        f.memory.write(rows.segment, rows.pattern, offset, values)
+
+    return step
+
+
+def by_lane(f, words: np.ndarray) -> list[np.ndarray]:
+    """Give each lane the row that it addresses: four words of (number, warps, 8, 4)."""
+    number, warps = words.shape[:2]
+    rows = np.zeros((4, warps, 4, 8), np.uint32)
+    rows[:, :, :number] = words.transpose(3, 1, 0, 2)
+    return scatter(f, rows.reshape(4, -1))

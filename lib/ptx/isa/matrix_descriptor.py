@@ -1,0 +1,77 @@
+"""Matrix descriptors of wgmma: operands in shared memory, their layouts and swizzles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+SPANS = {0: 16, 1: 128, 2: 64, 3: 32}  # bytes of a row of the swizzle atom, by descriptor mode
+MASKS = {0: 0, 1: 7, 2: 3, 3: 1}
+
+
+@dataclass(frozen=True)
+class Descriptor:
+    """A matrix in shared memory: start, leading and stride byte offsets, base offset, swizzle."""
+
+    start: int
+    leading: int
+    stride: int
+    base: int
+    mode: int
+
+    @classmethod
+    def of(cls, bits: int) -> Descriptor:
+        """Take a descriptor's 64 bits apart."""
+
+        def field_(low, width):
+            return bits >> low & (1 << width) - 1
+
+        return cls(
+            field_(0, 14) << 4, field_(16, 14) << 4, field_(32, 14) << 4, field_(49, 3),
+            field_(62, 2),
+        )  # fmt: skip
+
+
+@lru_cache(maxsize=1024)
+def chunk_addresses(descriptor: Descriptor, rows: int, major: str) -> np.ndarray:
+    """Return where the 16-byte chunks of an operand lie in shared memory.
+
+    Parameters
+    ----------
+    descriptor : Descriptor
+        Of the operand.
+    rows : int
+        Rows of A, or columns of B.
+    major : str
+        "k": chunks run along K, shape (rows, 2). "mn": along the rows, shape (16, rows / 8), for
+        elements of 2 bytes.
+
+    Returns
+    -------
+    ndarray of int64
+        Byte addresses.
+
+    Notes
+    -----
+    The canonical layouts of PTX ISA 9.7.15.5.1.2, in units of 16 bytes with T the span of the
+    swizzle: K-major ((8, n), 2) : ((T, SBO), 1), without a swizzle ((8, n), 2) : ((1, SBO), LBO);
+    MN-major ((T, n), (8, k)) : ((1, LBO), (T, SBO)), without ((1, n), (8, k)) : ((., SBO), (1,
+    LBO)). The swizzle then permutes the absolute addresses.
+    """
+    span, mask = SPANS[descriptor.mode], MASKS[descriptor.mode]
+    leading, stride = descriptor.leading, descriptor.stride
+    if major == "k":
+        row, chunk = np.arange(rows)[:, None], np.arange(2)[None, :]
+        place = row % 8 * span + row // 8 * stride
+        place = place + chunk * (16 if descriptor.mode else leading)
+    else:
+        k, chunk = np.arange(16)[:, None], np.arange(rows // 8)[None, :]
+        if descriptor.mode:
+            width = span // 16
+            place = chunk % width * 16 + chunk // width * leading + k % 8 * span + k // 8 * stride
+        else:
+            place = chunk * stride + k % 8 * 16 + k // 8 * leading
+    place = descriptor.start + place
+    return place ^ ((((place >> 7) - descriptor.base) & mask) << 4)

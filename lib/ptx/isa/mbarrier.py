@@ -1,0 +1,188 @@
+"""mbarrier: init, inval, arrive, expect_tx, complete_tx, test_wait, try_wait, pending_count."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.addressing import shared_address
+from ..core.decode import Decoding, opcode
+from ..core.errors import Error
+from ..core.lane_groups import lane_groups
+from ..core.masks import Mask
+from ..core.predication import predicated_end
+from ..core.syntax import Address, Symbol
+from .mbarrier_object import MOST, PENDING_BITS, Mbarrier, Mbarriers, release_clocks
+
+_WORDS = (
+    "release", "acquire", "relaxed", "cta", "cluster", "shared", "shared::cta", "shared::cluster",
+)  # fmt: skip
+
+
+@opcode("mbarrier")
+def mbarrier(d: Decoding):
+    """mbarrier.{init,inval,arrive,arrive_drop,expect_tx,complete_tx,test_wait,try_wait,...}.b64"""
+    what = d.parts[1] if len(d.parts) > 1 else ""
+    kinds = {
+        "init": _init, "inval": _invalidate, "arrive": _arrive, "arrive_drop": _arrive,
+        "expect_tx": _transaction, "complete_tx": _transaction, "test_wait": _wait,
+        "try_wait": _wait, "pending_count": _pending_count,
+    }  # fmt: skip
+    if what not in kinds:
+        d.unsupported(f"mbarrier.{{{','.join(kinds)}}}")
+    return kinds[what](d)
+
+
+def _init(d: Decoding):
+    d.only("init", *_WORDS).count(2)
+    address, count, instruction = shared_address(d, 0), d.read(1, "u32"), d.instruction
+
+    def step(f):
+        all_ = f.waiter(Mbarriers)
+        for row, (at, n), threads in lane_groups(f, address(f), count(f.r)):
+            all_.init(row, at, n, int(threads[0]), instruction)
+
+    return step
+
+
+def _invalidate(d: Decoding):
+    d.only("inval", *_WORDS).count(1)
+    address, instruction = shared_address(d, 0), d.instruction
+
+    def step(f):
+        all_ = f.waiter(Mbarriers)
+        for row, (at,), threads in lane_groups(f, address(f)):
+            all_.invalidate(row, at, int(threads[0]), instruction)
+
+    return step
+
+
+def _arrive(d: Decoding):
+    """mbarrier.arrive{.expect_tx}{.noComplete}{.sem}{.scope}{.space}.b64 {state|_}, [a]{, n}"""
+    d.only("arrive", "arrive_drop", "expect_tx", "noComplete", *_WORDS)
+    instruction, index, drop = d.instruction, d.index, d.has("arrive_drop")
+    first = 0 if _is_address(d.operands[0]) else 1  # without a state: the form for other blocks
+    d.count(first + 1, first + 2)
+    put = None
+    if first and not (isinstance(d.operands[0], Symbol) and d.operands[0].name == "_"):
+        put = d.write(0, "b64")
+    address = shared_address(d, first)
+    expects, incomplete, releases = d.has("expect_tx"), d.has("noComplete"), not d.has("relaxed")
+    given = d.read(first + 1, "u32") if len(d.operands) == first + 2 else None
+    if given is None and (expects or incomplete):
+        d.wrong("a count is missing")
+    one = np.ones((1, 1), np.uint32)
+
+    def step(f):
+        all_ = f.waiter(Mbarriers)
+        state = np.zeros((f.blocks, f.threads), np.uint64) if put is not None else None
+        number = one if given is None else given(f.r)
+        for row, (at, n), threads in lane_groups(f, address(f), number):
+            barrier = all_.find(row, at, instruction, (row, int(threads[0])))
+            release_clocks(f, barrier, row, threads, index, releases)
+            for thread in threads.tolist():
+                phase = barrier.phase
+                if expects:
+                    barrier.tx += n
+                    all_._check_tx(barrier, instruction)
+                told = all_.arrive(barrier, 1 if expects else n, instruction, drop)
+                if state is not None:
+                    state[row, thread] = told[0] << PENDING_BITS | told[1]
+                if incomplete and barrier.phase != phase:
+                    raise Error(
+                        f"{f.place(instruction)}: .noComplete, but the phase completes; "
+                        f"{all_.state(barrier)}"
+                    )
+        if put is not None:
+            put(f.r, state)
+
+    return step
+
+
+def _is_address(operand) -> bool:
+    return isinstance(operand, Address)
+
+
+def _transaction(d: Decoding):
+    """mbarrier.{expect_tx,complete_tx}{.relaxed}{.scope}{.space}.b64 [a], n"""
+    d.only("expect_tx", "complete_tx", *_WORDS).count(2)
+    address, number, instruction = shared_address(d, 0), d.read(1, "u32"), d.instruction
+    expects = d.has("expect_tx")
+
+    def step(f):
+        all_ = f.waiter(Mbarriers)
+        for row, (at, n), threads in lane_groups(f, address(f), number(f.r)):
+            barrier = all_.find(row, at, instruction, (row, int(threads[0])))
+            for _ in threads:
+                (all_.expect if expects else all_.brought)(barrier, n, instruction)
+
+    return step
+
+
+def _wait(d: Decoding):
+    """mbarrier.{test_wait,try_wait}{.parity}...b64 p, [a], state{, time}"""
+    d.only("test_wait", "try_wait", "parity", *_WORDS)
+    d.count(*((3,) if d.has("test_wait") else (3, 4)))
+    instruction, following = d.instruction, d.index + 1
+    put = d.write(0, "pred")
+    address, by_parity = shared_address(d, 1), d.has("parity")
+    which = d.read(2, "u32" if by_parity else "b64")
+    acquires = not d.has("relaxed")
+    (slot,) = d.writes
+
+    def step(f):
+        all_, shape = f.waiter(Mbarriers), (f.blocks, f.threads)
+        given = which(f.r)
+        if by_parity:
+            given = given & np.uint32(1)
+        else:
+            given = (given >> np.uint64(PENDING_BITS)).astype(np.int64) & MOST
+        done = np.zeros(shape, bool)
+        held = []
+        for row, (at, phase), threads in lane_groups(f, address(f), given):
+            barrier = all_.find(row, at, instruction, (row, int(threads[0])))
+            if by_parity:
+                ready = barrier.phase & 1 != phase
+            else:
+                behind = (barrier.phase - phase) & MOST
+                if behind > 1:
+                    raise Error(
+                        f"{f.place(instruction)}: the state is of phase {phase}, neither the "
+                        f"current nor the one before; {all_.state(barrier)}"
+                    )
+                ready = behind == 1
+            if ready:
+                done[row, threads] = True
+                if acquires:
+                    _acquire_clocks(f, barrier, row, threads)
+            else:
+                held.append((barrier, row, threads))
+        active = f.active
+        here = f.lanes_in(active)
+        put(f.r, np.where(here, done, np.broadcast_to(f.r[slot], shape)))
+        if not held:
+            f.go(following, active)
+            return
+        if done.any():
+            f.go(following, Mask(done))
+        for barrier, row, threads in held:
+            all_.park(barrier, instruction, following, row, threads)
+
+    return predicated_end(d, step)
+
+
+def _acquire_clocks(f, barrier: Mbarrier, row: int, threads: np.ndarray):
+    """Let the warps of some lanes learn what arrived at a barrier, and what was copied."""
+    if f.races is None or f.races.proxy is None:
+        return
+    proxy = f.races.proxy
+    column = proxy.mbarrier(barrier.row, barrier.offset)
+    for warp in np.unique(threads // 32).tolist():
+        proxy.acquire(row, warp, barrier.carried)
+        proxy.learn(row, warp, column, barrier.phase)
+
+
+def _pending_count(d: Decoding):
+    """mbarrier.pending_count.b64 count, state"""
+    d.only("pending_count").count(2)
+    put, state = d.write(0, "u32"), d.read(1, "b64")
+    return lambda f: put(f.r, (state(f.r) & np.uint64(MOST)).astype(np.uint32))

@@ -1,0 +1,32 @@
+"""membar and fence."""
+
+from __future__ import annotations
+
+from ..core.decode import Decoding, opcode
+from ..core.memory_order import is_fence
+
+
+@opcode("membar", "fence")
+def fence(d: Decoding):
+    """Fences order what the emulator runs in order anyway; the race detector is told of them."""
+    d.only(
+        "cta", "gl", "gpu", "sys", "cluster", "sc", "acq_rel", "acquire", "release", "proxy",
+        "alias", "async", "global", "shared::cta", "async::generic", "shared::cluster",
+        "mbarrier_init", "sync_restrict::shared::cluster", "sync_restrict::shared::cta",
+        "tensormap::generic",
+    )  # fmt: skip
+    if is_fence(d.instruction):
+
+        def publish(f):
+            if f.races is not None:
+                f.races.fence(f)
+
+        return publish
+    if not d.has("async", "async::generic", "mbarrier_init"):
+        return lambda f: None
+
+    def step(f):
+        if f.races is not None:
+            f.races.proxy_fence(f)
+
+    return step

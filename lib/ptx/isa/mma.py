@@ -1,0 +1,285 @@
+"""mma.sync: the tensor cores' own instruction, for all warps of the batch at once.
+
+The model of the arithmetic: the products and their sum with C are formed in float64, and rounded
+once to the type of the accumulator. Products of f16, bf16 and tf32 are exact in it. The ISA leaves
+order and rounding of the sums open, and hardware truncates some of them; so a tensor core's result
+may differ from this one in the last bits, and both lie within the error of an FP32 (or FP16) sum.
+Whole numbers are exact; they wrap, or clamp under .satfinite.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.alternate_formats import to_float32
+from ..core.decode import Decoding, opcode
+from ..core.masks import WARP
+from ..core.registers import DTYPES
+from ..core.rounding import from_bf16
+from ..core.syntax import SIZES
+from .fragments import accumulator, assembled, gather, left, right, scatter, whole_warps
+
+U32, F64 = np.dtype("u4"), np.dtype("f8")
+# Bits of one element of A and B.
+ELEMENT_BITS = {
+    "f16": 16,
+    "bf16": 16,
+    "tf32": 32,
+    "s8": 8,
+    "u8": 8,
+    "e4m3": 8,
+    "e5m2": 8,
+    "f64": 64,
+}
+SHAPES = {
+    (8, 8, 4): ("f16", "f64"),
+    (16, 8, 4): ("tf32", "f64"),
+    (16, 8, 8): ("f16", "bf16", "tf32", "f64"),
+    (16, 8, 16): ("f16", "bf16", "s8", "u8", "e4m3", "e5m2", "f64"),
+    (16, 8, 32): ("s8", "u8", "e4m3", "e5m2"),
+    (8, 8, 16): ("s8", "u8"),
+}
+
+
+def _f16(fragment, words):
+    return fragment.assemble(words, np.dtype("f2")).astype(F64)
+
+
+def _bf16(fragment, words):
+    return from_bf16(fragment.assemble(words, np.dtype("u2"))).astype(F64)
+
+
+def _tf32(fragment, words):
+    # The low 13 bits of a register do not belong to the number.
+    return fragment.assemble(words & np.uint32(0xFFFFE000), np.dtype("f4")).astype(F64)
+
+
+def _s8(fragment, words):
+    return fragment.assemble(words, np.dtype("i1")).astype(F64)
+
+
+def _u8(fragment, words):
+    return fragment.assemble(words, np.dtype("u1")).astype(F64)
+
+
+def _e4m3(fragment, words):
+    return to_float32(fragment.assemble(words, np.dtype("u1")), "e4m3").astype(F64)
+
+
+def _e5m2(fragment, words):
+    return to_float32(fragment.assemble(words, np.dtype("u1")), "e5m2").astype(F64)
+
+
+def _f64(fragment, words):
+    return fragment.assemble(words, F64)
+
+
+WIDEN = {
+    "f16": _f16, "bf16": _bf16, "tf32": _tf32, "s8": _s8, "u8": _u8, "e4m3": _e4m3, "e5m2": _e5m2,
+    "f64": _f64,
+}  # fmt: skip
+MIXED = ({"s8", "u8"}, {"e4m3", "e5m2"})  # types that A and B may have beside each other
+
+
+def shape_of(d: Decoding) -> tuple[int, int, int]:
+    """Read m, n and k from a modifier like m16n8k16."""
+    for part in d.parts[1:]:
+        head, _, k = part.partition("k")
+        m, _, n = head.partition("n")
+        if m[:1] == "m" and m[1:].isdigit() and n.isdigit() and k.isdigit():
+            return int(m[1:]), int(n), int(k)
+    d.unsupported("the shape of the matrices (such as .m16n8k16) is missing")
+
+
+def multiply(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Multiply (warps, m, k) by (warps, n, k), transposed: (warps, m, n)."""
+    return np.matmul(a, b.swapaxes(1, 2))
+
+
+def finished(total: np.ndarray, kind: str, clamp: bool) -> np.ndarray:
+    """Round the float64 sums to the type of the accumulator, as its bits."""
+    if kind != "s32":
+        result = total.astype(DTYPES[kind])
+        if clamp:
+            most = np.finfo(result.dtype).max
+            result = np.where(np.isnan(result), result.dtype.type(0), np.clip(result, -most, most))
+        return result
+    if clamp:
+        total = np.clip(total, -(2.0**31), 2.0**31 - 1)
+    return total.astype(np.int64).astype(np.int32)
+
+
+class MatrixMultiply:
+    """D = A B + C on fragments: the step of mma and of wmma.mma.
+
+    Parameters
+    ----------
+    d : Decoding
+        The instruction; operands 0 to 3 are D, A, B and C.
+    fragments : tuple of Fragment
+        Of A, of B (transposed), of C and of D.
+    kinds : tuple of str
+        Types of A, B, C and D.
+    copies : tuple of int
+        How many registers of A and B there are for each one that counts: wmma repeats f16.
+    turned : bool
+        Whether the transposes are multiplied: then B is the left factor.
+    """
+
+    def __init__(self, d: Decoding, fragments, kinds, copies=(1, 1), turned=False):
+        self.place, self.fragments, self.kinds = d.place, fragments, kinds
+        self.clamp, self.turned = d.has("satfinite"), turned
+        words = [_word(kind) for kind in kinds]
+        counts = [f.registers for f in fragments[:3]]
+        self.reads = []
+        for i, (count, times) in enumerate(zip(counts, (*copies, 1), strict=True)):
+            items = d.vector(i + 1)
+            if len(items) != count * times:
+                d.wrong(f"operand {i + 1} needs {count * times} registers, not {len(items)}")
+            self.reads.append([d.read(item, words[i]) for item in items[:count]])
+        targets = d.vector(0)
+        if len(targets) != fragments[3].registers:
+            d.wrong(f"D needs {fragments[3].registers} registers, not {len(targets)}")
+        self.puts = [d.write(target, words[3]) for target in targets]
+        self.types = [DTYPES[word] for word in words]
+
+    def __call__(self, f):
+        """Execute it for the active warps."""
+        whole_warps(f, self.place)
+        r, (fa, fb, fc, fd), types = f.r, self.fragments, self.types
+        a, b, c = ([read(r) for read in reads] for reads in self.reads)
+        a = assembled(f, a, types[0], fa, WIDEN[self.kinds[0]])
+        b = assembled(f, b, types[1], fb, WIDEN[self.kinds[1]])
+        product = multiply(b, a) if self.turned else multiply(a, b)
+        if fc is fd and fc.packed == 1:
+            # C and D are held alike: add register by register, which saves one transposition.
+            total = fd.split(product, F64)
+            total += gather(f, c, DTYPES[self.kinds[2]])
+            values = finished(total, self.kinds[3], self.clamp)
+        else:
+            before = fc.assemble(gather(f, c, types[2]), DTYPES[self.kinds[2]])
+            values = fd.split(finished(product + before, self.kinds[3], self.clamp), types[3])
+        for put, value in zip(self.puts, scatter(f, values), strict=True):
+            put(r, value)
+
+
+def _word(kind: str) -> str:
+    """The register that holds an element: a word, but for f64, f32 and s32."""
+    return kind if kind in ("f64", "f32", "s32") else "b32"
+
+
+def accumulator_kinds(d: Decoding, kind: str, types: list[str]) -> tuple[str, str]:
+    """Check the types of D and C, given first and last, against the type of A."""
+    allowed = {
+        "f16": ("f16", "f32"), "bf16": ("f32",), "tf32": ("f32",), "s8": ("s32",), "u8": ("s32",),
+        "e4m3": ("f16", "f32"), "e5m2": ("f16", "f32"), "f64": ("f64",),
+    }[kind]  # fmt: skip
+    if types[0] not in allowed or types[-1] not in allowed:
+        d.unsupported(f"with .{kind}, C and D are {' or '.join('.' + a for a in allowed)}")
+    return types[-1], types[0]
+
+
+@opcode("mma")
+def mma(d: Decoding):
+    """mma.sync.aligned.shape.row.col{.satfinite}.dtype.atype.btype.ctype d, a, b, c"""
+    m, n, k = shape = shape_of(d)
+    d.only("sync", "aligned", "row", "col", "satfinite", "rn", "e4m3", "e5m2", f"m{m}n{n}k{k}")
+    d.count(4)
+    if not d.has("sync"):
+        d.unsupported("mma.sync.aligned")
+    types = [part for part in d.parts[1:] if part in SIZES or part in ("e4m3", "e5m2")]
+    if len(types) != 4:
+        d.wrong("mma needs the types of D, A, B and C")
+    kind, other = types[1:3]
+    if shape not in SHAPES or kind not in SHAPES[shape]:
+        d.unsupported("the shapes are " + ", ".join(
+            f"m{m}n{n}k{k} ({' '.join(kinds)})" for (m, n, k), kinds in SHAPES.items()
+        ))  # fmt: skip
+    if kind != other and {kind, other} not in MIXED:
+        d.unsupported("A and B of one type, s8 with u8, or e4m3 with e5m2")
+    if d.has("satfinite") and kind not in ("s8", "u8"):
+        d.wrong(".satfinite is for whole numbers")
+    before, after = accumulator_kinds(d, kind, types)
+    if kind == "f16" and shape == (8, 8, 4):
+        return QuadPairs(d, before, after)
+    if d.parts.index("row") + 1 != d.parts.index("col"):
+        d.unsupported("mma.row.col")
+    packed = 1 if kind == "f64" else 32 // ELEMENT_BITS[kind]
+    fragments = (
+        left(m, k, packed), right(n, k, packed),
+        accumulator(m, n, 2 if before == "f16" else 1),
+        accumulator(m, n, 2 if after == "f16" else 1),
+    )  # fmt: skip
+    return MatrixMultiply(d, fragments, (kind, other, before, after))
+
+
+class QuadPairs:
+    """mma.m8n8k4 of f16: four products at once, one for lanes 4q to 4q+3 and 16+4q to 19+4q."""
+
+    def __init__(self, d: Decoding, before: str, after: str):
+        layouts = [part for part in d.parts if part in ("row", "col")]
+        if len(layouts) != 2:
+            d.wrong("the layouts of A and B are missing")
+        self.place, self.kinds = d.place, (before, after)
+        counts = [2, 2, 4 if before == "f16" else 8]
+        words = ["b32", "b32", _c_word(before)]
+        self.reads = []
+        for i, (count, word) in enumerate(zip(counts, words, strict=True)):
+            items = d.vector(i + 1)
+            if len(items) != count:
+                d.wrong(f"operand {i + 1} needs {count} registers, not {len(items)}")
+            self.reads.append([d.read(item, word) for item in items])
+        targets = d.vector(0)
+        if len(targets) != (4 if after == "f16" else 8):
+            d.wrong(f"D of .{after} has {len(targets)} registers")
+        self.puts = [d.write(target, _c_word(after)) for target in targets]
+        self.a, self.b = _quad_operand(layouts[0] == "row"), _quad_operand(layouts[1] == "col")
+        self.c, self.d = _quad_accumulator(before), _quad_accumulator(after)
+
+    def __call__(self, f):
+        """Execute it for the active warps."""
+        whole_warps(f, self.place)
+        half = np.dtype("f2")
+        a = _pick(f, [read(f.r) for read in self.reads[0]], half, self.a, (8, 4))
+        b = _pick(f, [read(f.r) for read in self.reads[1]], half, self.b, (8, 4))
+        before, after = self.kinds
+        c = _pick(f, [read(f.r) for read in self.reads[2]], DTYPES[before], self.c, (8, 8))
+        total = np.matmul(a.astype(F64), b.astype(F64).swapaxes(2, 3)) + c
+        total = total.astype(DTYPES[after]).reshape(len(total), -1)
+        elements = np.empty((len(total), WARP * 8), total.dtype)
+        elements[:, self.d] = total
+        words = elements.reshape(-1, 8).view(U32 if after == "f16" else np.dtype("f4"))
+        for put, value in zip(self.puts, scatter(f, np.ascontiguousarray(words.T)), strict=True):
+            put(f.r, value)
+
+
+def _c_word(kind: str) -> str:
+    return "f32" if kind == "f32" else "b32"
+
+
+def _pick(f, registers, dtype, where, shape) -> np.ndarray:
+    """Make (warps, 4 quad pairs, rows, columns) of registers by a table of places."""
+    words = gather(f, registers, registers[0].dtype if dtype.itemsize == 4 else U32)
+    lanes = np.ascontiguousarray(words.T).view(dtype).reshape(len(words[0]) // WARP, -1)
+    return lanes[:, where].reshape(-1, 4, *shape)
+
+
+def _quad_operand(along_k: bool) -> np.ndarray:
+    """Place of each element (quad pair, row, k) among lane * 4 + element, flat."""
+    quad, row, k = np.meshgrid(np.arange(4), np.arange(8), np.arange(4), indexing="ij")
+    if along_k:  # a lane holds four neighbours in k of one row
+        lane, element = 4 * quad + row % 4 + 16 * (row // 4), k
+    else:  # a lane holds four neighbouring rows of one k
+        lane, element = 4 * quad + k + 16 * (row // 4), row % 4
+    return (lane * 4 + element).reshape(-1)
+
+
+def _quad_accumulator(kind: str) -> np.ndarray:
+    """Place of each element (quad pair, row, column) among lane * 8 + element, flat."""
+    quad, row, column = np.meshgrid(np.arange(4), np.arange(8), np.arange(8), indexing="ij")
+    if kind == "f16":
+        lane, element = 4 * quad + row % 4 + 16 * (row // 4), column
+    else:
+        lane = 4 * quad + (row & 1) + (column & 2) + 16 * (row // 4)
+        element = (column & 1) + (row & 2) + (column & 4)
+    return (lane * 8 + element).reshape(-1)

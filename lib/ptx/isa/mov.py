@@ -1,0 +1,107 @@
+"""mov, with packing, unpacking and the clocks; prmt."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.decode import Decoding, opcode
+from ..core.registers import CLOCKS, UNSIGNED
+from ..core.syntax import SIZES, Symbol, Vector
+
+
+@opcode("mov")
+def move(d: Decoding):
+    """mov.type d, a; d or a may be braces, which pack and unpack"""
+    d.only().count(2)
+    kind, source = d.type, d.operands[1]
+    if isinstance(d.operands[0], Vector) or isinstance(source, Vector):
+        return _repack(d)
+    put = d.write(0, kind)
+    if isinstance(source, Symbol) and source.name in CLOCKS:
+        return _read_clock(d, put, source.name)
+    read = d.read(1, kind)
+
+    def step(f):
+        r = f.r
+        put(r, read(r))
+
+    return step
+
+
+def _read_clock(d: Decoding, put, name: str):
+    """Clocks count the instructions that the emulator has run: steps, which are not time."""
+    kind, high = d.type, name.endswith("_hi")
+
+    def step(f):
+        steps = f.origin + d.index
+        value = steps >> 32 if high else steps
+        bits = value & (1 << 8 * SIZES[kind]) - 1
+        put(f.r, np.full((1, 1), bits, UNSIGNED[SIZES[kind]]))
+
+    return step
+
+
+def _repack(d: Decoding):
+    """mov.b64 {lo, hi}, d and mov.b64 d, {lo, hi}, in 2 or 4 parts."""
+    kind = d.type
+    whole = UNSIGNED[SIZES[kind]]
+    items = d.vector(0) if isinstance(d.operands[0], Vector) else d.vector(1)
+    size, odd = divmod(SIZES[kind], len(items))
+    if odd or size not in (1, 2, 4):
+        d.wrong("braces hold 2 or 4 equal parts")
+    part, bits = UNSIGNED[size], f"b{8 * size}"
+    shifts = [whole.type(8 * size * i) for i in range(len(items))]
+    if isinstance(d.operands[0], Vector):
+        puts, a = [d.write(item, bits) for item in items], d.read(1, kind)
+
+        def unpack(f):
+            value = a(f.r).view(whole)
+            for put, by in zip(puts, shifts, strict=True):
+                put(f.r, (value >> by).astype(part))
+
+        return unpack
+    put, reads = d.write(0, kind), [d.read(item, bits) for item in items]
+
+    def pack(f):
+        result = None
+        for read, by in zip(reads, shifts, strict=True):
+            piece = read(f.r).astype(whole) << by
+            result = piece if result is None else result | piece
+        put(f.r, result)
+
+    return pack
+
+
+@opcode("prmt")
+def permute(d: Decoding):
+    """prmt.b32{.mode} d, a, b, c: picks four of eight bytes"""
+    modes = ("f4e", "b4e", "rc8", "ecl", "ecr", "rc16")
+    d.only(*modes).needs("b32").count(4)
+    put, a, b, c = d.write(0, "b32"), *(d.read(i, "b32") for i in (1, 2, 3))
+    mode = d.pick(modes)
+    tables = {
+        "f4e": [[3, 2, 1, 0], [4, 3, 2, 1], [5, 4, 3, 2], [6, 5, 4, 3]],
+        "b4e": [[5, 6, 7, 0], [6, 7, 0, 1], [7, 0, 1, 2], [0, 1, 2, 3]],
+        "rc8": [[0] * 4, [1] * 4, [2] * 4, [3] * 4],
+        "ecl": [[3, 2, 1, 0], [3, 2, 1, 1], [3, 2, 2, 2], [3, 3, 3, 3]],
+        "ecr": [[0, 0, 0, 0], [1, 1, 1, 0], [2, 2, 1, 0], [3, 2, 1, 0]],
+        "rc16": [[1, 0, 1, 0], [3, 2, 3, 2], [1, 0, 1, 0], [3, 2, 3, 2]],
+    }  # each row from the highest byte to the lowest
+
+    def step(f):
+        both = (b(f.r).astype(np.uint64) << np.uint64(32)) | a(f.r)
+        control = c(f.r)
+        result = np.zeros((1, 1), np.uint32)
+        for place in range(4):
+            if mode is None:
+                select = (control >> np.uint32(4 * place)) & np.uint32(15)
+            else:
+                column = np.array([row[3 - place] for row in tables[mode]], np.uint32)
+                select = column[control & np.uint32(3)]
+            byte = (both >> (np.uint64(8) * (select & np.uint32(7)))) & np.uint64(255)
+            sign = np.where(byte & np.uint64(128), np.uint64(255), np.uint64(0))
+            byte = np.where(select & np.uint32(8), sign, byte).astype(np.uint32)
+            result = result | (byte << np.uint32(8 * place))
+        put(f.r, result)
+
+    return step

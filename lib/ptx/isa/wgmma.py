@@ -1,0 +1,340 @@
+"""wgmma: MMAs of a warpgroup, with operands in shared memory; `wgmma_groups` lands them."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from ..core.alternate_formats import to_float32
+from ..core.decode import Decoding, opcode
+from ..core.errors import Divergence, Error, OutOfBounds, UninitialisedRead
+from ..core.masks import WARP, Mask, any_in_warp, spread
+from ..core.predication import predicated_end
+from ..core.syntax import Immediate, Register, Vector
+from ..count.banks import BANKS
+from .matrix_descriptor import Descriptor, chunk_addresses
+from .wgmma_groups import WgmmaGroups
+
+GROUP = 4 * WARP  # threads of a warpgroup
+K_BYTES = 32  # of one row of A, one column of B, in every type
+# Type of A and B -> bytes, what the accumulator may be.
+TYPES = {
+    "f16": (2, ("f16", "f32")), "bf16": (2, ("f32",)), "tf32": (4, ("f32",)),
+    "s8": (1, ("s32",)), "u8": (1, ("s32",)), "e4m3": (1, ("f16", "f32")),
+    "e5m2": (1, ("f16", "f32")),
+}  # fmt: skip
+
+
+def _fetch(f, row: int, descriptor: Descriptor, rows: int, major: str, instruction) -> np.ndarray:
+    """Return an operand as bytes, (rows, 32), or as (16, 2 * rows) where MN is major."""
+    place = chunk_addresses(descriptor, rows, major)
+    shared = f.memory.shared
+    if int(place.max()) + 16 > shared.nbytes:
+        raise OutOfBounds(
+            f"{f.place(instruction)}: the operand at {descriptor.start:#x} reaches to byte "
+            f"{int(place.max()) + 16} of shared memory, which has {shared.nbytes}"
+        )
+    index = (place >> 4) + (int(shared.rows[row, 0]) >> 4)
+    if not shared.complete:
+        valid = shared.valid.view(np.uint64).reshape(-1, 2).take(index, axis=0)
+        bad = (valid != 0x0101010101010101).any(axis=-1)
+        if bad.any():
+            raise UninitialisedRead(
+                f"{f.place(instruction)}: the operand at {descriptor.start:#x} has shared memory "
+                f"that nobody wrote, at {int(place[bad][0]):#x}, block {f.geometry.block_name(row)}"
+            )
+    return shared.view(np.dtype("u8"), 2).take(index, axis=0).view(np.uint8).reshape(len(place), -1)
+
+
+# -- instructions -------------------------------------------------------------------------------
+
+
+@opcode("wgmma")
+def wgmma(d: Decoding):
+    """wgmma.{fence,commit_group,wait_group,mma_async}.sync.aligned"""
+    what = d.parts[1] if len(d.parts) > 1 else ""
+    if what == "mma_async":
+        return _product(d)
+    if what not in ("fence", "commit_group", "wait_group"):
+        d.unsupported("wgmma.{fence,commit_group,wait_group,mma_async}")
+    d.only(what, "sync", "aligned").count(1 if what == "wait_group" else 0)
+    instruction = d.instruction
+    if what == "wait_group":
+        if not isinstance(d.operands[0], Immediate):
+            d.wrong("the number of groups must be a constant")
+        most, following = d.operands[0].bits, d.index + 1
+
+        def wait(f):
+            _check_warps(f, instruction)
+            f.waiter(WgmmaGroups).wait(instruction, following, most)
+
+        return predicated_end(d, wait)
+
+    def step(f):
+        _check_warps(f, instruction)
+        products = f.waiter(WgmmaGroups)
+        products.fence() if what == "fence" else products.commit()
+
+    return step
+
+
+def _check_warps(f, instruction):
+    """Raise Divergence unless whole warps run an .aligned instruction."""
+    if f.threads % GROUP and f.threads % WARP:
+        raise Divergence(f"{f.place(instruction)}: needs whole warps, in a block of {f.threads}")
+    if f.active is not None and not f.active.whole_warps:
+        active = f.active.array
+        lacking = spread(any_in_warp(active), f.threads) & ~active
+        raise Divergence(
+            f"{f.place(instruction)}: only part of a warp runs it; lacking: {f.lane_names(lacking)}"
+        )
+
+
+def _check_groups(f, groups, instruction):
+    """Raise Divergence where a block has no four warps for a warpgroup."""
+    short = [group for _, group in groups if (group + 1) * GROUP > f.threads]
+    if short:
+        raise Divergence(
+            f"{f.place(instruction)}: needs a warpgroup of {GROUP} threads; the block of "
+            f"{f.threads} has only {f.threads - short[0] * GROUP} from warp {4 * short[0]} on"
+        )
+
+
+def _shape(d: Decoding) -> tuple[str, str, str, int]:
+    """Return the types of D, A and B, and N."""
+    kinds = [p for p in d.parts[2:] if p in (*TYPES, "f32", "s32")]
+    sizes = [re.fullmatch(r"m64n(\d+)k(\d+)", p) for p in d.parts]
+    sizes = [m for m in sizes if m]
+    if len(kinds) != 3 or len(sizes) != 1:
+        d.unsupported(f"wgmma.mma_async.m64nNkK.dtype.atype.btype of {' '.join(TYPES)}")
+    dtype, a, b = kinds
+    n, k = map(int, sizes[0].groups())
+    if a not in TYPES or b not in TYPES or dtype not in TYPES[a][1]:
+        d.unsupported(f"wgmma of {' '.join(TYPES)}; not .{dtype}.{a}.{b}")
+    same = a == b or {a, b} in ({"s8", "u8"}, {"e4m3", "e5m2"})
+    if not same or k * TYPES[a][0] != K_BYTES or not 8 <= n <= 256 or n % 8:
+        d.wrong(f"there is no m64n{n}k{k} of .{a} and .{b}")
+    if dtype == "s32" and n not in (8, 16, 24) and n % 16:
+        d.wrong(f"N = {n}: whole numbers have 8, 16, 24 and multiples of 16")
+    return dtype, a, b, n
+
+
+def _product(d: Decoding):
+    """d, a-desc|{a}, b-desc, scale-d{, scale-a, scale-b{, trans-a}{, trans-b}}"""
+    dtype, a_kind, b_kind, n = _shape(d)
+    saturate = d.has("satfinite")
+    register = "b32" if dtype == "f16" else dtype
+    targets = d.vector(0)
+    count = n // 4 if dtype == "f16" else n // 2
+    if len(targets) != count or not all(isinstance(t, Register) for t in targets):
+        d.wrong(f"the accumulators are {count} registers, not {len(targets)}")
+    for target in targets:
+        d.write(target, register)
+    d.writes.clear()  # merged here, for the lanes that are not active
+    slots = tuple(t.slot for t in targets)
+    in_registers = isinstance(d.operands[1], Vector)
+    a_parts = [d.read(item, "b32") for item in d.vector(1)] if in_registers else None
+    if in_registers and len(a_parts) != 4:
+        d.wrong("A in registers has 4 of them")
+    reads = {i.slot for i in d.vector(1) if isinstance(i, Register)} if in_registers else set()
+    a_bits = None if in_registers else d.read(1, "b64")
+    b_bits, scale = d.read(2, "b64"), None
+    given = d.operands[3:]
+    keep = given[0] if given else None
+    if isinstance(keep, Immediate):
+        scale = bool(keep.bits)
+    elif keep is not None:
+        keep = d.read(keep, "pred")
+    flags = [g.bits for g in given[1:]]
+    floating = dtype != "s32"
+    signs = [-1.0 if f < 0 or f == (1 << 64) - 1 else 1.0 for f in flags[:2]] if floating else []
+    trans = flags[2:] if floating else []
+    if trans and TYPES[a_kind][0] != 2:
+        d.wrong("only elements of 2 bytes can be transposed")
+    majors = [("mn" if t else "k") for t in trans]
+    a_major = "k" if in_registers or not majors else majors[0]
+    b_major = majors[-1] if majors else "k"
+    sign = signs[0] * signs[1] if len(signs) == 2 else 1.0
+    instruction, index = d.instruction, d.index
+    # A row of K is 32 bytes in every type.
+    wavefronts = K_BYTES * (n + (0 if in_registers else 64)) // (4 * BANKS)
+
+    def operand(f, row, bits, rows, major, kind, seen):
+        key = (row, bits)
+        if key not in seen:
+            raw = _fetch(f, row, Descriptor.of(bits), rows, major, instruction)
+            value = to_float32(raw, kind)
+            seen[key] = value if major == "k" else value.T
+        return seen[key]
+
+    descriptors = [b_bits] if in_registers else [a_bits, b_bits]
+
+    def step(f):
+        _check_warps(f, instruction)
+        outer = f.active
+        for part in _in_step(f, descriptors):
+            f.active = part
+            issue(f)
+        f.active = outer
+
+    def issue(f):
+        products = f.waiter(WgmmaGroups)
+        products.check_fence(instruction, (*slots, *reads))
+        shape = (f.blocks, f.threads)
+        here = f.active_warps
+        groups = _warpgroups(here)
+        _check_groups(f, groups, instruction)
+        if f.trace is not None:
+            f.trace.multiplied(index, instruction, 4 * len(groups), wavefronts * len(groups))
+        known_b = _uniform(f, b_bits(f.r), groups, here, instruction)
+        b_seen, a_seen = {}, {}
+        b = [operand(f, row, bits, n, b_major, b_kind, b_seen)
+             for (row, _), bits in zip(groups, known_b, strict=True)]  # fmt: skip
+        if in_registers:
+            whole = np.stack([np.broadcast_to(p(f.r), shape) for p in a_parts])
+            a = [_from_registers(whole, row, group, a_kind) for row, group in groups]
+        else:
+            known_a = _uniform(f, a_bits(f.r), groups, here, instruction)
+            a = [operand(f, row, bits, 64, a_major, a_kind, a_seen)
+                 for (row, _), bits in zip(groups, known_a, strict=True)]  # fmt: skip
+        if f.races is not None:
+            for i, (row, group) in enumerate(groups):
+                pairs = [(known_b[i], n, b_major)]
+                if not in_registers:
+                    pairs.append((known_a[i], 64, a_major))
+                _report_operands(f, products, row, group, here, pairs, index)
+        fresh = np.stack(
+            [accumulator_fragments(x @ y.T, dtype) for x, y in zip(a, b, strict=True)], axis=1
+        )
+        old = products.accumulators(slots, _DTYPES[dtype])
+        values = np.empty(old.shape, old.dtype)
+        _combine(f, values, old, fresh * np.float32(sign), groups, dtype, saturate,
+                 scale if scale is not None or keep is None else keep(f.r))  # fmt: skip
+        products.issue(instruction, slots, values, reads)
+
+    return step
+
+
+_DTYPES = {"f16": np.dtype("u4"), "f32": np.dtype("f4"), "s32": np.dtype("i4")}
+
+
+def _warpgroups(here: np.ndarray) -> list[tuple[int, int]]:
+    """List (row, warpgroup) of the groups with an active warp."""
+    lacking = -here.shape[1] % 4
+    padded = np.pad(here, ((0, 0), (0, lacking))) if lacking else here
+    return [tuple(g) for g in np.argwhere(padded.reshape(len(here), -1, 4).any(axis=2)).tolist()]
+
+
+def _in_step(f, descriptors) -> list[Mask | None]:
+    """Part the active warps so that those of one warpgroup have the same descriptors.
+
+    Warps of a warpgroup need not run together: one may be ahead by turns of a loop.
+    """
+    bits = [read(f.r) for read in descriptors]
+    if all(each.shape[1] == 1 for each in bits):
+        return [f.active]
+    shape = (f.blocks, f.threads)
+    firsts = np.stack([np.broadcast_to(each, shape)[:, ::WARP] for each in bits], axis=-1)
+    left = f.active_warps.copy()
+    parts = []
+    while left.any():
+        chosen = np.zeros_like(left)
+        for row, group in _warpgroups(left):
+            warps = 4 * group + np.flatnonzero(left[row, 4 * group : 4 * group + 4])
+            same = (firsts[row, warps] == firsts[row, warps[0]]).all(axis=-1)
+            chosen[row, warps[same]] = True
+        parts.append(chosen)
+        left &= ~chosen
+    if len(parts) == 1:
+        return [f.active]
+    active = f.active_lanes
+    return [Mask(spread(chosen, f.threads) & active) for chosen in parts]
+
+
+def _uniform(f, bits: np.ndarray, groups, here, instruction) -> list[int]:
+    """Return the descriptor of each warpgroup; all of its lanes must have the same."""
+    if bits.shape[1] == 1:
+        return [int(bits[row if len(bits) > 1 else 0, 0]) for row, _ in groups]
+    full = np.broadcast_to(bits, (f.blocks, f.threads))
+    found = []
+    for row, group in groups:
+        part = full[row, group * GROUP : group * GROUP + GROUP]
+        part = part[np.repeat(here[row, group * 4 : group * 4 + 4], WARP)[: len(part)]]
+        if (part != part[0]).any():
+            raise Error(
+                f"{f.place(instruction)}: lanes of a warpgroup have different descriptors, block "
+                f"{f.geometry.block_name(row)} warps {4 * group} to {4 * group + 3}"
+            )
+        found.append(int(part[0]))
+    return found
+
+
+def _from_registers(whole: np.ndarray, row: int, group: int, kind: str) -> np.ndarray:
+    """Gather A, (64, K): register r of a lane has row lane/4 + 8 (r % 2), byte 16 (r/2) + ..."""
+    part = np.zeros((4, GROUP), np.uint32)
+    lanes = whole[:, row, group * GROUP : group * GROUP + GROUP]
+    part[:, : lanes.shape[1]] = lanes
+    # (column half, row half, warp, g, t) -> (warp, row half, g, column half, t)
+    parts = part.reshape(2, 2, 4, 8, 4).transpose(2, 1, 3, 0, 4)
+    return to_float32(np.ascontiguousarray(parts).reshape(64, 8).view(np.uint8), kind)
+
+
+def accumulator_fragments(product: np.ndarray, dtype: str) -> np.ndarray:
+    """Deal a (64, N) product to the lanes of a warpgroup, (N / 2, 128)."""
+    n = product.shape[1]
+    # (warp, row half, g, column block, t, neighbour) -> (block, half, neighbour, warp, g, t)
+    parts = product.reshape(4, 2, 8, n // 8, 4, 2).transpose(3, 1, 5, 0, 2, 4)
+    return parts.reshape(n // 2, GROUP)
+
+
+def _combine(f, values, old, fresh, groups, dtype, saturate, keep):
+    """Add the products to the accumulators, where scale-d says so."""
+    if len(groups) * GROUP == f.blocks * f.threads:
+        # Every warpgroup of the batch takes part, in order.
+        fresh = fresh.reshape(len(fresh), f.blocks, f.threads)
+        values[:] = _added(old, fresh, dtype, saturate, _kept(keep, slice(None), slice(None)))
+        return
+    values[:] = old
+    for i, (row, group) in enumerate(groups):
+        lanes = slice(group * GROUP, min(group * GROUP + GROUP, f.threads))
+        part = fresh[:, i, : lanes.stop - lanes.start]
+        kept = _kept(keep, row, lanes)
+        values[:, row, lanes] = _added(old[:, row, lanes], part, dtype, saturate, kept)
+
+
+def _kept(keep, row, lanes):
+    if keep is None or isinstance(keep, bool):
+        return keep if keep is not None else True
+    if keep.size == 1:
+        return bool(keep[0, 0])
+    keep = keep[row if len(keep) > 1 or isinstance(row, slice) else 0]
+    return keep[..., lanes] if keep.shape[-1] > 1 else keep
+
+
+def _added(old, fresh, dtype, saturate, keep):
+    """Return old + fresh in the registers' format; fresh alone where keep is false."""
+    if dtype == "f32":
+        return old + fresh if keep is True else np.where(keep, old, np.float32(0)) + fresh
+    if dtype == "s32":
+        total = np.where(keep, old, 0).astype(np.int64) + fresh.astype(np.int64)
+        if saturate:
+            total = np.clip(total, -(1 << 31), (1 << 31) - 1)
+        return total.astype(np.int32)
+    halves = np.ascontiguousarray(old).reshape(*old.shape, 1).view(np.float16)
+    pairs = np.moveaxis(fresh.reshape(-1, 2, *fresh.shape[1:]), 1, -1)
+    kept = True if keep is True else np.asarray(keep)[..., None]
+    total = np.where(kept, halves, np.float16(0)).astype(np.float32) + pairs
+    return np.ascontiguousarray(total.astype(np.float16)).view(np.uint32)[..., 0]
+
+
+def _report_operands(f, products, row, group, here, pairs, index):
+    """Tell the race detector which shared memory a product reads."""
+    proxy, granule = f.races.proxy, f.races.granule
+    warp = group * 4 + int(here[row, group * 4 : group * 4 + 4].argmax())
+    base = int(f.memory.shared.rows[row, 0])
+    time = int(products.committed[row, warp]) + 1
+    for bits, rows, major in pairs:
+        place = base + np.unique(chunk_addresses(Descriptor.of(bits), rows, major))
+        cells = (place[:, None] // granule + np.arange(16 // granule)).ravel()
+        proxy.reads(cells, row, warp * 32, proxy.warpgroup(row, warp), time, index)

@@ -1,0 +1,372 @@
+"""wgmma in flight: fences, commit groups, waits, and who touches a register too early.
+
+The accumulators of an MMA are in flight from `wgmma.mma_async` to the `wgmma.wait_group` that
+covers its commit group. Until then their values are held here; the registers themselves get them at
+once, or hold NaN until the wait, as the launch's `landing` says. Every other instruction that
+touches such a register is watched, for it must not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..core.decode import DECODE_PASSES
+from ..core.masks import Mask, any_in_warp, spread
+from ..core.step import Step
+from ..core.syntax import Address, Immediate, Not, Pair, Register, Vector
+from ..core.waiting import Waiter, WaitingLanes
+
+
+@dataclass(eq=False)
+class WgmmaInFlight:
+    """The results of an MMA, not waited for yet, in some lanes.
+
+    Attributes
+    ----------
+    values : ndarray, shape (registers, blocks, threads)
+        What the registers will hold.
+    lanes : ndarray of bool, shape (blocks, threads)
+        Where.
+    group : ndarray of int, shape (blocks, warps)
+        Commit group of each warp.
+    reads : frozenset of int
+        Slots of the registers that hold A.
+    """
+
+    instruction: object
+    slots: tuple[int, ...]
+    values: np.ndarray
+    lanes: np.ndarray
+    group: np.ndarray
+    reads: set[int] = field(default_factory=set)
+
+
+class WgmmaGroups(Waiter):
+    """What the warpgroups of a batch have in flight."""
+
+    def __init__(self, f):
+        super().__init__(f)
+        shape = (f.blocks, f.warps)
+        self.in_flight: list[WgmmaInFlight] = []
+        self.holders: dict[
+            int, list[tuple[WgmmaInFlight, int]]
+        ] = {}  # slot -> where its values are
+        self.committed = np.zeros(shape, np.int64)
+        self.fenced = np.zeros(shape, bool)
+        self.dirty: dict[int, np.ndarray] = {}  # slot -> lanes that touched it since their fence
+        self.touchers: dict[int, object] = {}  # slot -> the instruction that touched it last
+        self.parties: list[WaitingLanes] = []
+        self.issued = np.zeros(shape, np.int64)
+
+    # -- registers ------------------------------------------------------------------------------
+
+    def value(self, slot: int, dtype) -> np.ndarray:
+        """Return what a register holds, or will hold when all MMAs are done."""
+        f = self.f
+        value = np.broadcast_to(f.r[slot], (f.blocks, f.threads))
+        value = value if value.dtype == dtype else value.view(dtype)
+        for mma, row in self.holders.get(slot, ()):
+            value = np.where(mma.lanes, mma.values[row], value)
+        return value
+
+    def accumulators(self, slots: tuple[int, ...], dtype) -> np.ndarray:
+        """Return the registers as (registers, blocks, threads)."""
+        held = self.holders.get(slots[0])
+        if held and len(held) == 1:
+            mma = held[0][0]
+            if mma.slots == slots and self._whole(mma, slots):
+                return mma.values
+        return np.stack([self.value(slot, dtype) for slot in slots])
+
+    def _whole(self, mma: WgmmaInFlight, slots) -> bool:
+        f = self.f
+        if f.active is not None and (f.active.array & ~mma.lanes).any():
+            return False
+        return all(self.holders.get(s) == [(mma, i)] for i, s in enumerate(slots))
+
+    def issue(self, instruction, slots, values, reads):
+        """Put the results of the active lanes in flight."""
+        f = self.f
+        active = f.active_lanes
+        for mma in list(self.in_flight):
+            if set(mma.slots) & set(slots) and (mma.lanes & active).any():
+                reads = reads | mma.reads
+                mma.lanes = mma.lanes & ~active
+        mma = WgmmaInFlight(
+            instruction, slots, values, active.copy(), self.committed + 1, set(reads)
+        )
+        self._tidy()
+        self.in_flight.append(mma)
+        for row, slot in enumerate(slots):
+            self.holders.setdefault(slot, []).append((mma, row))
+        if f.late:
+            poison = np.full((1, 1), -1, f"i{values.dtype.itemsize}").view(values.dtype)
+            for slot in slots:
+                self._set(slot, poison, active)
+        else:
+            for row, slot in enumerate(slots):
+                self._set(slot, values[row], active)
+
+    def _set(self, slot: int, value: np.ndarray, lanes: np.ndarray):
+        f = self.f
+        if lanes.all():
+            f.r[slot] = np.broadcast_to(value, lanes.shape)
+            return
+        old = f.r[slot]
+        old = old if old.dtype == value.dtype else old.view(value.dtype)
+        f.r[slot] = np.where(lanes, value, old)
+
+    def _tidy(self):
+        """Forget the MMAs that no lane has any more."""
+        gone = [mma for mma in self.in_flight if not mma.lanes.any()]
+        if gone:
+            self.in_flight = [mma for mma in self.in_flight if mma.lanes.any()]
+            for slot in list(self.holders):
+                kept = [h for h in self.holders[slot] if h[0].lanes.any()]
+                if kept:
+                    self.holders[slot] = kept
+                else:
+                    del self.holders[slot]
+
+    def moved(self, to: int, source: int | None):
+        """mov renames: what is in flight comes along, and no constant needs a fence.
+
+        Compilers put such copies between wgmma.fence and an MMA; ptxas makes nothing of them.
+        """
+        f = self.f
+        active = f.active_lanes
+        old = self.holders.pop(to, [])
+        in_flight = [h for h in old if (h[0].lanes & ~active).any()]
+        in_flight += [h for h in self.holders.get(source, []) if (h[0].lanes & active).any()]
+        if in_flight:
+            self.holders[to] = in_flight
+        dirt = self.dirty.get(source)
+        if source in self.touchers:
+            self.touchers[to] = self.touchers[source]
+        here = self.dirty.get(to, np.zeros_like(active)) & ~active
+        self.dirty[to] = here if dirt is None else here | (dirt & active)
+
+    # -- order ----------------------------------------------------------------------------------
+
+    def fence(self):
+        """wgmma.fence: registers touched before may be used by products behind it."""
+        f = self.f
+        active = f.active_lanes
+        self.fenced = self.fenced | any_in_warp(active)
+        for slot in list(self.dirty):
+            left = self.dirty[slot] & ~active
+            if left.any():
+                self.dirty[slot] = left
+            else:
+                del self.dirty[slot]
+
+    def touched(self, slots, written, instruction):
+        """Look at an instruction that uses registers which products use as well."""
+        f = self.f
+        active = f.active_lanes
+        for slot in slots:
+            for mma, _ in self.holders.get(slot, ()):
+                self._early(mma, mma.lanes & active, instruction, "an accumulator")
+            self.dirty[slot] = self.dirty[slot] | active if slot in self.dirty else active
+            self.touchers[slot] = instruction
+        for mma in self.in_flight:
+            if mma.reads & written:
+                self._early(mma, mma.lanes & active, instruction, "a register of A")
+        for slot in written & self.holders.keys():
+            for mma, row in self.holders[slot]:  # what is written now stays
+                value = np.broadcast_to(f.r[slot], active.shape)
+                value = value if value.dtype == mma.values.dtype else value.view(
+                    mma.values.dtype)  # fmt: skip
+                mma.values[row] = np.where(active, value, mma.values[row])
+
+    def overwritten(self, slot: int, instruction):
+        """Look at a mov into a register that an MMA may still read or write."""
+        f = self.f
+        if not self.in_flight:
+            return
+        active = f.active_lanes
+        for mma in self.in_flight:
+            if slot in mma.reads:
+                self._early(mma, mma.lanes & active, instruction, "a register of A")
+            elif slot in mma.slots and slot in self.holders:
+                self._early(mma, mma.lanes & active, instruction, "an accumulator")
+
+    def _early(self, mma: WgmmaInFlight, lanes: np.ndarray, instruction, what: str):
+        if lanes.any():
+            f = self.f
+            f.hazard(
+                "wgmma in flight",
+                f"{f.place(instruction)}: {what} of the product at {f.place(mma.instruction)} "
+                f"is used before wgmma.wait_group: {f.lane_names(lanes)}",
+                instruction, lanes, mma.instruction,
+            )  # fmt: skip
+
+    def check_fence(self, instruction, slots):
+        """Report an MMA whose registers were touched behind the last wgmma.fence."""
+        f = self.f
+        active = f.active_lanes
+        bad = active & spread(~self.fenced, f.threads)
+        toucher = next(map(self.touchers.get, slots), None)
+        for slot in slots:
+            if slot in self.dirty and (self.dirty[slot] & active).any():
+                bad, toucher = bad | (self.dirty[slot] & active), self.touchers.get(slot)
+        if bad.any():
+            before = f" ({f.place(toucher)})" if toucher is not None else ""
+            f.hazard(
+                "missing wgmma.fence",
+                f"{f.place(instruction)}: no wgmma.fence between this product and what touched "
+                f"its registers before{before}: {f.lane_names(bad)}",
+                instruction, bad, toucher,
+            )  # fmt: skip
+
+    def commit(self):
+        """wgmma.commit_group: the MMAs issued so far form a group."""
+        f = self.f
+        active = f.active_lanes
+        self.committed = self.committed + any_in_warp(active)
+
+    def wait(self, instruction, following: int, most: int):
+        """Let the active warps wait until at most `most` groups are in flight.
+
+        An MMA is the whole warpgroup's, so its warps go on together.
+        """
+        f = self.f
+        active = f.active_lanes
+        for party in self.parties:
+            if party.instruction is instruction:
+                party.lanes = party.lanes | active
+                break
+        else:
+            party = WaitingLanes(instruction, following, active)
+            self.parties.append(party)
+        live = f.live_lanes
+        came, need = any_in_warp(party.lanes), any_in_warp(live)
+        lacking = -came.shape[1] % 4
+        came, need = (np.pad(a, ((0, 0), (0, lacking))) for a in (came, need))
+        shape = (f.blocks, -1, 4)
+        full = (came | ~need).reshape(shape).all(axis=2) & came.reshape(shape).any(axis=2)
+        ready = party.lanes & spread(np.repeat(full, 4, axis=1)[:, : f.warps], f.threads)
+        if ready.any():
+            party.lanes = party.lanes & ~ready
+            if not party.lanes.any():
+                self.parties.remove(party)
+            self._land(ready, most)
+            f.go(following, Mask(ready) if not ready.all() else None)
+
+    def _land(self, lanes: np.ndarray, most: int):
+        f = self.f
+        done = spread(self.committed - most, f.threads)
+        for mma in self.in_flight:
+            landing = mma.lanes & lanes & (spread(mma.group, f.threads) <= done)
+            if not landing.any():
+                continue
+            for slot, held in self.holders.items():
+                for holder, row in held:
+                    if holder is mma:
+                        if f.late:
+                            self._set(slot, mma.values[row], landing)
+            mma.lanes = mma.lanes & ~landing
+        self._tidy()
+        if f.races is not None:
+            for row, warp in np.argwhere(any_in_warp(lanes)).tolist():
+                time = int(self.committed[row, warp]) - most
+                f.races.proxy.learn(row, warp, f.races.proxy.warpgroup(row, warp), time)
+
+    # -- asked by the lanes ---------------------------------------------------------------------
+
+    @property
+    def waiting(self) -> bool:
+        """Whether any lane is parked."""
+        return bool(self.parties)
+
+    def describe(self) -> str:
+        """Say who waits, for a deadlock report."""
+        return " ".join(
+            f"Waiting for the other warps of the warpgroup at {self.f.place(p.instruction)}: "
+            f"{self.f.lane_names(p.lanes)}."
+            for p in self.parties
+        )
+
+
+# -- watching registers -------------------------------------------------------------------------
+
+
+def _slots(operand) -> set[int]:
+    """List the registers of an operand."""
+    if isinstance(operand, Register):
+        return {operand.slot}
+    if isinstance(operand, Vector):
+        return set().union(*(_slots(item) for item in operand.items))
+    if isinstance(operand, Address):
+        return set().union(_slots(operand.base), *(_slots(c) for c in operand.coordinates))
+    if isinstance(operand, Not):
+        return _slots(operand.operand)
+    if isinstance(operand, Pair):
+        return _slots(operand.first) | _slots(operand.second)
+    return set()
+
+
+def watch(steps: list[Step]):
+    """Let every step report that uses registers of MMAs; called when all are decoded."""
+    products = [s for s in steps if s.instruction.opcode.startswith("wgmma.mma_async")]
+    used: set[int] = set()
+    for step in products:
+        used |= _slots(step.instruction.operands[0])
+        if isinstance(step.instruction.operands[1], Vector):
+            used |= _slots(step.instruction.operands[1])
+    if not used:
+        return
+    moves = True
+    while moves:  # registers that are copies of those
+        moves = False
+        for step in steps:
+            if _is_move(step) and len(_slots_of(step)) == 2 and len(_slots_of(step) & used) == 1:
+                used |= _slots_of(step)
+                moves = True
+    for step in steps:
+        if step.instruction.parts[0] == "wgmma" or not _slots_of(step) & used:
+            continue
+        if _is_move(step):
+            to, source = (getattr(o, "slot", None) for o in step.instruction.operands)
+            step.run = _moving(step.run, step.instruction, to, source)
+        else:
+            step.run = _watched(step, _slots_of(step) & used)
+
+
+def _slots_of(step: Step) -> set[int]:
+    return set().union(*(_slots(o) for o in step.instruction.operands))
+
+
+def _is_move(step: Step) -> bool:
+    operands = step.instruction.operands
+    return (
+        step.instruction.parts[0] == "mov"
+        and isinstance(operands[0], Register)
+        and isinstance(operands[1], Register | Immediate)
+    )
+
+
+def _moving(run, instruction, to: int, source: int | None):
+    def step(f):
+        run(f)
+        products = f.waiter(WgmmaGroups)
+        products.overwritten(to, instruction)
+        products.moved(to, source)
+
+    return step
+
+
+def _watched(step: Step, slots: set[int]):
+    run, instruction = step.run, step.instruction
+    written = set(step.writes)
+
+    def watched(f):
+        run(f)
+        f.waiter(WgmmaGroups).touched(slots, written, instruction)
+
+    return watched
+
+
+DECODE_PASSES.append(watch)

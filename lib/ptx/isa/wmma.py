@@ -1,0 +1,381 @@
+"""wmma: matrices of a warp loaded, multiplied and stored as opaque fragments.
+
+PTX leaves open which lane holds which element. The layout here is the one that ptxas chooses, that
+of mma.sync: A in tiles of 16 rows, B in tiles of 8 columns; m8n32k16 is computed as its transpose,
+and where PTX has more registers than a fragment of f16 needs, the rest repeat the first ones.
+
+A load or store is done, and counted, as the accesses that ptxas makes of it (seen in the SASS for
+sm_75, sm_80 and sm_90a, alike but for the width of LDSM):
+
+* 16-bit A and B, and 8-bit ones along k, from `.shared`: ldmatrix, x2 up to sm_75 and x4 later;
+  from other spaces one 32-bit load for each register. Against the grain of memory the same
+  accesses follow, and the registers are transposed.
+* 32-bit accumulators along their rows: one 64-bit access for two registers; f16: one of 32 bits.
+* All else: one access for each element.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..core.access_pattern import AccessPattern
+from ..core.addressing import SPACES, address_operand, by_segment, space_of
+from ..core.decode import Decoding, opcode
+from ..core.errors import Error, Misaligned
+from ..core.masks import WARP, by_warp
+from ..core.registers import UNSIGNED
+from ..core.syntax import SIZES
+from .fragments import Fragment, accumulator, gather, left, right, scatter, whole_warps
+from .ldmatrix import read_rows, report_rows, rows_of, transposed
+from .mma import ELEMENT_BITS, MatrixMultiply, accumulator_kinds, shape_of
+
+FLOAT_SHAPES = ((16, 16, 16), (32, 8, 16), (8, 32, 16))
+SHAPES = {
+    "f16": FLOAT_SHAPES, "bf16": FLOAT_SHAPES, "s8": FLOAT_SHAPES, "u8": FLOAT_SHAPES,
+    "tf32": ((16, 16, 8),), "f64": ((8, 8, 4),),
+}  # fmt: skip
+F16_REGISTERS = 8  # of A or B in f16, for every shape
+
+
+def fragment_of(use: str, shape: tuple[int, int, int], kind: str) -> Fragment:
+    """Return how a warp holds A, B (as its transpose) or C (transposed for m8n32k16)."""
+    m, n, k = shape
+    turned = m < n
+    if use in ("c", "d"):
+        rows, columns = (n, m) if turned else (m, n)
+        return accumulator(rows, columns, 2 if kind == "f16" else 1)
+    packed = max(1, 32 // ELEMENT_BITS[kind])
+    if use == "a":
+        return right(m, k, packed) if turned else left(m, k, packed)
+    return left(n, k, packed) if turned else right(n, k, packed)
+
+
+def repeats(use: str, kind: str, fragment: Fragment) -> int:
+    """Return how often PTX's registers repeat the fragment."""
+    return F16_REGISTERS // fragment.registers if kind == "f16" and use in "ab" else 1
+
+
+@opcode("wmma.mma")
+def wmma_multiply(d: Decoding):
+    """wmma.mma.sync.aligned.alayout.blayout.shape.dtype{.atype.btype}.ctype d, a, b, c"""
+    m, n, k = shape = shape_of(d)
+    d.only("mma", "sync", "aligned", "row", "col", "satfinite", "rn", f"m{m}n{n}k{k}").count(4)
+    if len(d.types) not in (2, 4):
+        d.wrong("wmma.mma needs the types of D and C, and those of A and B unless they are f16")
+    kind = d.types[1] if len(d.types) == 4 else "f16"
+    if kind not in SHAPES or shape not in SHAPES[kind]:
+        _no_shape(d)
+    before, after = accumulator_kinds(d, kind, d.types)
+    a, b = (fragment_of(use, shape, kind) for use in "ab")
+    times = [repeats(use, kind, each) for use, each in (("a", a), ("b", b))]
+    fragments = (a, b, fragment_of("c", shape, before), fragment_of("d", shape, after))
+    kinds = (kind, kind, before, after)
+    return MatrixMultiply(d, fragments, kinds, tuple(times), turned=m < n)
+
+
+def _no_shape(d: Decoding):
+    d.unsupported("the shapes are " + "; ".join(
+        f"{kind}: {' '.join(f'm{m}n{n}k{k}' for m, n, k in shapes)}"
+        for kind, shapes in SHAPES.items()
+    ))  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Part:
+    """One access that a load or store consists of.
+
+    Attributes
+    ----------
+    registers : tuple of int
+        What it fills or stores.
+    form : str
+        "lines": ldmatrix; "block": 4 bytes a lane of 8 lines of 16 bytes; "direct": as `rows` and
+        `columns` say.
+    rows, columns : ndarray of int, shape (32,)
+        The element that each lane's access begins with.
+    nbytes : int
+        Bytes a lane.
+    extra : ndarray of int, shape (32,)
+        Bytes behind that element.
+    element : int
+        Which of a register's elements a narrow access belongs to.
+    """
+
+    registers: tuple[int, ...]
+    form: str
+    rows: np.ndarray
+    columns: np.ndarray
+    nbytes: int
+    extra: np.ndarray
+    element: int = 0
+
+
+def parts_of(fragment: Fragment, nbytes: int, natural: bool, matrix: int) -> list[Part]:
+    """Cut a fragment into the accesses that ptxas makes.
+
+    Parameters
+    ----------
+    nbytes : int
+        Of one element.
+    natural : bool
+        Whether neighbours in a register are neighbours in memory.
+    matrix : int
+        How many registers one ldmatrix fills; 0 if there is none.
+    """
+    rows, columns = fragment.positions
+    lane, none = np.arange(WARP), np.zeros(WARP, np.int64)
+    if nbytes == 2 or (nbytes == 1 and natural):
+        first = [(int(rows[r, 0, 0]), int(columns[r, 0, 0])) for r in range(fragment.registers)]
+        found = []
+        step = matrix or 1
+        for start in range(0, fragment.registers, step):
+            some = tuple(range(start, min(start + step, fragment.registers)))
+            if matrix:
+                which, line, behind = np.minimum(lane // 8, len(some) - 1), lane % 8, none
+            else:
+                which, line, behind = none, lane // 4, lane % 4 * 4
+            row, column = (np.array([first[r][i] for r in some])[which] for i in (0, 1))
+            row, column = (row + line, column) if natural else (row, column + line)
+            form, width = ("lines", 16) if matrix else ("block", 4)
+            found.append(Part(some, form, row, column, width, behind))
+        return found
+    if natural and "J" in fragment.order:
+        return [
+            Part((r, r + 1), "direct", rows[r, :, 0], columns[r, :, 0], 2 * nbytes, none)
+            for r in range(0, fragment.registers, 2)
+        ]
+    return [
+        Part((r,), "direct", rows[r, :, j], columns[r, :, j], nbytes, none, j)
+        for r in range(fragment.registers)
+        for j in range(fragment.packed)
+    ]
+
+
+class _Move:
+    """What wmma.load and wmma.store have in common: where the parts lie."""
+
+    def __init__(self, d: Decoding, use: str, memory: int, registers: int):
+        m, n, k = shape = shape_of(d)
+        d.only(
+            "load", "store", "a", "b", "c", "d", "sync", "aligned", "row", "col", "shared::cta",
+            f"m{m}n{n}k{k}", *SPACES,
+        )  # fmt: skip
+        d.count(2, 3)
+        if len(d.types) != 1 or use not in "abcd" or not d.has("row", "col"):
+            d.wrong("one type, a, b, c or d, and row or col are needed")
+        kind = d.type
+        if use in "cd":
+            of = {"f16": ("f16",), "f32": ("f16", "bf16", "tf32"), "s32": ("s8",), "f64": ("f64",)}
+            if not any(shape in SHAPES[a] for a in of.get(kind, ())):
+                _no_shape(d)
+        elif kind not in SHAPES or shape not in SHAPES[kind]:
+            _no_shape(d)
+        self.index, self.instruction = d.index, d.instruction
+        self.place, self.space = d.place, space_of(d)
+        self.fragment = fragment_of(use, shape, kind)
+        self.nbytes = SIZES[kind]
+        along_row = d.has("row")
+        turned = use in "cd" and m < n
+        self.natural = (along_row != turned) if use != "b" else not along_row
+        default = {"a": (k, m), "b": (n, k)}.get(use, (n, m))[0 if along_row else 1]
+        self.slot, self.offset = address_operand(d, memory, self.space)
+        if len(d.operands) == 3:
+            self.stride = d.read(2, "u32")
+        else:
+            fixed = np.full((1, 1), default, np.uint32)
+            self.stride = lambda r: fixed
+        self.repeats = repeats(use, kind, self.fragment)
+        word = {"f32": "f32", "s32": "b32", "f64": "f64"}.get(kind, "b32")
+        self.word, self.operands = word, d.vector(registers)
+        if len(self.operands) != self.fragment.registers * self.repeats:
+            d.wrong(f"{self.fragment.registers * self.repeats} registers are needed")
+        old = d.registers.program.machine.startswith("sm_7")
+        matrix = (2 if old else 4) if self.space == "shared" and use in "ab" else 0
+        self.parts = parts_of(self.fragment, self.nbytes, self.natural, matrix)
+        self.alignment = min(32, self.fragment.registers * self.repeats * SIZES[word])
+
+    def places(self, f) -> list[tuple[object, list]]:
+        """Return, for each array that warps access, its lanes and the parts' places in it."""
+        base, stride = f.r[self.slot], self.stride(f.r)
+        known = f.resolved[self.index]
+        if known is not None and known[0] is base and known[2] is f.active:
+            if known[1] is stride or np.array_equal(known[1], stride):
+                return known[3]
+        self._check(f, base, stride)
+        addresses = [self._addresses(f, base, stride, part) for part in self.parts]
+        patterns = [AccessPattern(each, f.active, f) for each in addresses]
+        first = min(p.low for p in patterns)
+        end = max(p.high + part.nbytes for p, part in zip(patterns, self.parts, strict=True))
+        segment = f.memory.locate(self.space, first, end)
+        outer, found = f.active, []
+        if segment is not None:
+            found.append((outer, self._in(f, segment, addresses, patterns)))
+        else:
+            for pattern, part in zip(patterns, self.parts, strict=True):
+                f.memory.check(pattern, 0, part.nbytes, self.space, None, f, self.instruction)
+            whole = AccessPattern(base, outer, f)
+            for segment, lanes in list(
+                by_segment(f, whole, self.space, self.offset, 1, self.instruction)
+            ):
+                f.active = lanes
+                patterns = [AccessPattern(each, lanes, f) for each in addresses]
+                for pattern, part in zip(patterns, self.parts, strict=True):
+                    inside = f.memory.locate(self.space, pattern.low, pattern.high + part.nbytes)
+                    if inside is not segment:
+                        raise Error(f"{self.place}: a matrix lies in several arrays")
+                found.append((lanes, self._in(f, segment, addresses, patterns)))
+            f.active = outer
+        f.resolved[self.index] = (base, stride, outer, found)
+        return found
+
+    def _check(self, f, base, stride):
+        """Refuse addresses that differ within a warp, and what is not aligned."""
+        active = by_warp(f.active_lanes, False)
+        for value, name in ((base, "address"), (stride, "stride")):
+            if value.shape[1] > 1:
+                rows = by_warp(np.broadcast_to(value, (f.blocks, f.threads)))
+                if ((rows != rows[..., :1]) & active).any():
+                    raise Error(f"{self.place}: the {name} must be the same in all lanes of a warp")
+        whole = AccessPattern(base, f.active, f)
+        if (whole.low + self.offset | whole.bits) & (self.alignment - 1):
+            raise Misaligned(
+                f"{self.place}: a matrix must begin at a multiple of {self.alignment} bytes: "
+                f"{whole.low + self.offset:#x}"
+            )
+        # The CUDA guide asks for 16 bytes, PTX for a lane's share of the matrix.
+        unit = min(16, self.alignment) if self.nbytes != 1 or not self.natural else 16
+        if ((stride.astype(np.int64) * self.nbytes) & (unit - 1)).any():
+            raise Misaligned(f"{self.place}: the stride must be a multiple of {unit} bytes")
+
+    def _addresses(self, f, base, stride, part: Part) -> np.ndarray:
+        repeat = np.arange(f.threads) % WARP
+        row, column = part.rows[repeat], part.columns[repeat]
+        if not self.natural:
+            row, column = column, row
+        away = (row * stride.astype(np.int64) + column) * self.nbytes + part.extra[repeat]
+        whole = base.view(f"i{base.dtype.itemsize}").astype(np.int64) + self.offset
+        return (whole + away).view(np.uint64)
+
+    def _in(self, f, segment, addresses, patterns) -> list:
+        """Place the parts in a segment: rows for ldmatrix, patterns for the others."""
+        found = []
+        for part, where, pattern in zip(self.parts, addresses, patterns, strict=True):
+            if part.form == "lines":
+                number = len(part.registers)
+                rows = rows_of(f, where, number, self.space, 0, self.instruction)
+                found.append((segment, rows.pattern, rows))
+            else:
+                found.append((segment, pattern, None))
+        return found
+
+
+class _Load(_Move):
+    """The step of wmma.load."""
+
+    def __init__(self, d: Decoding, use: str):
+        super().__init__(d, use, 1, 0)
+        count = self.fragment.registers
+        self.puts = [
+            [d.write(self.operands[r + i * count], self.word) for i in range(self.repeats)]
+            for r in range(count)
+        ]
+        self.writes = tuple(d.writes)
+
+    def __call__(self, f):
+        whole_warps(f, self.place)
+        found = self.places(f)
+        if len(found) == 1:
+            self._load(f, found[0][1])
+            return
+        outer = f.active, f.merge
+        for lanes, places in found:
+            f.active, f.merge = lanes, lanes.array
+            f.masked(lambda f, places=places: self._load(f, places), self.writes, lanes.array)
+        f.active, f.merge = outer
+
+    def _load(self, f, places):
+        narrow: dict[int, np.ndarray] = {}
+        for number, (part, place) in enumerate(zip(self.parts, places, strict=True)):
+            segment, pattern, rows = place
+            f.memory.check_valid(segment, pattern, 0, part.nbytes, f, self.instruction)
+            if rows is not None:
+                values = read_rows(f, rows, len(part.registers), not self.natural)
+                if f.observed:
+                    report_rows(f, rows, self.index, self.instruction, "ldmatrix", 0, None, number)
+            else:
+                values = self._read(f, part, segment, pattern, narrow)
+                if f.observed:
+                    _report_access(f, self, pattern, segment, "load", part.nbytes, None, number)
+            for register, value in zip(part.registers, values, strict=False):
+                for put in self.puts[register]:
+                    put(f.r, value)
+
+    def _read(self, f, part, segment, pattern, narrow) -> list[np.ndarray]:
+        count = len(part.registers)
+        dtype = UNSIGNED[part.nbytes // count]
+        value = f.memory.read(segment, pattern, 0, dtype, count)
+        if count == 2:
+            return [np.ascontiguousarray(value[..., i]) for i in (0, 1)]
+        if part.form == "block":
+            return [value if self.natural else _turned(f, value)]
+        if self.fragment.packed > 1:  # an element of a register: put it to the others
+            register = part.registers[0]
+            shifted = value.astype(np.uint32) << np.uint32(8 * self.nbytes * part.element)
+            narrow[register] = narrow.get(register, np.uint32(0)) | shifted
+            return [narrow[register]]
+        return [value]
+
+
+class _Store(_Move):
+    """The step of wmma.store."""
+
+    def __init__(self, d: Decoding):
+        super().__init__(d, "d", 0, 1)
+        self.reads = [d.read(operand, self.word) for operand in self.operands]
+
+    def __call__(self, f):
+        whole_warps(f, self.place)
+        outer = f.active
+        for lanes, places in self.places(f):
+            f.active = lanes
+            for number, (part, place) in enumerate(zip(self.parts, places, strict=True)):
+                segment, pattern, _ = place
+                if not segment.writeable:
+                    raise Error(f"{self.place}: {segment.name} may not be written")
+                values = [self.reads[register](f.r) for register in part.registers]
+                if part.form == "block" and not self.natural:
+                    values = [_turned(f, values[0])]
+                if f.observed:
+                    _report_access(f, self, pattern, segment, "store", part.nbytes, values, number)
+                f.memory.write(segment, pattern, 0, values)
+        f.active = outer
+
+
+def _turned(f, register: np.ndarray) -> np.ndarray:
+    """Transpose the 8 x 8 matrix that each warp holds in a register (MOVM)."""
+    words = gather(f, [np.broadcast_to(register, (f.blocks, f.threads))], UNSIGNED[4])
+    return scatter(f, transposed(words.reshape(1, -1, 8, 4)).reshape(1, -1))[0]
+
+
+def _report_access(f, move, pattern, segment, kind, nbytes, values, part):
+    if segment.space not in ("shared", "global"):
+        return
+    index, instruction = move.index, move.instruction
+    if f.trace is not None:
+        f.trace.access(index, pattern, f, instruction, kind, segment.space, 0, nbytes, part)
+    if f.races is not None:
+        f.races.access(f, segment, pattern, 0, nbytes, index, instruction, kind, values)
+
+
+@opcode("wmma.load")
+def wmma_load(d: Decoding):
+    """wmma.load.{a,b,c}.sync.aligned.layout.shape{.space}.type r, [p]{, stride}"""
+    return _Load(d, d.parts[2])
+
+
+@opcode("wmma.store")
+def wmma_store(d: Decoding):
+    """wmma.store.d.sync.aligned.layout.shape{.space}.type [p], r{, stride}"""
+    return _Store(d)

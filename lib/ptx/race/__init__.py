@@ -1,0 +1,1 @@
+"""The race detector: which accesses to one word nothing orders."""

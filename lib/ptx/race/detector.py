@@ -1,0 +1,277 @@
+"""Races: two accesses to one word, one of them a write, that no barrier orders (PTX ISA 8.7.1).
+
+Each warp has a clock, which a barrier advances. `known[block, a, b]` is the last time of warp b
+whose accesses are ordered before what warp a does now; a barrier joins these. A word remembers its
+last writer and its readers with their times, and an access conflicts with those that it does not
+know. Lanes of one warp count as ordered by ``bar.warp.sync`` only; a conflict between them is a
+warning, as is a word written twice with the same value.
+
+Words of shared memory remember the last read by each warp; those of global memory, which are too
+many for that, some of the reads (`global_memory`). What orders blocks is in `release_acquire`, and
+what orders asynchronous copies and wgmma in `async_proxy`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.hazards import Access, Hazards
+from ..core.masks import any_in_warp
+from ..core.memory_order import GPU, strength, synchronizes_blocks
+from ..core.syntax import SIZES
+from .async_proxy import AsyncProxy
+from .global_memory import GlobalShadow
+from .release_acquire import ReleaseAcquire
+from .shared_memory import SharedShadow
+from .stamps import INDEX, TIME, pending_stamp
+
+_MEMORY_OPCODES = ("ld", "ldu", "st", "atom", "red")
+
+
+class RaceDetector:
+    """The detector of one launch.
+
+    Parameters
+    ----------
+    hazards : Hazards
+        Where findings go.
+    code : Code
+        Whose instructions the stamps refer to.
+    """
+
+    def __init__(self, hazards: Hazards, code):
+        self.hazards, self.code = hazards, code
+        widths = [4]
+        atomic = np.zeros(len(code.steps) + 1, bool)
+        for i, step in enumerate(code.steps):
+            parts = step.instruction.parts
+            if parts[0] in _MEMORY_OPCODES:
+                widths += [SIZES[part] for part in parts[1:] if part in SIZES]
+            atomic[i] = parts[0] in ("atom", "red")
+        self.granule = min(widths)  # bytes of a word, so that neighbours are not confused
+        self.is_atomic = atomic
+        self.strength = np.array([*(strength(s.instruction) for s in code.steps), 0])
+        self.release_acquire = ReleaseAcquire(self) if synchronizes_blocks(code.steps) else None
+        self.global_shadows: dict[int, GlobalShadow] = {}
+        self.asynchronous = any(
+            step.instruction.parts[0] in ("mbarrier", "wgmma", "mapa")
+            or "cluster" in step.instruction.parts
+            or step.instruction.opcode.startswith(("cp.async.bulk", "cp.reduce.async.bulk"))
+            for step in code.steps
+        )
+        self.proxy: AsyncProxy | None = None
+
+    def begin(self, f):
+        """Start a batch: its clocks and its shared memory are new."""
+        self.f = f
+        shape = (f.blocks, f.warps)
+        self.peers = f.geometry.peers
+        self.warps = self.peers * f.warps  # of a cluster
+        self.clock = np.ones(shape, np.int64)
+        self.proxy = AsyncProxy(self, f) if self.asynchronous else None
+        readers = self.warps + (self.proxy.readers if self.proxy else 0)
+        self.known = np.zeros((*shape, readers), np.int64)
+        self.floor = 0
+        self._grouped = None
+        self.stamped = (None,)  # what global_races makes of a group
+        self.block = np.arange(f.blocks)[:, None]
+        rank = self.block % self.peers
+        self.thread = np.arange(f.threads, dtype=np.int64)[None, :] + rank * (32 * f.warps)
+        self.warp = np.arange(f.threads)[None, :] // 32
+        self.own = np.arange(f.warps)[None, :] + rank * f.warps  # column of each warp
+        if self.release_acquire is not None:
+            self.release_acquire.begin(f)
+        cells = len(f.memory.shared.storage) // self.granule
+        self.shared_shadow = SharedShadow(self, cells, readers)
+
+    # -- what orders accesses -------------------------------------------------------------------
+
+    def barrier(self, arrived: np.ndarray | None, waiting: np.ndarray | None):
+        """Join the clocks of the warps that met; None means all of every block."""
+        if (
+            arrived is None
+            and self.peers == 1
+            and self.proxy is None
+            and self.release_acquire is None
+        ):
+            self.known = np.maximum(self.known, self.clock[:, None, :])
+            self.clock = self.clock + 1
+        else:
+            if arrived is None:
+                came = waits = np.ones(self.clock.shape, bool)
+            else:
+                came, waits = any_in_warp(arrived), any_in_warp(waiting)
+            self.known = self._joined(self.known, came, waits, True)
+            if self.proxy is not None:
+                self.proxy.fenced = self._joined(self.proxy.fenced, came, waits, False)
+            if self.release_acquire is not None:
+                self.release_acquire.barrier(came, waits)
+            self.clock = self.clock + came
+        self._set_floor()
+
+    def _joined(self, known, came, waits, own: bool):
+        """Return what the warps that waited know, when some of each block have come."""
+        joined = np.where(came[:, :, None], known, 0).max(axis=1)
+        if own:
+            new = np.zeros_like(joined)
+            np.put_along_axis(new, self.own + 0 * came, np.where(came, self.clock, 0), axis=1)
+            joined = np.maximum(joined, new)
+        learned = np.maximum(known, joined[:, None, :])
+        return np.where(waits[:, :, None], learned, known)
+
+    def _set_floor(self):
+        """Find the time that every warp knows of every other: what is older needs no look."""
+        self.floor = int(self.known[:, :, : self.warps].min())
+
+    def fence(self, f):
+        """Let a fence of the GPU's scope publish what the active lanes' warps know."""
+        if self.release_acquire is not None:
+            self.release_acquire.fence(f)
+
+    def proxy_fence(self, f):
+        """Tell the detector of the asynchronous proxy, if there is one, of fence.proxy.async."""
+        if self.proxy is not None:
+            self.proxy.fence(f)
+
+    def warp_barrier(self, f):
+        """Order the lanes of each warp that came to bar.warp.sync."""
+        came = f.active_warps
+        row, warp = np.nonzero(came)
+        own = self.own[row, warp] if self.peers > 1 else warp
+        self.known[row, warp, own] = self.clock[row, warp]
+        self.clock = self.clock + came
+        self._set_floor()
+
+    # -- accesses -------------------------------------------------------------------------------
+
+    def access(self, f, segment, pattern, offset, width, index, instruction, kind, values):
+        """Compare an access of the active lanes with what came before, and remember it.
+
+        Parameters
+        ----------
+        segment, pattern, offset, width
+            Where the active lanes access memory, and how many bytes each.
+        index : int
+            Of the instruction.
+        kind : str
+            "load", "store", "atomic" or "copy", the write of a cp.async.
+        values : list of ndarray or None
+            What a store or copy writes, one array an element.
+        """
+        if segment.space not in ("shared", "global"):
+            return
+        if segment.space == "shared":
+            shadow = self.shared_shadow
+        else:
+            shadow = self.global_shadow(segment)
+        group = self._group(f)
+        if segment.rank is not None and self.proxy is not None:
+            self._tell_remote(f, segment.rank, pattern.active, index)
+        start = (pattern.low + offset - segment.base) // self.granule
+        cells = np.broadcast_to(pattern.index(self.granule, segment.rows), (f.blocks, f.threads))
+        if pattern.active is not None:
+            cells = cells[pattern.active.array]
+        old = None
+        if kind in ("store", "copy"):
+            old = self._differs(f, segment, pattern, offset, values)
+        for part in range(width // self.granule):
+            where = cells + (start + part)
+            if kind == "load":
+                shadow.load(where, group, index)
+            else:
+                shadow.store(where, group, index, old, kind == "atomic")
+            if kind == "copy":
+                shadow.writer[where] = pending_stamp(index, group[1])
+        if (
+            self.release_acquire is not None
+            and segment.space == "global"
+            and self.strength[index] == GPU
+        ):
+            self.release_acquire.strong(segment, cells + start, group, instruction)
+
+    def _tell_remote(self, f, rank: int, active, index: int):
+        """Let the blocks of this rank be used by their peers."""
+        lanes = f.lanes_in(active)
+        for row in np.flatnonzero(lanes.any(axis=1)).tolist():
+            home = row // self.peers * self.peers + rank
+            if home != row:
+                self.proxy.uses_remotely(home, row, np.flatnonzero(lanes[row]), index)
+
+    def global_shadow(self, segment):
+        """Return what is remembered of an array in global memory."""
+        if segment.base not in self.global_shadows:
+            cells = -(-len(segment.storage) // self.granule)
+            self.global_shadows[segment.base] = GlobalShadow(self, cells)
+        return self.global_shadows[segment.base]
+
+    def landed(self, f, segment, pattern, offset, width, index):
+        """Let the copies of the active lanes be their own writes from now on."""
+        group = self._group(f)
+        _, thread, _, time = group
+        start = (pattern.low + offset - segment.base) // self.granule
+        cells = np.broadcast_to(pattern.index(self.granule, segment.rows), (f.blocks, f.threads))
+        if f.active is not None:
+            cells = cells[f.active.array]
+        writer, mine = self.shared_shadow.writer, pending_stamp(index, thread)
+        for part in range(width // self.granule):
+            where = cells + (start + part)
+            still = writer.take(where) == mine
+            writer[where[still]] = ((time << TIME) | (index << INDEX) | thread)[still]
+
+    def _group(self, f):
+        """Return block, thread, warp and time of the active lanes."""
+        # Until the next barrier the same lanes have the same times.
+        if self._grouped is not None and self._grouped[:2] == (id(self.clock), id(f.active)):
+            return self._grouped[2]
+        time = np.take_along_axis(self.clock, np.broadcast_to(self.warp, (f.blocks, f.threads)), 1)
+        shape = (f.blocks, f.threads)
+        arrays = self.block, self.thread, self.warp, time
+        group = tuple(np.broadcast_to(a, shape) for a in arrays)
+        if f.active is not None:
+            group = tuple(a[f.active.array] for a in group)
+        self._grouped = (id(self.clock), id(f.active), group, self.clock, f.active)
+        return group
+
+    def _differs(self, f, segment, pattern, offset, values):
+        """Return the bytes that each lane stores, and whether they change the memory."""
+        shape = (f.blocks, f.threads)
+        raw = [np.ascontiguousarray(np.broadcast_to(v, shape)) for v in values]
+        new = np.stack(raw, axis=-1).view(np.uint8).reshape(*shape, -1)
+        now = f.memory.read(segment, pattern, offset, values[0].dtype, len(values))
+        now = now.reshape(*now.shape[:2], -1)
+        now = np.ascontiguousarray(np.broadcast_to(now, (*shape, len(values))))
+        changes = (now.view(np.uint8).reshape(new.shape) != new).any(axis=-1)
+        if pattern.active is not None:
+            return new[pattern.active.array], changes[pattern.active.array]
+        return new, changes
+
+    # -- findings -------------------------------------------------------------------------------
+
+    def report(self, kind, what, earlier, later):
+        """Report pairs of accesses, one for each pair of instructions.
+
+        Parameters
+        ----------
+        earlier, later : tuple of ndarray
+            Index of the instruction, linear block, thread; one element a pair.
+        """
+        keys = earlier[0] * len(self.is_atomic) + later[0]
+        for at in np.unique(keys, return_index=True)[1].tolist():
+            first, second = (self._access(*(int(a[at]) for a in side)) for side in (earlier, later))
+            self.hazards.add_pair(kind, what, first, second)
+
+    def _access(self, index: int, block: int, thread: int) -> Access:
+        instruction, geometry = self.code.steps[index].instruction, self.f.geometry
+        row = block - geometry.first
+        if thread >> 5 >= self.warps:
+            row, thread = self.proxy.issuer(row, thread >> 5)
+        rank, thread = divmod(thread, 32 * self.f.warps)
+        return Access(
+            instruction.line, instruction.cuda, instruction.opcode,
+            geometry.block_index(row + rank), thread // 32, thread % 32,
+        )  # fmt: skip
+
+    def linear(self, rows: np.ndarray) -> np.ndarray:
+        """Return, for rows of this batch, the number of the first block of their cluster."""
+        rows = rows.astype(np.int64, copy=False)
+        return rows // self.peers * self.peers + self.f.geometry.first

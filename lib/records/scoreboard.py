@@ -1,0 +1,157 @@
+"""All versions side by side, from the records: for the terminal, the README and the book."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from lib.kernels.catalogue import CATALOGUE
+from lib.paths import ROOT
+from lib.records import store as records
+from lib.records import sweeps
+from lib.records.store import Row
+
+README = ROOT / "README.md"
+BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
+
+# What the versions of a group take.
+GROUPS = {"FP32": "FP32", "FP16": "FP16 or BF16, sums in FP32"}
+
+# The size that a ladder is drawn at when nothing else is asked for.
+LADDER_SIZE = 4096
+
+
+def lines(rows: Iterable[Row]) -> list[str]:
+    """One line a benchmark, for a terminal."""
+    found = [
+        f"{r.kernel:<16} {r.variant:<10} {r.gpu:<5} {r.ptx_arch:<7} {r.M}x{r.N}x{r.K:<6} "
+        f"{r.tflops:8.2f} TFLOP/s cuBLAS {r.cublas_tflops:7.2f}  {r.ratio:6.1%}  {r.date}"
+        f"{'  STALE' if r.stale else ''}"
+        for r in rows
+    ]
+    return found or ["nothing is recorded yet: python -m lib record, on a machine with a GPU"]
+
+
+def markdown(rows: Iterable[Row], size: int | None = None) -> str:
+    """The tables of README and scoreboard: one for each group, against cuBLAS of its own types.
+
+    Parameters
+    ----------
+    rows : iterable of Row
+    size : int, optional
+        Only cubes of this size.
+    """
+    rows = list(rows)
+    groups: dict[str, list[Row]] = {}
+    # Sorted by size, each version's variants one after the other as they come.
+    order = {place: i for i, place in enumerate(dict.fromkeys((r.kernel, r.variant) for r in rows))}
+    for row in sorted(rows, key=lambda row: (order[row.kernel, row.variant], row.M)):
+        if row.M == row.N == row.K and size in (None, row.M):
+            groups.setdefault(CATALOGUE[row.kernel].group, []).append(row)
+    if len(groups) < 2:
+        return _table([row for group in groups.values() for row in group])
+    return "\n\n".join(f"**{GROUPS[name]}**\n\n{_table(group)}" for name, group in groups.items())
+
+
+def _table(rows: Iterable[Row]) -> str:
+    table = [
+        "| version | variant | GPU | M = N = K | TFLOP/s | cuBLAS, same run | of cuBLAS |",
+        "|---|---|---|---:|---:|---:|---:|",
+    ]
+    for r in rows:
+        mark = " (stale)" if r.stale else ""
+        table.append(
+            f"| {r.kernel} | {r.variant} | {r.gpu} | {r.M} | {r.tflops:.2f}{mark} "
+            f"| {r.cublas_tflops:.2f} | {r.ratio:.1%} |"
+        )
+    return "\n".join(table)
+
+
+def summary(rows: Iterable[Row]) -> str:
+    """A row a version and GPU, for README: its first variant at the ladder's size and twice it."""
+    large = 2 * LADDER_SIZE
+    table = [
+        f"| version | what it changes | GPU | TFLOP/s at {LADDER_SIZE:,} | of cuBLAS "
+        f"| at {large:,} |",
+        "|---|---|---|---:|---:|---:|",
+    ]
+    found: dict[tuple[str, str], dict[int, Row]] = {}
+    for r in rows:
+        if r.M == r.N == r.K and r.variant == CATALOGUE[r.kernel].variants[0].name:
+            found.setdefault((r.kernel, r.gpu), {})[r.M] = r
+    for (stem, gpu), sizes in found.items():
+        first, second = sizes.get(LADDER_SIZE), sizes.get(large)
+        mark = " (stale)" if any(r.stale for r in sizes.values()) else ""
+        table.append(
+            f"| {stem} | {CATALOGUE[stem].change} | {gpu} "
+            + (f"| {first.tflops:.1f}{mark} | {first.ratio:.1%} " if first else "| – | – ")
+            + (f"| {second.ratio:.1%} |" if second else "| – |")
+        )
+    return "\n".join(table)
+
+
+def readme_text(text: str, rows: Iterable[Row]) -> str:
+    """README with the table between its markers made anew.
+
+    Raises
+    ------
+    ValueError
+        If the markers are missing.
+    """
+    head, begin, rest = text.partition(BEGIN)
+    _, end, tail = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"README.md has no {BEGIN} … {END}: put the markers back")
+    rows = list(rows)
+    dates = sorted({(r.gpu, r.date) for r in rows})
+    source = "; ".join(f"{gpu}, {date}" for gpu, date in dates)
+    note = (
+        f"Recorded: {source}; M = N = K, α = 1, β = 0. 01 to 09 multiply FP32 (TF32 off), 10 to 18 "
+        "FP16 with sums and C in FP32; cuBLAS on the same types, in turns in the same run. All "
+        "sizes and variants: `python -m lib results`, and the book's scoreboard."
+    )
+    return f"{head}{BEGIN}\n{summary(rows)}\n\n{note}\n{END}{tail}"
+
+
+def write_readme(path: Path = README) -> None:
+    """Write the table of results into README.md."""
+    path.write_text(readme_text(path.read_text(), records.rows()))
+
+
+def faults(path: Path = README) -> list[str]:
+    """What must be mended before a release: stale or missing records, an old table in README."""
+    found = [
+        f"{r['kernel']} {name} on {r['gpu']['key']} is stale: python -m lib record {r['kernel']}"
+        for r in records.every()
+        if r["kernel"] in CATALOGUE
+        for name in r["variants"]
+        if records.stale(r, name)
+    ]
+    found += [
+        f"calibration on {r['gpu']['key']} is stale: python -m lib record calibration"
+        for r in records.every()
+        if r["kernel"] == records.CALIBRATION and r["hash"] != records.calibration_hash()
+    ]
+    found += [
+        f"the search of {tuned} on {r['gpu']['key']} is stale: python -m lib record search"
+        for r in records.every()
+        if r["kernel"] == records.SEARCH
+        for tuned in r["searches"]
+        if records.stale(r, tuned)
+    ]
+    found += [
+        f"the sweep {name} on {r['gpu']['key']} is stale: python -m lib record sweeps"
+        for r in records.every()
+        if r["kernel"] == records.SWEEPS
+        for name, sweep in r["sweeps"].items()
+        if sweeps.stale(sweep)
+    ]
+    recorded = {r["kernel"] for r in records.every()}
+    found += [
+        f"{stem} has no record: python -m lib record {stem}"
+        for stem in CATALOGUE
+        if stem not in recorded
+    ]
+    if path.read_text() != readme_text(path.read_text(), records.rows()):
+        found.append("README.md's table is old: python -m lib results --readme")
+    return found

@@ -1,0 +1,304 @@
+"""One kernel on one problem, on the GPU or in the emulator, with the same call."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lib import ptx
+from lib.compiler.arch import TARGETS, check_arch
+from lib.compiler.compiled import Compiled, compile_source
+from lib.compiler.fingerprint import include_folder
+from lib.kernels.build import compile_kernel
+from lib.kernels.grid import Launch
+from lib.kernels.select import Selection, select
+from lib.kernels.spec import Kernel, Variant
+from lib.problem import Problem, Verdict, numpy_dtype
+from lib.records.tuning import choose
+from lib.run import device
+from lib.run.tensor_maps import encode
+
+BACKENDS = ("auto", "gpu", "emulator")
+# How tensor maps are made: the swizzle that wgmma reads, and a hint to the
+# L2. A matrix without elements has no map, and nothing is loaded from it.
+TMA_SWIZZLE = 128
+L2_PROMOTION = 128
+NO_MAP = np.zeros(1, "V128")[0]
+
+
+@dataclass(frozen=True)
+class Run:
+    """What happened.
+
+    Attributes
+    ----------
+    kernel, variant, problem
+        What was run.
+    backend : str
+        ``"gpu"`` or ``"emulator"``: where it ran.
+    arch : str
+        What it was compiled for.
+    C : (M, N) array
+        The result, NumPy's or CuPy's.
+    verdict : Verdict
+        Against the float64 reference.
+    selection : Selection
+        The instantiation that was launched, and why if it is not `variant` itself.
+    compiled : Compiled
+    launch : ptx.Launch or None
+        The emulator's trace, hazards and allocations; None on a GPU.
+    """
+
+    kernel: Kernel
+    variant: Variant
+    problem: Problem
+    backend: str
+    arch: str
+    C: Any
+    verdict: Verdict
+    selection: Selection
+    compiled: Compiled
+    launch: ptx.Launch | None
+
+
+def run(
+    kernel: Kernel,
+    problem: Problem,
+    *,
+    variant: Variant | None = None,
+    backend: str = "auto",
+    arch: str | None = None,
+    watch: tuple[int, int] | None = None,
+    races: bool = False,
+    schedule: str = "lowest",
+    landing: str = "early",
+    seed: int = 0,
+    source: str | None = None,
+    trace: bool = True,
+    exact: bool = False,
+    sms: int | None = None,
+) -> Run:
+    """Run a kernel on random inputs and judge the result.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    problem : Problem
+    variant : Variant, optional
+        The kernel's first if not given.
+    backend : {"auto", "gpu", "emulator"}
+        ``"auto"`` takes the GPU if one here can run the variant and nothing of the emulator's own
+        is asked for.
+    arch : str, optional
+        What to compile for: this GPU's own, or in the emulator the oldest that runs the variant.
+    watch : (int, int), optional
+        Block and warp whose addresses the emulator keeps.
+    races : bool
+        Let the emulator look for races.
+    schedule : str
+        The emulator's order of warps: ``"lowest"``, ``"highest"`` or ``"random"``.
+    landing : str
+        When the emulator lets asynchronous copies land: ``"early"`` or ``"late"``.
+    seed : int
+        Seed of the inputs and of the random schedule.
+    source : str, optional
+        CUDA text to run in place of the kernel's file: the file, changed, for an experiment.
+    trace : bool
+        Let the emulator count. Without it a run is quicker, and its launch's trace is None.
+    exact : bool
+        Keep to the variant's own tile, also where a smaller one suits the shape better.
+    sms : int, optional
+        Launch a persistent kernel for so many SMs; for those of the GPU, or in the emulator for an
+        H100's, if not given.
+
+    Raises
+    ------
+    ValueError
+        If the shape or the type can't be launched, or a name is unknown.
+    NoGpu
+        If `backend` is ``"gpu"`` and no GPU can be used, or the one here can't run the variant.
+    """
+    variant = variant or kernel.variants[0]
+    asked = [
+        name for name, given in (
+            ("watch", watch is not None), ("races", races), ("schedule", schedule != "lowest"),
+            ("landing", landing != "early"),
+        ) if given
+    ]
+    if asked and backend == "auto":
+        backend = "emulator"  # only there can it be had
+    where = choose_backend(backend, kernel, variant)
+    if asked and where == "gpu":
+        raise ValueError(f"{', '.join(asked)}: the emulator's alone; use backend 'emulator'")
+    kernel.launch(problem, variant)  # raises before anything is allocated
+    if where == "gpu":
+        target = check_arch(arch or device.arch())
+        if TARGETS.index(target) > TARGETS.index(device.arch()):
+            raise ValueError(f"code for {target} doesn't run on this GPU, an {device.arch()}")
+        xp = device.cupy()
+    else:
+        target = check_arch(arch or kernel.oldest(variant))
+        xp = np
+    A, B, C = problem.inputs(seed, xp)
+    selection, launch, (args,) = prepare(
+        kernel, variant, problem, [(A, B, C)], exact, sms
+    )
+    if source is None:
+        compiled = compile_kernel(kernel, selection.variant, target)
+    else:
+        expression = kernel.expression(selection.variant)
+        compiled = compile_source(
+            source, expression, target, filename=str(kernel.source),
+            dynamic_bytes=selection.variant.shared_bytes, include=include_folder(kernel.source),
+        )
+    reference = problem.reference(A, B, C)
+    launched = None
+    if where == "gpu":
+        device.Loaded(compiled)(launch, args)
+        xp.cuda.get_current_stream().synchronize()
+    else:
+        launched = emulate(
+            compiled, launch, args, watch=watch, races=races, schedule=schedule,
+            landing=landing, seed=seed, trace=trace,
+        )
+    verdict = problem.judge(C, reference)
+    return Run(kernel, variant, problem, where, target, C, verdict, selection, compiled, launched)
+
+
+def emulate(
+    compiled: Compiled, launch: Launch, args: tuple[Any, ...], *, trace: bool = True, **options: Any
+) -> ptx.Launch:
+    """Run compiled code in the emulator, its shared accesses counted as ptxas merged them.
+
+    Parameters
+    ----------
+    compiled : Compiled
+    launch : Launch
+    args : tuple
+        NumPy arrays (changed in place) and scalars.
+    trace : bool
+        Whether to count. What ptxas merged takes a disassembly, and only counting asks for it.
+    **options
+        The emulator's own: `watch`, `races`, `schedule`, `landing`, `seed`.
+    """
+    if trace:
+        options["merge"] = {line: to and ptx.Wide(*to) for line, to in compiled.merge.items()}
+    sys.audit("gemm.blocks emulated", math.prod(launch.grid))
+    function = ptx.Module(compiled.ptx, compiled.arch).get_function(compiled.name)
+    return function(
+        launch.grid, launch.block, args, shared_mem=launch.shared_bytes, trace=trace, **options
+    )
+
+
+def choose_backend(backend: str, kernel: Kernel, variant: Variant) -> str:
+    """Turn ``"auto"`` into ``"gpu"`` or ``"emulator"``; refuse what can't be had."""
+    if backend not in BACKENDS:
+        raise ValueError(f"unknown backend {backend!r}; known: {', '.join(BACKENDS)}")
+    if backend == "gpu" and (problem := device.why_not(kernel, variant)):
+        raise device.NoGpu(problem)
+    if backend == "auto":
+        return "gpu" if device.runs(kernel, variant) else "emulator"
+    return backend
+
+
+class Prepared(NamedTuple):
+    """What there is to launch: the instantiation, how, and the arguments for each set of matrices.
+
+    The sets share their workspace, so their launches must follow each other.
+    """
+
+    selection: Selection
+    launch: Launch
+    arguments: list[tuple[Any, ...]]
+
+
+def prepare(
+    kernel: Kernel,
+    variant: Variant,
+    problem: Problem,
+    sets: Sequence[tuple[Any, Any, Any]],
+    exact: bool = False,
+    sms: int | None = None,
+) -> Prepared:
+    """Choose the instantiation that a problem and its matrices allow, and say how to launch it.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    variant : Variant
+    problem : Problem
+    sets : sequence of (A, B, C)
+        NumPy's or CuPy's arrays.
+    exact : bool
+        Keep to the variant's own tile (see `lib.records.tuning`).
+    sms : int, optional
+        As `run` takes it.
+
+    Raises
+    ------
+    NoGpu
+        If the matrices are CuPy's and the GPU can't run the instantiation.
+    """
+    on_host = isinstance(sets[0][0], np.ndarray)
+    xp = np if on_host else device.cupy()
+    choice = choose(kernel, variant, problem) if variant.candidates and not exact else None
+    places = [place for one in sets for place in addresses(*one)]
+    selection = select(kernel, problem, variant, places, choice)
+    chosen = selection.variant
+    if not on_host and (problem_here := device.why_not(kernel, chosen)):
+        raise device.NoGpu(problem_here)
+    if sms is None and not on_host:
+        sms = device.sms()
+    launch = kernel.launch(problem, chosen, sms)
+    floats, ints = chosen.grid.workspace(problem, chosen.tile, launch.grid)
+    # Floats are poison and ints zeros, as a kernel leaves them.
+    extra = (xp.full(floats, xp.nan, "float32"), xp.zeros(ints, "int32")) if ints else ()
+    return Prepared(
+        selection, launch, [(*arguments(problem, *one, chosen), *extra) for one in sets]
+    )
+
+
+def addresses(*matrices: Any) -> list[int]:
+    """Where matrices begin on the GPU; the emulator copies NumPy's to addresses of its own."""
+    return [int(m.data.ptr) for m in matrices if not isinstance(m, np.ndarray)]
+
+
+def arguments(
+    problem: Problem, A: Any, B: Any, C: Any, variant: Variant | None = None
+) -> tuple[Any, ...]:
+    """The arguments of every kernel of this book, in its contract's order.
+
+    A `variant` with boxes takes tensor maps in place of A and B. If it may store C so, a map of C
+    comes last.
+
+    Raises
+    ------
+    ValueError
+        If an array's shape, type or layout is not the problem's.
+    """
+    shapes = {"A": (problem.M, problem.K), "B": problem.shape_of_b, "C": (problem.M, problem.N)}
+    for (name, shape), array in zip(shapes.items(), (A, B, C), strict=True):
+        wanted = numpy_dtype(problem.out if name == "C" else problem.dtype)
+        if array.shape != shape:
+            raise ValueError(f"{name} is {array.shape}; the problem asks for {shape}")
+        if array.dtype != wanted:
+            raise ValueError(f"{name} holds {array.dtype}; the kernel takes {wanted}")
+        if not array.flags.c_contiguous:
+            raise ValueError(f"{name} is not row-major and tight: pass a C-contiguous array")
+    sizes = (np.int32(problem.M), np.int32(problem.N), np.int32(problem.K))
+    tensor_maps = variant.maps if variant else None
+    boxes = tensor_maps.boxes if tensor_maps else {}
+    maps = {
+        name: encode(array, boxes[name], swizzle=TMA_SWIZZLE, l2_promotion=L2_PROMOTION)
+        if name in boxes and array.size
+        else NO_MAP
+        for name, array in (("A", A), ("B", B), ("C", C))
+    }
+    a, b = (maps["A"], maps["B"]) if boxes else (A, B)
+    last = (maps["C"],) if tensor_maps and tensor_maps.lanes_store is not None else ()
+    return (*sizes, np.float32(problem.alpha), a, b, np.float32(problem.beta), C, *last)

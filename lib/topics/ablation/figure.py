@@ -1,0 +1,171 @@
+"""What was each step worth? From the version before to this one, a bar a step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from lib.plotting import shapes, style
+
+_NAME, _BAR, _ROW, _HEAD = 150.0, 225.0, 19.0, 16.0
+
+
+@dataclass(frozen=True)
+class Step:
+    """One change, on top of all before it.
+
+    Attributes
+    ----------
+    name : str
+        What was changed.
+    tflops : float
+        Speed with it, TFLOP/s.
+    predicted : float or None
+        What was predicted for it before it was measured, TFLOP/s; None where nothing was.
+    """
+
+    name: str
+    tflops: float
+    predicted: float | None = None
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """Where a speed lies on the picture, pt."""
+
+    least: float
+    most: float
+
+    def x(self, tflops: float) -> float:
+        return _NAME + (tflops - self.least) / (self.most - self.least) * _BAR
+
+
+@style.styled
+def draw(
+    start: Step, steps: Sequence[Step], *, evidence: str, limit: tuple[str, float] | None = None,
+    least: float = 0.0, note: str = "filled: measured; outlined: predicted",
+    title: str | None = None, unit: str = "TFLOP/s",
+) -> Figure:
+    """Draw the waterfall.
+
+    Parameters
+    ----------
+    start : Step
+        Where it begins: the version before.
+    steps : sequence of Step
+        In the order in which they were made.
+    evidence : str
+        ``"recorded: H100, 2026-11-21, n = 4,096; predicted from counters"``.
+    limit : (str, float), optional
+        A roof over all of them, or a rival, by name, TFLOP/s.
+    least : float
+        Where the scale begins, TFLOP/s, for steps too small to be seen on one from zero.
+    note : str
+        What the outlines are; shown where something was predicted.
+    title : str, optional
+        In place of the finding made from the numbers.
+    unit : str
+        Of all speeds.
+    """
+    height = _HEAD + _ROW * (len(steps) + 1) + 4
+    fig = style.figure(title or _finding(start, steps, unit), height / 72)
+    ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, height / 72, bare=True)
+    speeds = [s.tflops for s in (start, *steps)] + [s.predicted for s in steps if s.predicted]
+    scale = _Scale(least, max([*speeds, limit[1] if limit else 0.0]))
+    top = height - _HEAD
+    if least:
+        ax.text(0, top + 2, f"scale from {_of(least, unit)}", size=style.SMALL,
+                va="bottom")
+    if limit:
+        x = scale.x(limit[1])
+        shapes.strokes(ax, [((x, 0), (x, top))], edgecolor=style.INK, linewidth=0.8)
+        ax.text(x, top + 2, f"{limit[0]}, {style.number(limit[1])}", size=style.SMALL, ha="right",
+                va="bottom")
+    _base(ax, top - _ROW, start, scale, limit, unit)
+    before = start.tflops
+    for number, step in enumerate(steps, 2):
+        _step(ax, top - number * _ROW, before, step, scale, limit)
+        before = step.tflops
+    outlined = any(step.predicted for step in steps)
+    return style.finish(fig, alt=_alt(start, steps, limit, unit), evidence=evidence,
+                        note=note if outlined else "")
+
+
+def _base(
+    ax: Axes, y: float, start: Step, scale: _Scale, limit: tuple[str, float] | None, unit: str
+) -> None:
+    ax.text(_NAME - 6, y + _ROW / 2, start.name, size=style.NORMAL, ha="right", va="center")
+    shapes.rectangles(ax, [(_NAME, y + 4, scale.x(start.tflops) - _NAME, _ROW - 8)],
+                      facecolor=style.EVIDENCE["reported"], alpha=0.55)
+    text = _of(start.tflops, unit)
+    left = _clear(scale.x(start.tflops) + 5, text, scale, limit)
+    ax.text(left, y + _ROW / 2, text, size=style.SMALL, va="center")
+
+
+def _of(value: float, unit: str) -> str:
+    return style.number(value) + ("" if unit.startswith("%") else " ") + unit
+
+
+def _clear(left: float, text: str, scale: _Scale, limit: tuple[str, float] | None) -> float:
+    """Where a text may begin, so that the line of the limit doesn't cross it."""
+    roof = scale.x(limit[1]) if limit else 0.0
+    return roof + 5 if left - 2 < roof < left + 5 * len(text) else left
+
+
+def _step(
+    ax: Axes, y: float, before: float, step: Step, scale: _Scale, limit: tuple[str, float] | None
+) -> None:
+    ax.text(_NAME - 6, y + _ROW / 2, step.name, size=style.NORMAL, ha="right", va="center")
+    colour = style.GOOD if step.tflops >= before else style.WARNING
+    low, high = sorted((before, step.tflops))
+    left, right = scale.x(low), scale.x(high)
+    shapes.rectangles(ax, [(left, y + 4, right - left, _ROW - 8)], facecolor=colour)
+    x = scale.x(before)
+    shapes.strokes(ax, [((x, y + 1), (x, y + _ROW))], edgecolor=style.INK, linewidth=0.6,
+                   alpha=0.5)
+    end = high
+    text = f"{_signed(step.tflops / before - 1)}"
+    if step.predicted is not None:
+        least, most = sorted((before, step.predicted))
+        left, right = scale.x(least), scale.x(most)
+        shapes.rectangles(ax, [(left, y + 2, right - left, _ROW - 4)], facecolor="none",
+                          edgecolor=style.INK, linewidth=0.9)
+        end = max(end, most)
+        text += f", predicted {_signed(step.predicted / before - 1)}"
+    left = _clear(scale.x(end) + 5, text, scale, limit)
+    ax.text(left, y + _ROW / 2, text, size=style.SMALL, va="center")
+
+
+def _signed(gain: float) -> str:
+    return f"{gain:+.1%}"
+
+
+def _finding(start: Step, steps: Sequence[Step], unit: str) -> str:
+    if not steps:
+        return f"{start.name}: {_of(start.tflops, unit)}, and no step from there"
+    speeds = [start.tflops, *(step.tflops for step in steps)]
+    gains = [after / before - 1 for before, after in zip(speeds, speeds[1:], strict=False)]
+    best = max(range(len(steps)), key=gains.__getitem__)
+    return (
+        f"From {style.number(start.tflops)} to {_of(speeds[-1], unit)}; the largest "
+        f"step is {steps[best].name}, {gains[best]:+.0%}"
+    )
+
+
+def _alt(
+    start: Step, steps: Sequence[Step], limit: tuple[str, float] | None, unit: str
+) -> str:
+    parts = [f"{start.name}: {_of(start.tflops, unit)}."]
+    before = start.tflops
+    for step in steps:
+        text = f"{step.name}: {_of(step.tflops, unit)}, {step.tflops / before - 1:+.1%}"
+        if step.predicted is not None:
+            text += f" (predicted {step.predicted / before - 1:+.1%})"
+        parts.append(text + ".")
+        before = step.tflops
+    if limit:
+        parts.append(f"{limit[0]}: {_of(limit[1], unit)}.")
+    return " ".join(parts)

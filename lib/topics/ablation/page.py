@@ -1,0 +1,88 @@
+"""What each step added, beside what was predicted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lib.plotting.display import show, table
+from lib.records import predictions
+from lib.records import store as records
+from lib.topics.ablation import figure as ablation_figure
+from lib.topics.version import Version, rung
+
+
+def draw(
+    version: Version, *steps: str, since: str, size: int = 4096, least: float = 0.0,
+    of_rival: bool = False,
+) -> None:
+    """Draw what each of some variants added to the one before it, beside what was predicted.
+
+    Parameters
+    ----------
+    version : Version
+    *steps : str
+        Variants of this version, each the one before it and something more.
+    since : str
+        Stem of the version that it starts from.
+    size : int
+        M = N = K.
+    least : float
+        Where the scale begins, TFLOP/s, or % of cuBLAS.
+    of_rival : bool
+        Draw % of cuBLAS in the same run in place of TFLOP/s: where the chip's clock falls as it
+        gets hot, speeds of different runs say more of the order of the runs than of the steps.
+    """
+    def speed(row: Mapping[str, Any]) -> float:
+        return 100 * row["ratio"] if of_rival else row["tflops"]
+
+    start = version.of(since)
+    first = speed(start.recorded(size))
+    expected = predictions.PREDICTIONS.get(version.kernel.stem, {})
+    rows, before = [], first
+    for name in steps:
+        row, guess = version.recorded(size, name), expected.get(name)
+        rows.append(ablation_figure.Step(
+            name, speed(row), before * (1 + guess.gain) if guess else None
+        ))
+        before = speed(row)
+    show(ablation_figure.draw(
+        ablation_figure.Step(rung(start.kernel), first), rows,
+        evidence=f"{records.label(version.record)}, {size:,}³", least=least,
+        limit=("cuBLAS", 100.0 if of_rival else row["cublas_tflops"]),
+        note=f"outlines {predictions.label()}",
+        unit="% of cuBLAS" if of_rival else "TFLOP/s",
+    ))
+
+
+def predicted(
+    version: Version, *variants: str, since: str = "", against: str | None = None, size: int = 4096
+) -> None:
+    """Display what was predicted of some variants, and what was measured.
+
+    Parameters
+    ----------
+    version : Version
+    *variants : str
+        All that something was predicted of, if none is named.
+    since : str
+        Stem of the version whose first variant the steps begin at, each then against the one
+        before it.
+    against : str, optional
+        Without `since`, the variant that each is compared with; the first if not given.
+    size : int
+        M = N = K.
+    """
+    guesses = predictions.PREDICTIONS[version.kernel.stem]
+    first = version.of(since).recorded(size) if since else version.recorded(size, against)
+    base = first["ratio"]
+    rows = []
+    for name in variants or guesses:
+        speed = version.recorded(size, name)["ratio"]
+        rows.append((name, f"{guesses[name].gain:+.1%}", guesses[name].because,
+                     f"**{speed / base - 1:+.1%}**"))
+        base = speed if since else base
+    other = "the step before" if since else version.kernel.variant(against).name
+    table(("variant", "predicted", "because", "measured"), rows,
+          f"{predictions.label()}; {records.label(version.record)}, {size:,}³; speed, in "
+          f"% of cuBLAS in the same run, over that of {other}, less 1")

@@ -1,0 +1,82 @@
+"""Explorers of accesses to global memory: strides and widths against sectors."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from lib.plotting.frames import Control, Explorer, explorer
+from lib.topics.coalescing import figure as coalescing_figure
+from lib.topics.coalescing import model as coalescing
+
+_STRIDES = (0, 1, 2, 4, 8, 16, 32)
+
+
+def strides(row_length: int = 1024) -> Explorer:
+    """Thread-to-element mapping and stride against sectors.
+
+    Parameters
+    ----------
+    row_length : int
+        Elements in a row of A: the stride that the swapped mapping reads it with.
+    """
+    mappings = {
+        0: "coalesced lanes read A so",
+        1: "coalesced lanes read B so",
+        row_length: f"swapped lanes read A so, K = {row_length:,}",
+    }
+    stride = Control(
+        "Elements from lane to lane",
+        [(f"{step:,}", step) for step in (*_STRIDES, row_length)],
+        default=1,
+        slider=True,
+    )
+    first = Control("Lane 0 starts", [("on a sector", 0), ("one float past it", 1)])
+
+    def frame(step: int, offset: int) -> Figure:
+        index = {0: "", 1: "lane"}.get(step, f"{step} * lane")
+        index = " + ".join(part for part in (index, str(offset) if offset else "") if part)
+        panel = coalescing_figure.panel(
+            f"x[{index or 0}]", coalescing.strided(step, first=offset),
+            where=mappings.get(step, ""),
+        )
+        widest = 32 + 31 * 0.38  # 32 sectors and the gaps between them: one scale for all frames
+        return coalescing_figure.draw(
+            [coalescing_figure.Group("", [panel])],
+            evidence="modelled: 32-byte sectors touched", cells=widest,
+        )
+
+    return explorer([stride, first], frame, "Stride and sectors")
+
+
+def widths(floats: int = 2048) -> Explorer:
+    """Width of an access against instructions, requests and sectors.
+
+    Parameters
+    ----------
+    floats : int
+        Size of the tile that is loaded.
+    """
+    width = Control("Bits a lane", [(f"{bits}", bits // 32) for bits in (32, 64, 128)], default=2)
+    patterns = {
+        "beside each other": lambda lane, each: lane * each,
+        "in rows of 16 floats": lambda lane, each: lane * each // 16 * 1024 + lane * each % 16,
+        "each in a row of its own": lambda lane, each: lane * 1024,
+    }
+    pattern = Control("Lanes", [(name, name) for name in patterns])
+    lanes = np.arange(coalescing.WARP)
+
+    def frame(each: int, name: str) -> Figure:
+        places = patterns[name](lanes, each)
+        access = coalescing.Access(4 * places, np.ones(len(lanes), dtype=bool), 4 * each)
+        panel = coalescing_figure.panel(f"{32 * each} bits a lane", access, array="x", where=name)
+        requests = floats // (coalescing.WARP * each)
+        sectors = requests * len(panel.found.sectors)
+        return coalescing_figure.draw(
+            [coalescing_figure.Group("", [panel])],
+            evidence="modelled: 32-byte sectors touched", cells=32 + 31 * 0.38,
+            title=f"{32 * each} bits, lanes {name}: a tile of {floats:,} floats takes "
+            f"{requests} requests and {sectors:,} sectors",
+        )
+
+    return explorer([width, pattern], frame, "Width of an access, requests and sectors")

@@ -1,0 +1,39 @@
+"""Which lane holds which element: instruction, matrix, lane."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matplotlib.figure import Figure
+
+from lib.plotting.frames import Control, Explorer, explorer
+from lib.topics.fragments import figure as fragments_figure
+from lib.topics.fragments.model import OPERANDS, SHAPES, held
+
+
+def fragments(
+    instructions: Sequence[str] = tuple(SHAPES), lanes: Sequence[int] = (0, 5, 30),
+    default: tuple[int, int, int] = (1, 0, 1),
+) -> Explorer:
+    """Instruction, matrix and lane against the elements that the lane holds.
+
+    Parameters
+    ----------
+    instructions : sequence of str
+        Keys of ``models.fragments.SHAPES``.
+    lanes : sequence of int
+    default : (int, int, int)
+        Positions shown first.
+    """
+    controls = [
+        Control("Instruction", [(name, name) for name in instructions], default=default[0]),
+        Control("Matrix", [(name, name) for name in OPERANDS], default=default[1]),
+        Control("Lane", [(str(lane), lane) for lane in lanes], default=default[2]),
+    ]
+
+    def frame(instruction: str, operand: str, lane: int) -> Figure:
+        if instruction.startswith("wgmma") and operand != "C":
+            return fragments_figure.absent(operand)
+        return fragments_figure.draw(held(instruction, operand), lane=lane)
+
+    return explorer(controls, frame, "Fragments, and the lanes that hold them")

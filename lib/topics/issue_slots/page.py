@@ -1,0 +1,86 @@
+"""What became of the issue slots, and what warps waited for, by recorded counters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lib import gpus
+from lib.plotting.display import show, table
+from lib.records import store as records
+from lib.topics.issue_slots import figure as slots_figure
+from lib.topics.issue_slots import model as slots_of
+from lib.topics.version import RECORDED_ON, Version, rung
+
+
+def slots(version: Version, variant: str | None = None, size: int = 4096) -> slots_of.Slots:
+    """Say what became of the issue slots in the recorded run of a variant."""
+    return slots_of.slots(version.metrics(size, variant), version.record["gpu"]["sms"])
+
+
+def draw(version: Version, *variants: str, above: Sequence[str] = (), size: int = 4096) -> None:
+    """Draw what became of the issue slots: of versions before, of cuBLAS and of some variants.
+
+    Parameters
+    ----------
+    version : Version
+    *variants : str
+        The first if none is named.
+    above : sequence of str
+        Stems of other versions to draw above.
+    size : int
+        M = N = K.
+    """
+    rows = {}
+    for stem in above:
+        page = version.of(stem)
+        rows[rung(page.kernel)] = slots(page, size=size)
+    rows["cuBLAS"] = rival_slots(size)
+    for name in variants or (version.kernel.variants[0].name,):
+        rows[f"{version.kernel.stem[:2]} {name}"] = slots(version, name, size)
+    show(slots_figure.draw(
+        rows, evidence=f"{records.label(version.record)}, ncu, {size:,}³"
+    ))
+
+
+def rival_slots(size: int) -> slots_of.Slots:
+    """Say what became of the issue slots in the recorded run of cuBLAS, FP32."""
+    record = records.load(RECORDED_ON, records.CUBLAS)
+    if record is None:
+        raise records.NotRecorded("cuBLAS has no record: python -m lib record cublas")
+    kept = record["variants"]["fp32"]["counters"]
+    metrics = next(row["metrics"] for row in kept if row["M"] == size)
+    return slots_of.slots(metrics, record["gpu"]["sms"])
+
+
+def stalls(version: Version, size: int, *variants: str, above: Sequence[str] = ()) -> None:
+    """Display what the warps' time is spent waiting for, a row a variant.
+
+    Parameters
+    ----------
+    version : Version
+    size : int
+        M = N = K.
+    *variants : str
+        All of them if none is named.
+    above : sequence of str
+        Versions to show above, as ``stem`` or ``stem/variant``.
+    """
+    names = {
+        "stall_long_scoreboard": "global memory", "stall_short_scoreboard": "shared memory",
+        "stall_mio_throttle": "queue of shared memory", "stall_lg_throttle": "queue of loads",
+        "stall_barrier": "barrier",
+    }
+    rows = []
+    for one in version.rows(variants, above, every=True):
+        found = one.page.metrics(size, one.variant.name)
+        shares = slots_of.warp_time(found, gpus.GPUS[RECORDED_ON].warps_per_sm)
+        rows.append((
+            one.name, *(f"{shares[key]:.0%}" for key in names),
+            f"{found['warps_active_percent']:.0f}%", f"{found['issue_active_percent']:.0f}%",
+        ))
+    table(
+        ("warps' time spent waiting for", *names.values(), "warp slots filled",
+         "issue slots used"),
+        rows, f"{records.label(version.record)}, ncu, n = {size:,}; the rest: issuing, fixed "
+        "latencies, waiting for a turn",
+    )

@@ -1,0 +1,129 @@
+"""How far up are we? One bar a version, in per cent of cuBLAS."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from matplotlib.figure import Figure
+
+from lib.plotting import shapes, style
+
+_NAME, _BAR, _ROW, _GROUP = 128.0, 250.0, 17.0, 26.0
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One version.
+
+    Attributes
+    ----------
+    name : str
+        ``"01 naive"``.
+    group : str
+        ``"FP32"`` or ``"FP16"``: each stands against cuBLAS of its own types.
+    ratio : float or None
+        Of cuBLAS, 1.0 = as fast; None where nothing is recorded.
+    tflops : float or None
+        TFLOP/s.
+    reported_ratio : float or None
+        What the source material reports for this version on its T4, of cuBLAS there.
+    stale : bool
+        The record no longer belongs to this source.
+    """
+
+    name: str
+    group: str
+    ratio: float | None
+    tflops: float | None
+    reported_ratio: float | None = None
+    stale: bool = False
+
+
+@style.styled
+def draw(
+    rungs: Sequence[Rung], *, evidence: str, current: str | None = None, title: str | None = None
+) -> Figure:
+    """Draw the ladder.
+
+    Parameters
+    ----------
+    rungs : sequence of Rung
+        In the order to draw.
+    evidence : str
+        ``"recorded: H100, 2026-11-21, 4096³"``.
+    current : str, optional
+        Name of this chapter's rung; it alone is in full colour.
+    title : str, optional
+        In place of the finding made from the numbers.
+    """
+    groups = list(dict.fromkeys(rung.group for rung in rungs))
+    height = _ROW * len(rungs) + _GROUP * len(groups) + 4
+    fig = style.figure(title or _finding(rungs, current), height / 72)
+    ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, height / 72, bare=True)
+    top = max([1.0, *(r.ratio for r in rungs if r.ratio), *(r.reported_ratio or 0 for r in rungs)])
+    scale = _BAR / top
+    y = height
+    for group in groups:
+        y -= _GROUP
+        mine = [rung for rung in rungs if rung.group == group]
+        ax.text(0, y + 6, group, size=style.LARGE, weight="bold", va="bottom")
+        line = _NAME + scale
+        shapes.strokes(ax, [((line, y + 5), (line, y - _ROW * len(mine)))], edgecolor=style.INK,
+                       linewidth=0.8)
+        ax.text(line, y + 7, f"cuBLAS {group}", size=style.SMALL, ha="center", va="bottom")
+        for rung in mine:
+            y -= _ROW
+            _rung(ax, y, rung, scale, rung.name == current)
+    note = "| = reported for a T4, of cuBLAS there" if any(
+        r.reported_ratio is not None for r in rungs
+    ) else ""
+    return style.finish(fig, alt=_alt(rungs, current), evidence=evidence, note=note)
+
+
+def _rung(ax: object, y: float, rung: Rung, scale: float, is_current: bool) -> None:
+    weight = "bold" if is_current else "normal"
+    ax.text(_NAME - 6, y + _ROW / 2, rung.name, size=style.NORMAL, ha="right", va="center",
+            weight=weight)
+    if rung.ratio is None:
+        ax.text(_NAME + 4, y + _ROW / 2, "not recorded yet", size=style.SMALL, va="center")
+        return
+    shapes.rectangles(
+        ax, [(_NAME, y + 3, rung.ratio * scale, _ROW - 6)],
+        facecolor=style.FOCUS if is_current else style.EVIDENCE["reported"],
+        alpha=1.0 if is_current else 0.55,
+    )
+    if rung.reported_ratio is not None:
+        tick = _NAME + rung.reported_ratio * scale
+        shapes.strokes(ax, [((tick, y + 1), (tick, y + _ROW - 1))], edgecolor=style.INK,
+                       linewidth=1.6)
+    end = max(_NAME + scale * max(rung.ratio, rung.reported_ratio or 0), _NAME) + 5
+    if end < _NAME + scale < end + 108:  # the line of cuBLAS must not cross the numbers
+        end = _NAME + scale + 5
+    text = f"{style.percent(rung.ratio)}, {style.number(rung.tflops)} TFLOP/s"
+    ax.text(end, y + _ROW / 2, text + (" (stale)" if rung.stale else ""), size=style.SMALL,
+            va="center", weight=weight)
+
+
+def _finding(rungs: Sequence[Rung], current: str | None) -> str:
+    known = [rung for rung in rungs if rung.ratio is not None]
+    if not known:
+        return "Nothing is recorded yet"
+    one = next((r for r in known if r.name == current), max(known, key=lambda r: r.ratio))
+    return (
+        f"{one.name} reaches {style.percent(one.ratio)} of cuBLAS {one.group}: "
+        f"{style.number(one.tflops)} TFLOP/s"
+    )
+
+
+def _alt(rungs: Sequence[Rung], current: str | None) -> str:
+    parts = []
+    for rung in rungs:
+        value = "not recorded" if rung.ratio is None else (
+            f"{style.percent(rung.ratio)} of cuBLAS {rung.group}, "
+            f"{style.number(rung.tflops)} TFLOP/s"
+        )
+        if rung.reported_ratio is not None:
+            value += f" (reported on a T4: {style.percent(rung.reported_ratio)})"
+        parts.append(f"{rung.name}{' (this chapter)' if rung.name == current else ''}: {value}.")
+    return " ".join(parts)

@@ -1,0 +1,47 @@
+"""Padding, swizzle and access width against the banks that a column meets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matplotlib.figure import Figure
+
+from lib.plotting.frames import Control, Explorer, explorer
+from lib.topics.banks import figure as banks_figure
+from lib.topics.layouts.model import Layout
+
+
+def layouts(
+    paddings: Sequence[int] = (0, 1, 2, 4), widths: Sequence[int] = (1, 2, 4), column: int = 8
+) -> Explorer:
+    """Padding, swizzle and access width against the banks that a column of a tile meets.
+
+    Parameters
+    ----------
+    paddings : sequence of int
+        Unused floats a row.
+    widths : sequence of int
+        Floats a lane.
+    column : int
+        The first element's column: a multiple of every width.
+    """
+    controls = [
+        Control("Floats of padding a row", [(str(n), n) for n in paddings]),
+        Control("Columns", [("in order", False), ("XORed with the row", True)]),
+        Control("Bits a lane", [(str(32 * n), n) for n in widths]),
+    ]
+
+    def frame(padding: int, swizzled: bool, width: int) -> Figure:
+        layout = Layout(padding, swizzled, width)
+        panel = banks_figure.panel("tile[lane][c]", layout.down(column), kind="store",
+                                   where="down a column")
+        return banks_figure.draw(
+            [panel], evidence="modelled: 32 banks of 4 bytes",
+            title=None if layout.aligned() else (
+                f"Rows of {layout.columns + padding} floats: no aligned {32 * width}-bit access, "
+                "only narrower ones"
+            ),
+            rows=8,
+        )
+
+    return explorer(controls, frame, "Padding, swizzle and width")

@@ -1,0 +1,13 @@
+"""One ldmatrix, drawn."""
+
+from __future__ import annotations
+
+from lib.plotting.display import show
+from lib.topics.ldmatrix import figure as matrix_loads_figure
+from lib.topics.ldmatrix.model import MatrixLoad
+
+
+def draw(load: MatrixLoad, layout: str = "", lane: int = 5) -> None:
+    """Draw one ldmatrix: who names which row, who gets what, which banks (`models.matrix_loads`).
+    """
+    show(matrix_loads_figure.draw(load, lane=lane, layout=layout))

@@ -1,0 +1,189 @@
+"""The hierarchical roofline: which roof is over a kernel, at each level of memory.
+
+Williams, Waterman and Patterson, "Roofline" (CACM 52(4), 2009); a roof for each level after Yang,
+Kurth and Williams, "Hierarchical Roofline Analysis" (2020):
+attainable FLOP/s = min(peak FLOP/s, intensity × bandwidth of the level), with
+intensity = FLOP / bytes that cross that level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from lib.gpus import Gpu
+from lib.topics.bottleneck import units
+
+LEVELS = ("L1/shared", "L2", "DRAM")
+
+# Roofs of tensor-core instructions: the record's key, and the instruction.
+PRODUCTS = {"mma_k8": "mma.m16n8k8", "mma_k16": "mma.m16n8k16", "wgmma": "wgmma"}
+
+
+@dataclass(frozen=True)
+class Roofs:
+    """What one GPU can do at most.
+
+    Attributes
+    ----------
+    dram, l2, shared : float or None
+        Bandwidths, B/s; None where no source gives one. `shared` stands for L1 too: they are one
+        array behind one data path.
+    ffma, tensor : float or None
+        FP32 and FP16 tensor-core peaks, FLOP/s.
+    evidence : str
+        Where the figures come from, as a figure's corner shows it.
+    products : mapping of str to float
+        Measured peaks of single tensor-core instructions, FLOP/s, by `PRODUCTS`' names.
+    """
+
+    dram: float | None
+    l2: float | None
+    shared: float | None
+    ffma: float | None
+    tensor: float | None
+    evidence: str
+    products: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def from_gpu(cls, gpu: Gpu) -> Roofs:
+        """Roofs of the data sheet; the vendor gives no L2 bandwidth."""
+        return cls(
+            dram=gpu.dram_bytes_per_s,
+            l2=None,
+            shared=units.data_bytes_per_clock(gpu) * gpu.sms * gpu.clock_hz,
+            ffma=gpu.fp32_flops,
+            tensor=gpu.tensor_fp16_flops,
+            evidence=f"modelled: data sheet of {gpu.name}",
+        )
+
+    @classmethod
+    def from_record(cls, machine: Mapping, gpu: Gpu) -> Roofs:
+        """Roofs measured on a machine; what it did not measure stays None.
+
+        Parameters
+        ----------
+        machine : mapping
+            A ``machine.json`` record: ``roofs`` has ``copy``, ``l2``, ``shared`` in B/s and
+            ``ffma``, ``mma_k8``, ``mma_k16`` and ``wgmma`` in FLOP/s.
+        gpu : Gpu
+            Gives the tensor cores' peak, which no instruction need reach.
+        """
+        measured = {name: roof["value"] for name, roof in machine["roofs"].items()}
+        return cls(
+            dram=measured.get("copy"),
+            l2=measured.get("l2"),
+            shared=measured.get("shared"),
+            ffma=measured.get("ffma"),
+            tensor=measured.get("tensor", gpu.tensor_fp16_flops),
+            evidence=f"recorded: {machine['gpu']['name']}, {machine['date']}",
+            products={
+                name: measured[key] for key, name in PRODUCTS.items() if key in measured
+            },
+        )
+
+    @property
+    def bandwidths(self) -> dict[str, float]:
+        """Known bandwidths by level, B/s."""
+        known = {"L1/shared": self.shared, "L2": self.l2, "DRAM": self.dram}
+        return {level: value for level, value in known.items() if value is not None}
+
+    @property
+    def peaks(self) -> dict[str, float]:
+        """Known peaks, FLOP/s."""
+        known = {"FFMA": self.ffma, "tensor": self.tensor}
+        return {name: value for name, value in known.items() if value is not None} | dict(
+            self.products
+        )
+
+    def ridge(self, level: str, peak: str = "FFMA") -> float:
+        """Intensity (FLOP/B) above which `peak`, not the level's bandwidth, is the lower roof."""
+        return self.peaks[peak] / self.bandwidths[level]
+
+    def attainable(self, level: str, intensity: float, peak: str = "FFMA") -> float:
+        """FLOP/s that `intensity` (FLOP/B) at `level` leaves possible."""
+        return min(self.peaks[peak], intensity * self.bandwidths[level])
+
+
+@dataclass(frozen=True)
+class Point:
+    """One version at one level of memory.
+
+    Attributes
+    ----------
+    name, level : str
+    intensity : float
+        FLOP/B at this level.
+    flops_per_s : float
+        What the version reaches, FLOP/s.
+    """
+
+    name: str
+    level: str
+    intensity: float
+    flops_per_s: float
+
+
+def product_of(opcodes: Iterable[str]) -> str | None:
+    """Return which tensor-core instruction a kernel multiplies with, by `PRODUCTS`' names.
+
+    Parameters
+    ----------
+    opcodes : iterable of str
+        PTX opcodes that ran, as ``Trace.instructions`` has them. wmma counts as m16n8k16, which
+        ptxas makes of it from sm_80 on.
+
+    Returns
+    -------
+    str or None
+        None if there is none of them.
+    """
+    names = [opcode.split(".") for opcode in opcodes]
+    if any(parts[0] == "wgmma" and parts[1] == "mma_async" for parts in names):
+        return "wgmma"
+    if any(parts[0] == "wmma" and parts[1] == "mma" or "m16n8k16" in parts for parts in names):
+        return "mma.m16n8k16"
+    return "mma.m16n8k8" if any("m16n8k8" in parts for parts in names) else None
+
+
+def l1_bytes(counters: Mapping[str, int]) -> int:
+    """Bytes that cross L1 and shared memory, from a trace's counters.
+
+    Global sectors count 32 bytes each, shared wavefronts 128 bytes each: both are what the data
+    path is busy for, whether a lane uses the bytes or not.
+    """
+    sectors = counters["global_load_sectors"] + counters["global_store_sectors"]
+    return 32 * sectors + 128 * counters["shared_wavefronts"]
+
+
+def points(name: str, flops: float, seconds: float, bytes_by_level: Mapping[str, float]) -> list[
+    Point
+]:
+    """Return one point for each level.
+
+    Parameters
+    ----------
+    name : str
+        The version.
+    flops : float
+        Floating-point operations of the problem (2·M·N·K and what β adds).
+    seconds : float
+        Measured or recorded time.
+    bytes_by_level : mapping of str to float
+        Bytes that cross each of `LEVELS`; levels that are missing give no point.
+
+    Raises
+    ------
+    ValueError
+        If a level is unknown, or bytes or seconds are not positive.
+    """
+    if seconds <= 0:
+        raise ValueError(f"{name} took {seconds} s; a time is positive")
+    found = []
+    for level, nbytes in bytes_by_level.items():
+        if level not in LEVELS:
+            raise ValueError(f"unknown level {level!r}; known: {', '.join(LEVELS)}")
+        if nbytes <= 0:
+            raise ValueError(f"{name} moved {nbytes} B at {level}; a level that is used moves some")
+        found.append(Point(name, level, flops / nbytes, flops / seconds))
+    return sorted(found, key=lambda point: LEVELS.index(point.level))

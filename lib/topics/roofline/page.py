@@ -1,0 +1,101 @@
+"""The roofs of a GPU, and the versions under them."""
+
+from __future__ import annotations
+
+from lib import gpus
+from lib.gpus import GPUS
+from lib.kernels.catalogue import in_book
+from lib.plotting import style
+from lib.plotting.display import show, table
+from lib.plotting.markdown import markdown
+from lib.records import store as records
+from lib.topics.roofline import figure as roofline_figure
+from lib.topics.roofline import model as roofline
+from lib.topics.version import RECORDED_ON, Version, rung
+
+
+def draw(version: Version, size: int = 4096) -> None:
+    """Draw this version and those before it under the roofs measured on the recorded GPU."""
+    machine = records.load(RECORDED_ON, records.MACHINE)
+    if machine is None:
+        raise records.NotRecorded("no roofs are recorded: python -m lib record machine")
+    roofs = roofline.Roofs.from_record(machine, gpus.GPUS[RECORDED_ON])
+    points = []
+    for stem, kernel in in_book().items():
+        if kernel.group == version.kernel.group and (
+                stem == version.kernel.stem or records.load(RECORDED_ON, stem)):
+            points += _points(version.of(stem), size)
+        if stem == version.kernel.stem:
+            break
+    product = roofline.product_of(version.traced().launch.trace.instructions)
+    peaks = [name for name in (product, "tensor") if name in roofs.peaks] if product else [
+        "FFMA"
+    ]
+    show(roofline_figure.draw(
+        roofs, points, current=rung(version.kernel), peaks=peaks,
+        evidence=f"{records.label(version.record)}, M = N = K = {size:,}",
+    ))
+
+
+def _points(version: Version, size: int) -> list[roofline.Point]:
+    """One point a level of memory: recorded time over recorded traffic."""
+    metrics = version.metrics(size)
+    seconds = version.recorded(size)["seconds"]
+    return roofline.points(rung(version.kernel), 2.0 * size**3, seconds, {
+        "L1/shared": roofline.l1_bytes(metrics),
+        "L2": metrics["l2_bytes"],
+        "DRAM": metrics["dram_read_bytes"] + metrics["dram_write_bytes"],
+    })
+
+
+def roofs_table() -> None:
+    """Display the roofs measured on each machine, beside its data sheet's figure."""
+    rows, labels = [], []
+    sheet = {
+        "copy": ("DRAM", lambda g: g.dram_bytes_per_s), "l2": ("L2", lambda g: None),
+        "shared": ("shared memory", lambda g: None), "ffma": ("FFMA", lambda g: g.fp32_flops),
+        "mma_k8": ("mma.m16n8k8", lambda g: g.tensor_fp16_flops),
+        "mma_k16": ("mma.m16n8k16", lambda g: g.tensor_fp16_flops),
+        "wgmma": ("wgmma", lambda g: g.tensor_fp16_flops),
+    }
+    for record in records.every():
+        if record["kernel"] != records.MACHINE:
+            continue
+        gpu = gpus.GPUS[record["gpu"]["key"]]
+        labels.append(records.label(record))
+        for key, roof in record["roofs"].items():
+            name, peak = sheet[key]
+            unit, given = roof["unit"], peak(gpu)
+            rows.append((
+                f"{gpu.key}, {name}", style.quantity(roof["value"], unit),
+                style.quantity(given, unit) if given else "not given", roof["method"],
+            ))
+    table(("roof", "measured", "data sheet", "how"), rows, "; ".join(labels))
+
+
+def roof(name: str) -> float:
+    """Return a roof measured on the recorded GPU, such as ``mma_k8``'s FLOP/s.
+
+    Raises
+    ------
+    records.NotRecorded
+        If it was not measured.
+    """
+    record = records.load(RECORDED_ON, records.MACHINE)
+    if record is None or name not in record["roofs"]:
+        raise records.NotRecorded(f"no roof {name} is recorded: python -m lib record machine")
+    return record["roofs"][name]["value"]
+
+
+def ridge_points() -> str:
+    """Peaks, bandwidth and ridge points of every GPU with a data sheet here."""
+    return markdown(
+        ("GPU", "FP32 peak, TFLOP/s", "tensor FP16 peak, TFLOP/s", "DRAM, GB/s",
+         "FP32 ridge, FLOP/byte", "tensor ridge, FLOP/byte"),
+        (
+            (gpu.key, f"{gpu.fp32_flops / 1e12:.1f}", f"{gpu.tensor_fp16_flops / 1e12:,.0f}",
+             f"{gpu.dram_bytes_per_s / 1e9:,.0f}", f"{gpu.fp32_ridge:.1f}",
+             f"{gpu.tensor_ridge:.0f}")
+            for gpu in GPUS.values()
+        ),
+    )

@@ -1,0 +1,87 @@
+"""Where does it break? A kernel's ratio to cuBLAS, shape by shape, and what its choice is worth."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from matplotlib.figure import Figure
+
+from lib.plotting import shapes, style
+
+_NAME, _BAR, _ROW, _HEAD = 112.0, 262.0, 17.5, 32.0
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One row.
+
+    Attributes
+    ----------
+    name : str
+        Such as ``"4096×33×4096"``.
+    ratio : float
+        Speed over cuBLAS's.
+    chosen : str
+        The candidate that was taken.
+    fixed : float
+        The ratio of the candidate that would be taken for want of a choice.
+    """
+
+    name: str
+    ratio: float
+    chosen: str
+    fixed: float
+
+
+@style.styled
+def draw(rows: Sequence[Shape], *, fixed: str, evidence: str, title: str | None = None) -> Figure:
+    """Draw one bar a shape.
+
+    Parameters
+    ----------
+    rows : sequence of Shape
+    fixed : str
+        Name of the candidate whose ratio is the tick.
+    evidence : str
+    title : str, optional
+        In place of the finding made from the numbers.
+    """
+    height = _HEAD + _ROW * len(rows) + 2
+    fig = style.figure(title or _finding(rows), height / 72)
+    ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, height / 72, bare=True)
+    scale = _BAR / max(1.0, *(row.ratio for row in rows), *(row.fixed for row in rows))
+    one, top = _NAME + scale, height - _HEAD
+    shapes.strokes(ax, [((one, 0), (one, top))], edgecolor=style.INK, linewidth=0.8)
+    ax.text(one, top + 2, "cuBLAS", size=style.SMALL, ha="center", va="bottom")
+    ax.text(_NAME - 6, top + 2, "M×N×K", size=style.SMALL, ha="right", va="bottom")
+    ax.text(_NAME + _BAR + 8, top + 2, "of cuBLAS, tile taken", size=style.SMALL, va="bottom")
+    ax.text(0, height - 2, f"| = the tile of {fixed} for every shape", size=style.SMALL, va="top")
+    for index, row in enumerate(rows):
+        y = top - _ROW * (index + 1)
+        ax.text(_NAME - 6, y + _ROW / 2, row.name, size=style.SMALL, ha="right", va="center")
+        shapes.rectangles(ax, [(_NAME, y + 3, row.ratio * scale, _ROW - 6)],
+                          facecolor=style.GOOD if row.ratio >= 1 else style.WARNING, alpha=0.8)
+        tick = _NAME + row.fixed * scale
+        shapes.strokes(ax, [((tick, y + 1), (tick, y + _ROW - 1))], edgecolor=style.INK,
+                       linewidth=1.6)
+        ax.text(_NAME + _BAR + 8, y + _ROW / 2, f"{row.ratio:.3f}  {row.chosen}",
+                size=style.SMALL, va="center")
+    return style.finish(fig, alt=_alt(rows, fixed), evidence=evidence)
+
+
+def _finding(rows: Sequence[Shape]) -> str:
+    mean = statistics.geometric_mean(row.ratio for row in rows)
+    worst = min(rows, key=lambda row: row.ratio)
+    return (
+        f"{len(rows)} shapes: {mean:.2f} of cuBLAS on the geometric mean, "
+        f"{worst.ratio:.2f} at worst ({worst.name})"
+    )
+
+
+def _alt(rows: Sequence[Shape], fixed: str) -> str:
+    return " ".join(
+        f"{row.name}: {row.ratio:.2f} of cuBLAS with {row.chosen}, {row.fixed:.2f} with {fixed}."
+        for row in rows
+    )

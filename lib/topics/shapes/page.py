@@ -1,0 +1,133 @@
+"""What versions reach on shapes beside the cubes of the ladder."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from lib.kernels import shapes
+from lib.kernels.catalogue import CATALOGUE
+from lib.plotting.display import show, table
+from lib.records import store as records
+from lib.topics.shapes import figure as by_shape
+from lib.topics.version import RECORDED_ON, Version, rung
+
+# Shapes beside the sizes of the ladders: one too small to fill a GPU, and uneven ones.
+OTHER_SHAPES = ((512, 512, 512), *shapes.UNEVEN)
+
+
+def draw(version: Version, fixed: str) -> None:
+    """Draw the recorded ratio to cuBLAS over all shapes, the tile that was taken for each.
+
+    Parameters
+    ----------
+    version : Version
+    fixed : str
+        The variant to compare with: its tile, whatever the shape.
+    """
+    tuned = version.kernel.variants[0]
+    kept = version.record["variants"]
+    others = {_shape(row): row["ratio"] for row in kept[fixed]["bench"]}
+    rows = []
+    for row in kept[tuned.name]["bench"]:
+        launched = version.kept.launched(row) or tuned
+        rows.append(
+            by_shape.Shape("×".join(map(str, _shape(row))), row["ratio"], launched.name,
+                           others[_shape(row)])
+        )
+    show(by_shape.draw(rows, fixed=fixed, evidence=records.label(version.record)))
+
+
+def others_table(*stems: str) -> None:
+    """Display what versions reach of cuBLAS at `OTHER_SHAPES`, a row a version.
+
+    Parameters
+    ----------
+    *stems : str
+        All versions that are recorded at one of them, if none is named.
+    """
+    found: dict[str, dict[tuple[int, int, int], records.Row]] = {}
+    for row in records.rows():
+        kernel = CATALOGUE[row.kernel]
+        shape = row.M, row.N, row.K
+        if row.gpu == RECORDED_ON and row.variant == kernel.variants[0].name and (
+                shape in OTHER_SHAPES and row.kernel in (stems or CATALOGUE)):
+            found.setdefault(row.kernel, {})[shape] = row
+    rows = [
+        (rung(CATALOGUE[stem]) + (" (stale)" if any(r.stale for r in at.values()) else ""),
+         *(f"{at[shape].ratio:.0%}" if shape in at else "not recorded" for shape in OTHER_SHAPES))
+        for stem, at in found.items()
+    ]
+    dates = sorted({row.date for at in found.values() for row in at.values()})
+    head = ("of cuBLAS, M×N×K", *("×<br>".join(map(str, shape)) for shape in OTHER_SHAPES))
+    table(head, rows, f"recorded: {RECORDED_ON}, {', '.join(dates)}; cuBLAS in the same run")
+
+
+def others(version: Version) -> None:
+    """Display what this version and the one before reach of cuBLAS at `OTHER_SHAPES`."""
+    before = version.before
+    others_table(*([before.kernel.stem] if before else []), version.kernel.stem)
+
+
+def layers(version: Version, beside: str | None = None) -> None:
+    """Display the cubes and the layers of public models: ratio, tile, mean and least.
+
+    Parameters
+    ----------
+    version : Version
+    beside : str, optional
+        Key of another GPU, whose recorded ratios get a column of their own.
+
+    Raises
+    ------
+    records.NotRecorded
+        If there is no record of that GPU.
+    """
+    kept = [version.record]
+    if beside is not None:
+        other = records.load(beside, version.kernel.stem)
+        if other is None:
+            raise records.NotRecorded(
+                f"{version.kernel.stem} has no record of a {beside}: "
+                f"python -m lib record {version.kernel.stem}, on such a machine"
+            )
+        kept.append(other)
+    ratios = [{_shape(row): row["ratio"] for row in layer_rows(version, record)} for record in kept]
+    rows: list[tuple[str, ...]] = []
+    for row in layer_rows(version):
+        launched = version.kept.launched(row)
+        rows.append((
+            "×".join(f"{side:,}" for side in _shape(row)), f"{row['tflops']:.0f}",
+            f"{row['cublas_tflops']:.0f}",
+            *(f"**{found[_shape(row)]:.3f}**" for found in ratios),
+            launched.name if launched else "another",
+        ))
+    rows.append(("geometric mean; least", "", "", *(
+        f"**{math.exp(sum(map(math.log, found.values())) / len(found)):.3f}**; "
+        f"{min(found.values()):.3f}" for found in ratios), ""))
+    names = [""] if len(kept) == 1 else [f", {record['gpu']['key']}" for record in kept]
+    table(("M×N×K", "TFLOP/s", "cuBLAS", *(f"ratio{name}" for name in names), "launched"), rows,
+          "; ".join(map(records.label, kept)))
+
+
+def layer_rows(
+    version: Version, record: Mapping[str, Any] | None = None
+) -> list[Mapping[str, float]]:
+    """The rows of the first variant on cubes from 1,024 and on `lib.kernels.shapes.LAYERS`.
+
+    Parameters
+    ----------
+    version : Version
+    record : mapping, optional
+        Another GPU's record; the book's if not given.
+    """
+    kept = (record or version.record)["variants"][version.kernel.variants[0].name]["bench"]
+    return [
+        row for row in kept
+        if row["M"] == row["N"] == row["K"] >= 1024 or _shape(row) in shapes.LAYERS
+    ]
+
+
+def _shape(row: Mapping[str, Any]) -> tuple[int, int, int]:
+    return row["M"], row["N"], row["K"]

@@ -1,0 +1,77 @@
+"""Explorers of tiles: of a block, and of a thread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matplotlib.figure import Figure
+
+from lib.gpus import GPUS
+from lib.plotting.frames import Control, Explorer, explorer
+from lib.topics.tiling import figure as tile
+from lib.topics.tiling import model as tiling
+from lib.topics.tiling import thread_figure as thread_tile_figure
+
+
+def tile_sizes(
+    sizes: Sequence[int] = (8, 16, 32),
+    gpus: Sequence[str] = ("T4", "A100", "H100"),
+    registers: int = 32,
+) -> Explorer:
+    """Tile size against arithmetic intensity, shared memory and occupancy.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        Square tiles, one thread an element: at most 32.
+    gpus : sequence of str
+        Keys of data sheets.
+    registers : int
+        Registers a thread.
+    """
+    size = Control("Tile size T", [(str(T), T) for T in sizes], default=len(sizes) - 1)
+    gpu = Control("GPU", [(key, key) for key in gpus])
+
+    def frame(T: int, key: str) -> Figure:
+        return tile.draw(tiling.square_tile(GPUS[key], T, registers), GPUS[key])
+
+    return explorer([size, gpu], frame, "Tile size, reuse and occupancy")
+
+
+def thread_tiles(
+    rows: Sequence[int] = (1, 2, 4, 8, 16),
+    columns: Sequence[int] = (1, 2, 4, 8, 16),
+    gpus: Sequence[str] = ("T4", "A100", "H100"),
+    default: int = 8,
+) -> Explorer:
+    """A thread's tile of C against shared loads, registers and occupancy.
+
+    Parameters
+    ----------
+    rows, columns : sequence of int
+        TM and TN to choose from; a single one gets no control.
+    gpus : sequence of str
+        Keys of data sheets.
+    default : int
+        The TM and TN shown first, where they can be chosen.
+    """
+    controls, fixed = [], {}
+    for name, sizes in (("TM", rows), ("TN", columns)):
+        if len(sizes) == 1:
+            fixed[name] = sizes[0]
+        else:
+            label = f"{'Rows' if name == 'TM' else 'Columns'} a thread, {name}"
+            controls.append(Control(
+                label, [(str(size), size) for size in sizes], default=sizes.index(default),
+                slider=True,
+            ))
+    sheets = [GPUS[key] for key in gpus]
+    side = 16  # 16 × 16 threads a block, as in 06_register_tile
+
+    def frame(*chosen: int) -> Figure:
+        left = iter(chosen)
+        TM, TN = (fixed[name] if name in fixed else next(left) for name in ("TM", "TN"))
+        made = tiling.thread_tile(TM, TN, rows=side, columns=side)
+        return thread_tile_figure.draw(made, sheets, side * side, max(*rows, *columns))
+
+    return explorer(controls, frame, "A thread's tile, its loads and its registers")

@@ -1,0 +1,161 @@
+"""What warps do, cycle by cycle: timelines, and what is read off them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lib import gpus
+from lib.kernels.build import compile_kernel
+from lib.kernels.spec import Variant
+from lib.plotting.display import show, table
+from lib.run import device
+from lib.topics.occupancy.model import occupancy
+from lib.topics.timeline import figure as timeline_figure
+from lib.topics.timeline import model as phases_of
+from lib.topics.version import RECORDED_ON, TIMED, Version, rung
+
+# How much of a timeline is drawn, cycles: more than one step of any version, and still readable.
+WINDOW = 6000.0
+
+
+@dataclass(frozen=True)
+class Marked:
+    """What the timeline's marks change of the kernel that they look at, on the recorded GPU.
+
+    Attributes
+    ----------
+    registers, registers_with : int
+        A thread's, without marks and with them.
+    blocks, blocks_with : int
+        Blocks that fit an SM.
+    slowdown : float
+        Recorded time with marks over the one without, less 1.
+    """
+
+    registers: int
+    registers_with: int
+    blocks: int
+    blocks_with: int
+    slowdown: float
+
+
+def draw(
+    version: Version, *variants: str, with_previous: bool = False, above: Sequence[str] = (),
+    cycles: float = WINDOW,
+) -> None:
+    """Draw what some warps of one SM do, cycle by cycle: marks measured inside the kernel.
+
+    Parameters
+    ----------
+    version : Version
+    *variants : str
+        The first if none is named.
+    with_previous : bool
+        Draw the version before above it, on the same scale.
+    above : sequence of str
+        Stems of other versions to draw above it.
+    cycles : float
+        How much of the time since the first mark to draw.
+    """
+    if with_previous and version.before:
+        above = (*above, version.before.kernel.stem)
+    show(timeline_figure.draw(
+        [of_variant(*row) for row in version.rows(variants, above)],
+        evidence=f"{version.timed_on(variants, above)}, {TIMED:,}³", window=(0.0, cycles),
+    ))
+
+
+def phases(version: Version, *variants: str, above: Sequence[str] = ()) -> None:
+    """Display the share of the warps' time in each phase, and what a tile costs the SM.
+
+    An SM works on several blocks at once. So what a tile costs it is all its cycles, without
+    marks, over all tiles that it works on.
+    """
+    names = ("load", "wait", "compute", "barrier")
+    rows = []
+    for page, variant in version.rows(variants, above):
+        one = of_variant(page, variant)
+        sms = device.sms() if page.measures(variant) else gpus.GPUS[RECORDED_ON].sms
+        spans = [
+            span for _, warps in one.blocks for span in phases_of.phases(one.events, warps)
+        ]
+        shares = phases_of.parts(spans, names, (0.0, float("inf")))
+        tiles = one.total_blocks * -(-TIMED // variant.step) / sms
+        cycles = one.seconds_without * one.clock_hz / tiles
+        rows.append((one.name, *(f"{shares.get(name, 0.0):.0%}" for name in names),
+                     f"{cycles:,.0f}"))
+    table(("warps' time", *names, "SM cycles a tile"), rows,
+          f"{version.timed_on(variants, above)}, {TIMED:,}³; shares from marks in the kernel, "
+          "cycles without")
+
+
+def life(version: Version, variant: str | None = None) -> dict[str, float]:
+    """Cycles of the first warp's first tile: ``"start"``, ``"products"``, ``"store"``.
+
+    From the recorded timeline: until its first product, until it has waited for the last one, and
+    until it has stored.
+
+    Raises
+    ------
+    ValueError
+        If the marks don't reach to the end of a tile.
+    """
+    one = as_recorded(version, version.kernel.variant(variant))
+    spans = [span for span in phases_of.phases(one.events, one.blocks[0][1]) if not span.warp]
+    first = next(span for span in spans if span.event == "compute")
+    stored = next((span for span in spans if span.event == "store"), None)
+    if stored is None:
+        raise ValueError(f"{version.kernel.stem}: the marks end before the first tile is stored")
+    return {"start": first.start - spans[0].start, "products": stored.start - first.start,
+            "store": stored.end - stored.start}
+
+
+def marked(version: Version, variant: str | None = None) -> Marked:
+    """Say how far a timeline is that of another kernel: marks take registers and time."""
+    chosen = version.kernel.variant(variant)
+    gpu = gpus.GPUS[RECORDED_ON]
+    used = [
+        compile_kernel(version.kernel, chosen, gpu.arch, timeline=marks).resources
+        for marks in (False, True)
+    ]
+    fit = [occupancy(gpu, r.registers, r.shared_bytes, chosen.threads).blocks for r in used]
+    times = version.kept.timeline(chosen.name)
+    return Marked(
+        used[0].registers, used[1].registers, fit[0], fit[1],
+        times["seconds_with"] / times["seconds_without"] - 1,
+    )
+
+
+def step_cycles(version: Version, variant: str | None = None) -> Mapping[str, float]:
+    """Mean cycles of a warp in each phase of a step, in the recorded timeline's first block."""
+    one = as_recorded(version, version.kernel.variant(variant))
+    return phases_of.per_step(phases_of.phases(one.events, one.blocks[0][1]))
+
+
+def of_variant(version: Version, variant: Variant) -> timeline_figure.Version:
+    """The timeline of a variant: measured where a GPU here can run it, else recorded."""
+    if not version.measures(variant):
+        return as_recorded(version, variant)
+    marks = version.live.timeline(version.kernel, variant, variant.problem(TIMED, TIMED, TIMED))
+    return _told(version, variant, marks, version.timed(variant, TIMED)["sm_clock_mhz"])
+
+
+def as_recorded(version: Version, variant: Variant) -> timeline_figure.Version:
+    """The recorded timeline of a variant."""
+    clock = version.recorded(TIMED, variant.name)["sm_clock_mhz"]
+    return _told(version, variant, version.kept.timeline(variant.name), clock)
+
+
+def _told(
+    version: Version, variant: Variant, marks: Mapping[str, Any], clock: float | None
+) -> timeline_figure.Version:
+    """A timeline by its marks and the SM clock, MHz."""
+    name = rung(version.kernel)
+    if len(version.kernel.variants) > 1:
+        name += f", {variant.name}"
+    return timeline_figure.version(
+        name, marks, clock * 1e6 if clock else gpus.GPUS[RECORDED_ON].clock_hz,
+        roles=variant.roles.warps, stages=variant.roles.stages,
+    )

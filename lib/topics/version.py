@@ -1,0 +1,241 @@
+"""One kernel version: what was run, compiled and recorded of it, for tables and pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple, Protocol
+
+from lib.compiler.compiled import Compiled
+from lib.kernels import catalogue as kernels
+from lib.kernels.build import compile_kernel
+from lib.kernels.select import stored_by_lanes
+from lib.kernels.spec import Kernel, Variant
+from lib.problem import Problem
+from lib.records import store as records
+from lib.records.reader import Recorded
+from lib.run import device, runner
+from lib.topics.bottleneck import model as busiest
+
+# Whose records the pages show where no GPU is: the machine that all of them were made on.
+RECORDED_ON = "H100"
+# The problem that is traced for the counters and the access figures: several blocks, quick to run.
+TRACED = Problem(128, 128, 128)
+# The warp whose addresses are kept: not in the first block, where row and column 0 hide mistakes.
+# Where there are fewer blocks, it is of the last one, and where there are fewer warps, the last.
+WATCHED = (5, 3)
+# The size at which a chapter looks at time: large enough to fill the GPU, quick enough to measure.
+TIMED = 2048
+
+
+def measured_on() -> str:
+    """The evidence label of what is measured here."""
+    return f"measured: {device.name().removeprefix('NVIDIA ')}"
+
+
+def by_kind(labels: Mapping[str, Sequence[str]]) -> str:
+    """One evidence label; where there are several kinds, with the names that each holds for."""
+    if len(labels) == 1:
+        return next(iter(labels))
+    return "; ".join(f"{label} ({', '.join(names)})" for label, names in labels.items())
+
+
+def rung(kernel: Kernel) -> str:
+    """The short name of a version on ladders, roofs and timelines."""
+    first, _, rest = kernel.title.partition(" ")
+    word = first.lower() if first.istitle() and not first.endswith("'s") else first
+    return f"{kernel.stem[:2]} {word} {rest}".rstrip()
+
+
+class Row(NamedTuple):
+    """A variant of a version, and the page that knows it."""
+
+    page: Version
+    variant: Variant
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        return f"{self.page.kernel.stem[:2]} {self.variant.name}"
+
+
+class Live(Protocol):
+    """What measures on the GPU that is here (`lib.measure`)."""
+
+    def bench(self, kernel: Kernel, variant: Variant, problem: Problem) -> Mapping[str, Any]:
+        """Time a variant against cuBLAS: a row of a record."""
+        ...
+
+    def timeline(self, kernel: Kernel, variant: Variant, problem: Problem) -> Mapping[str, Any]:
+        """Take marks inside a variant."""
+        ...
+
+
+class Version:
+    """One kernel version: what was run, compiled and recorded of it, or is measured here.
+
+    Parameters
+    ----------
+    stem : str
+        Name in the catalogue.
+    live : Live, optional
+        What measures where there is a GPU. Without it a version is known by its record.
+    """
+
+    def __init__(self, stem: str, live: Live | None = None) -> None:
+        self.kernel = kernels.find(stem)
+        self.live = live
+        self.kept = Recorded(self.kernel, RECORDED_ON)
+
+    def of(self, stem: str) -> Version:
+        """Another version, measured by the same means."""
+        return Version(stem, self.live)
+
+    @cached_property
+    def before(self) -> Version | None:
+        """The version that this one changes; None for the first."""
+        kernel = kernels.predecessor(self.kernel)
+        return kernel and self.of(kernel.stem)
+
+    def run(self, problem: Problem = TRACED, variant: str | None = None, **options: Any
+            ) -> runner.Run:
+        """Run the kernel on a problem, taken in the variant's types (see `lib.run.runner.run`)."""
+        chosen = self.kernel.variant(variant)
+        return runner.run(self.kernel, chosen.typed(problem), variant=chosen, **options)
+
+    def traced(self, variant: str | None = None) -> runner.Run:
+        """The emulated run that counters and access figures are drawn from; kept."""
+        return _traced(self.kernel.stem, self.kernel.variant(variant).name)
+
+    def stored_by_lanes(self, variant: str | None = None) -> runner.Run:
+        """`traced`; where TMA stores C, the same but that its lanes store it."""
+        chosen = self.kernel.variant(variant)
+        by_lanes = stored_by_lanes(chosen)
+        if by_lanes is chosen:
+            return self.traced(variant)
+        block = min(WATCHED[0], self._blocks(self.problem, by_lanes) - 1)
+        return runner.run(
+            self.kernel, by_lanes.typed(self.problem), variant=by_lanes, backend="emulator",
+            watch=(block, _watched_warp(chosen)), exact=True,
+        )
+
+    @cached_property
+    def problem(self) -> Problem:
+        """The problem that is traced: `TRACED`, doubled until each variant has several blocks."""
+        problem = TRACED
+        while any(self._blocks(problem, variant) == 1 for variant in self.kernel.variants):
+            problem = replace(problem, M=2 * problem.M, N=2 * problem.N, K=2 * problem.K)
+        return problem
+
+    def _blocks(self, problem: Problem, variant: Variant) -> int:
+        columns, rows, _ = self.kernel.launch(variant.typed(problem), variant).grid
+        return columns * rows
+
+    def compiled(self, arch: str, variant: str | None = None) -> Compiled:
+        """The kernel compiled for an architecture."""
+        return compile_kernel(self.kernel, self.kernel.variant(variant), arch)
+
+    def each(self, counter: str, variant: str | None = None) -> float:
+        """One counter of the traced run, for each multiply-add of a warp: for 32 of a thread's.
+
+        Tensor cores do many in one instruction; those are counted.
+
+        Where a version's tiles divide the traced problem, so that no lane idles, this does not
+        depend on the size: versions that are traced at different sizes can be compared by it.
+        """
+        trace = self.traced(variant).launch.trace
+        counters = trace.counters()
+        on_tensor_cores = busiest.tensor_flops(trace.instructions) / 2
+        work = on_tensor_cores or counters["ffma_thread_instructions"]
+        return 32 * counters[counter] / work
+
+    def emulated_label(self) -> str:
+        """The evidence label of what is drawn from the traced run."""
+        return f"emulated: {self.kernel.min_arch} PTX, {self.problem.shape.replace('x', '×')}"
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """This version's record."""
+        return self.kept.record
+
+    def recorded(
+        self, size: int, variant: str | None = None, ptx_arch: str | None = None
+    ) -> Mapping[str, Any]:
+        """The recorded benchmark at one size (see `Recorded.bench`)."""
+        return self.kept.bench(size, variant, ptx_arch)
+
+    def metrics(
+        self, size: int, variant: str | None = None, ptx_arch: str | None = None
+    ) -> Mapping[str, float]:
+        """The recorded hardware counters at one size (see `Recorded.counters`)."""
+        return self.kept.counters(size, variant, ptx_arch)
+
+    def measures(self, variant: Variant) -> bool:
+        """Whether a variant is measured on the GPU here; it may be too old for it."""
+        return self.live is not None and device.runs(self.kernel, variant)
+
+    def timed(self, variant: Variant, size: int) -> Mapping[str, Any]:
+        """A benchmark at one size: measured here once, or recorded."""
+        if not self.measures(variant):
+            return self.recorded(size, variant.name)
+        key = (variant.name, size)
+        if key not in self._times:
+            problem = variant.problem(size, size, size)
+            self._times[key] = self.live.bench(self.kernel, variant, problem)
+        return self._times[key]
+
+    @cached_property
+    def _times(self) -> dict[tuple[str, int], Mapping[str, Any]]:
+        return {}
+
+    def timed_on(self, variants: Sequence[str] = (), above: Sequence[str] = ()) -> str:
+        """The evidence label of what is timed: which rows (see `rows`) here, which in the record.
+
+        A GPU may be too old for some of them.
+        """
+        labels: dict[str, list[str]] = {}
+        for row in self.rows(variants, above):
+            if row.page.measures(row.variant):
+                label = measured_on()
+            else:
+                label = records.label(row.page.record) + (
+                    " (stale: the source has changed since)" if row.page.kept.stale else "")
+            labels.setdefault(label, []).append(row.name)
+        return by_kind(labels)
+
+    def rows(
+        self, variants: Sequence[str], above: Sequence[str] = (), every: bool = False
+    ) -> list[Row]:
+        """What stands in the rows of a table or a figure: other versions, then this one's variants.
+
+        Parameters
+        ----------
+        variants : sequence of str
+            If none is named the first, or all if `every` is set.
+        above : sequence of str
+            Other versions, as ``stem`` or ``stem/variant``.
+        every : bool
+        """
+        others = [(self.of(stem), name) for stem, _, name in (a.partition("/") for a in above)]
+        names = variants or [v.name for v in self.kernel.variants[: None if every else 1]]
+        chosen = (*others, *((self, name) for name in names))
+        return [Row(page, page.kernel.variant(name or None)) for page, name in chosen]
+
+
+# Kept for the process: a page asks for its own runs and, through versions of their own, for those
+# that it is compared with.
+@lru_cache(maxsize=16)
+def _traced(stem: str, name: str) -> runner.Run:
+    """The run that `Version.traced` returns."""
+    version = Version(stem)
+    chosen = version.kernel.variant(name)
+    last = version._blocks(version.problem, chosen) - 1
+    # Where tiles are cut, the last block of all adds up a tile's parts and stores it.
+    cut = chosen.grid.resident and chosen.grid.least_share
+    watch = (last if cut else min(WATCHED[0], last), _watched_warp(chosen))
+    return version.run(version.problem, name, backend="emulator", watch=watch, exact=True)
+
+
+def _watched_warp(variant: Variant) -> int:
+    return min(WATCHED[1], variant.threads // 32 - 1)

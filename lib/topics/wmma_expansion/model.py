@@ -1,0 +1,89 @@
+"""What one wmma instruction of PTX becomes in the machine code.
+
+PTX has one instruction for a whole fragment; the machine has not. ptxas keeps the PTX line that
+each machine instruction came from (`lib.compiler.sass`), so the two can be laid side by side. Only
+what touches memory, multiplies or moves elements between lanes is counted: the arithmetic of
+addresses depends on what surrounds it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+
+from lib.compiler.sass import Instruction
+from lib.gpus import Gpu
+from lib.topics.bottleneck import units
+
+_WMMA = re.compile(
+    r"\bwmma\.(?P<what>load\.[abc]|mma|store\.d)\.[\w.]*?"
+    r"m(?P<m>\d+)n(?P<n>\d+)k(?P<k>\d+)(?:\.(?P<space>global|shared))?"
+)
+_COUNTED = {"HMMA", "LDG", "STG", "LDS", "STS", "LDSM", "MOVM"}
+_PRODUCT = re.compile(r"^HMMA\.(?P<shape>1688|16816)\b")
+# M, N and K of the machine's products, from their names.
+_SHAPES = {"1688": (16, 8, 8), "16816": (16, 8, 16)}
+
+
+def expansions(ptx: str, sass: Iterable[Instruction]) -> dict[str, Counter[str]]:
+    """Return the machine instructions of one wmma, by what it does and where.
+
+    Parameters
+    ----------
+    ptx : str
+        PTX text.
+    sass : iterable of Instruction
+        What ptxas made of it, tied to its lines.
+
+    Returns
+    -------
+    dict of str to Counter
+        By ``"load a, global"``, ``"mma"``, ``"store d, shared"`` and so on; opcodes without the
+        modifiers that only old architectures print.
+
+    Raises
+    ------
+    ValueError
+        If two wmma of one kind became different things.
+    """
+    rows = ptx.splitlines()
+    by_line: defaultdict[int, Counter[str]] = defaultdict(Counter)
+    for one in sass:
+        if one.ptx_line and one.base in _COUNTED and _WMMA.search(rows[one.ptx_line - 1]):
+            by_line[one.ptx_line][one.opcode.removesuffix(".SYS")] += 1
+    found: dict[str, Counter[str]] = {}
+    for line, counts in sorted(by_line.items()):
+        name = _name(_WMMA.search(rows[line - 1]))
+        if found.setdefault(name, counts) != counts:
+            raise ValueError(f"PTX line {line}, {name}: {dict(counts)}, elsewhere "
+                             f"{dict(found[name])}")
+    return found
+
+
+def _name(match: re.Match[str]) -> str:
+    return ", ".join(filter(None, (match["what"].replace(".", " "), match["space"])))
+
+
+def flops(opcode: str) -> int:
+    """Return the operations of one HMMA of a warp: 2·m·n·k.
+
+    Raises
+    ------
+    ValueError
+        If it is no HMMA whose shape is known.
+    """
+    match = _PRODUCT.match(opcode)
+    if not match:
+        raise ValueError(f"{opcode} is no product of {', '.join(_SHAPES)}")
+    m, n, k = _SHAPES[match["shape"]]
+    return 2 * m * n * k
+
+
+def tensor_cycles(gpu: Gpu, work: float) -> float:
+    """Return the cycles that a sub-partition's tensor cores need for `work` FLOP of FP16.
+
+    The data sheet's dense peak, spread over the SMs' four sub-partitions.
+    """
+    each = gpu.tensor_fp16_flops / gpu.clock_hz / gpu.sms / units.ISSUE_SLOTS
+    return work / each

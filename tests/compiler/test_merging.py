@@ -1,0 +1,210 @@
+"""PTX's accesses and the machine's: the same sites, for every kernel and architecture."""
+
+import re
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from lib import ptx
+from lib.compiler import merging as ties
+from lib.compiler.compiled import compile_source
+from lib.compiler.sass import Instruction
+from lib.gpus import ARCHITECTURES
+from lib.kernels.build import compile_kernel
+from lib.kernels.catalogue import CATALOGUE
+from lib.run.runner import run
+
+EVERY = [
+    pytest.param(kernel, variant, arch, id=f"{kernel.stem}-{variant.name}-{arch}")
+    for kernel in CATALOGUE.values()
+    for variant in kernel.variants
+    for arch in ARCHITECTURES
+    if arch >= kernel.oldest(variant)
+]
+
+# The machine instruction of each kind of site; a site of ldmatrix or wmma.load has 16 bytes a row.
+KINDS = {
+    ("load", "shared"): "LDS", ("store", "shared"): "STS", ("load", "global"): "LDG",
+    ("store", "global"): "STG", ("ldmatrix", "shared"): "LDSM", ("stmatrix", "shared"): "STSM",
+    ("copy", "shared"): "LDGSTS",
+}
+
+
+def in_loops(text):
+    """PTX lines between a label and a branch back to it."""
+    labels, inside = {}, set()
+    for number, row in enumerate(text.splitlines(), 1):
+        if label := re.match(r"\s*([$\w]+):", row):
+            labels[label[1]] = number
+        elif (jump := re.search(r"\bbra(?:\.uni)?\s+([$\w]+);", row)) and jump[1] in labels:
+            inside.update(range(labels[jump[1]], number))
+    return inside
+
+
+def width(machine, nbytes):
+    """Bytes a lane; of matrices' rows neither PTX nor nvdisasm tells any."""
+    return 0 if machine in ("LDSM", "STSM") else nbytes
+
+
+def machine_sites(compiled):
+    """PTX line, opcode and width of each access in the listing."""
+    return [
+        (i.ptx_line, i.base, width(i.base, i.access_bytes))
+        for i in ties.machine_accesses(compiled.sass)
+    ]
+
+
+@pytest.mark.parametrize("kernel, variant, arch", EVERY)
+def test_the_merged_sites_are_those_of_the_listing(kernel, variant, arch):
+    """The census: as many static LDS, STS, LDG, STG, … of each width, line by line."""
+    compiled = compile_kernel(kernel, variant, arch)
+    machine = machine_sites(compiled)
+    expanded = {
+        number for number, row in enumerate(compiled.ptx.splitlines(), 1) if "wmma." in row
+    }
+    sites = [
+        (line, access.machine, (compiled.merge.get(line) or (0, access.nbytes))[1])
+        for line, access in ties.accesses(compiled.ptx, compiled.name).items()
+        if compiled.merge.get(line, ()) is not None
+    ]
+    assert sorted({m for m in machine if m[0] not in expanded}) == sorted(sites)
+    # An instruction that stands there more than once is that of a loop which ptxas unrolled.
+    copied = {line for (line, *_), copies in Counter(machine).items() if copies > 1}
+    assert copied <= in_loops(compiled.ptx) | expanded
+    # And what ran in the emulator, its wmma expanded, is what stands there. (A variant may leave a
+    # small problem to another one.)
+    done = run(kernel, variant.problem(40, 56, 72, 0.5, -2.0), variant=variant,
+               backend="emulator", arch=arch)
+    executed = set()
+    for site in done.launch.trace.sites:
+        base = KINDS.get((site.kind, site.space))
+        if base:  # atomics are neither; of a copy it is the half in shared memory
+            executed.add((site.line, base, width(base, site.bytes_per_lane)))
+    assert executed <= set(machine_sites(done.compiled))
+
+
+def kernel_text(body):
+    return f"""
+template <int>
+__global__ void f(const float* A, float* C)
+{{
+    const int i = threadIdx.x;
+    float a[4];
+    for (int j = 0; j < 4; ++j) a[j] = A[i + 32 * j];
+    {body}
+}}
+"""
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_global_stores_that_ptxas_merges_count_once(arch):
+    """Two stores of 64 bits behind a load that proves their address a multiple of 16 bytes."""
+    text = kernel_text("""
+    const float4 o = *reinterpret_cast<float4*>(C + 4 * i);
+    asm volatile("st.global.v2.f32 [%0], {%1, %2};\\n\\tst.global.v2.f32 [%0+8], {%3, %4};"
+                 ::"l"(C + 4 * i), "f"(a[0] + o.x), "f"(a[1] + o.y), "f"(a[2] + o.z),
+                   "f"(a[3] + o.w));
+    """)
+    compiled = compile_source(text, "f<0>", arch)
+    assert [i.access_bytes for i in compiled.sass if i.base == "STG"] == [16]
+    assert sorted(compiled.merge.values(), key=str) == [(0, 16), None]
+    A, C = np.arange(256, dtype=np.float32), np.ones(128, np.float32)
+    merge = {line: to and ptx.Wide(*to) for line, to in compiled.merge.items()}
+    trace = ptx.Module(compiled.ptx).get_function(compiled.name)(1, 32, (A, C), merge=merge).trace
+    counters = trace.counters()
+    assert (counters["global_store_requests"], counters["global_store_sectors"]) == (1, 16)
+    assert counters["global_load_requests"] == 5
+    assert C[1] == A[32] + 1
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_shared_stores_that_ptxas_merges_count_once(arch):
+    text = kernel_text("""
+    __shared__ __align__(16) float s[128];
+    for (int j = 0; j < 4; ++j) s[4 * i + j] = a[j] * 2;
+    __syncthreads();
+    C[i] = s[127 - i];
+    """)
+    compiled = compile_source(text, "f<0>", arch)
+    assert [i.access_bytes for i in compiled.sass if i.base == "STS"] == [16]
+    merge = {line: to and ptx.Wide(*to) for line, to in compiled.merge.items()}
+    A, C = np.arange(256, dtype=np.float32), np.ones(32, np.float32)
+    trace = ptx.Module(compiled.ptx).get_function(compiled.name)(1, 32, (A, C), merge=merge).trace
+    counters = trace.counters()
+    assert (counters["shared_store_instructions"], counters["shared_wavefronts"]) == (1, 4 + 1)
+
+
+def tied(body, *machine):
+    """What becomes of the PTX lines of a body; `machine` names (line, opcode), from 1."""
+    text = ".entry k(\n)\n" + body
+    instructions = [Instruction(16 * n, opcode, opcode, line + 2)
+                    for n, (line, opcode) in enumerate(machine)]
+    return {line - 2: to for line, to in ties.merged_accesses(text, instructions, "k").items()}
+
+
+SCALARS = "\n".join(f"ld.shared.f32 %f{i}, [%r1+{4 * i}];" for i in range(8))
+
+
+@pytest.mark.parametrize("leaders", [(1, 5), (2, 8), (4, 6)])
+def test_two_wide_accesses_share_out_the_narrow_ones(leaders):
+    found = tied(SCALARS, *((line, "LDS.128") for line in leaders))
+    first, second = leaders
+    assert found.pop(first) == (0, 16) and found.pop(second) == (16, 16)
+    assert len(found) == 6 and set(found.values()) == {None}
+
+
+def test_wide_accesses_need_not_begin_at_a_multiple_of_their_width_from_the_register():
+    found = tied(SCALARS, (1, "LDS"), (2, "LDS.128"), (8, "LDS"), (6, "LDS.64"))
+    assert found[2] == (4, 16) and found[6] == (20, 8)
+    assert [line for line, to in found.items() if to is None] == [3, 4, 5, 7]
+
+
+def test_wide_accesses_may_read_the_gap_between_rows():
+    """Rows of nine floats, of which the ninth is never read: ptxas reads over it."""
+    rows = "\n".join(
+        f"ld.shared.f32 %f{i}, [%r1+{4 * (9 * (i // 8) + i % 8)}];" for i in range(16)
+    )
+    # The third begins in the gap, the last reads past the end.
+    leaders = {1: (0, 16), 6: (16, 16), 11: (32, 16), 12: (48, 16), 16: (64, 16)}
+    found = tied(rows, *((line, "LDS.128") for line in leaders))
+    assert {line: to for line, to in found.items() if to} == leaders
+    assert sum(to is None for to in found.values()) == 16 - len(leaders)
+
+
+def test_addresses_are_compared_through_the_constants_that_are_added():
+    body = "add.s32 %r2, %r0, 8;\nld.shared.f32 %f1, [%r2];\nld.shared.f32 %f2, [%r0+12];"
+    assert tied("mov.u32 %r0, s;\n" + body, (3, "LDS.64")) == {3: (0, 8), 4: None}
+    assert tied("mov.u32 %r0, s;\n" + body, (4, "LDS.64")) == {4: (8, 8), 3: None}
+
+
+def test_a_load_that_is_there_already_counts_nothing():
+    body = "ld.shared.f32 %f1, [%r1];\nld.shared.f32 %f2, [%r1];"
+    assert tied(body, (1, "LDS")) == {2: None}
+
+
+def test_stores_moved_together_from_two_branches_both_count():
+    body = "st.global.f32 [%rd1], %f1;\nbra A;\nB:\nst.global.f32 [%rd1], %f2;\nA:"
+    assert tied(body, (4, "STG.E")) == {}
+
+
+def test_loads_and_stores_and_spaces_are_kept_apart():
+    body = "ld.global.f32 %f1, [%rd1];\nst.global.v2.f32 [%rd1], {%f1, %f2};"
+    assert tied(body, (1, "LDG.E"), (2, "STG.E.64")) == {}
+    assert tied("ld.param.u64 %rd1, [p];\nld.const.f32 %f0, [%rd1];") == {}
+
+
+def test_every_kind_of_access_is_found():
+    body = "\n".join((
+        "@%p1 ld.global.nc.L1::no_allocate.v4.f32 {%f1, %f2, %f3, %f4}, [%rd1+16];",
+        "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r1, %r2, %r3, %r4}, [%r5];",
+        "stmatrix.sync.aligned.m8n8.x1.shared::cta.b16 [%r5], {%r1};",
+        "cp.async.cg.shared.global [%r1], [%rd2], 16;",
+        "cp.async.commit_group;",
+        "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd1, {%r1, %r2}], [%r3];",
+        "st.volatile.shared.u16 [%r1+-2], %rs1;",
+    ))
+    found = ties.accesses(".entry k(\n)\n" + body, "k")
+    assert [(a.machine, a.nbytes, a.offset) for a in found.values()] == [
+        ("LDG", 16, 16), ("LDSM", 0, 0), ("STSM", 0, 0), ("LDGSTS", 16, 0), ("STS", 2, -2),
+    ]

@@ -1,0 +1,177 @@
+"""The catalogue: names, launches, hashes, and that each version has its files."""
+
+import pytest
+
+from lib.compiler import fingerprint
+from lib.kernels import catalogue as kernels
+from lib.kernels import spec as versions
+from lib.kernels.catalogue import CATALOGUE, find, predecessor
+from lib.kernels.select import instantiated, select
+from lib.paths import CUDA, ROOT
+from lib.problem import Problem
+
+NAIVE = CATALOGUE["01_naive"]
+
+
+def test_every_entry_has_its_source_and_chapters_are_told_in_order():
+    for stem, kernel in CATALOGUE.items():
+        assert kernel.stem == stem
+        assert kernel.source.exists()
+    assert kernels.in_book() == dict(list(CATALOGUE.items())[: len(kernels.in_book())])
+    told = {path.stem for path in (ROOT / "chapters").glob("[0-9]*.ipynb")}
+    assert told == set(kernels.in_book())
+
+
+def test_every_numbered_source_is_in_the_catalogue():
+    assert {path.stem for path in CUDA.glob("[0-9]*.cu")} == set(CATALOGUE)
+
+
+def test_constants_stand_in_the_template_s_order():
+    assert NAIVE.expression(NAIVE.variant("coalesced")) == "naive<32, true>"
+    assert NAIVE.expression(NAIVE.variant("swapped")) == "naive<32, false>"
+
+
+@pytest.mark.parametrize("name, hint", [("01_naiv", "01_naive"), ("2_shared_tile", "02_shared")])
+def test_an_unknown_kernel_suggests_the_nearest(name, hint):
+    with pytest.raises(ValueError, match=f"did you mean {hint}"):
+        find(name)
+
+
+def test_an_unknown_variant_suggests_the_nearest():
+    with pytest.raises(ValueError, match="did you mean swapped.* of 01_naive"):
+        NAIVE.variant("swaped")
+
+
+def test_thread_tiles_have_fewer_threads_than_elements():
+    strip, square = CATALOGUE["05_strip"], CATALOGUE["06_register_tile"]
+    assert strip.expression(strip.variants[0]) == "strip<64, 64, 8, 8, false>"
+    assert square.expression(square.variants[0]) == "register_tile<128, 128, 8, 8, 8, true>"
+    for kernel, threads in ((strip, 512), (square, 256)):
+        for variant in kernel.variants:
+            assert variant.block == (threads, 1) and variant.step == 8
+
+
+def test_a_version_changes_the_one_before_it_or_the_one_it_names():
+    stems = list(CATALOGUE)
+    for place, (stem, kernel) in enumerate(CATALOGUE.items()):
+        before = kernel.builds_on or (stems[place - 1] if place else None)
+        assert (predecessor(kernel) and predecessor(kernel).stem) == before, stem
+        assert before is None or stems.index(before) < place
+    assert predecessor(CATALOGUE["05_strip"]).stem == "02_shared_tile"
+
+
+def test_the_grid_covers_a_ragged_problem():
+    launch = NAIVE.launch(Problem(33, 65, 7), NAIVE.variants[0])
+    assert launch.grid == (3, 2, 1) and launch.block == (32, 32, 1)
+
+
+@pytest.mark.parametrize(
+    "shape, word",
+    [((65535 * 32 + 1, 1, 1), "M"), ((1, 2**31 - 1, 1), "N"), ((1, 1, 2**31 - 1), "K")],
+)
+def test_shapes_beyond_the_grid_or_the_index_are_refused_before_launch(shape, word):
+    with pytest.raises(ValueError, match=f"^{word} = "):
+        NAIVE.launch(Problem(*shape), NAIVE.variants[0])
+
+
+def test_the_largest_shapes_are_not_refused():
+    NAIVE.launch(Problem(65535 * 32, 1, 1), NAIVE.variants[0])
+    NAIVE.launch(Problem(1, 2**31 - 33, 2**31 - 33), NAIVE.variants[0])
+
+
+def test_variants_have_hashes_of_their_own():
+    every = [(k, v) for k in CATALOGUE.values() for v in k.variants]
+    assert len({k.hash(v) for k, v in every}) == len({(k.stem, k.expression(v)) for k, v in every})
+
+
+@pytest.fixture
+def copied(tmp_path, monkeypatch):
+    """The CUDA folder, copied so that a test can change it."""
+    for path in CUDA.rglob("*.cu*"):
+        target = tmp_path / path.relative_to(CUDA)
+        target.parent.mkdir(exist_ok=True)
+        target.write_text(path.read_text())
+    monkeypatch.setattr(versions, "CUDA", tmp_path)
+    return tmp_path
+
+
+def test_the_hash_ignores_comments_and_white_space(copied):
+    before = NAIVE.hash(NAIVE.variants[0])
+    source = copied / "01_naive.cu"
+    source.write_text("// a comment\n" + source.read_text().replace("    ", "\t /* so */ "))
+    assert NAIVE.hash(NAIVE.variants[0]) == before
+
+
+@pytest.mark.parametrize("name", ["01_naive.cu", "include/epilogue.cuh"])
+def test_the_hash_sees_a_changed_line_of_the_file_or_a_header(copied, name):
+    before = NAIVE.hash(NAIVE.variants[0])
+    file = copied / name
+    file.write_text(file.read_text().replace("alpha", "gamma"))
+    assert NAIVE.hash(NAIVE.variants[0]) != before
+
+
+def test_the_hash_of_a_time_ignores_marks_and_that_of_a_timeline_does_not(copied):
+    variant = NAIVE.variants[0]
+    before, marked = NAIVE.hash(variant), NAIVE.hash(variant, marks=True)
+    for name in ("01_naive.cu", "include/timeline.cuh"):
+        file = copied / name
+        file.write_text(file.read_text().replace("MARK(STORE)", "MARK(LOAD)") + "\nint added;"
+                        * name.endswith("cuh"))
+    assert NAIVE.hash(variant) == before
+    assert NAIVE.hash(variant, marks=True) != marked
+
+
+def test_a_header_is_found_once_though_two_include_it():
+    names = [path.name for path in fingerprint.included(NAIVE.source)]
+    assert names == ["01_naive.cu", "epilogue.cuh", "timeline.cuh"]
+
+
+VECTORIZED = CATALOGUE["07_vectorized"]
+
+
+@pytest.mark.parametrize(
+    ("problem", "addresses", "reason"),
+    [
+        (Problem(128, 128, 128), (), ""),
+        (Problem(3, 4, 0), (), ""),  # M may be anything
+        (Problem(128, 99, 128), (), "N = 99 is no multiple of 4"),
+        (Problem(128, 128, 101), (), "K = 101 is no multiple of 4"),
+        (Problem(8, 6, 7), (), "N = 6 is no multiple of 4 and K = 7 is no multiple of 4"),
+        (Problem(8, 8, 8), (256, 512, 1024), ""),
+        (Problem(8, 8, 8), (256, 520, 1024), "a matrix is not aligned to 16 bytes"),
+    ],
+)
+def test_the_instantiation_that_rows_and_pointers_allow(problem, addresses, reason):
+    variant = VECTORIZED.variants[0]
+    selected = select(VECTORIZED, problem, variant, addresses)
+    assert selected.reason == reason
+    assert selected.variant.constants["VEC"] == (1 if reason else 4)
+    assert selected.variant.name == variant.name
+    assert VECTORIZED.launch(problem, selected.variant) == VECTORIZED.launch(problem, variant)
+    if not reason:
+        assert selected.variant is variant
+
+
+def test_a_variant_without_vectors_fits_everything():
+    assert select(NAIVE, Problem(5, 7, 3), NAIVE.variants[0], (1,)).reason == ""
+
+
+@pytest.mark.parametrize("kernel", CATALOGUE.values(), ids=lambda k: k.stem)
+def test_the_narrower_constants_are_the_template_s(kernel):
+    for variant in kernel.variants:
+        assert set(variant.vectors.narrow) <= set(variant.constants)
+        if variant.vectors.narrow:
+            assert variant.constants["VEC"] > variant.vectors.narrow["VEC"] == 1
+
+
+def test_an_instantiation_is_known_by_its_expression():
+    limit = CATALOGUE["09_fp32_limit"]
+    for size, narrow in ((256, False), (255, True)):
+        problem = limit.variants[0].problem(size, size, size)
+        for name in ("large", "medium"):
+            chosen = select(limit, problem, limit.variant(name))
+            assert bool(chosen.reason) == narrow
+            assert name in instantiated(limit, limit.expression(chosen.variant))
+    medium = instantiated(limit, limit.expression(limit.variant("medium")))
+    assert medium == ["medium", "whole"]  # which differ in how they are launched
+    assert instantiated(NAIVE, "naive<1>") == []

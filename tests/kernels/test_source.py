@@ -1,0 +1,41 @@
+"""What a chapter shows of the CUDA sources."""
+
+import pytest
+
+from lib.compiler.compiled import compile_source
+from lib.kernels import source
+from lib.kernels.build import compile_kernel
+from lib.kernels.catalogue import CATALOGUE
+from lib.kernels.spec import Kernel
+
+
+@pytest.mark.parametrize("kernel", CATALOGUE.values(), ids=lambda k: k.stem)
+def test_the_listing_is_the_kernel_without_its_marks(kernel: Kernel):
+    text = source.listing(kernel)
+    assert "MARK" not in text and "TIMELINE" not in text
+    variant = kernel.variants[0]
+    shown = compile_source(
+        text, kernel.expression(variant), kernel.min_arch, dynamic_bytes=variant.shared_bytes
+    ).resources
+    assert shown == compile_kernel(kernel, variant).resources
+
+
+def test_the_first_version_is_shown_whole_and_the_next_as_a_diff():
+    first, second = CATALOGUE["01_naive"], CATALOGUE["02_shared_tile"]
+    assert source.difference(first) == source.body(first)
+    rows = source.difference(second).splitlines()
+    assert any(row.startswith("+") and "__shared__" in row for row in rows)
+    assert any(row.startswith("-") and "COALESCED" in row for row in rows)
+    # Applied, the diff gives the new file: kept and added rows are its body.
+    kept = [row[1:] for row in rows if not row.startswith("-")]
+    assert kept == source.body(second).splitlines()
+
+
+def test_what_has_little_of_the_version_before_is_shown_whole():
+    """A kernel that changes a few lines is a diff, one that was written anew is not."""
+    assert [stem for stem, kernel in CATALOGUE.items() if source.is_new(kernel)] == [
+        "01_naive", "09_fp32_limit", "10_wmma", "15_turing_limit", "16_cp_async", "17_tma_wgmma",
+        "18_hopper_limit",
+    ]
+    anew = CATALOGUE["10_wmma"]
+    assert source.difference(anew) == source.body(anew)

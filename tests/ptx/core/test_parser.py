@@ -1,0 +1,222 @@
+"""The grammar's corners, and mutated text: nothing but ptx.Error ever comes out."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lib import ptx
+from lib.ptx.core.parser import parse
+from lib.ptx.core.syntax import Address, Immediate, Register, Vector
+
+from ..conftest import HEAD, HERE, compile_kernels, entry, run
+
+
+def test_scopes_repeat_labels_and_registers():
+    """Inline assembly in a loop that was unrolled: the same block of text twice."""
+    block = """
+    { .reg .pred p; .reg .b32 x;
+      mov.u32 x, 1;
+      AGAIN: add.u32 x, x, x; setp.lt.u32 p, x, 64; @p bra AGAIN;
+      add.u32 %v, %v, x; }
+    """
+    body = ".reg .b32 %v; .reg .b64 %o; mov.u32 %v, 0;" + block * 2
+    out = np.zeros(1, np.uint32)
+    run(body + "ld.param.u64 %o, [out]; st.global.u32 [%o], %v;", out, block=1)
+    assert out[0] == 128
+
+
+def test_operands():
+    body = """
+    .reg .b32 %r<4>; .reg .f32 f; .reg .f64 d; .reg .b64 %a; .reg .v4 .b32 q;
+    """
+    with pytest.raises(ptx.ParseError, match="PTX line 7.*vector registers"):
+        parse(entry(body))
+    text = entry("""
+    .reg .b32 %r<4>; .reg .f32 f; .reg .f64 d; .reg .b64 %a;
+    mov.f32 f, 0fBF800000; mov.f64 d, 0d4008000000000000; mov.b64 {%r0, %r1}, %a;
+    ld.global.u32 %r2, [%a+-8]; ld.global.u32 %r3, [%a-4+0x10]; mov.u32 %r3, -5; mov.u32 %r3, 017;
+    """)
+    instructions = parse(text).entries["k"].instructions
+    assert instructions[0].operands[1] == Immediate("f32", 0xBF800000)
+    assert instructions[1].operands[1] == Immediate("f64", 0x4008000000000000)
+    assert isinstance(instructions[2].operands[0], Vector)
+    assert [i.operands[1].offset for i in instructions[3:5]] == [-8, 12]
+    assert isinstance(instructions[3].operands[1], Address)
+    assert isinstance(instructions[3].operands[1].base, Register)
+    assert [i.operands[1].bits for i in instructions[5:7]] == [-5, 15]
+
+
+def test_inlined_code_has_its_own_line_and_those_of_the_calls():
+    program = parse(HEAD + """
+    .file 1 "kernel.cu"
+    .file 2 "vector.cuh"
+    .visible .entry k()
+    {
+      .loc 1 5 1
+      membar.gl;
+      .loc 2 39 5, function_name $L__info_string2, inlined_at 1 83 13
+      .loc 2 12 9, function_name $L__info_string0 + 4, inlined_at 2 39 5
+      membar.gl;
+      .loc 2 0 9
+      .loc 2 12 9
+      membar.gl;
+      .loc 1 6 1
+      ret;
+    }
+    """)
+    first, second, again, last = program.entries["k"].instructions
+    assert (first.cuda, first.callers) == (("kernel.cu", 5), ())
+    assert second.cuda == ("vector.cuh", 12)
+    assert second.callers == (("vector.cuh", 39), ("kernel.cu", 83))
+    assert (again.cuda, again.callers) == (second.cuda, second.callers)
+    assert (last.cuda, last.callers) == (("kernel.cu", 6), ())
+
+
+def test_directives_and_lines():
+    text = (
+        HEAD
+        + """
+    .file 1 "a.cu"
+    .extern .shared .align 16 .b8 dynamic[];
+    .const .align 4 .b8 bytes[4] = {1, 2, 3, 0xff};
+    .global .f32 g = 0f3F800000;
+    .extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 b);
+    /* a comment
+       of two lines */
+    .weak .entry k(.param .align 64 .b8 map[128], .param .u64 .ptr .global .align 4 p)
+    .maxntid 256, 1, 1
+    .minnctapersm 2
+    {
+      .pragma "nounroll";
+      .loc 1 7 3
+      membar.gl;
+      .loc 1 0 0
+      ret;
+    }
+    .section .debug_str { .b8 1 }
+    """
+    )
+    program = parse(text)
+    kernel = program.entries["k"]
+    assert kernel.limits["maxntid"] == (256, 1, 1)
+    assert [p.nbytes for p in kernel.parameters] == [128, 8]
+    assert [i.cuda for i in kernel.instructions] == [("a.cu", 7)] * 2
+    assert program.variables["dynamic"].count == 0 and "vprintf" in program.functions
+    ptx.Module(text).get_function("k")(1, 1, (b"\0" * 128, np.zeros(1)))
+    with pytest.raises(ptx.LaunchError, match="compiled for"):
+        ptx.Module(text).get_function("k")(1, 512, (b"\0" * 128, np.zeros(1)))
+
+
+@pytest.mark.parametrize(
+    "text,message",
+    [
+        ("hello", "unexpected 'hello'"),
+        (HEAD + ".entry k() { ret;", "text ends"),
+        (HEAD + ".entry k() { add.u32", "expected a number, found .end of text"),
+        (HEAD + ".entry k() { bra NOWHERE; }", "unknown label"),
+        (HEAD + ".entry k() { @%p ret; }", "no predicate"),
+        (HEAD + ".entry k() { A: A: ret; }", "stands twice"),
+        (HEAD + ".entry k() { \x01 }", "cannot read"),
+        (HEAD + ".entry k() { ret; } .entry k() { ret; }", "stands twice"),
+        (3, "must be a str"),
+    ],
+)
+def test_broken_text(text, message):
+    with pytest.raises(ptx.ParseError, match=message):
+        ptx.Module(text)
+
+
+@pytest.mark.parametrize(
+    "statement,message",
+    [
+        ("add.u32 %r, %r;", "2 operands, not 3"),
+        ("add.u32 %d, %r, %r;", None),
+        ("add.u64 %d, %r, %d;", "narrower"),
+        ("add.u32 %p, %r, %r;", "used as"),
+        ("mov.u32 %r, nobody;", "unknown name"),
+        ("mov.u32 %r, %nobody;", "no register %nobody"),
+        ("ld.global.u32 %r, %d;", "square brackets"),
+        ("add.frob.u32 %r, %r, %r;", "no modifier .frob"),
+        ("setp.lt.u32 5, %r, %r;", "cannot be written"),
+        ("mul.u32 %r, %r, %r;", "lo"),
+        ("add.f32 %r, %r, 1;", "whole number"),
+    ],
+)
+def test_instructions_that_do_not_fit(statement, message):
+    body = f".reg .b32 %r; .reg .b64 %d; .reg .pred %p; {statement}"
+    if message is None:
+        ptx.Module(entry(body)).get_function("k")
+        return
+    with pytest.raises(ptx.Error, match=message) as caught:
+        ptx.Module(entry(body)).get_function("k")
+    assert "PTX line 6" in str(caught.value)
+
+
+def attempt(text: str, **launch):
+    """Parse, decode and, with options, run; anything but ptx.Error is a bug."""
+    try:
+        module = ptx.Module(text)
+        for name in module.program.entries:
+            function = module.get_function(name)
+            if launch:
+                sizes = (parameter.size for parameter in function.entry.parameters)
+                args = [np.zeros(512, np.float32) if size == 8 else 3 for size in sizes]
+                function(2, 128, args, turns=200, **launch)
+    except ptx.Error:
+        pass
+
+
+WORDS = re.compile(r"[\w$.%]+|\S")
+
+
+@settings(max_examples=120, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_mutated_text_raises_nothing_else(seed):
+    """Drop, double, swap and garble pieces of real PTX."""
+    chance = random.Random(seed)
+    arch, name = (
+        ("90a", "blocks"), ("90a", "hazards"), ("75", "kernels"), ("80", "tensor"),
+        ("90a", "hopper"),
+    )[seed % 5]  # fmt: skip
+    text = compile_kernels(f"compute_{arch}", str(HERE / f"{name}.cu"))
+    starts = [m.start() for m in re.finditer(r"^\.(?:visible|weak|extern) ", text, re.M)]
+    at = chance.randrange(len(starts))
+    kernel = text[starts[at] : (starts + [len(text)])[at + 1]]
+    lines = kernel.splitlines()
+    pieces = WORDS.findall(kernel)
+    for _ in range(chance.randint(1, 4)):
+        i, j = chance.randrange(len(lines)), chance.randrange(len(lines))
+        line = lines[i]
+        match chance.randrange(7):
+            case 0:
+                del lines[i]
+                lines.append("")
+            case 1:
+                lines[i], lines[j] = lines[j], lines[i]
+            case 2:
+                cut = chance.randrange(len(line) + 1)
+                lines[i] = line[:cut] + chance.choice('{}[]();,@!|<>+-0.:%"/*\0é\n') + line[cut:]
+            case 3:
+                lines[i] = line[: chance.randrange(len(line) + 1)]
+            case 4 | 5:
+                found = list(WORDS.finditer(line))
+                if found:
+                    word = chance.choice(found)
+                    lines[i] = line[: word.start()] + chance.choice(pieces) + line[word.end() :]
+            case 6:
+                lines[i] = re.sub(r"\d+", lambda m: str(chance.choice([0, 99, 2**31, 2**64])), line)
+    launch = {"races": True, "landing": chance.choice(["early", "late"])} if seed % 5 < 2 else {}
+    attempt(HEAD + "\n".join(lines), **launch)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(max_size=60))
+def test_any_text_raises_nothing_else(text):
+    attempt(text)
+    attempt(entry(text))

@@ -1,0 +1,512 @@
+"""Divergence, loops, barriers, memory: whole kernels, compiled and written by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lib import ptx
+from lib.ptx import launch as launching
+
+from ..conftest import entry, problem, run
+
+SCHEDULES = ["lowest", "highest", "random"]
+
+
+def product(kernels, name, M, N, K, alpha=1.0, beta=0.0, **options):
+    a, b, c = problem(M, N, K)
+    if beta:
+        c[:] = 1.5
+    size, block = (128, (256,)) if name == "register_tile" else (32, (32, 32))
+    before = c.copy()
+    grid = (-(-N // size), -(-M // size))
+    args = (M, N, K, alpha, a, b, beta, c)
+    result = kernels.get_function(name)(grid, block, args, **options)
+    exact = alpha * (a.astype(float) @ b.astype(float)) + (beta * before if beta else 0)
+    return result, c, exact
+
+
+@pytest.mark.parametrize("name", ["naive", "shared_tile"])
+@pytest.mark.parametrize("shape", [(32, 32, 32), (33, 65, 17), (1, 40, 5), (40, 1, 1), (5, 7, 0)])
+@pytest.mark.parametrize("alpha,beta", [(1.0, 0.0), (0.5, -2.0)])
+def test_products(kernels, name, shape, alpha, beta):
+    result, c, exact = product(kernels, name, *shape, alpha, beta, races=True)
+    np.testing.assert_allclose(c, exact, rtol=1e-5, atol=1e-5)
+    assert not result.hazards
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("name", ["naive", "shared_tile"])
+def test_schedules_agree(kernels, name, schedule):
+    first, c, _ = product(kernels, name, 40, 33, 20)
+    second, other, _ = product(kernels, name, 40, 33, 20, schedule=schedule, seed=3, races=True)
+    assert np.array_equal(c, other) and not second.hazards
+    assert first.trace.counters() == second.trace.counters()
+    assert first.trace.instructions == second.trace.instructions
+
+
+def test_register_tile(kernels):
+    result, c, exact = product(kernels, "register_tile", 128, 128, 16, races=True)
+    np.testing.assert_allclose(c, exact, rtol=1e-5, atol=1e-5)
+    assert not result.hazards
+    assert result.trace.counters()["ffma_thread_instructions"] == 128 * 128 * (16 + 1)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_loops_of_different_length(kernels, schedule):
+    n = 150
+    trips = np.random.default_rng(1).integers(0, 40, n).astype(np.int32)
+    out = np.zeros(n, np.int32)
+    result = kernels.get_function("wander")((2,), (96,), (n, trips, out), schedule=schedule)
+    for i, t in enumerate(trips.tolist()):
+        total = 0
+        for k in range(t):
+            if k % 3 == 0:
+                total += k if i % 2 else -1
+            elif k > 5:
+                total += 7
+            if total > 100:
+                break
+        assert out[i] == total
+    loads = [s for s in result.trace.sites if s.kind == "load" and s.space == "global"]
+    assert loads and loads[0].lanes == n
+
+
+def test_shuffles_and_atomics(kernels):
+    x = np.arange(1000, dtype=np.float32)
+    total = np.zeros(1, np.float32)
+    result = kernels.get_function("reduce")((4,), (256,), (1000, x, total), 16, races=True)
+    assert total[0] == x.sum()
+    assert not [h for h in result.hazards if h.kind == "race"]
+
+
+def test_module_variables(kernels):
+    kernels.get_global("counter")[:] = 0
+    order, out = np.zeros(96, np.int32), np.zeros(96, np.float32)
+    kernels.get_function("globals")((3,), (32,), (order, out))
+    assert sorted(order.tolist()) == list(range(96))
+    assert kernels.get_global("counter").view(np.int32)[0] == 96
+    expected = np.tile(np.float32([1, 2, 4, 8]), 24) * np.sqrt(np.arange(96, dtype=np.float32))
+    np.testing.assert_allclose(out, expected / 3, rtol=1e-6)
+    with pytest.raises(ptx.Error, match="no global variable"):
+        kernels.get_global("nothing")
+
+
+@pytest.mark.parametrize("races", [False, True])
+@pytest.mark.parametrize("name", ["naive", "shared_tile"])
+def test_batches_agree_with_one_batch(kernels, name, races, monkeypatch):
+    whole, c, _ = product(kernels, name, 70, 70, 33, watch=(7, 1))
+    monkeypatch.setattr(launching, "LANES_PER_BATCH", 2048)
+    parts, other, _ = product(kernels, name, 70, 70, 33, watch=(7, 1), races=races)
+    assert np.array_equal(c, other) and not parts.hazards
+    assert whole.trace.counters() == parts.trace.counters()
+    assert whole.trace.sites == parts.trace.sites
+    assert whole.trace.watched.keys() == parts.trace.watched.keys()
+
+
+# -- barriers -----------------------------------------------------------------------------------
+
+STORE_TID = """
+.reg .b32 %t, %v, %s; .reg .b64 %o; .reg .pred %p;
+mov.u32 %t, %tid.x;
+"""
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_named_barrier_of_half_the_block(schedule):
+    """Warps 0 and 1 meet at barrier 1; warps 2 and 3 never come there."""
+    out = np.zeros(128, np.uint32)
+    body = (
+        STORE_TID
+        + """
+    .shared .align 4 .b8 s[512];
+    setp.ge.u32 %p, %t, 64;
+    @%p bra END;
+    shl.b32 %s, %t, 2;
+    mov.u32 %v, s;
+    add.u32 %s, %s, %v;
+    st.shared.u32 [%s], %t;
+    bar.sync 1, 64;
+    xor.b32 %v, %t, 63;
+    shl.b32 %s, %v, 2;
+    ld.shared.u32 %v, [%s];
+    ld.param.u64 %o, [out];
+    mad.wide.u32 %o, %t, 4, %o;
+    st.global.u32 [%o], %v;
+    END:
+    """
+    )
+    result = run(body, out, block=128, schedule=schedule, races=True)
+    assert out.tolist() == [63 - i for i in range(64)] + [0] * 64
+    assert not result.hazards
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_arrive_and_sync(schedule):
+    """Warp 0 produces and goes on; warp 1 waits for it."""
+    out = np.zeros(64, np.uint32)
+    body = (
+        STORE_TID
+        + """
+    .shared .align 4 .b8 s[256];
+    .reg .pred %q;
+    shl.b32 %s, %t, 2;
+    setp.lt.u32 %p, %t, 32;
+    @!%p bra CONSUME;
+    st.shared.u32 [%s], %t;
+    bar.arrive 2, 64;
+    bra END;
+    CONSUME:
+    bar.sync 2, 64;
+    ld.shared.u32 %v, [%s+-128];
+    ld.param.u64 %o, [out];
+    mad.wide.u32 %o, %t, 4, %o;
+    st.global.u32 [%o], %v;
+    END:
+    """
+    )
+    result = run(body, out, block=64, schedule=schedule, races=True)
+    assert out[32:].tolist() == list(range(32))
+    assert not result.hazards
+
+
+def test_deadlock_names_the_lines():
+    body = (
+        STORE_TID
+        + """
+    setp.ge.u32 %p, %t, 32;
+    @%p bra B;
+    bar.sync 1, 64;
+    bra END;
+    B:
+    bar.sync 2, 64;
+    END:
+    """
+    )
+    with pytest.raises(
+        ptx.Deadlock, match=r"Barrier 1 has 32 of 64.*PTX line 12.*Barrier 2 has 32"
+    ):
+        run(body, np.zeros(1, np.uint32), block=64)
+
+
+def test_exited_threads_count_as_arrived_with_a_hazard():
+    out = np.zeros(64, np.uint32)
+    body = (
+        STORE_TID
+        + """
+    setp.ge.u32 %p, %t, 32;
+    @%p exit;
+    bar.sync 0;
+    ld.param.u64 %o, [out];
+    mad.wide.u32 %o, %t, 4, %o;
+    st.global.u32 [%o], %t;
+    """
+    )
+    result = run(body, out, block=64)
+    assert out[:32].tolist() == list(range(32))
+    assert [h.kind for h in result.hazards] == ["exited before barrier"]
+
+
+def test_barrier_divergence_within_a_warp_is_reported():
+    body = (
+        STORE_TID
+        + """
+    setp.ge.u32 %p, %t, 16;
+    @%p bra B;
+    bar.sync 0;
+    bra END;
+    B:
+    bar.sync 0;
+    END:
+    """
+    )
+    result = run(body, np.zeros(1, np.uint32), block=32)
+    assert {h.kind for h in result.hazards} == {"barrier divergence"}
+    assert "PTX line" in result.hazards[0].message
+
+
+def test_spinning_lanes_do_not_starve_the_others():
+    """Warp 1 spins, at a lower program counter, until warp 0 has set the flag."""
+    body = (
+        STORE_TID
+        + """
+    ld.param.u64 %o, [out];
+    setp.lt.u32 %p, %t, 32;
+    @%p bra SET;
+    SPIN:
+    ld.volatile.global.u32 %v, [%o];
+    setp.eq.u32 %p, %v, 0;
+    @%p bra SPIN;
+    bra END;
+    SET:
+    mov.u32 %v, 1;
+    st.volatile.global.u32 [%o], %v;
+    END:
+    """
+    )
+    for schedule in SCHEDULES:
+        out = np.zeros(1, np.uint32)
+        run(body, out, block=64, schedule=schedule)
+        assert out[0] == 1
+
+
+# -- races --------------------------------------------------------------------------------------
+
+
+def test_missing_barrier_is_found(kernels):
+    result, _, _ = product(kernels, "racing_tile", 64, 64, 96, races=True)
+    races = [h for h in result.hazards if h.kind == "race"]
+    assert races
+    hazard = races[0]
+    assert hazard.first.opcode.startswith("ld.shared") and hazard.second.opcode == "st.shared.f32"
+    assert hazard.first.warp != hazard.second.warp
+    assert "kernels.cu" in hazard.first.cuda[0] and hazard.first.cuda[1] > 0
+    assert "write after read" in hazard.message and "lane" in hazard.message
+
+
+def test_missing_barrier_gives_another_result_under_another_schedule(kernels):
+    _, c, exact = product(kernels, "racing_tile", 64, 64, 96)
+    _, other, _ = product(kernels, "racing_tile", 64, 64, 96, schedule="random", seed=1)
+    np.testing.assert_allclose(c, exact, rtol=1e-4, atol=1e-5)
+    assert not np.array_equal(c, other)
+
+
+GLOBAL = """
+.reg .b32 %t, %v, %c; .reg .b64 %o; .reg .pred %p;
+mov.u32 %t, %tid.x; mov.u32 %c, %ctaid.x; ld.param.u64 %o, [out];
+"""
+
+
+def kinds(result):
+    return {h.kind for h in result.hazards}
+
+
+def test_blocks_that_write_one_word_race(monkeypatch):
+    body = GLOBAL + "mad.wide.u32 %o, %t, 4, %o; st.global.u32 [%o], %c;"
+    for lanes in (1 << 16, 32):
+        monkeypatch.setattr(launching, "LANES_PER_BATCH", lanes)
+        result = run(body, np.zeros(32, np.uint32), grid=3, races=True)
+        assert kinds(result) == {"race"}
+        assert result.hazards[0].first.block != result.hazards[0].second.block
+
+
+def test_block_that_reads_what_another_writes_races(monkeypatch):
+    body = (
+        GLOBAL
+        + """
+    mad.wide.u32 %o, %t, 4, %o;
+    setp.eq.u32 %p, %c, 0;
+    @%p bra READ;
+    st.global.u32 [%o], %t;
+    bra END;
+    READ: ld.global.u32 %v, [%o];
+    END:
+    """
+    )
+    for lanes in (1 << 16, 32):
+        monkeypatch.setattr(launching, "LANES_PER_BATCH", lanes)
+        assert kinds(run(body, np.zeros(32, np.uint32), grid=2, races=True)) == {"race"}
+
+
+def test_barrier_orders_global_memory_in_a_block():
+    body = (
+        GLOBAL
+        + """
+    .reg .b64 %q;
+    mad.wide.u32 %q, %t, 4, %o; st.global.u32 [%q], %t;
+    %s
+    xor.b32 %v, %t, 32; mad.wide.u32 %q, %v, 4, %o; ld.global.u32 %v, [%q];
+    """.replace("%s", "BARRIER")
+    )
+    out = np.zeros(64, np.uint32)
+    ordered = run(body.replace("BARRIER", "bar.sync 0;"), out, block=64, races=True)
+    torn = run(body.replace("BARRIER", ""), out, block=64, races=True)
+    assert not ordered.hazards and kinds(torn) == {"race"}
+
+
+def test_two_lanes_of_one_instruction():
+    body = GLOBAL + "shr.u32 %v, %t, 1; mad.wide.u32 %o, %v, 4, %o; st.global.u32 [%o], %t;"
+    assert kinds(run(body, np.zeros(32, np.uint32), races=True)) == {"race"}
+    same = body.replace("[%o], %t", "[%o], 7")
+    assert kinds(run(same, np.zeros(32, np.uint32), races=True)) == {"warning"}
+
+
+def test_lanes_of_a_warp_without_syncwarp_are_a_warning():
+    body = (
+        STORE_TID
+        + """
+    .shared .align 4 .b8 s[128];
+    shl.b32 %s, %t, 2; st.shared.u32 [%s], %t;
+    SYNC
+    xor.b32 %s, %s, 4; ld.shared.u32 %v, [%s];
+    """
+    )
+    out = np.zeros(1, np.uint32)
+    assert kinds(run(body.replace("SYNC", ""), out, races=True)) == {"warning"}
+    assert not run(body.replace("SYNC", "bar.warp.sync 0xffffffff;"), out, races=True).hazards
+
+
+def test_atomics_do_not_race_with_each_other():
+    body = GLOBAL + "red.global.add.u32 [%o], 1;"
+    out = np.zeros(1, np.uint32)
+    assert not run(body, out, grid=4, block=96, races=True).hazards
+    assert out[0] == 4 * 96
+
+
+def test_neighbouring_bytes_are_different_words():
+    body = GLOBAL + "cvt.u64.u32 %q, %t; add.u64 %o, %o, %q; st.global.u8 [%o], %t;"
+    out = np.zeros(64, np.uint8)
+    assert not run(".reg .b64 %q;" + body, out, block=64, races=True).hazards
+    assert out.tolist() == list(range(64))
+
+
+# -- memory -------------------------------------------------------------------------------------
+
+
+def load_at(expression, n=32, block=32):
+    body = GLOBAL + f"{expression} ld.global.u32 %v, [%o];"
+    return run(body, np.zeros(n, np.uint32), block=block)
+
+
+def test_out_of_bounds():
+    with pytest.raises(
+        ptx.OutOfBounds, match=r"'k', PTX line 9 \(ld.global.u32\).*lane 31"
+    ) as caught:
+        load_at("add.u32 %t, %t, 1; mad.wide.u32 %o, %t, 4, %o;")
+    assert "byte 128 of argument 0, which has 128" in str(caught.value)
+    with pytest.raises(ptx.OutOfBounds, match="4 bytes before argument 0"):
+        load_at("sub.u64 %o, %o, 4;")
+    with pytest.raises(ptx.OutOfBounds):
+        load_at("mov.u64 %o, 0;")
+
+
+def test_addresses_that_start_below_zero():
+    """A register below 0 whose offset brings it back, as compilers make for shared memory."""
+    body = (
+        GLOBAL
+        + """
+    .shared .align 4 .b8 s[128]; .reg .b32 %s;
+    shl.b32 %s, %t, 2; sub.u32 %s, %s, 64;
+    st.shared.u32 [%s+64], %t; ld.shared.u32 %v, [%s+64];
+    mad.wide.u32 %o, %t, 4, %o; st.global.u32 [%o], %v;
+    """
+    )
+    out = np.zeros(32, np.uint32)
+    run(body, out)
+    assert out.tolist() == list(range(32))
+    with pytest.raises(ptx.OutOfBounds, match="0xf{8}"):
+        load_at("mov.u64 %o, 0xfffffffffffffff0;")
+
+
+def test_misaligned():
+    with pytest.raises(ptx.Misaligned, match="no multiple of 4 bytes.*lane 1"):
+        load_at("mad.wide.u32 %o, %t, 2, %o;")
+
+
+def test_uninitialised_shared():
+    body = (
+        STORE_TID
+        + """
+    .shared .align 4 .b8 s[128];
+    setp.lt.u32 %p, %t, 31;
+    shl.b32 %s, %t, 2;
+    @%p st.shared.u32 [%s], %t;
+    bar.sync 0;
+    ld.shared.u32 %v, [%s];
+    """
+    )
+    with pytest.raises(ptx.UninitialisedRead, match="0x7c.*lane 31"):
+        run(body, np.zeros(1, np.uint32))
+
+
+def test_out_of_bounds_shared_and_read_only_arrays():
+    with pytest.raises(ptx.OutOfBounds, match="shared"):
+        run(STORE_TID + ".shared .b32 s[8]; st.shared.u32 [s+32], %t;", np.zeros(1, np.uint32))
+    frozen = np.zeros(4, np.uint32)
+    frozen.flags.writeable = False
+    with pytest.raises(ptx.OutOfBounds, match="argument 0 may not be written"):
+        run(GLOBAL + "st.global.u32 [%o], %t;", frozen)
+
+
+def test_predicated_accesses_and_two_arrays_in_one_instruction():
+    """Even lanes load from one array, odd ones from another; lanes past 20 do not load."""
+    body = """
+    .reg .b32 %t, %v, %w; .reg .b64 %a, %b, %o; .reg .pred %p, %q;
+    mov.u32 %t, %tid.x;
+    ld.param.u64 %a, [a]; ld.param.u64 %b, [b]; ld.param.u64 %o, [o];
+    and.b32 %w, %t, 1; setp.eq.u32 %p, %w, 1;
+    selp.b64 %a, %b, %a, %p;
+    mad.wide.u32 %a, %t, 4, %a; mad.wide.u32 %o, %t, 4, %o;
+    mov.u32 %v, 99;
+    setp.lt.u32 %q, %t, 20;
+    @%q ld.global.u32 %v, [%a];
+    st.global.u32 [%o], %v;
+    """
+    a, b = np.arange(32, dtype=np.uint32), np.arange(32, dtype=np.uint32) + 1000
+    out = np.zeros(32, np.uint32)
+    run(body, a, b, out, parameters=".param .u64 a, .param .u64 b, .param .u64 o")
+    assert out.tolist() == [(i + 1000 if i % 2 else i) if i < 20 else 99 for i in range(32)]
+
+
+def test_generic_local_and_vector_accesses():
+    body = (
+        GLOBAL
+        + """
+    .local .align 16 .b8 l[16]; .shared .align 16 .b8 s[512]; .reg .b64 %l, %g; .reg .b32 %w<4>;
+    mov.u64 %l, l; cvta.local.u64 %l, %l;
+    st.u32 [%l], %t; st.u32 [%l+4], 5; st.u32 [%l+8], %c; st.u32 [%l+12], 7;
+    ld.local.v4.u32 {%w0, %w1, %w2, %w3}, [l];
+    mov.u64 %g, s; cvta.shared.u64 %g, %g; mad.wide.u32 %g, %t, 16, %g;
+    st.v4.u32 [%g], {%w3, %w2, %w1, %w0};
+    ld.v2.u32 {%w0, %w1}, [%g+8];
+    mad.wide.u32 %o, %t, 8, %o; st.global.v2.u32 [%o], {%w0, %w1};
+    """
+    )
+    out = np.zeros((32, 2), np.uint32)
+    run(body, out)
+    assert out[:, 0].tolist() == [5] * 32 and out[:, 1].tolist() == list(range(32))
+
+
+def test_warp_votes():
+    body = (
+        GLOBAL
+        + """
+    .reg .pred %q;
+    setp.lt.u32 %p, %t, 3;
+    vote.sync.ballot.b32 %v, %p, 0xffffffff;
+    vote.sync.any.pred %q, %p, 0xffffffff;
+    @%q add.u32 %v, %v, 1000;
+    vote.sync.all.pred %q, %p, 0xffffffff;
+    @%q add.u32 %v, %v, 5000;
+    mad.wide.u32 %o, %t, 4, %o; st.global.u32 [%o], %v;
+    """
+    )
+    out = np.zeros(40, np.uint32)
+    run(body, out, block=40)
+    assert out.tolist() == [1007] * 32 + [0] * 8
+
+
+# -- what a launch refuses ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "grid,block,message",
+    [
+        (1, 1025, "block .*1024"), ((1, 70000), 1, "grid .*y must be"), (0, 1, "grid"),
+        (1, (32, 32, 2), "2048 threads"), (1, (1, 1, 65), "z must be"),
+        ((1, 1, 1, 1), 1, "one to three"), (1.5, 1, "whole"),
+    ],
+)  # fmt: skip
+def test_geometry(grid, block, message):
+    with pytest.raises(ptx.Error, match=message):
+        run("", np.zeros(1), grid=grid, block=block)
+
+
+def test_names_and_unknown_instructions(kernels):
+    with pytest.raises(ptx.Error, match="nearest is 'naive'"):
+        kernels.get_function("naiv")
+    module = ptx.Module(entry("tex.2d.v4.f32.f32 {}, [out];"))
+    with pytest.raises(ptx.UnsupportedInstruction, match=r"PTX line 6.*no 'tex'.*It has: .*fma"):
+        module.get_function("k")
+    with pytest.raises(ptx.LaunchError, match="schedule"):
+        run("", np.zeros(1), schedule="sideways")

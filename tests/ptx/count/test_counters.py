@@ -1,0 +1,205 @@
+"""Counters of access patterns whose counts are known by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lib import ptx
+from lib.ptx.count import banks
+from lib.ptx.count.sectors import sectors as count_sectors
+
+from ..conftest import HEAD, compile_kernels, run
+
+LANE = np.arange(32)
+RANDOM = np.random.default_rng(0).permutation(1024)[:32]
+
+
+def load(words, space="global", width=1, block=32, active=None, repeat=1, **options):
+    """Load `width` words a lane at the given word addresses; return the counters."""
+    words = np.resize(words, block).astype(np.uint32)
+    enabled = np.ones(block, np.uint32) if active is None else active.astype(np.uint32)
+    vector = {1: ".f32 %f0", 2: ".v2.f32 {%f0, %f1}", 4: ".v4.f32 {%f0, %f1, %f2, %f3}"}[width]
+    # The words come by constant tables, so that only the access under test counts as global.
+    table = ", ".join(map(str, words.tolist()))
+    flags = ", ".join(map(str, enabled.tolist()))
+    body = (
+        f"""
+    .reg .b32 %t, %w, %e, %n; .reg .f32 %f<4>; .reg .b64 %o, %a, %x; .reg .pred %p, %q;
+    .shared .align 16 .b8 s[32768];
+    mov.u32 %t, %tid.x; mov.f32 %f0, 0f00000000; mov.u32 %n, %t;
+    FILL: mul.wide.u32 %a, %n, 4; mov.u64 %x, s; add.u64 %a, %a, %x;
+    st.shared.f32 [%a], %f0; add.u32 %n, %n, {block}; setp.lt.u32 %q, %n, 8192; @%q bra FILL;
+    bar.sync 0;
+    ld.param.u64 %o, [out];
+    mov.u64 %a, words; mad.wide.u32 %a, %t, 4, %a; ld.const.u32 %w, [%a];
+    mov.u64 %a, flags; mad.wide.u32 %a, %t, 4, %a; ld.const.u32 %e, [%a];
+    setp.ne.u32 %p, %e, 0;
+    mad.wide.u32 %o, %w, 4, {"%o" if space == "global" else "0"};
+    """
+        + f"@%p ld.{space}{vector}, [%o];\n" * repeat
+    )
+    module = ptx.Module(
+        f"{HEAD}.const .align 4 .u32 words[{block}] = {{{table}}};\n"
+        f".const .align 4 .u32 flags[{block}] = {{{flags}}};\n"
+        f".entry k(.param .u64 out) {{ {body} ret; }}"
+    )
+    result = module.get_function("k")(1, block, (np.zeros(8192, np.float32),), **options)
+    (site,) = [s for s in result.trace.sites if s.kind == "load" and s.space == space][:1]
+    return site, result
+
+
+@pytest.mark.parametrize(
+    "words,width,sectors",
+    [
+        (LANE, 1, 4), (LANE + 1, 1, 5), (LANE * 2, 1, 8), (LANE * 8, 1, 32), (LANE * 32, 1, 32),
+        (LANE * 0, 1, 1), (LANE[::-1], 1, 4), (LANE * 2, 2, 8), (LANE * 4, 4, 16),
+        (LANE // 16 * 64, 1, 2), (RANDOM, 1, len(set(RANDOM // 8))), (LANE * 0, 4, 1),
+    ],
+)  # fmt: skip
+def test_sectors(words, width, sectors):
+    site, result = load(words, width=width)
+    assert (site.requests, site.lanes, site.sectors) == (1, 32, sectors)
+    assert result.trace.counters()["global_load_sectors"] == sectors
+
+
+@pytest.mark.parametrize(
+    "words,width,wavefronts,ideal",
+    [
+        (LANE, 1, 1, 1), (LANE * 2, 1, 2, 1), (LANE * 8, 1, 8, 1), (LANE * 32, 1, 32, 1),
+        (LANE * 33, 1, 1, 1), (LANE * 0, 1, 1, 1), (LANE[::-1], 1, 1, 1), (LANE % 2 * 32, 1, 2, 1),
+        (LANE * 2, 2, 2, 2),  # 64 bits, unit stride: two half warps
+        (LANE // 2 * 2, 2, 1, 1),  # pairs share an address: the halves merge
+        (LANE // 4 * 4 + LANE % 2 * 2, 2, 1, 1),  # lane i and i^2 share: merge, too
+        (LANE * 32, 2, 32, 2), (LANE * 0, 2, 1, 1),
+        (LANE * 4, 4, 4, 4),  # 128 bits, unit stride: four quarters
+        (LANE // 2 * 4, 4, 2, 2),  # pairs: quarters merge within each half
+        (LANE * 0, 4, 2, 2),  # the halves never merge
+        (LANE * 32, 4, 32, 4),
+    ],
+)  # fmt: skip
+def test_wavefronts(words, width, wavefronts, ideal):
+    site, _ = load(words, "shared", width)
+    assert (site.wavefronts, site.ideal) == (wavefronts, ideal)
+
+
+def test_predicated_off_lanes_count_nothing():
+    even = LANE % 2 == 0
+    site, _ = load(LANE * 8, active=even)
+    assert (site.requests, site.lanes, site.sectors) == (1, 16, 16)
+    site, _ = load(LANE * 32, "shared", active=even)
+    assert (site.lanes, site.wavefronts) == (16, 16)
+    two_warps = np.arange(64) < 32
+    site, _ = load(np.arange(64), block=64, active=two_warps)
+    assert (site.requests, site.lanes, site.sectors) == (1, 32, 4)
+    site, _ = load(LANE * 4, "shared", 4, active=LANE < 8)  # one quarter: one pass
+    assert (site.wavefronts, site.ideal) == (1, 1)
+
+
+def test_last_warp_that_is_not_full():
+    site, _ = load(np.arange(40), block=40)
+    assert (site.requests, site.lanes, site.sectors) == (2, 40, 5)
+
+
+def _slow_wavefronts(addresses, active, nbytes, store):
+    """The rules of banks.py, word by word."""
+
+    def cost(lanes):
+        words = [{} for _ in range(32)]
+        for lane in lanes:
+            if active[lane]:
+                for word in range(addresses[lane] // 4, -(-(addresses[lane] + nbytes) // 4)):
+                    words[word % 32][word] = True
+        return max(map(len, words))
+
+    def paired(lanes):
+        return any(
+            all(not active[i] or not active[i ^ by] or addresses[i] == addresses[i ^ by]
+                for i in lanes)
+            for by in (1, 2)
+        )
+
+    size = {8: 16, 16: 8}.get(nbytes, 32)
+    total = documented = 0
+    for start in range(0, 32, 2 * size):
+        both = range(start, min(32, start + 2 * size))
+        apart = sum(cost(range(at, at + size)) for at in range(start, both.stop, size))
+        together = nbytes > 4 and not store and paired(both) and cost(both) == 1
+        total += 1 if together else apart
+        documented += cost(both) if nbytes > 4 and paired(range(32)) else apart
+    return total, min(total, -(-sum(active) * nbytes // 128)), documented
+
+
+@settings(max_examples=120, deadline=None)
+@given(st.data())
+def test_banks_follow_their_rules(data):
+    nbytes = data.draw(st.sampled_from([4, 8, 16]))
+    store = data.draw(st.booleans())
+    words = data.draw(st.lists(st.integers(0, 60), min_size=32, max_size=32))
+    shared_by = data.draw(st.sampled_from([None, 1, 2]))
+    if shared_by:
+        words = [words[i & ~shared_by] for i in range(32)]
+    active = np.array(data.draw(st.lists(st.booleans(), min_size=32, max_size=32)))
+    addresses = np.array(words) * nbytes
+    wavefronts, ideal = banks.wavefronts(addresses[None], active[None], nbytes, store)
+    expected = _slow_wavefronts(addresses.tolist(), active.tolist(), nbytes, store)
+    assert (wavefronts[0], ideal[0]) == expected[:2]
+    if not store:
+        assert banks.served(addresses[None], active[None], nbytes)[0] == expected[2]
+    sectors = count_sectors(addresses[None], active[None], nbytes)
+    assert sectors[0] == len({a // 32 for a, on in zip(addresses, active, strict=True) if on})
+
+
+def test_watched_addresses():
+    site, result = load(LANE * 3, active=LANE < 30, watch=(0, 0), repeat=3)
+    (allocation,) = result.allocations[-1:]
+    kept = result.trace.watched[site.line]
+    assert len(kept) == 1 and len(kept[0].addresses) == 32 and kept[0].bytes_per_lane == 4
+    expected = np.where(LANE < 30, allocation.base + LANE * 12, 0)
+    assert np.array_equal(kept[0].addresses, expected)
+    assert np.array_equal(kept[0].active, LANE < 30)
+    assert result.trace.watched.keys() >= {site.line + 1, site.line + 2}
+
+
+def test_merge_ties_ptx_to_sass():
+    """Four loads of one word that ptxas makes one load of four words."""
+    body = """
+    .reg .b32 %t; .reg .f32 %f<4>; .reg .b64 %s; .shared .align 16 .b8 s[512];
+    mov.u32 %t, %tid.x; mul.wide.u32 %s, %t, 16;
+    mov.f32 %f0, 0f00000000; st.shared.v4.f32 [%s], {%f0, %f0, %f0, %f0};
+    ld.shared.f32 %f0, [%s];
+    ld.shared.f32 %f1, [%s+4];
+    ld.shared.f32 %f2, [%s+8];
+    ld.shared.f32 %f3, [%s+12];
+    """
+    plain = run(body, np.zeros(1)).trace
+    assert plain.counters()["shared_load_instructions"] == 4
+    assert plain.counters()["shared_wavefronts"] == 4 + 4 * 4
+    lines = [s.line for s in plain.sites if s.kind == "load"]
+    merge = {lines[0]: None, lines[1]: ptx.Wide(0, 16), lines[2]: None, lines[3]: None}
+    merged = run(body, np.zeros(1), merge=merge).trace
+    assert merged.counters()["shared_load_instructions"] == 1
+    assert merged.counters()["shared_wavefronts"] == 4 + 4
+    (site,) = [s for s in merged.sites if s.kind == "load"]
+    assert site.bytes_per_lane == 16 and site.line == lines[1]
+
+
+def test_naive_kernel_needs_two_and_a_half_sectors_a_request():
+    module = ptx.Module(compile_kernels())
+    a = b = np.ones((64, 64), np.float32)
+    c = np.zeros((64, 64), np.float32)
+    result = module.get_function("naive")((2, 2), (32, 32), (64, 64, 64, 1.0, a, b, 0.0, c))
+    assert result.trace.counters() == {
+        "global_load_requests": 128 * 64 * 2,
+        "global_load_sectors": 128 * 64 * 5,
+        "global_store_requests": 128,
+        "global_store_sectors": 512,
+        "shared_load_instructions": 0,
+        "shared_store_instructions": 0,
+        "shared_wavefronts": 0,
+        "shared_wavefronts_ideal": 0,
+        "ffma_thread_instructions": 64**3,
+    }
+    assert result.trace.instructions["fma.rn.f32"] == (64**3 // 32, 64**3)

@@ -1,0 +1,305 @@
+"""Tensor maps and bulk copies: limits, boxes, swizzles, groups, against scalar oracles."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lib import ptx
+from lib.ptx.core.tensormap import swizzled
+from lib.run.tensor_maps import encode
+
+from ..conftest import run_on_gpu
+
+MODES = {0: 0, 32: 1, 64: 3, 128: 7}
+
+
+@given(st.sampled_from(sorted(MODES)), st.integers(0, 500), st.integers(1, 300))
+def test_swizzled(swizzle, start, chunks):
+    for i, found in enumerate(swizzled(16 * start, chunks, swizzle).tolist()):
+        address = 16 * (start + i)
+        assert 16 * found == address ^ (((address >> 7) & MODES[swizzle]) << 4)
+
+
+HALVES = np.zeros((8, 64), np.float16)
+
+
+@pytest.mark.parametrize("array,box,options,message", [
+    ([1.0], (1,), {}, "needs a NumPy array"),
+    (np.zeros((1,) * 6), (1,) * 6, {}, "1 to 5 dimensions"),
+    (np.array(1.0), (), {}, "1 to 5 dimensions"),
+    (np.zeros((8, 8), complex), (8, 8), {}, "1, 2, 4 or 8 bytes"),
+    (HALVES, (8,), {}, "box .* must be 2 whole numbers"),
+    (HALVES, (257, 64), {}, "257 elements along axis 0"),
+    (HALVES, (0, 64), {}, "0 elements along axis 0"),
+    (np.zeros((0, 64), np.float16), (8, 64), {}, "axis 0 has 0 elements"),
+    (HALVES, (8, 4), {}, "8 bytes; it must be a multiple of 16"),
+    (HALVES, (8, 64), {"swizzle": 64}, "128 bytes; with a swizzle of 64 bytes"),
+    (HALVES, (8, 64), {"swizzle": 16}, "there are 0, 32, 64, 128 bytes"),
+    (HALVES, (8, 64), {"interleave": 16}, "interleave must be None"),
+    (HALVES, (8, 64), {"fill": "one"}, "there are zero and nan"),
+    (np.zeros((8, 64), np.int16), (8, 64), {"fill": "nan"}, "needs floating-point"),
+    (HALVES, (8, 64), {"element_strides": (9, 1)}, "element stride 9 along axis 0"),
+    (HALVES, (8, 64), {"element_strides": (1, 2)}, "along the last axis must be 1"),
+    (np.zeros((8, 60), np.float16), (8, 8), {}, "stride of 120 bytes; .* multiple of 16"),
+    (HALVES[:, ::2], (8, 8), {}, "elements of the last axis lie 4 bytes apart"),
+    (HALVES[:, 4:], (8, 8), {}, "begins 8 bytes behind a multiple of 16"),
+    (HALVES[::-1], (8, 8), {}, "multiple of 16|to below 2"),
+])  # fmt: skip
+def test_limits(array, box, options, message):
+    with pytest.raises(ValueError, match=message):
+        ptx.tensor_map(array, box, **options)
+
+
+def dump(rank: int) -> str:
+    """A kernel that loads one box at a byte offset of shared memory and shows what lies there."""
+    coordinates = ", ".join(f"%x{i}" for i in range(rank))
+    loads = "\n".join(f"ld.param.s32 %x{i}, [x{i}];" for i in range(rank))
+    declared = ", ".join(f".param .s32 x{i}" for i in range(rank))
+    return f"""
+.version 8.0
+.target sm_90a
+.address_size 64
+.extern .shared .align 1024 .b8 s[];
+.visible .entry k(.param .align 64 .b8 map[128], .param .u64 out, .param .u32 at,
+                  .param .u32 bytes, .param .u32 total, {declared})
+{{
+    .shared .align 8 .b8 bar[8];
+    .reg .b32 %t, %a, %b, %n, %m, %v, %x<6>; .reg .b64 %o, %g, %map; .reg .pred %p;
+    mov.u32 %t, %tid.x;
+    ld.param.u64 %o, [out]; ld.param.u32 %n, [bytes]; ld.param.u32 %m, [total];
+    ld.param.u32 %a, [at]; mov.u32 %b, s; add.u32 %a, %a, %b; mov.u32 %b, bar;
+    {loads}
+    mov.b64 %map, map; cvta.param.u64 %map, %map;
+    shl.b32 %v, %t, 2;
+CLEAR:
+    setp.ge.u32 %p, %v, %m;
+    @%p bra CLEARED;
+    mov.u32 %x5, s; add.u32 %x5, %x5, %v;
+    st.shared.b32 [%x5], -1;
+    add.u32 %v, %v, 128;
+    bra CLEAR;
+CLEARED:
+    setp.ne.u32 %p, %t, 0;
+    @%p bra WAIT;
+    mbarrier.init.shared::cta.b64 [%b], 1;
+WAIT:
+    fence.proxy.async;
+    bar.sync 0;
+    @%p bra TRY;
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [%b], %n;
+    cp.async.bulk.tensor.{rank}d.shared::cluster.global.mbarrier::complete_tx::bytes
+        [%a], [%map, {{{coordinates}}}], [%b];
+TRY:
+    mbarrier.try_wait.parity.shared::cta.b64 %p, [%b], 0;
+    @!%p bra TRY;
+    shl.b32 %v, %t, 2;
+COPY:
+    setp.ge.u32 %p, %v, %m;
+    @%p bra DONE;
+    mov.u32 %x5, s; add.u32 %x5, %x5, %v;
+    ld.shared.b32 %x5, [%x5];
+    cvt.u64.u32 %g, %v; add.u64 %g, %g, %o;
+    st.global.b32 [%g], %x5;
+    add.u32 %v, %v, 128;
+    bra COPY;
+DONE:
+    ret;
+}}
+"""
+
+
+def expected(tensor_map, coordinates, at, total):
+    """What a box looks like in shared memory, element by element."""
+    out = np.full(total, 255, np.uint8)
+    size, array = tensor_map.array.dtype.itemsize, tensor_map.array
+    fill = b"\0" * size
+    if tensor_map.fill == "nan":
+        fill = b"\xf7\x7f" * (size // 2)
+    mask = MODES[tensor_map.swizzle]
+    for number, index in enumerate(itertools.product(*map(range, tensor_map.tile))):
+        place = [
+            c + i * s
+            for c, i, s in zip(
+                reversed(coordinates), index, tensor_map.element_strides, strict=True
+            )
+        ]
+        inside = all(0 <= p < n for p, n in zip(place, array.shape, strict=True))
+        address = at + number * size
+        address ^= ((address >> 7) & mask) << 4
+        data = array[tuple(place)].tobytes() if inside else fill
+        out[address : address + size] = np.frombuffer(data, np.uint8)
+    return out
+
+
+CASES = [
+    # shape, type, box, element strides, swizzle, fill, coordinates (fastest first), offset
+    ((300,), "f4", (256,), None, 0, "zero", (100,), 128),
+    ((40, 64), "f2", (16, 64), None, 128, "zero", (0, 8), 0),
+    ((40, 64), "f2", (16, 64), None, 128, "zero", (32, 32), 1024),
+    ((40, 64), "f2", (16, 32), None, 64, "nan", (-8, -3), 512),
+    ((40, 64), "f2", (16, 16), None, 32, "zero", (56, 37), 256),
+    ((40, 64), "i1", (5, 32), None, 0, "zero", (48, -2), 384),
+    ((40, 64), "f4", (9, 8), (2, 1), 32, "nan", (4, -1), 0),
+    ((9, 10, 16), "f4", (3, 4, 8), (1, 3, 1), 0, "zero", (4, 7, 8), 0),
+    ((3, 4, 5, 16), "f8", (2, 2, 3, 4), None, 32, "zero", (14, -1, 3, 1), 0),
+    ((2, 3, 4, 5, 16), "i2", (2, 2, 2, 2, 8), None, 0, "zero", (8, 4, 3, 2, -1), 128),
+]  # fmt: skip
+
+
+def prepared(case):
+    shape, kind, box, strides, swizzle, fill, coordinates, at = case
+    random = np.random.default_rng(1)
+    array = random.integers(1, 100, shape).astype(kind)
+    tensor_map = ptx.tensor_map(array, box, strides, swizzle, fill)
+    total = -(-(at + tensor_map.nbytes) // 1024) * 1024
+    numbers = [np.uint32(n) for n in (at, tensor_map.nbytes, total)]
+    numbers += [np.int32(c) for c in coordinates]
+    return tensor_map, numbers, expected(tensor_map, coordinates, at, total), total
+
+
+@pytest.mark.parametrize("landing", ["early", "late"])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_boxes(case, landing):
+    tensor_map, numbers, exact, total = prepared(case)
+    out = np.zeros(total, np.uint8)
+    function = ptx.Module(dump(tensor_map.array.ndim)).get_function("k")
+    result = function(1, 32, (tensor_map, out, *numbers), total, landing=landing, races=True)
+    assert np.array_equal(out, exact)
+    assert not result.hazards
+
+
+@pytest.mark.parametrize("case,message", [
+    (((40, 64), "f2", (16, 64), None, 128, "zero", (4, 8), 0), "multiple of 16 bytes"),
+    (((40, 64), "f2", (16, 16), None, 128, "zero", (8, 0), 0), "needs them to be equal"),
+])  # fmt: skip
+def test_boxes_at_which_the_hardware_traps(case, message):
+    tensor_map, numbers, _, total = prepared(case)
+    with pytest.raises(ptx.Error, match=message):
+        args = (tensor_map, np.zeros(total, np.uint8), *numbers)
+        ptx.Module(dump(2)).get_function("k")(1, 32, args, total)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_boxes_on_a_gpu(case):
+    """The driver takes the same maps, and the hardware puts the same bytes into the same places."""
+    import cupy
+
+    tensor_map, numbers, exact, total = prepared(case)
+    there = cupy.asarray(tensor_map.array)
+    out = np.zeros(total, np.uint8)
+    encoded = encode(
+        there, tensor_map.box, tensor_map.element_strides, tensor_map.swizzle, tensor_map.fill
+    )
+    args = (encoded, out, *numbers)
+    run_on_gpu(dump(tensor_map.array.ndim), 32, args, total)
+    assert np.array_equal(out, exact)
+
+
+# -- bulk copies --------------------------------------------------------------------------------
+
+BULK = """
+.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 in, .param .u64 out)
+{
+    .shared .align 128 .b8 s[512];
+    .shared .align 8 .b8 bar[8];
+    .reg .b32 %t, %a, %b, %v; .reg .b64 %i, %o; .reg .pred %p, %q;
+    mov.u32 %t, %tid.x; mov.u32 %a, s; mov.u32 %b, bar;
+    ld.param.u64 %i, [in]; ld.param.u64 %o, [out];
+    setp.ne.u32 %q, %t, 0;
+    @%q bra INITIALISED;
+    mbarrier.init.shared::cta.b64 [%b], 1;
+    INIT
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [%b], 512;
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%a], [%i], 512, [%b];
+INITIALISED:
+    bar.sync 0;
+TRY:
+    mbarrier.try_wait.parity.shared::cta.b64 %p, [%b], 0, 1000;
+    @!%p bra TRY;
+    mad.lo.u32 %a, %t, 4, %a;
+    ld.shared.u32 %v, [%a]; add.u32 %v, %v, 1; st.shared.u32 [%a], %v;
+    FENCE
+    bar.sync 0;
+    @%q bra DONE;
+    COPY
+    cp.async.bulk.commit_group;
+    WAIT
+DONE:
+    AFTER
+    ret;
+}
+"""
+OUT = "cp.async.bulk.global.shared::cta.bulk_group [%o], [%a], 512;"
+ADD = "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%o], [%a], 512;"
+
+
+def bulk(copy=OUT, fence="fence.proxy.async.shared::cta;", wait="cp.async.bulk.wait_group.read 0;",
+         after="", init="fence.mbarrier_init.release.cluster;", **options):  # fmt: skip
+    text = (
+        BULK.replace("INITIALISED", "READY")
+        .replace("INIT", init)
+        .replace("COPY", copy)
+        .replace("FENCE", fence)
+        .replace("WAIT", wait)
+    )
+    out, given = np.full(128, 1000, np.uint32), np.arange(128, dtype=np.uint32)
+    function = ptx.Module(text.replace("AFTER", after)).get_function("k")
+    result = function(1, 128, (given, out), **options)
+    return {h.kind for h in result.hazards}, out
+
+
+@pytest.mark.parametrize("landing", ["early", "late"])
+@pytest.mark.parametrize("schedule", ["lowest", "highest", "random"])
+def test_bulk_copies(schedule, landing):
+    options = {"schedule": schedule, "landing": landing, "races": True}
+    found, out = bulk(**options)
+    assert not found and out.tolist() == list(range(1, 129))
+    found, out = bulk(ADD, **options)
+    assert not found and out.tolist() == list(range(1001, 1129))
+
+
+@pytest.mark.parametrize("landing", ["early", "late"])
+@pytest.mark.parametrize("operation", ["add.noftz", "min", "max"])
+def test_bulk_reductions_of_bf16(operation, landing):
+    old = np.linspace(-3, 5, 256).astype(np.float32).view(np.uint32) >> 16
+    new = np.linspace(4, -2, 256).astype(np.float32).view(np.uint32) >> 16
+    text = BULK.replace("INITIALISED", "READY").replace("INIT", "fence.proxy.async;")
+    text = text.replace("add.u32 %v, %v, 1;", "").replace("FENCE", "fence.proxy.async;")
+    text = text.replace("COPY", f"cp.reduce.async.bulk.global.shared::cta.bulk_group.{operation}"
+                        ".bf16 [%o], [%a], 512;")  # fmt: skip
+    text = text.replace("WAIT", "cp.async.bulk.wait_group 0;").replace("AFTER", "")
+    out, given = old.astype(np.uint16), new.astype(np.uint16)
+    ptx.Module(text).get_function("k")(1, 128, (given, out), landing=landing)
+    a, b = ((v << 16).view(np.float32) for v in (old, new))
+    exact = {"add.noftz": a + b, "min": np.minimum(a, b), "max": np.maximum(a, b)}[operation]
+    found = (out.astype(np.uint32) << 16).view(np.float32)
+    np.testing.assert_allclose(found, exact, rtol=2.0**-8, atol=0)
+
+
+def test_bulk_faults():
+    assert bulk(fence="", races=True)[0] == {"missing proxy fence"}
+    assert bulk(init="", races=True)[0] == {"warning"}
+    assert bulk(wait="")[0] == {"block exited"}
+    assert bulk(wait="cp.async.bulk.wait_group.read 1;")[0] == {"block exited"}
+    # Writing the source again before it is read; behind the wait it is right.
+    write = "bar.sync 0; st.shared.u32 [%a], 7;"
+    found, out = bulk(wait="", after=write, races=True, landing="late")
+    assert {"race", "block exited"} <= found and (out == 7).all()
+    found, out = bulk(after=write, races=True, landing="late")
+    assert not found and out.tolist() == list(range(1, 129))
+    for copy, message in (
+        (OUT.replace("512", "24"), "multiple of 16"), (OUT.replace("512", "528"), "outside"),
+        (OUT.replace("[%a]", "[%a+8]"), "multiple"), (OUT.replace("[%o]", "[%o+8]"), "multiple"),
+        (OUT.replace("[%o]", "[%o+16]"), "outside"),
+    ):  # fmt: skip
+        with pytest.raises(ptx.Error, match=message):
+            bulk(copy)

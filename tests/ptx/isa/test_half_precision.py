@@ -1,0 +1,175 @@
+"""bfloat16 and pairs of halves against exact fractions; carries against Python's integers."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ..conftest import run
+from .test_opcodes import N, apply
+
+BF16_MOST = Fraction(2) ** 127 * (2 - Fraction(1, 128))
+
+
+def value(bits: int) -> float:
+    return float(np.array([bits << 16], np.uint32).view(np.float32)[0])
+
+
+def brain(exact: Fraction, negative_zero: bool = False) -> int:
+    """Round a fraction to nearest even bfloat16, as bits."""
+    sign = 0x8000 if exact < 0 or (exact == 0 and negative_zero) else 0
+    magnitude = abs(exact)
+    exponent = -126
+    while magnitude >= Fraction(2) ** (exponent + 1) and exponent < 128:
+        exponent += 1
+    unit = Fraction(2) ** (exponent - 7)
+    whole, rest = divmod(magnitude, unit)
+    if rest * 2 > unit or (rest * 2 == unit and whole & 1):
+        whole += 1
+    if whole * unit > BF16_MOST:
+        return sign | 0x7F80
+    if whole >= 256:
+        whole, exponent = whole // 2, exponent + 1
+    return sign | (whole if whole < 128 else (exponent + 127) << 7 | (whole - 128))
+
+
+finite = st.integers(0, 0xFFFF).filter(lambda bits: bits & 0x7F80 != 0x7F80)
+near = st.integers(0x3F00, 0x4100) | st.integers(0xBF00, 0xC100)
+operands = st.lists(st.tuples(*[finite | near] * 3), min_size=N, max_size=N)
+EXACT = {
+    "add.bf16": lambda a, b, c: a + b, "sub.bf16": lambda a, b, c: a - b,
+    "mul.bf16": lambda a, b, c: a * b, "fma.rn.bf16": lambda a, b, c: a * b + c,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("opcode", EXACT)
+@given(rows=operands)
+@settings(max_examples=60, deadline=None)
+def test_bf16_arithmetic(opcode, rows):
+    number = 3 if opcode.startswith("fma") else 2
+    columns = [list(c) for c in zip(*rows, strict=True)][:number]
+    _, out = apply(opcode, "b16", ("b16",) * number, columns)
+    for row, got in zip(rows, out.tolist(), strict=True):
+        exact = EXACT[opcode](*(Fraction(value(bits)) for bits in row))
+        if exact == 0:  # the signs of zero are IEEE 754's, which NumPy has
+            a, b, c = (np.float64(value(bits)) for bits in row)
+            with np.errstate(all="ignore"):
+                zero = {"add": a + b, "sub": a - b, "mul": a * b, "fma": a * b + c}[opcode[:3]]
+            assert got == brain(exact, bool(np.signbit(zero)))
+        else:
+            assert got == brain(exact), row
+
+
+@given(rows=operands)
+@settings(max_examples=40, deadline=None)
+def test_pairs_are_two_of_each(rows):
+    columns = [np.array(c, np.uint16) for c in zip(*rows, strict=True)]
+    words = [(c.astype(np.uint32) << 16) | c[::-1] for c in columns]
+    for opcode in EXACT:
+        number = 3 if opcode.startswith("fma") else 2
+        _, single = apply(opcode, "b16", ("b16",) * number, columns[:number])
+        _, pairs = apply(opcode + "x2", "b32", ("b32",) * number, words[:number])
+        assert np.array_equal(pairs >> 16, single)
+        assert np.array_equal(pairs & 0xFFFF, single[::-1])
+
+
+SOME = [0x3F80, 0xBF80, 0x0000, 0x8000, 0x7FC0, 0x7F80, 0xFF80, 0x4049]  # 1 -1 0 -0 NaN inf -inf pi
+
+
+def test_bf16_min_max():
+    a, b = (np.array(v) for v in zip(*[(x, y) for x in SOME for y in SOME][:N], strict=True))
+    for opcode, choose in (("min", np.fmin), ("max", np.fmax)):
+        _, out = apply(f"{opcode}.bf16", "b16", ("b16", "b16"), [a, b])
+        for x, y, got in zip(a.tolist(), b.tolist(), out.tolist(), strict=True):
+            expected = choose(value(x), value(y))
+            assert got == 0x7FFF if np.isnan(expected) else value(got) == expected
+        _, out = apply(f"{opcode}.NaN.bf16", "b16", ("b16", "b16"), [a, b])
+        for x, y, got in zip(a.tolist(), b.tolist(), out.tolist(), strict=True):
+            assert np.isnan(value(got)) == (np.isnan(value(x)) or np.isnan(value(y)))
+
+
+@pytest.mark.parametrize("kind", ["f16", "bf16"])
+def test_relu(kind):
+    one, minus = (0x3C00, 0xBC00) if kind == "f16" else (0x3F80, 0xBF80)
+    a, b, c = [one, minus] * 8, [one] * 16, [0] * 16
+    _, out = apply(f"fma.rn.relu.{kind}", "b16", ("b16",) * 3, [a, b, c])
+    assert out.tolist() == [one, 0] * 8
+
+
+@pytest.mark.parametrize("kind", ["f16", "bf16"])
+def test_comparisons(kind):
+    some = SOME if kind == "bf16" else [0x3C00, 0xBC00, 0, 0x8000, 0x7E00, 0x7C00, 0xFC00, 0x4248]
+    a, b = (np.array(v) for v in zip(*[(x, y) for x in some for y in some][24:40], strict=True))
+
+    def number(bits):
+        return value(bits) if kind == "bf16" else float(np.uint16(bits).view(np.float16))
+
+    x, y = (np.array([number(v) for v in c.tolist()]) for c in (a, b))
+    cases = {"eq": x == y, "lt": x < y, "geu": ~(x < y), "nan": np.isnan(x) | np.isnan(y)}
+    one = 0x3C00 if kind == "f16" else 0x3F80
+    for name, expected in cases.items():
+        _, out = apply(f"setp.{name}.{kind}", "pred", ("b16", "b16"), [a, b])
+        assert np.array_equal(out, expected)
+        words = [(v.astype(np.uint32) << 16) | v[::-1] for v in (a, b)]
+        _, out = apply(f"set.{name}.{kind}x2.{kind}x2", "b32", ("b32", "b32"), words)
+        assert np.array_equal(out >> 16, expected * one)
+        assert np.array_equal(out & 0xFFFF, (expected * one)[::-1])
+        _, out = apply(f"set.{name}.u32.{kind}x2", "u32", ("b32", "b32"), words)
+        assert np.array_equal(out >> 16, expected * 0xFFFF)
+
+
+def test_setp_of_a_pair_writes_two_predicates():
+    out = np.zeros(64, np.uint32)
+    run(
+        """.reg .pred %p<3>; .reg .b32 %r<6>; .reg .b64 %d<4>; ld.param.u64 %d0, [out];
+        mov.u32 %r0, %tid.x; mul.wide.u32 %d1, %r0, 8; add.u64 %d0, %d0, %d1;
+        mov.b32 %r1, 0x40003C00; mov.b32 %r2, 0x3C003C00;
+        setp.gt.f16x2 %p0|%p1, %r1, %r2; selp.b32 %r3, 1, 0, %p0; selp.b32 %r4, 1, 0, %p1;
+        st.global.v2.u32 [%d0], {%r3, %r4};""",
+        out,
+    )
+    assert out.tolist() == [0, 1] * 32
+
+
+# -- carries ------------------------------------------------------------------------------------
+
+edges32 = st.sampled_from([0, 1, 2**32 - 1, 2**31]) | st.integers(0, 2**32 - 1)
+CHAINS = {
+    "add": "add.cc.u32 %r8, %r0, %r2; addc.cc.u32 %r9, %r1, %r3; addc.u32 %r10, 0, 0;",
+    "sub": "sub.cc.u32 %r8, %r0, %r2; subc.cc.u32 %r9, %r1, %r3; subc.u32 %r10, 0, 0;",
+    "mad": "mad.lo.cc.u32 %r8, %r0, %r2, %r1; madc.hi.cc.u32 %r9, %r0, %r2, %r3;"
+           "addc.u32 %r10, 0, 0;",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CHAINS)
+@given(rows=st.lists(st.tuples(*[edges32] * 4), min_size=32, max_size=32))
+@settings(max_examples=30, deadline=None)
+def test_carries(name, rows):
+    out = np.zeros((32, 4), np.uint32)
+    body = """.reg .b32 %r<12>; .reg .b64 %d<4>; ld.param.u64 %d0, [in]; ld.param.u64 %d1, [out];
+    mov.u32 %r4, %tid.x; mul.wide.u32 %d2, %r4, 16; add.u64 %d0, %d0, %d2; add.u64 %d1, %d1, %d2;
+    ld.global.v4.u32 {%r0, %r1, %r2, %r3}, [%d0];""" + CHAINS[name]
+    body += "st.global.v4.u32 [%d1], {%r8, %r9, %r10, %r10};"
+    run(body, np.array(rows, np.uint32), out, parameters=".param .u64 in, .param .u64 out")
+    for (a, b, c, d), got in zip(rows, out.tolist(), strict=True):
+        exact = {
+            "add": (b << 32 | a) + (d << 32 | c), "sub": (b << 32 | a) - (d << 32 | c),
+            "mad": a * c + b + (d << 32),
+        }[name]  # fmt: skip
+        assert sum(word << 32 * i for i, word in enumerate(got[:3])) == exact % 2**96
+
+
+def test_carries_of_lanes_stay_apart():
+    """A guarded add.cc leaves the flag of other lanes as it was."""
+    out = np.zeros(32, np.uint32)
+    body = """.reg .b32 %r<6>; .reg .b64 %d<4>; .reg .pred %p; ld.param.u64 %d0, [out];
+    mov.u32 %r0, %tid.x; mul.wide.u32 %d1, %r0, 4; add.u64 %d0, %d0, %d1;
+    setp.lt.u32 %p, %r0, 7; @%p add.cc.u32 %r1, -1, 1; addc.u32 %r2, 0, 0;
+    st.global.u32 [%d0], %r2;"""
+    run(body, out)
+    assert out.tolist() == [1] * 7 + [0] * 25

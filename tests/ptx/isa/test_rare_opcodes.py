@@ -1,0 +1,248 @@
+"""Opcodes that products seldom use, against scalar oracles; and those that do nothing."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lib import ptx
+from lib.ptx.core.decode import OPCODES
+
+from ..conftest import HERE, run
+from .test_opcodes import N, apply, draw, same, wrap
+
+
+def low24(value: int, kind: str) -> int:
+    value &= 0xFFFFFF
+    return value - (1 << 24) if kind == "s32" and value >> 23 else value
+
+
+@pytest.mark.parametrize("kind", ["u32", "s32"])
+@settings(max_examples=8, deadline=None)
+@given(data=st.data())
+def test_products_of_24_bits(kind, data):
+    columns = data.draw(draw(kind, kind, kind))
+    (a, b), product = apply(f"mul24.lo.{kind}", kind, (kind, kind), columns[:2])
+    (*_, c), total = apply(f"mad24.lo.{kind}", kind, (kind,) * 3, columns)
+    for x, y, z, p, t in zip(*(v.tolist() for v in (a, b, c, product, total)), strict=True):
+        exact = low24(x, kind) * low24(y, kind)
+        assert (p, t) == (wrap(exact, kind), wrap(exact + z, kind))
+
+
+@pytest.mark.parametrize("first", ["u32", "s32"])
+@pytest.mark.parametrize("second", ["u32", "s32"])
+@settings(max_examples=8, deadline=None)
+@given(data=st.data())
+def test_dot_products_of_bytes(first, second, data):
+    result = "s32" if "s32" in (first, second) else "u32"
+    columns = data.draw(draw("b32", "b32", result))
+    (a, b, c), out = apply(f"dp4a.{first}.{second}", result, ("b32", "b32", result), columns)
+    for x, y, z, got in zip(*(v.tolist() for v in (a, b, c, out)), strict=True):
+        total = z
+        for i in range(4):
+            one, two = x >> 8 * i & 255, y >> 8 * i & 255
+            one -= 256 * (first == "s32" and one > 127)
+            two -= 256 * (second == "s32" and two > 127)
+            total += one * two
+        assert got == wrap(total, result)
+
+
+@pytest.mark.parametrize("kind", ["u32", "s32", "u64", "f32"])
+@pytest.mark.parametrize("sign", ["s32", "f32"])
+@settings(max_examples=6, deadline=None)
+@given(data=st.data())
+def test_select_by_sign(kind, sign, data):
+    columns = data.draw(draw(kind, kind, sign))
+    (a, b, c), out = apply(f"slct.{kind}.{sign}", kind, (kind, kind, sign), columns)
+    for x, y, z, got in zip(*(v.tolist() for v in (a, b, c, out)), strict=True):
+        assert same(float(got), float(x if z >= 0 else y))  # NaN is not at least 0; -0 is
+
+
+@pytest.mark.parametrize("kind", ["f32", "f64"])
+@settings(max_examples=8, deadline=None)
+@given(data=st.data())
+def test_signs_and_classes(kind, data):
+    columns = data.draw(draw(kind, kind))
+    (a, b), out = apply(f"copysign.{kind}", kind, (kind, kind), columns)
+    for x, y, got in zip(a.tolist(), b.tolist(), out.tolist(), strict=True):
+        assert same(got, math.copysign(y, x))
+    least = 2.0**-126 if kind == "f32" else 2.0**-1022
+    oracles = {
+        "finite": math.isfinite, "infinite": math.isinf, "notanumber": math.isnan,
+        "number": lambda v: not math.isnan(v),
+        "normal": lambda v: math.isfinite(v) and abs(v) >= least,
+        "subnormal": lambda v: 0 < abs(v) < least,
+    }  # fmt: skip
+    for name, oracle in oracles.items():
+        _, out = apply(f"testp.{name}.{kind}", "pred", (kind,), columns[:1])
+        assert out.tolist() == [int(oracle(v)) for v in a.tolist()]
+
+
+@pytest.mark.parametrize("name", ["lt", "geu", "num"])
+@pytest.mark.parametrize("result", ["u32", "s32", "f32"])
+@settings(max_examples=5, deadline=None)
+@given(columns=draw("f32", "f32"))
+def test_set_writes_a_number(name, result, columns):
+    (a, b), out = apply(f"set.{name}.{result}.f32", result, ("f32", "f32"), columns)
+    yes = {"u32": 0xFFFFFFFF, "s32": -1, "f32": 1.0}[result]
+    for x, y, got in zip(a.tolist(), b.tolist(), out.tolist(), strict=True):
+        nan = math.isnan(x) or math.isnan(y)
+        holds = {"lt": not nan and x < y, "geu": nan or x >= y, "num": not nan}[name]
+        assert got == (yes if holds else 0)
+
+
+@pytest.mark.parametrize("join", ["and", "or", "xor"])
+@settings(max_examples=5, deadline=None)
+@given(columns=draw("s32", "s32", "u32"))
+def test_comparisons_joined_with_a_predicate(join, columns):
+    a, b, c = (np.array(v) for v in columns)
+    arrays = [a.astype(np.int32), b.astype(np.int32), (c % 2).astype(np.uint32)]
+    out = np.zeros((N, 2), np.uint32)
+    body = """.reg .b32 %t, %a, %b, %c, %x, %y; .reg .b64 %p; .reg .pred %p0, %p1, %p2;
+    mov.u32 %t, %tid.x;""" + "".join(
+        f"ld.param.u64 %p, [{n}]; mad.wide.u32 %p, %t, 4, %p; ld.global.u32 %{n}, [%p];"
+        for n in "abc"
+    )
+    run(body + f"""setp.ne.u32 %p2, %c, 0; setp.lt.{join}.s32 %p0|%p1, %a, %b, %p2;
+    selp.b32 %x, 1, 0, %p0; selp.b32 %y, 1, 0, %p1; ld.param.u64 %p, [out];
+    mad.wide.u32 %p, %t, 8, %p; st.global.v2.u32 [%p], {{%x, %y}};""", *arrays, out, block=N,
+        parameters=", ".join(f".param .u64 {n}" for n in ("a", "b", "c", "out")))  # fmt: skip
+    with_ = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}[join]
+    less, given_ = arrays[0] < arrays[1], arrays[2] != 0
+    assert np.array_equal(out[:, 0], with_(less, given_))
+    assert np.array_equal(out[:, 1], with_(~less, given_))
+
+
+def test_functions_are_close():
+    x = np.linspace(-4, 4, N, dtype=np.float32)
+    for name in ("cos", "tanh"):
+        _, out = apply(f"{name}.approx.f32", "f32", ("f32",), [x])
+        np.testing.assert_allclose(out, getattr(np, name)(x.astype(float)), rtol=1e-6, atol=1e-7)
+    special = [0.0, -0.0, math.inf, -math.inf, math.nan]
+    _, out = apply("tanh.approx.f32", "f32", ("f32",), [special])
+    assert all(map(same, out[:5].tolist(), [0.0, -0.0, 1.0, -1.0, math.nan]))
+
+
+def test_high_products_carry():
+    out = np.zeros(2, np.uint32)
+    run(""".reg .b32 %a, %b; .reg .b64 %o; ld.param.u64 %o, [out];
+    mad.hi.cc.u32 %a, 0xFFFFFFFF, 0xFFFFFFFF, 5; addc.u32 %b, 0, 0;
+    st.global.v2.u32 [%o], {%a, %b};""", out, block=1)  # fmt: skip
+    total = (0xFFFFFFFF * 0xFFFFFFFF >> 32) + 5
+    assert out.tolist() == [total & 0xFFFFFFFF, total >> 32]
+
+
+@pytest.mark.parametrize("half", ["lo", "hi"])
+@pytest.mark.parametrize("first", ["u32", "s32"])
+@pytest.mark.parametrize("second", ["u32", "s32"])
+@settings(max_examples=5, deadline=None)
+@given(data=st.data())
+def test_dot_products_of_two(half, first, second, data):
+    result = "s32" if "s32" in (first, second) else "u32"
+    columns = data.draw(draw("b32", "b32", result))
+    opcode = f"dp2a.{half}.{first}.{second}"
+    (a, b, c), out = apply(opcode, result, ("b32", "b32", result), columns)
+    for x, y, z, got in zip(*(v.tolist() for v in (a, b, c, out)), strict=True):
+        total = z
+        for i in range(2):
+            one, two = x >> 16 * i & 0xFFFF, y >> 8 * (i + 2 * (half == "hi")) & 255
+            one -= 65536 * (first == "s32" and one > 32767)
+            two -= 256 * (second == "s32" and two > 127)
+            total += one * two
+        assert got == wrap(total, result)
+
+
+@pytest.mark.parametrize("mode", ["clamp", "wrap"])
+def test_masks_and_extended_bits(mode):
+    value = np.array([0x12345678, 0xFEDCBA98] * 36, np.uint32)[:N]
+    at = np.array([0, 1, 5, 31, 32, 33, 40, 0xFFFFFFFF] * 9, np.uint32)[:N]
+    count = np.array([0, 3, 32, 8, 31, 1, 33, 64, 16] * 8, np.uint32)[:N]
+
+    def bits(n):
+        return min(n, 32) if mode == "clamp" else n % 32
+
+    _, mask = apply(f"bmsk.{mode}.b32", "b32", ("b32", "b32"), [at, count])
+    for a, n, got in zip(at.tolist(), count.tolist(), mask.tolist(), strict=False):
+        assert got == ((1 << bits(n)) - 1 << bits(a)) & 0xFFFFFFFF
+    for kind in ("u32", "s32"):
+        _, out = apply(f"szext.{mode}.{kind}", kind, ("b32", "b32"), [value, count])
+        for v, n, got in zip(value.tolist(), count.tolist(), out.tolist(), strict=False):
+            low = v & (1 << bits(n)) - 1
+            negative = kind == "s32" and bits(n) and low >> bits(n) - 1
+            assert got == low - (negative and 1 << bits(n))
+
+
+def test_the_nth_one_of_a_mask():
+    out = np.zeros(5, np.uint32)
+    cases = [(0b10110, 0, 2), (0b10110, 4, -2), (0b10110, 2, 0), (0b10110, 3, 0), (0b10110, 0, 4)]
+    body = ".reg .b32 %v; .reg .b64 %o; ld.param.u64 %o, [out];"
+    for i, case in enumerate(cases):
+        body += "fns.b32 %v, {}, {}, {};".format(*case) + f"st.global.u32 [%o+{4 * i}], %v;"
+    run(body, out, block=1)
+    assert out.tolist() == [2, 2, 2, 0xFFFFFFFF, 0xFFFFFFFF]
+
+
+@pytest.mark.parametrize("schedule", ["lowest", "highest", "random"])
+def test_a_branch_by_an_index(schedule):
+    body = """.reg .b32 %t, %i, %v; .reg .b64 %o; mov.u32 %t, %tid.x; ld.param.u64 %o, [out];
+    mad.wide.u32 %o, %t, 4, %o; rem.u32 %i, %t, COUNT;
+    TABLE: .branchtargets A, B, A, C;
+    brx.idx %i, TABLE;
+    A: mov.u32 %v, 10; bra END; B: mov.u32 %v, 11; bra END; C: mov.u32 %v, 13;
+    END: st.global.u32 [%o], %v;"""
+    out = np.zeros(64, np.uint32)
+    run(body.replace("COUNT", "4"), out, block=64, schedule=schedule)
+    assert out.tolist() == [10, 11, 10, 13] * 16
+    with pytest.raises(ptx.Error, match="index 4; the table has 4 labels"):
+        run(body.replace("COUNT", "5"), out, block=64, schedule=schedule)
+    with pytest.raises(ptx.ParseError, match="unknown label"):
+        run(body.replace("TABLE;", "OTHER;").replace("COUNT", "4"), out)
+
+
+def test_hints_do_nothing():
+    out = np.zeros(32, np.uint32)
+    run(""".reg .b32 %t, %v; .reg .b64 %o, %c; .pragma "nounroll";
+    createpolicy.fractional.L2::evict_first.b64 %c, 1.0;
+    mov.u32 %t, %tid.x; ld.param.u64 %o, [out]; mad.wide.u32 %o, %t, 4, %o;
+    prefetch.global.L2 [%o]; prefetchu.L1 [%o]; applypriority.global.L2::evict_normal [%o], 128;
+    ld.global.L2::cache_hint.u32 %v, [%o], %c;
+    discard.global.L2 [%o], 128; nanosleep.u32 100; griddepcontrol.launch_dependents;
+    griddepcontrol.wait; setmaxnreg.dec.sync.aligned.u32 40; membar.cta; fence.acq_rel.gpu;
+    ldu.global.u32 %v, [%o]; add.u32 %v, %v, 1; st.global.u32 [%o], %v;""", out)  # fmt: skip
+    assert (out == 1).all()
+    for many in (16, 41, 264):
+        with pytest.raises(ptx.ParseError, match="multiple of 8 from 24 to 256"):
+            run(f"setmaxnreg.inc.sync.aligned.u32 {many};", out)
+
+
+@pytest.mark.parametrize("opcode", ["trap", "brkpt"])
+def test_traps_stop_the_kernel(opcode):
+    body = ".reg .pred %p; .reg .b32 %t; mov.u32 %t, %tid.x; setp.gt.u32 %p, %t, LIMIT; @%p "
+    with pytest.raises(ptx.Error, match=rf"PTX line \d+ \({opcode}\).*trapped.*lane 5"):
+        run(body.replace("LIMIT", "4") + f"{opcode};", np.zeros(1, np.uint32))
+    run(body.replace("LIMIT", "40") + f"{opcode};", np.zeros(1, np.uint32))
+
+
+def test_spaces_of_generic_addresses():
+    out = np.zeros(4, np.uint32)
+    run(""".shared .b32 s; .local .b32 l; .reg .b64 %o, %a; .reg .pred %p; .reg .b32 %v;
+    ld.param.u64 %o, [out];
+    mov.u64 %a, s; cvta.shared.u64 %a, %a; isspacep.shared %p, %a; selp.b32 %v, 1, 0, %p;
+    st.global.u32 [%o], %v; isspacep.global %p, %a; selp.b32 %v, 1, 0, %p;
+    st.global.u32 [%o+4], %v; mov.u64 %a, l; cvta.local.u64 %a, %a; isspacep.local %p, %a;
+    selp.b32 %v, 1, 0, %p; st.global.u32 [%o+8], %v; isspacep.global %p, %o;
+    selp.b32 %v, 1, 0, %p; st.global.u32 [%o+12], %v;""", out, block=1)  # fmt: skip
+    assert out.tolist() == [1, 0, 1, 1]
+
+
+def test_no_opcode_is_without_a_test():
+    texts = [path.read_text() for path in (*HERE.rglob("test_*.py"), *HERE.glob("*.cu"))]
+    compiled = {"bra", "ret", "cvta"}  # NVRTC writes these
+    for name in set(OPCODES) - compiled:
+        used = re.compile(rf"(?<![\w.]){re.escape(name)}[.\s;\"]")
+        assert any(used.search(text) for text in texts), f"no test names {name}"

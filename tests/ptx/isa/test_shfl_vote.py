@@ -1,0 +1,146 @@
+"""What lanes of a warp do together, against an oracle lane by lane: shuffles, votes, matches."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lib import ptx
+
+from ..conftest import run
+
+LANES = 32
+words = st.lists(st.integers(0, 2**32 - 1), min_size=LANES, max_size=LANES)
+few = st.lists(st.integers(0, 3), min_size=LANES, max_size=LANES)
+
+
+def lanes(body: str, *columns, results: int = 1, active: int = 0xFFFFFFFF):
+    """Run statements in the active lanes; %a, %b, … hold the columns, %x, %y are shown."""
+    names = "abc"[: len(columns)]
+    text = """.reg .b32 %t, %a, %b, %c, %x, %y, %m; .reg .b64 %p, %q; .reg .pred %g, %h, %k;
+    mov.u32 %t, %tid.x; mov.u32 %x, 77; mov.u32 %y, 77;
+    """
+    for name in names:
+        text += f"ld.param.u64 %p, [{name}]; mad.wide.u32 %p, %t, 4, %p;"
+        text += f"ld.global.u32 %{name}, [%p];"
+    text += f"""mov.u32 %m, 1; shl.b32 %m, %m, %t; and.b32 %m, %m, {active};
+    setp.eq.u32 %k, %m, 0; @%k bra SHOW;
+    {body}
+    SHOW: ld.param.u64 %p, [out]; mad.wide.u32 %p, %t, 8, %p;
+    st.global.v2.u32 [%p], {{%x, %y}};"""
+    out = np.zeros((LANES, 2), np.uint32)
+    arrays = [np.array(column, np.uint32) for column in columns]
+    parameters = ", ".join(f".param .u64 {name}" for name in (*names, "out"))
+    run(text, *arrays, out, parameters=parameters)
+    return out[:, 0].tolist() if results == 1 else (out[:, 0].tolist(), out[:, 1].tolist())
+
+
+def source_of(mode, lane, b, c):
+    """PTX ISA 9.7.9.6, in its own words: which lane a lane reads, and whether that is valid."""
+    bound, segment = c & 31, c >> 8 & 31
+    most, least = (lane & segment) | (bound & ~segment), lane & segment
+    if mode == "up":
+        j = lane - b
+        valid = j >= most
+    elif mode == "down":
+        j = lane + b
+        valid = j <= most
+    elif mode == "bfly":
+        j = lane ^ b
+        valid = j <= most
+    else:
+        j = least | (b & ~segment)
+        valid = j <= most
+    return (j if valid else lane), valid
+
+
+@pytest.mark.parametrize("mode", ["up", "down", "bfly", "idx"])
+@pytest.mark.parametrize("width", [32, 16, 8, 2])
+@settings(max_examples=8, deadline=None)
+@given(values=words, by=st.lists(st.integers(0, 31), min_size=LANES, max_size=LANES))
+def test_shuffles(mode, width, values, by):
+    c = (32 - width) << 8 | (0 if mode == "up" else 31)
+    x, y = lanes(f"shfl.sync.{mode}.b32 %x|%g, %a, %b, {c}, -1; selp.b32 %y, 1, 0, %g;",
+                 values, by, results=2)  # fmt: skip
+    for lane in range(LANES):
+        source, valid = source_of(mode, lane, by[lane], c)
+        assert (x[lane], y[lane]) == (values[source], valid)
+
+
+@pytest.mark.parametrize("active", [0xFFFFFFFF, 0x0000FFFF, 0x80000001, 0x00F0F000])
+@settings(max_examples=6, deadline=None)
+@given(said=few)
+def test_votes_of_the_active_lanes(active, said):
+    here = [lane for lane in range(LANES) if active >> lane & 1]
+    yes = [said[lane] == 1 for lane in here]
+    expected = {
+        "ballot": sum(1 << lane for lane in here if said[lane] == 1), "all": all(yes),
+        "any": any(yes), "uni": len(set(yes)) == 1,
+    }  # fmt: skip
+    for mode, value in expected.items():
+        if mode == "ballot":
+            body = f"vote.sync.ballot.b32 %x, %g, {active};"
+        else:
+            body = f"vote.sync.{mode}.pred %h, %g, {active}; selp.b32 %x, 1, 0, %h;"
+        got = lanes("setp.eq.u32 %g, %a, 1;" + body, said, active=active)
+        assert got == [value if active >> lane & 1 else 77 for lane in range(LANES)]
+
+
+@pytest.mark.parametrize("active", [0xFFFFFFFF, 0x0FF00FF1])
+@settings(max_examples=6, deadline=None)
+@given(values=few)
+def test_matches(active, values):
+    here = [lane for lane in range(LANES) if active >> lane & 1]
+    got = lanes(f"match.any.sync.b32 %x, %a, {active};", values, active=active)
+    for lane in here:
+        alike = sum(1 << other for other in here if values[other] == values[lane])
+        assert got[lane] == alike
+    body = f"match.all.sync.b32 %x|%g, %a, {active}; selp.b32 %y, 1, 0, %g;"
+    for each in (values, [values[0]] * LANES):
+        got, holds = lanes(body, each, active=active, results=2)
+        same = len({each[lane] for lane in here}) == 1
+        assert {got[lane] for lane in here} == {active if same else 0}
+        assert {holds[lane] for lane in here} == {int(same)}
+
+
+@pytest.mark.parametrize("active", [0xFFFFFFFF, 0x7FFFFFFE, 0x00000400])
+@settings(max_examples=6, deadline=None)
+@given(values=words)
+def test_reductions(active, values):
+    here = [values[lane] for lane in range(LANES) if active >> lane & 1]
+    signed = [v - (1 << 32) if v >> 31 else v for v in here]
+    expected = {
+        "add.u32": sum(here), "add.s32": sum(signed), "min.u32": min(here), "max.u32": max(here),
+        "min.s32": min(signed), "max.s32": max(signed), "and.b32": -1, "or.b32": 0, "xor.b32": 0,
+    }  # fmt: skip
+    for value in here:
+        expected["and.b32"] &= value
+        expected["or.b32"] |= value
+        expected["xor.b32"] ^= value
+    for operation, value in expected.items():
+        got = lanes(f"redux.sync.{operation} %x, %a, {active};", values, active=active)
+        for lane in range(LANES):
+            assert got[lane] == (value & 0xFFFFFFFF if active >> lane & 1 else 77)
+
+
+@pytest.mark.parametrize("active", [0xFFFFFFFF, 0xFFFF0000, 0x00000020])
+def test_who_is_here_and_who_leads(active):
+    here = [lane for lane in range(LANES) if active >> lane & 1]
+    got = lanes("activemask.b32 %x;", active=active)
+    assert [got[lane] for lane in here] == [active] * len(here)
+    lead, is_lead = lanes(f"elect.sync %x|%g, {active}; selp.b32 %y, 1, 0, %g;", active=active,
+                          results=2)  # fmt: skip
+    assert [lead[lane] for lane in here] == [here[0]] * len(here)
+    assert [is_lead[lane] for lane in here] == [int(lane == here[0]) for lane in here]
+
+
+@pytest.mark.parametrize("statement", [
+    "shfl.sync.idx.b32 %x, %t, 0, 31, 0xFFFF;", "vote.sync.any.pred %g, %k, 0xFFFF;",
+    "match.any.sync.b32 %x, %t, 0xFFFF;", "redux.sync.add.u32 %x, %t, 0xFFFF;",
+    "bar.warp.sync 0xFFFF;",
+])  # fmt: skip
+def test_a_mask_that_leaves_out_a_lane_that_runs_it(statement):
+    with pytest.raises(ptx.Divergence, match="mask leaves out lanes that run it: .* lane 16"):
+        lanes(statement)

@@ -1,0 +1,148 @@
+"""wmma in every shape, type, layout and space, and what it is counted as."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lib import ptx
+
+from ..conftest import HEAD, run
+from .test_mma_ldmatrix import REGISTER, encoded, random_matrices
+
+HALVES = ((16, 16, 16), (32, 8, 16), (8, 32, 16))
+KINDS = (("f16", "f32"), ("f16", "f16"), ("bf16", "f32"), ("s8", "s32"), ("u8", "s32"))
+WMMA = [(shape, *kinds) for shape in HALVES for kinds in KINDS]
+WMMA += [((16, 16, 8), "tf32", "f32"), ((8, 8, 4), "f64", "f64")]
+COUNTS = {
+    ("f16", 16): 8, ("f16", 32): 8, ("f16", 8): 8, ("bf16", 16): 4, ("bf16", 32): 8,
+    ("bf16", 8): 2, ("s8", 16): 2, ("s8", 32): 4, ("s8", 8): 1, ("u8", 16): 2, ("u8", 32): 4,
+    ("u8", 8): 1, ("tf32", 16): 4, ("f64", 8): 1,
+}  # fmt: skip
+
+
+def wmma_kernel(shape, kind, c_kind, layouts, space) -> str:
+    """Write a kernel that multiplies one tile by wmma, from global or from shared memory."""
+    m, n, k = shape
+    name = f"m{m}n{n}k{k}"
+    word = "f64" if kind == "f64" else "b32"
+    registers = {
+        "a": (word, COUNTS[kind, m]), "b": (word, COUNTS[kind, n]),
+        "c": (REGISTER[c_kind], 2 if kind == "f64" else 4 if c_kind == "f16" else 8),
+    }  # fmt: skip
+    registers["d"] = registers["c"]
+    text = {
+        u: "{" + ", ".join(f"%{u}{i}" for i in range(c)) + "}" for u, (_, c) in registers.items()
+    }
+    body = ".reg .b64 %p<9>; .reg .b32 %s<8>;\n"
+    body += "".join(f".reg .{w} %{u}<{c}>;\n" for u, (w, c) in registers.items())
+    body += "".join(f"ld.param.u64 %p{i}, [p{i}];\n" for i in range(4))
+    body += "".join(f"ld.param.u32 %s{i}, [s{i}];\n" for i in range(4))
+    where = ["%p0", "%p1", "%p2", "%p3"]
+    if space == ".shared":
+        body += ".shared .align 128 .b8 m[16384]; .reg .b32 %i<9>; .reg .b64 %w; .reg .pred %l;\n"
+        body += "mov.u32 %i0, m;\n"
+        for at in range(3):
+            where[at] = f"%i{at + 1}"
+            body += f"""add.u32 %i{at + 1}, %i0, {4096 * at}; mov.u32 %i5, %tid.x;
+            copy{at}: mul.wide.u32 %w, %i5, 4; add.u64 %w, %w, %p{at}; ld.global.u32 %i6, [%w];
+            shl.b32 %i7, %i5, 2; add.u32 %i7, %i7, %i{at + 1}; st.shared.u32 [%i7], %i6;
+            add.u32 %i5, %i5, 32; setp.lt.u32 %l, %i5, 1024; @%l bra copy{at};\n"""
+        body += "bar.sync 0;\n"
+    la, lb, lc, ld = layouts
+    types = f"{c_kind}.{c_kind}" if kind == "f16" else f"{c_kind}.{kind}.{kind}.{c_kind}"
+    head = "sync.aligned"
+    for use, layout, of, at in (("a", la, kind, 0), ("b", lb, kind, 1), ("c", lc, c_kind, 2)):
+        body += f"wmma.load.{use}.{head}.{layout}.{name}{space}.{of} "
+        body += f"{text[use]}, [{where[at]}], %s{at};\n"
+    operands = ", ".join(text[use] for use in "dabc")
+    body += f"wmma.mma.{head}.{la}.{lb}.{name}.{types} {operands};\n"
+    body += f"wmma.store.d.{head}.{ld}.{name}.global.{c_kind} [%p3], {text['d']}, %s3;\n"
+    return body
+
+
+@pytest.mark.parametrize("space", [".global", ".shared", ""])
+@pytest.mark.parametrize("shape, kind, c_kind", WMMA)
+def test_wmma(shape, kind, c_kind, space):
+    m, n, k = shape
+    a, b, c = random_matrices(kind, m, n, k)
+    exact = a @ b + c
+    for turn in range(16):
+        layouts = tuple("col" if turn >> i & 1 else "row" for i in range(4))
+        padded = 16 if kind in ("s8", "u8") else 8
+        given, strides = [], []
+        for matrix, of, layout in zip(
+            (a, b, c, c), (kind, kind, c_kind, c_kind), layouts, strict=True
+        ):
+            lines = matrix if layout == "row" else matrix.T
+            stride = lines.shape[1] + padded
+            whole = encoded(np.zeros(4096), of)
+            whole[: len(lines) * stride].reshape(len(lines), stride)[:, : lines.shape[1]] = encoded(
+                lines, of
+            )
+            given.append(whole)
+            strides.append(stride)
+        body = wmma_kernel(shape, kind, c_kind, layouts, space)
+        parameters = ", ".join(
+            [f".param .u64 p{i}" for i in range(4)] + [f".param .u32 s{i}" for i in range(4)]
+        )
+        launch = run(body, *given, *strides, parameters=parameters, races=turn == 5)
+        rows, columns = (m, n) if layouts[3] == "row" else (n, m)
+        got = given[3][: rows * strides[3]].reshape(rows, strides[3])[:, :columns]
+        assert np.array_equal(got if layouts[3] == "row" else got.T, exact), layouts
+        assert not launch.hazards
+
+
+def wmma_counts(shape, kind, c_kind, layouts, space, target="sm_80"):
+    m, n, k = shape
+    parameters = ", ".join(
+        [f".param .u64 p{i}" for i in range(4)] + [f".param .u32 s{i}" for i in range(4)]
+    )
+    body = wmma_kernel(shape, kind, c_kind, layouts, space)
+    text = HEAD.replace("sm_80", target) + f".visible .entry k({parameters}) {{\n{body}\nret;\n}}\n"
+    given = [encoded(np.zeros(4096), of) for of in (kind, kind, c_kind, c_kind)]
+    launch = ptx.Module(text).get_function("k")(1, 32, (*given, *[32] * 4))
+    return {
+        "".join(site.opcode.split(".")[1:3]): (site.kind, site.requests, site.bytes_per_lane)
+        for site in launch.trace.sites
+        if site.opcode.startswith("wmma")
+    }  # fmt: skip
+
+
+def test_wmma_counts_are_those_of_the_sass():
+    """As ptxas 12.9 compiles these for sm_75 and sm_80."""
+    rows = ("row",) * 4
+    halves = ((16, 16, 16), "f16", "f32")
+    assert wmma_counts(*halves, rows, ".global") == {
+        "loada": ("load", 4, 4), "loadb": ("load", 4, 4), "loadc": ("load", 4, 8),
+        "stored": ("store", 4, 8),
+    }  # fmt: skip
+    shared = wmma_counts(*halves, rows, ".shared")
+    assert shared["loada"] == shared["loadb"] == ("ldmatrix", 1, 16)
+    assert shared["loadc"] == ("load", 4, 8)
+    old = wmma_counts(*halves, rows, ".shared", "sm_75")
+    assert old["loada"] == old["loadb"] == ("ldmatrix", 2, 16)
+    columns = wmma_counts(*halves, ("col",) * 4, ".global")
+    assert columns["loada"] == ("load", 4, 4) and columns["stored"] == ("store", 8, 4)
+    tall = wmma_counts((32, 8, 16), "f16", "f16", rows, ".global")
+    assert tall["loada"] == ("load", 8, 4) and tall["loadb"] == ("load", 2, 4)
+    assert tall["stored"] == ("store", 4, 4)
+    wide = wmma_counts((8, 32, 16), "f16", "f32", rows, ".global")
+    assert wide["stored"] == ("store", 8, 4)
+    whole = wmma_counts((16, 16, 16), "s8", "s32", ("row", "col", "row", "row"), ".shared")
+    assert whole["loada"] == whole["loadb"] == ("ldmatrix", 1, 16)
+    across = wmma_counts((16, 16, 16), "s8", "s32", ("col", "row", "row", "row"), ".global")
+    assert across["loada"] == across["loadb"] == ("load", 8, 1)
+
+
+def test_wmma_refuses_what_is_not_aligned():
+    parameters = ".param .u64 p"
+    body = """.reg .b64 %p; .reg .b32 %r<8>; ld.param.u64 %p, [p];
+    wmma.load.a.sync.aligned.row.m16n16k16.global.f16
+        {%r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7}, [%p+16], 16;"""
+    with pytest.raises(ptx.Misaligned, match="32 bytes"):
+        run(body, np.zeros(4096, np.float16), parameters=parameters)
+    with pytest.raises(ptx.Misaligned, match="stride"):
+        run(body.replace("+16], 16", "], 20"), np.zeros(4096, np.float16), parameters=parameters)
+    with pytest.raises(ptx.OutOfBounds):
+        run(body.replace("+16], 16", "], 24"), np.zeros(300, np.float16), parameters=parameters)

@@ -1,0 +1,139 @@
+"""Blocks that wait for each other: standard patterns are right, what they lack is found."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lib import ptx
+
+from ..conftest import HERE, compile_kernels, run
+
+SCHEDULES = ("lowest", "highest", "random")
+
+
+def launch(name, grid, block, args, macros=(), arch="compute_75", **options):
+    text = compile_kernels(arch, str(HERE / "blocks.cu"), tuple(f"-D{m}" for m in macros))
+    return ptx.Module(text).get_function(name)(grid, block, args, **options)
+
+
+def last_block(macros=(), blocks=6, threads=64, **options):
+    x = np.arange(1000, dtype=np.float32)
+    parts, total = np.zeros(blocks * threads, np.float32), np.zeros(1, np.float32)
+    count = np.zeros(1, np.uint32)
+    done = launch("last_block", blocks, threads, (x, parts, count, total, 1000), macros, **options)
+    return done, total[0] == x.sum()
+
+
+def semaphore(macros=(), blocks=5, threads=64, **options):
+    c, turn = np.zeros(threads, np.float32), np.zeros(1, np.int32)
+    done = launch("semaphore", blocks, threads, (c, turn), macros, **options)
+    return done, (c == 2**blocks - 1).all()
+
+
+def grid_barrier(macros=(), blocks=4, threads=64, **options):
+    x = np.arange(blocks * threads, dtype=np.float32)
+    y, count, exact = np.zeros_like(x), np.zeros(1, np.uint32), np.roll(x, -2 * threads) + 2
+    done = launch("grid_barrier", blocks, threads, (x, y, count), macros, **options)
+    return done, np.array_equal(x, exact)
+
+
+def fix_up(macros=(), blocks=8, threads=64, **options):
+    x = np.arange(blocks * threads, dtype=np.float32)
+    parts, c = np.zeros((2, x.size // 2), np.float32)
+    ready = np.zeros(blocks // 2, np.int32)
+    done = launch("fix_up", blocks, threads, (x, parts, ready, c), macros, **options)
+    return done, np.array_equal(c.reshape(-1, threads), x.reshape(-1, 2, threads).sum(axis=1))
+
+
+PATTERNS = (last_block, semaphore, grid_barrier, fix_up)
+
+
+@pytest.mark.parametrize("arch", ["compute_75", "compute_90a"])
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_standard_patterns_are_right(pattern, schedule, arch):
+    done, right = pattern(schedule=schedule, races=True, arch=arch)
+    assert right and not done.hazards, done.hazards[:2]
+
+
+@pytest.mark.parametrize("pattern, macro", [
+    (last_block, "SKIP_FENCE"), (last_block, "WEAK_FENCE"), (last_block, "SKIP_SECOND_FENCE"),
+    (last_block, "SKIP_BARRIER"),
+    (semaphore, "WEAK_ACQUIRE"), (semaphore, "WEAK_RELEASE"), (semaphore, "SKIP_BARRIER"),
+    (grid_barrier, "SKIP_FENCE"), (grid_barrier, "WEAK_FENCE"), (grid_barrier, "SKIP_SECOND_FENCE"),
+    (grid_barrier, "SKIP_BARRIER"),
+    (fix_up, "SKIP_FENCE"), (fix_up, "SKIP_SECOND_FENCE"), (fix_up, "SKIP_BARRIER"),
+])  # fmt: skip
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_what_they_lack_is_found(pattern, macro, schedule):
+    done, _ = pattern([macro], schedule=schedule, races=True)
+    races = [h for h in done.hazards if h.kind == "race"]
+    assert races, done.hazards
+    for hazard in races:
+        assert hazard.first.line != hazard.second.line or hazard.first.block != hazard.second.block
+        assert hazard.first.cuda[0].endswith("blocks.cu") and hazard.second.cuda[1] > 0
+
+
+def test_batches_carry_flags_on(monkeypatch):
+    """The last block learns of blocks that ran in batches before its own."""
+    from lib.ptx import launch as launching
+
+    monkeypatch.setattr(launching, "LANES_PER_BATCH", 128)
+    done, right = last_block(races=True)
+    assert right and not done.hazards
+    done, _ = last_block(["SKIP_FENCE"], races=True)
+    assert any(h.kind == "race" for h in done.hazards)
+
+
+def test_sums_by_atomics_are_no_race():
+    x, c = np.ones((7, 64), np.float32), np.zeros(64, np.float32)
+    done = launch("atomics", 7, 64, (x, c), races=True)
+    assert (c == 7).all() and not done.hazards
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_flag_that_nobody_sets(schedule):
+    flag, out = np.zeros(2, np.int32)[:, None]
+    with pytest.raises(ptx.Deadlock) as error:
+        launch("waits_for_nobody", 3, 64, (flag, out), schedule=schedule)
+    said = str(error.value)
+    assert "kernel 'waits_for_nobody'" in said and "(ld.volatile.global.u32)" in said
+    assert "CUDA blocks.cu:" in said and "block (" in said
+    flag[0] = 1
+    launch("waits_for_nobody", 3, 64, (flag, out), schedule=schedule)
+    assert out[0] == 1
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_flag_that_nobody_sets_while_others_wait_at_a_barrier(schedule):
+    with pytest.raises(ptx.Deadlock, match="flag that nobody sets.*Barrier 0 has 32 of 64"):
+        launch("spins_while_others_wait", 1, 64, (np.zeros(1, np.int32),), schedule=schedule)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_an_endless_loop_is_stopped(schedule):
+    out = np.zeros(1, np.int32)
+    with pytest.raises(ptx.Endless) as error:
+        launch("never_ends", 1, 32, (out, 2), schedule=schedule, turns=1000)
+    said = str(error.value)
+    assert "kernel 'never_ends'" in said and "turns=8000" in said and "PTX line" in said
+    launch("never_ends", 1, 32, (out, -99), schedule=schedule, turns=1000)
+    assert out[0] == -1
+    launch("never_ends", 1, 32, (out, -99), schedule=schedule, turns=None)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("barrier", ["bar.red", "barrier.cta.red"])
+@pytest.mark.parametrize("yes", [0, 5, 96])
+def test_votes_at_a_barrier(yes, barrier, schedule):
+    body = f"""
+    .reg .b32 %t, %n, %v; .reg .pred %p, %a, %o; .reg .b64 %d;
+    mov.u32 %t, %tid.x; ld.param.u64 %d, [out]; mad.wide.u32 %d, %t, 4, %d;
+    setp.lt.u32 %p, %t, {yes};
+    {barrier}.popc.u32 %n, 0, %p; {barrier}.and.pred %a, 0, 96, %p; {barrier}.or.pred %o, 1, !%p;
+    @%a add.u32 %n, %n, 1000; @%o add.u32 %n, %n, 2000;
+    st.global.u32 [%d], %n;"""
+    out = np.zeros(96, np.uint32)
+    run(body, out, block=96, schedule=schedule)
+    assert (out == yes + 1000 * (yes == 96) + 2000 * (yes < 96)).all()

@@ -1,0 +1,97 @@
+"""The emulator alone: it runs when copied out, with NumPy only; its indices fit 32-bit machines."""
+
+from __future__ import annotations
+
+import ast
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .narrow_intp import PTX, WideIndex, narrowable
+
+ROOT = Path(__file__).parents[2]
+KERNEL = """
+import sys, numpy, numpy.random
+before = set(sys.modules)
+import {name} as emulator
+text = '''.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry twice(.param .u64 x, .param .u32 n) {{
+    .reg .pred %p; .reg .b32 %t, %n, %v; .reg .b64 %x;
+    mov.u32 %t, %tid.x; ld.param.u32 %n, [n]; setp.ge.u32 %p, %t, %n; @%p bra END;
+    ld.param.u64 %x, [x]; mad.wide.u32 %x, %t, 4, %x;
+    ld.global.u32 %v, [%x]; add.u32 %v, %v, %v; st.global.u32 [%x], %v;
+    END: ret;
+}}'''
+x = numpy.arange(48, dtype=numpy.uint32)
+launch = emulator.Module(text).get_function("twice")(1, 64, (x, numpy.uint32(40)), races=True)
+assert x.tolist() == [2 * i if i < 40 else i for i in range(48)] and not launch.hazards
+print(launch.trace.counters()["global_load_sectors"])
+print(*sorted({{name.partition(".")[0] for name in set(sys.modules) - before}}))
+"""
+
+
+def test_a_copy_under_another_name_runs_a_kernel(tmp_path):
+    shutil.copytree(PTX, tmp_path / "elsewhere", ignore=shutil.ignore_patterns("__pycache__"))
+    done = subprocess.run(
+        [sys.executable, "-c", KERNEL.format(name="elsewhere")], cwd=tmp_path,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    sectors, modules = done.stdout.splitlines()
+    assert sectors == "5"
+    assert set(modules.split()) - set(sys.stdlib_module_names) == {"elsewhere"}
+
+
+@pytest.mark.parametrize("path", sorted(PTX.rglob("*.py")), ids=lambda p: str(p.relative_to(PTX)))
+def test_imports_are_relative_numpy_or_the_standard_library(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and not node.level:
+            names = [node.module]
+        else:
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        for name in names:
+            assert name.partition(".")[0] in {"numpy", *sys.stdlib_module_names}, name
+
+
+# -- 32-bit machines ------------------------------------------------------------------------------
+
+# A text for each family of instructions, and tests of those that no whole kernel uses.
+NARROW = (
+    "tests/ptx/test_corpus.py", "tests/ptx/isa/test_atom_red.py", "tests/ptx/isa/test_shfl_vote.py",
+    "tests/ptx/isa/test_wmma.py", "tests/ptx/isa/test_cp_async.py", "tests/ptx/race/test_blocks.py",
+)  # fmt: skip
+
+
+@pytest.mark.skipif(not narrowable(), reason="C has one type of 64 bits here")
+def test_no_index_is_wider_than_32_bits():
+    """Addresses have 64 bits, indices those of a pointer: 32 on WebAssembly."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.ptx.narrow_intp", "-q", "-x", *NARROW,
+         "-k", "13.5_kernels or 13.5_tensor_80 or 13.5_hopper or not test_each_text"],
+        cwd=ROOT, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-4000:]
+
+
+@pytest.mark.skipif(not narrowable(), reason="C has one type of 64 bits here")
+def test_an_index_that_is_too_wide_is_refused():
+    code = """
+import tests.ptx.narrow_intp as narrow
+np = narrow.narrow()
+places = np.zeros(4, np.int64) + np.arange(4)
+narrow.check(places.astype(np.intp))
+for use in (lambda: np.zeros(9)[places], lambda: np.zeros(9).take(places >> 1),
+            lambda: np.bincount(places)):
+    try:
+        use()
+    except narrow.WideIndex:
+        print("refused")
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.split() == ["refused"] * 3, done.stderr
+    assert issubclass(WideIndex, TypeError)

@@ -1,0 +1,283 @@
+"""What may never be (the house's rules), read off the imports of every module of `lib`.
+
+A rule takes modules as a mapping from name to source text, so that each is tried twice: on the
+library as it is, and with a violation planted in it, which must be found.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+
+import pytest
+
+from lib.gpus import GPUS
+from lib.kernels.catalogue import CATALOGUE
+from lib.paths import ROOT
+
+Sources = Mapping[str, str]
+
+# Who may import whom: a package, or a module at lib's root, imports only those before it.
+ORDER = ("ptx", "compiler", "paths", "gpus", "problem", "kernels", "records", "run", "plotting",
+         "topics", "measure", "claims", "chapter", "cli")
+# What draws, and what makes widgets.
+DRAWS = ("matplotlib", "ipywidgets", "IPython")
+# The most modules at lib's root.
+MOST_AT_ROOT = 7
+
+
+@cache
+def library() -> dict[str, str]:
+    """Every module of lib: its name and its text."""
+    found = {}
+    for path in sorted((ROOT / "lib").rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path.read_text()
+    return found
+
+
+@cache
+def written(text: str) -> tuple[tuple[int, str, str | None], ...]:
+    """The imports of a module's text, anywhere in it: level, module and the name taken from it.
+
+    What is imported for type checkers alone does not run, and does not count.
+    """
+    tree = ast.parse(text)
+    unreal = {
+        id(inner) for node in ast.walk(tree)
+        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    found: list[tuple[int, str, str | None]] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import) and id(node) not in unreal:
+            found += [(0, alias.name, None) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and id(node) not in unreal:
+            found += [(node.level, node.module or "", alias.name) for alias in node.names]
+    return tuple(found)
+
+
+def imports(name: str, sources: Sources) -> set[str]:
+    """What a module imports: modules of lib by their full name, others as written."""
+    is_package = any(other.startswith(f"{name}.") for other in sources)
+    here = name.split(".") if is_package else name.split(".")[:-1]
+    found = set()
+    for level, module, taken in written(sources[name]):
+        if level:
+            module = ".".join([*here[: len(here) - level + 1], *filter(None, [module])])
+        full = f"{module}.{taken}"
+        found.add(full if taken and full in sources else module)
+    return found - {name}
+
+
+def graph(sources: Sources) -> dict[str, set[str]]:
+    """For each module the modules of lib that it imports."""
+    return {name: imports(name, sources) & set(sources) for name in sources}
+
+
+def circles(edges: Mapping[str, set[str]]) -> list[list[str]]:
+    """Strongly connected components of more than one node (Tarjan 1972)."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(node: str) -> None:
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for other in edges[node]:
+            if other not in index:
+                visit(other)
+                low[node] = min(low[node], low[other])
+            elif other in stack:
+                low[node] = min(low[node], index[other])
+        if low[node] == index[node]:
+            place = stack.index(node)
+            if len(stack) - place > 1:
+                found.append(sorted(stack[place:]))
+            del stack[place:]
+
+    for node in edges:
+        if node not in index:
+            visit(node)
+    return found
+
+
+def room(name: str) -> str:
+    """The package or root module that a module is of: ``lib.topics.banks.model`` → ``topics``."""
+    return name.split(".")[1] if "." in name else ""
+
+
+def reached(name: str, edges: Mapping[str, set[str]]) -> set[str]:
+    """All modules of lib that are loaded with a module, and itself."""
+    found, left = set(), [name]
+    while left:
+        one = left.pop()
+        if one not in found:
+            found.add(one)
+            left += edges[one]
+    return found
+
+
+# The rules. Each yields the violations that it finds.
+
+def modules_in_a_circle(sources: Sources) -> Iterator[str]:
+    """A circle between modules, function-level imports counted."""
+    yield from (" ↔ ".join(one) for one in circles(graph(sources)))
+
+
+def packages_out_of_order(sources: Sources) -> Iterator[str]:
+    """An import against the order of packages, so that there is no circle between them either."""
+    for name, others in graph(sources).items():
+        for other in others:
+            mine, theirs = room(name), room(other)
+            if mine not in ("", "__main__", theirs) and theirs and (
+                    ORDER.index(theirs) > ORDER.index(mine)):
+                yield f"{name} imports {other}"
+
+
+def emulator_importing(sources: Sources) -> Iterator[str]:
+    """`lib.ptx` importing anything but itself, NumPy and the standard library."""
+    for name in sources:
+        if room(name) == "ptx":
+            for other in imports(name, sources):
+                top = other.split(".")[0]
+                if not other.startswith("lib.ptx") and top != "numpy" and (
+                        top not in sys.stdlib_module_names):
+                    yield f"{name} imports {other}"
+
+
+def compiler_importing(sources: Sources) -> Iterator[str]:
+    """`lib.compiler` importing anything of lib but `ptx`."""
+    for name in sources:
+        if room(name) == "compiler":
+            yield from (
+                f"{name} imports {other}" for other in imports(name, sources)
+                if other.split(".")[0] == "lib" and room(other) not in ("compiler", "ptx")
+            )
+
+
+def drawing_where_numbers_are_made(sources: Sources) -> Iterator[str]:
+    """A model or a measurement that draws, or loads what draws."""
+    edges = graph(sources)
+    drawing = {name: others for name in sources if (others := {
+        other for other in imports(name, sources) if other.split(".")[0] in DRAWS})}
+    for name in sources:
+        if name.endswith(".model") or room(name) in ("measure", "records", "run", "kernels"):
+            for loaded in reached(name, edges) & set(drawing):
+                yield f"{name} loads {', '.join(drawing[loaded])}, by {loaded}"
+
+
+def figures_that_compute(sources: Sources) -> Iterator[str]:
+    """A figure that reads a record, runs a kernel or compiles: it is given plain data."""
+    for name in sources:
+        if re.search(r"\.\w*figure$", name):
+            for other in imports(name, sources):
+                if room(other) in ("records", "run", "measure", "compiler", "kernels", "claims"):
+                    yield f"{name} imports {other}"
+
+
+def kernels_reading_records(sources: Sources) -> Iterator[str]:
+    """The catalogue, or the rule that selects, reading what was measured."""
+    edges = graph(sources)
+    for name in sources:
+        if room(name) == "kernels":
+            yield from (f"{name} loads {other}" for other in reached(name, edges)
+                        if room(other) == "records")
+
+
+def versions_known_to_generic_modules(sources: Sources) -> Iterator[str]:
+    """A version's name in a module that serves all of them."""
+    generic = {name for name in sources if room(name) in ("ptx", "compiler", "run", "plotting")
+               or name in ("lib.chapter", "lib.problem", "lib.gpus", "lib.topics.version",
+                           "lib.kernels.spec", "lib.kernels.grid", "lib.kernels.select")}
+    for name in generic:
+        for node in ast.walk(ast.parse(sources[name])):
+            if isinstance(node, ast.Constant) and node.value in CATALOGUE:
+                yield f"{name} knows {node.value}"
+
+
+def peaks_in_two_places(sources: Sources) -> Iterator[str]:
+    """A peak or a bandwidth of a data sheet that is written down again."""
+    peaks = {value for gpu in GPUS.values() for value in
+             (gpu.tensor_fp16_flops, gpu.dram_bytes_per_s, gpu.clock_hz)}
+    for name, text in sources.items():
+        if name != "lib.gpus" and room(name) != "claims":  # those quote what others assert
+            for node in ast.walk(ast.parse(text)):
+                if isinstance(node, ast.Constant) and type(node.value) is float and (
+                        node.value in peaks):
+                    yield f"{name} has {node.value}"
+
+
+RULES: dict[Callable[[Sources], Iterator[str]], dict[str, str]] = {
+    modules_in_a_circle: {
+        "lib.kernels.grid": "def f():\n    from lib.kernels import select\n",
+    },
+    packages_out_of_order: {"lib.records.store": "from lib.topics.banks import model"},
+    emulator_importing: {"lib.ptx.errors": "import cupy"},
+    compiler_importing: {"lib.compiler.sass": "from lib import problem"},
+    drawing_where_numbers_are_made: {
+        "lib.topics.banks.model": "from lib.plotting import style",
+        "lib.measure.bench": "def f():\n    import matplotlib.pyplot",
+    },
+    figures_that_compute: {"lib.topics.banks.figure": "from lib.records import store"},
+    kernels_reading_records: {"lib.kernels.spec": "from lib.records import store"},
+    versions_known_to_generic_modules: {"lib.run.runner": "SLOW = '01_naive'"},
+    peaks_in_two_places: {"lib.measure.bench": f"PEAK = {GPUS['H100'].tensor_fp16_flops}"},
+}
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_the_library_keeps_the_rule(rule):
+    assert not list(rule(library()))
+
+
+@pytest.mark.parametrize("rule, name, violation", [
+    pytest.param(rule, name, violation, id=f"{rule.__name__}-{name}")
+    for rule, planted in RULES.items() for name, violation in planted.items()
+])
+def test_a_planted_violation_is_found(rule, name, violation):
+    sources = library()
+    changed = {**sources, name: f"{sources[name]}\n{violation}\n"}
+    assert any(name in found for found in rule(changed))
+
+
+def test_few_modules_stand_at_the_root():
+    at_root = {path.name for path in (ROOT / "lib").glob("*.py")} - {"__init__.py", "__main__.py"}
+    assert len(at_root) <= MOST_AT_ROOT, at_root
+
+
+def test_one_name_a_subject():
+    """A topic's folder holds a model, a figure, an explorer or a page, and nothing by other names.
+    """
+    kinds = {"model", "figure", "explorer", "page"}
+    others = {
+        f"{path.parent.name}/{path.stem}" for path in (ROOT / "lib/topics").glob("*/*.py")
+        if path.stem not in kinds | {"__init__"}
+    }
+    assert others == OTHER_PARTS
+
+
+# Topics of which one kind has two subjects, or that need a step between model and page.
+OTHER_PARTS = {"bottleneck/emulated", "bottleneck/scaling", "bottleneck/units", "ladder/contents",
+               "tiling/thread_figure"}
+
+
+def test_the_emulator_runs_when_it_is_copied_out_under_another_name(tmp_path):
+    shutil.copytree(ROOT / "lib" / "ptx", tmp_path / "copied",
+                    ignore=shutil.ignore_patterns("__pycache__"))
+    code = (
+        "import sys, numpy as np, copied as ptx\n"
+        "text = '''.version 8.0\\n.target sm_75\\n.address_size 64\\n"
+        ".visible .entry one(.param .u64 p)\\n{\\n.reg .b64 %rd<2>;\\n.reg .b32 %r<2>;\\n"
+        "ld.param.u64 %rd1, [p];\\nmov.u32 %r1, 7;\\nst.global.u32 [%rd1], %r1;\\nret;\\n}\\n'''\n"
+        "x = np.zeros(1, np.int32)\n"
+        "ptx.Module(text).get_function('one')((1, 1, 1), (1, 1, 1), (x,))\n"
+        "assert x[0] == 7 and 'lib' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)

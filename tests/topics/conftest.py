@@ -1,0 +1,411 @@
+"""One figure of every kind, from data like the book's."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from lib.gpus import GPUS
+from lib.topics.ablation import figure as ablation
+from lib.topics.banks import figure as banks
+from lib.topics.bottleneck import figure as busiest
+from lib.topics.coalescing import figure as coalescing
+from lib.topics.coalescing.model import strided
+from lib.topics.fragments import figure as fragments
+from lib.topics.fragments.model import held
+from lib.topics.instruction_mix import figure as mix
+from lib.topics.issue_slots import figure as slots
+from lib.topics.issue_slots.model import Slots
+from lib.topics.ladder import figure as ladder
+from lib.topics.layouts import figure as swizzle
+from lib.topics.layouts.model import Layout
+from lib.topics.ldmatrix import figure as matrix_loads
+from lib.topics.ldmatrix.model import HalfTile, MatrixLoad
+from lib.topics.mapping import figure as who
+from lib.topics.occupancy import figure as occupancy
+from lib.topics.occupancy.model import occupancy as occupancy_of
+from lib.topics.overlap import figure as overlap
+from lib.topics.overlap.model import overlap as order_of
+from lib.topics.pipeline import figure as pipeline
+from lib.topics.pipeline.model import pipeline as loop
+from lib.topics.rasterization import figure as raster
+from lib.topics.rasterization.model import Raster
+from lib.topics.ring import figure as ring
+from lib.topics.ring import model as ring_model
+from lib.topics.roofline import figure as roofline
+from lib.topics.roofline.model import Roofs, points
+from lib.topics.shapes import figure as by_shape
+from lib.topics.staging import figure as staging
+from lib.topics.staging.model import Staging
+from lib.topics.sweep import figure as sweep
+from lib.topics.tiling import figure as tile
+from lib.topics.tiling import model as tiling
+from lib.topics.tiling import thread_figure as thread_tile
+from lib.topics.timeline import figure as timeline
+from lib.topics.tma_box import figure as box
+from lib.topics.tma_box import model as box_model
+from lib.topics.tma_swizzle import figure as tma_swizzle
+from lib.topics.tma_swizzle.model import Box, descriptor
+from lib.topics.vectors import figure as vectors
+from lib.topics.vectors.model import Step
+from lib.topics.waves import figure as waves
+from lib.topics.waves.model import Deal
+from lib.topics.windows import figure as windows
+from lib.topics.windows.model import windows as windows_of
+
+RECORDED = "recorded: H100 80GB, 2026-11-21, 2048³"
+EMULATED = "emulated: sm_75 PTX"
+
+
+def panels(stride_a, stride_b, stride_c, K=256):
+    where = "01_naive.cu:31"
+    return [
+        coalescing.panel("A[row * K + k]", strided(stride_a, first=5), where=where),
+        coalescing.panel("B[k * N + col]", strided(stride_b, first=5 * K), where=where),
+        coalescing.panel("C[row * N + col]", strided(stride_c), kind="store", where=where),
+    ]
+
+
+def pairs_of_lanes():
+    """Lanes 0 and 16 read one word, 1 and 17 the next, and so on."""
+    access = strided(1)
+    return replace(access, addresses=np.tile(access.addresses[:16], 2))
+
+
+def both_mappings():
+    return coalescing.draw(
+        [
+            coalescing.Group("coalesced", panels(0, 1, 1)),
+            coalescing.Group("swapped", panels(256, 0, 256)),
+        ],
+        evidence=EMULATED,
+    )
+
+
+def record(warps=8, blocks=2, iterations=6, tile_cycles=900):
+    """A timeline record with made-up marks in the order that 02_shared_tile makes them."""
+    rng = np.random.default_rng(0)
+    found = []
+    for block in range(blocks):
+        clock = np.full(warps, 700.0 * block) + rng.integers(0, 200, warps)
+        marks = [[] for _ in range(warps)]
+        for _ in range(iterations):
+            for phase, least in ((0, 40), (1, 400), (3, 60), (2, tile_cycles), (3, 30)):
+                for warp in range(warps):
+                    marks[warp].append([phase, int(clock[warp])])
+                    clock[warp] += least + rng.integers(0, 80)
+                if phase == 3:
+                    clock[:] = clock.max()
+        for warp in range(warps):
+            marks[warp] += [[4, int(clock[warp])], [5, int(clock[warp]) + 150]]
+        found.append({"block": 17 + block, "warps": marks})
+    overview = [[i % 132, i // 264 * 90_000, i // 264 * 90_000 + 88_000] for i in range(512)]
+    return {
+        "events": ["load", "wait", "compute", "barrier", "store", "end"],
+        "mark_cycles": 37.0, "seconds_with": 2.1e-3, "seconds_without": 1.9e-3,
+        "warps": 32, "total_blocks": 4096, "blocks": found, "overview": overview,
+    }
+
+
+def timelines(count):
+    versions = [
+        timeline.version("02 shared tile", record(), 1.98e9),
+        timeline.version("03 strip", record(tile_cycles=1500), 1.98e9, blocks=[0]),
+    ]
+    return timeline.draw(versions[:count], evidence=RECORDED, window=(0, 5000))
+
+
+ROLES = (("consumers", 8), ("producer", 4))
+
+
+def ring_record(steps=8, stages=4):
+    """A timeline record with made-up marks in the order that 17_tma_wgmma makes them."""
+    loop = ring_model.ring(1100, 520, stages, steps)
+    producer, consumers = [], []
+    for i, one in enumerate(loop.tiles):
+        producer += [[1, int(one.waited) + 40 * i], [0, int(one.asked) + 17 + 40 * i]]
+    producer.append([5, producer[-1][1] + 40])
+    for warp in range(8):
+        marks, at = [], warp
+        for one in loop.tiles:
+            marks += [[1, at], [2, int(one.start) + 305 + warp]]
+            at = int(one.end) + 300 + warp
+        consumers.append([*marks, [4, at], [5, at + 400 + 10 * warp]])
+    return {
+        "events": ["load", "wait", "compute", "barrier", "store", "end"],
+        "mark_cycles": 30.0, "seconds_with": 1.1e-3, "seconds_without": 1e-3, "warps": 12,
+        "total_blocks": 512, "blocks": [{"block": 3, "warps": [*consumers, producer]}],
+        "overview": [[i % 132, i // 132 * 9000, i // 132 * 9000 + 8800] for i in range(512)],
+    }
+
+
+def timeline_with_roles():
+    one = timeline.version("17 tma and wgmma", ring_record(), 1.7e9, roles=ROLES, stages=4)
+    return timeline.draw([one], evidence=RECORDED)
+
+
+def marked_ring():
+    record = ring_record()
+    warps = record["blocks"][0]["warps"]
+    found = ring_model.from_marks(record["events"], warps[8], warps[:8], 4)
+    return ring.draw(found, evidence=RECORDED, landed=False)
+
+
+def both_addressings():
+    lanes = np.arange(32)
+    right = 4096 + lanes % 16 * 272 + lanes // 16 * 16
+    wrong = 4096 + lanes // 16 * 8 * 272 + lanes % 16 * 2
+    return windows.draw(
+        [windows.Panel(name, expression, windows_of(addresses, 4096, 272))
+         for name, expression, addresses in (
+             ("mirrored", "&Bs[k + down][n + across]", right),
+             ("swapped", "&Bs[k + across][n + down]", wrong),
+         )],
+        evidence=EMULATED,
+    )
+
+
+def roof():
+    roofs = Roofs(3.02e12, 5.6e12, 33e12, 65.2e12, 989e12, "recorded: H100")
+    flop = 2.0 * 2048**3
+    return roofline.draw(
+        roofs,
+        points("01 naive", flop, 2.71e-3, {"L1/shared": 43e9, "L2": 5.2e9, "DRAM": 5e7})
+        + points("02 shared tile", flop, 1.9e-3, {"L1/shared": 26e9, "L2": 1.2e9, "DRAM": 5e7})
+        + points("cuBLAS", flop, 0.377e-3, {"DRAM": 5e7}),
+        current="02 shared tile", evidence=RECORDED,
+    )
+
+
+def rungs():
+    return [
+        ladder.Rung("01 naive", "FP32", 0.114, 5.82, 0.06),
+        ladder.Rung("02 shared tile", "FP32", 0.17, 8.7, 0.11),
+        ladder.Rung("07 vectorised", "FP32", 0.71, 36.3, stale=True),
+        ladder.Rung("08 warp tile", "FP32", 0.94, 48.3),
+        ladder.Rung("09 beyond", "FP32", 1.03, 52.9),
+        ladder.Rung("10 WMMA", "FP16", None, None),
+        ladder.Rung("11 wgmma", "FP16", 0.995, 730.0),
+    ]
+
+
+TIMES = {
+    "issue slots": 1.28e-3, "FMA pipe": 2.57e-4, "shared memory": 0.0, "L1 tags": 2.05e-3,
+    "L1 data": 1.28e-3, "DRAM": 1.5e-5,
+}
+MIXES = (
+    ("02 shared tile", {"FMA": 1000.0, "shared load, 32 bit": 1000.0, "integer": 62.5}),
+    ("01 naive", {"FMA": 1000.0, "global load, 32 bit": 2000.0, "integer": 1010.0}),
+)
+
+
+def work(**changes):
+    R = who.Region
+    return who.Work(**{
+        "M": 128, "N": 128, "K": 128, "block": R(32, 64, 32, 32), "warp": [R(36, 64, 1, 32)],
+        "thread": [R(36, 70, 1, 1)], "a_step": R(36, 40, 1, 1), "b_step": R(40, 64, 1, 32),
+        "step": "one k", "reader": "warp",
+    } | changes)
+
+
+def close_roof():
+    """Two versions of nearly one speed, and one whose memory levels are not recorded."""
+    flop = 2.0 * 2048**3
+    return roofline.draw(
+        Roofs.from_gpu(GPUS["H100"]),
+        points("01 coalesced", flop, 2.74e-3, {"L1/shared": 43e9, "DRAM": 5e7})
+        + points("02 tile32", flop, 2.3e-3, {"L1/shared": 56e9, "DRAM": 5e7})
+        + points("01 swapped", flop, 35e-3, {"L1/shared": 286e9}),
+        current="01 coalesced", evidence=RECORDED,
+    )
+
+
+def thread(TM, TN):
+    sheets = [GPUS[key] for key in ("T4", "A100", "H100")]
+    return thread_tile.draw(tiling.thread_tile(TM, TN), sheets, 256, 16)
+
+
+def mappings_of_a_tile(second):
+    """Two mappings that load alike; the second stores with lanes `second` elements apart."""
+    return coalescing.draw(
+        [coalescing.Group("spread", panels(1, 1, 1)),
+         coalescing.Group("together", panels(1, 1, second))],
+        evidence=EMULATED,
+    )
+
+
+def accounts():
+    return slots.draw(
+        {"07 vectorised": Slots(0.64, 0.08, 0.25, 0.03), "cuBLAS": Slots(0.77, 0.1, 0.1, 0.03),
+         "09 large": Slots(0.812, 0.086, 0.096, 0.006)}, evidence=RECORDED,
+    )
+
+
+def small_steps():
+    """Steps of a few per cent, one of them a loss, on a scale that begins near them."""
+    return ablation.draw(
+        ablation.Step("08 warp tile", 46.6),
+        [ablation.Step("wide", 45.9, 47.5), ablation.Step("spread", 53.1, 47.3)],
+        evidence=RECORDED, limit=("cuBLAS", 51.6), least=40.0, note="outlines reported: our log",
+    )
+
+
+def ratios():
+    return by_shape.draw(
+        [by_shape.Shape("512×512×512", 1.04, "medium", 0.54),
+         by_shape.Shape("4096×33×4096", 0.835, "tall", 0.233)],
+        fixed="large", evidence=RECORDED,
+    )
+
+
+FIGURES = {
+    "slots": accounts,
+    "ablation, small steps": small_steps,
+    "by_shape": ratios,
+    "raster": lambda: raster.draw(
+        Raster(4096, 4096, 4096, (128, 256), 8, 2), what="n = 4,096, 128×256",
+        l2_bytes=GPUS["H100"].l2_bytes, l2_flops_per_s=1e15,
+    ),
+    "waves": lambda: waves.draw(Deal(512, 512, 132), what="H100, n = 4,096"),
+    "waves, one": lambda: waves.draw(Deal(32, 64, 396), what="H100, n = 1,024", per_sm=3),
+    "coalescing, both mappings": both_mappings,
+    "coalescing, one variant": lambda: coalescing.draw(
+        [coalescing.Group("coalesced", panels(0, 1, 1))], evidence=EMULATED
+    ),
+    "coalescing, some lanes off a sector": lambda: coalescing.draw(
+        [coalescing.Group("", [coalescing.panel("x[lane + 1]", strided(1, first=1, lanes=20))])],
+        evidence="modelled: sectors", cells=43,
+    ),
+    "coalescing, nobody": lambda: coalescing.draw(
+        [coalescing.Group("", [coalescing.panel("x[lane]", strided(1, lanes=0))])],
+        evidence="modelled: sectors",
+    ),
+    "banks": lambda: banks.draw(
+        [
+            banks.panel("As[threadIdx.y][k]", strided(0, first=37), where="02_shared_tile.cu:40"),
+            banks.panel("Bs[k][threadIdx.x]", strided(1, first=32), where="02_shared_tile.cu:40"),
+            banks.panel("As[threadIdx.x][k]", strided(32), where="02_shared_tile.cu:40"),
+            banks.panel("x[4 * threadIdx.x]", strided(1, bytes_per_lane=16), kind="store"),
+            banks.panel("Bs[k][tx]", pairs_of_lanes()),
+        ],
+        evidence=EMULATED,
+    ),
+    "ladder": lambda: ladder.draw(rungs(), current="02 shared tile", evidence=RECORDED),
+    "map, naive": lambda: who.draw(work()),
+    "map, tile": lambda: who.draw(
+        work(a_step=who.Region(32, 32, 32, 32), b_step=who.Region(32, 64, 32, 32),
+             step="one tile of 32 k", reader="block")
+    ),
+    "timeline": lambda: timelines(1),
+    "timeline, before and after": lambda: timelines(2),
+    "roofline": roof,
+    "roofline, close versions": close_roof,
+    "busiest": lambda: busiest.draw(
+        TIMES, seconds=2.71e-3, evidence="modelled: H100 data sheet, emulated counters",
+        notes={"DRAM": "compulsory bytes"},
+    ),
+    "busiest, no time": lambda: busiest.draw(TIMES, evidence="modelled: H100 data sheet"),
+    "mix": lambda: mix.draw(*MIXES, evidence="modelled: SASS of the inner loop, sm_90a"),
+    "mix, alone": lambda: mix.draw(MIXES[0], evidence="modelled: SASS of the inner loop, sm_90a"),
+    "occupancy": lambda: occupancy.draw(
+        {key: occupancy_of(GPUS[key], 40, 8192, 1024) for key in ("T4", "A100", "H100")}
+    ),
+    "pipeline, one buffer": lambda: pipeline.draw(loop(300, 400, 1)),
+    "pipeline, three buffers": lambda: pipeline.draw(loop(1200, 300, 3)),
+    "sweep": lambda: sweep.draw(
+        [sweep.Setting("32×32×8", "2 warps", {"late": 2.0, "early": 2.9, "both": 3.0}),
+         sweep.Setting("32×32×8", "16 warps", {"late": 20.0, "early": 21.5, "both": 22.0}),
+         sweep.Setting("128×128×16", "8 warps", {"late": 40.0, "early": 45.0, "both": 36.0})],
+        slow="late", fast="both", evidence=RECORDED, gained="Loading ahead",
+    ),
+    "swizzle": lambda: swizzle.draw(
+        [("unpadded", Layout()), ("padded", Layout(1)), ("swizzled", Layout(0, True))]
+    ),
+    "tile, 8": lambda: tile.draw(tiling.square_tile(GPUS["T4"], 8, 32), GPUS["T4"]),
+    "staging": lambda: staging.draw(
+        Staging((64, 64), (32, 32)), Roofs.from_gpu(GPUS["T4"]), gpu="T4"),
+    "staging, none": lambda: staging.draw(
+        Staging(None, (16, 16)), Roofs.from_gpu(GPUS["H100"]), gpu="H100"),
+    "staging, impossible": lambda: staging.impossible((32, 64), (64, 64)),
+    "overlap, at once": lambda: overlap.draw(
+        order_of("at once", 600, 120, 240, 2, 12), cycles=4000),
+    "overlap, roles": lambda: overlap.draw(order_of("roles", 600, 120, 240, 4, 12), cycles=4000),
+    "thread tile, 8 × 8": lambda: thread(8, 8),
+    "thread tile, spilling": lambda: thread(16, 16),
+    "ablation": lambda: ablation.draw(
+        ablation.Step("14 ldmatrix", 200.0),
+        [ablation.Step("XOR swizzle", 210.0, 204.0), ablation.Step("registers", 252.0, 240.0),
+         ablation.Step("larger tile", 239.4), ablation.Step("one barrier", 300.0, 310.0)],
+        evidence=RECORDED, limit=("mma.m16n8k8", 459.0),
+    ),
+    "ldmatrix, stacked": lambda: matrix_loads.draw(
+        MatrixLoad(HalfTile(32, 0, True), 4, False, "stacked"), layout="swizzled"
+    ),
+    "ldmatrix, abreast": lambda: matrix_loads.draw(
+        MatrixLoad(HalfTile(64, 8), 4, True, "abreast"), layout="padded"
+    ),
+    "banks, matrices and copies": lambda: banks.draw(
+        [
+            banks.panel("As[lane % 16]", MatrixLoad(HalfTile(64)).access, kind="ldmatrix"),
+            banks.panel("staging", MatrixLoad(HalfTile(64, 0, True)).access, kind="stmatrix"),
+            banks.panel("As", strided(1, bytes_per_lane=16), kind="copy",
+                        source=strided(1, bytes_per_lane=16)),
+        ],
+        evidence=EMULATED,
+    ),
+    "coalescing, copies": lambda: coalescing.draw(
+        [coalescing.Group("", [coalescing.panel("A", strided(1, bytes_per_lane=16), kind="copy")])],
+        evidence=EMULATED,
+    ),
+    "box": lambda: box.draw(box_model.box(128, 128, 8192), evidence="modelled: sectors"),
+    "box, askew": lambda: box.draw(box_model.box(7, 128, 4128, 16), evidence="modelled: sectors"),
+    "busiest, with a remark": lambda: busiest.draw(
+        {"issue slots": 4e-4, "tensor pipe": 2.1e-3, "DRAM": 4e-4}, note="the L2 must deliver 1",
+        evidence="modelled: T4 rates × emulated counters, 4,096³",
+    ),
+    "roofline, tensor": lambda: roofline.draw(
+        Roofs(3.02e12, 5.6e12, 33e12, 65.2e12, 989e12, "recorded: H100",
+              {"mma.m16n8k8": 459e12, "wgmma": 800e12}),
+        points("14 ldmatrix", 2.0 * 4096**3, 5e-4, {"L2": 1.5e9, "DRAM": 2e8}),
+        current="14 ldmatrix", peaks=("mma.m16n8k8", "tensor"), evidence=RECORDED,
+    ),
+    "fragments, A": lambda: fragments.draw(held("mma.m16n8k16", "A")),
+    "fragments, B": lambda: fragments.draw(held("mma.m16n8k8", "B"), lane=30),
+    "fragments, wgmma": lambda: fragments.draw(held("wgmma.m64n64k16", "C")),
+    "fragments, none": lambda: fragments.absent("A"),
+    "ldmatrix, plain": lambda: matrix_loads.draw(MatrixLoad(HalfTile(64)), layout="plain"),
+    "ldmatrix, transposed": lambda: matrix_loads.draw(
+        MatrixLoad(HalfTile(64, 8), 4, True), lane=27, layout="padded"
+    ),
+    "ldmatrix, two": lambda: matrix_loads.draw(
+        MatrixLoad(HalfTile(32, 0, True), 2), lane=27, layout="swizzled"
+    ),
+    "windows": both_addressings,
+    "vectors": lambda: vectors.draw(Step(32, 64, 16, 256, 8)),
+    "swizzle of TMA": lambda: tma_swizzle.draw(
+        Box(128), chunk=1, descriptor=descriptor(1024, 128, "MN"), major="MN"
+    ),
+    "swizzle of TMA, 32": lambda: tma_swizzle.draw(Box(32), descriptor=descriptor(1024, 32, "K"),
+                                                   chunk=1),
+    "swizzle of TMA, off": lambda: tma_swizzle.draw(Box(128, 16, False)),
+    "ring": lambda: ring.draw(ring_model.ring(1200, 600, 4)),
+    "ring, starved": lambda: ring.draw(ring_model.ring(2400, 300, 2), stages=4),
+    "ring, from marks": marked_ring,
+    "timeline, roles": timeline_with_roles,
+    "tile, 32": lambda: tile.draw(tiling.square_tile(GPUS["H100"], 32, 40), GPUS["H100"]),
+}
+
+
+@pytest.fixture(scope="session")
+def drawn():
+    """Every figure, drawn once, with its axis labels in their places."""
+    made = {name: draw() for name, draw in FIGURES.items()}
+    for fig in made.values():
+        fig.canvas.draw()
+    return made
+
+
+@pytest.fixture(params=FIGURES)
+def fig(request, drawn):
+    """Each figure in turn."""
+    return drawn[request.param]

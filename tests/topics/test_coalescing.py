@@ -1,0 +1,76 @@
+"""Sectors, lines and useful bytes against counts by hand."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lib.topics.coalescing import model as coalescing
+
+
+@pytest.mark.parametrize(
+    ("stride", "width", "sectors", "lines", "useful"),
+    [
+        (0, 4, 1, 1, 4),  # a broadcast
+        (1, 4, 4, 1, 128),  # coalesced
+        (1, 8, 8, 2, 256),
+        (1, 16, 16, 4, 512),
+        (2, 4, 8, 2, 128),
+        (4, 4, 16, 4, 128),
+        (8, 4, 32, 8, 128),  # one sector a lane: from here on nothing gets worse
+        (16, 4, 32, 16, 128),
+        (32, 4, 32, 32, 128),
+        (1024, 4, 32, 32, 128),
+    ],
+)
+def test_strides(stride, width, sectors, lines, useful):
+    found = coalescing.describe(coalescing.strided(stride, bytes_per_lane=width))
+    assert (len(found.sectors), len(found.lines)) == (sectors, lines)
+    assert (found.useful_bytes, found.requested_bytes) == (useful, 32 * width)
+    assert found.moved_bytes == 32 * sectors
+    assert found.efficiency == useful / (32 * sectors)
+    assert (found.requests, found.lanes) == (1, 32)
+
+
+def test_a_row_that_starts_off_a_sector_costs_one_more():
+    found = coalescing.describe(coalescing.strided(1, first=101))  # row 1 of a 101-wide matrix
+    assert len(found.sectors) == 5
+    assert found.least_sectors == 4
+    assert found.sectors[0] == 384  # 404 // 32 * 32
+
+
+def test_inactive_lanes_touch_nothing():
+    assert len(coalescing.describe(coalescing.strided(1, lanes=9)).sectors) == 2
+    nobody = coalescing.describe(coalescing.strided(1, lanes=0))
+    assert (nobody.requests, nobody.sectors, nobody.efficiency) == (0, (), 0.0)
+
+
+def test_addresses_are_relative_to_the_allocation():
+    access = coalescing.strided(1, first=0x7F00_0000_1000 // 4)
+    found = coalescing.describe(access, SimpleNamespace(base=0x7F00_0000_0000, nbytes=1 << 20))
+    assert found.sectors == (4096, 4128, 4160, 4192)
+    with pytest.raises(ValueError, match="128-byte line"):
+        coalescing.describe(access, SimpleNamespace(base=4, nbytes=1 << 20))
+
+
+@given(
+    st.lists(st.integers(0, 4096), min_size=32, max_size=32),
+    st.sampled_from([1, 2, 4, 8, 16]),
+    st.lists(st.booleans(), min_size=32, max_size=32),
+)
+def test_against_a_set_of_bytes(elements, width, active):
+    addresses = np.array(elements) * width
+    touched = {
+        byte
+        for address, on in zip(addresses, active, strict=True)
+        if on
+        for byte in range(address, address + width)
+    }
+    assert list(coalescing.sectors(addresses, width, np.array(active))) == sorted(
+        {byte // 32 * 32 for byte in touched}
+    )
+    assert list(coalescing.lines(addresses, width, np.array(active))) == sorted(
+        {byte // 128 * 128 for byte in touched}
+    )

@@ -1,0 +1,455 @@
+"""Each kind of figure says, in title and alt text, what its numbers say."""
+
+import numpy as np
+import pytest
+from matplotlib.text import Text
+
+from lib.gpus import GPUS
+from lib.topics.ablation import figure as ablation
+from lib.topics.banks import figure as banks
+from lib.topics.bottleneck import figure as busiest
+from lib.topics.coalescing import figure as coalescing
+from lib.topics.coalescing.model import Access, strided
+from lib.topics.instruction_mix import figure as mix
+from lib.topics.ladder import figure as ladder
+from lib.topics.roofline import figure as roofline
+from lib.topics.roofline.model import Point, Roofs
+from lib.topics.roofline.model import points as points_of
+from lib.topics.timeline import figure as timeline
+from tests.topics.conftest import mappings_of_a_tile
+
+
+def shown(fig):
+    return [text.get_text() for text in fig.findobj(Text)]
+
+
+def one(stride, **kwargs):
+    panel = coalescing.panel("x[i]", strided(stride, **kwargs))
+    return coalescing.draw([coalescing.Group("", [panel])], evidence="modelled: sectors")
+
+
+@pytest.mark.parametrize(
+    ("fig", "finding"),
+    [
+        (one(1), "32 lanes, 4 sectors: every byte is used"),
+        (one(1, bytes_per_lane=16), "32 lanes, 16 sectors: every byte is used"),
+        (one(0), "32 lanes, 1 sector: all read the same 4 bytes"),
+        (one(1024), "32 lanes, 32 sectors: 12.5% of the bytes are used"),
+        (one(1, first=1), "32 lanes, 5 sectors: 80% of the bytes are used"),
+        (one(1, lanes=0), "No lane takes part: nothing moves"),
+    ],
+)
+def test_coalescing_titles(fig, finding):
+    assert fig.finding == finding
+
+
+def test_coalescing_shows_the_price_of_both_mappings(drawn):
+    fig = drawn["coalescing, both mappings"]
+    assert fig.finding == "Swapped: 33 sectors to load what coalesced loads with 5"
+    assert shown(fig).count("32") == 2  # A's load and C's store, swapped
+    assert "128 of 1,024 B" in shown(fig)
+    assert "992 B left out at each gap" in shown(fig)
+    assert "swapped, load A[row * K + k]: 32 lanes, 1 request, 32 sectors in 32 lines" in fig.alt
+    assert "coalesced, load B[k * N + col]: 32 lanes, 1 request, 4 sectors in 1 line" in fig.alt
+
+
+def test_coalescing_addresses_are_counted_from_the_array():
+    class B:
+        base, nbytes = 1 << 32, 1 << 20
+
+    access = strided(1, first=(1 << 30) + 256)
+    panel = coalescing.panel("B[k * N + col]", access, B)
+    fig = coalescing.draw([coalescing.Group("", [panel])], evidence="emulated: sm_75 PTX")
+    assert "B + 1,024 B" in shown(fig)
+
+
+def test_banks(drawn):
+    fig = drawn["banks"]
+    assert fig.finding == "As[threadIdx.x][k]: 32 wavefronts where 1 would do"
+    assert "… and 24 more like these" in shown(fig)
+    assert "lanes 0 to 31 share this word: a broadcast" in shown(fig)
+    assert "Shared store x[4 * threadIdx.x]: 4 wavefronts over 32 of 32 banks, ideal 4." in fig.alt
+
+
+def test_banks_say_once_how_many_lanes_share_a_word():
+    lanes = np.arange(32)
+    places = 48 * (lanes // 16) + 2 * (lanes % 16)  # two rows of 24 halves
+    for first, note in ((0, "2 lanes share each of these"), (32, "2 lanes share each")):
+        access = Access(first + places, lanes >= 0, 2)
+        panel = banks.panel("As[row][k]", access, kind="store")
+        texts = shown(banks.draw([panel], evidence="emulated: sm_75 PTX"))
+        assert note in texts
+        assert "0" in texts and "0+" not in texts
+
+
+def test_ladder(drawn):
+    fig = drawn["ladder"]
+    assert fig.finding == "02 shared tile reaches 17% of cuBLAS FP32: 8.7 TFLOP/s"
+    assert "10 WMMA: not recorded." in fig.alt
+    assert "not recorded yet" in shown(fig)
+    assert "71%, 36.3 TFLOP/s (stale)" in shown(fig)
+    assert "reported on a T4: 11%" in fig.alt
+
+
+def test_ladder_without_records_says_so():
+    fig = ladder.draw([ladder.Rung("01 naive", "FP32", None, None)], evidence="recorded: none")
+    assert fig.finding == "Nothing is recorded yet"
+
+
+def test_ladder_without_a_current_version_names_the_best():
+    rungs = [ladder.Rung("a", "FP32", 0.2, 10.0), ladder.Rung("b", "FP32", 0.5, 25.0)]
+    assert ladder.draw(rungs, evidence="recorded: H100").finding.startswith("b reaches 50%")
+
+
+def test_map(drawn):
+    assert drawn["map, naive"].finding == "One k: a warp reads 33 different elements for 64 FLOP"
+    fig = drawn["map, tile"]
+    assert fig.finding == "One tile of 32 k: a block reads 2,048 different elements for 65,536 FLOP"
+    assert "a block reads 32 × 32 of A and 32 × 32 of B" in fig.alt
+
+
+def test_roofline_names_the_nearest_roof(drawn):
+    # 9.04 TFLOP/s at 0.661 FLOP/B under 33 TB/s: 21.8 TFLOP/s attainable.
+    fig = drawn["roofline"]
+    assert fig.finding == "02 shared tile reaches 41% of the L1/shared roof, the nearest over it"
+    assert "DRAM 3.02 TB/s" in shown(fig) and "FFMA 65.2 TFLOP/s" in shown(fig)
+    assert "0.661 FLOP/B at L1/shared" in fig.alt
+
+
+def test_roofline_above_the_ridge_names_the_arithmetic_roof():
+    roofs = Roofs.from_gpu(GPUS["H100"])
+    points = [Point("x", "DRAM", 500.0, roofs.ffma / 2)]
+    fig = roofline.draw(roofs, points, current="x", evidence="modelled: data sheet")
+    assert fig.finding == "x reaches 50% of the FFMA roof, the nearest over it"
+
+
+def test_busiest(drawn):
+    fig = drawn["busiest"]
+    assert fig.finding == "L1 tags: busy for at least 76% of the time"
+    assert "recorded 2.71 ms" in shown(fig)
+    assert "15 µs (compulsory bytes)" in shown(fig)
+    assert "The longest is L1 tags. The kernel took 2.71 ms (recorded)." in fig.alt
+    measured = busiest.draw({"DRAM": 1e-3}, seconds=2e-3, seconds_evidence="measured",
+                            evidence="modelled: H100 data sheet")
+    assert "measured 2 ms" in shown(measured)
+
+
+def test_sweep(drawn):
+    fig = drawn["sweep"]
+    assert fig.finding == (
+        "Loading ahead: +50% (32×32×8, 2 warps) to -10% (128×128×16, 8 warps)"
+    )
+    assert {"+50%", "+10%", "-10%"} <= set(shown(fig))
+    assert "32×32×8, 16 warps: late 20, early 21.5, both 22 TFLOP/s (+10%)." in fig.alt
+
+
+def test_mix(drawn):
+    fig = drawn["mix"]
+    assert fig.finding == (
+        "02 shared tile: 1,062 other instructions for every 1,000 FMA, where 01 naive needed 3,010"
+    )
+    assert "2,000 global load, 32 bit" in fig.alt
+
+
+def test_occupancy(drawn):
+    fig = drawn["occupancy"]
+    assert "registers and warps on T4; registers on A100; registers on H100" in fig.finding
+    assert "room for 25 blocks" in shown(fig)
+    assert "H100: 1 block of 32 warps fit an SM, 50% of its warps, limited by registers" in fig.alt
+
+
+def test_tile(drawn):
+    fig = drawn["tile, 8"]
+    assert fig.finding == "T = 8: tiles straight from DRAM feed 7.9% of T4's FP32 peak"
+    assert "16 blocks and 32 of 32 warps an SM, limited by warps and blocks" in fig.alt
+
+
+def test_thread_tile(drawn):
+    fig = drawn["thread tile, 8 × 8"]
+    assert fig.finding == "8 × 8: 16 floats feed 64 multiply-adds, 8 FLOP a float"
+    assert "T4: shared memory can feed 100% of the FP32 peak; 16 of 32 warps fit an SM" in fig.alt
+    assert "16 of 64 warps" in shown(fig)
+    spilling = drawn["thread tile, spilling"]
+    assert "318 registers a thread: they spill" in shown(spilling)
+    assert spilling.alt.endswith("can feed 100% of the FP32 peak; its registers spill.")
+
+
+def test_coalescing_names_the_stores_where_loads_are_alike():
+    apart, alike = mappings_of_a_tile(8), mappings_of_a_tile(1)
+    assert apart.finding == "Together: 32 sectors to store what spread stores with 4"
+    assert alike.finding == "Together and spread move the same number of sectors"
+
+
+def test_words_that_all_lanes_share_alike_are_said_once(drawn):
+    texts = shown(drawn["banks"])
+    assert "2 lanes share each of these" in texts
+    assert texts.count("0+") == 1  # the broadcast's
+
+
+def test_timeline(drawn):
+    fig = drawn["timeline"]
+    assert fig.finding.startswith("Warps compute for ")
+    assert "block 17" in shown(fig) and "block 18" in shown(fig)
+    assert "the first 8 of a block's 32 warps" in shown(fig)
+    assert any("the first 512 of 4,096 blocks" in text for text in shown(fig))
+    assert any("a mark costs 37 cycles" in text for text in shown(fig))
+    assert "16 warps of 2 blocks over cycles 0 to 5,000" in fig.alt
+
+
+def test_timeline_shares_and_time_scale():
+    record = {
+        "events": ["load", "wait", "compute", "barrier", "store", "end"],
+        "mark_cycles": 0.0, "seconds_with": 0.0, "seconds_without": 0.0, "warps": 1,
+        "total_blocks": 1,
+        "blocks": [{"block": 0, "warps": [[[0, 1000], [1, 1100], [2, 1400], [5, 2000]]]}],
+        "overview": [[0, 0, 1000]],
+    }
+    version = timeline.version("x", record, clock_hz=1e9)
+    fig = timeline.draw([version], evidence="measured: H100")
+    assert fig.finding == "Warps compute for 60% of the time and spend 30% waiting"
+    assert "load 10%, wait 30%, compute 60%" in fig.alt
+    assert any(text.startswith("1 µs: the whole kernel, 1 block") for text in shown(fig))
+    ticks = [t for t in shown(fig) if t.replace(",", "").replace(".", "").isdigit()]
+    assert "1,000" in ticks and "1" in ticks  # 1,000 cycles are 1 µs at 1 GHz
+
+
+def test_timeline_says_where_steps_are_not_marked(drawn):
+    marks = [[0, 0], [2, 100], [5, 200], [0, 800], [2, 900], [5, 1000]]
+    made = timeline.Version("x", ["load", "wait", "compute", "barrier", "store", "end"],
+                            [("block 0", [marks])], 1e9)
+    fig = timeline.draw([made], evidence="measured: H100")
+    assert "gaps: steps not marked" in shown(fig)
+    assert "load 50%, compute 50%" in fig.alt
+    assert not any("not marked" in text for text in shown(drawn["timeline"]))
+
+
+def test_timeline_of_a_record_without_blocks_is_an_error():
+    with pytest.raises(ValueError, match="no block"):
+        timeline.version("x", {"blocks": []}, 1e9)
+
+
+def test_two_timelines_share_a_scale(drawn):
+    assert drawn["timeline, before and after"].finding.count("%") == 2
+    np.testing.assert_array_less(
+        drawn["timeline"].get_figheight(), drawn["timeline, before and after"].get_figheight()
+    )
+
+
+def test_pipeline(drawn):
+    fig = drawn["pipeline, one buffer"]
+    assert fig.finding == "1 buffer: 8 tiles in 5,600 cycles, the arithmetic busy for 57%"
+    fig = drawn["pipeline, three buffers"]
+    assert "steady state" in shown(fig) and "buffer 2" in shown(fig)
+    assert "With one buffer 12,000 cycles." in fig.alt
+
+
+def test_swizzle(drawn):
+    fig = drawn["swizzle"]
+    assert fig.finding == "A column takes 32 wavefronts unpadded, 1 padded, 1 swizzled"
+    assert "unpadded: 1 of 32 banks" in fig.alt and "swizzled: 32 of 32 banks" in fig.alt
+
+
+def test_fragments(drawn):
+    fig = drawn["fragments, A"]
+    assert fig.finding == "mma.m16n8k16: lane 5 holds 8 elements of A, in 2 rows and 4 columns"
+    assert {"r0", "r1", "r2", "r3", "(1, 2) (1, 3)"} <= set(shown(fig))
+    assert "… r8 to r31: further columns" in shown(drawn["fragments, wgmma"])
+    assert drawn["fragments, none"].finding == "wgmma.m64n64k16: no lane holds A"
+
+
+def test_ldmatrix(drawn):
+    assert drawn["ldmatrix, plain"].finding == (
+        "ldmatrix.x4, plain tile: 32 wavefronts, where 4 would do"
+    )
+    fig = drawn["ldmatrix, transposed"]
+    assert "names row 3 of matrix 3" in shown(fig) and "gets (6, 6) (7, 6)" in shown(fig)
+    assert "names no row" in shown(drawn["ldmatrix, two"])
+
+
+def test_windows(drawn):
+    fig = drawn["windows"]
+    assert fig.finding == "Mirrored: 16 rows; swapped: 2 rows, 28 addresses off 16 bytes"
+    assert "lanes 16 to 31,\nall at row 8" in shown(fig)
+    assert {"lane 0", "lane 31"} <= set(shown(fig))
+
+
+def test_staging(drawn):
+    fig = drawn["staging"]
+    assert fig.finding == "64×64, warps of 32×32: L1/shared feeds 40% of T4's tensor peak"
+    assert "4 warps of 32 × 32, 32 sums a lane" in shown(fig)
+    assert "its bandwidth is not given: the peak would need 2.03 TB/s" in shown(fig)
+    assert drawn["staging, none"].finding.startswith("No tile, warps of 16×16: L1/shared feeds")
+    assert drawn["staging, impossible"].finding == "Warps of 64×64 don't divide a tile of 32×64"
+
+
+def test_overlap(drawn):
+    fig = drawn["overlap, at once"]
+    assert fig.finding == "Stored at once, 2 blocks: the SM multiplies 53% of the time"
+    assert {"block 0", "block 1", "the SM"} <= set(shown(fig))
+    assert {"block 3, producers", "block 3, consumers"} <= set(shown(drawn["overlap, roles"]))
+
+
+def test_vectors(drawn):
+    fig = drawn["vectors"]
+    assert fig.finding == "32×64×16, 128 bits a lane: 12 of 32 lanes have work in a load"
+    assert "8 load instructions, 2 with work" in shown(fig)
+    assert "0.5 load instructions and 3 sectors for a product of 16×8×8" in shown(fig)
+
+
+def test_swizzles_of_tma(drawn):
+    fig = drawn["swizzle of TMA"]
+    assert "SBO: 1,024 B / 16" in shown(fig) and "LBO: 8,192 B / 16" in shown(fig)
+    assert "row 7 line 7 chunk 6" in fig.alt
+    assert drawn["swizzle of TMA, off"].finding.endswith("meet 4 of 32 banks, 8 wavefronts")
+
+
+def test_rings(drawn):
+    assert drawn["ring"].finding.startswith("4 stages: after the first tile, consumers never wait")
+    assert "2 stages: consumers wait for tiles for" in drawn["ring, starved"].finding
+    assert "asked for, not yet seen" in shown(drawn["ring, from marks"])
+    assert {"0: 0", "4: 1"} <= set(shown(drawn["ring, from marks"]))
+
+
+def test_timeline_tells_roles_apart(drawn):
+    fig = drawn["timeline, roles"]
+    assert fig.finding.startswith("Consumers compute for ")
+    assert {"consumers", "producer", "tiles in\nflight"} <= set(shown(fig))
+    assert any(text.startswith("block 3; the first 9") for text in shown(fig))
+
+
+def test_banks_of_matrices_and_copies(drawn):
+    fig = drawn["banks, matrices and copies"]
+    assert "Shared ldmatrix As[lane % 16]: 32 wavefronts over 8 of 32 banks, ideal 4." in fig.alt
+    assert "Shared stmatrix staging: 4 wavefronts" in fig.alt
+    assert "Shared copy As: 4 wavefronts over 32 of 32 banks, ideal 4." in fig.alt
+    with pytest.raises(ValueError, match="its source"):
+        banks.panel("As", strided(1, bytes_per_lane=16), kind="copy")
+
+
+def test_boxes(drawn):
+    assert drawn["box"].finding == "One request, 512 sectors: every byte is used"
+    assert "… 121 rows like these" in shown(drawn["box"])
+    assert drawn["box, askew"].finding == "One request, 35 sectors: 80% of the bytes are used"
+
+
+def test_busiest_of_another_machine(drawn):
+    fig = drawn["busiest, with a remark"]
+    assert fig.finding == "Tensor pipe needs the most time: 2.1 ms at least"
+    assert "the L2 must deliver 1" in shown(fig)
+
+
+def test_roofline_of_tensor_cores_names_the_instruction(drawn):
+    fig = drawn["roofline, tensor"]
+    assert fig.finding == "14 ldmatrix reaches 60% of the mma.m16n8k8 roof, the nearest over it"
+    assert "mma.m16n8k8 459 TFLOP/s" in shown(fig)
+
+
+def test_an_ablation_names_its_largest_step_and_each_gain(drawn):
+    fig = drawn["ablation"]
+    assert fig.finding == "From 200 to 300 TFLOP/s; the largest step is one barrier, +25%"
+    assert "+5.0%, predicted +2.0%" in shown(fig) and "-5.0%" in shown(fig)
+    assert "larger tile: 239 TFLOP/s, -5.0%." in fig.alt
+    assert "one barrier: 300 TFLOP/s, +25.3% (predicted +29.5%)." in fig.alt
+    assert "mma.m16n8k8, 459" in shown(fig)
+
+
+def test_an_ablation_without_steps_says_so():
+    fig = ablation.draw(ablation.Step("14 ldmatrix", 200.0), [], evidence="recorded: H100")
+    assert fig.finding == "14 ldmatrix: 200 TFLOP/s, and no step from there"
+
+
+def test_a_mix_on_tensor_cores_is_counted_against_them():
+    this = ("14 ldmatrix", {"tensor": 1000.0, "integer": 600.0})
+    fig = mix.draw(this, ("09 limit", {"FMA": 1000.0, "shared load": 90.0}),
+                   evidence="modelled: SASS of the inner loop, sm_90a")
+    assert fig.finding == (
+        "14 ldmatrix: 600 other instructions for every 1,000 tensor instructions, where 09 limit "
+        "needed 90 for 1,000 FMA"
+    )
+    assert "14 ldmatrix, for every 1,000 tensor instructions: 600 integer." in fig.alt
+    assert "09 limit, for every 1,000 FMA: 90 shared load." in fig.alt
+
+
+def test_banks_draw_ldmatrix_too():
+    access = Access(np.arange(32) * 64, np.ones(32, bool), 16)
+    fig = banks.draw([banks.panel("As[row][k]", access, kind="ldmatrix")],
+                     evidence="emulated: sm_75 PTX")
+    assert "16 wavefronts where 4 would do" in fig.finding
+    assert "Shared ldmatrix As[row][k]: 16 wavefronts" in fig.alt
+
+
+def test_an_ablation_of_small_steps_says_where_its_scale_begins(drawn):
+    fig = drawn["ablation, small steps"]
+    assert "scale from 40 TFLOP/s" in shown(fig)
+    assert "-1.5%, predicted +1.9%" in shown(fig) and "outlines reported: our log" in shown(fig)
+    full = drawn["ablation"]
+    assert not any(text.startswith("scale from") for text in shown(full))
+    assert "filled: measured; outlined: predicted" in shown(full)
+
+
+def test_slots_say_what_became_of_them(drawn):
+    fig = drawn["slots"]
+    assert fig.finding == "09 large: 81% of all issue slots hold a multiply-add, 9.6% nothing"
+    assert "64" in shown(fig) and "25" in shown(fig)
+    assert "cuBLAS: 77% multiply-adds, 10% other instructions, 10% empty" in fig.alt
+
+
+def test_ratios_by_shape_name_the_mean_and_the_worst(drawn):
+    fig = drawn["by_shape"]
+    assert fig.finding == (
+        "2 shapes: 0.93 of cuBLAS on the geometric mean, 0.83 at worst (4096×33×4096)"
+    )
+    assert "0.835  tall" in shown(fig)
+    assert "512×512×512: 1.04 of cuBLAS with medium, 0.54 with large." in fig.alt
+
+
+def test_waves_show_the_idle_time_and_who_shares_a_tile(drawn):
+    fig = drawn["waves"]
+    assert fig.finding == "H100, n = 4,096: work for 97% of the time; in equal shares, 100%"
+    assert "248 tiles cut, 256 partial sums" in shown(fig)
+    # Block 1 ends tile 1, which block 0 began, and begins tile 3, which block 2 ends.
+    assert [text for text in shown(fig) if text in {"1", "3"}].count("3") == 3
+    small = drawn["waves, one"]
+    assert "no work" in shown(small) and "3 blocks an SM" in shown(small)
+    assert "32 whole tiles on 396 blocks take 1 wave" in small.alt
+
+
+def test_the_nearest_roof_crosses_no_name_of_a_level():
+    flop = 2.0 * 4096**3
+    roofs = Roofs(2.9e12, 8.2e12, 33e12, 66e12, 989e12, "recorded: H100")
+    levels = {"L1/shared": 35e9, "L2": 6e9, "DRAM": 1.5e9}
+    fig = roofline.draw(
+        roofs, [*points_of("08", flop, 2.95e-3, levels), *points_of("09", flop, 2.53e-3, levels)],
+        current="09", evidence="recorded: H100",
+    )
+    fig.canvas.draw()
+    ax = fig.axes[0]
+    roof = ax.transData.transform((1.0, 66e12))[1]
+    boxes = [t.get_window_extent() for t in ax.texts if t.get_text() in levels]
+    assert len(boxes) == 3 and all(box.y0 >= roof - 1 for box in boxes)
+    names = [t.get_window_extent() for t in ax.texts if t.get_text().endswith("TFLOP/s")
+             and t.get_text()[:2] in ("08", "09")]
+    assert len(names) == 2 and not names[0].overlaps(names[1])
+    assert all(box.y1 <= roof + 1 for box in names)
+
+
+def test_a_raster_shows_what_a_wave_reads_and_what_crosses_the_l2(drawn):
+    fig = drawn["raster"]
+    assert fig.finding == "n = 4,096, 128×256: 4 waves, 97% busy; the first reads 35.7 MB"
+    text = " ".join(shown(fig))
+    assert "132 tiles at the same time" in text and "1.07 GB, 128 FLOP a byte" in text
+    assert "The last of 4 waves has 116 tiles" in fig.alt
+
+
+def test_timeline_of_blocks_that_all_begin_at_once_has_no_overview():
+    record = {
+        "events": ["load", "wait", "compute", "barrier", "store", "end"],
+        "mark_cycles": 0.0, "seconds_with": 0.0, "seconds_without": 0.0, "warps": 1,
+        "total_blocks": 1024,
+        "blocks": [{"block": 0, "warps": [[[0, 1000], [1, 1100], [2, 4400], [5, 9000]]]}],
+        "overview": [[i % 132, i, 90_000 + i] for i in range(512)],
+    }
+    version = timeline.version("x", record, clock_hz=1e9)
+    fig = timeline.draw([version], evidence="measured: H100", window=(0, 5000))
+    assert "The first 512 of 1,024 blocks all begin within 511 ns." in shown(fig)
+    assert "blocks\nrunning" not in shown(fig)

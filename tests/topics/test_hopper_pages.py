@@ -1,0 +1,168 @@
+"""What the asynchronous chapters show: counts of the trace, and tables made from a record."""
+
+import math
+import re
+
+import pytest
+
+from lib import chapter
+from lib.chapter import Chapter
+from lib.records import store as records
+from lib.records import tuning
+from lib.records.predictions import PREDICTIONS
+from lib.topics.ablation.page import predicted
+from lib.topics.counters.page import machines
+from lib.topics.in_flight.page import bytes_in_flight
+from lib.topics.ring.page import buffers
+from lib.topics.shapes.page import layers
+from lib.topics.speed.page import alone, how_it_ran, tensor_compare
+from lib.topics.tensor_pipe.page import account, accounted
+from lib.topics.tma_swizzle.model import descriptor
+from lib.topics.tma_swizzle.page import descriptors
+from lib.topics.tma_swizzle.page import draw as draw_tma_swizzle
+from tests.pages import cells
+
+
+def recorded(stem, speed=lambda name, shape: 600.0):
+    """A page with a made-up record: every variant on cubes, the first one on layers too."""
+    page = Chapter(stem)
+    variants = {}
+    for variant in page.kernel.variants:
+        shapes = [(n, n, n) for n in (1024, 2048, 4096)]
+        if variant is page.kernel.variants[0]:
+            shapes += tuning.LAYERS
+        variants[variant.name] = {"bench": [
+            {"M": M, "N": N, "K": K, "tflops": speed(variant.name, (M, N, K)), "seconds": 1e-3,
+             "cublas_tflops": 500.0, "ratio": speed(variant.name, (M, N, K)) / 500.0,
+             "spread": 0.01, "instantiation": page.kernel.expression(variant),
+             "sm_clock_mhz": 1755.0, "power_w": 690.5, "temperature_c": None}
+            for M, N, K in shapes
+        ], "counters": [
+            {"M": n, "N": n, "K": n, "metrics": {"l2_bytes": 1e9, "dram_read_bytes": 2e8}}
+            for n in (2048, 4096)
+        ]}
+    page.version.kept.__dict__["record"] = {
+        "kernel": stem, "gpu": {"name": "NVIDIA H100", "key": "H100", "sms": 132},
+        "date": "2026-11-21", "variants": variants,
+    }
+    return page
+
+
+def test_machines_are_counted_as_the_trace_counts_them(shown):
+    page = Chapter("17_tma_wgmma")
+    machines(page.version, "wide", above=("16_cp_async",))
+    found = {row[0]: row[1:] for row in cells(shown[0])}
+    first = Chapter("16_cp_async").kernel.variants[0].name
+    assert f"| at 256×256×256 | 16 {first} | 17 wide |" in shown[0]
+    # 2 tiles, 4 steps, a box of A and 4 slabs of B; 2 warpgroups with 4 products a step.
+    assert found["boxes that TMA loads"] == ["0", "40"]
+    assert found["products of a warpgroup, wgmma"] == ["0", "64"]
+    assert found["products of a warp, mma.sync"] == [f"{256**3 // (16 * 8 * 16):,}", "0"]
+
+
+def test_descriptors_are_those_of_the_model(shown):
+    descriptors()
+    rows = cells(shown[0])
+    assert [row[1] for row in rows] == ["0", "16", "32", "48"] * 2
+    assert rows[1][-1] == f"`{descriptor(1024, 128, 'K', 16).bits:016x}`"
+    assert rows[5][2] == "3,072" and rows[5][3] == "8192"
+
+
+def test_the_swizzle_and_the_ring_are_drawn(shown):
+    draw_tma_swizzle("MN")
+    buffers(1200, 600, 2)
+    assert "MN-major" in shown[0] and "2 stages: consumers wait" in shown[1]
+
+
+def test_what_is_missing_is_said_in_the_cell(shown, monkeypatch):
+    monkeypatch.setattr(records, "load", lambda gpu, stem: None)
+    with chapter.once_recorded():
+        how_it_ran(Chapter("17_tma_wgmma").version)
+    assert "python -m lib record 17_tma_wgmma" in shown[0] and "Not recorded yet" in shown[0]
+    with pytest.raises(ValueError), chapter.once_recorded():
+        raise ValueError("other errors are not swallowed")
+
+
+def test_layers_have_their_geometric_mean_and_their_least(shown):
+    page = recorded("18_hopper_limit", lambda name, shape: 400.0 if shape[0] == 1024 else 550.0)
+    layers(page.version)
+    rows = cells(shown[0])
+    ratios = [float(row[3].strip("*")) for row in rows[:-1]]
+    assert len(ratios) == 3 + len(tuning.LAYERS)
+    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+    assert rows[-1][3] == f"**{mean:.3f}**; 0.800"
+    assert {row[-1] for row in rows[:-1]} == {"ping_pong"}  # the same instantiation as the first
+
+
+def test_another_gpu_s_ratios_stand_beside(shown, monkeypatch):
+    there = recorded("18_hopper_limit", lambda name, shape: 600.0).record
+    there = {**there, "gpu": {"name": "NVIDIA H200", "key": "H200", "sms": 132}}
+    monkeypatch.setattr(records, "load", lambda gpu, stem: there if gpu == "H200" else None)
+    page = recorded("18_hopper_limit", lambda name, shape: 550.0)
+    layers(page.version, "H200")
+    rows = cells(shown[0])
+    assert {(row[3], row[4]) for row in rows[:-1]} == {("**1.100**", "**1.200**")}
+    assert rows[-1][3:5] == ["**1.100**; 1.100", "**1.200**; 1.200"]
+    assert "ratio, H100 | ratio, H200" in shown[0]
+    assert "recorded: H100" in shown[0] and "recorded: H200" in shown[0]
+    with pytest.raises(records.NotRecorded, match="python -m lib record 18_hopper_limit"):
+        layers(page.version, "T4")
+
+
+def test_predictions_stand_beside_what_was_measured(shown):
+    page = recorded("16_cp_async", lambda name, shape: 400.0 if name == "wide" else 300.0)
+    predicted(page.version, against="wide")
+    rows = cells(shown[0])
+    assert [row[0] for row in rows] == list(PREDICTIONS["16_cp_async"])
+    assert {row[3] for row in rows} == {"**-25.0%**"}
+    assert f"{PREDICTIONS['16_cp_async']['stages2'].gain:+.1%}" in rows[1]
+
+
+def test_steps_are_each_against_the_one_before(shown, monkeypatch):
+    speeds = {"persistent": 520.0, "ordered": 520.0, "in_flight": 572.0}
+    page = recorded("18_hopper_limit", lambda name, shape: speeds.get(name, 1.0))
+    monkeypatch.setattr(records, "load", lambda gpu, stem: recorded(
+        stem, lambda name, shape: 500.0).record)
+    predicted(page.version, *speeds, since="17_tma_wgmma")
+    assert [row[3] for row in cells(shown[0])] == ["**+4.0%**", "**+0.0%**", "**+10.0%**"]
+
+
+def test_power_and_clock_stand_beside_the_speed(shown):
+    page = recorded("17_tma_wgmma")
+    how_it_ran(page.version)
+    tensor_compare(page.version, 4096, "wide", "stages2")
+    assert cells(shown[0])[0] == ["1,024×1,024×1,024", "600", "500", "1.200", "1.0%", "1,755",
+                                  "690", "not read"]
+    page.record["variants"]["wide"]["bench"][0]["rounds"] = 15
+    how_it_ran(page.version)
+    assert cells(shown[2])[0][5:] == ["too short"] * 3
+    assert [row[0] for row in cells(shown[1])] == ["17 wide", "17 stages2"]
+    assert cells(shown[1])[0][3:] == ["not read", "1.00", "0.20", "1,755", "690"]
+    assert re.search(r"recorded: H100, 2026-11-21", shown[1])
+
+
+def test_bytes_in_flight_are_those_of_all_stages_but_one():
+    page = Chapter("16_cp_async")
+    assert bytes_in_flight(page.version, "stages2") == (128 + 256) * 64 * 2
+    assert bytes_in_flight(page.version, "stages4") == 3 * bytes_in_flight(page.version, "stages2")
+
+
+def test_an_account_takes_both_speeds_apart_at_their_common_clock(shown):
+    page = recorded("18_hopper_limit")
+    ours, rival = accounted(page.version, "ping_pong")
+    assert ours.peak * ours.share == pytest.approx(600e12)
+    assert rival.peak * rival.share == pytest.approx(500e12)
+    assert ours.clock == rival.clock == pytest.approx(1755 / 1980)
+    assert ours.waves == 1024 / (8 * 132)
+    account(page.version, "ping_pong")
+    assert cells(shown[0])[0][:4] == ["18 ping_pong", "600", "1,755", "0.886"]
+    assert cells(shown[0])[0][-2:] == ["**0.632**", "0.527"]
+
+
+def test_speed_alone_stands_beside_that_in_turns(shown):
+    page = recorded("18_hopper_limit")
+    page.recorded(4096, "ping_pong")["alone"] = {
+        "tflops": 700.0, "sm_clock_mhz": 1500.0, "power_w": 699.0}
+    alone(page.version, "ping_pong", "staged")
+    assert cells(shown[0])[0][1:] == ["1.200", "600", "1,755", "690", "700", "1,500", "699"]
+    assert cells(shown[0])[1][-3:] == ["not read"] * 3

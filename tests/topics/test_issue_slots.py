@@ -1,0 +1,54 @@
+"""The account of issue slots: nothing is lost, and it agrees with the clock."""
+
+import pytest
+
+from lib.gpus import GPUS
+from lib.kernels.catalogue import CATALOGUE
+from lib.records import store as records
+from lib.topics.issue_slots.model import slots, warp_time
+
+
+def test_every_slot_is_accounted_for():
+    metrics = {"instructions": 600, "ffma_thread_instructions": 32 * 500, "cycles": 100,
+               "issue_active_percent": 80.0}
+    found = slots(metrics, sms=2)
+    assert found.fma == 500 / 800 and found.other == 100 / 800
+    assert found.idle == pytest.approx(50 / 800) and found.empty == pytest.approx(150 / 800)
+    assert found.fma + found.other + found.empty + found.idle == pytest.approx(1)
+    assert found.useful == pytest.approx(5 / 6) and found.issued == pytest.approx(0.8)
+
+
+def test_a_rounded_percentage_makes_no_negative_share():
+    metrics = {"instructions": 800, "ffma_thread_instructions": 32 * 800, "cycles": 100,
+               "issue_active_percent": 99.99}
+    assert slots(metrics, sms=2).idle == 0
+
+
+def test_counters_of_nothing_are_refused():
+    with pytest.raises(ValueError, match="no instruction was issued"):
+        slots({"instructions": 0, "ffma_thread_instructions": 0, "cycles": 1,
+               "issue_active_percent": 0.0}, sms=1)
+
+
+@pytest.mark.parametrize("name", [v.name for v in CATALOGUE["09_fp32_limit"].variants])
+def test_multiply_adds_slots_are_the_share_of_the_peak_that_was_timed(name):
+    """Two measurements that know nothing of each other: ncu's counters, and the clock."""
+    kept = records.load("H100", "09_fp32_limit")["variants"][name]
+    row = next(r for r in kept["bench"] if r["M"] == r["N"] == r["K"] == 4096)
+    metrics = next(r["metrics"] for r in kept["counters"] if r["M"] == 4096)
+    share = row["tflops"] * 1e12 / GPUS["H100"].fp32_flops
+    assert slots(metrics, GPUS["H100"].sms).fma == pytest.approx(share, rel=0.02)
+
+
+def test_stalls_are_shares_of_the_warps_time():
+    # Four warps a sub-partition and half an instruction a cycle: eight warp-cycles for each.
+    metrics = {"warps_active_percent": 25.0, "issue_active_percent": 50.0, "stall_barrier": 2.0,
+               "stall_wait": 4.0, "instructions": 100}
+    assert warp_time(metrics, 64) == {"stall_barrier": 0.25, "stall_wait": 0.5}
+
+
+@pytest.mark.parametrize("stem", ["10_wmma", "11_wmma_shared", "12_wmma_pipeline"])
+def test_recorded_stalls_make_up_most_of_the_warps_time_and_no_more(stem):
+    for kept in records.load("H100", stem)["variants"].values():
+        metrics = next(r["metrics"] for r in kept["counters"] if r["M"] == 2048)
+        assert 0.8 < sum(warp_time(metrics, GPUS["H100"].warps_per_sm).values()) < 1.02

@@ -1,0 +1,53 @@
+"""Orders of fetch, store and multiply: what they hide, and what other blocks hide for them."""
+
+import pytest
+
+from lib.topics.overlap.model import AT_ONCE, FORMS, MULTIPLY, ONE_BUFFER, ROLES, STAGED, overlap
+
+
+def period(form, latency=600, store=100, multiply=200, blocks=1, steps=12):
+    """Cycles from one product of a block to its next, in the steady state."""
+    run = overlap(form, latency, store, multiply, blocks, steps)
+    row = [s.start for s in run.spans if s.phase == MULTIPLY and s.row == 0]
+    return (row[-2] - row[4]) / (len(row) - 6)
+
+
+def test_storing_at_once_is_as_slow_as_one_buffer():
+    assert period(ONE_BUFFER) == period(AT_ONCE) == 600 + 100 + 200
+
+
+def test_staged_hides_the_product_behind_the_fetch_and_roles_the_store_too():
+    assert period(STAGED) == 600 + 100
+    assert period(ROLES) == 600 + 100  # its loading warps still wait for each tile
+    assert period(STAGED, latency=150) == 200 + 100
+    # Latency and storing are hidden; the SM's own time is left.
+    assert period(ROLES, latency=150) == 200 + 100
+
+
+def test_enough_blocks_make_all_orders_alike():
+    busy = {form: overlap(form, 600, 100, 200, blocks=4, steps=24).busy for form in FORMS}
+    assert max(busy.values()) - min(busy.values()) < 0.03
+    assert overlap(ONE_BUFFER, 600, 100, 200).busy < 0.4 < min(busy.values())
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_each_block_multiplies_each_tile_and_the_sm_does_one_thing_at_a_time(form):
+    run = overlap(form, 500, 90, 210, blocks=3, steps=5)
+    assert sum(s.phase == MULTIPLY for s in run.spans) == 15
+    on_the_sm = sorted((s.start, s.end) for s in run.spans if s.phase != "wait")
+    assert all(a[1] <= b[0] for a, b in zip(on_the_sm, on_the_sm[1:], strict=False))
+    assert run.rows == (6 if form == ROLES else 3) and 0 < run.busy <= 1
+
+
+def test_roles_never_store_into_a_buffer_that_is_still_read():
+    run = overlap(ROLES, 10, 10, 500, steps=6)
+    stores = [s.start for s in run.spans if s.phase == "store"]
+    products = [s.end for s in run.spans if s.phase == MULTIPLY]
+    assert all(stores[i] >= products[i - 2] for i in range(2, 6))
+
+
+def test_what_can_t_run_is_refused():
+    with pytest.raises(ValueError, match="no form"):
+        overlap("later", 1, 1, 1)
+    with pytest.raises(ValueError, match="positive"):
+        overlap(STAGED, 0, 1, 1)

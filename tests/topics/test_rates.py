@@ -1,0 +1,239 @@
+"""Roofline, busiest unit, tile sizes and instruction mix against arithmetic by hand."""
+
+from dataclasses import replace
+
+import pytest
+
+from lib.gpus import GPUS
+from lib.kernels.build import compile_kernel
+from lib.kernels.catalogue import find
+from lib.topics.bottleneck import model as busiest
+from lib.topics.instruction_mix import model as mix
+from lib.topics.roofline import model as roofline
+from lib.topics.roofline.model import Roofs
+from lib.topics.tiling import model as tiling
+
+H100 = GPUS["H100"]
+
+# 01_naive, coalesced, M = N = K = 256: for each FFMA of a warp, a broadcast of A (1 sector) and a
+# row of B (4); one store of C (4) for each warp. 256³ / 32 = 524,288 warp FFMAs.
+WARP_FFMAS = 256**3 // 32
+NAIVE = {
+    "global_load_requests": 2 * WARP_FFMAS,
+    "global_load_sectors": 5 * WARP_FFMAS,
+    "global_store_requests": 256 * 256 // 32,
+    "global_store_sectors": 4 * 256 * 256 // 32,
+    "shared_load_instructions": 0,
+    "shared_store_instructions": 0,
+    "shared_wavefronts": 0,
+    "shared_wavefronts_ideal": 0,
+    "ffma_thread_instructions": 256**3,
+}
+
+
+def test_roofs_of_the_data_sheet():
+    roofs = Roofs.from_gpu(GPUS["T4"])
+    assert roofs.dram == 320e9
+    assert roofs.shared == 64 * 40 * 1.59e9
+    assert "L2" not in roofs.bandwidths  # no data sheet gives it
+    # T4: 2 · 64 · 40 · 1.59 GHz = 8.14 TFLOP/s over 320 GB/s.
+    assert roofs.ridge("DRAM") == pytest.approx(25.44, abs=0.01)
+    assert roofs.ridge("DRAM", "tensor") == pytest.approx(203.1, abs=0.1)
+    assert roofs.attainable("DRAM", 0.25) == 80e9
+    assert roofs.attainable("DRAM", 1000) == GPUS["T4"].fp32_flops
+
+
+def test_roofs_of_a_record_leave_out_what_was_not_measured():
+    record = {
+        "gpu": {"name": "NVIDIA H100 80GB HBM3"},
+        "date": "2026-11-21",
+        "roofs": {
+            "copy": {"value": 3.0e12, "unit": "B/s", "method": "copy"},
+            "ffma": {"value": 65e12, "unit": "FLOP/s", "method": "register loop"},
+        },
+    }
+    roofs = Roofs.from_record(record, H100)
+    assert roofs.bandwidths == {"DRAM": 3.0e12}
+    assert roofs.peaks == {"FFMA": 65e12, "tensor": H100.tensor_fp16_flops}
+    assert roofs.evidence == "recorded: NVIDIA H100 80GB HBM3, 2026-11-21"
+
+
+def test_points():
+    found = roofline.points(
+        "01", 2.0 * 256**3, 1e-3, {"DRAM": 786432, "L1/shared": roofline.l1_bytes(NAIVE)}
+    )
+    assert [point.level for point in found] == ["L1/shared", "DRAM"]
+    # 64 FLOP a warp FFMA over 5 sectors of 32 B: 0.4 FLOP/B, less the stores.
+    assert found[0].intensity == pytest.approx(0.4, rel=0.01)
+    assert found[1].intensity == pytest.approx(42.67, abs=0.01)
+    assert found[0].flops_per_s == 2 * 256**3 / 1e-3
+    with pytest.raises(ValueError, match="unknown level"):
+        roofline.points("01", 1.0, 1.0, {"L3": 1})
+    with pytest.raises(ValueError, match="positive"):
+        roofline.points("01", 1.0, 0.0, {})
+
+
+def test_busiest_unit_of_the_naive_kernel_is_the_tag_stage():
+    times = busiest.least_times(
+        NAIVE, H100, warp_instructions=4 * WARP_FFMAS, dram_bytes=786432, clock_hz=1e9
+    )
+    assert tuple(times) == busiest.UNITS
+    clocks = 132 * 1e9
+    assert times["issue slots"] == pytest.approx(WARP_FFMAS / clocks)
+    assert times["FMA pipe"] == pytest.approx(256**3 / 128 / clocks)
+    assert times["L1 tags"] == pytest.approx((2 * WARP_FFMAS + 2048) / clocks)
+    assert times["L1 data"] == pytest.approx((5 * WARP_FFMAS + 8192) / 4 / clocks)
+    assert times["DRAM"] == 786432 / 3350e9
+    assert times["shared memory"] == 0
+    assert busiest.longest(times) == "L1 tags"
+
+
+def test_lines_of_a_swapped_warp_cost_a_lookup_each():
+    swapped = NAIVE | {"global_load_sectors": 33 * WARP_FFMAS}
+    times = busiest.least_times(
+        swapped, H100, warp_instructions=1, dram_bytes=1, lines=33 * WARP_FFMAS, clock_hz=1e9
+    )
+    assert times["L1 tags"] == pytest.approx(33 * WARP_FFMAS / 132e9)
+    with pytest.raises(ValueError, match="cannot hold"):
+        busiest.least_times(swapped, H100, warp_instructions=1, dram_bytes=1, lines=10)
+
+
+def test_turing_moves_half_a_wavefront_a_clock():
+    counters = dict.fromkeys(NAIVE, 0) | {"shared_wavefronts": 40_000}
+    times = busiest.least_times(
+        counters, GPUS["T4"], warp_instructions=0, dram_bytes=0, clock_hz=1e9
+    )
+    assert times["shared memory"] == pytest.approx(40_000 * 2 / 40e9)
+
+
+def test_tensor_cores_are_a_unit_where_they_work():
+    instructions = {
+        "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32": (1000, 32_000),
+        "wmma.mma.sync.aligned.row.row.m16n16k16.f32.f32": (10, 320),
+        "wmma.load.a.sync.aligned.row.m16n16k16.shared.f16": (20, 640), "fma.rn.f32": (5, 160),
+    }
+    flops = busiest.tensor_flops(instructions)
+    assert flops == 1000 * 2048 + 10 * 8192
+    nothing = dict.fromkeys(NAIVE, 0)
+    more = {"warp_instructions": 1, "dram_bytes": 1, "tensor_flops": 65e12}
+    times = busiest.least_times(nothing, GPUS["T4"], **more)
+    assert tuple(times) == ("issue slots", "FMA pipe", "tensor pipe", *busiest.UNITS[2:])
+    assert times["tensor pipe"] == 1 and busiest.longest(times) == "tensor pipe"
+    slower = busiest.least_times(nothing, GPUS["T4"], clock_hz=795e6, **more)
+    assert slower["tensor pipe"] == 2
+    measured = busiest.least_times(nothing, GPUS["T4"], tensor_flops_per_s=130e12, **more)
+    assert measured["tensor pipe"] == 0.5
+    assert busiest.loop_instructions({"tensor": 1000, "other": 600}, nothing, 50) == 80
+
+
+def test_compulsory_bytes():
+    assert busiest.compulsory_bytes(2, 3, 5) == 4 * (10 + 15 + 6)
+    assert busiest.compulsory_bytes(2, 3, 5, beta=0.5) == 4 * (10 + 15 + 12)
+
+
+@pytest.mark.parametrize(("T", "intensity", "nbytes"), [(8, 2, 512), (16, 4, 2048), (32, 8, 8192)])
+def test_square_tiles(T, intensity, nbytes):
+    tile = tiling.square_tile(GPUS["T4"], T, registers=32)
+    assert (tile.intensity, tile.shared_bytes, tile.threads) == (intensity, nbytes, T * T)
+    assert tile.ceiling_flops == intensity * 320e9
+    assert tile.occupancy.fraction == 1.0
+
+
+def test_intensity_of_any_tile():
+    assert tiling.intensity(128, 128) == 32
+    assert tiling.intensity(128, 256, itemsize=2) == pytest.approx(2 * 128 * 256 / 2 / 384)
+
+
+@pytest.mark.parametrize(
+    ("opcode", "expected"),
+    [
+        ("FFMA", "FMA"),
+        ("HMMA.16816.F32", "tensor"),
+        ("LDS.128", "shared load, 128 bit"),
+        ("LDS", "shared load, 32 bit"),
+        ("LDG.E.128.CONSTANT", "global load, 128 bit"),
+        ("LDG.E.U16", "global load, 16 bit"),
+        ("LDSM.16.MT88.4", "matrix load, 128 bit"),
+        ("LDGSTS.E.BYPASS.128", "async copy, 128 bit"),
+        ("STG.E", "global store, 32 bit"),
+        ("IMAD.WIDE", "integer"),
+        ("UIADD3", "integer"),
+        ("BAR.SYNC.DEFER_BLOCKING", "control"),
+        ("ISETP.GE.AND", "integer"),
+        ("MOVM.16.MT88", "transpose"),
+        ("MUFU.RCP", "other"),
+    ],
+)
+def test_classes(opcode, expected):
+    assert mix.classify(opcode) == expected
+
+
+def test_mix_is_a_thousand_fma():
+    body = ["FFMA"] * 32 + ["LDS"] * 32 + ["LDS.128"] * 8 + ["BRA", "IADD3", "IADD3"]
+    found = mix.per_thousand_fma(body)
+    assert found["FMA"] == 1000
+    assert list(found)[:3] == ["FMA", "shared load, 32 bit", "shared load, 128 bit"]
+    assert found["shared load, 128 bit"] == 250
+    assert found["control"] == pytest.approx(31.25)
+    assert mix.per_thousand_fma(["HMMA.16816.F32", "LDSM.16.M88.4"])["tensor"] == 1000
+    with pytest.raises(ValueError, match="no FMA"):
+        mix.per_thousand_fma(["BRA"])
+
+
+def test_loop_instructions():
+    per_thousand = {"FMA": 1000.0, "shared load, 32 bit": 2000.0, "control": 125.0}
+    # 3.125 warp instructions for each of 524,288 warp FFMAs.
+    assert busiest.loop_instructions(per_thousand, NAIVE) == 1_638_400
+
+
+@pytest.mark.parametrize(
+    ("TM", "TN", "loads", "registers"),
+    [(1, 1, 2.0, 33), (8, 1, 1.125, 47), (8, 8, 0.25, 110), (16, 8, 0.1875, 182)],
+)
+def test_thread_tiles(TM, TN, loads, registers):
+    tile = tiling.thread_tile(TM, TN)
+    assert tile.loads_per_fma == loads
+    assert tile.flop_per_load == 2 / loads
+    assert tile.registers == registers
+    assert tile.shared_bytes == 4 * 8 * 16 * (TM + TN)
+
+
+def test_what_shared_memory_feeds():
+    """An H100's SM: 4 warp FMAs and one wavefront a clock. A T4's: 2 of the one, half the other."""
+    assert tiling.thread_tile(1, 1).fed(H100) == 0.125
+    assert tiling.thread_tile(8, 1).fed(H100) == pytest.approx(8 / 9 / 4)
+    assert tiling.thread_tile(8, 8).fed(H100) == 1.0
+    assert tiling.thread_tile(8, 8).fed(GPUS["T4"]) == 1.0
+    assert tiling.thread_tile(8, 4).fed(GPUS["T4"]) == pytest.approx(2 / 3)
+    assert tiling.thread_tile(16, 16).fed(H100) == 1.0
+
+
+def test_a_thread_tile_that_takes_too_many_registers_does_not_fit():
+    tile = tiling.thread_tile(16, 16)
+    assert not tile.fits and tile.occupancy(H100, 256) is None
+    assert tiling.thread_tile(8, 8).occupancy(H100, 256).warps == 16
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90a"])
+@pytest.mark.parametrize("TM, TN", [(4, 4), (8, 4), (4, 8), (8, 8)])
+def test_registers_of_the_model_are_about_ptxas_s(arch, TM, TN):
+    kernel = find("06_register_tile")
+    variant = kernel.variant("spread")
+    tile = (16 * TM, 16 * TN)
+    constants = {**variant.constants, "BM": tile[0], "BN": tile[1], "TM": TM, "TN": TN}
+    used = compile_kernel(kernel, replace(variant, constants=constants, tile=tile), arch).resources
+    assert used.registers == pytest.approx(tiling.thread_tile(TM, TN).registers, abs=8)
+    assert used.spill_store_bytes == used.spill_load_bytes == 0
+
+
+def test_loops_of_different_products_are_counted_by_their_work():
+    small, large = "HMMA.1688.F32", "HGMMA.64x256x16.F32"
+    assert mix.multiply_adds(small) * 2 == mix.multiply_adds("HMMA.16816.F32") == mix.PRODUCT
+    assert mix.multiply_adds(large) == 32 * mix.PRODUCT  # a warp's quarter
+    found = mix.per_thousand_products([small, small, "IADD3", "LDSM.16.M88.4"])
+    assert (found["tensor"], found["integer"]) == (2000, 1000)
+    assert mix.per_thousand_products([large, "UIADD3", "ULOP3"])["integer"] == 2000 / 32
+    with pytest.raises(ValueError, match="no tensor-core instruction"):
+        mix.per_thousand_products(["FFMA"])
+    with pytest.raises(ValueError, match="no product whose shape is known"):
+        mix.multiply_adds("HMMA.F32")

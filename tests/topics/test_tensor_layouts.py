@@ -1,0 +1,211 @@
+"""Fragments, ldmatrix, TMA's swizzle and the ring, against the documents' formulas by hand."""
+
+import numpy as np
+import pytest
+
+from lib.ptx.count import banks as counted
+from lib.ptx.isa import matrix_descriptor
+from lib.ptx.isa.wgmma import accumulator_fragments
+from lib.topics.banks.model import describe
+from lib.topics.fragments.model import SHAPES, held
+from lib.topics.ldmatrix.model import HalfTile, MatrixLoad
+from lib.topics.ring import model as ring
+from lib.topics.tma_swizzle.model import SPANS, Box, descriptor
+from lib.topics.windows.model import misaligned, rows, windows
+
+LANES = range(32)
+
+
+@pytest.mark.parametrize("instruction", ["mma.m16n8k8", "mma.m16n8k16"])
+def test_fragments_of_mma_are_the_documented_ones(instruction):
+    """PTX ISA 9.7.14.5.7 and .8: g = lane / 4, t = lane % 4."""
+    K = SHAPES[instruction][2]
+    for lane in LANES:
+        g, t = divmod(lane, 4)
+        assert held(instruction, "A").of(lane) == [
+            (r, h, g + 8 * (r % 2), 2 * t + h + 8 * (r // 2)) for r in range(K // 4)
+            for h in range(2)
+        ]
+        assert held(instruction, "B").of(lane) == [
+            (r, h, 2 * t + h + 8 * r, g) for r in range(K // 8) for h in range(2)
+        ]
+        assert held(instruction, "C").of(lane) == [
+            (i, 0, g + 8 * (i // 2), 2 * t + i % 2) for i in range(4)
+        ]
+
+
+def test_a_fragment_of_wmma_is_that_of_two_products():
+    a, b, c = (held("wmma 16×16×16", operand) for operand in "ABC")
+    np.testing.assert_array_equal(a.lane, held("mma.m16n8k16", "A").lane)
+    for half in range(2):
+        part = slice(8 * half, 8 * half + 8)
+        np.testing.assert_array_equal(b.lane[:, part], held("mma.m16n8k16", "B").lane)
+        np.testing.assert_array_equal(c.lane[:, part], held("mma.m16n8k16", "C").lane)
+    assert (a.registers, b.registers, c.registers) == (4, 4, 8)
+
+
+def test_the_accumulator_of_wgmma_is_what_the_emulator_deals():
+    found = held("wgmma.m64n64k16", "C")
+    product = np.arange(64 * 64).reshape(64, 64)
+    dealt = accumulator_fragments(product, "f32")  # (registers, 128)
+    np.testing.assert_array_equal(dealt[found.register, 32 * found.warp + found.lane], product)
+
+
+def test_operands_that_no_lane_holds():
+    with pytest.raises(ValueError, match="shared memory"):
+        held("wgmma.m64n64k16", "A")
+    with pytest.raises(ValueError, match="no fragment 'D'"):
+        held("mma.m16n8k8", "D")
+
+
+@pytest.mark.parametrize("number", [1, 2, 4])
+@pytest.mark.parametrize("tile, each", [
+    (HalfTile(64), 8), (HalfTile(32), 4), (HalfTile(64, 8), 1), (HalfTile(32, 8), 1),
+    (HalfTile(64, 0, True), 1), (HalfTile(32, 0, True), 1), (HalfTile(128, 0, True), 1),
+])
+def test_wavefronts_of_ldmatrix(tile, each, number):
+    access = MatrixLoad(tile, number).access
+    for kind in ("ldmatrix", "stmatrix"):
+        found = describe(access, kind)
+        assert (found.wavefronts, found.ideal) == (each * number, number)
+    emulated, ideal = counted.matrix_wavefronts(access.addresses[None], access.active[None])
+    assert (emulated[0], ideal[0]) == (each * number, number)
+
+
+def test_a_swizzled_tile_is_a_permutation():
+    for columns in (16, 32, 64, 128):
+        rows_, columns_ = np.indices((32, columns))
+        places = HalfTile(columns, 0, True).address(rows_, columns_)
+        assert sorted(places.ravel()) == list(range(0, 2 * 32 * columns, 2))
+
+
+@pytest.mark.parametrize("arrangement, places, expected", [
+    ("stacked", lambda lane: (lane, 0), 4), ("abreast", lambda lane: (lane % 8, lane // 8 * 8), 4),
+    ("square", lambda lane: (lane % 16, lane // 16 * 8), 4),
+])
+def test_arrangements_of_four_matrices(arrangement, places, expected):
+    tile = HalfTile(64, 0, True)
+    load = MatrixLoad(tile, 4, False, arrangement)
+    assert list(load.access.addresses) == [int(tile.address(*places(lane))) for lane in LANES]
+    assert describe(load.access, "ldmatrix").wavefronts == expected
+    got = {(row, column) for lane in LANES for _, row, column in load.received(lane)}
+    assert len(got) == 256 and max(row for row, _ in got) == load.rows - 1
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_ldmatrix_deals_each_element_once_and_as_mma_wants_it(transposed):
+    load = MatrixLoad(HalfTile(64), 4, transposed)
+    dealt = [place[1:] for lane in LANES for place in load.received(lane)]
+    assert sorted(dealt) == [(r, c) for r in range(16) for c in range(16)]
+    for lane in LANES:
+        for _, row, column in load.received(lane)[:2]:
+            assert load.receiver(row, column) == lane
+    if not transposed:  # what x4 leaves in registers is the fragment of A
+        for lane in LANES:
+            own = [(r, row, column) for r, _, row, column in held("mma.m16n8k16", "A").of(lane)]
+            assert own == load.received(lane)
+
+
+def test_tiles_and_rows_that_can_not_be():
+    with pytest.raises(ValueError, match="multiples of 8"):
+        HalfTile(64, 3)
+    with pytest.raises(ValueError, match="power of two"):
+        HalfTile(48, 0, True)
+    with pytest.raises(ValueError, match="16 bytes"):
+        describe(HalfAccess, "ldmatrix")
+
+
+class HalfAccess:
+    addresses, active, bytes_per_lane = np.zeros(32, np.int64), np.ones(32, bool), 4
+
+
+@pytest.mark.parametrize("span", SPANS)
+@pytest.mark.parametrize("chunk", [0, 1])
+def test_a_swizzled_core_matrix_takes_one_wavefront(span, chunk):
+    assert Box(span).read(8, chunk).wavefronts == 1
+    assert Box(span, 16, False).read(8, chunk).wavefronts == span // 16
+
+
+@pytest.mark.parametrize("span, major, k", [
+    (128, "K", 0), (128, "K", 48), (64, "K", 16), (32, "K", 0),
+    (128, "MN", 0), (128, "MN", 48), (64, "MN", 16), (32, "MN", 32),
+])
+def test_descriptors_find_what_tensor_maps_brought(span, major, k):
+    made = descriptor(1024, span, major, k)
+    read = matrix_descriptor.Descriptor.of(made.bits)
+    assert (read.start, read.leading, read.stride, read.base, read.mode) == (
+        made.start, made.leading, made.stride, 0, made.mode
+    )
+    box = 1024 + Box(span, 64).places
+    if major == "K":
+        expected = box[:, k // 8 : k // 8 + 2]
+    else:
+        expected = np.concatenate(
+            [box[k : k + 16] + slab * 64 * span for slab in range(128 // span)], axis=1
+        )
+    found = matrix_descriptor.chunk_addresses(read, 64, major.lower())
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_descriptors_that_can_not_be():
+    with pytest.raises(ValueError, match="don't lie in a row"):
+        descriptor(1024, 64, "K", 32)
+    with pytest.raises(ValueError, match="don't lie in a slab"):
+        descriptor(1024, 128, "MN", 64)
+    with pytest.raises(ValueError, match="no descriptor"):
+        descriptor(1000, 128, "K")
+    with pytest.raises(ValueError, match="span"):
+        Box(48)
+
+
+def test_windows():
+    lanes = np.arange(32)
+    right = windows(512 + lanes % 16 * 272 + lanes // 16 * 16, 512, 272)
+    assert [(w.row, w.column) for w in right[15:18]] == [(15, 0), (0, 8), (1, 8)]
+    assert misaligned(right) == 0 and set(rows(right).values()) == {2}
+    wrong = windows(512 + lanes // 16 * 8 * 272 + lanes % 16 * 2, 512, 272)
+    assert rows(wrong) == {0: 16, 8: 16} and misaligned(wrong) == 28
+    with pytest.raises(ValueError, match="lane 1 points"):
+        windows(np.array([512, 511]), 512, 272)
+
+
+@pytest.mark.parametrize("copy, multiply, stages", [
+    (1200, 600, 1), (1200, 600, 2), (1200, 600, 3), (2400, 300, 4), (300, 1200, 2),
+])
+def test_a_ring_comes_to_its_period(copy, multiply, stages):
+    made = ring.ring(copy, multiply, stages, 60)
+    last = made.tiles[-2 * stages :]
+    mean = (last[-1].end - last[0].end) / (len(last) - 1) if stages > 1 else (
+        last[1].end - last[0].end
+    )
+    expected = ring.period(copy, multiply, stages)
+    assert made.end / 60 == pytest.approx(expected, rel=0.1)
+    assert mean == pytest.approx(expected, rel=0.35)
+    assert (made.consumers_wait > 0) == (expected > multiply)
+    assert max(made.in_flight(t.asked) for t in made.tiles) <= stages
+
+
+def test_a_stage_is_asked_for_only_when_it_was_given_back():
+    made = ring.ring(1000, 300, 3, 12)
+    for before, after in zip(made.tiles, made.tiles[3:], strict=False):
+        assert before.stage == after.stage and after.asked >= before.end
+        assert before.parity != after.parity
+    with pytest.raises(ValueError, match="no such ring"):
+        ring.ring(1, 1, 0)
+
+
+def test_a_ring_read_out_of_marks():
+    events = ["load", "wait", "compute", "barrier", "store", "end"]
+    producer = [[1, 0], [0, 5], [1, 6], [0, 10], [1, 12], [0, 90], ["end", 95]]
+    consumers = [
+        [[1, 0], [2, 50], [1, 80], [2, 85], [4, 120], [5, 130]],
+        [[1, 2], [2, 52], [1, 84], [2, 86], [4, 118], [5, 131]],
+    ]
+    made = ring.from_marks(events, producer, consumers, 2)
+    assert [(t.asked, t.start, t.end) for t in made.tiles] == [(5, 50, 84), (10, 85, 120)]
+    assert made.in_flight(20) == 2 and made.consumers_wait == 1
+    # The producer's first wait was not noted: its first tile is still the first.
+    late = ring.from_marks(events, producer[1:], consumers, 2)
+    assert [(t.waited, t.asked) for t in late.tiles] == [(5, 5), (6, 10)]
+    with pytest.raises(ValueError, match="noted no tile"):
+        ring.from_marks(events, producer, [[[1, 0], [5, 9]]], 2)

@@ -1,0 +1,174 @@
+"""Tensor-core kernels: boxes, copies, roofs, counters of large problems, units of a T4."""
+
+import numpy as np
+import pytest
+
+from lib.chapter import Chapter
+from lib.gpus import GPUS
+from lib.kernels.catalogue import find
+from lib.run.runner import run
+from lib.topics.banks import page as banks_page
+from lib.topics.banks.model import describe_copy
+from lib.topics.bottleneck import model as busiest
+from lib.topics.bottleneck import page as bottleneck_page
+from lib.topics.bottleneck import scaling
+from lib.topics.bottleneck.page import saturated, unit_times
+from lib.topics.coalescing import page as coalescing_page
+from lib.topics.coalescing.model import Access, strided
+from lib.topics.fragments import page as fragments_page
+from lib.topics.ldmatrix import page as ldmatrix_page
+from lib.topics.ldmatrix.model import HalfTile, MatrixLoad
+from lib.topics.ring.page import draw as draw_ring
+from lib.topics.roofline import model as roofline
+from lib.topics.roofline.model import Roofs
+from lib.topics.tma_box import page as tma_box_page
+from lib.topics.tma_box.model import box
+from lib.topics.vectors import page as vectors_page
+from lib.topics.windows import page as windows_page
+
+T4 = GPUS["T4"]
+
+
+def test_boxes():
+    found = box(128, 128, 8192)
+    assert found.count == 512 and found.efficiency == 1
+    assert found.sectors[1] == (8192, 8224, 8256, 8288)
+    askew = box(64, 128, 4128, 16)
+    assert askew.count == 64 * 5 and askew.efficiency == 0.8
+    assert box(2, 16, 16).count == 1  # neighbouring rows share a sector
+    with pytest.raises(ValueError, match="multiple of 16"):
+        box(2, 16, 24)
+
+
+def test_boxes_are_what_the_emulator_counts():
+    kernel = find("17_tma_wgmma")
+    variant = kernel.variants[0]
+    M, N = variant.tile
+    done = run(kernel, variant.problem(M, N, 128), variant=variant, backend="emulator", exact=True)
+    loads = [s for s in done.launch.trace.sites if s.kind == "bulk load"]
+    steps = 128 // variant.step
+    rows, columns = variant.maps.boxes["A"]
+    a = box(rows, 2 * columns, 2 * 128).count * steps
+    rows, columns = variant.maps.boxes["B"]
+    b = box(rows, 2 * columns, 2 * N).count * steps * (N // columns)
+    assert sum(site.sectors for site in loads) == a + b
+
+
+def test_copies_of_one_line_to_one_line_go_together():
+    straight = strided(1, bytes_per_lane=16)
+    assert describe_copy(straight, straight, True).wavefronts == 4
+    assert describe_copy(straight, straight, False).wavefronts == 4
+    lanes = np.arange(32)
+    short = Access(lanes // 4 * 512 + lanes % 4 * 16, np.ones(32, bool), 16)  # rows of 64 bytes
+    found = describe_copy(straight, short, True)
+    assert (found.wavefronts, found.ideal) == (8, 4)
+    halves = Access(lanes * 64, np.ones(32, bool), 16)
+    with pytest.raises(ValueError, match="not known"):
+        describe_copy(halves, Access(lanes * 32, np.ones(32, bool), 16), True)
+    assert describe_copy(halves, straight, False).wavefronts == 16
+    with pytest.raises(ValueError, match="16 bytes"):
+        describe_copy(strided(1), strided(1), True)
+
+
+def test_roofs_of_instructions():
+    machine = {"gpu": {"name": "x"}, "date": "2026-11-21", "roofs": {
+        "mma_k8": {"value": 4e14}, "wgmma": {"value": 8e14},
+    }}
+    roofs = Roofs.from_record(machine, GPUS["H100"])
+    assert roofs.products == {"mma.m16n8k8": 4e14, "wgmma": 8e14}
+    assert set(roofs.peaks) == {"tensor", "mma.m16n8k8", "wgmma"}
+
+
+@pytest.mark.parametrize("opcode, product", [
+    ("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32", "mma.m16n8k8"),
+    ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "mma.m16n8k16"),
+    ("wmma.mma.sync.aligned.row.row.m16n16k16.f32.f32", "mma.m16n8k16"),
+    ("wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16", "wgmma"),
+    ("wgmma.fence.sync.aligned", None), ("fma.rn.f32", None),
+])
+def test_which_instruction_multiplies(opcode, product):
+    assert roofline.product_of(["add.s32", opcode]) == product
+
+
+def test_counters_of_a_large_problem():
+    """One emulated block at two depths gives those of four blocks at a third, exactly."""
+    kernel = find("14_ldmatrix")
+    variant = kernel.variants[0]
+    M, N = variant.tile
+
+    def counters(rows, columns, K):
+        problem = variant.problem(rows, columns, K)
+        done = run(kernel, problem, variant=variant, backend="emulator", exact=True)
+        return done.launch.trace.counters()
+
+    found = scaling.scaled(counters(M, N, 64), counters(M, N, 128), (64, 128), K=256, blocks=4)
+    assert found == counters(2 * M, 2 * N, 256)
+    with pytest.raises(ValueError, match="tell nothing"):
+        scaling.scaled({}, {}, (64, 64), K=1, blocks=1)
+    with pytest.raises(ValueError, match="no whole number"):
+        scaling.scaled({"x": 1}, {"x": 2}, (64, 128), K=96, blocks=1)
+
+
+def test_the_l2_stands_in_the_table_where_its_rate_is_known():
+    zero = dict.fromkeys((
+        "global_load_requests", "global_store_requests", "global_load_sectors",
+        "global_store_sectors", "shared_wavefronts", "ffma_thread_instructions",
+    ), 0)
+    more = {"warp_instructions": 0, "dram_bytes": 0, "l2_bytes": 1e9}
+    assert busiest.least_times(zero, T4, l2_bytes_per_s=1e12, **more)["L2"] == 1e-3
+    assert "L2" not in busiest.least_times(zero, T4, **more)
+    assert busiest.l2_needed(1e9, {"x": 1e-3, "y": 2e-3}) == 5e11
+    assert busiest.compulsory_bytes(2, 3, 4, itemsize=2, out=4) == 2 * (8 + 12) + 4 * 6
+    wgmma = {"wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16": (8, 256)}
+    assert busiest.tensor_flops(wgmma) == 2 * 2 * 64 * 256 * 16
+
+
+def test_what_a_t4_would_saturate():
+    """Padding and single buffers ask more of a T4's shared memory than of its tensor cores."""
+    page = Chapter("15_turing_limit")
+    start, _ = unit_times(page.version, variant="start", size=1024)
+    limit, l2_bytes = unit_times(page.version, variant="limit", size=1024)
+    assert start["tensor pipe"] == limit["tensor pipe"]
+    assert busiest.longest(start) == "shared memory"
+    assert busiest.longest(limit) == "tensor pipe"
+    # Tiles of 128 × 256: each element of A comes from the L2 4 times, of B 8 times; C once.
+    assert l2_bytes == 1024**2 * (2 * (4 + 8) + 4)
+    with pytest.raises(ValueError, match="no multiple"):
+        unit_times(page.version, size=1000)
+
+
+def test_an_explorer_of_what_a_t4_would_saturate():
+    made = saturated(Chapter("15_turing_limit").version, "start", "limit")
+    assert len(made.frames) == 8 and "T4" in made.label
+    assert "shared memory" in made.fallback.partition("longest is ")[2]
+
+
+def test_pages_draw_both_addressings_and_boxes(monkeypatch):
+    figures = []
+    for page in (windows_page, tma_box_page, fragments_page, bottleneck_page, vectors_page,
+                 ldmatrix_page):
+        monkeypatch.setattr(page, "show", figures.append)
+    windows_page.draw(Chapter("14_ldmatrix").version, {"mirrored": "right", "swapped": "wrong"})
+    tma_box_page.draw(Chapter("18_hopper_limit").version, "C")
+    fragments_page.draw("mma.m16n8k8", "C")
+    Chapter("15_turing_limit").saturates(size=1024)
+    vectors_page.draw(Chapter("13_wmma_vectorized").version, "seed")
+    ldmatrix_page.draw(MatrixLoad(HalfTile(32, swizzled=True), arrangement="stacked"), "swizzled")
+    assert [figure.finding.split(":")[0] for figure in figures] == [
+        "Mirrored", "One request, 256 sectors", "mma.m16n8k8", "Tensor pipe needs the most time",
+        "32×64×16, 128 bits a lane", "ldmatrix.x4, swizzled tile",
+    ]
+    with pytest.raises(ValueError, match="no ring"):
+        draw_ring(Chapter("16_cp_async").version)
+
+
+def test_pages_draw_copies_and_say_what_has_none(monkeypatch):
+    figures = []
+    for page in (coalescing_page, banks_page):
+        monkeypatch.setattr(page, "show", figures.append)
+    Chapter("16_cp_async").coalescing("wide")
+    Chapter("16_cp_async").banks("wide")
+    assert "copy A[(row0 + ar) * K + ac * 8]: 32 lanes, 1 request, 16 sectors" in figures[0].alt
+    assert "Shared copy storage: 4 wavefronts over 32 of 32 banks, ideal 4." in figures[1].alt
+    with pytest.raises(ValueError, match="draw its boxes"):
+        Chapter("18_hopper_limit").coalescing("staged")

@@ -1,0 +1,77 @@
+"""Phases of warps and residency of blocks against tiny examples by hand."""
+
+import numpy as np
+import pytest
+
+from lib.topics.timeline.model import (
+    Phase,
+    parts,
+    per_step,
+    phases,
+    recorded_until,
+    residency,
+    share,
+    without_other_lanes,
+)
+
+EVENTS = ["load", "compute"]
+
+
+def test_a_mark_begins_a_phase_that_the_next_one_ends():
+    found = phases(EVENTS, [[[0, 10], [1, 30], [0, 50]], [["compute", 20], ["load", 40]], []])
+    assert found == [
+        Phase(0, "load", 10, 30),
+        Phase(0, "compute", 30, 50),
+        Phase(1, "compute", 20, 40),
+    ]
+    with pytest.raises(ValueError, match="warp 0"):
+        phases(EVENTS, [[[0, 10], [1, 5]]])
+
+
+def test_share_is_weighted_by_time():
+    spans = [Phase(0, "load", 0, 10), Phase(1, "load", 5, 10), Phase(1, "compute", 10, 20)]
+    found = share(spans, EVENTS, np.array([0, 10, 20]), warps=2)
+    np.testing.assert_allclose(found, [[0.75, 0.0], [0.0, 0.5]])
+
+
+def test_residency_counts_blocks_running():
+    # Two blocks for the first 100 ns, one for the second, one more starts at 150 ns.
+    overview = [(0, 1000, 1100), (1, 1000, 1200), (0, 1150, 1200)]
+    seconds, blocks = residency(overview, bins=4)
+    np.testing.assert_allclose(seconds, np.array([25, 75, 125, 175]) * 1e-9)
+    np.testing.assert_allclose(blocks, [2, 2, 1, 2])
+    assert blocks.mean() * 200 == pytest.approx(100 + 200 + 50)
+
+
+def test_an_overview_of_the_first_blocks_is_whole_until_the_last_of_them_began():
+    overview = [(0, 1000, 1100), (1, 1000, 1200), (0, 1150, 1300)]
+    assert recorded_until(overview, None) == pytest.approx(300e-9)
+    assert recorded_until(overview, 3) == pytest.approx(300e-9)
+    assert recorded_until(overview, 4) == pytest.approx(150e-9)
+    _, blocks = residency(overview, bins=3, until=150e-9)
+    np.testing.assert_allclose(blocks, [2, 2, 1])
+
+
+def test_parts_are_of_the_marked_time_in_the_window():
+    spans = [Phase(0, "load", 0, 10), Phase(0, "end", 10, 60), Phase(0, "compute", 60, 100)]
+    assert parts(spans, ["load", "wait", "compute"], (0, 100)) == {"load": 0.2, "compute": 0.8}
+    assert parts(spans, ["load", "wait", "compute"], (5, 65)) == {"load": 0.5, "compute": 0.5}
+    assert parts(spans, ["load", "wait", "compute"], (20, 50)) == {}
+
+
+def test_cycles_of_a_step():
+    marks = [("load", 0), ("wait", 10), ("compute", 40), ("barrier", 90), ("load", 100),
+             ("wait", 130), ("compute", 140), ("store", 240), ("end", 300)]
+    assert per_step(phases((), [marks])) == {
+        "load": 20.0, "wait": 20.0, "compute": 75.0, "barrier": 5.0,
+    }
+    with pytest.raises(ValueError, match="no step"):
+        per_step([])
+
+
+def test_marks_of_lanes_that_take_no_part_are_left_out():
+    events = ["load", "wait", "compute", "barrier", "store", "end"]
+    warps = [[[5, 1839], [0, 165], [1, 585], [5, 900]], [[5, 22]], [[1, 5], [5, 9]]]
+    cleaned = without_other_lanes(events, warps)
+    assert cleaned == [warps[0][1:], warps[1], warps[2]]
+    assert [p.event for p in phases(events, cleaned)] == ["load", "wait", "wait"]
