@@ -44,3 +44,25 @@ def difference(kernel: Kernel) -> str:
         body(predecessor(kernel)).splitlines(), body(kernel).splitlines(), lineterm="", n=20
     )
     return "\n".join(list(rows)[3:]) + "\n"
+
+
+def edited(text: str, old: str, new: str, count: int = -1) -> str:
+    """Return CUDA source with a part of it replaced, for an experiment.
+
+    Parameters
+    ----------
+    text : str
+    old, new : str
+        What to look for, and what to put in its place; an empty `new` leaves it out.
+    count : int
+        How many to replace, from the first on; all if negative.
+
+    Raises
+    ------
+    ValueError
+        If the source has no `old`: an experiment that changes nothing would seem to show that the
+        change does nothing.
+    """
+    if old not in text:
+        raise ValueError(f"nothing to replace: the source has no {old.strip()!r}")
+    return text.replace(old, new, count)
