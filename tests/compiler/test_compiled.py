@@ -3,11 +3,12 @@
 import collections
 import re
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from lib.compiler import cache as kept
-from lib.compiler import nvrtc as compiler
+from lib.compiler import compiled as compiler
 from lib.compiler import sass
 from lib.compiler.compiled import compile_file, compile_source
 from lib.compiler.fingerprint import without_marks
@@ -53,10 +54,8 @@ def test_marks_compile_to_nothing_unless_asked_for(kernel, variant):
     text = kernel.source.read_text()
     bare = without_marks(text)
     assert "MARK" in text and "MARK" not in bare and "TIMELINE" not in bare
-    expression = kernel.expression(variant)
-
     def code(source):
-        ptx = compile_source(source, expression, kernel.min_arch).ptx
+        ptx = compile_kernel(kernel, variant, source=source).ptx
         ptx = re.sub(r"(?ms)^\s*\.section\s+\.debug_str.*?^\s*\}", "", ptx)
         return re.sub(r"^\s*\.(?:loc|file)\b.*\n|^//.*\n", "", ptx, flags=re.MULTILINE)
 
@@ -123,27 +122,27 @@ def test_what_was_compiled_before_is_kept_until_anything_of_it_changes(tmp_path,
     compile_nvrtc = compiler.compile_nvrtc
     monkeypatch.setattr(compiler, "compile_nvrtc", nvrtc)
     monkeypatch.setattr(kept, "FOLDER", tmp_path / "kept")
-    monkeypatch.setattr(compiler, "INCLUDE", tmp_path / "include")
     header = tmp_path / "include" / "factor.cuh"
     header.parent.mkdir()
     header.write_text("#define FACTOR 3\n")
     text = ('#include "factor.cuh"\n'
             "template <int T> __global__ void f(int* x) { x[0] *= T * FACTOR; }\n")
-    first = compile_source(text, "f<1>", "sm_75")
-    again = compile_source(text, "f<1>", "sm_75")
+    compiled = partial(compile_source, include=header.parent)
+    first = compiled(text, "f<1>", "sm_75")
+    again = compiled(text, "f<1>", "sm_75")
     assert again == first and again.sass == first.sass and len(runs) == 1
     header.write_text("#define FACTOR 5\n")
-    changed = compile_source(text, "f<1>", "sm_75")
+    changed = compiled(text, "f<1>", "sm_75")
     assert "5;" in changed.ptx and "5;" not in first.ptx
     variations = [
-        compile_source(text + " ", "f<1>", "sm_75"), compile_source(text, "f<2>", "sm_75"),
-        compile_source(text, "f<1>", "sm_80"), compile_source(text, "f<1>", "sm_75", ("-DX",)),
-        compile_source(text, "f<1>", "sm_75", filename="other.cu"),
+        compiled(text + " ", "f<1>", "sm_75"), compiled(text, "f<2>", "sm_75"),
+        compiled(text, "f<1>", "sm_80"), compiled(text, "f<1>", "sm_75", ("-DX",)),
+        compiled(text, "f<1>", "sm_75", filename="other.cu"),
     ]
     assert len(runs) == 2 + len(variations)
     assert "other.cu" in variations[-1].ptx
     monkeypatch.setattr(compiler, "toolkit_identity", lambda: "another toolkit")
-    compile_source(text, "f<1>", "sm_75")
+    compiled(text, "f<1>", "sm_75")
     assert len(runs) == 3 + len(variations)
 
 

@@ -165,7 +165,7 @@ def test_beta_zero_never_reads_c(kernel, variant):
 def test_a_run_that_is_not_counted_gives_the_same_and_disassembles_nothing(monkeypatch):
     problem = Problem(40, 50, 70, 0.5, -2.0)
     counted = run(TILE, problem, backend="emulator")
-    monkeypatch.setattr("lib.compiler.nvrtc.disassemble", None)
+    monkeypatch.setattr("lib.compiler.compiled.disassemble", None)
     source = TILE.source.read_text() + "\n// not compiled before, so not disassembled before\n"
     quick = run(TILE, problem, backend="emulator", source=source, trace=False)
     assert (quick.C == counted.C).all() and quick.launch.trace is None

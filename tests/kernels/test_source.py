@@ -2,7 +2,6 @@
 
 import pytest
 
-from lib.compiler.compiled import compile_source
 from lib.kernels import source
 from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import CATALOGUE
@@ -14,9 +13,7 @@ def test_the_listing_is_the_kernel_without_its_marks(kernel: Kernel):
     text = source.listing(kernel)
     assert "MARK" not in text and "TIMELINE" not in text
     variant = kernel.variants[0]
-    shown = compile_source(
-        text, kernel.expression(variant), kernel.min_arch, dynamic_bytes=variant.shared_bytes
-    ).resources
+    shown = compile_kernel(kernel, variant, source=text).resources
     assert shown == compile_kernel(kernel, variant).resources
 
 
@@ -39,3 +36,11 @@ def test_what_has_little_of_the_version_before_is_shown_whole():
     ]
     anew = CATALOGUE["10_wmma"]
     assert source.difference(anew) == source.body(anew)
+
+
+def test_an_edit_that_matches_nothing_is_refused():
+    text = source.listing(CATALOGUE["02_shared_tile"])
+    assert "__syncthreads" not in source.edited(text, "__syncthreads();", "")
+    assert source.edited("a a", "a", "b", 1) == "b a"
+    with pytest.raises(ValueError, match="nothing to replace: .* '__syncthreads_and"):
+        source.edited(text, "__syncthreads_and(1);", "")

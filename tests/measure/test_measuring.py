@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from lib.kernels.catalogue import CATALOGUE
+from lib.kernels.shapes import timed
 from lib.measure import bench, counters, ncu, timeline
-from lib.records import tuning
 
 HEADER = '"ID","Kernel Name","a.sum","memory_l1","b.pct","gpu__time_duration.sum"'
 UNITS = '"","","sector","","%","ns"'
@@ -163,11 +163,11 @@ def test_clock_power_and_temperature_are_medians_of_what_could_be_read():
 
 def test_what_a_variant_is_timed_on():
     limit = CATALOGUE["18_hopper_limit"]
-    first, other = (tuning.shapes(limit.stem, variant) for variant in limit.variants[:2])
+    first, other = (timed(limit, variant) for variant in limit.variants[:2])
     assert len(first) == len(set(first)) and set(other) < set(first)
     assert {(16384, 16384, 16384), (2048, 14336, 4096), (8192, 8192, 28672)} <= set(first)
     single = CATALOGUE["07_vectorized"]
-    assert (2047, 2049, 2048) in tuning.shapes(single.stem, single.variants[0])
+    assert (2047, 2049, 2048) in timed(single, single.variants[0])
 
 
 def test_a_disturbed_series_is_taken_again(monkeypatch):

@@ -4,8 +4,9 @@ import pytest
 
 from lib import gpus
 from lib.kernels import catalogue as kernels
-from lib.measure import sweeps
+from lib.measure import sweeps as measured
 from lib.records import store as records
+from lib.records import sweeps
 from lib.run import runner
 from lib.topics.occupancy.model import occupancy
 
@@ -27,15 +28,15 @@ def test_each_form_is_right_and_without_races(form):
 
 @pytest.mark.parametrize("tile", sweeps.TILES, ids=lambda tile: tile.name)
 def test_only_the_late_form_has_no_arithmetic_between_loads_and_stores(tile):
-    (forms, *_) = sweeps.settings(tile, "sm_90a", H100)
-    work = {form: sweeps.work_between(one) for form, one in forms.items()}
+    (forms, *_) = measured.settings(tile, "sm_90a", H100)
+    work = {form: measured.work_between(one) for form, one in forms.items()}
     assert work[sweeps.LATE] == 0
     assert min(work[sweeps.STAGED], work[sweeps.DOUBLE]) > 0
 
 
 @pytest.mark.parametrize("tile", sweeps.TILES, ids=lambda tile: tile.name)
 def test_as_many_blocks_fit_as_a_setting_says(tile):
-    chosen = sweeps.settings(tile, "sm_90a", H100)
+    chosen = measured.settings(tile, "sm_90a", H100)
     assert [forms[sweeps.LATE].blocks for forms in chosen] == [1, 2, 4, 8, 16][: len(chosen)]
     for forms in chosen:
         for one in forms.values():

@@ -5,20 +5,24 @@ import re
 import ipywidgets as widgets
 import pytest
 
-from lib import explore, gpus
+from lib import gpus
 from lib.plotting import frames
-from lib.plotting.frames import Control
 from lib.plotting.frames import explorer as frames_explorer
 from lib.topics.bottleneck.explorer import saturated
 from lib.topics.coalescing import figure as coalescing
 from lib.topics.coalescing.explorer import strides as coalescing_strides
 from lib.topics.coalescing.explorer import widths
 from lib.topics.coalescing.model import strided
+from lib.topics.fragments.explorer import fragments
 from lib.topics.layouts.explorer import layouts as layouts_layouts
+from lib.topics.ldmatrix.explorer import matrix_loads
 from lib.topics.overlap.explorer import overlaps
 from lib.topics.pipeline.explorer import buffers as pipeline_buffers
+from lib.topics.rasterization.explorer import rasters
+from lib.topics.ring.explorer import rings
 from lib.topics.staging.explorer import staged_tiles
 from lib.topics.tiling.explorer import thread_tiles, tile_sizes
+from lib.topics.tma_swizzle.explorer import tma_swizzles
 from lib.topics.vectors.explorer import vectors
 from lib.topics.warp_tile.explorer import warp_tiles
 from lib.topics.waves.explorer import waves
@@ -133,7 +137,7 @@ def test_any_number_of_controls():
         return coalescing.draw([coalescing.Group("", [panel])], evidence="modelled: sectors")
 
     made = frames_explorer(
-        [Control("Stride", [("one", 1), ("two", 2)], default=1)], frame, "One control"
+        [frames.Control("Stride", [("one", 1), ("two", 2)], default=1)], frame, "One control"
     )
     assert made.stack.selected_index == 1 and len(made.frames) == 2
     assert "8 sectors" in made.fallback
@@ -149,9 +153,9 @@ def test_without_a_stack_the_kernel_draws_what_a_control_asks_for(monkeypatch):
         panel = coalescing.panel(f"x[{stride}]", strided(stride, first=first))
         return coalescing.draw([coalescing.Group("", [panel])], evidence="modelled: sectors")
 
-    made = explore.explorer(
-        [explore.Control("Stride", [("one", 1), ("two", 2)], default=1),
-         explore.Control("First", [("0", 0), ("1", 1)])], frame, "Two controls",
+    made = frames.explorer(
+        [frames.Control("Stride", [("one", 1), ("two", 2)], default=1),
+         frames.Control("First", [("0", 0), ("1", 1)])], frame, "Two controls",
     )
     monkeypatch.setattr(frames, "display", lambda *objects: shown.extend(objects))
     made._ipython_display_()
@@ -204,13 +208,13 @@ def test_layouts_and_buffers():
 
 
 @pytest.mark.parametrize("make, count, same, text", [
-    (explore.fragments, 36, 4,
+    (fragments, 36, 4,
      "mma.m16n8k16: lane 5 holds 8 elements of A, in 2 rows and 4 columns"),
-    (explore.matrix_loads, 36, 0, "ldmatrix.x4, plain tile: 32 wavefronts, where 4 would do"),
-    (explore.tma_swizzles, 24, 0,
+    (matrix_loads, 36, 0, "ldmatrix.x4, plain tile: 32 wavefronts, where 4 would do"),
+    (tma_swizzles, 24, 0,
      "128-byte swizzle: 8 rows of a chunk meet 32 of 32 banks, 1 wavefront"),
-    (explore.rings, 48, 0, "4 stages: after the first tile, consumers never wait for one"),
-    (explore.rasters, 32, 0,
+    (rings, 48, 0, "4 stages: after the first tile, consumers never wait for one"),
+    (rasters, 32, 0,
      "n = 8,192, 128×256: 16 waves, 97% busy; the first reads 71.3 MB"),
 ])
 def test_explorers_of_the_later_chapters(make, count, same, text):
