@@ -23,7 +23,7 @@ INTP = np.dtype(np.intp)
 _WIDE = {"i8": "q", "u8": "Q", "<i8": "q", "<u8": "Q", "int64": "q", "uint64": "Q"}
 
 
-class WideIndex(TypeError):
+class WideIndex(RuntimeError):
     """An array of 64-bit numbers stands where an index must."""
 
 

@@ -1,7 +1,8 @@
 """What one address register says about all lanes.
 
 It is worked out once and asked at many offsets, for unrolled code reads one register at many
-offsets.
+offsets. In a loop the addresses move, mostly all by the same distance: what depends only on the
+distances between them is a `Shape`, and one shape serves all the patterns that have it.
 """
 
 from __future__ import annotations
@@ -9,6 +10,54 @@ from __future__ import annotations
 import numpy as np
 
 from .masks import by_warp
+
+SHAPES = 48  # that are remembered
+
+
+class Shape:
+    """Addresses relative to the lowest one, in given lanes, and what was found out about them.
+
+    Attributes
+    ----------
+    relative : ndarray of int64, shape (blocks or 1, threads or 1)
+        Address minus the lowest.
+    bits : int
+        All of them, joined by or.
+    index : dict
+        Indices by width and rows: see `AccessPattern.index`.
+    counts : dict
+        What accesses cost: see `count.pattern_costs`.
+    valid : set
+        Where all of these bytes are known to have been written: see `Memory.check_valid`.
+    """
+
+    __slots__ = ("relative", "bits", "active", "index", "counts", "valid")
+
+    def __init__(self, relative: np.ndarray, bits: int, active):
+        self.relative, self.bits, self.active = relative, bits, active
+        self.index: dict = {}
+        self.counts: dict = {}
+        self.valid: set = set()
+
+
+class Shapes:
+    """The shapes that a batch met last."""
+
+    def __init__(self):
+        self.known: dict[tuple, Shape] = {}
+
+    def of(self, relative: np.ndarray, span: int, active) -> Shape:
+        """Return the shape with these addresses, whose largest is `span`, in these lanes."""
+        bits = int(np.bitwise_or.reduce(relative, axis=None))
+        key = relative.shape, span, bits, int(np.add.reduce(relative, axis=None)), id(active)
+        shape = self.known.pop(key, None)
+        if shape is None or not np.array_equal(shape.relative, relative):
+            # A shape holds its lanes, so their id stays theirs. The one unused for longest goes.
+            if len(self.known) >= SHAPES:
+                del self.known[next(iter(self.known))]
+            shape = Shape(relative, bits, active)
+        self.known[key] = shape
+        return shape
 
 
 class AccessPattern:
@@ -26,10 +75,8 @@ class AccessPattern:
             raw = _filled(raw, active.array)
         self.low = int(raw.min())
         self.high = int(raw.max())
-        self.relative = raw - np.int64(self.low)
-        self.bits = int(np.bitwise_or.reduce(self.relative, axis=None))
-        self._index: dict = {}
-        self.counts: dict = {}
+        self.shape = f.shapes.of(raw - np.int64(self.low), self.high - self.low, active)
+        self.relative, self.bits = self.shape.relative, self.shape.bits
 
     @property
     def active_lanes(self) -> np.ndarray:
@@ -48,13 +95,13 @@ class AccessPattern:
 
     def index(self, width: int, rows: np.ndarray | None) -> np.ndarray:
         """Return (address - low) / width, plus each row's place, in elements of `width` bytes."""
-        key = (width, id(rows))
-        if key not in self._index:
+        key, known = (width, id(rows)), self.shape.index
+        if key not in known:
             relative = self.relative if rows is None else self.relative + rows
             # NumPy's indices are as wide as a pointer, which emulated addresses may exceed.
             index = relative >> (width.bit_length() - 1)
-            self._index[key] = index.astype(np.intp, copy=False)
-        return self._index[key]
+            known[key] = index.astype(np.intp, copy=False)
+        return known[key]
 
     def addresses(self, offset: int) -> np.ndarray:
         """Return the addresses as int64, of the broadcastable shape."""

@@ -7,7 +7,7 @@ from .errors import ParseError
 from .predication import predicated
 from .registers import RegisterFile
 from .spin_loops import is_between_blocks, spin_loops
-from .step import BasicBlock, Step
+from .step import BasicBlock, Step, fuse
 from .syntax import Entry, Instruction, Program
 
 # What the lanes that a mask names do together, and wait for each other to do.
@@ -84,10 +84,11 @@ class Code:
                 if step.guard is not None:
                     # A guarded step merges what it writes by itself.
                     run, writes = predicated(step, at - 1), ()
-                block.runs.append(run)
                 block.pairs.append((run, writes))
                 if at in starts:
                     break
+            block.pairs = fuse(block.pairs)
+            block.runs = [run for run, _ in block.pairs]
             block.next, block.length = at, at - start
         return blocks
 

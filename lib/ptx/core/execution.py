@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .access_pattern import AccessPattern
+from .access_pattern import AccessPattern, Shapes
 from .code import Code
 from .errors import Deadlock
 from .hazards import Access, access
@@ -82,9 +82,12 @@ class Execution:
         self.exited_by = code.steps[-1].instruction if code.steps else None  # the latest exit
         self.r: list[np.ndarray] = [None] * code.registers.slots
         self.twins: list[tuple] = [(None, None)] * code.registers.slots
+        # Of results that were computed together: each with all of them and its place among them.
+        self.stacks: list[tuple] = [(None, None, 0)] * code.registers.slots
         self.resolved: list = [None] * len(code.steps)  # where the addresses of each step lie
         self.fragments: dict[tuple, tuple] = {}  # matrices that `fragments` put together
         self._costs: dict[int, tuple[np.ndarray, dict]] = {}
+        self.shapes = Shapes()
         self._patterns: dict[tuple[int, int], AccessPattern] = {}
         self._set_registers()
 

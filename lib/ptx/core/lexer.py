@@ -4,29 +4,33 @@ from __future__ import annotations
 
 import re
 import struct
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from .errors import ParseError
 from .syntax import Immediate
 
+# What begins with a letter, a digit or a mark never overlaps: the most frequent stand first.
 _TOKEN = re.compile(
     r"""
-    (?P<space>[ \t\r\f\v]+ | //[^\n]* | /\*.*?\*/)
+    [ \t\r\f\v]*
+  (?:
+    (?P<word>\.(?:reg|shared|local|global|const|param|align)(?=\.[a-z])  # .reg.b16 x;
+           | [%$_.A-Za-z][\w$.%]*(?:::[\w.]+)*)
+  | (?P<comment>//[^\n]* | /\*.*?\*/)
+  | (?P<mark>[][(){}<>,;:=@!|+\-*&~])
   | (?P<newline>\n)
-  | (?P<string>"[^"\n]*")
   | (?P<float>0[fF][0-9a-fA-F]{8}(?![\w$]) | 0[dD][0-9a-fA-F]{16}(?![\w$]))
   | (?P<real>\d+\.\d*(?:[eE][+-]?\d+)?(?![\w$]) | \d+[eE][+-]?\d+(?![\w$]))
   | (?P<int>(?:0[xX][0-9a-fA-F]+ | 0[bB][01]+ | \d+)U?(?![\w$]))
-  | (?P<word>\.(?:reg|shared|local|global|const|param|align)(?=\.[a-z]) # CUDA writes .reg.b16 x;
-           | [%$_.A-Za-z][\w$.%]*(?:::[\w.]+)*)
-  | (?P<mark>[][(){}<>,;:=@!|+\-*&~])
+  | (?P<string>"[^"\n]*")
+  | (?P<end>\Z)
+  )
     """,
     re.VERBOSE | re.DOTALL,
 )
 
 
-@dataclass(frozen=True)
-class Token:
+class Token(NamedTuple):
     """One word, number, string or mark, and the line that it stands in."""
 
     kind: str
@@ -43,17 +47,21 @@ def tokenise(text: str) -> list[Token]:
         At the first character that begins no token.
     """
     tokens, line, at = [], 1, 0
-    while at < len(text):
-        match = _TOKEN.match(text, at)
-        if match is None:
-            raise ParseError(f"PTX line {line}: cannot read {text[at : at + 20]!r}")
-        kind, word = match.lastgroup, match.group()
-        if kind not in ("space", "newline"):
-            tokens.append(Token(kind, word, line))
-        line += word.count("\n")
-        at = match.end()
-    tokens.append(Token("end", "end of text", line))
-    return tokens
+    for match in _TOKEN.finditer(text):
+        if match.start() != at:
+            break
+        at, kind = match.end(), match.lastgroup
+        if kind == "newline":
+            line += 1
+        elif kind == "comment":
+            line += match[kind].count("\n")
+        elif kind == "end":
+            tokens.append(Token("end", "end of text", line))
+            return tokens
+        else:
+            tokens.append(Token(kind, match[kind], line))
+    at += len(text[at:]) - len(text[at:].lstrip(" \t\r\f\v"))
+    raise ParseError(f"PTX line {line}: cannot read {text[at : at + 20]!r}")
 
 
 class Cursor:
@@ -76,7 +84,8 @@ class Cursor:
 
     def accept(self, text: str) -> bool:
         """Take the next token if it is `text`, and say whether it was."""
-        if self.peek().text == text and self.peek().kind in ("mark", "word"):
+        token = self.tokens[self.at]
+        if token.text == text and token.kind in ("mark", "word"):
             self.at += 1
             return True
         return False

@@ -58,9 +58,8 @@ class Segment:
         return self._width[width]
 
 
-def written(width: int) -> int:
-    """Return the validity pattern of a wholly written element."""
-    return int.from_bytes(b"\1" * min(width, 8), "little")
+# The validity pattern of a wholly written element, by its width.
+WRITTEN = {n: int.from_bytes(b"\1" * min(n, 8), "little") for n in (1, 2, 4, 8, 16, 32)}
 
 
 class Memory:
@@ -180,7 +179,7 @@ class Memory:
             for i, value in enumerate(values):
                 view[:, i][index] = value
         if segment.valid is not None and not segment.complete:
-            segment.validity(width)[start:][index] = written(width)
+            segment.validity(width)[start:][index] = WRITTEN[width]
 
     def check(self, pattern, offset, width, space, segment, f, instruction):
         """Raise what is wrong with an access that fits no single segment, or is misaligned."""
@@ -209,19 +208,23 @@ class Memory:
         """Raise UninitialisedRead if an active lane reads bytes that nobody wrote."""
         if segment.complete or segment.valid is None:
             return
+        # What was written once stays so.
+        place, known = (id(segment), pattern.low + offset, width), pattern.shape.valid
+        if place in known:
+            return
         start = (pattern.low + offset - segment.base) // width
-        found = segment.validity(width)[start:][pattern.index(width, segment.rows)]
-        bad = (found != written(width)).any(axis=-1)
-        if pattern.active is not None:
-            bad = bad & pattern.active.array
+        there = segment.validity(width)[start:]
+        bad = there.take(pattern.index(width, segment.rows), axis=0) != WRITTEN[width]
+        if bad.any():
+            bad = bad.any(axis=-1) & pattern.active_lanes
         if bad.any():
             addresses = np.broadcast_to(pattern.addresses(offset), (f.blocks, f.threads))
-            bad = np.broadcast_to(bad, (f.blocks, f.threads))
             raise UninitialisedRead(
                 f"{f.place(instruction)}: {width} bytes of shared memory at "
                 f"{_first(addresses, bad):#x} were read before anybody wrote them: "
                 f"{f.lane_names(bad)}"
             )
+        known.add(place)
         if segment.valid.all():
             segment.complete = True
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 # Bytes of one element of a variable or register; predicates have no size in memory.
 SIZES = {
@@ -103,7 +104,7 @@ class Instruction:
     callers: tuple[tuple[str, int], ...] = ()
     targets: tuple[int, ...] = ()
 
-    @property
+    @cached_property
     def parts(self) -> list[str]:
         """The opcode cut at its dots."""
         return self.opcode.split(".")

@@ -27,9 +27,10 @@ def access_cost(pattern, space: str, offset: int, nbytes: int, served: str) -> t
     """
     period = 128 if space == "shared" else 32
     key = (space == "shared", (pattern.low + offset) % period, nbytes, served)
-    if key not in pattern.counts:
-        pattern.counts[key] = _analyse(pattern, *key)
-    return pattern.counts[key]
+    counts = pattern.shape.counts
+    if key not in counts:
+        counts[key] = _analyse(pattern, *key)
+    return counts[key]
 
 
 def _rows(relative: np.ndarray, f) -> np.ndarray:

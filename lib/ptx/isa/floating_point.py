@@ -10,9 +10,10 @@ import numpy as np
 
 from ..core.decode import Decoding, float_opcode, opcode
 from ..core.registers import DTYPES
-from ..core.rounding import LOW_BITS, directed, fused_f64, repaired, sum_f32, to_f32
+from ..core.rounding import directed, fused_f64, sum_f32, to_f32
 from . import half_precision
 from .elementwise import binary, unary
+from .fma_f32 import FusedMultiplyAdd
 
 MODES = ("rn", "rz", "rm", "rp")
 F32, F64 = np.dtype("f4"), np.dtype("f8")
@@ -112,7 +113,8 @@ def fused(d: Decoding):
         return lambda f: put(f.r, fused_f64(*(read(f.r) for read in reads), mode))
     plain = all(d.plain(i, "f32") for i in (1, 2, 3)) and d.plain(0, "f32")
     if plain and mode == "rn" and not d.has("ftz", "sat"):
-        return _fast_fused(d)
+        d.write(0, "f32")
+        return FusedMultiplyAdd(d.operands[0].slot, tuple(d.slot(i, "f32") for i in (1, 2, 3)))
 
     def compute(x, y, z):
         product, z = x.astype(F64) * y.astype(F64), z.astype(F64)
@@ -121,41 +123,6 @@ def fused(d: Decoding):
     compute = modified(d, compute)
     put, reads = d.write(0, "f32"), [d.read(i, "f32") for i in (1, 2, 3)]
     return lambda f: put(f.r, compute(*(read(f.r) for read in reads)))
-
-
-def _fast_fused(d: Decoding):
-    """fma.rn.f32, which is most of what a GEMM does.
-
-    Operands are kept as float64 beside the register (its twin), for a value that was loaded once
-    is multiplied many times.
-    """
-    d.write(0, "f32")
-    to = d.operands[0].slot
-    a, b, c = (d.slot(i, "f32") for i in (1, 2, 3))
-    multiply, plus, count, low = np.multiply, np.add, np.count_nonzero, LOW_BITS
-    both, whole = np.bitwise_and, np.dtype("i8")
-
-    def widen(f, slot, value):
-        twin = (value if value.dtype is F32 else value.view(F32)).astype(F64)
-        f.twins[slot] = (value, twin)
-        return twin
-
-    def step(f):
-        r, twins = f.r, f.twins
-        x, y, z = r[a], r[b], r[c]
-        twin = twins[a]
-        x = twin[1] if twin[0] is x else widen(f, a, x)
-        twin = twins[b]
-        y = twin[1] if twin[0] is y else widen(f, b, y)
-        twin = twins[c]
-        z = twin[1] if twin[0] is z else widen(f, c, z)
-        total = multiply(x, y)  # exact: 24 + 24 bits fit 53
-        total = plus(total, z, out=total) if total.shape == z.shape else plus(total, z)
-        if count(both(total.view(whole), low)) != total.size:
-            total = repaired(multiply(x, y), z, total)
-        r[to] = total.astype(F32)
-
-    return step
 
 
 @float_opcode("div")

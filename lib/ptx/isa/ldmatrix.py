@@ -46,10 +46,12 @@ def rows_of(
     if segment is None or segment.space != "shared":  # a generic address may be anywhere
         raise OutOfBounds(f"{f.place(instruction)}: the rows must lie in the block's shared memory")
     start = (pattern.low + offset - segment.base) // ROW
-    index = pattern.index(ROW, segment.rows) + start
-    stacked = gather(f, [np.broadcast_to(index, (f.blocks, f.threads))], np.dtype(np.intp))
-    parts = stacked.reshape(-1, 4, 8)[:, :number]
-    return MatrixRows(source, pattern, segment, np.ascontiguousarray(parts.swapaxes(0, 1)))
+    key, known = ("matrices", number, id(segment.rows)), pattern.shape.index
+    if key not in known:
+        index = np.broadcast_to(pattern.index(ROW, segment.rows), (f.blocks, f.threads))
+        parts = gather(f, [index], np.dtype(np.intp)).reshape(-1, 4, 8)[:, :number]
+        known[key] = np.ascontiguousarray(parts.swapaxes(0, 1))
+    return MatrixRows(source, pattern, segment, known[key] + start)
 
 
 def transposed(words: np.ndarray) -> np.ndarray:

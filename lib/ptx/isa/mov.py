@@ -97,7 +97,7 @@ def permute(d: Decoding):
                 select = (control >> np.uint32(4 * place)) & np.uint32(15)
             else:
                 column = np.array([row[3 - place] for row in tables[mode]], np.uint32)
-                select = column[control & np.uint32(3)]
+                select = column[(control & np.uint32(3)).astype(np.intp)]
             byte = (both >> (np.uint64(8) * (select & np.uint32(7)))) & np.uint64(255)
             sign = np.where(byte & np.uint64(128), np.uint64(255), np.uint64(0))
             byte = np.where(select & np.uint32(8), sign, byte).astype(np.uint32)

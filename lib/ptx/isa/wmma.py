@@ -125,7 +125,7 @@ def parts_of(fragment: Fragment, nbytes: int, natural: bool, matrix: int) -> lis
         How many registers one ldmatrix fills; 0 if there is none.
     """
     rows, columns = fragment.positions
-    lane, none = np.arange(WARP), np.zeros(WARP, np.int64)
+    lane, none = np.arange(WARP), np.zeros(WARP, np.intp)
     if nbytes == 2 or (nbytes == 1 and natural):
         first = [(int(rows[r, 0, 0]), int(columns[r, 0, 0])) for r in range(fragment.registers)]
         found = []

@@ -1,0 +1,131 @@
+"""fma.rn.f32, which is most of what an FP32 GEMM does: one by one, or many at once.
+
+Products of 24-bit numbers are exact in float64, so that the sum with c is rounded twice, to float64
+and to float32. That goes wrong only where the first result lies between two float32 numbers; these
+few are repaired (see `rounding`).
+
+Unrolled code has dozens of them behind each other, none of which needs another's result. On a small
+grid each would cost more Python than arithmetic, so such a run is one step on stacked registers.
+The bits are the same: it is the same arithmetic, element by element.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.rounding import LOW_BITS, repaired
+from ..core.step import Fusible
+
+F32, F64, I64 = np.dtype("f4"), np.dtype("f8"), np.dtype("i8")
+STACKED_MOST = 1 << 15  # elements of a stack; larger ones fall out of the cache and gain nothing
+
+
+def _as_f32(value: np.ndarray) -> np.ndarray:
+    return value if value.dtype is F32 else value.view(F32)
+
+
+class FusedMultiplyAdd(Fusible):
+    """The step of one instruction on registers of 32 bits.
+
+    Operands are kept as float64 beside the register (its twin), for a value that was loaded once is
+    multiplied many times.
+    """
+
+    def __init__(self, to: int, reads: tuple[int, int, int]):
+        self.to, self.reads = to, reads
+
+    def __call__(self, f):
+        r, twins = f.r, f.twins
+        a, b, c = self.reads
+        x, y, z = r[a], r[b], r[c]
+        twin = twins[a]
+        x = twin[1] if twin[0] is x else _widened(twins, a, x)
+        twin = twins[b]
+        y = twin[1] if twin[0] is y else _widened(twins, b, y)
+        twin = twins[c]
+        z = twin[1] if twin[0] is z else _widened(twins, c, z)
+        r[self.to] = _sum(x, y, z).astype(F32)
+
+    @staticmethod
+    def fused(steps: list[FusedMultiplyAdd]):
+        """Make one step of several, none of which reads what another one writes."""
+        return _Stack(steps)
+
+
+def _widened(twins, slot: int, value: np.ndarray) -> np.ndarray:
+    twin = _as_f32(value).astype(F64)
+    twins[slot] = (value, twin)
+    return twin
+
+
+def _sum(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """Return x * y + z of widened float32 values, ready to be rounded to float32."""
+    total = np.multiply(x, y)  # exact: 24 + 24 bits fit 53
+    total = np.add(total, z, out=total) if total.shape == z.shape else np.add(total, z)
+    low = np.bitwise_and(total.view(I64), LOW_BITS)
+    if np.count_nonzero(low) != total.size:
+        these = low == 0
+        x, y, z = (np.broadcast_to(each, total.shape)[these] for each in (x, y, z))
+        total[these] = repaired(x * y, z, total[these])
+    return total
+
+
+class _Stack:
+    """The step of several at once.
+
+    Sums that an earlier stack left, in whatever order, are taken from it whole.
+    """
+
+    def __init__(self, steps: list[FusedMultiplyAdd]):
+        self.steps = steps
+        self.to = [step.to for step in steps]
+        self.factors, self.places = zip(*(self._distinct(i) for i in (0, 1)), strict=True)
+        self.addends = [step.reads[2] for step in steps]
+
+    def _distinct(self, operand: int) -> tuple[list[int], np.ndarray]:
+        """Return the slots of an operand, each once, and where each instruction finds its own."""
+        slots = [step.reads[operand] for step in self.steps]
+        each = list(dict.fromkeys(slots))
+        return each, np.array([each.index(slot) for slot in slots], np.intp)
+
+    def __call__(self, f):
+        r = f.r
+        shapes = [{r[slot].shape for slot in slots} for slots in (*self.factors, self.addends)]
+        shape = np.broadcast_shapes(*set().union(*shapes))
+        many = STACKED_MOST // (shape[0] * shape[1])
+        # Each result must have this shape by itself, and enough of them must go together.
+        if many < 2 or {shape} not in shapes:
+            for step in self.steps:
+                step(f)
+            return
+        x, y = (self._stacked(r, slots, shape) for slots in self.factors)
+        z = self._sums(f, shape)
+        found, stacks = np.empty((len(self.to), *shape), F32), f.stacks
+        for start in range(0, len(self.to), many):
+            part = slice(start, start + many)
+            these = (stack.take(at[part], 0) for stack, at in zip((x, y), self.places, strict=True))
+            found[part] = _sum(*these, z[part])
+        for row, (slot, value) in enumerate(zip(self.to, found, strict=True)):
+            r[slot] = value
+            stacks[slot] = value, found, row
+
+    @staticmethod
+    def _stacked(r, slots, shape) -> np.ndarray:
+        values = [_as_f32(r[slot]) for slot in slots]
+        if any(value.shape != shape for value in values):
+            values = [np.broadcast_to(value, shape) for value in values]
+        return np.concatenate(values, dtype=F64).reshape(len(slots), *shape)
+
+    def _sums(self, f, shape) -> np.ndarray:
+        """Return the addends as float64, from one stack if they are its rows."""
+        r, stacks = f.r, f.stacks
+        rows, first = [], stacks[self.addends[0]][1]
+        for slot in self.addends:
+            value, stack, row = stacks[slot]
+            if stack is not first or value is not r[slot]:
+                return self._stacked(r, self.addends, shape)
+            rows.append(row)
+        if first.shape[1:] != shape:
+            return self._stacked(r, self.addends, shape)
+        whole = first.astype(F64)
+        return whole if rows == list(range(len(first))) else whole.take(rows, 0)
