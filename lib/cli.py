@@ -11,9 +11,9 @@ from typing import Any
 from lib import gpus
 from lib.compiler.nvrtc import CompileError
 from lib.compiler.toolkit import ToolMissing
+from lib.kernels import catalogue as kernels
 from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import CATALOGUE
-from lib.kernels.catalogue import catalogue as kernels
 from lib.kernels.spec import Kernel, Variant
 from lib.measure import cublas
 from lib.measure.ncu import ProfilerMissing

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -20,9 +20,11 @@ from lib.compiler.compiled import Compiled, Resources, compile_source
 from lib.compiler.nvrtc import CompileError
 from lib.kernels import catalogue as kernels
 from lib.kernels.build import compile_kernel
+from lib.kernels.source import edited
 from lib.paths import CUDA
 from lib.records import store as records
 from lib.records import sweeps
+from lib.records.reader import Recorded
 from lib.run import runner
 from lib.topics.accesses import model as accesses
 from lib.topics.bottleneck import emulated as saturation
@@ -178,7 +180,8 @@ class Evidence:
         kernel = kernels.find(stem)
         text = kernel.source.read_text()
         if without:
-            text = "".join(r for r in text.splitlines(keepends=True) if without not in r)
+            line = next((r for r in text.splitlines(keepends=True) if without in r), without)
+            text = edited(text, line, "")
         chosen = kernel.variant(variant)
         done = runner.run(kernel, chosen.problem(64, 64, 96), variant=chosen,
                           backend="emulator", source=text, races=True)
@@ -210,10 +213,9 @@ class Evidence:
         Missing
             If there is no such record.
         """
-        kept = self._variant(gpu, stem, variant)
-        if "timeline" not in kept:
-            raise Missing(f"the timeline of {stem} ({variant}) on the {gpu}")
-        spans = phases(kept["timeline"]["events"], kept["timeline"]["blocks"][0]["warps"])
+        marks = self._found(f"the timeline of {stem} ({variant}) on the {gpu}",
+                            lambda: _kept(gpu, stem).timeline(variant))
+        spans = phases(marks["events"], marks["blocks"][0]["warps"])
         took = [
             load.end - load.start + wait.end - wait.start
             for load, wait in zip(spans, spans[1:], strict=False)
@@ -339,10 +341,11 @@ class Evidence:
         Missing
             If there is no such record, size or counter.
         """
-        for entry in self._variant(gpu, stem, variant).get("counters", []):
-            if _is_cube(entry, n) and metric in entry["metrics"]:
-                return float(entry["metrics"][metric])
-        raise Missing(f"{metric} of {stem} ({variant}) at {n:,} on the {gpu}")
+        what = f"{metric} of {stem} ({variant}) at {n:,} on the {gpu}"
+        found = self._found(what, lambda: _kept(gpu, stem).counters(n, variant))
+        if metric not in found:
+            raise Missing(what)
+        return float(found[metric])
 
     def bench(
         self, gpu: str, stem: str, variant: str, n: int, ptx_arch: str | None = None
@@ -356,14 +359,9 @@ class Evidence:
         Missing
             If there is no such record, code or size.
         """
-        kept = self._variant(gpu, stem, variant)
-        if ptx_arch:
-            kept = kept.get("ptx", {}).get(ptx_arch, {})
-        for entry in kept.get("bench", []):
-            if _is_cube(entry, n):
-                return entry
         code = f", {ptx_arch} code," if ptx_arch else ""
-        raise Missing(f"the time of {stem} ({variant}){code} at {n:,} on the {gpu}")
+        return self._found(f"the time of {stem} ({variant}){code} at {n:,} on the {gpu}",
+                           lambda: _kept(gpu, stem).bench(n, variant, ptx_arch))
 
     def first(self, gpu: str, stem: str, n: int) -> Mapping[str, Any]:
         """`bench` of a version's first variant."""
@@ -384,15 +382,17 @@ class Evidence:
             raise Missing(f"the sweep {name} of today's source on the {gpu}")
         return record["sweeps"][name]
 
-    def _variant(self, gpu: str, stem: str, variant: str) -> Mapping[str, Any]:
-        record = records.load(gpu, stem)
-        if record is None or variant not in record["variants"]:
-            raise Missing(f"a record of {stem} ({variant}) on the {gpu}")
-        return record["variants"][variant]
+    @staticmethod
+    def _found(what: str, read: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
+        """What a record holds; `what` says what is missing where it holds nothing."""
+        try:
+            return read()
+        except (records.NotRecorded, ValueError) as nothing:  # or no such kernel, or variant
+            raise Missing(what) from nothing
 
 
-def _is_cube(entry: Mapping[str, Any], n: int) -> bool:
-    return entry["M"] == entry["N"] == entry["K"] == n
+def _kept(gpu: str, stem: str) -> Recorded:
+    return Recorded(kernels.find(stem), gpu)
 
 
 def _compiled(stem: str, variant: str, arch: str) -> Compiled:

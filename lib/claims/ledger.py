@@ -342,6 +342,6 @@ def summary(evidence: Evidence | None = None) -> str:
     return f"Of {len(kinds)} claims: {counted}."
 
 
-def _cell(text: str) -> str:
-    """Text that cannot break a Markdown table's row."""
-    return text.replace("|", "\\|").replace("\n", " ")
+def _cell(words: str) -> str:
+    """Words that cannot break a Markdown table's row."""
+    return words.replace("|", "\\|").replace("\n", " ")

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lib.compiler.arch import TARGETS, check_arch
-from lib.compiler.compiled import Compiled, compile_file, disassemble_together
+from lib.compiler.compiled import (
+    Compiled,
+    compile_file,
+    compile_source,
+    disassemble_together,
+)
+from lib.compiler.fingerprint import include_folder
 from lib.kernels.spec import Kernel, Variant
 
 
@@ -15,6 +21,7 @@ def compile_kernel(
     arch: str | None = None,
     timeline: bool = False,
     ptx_arch: str | None = None,
+    source: str | None = None,
 ) -> Compiled:
     """Compile one instantiation of a catalogue entry.
 
@@ -30,6 +37,8 @@ def compile_kernel(
     ptx_arch : str, optional
         Compile PTX for this older architecture and assemble that for `arch`: what the older one's
         code becomes on a later machine.
+    source : str, optional
+        CUDA text to compile in place of the kernel's file: the file, changed, for an experiment.
 
     Raises
     ------
@@ -39,14 +48,19 @@ def compile_kernel(
         With NVRTC's message and our source line.
     """
     variant = variant or kernel.variants[0]
-    target, known = check_arch(arch or kernel.min_arch), TARGETS
+    target = check_arch(arch or kernel.min_arch)
     source_arch = check_arch(ptx_arch or target)
-    if known.index(source_arch) < known.index(kernel.min_arch):
+    if TARGETS.index(source_arch) < TARGETS.index(kernel.min_arch):
         raise ValueError(f"{kernel.stem} runs on {kernel.min_arch} and later, not on {source_arch}")
     options = ("-DTIMELINE",) if timeline else ()
+    expression = kernel.expression(variant)
+    if source is not None:
+        return compile_source(
+            source, expression, target, options, str(kernel.source), ptx_arch,
+            variant.shared_bytes, include_folder(kernel.source),
+        )
     return compile_file(
-        kernel.source, kernel.expression(variant), target, options,
-        ptx_arch and check_arch(ptx_arch), variant.shared_bytes,
+        kernel.source, expression, target, options, ptx_arch, variant.shared_bytes
     )
 
 

@@ -13,9 +13,9 @@ from typing import Any
 from tqdm import tqdm
 
 from lib import gpus
-from lib.compiler.compiled import Compiled, compile_source
-from lib.compiler.fingerprint import include_folder
+from lib.compiler.compiled import Compiled
 from lib.gpus import Gpu
+from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import find
 from lib.kernels.spec import Variant
 from lib.measure import cublas
@@ -60,9 +60,7 @@ def settings(tile: Tile, arch: str, gpu: Gpu) -> list[dict[str, Setting]]:
     kernel = find(STEM)
     made = {form: variant(tile, form) for form in FORMS}
     compiled = {
-        form: compile_source(source(form), kernel.expression(made[form]), arch,
-                             filename=str(kernel.source),
-                             include=include_folder(kernel.source))
+        form: compile_kernel(kernel, made[form], arch, source=source(form))
         for form in FORMS
     }
     fit = min(

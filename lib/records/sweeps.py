@@ -15,6 +15,7 @@ from typing import Any
 from lib.compiler.fingerprint import fingerprint_of
 from lib.kernels.catalogue import find
 from lib.kernels.families import warp_tile
+from lib.kernels.source import edited
 from lib.kernels.spec import Variant
 
 DOUBLE_BUFFER = "double_buffer"
@@ -67,8 +68,8 @@ def loading_late(text: str) -> str:
     """
     if any(text.count(line) != 1 for line in (_FIRST, _NEXT, _NEEDED)):
         raise ValueError(f"cuda/{STEM}.cu has changed: mend lib.records.sweeps.loading_late")
-    text = text.replace(_NEXT, "").replace(_FIRST, "")
-    return text.replace(_NEEDED, f"        fetch(left);\n{_NEEDED}")
+    text = edited(edited(text, _NEXT, ""), _FIRST, "")
+    return edited(text, _NEEDED, f"        fetch(left);\n{_NEEDED}")
 
 
 def source(form: str) -> str:

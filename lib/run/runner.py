@@ -12,8 +12,7 @@ import numpy as np
 
 from lib import ptx
 from lib.compiler.arch import TARGETS, check_arch
-from lib.compiler.compiled import Compiled, compile_source
-from lib.compiler.fingerprint import include_folder
+from lib.compiler.compiled import Compiled
 from lib.kernels.build import compile_kernel
 from lib.kernels.grid import Launch
 from lib.kernels.select import Selection, select
@@ -148,14 +147,7 @@ def run(
     selection, launch, (args,) = prepare(
         kernel, variant, problem, [(A, B, C)], exact, sms
     )
-    if source is None:
-        compiled = compile_kernel(kernel, selection.variant, target)
-    else:
-        expression = kernel.expression(selection.variant)
-        compiled = compile_source(
-            source, expression, target, filename=str(kernel.source),
-            dynamic_bytes=selection.variant.shared_bytes, include=include_folder(kernel.source),
-        )
+    compiled = compile_kernel(kernel, selection.variant, target, source=source)
     reference = problem.reference(A, B, C)
     launched = None
     if where == "gpu":

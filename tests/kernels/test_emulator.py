@@ -12,6 +12,7 @@ from lib.gpus import ARCHITECTURES
 from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import CATALOGUE
 from lib.kernels.select import select
+from lib.kernels.source import edited
 from lib.kernels.spec import Vectors
 from lib.problem import Problem
 from lib.run.runner import arguments, run
@@ -249,7 +250,7 @@ def broken(kernel, old, new, problem, **options):
     """Run a kernel whose source was changed on purpose; return its verdict and its hazards."""
     text = kernel.source.read_text()
     assert text.count(old) >= 1, f"{old!r} is not in {kernel.source.name}"
-    done = run(kernel, problem, backend="emulator", source=text.replace(old, new, 1), **options)
+    done = run(kernel, problem, backend="emulator", source=edited(text, old, new, 1), **options)
     return done.verdict, done.launch.hazards
 
 
