@@ -97,8 +97,10 @@ def together(cubins: Sequence[bytes]) -> list[bytes]:
     found = [b"" if number in joined else disassemble(cubin)
              for number, cubin in enumerate(cubins)]
     if joined:
-        header = cubins[joined[0]][:_HEADER_BYTES]
-        listing = disassemble(_join(header, [read[number] for number in joined])).decode()
+        file = _Joined()
+        for number in joined:
+            file.add(read[number])
+        listing = disassemble(file.content(cubins[joined[0]][:_HEADER_BYTES])).decode()
         for place, number in enumerate(joined):
             name = _code(read[number])[1].name.removeprefix(".text.")
             found[number] = _alone(listing, _name(place), name).encode()
@@ -142,59 +144,92 @@ def _name(place: int) -> str:
     return f"kernel_{place}_"
 
 
-def _join(header: bytes, cubins: Iterable[Sequence[_Part]]) -> bytes:
+@dataclass(frozen=True)
+class _Mention:
+    """Where a table of lines names a kernel's code."""
+
+    offset: int  # in the joined table
+    kernel: int
+    kind: int
+    addend: int
+    by_section: bool  # by the symbol of its section, not by its own
+
+
+class _Joined:
     """One ELF file of several kernels, and of the tables of the lines that they came from."""
-    made, strings = _File(), bytearray(b"\0")
-    local, functions, by_place = [bytes(_SYMBOL.size)], [], []
-    tables = {name: bytearray() for name in _LINE_TABLES}
-    # Where a table names a kernel's code: its place in the joined table, the kernel, the rest.
-    named: dict[str, list[tuple[int, int, int, int, bool]]] = {name: [] for name in _LINE_TABLES}
-    codes = []
-    for place, sections in enumerate(cubins):
+
+    def __init__(self) -> None:
+        self._file = _File()
+        self._strings = bytearray(b"\0")
+        self._local, self._global = [bytes(_SYMBOL.size)], []
+        self._codes: list[int] = []
+        self._section_symbols: list[int] = []
+        self._tables = {name: bytearray() for name in _LINE_TABLES}
+        self._mentions: dict[str, list[_Mention]] = {name: [] for name in _LINE_TABLES}
+
+    def add(self, sections: Sequence[_Part]) -> None:
+        """Add a cubin's kernel."""
         number, code = _code(sections)
         symbols = [_SYMBOL.unpack(entry) for entry in _entries(sections, ".symtab", _SYMBOL)]
-        index = made.add(_Part(f".text.{_name(place)}", flags=code.flags, link=3, info=code.info,
-                               align=code.align, content=code.content))
-        codes.append(index)
-        by_place.append(len(local))
-        local.append(_SYMBOL.pack(0, _SECTION_SYMBOL, 0, index, 0, 0))
-        called = b"".join(part.content for part in sections if part.name == ".strtab")
-        for name, info, other, section, value, size in symbols:
-            if section != number or info & 15 != _FUNCTION:
+        place = len(self._codes)
+        self._codes.append(self._file.add(_Part(
+            f".text.{_name(place)}", flags=code.flags, link=3, info=code.info, align=code.align,
+            content=code.content)))
+        self._add_symbols(place, [symbol for symbol in symbols if symbol[3] == number],
+                          b"".join(part.content for part in sections if part.name == ".strtab"))
+        for table in _LINE_TABLES:
+            self._add_lines(table, place, sections, symbols)
+
+    def _add_symbols(self, place: int, symbols: Iterable[tuple[int, ...]], names: bytes) -> None:
+        """Add the kernel, and what lies behind it and is called: a division, say, of ptxas's."""
+        index = self._codes[place]
+        self._section_symbols.append(len(self._local))
+        self._local.append(_SYMBOL.pack(0, _SECTION_SYMBOL, 0, index, 0, 0))
+        for name, info, other, _, value, size in symbols:
+            if info & 15 != _FUNCTION:
                 continue
-            # The kernel, or behind it what it calls: a division, say, under a name of ptxas's.
-            own = called[name:called.index(b"\0", name)] + b"@" if value else b""
-            (local if value else functions).append(_SYMBOL.pack(
-                len(strings), _FUNCTION if value else info, other, index, value, size))
-            strings += own + _name(place).encode() + b"\0"
-        for table, content in tables.items():
-            relocations = [
-                *map(_RELOCATION.unpack, _entries(sections, f".rela{table}", _RELOCATION)),
-                *((*_SHORT_RELOCATION.unpack(entry), 0)
-                  for entry in _entries(sections, f".rel{table}", _SHORT_RELOCATION)),
-            ]
-            for offset, what, addend in relocations:
-                by_section = symbols[what >> 32][1] & 15 == _SECTION_SYMBOL
-                named[table].append(
-                    (len(content) + offset, place, what & 0xFFFFFFFF, addend, by_section))
-            content += b"".join(part.content for part in sections if part.name == table)
-    made.sections[2].content = bytes(strings)
-    made.sections[3].content = b"".join([*local, *functions])
-    made.sections[3].info = len(local)
-    for place, index in enumerate(codes):
-        # The low bits are the function's symbol, the high ones the registers.
-        code = made.sections[index]
-        code.info = code.info >> 24 << 24 | len(local) + place
-    for table, content in tables.items():
-        index = made.add(_Part(table, content=bytes(content)))
-        made.add(_Part(
-            f".rela{table}", _RELOCATIONS, link=3, info=index, align=8,
-            entry_bytes=_RELOCATION.size, content=b"".join(
-                _RELOCATION.pack(
-                    offset,
-                    (by_place[place] if by_section else len(local) + place) << 32 | kind, addend)
-                for offset, place, kind, addend, by_section in named[table])))
-    return made.content(header)
+            own = names[name:names.index(b"\0", name)] + b"@" if value else b""
+            (self._local if value else self._global).append(_SYMBOL.pack(
+                len(self._strings), _FUNCTION if value else info, other, index, value, size))
+            self._strings += own + _name(place).encode() + b"\0"
+
+    def _add_lines(self, table: str, place: int, sections: Sequence[_Part],
+                   symbols: Sequence[tuple[int, ...]]) -> None:
+        """Add a kernel's table of lines to the joined one."""
+        content = self._tables[table]
+        relocations = [
+            *map(_RELOCATION.unpack, _entries(sections, f".rela{table}", _RELOCATION)),
+            *((*_SHORT_RELOCATION.unpack(entry), 0)
+              for entry in _entries(sections, f".rel{table}", _SHORT_RELOCATION)),
+        ]
+        for offset, what, addend in relocations:
+            by_section = symbols[what >> 32][1] & 15 == _SECTION_SYMBOL
+            self._mentions[table].append(
+                _Mention(len(content) + offset, place, what & 0xFFFFFFFF, addend, by_section))
+        content += b"".join(part.content for part in sections if part.name == table)
+
+    def content(self, header: bytes) -> bytes:
+        """The file's bytes; machine and flags are those of a cubin's `header`."""
+        sections = self._file.sections
+        sections[2].content = bytes(self._strings)
+        sections[3].content = b"".join([*self._local, *self._global])
+        sections[3].info = len(self._local)
+        for place, index in enumerate(self._codes):
+            # The low bits are the function's symbol, the high ones the registers.
+            high = sections[index].info >> 24 << 24
+            sections[index].info = high | len(self._local) + place
+        for table, content in self._tables.items():
+            index = self._file.add(_Part(table, content=bytes(content)))
+            self._file.add(_Part(
+                f".rela{table}", _RELOCATIONS, link=3, info=index, align=8,
+                entry_bytes=_RELOCATION.size,
+                content=b"".join(map(self._relocation, self._mentions[table]))))
+        return self._file.content(header)
+
+    def _relocation(self, mention: _Mention) -> bytes:
+        symbol = (self._section_symbols[mention.kernel] if mention.by_section
+                  else len(self._local) + mention.kernel)
+        return _RELOCATION.pack(mention.offset, symbol << 32 | mention.kind, mention.addend)
 
 
 def _entries(sections: Sequence[_Part], name: str, of: struct.Struct) -> list[bytes]:
