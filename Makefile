@@ -39,8 +39,7 @@ book: $(VENV)/.book  ## build the book to _build/html/index.html; warnings are e
 test: $(VENV)/.dev  ## style, unit tests, chapters, the built book in a browser
 	$(PY) -m ruff check .
 	$(PY) -m book.build
-	$(PY) -m pytest -n $(WORKERS) --dist loadscope --nbval-lax --nbval-current-env \
-	  --nbval-cell-timeout=60 tests $(CHAPTERS)
+	$(PY) -m pytest -n $(WORKERS) --dist loadscope tests
 
 test-gpu: $(VENV)/.dev  ## the tests that need an NVIDIA GPU
 	$(INSTALL) -r requirements-gpu.txt

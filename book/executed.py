@@ -96,8 +96,10 @@ def bring_up_to_date(root: Path, names: Iterable[str] | None = None) -> list[str
     names = {root / f"{name}.ipynb": name for name in stale}
     began = time.time_ns()
     failed = []
+    workers = 1 if on_gpu else execution.cpus()
     for path, done in execution.execute(
-        names, timeout=settings["timeout"], workers=1 if on_gpu else cpus(), root=root, env=env,
+        names, timeout=settings["timeout"], workers=workers, root=root, env=env,
+        kernels=[Path(name).name for name in stale],
     ):
         if done.error:
             failed.append(f"{names[path]}: {done.error}")
@@ -180,13 +182,6 @@ def environment(root: Path, on_gpu: bytes = b"") -> str:
            for module in (execution.__file__, Path(__file__).with_name("cells.py"))]
     parts = [platform.python_version(), packages, names, own, on_gpu.decode(errors="replace")]
     return _digest(json.dumps(parts).encode())
-
-
-def cpus() -> int:
-    """How many CPUs this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _code(notebook: NotebookNode) -> list[NotebookNode]:

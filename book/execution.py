@@ -19,7 +19,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -66,7 +67,7 @@ class Executed:
 
 def execute(
     paths: Iterable[Path], *, timeout: float, workers: int = 1, root: Path = ROOT,
-    env: Mapping[str, str] | None = None,
+    env: Mapping[str, str] | None = None, kernels: Iterable[str] = (),
 ) -> Iterator[tuple[Path, Executed]]:
     """Execute notebooks, each in its own folder and in a process of its own.
 
@@ -82,6 +83,9 @@ def execute(
         The repository, for `Executed.used`.
     env : mapping, optional
         The environment; this process's own if not given.
+    kernels : iterable of str
+        Names in the catalogue; others are passed over. These kernels are compiled first, together
+        and side by side, which is quicker than each when a cell asks for it.
 
     Yields
     ------
@@ -95,6 +99,7 @@ def execute(
             "jobs": [[str(path.resolve()), str(result)]
                      for path, result in zip(paths, results, strict=True)],
             "timeout": timeout, "workers": workers, "root": str(root.resolve()),
+            "kernels": list(kernels),
         }
         # A process of its own: this one may have threads, and a fork of those is no safe place.
         command = [sys.executable, "-m", "book.execution"]
@@ -114,20 +119,26 @@ def execute(
             raise subprocess.CalledProcessError(process.returncode, command)
 
 
+def cpus() -> int:
+    """How many CPUs this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def main() -> int:
     """Read an order of `execute` from standard input; write the number of each job that is done."""
     order = json.load(sys.stdin)
     no_gpu = os.environ.get("CUDA_VISIBLE_DEVICES") == ""
     for name in (*WARM, *(WARM_WITHOUT_GPU if no_gpu else ())):
         importlib.import_module(name)
+    if order["kernels"]:
+        _compile(order["kernels"], order["root"], order["workers"])
     running: dict[int, int] = {}
     begun = 0
     while begun < len(order["jobs"]) or running:
         if begun < len(order["jobs"]) and len(running) < order["workers"]:
-            pid = os.fork()
-            if pid == 0:
-                _in_fork(*order["jobs"][begun], order)
-            running[pid] = begun
+            running[_fork(_run, *order["jobs"][begun], order)] = begun
             begun += 1
         else:
             pid, status = os.wait()
@@ -141,32 +152,56 @@ def main() -> int:
     return 0
 
 
-def _in_fork(notebook: str, result: str, order: Mapping[str, Any]) -> None:
-    """Execute one notebook, write its result, and end this process."""
+def _fork(work: Callable[..., None], *arguments: Any) -> int:
+    """Let a fork of this process do some work and end; return its id."""
+    pid = os.fork()
+    if pid:
+        return pid
     status = 1
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # the jobs' numbers alone go there
     try:
-        from book import cells
-
-        document = nbformat.read(notebook, as_version=4)
-        os.chdir(Path(notebook).parent)
-        sys.path[0] = ""  # as in a kernel: the notebook's own folder
-        record = Record(order["root"])
-        sys.addaudithook(record)
-        error = cells.run(document, order["timeout"])
-        spent = [resource.getrusage(who) for who in (resource.RUSAGE_SELF,
-                                                     resource.RUSAGE_CHILDREN)]
-        seconds = sum(use.ru_utime + use.ru_stime for use in spent)
-        _write(result, document, error, record.used(), record.work, seconds)
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # the jobs' numbers alone go there
+        work(*arguments)
         status = 0
     except BaseException:
-        import traceback
-
         traceback.print_exc()
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
+
+
+def _compile(kernels: Iterable[str], root: str, workers: int) -> None:
+    """Let forks compile the variants of some kernels.
+
+    Where one doesn't compile, the chapter that asks for it fails and says so.
+    """
+    if not Path(root, "lib", "kernels", "build.py").is_file():
+        return  # a book without kernels, such as the tests'
+    for pid in [_fork(_compile_share, kernels, root, share, workers) for share in range(workers)]:
+        os.waitpid(pid, 0)
+
+
+def _compile_share(kernels: Iterable[str], root: str, share: int, shares: int) -> None:
+    sys.path.insert(0, root)
+    from lib.kernels.build import prepare
+    from lib.kernels.catalogue import CATALOGUE
+
+    prepare([CATALOGUE[name] for name in kernels if name in CATALOGUE], share, shares)
+
+
+def _run(notebook: str, result: str, order: Mapping[str, Any]) -> None:
+    """Execute one notebook and write its result."""
+    from book import cells
+
+    document = nbformat.read(notebook, as_version=4)
+    os.chdir(Path(notebook).parent)
+    sys.path[0] = ""  # as in a kernel: the notebook's own folder
+    record = Record(order["root"])
+    sys.addaudithook(record)
+    error = cells.run(document, order["timeout"])
+    spent = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    seconds = sum(use.ru_utime + use.ru_stime for use in spent)
+    _write(result, document, error, record.used(), record.work, seconds)
 
 
 def _write(result: str, notebook: Any, error: str, used: list[str], work: Mapping[str, int],

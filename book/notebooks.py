@@ -158,7 +158,8 @@ def execute(path: Path, timeout: int = CELL_TIMEOUT) -> NotebookNode:
     """
     parse(path.read_text(encoding="utf-8"))
     [(_, done)] = execution.execute(
-        [path], timeout=timeout, env={**os.environ, "CUDA_VISIBLE_DEVICES": ""})
+        [path], timeout=timeout, workers=execution.cpus(), kernels=[path.stem],
+        env={**os.environ, "CUDA_VISIBLE_DEVICES": ""})
     if done.error:
         raise NotebookError(done.error)
     return done.notebook

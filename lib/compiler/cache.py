@@ -54,6 +54,11 @@ def kept(parts: Iterable[str | bytes], make: Callable[[], bytes]) -> bytes:
     return content
 
 
+def is_kept(parts: Iterable[str | bytes]) -> bool:
+    """Whether something made of these parts is kept."""
+    return (FOLDER / digest(parts)).is_file()
+
+
 def _write(path: Path, content: bytes) -> None:
     """Write a file whole or not at all; other processes may be writing the same one."""
     path.parent.mkdir(parents=True, exist_ok=True)

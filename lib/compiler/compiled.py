@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 
-from lib.compiler import merging, nvrtc, sass
-from lib.compiler.cache import kept
+from lib.compiler import listings, merging, nvrtc, sass
+from lib.compiler.cache import is_kept, kept
 from lib.compiler.fingerprint import file_identity, include_folder
 from lib.compiler.nvrtc import DISASSEMBLY, CompileError, assemble, compile_nvrtc, disassemble
 from lib.compiler.toolkit import (
@@ -79,10 +79,7 @@ class Compiled:
     def sass(self) -> list[sass.Instruction]:
         """The machine code, each instruction tied to its PTX line and its CUDA line."""
         sys.audit("gemm.kernels disassembled", 1)
-        listing = kept(
-            ["listing", *DISASSEMBLY, file_identity(find_tool("nvdisasm")), self.cubin],
-            lambda: disassemble(self.cubin),
-        )
+        listing = kept(_listed(self.cubin), lambda: disassemble(self.cubin))
         return sass.parse(listing.decode(), self.name)
 
     @cached_property
@@ -94,6 +91,19 @@ class Compiled:
     def merge(self) -> dict[int, tuple[int, int] | None]:
         """Which accesses of the PTX ptxas merged (see `lib.compiler.merging.merged_accesses`)."""
         return merging.merged_accesses(self.ptx, self.sass, self.name)
+
+
+def disassemble_together(found: Sequence[Compiled]) -> None:
+    """Keep the listings of kernels for one architecture: one run of nvdisasm makes all of them."""
+    cubins = [cubin for cubin in dict.fromkeys(one.cubin for one in found)
+              if not is_kept(_listed(cubin))]
+    for cubin, listing in zip(cubins, listings.together(cubins), strict=True):
+        kept(_listed(cubin), lambda made=listing: made)
+
+
+def _listed(cubin: bytes) -> list[str | bytes]:
+    """What the listing of a cubin depends on."""
+    return ["listing", *DISASSEMBLY, file_identity(find_tool("nvdisasm")), cubin]
 
 
 def compile_file(

@@ -1,9 +1,16 @@
-"""An instantiation of the catalogue, compiled."""
+"""Instantiations of the catalogue, compiled: one, or all of some kernels."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from lib.compiler.arch import TARGETS, check_arch
-from lib.compiler.compiled import Compiled, compile_file, compile_source
+from lib.compiler.compiled import (
+    Compiled,
+    compile_file,
+    compile_source,
+    disassemble_together,
+)
 from lib.compiler.fingerprint import include_folder
 from lib.kernels.spec import Kernel, Variant
 
@@ -55,3 +62,30 @@ def compile_kernel(
     return compile_file(
         kernel.source, expression, target, options, ptx_arch, variant.shared_bytes
     )
+
+
+def prepare(kernels: Iterable[Kernel], share: int = 0, shares: int = 1) -> None:
+    """Compile what chapters and tests will ask for, and keep it on disk.
+
+    Each variant for each architecture that it runs on. The machine code is listed where it is
+    looked at: for the oldest architecture, whose code the emulator counts, and for the newest.
+    Doing so for many kernels at once saves most of nvdisasm's time.
+
+    Parameters
+    ----------
+    kernels : iterable of Kernel
+    share, shares : int
+        Do one of so many equal shares of the work: for processes that do it side by side.
+    """
+    pairs = [
+        (kernel, arch) for arch in TARGETS for kernel in kernels
+        if TARGETS.index(arch) >= TARGETS.index(kernel.min_arch)
+    ]
+    shown: dict[str, list[Compiled]] = {}
+    for kernel, arch in pairs[share::shares]:
+        for variant in kernel.variants:
+            compiled = compile_kernel(kernel, variant, arch)
+            if arch in (kernel.oldest(variant), TARGETS[-1]):
+                shown.setdefault(arch, []).append(compiled)
+    for found in shown.values():
+        disassemble_together(found)

@@ -1,6 +1,6 @@
 """The committed chapters: their form, their place in the book, what nbval compares.
 
-nbval executes them (`make test`); this reads them.
+`test_outputs` compares what they print when they are executed; this reads them.
 """
 
 import re
