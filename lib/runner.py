@@ -182,8 +182,8 @@ def choose_backend(backend: str, kernel: Kernel, variant: Variant) -> str:
     """Turn ``"auto"`` into ``"gpu"`` or ``"emulator"``; refuse what can't be had."""
     if backend not in BACKENDS:
         raise ValueError(f"unknown backend {backend!r}; known: {', '.join(BACKENDS)}")
-    if backend == "gpu" and (problem := device.why_not(kernel, variant)):
-        raise device.NoGpu(problem)
+    if backend == "gpu" and (refused := device.why_not(kernel, variant)):
+        raise device.NoGpu(refused)
     if backend == "auto":
         return "gpu" if device.runs(kernel, variant) else "emulator"
     return backend
@@ -229,8 +229,8 @@ def prepare(
     selection = kernel.select(
         problem, variant, [place for one in sets for place in addresses(*one)], exact
     )
-    if not on_host and (problem_here := device.why_not(kernel, selection.variant)):
-        raise device.NoGpu(problem_here)
+    if not on_host and (refused := device.why_not(kernel, selection.variant)):
+        raise device.NoGpu(refused)
     sms = {} if on_host else {"sms": device.sms()}
     launch = kernel.launch(problem, selection.variant, **sms)
     floats, ints = kernel.workspace(problem, selection.variant, launch)
