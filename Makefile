@@ -10,7 +10,7 @@ CHAPTERS := $(wildcard chapters/*.ipynb)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book test test-gpu serve chapter release-check clean
+.PHONY: help book test test-gpu test-colab serve chapter release-check clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */make \1\t/' | expand -t 22
@@ -44,6 +44,9 @@ test: $(VENV)/.dev  ## style, unit tests, chapters, the built book in a browser
 test-gpu: $(VENV)/.dev  ## the tests that need an NVIDIA GPU
 	$(INSTALL) -r requirements-gpu.txt
 	$(PY) -m pytest -m gpu tests
+
+test-colab: $(VENV)/.dev  ## play Colab: every chapter to its end (PYTHON=python3.13; half an hour)
+	COLAB_PYTHON="$(PYTHON)" $(PY) -m pytest -m colab -rP tests/colab
 
 serve: book  ## serve the built book on this machine
 	@echo "The book: http://localhost:$(PORT)/ (Ctrl-C stops)"

@@ -191,8 +191,8 @@ def choose_backend(backend: str, kernel: Kernel, variant: Variant) -> str:
     """Turn ``"auto"`` into ``"gpu"`` or ``"emulator"``; refuse what can't be had."""
     if backend not in BACKENDS:
         raise ValueError(f"unknown backend {backend!r}; known: {', '.join(BACKENDS)}")
-    if backend == "gpu" and (problem := device.why_not(kernel, variant)):
-        raise device.NoGpu(problem)
+    if backend == "gpu" and (refused := device.why_not(kernel, variant)):
+        raise device.NoGpu(refused)
     if backend == "auto":
         return "gpu" if device.runs(kernel, variant) else "emulator"
     return backend
@@ -242,8 +242,8 @@ def prepare(
     places = [place for one in sets for place in addresses(*one)]
     selection = select(kernel, problem, variant, places, choice)
     chosen = selection.variant
-    if not on_host and (problem_here := device.why_not(kernel, chosen)):
-        raise device.NoGpu(problem_here)
+    if not on_host and (refused := device.why_not(kernel, chosen)):
+        raise device.NoGpu(refused)
     if sms is None and not on_host:
         sms = device.sms()
     launch = kernel.launch(problem, chosen, sms)

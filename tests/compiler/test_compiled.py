@@ -32,6 +32,33 @@ def test_every_kernel_compiles_for_every_architecture_from_its_oldest_on(kernel,
     assert compiled.resources.registers * variant.threads <= 65536
 
 
+def test_nvrtc_is_loaded_before_cupy_is_asked_for_it(monkeypatch):
+    """CuPy 13 does not find a wheel's by itself."""
+    from cupy.cuda import nvrtc
+
+    done = []
+    monkeypatch.setattr(compiler, "load_nvrtc", lambda: done.append("loaded"))
+    monkeypatch.setattr(nvrtc, "getVersion", lambda: done.append("asked"))
+    monkeypatch.setattr(nvrtc, "createProgram", lambda *rest: 1 / 0)
+    compiler.nvrtc_version()
+    assert done == ["loaded", "asked"]
+    with pytest.raises(ZeroDivisionError):
+        compiler.compile_nvrtc("", [], [])
+    assert done == ["loaded", "asked", "loaded"]
+
+
+def test_a_missing_nvrtc_says_what_to_install(monkeypatch):
+    import cuda.pathfinder
+
+    def missing(name):
+        raise cuda.pathfinder.DynamicLibNotFoundError(name)
+
+    monkeypatch.setattr(cuda.pathfinder, "load_nvidia_dynamic_lib", missing)
+    compiler.load_nvrtc.cache_clear()
+    with pytest.raises(compiler.ToolMissing, match="NVRTC is missing: run pip install"):
+        compiler.load_nvrtc()
+
+
 def test_an_architecture_older_than_the_kernel_s_is_refused():
     hopper, turing = CATALOGUE["17_tma_wgmma"], CATALOGUE["01_naive"]
     with pytest.raises(ValueError, match="runs on sm_90a and later, not on sm_80"):
