@@ -9,7 +9,8 @@ import pytest
 
 from lib.compiler import cache as kept
 from lib.compiler import compiled as compiler
-from lib.compiler import sass
+from lib.compiler import nvrtc as runs_nvrtc
+from lib.compiler import sass, toolkit
 from lib.compiler.compiled import compile_file, compile_source
 from lib.compiler.fingerprint import without_marks
 from lib.compiler.nvrtc import CompileError, assemble
@@ -37,13 +38,14 @@ def test_nvrtc_is_loaded_before_cupy_is_asked_for_it(monkeypatch):
     from cupy.cuda import nvrtc
 
     done = []
-    monkeypatch.setattr(compiler, "load_nvrtc", lambda: done.append("loaded"))
+    for module in (toolkit, runs_nvrtc):
+        monkeypatch.setattr(module, "load_nvrtc", lambda: done.append("loaded"))
     monkeypatch.setattr(nvrtc, "getVersion", lambda: done.append("asked"))
     monkeypatch.setattr(nvrtc, "createProgram", lambda *rest: 1 / 0)
-    compiler.nvrtc_version()
+    toolkit.nvrtc_version()
     assert done == ["loaded", "asked"]
     with pytest.raises(ZeroDivisionError):
-        compiler.compile_nvrtc("", [], [])
+        runs_nvrtc.compile_nvrtc("", [], [])
     assert done == ["loaded", "asked", "loaded"]
 
 
@@ -54,9 +56,9 @@ def test_a_missing_nvrtc_says_what_to_install(monkeypatch):
         raise cuda.pathfinder.DynamicLibNotFoundError(name)
 
     monkeypatch.setattr(cuda.pathfinder, "load_nvidia_dynamic_lib", missing)
-    compiler.load_nvrtc.cache_clear()
-    with pytest.raises(compiler.ToolMissing, match="NVRTC is missing: run pip install"):
-        compiler.load_nvrtc()
+    toolkit.load_nvrtc.cache_clear()
+    with pytest.raises(toolkit.ToolMissing, match="NVRTC is missing: run pip install"):
+        toolkit.load_nvrtc()
 
 
 def test_an_architecture_older_than_the_kernel_s_is_refused():
