@@ -214,7 +214,7 @@ class Evidence:
             If there is no such record.
         """
         marks = self._found(f"the timeline of {stem} ({variant}) on the {gpu}",
-                            lambda: _kept(gpu, stem).timeline(variant))
+                            lambda: Recorded(stem, gpu).timeline(variant))
         spans = phases(marks["events"], marks["blocks"][0]["warps"])
         took = [
             load.end - load.start + wait.end - wait.start
@@ -342,7 +342,7 @@ class Evidence:
             If there is no such record, size or counter.
         """
         what = f"{metric} of {stem} ({variant}) at {n:,} on the {gpu}"
-        found = self._found(what, lambda: _kept(gpu, stem).counters(n, variant))
+        found = self._found(what, lambda: Recorded(stem, gpu).counters(n, variant))
         if metric not in found:
             raise Missing(what)
         return float(found[metric])
@@ -361,7 +361,7 @@ class Evidence:
         """
         code = f", {ptx_arch} code," if ptx_arch else ""
         return self._found(f"the time of {stem} ({variant}){code} at {n:,} on the {gpu}",
-                           lambda: _kept(gpu, stem).bench(n, variant, ptx_arch))
+                           lambda: Recorded(stem, gpu).bench(n, variant, ptx_arch))
 
     def first(self, gpu: str, stem: str, n: int) -> Mapping[str, Any]:
         """`bench` of a version's first variant."""
@@ -391,8 +391,6 @@ class Evidence:
             raise Missing(what) from nothing
 
 
-def _kept(gpu: str, stem: str) -> Recorded:
-    return Recorded(kernels.find(stem), gpu)
 
 
 def _compiled(stem: str, variant: str, arch: str) -> Compiled:

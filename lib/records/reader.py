@@ -1,4 +1,4 @@
-"""One version's record on one GPU: what pages, claims and tests read of it."""
+"""One record of a version, or of cuBLAS, on one GPU: what pages, claims and tests read of it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from lib.kernels.catalogue import CATALOGUE
 from lib.kernels.select import instantiated
 from lib.kernels.spec import Kernel, Variant
 from lib.records import store, tuning
@@ -15,17 +16,23 @@ from lib.records.store import NotRecorded
 
 @dataclass(frozen=True)
 class Recorded:
-    """What was recorded of a kernel version on a GPU.
+    """What was recorded of a kernel version, or of cuBLAS, on a GPU.
 
     Attributes
     ----------
-    kernel : Kernel
+    stem : str
+        The version's, or `store.CUBLAS`.
     gpu : str
         Key of its data sheet.
     """
 
-    kernel: Kernel
+    stem: str
     gpu: str
+
+    @property
+    def kernel(self) -> Kernel | None:
+        """The catalogue's entry; None of cuBLAS."""
+        return CATALOGUE.get(self.stem)
 
     @cached_property
     def record(self) -> dict[str, Any]:
@@ -36,17 +43,17 @@ class Recorded:
         NotRecorded
             If there is none.
         """
-        found = store.load(self.gpu, self.kernel.stem)
+        found = store.load(self.gpu, self.stem)
         if found is None:
-            raise NotRecorded(
-                f"{self.kernel.stem} has no record: python -m lib record {self.kernel.stem}"
-            )
+            name = self.stem if self.kernel else "cuBLAS"
+            raise NotRecorded(f"{name} has no record: python -m lib record {self.stem}")
         return found
 
     @property
     def stale(self) -> bool:
         """Whether the source of a variant has changed since."""
-        return any(store.stale(self.record, v.name) for v in self.kernel.variants)
+        variants = self.kernel.variants if self.kernel else ()
+        return any(store.stale(self.record, v.name) for v in variants)
 
     def variant(self, name: str | None = None, ptx_arch: str | None = None) -> Mapping[str, Any]:
         """What was recorded of a variant, or of an older architecture's code of it.
@@ -56,7 +63,7 @@ class Recorded:
         NotRecorded
             If nothing was.
         """
-        kept = self.record["variants"].get(self.kernel.variant(name).name)
+        kept = self.record["variants"].get(self._name(name))
         if kept is None:
             raise self.nothing(name, "nothing")
         if ptx_arch:
@@ -98,8 +105,8 @@ class Recorded:
         NotRecorded
             As `bench` does.
         """
-        chosen = self.kernel.variant(variant)
-        if chosen.candidates and not ptx_arch:
+        chosen = self.kernel and self.kernel.variant(variant)
+        if chosen and chosen.candidates and not ptx_arch:
             timed = self.launched(self.bench(size, chosen.name))
             variant = (timed or chosen).name
         return self._cube(size, variant, ptx_arch, "counters", "counters")["metrics"]
@@ -112,8 +119,7 @@ class Recorded:
         NotRecorded
             If there are none.
         """
-        name = self.kernel.variant(variant).name
-        times = self.record["variants"].get(name, {}).get("timeline")
+        times = self.record["variants"].get(self._name(variant), {}).get("timeline")
         if times is None:
             raise self.nothing(variant, "no timeline")
         return times
@@ -133,10 +139,14 @@ class Recorded:
 
     def nothing(self, variant: str | None, missing: str) -> NotRecorded:
         """The error that says what a record lacks, and how to record it."""
-        stem, name = self.kernel.stem, self.kernel.variant(variant).name
         return NotRecorded(
-            f"the record of {stem} has {missing} for {name}: python -m lib record {stem}"
+            f"the record of {self.stem} has {missing} for {self._name(variant)}: "
+            f"python -m lib record {self.stem}"
         )
+
+    def _name(self, variant: str | None) -> str | None:
+        """The variant's name, the first one's if none is named."""
+        return self.kernel.variant(variant).name if self.kernel else variant
 
     def _cube(
         self, size: int, variant: str | None, ptx_arch: str | None, part: str, what: str

@@ -86,7 +86,7 @@ class Version:
     def __init__(self, stem: str, live: Live | None = None) -> None:
         self.kernel = kernels.find(stem)
         self.live = live
-        self.kept = Recorded(self.kernel, RECORDED_ON)
+        self.kept = Recorded(stem, RECORDED_ON)
 
     def of(self, stem: str) -> Version:
         """Another version, measured by the same means."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from lib import gpus
 from lib.plotting.display import show, table
 from lib.records import store as records
+from lib.records.reader import Recorded
 from lib.topics.issue_slots import figure as slots_figure
 from lib.topics.issue_slots import model as slots_of
 from lib.topics.version import RECORDED_ON, Version, rung
@@ -44,12 +45,8 @@ def draw(version: Version, *variants: str, above: Sequence[str] = (), size: int 
 
 def rival_slots(size: int) -> slots_of.Slots:
     """Say what became of the issue slots in the recorded run of cuBLAS, FP32."""
-    record = records.load(RECORDED_ON, records.CUBLAS)
-    if record is None:
-        raise records.NotRecorded("cuBLAS has no record: python -m lib record cublas")
-    kept = record["variants"]["fp32"]["counters"]
-    metrics = next(row["metrics"] for row in kept if row["M"] == size)
-    return slots_of.slots(metrics, record["gpu"]["sms"])
+    kept = Recorded(records.CUBLAS, RECORDED_ON)
+    return slots_of.slots(kept.counters(size, "fp32"), kept.record["gpu"]["sms"])
 
 
 def stalls(version: Version, size: int, *variants: str, above: Sequence[str] = ()) -> None:

@@ -50,8 +50,9 @@ def provenance() -> None:
     ]
     head = ("record", "GPU", "driver", "CUDA", "cuBLAS", "date", "revision")
     table(head, rows, "recorded: the files in results/")
-    methods = {r["method"]["bench"] for r in records.every() if r["kernel"] in CATALOGUE}
-    clocks = {r["method"]["clocks"] for r in records.every()}
+    methods = dict.fromkeys(
+        r["method"]["bench"] for r in records.every() if r["kernel"] in CATALOGUE)
+    clocks = dict.fromkeys(r["method"]["clocks"] for r in records.every())
     note("\n\n".join([f"Timing: {'; '.join(methods)}.", f"Clocks: {'; '.join(clocks)}."]))
 
 
