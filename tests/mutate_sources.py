@@ -325,11 +325,24 @@ def load() -> dict:
     return json.loads(DATA.read_text())
 
 
+def layout(value, indent: str = "") -> str:
+    """JSON that a diff can be read in: one line for each mutant and verdict."""
+    inside = value.values() if isinstance(value, dict) else value
+    if not isinstance(value, dict | list) or not any(isinstance(v, dict | list) for v in inside):
+        return json.dumps(value, ensure_ascii=False)
+    deeper = indent + " "
+    if isinstance(value, dict):
+        rows = [f"{json.dumps(key)}: {layout(item, deeper)}" for key, item in value.items()]
+    else:
+        rows = [layout(item, deeper) for item in value]
+    opened, closed = "{}" if isinstance(value, dict) else "[]"
+    return f"{opened}\n{deeper}" + f",\n{deeper}".join(rows) + f"\n{indent}{closed}"
+
+
 def save(data: dict) -> None:
-    """Write the data file whole: one line for each mutant and verdict."""
-    text = re.sub(r"\n {3,}|\n +(?=[}\]],?\n {2}[^ ])", " ", json.dumps(data, indent=1))
+    """Write the data file whole or not at all."""
     temporary = DATA.with_suffix(".new")
-    temporary.write_text(text + "\n")
+    temporary.write_text(layout(data) + "\n")
     os.replace(temporary, DATA)
 
 
