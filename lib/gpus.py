@@ -14,6 +14,18 @@ from lib.compiler.arch import TARGETS, check_arch
 KIB = 1024
 MIB = 1024 * KIB
 
+# Rates of one SM's units that a vendor's peak figures do not spell out.
+ISSUE_SLOTS = 4
+"""Warp instructions an SM can issue in a clock: one for each of its four sub-partitions (CUDA C++
+Programming Guide, "Compute Capability 7.x", "8.x", "9.0")."""
+
+TAG_LOOKUPS = 1
+"""128-byte lines that the L1 can look up in a clock. Not in a data sheet: Nsight Compute calls the
+unit the tag stage; the recorded time of ``01_naive`` with swapped lanes, 33 lines for each FFMA,
+is the check of this rate."""
+
+_DATA_BYTES_PER_CLOCK = {"sm_75": 64, "sm_80": 128, "sm_90a": 128}
+
 
 @dataclass(frozen=True)
 class Gpu:
@@ -163,3 +175,13 @@ def find(name: str) -> Gpu:
 def for_arch(arch: str) -> Gpu:
     """Return the GPU whose data sheet stands for a compilation target."""
     return GPUS[ARCHITECTURES[check_arch(arch)]]
+
+
+def data_bytes_per_clock(gpu: Gpu) -> int:
+    """Bytes that L1 and shared memory together deliver, a clock and SM.
+
+    One 128-byte wavefront on Ampere and Hopper (NVIDIA A100 white paper, table of L1 bandwidth);
+    half of one on Turing, which has 16 load/store units an SM (NVIDIA Turing white paper, figure
+    of the SM; measured by Jia et al., arXiv:1903.07486).
+    """
+    return _DATA_BYTES_PER_CLOCK[gpu.arch]

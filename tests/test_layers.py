@@ -15,9 +15,11 @@ from functools import cache
 
 import pytest
 
+from lib.chapter import Chapter
 from lib.gpus import GPUS
 from lib.kernels.catalogue import CATALOGUE
 from lib.paths import ROOT
+from lib.run import device
 
 Sources = Mapping[str, str]
 
@@ -28,6 +30,9 @@ ORDER = ("ptx", "compiler", "paths", "gpus", "problem", "kernels", "records", "r
 DRAWS = ("matplotlib", "ipywidgets", "IPython")
 # The most modules at lib's root.
 MOST_AT_ROOT = 7
+# The most names of `Chapter`, and modules from a call on a page to its figure.
+MOST_VERBS = 30
+MOST_BETWEEN = 10
 
 
 @cache
@@ -303,5 +308,37 @@ def test_one_name_a_subject():
 
 
 # Topics of which one kind has two subjects, or that need a step between model and page.
-OTHER_PARTS = {"bottleneck/emulated", "bottleneck/scaling", "bottleneck/units", "ladder/contents",
+OTHER_PARTS = {"bottleneck/emulated", "bottleneck/scaling", "ladder/contents",
                "tiling/thread_figure"}
+
+
+def test_a_chapter_is_composed_of_few_verbs_that_many_chapters_use():
+    names = {name for name in vars(Chapter) if not name.startswith("_")} | {"version"}
+    assert Chapter.__bases__ == (object,) and len(names) <= MOST_VERBS
+    chapters = [code for name, code in library().items() if name.startswith("chapters.")]
+    used = {name: sum(bool(re.search(rf"\.{name}\b", code)) for code in chapters)
+            for name in names}
+    assert not {name: times for name, times in used.items() if times < 3}
+
+
+@pytest.mark.parametrize("verb", ["ladder", "map", "occupancy", "mix", "coalescing", "banks",
+                                  "busiest", "timeline", "roofline"])
+def test_few_modules_stand_between_a_call_on_a_page_and_its_figure(verb, shown, monkeypatch):
+    """The chapter's, its subject's, and what draws: not those that the numbers come from."""
+    monkeypatch.setattr(device, "available", lambda: False)
+    draw = getattr(Chapter("02_shared_tile"), verb)
+    draw()  # loads and emulates what it needs
+    ran = set()
+
+    def note(frame, event, argument):
+        if event == "call":
+            ran.add(frame.f_globals.get("__name__", ""))
+
+    sys.setprofile(note)
+    try:
+        draw()
+    finally:
+        sys.setprofile(None)
+    between = {name for name in ran if name == "lib.chapter"
+               or room(name) in ("topics", "plotting")}
+    assert "lib.plotting.html" in between and len(between) <= MOST_BETWEEN, sorted(between)

@@ -14,7 +14,7 @@ from lib.claims.evidence import (
     Evidence,
     Verdict,
 )
-from lib.topics.bottleneck.units import data_bytes_per_clock
+from lib.gpus import data_bytes_per_clock
 from lib.topics.occupancy.model import occupancy
 
 

@@ -11,9 +11,9 @@ unit               work                                     rate of one SM, a cl
 issue slots        warp instructions                        4
 FMA pipe           thread FFMAs                             ``Gpu.fp32_lanes_per_sm``
 tensor pipe        FLOP of tensor cores, if there are any   ``Gpu.tensor_fp16_flops``, or measured
-shared memory      wavefronts of 128 B                      ``units.data_bytes_per_clock`` / 128
-L1 tags            lines looked up, at least one a request  ``units.TAG_LOOKUPS``
-L1 data            sectors of 32 B                          ``units.data_bytes_per_clock`` / 32
+shared memory      wavefronts of 128 B                      ``gpus.data_bytes_per_clock`` / 128
+L1 tags            lines looked up, at least one a request  ``gpus.TAG_LOOKUPS``
+L1 data            sectors of 32 B                          ``gpus.data_bytes_per_clock`` / 32
 L2                 bytes asked of it                        a measured bandwidth / SMs / clock
 DRAM               bytes read and written                   the GPU's bandwidth / SMs / clock
 =================  =======================================  ==================================
@@ -29,8 +29,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
+from lib import gpus
 from lib.gpus import Gpu
-from lib.topics.bottleneck import units
 from lib.topics.coalescing import model as coalescing
 from lib.topics.coalescing.model import WarpAccess
 from lib.topics.roofline.model import Roofs
@@ -202,16 +202,16 @@ def least_times(
         lines = fewest
     elif lines < fewest:
         raise ValueError(f"{lines} lines cannot hold {sectors} sectors of {requests} requests")
-    data = units.data_bytes_per_clock(gpu)
+    data = gpus.data_bytes_per_clock(gpu)
     ffma = counters["ffma_thread_instructions"]
     peak = tensor_flops_per_s or gpu.tensor_fp16_flops * (clock_hz or gpu.clock_hz) / gpu.clock_hz
     l2 = {"L2": l2_bytes / l2_bytes_per_s} if l2_bytes_per_s is not None else {}
     return {
-        "issue slots": warp_instructions / units.ISSUE_SLOTS / clocks,
+        "issue slots": warp_instructions / gpus.ISSUE_SLOTS / clocks,
         "FMA pipe": ffma / gpu.fp32_lanes_per_sm / clocks,
         **({"tensor pipe": tensor_flops / peak} if tensor_flops else {}),
         "shared memory": counters["shared_wavefronts"] * 128 / data / clocks,
-        "L1 tags": lines / units.TAG_LOOKUPS / clocks,
+        "L1 tags": lines / gpus.TAG_LOOKUPS / clocks,
         "L1 data": sectors * 32 / data / clocks,
         **l2,
         "DRAM": dram_bytes / (dram_bytes_per_s or gpu.dram_bytes_per_s),

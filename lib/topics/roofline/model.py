@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from lib import gpus
 from lib.gpus import Gpu
-from lib.topics.bottleneck import units
 
 LEVELS = ("L1/shared", "L2", "DRAM")
 
@@ -51,7 +51,7 @@ class Roofs:
         return cls(
             dram=gpu.dram_bytes_per_s,
             l2=None,
-            shared=units.data_bytes_per_clock(gpu) * gpu.sms * gpu.clock_hz,
+            shared=gpus.data_bytes_per_clock(gpu) * gpu.sms * gpu.clock_hz,
             ffma=gpu.fp32_flops,
             tensor=gpu.tensor_fp16_flops,
             evidence=f"modelled: data sheet of {gpu.name}",

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lib import gpus
 from lib.gpus import Gpu
-from lib.topics.bottleneck import units
 from lib.topics.occupancy.model import MAX_REGISTERS_PER_THREAD, WARP, Occupancy, occupancy
 
 
@@ -119,7 +119,7 @@ class ThreadTile:
         loads of a word that many lanes share take less; see `lib.topics.banks.model`.)
         """
         compute = WARP / gpu.fp32_lanes_per_sm
-        shared = self.loads_per_fma * 128 / units.data_bytes_per_clock(gpu)
+        shared = self.loads_per_fma * 128 / gpus.data_bytes_per_clock(gpu)
         return min(1.0, compute / shared)
 
     def occupancy(self, gpu: Gpu, threads: int) -> Occupancy | None:

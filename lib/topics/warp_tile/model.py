@@ -13,9 +13,9 @@ from functools import cached_property
 
 import numpy as np
 
+from lib import gpus
 from lib.gpus import Gpu
 from lib.topics.banks import model as banks
-from lib.topics.bottleneck import units
 from lib.topics.coalescing.model import WARP
 
 GROUP = 4
@@ -109,8 +109,8 @@ class WarpTile:
     def load(self, gpu: Gpu) -> float:
         """Return how long shared memory works for each unit of time that the FMA lanes do.
 
-        Above 1 shared memory is the limit. A wavefront is 128 bytes (`units.data_bytes_per_clock`),
+        Above 1 shared memory is the limit. A wavefront is 128 bytes (`gpus.data_bytes_per_clock`),
         a multiply-add of a warp takes 32 / lanes cycles of an SM.
         """
-        shared = self.wavefronts_per_fma * 128 / units.data_bytes_per_clock(gpu)
+        shared = self.wavefronts_per_fma * 128 / gpus.data_bytes_per_clock(gpu)
         return shared / (WARP / gpu.fp32_lanes_per_sm)

@@ -12,9 +12,9 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
+from lib import gpus
 from lib.compiler.sass import Instruction
 from lib.gpus import Gpu
-from lib.topics.bottleneck import units
 
 _WMMA = re.compile(
     r"\bwmma\.(?P<what>load\.[abc]|mma|store\.d)\.[\w.]*?"
@@ -85,5 +85,5 @@ def tensor_cycles(gpu: Gpu, work: float) -> float:
 
     The data sheet's dense peak, spread over the SMs' four sub-partitions.
     """
-    each = gpu.tensor_fp16_flops / gpu.clock_hz / gpu.sms / units.ISSUE_SLOTS
+    each = gpu.tensor_fp16_flops / gpu.clock_hz / gpu.sms / gpus.ISSUE_SLOTS
     return work / each
