@@ -61,7 +61,8 @@ class Runtime:
         manager = AsyncKernelManager(kernel_name="colab", kernel_spec_manager=self.kernels)
         client = NotebookClient(notebook, km=manager, timeout=600,
                                 resources={"metadata": {"path": str(self.content)}})
-        client.execute(env=self.env)
+        # nbclient ends only kernels whose manager it made itself, unless it is told to.
+        client.execute(env=self.env, cleanup_kc=True)
 
 
 def first_code(notebook: nbformat.NotebookNode) -> int:
