@@ -17,7 +17,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell
 
-from lib.kernels import CATALOGUE
+from lib.kernels.catalogue import CATALOGUE
 from tests.colab.runtime import ROOT, Runtime, commit_tree, first_code, make, output
 
 pytestmark = pytest.mark.colab
@@ -87,8 +87,8 @@ def test_run_all_reaches_the_end(runtime, stem):
 
 
 def test_an_explorer_s_controls_move_its_frame(runtime):
-    code = ("from lib import explore\n"
-            "made = explore.strides()\n"
+    code = ("from lib.topics.coalescing.explorer import strides\n"
+            "made = strides()\n"
             "first = made.shown.value\n"
             "made.controls[0].index = 5\n"
             "assert made.shown.value != first\n")

@@ -52,7 +52,7 @@ def recorded(name):
 def test_the_record_is_of_these_kernels():
     if RECORD is None:
         pytest.skip(f"the calibration set was not recorded on an H100 yet: {WANTED}")
-    assert RECORD["hash"] == calibration.source_hash(), f"recorded with other kernels: {WANTED}"
+    assert RECORD["hash"] == records.calibration_hash(), f"recorded with other kernels: {WANTED}"
     assert RECORD["patterns"].keys() <= PATTERNS.keys()
     assert RECORD["metrics"] and PTX_COUNTERS.keys() <= set(RECORD["metrics"])
 
