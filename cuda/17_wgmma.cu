@@ -1,12 +1,13 @@
 // 17: four warps multiply together, straight from shared memory.
 //
 // Changes:    wgmma takes both operands from shared memory, so no thread loads or holds fragments.
-//             The tiles lie there in the layout that it reads: rows of 128 bytes whose 16-byte chunks
-//             are XORed with the row. cp.async still brings them, and all warps do all of the work.
+//             The tiles lie there in the layout that it reads: rows of 128 bytes whose 16-byte
+//             chunks are XORed with the row. cp.async still brings them, and all warps do all of
+//             the work.
 // Bottleneck: 16's mma instruction, at two thirds of the tensor cores' peak, and its registers and
 //             issue slots for fragments.
-// Launch:     grid ceil(M / BM) * ceil(N / BN), block 2 * BM, dynamic shared memory for STAGES tiles
-//             and 1024 bytes. Rows of A and B must be multiples of 16 bytes, and lie on such.
+// Launch:     grid ceil(M / BM) * ceil(N / BN), block 2 * BM, dynamic shared memory for STAGES
+//             tiles and 1024 bytes. Rows of A and B must be multiples of 16 bytes, and lie on such.
 // Runs on:    sm_90a.
 //
 // T, TC:      type of A and B, half or __nv_bfloat16; type of C: float, or T.
@@ -34,8 +35,8 @@ wgmma_tiles(int M, int N, int K, float alpha, const T* A, const T* B, float beta
     const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / 128, 0);
     TIMELINE_BEGIN;
 
-    // A tile as `rows` rows of 64 elements, of which row r begins at from[r * stride]; `inside_rows`
-    // and `inside` say how many rows and elements of a row exist.
+    // A tile as `rows` rows of 64 elements, of which row r begins at from[r * stride];
+    // `inside_rows` and `inside` say how many rows and elements of a row exist.
     auto copy = [&](unsigned to, const T* from, int rows, int stride, int inside_rows, int inside) {
         const int chunk = threadIdx.x % 8;
 #pragma unroll
@@ -84,7 +85,6 @@ wgmma_tiles(int M, int N, int K, float alpha, const T* A, const T* B, float beta
         MARK(COMPUTE);
         wgmma_wait<0>();
     }
-    copies_wait<0>();  // no copy is on its way into a block that is gone
 
     MARK(STORE);
     update_fragment(C, M, N, row0 + threadIdx.x / 32 * 16, col0, alpha, sum, beta);

@@ -1,14 +1,14 @@
 // 18: one thread asks for whole tiles, and the copy engine lays them out.
 //
 // Changes:    a tensor copy (TMA) brings a tile, swizzled and with zeros behind the edges, for one
-//             thread's request. Two mbarriers a stage tell of it: `full`, that the tile's bytes have
-//             come, and `empty`, that every warpgroup has multiplied it. All warps still share one
-//             role: one of them asks for tiles between its products.
+//             thread's request. Two mbarriers a stage tell of it: `full`, that the tile's bytes
+//             have come, and `empty`, that every warpgroup has multiplied it. All warps still
+//             share one role: one of them asks for tiles between its products.
 // Bottleneck: 17's copies, an instruction and an address for each 16 bytes, and its barrier at each
 //             step.
-// Launch:     grid ceil(M / BM) * ceil(N / BN), block 2 * BM, dynamic shared memory for STAGES tiles
-//             and 1024 bytes. Rows of A and B must be multiples of 16 bytes, and lie on such. Boxes:
-//             A (BM, 64); B by rows (64, 64), by columns (BN, 64).
+// Launch:     grid ceil(M / BM) * ceil(N / BN), block 2 * BM, dynamic shared memory for STAGES
+//             tiles and 1024 bytes. Rows of A and B must be multiples of 16 bytes, and lie on
+//             such. Boxes: A (BM, 64); B by rows (64, 64), by columns (BN, 64).
 // Runs on:    sm_90a.
 //
 // T, TC:      type of A and B, half or __nv_bfloat16; type of C: float, or T.

@@ -1,14 +1,14 @@
 // 19: warps with one task each: some only ask for tiles, others only multiply.
 //
-// Changes:    a warpgroup of its own, the producer, keeps the ring full; two consumers multiply, and
-//             setmaxnreg gives them the registers that the producer doesn't need. A block has two
-//             tiles of C: the consumers halve each (cooperative), or take one each, in turn, and one
-//             stores while the other multiplies (ping-pong).
+// Changes:    a warpgroup of its own, the producer, keeps the ring full; two consumers multiply,
+//             and setmaxnreg gives them the registers that the producer doesn't need. A block has
+//             two tiles of C: the consumers halve each (cooperative), or take one each, in turn,
+//             and one stores while the other multiplies (ping-pong).
 // Bottleneck: 18's thread that waits for all others before it may ask for the next tile, and holds
 //             up its warpgroup's products meanwhile.
-// Launch:     grid ceil(ceil(M / BM) * ceil(N / BN) / 2), block 384, dynamic shared memory for STAGES
-//             tiles and 1024 bytes. Rows of A and B must be multiples of 16 bytes, and lie on such.
-//             Boxes: A (BM, 64); B by rows (64, 64), by columns (BN, 64).
+// Launch:     grid ceil(ceil(M / BM) * ceil(N / BN) / 2), block 384, dynamic shared memory for
+//             STAGES tiles and 1024 bytes. Rows of A and B must be multiples of 16 bytes, and lie
+//             on such. Boxes: A (BM, 64); B by rows (64, 64), by columns (BN, 64).
 // Runs on:    sm_90a.
 //
 // T, TC:      type of A and B, half or __nv_bfloat16; type of C: float, or T.

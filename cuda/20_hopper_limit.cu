@@ -4,8 +4,8 @@
 //             is tiles ahead while the consumers store. Blocks of a cluster share tiles: one loads
 //             a part of A or B for all that need it (multicast). Products of one step run while the
 //             next step's are issued. C leaves through shared memory, by TMA.
-// Bottleneck: 19's start and end of each pair of tiles, its traffic with the L2, its wait after each
-//             step.
+// Bottleneck: 19's start and end of each pair of tiles, its traffic with the L2, its wait after
+//             each step.
 // Launch:     grid a multiple of CLUSTER_M * CLUSTER_N, at most a block an SM; block 384; dynamic
 //             shared memory for STAGES tiles, 2 * STAGED slices of 8 KiB and 1024 bytes. Rows of A
 //             and B must be multiples of 16 bytes, and those of C if STAGED isn't 0.

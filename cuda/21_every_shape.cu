@@ -1,16 +1,16 @@
-// 21: every shape: tiles that don't fill the chip are cut along K, and rows of any length are taken.
+// 21: every shape: tiles that don't fill the chip are cut along K; rows may have any length.
 //
-// Changes:    every_shape is 20 with the last, incomplete wave of tiles cut into equal shares for all
-//             clusters, done first, so that adding up hides behind whole tiles. split_tile is for
-//             few tiles: the blocks of a cluster share a tile's K, and add up through each other's
-//             shared memory; it has no roles to set up and starts quicker. pack copies a matrix
-//             whose rows aren't multiples of 16 bytes into rows that are.
+// Changes:    every_shape is 20 with the last, incomplete wave of tiles cut into equal shares for
+//             all clusters, done first, so that adding up hides behind whole tiles. split_tile is
+//             for few tiles: the blocks of a cluster share a tile's K, and add up through each
+//             other's shared memory; it has no roles to set up and starts quicker. pack copies a
+//             matrix whose rows aren't multiples of 16 bytes into rows that are.
 // Bottleneck: the SMs that 20 leaves idle in the last wave, or from the start; the rows that it
 //             refuses.
-// Launch:     every_shape as 20, with `parts` (2 tiles of floats for each block), `arrivals` (2 ints
-//             for each block; 0, and left at 0) and `sharers`: clusters among which the tiles of the
-//             last wave are cut, at most the grid's, so many that none gets more than a tile;
-//             0: they are not cut.
+// Launch:     every_shape as 20, with `parts` (2 tiles of floats for each block), `arrivals` (2
+//             ints for each block; 0, and left at 0) and `sharers`: clusters among which the tiles
+//             of the last wave are cut, at most the grid's, so many that none gets more than a
+//             tile; 0: they are not cut.
 //             split_tile: grid ceil(M / BM / CLUSTER_M) * ceil(N / BN) * CLUSTER_M * CLUSTER_K,
 //             block 2 * BM + 32, dynamic shared memory for STAGES tiles and 1024 bytes; boxes A
 //             (BM, 64), B by rows (64 / CLUSTER_M, 64), by columns (BN / CLUSTER_M, 64).
@@ -66,15 +66,15 @@ struct Shares {
     }
 
     // A warpgroup leaves its part of a cut tile's sum; who comes last adds up all parts, in their
-    // order, and writes C's rows from `row` and columns from `col` on. Each cluster has room for two
-    // tiles, the second for the one that it begins; there and in `arrivals` each warpgroup has a
-    // place of PLACES.
+    // order, and writes C's rows from `row` and columns from `col` on. Each cluster has room for
+    // two tiles, the second for the one that it begins; there and in `arrivals` each warpgroup has
+    // a place of PLACES.
     template <int PLACES, int BLOCKS, int SUMS, class TC>
     __device__ void add_up(const float (&sum)[BLOCKS][SUMS], float* parts, int* arrivals,
                            int cut_tile, int place, int barrier, TC* C, int M, int N, int row,
                            int col, float alpha, float beta) const
     {
-        constexpr int FOURS = SUMS / 4, ALL = BLOCKS * FOURS, AHEAD = ALL < 16 ? ALL : 16;
+        constexpr int FOURS = SUMS / 4, ALL = BLOCKS * FOURS, AHEAD = ALL % 16 ? 8 : 16;
         static_assert(ALL % AHEAD == 0);
         const long long all = (long long)rest * steps, begins = (long long)cut_tile * steps;
         const int first = ((begins + 1) * sharers - 1) / all;
@@ -82,7 +82,8 @@ struct Shares {
         const int thread = threadIdx.x % 128, lane = threadIdx.x % 32;
         auto part = [&](int cluster) {
             const size_t room = 2 * cluster + (cluster == first);
-            return reinterpret_cast<float4*>(parts) + (room * PLACES + place) * (ALL * 128) + thread;
+            return reinterpret_cast<float4*>(parts) + (room * PLACES + place) * (ALL * 128) +
+                   thread;
         };
         float4* mine = part(me);
 #pragma unroll
@@ -155,7 +156,8 @@ every_shape(int M, int N, int K, float alpha, const __grid_constant__ TensorMap 
     const int tiles_m = (M + CLUSTER_M * BM - 1) / (CLUSTER_M * BM);  // clusters' tiles
     const int tiles_n = (N + CLUSTER_N * BN - 1) / (CLUSTER_N * BN);
     const int steps = (K + BK - 1) / BK;
-    const Shares shares(tiles_m * tiles_n, steps, blockIdx.x / CLUSTER, gridDim.x / CLUSTER, sharers);
+    const Shares shares(tiles_m * tiles_n, steps, blockIdx.x / CLUSTER, gridDim.x / CLUSTER,
+                        sharers);
     const int rank = CLUSTER > 1 ? cluster_rank() : 0;
     const int rank_m = rank % CLUSTER_M, rank_n = rank / CLUSTER_M;  // this block's place in them
     // The same for all lanes of a warp, and known to be so.
@@ -431,9 +433,9 @@ split_tile(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A
     }
 }
 
-// Rows of `columns` elements, tight and perhaps on no boundary, into rows of `pitch` elements, which
-// begin on multiples of 16 bytes; what lies between the rows has no meaning. Launch: a thread for 8
-// elements, grid (ceil(columns / 8 / 128), min(rows, 65535)), block 128.
+// Rows of `columns` elements, tight and perhaps on no boundary, into rows of `pitch` elements,
+// which begin on multiples of 16 bytes; what lies between the rows has no meaning. Launch: a
+// thread for 8 elements, grid (ceil(columns / 8 / 128), min(rows, 65535)), block 128.
 template <class T>
 __global__ void pack(int rows, int columns, const T* from, int pitch, T* to)
 {

@@ -1,5 +1,5 @@
-// C = alpha * sum + beta * C through shared memory and the copy engine: whole rows of 128 bytes leave,
-// where threads would store 8 bytes each.
+// C = alpha * sum + beta * C through shared memory and the copy engine: whole rows of 128 bytes
+// leave, where threads would store 8 bytes each.
 #pragma once
 
 #include "barrier.cuh"
@@ -9,10 +9,10 @@
 
 constexpr int SLICE_BYTES = 64 * 128;
 
-// A warpgroup's 64×N sums, as slices whose rows have 128 bytes: from registers to shared memory, and
-// from there by the copy engine. `staging` is room for BUFFERS slices, which the warpgroup's first
-// thread knows to have been read before they are written again. READS: beta is not 0; otherwise C
-// isn't read.
+// A warpgroup's 64×N sums, as slices whose rows have 128 bytes: from registers to shared memory,
+// and from there by the copy engine. `staging` is room for BUFFERS slices, which the warpgroup's
+// first thread knows to have been read before they are written again. READS: beta is not 0;
+// otherwise C isn't read.
 template <bool READS, int BUFFERS, int SUMS, class TC>
 __device__ inline void store_slices(const TensorMap& C_map, unsigned staging, const TC* C, int M,
                                     int N, int row, int col, float alpha, const float (&sum)[SUMS],
