@@ -305,7 +305,7 @@ split_tile(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A
     constexpr int BK = 64, CONSUMERS = BM / 64, CLUSTER = CLUSTER_M * CLUSTER_K;
     constexpr int A_BYTES = BM * BK * 2, B_BYTES = BK * BN * 2;
     constexpr int PITCH = BN + 4;  // floats in a row of partial sums: no two rows begin in one bank
-    static_assert(BM * PITCH * 4 <= STAGES * (A_BYTES + B_BYTES));
+    static_assert(CLUSTER_K == 1 || BM * PITCH * 4 <= STAGES * (A_BYTES + B_BYTES));
     extern __shared__ unsigned char storage[];
     __shared__ __align__(8) unsigned long long full[STAGES], empty[STAGES];
     const unsigned As = (shared_address(storage) + ATOM_BYTES - 1) / ATOM_BYTES * ATOM_BYTES;
