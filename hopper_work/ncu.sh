@@ -1,0 +1,1 @@
+ncu --csv --page raw --print-units base --clock-control none --metrics sm__cycles_elapsed.max,gpu__time_duration.sum,sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed,sm__inst_executed_pipe_tensor_op_gmma.sum,lts__t_bytes.sum,dram__bytes_read.sum,dram__bytes_write.sum,smsp__inst_executed.sum --profile-from-start off python3 ncu1.py "$@"
