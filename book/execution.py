@@ -39,6 +39,10 @@ WARM = (
 WARM_WITHOUT_GPU = ("cupy", "cuda.pathfinder")
 
 
+class Ended(RuntimeError):
+    """The process that forks for notebooks ended before they were done."""
+
+
 @dataclass(frozen=True)
 class Executed:
     """What came of one notebook.
@@ -91,6 +95,11 @@ def execute(
     ------
     (Path, Executed)
         Each notebook when it is done.
+
+    Raises
+    ------
+    Ended
+        If the process that forks is ended from outside.
     """
     paths = list(paths)
     with tempfile.TemporaryDirectory() as folder:
@@ -116,7 +125,8 @@ def execute(
                 notebook = nbformat.from_dict(document.pop("notebook"))
                 yield paths[number], Executed(notebook, **document)
         if process.returncode:
-            raise subprocess.CalledProcessError(process.returncode, command)
+            raise Ended("the process that executes notebooks ended with status "
+                        f"{process.returncode}; run the command again")
 
 
 def cpus() -> int:

@@ -212,7 +212,7 @@ def run(arguments: argparse.Namespace) -> int:
             else:
                 write_text(path, new)
                 print(f"{name}: written")
-        except (NotebookError, OSError, UnicodeDecodeError) as error:
+        except (NotebookError, execution.Ended, OSError, UnicodeDecodeError) as error:
             print(f"{name}: {error}", file=sys.stderr)
             status = 2
     return status

@@ -129,6 +129,12 @@ def test_lib_says_what_work_it_does(tmp_path):
                          "figures drawn": 1}
 
 
+def test_the_end_of_the_process_that_forks_is_told(tmp_path):
+    path = notebook(tmp_path, "import os, signal\nos.kill(os.getppid(), signal.SIGKILL)")
+    with pytest.raises(execution.Ended, match="ended with status -9"):
+        list(execution.execute([path], timeout=60, env=WITHOUT_GPU))
+
+
 @pytest.fixture
 def small(tmp_path):
     """A repository of two chapters that use a module each, and one in common."""
