@@ -10,6 +10,11 @@ _WORDS = 28  # characters of a cell that is a sentence, though it may begin with
 _NUMBER = re.compile(r"\*{0,2}(?:under )?[-+−]?\d[\d.,]*(?![\w×])")
 
 
+def reading(value: float | None, form: str, unit: str = "") -> str:
+    """A sensor's value for a cell of a table, or that there is none."""
+    return "not read" if value is None else f"{value:{form}}{unit}"
+
+
 def markdown(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A Markdown table; columns behind the first are aligned to the right where they hold numbers.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -234,6 +234,11 @@ def all_rows(root: Path | None = None) -> list[Row]:
         for ptx_arch, code in {variant["arch"]: variant, **variant.get("ptx", {})}.items()
         for bench in code["bench"]
     ]
+
+
+def shape_of(row: Mapping[str, Any]) -> tuple[int, int, int]:
+    """M, N and K of a recorded row."""
+    return row["M"], row["N"], row["K"]
 
 
 def label(record: dict[str, Any]) -> str:

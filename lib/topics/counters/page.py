@@ -172,7 +172,7 @@ def machine_counts(version: Version, trace: ptx.Trace, variant: str) -> dict[str
 
 
 def machines(version: Version, *variants: str, above: Sequence[str] = ()) -> None:
-    """Display what a traced run asks of each machine: instructions of warps, by what they do.
+    """Display what a traced run asks of its units: instructions of warps, by what they do.
 
     Parameters
     ----------

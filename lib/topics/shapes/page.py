@@ -28,13 +28,13 @@ def draw(version: Version, fixed: str) -> None:
     """
     tuned = version.kernel.variants[0]
     kept = version.record["variants"]
-    others = {_shape(row): row["ratio"] for row in kept[fixed]["bench"]}
+    others = {records.shape_of(row): row["ratio"] for row in kept[fixed]["bench"]}
     rows = []
     for row in kept[tuned.name]["bench"]:
         launched = version.kept.launched(row) or tuned
         rows.append(
-            by_shape.Shape("×".join(map(str, _shape(row))), row["ratio"], launched.name,
-                           others[_shape(row)])
+            by_shape.Shape("×".join(map(str, records.shape_of(row))), row["ratio"], launched.name,
+                           others[records.shape_of(row)])
         )
     show(by_shape.draw(rows, fixed=fixed, evidence=records.label(version.record)))
 
@@ -93,14 +93,17 @@ def layers(version: Version, beside: str | None = None) -> None:
                 f"python -m lib record {version.kernel.stem}, on such a machine"
             )
         kept.append(other)
-    ratios = [{_shape(row): row["ratio"] for row in layer_rows(version, record)} for record in kept]
+    ratios = [
+        {records.shape_of(row): row["ratio"] for row in layer_rows(version, record)}
+        for record in kept
+    ]
     rows: list[tuple[str, ...]] = []
     for row in layer_rows(version):
         launched = version.kept.launched(row)
         rows.append((
-            "×".join(f"{side:,}" for side in _shape(row)), f"{row['tflops']:.0f}",
+            "×".join(f"{side:,}" for side in records.shape_of(row)), f"{row['tflops']:.0f}",
             f"{row['cublas_tflops']:.0f}",
-            *(f"**{found[_shape(row)]:.3f}**" for found in ratios),
+            *(f"**{found[records.shape_of(row)]:.3f}**" for found in ratios),
             launched.name if launched else "another",
         ))
     rows.append(("geometric mean; least", "", "", *(
@@ -125,9 +128,5 @@ def layer_rows(
     kept = (record or version.record)["variants"][version.kernel.variants[0].name]["bench"]
     return [
         row for row in kept
-        if row["M"] == row["N"] == row["K"] >= 1024 or _shape(row) in shapes.LAYERS
+        if row["M"] == row["N"] == row["K"] >= 1024 or records.shape_of(row) in shapes.LAYERS
     ]
-
-
-def _shape(row: Mapping[str, Any]) -> tuple[int, int, int]:
-    return row["M"], row["N"], row["K"]

@@ -9,6 +9,7 @@ from lib import gpus
 from lib.kernels.catalogue import CATALOGUE
 from lib.kernels.spec import Variant
 from lib.plotting.display import note, table
+from lib.plotting.markdown import reading
 from lib.records import reported, scoreboard
 from lib.records import store as records
 from lib.records.store import HOT_ROUNDS
@@ -195,9 +196,9 @@ def tensor_compare(version: Version, size: int, *variants: str, above: Sequence[
         metrics = one.page.metrics(size, one.variant.name)
         rows.append((
             one.name, f"{row['tflops']:.1f}",
-            f"{row['ratio']:.1%}", _said(metrics.get("tensor_pipe_percent"), ".0f", "%"),
+            f"{row['ratio']:.1%}", reading(metrics.get("tensor_pipe_percent"), ".0f", "%"),
             f"{metrics['l2_bytes'] / 1e9:.2f}", f"{metrics['dram_read_bytes'] / 1e9:.2f}",
-            _said(row["sm_clock_mhz"], ",.0f"), _said(row.get("power_w"), ",.0f"),
+            reading(row["sm_clock_mhz"], ",.0f"), reading(row.get("power_w"), ",.0f"),
         ))
     table(
         (f"at {size:,}", "TFLOP/s", "of cuBLAS", "tensor pipe busy", "GB through L2",
@@ -209,17 +210,17 @@ def tensor_compare(version: Version, size: int, *variants: str, above: Sequence[
 def how_it_ran(version: Version, variant: str | None = None) -> None:
     """Display each recorded shape of a variant with clock, power and temperature.
 
-    Where the series was short, of fewer samples than `bench.HOT_ROUNDS`, nothing is said of
-    them: the sensors follow within tenths of a second, and it was over before.
+    Where the series was short, of fewer samples than `lib.records.store.HOT_ROUNDS`, nothing is
+    said of them: the sensors follow within tenths of a second, and it was over before.
     """
     name = version.kernel.variant(variant).name
     rows = []
     for row in version.record["variants"][name]["bench"]:
         short = row.get("rounds", HOT_ROUNDS) < HOT_ROUNDS
         rows.append((
-            "×".join(f"{side:,}" for side in _shape(row)), f"{row['tflops']:.0f}",
+            "×".join(f"{side:,}" for side in records.shape_of(row)), f"{row['tflops']:.0f}",
             f"{row['cublas_tflops']:.0f}", f"{row['ratio']:.3f}", f"{row['spread']:.1%}",
-            *("too short" if short else _said(row.get(key), ",.0f")
+            *("too short" if short else reading(row.get(key), ",.0f")
               for key in ("sm_clock_mhz", "power_w", "temperature_c")),
         ))
     table(("M×N×K", "TFLOP/s", "cuBLAS", "ratio", "spread", "SM clock, MHz", "W", "°C"), rows,
@@ -245,9 +246,9 @@ def alone(version: Version, *variants: str, above: Sequence[str] = (), size: int
         alone = row.get("alone", {})
         rows.append((
             one.name, f"{row['ratio']:.3f}",
-            f"{row['tflops']:.0f}", _said(row["sm_clock_mhz"], ",.0f"),
-            _said(row.get("power_w"), ",.0f"), _said(alone.get("tflops"), ".0f"),
-            _said(alone.get("sm_clock_mhz"), ",.0f"), _said(alone.get("power_w"), ",.0f"),
+            f"{row['tflops']:.0f}", reading(row["sm_clock_mhz"], ",.0f"),
+            reading(row.get("power_w"), ",.0f"), reading(alone.get("tflops"), ".0f"),
+            reading(alone.get("sm_clock_mhz"), ",.0f"), reading(alone.get("power_w"), ",.0f"),
         ))
     table(
         (f"at {size:,}", "ratio", "TFLOP/s in turns", "MHz", "W", "TFLOP/s alone", "MHz", "W"),
@@ -258,11 +259,3 @@ def alone(version: Version, *variants: str, above: Sequence[str] = (), size: int
 def speed_over(version: Version, other: str, size: int = 4096) -> float:
     """Speed of the first variant over that of another version's, each over its own cuBLAS."""
     return version.recorded(size)["ratio"] / version.of(other).recorded(size)["ratio"]
-
-
-def _said(value: float | None, form: str, unit: str = "") -> str:
-    return "not read" if value is None else f"{value:{form}}{unit}"
-
-
-def _shape(row: Mapping[str, Any]) -> tuple[int, int, int]:
-    return row["M"], row["N"], row["K"]

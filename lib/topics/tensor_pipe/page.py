@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from lib import gpus
 from lib.plotting.display import table
+from lib.plotting.markdown import reading
 from lib.records import store as records
 from lib.topics.rasterization.model import Raster
 from lib.topics.tensor_pipe import model as pipe_account
@@ -32,7 +33,7 @@ def account(
         row = one.page.recorded(size, one.variant.name)
         ours, rival = accounted(one.page, one.variant.name, size)
         rows.append((
-            one.name, f"{row['tflops']:.0f}", _said(row["sm_clock_mhz"], ",.0f"),
+            one.name, f"{row['tflops']:.0f}", reading(row["sm_clock_mhz"], ",.0f"),
             f"{ours.clock:.3f}", f"{ours.waves:.3f}", f"{ours.rest:.3f}", f"{ours.share:.3f}",
             f"**{ours.share / ours.clock:.3f}**", f"{rival.share / rival.clock:.3f}",
         ))
@@ -69,7 +70,3 @@ def flops_a_busy_cycle(version: Version, variant: str | None = None, size: int =
     found, sms = version.metrics(size, variant), version.record["gpu"]["sms"]
     busy = found["cycles"] * sms * found["tensor_pipe_percent"] / 100
     return 2.0 * size**3 / busy
-
-
-def _said(value: float | None, form: str, unit: str = "") -> str:
-    return "not read" if value is None else f"{value:{form}}{unit}"
