@@ -33,7 +33,7 @@ OTHER_RECORDS = (
 
 RESULT_KEYS = (
     "kernel", "variant", "gpu", "arch", "ptx_arch", "dtype", "M", "N", "K", "tflops",
-    "cublas_tflops", "ratio", "seconds", "spread", "date", "stale",
+    "cublas_tflops", "ratio", "rival", "seconds", "spread", "date", "stale",
 )
 
 
@@ -76,7 +76,10 @@ def add_command(subparsers: Any) -> None:
     what = results.add_mutually_exclusive_group()
     what.add_argument("--readme", action="store_true", help="write the table into README.md")
     what.add_argument("--check", action="store_true",
-                      help="fail if a record's kernel has changed since, or README's table differs")
+                      help="fail if a record's kernel has changed since, if a record can't be "
+                      "trusted, or if README's table differs")
+    what.add_argument("--schema", action="store_true",
+                      help="print what a record holds, as a JSON Schema")
 
     bench = add(_bench, "bench", "time a kernel against cuBLAS on this GPU",
                 json_help="{kernel, variant, gpu, arch, and a row of a record}")
@@ -263,13 +266,17 @@ def _resources(options: argparse.Namespace) -> int:
 
 def _results(options: argparse.Namespace) -> int:
     from lib.records import scoreboard
+    from lib.records.schema import documentation
 
+    if options.schema:
+        print(json.dumps(documentation(), indent=1))
+        return 0
     if options.readme:
         scoreboard.write_readme()
         return 0
     if options.check:
         faults = scoreboard.faults()
-        _say(options, faults, faults or ["every record is of today's source"])
+        _say(options, faults, faults or ["every record is of today's source, and hangs together"])
         return 1 if faults else 0
     rows = records.all_rows()
     document = [{key: getattr(row, key) for key in RESULT_KEYS} for row in rows]

@@ -6,6 +6,7 @@ import pytest
 from lib.kernels.catalogue import CATALOGUE
 from lib.kernels.shapes import timed
 from lib.measure import bench, counters, ncu, timeline
+from lib.problem import Problem, WrongResult
 
 HEADER = '"ID","Kernel Name","a.sum","memory_l1","b.pct","gpu__time_duration.sum"'
 UNITS = '"","","sector","","%","ns"'
@@ -188,3 +189,18 @@ def test_a_disturbed_series_is_taken_again(monkeypatch):
     monkeypatch.setattr(Series, "sample", lambda self: taken.append(1) or float(len(taken)))
     taken.clear()
     assert bench.interleave([None], 1, 3) == [[7.0, 8.0, 9.0]]
+
+
+def test_a_wrong_result_is_not_timed(monkeypatch):
+    monkeypatch.setattr(bench.device, "cupy", lambda: np)
+    problem = Problem(8, 8, 8)
+    A, B, C = problem.inputs(0, np)
+    reference = problem.reference(A, B, C)
+
+    def product(index, more=0.0):
+        C[...] = A @ B + more
+
+    bench.refuse_wrong("right", product, problem, C, reference)
+    for name, wrong in (("off", lambda index: product(index, 1.0)), ("idle", lambda index: None)):
+        with pytest.raises(WrongResult, match=f"{name} at 8x8x8: wrong.*not timed"):
+            bench.refuse_wrong(name, wrong, problem, C, reference)
