@@ -81,9 +81,11 @@ def add_command(subparsers: Any) -> None:
     what.add_argument("--schema", action="store_true",
                       help="print what a record holds, as a JSON Schema")
 
-    bench = add(_bench, "bench", "time a kernel against cuBLAS on this GPU",
+    bench = add(_bench, "bench", "time a kernel against the best of cuBLAS on this GPU",
                 json_help="{kernel, variant, gpu, arch, and a row of a record}")
     _kernel_and_problem(bench, arch=False, ptx_arch=True)
+    bench.add_argument("--thorough", action="store_true",
+                       help="turns of 5, 50 and 500 ms, each alone, energy, other inputs, cycles")
 
     profile = add(_profile, "profile", "read hardware counters of one launch with ncu",
                   json_help="{kernel, variant, M, N, K, metrics}")
@@ -105,6 +107,8 @@ def add_command(subparsers: Any) -> None:
                  json_help="{kernel, shapes}, or {kernel, patterns}")
     _kernel_and_problem(launch, arch=False, others=(records.CUBLAS, records.CALIBRATION),
                         ptx_arch=True)
+    launch.add_argument("--candidate", type=int,
+                        help="of cuBLAS: which of cublasLt's candidates, from 0 (default: its own)")
     launch.description += "; SHAPE may be several, with commas between them"
 
 
@@ -286,18 +290,18 @@ def _results(options: argparse.Namespace) -> int:
 
 def _bench(options: argparse.Namespace) -> int:
     from lib.measure.bench import bench
+    from lib.measure.counters import cycles
+    from lib.measure.told import told
 
     kernel, variant = _chosen(options)
     problem = _problem(options, variant)
     device.cupy()
-    row = bench(kernel, variant, problem, ptx_arch=options.ptx_arch)
+    row = bench(kernel, variant, problem, ptx_arch=options.ptx_arch, thorough=options.thorough)
     document = {"kernel": kernel.stem, "variant": variant.name, "gpu": device.name(),
                 "arch": device.arch(), "ptx_arch": options.ptx_arch or device.arch(), **row}
-    _say(options, document, [
-        f"{kernel.stem} {variant.name} {problem.shape}: {row['tflops']:.2f} TFLOP/s, cuBLAS "
-        f"{row['cublas_tflops']:.2f}, ratio {row['ratio']:.3f} (spread {row['spread']:.1%}, "
-        f"SM clock {row['sm_clock_mhz']} MHz)"
-    ])
+    if options.thorough:
+        document["cycles"] = cycles(kernel, variant, problem, row["rival"], options.ptx_arch)
+    _say(options, document, told(document))
     return 0
 
 
@@ -363,7 +367,7 @@ def _launch(options: argparse.Namespace) -> int:
     launched = []
     for shape in options.shape.split(","):
         problem = _problem(options, variant, shape)
-        launch_once(kernel, variant, problem, options.ptx_arch)
+        launch_once(kernel, variant, problem, options.ptx_arch, options.candidate)
         launched.append(problem.shape)
     _say(options, {"kernel": options.kernel, "shapes": launched},
          [f"launched {options.kernel} at {', '.join(launched)}"])

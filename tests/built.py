@@ -38,9 +38,9 @@ def newer(size: int = 1024, seconds: float = 1e-3, default: float = 6e-4, best: 
     return {
         **row(size, seconds, best), "series": [seconds] * 5, "spread_within": 0.01,
         "inputs": "uniform", "board": BOARD, "chunk": CHUNK, "throttle": [],
-        "rival": {"default": side(default, kernel="gemm_a"),
-                  "best": side(best, kernel="gemm_b", tile="128x128", stages="4", cluster="2x1",
-                               split_k=1, workspace_bytes=0, algorithm=66),
+        "rival": {"default": side(default, kernels=["gemm_a"]),
+                  "best": side(best, kernels=["gemm_b", "reduce"], tile="128x128", stages="64x4",
+                               cluster="2x1x1", split_k=1, workspace_bytes=0, algorithm=66),
                   "candidates": 8},
         "turns": [{"milliseconds": 50.0, "seconds": seconds, "cublas_seconds": best,
                    "spread": 0.01, "sm_clock_mhz": 1700.0}],

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from lib.kernels.catalogue import CATALOGUE
-from lib.measure import ncu
+from lib.kernels.spec import Kernel, Variant
+from lib.measure import cublas, ncu
 from lib.measure.ncu import ProfilerMissing
+from lib.problem import Problem
 from lib.records.store import CUBLAS
 from lib.run import device
 
@@ -59,11 +62,13 @@ HARDWARE = {
 }
 
 ALL = {**EMULATED, **MATRIX, **HARDWARE}
+CYCLES = {name: HARDWARE[name] for name in ("cycles", "nanoseconds")}
 
 
 def counters(
     stem: str, variant: str | None, shapes: Sequence[tuple[int, int, int]],
     alpha: float = 1.0, beta: float = 0.0, ptx_arch: str | None = None,
+    metrics: Mapping[str, str] = ALL, candidate: int | None = None,
 ) -> list[dict[str, float]]:
     """Profile one launch on each shape of a kernel of the catalogue, or of cuBLAS.
 
@@ -78,12 +83,15 @@ def counters(
     alpha, beta : float
     ptx_arch : str, optional
         The kernel is this older architecture's PTX, assembled for this GPU.
+    metrics : mapping of str to str
+        Ncu's names, by ours.
+    candidate : int, optional
+        Of cuBLAS: which of cublasLt's candidates; its default if not given.
 
     Returns
     -------
     list of dict
-        For each shape, by the names of `ALL`. Metrics that this ncu or GPU doesn't know are left
-        out.
+        For each shape, by the names of `metrics`. What this ncu or GPU doesn't know is left out.
 
     Raises
     ------
@@ -96,34 +104,63 @@ def counters(
     texts = ["x".join(map(str, shape)) for shape in shapes]
     if stem == CUBLAS:
         # It may split one product into several kernels, of any name: all that runs is its own.
-        seen = [_launches(None, stem, variant, text, alpha, beta, ptx_arch) for text in texts]
+        seen = [
+            _launches(None, stem, variant, text, alpha, beta, ptx_arch, metrics, candidate)
+            for text in texts
+        ]
     else:
         only = CATALOGUE[stem].function
         seen = [[row] for row in _launches(
-            only, stem, variant, ",".join(texts), alpha, beta, ptx_arch
+            only, stem, variant, ",".join(texts), alpha, beta, ptx_arch, metrics
         )]
     if len(seen) != len(texts):
         raise ProfilerMissing(f"ncu saw {len(seen)} launches of {stem}, not {len(texts)}")
-    return [parse(rows, ALL) for rows in seen]
+    return [parse(rows, metrics) for rows in seen]
+
+
+def cycles(
+    kernel: Kernel, variant: Variant, problem: Problem, rival: Mapping[str, Any],
+    ptx_arch: str | None = None,
+) -> dict[str, Any]:
+    """SM cycles of one launch of a kernel and of its rival, by ncu.
+
+    Returns
+    -------
+    dict
+        `cycles` and `cublas_cycles`; or `why_not`, where counters can't be read.
+    """
+    shape = (problem.M, problem.N, problem.K)
+    best, default = rival["best"], rival["default"]
+    candidate = best["place"] if best and best["seconds"] < default["seconds"] else None
+    name = cublas.name_of(problem)
+    try:
+        (own,) = counters(kernel.stem, variant.name, [shape], problem.alpha, problem.beta,
+                          ptx_arch, CYCLES)
+        (other,) = counters(CUBLAS, name, [shape], problem.alpha, problem.beta, None, CYCLES,
+                            candidate)
+    except ProfilerMissing as error:
+        return {"why_not": f"cycles are not read: {error}"}
+    return {"cycles": own["cycles"], "cublas_cycles": other["cycles"]}
 
 
 def _launches(
     only: str | None, stem: str, variant: str | None, shapes: str, alpha: float, beta: float,
-    ptx_arch: str | None,
+    ptx_arch: str | None, metrics: Mapping[str, str], candidate: int | None = None,
 ) -> list[dict[str, str]]:
     """What ncu saw of ``python -m lib launch``: a row a launch."""
-    return ncu.profile(list(ALL.values()), [
+    return ncu.profile(list(metrics.values()), [
         "launch", stem, "--shape", shapes, "--alpha", repr(alpha), "--beta", repr(beta),
         *(["--variant", variant] if variant else []),
         *(["--ptx-arch", ptx_arch] if ptx_arch else []),
+        *(["--candidate", str(candidate)] if candidate is not None else []),
     ], only)
 
 
-def parse(rows: list[dict[str, str]], metrics: dict[str, str]) -> dict[str, float]:
+def parse(rows: list[dict[str, str]], metrics: Mapping[str, str]) -> dict[str, float]:
     """Add up the launches that ncu saw.
 
-    Sums (``.sum`` metrics and wavefronts) add up over the launches; percentages and ratios are
-    those of the longest launch.
+    Sums (``.sum`` metrics and wavefronts) and cycles add up over the launches; percentages and
+    ratios are those of the longest launch.
     """
     duration = metrics.get("nanoseconds", "")
     longest = max(rows, key=lambda row: ncu.number(row.get(duration)) or 0.0)
@@ -132,6 +169,6 @@ def parse(rows: list[dict[str, str]], metrics: dict[str, str]) -> dict[str, floa
         values = [ncu.number(row.get(metric)) for row in rows]
         if None in values:
             continue
-        added = metric.endswith(".sum") or metric.startswith("memory_")
+        added = metric.endswith((".sum", "cycles_elapsed.max")) or metric.startswith("memory_")
         found[key] = sum(values) if added else ncu.number(longest[metric])
     return found

@@ -141,20 +141,22 @@ class Candidate(Part, kw_only=True):
     seconds: Seconds
     spread: Amount
     tflops: Positive
-    kernel: Annotated[str, Meta(pattern=r"^[\w.]+$", max_length=400)] | None = None
+    kernels: list[Annotated[str, Meta(pattern=r"^[\w.$]+$", max_length=1000)]] | None = None
     tile: Name | None = None
     stages: Name | None = None
     cluster: Name | None = None
     split_k: Size | None = None
     workspace_bytes: Count | None = None
     algorithm: Count | None = None
+    place: Count | None = None
 
 
 class Rival(Part, kw_only=True):
     """cuBLAS on this row's problem: by default, and the fastest of `candidates` that were timed.
 
-    `best` is None where no binding of cublasLt was there, or it had no candidate; `why_not` says
-    which. The row's `cublas_seconds` are those of the faster of the two, from the same turns.
+    Both are timed in turns with each other, once a problem and chunk. The faster of the two is then
+    in turns with the kernel, which gives the row's `cublas_seconds`. `best` is None where no
+    binding of cublasLt was there, or it had no candidate; `why_not` says which.
     """
 
     default: Candidate
@@ -210,6 +212,7 @@ class Row(Row1, kw_only=True):
     board: Hash
     chunk: Name
     throttle: list[Name] | None = None
+    cublas_alone: Alone | None = None
     turns: list[Turn] = []
     energy: Energy | None = None
     other_inputs: list[OtherInputs] = []
@@ -393,12 +396,16 @@ class Sweep(Part, kw_only=True):
 
 
 class Chunk(Part, kw_only=True):
-    """One stretch of GPU time: all that was measured in it is of one board and one process."""
+    """One stretch of GPU time: all that was measured in it is of one board and one process.
+
+    `others` is the number of other processes that used the GPU.
+    """
 
     started: Annotated[str, Meta(pattern=r"^\d{4}-\d{2}-\d{2}T[\d:]+(Z|[+-]\d\d:\d\d)$")]
     board: Hash
     driver: Name
     revision: Name
+    others: Count = 0
 
 
 class Record(Part, kw_only=True):
