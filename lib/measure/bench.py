@@ -41,6 +41,8 @@ L2_MULTIPLE = 3
 # matrices take more samples, until it has fallen; and because a kernel in turns with cuBLAS has the
 # clock of both, they are timed alone as well.
 HOT_FROM = 10**11  # FLOP
+# The turns of one row should not last longer, s, apart from one sample of each in each series.
+MOST_SECONDS = 4.0
 # On headline sizes: turns of these lengths, s, with so many samples a series.
 OTHER_TURNS = {5e-3: 2, 50e-3: 2, 500e-3: 1}
 # A kernel is hot when it has run alone for so long, s.
@@ -170,6 +172,7 @@ class Contest:
     def row(
         self, kernel: Kernel, variant: Variant, samples: int | None = None,
         ptx_arch: str | None = None, exact: bool = False, thorough: bool = False,
+        joules: bool = False,
     ) -> dict[str, Any]:
         """Time one instantiation against the rival: a row of a record (`lib.records.schema.Row`).
 
@@ -178,13 +181,16 @@ class Contest:
         kernel : Kernel
         variant : Variant
         samples : int, optional
-            Of each in all series together; `usual_rounds` if not given.
+            Of each in all series together; if not given `usual_rounds`, or as many as don't take
+            longer than `MOST_SECONDS`, one a series at least.
         ptx_arch : str, optional
             The code is this older architecture's PTX, assembled for this GPU.
         exact : bool
             The variant keeps its own tile (see `lib.records.tuning`).
         thorough : bool
             What headline sizes have besides: turns of other lengths, energy, other inputs.
+        joules : bool
+            Of these the energy alone.
 
         Raises
         ------
@@ -194,7 +200,7 @@ class Contest:
         problem = self.problem
         ours, instantiation = self.player(kernel, variant, ptx_arch, exact)
         rival = self.cublas()
-        rounds = samples or usual_rounds(problem)
+        rounds = samples or fitting(usual_rounds(problem), ours.once() + rival.once())
         with ClockSampler() as clock:
             own, other = turns.take([ours, rival], max(rounds // SERIES, 1))
         row = {
@@ -209,12 +215,12 @@ class Contest:
         if thorough:
             row["cublas_alone"] = alone(rival, problem, rounds, hot_first=True)
             row["turns"] = [_turns(ours, rival, turn, n) for turn, n in OTHER_TURNS.items()]
-            sensors = nvml()
-            row["energy"] = energy(ours, rival, sensors) if sensors else None
             row["other_inputs"] = [
                 self._with_inputs(name, kernel, variant, ptx_arch, exact)
                 for name in inputs.OTHERS
             ]
+        if (thorough or joules) and (counter := nvml()):
+            row["energy"] = energy(ours, rival, counter)
         return row
 
     def _with_inputs(
@@ -361,6 +367,11 @@ def hot(problem: Problem) -> bool:
     return problem.dtype != "float32" and problem.flops >= HOT_FROM
 
 
+def fitting(rounds: int, once: float) -> int:
+    """As many samples as the time of a row has room for, given that of one launch of both, s."""
+    return int(np.clip(MOST_SECONDS / max(once, 2 * TURN_SECONDS), SERIES, rounds))
+
+
 def usual_rounds(problem: Problem) -> int:
     """How many samples of each are taken in turns, all series together."""
     return HOT_ROUNDS if hot(problem) else ROUNDS
@@ -417,7 +428,7 @@ class KernelPlayer:
         The GPU is kept busy while the launches are queued, so that it finds each one waiting and
         Python's time between them is not measured.
         """
-        _keep_busy(ENQUEUE_SECONDS * min(launches, MOST_QUEUED))
+        keep_busy(ENQUEUE_SECONDS * min(launches, MOST_QUEUED))
         return elapsed(lambda: self._queue(launches)) / launches
 
     def keep(self, seconds: float) -> int:
@@ -443,8 +454,8 @@ class KernelPlayer:
             self._next += 1
 
 
-def _keep_busy(seconds: float) -> None:
-    """Enqueue a kernel of one thread that waits."""
+def keep_busy(seconds: float) -> None:
+    """Enqueue a kernel of one thread that waits so long."""
     compiled = compile_file(CUDA / "busy.cu", "busy<1>", device.arch())
     _loaded(compiled)(Launch((1, 1, 1), (1, 1, 1)), (np.uint64(seconds * 1e9),))
 

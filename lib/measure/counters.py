@@ -62,13 +62,16 @@ HARDWARE = {
 }
 
 ALL = {**EMULATED, **MATRIX, **HARDWARE}
+Shape = tuple[int, int, int]
+# Stands between the products of cuBLAS that are profiled together: ``cuda/busy.cu``.
+MARKER = "busy"
 CYCLES = {name: HARDWARE[name] for name in ("cycles", "nanoseconds")}
 
 
 def counters(
-    stem: str, variant: str | None, shapes: Sequence[tuple[int, int, int]],
+    stem: str, variant: str | None, shapes: Sequence[Shape],
     alpha: float = 1.0, beta: float = 0.0, ptx_arch: str | None = None,
-    metrics: Mapping[str, str] = ALL, candidate: int | None = None,
+    metrics: Mapping[str, str] = ALL, candidates: Sequence[int | None] = (),
 ) -> list[dict[str, float]]:
     """Profile one launch on each shape of a kernel of the catalogue, or of cuBLAS.
 
@@ -85,8 +88,9 @@ def counters(
         The kernel is this older architecture's PTX, assembled for this GPU.
     metrics : mapping of str to str
         Ncu's names, by ours.
-    candidate : int, optional
-        Of cuBLAS: which of cublasLt's candidates; its default if not given.
+    candidates : sequence of (int or None)
+        Of cuBLAS: which of cublasLt's candidates on each shape; its default where None, or where
+        none are given.
 
     Returns
     -------
@@ -101,21 +105,43 @@ def counters(
         If ncu is missing, the driver refuses it the counters, or it saw other launches.
     """
     device.cupy()
-    texts = ["x".join(map(str, shape)) for shape in shapes]
+    if not shapes:
+        return []
     if stem == CUBLAS:
-        # It may split one product into several kernels, of any name: all that runs is its own.
-        seen = [
-            _launches(None, stem, variant, text, alpha, beta, ptx_arch, metrics, candidate)
-            for text in texts
-        ]
+        seen = _of_cublas(variant, shapes, alpha, beta, metrics, candidates)
     else:
-        only = CATALOGUE[stem].function
         seen = [[row] for row in _launches(
-            only, stem, variant, ",".join(texts), alpha, beta, ptx_arch, metrics
+            stem, [variant] if variant else [], shapes, alpha, beta, metrics, ptx_arch
         )]
-    if len(seen) != len(texts):
-        raise ProfilerMissing(f"ncu saw {len(seen)} launches of {stem}, not {len(texts)}")
+    if len(seen) != len(shapes):
+        raise ProfilerMissing(f"ncu saw {len(seen)} launches of {stem}, not {len(shapes)}")
     return [parse(rows, metrics) for rows in seen]
+
+
+def of_variants(
+    stem: str, variants: Sequence[str], shapes: Sequence[Shape], ptx_arch: str | None = None
+) -> dict[str, list[dict[str, float]]]:
+    """Profile several variants of a kernel under one ncu, whose start takes longer than a launch.
+
+    Returns
+    -------
+    dict
+        By variant, what `counters` returns.
+
+    Raises
+    ------
+    NoGpu, ProfilerMissing
+        As `counters` does.
+    """
+    if stem == CUBLAS:
+        return {name: counters(stem, name, shapes) for name in variants}
+    device.cupy()
+    seen = _launches(stem, variants, shapes, 1.0, 0.0, ALL, ptx_arch)
+    if len(seen) != len(variants) * len(shapes):
+        raise ProfilerMissing(
+            f"ncu saw {len(seen)} launches of {stem}, not {len(variants) * len(shapes)}")
+    rows = iter(seen)
+    return {name: [parse([next(rows)], ALL) for _ in shapes] for name in variants}
 
 
 def cycles(
@@ -137,23 +163,50 @@ def cycles(
         (own,) = counters(kernel.stem, variant.name, [shape], problem.alpha, problem.beta,
                           ptx_arch, CYCLES)
         (other,) = counters(CUBLAS, name, [shape], problem.alpha, problem.beta, None, CYCLES,
-                            candidate)
+                            [candidate])
     except ProfilerMissing as error:
         return {"why_not": f"cycles are not read: {error}"}
     return {"cycles": own["cycles"], "cublas_cycles": other["cycles"]}
 
 
 def _launches(
-    only: str | None, stem: str, variant: str | None, shapes: str, alpha: float, beta: float,
-    ptx_arch: str | None, metrics: Mapping[str, str], candidate: int | None = None,
+    stem: str, variants: Sequence[str], shapes: Sequence[Shape], alpha: float, beta: float,
+    metrics: Mapping[str, str], ptx_arch: str | None,
 ) -> list[dict[str, str]]:
-    """What ncu saw of ``python -m lib launch``: a row a launch."""
+    """What ncu saw of ``python -m lib launch``: a row a launch, variant by variant."""
     return ncu.profile(list(metrics.values()), [
-        "launch", stem, "--shape", shapes, "--alpha", repr(alpha), "--beta", repr(beta),
-        *(["--variant", variant] if variant else []),
+        "launch", stem, "--shape", _texts(shapes), "--alpha", repr(alpha), "--beta", repr(beta),
+        *(["--variant", ",".join(variants)] if variants else []),
         *(["--ptx-arch", ptx_arch] if ptx_arch else []),
-        *(["--candidate", str(candidate)] if candidate is not None else []),
-    ], only)
+    ], CATALOGUE[stem].function)
+
+
+def _of_cublas(
+    variant: str | None, shapes: Sequence[Shape], alpha: float, beta: float,
+    metrics: Mapping[str, str], candidates: Sequence[int | None],
+) -> list[list[dict[str, str]]]:
+    """The launches of each shape.
+
+    It may split one product into several kernels, of any name. So a kernel of ours is launched
+    before each product, and all behind it is its own.
+    """
+    places = [str(-1 if place is None else place) for place in candidates]
+    rows = ncu.profile(list(metrics.values()), [
+        "launch", CUBLAS, "--shape", _texts(shapes), "--alpha", repr(alpha), "--beta", repr(beta),
+        *(["--variant", variant] if variant else []),
+        *([f"--candidate={','.join(places)}"] if places else []), "--apart",
+    ])
+    seen: list[list[dict[str, str]]] = []
+    for row in rows:
+        if MARKER in row["Kernel Name"]:
+            seen.append([])
+        elif seen:
+            seen[-1].append(row)
+    return seen
+
+
+def _texts(shapes: Sequence[Shape]) -> str:
+    return ",".join("x".join(map(str, shape)) for shape in shapes)
 
 
 def parse(rows: list[dict[str, str]], metrics: Mapping[str, str]) -> dict[str, float]:

@@ -41,7 +41,8 @@ def faults(record: Mapping[str, Any]) -> Iterator[str]:
                 yield from _times(name, shape, "float32", sheet, [row["cublas_seconds"],
                                                                  *row["seconds"].values()])
     elif record["kernel"] != schema.CALIBRATION:
-        for where, code in _codes(part):
+        quick = record["kernel"] == schema.QUICK
+        for where, code in _codes(_flat(part) if quick else part):
             for row in code["bench"]:
                 yield from _row(f"{where}, {_shape(row)}", row, sheet)
                 yield from _chunk(f"{where}, {_shape(row)}", row, record)
@@ -80,6 +81,11 @@ def _gpu(record: Mapping[str, Any]) -> Iterator[str]:
     sheet = GPUS.get(gpu["key"])
     if sheet and gpu["sms"] > sheet.sms:
         yield f"gpu.sms is {gpu['sms']}, and {sheet.name} has {sheet.sms}"
+
+
+def _flat(versions: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    return {f"{stem} {name}": variant for stem, variants in versions.items()
+            for name, variant in variants.items()}
 
 
 def _codes(variants: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -18,11 +18,12 @@ OLDER, SCHEMA = 1, 2
 
 # Records that are not of a kernel of the catalogue: the rival, the machine's own roofs, what the
 # emulator's counters are held against, which tile suits which shape, and series in which one thing
-# is varied.
-CUBLAS, MACHINE, CALIBRATION, SEARCH, SWEEPS = (
-    "cublas", "machine", "calibration", "search", "sweeps")
+# is varied; and what a reader measured in a few minutes.
+CUBLAS, MACHINE, CALIBRATION, SEARCH, SWEEPS, QUICK = (
+    "cublas", "machine", "calibration", "search", "sweeps", "quick")
 # The part that each of them has its measurements in.
-PARTS = {MACHINE: "roofs", CALIBRATION: "patterns", SEARCH: "searches", SWEEPS: "sweeps"}
+PARTS = {MACHINE: "roofs", CALIBRATION: "patterns", SEARCH: "searches", SWEEPS: "sweeps",
+         QUICK: "versions"}
 
 # Text that reaches a page holds nothing that a browser or Markdown could take for markup, and no
 # line ends.
@@ -197,6 +198,17 @@ class OtherInputs(Part, kw_only=True):
     power_w: Amount | None
 
 
+class Pair(Part, kw_only=True):
+    """The variant that one added later is held against, measured again in the same chunk."""
+
+    variant: Name
+    seconds: Seconds
+    spread: Amount
+    tflops: Positive
+    cublas_seconds: Seconds
+    ratio: Positive
+
+
 class Row(Row1, kw_only=True):
     """A kernel and the best of cuBLAS in turns (schema 2).
 
@@ -216,6 +228,7 @@ class Row(Row1, kw_only=True):
     turns: list[Turn] = []
     energy: Energy | None = None
     other_inputs: list[OtherInputs] = []
+    pair: Pair | None = None
 
 
 class RivalRow(RivalRow1, kw_only=True):
@@ -314,11 +327,15 @@ class RivalVariant1(Part, kw_only=True):
 
 
 class RivalVariant(Part, kw_only=True):
-    """As `RivalVariant1`, of schema 2."""
+    """As `RivalVariant1`, of schema 2.
+
+    `counters` are the default's, `best_counters` the best candidate's, where that was faster.
+    """
 
     arch: Arch
     bench: list[RivalRow]
     counters: list[Counters]
+    best_counters: list[Counters] = []
     counters_missing: Text | None = None
 
 
@@ -450,6 +467,25 @@ class CublasRecord(Record, kw_only=True):
     chunks: dict[Name, Chunk]
 
 
+class QuickVariant(Part, kw_only=True):
+    """A version's first instantiation, timed and no more."""
+
+    hash: Hash
+    launch: Hash
+    arch: Arch
+    registers: Count
+    shared_bytes: Count
+    bench: list[Row]
+
+
+class QuickRecord(Record, kw_only=True):
+    """A reader's own: each version's first variant on a few cubes, in one file."""
+
+    digest: Hash
+    versions: dict[Name, dict[Name, QuickVariant]]
+    chunks: dict[Name, Chunk]
+
+
 class MachineRecord(Record, kw_only=True):
     """The machine's own roofs."""
 
@@ -479,7 +515,7 @@ class SweepsRecord(Record, kw_only=True):
 
 _OTHERS: dict[str, type[Record]] = {
     MACHINE: MachineRecord, CALIBRATION: CalibrationRecord, SEARCH: SearchRecord,
-    SWEEPS: SweepsRecord,
+    SWEEPS: SweepsRecord, QUICK: QuickRecord,
 }
 
 

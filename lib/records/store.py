@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json as standard_json
 import os
+import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from lib.records.schema import (
     CUBLAS,
     MACHINE,
     OLDER,
+    QUICK,
     SCHEMA,
     SEARCH,
     SWEEPS,
@@ -242,21 +244,28 @@ def _text(value: Any) -> str:
     return standard_json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
+def plain(text: str) -> str:
+    """A text of some program's as a record may hold it: on one line, without markup."""
+    return " ".join(re.sub(r"[][<>&|`*\\\x00-\x1f]", " ", text).split())[:900]
+
+
 def stale(record: Mapping[str, Any], variant: str) -> bool:
     """Whether the source of a recorded variant has changed since it was measured.
 
     That of its marks too, if it has a timeline; and what it is launched with, where the record says
     (schema 1 doesn't).
     """
-    kernel = CATALOGUE.get(record["kernel"])
     if record["kernel"] == SEARCH:
         return _searched_other_code(record, variant)
-    if kernel is None:
-        return False
+    kernel = CATALOGUE.get(record["kernel"])
+    return kernel is not None and changed(kernel, variant, record["variants"][variant])
+
+
+def changed(kernel: Kernel, variant: str, kept: Mapping[str, Any]) -> bool:
+    """Whether what was recorded of a variant is of other source or another launch than today's."""
     names = {v.name: v for v in kernel.variants}
     if variant not in names:
         return True
-    kept = record["variants"][variant]
     marks = kept.get("timeline", {}).get("hash")
     launch = kept.get("launch")
     return kernel.hash(names[variant]) != kept["hash"] or (
@@ -307,20 +316,36 @@ def rows(root: Path | None = None) -> list[Row]:
 
 
 def all_rows(root: Path | None = None) -> list[Row]:
-    """Every benchmark of every kernel's record, of older architectures' PTX too."""
+    """Every benchmark of every kernel's record, of older architectures' PTX too.
+
+    A reader's quick record counts for the versions of which its GPU has no whole one.
+    """
+    kept = list(every(root))
+    whole = {(record["kernel"], record["gpu"]["key"]) for record in kept}
     return [
         Row(
-            record["kernel"], name, record["gpu"]["key"], code["arch"], ptx_arch, bench["dtype"],
+            kernel.stem, name, record["gpu"]["key"], code["arch"], ptx_arch, bench["dtype"],
             bench["M"], bench["N"], bench["K"], bench["seconds"], bench["spread"],
             bench["tflops"], bench["cublas_tflops"], bench["ratio"], rival(bench),
-            record["date"], stale(record, name),
+            record["date"], changed(kernel, name, variant),
         )
-        for record in every(root)
-        if record["kernel"] in CATALOGUE
-        for name, variant in record["variants"].items()
+        for record in kept
+        for kernel, variants in _versions(record)
+        if record["kernel"] != QUICK or (kernel.stem, record["gpu"]["key"]) not in whole
+        for name, variant in variants.items()
         for ptx_arch, code in {variant["arch"]: variant, **variant.get("ptx", {})}.items()
         for bench in code["bench"]
     ]
+
+
+def _versions(record: Mapping[str, Any]) -> Iterator[tuple[Kernel, Mapping[str, Any]]]:
+    """The catalogue's kernels that a record has benchmarks of, and their variants."""
+    if record["kernel"] == QUICK:
+        for stem, variants in record["versions"].items():
+            if stem in CATALOGUE:
+                yield CATALOGUE[stem], variants
+    elif record["kernel"] in CATALOGUE:
+        yield CATALOGUE[record["kernel"]], record["variants"]
 
 
 def rival(row: Mapping[str, Any]) -> str:

@@ -127,6 +127,20 @@ def test_names_of_metrics_are_read_from_ncu_s_listing(monkeypatch):
     }
 
 
+def test_several_variants_are_profiled_under_one_ncu(monkeypatch):
+    def profile(metrics, command, kernel):
+        assert command[command.index("--variant") + 1] == "coalesced,swapped"
+        return [{name: str(place) for name in metrics} for place in range(4)]
+
+    monkeypatch.setattr(counters.device, "cupy", lambda: None)
+    monkeypatch.setattr(counters.ncu, "profile", profile)
+    found = counters.of_variants("01_naive", ["coalesced", "swapped"], [(8,) * 3, (9,) * 3])
+    assert [row["cycles"] for row in found["coalesced"]] == [0, 1]
+    assert [row["cycles"] for row in found["swapped"]] == [2, 3]
+    with pytest.raises(ncu.ProfilerMissing, match="4 launches of 01_naive, not 2"):
+        counters.of_variants("01_naive", ["coalesced", "swapped"], [(8,) * 3])
+
+
 @pytest.mark.parametrize("said, status", [("==ERROR== ERR_NVGPUCTRPERM - denied", 1),
                                           ("==ERROR== ERR_NVGPUCTRPERM - denied", 0)])
 def test_who_may_not_read_counters_is_told_the_two_ways(monkeypatch, said, status):
@@ -143,7 +157,8 @@ def test_cycles_are_of_the_rival_that_was_faster(monkeypatch):
     def profile(metrics, command, kernel=None):
         asked.append(command)
         row = {name: "100" for name in metrics} | {"Kernel Name": "a"}
-        return [row, row] if kernel is None else [row]
+        mark = {**row, "Kernel Name": "void busy<(int)1>(unsigned long long)"}
+        return [mark, row, row] if kernel is None else [row]
 
     monkeypatch.setattr(counters.device, "cupy", lambda: None)
     monkeypatch.setattr(counters.ncu, "profile", profile)
@@ -153,9 +168,9 @@ def test_cycles_are_of_the_rival_that_was_faster(monkeypatch):
     found = counters.cycles(kernel, kernel.variants[0], problem, rival)
     assert found == {"cycles": 100, "cublas_cycles": 200}  # of a product split into two kernels
     assert asked[1][:4] == ["launch", "cublas", "--shape", "64x64x64"]
-    assert asked[1][-2:] == ["--candidate", "5"]
+    assert asked[1][-2:] == ["--candidate=5", "--apart"]
     counters.cycles(kernel, kernel.variants[0], problem, {**rival, "best": None})
-    assert "--candidate" not in asked[3]
+    assert "--candidate=-1" in asked[3]
 
     def refused(*_, **__):
         raise ncu.ProfilerMissing(ncu.FORBIDDEN)

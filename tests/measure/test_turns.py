@@ -199,7 +199,7 @@ def test_clock_power_and_temperature_are_medians_of_what_nvidia_smi_could_read()
 def test_each_launch_takes_the_next_copy(monkeypatch):
     """Otherwise the L2 would still hold what the launch before has read."""
     seen = []
-    monkeypatch.setattr(bench, "_keep_busy", lambda seconds: None)
+    monkeypatch.setattr(bench, "keep_busy", lambda seconds: None)
     monkeypatch.setattr(bench, "elapsed", lambda work: work() or 1.0)
     player = bench.KernelPlayer(seen.append, 3)
     assert player.take(4) == 0.25
