@@ -35,6 +35,9 @@ def newer(size: int = 1024, seconds: float = 1e-3, default: float = 6e-4, best: 
     def side(time: float, **more: Any) -> dict[str, Any]:
         return {"seconds": time, "spread": 0.01, "tflops": 2.0 * size**3 / time / 1e12, **more}
 
+    def alone(time: float) -> dict[str, Any]:
+        return {**side(time), **SENSED, "throttle": []}
+
     return {
         **row(size, seconds, best), "series": [seconds] * 5, "spread_within": 0.01,
         "inputs": "uniform", "board": BOARD, "chunk": CHUNK, "throttle": [],
@@ -46,8 +49,21 @@ def newer(size: int = 1024, seconds: float = 1e-3, default: float = 6e-4, best: 
                    "spread": 0.01, "sm_clock_mhz": 1700.0}],
         "energy": {"joules": 0.3, "cublas_joules": 0.3, "idle_w": 90.0, "seconds_each": 2.0,
                    "sm_clock_mhz": 1700.0, "cublas_sm_clock_mhz": 1700.0},
+        "alone": alone(seconds), "cublas_alone": alone(best),
+        "pair": {"variant": "swapped", "seconds": 2e-3, "spread": 0.01, "tflops": 1.0,
+                 "cublas_seconds": best, "ratio": best / 2e-3},
         "other_inputs": [{"inputs": "zeros", "seconds": seconds, "cublas_seconds": best,
                           "spread": 0.01, "sm_clock_mhz": 1980.0, "power_w": 400.0}],
+    }
+
+
+def timeline(source_hash: str) -> dict[str, Any]:
+    """The marks of a warp."""
+    return {
+        "hash": source_hash, **dict.fromkeys("MNK", 2048), "dtype": "float32", "sm": 1, "warps": 8,
+        "total_blocks": 64, "mark_cycles": 4.0, "seconds_with": 2e-3, "seconds_without": 1e-3,
+        "events": ["start"], "blocks": [{"block": 0, "sm": 1, "warps": [[[0, 5]]]}],
+        "overview": [[1, 0, 9]],
     }
 
 
@@ -66,7 +82,9 @@ def record(stem: str = "01_naive", rows: list[dict[str, Any]] | None = None) -> 
     return head(stem) | {"variants": {
         variant.name: {
             "hash": kernel.hash(variant), "arch": "sm_90a", "registers": 32, "shared_bytes": 0,
-            "bench": [dict(one) for one in rows or [row()]], "counters": [],
+            "bench": [dict(one) for one in rows or [row()]],
+            "counters": [{"M": 256, "N": 256, "K": 256, "metrics": {"cycles": 1000}}],
+            "timeline": timeline(kernel.hash(variant, marks=True)),
         } for variant in kernel.variants
     }}
 

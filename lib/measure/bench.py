@@ -219,8 +219,9 @@ class Contest:
                 self._with_inputs(name, kernel, variant, ptx_arch, exact)
                 for name in inputs.OTHERS
             ]
-        if (thorough or joules) and (counter := nvml()):
-            row["energy"] = energy(ours, rival, counter)
+        counter = nvml() if thorough or joules else None
+        if counter and (used := energy(ours, rival, counter)):
+            row["energy"] = used
         return row
 
     def _with_inputs(

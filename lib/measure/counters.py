@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from lib.kernels.catalogue import CATALOGUE
@@ -61,6 +62,23 @@ HARDWARE = {
     },
 }
 
+# For the account of issue slots: warp instructions by the pipe that takes them, cycles in which an
+# instruction was issued, and the reasons to wait that are not among `HARDWARE`'s. Names differ from
+# one generation to the next: those that this ncu doesn't list for this GPU are not asked for.
+ISSUE = {
+    **{f"pipe_{pipe}": f"smsp__inst_executed_pipe_{pipe}.sum"
+       for pipe in ("adu", "alu", "cbu", "fma", "fmaheavy", "fmalite", "fp16", "lsu", "tensor",
+                    "uniform", "xu")},
+    "issue_active_cycles": "smsp__issue_active.sum",
+    "active_cycles": "smsp__cycles_active.sum",
+    **{
+        f"stall_{reason}":
+            f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio"
+        for reason in ("branch_resolving", "drain", "imc_miss", "membar", "misc",
+                       "no_instruction", "selected", "sleeping", "tex_throttle")
+    },
+}
+
 ALL = {**EMULATED, **MATRIX, **HARDWARE}
 Shape = tuple[int, int, int]
 # Stands between the products of cuBLAS that are profiled together: ``cuda/busy.cu``.
@@ -68,10 +86,24 @@ MARKER = "busy"
 CYCLES = {name: HARDWARE[name] for name in ("cycles", "nanoseconds")}
 
 
+@lru_cache(maxsize=1)
+def asked() -> dict[str, str]:
+    """What is asked of ncu on this GPU: `ALL`, and what of `ISSUE` it lists.
+
+    Raises
+    ------
+    ProfilerMissing
+        If ncu is missing.
+    """
+    known = ncu.available()
+    return ALL | {name: metric for name, metric in ISSUE.items()
+                  if metric.partition(".")[0] in known}
+
+
 def counters(
     stem: str, variant: str | None, shapes: Sequence[Shape],
     alpha: float = 1.0, beta: float = 0.0, ptx_arch: str | None = None,
-    metrics: Mapping[str, str] = ALL, candidates: Sequence[int | None] = (),
+    metrics: Mapping[str, str] | None = None, candidates: Sequence[int | None] = (),
 ) -> list[dict[str, float]]:
     """Profile one launch on each shape of a kernel of the catalogue, or of cuBLAS.
 
@@ -87,7 +119,7 @@ def counters(
     ptx_arch : str, optional
         The kernel is this older architecture's PTX, assembled for this GPU.
     metrics : mapping of str to str
-        Ncu's names, by ours.
+        Ncu's names, by ours; `asked` if not given.
     candidates : sequence of (int or None)
         Of cuBLAS: which of cublasLt's candidates on each shape; its default where None, or where
         none are given.
@@ -107,6 +139,7 @@ def counters(
     device.cupy()
     if not shapes:
         return []
+    metrics = asked() if metrics is None else metrics
     if stem == CUBLAS:
         seen = _of_cublas(variant, shapes, alpha, beta, metrics, candidates)
     else:
@@ -136,12 +169,13 @@ def of_variants(
     if stem == CUBLAS:
         return {name: counters(stem, name, shapes) for name in variants}
     device.cupy()
-    seen = _launches(stem, variants, shapes, 1.0, 0.0, ALL, ptx_arch)
+    metrics = asked()
+    seen = _launches(stem, variants, shapes, 1.0, 0.0, metrics, ptx_arch)
     if len(seen) != len(variants) * len(shapes):
         raise ProfilerMissing(
             f"ncu saw {len(seen)} launches of {stem}, not {len(variants) * len(shapes)}")
     rows = iter(seen)
-    return {name: [parse([next(rows)], ALL) for _ in shapes] for name in variants}
+    return {name: [parse([next(rows)], metrics) for _ in shapes] for name in variants}
 
 
 def cycles(

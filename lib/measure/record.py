@@ -408,7 +408,7 @@ def _provenance(stem: str) -> dict[str, Any]:
         "revision": _revision(),
         "method": {
             "bench": bench.METHOD, "clocks": CLOCKS,
-            "counters": counters.ALL,
+            "counters": {**counters.ALL, **counters.ISSUE},
         },
     }
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct, json
+from msgspec import UNSET, Meta, Struct, UnsetType, json
 
 OLDER, SCHEMA = 1, 2
 
@@ -43,7 +43,11 @@ Layout = Literal["row", "column"]
 
 
 class Part(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What all parts have in common: no key but those named."""
+    """What all parts have in common: no key but those named.
+
+    What may be missing is `UNSET` where it is; what is there may be null only where a type says so,
+    of something that could not be read.
+    """
 
 
 class Gpu(Part, kw_only=True):
@@ -73,8 +77,8 @@ class Method(Part, kw_only=True):
     """How it was measured, in words, and ncu's names of the counters."""
 
     clocks: Text
-    bench: Text | None = None
-    counters: dict[Name, Name] | Text | None = None
+    bench: Text | UnsetType = UNSET
+    counters: dict[Name, Name] | Text | UnsetType = UNSET
 
 
 class Timed(Part, kw_only=True):
@@ -133,7 +137,7 @@ class Row1(RivalRow1, kw_only=True):
 
     cublas_spread: Amount
     instantiation: Code
-    alone: Alone | None = None
+    alone: Alone | UnsetType = UNSET
 
 
 class Candidate(Part, kw_only=True):
@@ -163,7 +167,7 @@ class Rival(Part, kw_only=True):
     default: Candidate
     best: Candidate | None
     candidates: Count
-    why_not: Text | None = None
+    why_not: Text | UnsetType = UNSET
 
 
 class Turn(Part, kw_only=True):
@@ -224,11 +228,11 @@ class Row(Row1, kw_only=True):
     board: Hash
     chunk: Name
     throttle: list[Name] | None = None
-    cublas_alone: Alone | None = None
+    cublas_alone: Alone | UnsetType = UNSET
     turns: list[Turn] = []
-    energy: Energy | None = None
+    energy: Energy | UnsetType = UNSET
     other_inputs: list[OtherInputs] = []
-    pair: Pair | None = None
+    pair: Pair | UnsetType = UNSET
 
 
 class RivalRow(RivalRow1, kw_only=True):
@@ -250,7 +254,7 @@ class Counters(Part, kw_only=True):
     N: Size
     K: Count
     metrics: dict[Name, Amount]
-    revision: Name | None = None
+    revision: Name | UnsetType = UNSET
 
 
 class Block(Part, kw_only=True):
@@ -294,7 +298,7 @@ class Variant1(Code1, kw_only=True):
     """An instantiation; older architectures' PTX of it, assembled for this GPU, in `ptx`."""
 
     hash: Hash
-    timeline: Timeline | None = None
+    timeline: Timeline | UnsetType = UNSET
     ptx: dict[Arch, Code1] = {}
 
 
@@ -306,7 +310,7 @@ class MachineCode(Part, kw_only=True):
     shared_bytes: Count
     bench: list[Row]
     counters: list[Counters]
-    counters_missing: Text | None = None
+    counters_missing: Text | UnsetType = UNSET
 
 
 class Variant(MachineCode, kw_only=True):
@@ -314,7 +318,7 @@ class Variant(MachineCode, kw_only=True):
 
     hash: Hash
     launch: Hash
-    timeline: Timeline | None = None
+    timeline: Timeline | UnsetType = UNSET
     ptx: dict[Arch, MachineCode] = {}
 
 
@@ -336,7 +340,7 @@ class RivalVariant(Part, kw_only=True):
     bench: list[RivalRow]
     counters: list[Counters]
     best_counters: list[Counters] = []
-    counters_missing: Text | None = None
+    counters_missing: Text | UnsetType = UNSET
 
 
 class Roof(Part, kw_only=True):
@@ -356,8 +360,8 @@ class Roofs(Part, kw_only=True):
     shared: Roof
     ffma: Roof
     mma_k8: Roof
-    mma_k16: Roof | None = None
-    wgmma: Roof | None = None
+    mma_k16: Roof | UnsetType = UNSET
+    wgmma: Roof | UnsetType = UNSET
 
 
 class Pattern(Part, kw_only=True):
@@ -365,10 +369,10 @@ class Pattern(Part, kw_only=True):
 
     offsets: list[int]
     counts: list[Amount]
-    sources: list[int] | None = None
-    active: Annotated[str, Meta(pattern="^[01]+$")] | None = None
-    reading: Annotated[str, Meta(pattern="^[01]+$")] | None = None
-    stride: int | None = None
+    sources: list[int] | UnsetType = UNSET
+    active: Annotated[str, Meta(pattern="^[01]+$")] | UnsetType = UNSET
+    reading: Annotated[str, Meta(pattern="^[01]+$")] | UnsetType = UNSET
+    stride: int | UnsetType = UNSET
 
 
 class Searched(Part, kw_only=True):
@@ -435,14 +439,14 @@ class Record(Part, kw_only=True):
     date: Date
     revision: Name
     method: Method
-    digest: Hash | None = None
+    digest: Hash | UnsetType = UNSET
 
 
 class KernelRecord1(Record, kw_only=True):
     """A version, measured by the older method."""
 
     variants: dict[Name, Variant1]
-    timed: Timed | None = None
+    timed: Timed | UnsetType = UNSET
 
 
 class KernelRecord(Record, kw_only=True):

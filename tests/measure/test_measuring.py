@@ -127,6 +127,17 @@ def test_names_of_metrics_are_read_from_ncu_s_listing(monkeypatch):
     }
 
 
+def test_a_metric_that_this_ncu_does_not_list_is_not_asked_for(monkeypatch):
+    monkeypatch.setattr(counters.ncu, "available", lambda: {"smsp__inst_executed_pipe_alu"})
+    counters.asked.cache_clear()
+    try:
+        asked = counters.asked()
+    finally:
+        counters.asked.cache_clear()
+    assert asked["pipe_alu"] == "smsp__inst_executed_pipe_alu.sum" and "pipe_xu" not in asked
+    assert set(counters.ALL) < set(asked) and not set(counters.ALL) & set(counters.ISSUE)
+
+
 def test_several_variants_are_profiled_under_one_ncu(monkeypatch):
     def profile(metrics, command, kernel):
         assert command[command.index("--variant") + 1] == "coalesced,swapped"
@@ -134,6 +145,7 @@ def test_several_variants_are_profiled_under_one_ncu(monkeypatch):
 
     monkeypatch.setattr(counters.device, "cupy", lambda: None)
     monkeypatch.setattr(counters.ncu, "profile", profile)
+    monkeypatch.setattr(counters, "asked", lambda: counters.ALL)
     found = counters.of_variants("01_naive", ["coalesced", "swapped"], [(8,) * 3, (9,) * 3])
     assert [row["cycles"] for row in found["coalesced"]] == [0, 1]
     assert [row["cycles"] for row in found["swapped"]] == [2, 3]

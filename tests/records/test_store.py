@@ -14,7 +14,7 @@ from lib.kernels.catalogue import CATALOGUE
 from lib.paths import ROOT
 from lib.records import schema, scoreboard
 from lib.records import store as records
-from tests.built import calibrated, machine, newer, newer_record, row
+from tests.built import calibrated, machine, newer, newer_record, row, timeline
 from tests.built import record as made
 
 NAIVE = CATALOGUE["01_naive"]
@@ -194,7 +194,7 @@ def test_no_key_may_go_or_change_its_type(made_of, tmp_path, monkeypatch, capsys
     monkeypatch.setattr(records, "RESULTS", tmp_path)
     file = records.path("H100", sound["kernel"])
     file.parent.mkdir(parents=True)
-    allowed = set()
+    allowed, null = set(), set()
     for place, value, spoilt in spoilt_in_turn(sound):
         if place != "digest":
             file.write_text(json.dumps(spoilt))
@@ -210,7 +210,10 @@ def test_no_key_may_go_or_change_its_type(made_of, tmp_path, monkeypatch, capsys
             assert "\n" not in str(error)
         else:
             allowed.add(place)
+            null |= {place} if value is None else set()
             list(scoreboard.lines(records.rows()))
+    # Nothing but what could not be read is null.
+    assert not any(place.endswith((".timeline", ".alone", ".energy", ".ptx")) for place in null)
     required = {"schema", "kernel", "gpu.key", "gpu.sms", "software.cublas", "date", "revision"}
     assert "digest" in allowed and not allowed & required
     assert not any(place.endswith((".seconds", ".ratio", ".hash", ".M")) for place in allowed)
@@ -255,11 +258,7 @@ def test_a_record_is_stale_when_its_marks_differ_and_only_then(tmp_path):
     record = made()
     for name, other in (("coalesced", "0" * 16), ("swapped", NAIVE.hash(
             NAIVE.variant("swapped"), marks=True))):
-        record["variants"][name]["timeline"] = {
-            "hash": other, **dict.fromkeys("MNK", 2048), "dtype": "float32", "sm": 1, "warps": 8,
-            "total_blocks": 64, "mark_cycles": 4.0, "seconds_with": 2e-3, "seconds_without": 1e-3,
-            "events": ["start"], "blocks": [], "overview": [],
-        }
+        record["variants"][name]["timeline"] = timeline(other)
     records.write(record, tmp_path)
     stale = {row.variant: row.stale for row in records.rows(tmp_path)}
     assert stale == {"coalesced": True, "swapped": False}
@@ -381,7 +380,8 @@ def test_committed_records_are_sound():
 def test_older_ptx_on_a_gpu_has_rows_of_its_own(tmp_path):
     record = made()
     code = record["variants"]["coalesced"]
-    code["ptx"] = {"sm_75": {key: code[key] for key in code if key != "hash"}}
+    code["ptx"] = {"sm_75": {key: code[key] for key in code
+                              if key not in ("hash", "timeline")}}
     records.write(record, tmp_path)
     assert {row.ptx_arch for row in records.rows(tmp_path)} == {"sm_90a"}
     older = [row for row in records.all_rows(tmp_path) if row.ptx_arch != row.arch]
