@@ -6,6 +6,7 @@ import argparse
 import dataclasses
 import json
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 from lib import gpus
@@ -17,6 +18,7 @@ from lib.kernels.catalogue import CATALOGUE
 from lib.kernels.spec import Kernel, Variant
 from lib.measure import cublas
 from lib.measure.ncu import ProfilerMissing
+from lib.measure.peers import PeerMissing
 from lib.problem import Problem, parse_shape
 from lib.records import store as records
 from lib.run import device
@@ -24,7 +26,8 @@ from lib.run.runner import BACKENDS, run
 
 # One line on stderr and exit status 2.
 BAD_INPUT = (
-    ValueError, device.NoGpu, CompileError, ToolMissing, ProfilerMissing, records.RecordError,
+    ValueError, device.NoGpu, CompileError, ToolMissing, ProfilerMissing, PeerMissing,
+    records.RecordError,
 )
 
 OTHER_RECORDS = (
@@ -111,6 +114,17 @@ def add_command(subparsers: Any) -> None:
                         help="measure no more, and write what an open pass has")
     record.add_argument("--quick", action="store_true",
                         help="each version's first variant in under five minutes, into one file")
+
+    rivals = add(_rivals, "rivals", "build and time public peers beside ours and cuBLAS",
+                 json_help="by peer {repository, revision, licence, half_sums, rows}")
+    rivals.add_argument("peers", nargs="*", metavar="PEER",
+                        help="which of them (default: all); --list says which there are")
+    rivals.add_argument("--folder", action="append", default=[], metavar="NAME=FOLDER",
+                        help="where a peer's sources are; CUTLASS is found if it is installed")
+    rivals.add_argument("--sizes", default="2048,4096,8192", help="cubes, with commas between them")
+    rivals.add_argument("--list", action="store_true",
+                        help="say which peers there are, and which revision of them is expected")
+    rivals.add_argument("--record", action="store_true", help="write a record of them")
 
     launch = add(_launch, "launch", "launch a kernel once, for a profiler to look at",
                  json_help="{kernel, shapes}, or {kernel, patterns}")
@@ -375,6 +389,40 @@ def _record(options: argparse.Namespace) -> int:
                         f": about {done.seconds_left / 60:.0f} minutes; go on with python -m lib "
                         "record"))
     _say(options, document, lines)
+    return 0
+
+
+def _rivals(options: argparse.Namespace) -> int:
+    from lib.measure import rivals
+    from lib.measure.peers import PEERS
+    from lib.measure.record import say, write_rivals
+
+    if unknown := [name for name in options.peers if name not in PEERS]:
+        raise ValueError(kernels.unknown("peer", unknown[0], PEERS))
+    folders = {}
+    for named in options.folder:
+        name, stroke, folder = named.partition("=")
+        known = {peer.source for peer in PEERS.values()}
+        if not stroke or name not in known:
+            raise ValueError(f"--folder {named}: write NAME=FOLDER, NAME one of "
+                             f"{', '.join(sorted(known))}")
+        if not Path(folder).is_dir():
+            raise ValueError(f"--folder {named}: there is no folder {folder}")
+        folders[name] = Path(folder)
+    if options.list:
+        known = [{"peer": peer.name, "repository": peer.repository, "revision": peer.revision,
+                  "licence": peer.licence, "folder": peer.source, "from": peer.arch}
+                 for peer in PEERS.values()]
+        _say(options, known, (
+            f"{one['peer']:<18} {one['repository']} at {one['revision'][:12]}, {one['licence']}; "
+            f"from {one['from']} on; --folder {one['folder']}=FOLDER" for one in known))
+        return 0
+    sizes = [parse_shape(size)[0] for size in options.sizes.split(",")]
+    found = rivals.measure(options.peers, folders, sizes, say)
+    told = rivals.lines(found)
+    if options.record and any(peer["rows"] for peer in found.values()):
+        told.append(str(write_rivals(found)))
+    _say(options, found, told)
     return 0
 
 

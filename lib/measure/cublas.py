@@ -16,6 +16,7 @@ from lib.run import device
 # cublas_api.h: CUBLAS_COMPUTE_32F is FP32 arithmetic, TF32 off; it takes FP16 and BF16 as well and
 # sums them in FP32.
 COMPUTE_32F = 68
+COMPUTE_16F = 64
 OP_N, OP_T = 0, 1
 _DEFAULT_ALGORITHM = -1
 _DEFAULT_MATH = 0
@@ -64,8 +65,8 @@ def name_of(problem: Problem) -> str:
                      f"{problem.b_layout}s")
 
 
-def gemm(problem: Problem, A: Any, B: Any, C: Any) -> None:
-    """Enqueue C = α·A·B + β·C on the current stream.
+def gemm(problem: Problem, A: Any, B: Any, C: Any, half_sums: bool = False) -> None:
+    """Enqueue C = α·A·B + β·C on the current stream; with `half_sums`, FP16 is added up in FP16.
 
     cuBLAS takes column-major matrices. A row-major matrix read column by column is its transpose,
     and Cᵀ = Bᵀ·Aᵀ: so B goes first, sizes and strides exchanged, and nothing is copied. A B that
@@ -75,12 +76,16 @@ def gemm(problem: Problem, A: Any, B: Any, C: Any) -> None:
 
     handle = device_handle()
     cublas.setStream(handle, device.cupy().cuda.get_current_stream().ptr)
-    scalars = np.array([problem.alpha, problem.beta], np.float32)
+    scalars = np.array([problem.alpha, problem.beta], np.float16 if half_sums else np.float32)
     cublas.gemmEx(handle, *arguments(problem, scalars, A, B, C))
 
 
 def arguments(problem: Problem, scalars: np.ndarray, A: Any, B: Any, C: Any) -> tuple[int, ...]:
-    """What `cublasGemmEx` is given behind its handle; `scalars` are α and β, and must live on."""
+    """What `cublasGemmEx` is given behind its handle; `scalars` are α and β, and must live on.
+
+    Their type says which it is added up in.
+    """
+    compute = COMPUTE_16F if scalars.dtype == np.float16 else COMPUTE_32F
     inputs, out = TYPES[problem.dtype], TYPES[problem.out]
     by_rows = problem.b_layout == "row"
     stride_of_b = problem.N if by_rows else max(problem.K, 1)
@@ -88,7 +93,7 @@ def arguments(problem: Problem, scalars: np.ndarray, A: Any, B: Any, C: Any) -> 
     return (
         OP_N if by_rows else OP_T, OP_N, problem.N, problem.M, problem.K,
         alpha, B.data.ptr, inputs, stride_of_b, A.data.ptr, inputs, max(problem.K, 1),
-        beta, C.data.ptr, out, problem.N, COMPUTE_32F, _DEFAULT_ALGORITHM,
+        beta, C.data.ptr, out, problem.N, compute, _DEFAULT_ALGORITHM,
     )
 
 

@@ -149,7 +149,7 @@ def record_quick(most: float = QUICK_SECONDS, root: Path | None = None) -> Done:
     journal = Journal(_folder(root) / QUICK_PASS)
     units = plan.quick(device.runs)
     outcome = _chunk(units, journal, most)
-    made = {**_provenance(records.QUICK), "chunks": journal.chunks, "versions": {}}
+    made = {**provenance(records.QUICK), "chunks": journal.chunks, "versions": {}}
     for unit in units:
         if (line := journal.find(unit.name, unit.mark)) is not None:
             version = made["versions"].setdefault(unit.stem, {})
@@ -164,18 +164,37 @@ def record_quick(most: float = QUICK_SECONDS, root: Path | None = None) -> Done:
 
 def _chunk(units: Sequence[Unit], journal: Journal, most: float) -> chunks.Outcome:
     """Begin a chunk and measure; what each row is of is noted in it."""
-    started = datetime.datetime.now(datetime.UTC)
-    found, board = sensors.nvml(), sensors.board()
-    name = f"{started:%Y%m%dT%H%M%S}-{board[:4]}"
-    journal.begin(name, {
-        "started": f"{started:%Y-%m-%dT%H:%M:%SZ}", "board": board, "driver": _driver(),
-        "revision": _revision(), "others": found.others() if found else 0,
-    })
+    found = sensors.nvml()
+    name, where = chunk_here()
+    journal.begin(name, where)
     if found is None:
         say(sensors.WITHOUT_NVML)
     elif found.others():
         say(f"{found.others()} other processes use this GPU: its times are not to be trusted")
     return chunks.run(units, journal, name, lambda unit: measure(unit, name, journal), say, most)
+
+
+def chunk_here() -> tuple[str, dict[str, Any]]:
+    """A name for a chunk that begins now, and what a record says of it."""
+    started = datetime.datetime.now(datetime.UTC)
+    found, board = sensors.nvml(), sensors.board()
+    return f"{started:%Y%m%dT%H%M%S}-{board[:4]}", {
+        "started": f"{started:%Y-%m-%dT%H:%M:%SZ}", "board": board, "driver": _driver(),
+        "revision": _revision(), "others": found.others() if found else 0,
+    }
+
+
+def write_rivals(peers: Mapping[str, Any], root: Path | None = None) -> Path:
+    """Write what `lib.measure.rivals` measured; peers that were not measured now are kept."""
+    name, where = chunk_here()
+    old = records.load(_key(), records.RIVALS, root) or {"peers": {}, "chunks": {}}
+    new = {peer: {**found, "rows": [{**row, "chunk": name} for row in found["rows"]]}
+           for peer, found in peers.items()}
+    kept = {**old["peers"], **new}
+    used = {row["chunk"] for peer in kept.values() for row in peer["rows"]}
+    chunks = {key: one for key, one in {**old["chunks"], name: where}.items() if key in used}
+    made = {**provenance(records.RIVALS), "peers": kept, "chunks": chunks}
+    return records.write(made, root)
 
 
 def say(line: str) -> None:
@@ -205,7 +224,7 @@ def measure(unit: Unit, chunk: str, journal: Journal) -> dict[str, Any]:
     if unit.kind == records.SEARCH:
         made = {"searches": search.search()}
         # The rows behind it are of the tiles that it chooses.
-        records.write({**_provenance(records.SEARCH), **made})
+        records.write({**provenance(records.SEARCH), **made})
         tuning.forget()
         return made
     if unit.kind == records.SWEEPS:
@@ -348,7 +367,7 @@ def _write(
     if any("missing" in part for _, part in made):
         return None
     old = records.load(_key(), stem, root) if any(unit.pair for unit in units) else None
-    found = assembled(_provenance(stem), made, journal.chunks, old)
+    found = assembled(provenance(stem), made, journal.chunks, old)
     return records.write(found, root)
 
 
@@ -384,7 +403,7 @@ def _folder(root: Path | None) -> Path:
     return records.path(_key(), "any", root).parent
 
 
-def _provenance(stem: str) -> dict[str, Any]:
+def provenance(stem: str) -> dict[str, Any]:
     """Where and with what the record was made."""
     cp = device.cupy()
     properties = cp.cuda.runtime.getDeviceProperties(cp.cuda.Device().id)

@@ -40,6 +40,11 @@ def faults(record: Mapping[str, Any]) -> Iterator[str]:
             for row in sweep["rows"]:
                 yield from _times(name, shape, "float32", sheet, [row["cublas_seconds"],
                                                                  *row["seconds"].values()])
+    elif record["kernel"] == schema.RIVALS:
+        for name, peer in part.items():
+            for row in peer["rows"]:
+                yield from _row(f"{name}, {_shape(row)}", row, sheet)
+                yield from _chunk(f"{name}, {_shape(row)}", row, record)
     elif record["kernel"] != schema.CALIBRATION:
         quick = record["kernel"] == schema.QUICK
         for where, code in _codes(_flat(part) if quick else part):
@@ -104,7 +109,7 @@ def _row(where: str, row: Mapping[str, Any], sheet: gpus.Gpu | None) -> Iterator
     rival = row.get("rival")
     sides = [("", row["seconds"], row["tflops"]),
              ("cublas_", row["cublas_seconds"], row["cublas_tflops"])]
-    parts = [(name, row.get(name)) for name in ("alone", "cublas_alone")]
+    parts = [(name, row.get(name)) for name in ("alone", "cublas_alone", "ours")]
     if rival:
         parts += [(f"rival.{name}", rival[name]) for name in ("default", "best")]
     sides += [(f"{name}.", part["seconds"], part["tflops"]) for name, part in parts if part]

@@ -18,12 +18,12 @@ OLDER, SCHEMA = 1, 2
 
 # Records that are not of a kernel of the catalogue: the rival, the machine's own roofs, what the
 # emulator's counters are held against, which tile suits which shape, and series in which one thing
-# is varied; and what a reader measured in a few minutes.
-CUBLAS, MACHINE, CALIBRATION, SEARCH, SWEEPS, QUICK = (
-    "cublas", "machine", "calibration", "search", "sweeps", "quick")
+# is varied; what a reader measured in a few minutes; and public peers.
+CUBLAS, MACHINE, CALIBRATION, SEARCH, SWEEPS, QUICK, RIVALS = (
+    "cublas", "machine", "calibration", "search", "sweeps", "quick", "rivals")
 # The part that each of them has its measurements in.
 PARTS = {MACHINE: "roofs", CALIBRATION: "patterns", SEARCH: "searches", SWEEPS: "sweeps",
-         QUICK: "versions"}
+         QUICK: "versions", RIVALS: "peers"}
 
 # Text that reaches a page holds nothing that a browser or Markdown could take for markup, and no
 # line ends.
@@ -490,6 +490,58 @@ class QuickRecord(Record, kw_only=True):
     chunks: dict[Name, Chunk]
 
 
+class Ours(Part, kw_only=True):
+    """What of ours a peer was in turns with."""
+
+    kernel: Name
+    variant: Name
+    seconds: Seconds
+    spread: Amount
+    tflops: Positive
+
+
+class PeerRow(Problem, kw_only=True):
+    """A peer's best configuration in turns with cuBLAS and with ours.
+
+    Of a peer that adds up in FP16 `cublas_seconds` are those of ``cublasHgemm``, and there is
+    neither `ours` nor `rival`.
+    """
+
+    configuration: Text
+    seconds: Seconds
+    spread: Amount
+    tflops: Positive
+    cublas_seconds: Seconds
+    cublas_tflops: Positive
+    ratio: Positive
+    sm_clock_mhz: Amount | None
+    power_w: Amount | None
+    temperature_c: float | None
+    throttle: list[Name] | None
+    board: Hash
+    chunk: Name
+    ours: Ours | UnsetType = UNSET
+    rival: Rival | UnsetType = UNSET
+
+
+class PublicPeer(Part, kw_only=True):
+    """A public kernel: where it is from, and how fast it is here."""
+
+    repository: Name
+    revision: Name
+    licence: Name
+    half_sums: bool
+    rows: list[PeerRow]
+
+
+class RivalsRecord(Record, kw_only=True):
+    """Public peers, measured by ``python -m lib rivals``."""
+
+    digest: Hash
+    peers: dict[Name, PublicPeer]
+    chunks: dict[Name, Chunk]
+
+
 class MachineRecord(Record, kw_only=True):
     """The machine's own roofs."""
 
@@ -520,6 +572,7 @@ class SweepsRecord(Record, kw_only=True):
 _OTHERS: dict[str, type[Record]] = {
     MACHINE: MachineRecord, CALIBRATION: CalibrationRecord, SEARCH: SearchRecord,
     SWEEPS: SweepsRecord, QUICK: QuickRecord,
+    RIVALS: RivalsRecord,
 }
 
 

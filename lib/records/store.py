@@ -30,6 +30,7 @@ from lib.records.schema import (
     MACHINE,
     OLDER,
     QUICK,
+    RIVALS,
     SCHEMA,
     SEARCH,
     SWEEPS,
@@ -302,7 +303,7 @@ def _searched_other_code(record: Mapping[str, Any], tuned: str) -> bool:
 
 def every(root: Path | None = None) -> Iterator[dict[str, Any]]:
     """All records, GPU by GPU, kernels in the catalogue's order, then cuBLAS and the machine's."""
-    order = [*CATALOGUE, CUBLAS, MACHINE, CALIBRATION, SEARCH, SWEEPS]
+    order = [*CATALOGUE, CUBLAS, RIVALS, MACHINE, CALIBRATION, SEARCH, SWEEPS, QUICK]
     files = sorted(
         (root or RESULTS).glob("*/*.json"),
         key=lambda f: (f.parent.name, order.index(f.stem) if f.stem in order else len(order), f),

@@ -225,7 +225,7 @@ def gpu(monkeypatch, tmp_path):
     monkeypatch.setattr(record.sensors, "board", lambda: BOARD)
     monkeypatch.setattr(record, "_driver", lambda: "580.1")
     monkeypatch.setattr(record, "_revision", lambda: "abc")
-    monkeypatch.setattr(record, "_provenance", lambda stem: {
+    monkeypatch.setattr(record, "provenance", lambda stem: {
         key: head[key] for key in ("schema", "gpu", "software", "date", "revision", "method")
     } | {"kernel": stem})
     asked, clock = [], Clock()

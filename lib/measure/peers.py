@@ -1,0 +1,261 @@
+"""Public GEMM kernels of others, built where their sources are: what they are, and how they load.
+
+None of their lines is in this repository. A wrapper of ours (``lib/measure/wrappers``) includes
+what lies in a folder that the user names, is compiled with nvcc, and offers one interface
+(``peer.h``).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import hashlib
+import importlib.util
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lib.compiler.arch import TARGETS
+from lib.paths import ROOT
+from lib.problem import Problem
+
+WRAPPERS = Path(__file__).parent / "wrappers"
+BUILT = ROOT / "_build" / "peers"
+CUTLASS = "CUTLASS"
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A public kernel, and the problem that it solves.
+
+    Attributes
+    ----------
+    name : str
+        What the command line and the records call it.
+    repository, revision, licence : str
+        Where it is from. Of CUTLASS the revision is the release of the package.
+    wrapper : str
+        Our file that includes it.
+    problem : Problem
+        Its types and layout; its sizes don't count.
+    arch : str
+        The oldest architecture that has its instructions; its code is assembled from that one's.
+    folders : tuple of str
+        Below the clone, what is included from.
+    flags : tuple of str
+        For nvcc.
+    half_sums : bool
+        Whether it adds up in FP16: then it is held against ``cublasHgemm``, not ranked with ours.
+    """
+
+    name: str
+    repository: str
+    revision: str
+    licence: str
+    wrapper: str
+    problem: Problem
+    arch: str
+    folders: tuple[str, ...] = (".",)
+    flags: tuple[str, ...] = ()
+    half_sums: bool = False
+
+    @property
+    def source(self) -> str:
+        """The name of the folder that holds it: `CUTLASS`, or the repository's."""
+        return CUTLASS if self.name.startswith("cutlass") else self.repository.split("/")[0]
+
+
+FP32 = Problem(1, 1, 1)
+FP16 = Problem(1, 1, 1, dtype="float16")
+FP16_OUT = Problem(1, 1, 1, dtype="float16", out="float16")
+BF16_COLUMN = Problem(1, 1, 1, dtype="bfloat16", out="bfloat16", b_layout="column")
+
+_HEADERS = ("include", "tools/util/include")
+_CUTLASS = ("NVIDIA/cutlass", "4.2", "BSD-3-Clause")
+
+PEERS = {
+    peer.name: peer for peer in (
+        Peer("siboehm", "siboehm/SGEMM_CUDA", "60cba6f9b20a198116c76f18de8047f44df8c8b8", "MIT",
+             "siboehm.cu", FP32, "sm_75", ("src",)),
+        Peer("cutlass_sm75", *_CUTLASS, "cutlass_mma.cu", FP16, "sm_75", _HEADERS, ("-DTURING",)),
+        Peer("cutlass_sm80", *_CUTLASS, "cutlass_mma.cu", FP16, "sm_80", _HEADERS),
+        Peer("cutlass_sm90", *_CUTLASS, "cutlass_wgmma.cu", FP16, "sm_90a", _HEADERS),
+        Peer("cutlass_sm90_bf16", *_CUTLASS, "cutlass_wgmma.cu", BF16_COLUMN, "sm_90a", _HEADERS,
+             ("-DBF16_COLUMN",)),
+        Peer("fast.cu", "pranjalssh/fast.cu", "38eb642e0c081231d6f695978be63604bd7c689b", "MIT",
+             "fast_cu.cu", BF16_COLUMN, "sm_90a", (".",), ("-DNDEBUG", "--use_fast_math")),
+        Peer("alexarmbr", "alexarmbr/matmul-playground",
+             "e831e96680dedaad99d9786885278764f59cbde5", "none stated", "alexarmbr.cu", FP16_OUT,
+             "sm_75", ("src",), half_sums=True),
+    )
+}
+
+
+class PeerMissing(Exception):
+    """A peer can't be built. The message says what is expected, and where."""
+
+
+def find_source(peer: Peer, named: Mapping[str, Path]) -> tuple[Path, str]:
+    """The folder that holds a peer, and its revision.
+
+    Parameters
+    ----------
+    peer : Peer
+    named : mapping of str to Path
+        Folders that the user named, by `Peer.source`.
+
+    Raises
+    ------
+    PeerMissing
+        If there is no folder, or a clone of another revision.
+    """
+    if peer.source == CUTLASS:
+        return _cutlass(named.get(CUTLASS))
+    folder = named.get(peer.source)
+    if folder is None:
+        raise PeerMissing(
+            f"{peer.name}: clone {peer.repository} at {peer.revision[:12]} and name its folder: "
+            f"--folder {peer.source}=FOLDER"
+        )
+    found = _revision(folder)
+    if found != peer.revision:
+        what = f"at {found[:12]}" if found else "no clone"
+        raise PeerMissing(
+            f"{peer.name}: {folder} is {what}, and {peer.repository} is expected at "
+            f"{peer.revision[:12]}: git -C {folder} checkout {peer.revision[:12]}"
+        )
+    return folder, found
+
+
+def _cutlass(folder: Path | None) -> tuple[Path, str]:
+    """CUTLASS's folder and release: of the package nvidia-cutlass, if none is named."""
+    if folder is None:
+        package = importlib.util.find_spec("cutlass_library")
+        folder = Path(package.origin).parent / "source" if package and package.origin else None
+    if folder is None:
+        raise PeerMissing("CUTLASS: pip install --no-deps -r requirements-peers.txt, or name a "
+                          f"clone of NVIDIA/cutlass: --folder {CUTLASS}=FOLDER")
+    file = folder / "include" / "cutlass" / "version.h"
+    if not file.is_file():
+        raise PeerMissing(f"CUTLASS: {folder} has no include/cutlass/version.h")
+    numbers = dict(
+        line.split()[1:3] for line in file.read_text(encoding="utf-8").splitlines()
+        if line.startswith("#define CUTLASS_M") or line.startswith("#define CUTLASS_PATCH")
+        if len(line.split()) == 3
+    )
+    return folder, ".".join(numbers.get(f"CUTLASS_{part}", "0")
+                            for part in ("MAJOR", "MINOR", "PATCH"))
+
+
+def _revision(folder: Path) -> str:
+    """The commit that is checked out in a folder; empty if it is no clone."""
+    git = ["git", "-C", str(folder), "rev-parse", "HEAD"]
+    try:
+        done = subprocess.run(git, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def runs_on(peer: Peer, arch: str) -> bool:
+    """Whether a GPU of an architecture has a peer's instructions."""
+    return TARGETS.index(peer.arch) <= TARGETS.index(arch)
+
+
+def build(peer: Peer, folder: Path, capability: int) -> Path:
+    """Compile a peer's wrapper for a device, such as one of compute capability 90.
+
+    What was built of the same files by the same command is taken again.
+
+    Raises
+    ------
+    PeerMissing
+        If nvcc is missing or fails.
+    """
+    nvcc = shutil.which("nvcc")
+    if nvcc is None:
+        raise PeerMissing(f"{peer.name}: nvcc is not on the PATH: install the CUDA toolkit")
+    command = command_of(peer, folder, capability)
+    wrapper = (WRAPPERS / peer.wrapper).read_bytes()
+    key = hashlib.sha256(repr((command, _revision(folder))).encode() + wrapper).hexdigest()[:16]
+    file = BUILT / f"{peer.name}-{key}.so"
+    if not file.exists():
+        BUILT.mkdir(parents=True, exist_ok=True)
+        made = file.with_suffix(".part")
+        done = subprocess.run([nvcc, *command, "-o", str(made)], capture_output=True, text=True,
+                              check=False)
+        if done.returncode:
+            said = (done.stdout + done.stderr).strip().splitlines()
+            errors = [line for line in said if "error" in line] or said[-1:] or ["no reason given"]
+            raise PeerMissing(f"{peer.name}: nvcc failed: {errors[0]}")
+        made.replace(file)
+    return file
+
+
+def command_of(peer: Peer, folder: Path, capability: int) -> list[str]:
+    """What nvcc is given: machine code for this device, of the instructions of the peer's own."""
+    virtual = peer.arch.removeprefix("sm_")
+    real = virtual if virtual.endswith("a") else str(capability)
+    return [
+        "-std=c++17", "-O3", "-w", "--expt-relaxed-constexpr", "--expt-extended-lambda", "-shared",
+        "-Xcompiler", "-fPIC", "-Xcompiler", f"-idirafter,{WRAPPERS / 'unused'}",
+        "-gencode", f"arch=compute_{virtual},code=sm_{real}",
+        *(part for name in peer.folders for part in ("-I", str(folder / name))),
+        *peer.flags, str(WRAPPERS / peer.wrapper),
+    ]
+
+
+class Built:
+    """A peer that is compiled: its configurations, each of which can be launched.
+
+    Parameters
+    ----------
+    file : Path
+        What `build` made, or a library with the same interface.
+    """
+
+    def __init__(self, file: Path) -> None:
+        if driver := ctypes.util.find_library("cuda"):
+            # A wrapper may call the driver, and is not linked with it.
+            ctypes.CDLL(driver, mode=ctypes.RTLD_GLOBAL)
+        library = ctypes.CDLL(str(file))
+        library.peer_name.restype = ctypes.c_char_p
+        library.peer_prepare.restype = ctypes.c_void_p
+        library.peer_prepare.argtypes = [ctypes.c_int] * 4 + [ctypes.c_void_p] * 3
+        library.peer_run.argtypes = [ctypes.c_int, ctypes.c_void_p]
+        self._library = library
+
+    @property
+    def names(self) -> list[str]:
+        """What sets the configurations apart."""
+        return [self._library.peer_name(place).decode()
+                for place in range(self._library.peer_count())]
+
+    def takes(self, configuration: int, problem: Problem) -> bool:
+        """Whether a configuration computes this shape."""
+        return bool(self._library.peer_takes(configuration, problem.M, problem.N, problem.K))
+
+    def prepare(
+        self, configuration: int, problem: Problem, copies: Sequence[tuple[Any, Any, Any]]
+    ) -> list[int] | None:
+        """What a launch on each of the copies needs; None where it can't be made."""
+        made = [
+            self._library.peer_prepare(configuration, problem.M, problem.N, problem.K,
+                                       *(matrix.data.ptr for matrix in copy))
+            for copy in copies
+        ]
+        return made if all(made) else None
+
+    def run(self, configuration: int, prepared: int) -> None:
+        """Enqueue a launch on the default stream.
+
+        Raises
+        ------
+        RuntimeError
+            If CUDA refuses it.
+        """
+        if status := self._library.peer_run(configuration, prepared):
+            raise RuntimeError(f"CUDA refuses the launch: error {status}")

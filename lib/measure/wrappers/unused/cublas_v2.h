@@ -1,0 +1,2 @@
+// Included by siboehm's header, which uses nothing of it. Found only where there is no real one.
+#pragma once
