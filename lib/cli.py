@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,9 @@ BAD_INPUT = (
 OTHER_RECORDS = (
     records.MACHINE, records.CUBLAS, records.CALIBRATION, records.SEARCH, records.SWEEPS,
 )
+
+# What a shell returns of a command that Ctrl-C ended.
+STOPPED = 130
 
 # A chunk of GPU time that may be lent; a pass of several goes on by itself.
 MOST_MINUTES = 60
@@ -376,10 +380,12 @@ def _record(options: argparse.Namespace) -> int:
         elif variant:
             raise ValueError(f"{stem} has no variants: python -m lib record {stem}")
     device.cupy()
-    if options.quick:
-        done = record_quick()
-    else:
-        done = record(options.kernels, 60 * options.minutes, options.again, options.finish)
+    try:
+        done = record_quick() if options.quick else record(
+            options.kernels, 60 * options.minutes, options.again, options.finish)
+    except KeyboardInterrupt:
+        print("stopped; what was measured is kept: go on with the same command", file=sys.stderr)
+        return STOPPED
     files = [str(file) for file in done.files]
     document = {"files": files, "left": done.left, "seconds_left": done.seconds_left}
     lines = list(files)

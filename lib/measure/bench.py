@@ -393,7 +393,9 @@ def copies_of(
     problem: Problem, cp: Any, name: str = inputs.UNIFORM
 ) -> list[tuple[Any, Any, Any]]:
     """Enough sets of matrices to exceed the L2; at most as many as fill a quarter of the memory."""
-    l2 = cp.cuda.runtime.getDeviceProperties(0)["l2CacheSize"]
+    # What earlier problems have left in CuPy's pool counts as free.
+    cp.get_default_memory_pool().free_all_blocks()
+    l2 = cp.cuda.runtime.getDeviceProperties(cp.cuda.Device().id)["l2CacheSize"]
     one = max(replace(problem, beta=0.0).compulsory_bytes, 1)  # each matrix once
     room = cp.cuda.runtime.memGetInfo()[0] // 4
     count = max(2, min(-(-L2_MULTIPLE * l2 // one), room // one, 64))

@@ -34,8 +34,8 @@ QUICK_CUBES = (2048, 4096, 1024)
 # About how long things take on an H100, s: measured as a unit's time, and mended by what the pass
 # itself has taken so far.
 ROW_SECONDS = 0.6
-THOROUGH_SECONDS = 28.0
-ENERGY_SECONDS = 9.0
+THOROUGH_SECONDS = 25.0
+ENERGY_SECONDS = 12.0
 COUNTERS_SECONDS, LAUNCH_SECONDS = 8.0, 0.5
 TIMELINE_SECONDS = 0.7
 OTHER_SECONDS = {records.MACHINE: 8.0, records.SEARCH: 70.0, records.SWEEPS: 30.0,

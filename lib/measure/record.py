@@ -30,6 +30,7 @@ from lib.measure import (
     chunks,
     counters,
     cublas,
+    cublaslt,
     plan,
     roofs,
     search,
@@ -169,7 +170,9 @@ def _chunk(units: Sequence[Unit], journal: Journal, most: float) -> chunks.Outco
     journal.begin(name, where)
     if found is None:
         say(sensors.WITHOUT_NVML)
-    elif found.others():
+    if cublaslt.binding() is None:
+        say(cublaslt.MISSING)
+    if found and found.others():
         say(f"{found.others()} other processes use this GPU: its times are not to be trusted")
     return chunks.run(units, journal, name, lambda unit: measure(unit, name, journal), say, most)
 

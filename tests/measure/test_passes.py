@@ -274,6 +274,25 @@ def timed_as(row, flops):
             if key not in ("turns", "energy", "other_inputs", "alone", "cublas_alone", "pair")}
 
 
+def test_a_pass_that_is_stopped_says_that_nothing_is_lost(gpu, monkeypatch, capsys):
+    measure = record.measure
+
+    def stopped(unit, chunk, journal):
+        if len(gpu.asked) == 2:
+            raise KeyboardInterrupt
+        return measure(unit, chunk, journal)
+
+    monkeypatch.setattr(record, "measure", stopped)
+    assert main(["record", "01_naive"]) == 130
+    said = capsys.readouterr()
+    assert said.err.splitlines()[-1].startswith("stopped; what was measured is kept")
+    kept = list(gpu.asked)
+    monkeypatch.setattr(record, "measure", measure)
+    assert main(["record"]) == 0
+    assert gpu.asked[:2] == kept and len(gpu.asked) == len(set(gpu.asked))
+    assert str(gpu.folder / "01_naive.json") in capsys.readouterr().out
+
+
 def test_a_record_is_written_when_all_of_it_is_measured(gpu):
     first = record.record(["01_naive", "machine"], most=3.0)
     assert (gpu.folder / record.PASS).exists()
