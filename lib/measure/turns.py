@@ -65,7 +65,8 @@ class Timing:
 
 
 def take(
-    players: Sequence[Player], samples: int, series: int = SERIES, turn: float = TURN_SECONDS
+    players: Sequence[Player], samples: int, series: int = SERIES, turn: float = TURN_SECONDS,
+    warm: int = 0,
 ) -> list[Timing]:
     """Time some players in turns.
 
@@ -80,6 +81,8 @@ def take(
     series : int
     turn : float
         How long a turn should last, s. One launch that takes longer is a turn by itself.
+    warm : int
+        Series that are taken before and not kept: in them the clock falls to what the power allows.
 
     Returns
     -------
@@ -89,8 +92,8 @@ def take(
     launches = [launches_of(player, turn) for player in players]
     taken: list[list[tuple[float, ...]]] = [[] for _ in players]
     forward = True
-    for _ in range(series):
-        for _ in range(ATTEMPTS):
+    for number in range(-warm, series):
+        for _ in range(ATTEMPTS if number >= 0 else 1):
             times: list[list[float]] = [[] for _ in players]
             for _ in range(max(samples, 1)):
                 order = range(len(players)) if forward else reversed(range(len(players)))
@@ -99,8 +102,9 @@ def take(
                 forward = not forward
             if all(spread(one) <= MOST_SPREAD for one in times):
                 break
-        for kept, one in zip(taken, times, strict=True):
-            kept.append(tuple(one))
+        if number >= 0:
+            for kept, one in zip(taken, times, strict=True):
+                kept.append(tuple(one))
     return [Timing(tuple(one)) for one in taken]
 
 

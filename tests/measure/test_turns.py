@@ -70,6 +70,13 @@ def test_what_is_shown_is_the_spread_between_series():
     assert turns.spread([1.0]) == 0.0
 
 
+def test_series_that_warm_the_gpu_are_not_kept():
+    log = []
+    (timing, _) = turns.take([Player("A", log, 1.0, [9.0, 3.0, 9.0, 3.0]), Player("B", log, 1.0)],
+                             samples=2, series=3, warm=2)
+    assert timing.series == ((1.0, 1.0),) * 3 and order(log) == "ABBA" * 5
+
+
 def test_a_disturbed_series_is_taken_again():
     log = []
     (timing,) = turns.take([Player("A", log, 1.0, [2.0, 3.0, 4.0])], samples=3, series=1)
