@@ -22,6 +22,8 @@ from lib.compiler.arch import TARGETS
 from lib.paths import ROOT
 from lib.problem import Problem
 
+# What ptxas says when wgmma can't overlap, because of a call between them: of an assertion, say.
+SERIALIZED = "C7510"
 WRAPPERS = Path(__file__).parent / "wrappers"
 BUILT = ROOT / "_build" / "peers"
 CUTLASS = "CUTLASS"
@@ -86,7 +88,7 @@ PEERS = {
         Peer("cutlass_sm90_bf16", *_CUTLASS, "cutlass_wgmma.cu", BF16_COLUMN, "sm_90a", _HEADERS,
              ("-DBF16_COLUMN",)),
         Peer("fast.cu", "pranjalssh/fast.cu", "38eb642e0c081231d6f695978be63604bd7c689b", "MIT",
-             "fast_cu.cu", BF16_COLUMN, "sm_90a", (".",), ("-DNDEBUG", "--use_fast_math")),
+             "fast_cu.cu", BF16_COLUMN, "sm_90a", (".",), ("--use_fast_math",)),
         Peer("alexarmbr", "alexarmbr/matmul-playground",
              "e831e96680dedaad99d9786885278764f59cbde5", "none stated", "alexarmbr.cu", FP16_OUT,
              "sm_75", ("src",), half_sums=True),
@@ -191,6 +193,9 @@ def build(peer: Peer, folder: Path, capability: int) -> Path:
             said = (done.stdout + done.stderr).strip().splitlines()
             errors = [line for line in said if "error" in line] or said[-1:] or ["no reason given"]
             raise PeerMissing(f"{peer.name}: nvcc failed: {errors[0]}")
+        if SERIALIZED in done.stdout + done.stderr:
+            raise PeerMissing(f"{peer.name}: this nvcc puts its wgmma one behind the other "
+                              f"({SERIALIZED}), which would make a slow rival of it")
         made.replace(file)
     return file
 
@@ -200,7 +205,7 @@ def command_of(peer: Peer, folder: Path, capability: int) -> list[str]:
     virtual = peer.arch.removeprefix("sm_")
     real = virtual if virtual.endswith("a") else str(capability)
     return [
-        "-std=c++17", "-O3", "-w", "--expt-relaxed-constexpr", "--expt-extended-lambda", "-shared",
+        "-std=c++17", "-O3", "-DNDEBUG", "-w", "--expt-relaxed-constexpr", "--expt-extended-lambda", "-shared",
         "-Xcompiler", "-fPIC", "-Xcompiler", f"-idirafter,{WRAPPERS / 'unused'}",
         "-gencode", f"arch=compute_{virtual},code=sm_{real}",
         *(part for name in peer.folders for part in ("-I", str(folder / name))),

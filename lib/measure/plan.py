@@ -21,10 +21,12 @@ from lib.records import store as records
 Shape = tuple[int, int, int]
 
 BENCH, COUNTERS, TIMELINE = "bench", "counters", "timeline"
+THOROUGH, JOULES = "thorough", "joules"
 OTHERS = (records.MACHINE, records.SEARCH, records.CUBLAS, records.SWEEPS, records.CALIBRATION)
 
-# Headline sizes: of each version the energy of a product at the first; of the versions that end a
-# group, and of all of Hopper's, all that a thorough row has, at all of them.
+# Headline sizes. At the first each version's energy of a product is measured, and of those that
+# others are held against all that a thorough row has; at the others these only where they are the
+# last of their kind.
 HEADLINE = (4096, 8192)
 # Cubes in the order in which pages need them: the ladder, the chapters' time, large, small.
 FIRST_CUBES = (4096, 2048, 8192)
@@ -88,10 +90,27 @@ def mark(kernel: Kernel, variants: Iterable[Variant]) -> str:
     return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:16]
 
 
-def thorough(kernel: Kernel) -> bool:
-    """Whether a version is one that others are held against: the last of its kind, or Hopper's."""
+def last_of_its_kind(kernel: Kernel) -> bool:
+    """Whether a version is the last of its group and architecture."""
     kinds = {(other.group, other.min_arch): other for other in CATALOGUE.values()}
-    return kernel.min_arch == "sm_90a" or kernel is kinds[kernel.group, kernel.min_arch]
+    return kernel is kinds[kernel.group, kernel.min_arch]
+
+
+def depth(kernel: Kernel, shape: Shape) -> str:
+    """How much is measured of a version's first variant on a shape.
+
+    Returns
+    -------
+    str
+        `THOROUGH`, `JOULES` (the energy of a product and no more), or an empty text.
+    """
+    size = shape[0]
+    if size not in HEADLINE or shape != (size,) * 3:
+        return ""
+    if size == HEADLINE[0]:
+        hopper = kernel.min_arch == "sm_90a"
+        return THOROUGH if hopper or last_of_its_kind(kernel) else JOULES
+    return THOROUGH if last_of_its_kind(kernel) else ""
 
 
 def units(
@@ -183,9 +202,9 @@ def _bench(one: Chosen, shape: Shape) -> Iterator[Unit]:
     first = kernel.variants[0] in here
     rows = len(here) + (len(kernel.ptx_archs) if first else 0)
     seconds = ROW_SECONDS * (rows + 2)  # the rival's candidates take as long as two
-    if first and shape[0] in HEADLINE and shape == (shape[0],) * 3:
-        seconds += THOROUGH_SECONDS if thorough(kernel) else (
-            ENERGY_SECONDS if shape[0] == HEADLINE[0] else 0.0)
+    if first:
+        seconds += {THOROUGH: THOROUGH_SECONDS, JOULES: ENERGY_SECONDS, "": 0.0}[
+            depth(kernel, shape)]
     beside = pair(kernel, here[0]) if one.added else None
     yield Unit(BENCH, kernel.stem, _names(here), shape, mark(kernel, here), seconds,
                beside.name if beside else "")

@@ -261,11 +261,9 @@ def _bench(unit: Unit, chunk: str) -> dict[str, Any]:
             contests[problem] = bench.Contest(problem)
         contest = contests[problem]
         first = variant is kernel.variants[0]
-        headline = first and unit.shape in {(size,) * 3 for size in plan.HEADLINE}
+        depth = plan.depth(kernel, unit.shape) if first else ""
         row = contest.row(
-            kernel, variant, thorough=headline and plan.thorough(kernel),
-            joules=headline and unit.shape[0] == plan.HEADLINE[0],
-        )
+            kernel, variant, thorough=depth == plan.THOROUGH, joules=depth == plan.JOULES)
         if unit.pair:
             row["pair"] = _pair(contest, kernel, kernel.variant(unit.pair))
         older = {

@@ -67,9 +67,17 @@ def test_a_unit_fits_a_chunk():
 
 
 def test_which_versions_are_looked_at_thoroughly():
-    found = {stem for stem, kernel in CATALOGUE.items() if plan.thorough(kernel)}
+    def at(size, depth):
+        return {stem for stem, kernel in CATALOGUE.items()
+                if plan.depth(kernel, (size,) * 3) == depth}
+
     hopper = {stem for stem, kernel in CATALOGUE.items() if kernel.min_arch == "sm_90a"}
-    assert found == {"09_fp32_limit", "15_turing_limit", "16_cp_async"} | hopper
+    last = {"09_fp32_limit", "15_turing_limit", "16_cp_async", max(hopper)}
+    assert at(4096, plan.THOROUGH) == last | hopper
+    assert at(4096, plan.JOULES) == set(CATALOGUE) - last - hopper
+    assert at(8192, plan.THOROUGH) == last and not at(8192, plan.JOULES)
+    assert at(2048, "") == set(CATALOGUE)
+    assert plan.depth(CATALOGUE["09_fp32_limit"], (4096, 33, 4096)) == ""
 
 
 def test_an_older_gpu_measures_what_it_runs():
@@ -487,8 +495,9 @@ def test_what_is_really_measured_of_a_version_makes_a_record(stem, played_h100, 
     assert row["rival"]["best"]["tile"] == "128x128" and row["throttle"] == ["power cap"]
     assert row["energy"]["joules"] and row["pair"]["variant"] == names[1]
     assert len(row["series"]) == 5
-    assert ("turns" in row) == plan.thorough(kernel)
-    if plan.thorough(kernel):
+    thorough = plan.last_of_its_kind(kernel)
+    assert ("turns" in row) == thorough
+    if thorough:
         assert [turn["milliseconds"] for turn in row["turns"]] == [5, 50, 500]
         assert [one["inputs"] for one in row["other_inputs"]] == [
             "normal", "small integers", "zeros"]
