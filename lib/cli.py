@@ -128,6 +128,8 @@ def add_command(subparsers: Any) -> None:
     rivals.add_argument("--sizes", default="2048,4096,8192", help="cubes, with commas between them")
     rivals.add_argument("--list", action="store_true",
                         help="say which peers there are, and which revision of them is expected")
+    rivals.add_argument("--build", type=int, metavar="CAPABILITY",
+                        help="only compile them, for a GPU such as 90, which need not be here")
     rivals.add_argument("--record", action="store_true", help="write a record of them")
 
     launch = add(_launch, "launch", "launch a kernel once, for a profiler to look at",
@@ -422,6 +424,12 @@ def _rivals(options: argparse.Namespace) -> int:
         _say(options, known, (
             f"{one['peer']:<18} {one['repository']} at {one['revision'][:12]}, {one['licence']}; "
             f"from {one['from']} on; --folder {one['folder']}=FOLDER" for one in known))
+        return 0
+    if options.build is not None:
+        chosen = [PEERS[name] for name in options.peers or PEERS]
+        made = rivals.built(chosen, folders, options.build, say)
+        files = {peer.name: str(file) for peer, (file, _) in made.items()}
+        _say(options, files, (f"{name}: {file}" for name, file in files.items()))
         return 0
     sizes = [parse_shape(size)[0] for size in options.sizes.split(",")]
     found = rivals.measure(options.peers, folders, sizes, say)

@@ -24,6 +24,8 @@ from lib.problem import Problem
 
 # What ptxas says when wgmma can't overlap, because of a call between them: of an assertion, say.
 SERIALIZED = "C7510"
+FLAGS = ("-std=c++17", "-O3", "-DNDEBUG", "-w", "--expt-relaxed-constexpr",
+         "--expt-extended-lambda", "-shared", "-Xcompiler", "-fPIC")
 WRAPPERS = Path(__file__).parent / "wrappers"
 BUILT = ROOT / "_build" / "peers"
 CUTLASS = "CUTLASS"
@@ -167,24 +169,25 @@ def runs_on(peer: Peer, arch: str) -> bool:
     return TARGETS.index(peer.arch) <= TARGETS.index(arch)
 
 
-def build(peer: Peer, folder: Path, capability: int) -> Path:
+def build(peer: Peer, folder: Path, revision: str, capability: int) -> Path:
     """Compile a peer's wrapper for a device, such as one of compute capability 90.
 
-    What was built of the same files by the same command is taken again.
+    What was built of the same revision and wrapper with the same flags is taken again, also from
+    another machine: CUTLASS takes minutes, which no GPU need wait for.
 
     Raises
     ------
     PeerMissing
         If nvcc is missing or fails.
     """
-    nvcc = shutil.which("nvcc")
-    if nvcc is None:
-        raise PeerMissing(f"{peer.name}: nvcc is not on the PATH: install the CUDA toolkit")
-    command = command_of(peer, folder, capability)
     wrapper = (WRAPPERS / peer.wrapper).read_bytes()
-    key = hashlib.sha256(repr((command, _revision(folder))).encode() + wrapper).hexdigest()[:16]
-    file = BUILT / f"{peer.name}-{key}.so"
+    made_of = repr((FLAGS, peer.flags, peer.arch, capability, revision)).encode() + wrapper
+    file = BUILT / f"{peer.name}-{hashlib.sha256(made_of).hexdigest()[:16]}.so"
     if not file.exists():
+        nvcc = shutil.which("nvcc")
+        if nvcc is None:
+            raise PeerMissing(f"{peer.name}: nvcc is not on the PATH: install the CUDA toolkit")
+        command = command_of(peer, folder, capability)
         BUILT.mkdir(parents=True, exist_ok=True)
         made = file.with_suffix(".part")
         done = subprocess.run([nvcc, *command, "-o", str(made)], capture_output=True, text=True,
@@ -205,8 +208,7 @@ def command_of(peer: Peer, folder: Path, capability: int) -> list[str]:
     virtual = peer.arch.removeprefix("sm_")
     real = virtual if virtual.endswith("a") else str(capability)
     return [
-        "-std=c++17", "-O3", "-DNDEBUG", "-w", "--expt-relaxed-constexpr", "--expt-extended-lambda", "-shared",
-        "-Xcompiler", "-fPIC", "-Xcompiler", f"-idirafter,{WRAPPERS / 'unused'}",
+        *FLAGS, "-Xcompiler", f"-idirafter,{WRAPPERS / 'unused'}",
         "-gencode", f"arch=compute_{virtual},code=sm_{real}",
         *(part for name in peer.folders for part in ("-I", str(folder / name))),
         *peer.flags, str(WRAPPERS / peer.wrapper),

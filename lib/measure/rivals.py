@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -63,46 +65,66 @@ def measure(
     PeerMissing
         If none of the peers could be built; the message says what is expected of the first.
     """
-    device.cupy()
     capability = int(device.cupy().cuda.Device().compute_capability)
-    found, missing = {}, []
-    for name in names or PEERS:
-        peer = PEERS[name]
+    chosen = [PEERS[name] for name in names or PEERS]
+    for peer in chosen:
         if not runs_on(peer, device.arch()):
-            say(f"{name}: {device.name()} has not the instructions of {peer.arch}")
-            continue
-        try:
-            folder, revision = find_source(peer, folders)
-            built = Built(build(peer, folder, capability))
-        except PeerMissing as error:
-            missing.append(error)
-            say(str(error))
-            continue
-        rows = [row for size in sizes if (row := timed(peer, built, size, say))]
-        found[name] = {"repository": peer.repository, "revision": revision,
-                       "licence": peer.licence, "half_sums": peer.half_sums, "rows": rows}
-    if not found and missing:
-        raise missing[0]
+            say(f"{peer.name}: {device.name()} has not the instructions of {peer.arch}")
+    found = {}
+    ready = built([peer for peer in chosen if runs_on(peer, device.arch())], folders, capability,
+                  say)
+    for peer, (file, revision) in ready.items():
+        library = Built(file)
+        rows = [row for size in sizes if (row := timed(peer, library, size, say))]
+        found[peer.name] = {"repository": peer.repository, "revision": revision,
+                            "licence": peer.licence, "half_sums": peer.half_sums, "rows": rows}
     return found
 
 
+def built(
+    peers: Sequence[Peer], folders: Mapping[str, Path], capability: int, say: Callable[[str], None]
+) -> dict[Peer, tuple[Path, str]]:
+    """Build peers for a device, all at once; the file and the revision of each.
+
+    Raises
+    ------
+    PeerMissing
+        If none could be built; the message says what is expected of the first.
+    """
+    def one(peer: Peer) -> tuple[Path, str] | PeerMissing:
+        try:
+            folder, revision = find_source(peer, folders)
+            return build(peer, folder, revision, capability), revision
+        except PeerMissing as error:
+            return error
+
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        made = dict(zip(peers, pool.map(one, peers), strict=True))
+    missing = [error for error in made.values() if isinstance(error, PeerMissing)]
+    for error in missing:
+        say(str(error))
+    if peers and len(missing) == len(peers):
+        raise missing[0]
+    return {peer: one for peer, one in made.items() if not isinstance(one, PeerMissing)}
+
+
 def timed(
-    peer: Peer, built: Built, size: int, say: Callable[[str], None]
+    peer: Peer, library: Built, size: int, say: Callable[[str], None]
 ) -> dict[str, Any] | None:
     """Time a peer's best configuration on one cube; None, with a line, where none is right."""
     problem = replace(peer.problem, M=size, N=size, K=size)
     contest = bench.Contest(problem, rival=half_rival(problem) if peer.half_sums else None)
     players, names = [], []
-    for place, name in enumerate(built.names):
-        if not built.takes(place, problem):
+    for place, name in enumerate(library.names):
+        if not library.takes(place, problem):
             continue
-        prepared = built.prepare(place, problem, contest.copies)
+        prepared = library.prepare(place, problem, contest.copies)
         if prepared is None:
             say(f"{peer.name} {name} at {problem.shape}: can't be prepared")
             continue
 
         def call(index: int, place: int = place, prepared: list[int] = prepared) -> None:
-            built.run(place, prepared[index])
+            library.run(place, prepared[index])
 
         try:
             check(peer, contest, name, call)

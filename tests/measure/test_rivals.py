@@ -77,17 +77,37 @@ def test_every_peer_has_a_wrapper_that_offers_the_interface():
 def test_no_nvcc_and_a_failing_one_are_one_line(tmp_path, monkeypatch):
     monkeypatch.setattr(peers.shutil, "which", lambda name: None)
     with pytest.raises(PeerMissing, match="nvcc is not on the PATH"):
-        peers.build(FP32_PEER, tmp_path, 90)
+        peers.build(FP32_PEER, tmp_path, "1", 90)
     failed = SimpleNamespace(returncode=1, stdout="", stderr="warning: a\nx.cu(1): error: b\nc\n")
     monkeypatch.setattr(peers, "BUILT", tmp_path)
     monkeypatch.setattr(peers.shutil, "which", lambda name: "/nvcc")
     monkeypatch.setattr(peers.subprocess, "run", lambda *_, **__: failed)
     with pytest.raises(PeerMissing, match=r"siboehm: nvcc failed: x.cu\(1\): error: b$"):
-        peers.build(FP32_PEER, tmp_path, 90)
+        peers.build(FP32_PEER, tmp_path, "1", 90)
     slow = SimpleNamespace(returncode=0, stdout="", stderr="ptxas info : (C7510) Potential ...")
     monkeypatch.setattr(peers.subprocess, "run", lambda *_, **__: slow)
     with pytest.raises(PeerMissing, match="C7510.*would make a slow rival of it"):
-        peers.build(FP32_PEER, tmp_path, 90)
+        peers.build(FP32_PEER, tmp_path, "1", 90)
+
+
+def test_what_was_built_of_the_same_things_is_taken_again_from_any_folder(tmp_path, monkeypatch):
+    ran = []
+
+    def run(command, **_):
+        ran.append(command)
+        (tmp_path / "out").mkdir(exist_ok=True)
+        open(command[-1], "w").close()
+        return SimpleNamespace(returncode=0, stdout="", stderr="")
+
+    monkeypatch.setattr(peers, "BUILT", tmp_path / "built")
+    monkeypatch.setattr(peers.shutil, "which", lambda name: "/nvcc")
+    monkeypatch.setattr(peers.subprocess, "run", run)
+    first = peers.build(FP32_PEER, tmp_path / "a", "1", 90)
+    monkeypatch.setattr(peers.shutil, "which", lambda name: None)
+    assert peers.build(FP32_PEER, tmp_path / "b", "1", 90) == first and len(ran) == 1
+    for other in (("2", 90), ("1", 75)):
+        with pytest.raises(PeerMissing, match="nvcc is not on the PATH"):
+            peers.build(FP32_PEER, tmp_path, *other)
 
 
 LIBRARY = """
