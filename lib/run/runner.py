@@ -147,7 +147,10 @@ def run(
     selection, launch, (args,) = prepare(
         kernel, variant, problem, [(A, B, C)], exact, sms
     )
-    compiled = compile_kernel(kernel, selection.variant, target, source=source)
+    compiled = compile_kernel(
+        kernel, selection.variant, target, source=source,
+        ptx_only=where == "emulator" and not trace,  # counting asks how ptxas merged accesses
+    )
     reference = problem.reference(A, B, C)
     launched = None
     if where == "gpu":
