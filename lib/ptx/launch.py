@@ -97,11 +97,7 @@ class Module:
             raise ParseError(f"PTX text must be a str, not {type(text).__name__}")
         self.program, self._codes = _read(text, machine)
         self._functions: dict[str, Function] = {}
-        self._storage = {
-            name: initial_bytes(variable)
-            for name, variable in self.program.variables.items()
-            if variable.space in ("global", "const") and variable.count
-        }
+        self._storage: dict[str, np.ndarray] = {}
 
     def get_function(self, name: str) -> Function:
         """Return a kernel, decoded.
@@ -126,9 +122,20 @@ class Module:
 
     def get_global(self, name: str) -> np.ndarray:
         """Return the bytes of a module variable, as a uint8 array that launches update in place."""
-        if name not in self._storage:
+        if not self._in_memory(name):
             raise Error(f"no global variable '{name}' in this module")
+        if name not in self._storage:
+            self._storage[name] = initial_bytes(self.program.variables[name])
         return self._storage[name]
+
+    def _in_memory(self, name: str) -> bool:
+        variable = self.program.variables.get(name)
+        return variable is not None and variable.space in ("global", "const") and variable.count > 0
+
+    def variables(self, code: Code) -> dict[str, np.ndarray]:
+        """The bytes of the module variables that a kernel names; a header may bring hundreds."""
+        named = dict.fromkeys(name for _, name, _, _ in code.registers.addresses)
+        return {name: self.get_global(name) for name in named if self._in_memory(name)}
 
 
 class Function:
@@ -140,7 +147,7 @@ class Function:
     def __call__(
         self, grid, block, args, shared_mem: int = 0, *, watch=None, trace: bool = True,
         races: bool = False, schedule: str = "lowest", seed: int = 0, merge=None,
-        cluster=None, landing: str = "early", turns: int | None = TURNS,
+        cluster=None, landing: str = "early", turns: int | None = TURNS, strict: bool = False,
     ) -> Launch:  # fmt: skip
         """Run the kernel; arrays are updated in place.
 
@@ -176,6 +183,9 @@ class Function:
         turns : int or None
             Runs of instructions between branches that a batch of blocks may take before the
             kernel is stopped as endless; None: any number.
+        strict : bool
+            Stop where shared or local memory is read that nobody wrote. Without it such a value
+            may be read, and stops the kernel when it is used: see `core.unwritten`.
 
         Returns
         -------
@@ -196,7 +206,7 @@ class Function:
         if landing not in LANDINGS:
             raise LaunchError(f"landing '{landing}'; there are {', '.join(LANDINGS)}")
         cluster = cluster_sizes(self.entry, cluster, grid)
-        device = device_memory(self.module.program, self.module._storage)
+        device = device_memory(self.module.program, self.module.variables(self.code))
         parameters = parameter_bytes(self.entry, args, device)
         layout = Layout(self.code.registers, device, shared_mem)
         target = self.module.program.machine
@@ -230,7 +240,7 @@ class Function:
             memory = Memory(device, layout, parameters, blocks, threads, geometry.peers)
             lanes = Execution(
                 self.code, geometry, memory, record, detector, hazards, schedule, random, landing,
-                turns,
+                turns, strict,
             )  # fmt: skip
             if detector is not None:
                 detector.begin(lanes)
