@@ -26,8 +26,9 @@ from .core.hazards import Hazard, Hazards
 from .core.memory import Memory
 from .core.parser import parse
 from .core.syntax import Entry, Program
-from .count.trace import Trace
+from .count.trace import Trace, Wide
 from .race.detector import RaceDetector
+from .report import report
 
 # Blocks are independent (but see `spin_loops`), so a big grid runs in batches of about so many
 # lanes, and shared and local memory of about so many bytes. Larger batches fall out of the cache
@@ -42,10 +43,14 @@ MODULES_KEPT = 32  # parsed and decoded: a few MB each where loops are unrolled
 
 @dataclass
 class Launch:
-    """What a launch left behind.
+    """What a launch left behind; ``print(launch)`` tells of it.
 
     Attributes
     ----------
+    kernel : str
+        Name of the entry.
+    races, merged : bool
+        Whether races were looked for, and whether ptxas's merging of accesses was made known.
     trace : Trace or None
         Counters, sites and watched addresses; None if the launch was told not to trace.
     hazards : list of Hazard
@@ -56,10 +61,16 @@ class Launch:
         Where each variable lies in a block's shared memory.
     """
 
+    kernel: str
+    races: bool
+    merged: bool
     trace: Trace | None
     hazards: list[Hazard] = field(default_factory=list)
     allocations: list[Allocation] = field(default_factory=list)
     shared: list[Allocation] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return report(self)
 
 
 @lru_cache(MODULES_KEPT)
@@ -171,8 +182,9 @@ class Function:
             block the highest warp runs until it must wait. "random": random warps at each turn.
         seed : int
             For the random schedule.
-        merge : mapping of int to Wide or None, optional
-            What ptxas made of the accesses at these PTX lines: None where another absorbed it.
+        merge : mapping of int to Wide, (int, int) or None, optional
+            What ptxas made of the accesses at these PTX lines, an offset and the bytes a lane: None
+            where another absorbed it. Without it the accesses are counted as the PTX has them.
         cluster : int or tuple of int, optional
             Blocks of a cluster, up to three sizes; by default what the kernel was compiled for.
         landing : str
@@ -219,7 +231,8 @@ class Function:
                     f"kernel '{self.name}' wants {wanted} bytes of {what}shared memory a block; "
                     f"{target} has {most}"
                 )
-        record = Trace(watch, merge) if trace else None
+        merged = merge and {line: wide and Wide(*wide) for line, wide in merge.items()}
+        record = Trace(watch, merged) if trace else None
         if record is not None:
             record.begin(self.code)
         hazards = Hazards()
@@ -253,4 +266,7 @@ class Function:
                 raise
             if record is not None:
                 record.end()
-        return Launch(record, hazards.found, device.allocations, layout.shared)
+        return Launch(
+            self.name, races, merge is not None, record, hazards.found, device.allocations,
+            layout.shared,
+        )

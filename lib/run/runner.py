@@ -182,7 +182,7 @@ def emulate(
         The emulator's own: `watch`, `races`, `schedule`, `landing`, `seed`.
     """
     if trace:
-        options["merge"] = {line: to and ptx.Wide(*to) for line, to in compiled.merge.items()}
+        options["merge"] = compiled.merge
     sys.audit("gemm.blocks emulated", math.prod(launch.grid))
     function = ptx.Module(compiled.ptx, compiled.arch).get_function(compiled.name)
     return function(
