@@ -58,6 +58,7 @@ class Segment:
         return self._width[width]
 
 
+LOADS = ("ld", "ldu", "ldmatrix")  # whose values may be followed: see `unwritten`
 # The validity pattern of a wholly written element, by its width.
 WRITTEN = {n: int.from_bytes(b"\1" * min(n, 8), "little") for n in (1, 2, 4, 8, 16, 32)}
 
@@ -208,7 +209,9 @@ class Memory:
 
     def check_valid(self, segment, pattern, offset, width, f, instruction):
         """Raise UninitialisedRead if an active lane reads bytes that nobody wrote."""
-        if segment.complete or segment.valid is None or self.follows:
+        if segment.complete or segment.valid is None:
+            return
+        if self.follows and instruction.parts[0] in LOADS:
             return
         # What was written once stays so.
         place, known = (id(segment), pattern.low + offset, width), pattern.shape.valid

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from .errors import UninitialisedRead
-from .memory import WINDOWS, WRITTEN, Segment
+from .memory import LOADS, WINDOWS, WRITTEN, Segment
 from .step import BasicBlock, Step
 from .syntax import SIZES, Address, Instruction, Not, Pair, Register, Vector
 
-LOADS = ("ld", "ldu", "ldmatrix")
+DOUBTFUL = 2  # beside 0 and 1 of `Segment.valid`: written, with a value that is followed
 # What has no effect but on its own registers, lane by lane, or is looked at on its own here.
 FOLLOWED = {
     "abs", "add", "addc", "and", "bfe", "bfi", "bfind", "bmsk", "brev", "clz", "cnot", "copysign",
@@ -87,6 +87,7 @@ class Unwritten:
     def __init__(self, f, origin: str):
         self.f, self.origin = f, origin
         self.doubts: dict[int, Doubt] = {}
+        self.stored_from = origin  # the read that a value stored last came from
         f.memory.follows = True
 
     def run(self, block: BasicBlock, first: int):
@@ -134,7 +135,7 @@ class Unwritten:
             origin = origin or (old.origin if old else self.origin)
             self._hold(slot, held, origin)
         for segment, starts, nbytes in stored:
-            segment.valid[(starts[:, None] + np.arange(nbytes)).ravel()] = 0
+            segment.valid[(starts[:, None] + np.arange(nbytes)).ravel()] = DOUBTFUL
             for shown in self._tracked():
                 shown.complete = False
 
@@ -203,6 +204,9 @@ class Unwritten:
             if missing.any():
                 origin = (f"{f.place(instruction)}: {space if space != 'generic' else 'shared'} "
                           f"memory was read before anybody wrote it: {f.lane_names(missing)}")
+                carried = bits & bits.dtype.type(WRITTEN[width] * DOUBTFUL)
+                if (np.broadcast_to(carried != 0, lanes.shape) & missing).any():
+                    origin = self.stored_from
             found[slot] = (missing, origin)
         return found
 
@@ -263,6 +267,7 @@ class Unwritten:
                 if not space or not base:
                     self._used(instruction, slot, doubtful, "is stored")
                 segment = f.memory.segments[space][0]
+                self.stored_from = self.doubts[slot].origin
                 at = np.broadcast_to(f.r[base[0]].astype(np.int64), lanes.shape)
                 rows = np.broadcast_to(segment.rows, lanes.shape)
                 found.append((segment, (at + rows + address.offset + i * nbytes)[doubtful], nbytes))

@@ -183,13 +183,13 @@ def _check_written(f, row: int, offset: int, tensor_map: TensorMap, coordinates,
     n = tensor_map.nbytes
     start = int(f.memory.shared.rows[row, 0]) + offset
     parts = tensor_map.parts(coordinates)
-    if parts is None or f.memory.shared.valid[start : start + n].all():
+    if parts is None or (f.memory.shared.valid[start : start + n] == 1).all():
         return
     stored = np.zeros(tensor_map.tile, bool)
     stored[parts[0]] = True
     stored = np.repeat(stored.reshape(-1), tensor_map.array.dtype.itemsize).reshape(-1, 16)
     places = _places(f, row, offset, tensor_map)
-    missing = stored & (f.memory.shared.valid.reshape(-1, 16)[places] == 0)
+    missing = stored & (f.memory.shared.valid.reshape(-1, 16)[places] != 1)
     if missing.any():
         chunk, byte = np.argwhere(missing)[0]
         at = int(places[chunk]) * 16 + int(byte) - start + offset

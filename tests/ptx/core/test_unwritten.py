@@ -63,6 +63,7 @@ def test_a_use_stops_the_kernel_and_names_the_read(use, schedule):
     with pytest.raises(ptx.UninitialisedRead, match=how) as error:
         outcome(body, schedule=schedule)
     assert "PTX line" in str(error.value) and "before anybody wrote" in str(error.value)
+    assert str(error.value).count("ld.shared.u32") == 1  # the read, not one that it came by
     assert "lane 3" in str(error.value)  # 31 read it, 30 got it by a shuffle
 
 
@@ -154,3 +155,8 @@ def test_a_generic_load_from_two_memories_into_its_own_address():
     out = np.arange(100, 132, dtype=np.uint64)
     run(body, out)
     assert out.tolist() == [*range(100, 116), *range(16, 31), 131]
+
+
+def test_an_atomic_operation_on_what_nobody_wrote_stops_also_while_a_value_is_followed():
+    with pytest.raises(ptx.UninitialisedRead, match=r"red\.shared"):
+        outcome("mov.u32 %x, more; red.shared.add.u32 [%x], 1;")
