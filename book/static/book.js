@@ -1,5 +1,5 @@
 // Names the controls of the explorers for people who don't see their labels, and lets the keyboard
-// reach figures that scroll, and no others.
+// reach what scrolls, and nothing else of its kind.
 (function () {
   "use strict";
 
@@ -31,12 +31,16 @@
     });
   }
 
+  // What may scroll sideways: figures, maths, tables, listings, outputs.
+  var SCROLLERS = "figure.figure-scroll, div.math, .pst-scrollable-table-container, " +
+    "article .highlight pre, article .cell_output .output, article .cell_output .text_html";
+
   function reachScrollers() {
-    document.querySelectorAll("figure.figure-scroll").forEach(function (figure) {
-      if (figure.scrollWidth > figure.clientWidth + 1) {
-        figure.tabIndex = 0;
+    document.querySelectorAll(SCROLLERS).forEach(function (box) {
+      if (box.scrollWidth > box.clientWidth + 1) {
+        box.tabIndex = 0;
       } else {
-        figure.removeAttribute("tabindex");
+        box.removeAttribute("tabindex");
       }
     });
   }

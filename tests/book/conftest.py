@@ -10,8 +10,11 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
+
+from book.site import address as site_address
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -30,7 +33,16 @@ def site() -> Path:
 
 
 class QuietHandler(http.server.SimpleHTTPRequestHandler):
-    """A file server that logs nothing."""
+    """A file server that logs nothing.
+
+    It serves the book at its root, and also under the path that it is published at, which the page
+    for addresses that lead nowhere asks for.
+    """
+
+    published = urlsplit(site_address()).path
+
+    def translate_path(self, path):
+        return super().translate_path("/" + path.removeprefix(self.published).removeprefix("/"))
 
     def log_message(self, format, *arguments):
         pass

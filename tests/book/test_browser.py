@@ -10,6 +10,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from book import checks
+from tests.book.views import READING, ROOT_WIDGETS, emulate, wait_until_drawn
 
 pytestmark = pytest.mark.browser
 PAGES = checks.page_paths()
@@ -21,13 +22,6 @@ return Array.from(arguments[0].querySelectorAll('.widget-html-content, .jupyter-
   .filter(element => element.offsetParent !== null)
   .map(element => element.innerHTML || element.src).join('\\n');
 """
-
-# How many widgets stand at each place that asks for one.
-ROOT_WIDGETS = """
-return Array.from(document.querySelectorAll('script[type="VIEW"]')).map(script =>
-  Array.from(script.parentElement.querySelectorAll('.jupyter-widgets'))
-    .filter(widget => !widget.parentElement.closest('.jupyter-widgets')).length);
-""".replace("VIEW", checks.VIEW)
 
 OUTERMOST = """
 let widget = arguments[0];
@@ -102,18 +96,6 @@ return Array.from(document.querySelectorAll('figure.figure-scroll svg text'))
 """
 
 
-READING = {"width": 1280, "height": 1000, "theme": "light", "media": "screen", "scripts": True}
-
-
-def emulate(browser, *, width, height, theme, media, scripts):
-    """Set the size of the window, the reader's colours, the medium, and whether scripts run."""
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
-        "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600})
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {
-        "media": media, "features": [{"name": "prefers-color-scheme", "value": theme}]})
-    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not scripts})
-
-
 @pytest.fixture(scope="module")
 def reader(browser, address):
     """Open a page of the book and wait until its widgets are drawn: `reader(path, …)`.
@@ -135,16 +117,7 @@ def reader(browser, address):
         browser.get_log("performance")
         browser.get(address + path)
         if settings["scripts"]:
-            WebDriverWait(browser, 20).until(
-                lambda page: page.execute_script("return document.readyState") == "complete")
-            if browser.find_elements(By.CSS_SELECTOR, f'script[type="{checks.VIEW}"]'):
-                WebDriverWait(browser, 20).until(
-                    lambda page: all(page.execute_script(ROOT_WIDGETS)),
-                    "a widget of the page was never drawn")
-            # Two frames, so that what the last change set off has been laid out.
-            browser.execute_async_script(
-                "const done = arguments[0];"
-                "requestAnimationFrame(() => requestAnimationFrame(() => done()));")
+            wait_until_drawn(browser)
         return browser
 
     yield open_page
