@@ -1,7 +1,7 @@
 """HTML that a screen reader can use where the tools' own would mislead it.
 
 Each visitor calls the translator's own and mends the one tag that it opened. axe-core names the
-rules that they keep (`tests/book/test_accessible.py`).
+rules that they keep (`tests/book/test_browser.py`).
 """
 
 from __future__ import annotations

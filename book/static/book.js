@@ -19,6 +19,22 @@
         }
       );
     });
+    // What a slider stands at: its words, where the library would have the number of a position.
+    root.querySelectorAll(".widget-inline-hbox").forEach(function (box) {
+      var handle = box.querySelector(".noUi-handle");
+      var readout = box.querySelector(".widget-readout");
+      if (handle && readout && handle.getAttribute("aria-valuetext") !== readout.textContent) {
+        handle.setAttribute("aria-valuetext", readout.textContent);
+      }
+    });
+    root.querySelectorAll("noscript[data-explorer]").forEach(function (still) {
+      var cell = still.closest(".cell_output");
+      var box = cell && cell.querySelector(".jupyter-widgets");
+      if (box && !box.hasAttribute("aria-label")) {
+        box.setAttribute("role", "group");
+        box.setAttribute("aria-label", still.dataset.explorer);
+      }
+    });
     root.querySelectorAll(".widget-toggle-buttons").forEach(function (group) {
       var label = group.querySelector(".widget-label");
       group.setAttribute("role", "group");
@@ -45,6 +61,18 @@
     });
   }
 
+  // Answers are open on paper, and as the reader left them afterwards.
+  function unfoldForPrint() {
+    var opened = [];
+    window.addEventListener("beforeprint", function () {
+      opened = Array.from(document.querySelectorAll("article details:not([open], .hide)"));
+      opened.forEach(function (answer) { answer.open = true; });
+    });
+    window.addEventListener("afterprint", function () {
+      opened.forEach(function (answer) { answer.open = false; });
+    });
+  }
+
   function watch() {
     var queued = false;
     function update() {
@@ -63,6 +91,7 @@
     });
     window.addEventListener("resize", queue);
     queue();
+    unfoldForPrint();
   }
 
   if (document.readyState === "loading") {
