@@ -55,7 +55,8 @@ def svg(fig: Figure) -> str:
         # Inside a widget the inherited colour is the widget's, black on a dark page too.
         'color:var(--pst-color-text-base,inherit)">'
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{html.escape(label)}" '
-        f'{described}viewBox="0 0 {width:g} {height:g}" style="font-family:{_FONTS};display:block;width:100%;'
+        f'{described}viewBox="0 0 {width:g} {height:g}" '
+        f'style="font-family:{_FONTS};display:block;width:100%;'
         f'min-width:{pixels}px;max-width:{round(pixels * 1.2)}px;height:auto" '
         f'stroke-linejoin="round" stroke-linecap="butt">{body}</svg></figure>'
     )

@@ -10,11 +10,10 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 
-from book.site import address as site_address
+from book import serve
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -32,26 +31,10 @@ def site() -> Path:
     return ROOT / "_build" / "html"
 
 
-class QuietHandler(http.server.SimpleHTTPRequestHandler):
-    """A file server that logs nothing.
-
-    It serves the book at its root, and also under the path that it is published at, which the page
-    for addresses that lead nowhere asks for.
-    """
-
-    published = urlsplit(site_address()).path
-
-    def translate_path(self, path):
-        return super().translate_path("/" + path.removeprefix(self.published).removeprefix("/"))
-
-    def log_message(self, format, *arguments):
-        pass
-
-
 @pytest.fixture(scope="session")
 def address(site) -> str:
     """Where the built book is served, with a slash at its end."""
-    handler = functools.partial(QuietHandler, directory=str(site))
+    handler = functools.partial(serve.Handler, directory=str(site))
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}/"
