@@ -27,9 +27,12 @@ OTHER_RECORDS = (
     records.MACHINE, records.CUBLAS, records.CALIBRATION, records.SEARCH, records.SWEEPS,
 )
 
+# A chunk of GPU time that may be lent; a pass of several goes on by itself.
+MOST_MINUTES = 60
+
 RESULT_KEYS = (
     "kernel", "variant", "gpu", "arch", "ptx_arch", "dtype", "M", "N", "K", "tflops",
-    "cublas_tflops", "ratio", "seconds", "spread", "date", "stale",
+    "cublas_tflops", "ratio", "rival", "seconds", "spread", "date", "stale",
 )
 
 
@@ -99,11 +102,16 @@ def add_command(subparsers: Any) -> None:
     what = results.add_mutually_exclusive_group()
     what.add_argument("--readme", action="store_true", help="write the table into README.md")
     what.add_argument("--check", action="store_true",
-                      help="fail if a record's kernel has changed since, or README's table differs")
+                      help="fail if a record's kernel has changed since, if a record can't be "
+                      "trusted, or if README's table differs")
+    what.add_argument("--schema", action="store_true",
+                      help="print what a record holds, as a JSON Schema")
 
-    bench = add(_bench, "bench", "time a kernel against cuBLAS on this GPU",
+    bench = add(_bench, "bench", "time a kernel against the best of cuBLAS on this GPU",
                 json_help="{kernel, variant, gpu, arch, and a row of a record}")
     _kernel_and_problem(bench, arch=False, ptx_arch=True)
+    bench.add_argument("--thorough", action="store_true",
+                       help="turns of 5, 50 and 500 ms, each alone, energy, other inputs, cycles")
 
     profile = add(_profile, "profile", "read hardware counters of one launch with ncu",
                   json_help="{kernel, variant, M, N, K, metrics}")
@@ -113,19 +121,29 @@ def add_command(subparsers: Any) -> None:
                    json_help="a record's timeline")
     _kernel_and_problem(timeline, arch=False)
 
-    record = add(_record, "record", "measure all of a kernel and write it into results/",
-                 json_help="a list of the files written")
-    record.add_argument("kernels", nargs="*", metavar="KERNEL",
-                        help=f"catalogue names, {', '.join(OTHER_RECORDS)}; default: all")
-
-    record.add_argument("--only-bench", action="store_true",
-                        help="time again, and keep the record's counters and timeline")
+    record = add(_record, "record", "measure, chunk by chunk, and write records into results/",
+                 json_help="{files, left, seconds_left}")
+    record.add_argument("kernels", nargs="*", metavar="NAME",
+                        help=f"catalogue names, NAME/VARIANT, {', '.join(OTHER_RECORDS)}; default: "
+                        "what is left of an open pass, or all")
+    record.add_argument("--minutes", type=float, default=8.0,
+                        help="how long this chunk may last; the next one goes on behind it")
+    record.add_argument("--again", action="store_true",
+                        help="throw away what an open pass has measured")
+    record.add_argument("--finish", action="store_true",
+                        help="measure no more, and write what an open pass has")
+    record.add_argument("--quick", action="store_true",
+                        help="each version's first variant in under five minutes, into one file")
 
     launch = add(_launch, "launch", "launch a kernel once, for a profiler to look at",
                  json_help="{kernel, shapes}, or {kernel, patterns}")
     _kernel_and_problem(launch, arch=False, others=(records.CUBLAS, records.CALIBRATION),
                         ptx_arch=True)
-    launch.description += "; SHAPE may be several, with commas between them"
+    launch.add_argument("--candidate", default="",
+                        help="of cuBLAS: which of cublasLt's candidates, from 0; -1 is its default")
+    launch.add_argument("--apart", action="store_true",
+                        help="launch a kernel called busy before each")
+    launch.description += "; SHAPE, VARIANT and CANDIDATE may be several, with commas between them"
 
 
 def _adder(subparsers: Any) -> Callable[..., argparse.ArgumentParser]:
@@ -357,13 +375,17 @@ def _resources(options: argparse.Namespace) -> int:
 
 def _results(options: argparse.Namespace) -> int:
     from lib.records import scoreboard
+    from lib.records.schema import documentation
 
+    if options.schema:
+        print(json.dumps(documentation(), indent=1))
+        return 0
     if options.readme:
         scoreboard.write_readme()
         return 0
     if options.check:
         faults = scoreboard.faults()
-        _say(options, faults, faults or ["every record is of today's source"])
+        _say(options, faults, faults or ["every record is of today's source, and hangs together"])
         return 1 if faults else 0
     every = records.all_rows()
     rows = _filtered(options, every)
@@ -412,19 +434,19 @@ def _filtered(options: argparse.Namespace, rows: list[records.Row]) -> list[reco
 
 def _bench(options: argparse.Namespace) -> int:
     from lib.measure.bench import bench
+    from lib.measure.counters import cycles
+    from lib.measure.told import told
     from lib.run import device
 
     kernel, variant = _chosen(options)
     problem = _problem(options, variant)
     device.cupy()
-    row = bench(kernel, variant, problem, ptx_arch=options.ptx_arch)
+    row = bench(kernel, variant, problem, ptx_arch=options.ptx_arch, thorough=options.thorough)
     document = {"kernel": kernel.stem, "variant": variant.name, "gpu": device.name(),
                 "arch": device.arch(), "ptx_arch": options.ptx_arch or device.arch(), **row}
-    _say(options, document, [
-        f"{kernel.stem} {variant.name} {problem.shape}: {row['tflops']:.2f} TFLOP/s, cuBLAS "
-        f"{row['cublas_tflops']:.2f}, ratio {row['ratio']:.3f} (spread {row['spread']:.1%}, "
-        f"SM clock {row['sm_clock_mhz']} MHz)"
-    ])
+    if options.thorough:
+        document["cycles"] = cycles(kernel, variant, problem, row["rival"], options.ptx_arch)
+    _say(options, document, told(document))
     return 0
 
 
@@ -461,21 +483,38 @@ def _timeline(options: argparse.Namespace) -> int:
 
 
 def _record(options: argparse.Namespace) -> int:
-    from lib.measure.record import record, record_bench
+    from lib.measure.record import record, record_quick
     from lib.run import device
 
-    others = () if options.only_bench else OTHER_RECORDS
-    names = options.kernels or [*others, *CATALOGUE]
-    for name in names:
-        if name not in others:
-            kernels.find(name)
+    if options.quick and (options.kernels or options.finish or options.again):
+        raise ValueError("--quick takes no names, and neither --finish nor --again")
+    if not 0 < options.minutes <= MOST_MINUTES:
+        raise ValueError(f"--minutes {options.minutes:g}: a chunk lasts up to {MOST_MINUTES}")
+    for name in options.kernels:
+        stem, _, variant = name.partition("/")
+        if stem not in OTHER_RECORDS:
+            kernels.find(stem).variant(variant or None)
+        elif variant:
+            raise ValueError(f"{stem} has no variants: python -m lib record {stem}")
     device.cupy()
-    files = [str((record_bench if options.only_bench else record)(name)) for name in names]
-    _say(options, files, files)
+    if options.quick:
+        done = record_quick()
+    else:
+        done = record(options.kernels, 60 * options.minutes, options.again, options.finish)
+    files = [str(file) for file in done.files]
+    document = {"files": files, "left": done.left, "seconds_left": done.seconds_left}
+    lines = list(files)
+    if done.left:
+        lines.append(f"{len(done.left)} units are not measured, from {done.left[0]} on"
+                     + ("" if options.quick or options.finish else
+                        f": about {done.seconds_left / 60:.0f} minutes; go on with python -m lib "
+                        "record"))
+    _say(options, document, lines)
     return 0
 
 
 def _launch(options: argparse.Namespace) -> int:
+    from lib.measure.bench import keep_busy
     from lib.measure.launch import launch_once
 
     if options.kernel == records.CALIBRATION:
@@ -485,14 +524,23 @@ def _launch(options: argparse.Namespace) -> int:
         _say(options, {"kernel": options.kernel, "patterns": number},
              [f"launched {number} patterns of the calibration set"])
         return 0
-    kernel = variant = None
+    kernel, variants = None, [None]
     if options.kernel != records.CUBLAS:
-        kernel, variant = _chosen(options)
+        kernel = kernels.find(options.kernel)
+        variants = [kernel.variant(name) for name in (options.variant or "").split(",")
+                    ] if options.variant else [kernel.variant()]
+    shapes = options.shape.split(",")
+    candidates = [int(place) for place in options.candidate.split(",") if place]
     launched = []
-    for shape in options.shape.split(","):
-        problem = _problem(options, variant, shape)
-        launch_once(kernel, variant, problem, options.ptx_arch)
-        launched.append(problem.shape)
+    for variant in variants:
+        for place, shape in enumerate(shapes):
+            problem = _problem(options, variant, shape)
+            candidate = candidates[place] if place < len(candidates) else -1
+            if options.apart:
+                keep_busy(0.0)
+            launch_once(kernel, variant, problem, options.ptx_arch,
+                        None if candidate < 0 else candidate)
+            launched.append(problem.shape)
     _say(options, {"kernel": options.kernel, "shapes": launched},
          [f"launched {options.kernel} at {', '.join(launched)}"])
     return 0

@@ -7,6 +7,7 @@ What a GPU really reaches is measured (``lib.measure``) and recorded (``results/
 from __future__ import annotations
 
 import difflib
+import re
 from dataclasses import dataclass
 
 from lib.compiler.arch import TARGETS, check_arch
@@ -170,6 +171,19 @@ def find(name: str) -> Gpu:
     near = difflib.get_close_matches(name.upper(), GPUS, n=1)
     hint = f" (did you mean {near[0]}?)" if near else ""
     raise ValueError(f"no data sheet for GPU {name!r}{hint}; known: {', '.join(GPUS)}")
+
+
+def key_of(name: str) -> str:
+    """The key of a driver's device name; where no data sheet fits, the name itself as one word.
+
+    ``"NVIDIA H100 80GB HBM3"`` gives ``"H100"``, ``"NVIDIA GeForce RTX 4090"`` ``"RTX-4090"``.
+    """
+    try:
+        return find(name).key
+    except ValueError:
+        words = re.sub(r"[^\w.]+", " ", name).split()
+        plain = [word for word in words if word.upper() not in ("NVIDIA", "GEFORCE", "TESLA")]
+        return "-".join(plain or ["GPU"])
 
 
 def for_arch(arch: str) -> Gpu:

@@ -102,7 +102,7 @@ def _refuse(kernel: Kernel, variant: Variant) -> None:
 
 def _bench(
     kernel: Kernel, variant: Variant, problem: Problem, rounds: int | None = None,
-    ptx_arch: str | None = None,
+    ptx_arch: str | None = None, exact: bool = False, thorough: bool = False,
 ) -> dict[str, Any]:
     _refuse(kernel, variant)
     return {"M": problem.M, "N": problem.N, "K": problem.K, "tflops": 1.25, "cublas_tflops": 2.5,

@@ -1,20 +1,18 @@
-"""Time a kernel against cuBLAS, interleaved in one process.
+"""Time a kernel against the best of cuBLAS, in turns in one process.
 
 A benchmark without its rival in the same run is an anecdote: clocks move with temperature. So the
-two take turns, A B A B, on random inputs, over several copies of the matrices that together
-exceed the L2 cache three times, and the SM clock, the power and the temperature are read while they
-run.
+two take turns, A B B A (`lib.measure.turns`), on random inputs, over several copies of the matrices
+that together exceed the L2 cache three times, and the sensors are read while they run. The rival is
+the faster of cuBLAS's default and the best of its candidates (`lib.measure.rival`).
 """
 
 from __future__ import annotations
 
-import contextlib
-import statistics
-import subprocess
-import threading
+import time
+from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import lru_cache, partial
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,36 +21,221 @@ from lib.compiler.compiled import Compiled, compile_file
 from lib.kernels.build import compile_kernel
 from lib.kernels.grid import Launch
 from lib.kernels.spec import Kernel, Variant
-from lib.measure import cublas
+from lib.measure import cublas, cublaslt, inputs, turns
+from lib.measure.energy import energy
+from lib.measure.sensors import ClockSampler, board, nvml
+from lib.measure.turns import SERIES, TURN_SECONDS, Timing
 from lib.paths import CUDA
 from lib.problem import Problem, WrongResult
 from lib.records.store import HOT_ROUNDS
 from lib.run import device
 from lib.run.runner import prepare
 
-ROUNDS = 15
-# One sample is a graph of as many launches as take about this long: far above an event's
-# resolution (0.5 µs) and short enough that many samples fit.
-SAMPLE_SECONDS = 5e-3
-MOST_LAUNCHES = 400
-# More than Python needs to enqueue one launch.
+ROUNDS = 20
+# More than Python needs to enqueue one launch, and as many as are queued ahead.
 ENQUEUE_SECONDS = 30e-6
-# A host that is busy with other things queues too slowly, and its pauses are measured: seen as a
-# spread of 0.2 to 0.9, where undisturbed series have less than 0.08.
-MOST_SPREAD = 0.15
-ATTEMPTS = 3
+MOST_QUEUED = 400
 # How many times the L2 the rotating copies of the matrices exceed it.
 L2_MULTIPLE = 3
 # Tensor cores at work draw all the power there is, and the clock falls. So large products of 16-bit
 # matrices take more samples, until it has fallen; and because a kernel in turns with cuBLAS has the
 # clock of both, they are timed alone as well.
 HOT_FROM = 10**11  # FLOP
+# The turns of one row should not last longer, s, apart from one sample of each in each series.
+MOST_SECONDS = 4.0
+# On headline sizes: turns of these lengths, s, with so many samples a series.
+OTHER_TURNS = {5e-3: 2, 50e-3: 2, 500e-3: 1}
+# A kernel is hot when it has run alone for so long, s.
+HOT_SECONDS = 0.5
+# A batch of launches of a kernel that is kept running, s.
+BATCH_SECONDS = 0.1
 METHOD = (
-    f"median of {ROUNDS} samples ({HOT_ROUNDS} for large products of 16-bit matrices), kernel and "
-    f"cuBLAS in turns; a sample is launches of about "
-    f"{SAMPLE_SECONDS * 1e3:g} ms together, queued ahead, between two events; inputs random, "
-    f"copies rotated over {L2_MULTIPLE}× the L2"
+    f"median of {SERIES} series of {ROUNDS // SERIES} samples ({HOT_ROUNDS // SERIES} for large "
+    f"products of 16-bit matrices), kernel and cuBLAS in turns A B B A; a sample is launches of "
+    f"about {TURN_SECONDS * 1e3:g} ms together, queued ahead, between two events; inputs uniform, "
+    f"copies rotated over {L2_MULTIPLE}× the L2; cuBLAS is the faster of its default and the best "
+    "of the candidates of cublasLt, timed on that problem"
 )
+
+
+@dataclass(frozen=True)
+class Rival:
+    """The faster of cuBLAS's default and the best of its candidates, on one problem.
+
+    Attributes
+    ----------
+    gemm : callable
+        Enqueues it, given A, B and C.
+    about : dict
+        What a row's `rival` holds: `default`, `best`, `candidates`, `why_not`.
+    """
+
+    gemm: Callable[[Any, Any, Any], None]
+    about: dict[str, Any]
+
+
+class Contest:
+    """One problem on this GPU: its matrices, its reference, and the rival, for several kernels.
+
+    Parameters
+    ----------
+    problem : Problem
+    name : str
+        The distribution of the inputs, one of `lib.measure.inputs.NAMES`.
+    rival : Rival, optional
+        Where it is known; otherwise cuBLAS's candidates are timed.
+
+    Raises
+    ------
+    NoGpu
+        If there is no GPU.
+    WrongResult
+        If cuBLAS's default is wrong.
+    """
+
+    def __init__(
+        self, problem: Problem, name: str = inputs.UNIFORM, rival: Rival | None = None
+    ) -> None:
+        cp = device.cupy()
+        self.problem, self.inputs = problem, name
+        self.copies = copies_of(problem, cp, name)
+        # The first copy's product in float64, on the GPU.
+        self.reference = problem.reference(*inputs.draw(problem, name, 0, cp))
+        self.rival = rival or self._fastest()
+
+    def player(self, kernel: Kernel, variant: Variant, ptx_arch: str | None = None,
+               exact: bool = False) -> tuple[KernelPlayer, str]:
+        """A kernel whose result is right, to be timed; and what is launched of it.
+
+        Raises
+        ------
+        WrongResult
+            If its result is wrong: a wrong kernel is not timed.
+        """
+        selected, launch, args = prepare(kernel, variant, self.problem, self.copies, exact)
+        compiled = compile_kernel(kernel, selected.variant, device.arch(), ptx_arch=ptx_arch)
+        loaded = device.Loaded(compiled)
+
+        def call(index: int) -> None:
+            loaded(launch, args[index])
+
+        self.refuse_wrong(kernel.stem, call)
+        return KernelPlayer(call, len(self.copies)), kernel.expression(selected.variant)
+
+    def cublas(self, gemm: Callable[[Any, Any, Any], None] | None = None) -> KernelPlayer:
+        """cuBLAS, to be timed: the rival, or the call given."""
+        run = gemm or self.rival.gemm
+        return KernelPlayer(lambda index: run(*self.copies[index]), len(self.copies))
+
+    def refuse_wrong(self, name: str, call: Callable[[int], None]) -> None:
+        """Let a call compute the first copy's C anew, and raise WrongResult if that is wrong."""
+        refuse_wrong(name, call, self.problem, self.copies[0][2], self.reference)
+
+    def _fastest(self) -> Rival:
+        """Time cuBLAS's default and all of cublasLt's candidates that are right."""
+        self.refuse_wrong("cuBLAS", lambda index: cublas.gemm(self.problem, *self.copies[index]))
+
+        def default(A: Any, B: Any, C: Any) -> None:
+            cublas.gemm(self.problem, A, B, C)
+
+        offered = [one for one in cublaslt.candidates(self.problem) if self._right(one.gemm)]
+        best = fastest([self.cublas(one.gemm) for one in offered])
+        gemms = [default, *([offered[best].gemm] if best is not None else [])]
+        timings = turns.take([self.cublas(gemm) for gemm in gemms], usual_rounds(self.problem)
+                             // SERIES)
+        first = self.copies[0]
+        about: dict[str, Any] = {
+            "default": {**_side(timings[0], self.problem),
+                        "kernels": cublaslt.default_kernels(self.problem, *first)},
+            "best": None, "candidates": len(offered),
+        }
+        if best is not None:
+            about["best"] = {
+                **_side(timings[1], self.problem), **offered[best].about,
+                "kernels": cublaslt.kernels(lambda: offered[best].gemm(*first)),
+            }
+        elif cublaslt.binding() is None:
+            about["why_not"] = cublaslt.MISSING
+        else:
+            about["why_not"] = "cublasLt offers no candidate for this problem"
+        quickest = min(range(len(gemms)), key=lambda index: timings[index].seconds)
+        return Rival(gemms[quickest], about)
+
+    def _right(self, gemm: Callable[[Any, Any, Any], None]) -> bool:
+        """Whether a candidate's result is: one that rounds sums to 16 bits is no rival."""
+        try:
+            self.refuse_wrong("cublasLt", lambda index: gemm(*self.copies[index]))
+        except WrongResult:
+            return False
+        return True
+
+    def row(
+        self, kernel: Kernel, variant: Variant, samples: int | None = None,
+        ptx_arch: str | None = None, exact: bool = False, thorough: bool = False,
+        joules: bool = False,
+    ) -> dict[str, Any]:
+        """Time one instantiation against the rival: a row of a record (`lib.records.schema.Row`).
+
+        Parameters
+        ----------
+        kernel : Kernel
+        variant : Variant
+        samples : int, optional
+            Of each in all series together; if not given `usual_rounds`, or as many as don't take
+            longer than `MOST_SECONDS`, one a series at least.
+        ptx_arch : str, optional
+            The code is this older architecture's PTX, assembled for this GPU.
+        exact : bool
+            The variant keeps its own tile (see `lib.records.tuning`).
+        thorough : bool
+            What headline sizes have besides: turns of other lengths, energy, other inputs.
+        joules : bool
+            Of these the energy alone.
+
+        Raises
+        ------
+        WrongResult
+            If the result is wrong.
+        """
+        problem = self.problem
+        ours, instantiation = self.player(kernel, variant, ptx_arch, exact)
+        rival = self.cublas()
+        rounds = samples or fitting(usual_rounds(problem), ours.once() + rival.once())
+        with ClockSampler() as clock:
+            own, other = turns.take([ours, rival], max(rounds // SERIES, 1))
+        row = {
+            **problem_of(problem), **_times(own, other, problem),
+            "instantiation": instantiation, **clock.row(), "throttle": clock.throttle(),
+            "rounds": sum(map(len, own.series)), "series": own.medians,
+            "spread_within": own.within, "inputs": self.inputs, "rival": self.rival.about,
+            "board": board(),
+        }
+        if hot(problem) or thorough:
+            row["alone"] = alone(ours, problem, rounds, hot_first=thorough)
+        if thorough:
+            row["cublas_alone"] = alone(rival, problem, rounds, hot_first=True)
+            row["turns"] = [_turns(ours, rival, turn, n) for turn, n in OTHER_TURNS.items()]
+            row["other_inputs"] = [
+                self._with_inputs(name, kernel, variant, ptx_arch, exact)
+                for name in inputs.OTHERS
+            ]
+        counter = nvml() if thorough or joules else None
+        if counter and (used := energy(ours, rival, counter)):
+            row["energy"] = used
+        return row
+
+    def _with_inputs(
+        self, name: str, kernel: Kernel, variant: Variant, ptx_arch: str | None, exact: bool
+    ) -> dict[str, Any]:
+        """The same two on matrices of another distribution."""
+        other = Contest(self.problem, name, self.rival)
+        ours, _ = other.player(kernel, variant, ptx_arch, exact)
+        with ClockSampler() as clock:
+            own, rival = turns.take([ours, other.cublas()], usual_rounds(self.problem) // SERIES)
+        sensed = clock.row()
+        return {"inputs": name, "seconds": own.seconds, "cublas_seconds": rival.seconds,
+                "spread": own.spread, "sm_clock_mhz": sensed["sm_clock_mhz"],
+                "power_w": sensed["power_w"]}
 
 
 def bench(
@@ -62,21 +245,14 @@ def bench(
     rounds: int | None = None,
     ptx_arch: str | None = None,
     exact: bool = False,
+    thorough: bool = False,
 ) -> dict[str, Any]:
-    """Time one instantiation and cuBLAS on one problem.
-
-    With a `ptx_arch` the code is that older architecture's PTX, assembled for this GPU. With
-    `exact` the variant keeps its own tile (see `lib.records.tuning`).
+    """Time one instantiation and the best of cuBLAS on one problem.
 
     Returns
     -------
     dict
-        A row of a record: sizes, `seconds` (median, s) and `spread` (half the distance between
-        the quartiles over the median), TFLOP/s of both, `ratio` of the speeds, the name of the
-        `instantiation` that the problem allowed, SM clock in MHz, power in W and temperature in °C
-        (medians while both ran; None where nvidia-smi can't tell). Products of 16-bit matrices of
-        `HOT_FROM` FLOP or more also have `alone`: seconds, TFLOP/s, clock, power and temperature
-        of the kernel without cuBLAS, back to back.
+        As `Contest.row` does.
 
     Raises
     ------
@@ -85,34 +261,13 @@ def bench(
     WrongResult
         If the kernel's or cuBLAS's result is wrong: a wrong kernel is not timed.
     """
-    rounds = rounds or usual_rounds(problem)
-    copies = copies_of(problem, device.cupy())
-    ours, instantiation = _checked(kernel, variant, problem, copies, ptx_arch, exact)
-    rival = _rival(problem, copies)
-    with ClockSampler() as clock:
-        times = interleave([ours, rival], len(copies), rounds)
-    seconds, rival_seconds = (statistics.median(series) for series in times)
-    alone: dict[str, Any] = {}
-    if hot(problem):
-        alone["alone"] = _alone(ours, problem, len(copies), rounds)
-    return {
-        "M": problem.M, "N": problem.N, "K": problem.K, "dtype": problem.dtype,
-        "out": problem.out, "b_layout": problem.b_layout,
-        "alpha": problem.alpha, "beta": problem.beta,
-        "seconds": seconds, "spread": spread(times[0]),
-        "tflops": problem.flops / seconds / 1e12,
-        "cublas_seconds": rival_seconds, "cublas_spread": spread(times[1]),
-        "cublas_tflops": problem.flops / rival_seconds / 1e12,
-        "ratio": rival_seconds / seconds,
-        "instantiation": instantiation,
-        **clock.row(), "rounds": rounds, **alone,
-    }
+    return Contest(problem).row(kernel, variant, rounds, ptx_arch, exact, thorough)
 
 
 def compare(
     kernel: Kernel, variants: Sequence[Variant], problem: Problem, rounds: int
 ) -> tuple[dict[str, float], float]:
-    """Time several instantiations, each with its own tile, and cuBLAS, all in turns.
+    """Time several instantiations, each with its own tile, and cuBLAS's default, all in turns.
 
     Returns
     -------
@@ -125,55 +280,87 @@ def compare(
     NoGpu, WrongResult
         As `bench` does.
     """
-    copies = copies_of(problem, device.cupy())
-    calls = [_checked(kernel, variant, problem, copies, None, True)[0] for variant in variants]
-    times = interleave([*calls, _rival(problem, copies)], len(copies), rounds)
-    *seconds, rival_seconds = (statistics.median(series) for series in times)
+    contest = Contest(problem, rival=default_rival(problem))
+    players = [contest.player(kernel, variant, exact=True)[0] for variant in variants]
+    *own, rival = turns.take([*players, contest.cublas()], max(rounds // SERIES, 1))
     names = (variant.name for variant in variants)
-    return dict(zip(names, seconds, strict=True)), rival_seconds
+    return dict(zip(names, (one.seconds for one in own), strict=True)), rival.seconds
 
 
-def _checked(
-    kernel: Kernel, variant: Variant, problem: Problem, copies: list[Any], ptx_arch: str | None,
-    exact: bool,
-) -> tuple[Callable[[int], None], str]:
-    """A call that launches on one of the copies and whose result is right; what it launches."""
-    selected, launch, args = prepare(kernel, variant, problem, copies, exact)
-    compiled = compile_kernel(kernel, selected.variant, device.arch(), ptx_arch=ptx_arch)
-    loaded = device.Loaded(compiled)
-
-    def call(index: int) -> None:
-        loaded(launch, args[index])
-
-    refuse_wrong(kernel.stem, call, problem, copies[0][2], _reference(problem))
-    return call, kernel.expression(selected.variant)
+def default_rival(problem: Problem) -> Rival:
+    """cuBLAS by its default, without a look at what else it has."""
+    return Rival(lambda A, B, C: cublas.gemm(problem, A, B, C), {})
 
 
-def _rival(problem: Problem, copies: list[Any]) -> Callable[[int], None]:
-    """The same for cuBLAS."""
-
-    def call(index: int) -> None:
-        cublas.gemm(problem, *copies[index])
-
-    refuse_wrong("cuBLAS", call, problem, copies[0][2], _reference(problem))
-    return call
-
-
-@lru_cache(maxsize=1)
-def _reference(problem: Problem) -> Any:
-    """The first copy's product in float64, on the GPU."""
-    return problem.reference(*problem.inputs(0, device.cupy()))
-
-
-def _alone(
-    call: Callable[[int], None], problem: Problem, copies: int, rounds: int
-) -> dict[str, Any]:
-    """Time a call without its rival."""
+def bench_cublas(problem: Problem) -> dict[str, Any]:
+    """Time cuBLAS by itself; a row like `bench`'s, with a ratio of 1."""
+    contest = Contest(problem)
+    rounds = usual_rounds(problem)
     with ClockSampler() as clock:
-        (times,) = interleave([call], copies, rounds)
-    seconds = statistics.median(times)
-    return {"seconds": seconds, "spread": spread(times),
-            "tflops": problem.flops / seconds / 1e12, **clock.row()}
+        (own,) = turns.take([contest.cublas()], rounds // SERIES)
+    row = _times(own, own, problem)
+    del row["cublas_spread"]
+    return {
+        **problem_of(problem), **row, **clock.row(), "throttle": clock.throttle(),
+        "rounds": sum(map(len, own.series)), "series": own.medians, "spread_within": own.within,
+        "inputs": contest.inputs, "rival": contest.rival.about, "board": board(),
+    }
+
+
+def fastest(players: Sequence[turns.Player]) -> int | None:
+    """Which of several is fastest, timed in two rounds of which the second, hot one counts.
+
+    None if there is none.
+    """
+    times: list[float] = []
+    launches = [turns.launches_of(player, TURN_SECONDS) for player in players]
+    for _ in range(2):
+        times = [player.take(number) for player, number in zip(players, launches, strict=True)]
+    return times.index(min(times)) if times else None
+
+
+def problem_of(problem: Problem) -> dict[str, Any]:
+    """What a row says of its problem."""
+    return {
+        "M": problem.M, "N": problem.N, "K": problem.K, "dtype": problem.dtype,
+        "out": problem.out, "b_layout": problem.b_layout,
+        "alpha": problem.alpha, "beta": problem.beta,
+    }
+
+
+def _times(own: Timing, rival: Timing, problem: Problem) -> dict[str, Any]:
+    return {
+        "seconds": own.seconds, "spread": own.spread,
+        "tflops": problem.flops / own.seconds / 1e12,
+        "cublas_seconds": rival.seconds, "cublas_spread": rival.spread,
+        "cublas_tflops": problem.flops / rival.seconds / 1e12,
+        "ratio": rival.seconds / own.seconds,
+    }
+
+
+def _side(timing: Timing, problem: Problem) -> dict[str, Any]:
+    return {"seconds": timing.seconds, "spread": timing.spread,
+            "tflops": problem.flops / timing.seconds / 1e12}
+
+
+def alone(
+    player: KernelPlayer, problem: Problem, rounds: int, hot_first: bool = False
+) -> dict[str, Any]:
+    """Time one player without its rival, back to back; hot, where it ran for a while before."""
+    if hot_first:
+        player.keep(HOT_SECONDS)
+    with ClockSampler() as clock:
+        (timing,) = turns.take([player], max(rounds // SERIES, 1))
+    return {**_side(timing, problem), **clock.row(), "throttle": clock.throttle()}
+
+
+def _turns(
+    ours: KernelPlayer, rival: KernelPlayer, turn: float, samples: int
+) -> dict[str, Any]:
+    with ClockSampler() as clock:
+        own, other = turns.take([ours, rival], samples, turn=turn)
+    return {"milliseconds": turn * 1e3, "seconds": own.seconds, "cublas_seconds": other.seconds,
+            "spread": own.spread, "sm_clock_mhz": clock.median}
 
 
 def hot(problem: Problem) -> bool:
@@ -181,58 +368,14 @@ def hot(problem: Problem) -> bool:
     return problem.dtype != "float32" and problem.flops >= HOT_FROM
 
 
+def fitting(rounds: int, once: float) -> int:
+    """As many samples as the time of a row has room for, given that of one launch of both, s."""
+    return int(np.clip(MOST_SECONDS / max(once, 2 * TURN_SECONDS), SERIES, rounds))
+
+
 def usual_rounds(problem: Problem) -> int:
-    """How many samples of each are taken in turns."""
+    """How many samples of each are taken in turns, all series together."""
     return HOT_ROUNDS if hot(problem) else ROUNDS
-
-
-def bench_cublas(problem: Problem) -> dict[str, Any]:
-    """Time cuBLAS by itself; a row like `bench`'s, with a ratio of 1."""
-    cp = device.cupy()
-    rounds = usual_rounds(problem)
-    copies = copies_of(problem, cp)
-    with ClockSampler() as clock:
-        (times,) = interleave([lambda i: cublas.gemm(problem, *copies[i])], len(copies), rounds)
-    seconds = statistics.median(times)
-    tflops = problem.flops / seconds / 1e12
-    return {
-        "M": problem.M, "N": problem.N, "K": problem.K, "dtype": problem.dtype,
-        "out": problem.out, "b_layout": problem.b_layout,
-        "alpha": problem.alpha, "beta": problem.beta,
-        "seconds": seconds, "spread": spread(times), "tflops": tflops,
-        "cublas_seconds": seconds, "cublas_tflops": tflops, "ratio": 1.0,
-        **clock.row(), "rounds": rounds,
-    }
-
-
-def interleave(
-    calls: list[Callable[[int], None]], copies: int, rounds: int
-) -> list[list[float]]:
-    """Time several calls in turns; again, up to `ATTEMPTS` times, if something disturbed them.
-
-    Parameters
-    ----------
-    calls : list of callables
-        Each enqueues one launch on copy number `index` of its data.
-    copies : int
-        How many copies there are to rotate over.
-    rounds : int
-        Samples of each.
-
-    Returns
-    -------
-    list of list of float
-        Seconds a launch, one list a call.
-    """
-    series = [_Series(call, copies) for call in calls]
-    for _ in range(ATTEMPTS):
-        times: list[list[float]] = [[] for _ in calls]
-        for _ in range(rounds):
-            for samples, one in zip(times, series, strict=True):
-                samples.append(one.sample())
-        if all(spread(samples) <= MOST_SPREAD for samples in times):
-            break
-    return times
 
 
 def refuse_wrong(
@@ -246,41 +389,74 @@ def refuse_wrong(
         raise WrongResult(f"{name} at {problem.shape}: {verdict}; not timed")
 
 
-def copies_of(problem: Problem, cp: Any) -> list[tuple[Any, Any, Any]]:
+def copies_of(
+    problem: Problem, cp: Any, name: str = inputs.UNIFORM
+) -> list[tuple[Any, Any, Any]]:
     """Enough sets of matrices to exceed the L2; at most as many as fill a quarter of the memory."""
     l2 = cp.cuda.runtime.getDeviceProperties(0)["l2CacheSize"]
     one = max(replace(problem, beta=0.0).compulsory_bytes, 1)  # each matrix once
     room = cp.cuda.runtime.memGetInfo()[0] // 4
     count = max(2, min(-(-L2_MULTIPLE * l2 // one), room // one, 64))
     # The first is the seed that the reference is made from.
-    return [problem.inputs(seed, cp) for seed in range(count)]
+    return [inputs.draw(problem, name, seed, cp) for seed in range(count)]
 
 
-class _Series:
-    """As many launches of one call as fill a sample, each on the next copy of its data."""
+class KernelPlayer:
+    """One kernel on rotating copies of its data, timed by events (`lib.measure.turns.Player`).
+
+    Parameters
+    ----------
+    call : callable
+        Enqueues one launch on copy number `index` of its data.
+    copies : int
+        How many copies there are to rotate over.
+    """
 
     def __init__(self, call: Callable[[int], None], copies: int) -> None:
-        self._call, self._copies = call, copies
-        call(0)
-        once = min(elapsed(partial(call, index % copies)) for index in range(1, 4))
-        self.launches = int(np.clip(round(SAMPLE_SECONDS / once), 1, MOST_LAUNCHES))
+        self._call, self._copies, self._next = call, copies, 0
+        self._once = 0.0
 
-    def sample(self) -> float:
+    def once(self) -> float:
+        """About how long one launch takes, s; the first one is not counted."""
+        if not self._once:
+            self._queue(1)
+            self._once = min(elapsed(lambda: self._queue(1)) for _ in range(3))
+        return self._once
+
+    def take(self, launches: int) -> float:
         """Seconds a launch.
 
         The GPU is kept busy while the launches are queued, so that it finds each one waiting and
         Python's time between them is not measured.
         """
-        _keep_busy(ENQUEUE_SECONDS * self.launches)
-        return elapsed(self._queue) / self.launches
+        keep_busy(ENQUEUE_SECONDS * min(launches, MOST_QUEUED))
+        return elapsed(lambda: self._queue(launches)) / launches
 
-    def _queue(self) -> None:
-        for index in range(self.launches):
-            self._call(index % self._copies)
+    def keep(self, seconds: float) -> int:
+        """Run without a pause for at least so long, to the end; how many launches that were."""
+        cp = device.cupy()
+        batch = turns.launches_of(self, BATCH_SECONDS)
+        ends: deque[Any] = deque()
+        launches, start = 0, time.perf_counter()
+        while not launches or time.perf_counter() - start < seconds:
+            self._queue(batch)
+            launches += batch
+            ends.append(cp.cuda.Event())
+            ends[-1].record()
+            if len(ends) > 1:  # one batch waits while another runs
+                ends.popleft().synchronize()
+        ends[-1].synchronize()
+        return launches
+
+    def _queue(self, launches: int) -> None:
+        """Enqueue launches, each on the next copy of the data."""
+        for _ in range(launches):
+            self._call(self._next % self._copies)
+            self._next += 1
 
 
-def _keep_busy(seconds: float) -> None:
-    """Enqueue a kernel of one thread that waits."""
+def keep_busy(seconds: float) -> None:
+    """Enqueue a kernel of one thread that waits so long."""
     compiled = compile_file(CUDA / "busy.cu", "busy<1>", device.arch())
     _loaded(compiled)(Launch((1, 1, 1), (1, 1, 1)), (np.uint64(seconds * 1e9),))
 
@@ -299,66 +475,3 @@ def elapsed(work: Callable[[], None]) -> float:
     end.record()
     end.synchronize()
     return cp.cuda.get_elapsed_time(start, end) / 1e3
-
-
-def spread(series: list[float]) -> float:
-    """Half the distance between the quartiles, over the median."""
-    if len(series) < 2:
-        return 0.0
-    low, middle, high = statistics.quantiles(series, n=4)
-    return (high - low) / 2 / middle
-
-
-class ClockSampler:
-    """Ask nvidia-smi every 50 ms while the block runs: SM clock, power, temperature; read only."""
-
-    # In the order in which they are asked for; the power of this moment, not the last second's.
-    FIELDS = {"sm_clock_mhz": "clocks.sm", "power_w": "power.draw.instant",
-              "temperature_c": "temperature.gpu"}
-
-    def __enter__(self) -> ClockSampler:
-        self._samples: list[dict[str, float]] = []
-        try:
-            self._process = subprocess.Popen(
-                ["nvidia-smi", f"--query-gpu={','.join(self.FIELDS.values())}",
-                 "--format=csv,noheader,nounits", "--loop-ms=50"],
-                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-            )
-        except FileNotFoundError:
-            self._process = None
-            return self
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-        return self
-
-    def _read(self) -> None:
-        for line in self._process.stdout:
-            self._samples.append(self.parse(line))
-
-    def __exit__(self, *_: object) -> None:
-        if self._process is not None:
-            self._process.terminate()
-            self._process.wait()
-            self._reader.join(timeout=1)
-
-    @classmethod
-    def parse(cls, line: str) -> dict[str, float]:
-        """What one line of nvidia-smi says; what it can't read (``[N/A]``) is left out."""
-        found = {}
-        for name, cell in zip(cls.FIELDS, line.split(","), strict=False):
-            with contextlib.suppress(ValueError):
-                found[name] = float(cell)
-        return found
-
-    def row(self) -> dict[str, float | None]:
-        """The medians by `FIELDS`; None where nothing was read."""
-        # The first reading may be of the time before the work began.
-        busy = self._samples[1:]
-        read = {name: [one[name] for one in busy if name in one] for name in self.FIELDS}
-        return {name: statistics.median(values) if values else None
-                for name, values in read.items()}
-
-    @property
-    def median(self) -> float | None:
-        """Median SM clock, MHz; None where nvidia-smi is missing or too little time passed."""
-        return self.row()["sm_clock_mhz"]

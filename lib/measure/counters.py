@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
 
 from lib.kernels.catalogue import CATALOGUE
-from lib.measure import ncu
+from lib.kernels.spec import Kernel, Variant
+from lib.measure import cublas, ncu
 from lib.measure.ncu import ProfilerMissing
+from lib.problem import Problem
 from lib.records.store import CUBLAS
 from lib.run import device
 
@@ -58,12 +62,48 @@ HARDWARE = {
     },
 }
 
+# For the account of issue slots: warp instructions by the pipe that takes them, cycles in which an
+# instruction was issued, and the reasons to wait that are not among `HARDWARE`'s. Names differ from
+# one generation to the next: those that this ncu doesn't list for this GPU are not asked for.
+ISSUE = {
+    **{f"pipe_{pipe}": f"smsp__inst_executed_pipe_{pipe}.sum"
+       for pipe in ("adu", "alu", "cbu", "fma", "fmaheavy", "fmalite", "fp16", "lsu", "tensor",
+                    "uniform", "xu")},
+    "issue_active_cycles": "smsp__issue_active.sum",
+    "active_cycles": "smsp__cycles_active.sum",
+    **{
+        f"stall_{reason}":
+            f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio"
+        for reason in ("branch_resolving", "drain", "imc_miss", "membar", "misc",
+                       "no_instruction", "selected", "sleeping", "tex_throttle")
+    },
+}
+
 ALL = {**EMULATED, **MATRIX, **HARDWARE}
+Shape = tuple[int, int, int]
+# Stands between the products of cuBLAS that are profiled together: ``cuda/busy.cu``.
+MARKER = "busy"
+CYCLES = {name: HARDWARE[name] for name in ("cycles", "nanoseconds")}
+
+
+@lru_cache(maxsize=1)
+def asked() -> dict[str, str]:
+    """What is asked of ncu on this GPU: `ALL`, and what of `ISSUE` it lists.
+
+    Raises
+    ------
+    ProfilerMissing
+        If ncu is missing.
+    """
+    known = ncu.available()
+    return ALL | {name: metric for name, metric in ISSUE.items()
+                  if metric.partition(".")[0] in known}
 
 
 def counters(
-    stem: str, variant: str | None, shapes: Sequence[tuple[int, int, int]],
+    stem: str, variant: str | None, shapes: Sequence[Shape],
     alpha: float = 1.0, beta: float = 0.0, ptx_arch: str | None = None,
+    metrics: Mapping[str, str] | None = None, candidates: Sequence[int | None] = (),
 ) -> list[dict[str, float]]:
     """Profile one launch on each shape of a kernel of the catalogue, or of cuBLAS.
 
@@ -78,12 +118,16 @@ def counters(
     alpha, beta : float
     ptx_arch : str, optional
         The kernel is this older architecture's PTX, assembled for this GPU.
+    metrics : mapping of str to str
+        Ncu's names, by ours; `asked` if not given.
+    candidates : sequence of (int or None)
+        Of cuBLAS: which of cublasLt's candidates on each shape; its default where None, or where
+        none are given.
 
     Returns
     -------
     list of dict
-        For each shape, by the names of `ALL`. Metrics that this ncu or GPU doesn't know are left
-        out.
+        For each shape, by the names of `metrics`. What this ncu or GPU doesn't know is left out.
 
     Raises
     ------
@@ -93,37 +137,117 @@ def counters(
         If ncu is missing, the driver refuses it the counters, or it saw other launches.
     """
     device.cupy()
-    texts = ["x".join(map(str, shape)) for shape in shapes]
+    if not shapes:
+        return []
+    metrics = asked() if metrics is None else metrics
     if stem == CUBLAS:
-        # It may split one product into several kernels, of any name: all that runs is its own.
-        seen = [_launches(None, stem, variant, text, alpha, beta, ptx_arch) for text in texts]
+        seen = _of_cublas(variant, shapes, alpha, beta, metrics, candidates)
     else:
-        only = CATALOGUE[stem].function
         seen = [[row] for row in _launches(
-            only, stem, variant, ",".join(texts), alpha, beta, ptx_arch
+            stem, [variant] if variant else [], shapes, alpha, beta, metrics, ptx_arch
         )]
-    if len(seen) != len(texts):
-        raise ProfilerMissing(f"ncu saw {len(seen)} launches of {stem}, not {len(texts)}")
-    return [parse(rows, ALL) for rows in seen]
+    if len(seen) != len(shapes):
+        raise ProfilerMissing(f"ncu saw {len(seen)} launches of {stem}, not {len(shapes)}")
+    return [parse(rows, metrics) for rows in seen]
+
+
+def of_variants(
+    stem: str, variants: Sequence[str], shapes: Sequence[Shape], ptx_arch: str | None = None
+) -> dict[str, list[dict[str, float]]]:
+    """Profile several variants of a kernel under one ncu, whose start takes longer than a launch.
+
+    Returns
+    -------
+    dict
+        By variant, what `counters` returns.
+
+    Raises
+    ------
+    NoGpu, ProfilerMissing
+        As `counters` does.
+    """
+    if stem == CUBLAS:
+        return {name: counters(stem, name, shapes) for name in variants}
+    device.cupy()
+    metrics = asked()
+    seen = _launches(stem, variants, shapes, 1.0, 0.0, metrics, ptx_arch)
+    if len(seen) != len(variants) * len(shapes):
+        raise ProfilerMissing(
+            f"ncu saw {len(seen)} launches of {stem}, not {len(variants) * len(shapes)}")
+    rows = iter(seen)
+    return {name: [parse([next(rows)], metrics) for _ in shapes] for name in variants}
+
+
+def cycles(
+    kernel: Kernel, variant: Variant, problem: Problem, rival: Mapping[str, Any],
+    ptx_arch: str | None = None,
+) -> dict[str, Any]:
+    """SM cycles of one launch of a kernel and of its rival, by ncu.
+
+    Returns
+    -------
+    dict
+        `cycles` and `cublas_cycles`; or `why_not`, where counters can't be read.
+    """
+    shape = (problem.M, problem.N, problem.K)
+    best, default = rival["best"], rival["default"]
+    candidate = best["place"] if best and best["seconds"] < default["seconds"] else None
+    name = cublas.name_of(problem)
+    try:
+        (own,) = counters(kernel.stem, variant.name, [shape], problem.alpha, problem.beta,
+                          ptx_arch, CYCLES)
+        (other,) = counters(CUBLAS, name, [shape], problem.alpha, problem.beta, None, CYCLES,
+                            [candidate])
+    except ProfilerMissing as error:
+        return {"why_not": f"cycles are not read: {error}"}
+    return {"cycles": own["cycles"], "cublas_cycles": other["cycles"]}
 
 
 def _launches(
-    only: str | None, stem: str, variant: str | None, shapes: str, alpha: float, beta: float,
-    ptx_arch: str | None,
+    stem: str, variants: Sequence[str], shapes: Sequence[Shape], alpha: float, beta: float,
+    metrics: Mapping[str, str], ptx_arch: str | None,
 ) -> list[dict[str, str]]:
-    """What ncu saw of ``python -m lib launch``: a row a launch."""
-    return ncu.profile(list(ALL.values()), [
-        "launch", stem, "--shape", shapes, "--alpha", repr(alpha), "--beta", repr(beta),
-        *(["--variant", variant] if variant else []),
+    """What ncu saw of ``python -m lib launch``: a row a launch, variant by variant."""
+    return ncu.profile(list(metrics.values()), [
+        "launch", stem, "--shape", _texts(shapes), "--alpha", repr(alpha), "--beta", repr(beta),
+        *(["--variant", ",".join(variants)] if variants else []),
         *(["--ptx-arch", ptx_arch] if ptx_arch else []),
-    ], only)
+    ], CATALOGUE[stem].function)
 
 
-def parse(rows: list[dict[str, str]], metrics: dict[str, str]) -> dict[str, float]:
+def _of_cublas(
+    variant: str | None, shapes: Sequence[Shape], alpha: float, beta: float,
+    metrics: Mapping[str, str], candidates: Sequence[int | None],
+) -> list[list[dict[str, str]]]:
+    """The launches of each shape.
+
+    It may split one product into several kernels, of any name. So a kernel of ours is launched
+    before each product, and all behind it is its own.
+    """
+    places = [str(-1 if place is None else place) for place in candidates]
+    rows = ncu.profile(list(metrics.values()), [
+        "launch", CUBLAS, "--shape", _texts(shapes), "--alpha", repr(alpha), "--beta", repr(beta),
+        *(["--variant", variant] if variant else []),
+        *([f"--candidate={','.join(places)}"] if places else []), "--apart",
+    ])
+    seen: list[list[dict[str, str]]] = []
+    for row in rows:
+        if MARKER in row["Kernel Name"]:
+            seen.append([])
+        elif seen:
+            seen[-1].append(row)
+    return seen
+
+
+def _texts(shapes: Sequence[Shape]) -> str:
+    return ",".join("x".join(map(str, shape)) for shape in shapes)
+
+
+def parse(rows: list[dict[str, str]], metrics: Mapping[str, str]) -> dict[str, float]:
     """Add up the launches that ncu saw.
 
-    Sums (``.sum`` metrics and wavefronts) add up over the launches; percentages and ratios are
-    those of the longest launch.
+    Sums (``.sum`` metrics and wavefronts) and cycles add up over the launches; percentages and
+    ratios are those of the longest launch.
     """
     duration = metrics.get("nanoseconds", "")
     longest = max(rows, key=lambda row: ncu.number(row.get(duration)) or 0.0)
@@ -132,6 +256,6 @@ def parse(rows: list[dict[str, str]], metrics: dict[str, str]) -> dict[str, floa
         values = [ncu.number(row.get(metric)) for row in rows]
         if None in values:
             continue
-        added = metric.endswith(".sum") or metric.startswith("memory_")
+        added = metric.endswith((".sum", "cycles_elapsed.max")) or metric.startswith("memory_")
         found[key] = sum(values) if added else ncu.number(longest[metric])
     return found

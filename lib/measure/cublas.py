@@ -1,4 +1,7 @@
-"""The rival: cuBLAS on the same types and the same layouts, its default heuristic."""
+"""The rival by its default: cuBLAS on the same types and layouts, as its heuristic chooses.
+
+The fastest that it has is `lib.measure.rival`.
+"""
 
 from __future__ import annotations
 
@@ -12,19 +15,20 @@ from lib.run import device
 
 # cublas_api.h: CUBLAS_COMPUTE_32F is FP32 arithmetic, TF32 off; it takes FP16 and BF16 as well and
 # sums them in FP32.
-_COMPUTE_32F = 68
-_OP_N, _OP_T = 0, 1
+COMPUTE_32F = 68
+OP_N, OP_T = 0, 1
 _DEFAULT_ALGORITHM = -1
 _DEFAULT_MATH = 0
 _POINTER_MODE_HOST = 0
 
 # library_types.h
-_TYPES = {"float32": 0, "float16": 2, "bfloat16": 14}
+TYPES = {"float32": 0, "float16": 2, "bfloat16": 14}
 
 # What the rival is recorded on: the types and layouts that the versions are measured with.
 PROBLEMS = {
     "fp32": Problem(1, 1, 1),
     "fp16": Problem(1, 1, 1, dtype="float16"),
+    "fp16_out": Problem(1, 1, 1, dtype="float16", out="float16"),
     "bf16_column": Problem(1, 1, 1, dtype="bfloat16", out="bfloat16", b_layout="column"),
 }
 
@@ -44,6 +48,22 @@ def problem(
     return replace(PROBLEMS[name], M=M, N=N, K=K, alpha=alpha, beta=beta)
 
 
+def name_of(problem: Problem) -> str:
+    """What `PROBLEMS` calls a problem's types and layout.
+
+    Raises
+    ------
+    ValueError
+        If it has no name for them.
+    """
+    for name, known in PROBLEMS.items():
+        if (known.dtype, known.out, known.b_layout) == (
+                problem.dtype, problem.out, problem.b_layout):
+            return name
+    raise ValueError(f"cuBLAS is not recorded on {problem.dtype} to {problem.out}, B by "
+                     f"{problem.b_layout}s")
+
+
 def gemm(problem: Problem, A: Any, B: Any, C: Any) -> None:
     """Enqueue C = α·A·B + β·C on the current stream.
 
@@ -53,17 +73,22 @@ def gemm(problem: Problem, A: Any, B: Any, C: Any) -> None:
     """
     from cupy.cuda import cublas
 
-    cp = device.cupy()
     handle = device_handle()
-    cublas.setStream(handle, cp.cuda.get_current_stream().ptr)
-    alpha, beta = (np.array([x], np.float32) for x in (problem.alpha, problem.beta))
-    inputs, out = _TYPES[problem.dtype], _TYPES[problem.out]
+    cublas.setStream(handle, device.cupy().cuda.get_current_stream().ptr)
+    scalars = np.array([problem.alpha, problem.beta], np.float32)
+    cublas.gemmEx(handle, *arguments(problem, scalars, A, B, C))
+
+
+def arguments(problem: Problem, scalars: np.ndarray, A: Any, B: Any, C: Any) -> tuple[int, ...]:
+    """What `cublasGemmEx` is given behind its handle; `scalars` are α and β, and must live on."""
+    inputs, out = TYPES[problem.dtype], TYPES[problem.out]
     by_rows = problem.b_layout == "row"
     stride_of_b = problem.N if by_rows else max(problem.K, 1)
-    cublas.gemmEx(
-        handle, _OP_N if by_rows else _OP_T, _OP_N, problem.N, problem.M, problem.K,
-        alpha.ctypes.data, B.data.ptr, inputs, stride_of_b, A.data.ptr, inputs, max(problem.K, 1),
-        beta.ctypes.data, C.data.ptr, out, problem.N, _COMPUTE_32F, _DEFAULT_ALGORITHM,
+    alpha, beta = scalars.ctypes.data, scalars.ctypes.data + scalars.itemsize
+    return (
+        OP_N if by_rows else OP_T, OP_N, problem.N, problem.M, problem.K,
+        alpha, B.data.ptr, inputs, stride_of_b, A.data.ptr, inputs, max(problem.K, 1),
+        beta, C.data.ptr, out, problem.N, COMPUTE_32F, _DEFAULT_ALGORITHM,
     )
 
 
@@ -79,8 +104,12 @@ def device_handle() -> int:
 
 def version() -> str:
     """cuBLAS's release, such as ``"13.1.0"``."""
+    major, rest = divmod(number(), 10000)
+    return f"{major}.{rest // 100}.{rest % 100}"
+
+
+def number() -> int:
+    """cuBLAS's release as it says it: 130100 is 13.1.0."""
     from cupy.cuda import cublas
 
-    number = cublas.getVersion(device_handle())
-    major, rest = divmod(number, 10000)
-    return f"{major}.{rest // 100}.{rest % 100}"
+    return cublas.getVersion(device_handle())

@@ -6,14 +6,15 @@ import numpy as np
 
 from lib.kernels.build import compile_kernel
 from lib.kernels.spec import Kernel, Variant
-from lib.measure import cublas
+from lib.measure import cublas, cublaslt
 from lib.problem import Problem
 from lib.run import device
 from lib.run.runner import prepare
 
 
 def launch_once(
-    kernel: Kernel | None, variant: Variant | None, problem: Problem, ptx_arch: str | None = None
+    kernel: Kernel | None, variant: Variant | None, problem: Problem, ptx_arch: str | None = None,
+    candidate: int | None = None,
 ) -> None:
     """Launch a kernel of the catalogue, or cuBLAS if `kernel` is None.
 
@@ -22,16 +23,25 @@ def launch_once(
     kernel, variant, problem
     ptx_arch : str, optional
         Launch what this older architecture's PTX becomes on this GPU.
+    candidate : int, optional
+        Of cuBLAS: which of cublasLt's candidates, counted from 0; its default if not given.
 
     Raises
     ------
     NoGpu
         If there is no GPU.
+    ValueError
+        If there is no such candidate.
     """
     cp = device.cupy()
     # For cuBLAS drawn on the host, so that no kernel but its own, of any name, runs on the device.
     operands = [cp.asarray(matrix) for matrix in problem.inputs(0, cp if kernel else np)]
-    if kernel is None:
+    if kernel is None and candidate is not None:
+        offered = cublaslt.candidates(problem)
+        if candidate >= len(offered):
+            raise ValueError(f"cublasLt offers {len(offered)} candidates for {problem.shape}")
+        offered[candidate].gemm(*operands)
+    elif kernel is None:
         cublas.gemm(problem, *operands)
     else:
         selected, launch, (args,) = prepare(

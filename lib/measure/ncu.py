@@ -13,6 +13,11 @@ from collections.abc import Sequence
 
 from lib.paths import ROOT
 
+FORBIDDEN = (
+    "the driver lets only administrators read counters: run as root, or set the driver's option "
+    "NVreg_RestrictProfilingToAdminUsers=0 and load it again"
+)
+
 
 class ProfilerMissing(Exception):
     """ncu is not installed or may not read counters. The message says what to do."""
@@ -99,7 +104,9 @@ def _run(*arguments: str) -> str:
     if ncu is None:
         raise ProfilerMissing("ncu is not on the PATH: install Nsight Compute to read counters")
     run = subprocess.run([ncu, *arguments], capture_output=True, text=True, cwd=ROOT, check=False)
-    if run.returncode or "ERR_NVGPUCTRPERM" in run.stdout:
-        said = (run.stdout + run.stderr).strip().splitlines()
+    said = (run.stdout + run.stderr).strip().splitlines()
+    if "ERR_NVGPUCTRPERM" in run.stdout + run.stderr:
+        raise ProfilerMissing(FORBIDDEN)
+    if run.returncode:
         raise ProfilerMissing("ncu could not read counters: " + " / ".join(said[-3:]))
     return run.stdout

@@ -1,30 +1,49 @@
-"""Make a record: benchmark, counters and timeline of one kernel, with where they came from."""
+"""Measure what a pass plans, chunk by chunk, and write records of what is complete.
+
+``python -m lib record`` goes on where the last chunk ended, for eight minutes at most; a record is
+written when all of it is measured (`lib.measure.plan` says what, `lib.measure.chunks` how).
+"""
 
 from __future__ import annotations
 
-import copy
 import datetime
 import os
 import platform
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 from lib import gpus
 from lib.compiler.toolkit import nvrtc_version
 from lib.kernels.build import compile_kernel
-from lib.kernels.catalogue import CATALOGUE
-from lib.kernels.shapes import CUBES, timed
+from lib.kernels.catalogue import CATALOGUE, find
 from lib.kernels.spec import Kernel, Variant
-from lib.measure import bench, calibration, counters, cublas, roofs, search, sweeps, timeline
+from lib.measure import (
+    bench,
+    calibration,
+    chunks,
+    counters,
+    cublas,
+    plan,
+    roofs,
+    search,
+    sensors,
+    sweeps,
+    timeline,
+)
+from lib.measure.assembled import assembled, rows_of
+from lib.measure.plan import Unit
 from lib.paths import ROOT
 from lib.problem import Problem
 from lib.records import store as records
+from lib.records import tuning
+from lib.records.journal import Journal
 from lib.run import device
 
 COUNTER_SIZES = (256, 1024, 2048, 4096)
@@ -35,91 +54,346 @@ MORE_COUNTER_SIZES = {
 }
 TIMELINE_SIZE = 2048
 CLOCKS = "free, as the machine sets them"
+QUICK_SECONDS = 270.0
 
 # Below this speed a size is left out: one ncu pass would take seconds, and it runs many.
 SLOW_SECONDS = 0.5
-# A timed series should not last longer than this.
-SERIES_SECONDS = 10.0
-FEWEST_ROUNDS = 5
+
+PASS, QUICK_PASS = ".pass.jsonl", ".quick.jsonl"
 
 
-def record_bench(stem: str, root: Path | None = None) -> Path:
-    """Time a kernel's instantiations again and put the times into its record.
+@dataclass(frozen=True)
+class Done:
+    """What a chunk came to: the files that were written, and what is left of the pass."""
 
-    Counters and timeline stay as they are, so they must be of this very source and GPU. The record
-    says when the times were taken.
+    files: tuple[Path, ...]
+    left: tuple[str, ...]
+    seconds_left: float
+
+
+def everything() -> list[str]:
+    """What a pass is of where nothing is named."""
+    return [*plan.OTHERS, *CATALOGUE]
+
+
+def record(
+    names: Sequence[str] = (), most: float = chunks.MOST_SECONDS, again: bool = False,
+    finish: bool = False, root: Path | None = None,
+) -> Done:
+    """Measure for one chunk, and write each record that is complete.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Versions, ``version/variant``, or records of `lib.measure.plan.OTHERS`. Where none is named,
+        the open pass goes on, or one of everything begins.
+    most : float
+        How long the chunk may last, s.
+    again : bool
+        Throw away what an open pass has measured.
+    finish : bool
+        End the pass: what is left is not measured, and records are written without it.
+    root : Path, optional
+        The folder of results.
 
     Raises
     ------
     NoGpu
         If there is no GPU.
     ValueError
-        If there is no record to put them into, or it is of other source or another GPU.
+        If a name is none, or another pass is open.
     """
-    now, kernel = _provenance(stem), CATALOGUE[stem]
-    kept = copy.deepcopy(records.load(now["gpu"]["key"], stem, root))
-    again = f"record all of it: python -m lib record {stem}"
-    if kept is None:
-        raise ValueError(f"{stem} is not recorded on {now['gpu']['key']}; {again}")
-    for what in ("gpu", "software"):
-        if kept[what] != now[what]:
-            raise ValueError(f"{stem} was recorded with another {what}; {again}")
-    for variant in kernel.variants:
-        if variant.name not in kept["variants"] or records.stale(kept, variant.name):
-            raise ValueError(f"the record of {stem} {variant.name} is not of this source; {again}")
-        measured = kept["variants"][variant.name]
-        measured["bench"] = _timed(kernel, variant, f"{stem} {variant.name}")
-        for arch, older in measured.get("ptx", {}).items():
-            older["bench"] = _timed(kernel, variant, f"{stem} {variant.name} as {arch}", arch)
-    kept["timed"] = {"date": now["date"], "revision": now["revision"]}
-    return records.write(kept, root)
+    journal = Journal(_folder(root) / PASS)
+    if again:
+        journal.close()
+    chosen = list(names) or journal.names or everything()
+    units = plan.units(chosen, device.runs)
+    if journal.names is not None and journal.names != chosen:
+        raise ValueError(
+            f"a pass of {_few(journal.names)} is open in {journal.file}: go on with python -m lib "
+            "record, write what it has with --finish, or throw it away with --again"
+        )
+    for stem, variant in map(plan.split, chosen):
+        if variant:
+            _refuse_older(stem, variant, root)
+    if journal.names is None:
+        journal.open(chosen)
+    left: tuple[Unit, ...] = tuple(
+        unit for unit in units if journal.find(unit.name, unit.mark) is None)
+    seconds = 0.0
+    if not finish and left:
+        outcome = _chunk(units, journal, most)
+        left, seconds = outcome.left, outcome.seconds
+    lacking = {unit.stem for unit in left}
+    stems = dict.fromkeys(unit.stem for unit in units)
+    files = [
+        file for stem in stems
+        if stem not in lacking or finish and _enough(stem, units, journal)
+        if (file := _write(stem, [unit for unit in units if unit.stem == stem], journal, root))
+    ]
+    if not left or finish:
+        journal.close()
+    return Done(tuple(files), tuple(unit.name for unit in left), seconds)
 
 
-def record(stem: str, root: Path | None = None) -> Path:
-    """Measure all of a kernel of the catalogue, or what `records` has beside the kernels.
+def record_quick(most: float = QUICK_SECONDS, root: Path | None = None) -> Done:
+    """Measure each version's first variant on a few cubes, in one go, into one file.
 
-    Returns
-    -------
-    Path
-        The file that was written, whole, when all was measured.
+    What doesn't fit the time is left out.
 
     Raises
     ------
     NoGpu
         If there is no GPU.
-    ProfilerMissing
-        If ncu can't read counters.
     """
-    made = _provenance(stem)
-    if stem == records.MACHINE:
-        made["roofs"] = roofs.roofs()
-    elif stem == records.CALIBRATION:
-        made["arch"], made["hash"] = device.arch(), records.calibration_hash()
-        made["method"] = {"counters": calibration.METHOD, "clocks": CLOCKS}
-        made |= calibration.measure()
-    elif stem == records.SEARCH:
-        made["searches"] = search.search()
-    elif stem == records.SWEEPS:
-        made["sweeps"] = sweeps.measure()
-    elif stem == records.CUBLAS:
-        made["variants"] = {name: _cublas(name) for name in cublas.PROBLEMS}
-    else:
-        kernel = CATALOGUE[stem]
-        made["variants"] = {v.name: _variant(kernel, v) for v in kernel.variants}
-    return records.write(made, root)
+    journal = Journal(_folder(root) / QUICK_PASS)
+    units = plan.quick(device.runs)
+    outcome = _chunk(units, journal, most)
+    made = {**_provenance(records.QUICK), "chunks": journal.chunks, "versions": {}}
+    for unit in units:
+        if (line := journal.find(unit.name, unit.mark)) is not None:
+            version = made["versions"].setdefault(unit.stem, {})
+            for name, variant in line["made"]["variants"].items():
+                kept = version.setdefault(name, {**variant, "bench": []})
+                kept["bench"] += variant["bench"]
+                kept.pop("ptx", None)
+    file = records.write(made, root)
+    journal.close()
+    return Done((file,), tuple(unit.name for unit in outcome.left), outcome.seconds)
+
+
+def _chunk(units: Sequence[Unit], journal: Journal, most: float) -> chunks.Outcome:
+    """Begin a chunk and measure; what each row is of is noted in it."""
+    started = datetime.datetime.now(datetime.UTC)
+    found, board = sensors.nvml(), sensors.board()
+    name = f"{started:%Y%m%dT%H%M%S}-{board[:4]}"
+    journal.begin(name, {
+        "started": f"{started:%Y-%m-%dT%H:%M:%SZ}", "board": board, "driver": _driver(),
+        "revision": _revision(), "others": found.others() if found else 0,
+    })
+    if found is None:
+        say(sensors.WITHOUT_NVML)
+    elif found.others():
+        say(f"{found.others()} other processes use this GPU: its times are not to be trusted")
+    return chunks.run(units, journal, name, lambda unit: measure(unit, name, journal), say, most)
+
+
+def say(line: str) -> None:
+    """Progress, beside the output."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def measure(unit: Unit, chunk: str, journal: Journal) -> dict[str, Any]:
+    """Measure one unit.
+
+    Returns
+    -------
+    dict
+        For `lib.measure.assembled`.
+    """
+    if unit.kind == records.MACHINE:
+        return {"roofs": roofs.roofs()}
+    if unit.kind == records.CALIBRATION:
+        try:
+            return {
+                "arch": device.arch(), "hash": records.calibration_hash(),
+                "method": {"counters": calibration.METHOD, "clocks": CLOCKS},
+                **calibration.measure(),
+            }
+        except counters.ProfilerMissing as error:
+            return {"missing": _told(error)}
+    if unit.kind == records.SEARCH:
+        made = {"searches": search.search()}
+        # The rows behind it are of the tiles that it chooses.
+        records.write({**_provenance(records.SEARCH), **made})
+        tuning.forget()
+        return made
+    if unit.kind == records.SWEEPS:
+        return {"sweeps": sweeps.measure()}
+    if unit.kind == plan.COUNTERS:
+        return _counters(unit, rows_of(unit.stem, journal))
+    if unit.kind == plan.TIMELINE:
+        kernel = find(unit.stem)
+        return {"variants": {
+            name: {"timeline": timeline.timeline(
+                kernel, kernel.variant(name),
+                kernel.variant(name).problem(*(TIMELINE_SIZE,) * 3))}
+            for name in unit.variants
+        }}
+    if unit.stem == records.CUBLAS:
+        (name,) = unit.variants
+        row = bench.bench_cublas(cublas.problem(name, *unit.shape))
+        return {"variants": {name: {"arch": device.arch(), "bench": [{**row, "chunk": chunk}]}}}
+    return _bench(unit, chunk)
+
+
+def _bench(unit: Unit, chunk: str) -> dict[str, Any]:
+    """All of a version's variants on one shape, and the rival."""
+    kernel = find(unit.stem)
+    contests: dict[Problem, bench.Contest] = {}
+    made = {}
+    for name in unit.variants:
+        variant = kernel.variant(name)
+        problem = variant.problem(*unit.shape)
+        if problem not in contests:
+            contests[problem] = bench.Contest(problem)
+        contest = contests[problem]
+        first = variant is kernel.variants[0]
+        headline = first and unit.shape in {(size,) * 3 for size in plan.HEADLINE}
+        row = contest.row(
+            kernel, variant, thorough=headline and plan.thorough(kernel),
+            joules=headline and unit.shape[0] == plan.HEADLINE[0],
+        )
+        if unit.pair:
+            row["pair"] = _pair(contest, kernel, kernel.variant(unit.pair))
+        older = {
+            arch: {**_code(kernel, variant, arch),
+                   "bench": [{**contest.row(kernel, variant, ptx_arch=arch), "chunk": chunk}]}
+            for arch in (kernel.ptx_archs if first else ()) if arch != device.arch()
+        }
+        made[name] = {
+            "hash": kernel.hash(variant), "launch": records.launch_hash(kernel, variant),
+            **_code(kernel, variant), "bench": [{**row, "chunk": chunk}],
+            **({"ptx": older} if older else {}),
+        }
+    return {"variants": made}
+
+
+def _pair(contest: bench.Contest, kernel: Kernel, variant: Variant) -> dict[str, Any]:
+    """What an added variant is held against, measured beside it."""
+    row = contest.row(kernel, variant)
+    return {"variant": variant.name,
+            **{key: row[key] for key in ("seconds", "spread", "tflops", "cublas_seconds", "ratio")}}
+
+
+def _code(kernel: Kernel, variant: Variant, ptx_arch: str | None = None) -> dict[str, Any]:
+    compiled = compile_kernel(kernel, variant, device.arch(), ptx_arch=ptx_arch)
+    return {"arch": compiled.arch, "registers": compiled.resources.registers,
+            "shared_bytes": compiled.resources.shared_bytes}
+
+
+def _counters(unit: Unit, rows: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:
+    """Counters of a version's variants, or of one of cuBLAS's problems; or why there are none."""
+    made: dict[str, Any] = {}
+    kernel = CATALOGUE.get(unit.stem)
+    try:
+        for sizes, names in _by_sizes(unit, rows).items():
+            shapes = [(size,) * 3 for size in sizes]
+            found = counters.of_variants(unit.stem, names, shapes)
+            for name, metrics in found.items():
+                made[name] = {"counters": _counted(sizes, metrics)}
+            if unit.stem == records.CUBLAS:
+                (name,) = names
+                places = _places(rows.get(name, ()))
+                sizes = [size for size in sizes if size in places]
+                best = counters.counters(
+                    unit.stem, name, [(size,) * 3 for size in sizes],
+                    candidates=[places[size] for size in sizes])
+                made[name]["best_counters"] = _counted(sizes, best)
+        first = kernel.variants[0].name if kernel else None
+        for arch in kernel.ptx_archs if kernel and first in made else ():
+            if arch != device.arch():
+                sizes = [row["M"] for row in made[first]["counters"]]
+                found = counters.of_variants(
+                    unit.stem, [first], [(size,) * 3 for size in sizes], arch)
+                made[first].setdefault("ptx", {})[arch] = {
+                    "counters": _counted(sizes, found[first])}
+    except counters.ProfilerMissing as error:
+        return {"variants": {name: {"counters_missing": _told(error)} for name in unit.variants}}
+    return {"variants": made}
+
+
+def _places(rows: Iterable[Mapping[str, Any]]) -> dict[int, int]:
+    """Which of cublasLt's candidates was the best, by size, where one was faster than the default.
+    """
+    return {
+        row["M"]: row["rival"]["best"]["place"] for row in rows
+        if row["rival"]["best"]
+        and row["rival"]["best"]["seconds"] < row["rival"]["default"]["seconds"]
+    }
+
+
+def _by_sizes(
+    unit: Unit, rows: Mapping[str, list[dict[str, Any]]]
+) -> dict[tuple[int, ...], list[str]]:
+    """Which variants are profiled at which sizes: not where a launch would take too long."""
+    found: dict[tuple[int, ...], list[str]] = {}
+    wanted = (*COUNTER_SIZES, *MORE_COUNTER_SIZES.get(unit.stem, ()))
+    for name in unit.variants:
+        # By the largest product that was timed; where none was, nothing is known to be slow.
+        largest = max(((row["M"] * row["N"] * row["K"], row["seconds"])
+                       for row in rows.get(name, ())), default=(1, 0.0))
+        pace = largest[1] / largest[0]
+        sizes = tuple(size for size in wanted if pace * size**3 <= SLOW_SECONDS)
+        found.setdefault(sizes, []).append(name)
+    return found
+
+
+def _counted(sizes: Iterable[int], metrics: Iterable[Mapping[str, float]]) -> list[dict[str, Any]]:
+    return [{"M": size, "N": size, "K": size, "metrics": one}
+            for size, one in zip(sizes, metrics, strict=True)]
+
+
+def _told(error: Exception) -> str:
+    say(f"skipped: {error}")
+    return records.plain(str(error))
+
+
+def _write(
+    stem: str, units: Sequence[Unit], journal: Journal, root: Path | None
+) -> Path | None:
+    """Write one record from what the journal has; None if it says why there can't be one."""
+    made = [(unit, line["made"]) for unit in units
+            if (line := journal.find(unit.name, unit.mark)) is not None]
+    if any("missing" in part for _, part in made):
+        return None
+    old = records.load(_key(), stem, root) if any(unit.pair for unit in units) else None
+    found = assembled(_provenance(stem), made, journal.chunks, old)
+    return records.write(found, root)
+
+
+def _enough(stem: str, units: Sequence[Unit], journal: Journal) -> bool:
+    """Whether a record can be written of what there is: each variant has a row at least."""
+    here = [unit for unit in units if unit.stem == stem]
+    wanted = {name for unit in here for name in unit.variants}
+    done = [unit for unit in here if journal.find(unit.name, unit.mark) is not None]
+    timed = {name for unit in done if unit.kind == plan.BENCH for name in unit.variants}
+    return bool(done) and timed == wanted
+
+
+def _refuse_older(stem: str, variant: str, root: Path | None) -> None:
+    """One variant is added to a record of this schema, not to an older one."""
+    kept = records.load(_key(), stem, root)
+    if kept is None or kept["schema"] != records.SCHEMA:
+        what = "none" if kept is None else "one of the older schema"
+        raise ValueError(f"{stem}/{variant} is added to a record of {stem}, and there is {what}: "
+                         f"python -m lib record {stem}")
+
+
+def _few(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
+
+
+def _key() -> str:
+    return gpus.key_of(device.name())
+
+
+def _folder(root: Path | None) -> Path:
+    device.cupy()
+    return records.path(_key(), "any", root).parent
 
 
 def _provenance(stem: str) -> dict[str, Any]:
     """Where and with what the record was made."""
     cp = device.cupy()
-    properties = cp.cuda.runtime.getDeviceProperties(0)
-    name = device.name()
+    properties = cp.cuda.runtime.getDeviceProperties(cp.cuda.Device().id)
     runtime = cp.cuda.runtime.runtimeGetVersion()
     return {
         "schema": records.SCHEMA,
         "kernel": stem,
         "gpu": {
-            "key": gpus.find(name).key, "name": name, "driver": _driver(),
+            "key": _key(), "name": device.name(), "driver": _driver(),
             "sms": properties["multiProcessorCount"],
             "memory_bytes": int(properties["totalGlobalMem"]),
             "l2_bytes": int(properties["l2CacheSize"]),
@@ -128,97 +402,23 @@ def _provenance(stem: str) -> dict[str, Any]:
             "cuda": f"{runtime // 1000}.{runtime % 1000 // 10}",
             "nvrtc": ".".join(map(str, nvrtc_version())),
             "cublas": cublas.version(), "cupy": cp.__version__, "numpy": np.__version__,
-            "python": platform.python_version(),
+            "python": platform.python_version(), "nvmath": _release("nvmath-python"),
         },
         "date": datetime.date.today().isoformat(),
         "revision": _revision(),
         "method": {
             "bench": bench.METHOD, "clocks": CLOCKS,
-            "counters": counters.ALL,
+            "counters": {**counters.ALL, **counters.ISSUE},
         },
     }
 
 
-def _variant(kernel: Kernel, variant: Variant) -> dict[str, Any]:
-    """Everything that is measured of one instantiation; older code of a kernel's first one too."""
-    older = {
-        arch: _measured(kernel, variant, arch)
-        for arch in kernel.ptx_archs
-        if arch != device.arch() and variant is kernel.variants[0]
-    }
-    return {
-        "hash": kernel.hash(variant), **_measured(kernel, variant),
-        "timeline": timeline.timeline(
-            kernel, variant, variant.problem(*(TIMELINE_SIZE,) * 3)
-        ),
-        **({"ptx": older} if older else {}),
-    }
-
-
-def _measured(kernel: Kernel, variant: Variant, ptx_arch: str | None = None) -> dict[str, Any]:
-    """Resources, speed and counters of the code for this GPU, or of an older one's PTX on it."""
-    label = f"{kernel.stem} {variant.name}" + (f" as {ptx_arch}" if ptx_arch else "")
-    compiled = compile_kernel(kernel, variant, device.arch(), ptx_arch=ptx_arch)
-    rows = _timed(kernel, variant, label, ptx_arch)
-    return {
-        "arch": compiled.arch,
-        "registers": compiled.resources.registers,
-        "shared_bytes": compiled.resources.shared_bytes,
-        "bench": rows,
-        "counters": _counters(kernel.stem, variant.name, rows, label, ptx_arch),
-    }
-
-
-def _timed(
-    kernel: Kernel, variant: Variant, label: str, ptx_arch: str | None = None
-) -> list[dict[str, Any]]:
-    """Benchmarks of an instantiation on each of its shapes."""
-    rows: list[dict[str, Any]] = []
-    rate = 0.0
-    for shape in tqdm(timed(kernel, variant), desc=f"{label}: bench"):
-        problem = variant.problem(*shape)
-        expected = problem.flops / rate if rate else 0.0
-        rows.append(bench.bench(kernel, variant, problem, _rounds(problem, expected), ptx_arch))
-        rate = problem.flops / rows[-1]["seconds"]
-    return rows
-
-
-def _cublas(name: str) -> dict[str, Any]:
-    """The rival by itself, on the types and layouts that `cublas.PROBLEMS` names so."""
-    rows = [
-        bench.bench_cublas(cublas.problem(name, size, size, size))
-        for size in tqdm(CUBES, desc=f"cuBLAS {name}: bench")
-    ]
-    return {"arch": device.arch(), "bench": rows,
-            "counters": _counters(records.CUBLAS, name, rows, f"cuBLAS {name}")}
-
-
-def _counters(
-    stem: str, variant: str, rows: Iterable[dict[str, Any]], label: str,
-    ptx_arch: str | None = None,
-) -> list[dict[str, Any]]:
-    """Counters at the sizes that aren't too slow to profile."""
-    slow = min(
-        (row["M"] for row in rows
-         if row["M"] == row["N"] == row["K"] and row["seconds"] > SLOW_SECONDS),
-        default=10**9,
-    )
-    wanted = (*COUNTER_SIZES, *MORE_COUNTER_SIZES.get(stem, ()))
-    sizes = [size for size in wanted if size < slow]
-    print(f"{label}: counters at {', '.join(map(str, sizes))}", file=sys.stderr)
-    found = counters.counters(stem, variant, [(size,) * 3 for size in sizes], ptx_arch=ptx_arch)
-    return [
-        {"M": size, "N": size, "K": size, "metrics": metrics}
-        for size, metrics in zip(sizes, found, strict=True)
-    ]
-
-
-def _rounds(problem: Problem, expected_seconds: float) -> int:
-    """As many rounds as fit the series, between the fewest and the usual number."""
-    usual = bench.usual_rounds(problem)
-    if expected_seconds <= 0:
-        return usual
-    return int(np.clip(SERIES_SECONDS / expected_seconds, FEWEST_ROUNDS, usual))
+def _release(package: str) -> str | None:
+    """The release of an installed package; None where it isn't."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def _driver() -> str:

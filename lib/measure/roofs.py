@@ -13,7 +13,8 @@ import numpy as np
 
 from lib.compiler.compiled import compile_file
 from lib.kernels.grid import Launch
-from lib.measure.bench import ClockSampler, elapsed
+from lib.measure.bench import elapsed
+from lib.measure.sensors import ClockSampler
 from lib.paths import CUDA
 from lib.problem import Problem
 from lib.run import device

@@ -5,7 +5,6 @@ What is varied, and how a record of it is read, is in `lib.records.sweeps`.
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,8 +17,9 @@ from lib.gpus import Gpu
 from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import find
 from lib.kernels.spec import Variant
-from lib.measure import cublas
-from lib.measure.bench import ClockSampler, copies_of, interleave, refuse_wrong, spread
+from lib.measure import cublas, turns
+from lib.measure.bench import KernelPlayer, copies_of, refuse_wrong
+from lib.measure.sensors import ClockSampler
 from lib.problem import Problem
 from lib.records.sweeps import (
     DOUBLE_BUFFER,
@@ -38,7 +38,6 @@ from lib.topics.instruction_order import model as order
 from lib.topics.occupancy.model import occupancy
 
 SIZE = 4096
-ROUNDS = 5
 
 
 @dataclass(frozen=True)
@@ -130,7 +129,8 @@ def measure() -> dict[str, Any]:
         for tile in tqdm(TILES, desc=DOUBLE_BUFFER)
         for forms in settings(tile, device.arch(), gpu)
     ]
-    method = f"median of {ROUNDS} samples, the forms and cuBLAS in turns; otherwise as bench"
+    method = (f"median of {turns.SERIES} samples, the forms and cuBLAS's default in turns; "
+              "otherwise as bench")
     shape = [problem.M, problem.N, problem.K]
     return {DOUBLE_BUFFER: {"kernel": STEM, "shape": shape, "method": method, "rows": rows}}
 
@@ -153,16 +153,16 @@ def _row(
     for name, call in calls.items():
         refuse_wrong(name, call, problem, copies[0][2], reference)
     with ClockSampler() as clock:
-        times = dict(zip(calls, interleave(list(calls.values()), len(copies), ROUNDS),
-                         strict=True))
+        players = [KernelPlayer(call, len(copies)) for call in calls.values()]
+        times = dict(zip(calls, turns.take(players, 1), strict=True))
     one = forms[LATE]
     return {
         "block": list(one.tile.block), "warp": list(one.tile.warp), "blocks": one.blocks,
         "warps": one.blocks * one.variant.threads // 32,
-        "seconds": {form: statistics.median(times[form]) for form in FORMS},
-        "spread": {form: spread(times[form]) for form in FORMS},
+        "seconds": {form: times[form].seconds for form in FORMS},
+        "spread": {form: times[form].spread for form in FORMS},
         "registers": {form: forms[form].compiled.resources.registers for form in FORMS},
         "hashes": hashes(one.tile),
-        "cublas_seconds": statistics.median(times["cuBLAS"]),
+        "cublas_seconds": times["cuBLAS"].seconds,
         "sm_clock_mhz": clock.median,
     }

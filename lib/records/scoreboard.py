@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import datetime
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from lib.kernels.catalogue import CATALOGUE
 from lib.paths import ROOT
 from lib.records import store as records
 from lib.records import sweeps
+from lib.records.plausible import faults_of_date
 from lib.records.store import Row
 
 README = ROOT / "README.md"
@@ -25,8 +29,8 @@ def lines(rows: Iterable[Row]) -> list[str]:
     """One line a benchmark, for a terminal."""
     found = [
         f"{r.kernel:<16} {r.variant:<10} {r.gpu:<5} {r.ptx_arch:<7} {r.M}x{r.N}x{r.K:<6} "
-        f"{r.tflops:8.2f} TFLOP/s cuBLAS {r.cublas_tflops:7.2f}  {r.ratio:6.1%}  {r.date}"
-        f"{'  STALE' if r.stale else ''}"
+        f"{r.tflops:8.2f} TFLOP/s, cuBLAS's {r.rival} {r.cublas_tflops:7.2f}  {r.ratio:6.1%}  "
+        f"{r.date}{'  STALE' if r.stale else ''}"
         for r in rows
     ]
     return found or ["nothing is recorded yet: python -m lib record, on a machine with a GPU"]
@@ -53,16 +57,29 @@ def markdown(rows: Iterable[Row], size: int | None = None) -> str:
     return "\n\n".join(f"**{GROUPS[name]}**\n\n{_table(group)}" for name, group in groups.items())
 
 
+def rival(rows: Iterable[Row]) -> str:
+    """What the ratios of some rows are to: ``"cuBLAS's default"``, or its best; both: cuBLAS."""
+    kinds = {row.rival for row in rows}
+    return f"cuBLAS's {kinds.pop()}" if len(kinds) == 1 else "cuBLAS"
+
+
+def _of(row: Row, mixed: bool) -> str:
+    """A share of the rival; which one, where a table has both."""
+    return f"{row.ratio:.1%}" + (", of its default" if mixed and row.rival == "default" else "")
+
+
 def _table(rows: Iterable[Row]) -> str:
+    rows = list(rows)
+    against = rival(rows)
     table = [
-        "| version | variant | GPU | M = N = K | TFLOP/s | cuBLAS, same run | of cuBLAS |",
+        f"| version | variant | GPU | M = N = K | TFLOP/s | {against}, same run | of {against} |",
         "|---|---|---|---:|---:|---:|---:|",
     ]
     for r in rows:
         mark = " (stale)" if r.stale else ""
         table.append(
             f"| {r.kernel} | {r.variant} | {r.gpu} | {r.M} | {r.tflops:.2f}{mark} "
-            f"| {r.cublas_tflops:.2f} | {r.ratio:.1%} |"
+            f"| {r.cublas_tflops:.2f} | {_of(r, against == 'cuBLAS')} |"
         )
     return "\n".join(table)
 
@@ -70,8 +87,11 @@ def _table(rows: Iterable[Row]) -> str:
 def summary(rows: Iterable[Row]) -> str:
     """A row a version and GPU, for README: its first variant at the ladder's size and twice it."""
     large = 2 * LADDER_SIZE
+    rows = list(rows)
+    against = rival(rows)
+    mixed = against == "cuBLAS"
     table = [
-        f"| version | what it changes | GPU | TFLOP/s at {LADDER_SIZE:,} | of cuBLAS "
+        f"| version | what it changes | GPU | TFLOP/s at {LADDER_SIZE:,} | of {against} "
         f"| at {large:,} |",
         "|---|---|---|---:|---:|---:|",
     ]
@@ -84,8 +104,8 @@ def summary(rows: Iterable[Row]) -> str:
         mark = " (stale)" if any(r.stale for r in sizes.values()) else ""
         table.append(
             f"| {stem} | {CATALOGUE[stem].change} | {gpu} "
-            + (f"| {first.tflops:.1f}{mark} | {first.ratio:.1%} " if first else "| – | – ")
-            + (f"| {second.ratio:.1%} |" if second else "| – |")
+            + (f"| {first.tflops:.1f}{mark} | {_of(first, mixed)} " if first else "| – | – ")
+            + (f"| {_of(second, mixed)} |" if second else "| – |")
         )
     return "\n".join(table)
 
@@ -105,53 +125,80 @@ def readme_text(text: str, rows: Iterable[Row]) -> str:
     rows = list(rows)
     dates = sorted({(r.gpu, r.date) for r in rows})
     source = "; ".join(f"{gpu}, {date}" for gpu, date in dates)
+    chosen = "its default heuristic's kernel" if {row.rival for row in rows} == {"default"} else (
+        "the fastest of what it has, unless its default is named")
     note = (
         f"Recorded: {source}; M = N = K, α = 1, β = 0. 01 to 09 multiply FP32 (TF32 off), 10 to 18 "
-        "FP16 with sums and C in FP32; cuBLAS on the same types, in turns in the same run. All "
-        "sizes and variants: `python -m lib results`, and the book's scoreboard."
+        f"FP16 with sums and C in FP32; cuBLAS on the same types, in turns in the same run: "
+        f"{chosen}. All sizes and variants: `python -m lib results`, and the book's scoreboard."
     )
     return f"{head}{BEGIN}\n{summary(rows)}\n\n{note}\n{END}{tail}"
 
 
 def write_readme(path: Path = README) -> None:
     """Write the table of results into README.md."""
-    path.write_text(readme_text(path.read_text(), records.rows()))
+    text = readme_text(path.read_text(encoding="utf-8"), records.rows())
+    path.write_text(text, encoding="utf-8")
 
 
 def faults(path: Path = README) -> list[str]:
-    """What must be mended before a release: stale or missing records, an old table in README."""
+    """What must be mended before a release.
+
+    Stale or missing records, ones that can't be trusted, an old table in README.
+    """
+    every = list(records.every())
     found = [
         f"{r['kernel']} {name} on {r['gpu']['key']} is stale: python -m lib record {r['kernel']}"
-        for r in records.every()
+        for r in every
         if r["kernel"] in CATALOGUE
         for name in r["variants"]
         if records.stale(r, name)
     ]
     found += [
         f"calibration on {r['gpu']['key']} is stale: python -m lib record calibration"
-        for r in records.every()
+        for r in every
         if r["kernel"] == records.CALIBRATION and r["hash"] != records.calibration_hash()
     ]
     found += [
         f"the search of {tuned} on {r['gpu']['key']} is stale: python -m lib record search"
-        for r in records.every()
+        for r in every
         if r["kernel"] == records.SEARCH
         for tuned in r["searches"]
         if records.stale(r, tuned)
     ]
     found += [
         f"the sweep {name} on {r['gpu']['key']} is stale: python -m lib record sweeps"
-        for r in records.every()
+        for r in every
         if r["kernel"] == records.SWEEPS
         for name, sweep in r["sweeps"].items()
         if sweeps.stale(sweep)
     ]
-    recorded = {r["kernel"] for r in records.every()}
+    recorded = {r["kernel"] for r in every}
     found += [
         f"{stem} has no record: python -m lib record {stem}"
         for stem in CATALOGUE
         if stem not in recorded
     ]
-    if path.read_text() != readme_text(path.read_text(), records.rows()):
+    found += _distrusted(every)
+    text = path.read_text(encoding="utf-8")
+    if text != readme_text(text, records.rows()):
         found.append("README.md's table is old: python -m lib results --readme")
     return found
+
+
+def _distrusted(every: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Records that no digest holds together, whose dates can't be, or that lack their rival."""
+    for r in every:
+        name = f"{r['kernel']} on {r['gpu']['key']}"
+        again = f"python -m lib record {r['kernel']}"
+        if "digest" not in r:
+            yield f"{name} has no digest, so an edited figure would not be noticed: {again}"
+        for fault in faults_of_date(r, datetime.date.today()):
+            yield f"{name} can't be right: {fault}: {again}"
+    versions = Counter(r["gpu"]["key"] for r in every if r["kernel"] in CATALOGUE)
+    rivals = {r["gpu"]["key"] for r in every if r["kernel"] == records.CUBLAS}
+    for gpu, number in versions.items():
+        # One version by itself has the rival in its rows. What several are drawn beside is cuBLAS's
+        # own record.
+        if number > 1 and gpu not in rivals:
+            yield f"cuBLAS has no record on {gpu}: python -m lib record {records.CUBLAS}"

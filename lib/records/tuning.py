@@ -44,6 +44,11 @@ def choose(kernel: Kernel, variant: Variant, problem: Problem) -> Choice:
     return Choice(name, f"{name}: fastest at {shape}, the most similar of the shapes searched")
 
 
+def forget() -> None:
+    """Let the search be read again: another one has been recorded."""
+    _searches.cache_clear()
+
+
 @lru_cache(maxsize=1)
 def _searches() -> dict[str, Any]:
     record = records.load(SEARCHED_ON, records.SEARCH)

@@ -36,6 +36,7 @@ from lib.kernels.catalogue import CATALOGUE
 from lib.measure import counters
 from lib.paths import ROOT
 from lib.records import store as records
+from tests.built import record, row
 
 NAIVE_64 = {"global_load_requests": 2 * 64**3 // 32, "global_load_sectors": 5 * 64**3 // 32,
             "ffma_thread_instructions": 64**3}
@@ -485,17 +486,14 @@ def test_records_that_are_not_there_are_missing():
 
 def test_records_are_read(tmp_path, monkeypatch):
     monkeypatch.setattr(records, "RESULTS", tmp_path)
-    cube = dict.fromkeys("MNK", 2048)
-    records.write({
-        "schema": records.SCHEMA, "kernel": "01_naive", "software": {}, "date": "2026-11-21",
-        "revision": "0", "gpu": {"key": "H100", "name": "NVIDIA H100", "driver": "1", "sms": 132,
-                                 "memory_bytes": 1},
-        "variants": {"coalesced": {"hash": "0", "arch": "sm_90a",
-                                   "bench": [{**cube, "tflops": 6.0}],
-                                   "counters": [{**cube, "metrics": {DRAM_READ: 34e6}}]}},
-    })
+    made = record(rows=[row(2048)])
+    del made["variants"]["swapped"]
+    made["variants"]["coalesced"]["counters"] = [
+        {**dict.fromkeys("MNK", 2048), "metrics": {DRAM_READ: 34e6}}
+    ]
+    records.write(made)
     evidence = Evidence()
-    assert evidence.bench("H100", "01_naive", "coalesced", 2048)["tflops"] == 6.0
+    assert evidence.bench("H100", "01_naive", "coalesced", 2048)["tflops"] == row(2048)["tflops"]
     assert evidence.counter("H100", "01_naive", "coalesced", 2048, DRAM_READ) == 34e6
     with pytest.raises(Missing, match="4,096"):
         evidence.bench("H100", "01_naive", "coalesced", 4096)

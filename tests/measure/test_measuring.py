@@ -1,11 +1,15 @@
 """The parts of measuring that need no GPU: ncu's output, marks, spreads, cuBLAS's version."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from lib.kernels.catalogue import CATALOGUE
 from lib.kernels.shapes import timed
 from lib.measure import bench, counters, ncu, timeline
+from lib.problem import Problem, WrongResult
+from tests.built import newer
 
 HEADER = '"ID","Kernel Name","a.sum","memory_l1","b.pct","gpu__time_duration.sum"'
 UNITS = '"","","sector","","%","ns"'
@@ -40,11 +44,6 @@ def test_every_counter_of_the_emulator_has_a_name_at_ncu():
     from lib import ptx
 
     assert set(counters.EMULATED) == set(ptx.Trace(None, None).counters())
-
-
-def test_spread_is_half_the_quartiles_distance_over_the_median():
-    assert bench.spread([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]) == pytest.approx((6 - 2) / 2 / 4)
-    assert bench.spread([1.0]) == 0.0
 
 
 def overview(*rows):
@@ -99,11 +98,15 @@ def test_the_rival_is_recorded_on_each_type_and_layout():
 
     for name, (dtype, out, layout) in {
         "fp32": ("float32", "float32", "row"), "fp16": ("float16", "float32", "row"),
+        "fp16_out": ("float16", "float16", "row"),
         "bf16_column": ("bfloat16", "bfloat16", "column"),
     }.items():
         problem = cublas.problem(name, 4, 5, 6, 0.5, -2.0)
         assert (problem.dtype, problem.out, problem.b_layout) == (dtype, out, layout)
         assert (problem.shape, problem.alpha, problem.beta) == ("4x5x6", 0.5, -2.0)
+        assert cublas.name_of(problem) == name
+    with pytest.raises(ValueError, match="bfloat16 to float32"):
+        cublas.name_of(Problem(4, 5, 6, dtype="bfloat16"))
     with pytest.raises(ValueError, match="'fp8'; known: fp32, fp16"):
         cublas.problem("fp8", 4, 5, 6)
 
@@ -122,6 +125,71 @@ def test_names_of_metrics_are_read_from_ncu_s_listing(monkeypatch):
     assert ncu.available() == {
         "l1tex__data_pipe_lsu_wavefronts_mem_shared", "smsp__inst_executed_op_ldgsts",
     }
+
+
+def test_a_metric_that_this_ncu_does_not_list_is_not_asked_for(monkeypatch):
+    monkeypatch.setattr(counters.ncu, "available", lambda: {"smsp__inst_executed_pipe_alu"})
+    counters.asked.cache_clear()
+    try:
+        asked = counters.asked()
+    finally:
+        counters.asked.cache_clear()
+    assert asked["pipe_alu"] == "smsp__inst_executed_pipe_alu.sum" and "pipe_xu" not in asked
+    assert set(counters.ALL) < set(asked) and not set(counters.ALL) & set(counters.ISSUE)
+
+
+def test_several_variants_are_profiled_under_one_ncu(monkeypatch):
+    def profile(metrics, command, kernel):
+        assert command[command.index("--variant") + 1] == "coalesced,swapped"
+        return [{name: str(place) for name in metrics} for place in range(4)]
+
+    monkeypatch.setattr(counters.device, "cupy", lambda: None)
+    monkeypatch.setattr(counters.ncu, "profile", profile)
+    monkeypatch.setattr(counters, "asked", lambda: counters.ALL)
+    found = counters.of_variants("01_naive", ["coalesced", "swapped"], [(8,) * 3, (9,) * 3])
+    assert [row["cycles"] for row in found["coalesced"]] == [0, 1]
+    assert [row["cycles"] for row in found["swapped"]] == [2, 3]
+    with pytest.raises(ncu.ProfilerMissing, match="4 launches of 01_naive, not 2"):
+        counters.of_variants("01_naive", ["coalesced", "swapped"], [(8,) * 3])
+
+
+@pytest.mark.parametrize("said, status", [("==ERROR== ERR_NVGPUCTRPERM - denied", 1),
+                                          ("==ERROR== ERR_NVGPUCTRPERM - denied", 0)])
+def test_who_may_not_read_counters_is_told_the_two_ways(monkeypatch, said, status):
+    done = SimpleNamespace(stdout=said, stderr="", returncode=status)
+    monkeypatch.setattr(ncu.shutil, "which", lambda name: "/ncu")
+    monkeypatch.setattr(ncu.subprocess, "run", lambda *_, **__: done)
+    with pytest.raises(ncu.ProfilerMissing, match="run as root.*NVreg_RestrictProfilingToAdmin"):
+        ncu.available()
+
+
+def test_cycles_are_of_the_rival_that_was_faster(monkeypatch):
+    asked = []
+
+    def profile(metrics, command, kernel=None):
+        asked.append(command)
+        row = {name: "100" for name in metrics} | {"Kernel Name": "a"}
+        mark = {**row, "Kernel Name": "void busy<(int)1>(unsigned long long)"}
+        return [mark, row, row] if kernel is None else [row]
+
+    monkeypatch.setattr(counters.device, "cupy", lambda: None)
+    monkeypatch.setattr(counters.ncu, "profile", profile)
+    kernel, rival = CATALOGUE["01_naive"], newer()["rival"]
+    rival["best"]["place"] = 5
+    problem = Problem(64, 64, 64)
+    found = counters.cycles(kernel, kernel.variants[0], problem, rival)
+    assert found == {"cycles": 100, "cublas_cycles": 200}  # of a product split into two kernels
+    assert asked[1][:4] == ["launch", "cublas", "--shape", "64x64x64"]
+    assert asked[1][-2:] == ["--candidate=5", "--apart"]
+    counters.cycles(kernel, kernel.variants[0], problem, {**rival, "best": None})
+    assert "--candidate=-1" in asked[3]
+
+    def refused(*_, **__):
+        raise ncu.ProfilerMissing(ncu.FORBIDDEN)
+
+    monkeypatch.setattr(counters.ncu, "profile", refused)
+    told = counters.cycles(kernel, kernel.variants[0], problem, rival)
+    assert "cycles are not read: the driver lets only" in told["why_not"]
 
 
 def _calibrated(monkeypatch, rows):
@@ -152,15 +220,6 @@ def test_each_launch_of_the_calibration_set_is_given_to_its_pattern(monkeypatch)
         _calibrated(monkeypatch, rows[::-1])
 
 
-def test_clock_power_and_temperature_are_medians_of_what_could_be_read():
-    sampler = bench.ClockSampler()
-    said = "345, 90.1, 30\n1980, 600.5, 50\n1755, [N/A], 52\n1800, 700.5, 54\n"
-    sampler._samples = [sampler.parse(line) for line in said.splitlines()]
-    assert sampler.row() == {"sm_clock_mhz": 1800.0, "power_w": 650.5, "temperature_c": 52.0}
-    sampler._samples = []
-    assert set(sampler.row().values()) == {None} and sampler.median is None
-
-
 def test_what_a_variant_is_timed_on():
     limit = CATALOGUE["18_hopper_limit"]
     first, other = (timed(limit, variant) for variant in limit.variants[:2])
@@ -170,21 +229,16 @@ def test_what_a_variant_is_timed_on():
     assert (2047, 2049, 2048) in timed(single, single.variants[0])
 
 
-def test_a_disturbed_series_is_taken_again(monkeypatch):
-    taken = []
+def test_a_wrong_result_is_not_timed(monkeypatch):
+    monkeypatch.setattr(bench.device, "cupy", lambda: np)
+    problem = Problem(8, 8, 8)
+    A, B, C = problem.inputs(0, np)
+    reference = problem.reference(A, B, C)
 
-    class Series:
-        """Of one call: three samples far apart, and then ones that are alike."""
+    def product(index, more=0.0):
+        C[...] = A @ B + more
 
-        def __init__(self, call, copies):
-            pass
-
-        def sample(self):
-            taken.append(1)
-            return 1.0 + len(taken) if len(taken) <= 3 else 1.0
-
-    monkeypatch.setattr(bench, "_Series", Series)
-    assert bench.interleave([None], 1, 3) == [[1.0] * 3] and len(taken) == 6
-    monkeypatch.setattr(Series, "sample", lambda self: taken.append(1) or float(len(taken)))
-    taken.clear()
-    assert bench.interleave([None], 1, 3) == [[7.0, 8.0, 9.0]]
+    bench.refuse_wrong("right", product, problem, C, reference)
+    for name, wrong in (("off", lambda index: product(index, 1.0)), ("idle", lambda index: None)):
+        with pytest.raises(WrongResult, match=f"{name} at 8x8x8: wrong.*not timed"):
+            bench.refuse_wrong(name, wrong, problem, C, reference)

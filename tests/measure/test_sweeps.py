@@ -9,6 +9,7 @@ from lib.records import store as records
 from lib.records import sweeps
 from lib.run import runner
 from lib.topics.occupancy.model import occupancy
+from tests import built
 
 H100 = gpus.GPUS["H100"]
 SMALL = sweeps.TILES[0]
@@ -54,7 +55,9 @@ def test_source_that_has_lost_the_moved_lines_is_refused():
 
 def row(tile=SMALL):
     return {"block": list(tile.block), "warp": list(tile.warp), "hashes": sweeps.hashes(tile),
-            "seconds": {"late": 3.0, "staged": 2.0, "double": 1.5}}
+            "seconds": {"late": 3.0, "staged": 2.0, "double": 1.5},
+            "spread": {"late": 0.01}, "registers": {"late": 40}, "blocks": 1, "warps": 2,
+            "cublas_seconds": 1.0, "sm_clock_mhz": None}
 
 
 def test_gain_and_intensity():
@@ -73,15 +76,10 @@ def test_a_sweep_is_stale_when_a_form_or_a_tile_has_changed():
 
 
 def test_a_record_of_sweeps_is_read(tmp_path):
-    made = {
-        "schema": records.SCHEMA, "kernel": records.SWEEPS, "software": {}, "date": "2026-01-01",
-        "gpu": {"key": "H100", "name": "NVIDIA H100", "driver": "1", "sms": 132,
-                "memory_bytes": 1},
-        "revision": "abc", "sweeps": {sweeps.DOUBLE_BUFFER: {"rows": [row()]}},
-    }
-    records.write(made, tmp_path)
-    assert records.load("H100", records.SWEEPS, tmp_path) == made
-    del made["sweeps"]
-    records.write(made, tmp_path)
-    with pytest.raises(records.RecordError, match="lacks sweeps"):
+    sweep = {"kernel": sweeps.STEM, "shape": [4096] * 3, "method": "in turns", "rows": [row()]}
+    made = built.head(records.SWEEPS) | {"sweeps": {sweeps.DOUBLE_BUFFER: sweep}}
+    file = records.write(made, tmp_path)
+    assert records.load("H100", records.SWEEPS, tmp_path) == records.sealed(made)
+    file.write_text(file.read_text().replace('"sweeps": {', '"swept": {'))
+    with pytest.raises(records.RecordError, match="missing required field `sweeps`|`swept`"):
         records.load("H100", records.SWEEPS, tmp_path)

@@ -1,43 +1,29 @@
 """Records: written whole or not at all, read with care, stale when the source moved on."""
 
 import copy
+import dataclasses
+import datetime
 import json
+import subprocess
+import sys
 
 import pytest
 
+from lib.__main__ import main
 from lib.kernels.catalogue import CATALOGUE
-from lib.records import scoreboard
+from lib.paths import ROOT
+from lib.records import schema, scoreboard
 from lib.records import store as records
+from tests.built import calibrated, machine, newer, newer_record, row, timeline
+from tests.built import record as made
 
 NAIVE = CATALOGUE["01_naive"]
-
-
-def made(stem="01_naive", size=1024):
-    """A record as `lib.measure.record` makes them, small."""
-    row = {"M": size, "N": size, "K": size, "dtype": "float32", "seconds": 1e-3, "spread": 0.01,
-           "tflops": 2.0, "cublas_seconds": 5e-4, "cublas_tflops": 4.0, "ratio": 0.5}
-    variants = {
-        v.name: {"hash": NAIVE.hash(v), "arch": "sm_90a", "bench": [row]} for v in NAIVE.variants
-    }
-    return {
-        "schema": records.SCHEMA, "kernel": stem,
-        "gpu": {"key": "H100", "name": "NVIDIA H100", "driver": "1", "sms": 132,
-                "memory_bytes": 1},
-        "software": {}, "date": "2026-01-01", "revision": "abc", "variants": variants,
-    }
-
-
-def calibrated(source_hash):
-    """A record of the calibration set, without its patterns."""
-    record = made(records.CALIBRATION)
-    del record["variants"]
-    return {**record, "hash": source_hash, "metrics": [], "patterns": {}}
 
 
 def test_what_is_written_is_read(tmp_path):
     file = records.write(made(), tmp_path)
     assert file == tmp_path / "h100" / "01_naive.json"
-    assert records.load("H100", "01_naive", tmp_path) == made()
+    assert records.load("H100", "01_naive", tmp_path) == records.sealed(made())
     assert list(file.parent.iterdir()) == [file]
 
 
@@ -49,10 +35,10 @@ def test_an_interrupted_write_leaves_the_old_record(tmp_path, monkeypatch):
 
     monkeypatch.setattr(records.os, "replace", fail)
     changed = made()
-    changed["date"] = "2027-01-01"
+    changed["date"] = "2026-11-23"
     with pytest.raises(OSError):
         records.write(changed, tmp_path)
-    assert records.load("H100", "01_naive", tmp_path)["date"] == "2026-01-01"
+    assert records.load("H100", "01_naive", tmp_path)["date"] == made()["date"]
     assert len(list((tmp_path / "h100").iterdir())) == 1
 
 
@@ -65,11 +51,20 @@ def test_nothing_recorded_is_none(tmp_path):
     "spoil, word",
     [
         (lambda text: text[: len(text) // 2], "torn"),
-        (lambda text: "[]", "schema"),
+        (lambda text: "", "torn"),
+        (lambda text: "[" * 200_000, "torn"),
+        (lambda text: "[]", "schema None"),
+        (lambda text: "null", "schema None"),
         (lambda text: text.replace('"schema": 1', '"schema": 99'), "schema 99"),
-        (lambda text: text.replace('"driver"', '"motor"'), "gpu.driver"),
-        (lambda text: text.replace('"variants"', '"variations"'), "variants"),
-        (lambda text: text.replace('"bench"', '"benches"'), r"variants\.coalesced\.bench"),
+        (lambda text: text.replace('"schema": 1', '"schema": true'), "schema True"),
+        (lambda text: text.replace('"driver"', '"motor"'), r"`driver` at \$\.gpu|`motor`"),
+        (lambda text: text.replace('"variants"', '"variations"'), "`variants`|`variations`"),
+        (lambda text: text.replace('"bench"', '"benches"'), r"variants\.coalesced|benches"),
+        (lambda text: text.replace('"seconds": 0.001', '"seconds": NaN'), "torn"),
+        (lambda text: text.replace('"seconds": 0.001', '"seconds": "fast"'),
+         r"Expected `float`, got `str` at \$\.variants\.coalesced\.bench\[0\]\.seconds"),
+        (lambda text: text.replace('"seconds": 0.001', '"seconds": -0.001'), "> 0"),
+        (lambda text: text.replace("HBM3", "<b>HBM3"), r"regex .* at \$\.gpu\.name"),
     ],
 )
 def test_a_spoilt_file_is_named_and_says_what_to_do(tmp_path, spoil, word):
@@ -78,6 +73,176 @@ def test_a_spoilt_file_is_named_and_says_what_to_do(tmp_path, spoil, word):
     with pytest.raises(records.RecordError, match=word) as error:
         records.rows(tmp_path)
     assert "01_naive.json" in str(error.value) and "python -m lib record" in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_nesting_without_end_inside_a_record_is_refused(tmp_path):
+    file = records.write(made(), tmp_path)
+    deep = '"method": ' + '{"a":' * 50_000 + "1" + "}" * 50_000
+    file.write_text(file.read_text().replace('"revision": "abc"', '"revision": "abc", ' + deep))
+    with pytest.raises(records.RecordError, match="torn|schema"):
+        records.rows(tmp_path)
+
+
+def test_a_folder_in_a_record_s_place_is_refused(tmp_path):
+    (tmp_path / "h100" / "01_naive.json").mkdir(parents=True)
+    for read in (lambda: records.rows(tmp_path),
+                 lambda: records.load("H100", "01_naive", tmp_path)):
+        with pytest.raises(records.RecordError, match="Is a directory.*only the file"):
+            read()
+
+
+def test_a_record_in_another_s_place_is_refused(tmp_path):
+    file = records.write(made(), tmp_path)
+    file.rename(file.with_name("02_shared_tile.json"))
+    with pytest.raises(records.RecordError, match="is of 01_naive on H100, and belongs in .*01_"):
+        records.rows(tmp_path)
+
+
+def test_a_figure_edited_by_hand_is_noticed(tmp_path):
+    """Though it hangs together: speed, time and ratio are all changed."""
+    file = records.write(made(), tmp_path)
+    file.write_text(records.dumps({**made(rows=[row(seconds=9e-4)]),
+                                   "digest": records.read(file)["digest"]}))
+    with pytest.raises(records.RecordError, match="edited since it was written"):
+        records.rows(tmp_path)
+
+
+def doubled(record):
+    """Twice the speed, and all that follows from it."""
+    for variant in record["variants"].values():
+        for one in variant["bench"]:
+            one |= {"seconds": one["seconds"] / 40, "tflops": one["tflops"] * 40,
+                    "ratio": one["ratio"] * 40}
+
+
+@pytest.mark.parametrize("spoil, word", [
+    (doubled, "above the H100's peak of 66.9"),
+    (lambda r: r["variants"]["coalesced"]["bench"][0].update(tflops=3.0), "FLOP in 0.001 s are"),
+    (lambda r: r["variants"]["coalesced"]["bench"][0].update(cublas_tflops=3.0), "cublas_tflops"),
+    (lambda r: r["variants"]["coalesced"]["bench"][0].update(ratio=0.6), "ratio is 0.6"),
+    (lambda r: r["variants"]["coalesced"]["bench"][0].pop("cublas_seconds"), "cublas_seconds"),
+    (lambda r: r["gpu"].update(name="NVIDIA H200"), "gpu.key is H100 and gpu.name NVIDIA H200"),
+    (lambda r: r["gpu"].update(sms=264), "sms is 264"),
+    (lambda r: r["variants"]["coalesced"].update(ptx={"sm_75": {
+        **r["variants"]["coalesced"], "bench": [row() | {"ratio": 2.0}]}}), "ptx.sm_75|hash"),
+])
+def test_what_can_t_be_is_neither_written_nor_read(tmp_path, spoil, word):
+    record = copy.deepcopy(made())
+    spoil(record)
+    with pytest.raises(records.RecordError, match=word):
+        records.write(record, tmp_path)
+    assert not (tmp_path / "h100").exists()
+    file = records.write(made(), tmp_path)
+    file.write_text(records.dumps({**record, "digest": records.digest(record)}))
+    with pytest.raises(records.RecordError, match=word):
+        records.rows(tmp_path)
+
+
+@pytest.mark.parametrize("spoil, word", [
+    (lambda row: row["rival"]["best"].update(tflops=1.0), "rival.best.tflops"),
+    (lambda row: row["rival"].pop("default"), "missing required field `default`"),
+    (lambda row: row.update(chunk="another"), "its chunk another is none of the record's"),
+    (lambda row: row.update(board="f" * 16), "its board is ffff"),
+])
+def test_a_row_and_its_rival_hang_together(tmp_path, spoil, word):
+    record = copy.deepcopy(newer_record())
+    records.write(record, tmp_path)
+    spoil(record["variants"]["coalesced"]["bench"][0])
+    with pytest.raises(records.RecordError, match=word):
+        records.write(record, tmp_path)
+
+
+def test_a_row_says_which_cublas_it_is_measured_against(tmp_path):
+    records.write(made(), tmp_path)
+    records.write({**newer_record(), "gpu": {**made()["gpu"], "key": "H200",
+                                             "name": "NVIDIA H200"}}, tmp_path)
+    assert {(row.gpu, row.rival) for row in records.rows(tmp_path)} == {
+        ("H100", "default"), ("H200", "best")}
+
+
+def places(value, at=()):
+    """Where each key of a document is, one of each list's items standing for all."""
+    items = value.items() if isinstance(value, dict) else enumerate(value[:1])
+    for key, item in items:
+        yield (*at, key)
+        if isinstance(item, dict | list):
+            yield from places(item, (*at, key))
+
+
+def spoilt_in_turn(sound):
+    """The record with each key gone, and with a value of each other type in its place."""
+    for *into, last in places(sound):
+        for value in ("gone", "a text", 7, None, [], {}, True):
+            changed = copy.deepcopy(sound)
+            inside = changed
+            for key in into:
+                inside = inside[key]
+            if value == "gone":
+                del inside[last]
+            elif type(value) is type(inside[last]) or (value, type(inside[last])) == (7, float):
+                continue
+            else:
+                inside[last] = value
+            yield ".".join(map(str, (*into, last))), value, changed
+
+
+@pytest.mark.parametrize("made_of", [made, newer_record, calibrated, machine])
+def test_no_key_may_go_or_change_its_type(made_of, tmp_path, monkeypatch, capsys):
+    """Each gives one line and status 2; sealed again, so does each but what a record may lack."""
+    sound = records.sealed(made_of())
+    monkeypatch.setattr(records, "RESULTS", tmp_path)
+    file = records.path("H100", sound["kernel"])
+    file.parent.mkdir(parents=True)
+    allowed, null = set(), set()
+    for place, value, spoilt in spoilt_in_turn(sound):
+        if place != "digest":
+            file.write_text(json.dumps(spoilt))
+            if value == "gone":
+                assert main(["results"]) == 2
+                said = capsys.readouterr().err
+                assert said.startswith("error: ") and said.count("\n") == 1 and file.name in said
+            with pytest.raises(records.RecordError):
+                records.rows()
+        try:
+            records.write(spoilt)
+        except records.RecordError as error:
+            assert "\n" not in str(error)
+        else:
+            allowed.add(place)
+            null |= {place} if value is None else set()
+            list(scoreboard.lines(records.rows()))
+    # Nothing but what could not be read is null.
+    assert not any(place.endswith((".timeline", ".alone", ".energy", ".ptx")) for place in null)
+    required = {"schema", "kernel", "gpu.key", "gpu.sms", "software.cublas", "date", "revision"}
+    assert "digest" in allowed and not allowed & required
+    assert not any(place.endswith((".seconds", ".ratio", ".hash", ".M")) for place in allowed)
+
+
+def test_records_are_utf_8_whatever_the_locale(tmp_path):
+    """A sound file must not be called torn where the locale is C."""
+    record = made()
+    record["method"]["bench"] = "rotated over 3× the L2"
+    file = records.write(record, tmp_path)
+    code = ("import sys; from pathlib import Path; from lib.records import store;"
+            "file = Path(sys.argv[1]); made = store.read(file); file.unlink();"
+            "store.write(made, file.parent.parent)")
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PATH": ""}
+    subprocess.run([sys.executable, "-c", code, file], check=True, cwd=ROOT, env=plain)
+    assert "3× the L2" in file.read_text(encoding="utf-8")
+    assert records.read(file) == records.sealed(record)
+
+
+def test_neither_the_library_nor_the_emulator_loads_what_validates():
+    code = "import sys, lib, lib.ptx, lib.compiler.raw_module; sys.exit('msgspec' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
+
+
+def test_the_schema_is_documented():
+    documented = schema.documentation()["$defs"]
+    assert {"KernelRecord", "KernelRecord1", "Row", "Rival", "SearchRecord"} <= set(documented)
+    assert "best" in documented["Rival"]["required"]
+    assert all(part.get("description") for part in documented.values())
 
 
 def test_a_record_is_stale_when_the_hash_differs(tmp_path):
@@ -88,11 +253,38 @@ def test_a_record_is_stale_when_the_hash_differs(tmp_path):
     assert stale == {"coalesced": False, "swapped": True}
 
 
+def test_a_record_is_stale_when_its_marks_differ_and_only_then(tmp_path):
+    """A timeline depends on the marks in the source, a time doesn't."""
+    record = made()
+    for name, other in (("coalesced", "0" * 16), ("swapped", NAIVE.hash(
+            NAIVE.variant("swapped"), marks=True))):
+        record["variants"][name]["timeline"] = timeline(other)
+    records.write(record, tmp_path)
+    stale = {row.variant: row.stale for row in records.rows(tmp_path)}
+    assert stale == {"coalesced": True, "swapped": False}
+    assert NAIVE.hash(NAIVE.variant("swapped"), marks=True) != NAIVE.hash(NAIVE.variant("swapped"))
+
+
+def test_a_record_is_stale_when_it_would_be_launched_otherwise(tmp_path):
+    record = newer_record()
+    record["variants"]["coalesced"]["launch"] = "0" * 16
+    records.write(record, tmp_path)
+    stale = {row.variant: row.stale for row in records.rows(tmp_path)}
+    assert stale == {"coalesced": True, "swapped": False}
+    variant = NAIVE.variants[0]
+    for change in ({"block": (16, 16)}, {"shared_bytes": 64}, {"tile": (64, 16)}):
+        other = dataclasses.replace(variant, **change)
+        assert records.launch_hash(NAIVE, other) != records.launch_hash(NAIVE, variant)
+    renamed = dataclasses.replace(variant, meaning="else")
+    assert records.launch_hash(NAIVE, renamed) == records.launch_hash(NAIVE, variant)
+
+
 def test_the_file_is_readable_in_a_diff(tmp_path):
     record = made()
-    record["overview"] = [[1, 2, 3]] * 40
+    record["variants"]["coalesced"]["counters"] = [
+        {"M": 8, "N": 8, "K": 8, "metrics": {f"metric_{i}": i for i in range(40)}}] * 9
     text = records.write(record, tmp_path).read_text()
-    assert json.loads(text) == record
+    assert json.loads(text) == records.sealed(record)
     assert max(map(len, text.splitlines())) < 1000 and text.count("\n") > 10
 
 
@@ -104,17 +296,23 @@ def test_rows_have_the_documented_keys(tmp_path):
 
 def test_readme_s_table_is_made_from_the_records(tmp_path):
     record = copy.deepcopy(made())
-    row = record["variants"]["coalesced"]["bench"][0]
-    row.update(M=4096, N=4096, K=4096)
-    record["variants"]["coalesced"]["bench"].append({**row, "M": 4096, "N": 33, "ratio": 0.9})
+    odd = row(4096, 0.1, 0.09) | {"N": 33}
+    for key in ("tflops", "cublas_tflops"):
+        odd[key] *= 33 / 4096
+    record["variants"]["coalesced"]["bench"] = [row(4096, 0.1, 0.05), odd]
     records.write(record, tmp_path)
     text = f"above\n{scoreboard.BEGIN}\nold\n{scoreboard.END}\nbelow\n"
     new = scoreboard.readme_text(text, records.rows(tmp_path))
-    assert "straight from global memory | H100 | 2.0 | 50.0% | – |" in new and "90" not in new
+    assert "straight from global memory | H100 | 1.4 | 50.0% | – |" in new and "90" not in new
     assert "old" not in new and new.startswith("above") and new.endswith("below\n")
-    records.write({**record, "gpu": {**record["gpu"], "key": "H200"}}, tmp_path)
+    other = {**record["gpu"], "key": "H200", "name": "NVIDIA H200"}
+    records.write({**record, "gpu": other}, tmp_path)
     both = scoreboard.readme_text(text, records.rows(tmp_path))
-    assert all(f"global memory | {gpu} | 2.0 | 50.0% | – |" in both for gpu in ("H100", "H200"))
+    assert all(f"global memory | {gpu} | 1.4 | 50.0% | – |" in both for gpu in ("H100", "H200"))
+    assert "of cuBLAS's default |" in both and "its default heuristic" in both
+    records.write(newer_record(rows=[newer(4096, 0.1, 0.06, 0.05)]), tmp_path)
+    mixed = scoreboard.readme_text(text, records.rows(tmp_path))
+    assert "H200 | 1.4 | 50.0%, of its default | – |" in mixed and "of cuBLAS |" in mixed
     with pytest.raises(ValueError, match="put the markers back"):
         scoreboard.readme_text("nothing here", [])
 
@@ -135,6 +333,22 @@ def test_faults_name_stale_and_missing_records(tmp_path, monkeypatch):
     assert "README.md's table is old" in found
 
 
+def test_faults_name_what_can_t_be_trusted(tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "RESULTS", tmp_path)
+    ahead = datetime.date.today() + datetime.timedelta(days=40)
+    file = records.write({**made(), "date": ahead.isoformat()})
+    records.write({**made("02_shared_tile"), "date": "2026-11-20"})
+    unsealed = records.write(made("03_bank_conflicts"))
+    unsealed.write_text(records.dumps(made("03_bank_conflicts")))
+    found = "\n".join(scoreboard.faults())
+    assert f"01_naive on H100 can't be right: its date {ahead} is in the future" in found
+    assert "02_shared_tile on H100 can't be right: its date 2026-11-20 is before" in found
+    assert "03_bank_conflicts on H100 has no digest" in found
+    assert "cuBLAS has no record on H100: python -m lib record cublas" in found
+    file.write_text(file.read_text().replace('"spread": 0.01', '"spread": 0.001'))
+    assert main(["results", "--check"]) == 2
+
+
 def test_faults_name_a_search_of_other_code(tmp_path, monkeypatch):
     search = copy.deepcopy(records.load("H100", records.SEARCH))
     monkeypatch.setattr(records, "RESULTS", tmp_path)
@@ -149,22 +363,25 @@ def test_faults_name_a_search_of_other_code(tmp_path, monkeypatch):
 
 def test_a_calibration_record_is_no_kernel_s(tmp_path):
     records.write(calibrated("0" * 16), tmp_path)
-    assert records.load("H100", records.CALIBRATION, tmp_path)["patterns"] == {}
+    assert records.load("H100", records.CALIBRATION, tmp_path)["hash"] == "0" * 16
     assert records.rows(tmp_path) == []
     assert [r["kernel"] for r in records.every(tmp_path)] == [records.CALIBRATION]
 
 
 def test_committed_records_are_sound():
-    """Every record of the repository reads, and its kernels' numbers hang together."""
-    for row in records.rows():
-        assert row.tflops == pytest.approx(2 * row.M * row.N * row.K / row.seconds / 1e12)
-        assert row.ratio == pytest.approx(row.tflops / row.cublas_tflops)
+    """Every record of the repository reads, its numbers hang together and its digest holds."""
+    for one in records.rows():
+        assert one.tflops == pytest.approx(2 * one.M * one.N * one.K / one.seconds / 1e12)
+        assert one.ratio == pytest.approx(one.tflops / one.cublas_tflops)
+    for record in records.every():
+        assert record["digest"] == records.digest(record)
 
 
 def test_older_ptx_on_a_gpu_has_rows_of_its_own(tmp_path):
     record = made()
     code = record["variants"]["coalesced"]
-    code["ptx"] = {"sm_75": {"arch": "sm_90a", "bench": code["bench"]}}
+    code["ptx"] = {"sm_75": {key: code[key] for key in code
+                              if key not in ("hash", "timeline")}}
     records.write(record, tmp_path)
     assert {row.ptx_arch for row in records.rows(tmp_path)} == {"sm_90a"}
     older = [row for row in records.all_rows(tmp_path) if row.ptx_arch != row.arch]

@@ -10,7 +10,7 @@ from lib.kernels.catalogue import find
 from lib.topics.bottleneck import model as busiest
 from lib.topics.instruction_mix import model as mix
 from lib.topics.roofline import model as roofline
-from lib.topics.roofline.model import Roofs
+from lib.topics.roofline.model import Roofs, l1_bytes
 from lib.topics.tiling import model as tiling
 
 H100 = GPUS["H100"]
@@ -237,3 +237,12 @@ def test_loops_of_different_products_are_counted_by_their_work():
         mix.per_thousand_products(["FFMA"])
     with pytest.raises(ValueError, match="no product whose shape is known"):
         mix.multiply_adds("HMMA.F32")
+
+
+def test_bytes_through_l1_are_those_that_the_data_path_is_busy_for():
+    """A sector is 32 bytes and a wavefront 128, whether a lane uses them or not."""
+    none = {"global_load_sectors": 0, "global_store_sectors": 0, "shared_wavefronts": 0}
+    assert l1_bytes(none) == 0
+    assert l1_bytes({**none, "shared_wavefronts": 3}) == 3 * 32 * 4  # all lanes read a float each
+    assert l1_bytes({**none, "global_load_sectors": 4}) == 32 * 4  # the same from global memory
+    assert l1_bytes({**none, "global_store_sectors": 5}) == 5 * 32

@@ -61,13 +61,14 @@ def roofs_table() -> None:
     for record in records.every():
         if record["kernel"] != records.MACHINE:
             continue
-        gpu = gpus.GPUS[record["gpu"]["key"]]
+        key = record["gpu"]["key"]
+        gpu = gpus.GPUS.get(key)  # None of a reader's own that no data sheet here is of
         labels.append(records.label(record))
-        for key, roof in record["roofs"].items():
-            name, peak = sheet[key]
-            unit, given = roof["unit"], peak(gpu)
+        for kind, roof in record["roofs"].items():
+            name, peak = sheet[kind]
+            unit, given = roof["unit"], gpu and peak(gpu)
             rows.append((
-                f"{gpu.key}, {name}", style.quantity(roof["value"], unit),
+                f"{key}, {name}", style.quantity(roof["value"], unit),
                 style.quantity(given, unit) if given else "not given", roof["method"],
             ))
     table(("roof", "measured", "data sheet", "how"), rows, "; ".join(labels))

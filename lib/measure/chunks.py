@@ -1,0 +1,98 @@
+"""One chunk of a pass: measure unit after unit until the time is over; what is done stays done.
+
+GPU time comes in short stretches that may end at any moment. So a unit is noted in the journal when
+all of it is measured, and the next chunk goes on behind it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lib.measure.plan import Unit
+from lib.records.journal import Journal
+
+MOST_SECONDS = 480.0
+# A unit is begun only where it should fit; estimates err, so this much of the time is kept back.
+MARGIN = 0.05
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a chunk ended.
+
+    Attributes
+    ----------
+    measured : int
+        Units of this chunk.
+    left : tuple of Unit
+        What the pass still lacks.
+    seconds : float
+        About how long that takes.
+    """
+
+    measured: int
+    left: tuple[Unit, ...]
+    seconds: float
+
+
+def run(
+    units: Sequence[Unit], journal: Journal, chunk: str, measure: Callable[[Unit], Any],
+    say: Callable[[str], None], most: float = MOST_SECONDS,
+    now: Callable[[], float] = time.monotonic,
+) -> Outcome:
+    """Measure what the journal lacks, in order, for at most so many seconds.
+
+    The first unit that doesn't fit ends the chunk: what pages need first is not overtaken. A chunk
+    measures one unit at least, however long that takes, or a long one would never be measured.
+
+    Parameters
+    ----------
+    units : sequence of Unit
+        The whole pass.
+    journal : Journal
+    chunk : str
+        The chunk's name.
+    measure : callable
+        Measures one unit; what it returns is noted. What it raises ends the chunk, and of that unit
+        nothing is noted.
+    say : callable
+        Is told a line a unit: what was measured, how much time is left.
+    most : float
+        Seconds.
+    now : callable
+        A clock, s.
+    """
+    start, measured = now(), 0
+    left = [unit for unit in units if journal.find(unit.name, unit.mark) is None]
+    done = len(units) - len(left)
+    while left:
+        unit = left[0]
+        pace = _pace(units, journal)
+        over = now() - start
+        if measured and over + pace * unit.estimate > most * (1 - MARGIN):
+            break
+        begun = now()
+        made = measure(unit)
+        journal.done(unit.name, unit.mark, chunk, now() - begun, made)
+        left.pop(0)
+        measured += 1
+        rest = _rest(left, _pace(units, journal))
+        say(f"[{done + measured}/{len(units)}] {unit.name}: {now() - begun:.1f} s; "
+            f"{max(most - (now() - start), 0):.0f} s left in this chunk, about {rest:.0f} s to the "
+            "end of the pass")
+    return Outcome(measured, tuple(left), _rest(left, _pace(units, journal)))
+
+
+def _pace(units: Sequence[Unit], journal: Journal) -> float:
+    """How long units took of what they were expected to; 1 before any was measured."""
+    took = journal.took()
+    known = [unit for unit in units if unit.name in took]
+    expected = sum(unit.estimate for unit in known)
+    return sum(took[unit.name] for unit in known) / expected if expected else 1.0
+
+
+def _rest(left: Sequence[Unit], pace: float) -> float:
+    return pace * sum(unit.estimate for unit in left)

@@ -1,0 +1,252 @@
+"""cublasLt's candidates for a product: what cuBLAS has, beside what its default heuristic takes.
+
+Through the binding of nvmath-python, which machines with a GPU may have (requirements-gpu.txt); its
+own `Matmul` gives no FP32 result of FP16 operands.
+"""
+
+from __future__ import annotations
+
+import importlib
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from lib.measure import cublas
+from lib.problem import Problem
+from lib.run import device
+
+# As many as it gives: on an H100 seven or eight.
+MOST = 100
+WORKSPACE = 128 << 20  # B
+
+MISSING = "cublasLt's candidates are not timed: pip install nvmath-python"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One of cublasLt's ways to compute a product.
+
+    Attributes
+    ----------
+    gemm : callable
+        Enqueues C = α·A·B + β·C on the current stream, given A, B and C.
+    about : dict
+        `place` among the candidates, `algorithm` (cublasLt's number), `tile`, `stages`, `cluster`,
+        `split_k` and `workspace_bytes`, as cublasLt names them; None where it leaves them to the
+        algorithm.
+    """
+
+    gemm: Callable[[Any, Any, Any], None]
+    about: dict[str, Any]
+
+
+def binding() -> Any | None:
+    """nvmath-python's binding of cublasLt; None where it is not installed."""
+    try:
+        return importlib.import_module("nvmath.bindings.cublasLt")
+    except ImportError:
+        return None
+
+
+def candidates(problem: Problem) -> list[Candidate]:
+    """What cublasLt's heuristic offers for a problem, its first choice first.
+
+    Empty where the binding is missing, or where cublasLt takes no such problem.
+    """
+    lt = binding()
+    if lt is None or problem.K == 0:
+        return []
+    plan = _Plan(lt, problem)
+    found = lt.MatmulHeuristicResult(MOST)
+    count = np.zeros(1, np.int32)
+    try:
+        lt.matmul_algo_get_heuristic(
+            _handle(), plan.operation, plan.first, plan.second, plan.out, plan.out,
+            plan.preference, MOST, found.ptr, count.ctypes.data,
+        )
+    except lt.cuBLASLtError:
+        return []
+    # An algorithm is 64 bytes that nobody looks into.
+    algorithms = np.array(found.algo["data_"])
+    usable = [index for index in range(int(count[0])) if found.state[index] == 0]
+    return [
+        _candidate(lt, plan, problem, place, algorithms[index].copy(),
+                   int(found.workspace_size[index]))
+        for place, index in enumerate(usable)
+    ]
+
+
+class _Plan:
+    """cublasLt's descriptions of a problem, in column-major terms as in `cublas.gemm`."""
+
+    def __init__(self, lt: Any, problem: Problem) -> None:
+        inputs, out = cublas.TYPES[problem.dtype], cublas.TYPES[problem.out]
+        by_rows = problem.b_layout == "row"
+        N, M, K = problem.N, problem.M, problem.K
+        self.operation = lt.matmul_desc_create(cublas.COMPUTE_32F, cublas.TYPES["float32"])
+        transpose = np.array([cublas.OP_N if by_rows else cublas.OP_T], np.int32)
+        lt.matmul_desc_set_attribute(
+            self.operation, lt.MatmulDescAttribute.TRANSA, transpose.ctypes.data, 4)
+        self.first = lt.matrix_layout_create(
+            inputs, *((N, K, N) if by_rows else (K, N, K)))
+        self.second = lt.matrix_layout_create(inputs, K, M, K)
+        self.out = lt.matrix_layout_create(out, N, M, N)
+        self.preference = lt.matmul_preference_create()
+        size = np.array([WORKSPACE], np.uint64)
+        lt.matmul_preference_set_attribute(
+            self.preference, lt.MatmulPreferenceAttribute.MAX_WORKSPACE_BYTES,
+            size.ctypes.data, 8)
+        weakref.finalize(
+            self, _destroy, lt, self.operation, (self.first, self.second, self.out),
+            self.preference)
+
+
+def _destroy(lt: Any, operation: int, layouts: tuple[int, ...], preference: int) -> None:
+    lt.matmul_desc_destroy(operation)
+    for layout in layouts:
+        lt.matrix_layout_destroy(layout)
+    lt.matmul_preference_destroy(preference)
+
+
+def _candidate(
+    lt: Any, plan: _Plan, problem: Problem, place: int, algorithm: np.ndarray, workspace: int
+) -> Candidate:
+    scalars = np.array([problem.alpha, problem.beta], np.float32)
+    alpha, beta = scalars.ctypes.data, scalars.ctypes.data + 4
+    where = algorithm.ctypes.data
+    memory = _workspace()
+
+    def gemm(A: Any, B: Any, C: Any) -> None:
+        stream = device.cupy().cuda.get_current_stream().ptr
+        # `algorithm` and `scalars` are kept alive by this closure, as the plan is.
+        lt.matmul(
+            _handle(), plan.operation, alpha, B.data.ptr, plan.first, A.data.ptr, plan.second,
+            beta, C.data.ptr, plan.out, C.data.ptr, plan.out, where, memory.data.ptr, workspace,
+            stream,
+        )
+
+    gemm.kept = (plan, algorithm, scalars, memory)
+    return Candidate(gemm, {"place": place, **about(lt, where), "workspace_bytes": workspace})
+
+
+def about(lt: Any, algorithm: int) -> dict[str, Any]:
+    """How cublasLt describes an algorithm, given its address."""
+    attributes = lt.MatmulAlgoConfigAttribute
+
+    def read(attribute: int) -> int | None:
+        value, written = np.zeros(1, np.int32), np.zeros(1, np.uint64)
+        # The cluster's shape is a uint16: what isn't written stays 0.
+        size = 2 if attribute == attributes.CLUSTER_SHAPE_ID else 4
+        try:
+            lt.matmul_algo_config_get_attribute(
+                algorithm, attribute, value.ctypes.data, size, written.ctypes.data)
+        except lt.cuBLASLtError:
+            return None
+        return int(value[0])
+
+    return {
+        "algorithm": read(attributes.ID),
+        "tile": named(lt.MatmulTile, read(attributes.TILE_ID)),
+        "stages": named(lt.MatmulStages, read(attributes.STAGES_ID)),
+        "cluster": named(lt.ClusterShape, read(attributes.CLUSTER_SHAPE_ID)),
+        "split_k": read(attributes.SPLITK_NUM) or 1,
+    }
+
+
+def named(kind: Any, value: int | None) -> str | None:
+    """``"128x256"`` of ``TILE_128x256``; None where the algorithm decides.
+
+    A number of a later release than the binding's stays a number.
+    """
+    if value is None:
+        return None
+    try:
+        name = kind(value).name.partition("_")[2]
+    except ValueError:
+        return str(value)
+    return None if name in ("UNDEFINED", "AUTO") else name
+
+
+def default_kernels(problem: Problem, A: Any, B: Any, C: Any) -> list[str] | None:
+    """Names of the kernels of cuBLAS's default; None where they can't be read.
+
+    CuPy's cuBLAS refuses to be captured. So the same call is made through nvmath-python's, if that
+    has loaded the same release.
+    """
+    try:
+        library = importlib.import_module("nvmath.bindings.cublas")
+    except ImportError:
+        return None
+    handle = library.create()
+    try:
+        if library.get_version(handle) != cublas.number():
+            return None
+        scalars = np.array([problem.alpha, problem.beta], np.float32)
+        given = cublas.arguments(problem, scalars, A, B, C)
+
+        def call() -> None:
+            library.set_stream(handle, device.cupy().cuda.get_current_stream().ptr)
+            library.gemm_ex(handle, *given)
+
+        return kernels(call)
+    finally:
+        library.destroy(handle)
+
+
+def kernels(call: Callable[[], None]) -> list[str] | None:
+    """Names of the kernels that a call launches: it is captured into a graph, and does not run.
+
+    None where the driver's binding (cuda-bindings, which nvmath-python brings) is missing or tells
+    no names.
+    """
+    try:
+        driver = importlib.import_module("cuda.bindings.driver")
+    except ImportError:
+        return None
+    cp = device.cupy()
+    with cp.cuda.Stream(non_blocking=True) as stream:
+        mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+        started, = driver.cuStreamBeginCapture(stream.ptr, mode)
+        try:
+            call()
+        finally:
+            ended, graph = driver.cuStreamEndCapture(stream.ptr)
+    if any(status.value for status in (started, ended)):
+        return None
+    try:
+        return _names(driver, graph)
+    finally:
+        driver.cuGraphDestroy(graph)
+
+
+def _names(driver: Any, graph: Any) -> list[str] | None:
+    """The kernels of a graph's nodes."""
+    status, _, count = driver.cuGraphGetNodes(graph)
+    status, nodes, _ = driver.cuGraphGetNodes(graph, count)
+    found = []
+    for node in nodes if not status.value else ():
+        status, kind = driver.cuGraphNodeGetType(node)
+        if status.value or kind != driver.CUgraphNodeType.CU_GRAPH_NODE_TYPE_KERNEL:
+            continue
+        status, params = driver.cuGraphKernelNodeGetParams(node)
+        ask = (driver.cuFuncGetName, params.func) if int(params.func) else (
+            driver.cuKernelGetName, params.kern)
+        status, name = ask[0](ask[1])
+        if status.value:
+            return None
+        found.append(name.decode() if isinstance(name, bytes) else str(name))
+    return found or None
+
+
+@lru_cache(maxsize=1)
+def _handle() -> int:
+    return binding().create()
+
+
+@lru_cache(maxsize=1)
+def _workspace() -> Any:
+    return device.cupy().empty(WORKSPACE, "uint8")

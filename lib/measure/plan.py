@@ -1,0 +1,218 @@
+"""What a pass measures, in which order, and about how long it takes.
+
+A unit is measured whole or not at all, in one chunk of GPU time: all of a version's variants on one
+shape, with the rival, so that whatever is compared was measured together. Units come in the order
+in which pages need them. Where the time of a pass is over, what is last is left out: first the
+shapes that are no cubes, then the small cubes; never a version.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from lib.kernels.catalogue import CATALOGUE, find
+from lib.kernels.shapes import CUBES, timed
+from lib.kernels.spec import Kernel, Variant
+from lib.measure import cublas
+from lib.records import store as records
+
+Shape = tuple[int, int, int]
+
+BENCH, COUNTERS, TIMELINE = "bench", "counters", "timeline"
+OTHERS = (records.MACHINE, records.SEARCH, records.CUBLAS, records.SWEEPS, records.CALIBRATION)
+
+# Headline sizes: of each version the energy of a product at the first; of the versions that end a
+# group, and of all of Hopper's, all that a thorough row has, at all of them.
+HEADLINE = (4096, 8192)
+# Cubes in the order in which pages need them: the ladder, the chapters' time, large, small.
+FIRST_CUBES = (4096, 2048, 8192)
+# What `--quick` measures, the size that says most first.
+QUICK_CUBES = (2048, 4096, 1024)
+
+# About how long things take on an H100, s: measured as a unit's time, and mended by what the pass
+# itself has taken so far.
+ROW_SECONDS = 0.6
+THOROUGH_SECONDS = 28.0
+ENERGY_SECONDS = 9.0
+COUNTERS_SECONDS, LAUNCH_SECONDS = 8.0, 0.5
+TIMELINE_SECONDS = 0.7
+OTHER_SECONDS = {records.MACHINE: 8.0, records.SEARCH: 70.0, records.SWEEPS: 30.0,
+                 records.CALIBRATION: 60.0}
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What is measured whole or not at all.
+
+    Attributes
+    ----------
+    kind : str
+        `BENCH`, `COUNTERS`, `TIMELINE`, or the name of a record that is no version's.
+    stem : str
+        Whose record it goes into.
+    variants : tuple of str
+    shape : (int, int, int), optional
+        Of a benchmark: M, N and K.
+    mark : str
+        Fingerprint of the source that is measured.
+    estimate : float
+        About how long it takes, s.
+    pair : str
+        The variant that an added one is measured beside, if one was named by itself.
+    """
+
+    kind: str
+    stem: str
+    variants: tuple[str, ...]
+    shape: Shape | None
+    mark: str
+    estimate: float
+    pair: str = ""
+
+    @property
+    def name(self) -> str:
+        """What the journal calls it, and people read: ``bench 01_naive 4096x4096x4096``."""
+        if self.kind in OTHERS:
+            return self.kind
+        where = "x".join(map(str, self.shape)) if self.shape else ""
+        return " ".join(filter(None, (self.kind, self.stem, where, ",".join(self.variants))))
+
+
+def mark(kernel: Kernel, variants: Iterable[Variant]) -> str:
+    """Fingerprint of the variants' sources, with their marks, and of what they are launched with.
+    """
+    parts = [part for v in variants for part in
+             (kernel.hash(v), kernel.hash(v, marks=True), records.launch_hash(kernel, v))]
+    return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:16]
+
+
+def thorough(kernel: Kernel) -> bool:
+    """Whether a version is one that others are held against: the last of its kind, or Hopper's."""
+    kinds = {(other.group, other.min_arch): other for other in CATALOGUE.values()}
+    return kernel.min_arch == "sm_90a" or kernel is kinds[kernel.group, kernel.min_arch]
+
+
+def units(
+    names: Sequence[str], runs: Callable[[Kernel, Variant], bool]
+) -> list[Unit]:
+    """What a pass of some names measures, in order.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Versions, ``version/variant``, or records of `OTHERS`.
+    runs : callable
+        Whether a variant can run on this GPU.
+
+    Raises
+    ------
+    ValueError
+        If there is no such version or variant.
+    """
+    chosen = [(find(stem), name) for stem, name in (split(name) for name in names)
+              if stem not in OTHERS]
+    others = [name for name in names if name in OTHERS]
+    of = [Chosen(kernel, tuple(v for v in _variants(kernel, name) if runs(kernel, v)),
+                 name is not None) for kernel, name in chosen]
+    of = [one for one in of if one.variants]
+    found = [_other(name) for name in (records.MACHINE, records.SEARCH) if name in others]
+    small = [size for size in CUBES if size not in FIRST_CUBES]
+    found += _benches(of, [(FIRST_CUBES[0],) * 3])
+    found += [_counters(one.kernel, one.variants) for one in of]
+    found += _benches(of, [(size,) * 3 for size in FIRST_CUBES[1:]])
+    found += [_timelines(one.kernel, one.variants) for one in of]
+    if records.CUBLAS in others:
+        found += _cublas()
+    found += _benches(of, [(size,) * 3 for size in reversed(small)])
+    found += [_other(name) for name in (records.SWEEPS, records.CALIBRATION) if name in others]
+    cubes = {(size,) * 3 for size in CUBES}
+    shapes = dict.fromkeys(
+        shape for one in of for v in one.variants for shape in timed(one.kernel, v))
+    return found + _benches(of, [shape for shape in shapes if shape not in cubes])
+
+
+def quick(runs: Callable[[Kernel, Variant], bool]) -> list[Unit]:
+    """What `--quick` measures: each version's first variant on cubes, no counters."""
+    of = [Chosen(kernel, kernel.variants[:1], False) for kernel in CATALOGUE.values()
+          if runs(kernel, kernel.variants[0])]
+    return _benches(of, [(size,) * 3 for size in QUICK_CUBES])
+
+
+def split(name: str) -> tuple[str, str | None]:
+    """``"09_fp32_limit/wide"`` is a version and a variant; without a stroke, all variants."""
+    stem, _, variant = name.partition("/")
+    return stem, variant or None
+
+
+def pair(kernel: Kernel, variant: Variant) -> Variant | None:
+    """The variant that an added one is held against: the one before it, in the catalogue's order.
+
+    Of the first the one behind it; None where there is no other.
+    """
+    names = [v.name for v in kernel.variants]
+    place = names.index(variant.name)
+    other = place - 1 if place else place + 1
+    return kernel.variants[other] if other < len(names) else None
+
+
+def _variants(kernel: Kernel, name: str | None) -> tuple[Variant, ...]:
+    return kernel.variants if name is None else (kernel.variant(name),)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Variants of a version; `added`, where one of them was named by itself."""
+
+    kernel: Kernel
+    variants: tuple[Variant, ...]
+    added: bool
+
+
+def _benches(of: Sequence[Chosen], shapes: Sequence[Shape]) -> list[Unit]:
+    """Shape by shape, and in each all versions."""
+    return [unit for shape in shapes for one in of for unit in _bench(one, shape)]
+
+
+def _bench(one: Chosen, shape: Shape) -> Iterator[Unit]:
+    kernel, variants = one.kernel, one.variants
+    here = tuple(v for v in variants if shape in timed(kernel, v))
+    if not here:
+        return
+    first = kernel.variants[0] in here
+    rows = len(here) + (len(kernel.ptx_archs) if first else 0)
+    seconds = ROW_SECONDS * (rows + 2)  # the rival's candidates take as long as two
+    if first and shape[0] in HEADLINE and shape == (shape[0],) * 3:
+        seconds += THOROUGH_SECONDS if thorough(kernel) else (
+            ENERGY_SECONDS if shape[0] == HEADLINE[0] else 0.0)
+    beside = pair(kernel, here[0]) if one.added else None
+    yield Unit(BENCH, kernel.stem, _names(here), shape, mark(kernel, here), seconds,
+               beside.name if beside else "")
+
+
+def _counters(kernel: Kernel, variants: tuple[Variant, ...]) -> Unit:
+    seconds = COUNTERS_SECONDS * (1 + len(kernel.ptx_archs)) + LAUNCH_SECONDS * 4 * len(variants)
+    return Unit(COUNTERS, kernel.stem, _names(variants), None, mark(kernel, variants), seconds)
+
+
+def _timelines(kernel: Kernel, variants: tuple[Variant, ...]) -> Unit:
+    return Unit(TIMELINE, kernel.stem, _names(variants), None, mark(kernel, variants),
+                TIMELINE_SECONDS * len(variants))
+
+
+def _cublas() -> list[Unit]:
+    found = [
+        Unit(BENCH, records.CUBLAS, (name,), (size,) * 3, "", 2 * ROW_SECONDS)
+        for size in CUBES for name in cublas.PROBLEMS
+    ]
+    return found + [Unit(COUNTERS, records.CUBLAS, (name,), None, "", COUNTERS_SECONDS + 6.0)
+                    for name in cublas.PROBLEMS]
+
+
+def _other(name: str) -> Unit:
+    return Unit(name, name, (), None, "", OTHER_SECONDS[name])
+
+
+def _names(variants: Iterable[Variant]) -> tuple[str, ...]:
+    return tuple(v.name for v in variants)

@@ -1,0 +1,225 @@
+"""What the GPU's sensors say: clock, power, temperature, throttling, energy; read only.
+
+Through NVML (the package ``nvidia-ml-py``) where it is installed, else through ``nvidia-smi``,
+which knows no energy and no reasons. Nothing is ever set.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import statistics
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from types import ModuleType
+from typing import Any, Protocol
+
+from lib.run import device
+
+# Bits of what NVML gives as the reasons for a clock below the highest (nvml.h,
+# nvmlClocksEventReason*). That the GPU is idle is no reason to distrust a time.
+REASONS = {
+    0x2: "application clocks", 0x4: "power cap", 0x8: "hardware slowdown", 0x10: "sync boost",
+    0x20: "software thermal slowdown", 0x40: "hardware thermal slowdown",
+    0x80: "hardware power brake", 0x100: "display clocks",
+}
+# Reasons that a GPU at work has by itself: every large product on tensor cores meets the power cap.
+# The others say that the machine, not the kernel, set the clock.
+USUAL = frozenset({"power cap"})
+PERIOD = 0.02  # s between two readings
+_POWER_INSTANT = 186  # nvml.h, NVML_FI_DEV_POWER_INSTANT, mW
+
+WITHOUT_NVML = "energy and throttling are not read: pip install nvidia-ml-py"
+
+
+class Nvml(Protocol):
+    """As much of the module ``pynvml`` as is asked."""
+
+    def nvmlDeviceGetClockInfo(self, handle: Any, kind: int) -> int: ...
+    def nvmlDeviceGetTemperature(self, handle: Any, kind: int) -> int: ...
+    def nvmlDeviceGetPowerUsage(self, handle: Any) -> int: ...
+    def nvmlDeviceGetTotalEnergyConsumption(self, handle: Any) -> int: ...
+    def nvmlDeviceGetCurrentClocksEventReasons(self, handle: Any) -> int: ...
+
+
+class Sensors:
+    """One GPU's sensors, by NVML.
+
+    Parameters
+    ----------
+    nvml : module
+        ``pynvml``, or what plays it.
+    handle
+        The device, as NVML names it.
+    """
+
+    def __init__(self, nvml: Any, handle: Any) -> None:
+        self._nvml, self._handle = nvml, handle
+
+    def read(self) -> dict[str, Any]:
+        """What can be read now: `sm_clock_mhz`, `power_w`, `temperature_c`, `reasons`."""
+        nvml, handle = self._nvml, self._handle
+        asked = {
+            "sm_clock_mhz": lambda: float(nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)),
+            "power_w": self._power,
+            "temperature_c": lambda: float(
+                nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)),
+            "reasons": lambda: nvml.nvmlDeviceGetCurrentClocksEventReasons(handle),
+        }
+        found = {}
+        for name, ask in asked.items():
+            with contextlib.suppress(nvml.NVMLError):
+                found[name] = ask()
+        return found
+
+    def _power(self) -> float:
+        """This moment's power where the driver tells, else the last second's, W."""
+        (value,) = self._nvml.nvmlDeviceGetFieldValues(self._handle, [_POWER_INSTANT])
+        if value.nvmlReturn == 0:
+            return value.value.uiVal / 1e3
+        return self._nvml.nvmlDeviceGetPowerUsage(self._handle) / 1e3
+
+    def joules(self) -> float | None:
+        """Energy since the driver was loaded, J; None on a GPU without the counter."""
+        try:
+            return self._nvml.nvmlDeviceGetTotalEnergyConsumption(self._handle) / 1e3
+        except self._nvml.NVMLError:
+            return None
+
+    def others(self) -> int:
+        """How many other processes compute on the GPU: a shared one's times are not its own."""
+        try:
+            running = self._nvml.nvmlDeviceGetComputeRunningProcesses(self._handle)
+        except self._nvml.NVMLError:
+            return 0
+        return max(len(running) - 1, 0)
+
+
+@lru_cache(maxsize=1)
+def nvml() -> Sensors | None:
+    """The sensors of the current device; None where NVML's binding is not installed."""
+    module = _pynvml()
+    if module is None:
+        return None
+    try:
+        module.nvmlInit()
+        return Sensors(module, module.nvmlDeviceGetHandleByUUID(uuid()))
+    except module.NVMLError:
+        return None
+
+
+def _pynvml() -> ModuleType | None:
+    try:
+        import pynvml
+    except ImportError:
+        return None
+    return pynvml
+
+
+def uuid() -> str:
+    """The current device's UUID, as the driver's tools print it: ``GPU-…``."""
+    cp = device.cupy()
+    raw = cp.cuda.runtime.getDeviceProperties(cp.cuda.Device().id)["uuid"]
+    digits = bytes(raw).hex() if not isinstance(raw, str) else raw
+    return "GPU-" + "-".join(
+        digits[a:b] for a, b in ((0, 8), (8, 12), (12, 16), (16, 20), (20, 32)))
+
+
+def board() -> str:
+    """Which board this is, without naming it: a hash of its UUID."""
+    return hashlib.sha256(uuid().encode()).hexdigest()[:16]
+
+
+class ClockSampler:
+    """Read the sensors while the block runs: SM clock, power, temperature, throttling; read only.
+
+    By NVML every 20 ms, or by ``nvidia-smi`` every 50 ms.
+    """
+
+    # In the order in which nvidia-smi is asked; the power of this moment, not the last second's.
+    FIELDS = {"sm_clock_mhz": "clocks.sm", "power_w": "power.draw.instant",
+              "temperature_c": "temperature.gpu"}
+
+    def __init__(self, sensors: Callable[[], Sensors | None] = nvml) -> None:
+        self._sensors = sensors
+
+    def __enter__(self) -> ClockSampler:
+        self._samples: list[dict[str, Any]] = []
+        self._process = self._reader = None
+        self._over = threading.Event()
+        source = self._sensors()
+        if source is not None:
+            self._reader = threading.Thread(target=self._poll, args=(source,), daemon=True)
+        else:
+            with contextlib.suppress(FileNotFoundError):
+                self._process = subprocess.Popen(
+                    ["nvidia-smi", f"--query-gpu={','.join(self.FIELDS.values())}",
+                     "--format=csv,noheader,nounits", "--loop-ms=50", f"--id={uuid()}"],
+                    stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                )
+                self._reader = threading.Thread(target=self._read, daemon=True)
+        if self._reader:
+            self._reader.start()
+        return self
+
+    def _poll(self, source: Sensors) -> None:
+        while not self._over.wait(PERIOD):
+            self._samples.append(source.read())
+
+    def _read(self) -> None:
+        for line in self._process.stdout:
+            self._samples.append(self.parse(line))
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait()
+        if self._reader is not None:
+            self._reader.join(timeout=1)
+
+    @classmethod
+    def parse(cls, line: str) -> dict[str, float]:
+        """What one line of nvidia-smi says; what it can't read (``[N/A]``) is left out."""
+        found = {}
+        for name, cell in zip(cls.FIELDS, line.split(","), strict=False):
+            with contextlib.suppress(ValueError):
+                found[name] = float(cell)
+        return found
+
+    def row(self) -> dict[str, float | None]:
+        """The medians by `FIELDS`; None where nothing was read."""
+        # The first reading may be of the time before the work began.
+        busy = self._samples[1:]
+        read = {name: [one[name] for one in busy if name in one] for name in self.FIELDS}
+        return {name: statistics.median(values) if values else None
+                for name, values in read.items()}
+
+    def throttle(self) -> list[str] | None:
+        """Why the clock was not the highest at some moment; None where that can't be read."""
+        masks = [one["reasons"] for one in self._samples[1:] if "reasons" in one]
+        return reasons(masks) if masks else None
+
+    @property
+    def median(self) -> float | None:
+        """Median SM clock, MHz; None where it can't be read or too little time passed."""
+        return self.row()["sm_clock_mhz"]
+
+
+def reasons(masks: Iterable[int]) -> list[str]:
+    """Names of the bits that any of NVML's masks has."""
+    seen = 0
+    for mask in masks:
+        seen |= mask
+    return [name for bit, name in REASONS.items() if seen & bit]
+
+
+def idle_watts(sensors: Sensors, seconds: float, sleep: Callable[[float], None] = time.sleep,
+               now: Callable[[], float] = time.perf_counter) -> float:
+    """Power of the GPU while nothing runs, W, by the energy counter."""
+    before, start = sensors.joules(), now()
+    sleep(seconds)
+    return (sensors.joules() - before) / (now() - start)

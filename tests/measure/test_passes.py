@@ -1,0 +1,512 @@
+"""A pass of measuring: its order, its chunks, that it goes on where it was cut off, what it writes.
+
+Measuring is made up; the clock is too, but where a process is killed.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+from functools import partial
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from lib.__main__ import main
+from lib.kernels.catalogue import CATALOGUE
+from lib.kernels.shapes import timed
+from lib.measure import bench, chunks, plan, record
+from lib.paths import ROOT
+from lib.records import store as records
+from lib.records.journal import Journal
+from tests import built, played
+from tests.built import BOARD, CHUNK, GPU, NAIVE, machine, newer, newer_record
+from tests.built import record as older_record
+
+
+def every_unit(names=None):
+    return plan.units(names or record.everything(), lambda kernel, variant: True)
+
+
+def test_a_pass_measures_everything_once():
+    units = every_unit()
+    names = [unit.name for unit in units]
+    assert len(names) == len(set(names))
+    rows = [(unit.stem, variant, unit.shape) for unit in units if unit.kind == plan.BENCH
+            for variant in unit.variants if unit.stem in CATALOGUE]
+    assert sorted(rows) == sorted(
+        (kernel.stem, variant.name, shape) for kernel in CATALOGUE.values()
+        for variant in kernel.variants for shape in timed(kernel, variant))
+    for kind in (plan.COUNTERS, plan.TIMELINE):
+        assert {u.stem for u in units if u.kind == kind} >= set(CATALOGUE)
+    assert {u.kind for u in units} == {
+        plan.BENCH, plan.COUNTERS, plan.TIMELINE, *plan.OTHERS} - {records.CUBLAS}
+
+
+def test_what_a_page_shows_first_comes_first():
+    units = every_unit()
+    assert [unit.kind for unit in units[:2]] == [records.MACHINE, records.SEARCH]
+    place = {}
+    for index, unit in enumerate(units):
+        key = (unit.kind, unit.shape) if unit.stem in CATALOGUE else unit.stem
+        place.setdefault(key, index)
+    cubes = [place[plan.BENCH, (size,) * 3] for size in (4096, 2048, 8192, 1024, 512)]
+    assert cubes == sorted(cubes)
+    assert place[plan.BENCH, (4096,) * 3] < place[plan.COUNTERS, None] < cubes[1]
+    # Every version has its first row before any has its second.
+    first = [unit.stem for unit in units if unit.shape == (4096,) * 3 and unit.stem in CATALOGUE]
+    assert first == list(CATALOGUE)
+    # What is left out first: shapes that are no cubes, then the smallest cubes.
+    assert units[-1].shape and len(set(units[-1].shape)) > 1
+    assert place[plan.BENCH, (1000,) * 3] > max(cubes)
+
+
+def test_a_unit_fits_a_chunk():
+    assert all(0 < unit.estimate < chunks.MOST_SECONDS / 4 for unit in every_unit())
+
+
+def test_which_versions_are_looked_at_thoroughly():
+    found = {stem for stem, kernel in CATALOGUE.items() if plan.thorough(kernel)}
+    hopper = {stem for stem, kernel in CATALOGUE.items() if kernel.min_arch == "sm_90a"}
+    assert found == {"09_fp32_limit", "15_turing_limit", "16_cp_async"} | hopper
+
+
+def test_an_older_gpu_measures_what_it_runs():
+    units = plan.units(list(CATALOGUE), lambda kernel, variant: kernel.min_arch == "sm_75")
+    assert {"15_turing_limit"} <= {unit.stem for unit in units}
+    assert "16_cp_async" not in {unit.stem for unit in units}
+
+
+def test_one_variant_is_measured_beside_its_pair():
+    units = every_unit(["09_fp32_limit/turning"])
+    benches = [unit for unit in units if unit.kind == plan.BENCH]
+    assert {unit.variants for unit in units} == {("turning",)}
+    names = [v.name for v in CATALOGUE["09_fp32_limit"].variants]
+    assert {unit.pair for unit in benches} == {names[names.index("turning") - 1]}
+    assert {unit.kind for unit in units} == {plan.BENCH, plan.COUNTERS, plan.TIMELINE}
+    naive = CATALOGUE["01_naive"]
+    assert plan.pair(naive, naive.variants[0]) is naive.variants[1]
+
+
+class Clock:
+    """A clock, and a way to measure that moves it; it may break off in the middle."""
+
+    def __init__(self, pace=1.0, breaks_at=None):
+        self.time, self.pace, self.breaks_at, self.begun = 0.0, pace, breaks_at, []
+
+    def now(self):
+        return self.time
+
+    def measure(self, unit):
+        self.begun.append(unit.name)
+        self.time += unit.estimate * self.pace / 2
+        if len(self.begun) == self.breaks_at:
+            raise KeyboardInterrupt
+        self.time += unit.estimate * self.pace / 2
+        return {"of": unit.name}
+
+
+def units_of(*seconds):
+    return [plan.Unit(plan.BENCH, f"k{i}", ("v",), (1, 1, 1), "0", one)
+            for i, one in enumerate(seconds)]
+
+
+def go_on(units, file, clock, most=100.0):
+    said = []
+    journal = Journal(file)
+    outcome = chunks.run(units, journal, "c", clock.measure, said.append, most, clock.now)
+    return outcome, said
+
+
+def test_a_chunk_ends_before_its_time_and_the_next_goes_on(tmp_path):
+    units, file = units_of(*[30.0] * 7), tmp_path / "journal"
+    measured = []
+    for expected in (3, 3, 1):
+        clock = Clock()
+        outcome, said = go_on(units, file, clock)
+        assert outcome.measured == expected and clock.time <= 100
+        assert len(said) == expected
+        measured += clock.begun
+    assert measured == [unit.name for unit in units] and outcome.left == ()
+    assert go_on(units, file, Clock())[0].measured == 0
+
+
+def test_what_is_slower_than_expected_is_learnt_and_said(tmp_path):
+    outcome, said = go_on(units_of(*[10.0] * 9), tmp_path / "journal", Clock(pace=3.0))
+    assert outcome.measured == 3 and outcome.seconds == pytest.approx(6 * 30.0)
+    assert said[0] == ("[1/9] bench k0 1x1x1 v: 30.0 s; 70 s left in this chunk, about 240 s to "
+                       "the end of the pass")
+
+
+def test_a_unit_that_is_longer_than_a_chunk_is_measured_alone(tmp_path):
+    units, file = units_of(10.0, 400.0, 10.0), tmp_path / "journal"
+    assert [go_on(units, file, Clock())[0].measured for _ in range(3)] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("breaks_at", range(1, 6))
+def test_a_pass_that_is_cut_off_loses_nothing_and_repeats_only_the_unit_it_was_in(
+        tmp_path, breaks_at):
+    units, file = units_of(*[10.0] * 5), tmp_path / "journal"
+    broken = Clock(breaks_at=breaks_at)
+    with pytest.raises(KeyboardInterrupt):
+        go_on(units, file, broken)
+    rest = Clock()
+    go_on(units, file, rest)
+    assert broken.begun[:-1] + rest.begun == [unit.name for unit in units]
+    assert broken.begun[-1] == rest.begun[0]
+    assert [Journal(file).find(u.name, "0")["made"]["of"] for u in units] == [
+        u.name for u in units]
+
+
+def test_a_journal_may_be_torn_anywhere_in_its_last_line(tmp_path):
+    units, file = units_of(*[10.0] * 3), tmp_path / "journal"
+    go_on(units, file, Clock())
+    whole = file.read_bytes()
+    last = whole.rstrip(b"\n").rindex(b"\n") + 1
+    for end in range(last + 1, len(whole) - 1, 7):
+        file.write_bytes(whole[:end])
+        clock = Clock()
+        go_on(units, file, clock)
+        assert clock.begun == [units[-1].name]
+        assert all(Journal(file).find(unit.name, "0") for unit in units)
+
+
+def test_a_unit_of_other_source_is_measured_again(tmp_path):
+    units, file = units_of(10.0, 10.0), tmp_path / "journal"
+    go_on(units, file, Clock())
+    changed = [units[0], plan.Unit(plan.BENCH, "k1", ("v",), (1, 1, 1), "1", 10.0)]
+    clock = Clock()
+    go_on(changed, file, clock)
+    assert clock.begun == [changed[1].name]
+
+
+KILLED = """
+import os, signal, sys
+sys.path.insert(0, {root!r})
+from pathlib import Path
+from lib.measure import chunks, plan
+from lib.records.journal import Journal
+units = [plan.Unit(plan.BENCH, f"k{{i}}", ("v",), (1, 1, 1), "0", 1.0) for i in range(6)]
+begun = Path({begun!r})
+def measure(unit):
+    with begun.open("a") as log:
+        log.write(unit.name + "\\n")
+    if len(begun.read_text().split("\\n")) == {dies}:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return {{"of": unit.name}}
+chunks.run(units, Journal(Path({journal!r})), "c", measure, print)
+"""
+
+
+def test_a_killed_process_loses_nothing(tmp_path):
+    begun, journal = tmp_path / "begun", tmp_path / "journal"
+    for dies, status in ((3, -signal.SIGKILL), (6, -signal.SIGKILL), (99, 0)):
+        code = KILLED.format(root=str(ROOT), begun=str(begun), dies=dies, journal=str(journal))
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+        assert done.returncode == status, done.stderr
+    names = [f"bench k{i} 1x1x1 v" for i in range(6)]
+    tried = begun.read_text().split()
+    assert sorted(set(tried)) == sorted(set(" ".join(names).split()))
+    # Two units were begun again: those in which it was killed.
+    assert begun.read_text().count("\n") == len(names) + 2
+    assert all(Journal(journal).find(name, "0") for name in names)
+
+
+@pytest.fixture
+def gpu(monkeypatch, tmp_path):
+    """An H100 that takes as long as was expected; `asked` says what it was asked for."""
+    head = newer_record()
+    monkeypatch.setattr(records, "RESULTS", tmp_path)
+    monkeypatch.setattr(record.device, "cupy", lambda: None)
+    monkeypatch.setattr(record.device, "name", lambda: GPU["name"])
+    monkeypatch.setattr(record.device, "runs", lambda kernel, variant: True)
+    monkeypatch.setattr(record.sensors, "nvml", lambda: None)
+    monkeypatch.setattr(record.sensors, "board", lambda: BOARD)
+    monkeypatch.setattr(record, "_driver", lambda: "580.1")
+    monkeypatch.setattr(record, "_revision", lambda: "abc")
+    monkeypatch.setattr(record, "_provenance", lambda stem: {
+        key: head[key] for key in ("schema", "gpu", "software", "date", "revision", "method")
+    } | {"kernel": stem})
+    asked, clock = [], Clock()
+    monkeypatch.setattr(record.chunks, "run", partial(chunks.run, now=clock.now))
+
+    def measure(unit, chunk, journal):
+        asked.append(unit.name)
+        clock.time += unit.estimate
+        kernel = CATALOGUE.get(unit.stem)
+        if unit.kind == records.MACHINE:
+            return {"roofs": machine()["roofs"]}
+        made = {}
+        for name in unit.variants:
+            if unit.kind == plan.BENCH:
+                row = newer(unit.shape[0]) | {"chunk": chunk}
+                for size, side in zip(unit.shape, "MNK", strict=True):
+                    row[side] = size
+                flops = 2.0 * row["M"] * row["N"] * row["K"]
+                row = timed_as(row, flops)
+                if unit.pair:
+                    row["pair"] = {"variant": unit.pair, "ratio": 0.4, **{
+                        key: row[key] for key in ("seconds", "spread", "tflops", "cublas_seconds")}}
+                variant = kernel.variant(name)
+                made[name] = {
+                    "hash": kernel.hash(variant), "launch": records.launch_hash(kernel, variant),
+                    "arch": "sm_90a", "registers": 32, "shared_bytes": 0, "bench": [row]}
+            elif unit.kind == plan.COUNTERS:
+                made[name] = {"counters": [{"M": 256, "N": 256, "K": 256,
+                                            "metrics": {"cycles": 1000}}]}
+            else:
+                made[name] = {}
+        return {"variants": made}
+
+    monkeypatch.setattr(record, "measure", measure)
+    return SimpleNamespace(asked=asked, folder=tmp_path / "h100")
+
+
+def timed_as(row, flops):
+    """A row whose times give 5 TFLOP/s, cuBLAS's 10."""
+    seconds, rival = flops / 5e12, flops / 10e12
+    side = {"seconds": rival, "spread": 0.01, "tflops": 10.0, "kernels": ["gemm"]}
+    row = row | {"seconds": seconds, "cublas_seconds": rival, "tflops": 5.0,
+                 "cublas_tflops": 10.0, "ratio": 0.5, "series": [seconds] * 5,
+                 "rival": {"default": side, "best": side, "candidates": 8}}
+    return {key: value for key, value in row.items()
+            if key not in ("turns", "energy", "other_inputs", "alone", "cublas_alone", "pair")}
+
+
+def test_a_record_is_written_when_all_of_it_is_measured(gpu):
+    first = record.record(["01_naive", "machine"], most=3.0)
+    assert (gpu.folder / record.PASS).exists()
+    written = {path.stem for path in first.files}
+    assert "01_naive" not in written and first.left and first.seconds_left > 0
+    while record.record(most=3.0).left:
+        pass
+    made = records.load("H100", "01_naive")
+    assert made["schema"] == records.SCHEMA and not (gpu.folder / record.PASS).exists()
+    assert set(made["variants"]) == {v.name for v in NAIVE.variants}
+    shapes = [records.shape_of(row) for row in made["variants"]["coalesced"]["bench"]]
+    assert shapes[:5] == [(size,) * 3 for size in (512, 1024, 2048, 4096, 8192)]
+    assert sorted(shapes) == sorted(timed(NAIVE, NAIVE.variants[0]))
+    assert made["variants"]["swapped"]["counters"]
+    assert len(gpu.asked) == len(set(gpu.asked))
+    rows = made["variants"]["coalesced"]["bench"]
+    assert {row["chunk"] for row in rows} <= set(made["chunks"])
+    assert {chunk["board"] for chunk in made["chunks"].values()} == {BOARD}
+    assert records.load("H100", "machine")["roofs"]
+    assert {row.rival for row in records.rows()} == {"best"}
+
+
+def test_a_pass_of_something_else_is_refused_while_one_is_open(gpu):
+    record.record(["01_naive"], most=1e-3)
+    with pytest.raises(ValueError, match=r"a pass of 01_naive is open.*--finish.*--again"):
+        record.record(["02_shared_tile"], most=1.0)
+    record.record(["02_shared_tile"], most=1e-3, again=True)
+    assert Journal(gpu.folder / record.PASS).names == ["02_shared_tile"]
+
+
+def test_a_pass_may_be_finished_with_what_it_has(gpu):
+    record.record(["01_naive"], most=1e-3)
+    done = record.record(finish=True)
+    assert done.left and [path.stem for path in done.files] == ["01_naive"]
+    made = records.load("H100", "01_naive")
+    assert [records.shape_of(row) for row in made["variants"]["swapped"]["bench"]] == [(4096,) * 3]
+    assert not (gpu.folder / record.PASS).exists()
+
+
+def test_a_pass_without_a_row_of_each_variant_writes_nothing(gpu, monkeypatch):
+    record.record(["machine", "01_naive"], most=1e-3)
+    done = record.record(finish=True)
+    assert [path.stem for path in done.files] == ["machine"]
+
+
+def test_a_variant_is_added_to_its_record_with_its_pair_beside_it(gpu):
+    while record.record(["01_naive"], most=60.0).left:
+        pass
+    before = records.load("H100", "01_naive")
+    gpu.asked.clear()
+    while record.record(["01_naive/swapped"], most=60.0).left:
+        pass
+    after = records.load("H100", "01_naive")
+    assert all("swapped" in name and "coalesced" not in name for name in gpu.asked)
+    assert after["variants"]["coalesced"] == before["variants"]["coalesced"]
+    row = after["variants"]["swapped"]["bench"][0]
+    assert row["pair"]["variant"] == "coalesced" and row["chunk"] in after["chunks"]
+    assert before["variants"]["coalesced"]["bench"][0]["chunk"] in after["chunks"]
+
+
+def test_a_variant_is_not_added_to_a_record_of_another_schema(gpu):
+    with pytest.raises(ValueError, match="there is none: python -m lib record 01_naive"):
+        record.record(["01_naive/swapped"])
+    records.write(older_record())
+    with pytest.raises(ValueError, match="one of the older schema: python -m lib record 01_naive"):
+        record.record(["01_naive/swapped"])
+    assert gpu.asked == []
+
+
+def test_a_reader_s_own_record_is_one_file_beside_the_others(gpu):
+    done = record.record_quick(most=60.0)
+    assert [path.name for path in done.files] == ["quick.json"]
+    assert os.listdir(gpu.folder) == ["quick.json"]
+    rows = records.rows()
+    assert {row.kernel for row in rows} <= set(CATALOGUE) and len(rows) > 5
+    assert {row.variant for row in rows if row.kernel == "01_naive"} == {"coalesced"}
+    assert not any(row.stale for row in rows)
+    # The version's own record, where there is one, is the better one.
+    records.write(older_record())
+    naive = [row for row in records.rows() if row.kernel == "01_naive"]
+    assert {row.rival for row in naive} == {"default"}
+
+
+def test_counters_that_can_t_be_read_are_skipped_and_the_record_says_so(monkeypatch, tmp_path,
+                                                                        capsys):
+    def refuse(*_, **__):
+        raise record.counters.ProfilerMissing(record.counters.ncu.FORBIDDEN)
+
+    monkeypatch.setattr(record.counters, "of_variants", refuse)
+    unit = next(u for u in every_unit(["01_naive"]) if u.kind == plan.COUNTERS)
+    made = record.measure(unit, "c", Journal(tmp_path / "journal"))
+    assert set(made["variants"]) == {"coalesced", "swapped"}
+    reason = made["variants"]["coalesced"]["counters_missing"]
+    assert "run as root" in reason and "NVreg_RestrictProfilingToAdminUsers=0" in reason
+    assert capsys.readouterr().err.startswith("skipped: the driver lets only administrators")
+
+
+@pytest.mark.parametrize("given, said", [
+    (("record", "--minutes", "0"), "a chunk lasts up to 60"),
+    (("record", "--minutes", "nan"), "a chunk lasts up to 60"),
+    (("record", "--quick", "01_naive"), "--quick takes no names"),
+    (("record", "machine/fast"), "machine has no variants"),
+    (("record", "01_naive/none"), "unknown variant 'none'"),
+])
+def test_bad_input_is_one_line(given, said, capsys):
+    assert main(list(given)) == 2
+    error = capsys.readouterr().err
+    assert said in error and error.count("\n") == 1
+
+
+class Played:
+    """A player on the played GPU; its result was looked at before, in the emulator."""
+
+    def __init__(self, call, copies):
+        pass
+
+    def once(self):
+        return 1e-8
+
+    def take(self, launches):
+        return 1e-8
+
+    def keep(self, seconds):
+        return 100
+
+
+class Sensed:
+    """Sensors of a GPU that is hot."""
+
+    median = 1755.0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def row(self):
+        return {"sm_clock_mhz": 1755.0, "power_w": 700.0, "temperature_c": 60.0}
+
+    def throttle(self):
+        return ["power cap"]
+
+
+@pytest.fixture
+def played_h100(monkeypatch, tmp_path):
+    """An H100 whose kernels the emulator runs, with cuBLAS, cublasLt, sensors and ncu made up."""
+    def product(problem, A, B, C):
+        B = B if problem.b_layout == "row" else B.T
+        C[...] = A.astype("float32") @ B.astype("float32")
+
+    def profile(metrics, command, kernel=None, cached=False):
+        shapes = command[command.index("--shape") + 1].split(",")
+        names = command[command.index("--variant") + 1].split(",")
+        return [{name: "10" for name in metrics} | {"Kernel Name": kernel}
+                for _ in names for _ in shapes]
+
+    played.play(played.H100, monkeypatch.setattr)
+    monkeypatch.setattr(bench, "copies_of", lambda problem, cp, name: [
+        bench.inputs.draw(problem, name, 0, np)] * 2)
+    monkeypatch.setattr(bench, "KernelPlayer", Played)
+    monkeypatch.setattr(bench, "ClockSampler", Sensed)
+    monkeypatch.setattr(bench, "board", lambda: BOARD)
+    monkeypatch.setattr(bench, "nvml", lambda: SimpleNamespace(joules=lambda: 1.0))
+    monkeypatch.setattr(bench, "energy", lambda *_: newer()["energy"])
+    monkeypatch.setattr(bench.cublas, "gemm", product)
+    monkeypatch.setattr(bench.cublaslt, "candidates", lambda problem: [SimpleNamespace(
+        gemm=lambda A, B, C: product(problem, A, B, C), about={"place": 0, "tile": "128x128"})])
+    for name in ("kernels", "default_kernels"):
+        monkeypatch.setattr(bench.cublaslt, name, lambda *_: ["gemm"])
+    monkeypatch.setattr(record.counters.ncu, "profile", profile)
+    monkeypatch.setattr(record.counters, "asked", lambda: record.counters.ALL)
+    monkeypatch.setattr(plan, "HEADLINE", (32,))
+    return Journal(tmp_path / "journal")
+
+
+@pytest.mark.parametrize("stem", ["01_naive", "09_fp32_limit", "10_wmma"])
+def test_what_is_really_measured_of_a_version_makes_a_record(stem, played_h100, tmp_path):
+    """The whole way, but for the GPU: benchmarks, older code, counters, a timeline, the file."""
+    kernel = CATALOGUE[stem]
+    names = tuple(variant.name for variant in kernel.variants[:2])
+    made = []
+    for kind, shape in ((plan.BENCH, (32, 32, 32)), (plan.COUNTERS, None), (plan.TIMELINE, None)):
+        unit = plan.Unit(kind, stem, names, shape, "0", 1.0, names[1] if shape else "")
+        made.append((unit, record.measure(unit, CHUNK, played_h100)))
+        played_h100.done(unit.name, "0", CHUNK, 1.0, made[-1][1])
+    head = built.head(stem, records.SCHEMA)
+    where = {CHUNK: newer_record()["chunks"][CHUNK]}
+    file = records.write(record.assembled(head, made, where), tmp_path)
+    kept = records.read(file)["variants"][names[0]]
+    (row,) = kept["bench"]
+    assert row["rival"]["best"]["tile"] == "128x128" and row["throttle"] == ["power cap"]
+    assert row["energy"]["joules"] and row["pair"]["variant"] == names[1]
+    assert len(row["series"]) == 5
+    assert ("turns" in row) == plan.thorough(kernel)
+    if plan.thorough(kernel):
+        assert [turn["milliseconds"] for turn in row["turns"]] == [5, 50, 500]
+        assert [one["inputs"] for one in row["other_inputs"]] == [
+            "normal", "small integers", "zeros"]
+    assert set(kept.get("ptx", {})) == set(kernel.ptx_archs)
+    assert [one["M"] for one in kept["counters"]][:4] == [256, 1024, 2048, 4096]
+    assert kept["timeline"]["blocks"]
+
+
+def test_launches_that_would_take_long_are_not_profiled():
+    unit = plan.Unit(plan.COUNTERS, "01_naive", ("coalesced", "swapped"), None, "0", 1.0)
+    rows = {"coalesced": [newer(512, 1e-3), newer(4096, 0.02)], "swapped": [newer(4096, 0.3)]}
+    assert record._by_sizes(unit, rows) == {
+        (256, 1024, 2048, 4096, 8192): ["coalesced"],  # 8,192 in 0.16 s, 16,384 in 1.3
+        (256, 1024, 2048, 4096): ["swapped"],
+    }
+    assert record._by_sizes(unit, {}) == {
+        (256, 1024, 2048, 4096, 8192, 16384): ["coalesced", "swapped"]}
+
+
+def test_what_is_really_measured_of_cublas_makes_a_record(played_h100, tmp_path, monkeypatch):
+    def profile(metrics, command, kernel=None):
+        shapes = command[command.index("--shape") + 1].split(",")
+        launch = {name: "10" for name in metrics}
+        return [launch | {"Kernel Name": name} for _ in shapes
+                for name in ("void busy<(int)1>(unsigned long long)", "gemm", "reduce")]
+
+    monkeypatch.setattr(record.counters.ncu, "profile", profile)
+    made = []
+    for kind in (plan.BENCH, plan.COUNTERS):
+        for name in record.cublas.PROBLEMS:
+            unit = plan.Unit(kind, "cublas", (name,), (32, 32, 32) if kind == plan.BENCH else None,
+                             "", 1.0)
+            made.append((unit, record.measure(unit, CHUNK, played_h100)))
+            played_h100.done(unit.name, "", CHUNK, 1.0, made[-1][1])
+    where = {CHUNK: newer_record()["chunks"][CHUNK]}
+    head = built.head("cublas", records.SCHEMA)
+    kept = records.read(records.write(record.assembled(head, made, where), tmp_path))
+    assert set(kept["variants"]) == set(record.cublas.PROBLEMS)
+    one = kept["variants"]["fp16_out"]
+    assert one["bench"][0]["ratio"] == 1.0 and one["counters"][0]["metrics"]["cycles"] == 20

@@ -1,0 +1,223 @@
+"""Who plays when, for how long, and what is made of it, with players and sensors made up."""
+
+import threading
+from collections import deque
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from lib.measure import bench, inputs, sensors, turns
+from lib.measure.energy import energy
+from lib.measure.sensors import ClockSampler, Sensors
+from lib.problem import Problem
+
+
+class Player:
+    """Notes when it plays; each turn takes what it is told to."""
+
+    def __init__(self, name, log, once=1e-3, times=()):
+        self.name, self.log, self._once, self.times = name, log, once, deque(times)
+
+    def once(self):
+        return self._once
+
+    def take(self, launches):
+        self.log.append((self.name, launches))
+        return self.times.popleft() if self.times else self._once
+
+    def keep(self, seconds):
+        self.log.append((self.name, seconds))
+        return 100
+
+
+def order(log):
+    return "".join(name for name, _ in log)
+
+
+def test_turns_go_forward_and_back():
+    log = []
+    turns.take([Player("A", log), Player("B", log)], samples=4, series=2)
+    assert order(log) == "ABBA" * 4
+    log.clear()
+    turns.take([Player(name, log) for name in "ABC"], samples=2, series=1)
+    assert order(log) == "ABCCBA"
+
+
+def test_a_single_sample_a_series_still_changes_who_is_first():
+    log = []
+    turns.take([Player("A", log), Player("B", log)], samples=1, series=5)
+    assert order(log) == "ABBAABBAAB"
+
+
+@pytest.mark.parametrize("once, turn, launches", [
+    (1e-3, 5e-3, 5), (1e-3, 500e-3, 500), (0.3, 5e-3, 1), (7e-3, 5e-3, 1), (2.0, 500e-3, 1),
+])
+def test_a_turn_lasts_as_long_as_it_should_and_never_less_than_one_product(once, turn, launches):
+    log = []
+    turns.take([Player("A", log, once)], samples=1, series=1, turn=turn)
+    assert log == [("A", launches)]
+
+
+def test_what_is_shown_is_the_spread_between_series():
+    log = []
+    own = [1.0, 1.0, 1.02, 1.02, 1.04, 1.04, 1.06, 1.06, 1.08, 1.08]
+    (timing,) = turns.take([Player("A", log, 1.0, own)], samples=2, series=5)
+    assert timing.medians == pytest.approx([1.0, 1.02, 1.04, 1.06, 1.08])
+    assert timing.seconds == pytest.approx(1.04) and timing.within == 0
+    assert timing.spread == pytest.approx((1.07 - 1.01) / 2 / 1.04)
+    assert turns.spread([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]) == pytest.approx((6 - 2) / 2 / 4)
+    assert turns.spread([1.0]) == 0.0
+
+
+def test_a_disturbed_series_is_taken_again():
+    log = []
+    (timing,) = turns.take([Player("A", log, 1.0, [2.0, 3.0, 4.0])], samples=3, series=1)
+    assert timing.series == ((1.0, 1.0, 1.0),) and len(log) == 6
+    log.clear()
+    never = [float(i) for i in range(1, 10)]
+    (timing,) = turns.take([Player("A", log, 1.0, never)], samples=3, series=1)
+    assert timing.series == ((7.0, 8.0, 9.0),)  # the third attempt is taken as it is
+
+
+def test_the_fastest_candidate_is_that_of_the_second_round():
+    log = []
+    slow_to_start = [Player("A", log, 1.0, [5.0, 1.0]), Player("B", log, 1.0, [2.0, 2.0])]
+    assert bench.fastest(slow_to_start) == 0 and order(log) == "ABAB"
+    assert bench.fastest([]) is None
+
+
+class Gpu:
+    """A clock and an energy counter that move together, at so many watts."""
+
+    def __init__(self, watts):
+        self.watts, self.time, self.energy = watts, 0.0, 1000.0
+
+    def joules(self):
+        return self.energy
+
+    def now(self):
+        return self.time
+
+    def pass_time(self, seconds, watts=None):
+        self.time += seconds
+        self.energy += seconds * (self.watts if watts is None else watts)
+
+
+class Sampler:
+    median = 1755.0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+
+def test_energy_is_of_each_alone_in_the_order_a_b_b_a():
+    gpu, log = Gpu(100.0), []
+
+    def runner(name, watts, launches):
+        def keep(seconds):
+            log.append(name)
+            gpu.pass_time(seconds, watts)
+            return launches
+        return SimpleNamespace(keep=keep)
+
+    found = energy(runner("A", 700.0, 1000), runner("B", 500.0, 500), gpu, 2.0, Sampler, gpu.now,
+                   gpu.pass_time)
+    assert log == ["A", "B", "B", "A"]
+    assert found["joules"] == pytest.approx(1.4) and found["cublas_joules"] == pytest.approx(2.0)
+    assert found["idle_w"] == pytest.approx(100.0) and found["seconds_each"] == pytest.approx(2.0)
+    assert found["sm_clock_mhz"] == 1755.0
+
+
+def test_a_gpu_that_counts_no_energy_has_none():
+    assert energy(None, None, SimpleNamespace(joules=lambda: None)) is None
+
+
+class Nvml:
+    """The module pynvml, of a GPU that can't tell its temperature."""
+
+    NVML_CLOCK_SM, NVML_TEMPERATURE_GPU = 1, 0
+    NVMLError = RuntimeError
+
+    def __init__(self):
+        self.asked = threading.Event()
+
+    def nvmlDeviceGetClockInfo(self, handle, kind):
+        self.asked.set()
+        return 1755
+
+    def nvmlDeviceGetTemperature(self, handle, kind):
+        raise self.NVMLError("Not Supported")
+
+    def nvmlDeviceGetFieldValues(self, handle, fields):
+        return [SimpleNamespace(nvmlReturn=0, value=SimpleNamespace(uiVal=650_500))]
+
+    def nvmlDeviceGetTotalEnergyConsumption(self, handle):
+        return 12_345
+
+    def nvmlDeviceGetCurrentClocksEventReasons(self, handle):
+        return 0x4 | 0x1
+
+    def nvmlDeviceGetComputeRunningProcesses(self, handle):
+        return [1, 2, 3]
+
+
+def test_sensors_say_what_they_can():
+    read = Sensors(Nvml(), None)
+    assert read.read() == {"sm_clock_mhz": 1755.0, "power_w": 650.5, "reasons": 5}
+    assert read.joules() == 12.345 and read.others() == 2
+
+
+def test_the_sampler_polls_while_the_block_runs():
+    nvml = Nvml()
+    with ClockSampler(lambda: Sensors(nvml, None)) as clock:
+        for _ in range(3):
+            nvml.asked.clear()
+            assert nvml.asked.wait(5)
+    assert clock.row() == {"sm_clock_mhz": 1755.0, "power_w": 650.5, "temperature_c": None}
+    assert clock.throttle() == ["power cap"] and set(clock.throttle()) <= sensors.USUAL
+
+
+def test_reasons_are_named_and_idling_is_none():
+    assert sensors.reasons([0x1, 0x40 | 0x4]) == ["power cap", "hardware thermal slowdown"]
+    assert sensors.reasons([0x1]) == []
+
+
+def test_clock_power_and_temperature_are_medians_of_what_nvidia_smi_could_read():
+    sampler = ClockSampler()
+    said = "345, 90.1, 30\n1980, 600.5, 50\n1755, [N/A], 52\n1800, 700.5, 54\n"
+    sampler._samples = [sampler.parse(line) for line in said.splitlines()]
+    assert sampler.row() == {"sm_clock_mhz": 1800.0, "power_w": 650.5, "temperature_c": 52.0}
+    assert sampler.throttle() is None
+    sampler._samples = []
+    assert set(sampler.row().values()) == {None} and sampler.median is None
+
+
+def test_each_launch_takes_the_next_copy(monkeypatch):
+    """Otherwise the L2 would still hold what the launch before has read."""
+    seen = []
+    monkeypatch.setattr(bench, "keep_busy", lambda seconds: None)
+    monkeypatch.setattr(bench, "elapsed", lambda work: work() or 1.0)
+    player = bench.KernelPlayer(seen.append, 3)
+    assert player.take(4) == 0.25
+    player.take(2)
+    assert seen == [0, 1, 2, 0, 1, 2]
+    assert player.once() == 1.0 and player.once() == 1.0 and len(seen) == 10
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_inputs_are_what_they_are_called(dtype):
+    problem = Problem(64, 48, 80, dtype=dtype)
+    drawn = {name: inputs.draw(problem, name, 0, np) for name in inputs.NAMES}
+    for name, (A, B, C) in drawn.items():
+        assert A.shape == (64, 80) and B.shape == (80, 48) and A.dtype == B.dtype
+        assert A.dtype.name == dtype and np.isnan(C).all()
+        values = A.astype(float)
+        assert np.abs(values).max() <= {"uniform": 1, "small integers": 4, "zeros": 0}.get(name, 9)
+    assert set(np.unique(drawn["small integers"][0].astype(int))) == set(range(-4, 5))
+    assert 0.9 < drawn["normal"][0].astype(float).std() < 1.1
+    with pytest.raises(ValueError, match="there are uniform, normal"):
+        inputs.draw(problem, "sorted", 0, np)
