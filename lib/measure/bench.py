@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 
 from lib.compiler.compiled import Compiled, compile_file
-from lib.kernels.build import compile_kernel
 from lib.kernels.grid import Launch
 from lib.kernels.spec import Kernel, Variant
 from lib.measure import cublas
@@ -28,7 +27,7 @@ from lib.paths import CUDA
 from lib.problem import Problem, WrongResult
 from lib.records.store import HOT_ROUNDS
 from lib.run import device
-from lib.run.runner import prepare
+from lib.run.runner import Loaded, prepare
 
 ROUNDS = 15
 # One sample is a graph of as many launches as take about this long: far above an event's
@@ -138,15 +137,10 @@ def _checked(
     exact: bool,
 ) -> tuple[Callable[[int], None], str]:
     """A call that launches on one of the copies and whose result is right; what it launches."""
-    selected, launch, args = prepare(kernel, variant, problem, copies, exact)
-    compiled = compile_kernel(kernel, selected.variant, device.arch(), ptx_arch=ptx_arch)
-    loaded = device.Loaded(compiled)
-
-    def call(index: int) -> None:
-        loaded(launch, args[index])
-
+    prepared = prepare(kernel, variant, problem, copies, exact)
+    call = Loaded(kernel, prepared, device.arch(), ptx_arch)
     refuse_wrong(kernel.stem, call, problem, copies[0][2], _reference(problem))
-    return call, kernel.expression(selected.variant)
+    return call, kernel.expression(prepared.selection.variant)
 
 
 def _rival(problem: Problem, copies: list[Any]) -> Callable[[int], None]:

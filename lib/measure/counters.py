@@ -98,7 +98,7 @@ def counters(
         # It may split one product into several kernels, of any name: all that runs is its own.
         seen = [_launches(None, stem, variant, text, alpha, beta, ptx_arch) for text in texts]
     else:
-        only = CATALOGUE[stem].function
+        only = f"regex:^({'|'.join(CATALOGUE[stem].functions)})$"
         seen = [[row] for row in _launches(
             only, stem, variant, ",".join(texts), alpha, beta, ptx_arch
         )]
