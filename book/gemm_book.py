@@ -36,6 +36,11 @@ from book import executed  # noqa: E402
 logger = logging.getLogger(__name__)
 
 LATEX = LatexToMathML(fancy_error=False)
+# Where pages of earlier releases are told now, in the same folder.
+MOVED = {
+    "chapters/17_tma_wgmma": "chapters/17_wgmma",
+    "chapters/18_hopper_limit": "chapters/20_hopper_limit",
+}
 REDIRECT = """\
 <!DOCTYPE html>
 <html lang="en">
@@ -46,7 +51,7 @@ REDIRECT = """\
   </head>
   <body>
     <h1>Moved</h1>
-    <p>This page is <a href="{target}">the first page of the book</a>.</p>
+    <p>This page is <a href="{target}">{title}</a>.</p>
     <main role="main" hidden>{text}</main>
   </body>
 </html>
@@ -112,7 +117,23 @@ def redirect_old_place(app: Sphinx, error: Exception | None) -> None:
     page = (Path(app.outdir) / "index.html").read_text(encoding="utf-8")
     article = BeautifulSoup(page, "html.parser").find("article")
     text = html.escape(article.get_text(" ", strip=True))
-    place.write_text(REDIRECT.format(target=target, text=text), encoding="utf-8")
+    place.write_text(
+        REDIRECT.format(target=target, title="the first page of the book", text=text),
+        encoding="utf-8",
+    )
+
+
+def redirect_moved_pages(app: Sphinx, error: Exception | None) -> None:
+    """Leave a page that leads on at the addresses that pages had in earlier releases."""
+    if error is not None or app.builder.name != "html":
+        return
+    for old, new in MOVED.items():
+        place, now = (Path(app.outdir) / f"{name}.html" for name in (old, new))
+        if now.exists():  # not in a book of some chapters
+            title = f"now {now.stem}"
+            place.write_text(
+                REDIRECT.format(target=now.name, title=title, text=title), encoding="utf-8"
+            )
 
 
 def drop_thebe(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
@@ -165,6 +186,7 @@ def setup(app: Sphinx) -> dict:
     app.connect("builder-inited", place_first_page)
     app.connect("html-page-context", drop_thebe, priority=900)
     app.connect("build-finished", redirect_old_place)
+    app.connect("build-finished", redirect_moved_pages)
     app.add_css_file("book.css", priority=900)
     app.add_js_file("book.js", loading_method="defer")
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

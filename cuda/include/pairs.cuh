@@ -39,18 +39,6 @@ __device__ inline void write_pair(TC* c, int inside, float2 pair)
     }
 }
 
-// C = alpha * sum + beta * C for two neighbours; where beta is 0, C isn't read.
-template <bool WHOLE, class TC>
-__device__ inline void update_pair(TC* c, int inside, float alpha, float2 sum, float beta)
-{
-    float2 pair = make_float2(alpha * sum.x, alpha * sum.y);
-    if (beta != 0.0f) {
-        const float2 old = read_pair<WHOLE>(c, inside);
-        pair.x += beta * old.x, pair.y += beta * old.y;
-    }
-    write_pair<WHOLE>(c, inside, pair);
-}
-
 // READS: beta is not 0; otherwise C isn't read.
 template <bool WHOLE, bool READS, int SUMS, class TC>
 __device__ inline void update_rows(TC* C, int M, int N, int row, int col, float alpha,

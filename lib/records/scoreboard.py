@@ -106,7 +106,7 @@ def readme_text(text: str, rows: Iterable[Row]) -> str:
     dates = sorted({(r.gpu, r.date) for r in rows})
     source = "; ".join(f"{gpu}, {date}" for gpu, date in dates)
     note = (
-        f"Recorded: {source}; M = N = K, α = 1, β = 0. 01 to 09 multiply FP32 (TF32 off), 10 to 18 "
+        f"Recorded: {source}; M = N = K, α = 1, β = 0. 01 to 09 multiply FP32 (TF32 off), 10 to 21 "
         "FP16 with sums and C in FP32; cuBLAS on the same types, in turns in the same run. All "
         "sizes and variants: `python -m lib results`, and the book's scoreboard."
     )
