@@ -38,6 +38,11 @@ from book import accessible, executed, scripts, site  # noqa: E402
 logger = logging.getLogger(__name__)
 
 LATEX = LatexToMathML(fancy_error=False)
+# Where pages of earlier releases are told now, in the same folder.
+MOVED = {
+    "chapters/17_tma_wgmma": "chapters/17_wgmma",
+    "chapters/18_hopper_limit": "chapters/20_hopper_limit",
+}
 REDIRECT = """\
 <!DOCTYPE html>
 <html lang="en">
@@ -48,7 +53,7 @@ REDIRECT = """\
   </head>
   <body>
     <h1>Moved</h1>
-    <p>This page is <a href="{target}">the first page of the book</a>.</p>
+    <p>This page is <a href="{target}">{title}</a>.</p>
     <main role="main" hidden>{text}</main>
   </body>
 </html>
@@ -114,7 +119,23 @@ def redirect_old_place(app: Sphinx, error: Exception | None) -> None:
     page = (Path(app.outdir) / "index.html").read_text(encoding="utf-8")
     article = BeautifulSoup(page, "html.parser").find("article")
     text = html.escape(article.get_text(" ", strip=True))
-    place.write_text(REDIRECT.format(target=target, text=text), encoding="utf-8")
+    place.write_text(
+        REDIRECT.format(target=target, title="the first page of the book", text=text),
+        encoding="utf-8",
+    )
+
+
+def redirect_moved_pages(app: Sphinx, error: Exception | None) -> None:
+    """Leave a page that leads on at the addresses that pages had in earlier releases."""
+    if error is not None or app.builder.name != "html":
+        return
+    for old, new in MOVED.items():
+        place, now = (Path(app.outdir) / f"{name}.html" for name in (old, new))
+        if now.exists():  # not in a book of some chapters
+            title = f"now {now.stem}"
+            place.write_text(
+                REDIRECT.format(target=now.name, title=title, text=title), encoding="utf-8"
+            )
 
 
 def index_text_alone(app: Sphinx) -> None:
@@ -171,6 +192,7 @@ def setup(app: Sphinx) -> dict:
     app.connect("builder-inited", place_first_page)
     app.connect("builder-inited", index_text_alone)
     app.connect("build-finished", redirect_old_place)
+    app.connect("build-finished", redirect_moved_pages)
     for part in (accessible, scripts, site):
         part.setup(app)
     app.add_css_file("book.css", priority=900)
