@@ -4,13 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 PY := $(BIN)/python
 PORT ?= 8000
-WORKERS ?= 2
+WORKERS ?= $(shell nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 INSTALL := $(PY) -m pip install --quiet --disable-pip-version-check
 CHAPTERS := $(wildcard chapters/*.ipynb)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book test test-gpu test-colab serve chapter release-check clean
+.PHONY: help book test test-gpu test-colab serve new chapter release-check clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */make \1\t/' | expand -t 22
@@ -49,8 +49,10 @@ test-colab: $(VENV)/.dev  ## play Colab: every chapter to its end (PYTHON=python
 	COLAB_PYTHON="$(PYTHON)" $(PY) -m pytest -m colab -rP tests/colab
 
 serve: book  ## serve the built book on this machine
-	@echo "The book: http://localhost:$(PORT)/ (Ctrl-C stops)"
-	@$(PY) -m http.server --bind localhost --directory _build/html $(PORT)
+	@$(PY) -m book.serve "$(PORT)"
+
+new: $(VENV)/.book  ## begin a kernel version: make new NAME=22_mine
+	@$(PY) -m lib new "$(NAME)"
 
 chapter: $(VENV)/.book  ## execute one chapter in place: make chapter NAME=01_naive
 	@test -f "chapters/$(NAME).ipynb" || \

@@ -6,6 +6,7 @@ an empty list is a pass.
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import sys
@@ -20,6 +21,7 @@ from bs4 import BeautifulSoup
 
 ROOT = Path(__file__).resolve().parent.parent
 SITE = ROOT / "_build" / "html"
+MOST_LABEL = 600
 VIEW = "application/vnd.jupyter.widget-view+json"
 STATE = "application/vnd.jupyter.widget-state+json"
 SVG = re.compile(r"<svg\b[^>]*>", re.IGNORECASE)
@@ -126,6 +128,10 @@ def pictures(page: Page) -> list[str]:
         for image in article.find_all("img") if not image.get("alt", "").strip()
     ]
     problems += [
+        f"alt text of more than {MOST_LABEL} characters: {image['alt'][:120]}"
+        for image in article.find_all("img") if len(image.get("alt", "")) > MOST_LABEL
+    ]
+    problems += [
         f"image whose alt text is a file's name: {image['alt']}"
         for image in article.find_all("img")
         if re.search(r"\.(png|svg|jpe?g)$|_images/", image.get("alt", ""))
@@ -139,6 +145,8 @@ def pictures(page: Page) -> list[str]:
         hidden = re.search(r"aria-hidden=.true", opening)
         if not hidden and (label is None or len(label.group(1)) < 12 or "role=" not in opening):
             problems.append(f"drawing without role and label: {opening[:120]}")
+        elif label and len(html.unescape(label.group(1)[1:-1])) > MOST_LABEL:
+            problems.append(f"label of more than {MOST_LABEL} characters: {opening[:120]}")
     problems += [
         f"drawing outside <figure class=\"figure-scroll\">: {str(drawing)[:120]}"
         for drawing in article.select("div.cell_output svg")

@@ -6,8 +6,10 @@
   that a page never shows a figure of yesterday's library.
 - The static files of the book are copied from folders of their own. (A folder named `_static` would
   be loaded whole, widget libraries included, on every page.)
-- The first page is written to `index.html` itself, and the script of a notebook service that the
-  book doesn't use is left out of every page.
+- The first page is written to `index.html` itself.
+- The search knows the words of the text, not those inside of figures.
+
+`accessible`, `scripts` and `site` are parts of it with a subject of their own.
 """
 
 from __future__ import annotations
@@ -31,11 +33,16 @@ ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from book import executed  # noqa: E402
+from book import accessible, executed, scripts, site  # noqa: E402
 
 logger = logging.getLogger(__name__)
 
 LATEX = LatexToMathML(fancy_error=False)
+# Where pages of earlier releases are told now, in the same folder.
+MOVED = {
+    "chapters/17_tma_wgmma": "chapters/17_wgmma",
+    "chapters/18_hopper_limit": "chapters/20_hopper_limit",
+}
 REDIRECT = """\
 <!DOCTYPE html>
 <html lang="en">
@@ -46,7 +53,7 @@ REDIRECT = """\
   </head>
   <body>
     <h1>Moved</h1>
-    <p>This page is <a href="{target}">the first page of the book</a>.</p>
+    <p>This page is <a href="{target}">{title}</a>.</p>
     <main role="main" hidden>{text}</main>
   </body>
 </html>
@@ -112,20 +119,39 @@ def redirect_old_place(app: Sphinx, error: Exception | None) -> None:
     page = (Path(app.outdir) / "index.html").read_text(encoding="utf-8")
     article = BeautifulSoup(page, "html.parser").find("article")
     text = html.escape(article.get_text(" ", strip=True))
-    place.write_text(REDIRECT.format(target=target, text=text), encoding="utf-8")
+    place.write_text(
+        REDIRECT.format(target=target, title="the first page of the book", text=text),
+        encoding="utf-8",
+    )
 
 
-def drop_thebe(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
-    """Leave out the scripts of Thebe: they name an outside host, and one of them twice."""
-    context["script_files"] = [
-        script for script in context.get("script_files", [])
-        if "THEBE_JS_URL" not in (getattr(script, "attributes", {}).get("body") or "")
-        and "sphinx-thebe" not in str(getattr(script, "filename", script) or "")
-    ]
-    context["css_files"] = [
-        sheet for sheet in context.get("css_files", [])
-        if "sphinx-thebe" not in str(getattr(sheet, "filename", sheet) or "")
-    ]
+def redirect_moved_pages(app: Sphinx, error: Exception | None) -> None:
+    """Leave a page that leads on at the addresses that pages had in earlier releases."""
+    if error is not None or app.builder.name != "html":
+        return
+    for old, new in MOVED.items():
+        place, now = (Path(app.outdir) / f"{name}.html" for name in (old, new))
+        if now.exists():  # not in a book of some chapters
+            title = f"now {now.stem}"
+            place.write_text(
+                REDIRECT.format(target=now.name, title=title, text=title), encoding="utf-8"
+            )
+
+
+def index_text_alone(app: Sphinx) -> None:
+    """Keep the words inside of drawings out of the search: they are labels of axes and numbers."""
+    if app.builder.name != "html":
+        return
+    index_page = app.builder.index_page
+
+    def index(pagename: str, doctree: nodes.document, title: str) -> None:
+        text = doctree.deepcopy()
+        for raw in list(text.findall(nodes.raw)):
+            if "<svg" in raw.astext():
+                raw.parent.remove(raw)
+        index_page(pagename, text, title)
+
+    app.builder.index_page = index
 
 
 def _mathml(latex: str, node: nodes.Node, *, display: bool) -> str:
@@ -145,7 +171,8 @@ def visit_math(self, node: nodes.math) -> None:
 
 def visit_displaymath(self, node: nodes.math_block) -> None:
     """Write displayed maths as MathML, in a box that scrolls sideways on a narrow screen."""
-    self.body.append(self.starttag(node, "div", CLASS="math"))
+    # The keyboard reaches a box that scrolls; book.js takes it away from one that doesn't.
+    self.body.append(self.starttag(node, "div", CLASS="math", tabindex="0"))
     if node["number"]:
         self.body.append(f'<span class="eqno">({get_node_equation_number(self, node)})')
         self.add_permalink_ref(node, "Link to this equation")
@@ -163,8 +190,11 @@ def setup(app: Sphinx) -> dict:
     app.connect("source-read", put_in_outputs)
     app.connect("builder-inited", add_static_files)
     app.connect("builder-inited", place_first_page)
-    app.connect("html-page-context", drop_thebe, priority=900)
+    app.connect("builder-inited", index_text_alone)
     app.connect("build-finished", redirect_old_place)
+    app.connect("build-finished", redirect_moved_pages)
+    for part in (accessible, scripts, site):
+        part.setup(app)
     app.add_css_file("book.css", priority=900)
     app.add_js_file("book.js", loading_method="defer")
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

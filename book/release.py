@@ -182,8 +182,12 @@ def stamp(root: Path = ROOT, *, write: bool) -> list[Path]:
 def write_text(path: Path, text: str) -> None:
     """Write `text` to `path` whole or not at all."""
     temporary = path.with_name(path.name + ".tmp")
-    temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, path)
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        os.replace(temporary, path)
+    except BaseException:  # a full disk, Ctrl-C: half a file is of no use to anyone
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 def _replace_once(pattern: str, new: Callable[[re.Match[str]], str], text: str, error: str) -> str:

@@ -1,6 +1,7 @@
 """``python -m lib``: the project from the command line.
 
-Exit status: 0 all well; 1 a result was wrong or a check failed; 2 bad input, one line says what.
+Exit status: 0 all well; 1 a result was wrong or a check failed; 2 bad input, one line says what;
+130 the reader has interrupted it.
 """
 
 from __future__ import annotations
@@ -9,44 +10,73 @@ import argparse
 import importlib
 import os
 import sys
-
-from lib import cli, ptx
-from lib.problem import WrongResult
+from typing import NoReturn
 
 # Commands for whoever writes the book. Their modules need Jupyter's libraries, which a machine
 # that only measures may lack, so each is loaded when its command is asked for.
-AUTHORING = {"notebooks": "book.notebooks", "stamp": "book.release"}
+AUTHORING = {"notebooks": "book.notebooks", "stamp": "book.release", "new": "book.new"}
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that says what is wrong in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """End with status 2."""
+        self.exit(2, f"error: {message}; {self.prog} --help lists what there is\n")
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command; return its exit status."""
-    parser = argparse.ArgumentParser(
+    try:
+        return _run(sys.argv[1:] if argv is None else argv)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # whoever read our output has seen enough
+        _drop_output()
+        return 0
+    except OSError as error:  # a full disk, a file that can't be written
+        _drop_output()
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"error: {where}{error.strerror or error}", file=sys.stderr)
+        return 2
+
+
+def _run(argv: list[str]) -> int:
+    # Here, so that an interruption while it is loaded is an interruption like any other.
+    cli = importlib.import_module("lib.cli")
+    parser = Parser(
         prog="python -m lib", description="Run, trace, measure and record the kernels of this book."
     )
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     cli.add_command(subparsers)
-    argv = sys.argv[1:] if argv is None else argv
     asked = argv[0] if argv else "--help"
     for command, module in AUTHORING.items():
         if asked in (command, "-h", "--help"):
             importlib.import_module(module).add_command(subparsers)
     options = parser.parse_args(argv)
+    if sys.stdout is None:
+        print("error: there is no standard output to write to", file=sys.stderr)
+        return 2
     try:
         status = options.run(options)
         sys.stdout.flush()
         return status
-    except cli.BAD_INPUT as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
     except MemoryError as error:
         print(f"error: {options.command}: too large for the memory here: {error}", file=sys.stderr)
         return 2
-    except (ptx.Error, WrongResult) as error:
+    except cli.bad_input() as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except cli.wrong_results() as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    except BrokenPipeError:  # whoever read our output has seen enough
+
+
+def _drop_output() -> None:
+    """Let what is left to write go nowhere: Python would try again when it ends."""
+    if sys.stdout is not None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
 
 
 if __name__ == "__main__":

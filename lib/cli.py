@@ -5,31 +5,25 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import math
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from lib import gpus
-from lib.compiler.nvrtc import CompileError
-from lib.compiler.toolkit import ToolMissing
+from lib import gpus, patience
+from lib.compiler.arch import check_arch
 from lib.kernels import catalogue as kernels
-from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import CATALOGUE
 from lib.kernels.spec import Kernel, Variant
-from lib.measure import cublas
-from lib.measure.ncu import ProfilerMissing
-from lib.measure.peers import PeerMissing
-from lib.problem import Problem, parse_shape
+from lib.problem import DTYPES, Problem, parse_shape
 from lib.records import store as records
-from lib.run import device
-from lib.run.runner import BACKENDS, run
 
-# One line on stderr and exit status 2.
-BAD_INPUT = (
-    ValueError, device.NoGpu, CompileError, ToolMissing, ProfilerMissing, PeerMissing,
-    records.RecordError,
-)
+# What compiles, emulates or measures is loaded by the command that does: the others start quickly.
+BACKENDS = ("auto", "gpu", "emulator")
+# Where `results` shows its first page.
+HEADLINE = 4096
 
 OTHER_RECORDS = (
     records.MACHINE, records.CUBLAS, records.CALIBRATION, records.SEARCH, records.SWEEPS,
@@ -45,6 +39,26 @@ RESULT_KEYS = (
     "kernel", "variant", "gpu", "arch", "ptx_arch", "dtype", "M", "N", "K", "tflops",
     "cublas_tflops", "ratio", "rival", "seconds", "spread", "date", "stale",
 )
+
+
+def bad_input() -> tuple[type[Exception], ...]:
+    """What ends a command with one line on stderr and exit status 2."""
+    from lib.compiler.nvrtc import CompileError
+    from lib.compiler.toolkit import ToolMissing
+    from lib.measure.ncu import ProfilerMissing
+    from lib.measure.peers import PeerMissing
+    from lib.run.device import NoGpu
+
+    return (ValueError, NoGpu, CompileError, ToolMissing, ProfilerMissing, PeerMissing,
+            records.RecordError)
+
+
+def wrong_results() -> tuple[type[Exception], ...]:
+    """What ends a command with one line on stderr and exit status 1."""
+    from lib import ptx
+    from lib.problem import WrongResult
+
+    return ptx.Error, WrongResult
 
 
 def add_command(subparsers: Any) -> None:
@@ -63,7 +77,8 @@ def add_command(subparsers: Any) -> None:
     check.add_argument("--races", action="store_true", help="let the emulator look for races")
     check.add_argument("--schedule", default="lowest", choices=("lowest", "highest", "random"),
                        help="the emulator's order of warps")
-    check.add_argument("--seed", type=int, default=0, help="seed of the inputs")
+    check.add_argument("--seed", type=_seed, default=0, help="seed of the inputs: 0 or more")
+    _patience(check)
 
     trace = add(_trace, "trace", "count requests, sectors and wavefronts in the emulator",
                 json_help="{kernel, variant, arch, M, N, K, alpha, beta, global_load_requests, "
@@ -72,6 +87,7 @@ def add_command(subparsers: Any) -> None:
                 "shared_wavefronts_ideal, ffma_thread_instructions}; shared-memory figures are "
                 "those of the SASS for --arch")
     _kernel_and_problem(trace)
+    _patience(trace)
 
     resources = add(_resources, "resources", "registers, shared memory, spills and occupancy",
                     json_help="{kernel, variant, arch, gpu, toolkit, registers, shared_bytes, "
@@ -83,6 +99,13 @@ def add_command(subparsers: Any) -> None:
 
     results = add(_results, "results", "the recorded benchmarks",
                   json_help="a list of rows with " + ", ".join(RESULT_KEYS))
+    results.add_argument("kernels", nargs="*", metavar="KERNEL",
+                         help="only these versions (default: each one's first variant at "
+                         f"{HEADLINE:,}, which --all and any filter widen to all rows)")
+    results.add_argument("--variant", help="only this instantiation")
+    results.add_argument("--gpu", help="only this GPU, such as H100")
+    results.add_argument("--shape", help="only this shape: MxNxK, or one number for a cube")
+    results.add_argument("--all", action="store_true", help="every row")
     what = results.add_mutually_exclusive_group()
     what.add_argument("--readme", action="store_true", help="write the table into README.md")
     what.add_argument("--check", action="store_true",
@@ -176,37 +199,83 @@ def _kernel_and_problem(
     parser.add_argument("--shape", default="256", help="MxNxK, or one number for a cube")
     parser.add_argument("--alpha", type=float, default=1.0)
     parser.add_argument("--beta", type=float, default=0.0)
-    parser.add_argument("--dtype", help="type of A and B (default: the kernel's)")
+    parser.add_argument("--dtype", help=f"type of A and B: {', '.join(DTYPES)} (default: the "
+                        "kernel's)")
     if arch:
         _arch(parser)
 
 
+def _patience(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--yes", action="store_true",
+                        help="let the emulator run even if it takes longer than a minute")
+
+
+def _seed(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"{text} is below 0")
+    return number
+
+
+@contextmanager
+def _of(option: str) -> Iterator[None]:
+    """Name the option that a bad value was given to."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{option}: {error}") from error
+
+
 def _chosen(options: argparse.Namespace) -> tuple[Kernel, Variant]:
-    kernel = kernels.find(options.kernel)
-    return kernel, kernel.variant(options.variant)
+    with _of("KERNEL"):
+        kernel = kernels.find(options.kernel)
+    with _of("--variant"):
+        return kernel, kernel.variant(options.variant)
+
+
+def _target(options: argparse.Namespace) -> str | None:
+    with _of("--arch"):
+        return check_arch(options.arch) if options.arch else None
 
 
 def _problem(
     options: argparse.Namespace, variant: Variant | None, shape: str | None = None
 ) -> Problem:
     """The problem of the options in a variant's types, or in those of cuBLAS that they name."""
-    sizes = (*parse_shape(shape or options.shape), options.alpha, options.beta)
-    problem = variant.problem(*sizes) if variant else cublas.problem(_rival(options), *sizes)
-    return dataclasses.replace(problem, dtype=options.dtype) if options.dtype else problem
+    from lib.measure import cublas
+
+    with _of("--shape"):
+        sizes = (*parse_shape(shape or options.shape), options.alpha, options.beta)
+        problem = variant.problem(*sizes) if variant else cublas.problem(_rival(options), *sizes)
+    with _of("--dtype"):
+        return dataclasses.replace(problem, dtype=options.dtype) if options.dtype else problem
 
 
 def _rival(options: argparse.Namespace) -> str:
     """Which types and layout of cuBLAS, by their name in `cublas.PROBLEMS`."""
+    from lib.measure import cublas
+
     return options.variant or next(iter(cublas.PROBLEMS))
 
 
 def _say(options: argparse.Namespace, document: Any, lines: Iterable[str]) -> None:
     """Print one JSON document, or lines for people."""
     if options.json:
-        print(json.dumps(document, indent=1))
+        print(json.dumps(_plain(document), indent=1, allow_nan=False))
     else:
         for line in lines:
             print(line)
+
+
+def _plain(value: Any) -> Any:
+    """The value as JSON can hold it: a number that isn't finite as a string, ``"inf"``."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return value
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -222,10 +291,12 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
+    from lib.run import device
+
     kernel, variant = _chosen(options)
     problem = _problem(options, variant)
-    done = run(
-        kernel, problem, variant=variant, backend=options.backend, arch=options.arch,
+    done = _run_patiently(
+        options, kernel, problem, variant=variant, backend=options.backend,
         races=options.races, schedule=options.schedule, seed=options.seed, trace=False,
     )
     verdict = done.verdict
@@ -252,10 +323,31 @@ def _check(options: argparse.Namespace) -> int:
     return 0 if verdict.ok and not hazards else 1
 
 
+def _run_patiently(
+    options: argparse.Namespace, kernel: Kernel, problem: Problem, **chosen: Any
+) -> Any:
+    """Run a kernel; in the emulator, not for long without having been asked to."""
+    from lib.run.runner import choose_backend, run
+
+    chosen["arch"] = _target(options)
+    seconds = 0.0
+    asked = chosen.get("races") or chosen.get("schedule", "lowest") != "lowest"
+    where = choose_backend(chosen["backend"], kernel, chosen["variant"])
+    if where == "emulator" or (asked and chosen["backend"] == "auto"):
+        with _of("--shape"):
+            kernel.launch(problem, chosen["variant"])
+        with patience.told(f"trying {kernel.stem} on a small problem"):
+            seconds = patience.foreseen(problem, lambda small: run(kernel, small, **chosen))
+        if not options.yes:
+            patience.refuse_too_long(seconds, options.shape)
+    with patience.told(f"{kernel.stem} {problem.shape}", seconds):
+        return run(kernel, problem, **chosen)
+
+
 def _trace(options: argparse.Namespace) -> int:
     kernel, variant = _chosen(options)
     problem = _problem(options, variant)
-    done = run(kernel, problem, variant=variant, backend="emulator", arch=options.arch)
+    done = _run_patiently(options, kernel, problem, variant=variant, backend="emulator")
     counters = done.launch.trace.counters()
     document = {
         "kernel": kernel.stem, "variant": variant.name, "arch": done.arch,
@@ -271,11 +363,13 @@ def _trace(options: argparse.Namespace) -> int:
 
 
 def _resources(options: argparse.Namespace) -> int:
+    from lib.kernels.build import compile_kernel
+    from lib.run import device
     from lib.topics.occupancy.model import occupancy
 
     kernel, variant = _chosen(options)
     here = device.arch() if device.runs(kernel, variant) else kernel.oldest(variant)
-    arch = gpus.check_arch(options.arch or here)
+    arch = _target(options) or here
     compiled = compile_kernel(kernel, variant, arch)
     used, gpu = compiled.resources, gpus.for_arch(arch)
     resident = occupancy(gpu, used.registers, used.shared_bytes, variant.threads)
@@ -287,10 +381,10 @@ def _resources(options: argparse.Namespace) -> int:
     }
     lines = [
         f"{kernel.stem} {variant.name} for {arch} (NVRTC {compiled.toolkit}):",
-        f"  {used.registers} registers a thread, {used.shared_bytes} B shared memory a block, "
+        f"  {used.registers} registers per thread, {used.shared_bytes} B shared memory per block, "
         f"{used.spill_store_bytes + used.spill_load_bytes} B spilled",
-        f"  {resident.blocks} blocks of {variant.threads} threads on an SM of a {gpu.key}: "
-        f"{resident.warps} of {gpu.warps_per_sm} warps, limited by {resident.limited_by}",
+        f"  {gpu.key}: {resident.warps} of {gpu.warps_per_sm} warps per SM (blocks of "
+        f"{variant.threads} threads: {resident.blocks}), limited by {resident.limited_by}",
     ]
     if options.sass:
         document["inner_loop"] = [i.text for i in compiled.inner_loop]
@@ -313,16 +407,56 @@ def _results(options: argparse.Namespace) -> int:
         faults = scoreboard.faults()
         _say(options, faults, faults or ["every record is of today's source, and hangs together"])
         return 1 if faults else 0
-    rows = records.all_rows()
+    every = records.all_rows()
+    rows = _filtered(options, every)
     document = [{key: getattr(row, key) for key in RESULT_KEYS} for row in rows]
-    _say(options, document, scoreboard.lines(rows))
+    asked = options.kernels or options.variant or options.gpu or options.shape or options.all
+    if asked or options.json:
+        _say(options, document, scoreboard.lines(rows))
+        return 0
+    first = [
+        row for row in rows
+        if (row.M, row.N, row.K) == (HEADLINE,) * 3 and row.ptx_arch == row.arch
+        and row.variant == CATALOGUE[row.kernel].variants[0].name
+    ]
+    more = f"each version's first variant at {HEADLINE:,}; {len(every):,} rows in all: name a " \
+           "KERNEL, --variant, --gpu or --shape, or --all"
+    _say(options, document, [*scoreboard.lines(first), *([more] if every else [])])
     return 0
+
+
+def _filtered(options: argparse.Namespace, rows: list[records.Row]) -> list[records.Row]:
+    """The rows that the options ask for.
+
+    Raises
+    ------
+    ValueError
+        If an option names what no record has; the message lists what there is.
+    """
+    for option, asked, there in (
+        ("KERNEL", options.kernels, sorted({row.kernel for row in rows})),
+        ("--variant", [options.variant], sorted({row.variant for row in rows})),
+        ("--gpu", [options.gpu], sorted({row.gpu for row in rows})),
+    ):
+        for name in filter(None, asked):
+            if rows and name not in there:
+                raise ValueError(f"{option}: nothing is recorded of {name!r}; recorded: "
+                                 f"{', '.join(there)}")
+    with _of("--shape"):
+        shape = parse_shape(options.shape) if options.shape else None
+    return [
+        row for row in rows
+        if (not options.kernels or row.kernel in options.kernels)
+        and options.variant in (None, row.variant) and options.gpu in (None, row.gpu)
+        and shape in (None, (row.M, row.N, row.K))
+    ]
 
 
 def _bench(options: argparse.Namespace) -> int:
     from lib.measure.bench import bench
     from lib.measure.counters import cycles
     from lib.measure.told import told
+    from lib.run import device
 
     kernel, variant = _chosen(options)
     problem = _problem(options, variant)
@@ -370,6 +504,7 @@ def _timeline(options: argparse.Namespace) -> int:
 
 def _record(options: argparse.Namespace) -> int:
     from lib.measure.record import record, record_quick
+    from lib.run import device
 
     if options.quick and (options.kernels or options.finish or options.again):
         raise ValueError("--quick takes no names, and neither --finish nor --again")

@@ -25,6 +25,9 @@ TENSOR_BLOCK = 4
 
 DTYPES = tuple(ROUNDOFF)
 LAYOUTS = ("row", "column")
+# The largest number of each type; what is larger is infinite in it.
+LARGEST = {"float32": (2 - 2.0**-23) * 2.0**127, "float16": 65504.0,
+           "bfloat16": (2 - 2.0**-7) * 2.0**127}
 
 
 class WrongResult(RuntimeError):
@@ -39,6 +42,7 @@ class Problem:
     ----------
     M, N, K : int
     alpha, beta : float
+        The kernels take them as FP32, which has no number beyond 3.4e38: such a one is infinite.
     dtype : str
         Type of A and B, one of `DTYPES`; sums are FP32.
     out : str
@@ -73,6 +77,9 @@ class Problem:
             raise ValueError(f"C can't be {self.out}: use float32, or the type of A and B")
         if self.b_layout not in LAYOUTS:
             raise ValueError(f"layout {self.b_layout!r} is unknown; use {' or '.join(LAYOUTS)}")
+        for name in ("alpha", "beta"):
+            if math.isfinite(value := getattr(self, name)) and abs(value) > LARGEST["float32"]:
+                object.__setattr__(self, name, math.copysign(math.inf, value))
 
     @property
     def shape(self) -> str:
@@ -149,12 +156,13 @@ class Problem:
         """Compute the answer in float64, on the device the matrices live on."""
         A, B = A.astype("float64"), B.astype("float64")
         B = B if self.b_layout == "row" else B.T
-        product = self.alpha * (A @ B)
-        magnitude = abs(self.alpha) * (abs(A) @ abs(B))
-        if self.beta != 0:
-            product = product + self.beta * C.astype("float64")
-            magnitude = magnitude + abs(self.beta) * abs(C.astype("float64"))
-        return Reference(product, float((magnitude**2).sum()) ** 0.5)
+        with np.errstate(all="ignore"):  # an infinite α or β has an answer, too
+            product = self.alpha * (A @ B)
+            magnitude = abs(self.alpha) * (abs(A) @ abs(B))
+            if self.beta != 0:
+                product = product + self.beta * C.astype("float64")
+                magnitude = magnitude + abs(self.beta) * abs(C.astype("float64"))
+            return Reference(product, float((magnitude**2).sum()) ** 0.5)
 
     def judge(self, C: Any, reference: Reference) -> Verdict:
         """Compare a kernel's C with the reference.
@@ -163,8 +171,11 @@ class Problem:
         -------
         Verdict
             NaN never passes: an element that stayed NaN where the reference is a number counts as
-            unwritten.
+            unwritten. Where the reference is no number that C's type holds, C must be the same
+            infinity, or NaN.
         """
+        if not float(abs(reference.C).max()) <= LARGEST[self.out]:
+            return self._judge_infinite(C, reference)
         wrong = C.astype("float64") - reference.C
         unwritten = int((wrong != wrong).sum())
         # Where signs cancel by accident (a 1×1 result, say) ‖reference‖ can be far below what
@@ -176,6 +187,25 @@ class Problem:
         distance = float((wrong**2).sum()) ** 0.5
         error = distance / scale if scale > 0 else (0.0 if distance == 0 else math.inf)
         ok = unwritten == 0 and error <= self.tolerance
+        return Verdict(error, self.tolerance, unwritten, ok)
+
+    def _judge_infinite(self, C: Any, reference: Reference) -> Verdict:
+        """`judge` where some elements have no number: those by themselves, the others as ever."""
+        got, wanted = C.astype("float64"), reference.C
+        none = wanted != wanted
+        infinite = abs(wanted) > LARGEST[self.out]
+        unwritten = int(((got != got) & ~none).sum())
+        missed = int((none & (got == got)).sum())
+        missed += int((infinite & (got != wanted * math.inf)).sum())
+        rest = ~(none | infinite)
+        finite = Verdict(0.0, self.tolerance, 0, True)
+        if rest.any():
+            norm = float((wanted[rest] ** 2).sum()) ** 0.5
+            magnitude = reference.magnitude if math.isfinite(reference.magnitude) else norm
+            few = Reference(wanted[rest], magnitude)
+            finite = self.judge(C[rest], few)
+        error = math.inf if missed else finite.error
+        ok = unwritten == 0 and not missed and finite.ok
         return Verdict(error, self.tolerance, unwritten, ok)
 
 

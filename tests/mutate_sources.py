@@ -7,10 +7,12 @@
 
 `draw` writes `tests/mutants.json`: mutants of `lib/ptx`, the models, `problem`, the records and the
 kernels' guards, and as many reserves; that revision is the baseline. `cover` runs the tests of a
-revision once and keeps which test executes which line. `run` changes one line at a time in a copy
-of the revision (what is not committed is not in it), runs tests until one fails, and writes each
-verdict into `tests/mutants.json` at once: stopped, it goes on where it was. `compare` lists the
-survivors at the baseline and at a revision; its exit status is 1 if one that was caught survives.
+revision once, a module at a time, and keeps which test executes which of those lines, by a call
+that it plants before each when the code is loaded (tracing every line takes three times as long).
+`run` changes one line at a time in a copy of the revision (what is not committed is not in it),
+runs tests until one fails, and writes each verdict into `tests/mutants.json` at once. Both, when
+stopped, go on where they were. `compare` lists the survivors at the baseline and at a revision; its
+exit status is 1 if one that was caught survives.
 
 So, after a restructuring: commit it, then `cover`, `run`, `compare`. A mutant is found by function
 and line wherever they are now; `renames` in the file maps a function's old qualified name to its
@@ -35,6 +37,8 @@ seen by `cover`.
 from __future__ import annotations
 
 import argparse
+import ast
+import builtins
 import io
 import json
 import os
@@ -49,6 +53,7 @@ import tempfile
 import time
 from collections import defaultdict
 from dataclasses import asdict
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 
 from source_mutants import STRATA, Line, Mutant, apply, draw, find, lines
@@ -59,10 +64,11 @@ SECONDS = 60  # of CPU time a mutant
 HANGS = 1200  # seconds on the wall after which a process that uses no CPU is ended
 MEMORY = 12 << 30  # bytes of address space: a mutant may ask for anything
 CRASHED = {"verdict": "caught", "by": "the process crashed", "tests": 0, "seconds": 0.0}
+LEFT_OUT = ("tests/book", "tests/chapters")
 PYTEST = [
     "-q", "--no-header", "--tb=no", "-rN", "-p", "no:cacheprovider", "-p", "no:randomly",
     "--hypothesis-seed=0", "-m", "not gpu and not browser and not chapters",
-    "--ignore=tests/book", "--ignore=tests/chapters",
+    *(f"--ignore={folder}" for folder in LEFT_OUT),
 ]  # fmt: skip
 
 
@@ -132,7 +138,7 @@ def in_copy(tree: Path, request: dict) -> dict | None:
         file.write_text(json.dumps(request | {"answer": str(answer), "options": temporary}))
         environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "OPENBLAS_NUM_THREADS": "1",
                                     "HYPOTHESIS_STORAGE_DIRECTORY": folder}
-        said, limit = (None, None) if "coverage" in request else (subprocess.DEVNULL, HANGS)
+        said, limit = (None, None) if "probed" in request else (subprocess.DEVNULL, HANGS)
         process = subprocess.Popen(
             [sys.executable, str(Path(__file__).resolve()), "child", str(file)],
             cwd=tree, env=environment, start_new_session=True, stdout=said, stderr=said,
@@ -160,9 +166,9 @@ def child(request: dict) -> None:
     hypothesis.settings.register_profile("mutants", deadline=None, database=None)
     hypothesis.settings.load_profile("mutants")
     options = PYTEST + request["options"]
-    if "coverage" in request:
-        plugin = Coverage(request)
-        pytest.main(["tests", *options], plugins=[plugin])
+    if "probed" in request:
+        plugin = Executed(request)
+        pytest.main([*request["files"], *options], plugins=[plugin])
         plugin.end()
     else:
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
@@ -172,25 +178,28 @@ def child(request: dict) -> None:
         plugin.end(*(("survived",) if plugin.passed else ("caught", "no test was collected")))
 
 
-class Coverage:
-    """Pytest's hooks for `cover`: a context of coverage and a time for each test."""
+class Executed:
+    """Pytest's hooks for `cover`: the time of each test, and which statements it executes."""
 
     def __init__(self, request: dict):
-        import coverage
-
         self.answer = Path(request["answer"])
-        self.coverage = coverage.Coverage(data_file=request["coverage"], include=["lib/*"])
-        self.coverage.start()
         self.seconds: dict[str, float] = {}
         self.failed: set[str] = set()
+        self.tests: dict[str, set[str]] = defaultdict(set)
+        self.now = ""
+        setattr(builtins, PROBE, self.executes)
+        plant_on_import({Path(path).resolve(): set(at) for path, at in request["probed"].items()})
+
+    def executes(self, statement: str):
+        self.tests[statement].add(self.now)
 
     def pytest_runtest_logstart(self, nodeid: str):
-        self.coverage.switch_context(nodeid)
+        self.now = nodeid
         self.seconds[nodeid] = -time.process_time()
 
     def pytest_runtest_logfinish(self, nodeid: str):
         self.seconds[nodeid] += time.process_time()
-        self.coverage.switch_context("")
+        self.now = ""
 
     def pytest_runtest_logreport(self, report):
         if report.failed:
@@ -201,11 +210,55 @@ class Coverage:
             self.failed.add(report.nodeid)
 
     def end(self):
-        """Save the coverage; answer each test's seconds and which failed."""
-        self.coverage.stop()
-        self.coverage.save()
-        found = {"seconds": self.seconds, "failed": sorted(self.failed)}
+        """Answer each test's seconds, which failed, and who executed each statement."""
+        executed = {statement: sorted(tests) for statement, tests in self.tests.items()}
+        found = {"seconds": self.seconds, "failed": sorted(self.failed), "executed": executed}
         self.answer.write_text(json.dumps(found))
+
+
+PROBE = "__executes__"
+
+
+def plant_on_import(statements: dict[Path, set[int]]) -> None:
+    """Let modules report their statements when they run; the files stay as they are.
+
+    Parameters
+    ----------
+    statements : dict of Path to set of int
+        Lines on which the statements begin, by file.
+    """
+    load = SourceFileLoader.get_code
+
+    def get_code(loader: SourceFileLoader, name: str):
+        path = Path(loader.path).resolve()
+        if path not in statements:
+            return load(loader, name)
+        planted = plant(path.read_text(), str(path.relative_to(Path.cwd())), statements[path])
+        return compile(planted, str(path), "exec", dont_inherit=True)
+
+    SourceFileLoader.get_code = get_code
+
+
+def plant(text: str, path: str, statements: set[int]) -> ast.Module:
+    """Parse a source and put a call of the probe before each statement that begins on a line."""
+
+    def planted(body: list[ast.stmt]) -> list[ast.stmt]:
+        found = []
+        for statement in body:
+            if statement.lineno in statements:
+                call = ast.parse(f"{PROBE}({f'{path}:{statement.lineno}'!r})").body[0]
+                for node in ast.walk(call):
+                    ast.copy_location(node, statement)
+                found.append(call)
+            found.append(statement)
+        return found
+
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        for name in ("body", "orelse", "finalbody"):
+            if isinstance(part := getattr(node, name, None), list):
+                setattr(node, name, planted(part))
+    return tree
 
 
 class UntilOneFails:
@@ -266,18 +319,14 @@ class Covered:
     """Which tests of a revision execute what, and how long they take."""
 
     def __init__(self, revision: str, texts: dict[str, str]):
-        folder = home(revision)
-        if not (folder / "tests.json").exists():
+        file = home(revision) / "tests.json"
+        if not file.exists():
             sys.exit(f"no coverage of {revision[:12]}: run the command cover --revision {revision}")
-        import coverage
-
-        found = json.loads((folder / "tests.json").read_text())
+        found = json.loads(file.read_text())
         self.seconds = {test: seconds for test, seconds in found["seconds"].items()
                         if test not in found["failed"]}
         self.texts = texts
-        self.tree = folder / "tree"
-        self.data = coverage.CoverageData(str(folder / "coverage"))
-        self.data.read()
+        self.probed, self.executed = found["probed"], found["executed"]
 
     def tests(self, line: Line) -> tuple[list[str], list[str]]:
         """Tests that execute a line, and the others of their modules, in the order to run."""
@@ -285,13 +334,15 @@ class Covered:
             names = [re.compile(rf"\b{stem}\b") for stem in self.kernels(line.path)]
             named = (test for test in self.seconds if any(name.search(test) for name in names))
             return self.ordered(named), []
-        by_line = self.data.contexts_by_lineno(str(self.tree / line.path))
-        known = {number: self.seconds.keys() & tests for number, tests in by_line.items()}
-        covering = set().union(
-            *(known.get(number, ()) for number in {line.number, *range(line.first, line.last + 1)})
-        )
-        if not covering and any("" in by_line.get(n, ()) for n in range(line.first, line.last + 1)):
-            covering = set().union(*known.values())  # run on import: whoever uses the module
+        if line.first not in self.probed.get(line.path, ()):
+            sys.exit(f"{line.path}:{line.first} was not looked at: run the command cover again")
+        tests = self.executed.get(f"{line.path}:{line.first}", ())
+        covering = self.seconds.keys() & tests
+        if not covering and "" in tests:  # run on import: whoever uses the module
+            covering = self.seconds.keys() & {
+                test for statement, tests in self.executed.items()
+                if statement.startswith(f"{line.path}:") for test in tests
+            }
         modules = {test.partition("::")[0] for test in covering}
         others = (test for test in self.seconds if test.partition("::")[0] in modules - {""})
         return self.ordered(covering), self.ordered(set(others) - covering)
@@ -360,17 +411,45 @@ def draw_mutants(revision: str, seed: int) -> None:
 
 def cover(revision: str) -> None:
     """Run the tests once, and keep their coverage, their times and what they left in `_build`."""
-    folder, tree = home(revision), make_copy(revision)
-    (folder / "coverage").unlink(missing_ok=True)
-    found = in_copy(tree, {"coverage": str(folder / "coverage")})
-    if found is None:
-        sys.exit("the tests ended before they were through; see above")
+    data, texts = load(), sources(revision)
+    table = [line for path, text in sorted(texts.items()) for line in lines(path, text)]
+    probed: dict[str, list[int]] = defaultdict(list)
+    for row in data["mutants"] + data["reserves"]:
+        line = find(Mutant(**row), table, data["renames"])
+        if line and line.path.endswith(".py"):
+            probed[line.path].append(line.first)
+    folder, tree = home(revision), home(revision) / "tree"
+    done = folder / "covered.json"
+    kept = json.loads(done.read_text()) if done.exists() else {}
+    if kept.get("probed") != probed:
+        kept = {"probed": probed, "modules": {}}
+        make_copy(revision)
+    files = sorted(str(path.relative_to(tree)) for path in tree.glob("tests/**/test_*.py"))
+    for file in files:
+        if file in kept["modules"] or file.startswith(LEFT_OUT):
+            continue
+        found = in_copy(tree, {"probed": probed, "files": [file]})
+        if found is None:
+            sys.exit(f"{file} ended before it was through; see above")
+        kept["modules"][file] = found
+        done.write_text(json.dumps(kept))
+        print(f"{file}: {sum(found['seconds'].values()):.0f} s of CPU time, "
+              f"{len(found['failed'])} failed", flush=True)
     shutil.rmtree(folder / "build", ignore_errors=True)
     if (tree / "_build").exists():
         shutil.copytree(tree / "_build", folder / "build", copy_function=os.link)
-    (folder / "tests.json").write_text(json.dumps(found))
-    print(f"{len(found['seconds'])} tests, {sum(found['seconds'].values()):.0f} s of CPU time")
-    for test in found["failed"]:
+    modules = kept["modules"].values()
+    executed: dict[str, list[str]] = defaultdict(list)
+    for found in modules:
+        for statement, tests in found["executed"].items():
+            executed[statement] += tests
+    seconds = {test: took for found in modules for test, took in found["seconds"].items()}
+    failed = [test for found in modules for test in found["failed"]]
+    (folder / "tests.json").write_text(json.dumps(
+        {"seconds": seconds, "failed": failed, "executed": executed, "probed": probed}
+    ))
+    print(f"{len(seconds)} tests, {sum(seconds.values()):.0f} s of CPU time")
+    for test in failed:
         print(f"left out, fails without a mutant: {test}")
 
 
@@ -476,7 +555,6 @@ def main() -> int:
     asked = parser.parse_args()
     revision = full(asked.revision)
     try:
-        import coverage  # noqa: F401
         import hypothesis  # noqa: F401
     except ImportError as missing:
         sys.exit(f"{missing.name} is missing: pip install -r requirements-dev.txt")

@@ -1,8 +1,11 @@
 """The command line as a user meets it: documents, statuses, and one clear line for bad input."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -93,6 +96,25 @@ def test_results_lists_rows_with_the_documented_keys(call):
     assert {row["kernel"] for row in rows} >= set(in_book())
 
 
+def test_results_are_a_page_unless_more_is_asked_for(call):
+    _, page, _ = call("results")
+    _, every, _ = call("results", "--all")
+    assert page.count("\n") <= 60 < every.count("\n")
+    assert f"{every.count(chr(10)):,} rows in all" in page
+    kernels = [line.split()[0] for line in page.splitlines()[:-1]]
+    assert set(in_book()) >= set(kernels) and len(kernels) >= len(in_book()) / 2
+
+
+def test_results_are_filtered(call):
+    _, out, _ = call("results", "01_naive", "--gpu", "H100", "--shape", "4096", "--json")
+    found = json.loads(out)
+    assert found and {
+        (row["kernel"], row["gpu"], row["M"], row["N"], row["K"]) for row in found
+    } == {("01_naive", "H100", 4096, 4096, 4096)}
+    _, out, _ = call("results", "--variant", "swapped", "--json")
+    assert {row["variant"] for row in json.loads(out)} == {"swapped"}
+
+
 def test_list_names_every_kernel(call):
     status, out, _ = call("list")
     assert status == 0 and all(stem in out for stem in CATALOGUE)
@@ -104,9 +126,22 @@ def test_an_emulated_fault_exits_1(call, monkeypatch):
     def fail(*_, **__):
         raise ptx.Error("kernel 'naive': out of bounds at PTX line 94")
 
-    monkeypatch.setattr(cli, "run", fail)
+    monkeypatch.setattr("lib.run.runner.run", fail)
     status, _, err = call("check", "01_naive", "--backend", "emulator")
     assert status == 1 and "PTX line 94" in err
+
+
+@pytest.mark.parametrize("scalars", [
+    ("--alpha", "inf"), ("--alpha=-inf",), ("--alpha", "nan"), ("--alpha", "1e300"),
+    ("--beta", "nan"), ("--beta", "inf"), ("--beta", "1e300"), ("--alpha", "inf", "--beta", "nan"),
+])
+@pytest.mark.filterwarnings("error")
+def test_scalars_without_end_have_a_verdict_too(call, scalars):
+    status, out, err = call("check", "01_naive", "--shape", "20", "--backend", "emulator", "--json",
+                            *scalars)
+    document = json.loads(out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    assert status == 0 and err == "" and document["ok"]
+    assert {document["alpha"], document["beta"]} & {"inf", "-inf", "nan"}
 
 
 BAD = [
@@ -115,9 +150,19 @@ BAD = [
     (("check", "01_naive", "--shape", "12x13"), "is no shape"),
     (("check", "01_naive", "--shape", "0x4x4"), "at least 1"),
     (("check", "01_naive", "--dtype", "float64"), "float64"),
-    (("check", "01_naive", "--shape", "2000000x2000000x1", "--backend", "emulator"), "memory"),
+    (("check", "01_naive", "--shape", "2000000x2000000x1", "--backend", "emulator", "--yes"),
+     "memory"),
     (("check", "01_naive", "--shape", "3000000x1x1", "--backend", "emulator"), "M = 3000000"),
     (("trace", "01_naive", "--arch", "sm_76"), "did you mean sm_75?"),
+    (("check", "01_naive", "--shape", "1x1x2000000000", "--backend", "emulator"), "--yes"),
+    (("trace", "01_naive", "--shape", "1x1x2000000000"), "--yes"),
+    (("check", "01_naive", "--shape", "12x13"), "--shape"),
+    (("check", "01_naive", "--variant", "swaped"), "--variant"),
+    (("check", "01_naive", "--dtype", "float64"), "--dtype"),
+    (("resources", "01_naive", "--arch", "sm_76"), "--arch"),
+    (("results", "01_naiv"), "KERNEL"),
+    (("results", "--gpu", "B200"), "--gpu"),
+    (("results", "--shape", "4k"), "--shape"),
     (("record", "09_nothing"), "unknown kernel"),
     (("check", "01_naive", "--backend", "gpu"), "no GPU here"),
     (("bench", "01_naive"), "no GPU here"),
@@ -160,6 +205,81 @@ def test_a_driver_older_than_cupy_says_what_to_do(monkeypatch):
     finally:
         device.why_unusable.cache_clear()
     assert "too old" in said and "CUDA 11.4" in said and "cupy-cuda11x" in said
+
+
+@pytest.mark.parametrize("words, said", [
+    (("check", "01_naive", "--seed", "-1"), "--seed"),
+    (("check", "01_naive", "--alpha", "one"), "--alpha"),
+    (("check", "01_naive", "--backend", "cpu"), "--backend"),
+    (("check",), "kernel"),
+    (("chek",), "chek"),
+    ((), "COMMAND"),
+])
+def test_what_the_parser_refuses_is_one_line_and_status_2(capsys, words, said):
+    with pytest.raises(SystemExit) as end:
+        main(list(words))
+    err = capsys.readouterr().err
+    assert end.value.code == 2 and err.count("\n") == 1 and said in err
+
+
+def shell(line: str) -> subprocess.CompletedProcess:
+    """What becomes of a line of shell in which `lib` is the command line."""
+    return subprocess.run(f'lib() {{ {sys.executable} -m lib "$@"; }}; {line}', shell=True,
+                          capture_output=True, text=True, cwd=ROOT, check=False)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full on this system")
+@pytest.mark.parametrize("command", ["results --json", "list", "--help", "resources --help"])
+def test_a_full_disk_is_one_line(command):
+    done = shell(f"lib {command} > /dev/full")
+    assert done.returncode == 2 and done.stderr == "error: No space left on device\n"
+
+
+@pytest.mark.parametrize("command", ["results --json", "list", "check --help"])
+def test_a_pipe_that_nobody_reads_is_no_error(command):
+    done = shell(f"(lib {command}; echo $? >&2) | true")
+    assert done.stderr == "0\n"
+
+
+def test_no_output_at_all_is_one_line():
+    done = shell("lib list >&-")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("seconds", [1.5, 4.0])
+def test_an_interruption_is_one_line_and_leaves_nothing_behind(seconds):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lib", "check", "01_naive", "--shape", "1x1x30000000", "--yes",
+         "--backend", "emulator"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+    time.sleep(seconds)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert out == "" and process.returncode == 130
+    assert err == "interrupted\n"
+    assert not list((ROOT / "_build" / "kept").glob("new-*"))
+
+
+def test_most_commands_load_neither_emulator_nor_compiler():
+    """They start in a fraction of a second."""
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys; from lib.__main__ import main; main(['results']);"
+         "print(sorted({'lib.ptx', 'cupy', 'matplotlib', 'IPython', 'ipywidgets'} "
+         "& set(sys.modules)), file=sys.stderr)"],
+        capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.stderr == "[]\n"
+
+
+def test_a_quote_in_the_path_is_compiled(tmp_path):
+    folder = tmp_path / 'a "quoted" folder'
+    folder.mkdir()
+    (folder / "one.cuh").write_text("__device__ inline float one() { return 1.0f; }")
+    from lib.compiler.nvrtc import compile_nvrtc
+
+    made = compile_nvrtc(
+        '#include "one.cuh"\nextern "C" __global__ void k(float* c) { *c = one(); }', [],
+        [f"-I{folder}", "-arch=sm_75", "-lineinfo"], filename=str(folder / "k.cu"))
+    assert b".entry k" in made.ptx and made.cubin
 
 
 @pytest.mark.parametrize(
@@ -213,6 +333,6 @@ def test_a_kernel_too_wrong_to_be_timed_exits_1(call, monkeypatch):
     def refuse(*_, **__):
         raise WrongResult("01_naive at 64x64x64: wrong; not timed")
 
-    monkeypatch.setattr(cli, "run", refuse)
+    monkeypatch.setattr("lib.run.runner.run", refuse)
     status, _, err = call("check", "01_naive", "--backend", "emulator")
     assert status == 1 and err == "error: 01_naive at 64x64x64: wrong; not timed\n"

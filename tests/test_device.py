@@ -50,10 +50,10 @@ def test_a_gpu_older_than_the_book_is_as_none(monkeypatch):
     (played.A100, "16_cp_async", "stages4", "166,912 bytes of shared memory for a block"),
     (played.L4, "16_cp_async", "tall", None),
     (played.L4, "16_cp_async", "wide", "takes 147,456"),
-    (played.L4, "17_tma_wgmma", "wide", "NVIDIA L4 doesn't run sm_90a code"),
-    (played.H100, "18_hopper_limit", "tuned", None),
+    (played.L4, "18_tma", "wide", "NVIDIA L4 doesn't run sm_90a code"),
+    (played.H100, "20_hopper_limit", "tuned", None),
     # What is specific to sm_90a runs on nothing later.
-    (played.B200, "17_tma_wgmma", "wide", "NVIDIA B200 doesn't run sm_90a code"),
+    (played.B200, "18_tma", "wide", "NVIDIA B200 doesn't run sm_90a code"),
     (played.B200, "16_cp_async", "stages4", None),
 ])
 def test_what_a_gpu_can_run(gpu, stem, variant, why, monkeypatch):

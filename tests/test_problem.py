@@ -174,3 +174,33 @@ def test_compulsory_bytes_count_c_twice_when_it_is_read():
     half = Problem(2, 3, 4, dtype="float16")
     assert half.compulsory_bytes == 2 * (8 + 12) + 4 * 6
     assert Problem(2, 3, 4, dtype="float16", out="float16").compulsory_bytes == 2 * (8 + 12 + 6)
+
+
+@pytest.mark.parametrize("scalars", [
+    (np.inf, 0), (-np.inf, 0), (np.nan, 0), (1e300, 0), (1, np.inf), (1, np.nan), (1e38, 0)])
+def test_an_answer_that_is_no_number_is_judged_as_such(scalars):
+    problem = Problem(9, 8, 7, *scalars)
+
+    def as_float32(C):
+        return C.astype(np.float32)
+
+    with np.errstate(over="ignore"):
+        assert judged(problem, as_float32).ok
+        assert not judged(problem, lambda C: np.ones_like(C)).ok
+        if not np.isnan(scalars).any():
+            assert judged(problem, lambda C: np.full_like(C, np.nan)).unwritten == C_SIZE
+            assert not judged(problem, lambda C: -C).ok
+
+
+C_SIZE = 9 * 8
+
+
+def test_elements_beside_an_infinite_one_are_held_to_the_tolerance():
+    problem = Problem(4, 4, 4, beta=1.0)
+    A, B, C = problem.inputs(3)
+    C[0, 0] = np.inf
+    reference = problem.reference(A, B, C)
+    right = reference.C.astype(np.float32)
+    assert problem.judge(right, reference).ok
+    right[1, 1] += 1e-3
+    assert not problem.judge(right, reference).ok

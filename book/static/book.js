@@ -1,5 +1,5 @@
 // Names the controls of the explorers for people who don't see their labels, and lets the keyboard
-// reach figures that scroll, and no others.
+// reach what scrolls, and nothing else of its kind.
 (function () {
   "use strict";
 
@@ -19,6 +19,22 @@
         }
       );
     });
+    // What a slider stands at: its words, where the library would have the number of a position.
+    root.querySelectorAll(".widget-inline-hbox").forEach(function (box) {
+      var handle = box.querySelector(".noUi-handle");
+      var readout = box.querySelector(".widget-readout");
+      if (handle && readout && handle.getAttribute("aria-valuetext") !== readout.textContent) {
+        handle.setAttribute("aria-valuetext", readout.textContent);
+      }
+    });
+    root.querySelectorAll("noscript[data-explorer]").forEach(function (still) {
+      var cell = still.closest(".cell_output");
+      var box = cell && cell.querySelector(".jupyter-widgets");
+      if (box && !box.hasAttribute("aria-label")) {
+        box.setAttribute("role", "group");
+        box.setAttribute("aria-label", still.dataset.explorer);
+      }
+    });
     root.querySelectorAll(".widget-toggle-buttons").forEach(function (group) {
       var label = group.querySelector(".widget-label");
       group.setAttribute("role", "group");
@@ -31,13 +47,29 @@
     });
   }
 
+  // What may scroll sideways: figures, maths, tables, listings, outputs.
+  var SCROLLERS = "figure.figure-scroll, div.math, .pst-scrollable-table-container, " +
+    "article .highlight pre, article .cell_output .output, article .cell_output .text_html";
+
   function reachScrollers() {
-    document.querySelectorAll("figure.figure-scroll").forEach(function (figure) {
-      if (figure.scrollWidth > figure.clientWidth + 1) {
-        figure.tabIndex = 0;
+    document.querySelectorAll(SCROLLERS).forEach(function (box) {
+      if (box.scrollWidth > box.clientWidth + 1) {
+        box.tabIndex = 0;
       } else {
-        figure.removeAttribute("tabindex");
+        box.removeAttribute("tabindex");
       }
+    });
+  }
+
+  // Answers are open on paper, and as the reader left them afterwards.
+  function unfoldForPrint() {
+    var opened = [];
+    window.addEventListener("beforeprint", function () {
+      opened = Array.from(document.querySelectorAll("article details:not([open], .hide)"));
+      opened.forEach(function (answer) { answer.open = true; });
+    });
+    window.addEventListener("afterprint", function () {
+      opened.forEach(function (answer) { answer.open = false; });
     });
   }
 
@@ -59,6 +91,7 @@
     });
     window.addEventListener("resize", queue);
     queue();
+    unfoldForPrint();
   }
 
   if (document.readyState === "loading") {

@@ -37,6 +37,15 @@ __device__ inline void tma_load_multicast(unsigned to, const TensorMap& map, uns
         ::"r"(to), "l"(&map), "r"(barrier), "r"(column), "r"(row), "h"(ranks) : "memory");
 }
 
+// One or the other: a box that SHARERS blocks of the cluster need, of which `ranks` has the bits.
+template <int SHARERS>
+__device__ inline void tma_load_shared(unsigned to, const TensorMap& map, unsigned barrier, int row,
+                                       int column, unsigned short ranks)
+{
+    if constexpr (SHARERS > 1) tma_load_multicast(to, map, barrier, row, column, ranks);
+    else tma_load(to, map, barrier, row, column);
+}
+
 // Begin to store the box at (row, column), as a part of the thread's next bulk group.
 __device__ inline void tma_store(const TensorMap& map, unsigned from, int row, int column)
 {

@@ -78,7 +78,7 @@ __device__ inline unsigned long long n_major(unsigned address, int rows)
 template <int N, class T, bool B_BY_ROWS>
 __device__ inline void wgmma(float (&d)[N / 2], unsigned long long a, unsigned long long b)
 {
-    static_assert(N == 64 || N == 128 || N == 256);
+    static_assert(N == 64 || N == 128 || N == 192 || N == 256);
     constexpr int TRANSPOSED = B_BY_ROWS;
 #define WGMMA_64(type) \
     WGMMA("m64n64k16", type, WGMMA_D32_0, "%32", "%33", "%34", \
@@ -86,6 +86,10 @@ __device__ inline void wgmma(float (&d)[N / 2], unsigned long long a, unsigned l
 #define WGMMA_128(type) \
     WGMMA("m64n128k16", type, WGMMA_D32_0 ", " WGMMA_D32_1, "%64", "%65", "%66", \
           : WGMMA_32(d, 0), WGMMA_32(d, 32) : "l"(a), "l"(b), "n"(TRANSPOSED))
+#define WGMMA_192(type) \
+    WGMMA("m64n192k16", type, WGMMA_D32_0 ", " WGMMA_D32_1 ", " WGMMA_D32_2, "%96", "%97", "%98", \
+          : WGMMA_32(d, 0), WGMMA_32(d, 32), WGMMA_32(d, 64) \
+          : "l"(a), "l"(b), "n"(TRANSPOSED))
 #define WGMMA_256(type) \
     WGMMA("m64n256k16", type, \
           WGMMA_D32_0 ", " WGMMA_D32_1 ", " WGMMA_D32_2 ", " WGMMA_D32_3, "%128", "%129", "%130", \
@@ -94,13 +98,16 @@ __device__ inline void wgmma(float (&d)[N / 2], unsigned long long a, unsigned l
     if constexpr (is_half<T>) {
         if constexpr (N == 64) WGMMA_64("f16");
         if constexpr (N == 128) WGMMA_128("f16");
+        if constexpr (N == 192) WGMMA_192("f16");
         if constexpr (N == 256) WGMMA_256("f16");
     } else {
         if constexpr (N == 64) WGMMA_64("bf16");
         if constexpr (N == 128) WGMMA_128("bf16");
+        if constexpr (N == 192) WGMMA_192("bf16");
         if constexpr (N == 256) WGMMA_256("bf16");
     }
 #undef WGMMA_64
 #undef WGMMA_128
+#undef WGMMA_192
 #undef WGMMA_256
 }

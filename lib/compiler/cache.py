@@ -63,8 +63,13 @@ def _write(path: Path, content: bytes) -> None:
     """Write a file whole or not at all; other processes may be writing the same one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix="new-", delete=False) as file:
-        file.write(content)
-    os.replace(file.name, path)
+        try:
+            file.write(content)
+            file.flush()
+            os.replace(file.name, path)
+        except BaseException:  # a full disk, Ctrl-C: half a file is of no use to anyone
+            Path(file.name).unlink(missing_ok=True)
+            raise
     _trim(path.parent)
 
 

@@ -1,7 +1,7 @@
 """CUDA C++ → PTX, cubin, resource use and SASS, through CuPy's NVRTC. No GPU is needed.
 
 NVRTC makes both the PTX that the emulator runs and the cubin that a GPU loads, from one source and
-one set of options.
+one set of options. The cubin takes as long again as the PTX: who wants only the PTX may say so.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import base64
 import json
 import re
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
 
@@ -61,8 +61,8 @@ class Compiled:
     ptx_arch : str
         What the PTX is legal on: `arch`, or an older one.
     ptx : str
-    cubin : bytes
-    resources : Resources
+    dynamic_bytes : int
+        Shared memory that a launch asks for, B.
     toolkit : str
         NVRTC's release, such as ``"12.9"``.
     """
@@ -71,9 +71,29 @@ class Compiled:
     arch: str
     ptx_arch: str
     ptx: str
-    cubin: bytes
-    resources: Resources
+    dynamic_bytes: int
     toolkit: str
+    _make: Callable[[], tuple[bytes, str]] = field(repr=False, compare=False)
+
+    @cached_property
+    def _machine(self) -> tuple[bytes, str]:
+        return self._make()
+
+    @property
+    def cubin(self) -> bytes:
+        """The machine code."""
+        return self._machine[0]
+
+    @cached_property
+    def resources(self) -> Resources:
+        """What a block asks of an SM, from ptxas's report."""
+        return _resources(self._machine[1], self.name, self.dynamic_bytes)
+
+    def assembled(self) -> Compiled:
+        """Itself, with its machine code made if it wasn't yet."""
+        if not self.cubin:
+            raise CompileError(f"no machine code came of {self.name} for {self.arch}")
+        return self
 
     @cached_property
     def sass(self) -> list[sass.Instruction]:
@@ -113,10 +133,11 @@ def compile_file(
     options: tuple[str, ...] = (),
     ptx_arch: str | None = None,
     dynamic_bytes: int = 0,
+    ptx_only: bool = False,
 ) -> Compiled:
     """Compile one name expression of a CUDA file; kept until the file or a header changes."""
     return _compile_file(
-        source, expression, arch, options, ptx_arch, dynamic_bytes,
+        source, expression, arch, options, ptx_arch, dynamic_bytes, ptx_only,
         tuple(map(file_identity, (source, *_headers(include_folder(source))))),
     )
 
@@ -124,12 +145,12 @@ def compile_file(
 @lru_cache(maxsize=128)
 def _compile_file(
     source: Path, expression: str, arch: str, options: tuple[str, ...], ptx_arch: str | None,
-    dynamic_bytes: int, identity: tuple[str, ...],
+    dynamic_bytes: int, ptx_only: bool, identity: tuple[str, ...],
 ) -> Compiled:
     text = source.read_text()
     return compile_source(
         text, expression, arch, options, str(source), ptx_arch, dynamic_bytes,
-        include_folder(source),
+        include_folder(source), ptx_only,
     )
 
 
@@ -142,12 +163,14 @@ def compile_source(
     ptx_arch: str | None = None,
     dynamic_bytes: int = 0,
     include: Path | None = None,
+    ptx_only: bool = False,
 ) -> Compiled:
     """Compile one name expression of CUDA C++ text to PTX and to a cubin, or take it from `kept`.
 
     With a `ptx_arch` other than `arch` the cubin is made from the PTX, by ptxas. A launch asks for
     `dynamic_bytes` of shared memory; ptxas can't know of them. Headers are looked for in `include`,
-    and the result is made again when one of those changes.
+    and the result is made again when one of those changes. With `ptx_only` the cubin waits until
+    something asks for it.
 
     Raises
     ------
@@ -157,33 +180,57 @@ def compile_source(
     sys.audit("gemm.kernels compiled", 1)
     own_headers = [f"-I{include}"] if include else []
     common = ["--std=c++17", "-lineinfo", *own_headers, *toolkit_includes(), *options]
-    own = ptx_arch in (None, arch)
-    if own:
-        chosen = [f"-arch={arch}", "--ptxas-options=-v", *common]
-        if nvrtc_version() >= (12, 9):
-            # A cubin out of NVRTC's cache comes without ptxas's report.
-            chosen.append("-no-cache")
-    else:
-        chosen = [f"-arch={ptx_arch.replace('sm_', 'compute_')}", *common]
     headers = [part for path in _headers(include) for part in (str(path), path.read_bytes())]
     parts = [
         "compiled", Path(__file__).read_bytes(), Path(nvrtc.__file__).read_bytes(), text,
-        expression, filename, arch, *chosen, *headers, toolkit_identity(),
+        expression, filename, *common, *headers, toolkit_identity(),
     ]
+    source_arch = ptx_arch or arch
+    own = source_arch == arch
+    chosen = [f"-arch={arch}", "--ptxas-options=-v", *common]
+    if nvrtc_version() >= (12, 9):
+        # A cubin out of NVRTC's cache comes without ptxas's report.
+        chosen.append("-no-cache")
 
-    def make() -> bytes:
+    def both() -> bytes:
         made = compile_nvrtc(text, [expression], chosen, filename)
-        cubin, log = (made.cubin, made.log) if own else assemble(made.ptx.decode(), arch)
-        document = {"name": made.names[0], "ptx": made.ptx.decode(), "log": log,
-                    "cubin": base64.b64encode(cubin).decode()}
-        return json.dumps(document).encode()
+        return _document(made.ptx, made.names[0], made.cubin, made.log)
 
-    made = json.loads(kept(parts, make))
-    return Compiled(
-        made["name"], arch, ptx_arch or arch, made["ptx"], base64.b64decode(made["cubin"]),
-        _resources(made["log"], made["name"], dynamic_bytes),
-        ".".join(map(str, nvrtc_version())),
+    def ptx_alone() -> bytes:
+        virtual = f"-arch={source_arch.replace('sm_', 'compute_')}"
+        made = compile_nvrtc(text, [expression], [virtual, *common], filename)
+        return _document(made.ptx, made.names[0])
+
+    with_machine_code = [*parts, *chosen]
+    if own and (not ptx_only or is_kept(with_machine_code)):
+        first = json.loads(kept(with_machine_code, both))
+    else:
+        first = json.loads(kept([*parts, source_arch], ptx_alone))
+
+    def machine() -> tuple[bytes, str]:
+        if own:
+            made = first if "cubin" in first else json.loads(kept(with_machine_code, both))
+        else:
+            made = json.loads(kept(
+                ["assembled", Path(nvrtc.__file__).read_bytes(), first["ptx"], arch,
+                 file_identity(find_tool("ptxas"))],
+                lambda: _document(b"", first["name"], *assemble(first["ptx"], arch)),
+            ))
+        return base64.b64decode(made["cubin"]), made["log"]
+
+    compiled = Compiled(
+        first["name"], arch, source_arch, first["ptx"], dynamic_bytes,
+        ".".join(map(str, nvrtc_version())), machine,
     )
+    return compiled if ptx_only else compiled.assembled()
+
+
+def _document(ptx: bytes, name: str, cubin: bytes | None = None, log: str = "") -> bytes:
+    """What is kept of a compilation."""
+    found = {"ptx": ptx.decode(), "name": name}
+    if cubin is not None:
+        found |= {"cubin": base64.b64encode(cubin).decode(), "log": log}
+    return json.dumps(found).encode()
 
 
 def _headers(folder: Path | None) -> list[Path]:

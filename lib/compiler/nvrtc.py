@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lib.compiler.toolkit import find_tool, load_nvrtc
 
 DISASSEMBLY = ("--print-code", "--print-line-info-ptx", "--print-line-info")
-
 
 
 class CompileError(Exception):
@@ -67,6 +67,29 @@ def compile_nvrtc(
     # Imported here because loading CuPy takes longer than most commands that never compile.
     from cupy.cuda import nvrtc
 
+    # NVRTC writes names into its PTX between double quotes, and escapes none that they have.
+    with _unquoted(options) as options:
+        return _compile(nvrtc, text, expressions, options, filename.replace('"', "'"))
+
+
+@contextmanager
+def _unquoted(options: Sequence[str]) -> Iterator[list[str]]:
+    """The options, with a link in place of each folder whose path has a double quote."""
+    with ExitStack() as stack:
+        plain = []
+        for option in options:
+            if option.startswith("-I") and '"' in option:
+                link = Path(stack.enter_context(tempfile.TemporaryDirectory()), "include")
+                link.symlink_to(Path(option.removeprefix("-I")).resolve())
+                option = f"-I{link}"
+            plain.append(option)
+        yield plain
+
+
+def _compile(
+    nvrtc: Any, text: str, expressions: Sequence[str], options: Sequence[str], filename: str
+) -> Output:
+    """Run NVRTC on names that it can write."""
     program = nvrtc.createProgram(text, filename, [], [])
     try:
         for expression in expressions:

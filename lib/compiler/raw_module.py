@@ -5,22 +5,35 @@
 >>> launch = scale((4,), (256,), (x, np.float32(2), x.size))                  # doctest: +SKIP
 
 NVRTC compiles the source to PTX and the emulator runs it. A launch returns what the emulator saw:
-counters, traced addresses, hazards.
+counters, traced addresses, hazards. Memory accesses are counted as the machine code has them, into
+which ptxas may merge several of the PTX; that takes ptxas and nvdisasm, and `Kernel.counted` says
+where they are missing.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from cupy.cuda.compiler import CompileException
 
 from lib import ptx
+from lib.compiler import merging, sass
 from lib.compiler.arch import check_arch
-from lib.compiler.nvrtc import CompileError, compile_nvrtc
-from lib.compiler.toolkit import toolkit_includes
+from lib.compiler.cache import kept
+from lib.compiler.fingerprint import file_identity
+from lib.compiler.nvrtc import (
+    DISASSEMBLY,
+    CompileError,
+    assemble,
+    compile_nvrtc,
+    disassemble,
+)
+from lib.compiler.toolkit import ToolMissing, find_tool, toolkit_includes
 
 _NOT_EMULATED = "the emulator runs PTX: pass code= (CUDA C++ or PTX), or the path of a .ptx file"
 
@@ -47,7 +60,6 @@ class RawModule:
     ----------
     ptx : str
         The PTX text that it runs.
-
     Raises
     ------
     ValueError
@@ -87,8 +99,11 @@ class RawModule:
         self.ptx = code if _is_ptx(code) else self._compile()
         self._module = ptx.Module(self.ptx)
 
-    def get_function(self, name: str) -> ptx.Function:
-        """Return a kernel: by its name expression, or by its name if it is ``extern "C"``.
+    def get_function(self, name: str) -> Kernel:
+        """Return a kernel: by its name expression, or by its name.
+
+        The plain name of a kernel that isn't ``extern "C"``, or of a template, will do where there
+        is one such kernel.
 
         Call it as CuPy's: ``kernel(grid, block, args, shared_mem=0)``; the emulator's own options
         (`watch`, `races`, `schedule`, `landing`, …) follow by keyword. It returns a `ptx.Launch`.
@@ -100,7 +115,17 @@ class RawModule:
         ptx.Error
             If there is none of that name; the message suggests the nearest.
         """
-        return self._module.get_function(self._names.get(name, name))
+        entries = self._module.program.entries
+        wanted = self._names.get(name, name)
+        if wanted not in entries:
+            called = [entry for entry in entries if _plain(entry) == name]
+            if len(called) > 1:
+                raise ptx.Error(
+                    f"{len(called)} kernels are called '{name}'; name one of them: "
+                    f"{', '.join(map(repr, self._names or called))}"
+                )
+            wanted = called[0] if called else wanted
+        return Kernel(self._module.get_function(wanted), self.ptx)
 
     def get_global(self, name: str) -> np.ndarray:
         """Return the bytes of a ``__device__`` variable; launches read and write them in place."""
@@ -119,6 +144,71 @@ class RawModule:
             ) from None
         self._names = dict(zip(self.name_expressions, made.names, strict=True))
         return made.ptx.decode()
+
+
+class Kernel:
+    """A kernel of a `RawModule`: a `ptx.Function` that knows what ptxas makes of its accesses.
+
+    Parameters
+    ----------
+    function : ptx.Function
+    text : str
+        The module's PTX.
+
+    Attributes
+    ----------
+    counted : str
+        How launches count memory accesses: as the machine code has them, or as the PTX has them
+        and why.
+    """
+
+    def __init__(self, function: ptx.Function, text: str) -> None:
+        self.function, self.name, self._text = function, function.name, text
+
+    def __call__(self, grid: Any, block: Any, args: Any, shared_mem: int = 0, **options: Any
+                 ) -> ptx.Launch:
+        """Run it in the emulator; see `ptx.Function`."""
+        if options.get("trace", True):
+            options.setdefault("merge", self.merge)
+        return self.function(grid, block, args, shared_mem, **options)
+
+    @property
+    def merge(self) -> Mapping[int, tuple[int, int] | None] | None:
+        """What ptxas makes of the accesses, or None if it can't be known: `counted` says why."""
+        return self._merged[0]
+
+    @property
+    def counted(self) -> str:
+        return self._merged[1]
+
+    @cached_property
+    def _merged(self) -> tuple[Mapping[int, tuple[int, int] | None] | None, str]:
+        try:
+            return self._merge(), "as the machine code has them"
+        except (ToolMissing, CompileError) as reason:
+            return None, f"as the PTX has them, for want of machine code: {reason}"
+
+    def _merge(self) -> Mapping[int, tuple[int, int] | None]:
+        """See `lib.compiler.merging.merged_accesses`."""
+        arch = self.function.module.program.machine
+        tools = [file_identity(find_tool(name)) for name in ("ptxas", "nvdisasm")]
+        listing = kept(
+            ["assembled and listed", self._text, arch, *tools, *DISASSEMBLY],
+            lambda: disassemble(assemble(self._text, arch)[0]),
+        )
+        return merging.merged_accesses(
+            self._text, sass.parse(listing.decode(), self.name), self.name
+        )
+
+
+def _plain(mangled: str) -> str:
+    """The name of a function in the source, from its mangled one (Itanium C++ ABI, 5.1)."""
+    rest = re.sub(r"^_ZN?", "", mangled) if mangled.startswith("_Z") else ""
+    name = mangled
+    while length := re.match(r"L?(\d+)", rest):
+        start = length.end()
+        name, rest = rest[start : start + int(length[1])], rest[start + int(length[1]) :]
+    return name
 
 
 def _is_ptx(code: str) -> bool:

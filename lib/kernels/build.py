@@ -22,6 +22,7 @@ def compile_kernel(
     timeline: bool = False,
     ptx_arch: str | None = None,
     source: str | None = None,
+    ptx_only: bool = False,
 ) -> Compiled:
     """Compile one instantiation of a catalogue entry.
 
@@ -39,6 +40,8 @@ def compile_kernel(
         code becomes on a later machine.
     source : str, optional
         CUDA text to compile in place of the kernel's file: the file, changed, for an experiment.
+    ptx_only : bool
+        Leave the machine code until something asks for it: half of the time.
 
     Raises
     ------
@@ -57,18 +60,19 @@ def compile_kernel(
     if source is not None:
         return compile_source(
             source, expression, target, options, str(kernel.source), ptx_arch,
-            variant.shared_bytes, include_folder(kernel.source),
+            variant.shared_bytes, include_folder(kernel.source), ptx_only,
         )
     return compile_file(
-        kernel.source, expression, target, options, ptx_arch, variant.shared_bytes
+        kernel.source, expression, target, options, ptx_arch, variant.shared_bytes, ptx_only
     )
 
 
 def prepare(kernels: Iterable[Kernel], share: int = 0, shares: int = 1) -> None:
     """Compile what chapters and tests will ask for, and keep it on disk.
 
-    Each variant for each architecture that it runs on. The machine code is listed where it is
-    looked at: for the oldest architecture, whose code the emulator counts, and for the newest.
+    Each variant for each architecture that it runs on, but for those that stand in for another
+    where a shape asks for it: those are compiled when one does. The machine code is listed where it
+    is looked at: for the oldest architecture, whose code the emulator counts, and for the newest.
     Doing so for many kernels at once saves most of nvdisasm's time.
 
     Parameters
@@ -83,7 +87,11 @@ def prepare(kernels: Iterable[Kernel], share: int = 0, shares: int = 1) -> None:
     ]
     shown: dict[str, list[Compiled]] = {}
     for kernel, arch in pairs[share::shares]:
+        stand_ins = {name for variant in kernel.variants for name in variant.candidates
+                     if name != variant.name}
         for variant in kernel.variants:
+            if variant.name in stand_ins:
+                continue
             compiled = compile_kernel(kernel, variant, arch)
             if arch in (kernel.oldest(variant), TARGETS[-1]):
                 shown.setdefault(arch, []).append(compiled)

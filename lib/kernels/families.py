@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from lib.kernels.grid import Line
-from lib.kernels.spec import Roles, TensorMaps, Variant, Vectors
+from lib.kernels.spec import Roles, Variant, Vectors
 from lib.problem import ITEM_BYTES
 
 # CUDA C++ Programming Guide, "Warp Matrix Functions": 256 bits, for fragments in global memory.
 WMMA_ALIGNMENT = 32
-# Elements that one row of a swizzled box holds: 128 bytes of 16-bit elements.
-TMA_ROW = 64
-# What dynamic shared memory needs more, so that tiles can begin on an atom of the swizzle.
-ATOM_SLACK = 1024
-# A slice of C in shared memory: 64 rows of 128 bytes (18).
-SLICE_BYTES = 64 * 128
 
 
 def square(
@@ -179,10 +172,8 @@ def fp32_limit() -> tuple[Variant, ...]:
     )
 
 
-# The types and the layout that published figures of Hopper kernels use.
-BF16_COLUMN = {"dtype": "bfloat16", "out": "bfloat16", "b_layout": "column"}
 # NumPy's names of types and what they are called in CUDA.
-_CUDA_TYPES = {"float32": "float", "float16": "half", "bfloat16": "__nv_bfloat16"}
+CUDA_TYPES = {"float32": "float", "float16": "half", "bfloat16": "__nv_bfloat16"}
 
 
 def cp_async(
@@ -194,57 +185,11 @@ def cp_async(
     BM, BN, BK = block
     WM, WN = warp
     constants = {
-        "T": _CUDA_TYPES[dtype], "TC": _CUDA_TYPES[out], "BM": BM, "BN": BN, "BK": BK, "WM": WM,
+        "T": CUDA_TYPES[dtype], "TC": CUDA_TYPES[out], "BM": BM, "BN": BN, "BK": BK, "WM": WM,
         "WN": WN, "STAGES": stages, "BLOCKS": blocks, "GROUP": group, "PAST_L1": past_l1, "VEC": 8,
     }
     return Variant(
         name, constants, (BM, BN), (32 * (BM // WM) * (BN // WN), 1), BK, "block", meaning,
         dtype=dtype, out=out, vectors=Vectors({"VEC": 1}, between=(4, 2)), grid=Line(),
         shared_bytes=stages * (BM + BN) * BK * ITEM_BYTES[dtype],
-    )
-
-
-def tma(
-    name: str, meaning: str, *, tile: tuple[int, int], stages: int, group: int = 8,
-    dtype: str = "float16", out: str = "float32", b_layout: str = "row",
-) -> Variant:
-    """A producer that fills a ring of `stages` tiles, and two warpgroups that multiply them."""
-    BM, BN = tile
-    constants = {
-        "T": _CUDA_TYPES[dtype], "TC": _CUDA_TYPES[out], "BM": BM, "BN": BN, "STAGES": stages,
-        "B_BY_ROWS": b_layout == "row", "GROUP": group,
-    }
-    box_of_b = (TMA_ROW, TMA_ROW) if b_layout == "row" else (BN, TMA_ROW)
-    return Variant(
-        name, constants, tile, (384, 1), TMA_ROW, "block", meaning, dtype=dtype, out=out,
-        b_layout=b_layout, grid=Line(),
-        maps=TensorMaps({"A": (BM, TMA_ROW), "B": box_of_b}),
-        roles=Roles((("consumers", 8), ("producer", 4)), stages),
-        shared_bytes=stages * (BM + BN) * TMA_ROW * ITEM_BYTES[dtype] + ATOM_SLACK,
-    )
-
-
-def hopper(
-    name: str, meaning: str, *, tile: tuple[int, int] = (128, 256), stages: int = 4,
-    cluster: int = 2, in_flight: int = 1, staged: int = 2, ping_pong: bool = False,
-    blocks: int = 1, candidates: tuple[str, ...] = (), **more: int | str,
-) -> Variant:
-    """`tma`, persistent and in clusters."""
-    base = tma(name, meaning, tile=tile, stages=stages, **more)
-    constants = {
-        **base.constants, "CLUSTER": cluster, "IN_FLIGHT": in_flight, "STAGED": staged,
-        "PING_PONG": ping_pong, "BLOCKS": blocks,
-    }
-    boxes = dict(base.maps.boxes)
-    if base.b_layout == "column":
-        boxes["B"] = (tile[1] // cluster, TMA_ROW)
-    if staged:
-        boxes["C"] = (64, 128 // ITEM_BYTES[base.out])
-    return replace(
-        base, constants=constants, maps=TensorMaps(boxes, lanes_store={"STAGED": 0}),
-        grid=Line(cluster, blocks), candidates=candidates,
-        block=(384 if blocks == 1 else 288, 1),
-        # In turns, each warpgroup multiplies only half of the ring's tiles.
-        roles=replace(base.roles, stages=0 if ping_pong else stages),
-        shared_bytes=base.shared_bytes + 2 * staged * SLICE_BYTES,
     )

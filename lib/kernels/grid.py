@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from lib.gpus import GPUS
 from lib.problem import Problem
@@ -16,11 +17,24 @@ PERSISTENT_SMS = GPUS["H100"].sms
 
 @dataclass(frozen=True)
 class Launch:
-    """Grid and block in CUDA's order (x, y, z), and dynamic shared memory in bytes."""
+    """Grid and block in CUDA's order (x, y, z), and dynamic shared memory in bytes.
+
+    `early`: the grid may begin while the one before it in the stream still ends (programmatic
+    stream serialization; CUDA C++ Programming Guide, "Programmatic Dependent Launch").
+    """
 
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     shared_bytes: int = 0
+    early: bool = False
+
+
+class Workspace(NamedTuple):
+    """What a launch takes behind the matrices: arrays of floats and of ints, and whole numbers."""
+
+    floats: int = 0
+    ints: int = 0
+    scalars: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -57,10 +71,10 @@ class Plane:
         return 0
 
     def workspace(
-        self, problem: Problem, tile: tuple[int, int], grid: tuple[int, int, int]
-    ) -> tuple[int, int]:
-        """Floats and ints that a launch needs beside the matrices: none."""
-        return 0, 0
+        self, problem: Problem, tile: tuple[int, int], step: int, grid: tuple[int, int, int]
+    ) -> Workspace:
+        """What a launch needs beside the matrices: nothing."""
+        return Workspace()
 
 
 @dataclass(frozen=True)
@@ -70,7 +84,13 @@ class Line:
     Attributes
     ----------
     cluster : int
-        Blocks of a cluster; their tiles lie below each other.
+        Blocks of a cluster whose tiles lie below each other.
+    beside : int
+        Blocks of a cluster whose tiles lie beside each other.
+    split : int
+        Blocks of a cluster that share the steps of K of one tile.
+    each : int
+        Tiles that a block has, one after the other, where it isn't persistent.
     resident : int
         Blocks of a persistent kernel on an SM; 0 if each block has one tile.
     least_share : int
@@ -81,6 +101,19 @@ class Line:
     cluster: int = 1
     resident: int = 0
     least_share: int = 0
+    beside: int = 1
+    split: int = 1
+    each: int = 1
+
+    @property
+    def size(self) -> int:
+        """Blocks of a cluster."""
+        return self.cluster * self.beside * self.split
+
+    def cluster_tiles(self, problem: Problem, tile: tuple[int, int]) -> int:
+        """Tiles of whole clusters that cover C."""
+        down, across = tile[0] * self.cluster, tile[1] * self.beside
+        return -(-problem.M // down) * -(-problem.N // across)
 
     def blocks(
         self, problem: Problem, tile: tuple[int, int], step: int, sms: int
@@ -94,38 +127,86 @@ class Line:
         ValueError
             If there are more tiles than CUDA's grid may have blocks.
         """
-        clusters = -(-problem.M // (tile[0] * self.cluster)) * -(-problem.N // tile[1])
-        if clusters * self.cluster > MAX_GRID_X:
+        clusters = self.cluster_tiles(problem, tile)
+        if clusters * self.size > MAX_GRID_X:
             raise ValueError(
-                f"M = {problem.M} and N = {problem.N} make {clusters * self.cluster} tiles and "
+                f"M = {problem.M} and N = {problem.N} make {clusters * self.size} tiles and "
                 f"there may be {MAX_GRID_X}"
             )
+        clusters = -(-clusters // self.each)
         if self.resident:
             shares = 0
             if self.least_share:
                 shares = clusters * -(-problem.K // step) // self.least_share
             # Where shares would be short, a block a tile is better than a loop over tiles.
             if not self.least_share or shares > clusters:
-                clusters = min(max(clusters, shares), self.resident * sms // self.cluster)
-        return clusters * self.cluster, 1, 1
+                clusters = min(max(clusters, shares), self.resident * sms // self.size)
+        return clusters * self.size, 1, 1
 
     def rows_past_the_end(self, tile: tuple[int, int]) -> int:
         """How far past M an int of the kernel may run: the tiles of a cluster."""
         return tile[0] * self.cluster
 
     def workspace(
-        self, problem: Problem, tile: tuple[int, int], grid: tuple[int, int, int]
-    ) -> tuple[int, int]:
-        """Floats and ints that a launch needs beside the matrices: for sums of cut tiles.
+        self, problem: Problem, tile: tuple[int, int], step: int, grid: tuple[int, int, int]
+    ) -> Workspace:
+        """What a launch needs beside the matrices: room for sums of cut tiles.
 
         Two places of a tile's sums for each block, and a count of arrivals for each tile.
         """
         if not self.least_share:
-            return 0, 0
+            return Workspace()
         across, down = tiles(problem, tile)
         if grid[0] == across * down:  # none is cut
-            return 1, 1
-        return 2 * grid[0] * tile[0] * tile[1], across * down
+            return Workspace(1, 1)
+        return Workspace(2 * grid[0] * tile[0] * tile[1], across * down)
+
+
+@dataclass(frozen=True)
+class LastWave(Line):
+    """Persistent clusters, which may share the tiles of the last, incomplete wave, cut along K.
+
+    Attributes
+    ----------
+    wave_share : int
+        Steps of K that a cluster's share of the last wave has at least; 0 if it isn't cut.
+    """
+
+    wave_share: int = 0
+
+    def sharers(
+        self, problem: Problem, tile: tuple[int, int], step: int, clusters: int
+    ) -> int:
+        """Clusters among which the last wave's tiles are cut; 0 where they stay whole.
+
+        More than there are such tiles, so that no share is longer than a tile.
+        """
+        if not self.wave_share:
+            return 0
+        rest = self.cluster_tiles(problem, tile) % clusters
+        sharers = min(clusters, rest * -(-problem.K // step) // self.wave_share)
+        return sharers if sharers > rest else 0
+
+    def blocks(
+        self, problem: Problem, tile: tuple[int, int], step: int, sms: int
+    ) -> tuple[int, int, int]:
+        """As of a `Line`, and all that the SMs hold where the last wave is cut among them."""
+        grid = super().blocks(problem, tile, step, sms)
+        clusters = self.resident * sms // self.size
+        sharers = self.sharers(problem, tile, step, clusters)
+        return max(grid[0], sharers * self.size), 1, 1
+
+    def workspace(
+        self, problem: Problem, tile: tuple[int, int], step: int, grid: tuple[int, int, int]
+    ) -> Workspace:
+        """Two tiles' sums and two counts of arrivals for each block, and how many clusters share.
+
+        Where nothing is cut the arrays are not touched.
+        """
+        sharers = self.sharers(problem, tile, step, grid[0] // self.size)
+        if not sharers:
+            return Workspace(1, 1, (0,))
+        return Workspace(2 * grid[0] * tile[0] * tile[1], 2 * grid[0], (sharers,))
 
 
 Grid = Plane | Line

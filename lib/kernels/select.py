@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from lib.kernels.spec import TMA_STRIDE, Kernel, Variant
+from lib.kernels.spec import TMA_STRIDE, Kernel, Variant, misfits
 from lib.problem import ITEM_BYTES, Problem
 
 
@@ -26,18 +26,21 @@ class Selection:
     variant : Variant
         The one that was asked for, or that one with its narrower constants.
     reason : str
-        Why it is not the one that was asked for; empty if it is.
+        Why it is not the one that was asked for, or what is done besides; empty if neither.
+    packed : tuple of str
+        ``"A"``, ``"B"``: the matrices that its `pack` copies first.
     """
 
     variant: Variant
     reason: str = ""
+    packed: tuple[str, ...] = ()
 
 
 def select(
     kernel: Kernel,
     problem: Problem,
     variant: Variant,
-    addresses: Iterable[int] = (),
+    addresses: Sequence[int] = (),
     choice: Choice | None = None,
 ) -> Selection:
     """Choose the instantiation that a problem's rows and pointers allow.
@@ -52,23 +55,21 @@ def select(
     kernel : Kernel
     problem : Problem
     variant : Variant
-    addresses : iterable of int
-        Where A, B and C begin, if that is known.
+    addresses : sequence of int
+        Where A, B and C begin, if that is known; of several sets, one after the other.
     choice : Choice, optional
         The candidate of a tuned variant that the caller chose for this shape; without one the
         variant keeps its own tile, however few blocks that makes.
     """
     if choice is not None:
         chosen = select(kernel, problem, kernel.variant(choice.name), addresses)
-        return Selection(chosen.variant, " and ".join(filter(None, (choice.reason, chosen.reason))))
-    maps = variant.maps
-    if maps and "C" in maps.boxes and problem.N * ITEM_BYTES[problem.out] % TMA_STRIDE:
-        reason = f"rows of C, {problem.N} elements, are no multiple of {TMA_STRIDE} bytes"
-        return Selection(stored_by_lanes(variant), reason)
+        reason = " and ".join(filter(None, (choice.reason, chosen.reason)))
+        return replace(chosen, reason=reason)
+    if variant.maps:
+        return _by_maps(problem, variant, addresses)
     vectors = variant.vectors
     if not vectors.narrow:
         return Selection(variant)
-    addresses = tuple(addresses)
     width = int(variant.constants["VEC"])
     reasons = _against(problem, variant, width, addresses)
     if not reasons:
@@ -80,6 +81,27 @@ def select(
             break
     constants = {**variant.constants, **changed}
     return Selection(replace(variant, constants=constants), " and ".join(reasons))
+
+
+def _by_maps(problem: Problem, variant: Variant, addresses: Sequence[int]) -> Selection:
+    """Store C by lanes and pack A and B where tensor maps can't describe them."""
+    reasons, packed = [], {}
+    if "C" in variant.maps.boxes:
+        if problem.N * ITEM_BYTES[problem.out] % TMA_STRIDE:
+            reasons.append(
+                f"rows of C, {problem.N} elements, are no multiple of {TMA_STRIDE} bytes"
+            )
+        elif any(address % TMA_STRIDE for address in addresses[2::3]):
+            reasons.append(f"C is not aligned to {TMA_STRIDE} bytes")
+        if reasons:
+            variant = stored_by_lanes(variant)
+    if variant.pack:
+        packed = misfits(problem, variant.row_bytes)
+        for place, name in enumerate("AB"):
+            if any(address % variant.row_bytes for address in addresses[place::3]):
+                packed.setdefault(name, f"it must be aligned to {variant.row_bytes} bytes")
+        reasons += (f"{name} is packed: {reason}" for name, reason in packed.items())
+    return Selection(variant, " and ".join(reasons), tuple(packed))
 
 
 def stored_by_lanes(variant: Variant) -> Variant:
@@ -99,7 +121,7 @@ def instantiated(kernel: Kernel, expression: str) -> list[str]:
     changed since.
     """
     names = []
-    for variant in kernel.variants:
+    for variant in (*kernel.variants, *kernel.menu):
         if variant.candidates and variant.name not in variant.candidates:
             continue  # it is launched as one of its candidates
         changes = ({}, variant.vectors.narrow, *({"VEC": w} for w in variant.vectors.between))
@@ -110,7 +132,7 @@ def instantiated(kernel: Kernel, expression: str) -> list[str]:
 
 
 def _against(
-    problem: Problem, variant: Variant, width: int, addresses: tuple[int, ...]
+    problem: Problem, variant: Variant, width: int, addresses: Sequence[int]
 ) -> list[str]:
     """Say what speaks against vectors of `width` elements."""
     reasons = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lib.kernels.spec import Kernel, Variant
 
 # Cubes, odd sizes, and shapes of which one size is far from the others: every FP32 record holds
-# them, and tiles are searched on them.
+# them, and that of the version that takes every shape; tiles are searched on them.
 CUBES = (512, 1024, 2048, 4096, 8192)
 UNEVEN = (
     (1000, 1000, 1000), (2047, 2049, 2048), (4095, 4097, 4093), (33, 4096, 4096),
@@ -23,6 +23,7 @@ LAYERS = (
 def timed(kernel: Kernel, variant: Variant) -> list[tuple[int, int, int]]:
     """The shapes on which an instantiation is timed: cubes, and what its kernel is for besides."""
     cubes = [(size, size, size) for size in CUBES]
-    uneven = UNEVEN if variant.dtype == "float32" else ()
+    # Those that take any rows.
+    uneven = UNEVEN if variant.dtype == "float32" or variant.pack and variant.candidates else ()
     large = ((16384, 16384, 16384), *LAYERS) if kernel.layers and variant.candidates else ()
     return list(dict.fromkeys((*cubes, *uneven, *large)))

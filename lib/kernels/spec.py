@@ -16,7 +16,8 @@ from lib.problem import ITEM_BYTES, Problem
 
 # Rows of more bytes than an int can hold are not for kernels that step over them with ints.
 MAX_ROW_FLOATS = (2**31 - 1) // ITEM_BYTES["float32"]
-# A tensor map's strides are multiples of 16 bytes (CUDA driver API, cuTensorMapEncodeTiled).
+# A tensor map's strides are multiples of 16 bytes (CUDA driver API, cuTensorMapEncodeTiled), and so
+# is the address of each vector of 16 bytes that cp.async copies.
 TMA_STRIDE = 16
 
 
@@ -113,6 +114,17 @@ class Variant:
     candidates : tuple of str
         Names of the variants of which the one that suits the shape takes over; its own may be among
         them. Empty where the variant is launched as it is.
+    by_rule : bool
+        Whether `lib.kernels.rule` chooses among the candidates; otherwise a recorded search does.
+    function : str
+        Name of the ``__global__`` template, where it isn't the kernel's own.
+    row_bytes : int
+        What rows and addresses of A and B must be multiples of, B; 0 if they may be anything.
+    pack : Variant, optional
+        The instantiation that copies A or B, where they break `row_bytes`, into rows that don't.
+        Without one such matrices are refused.
+    early : bool
+        Whether the launch lets it begin while the grid before it in the stream still ends.
     """
 
     name: str
@@ -131,6 +143,11 @@ class Variant:
     maps: TensorMaps | None = None
     roles: Roles = Roles()
     candidates: tuple[str, ...] = ()
+    by_rule: bool = False
+    function: str = ""
+    row_bytes: int = 0
+    pack: Variant | None = None
+    early: bool = False
 
     @property
     def threads(self) -> int:
@@ -171,6 +188,8 @@ class Kernel:
         Stem of the version that this one changes, where that is not the one before it.
     exhibits : tuple of Variant
         Instantiations that show a mistake: found by name and run, never listed or measured.
+    menu : tuple of Variant
+        Further candidates of tuned variants: found by name and run, measured only in their place.
     ptx_archs : tuple of str
         Older architectures whose PTX is recorded too, assembled for the GPU that is there: what
         code that is legal on them can do on a later machine.
@@ -188,6 +207,7 @@ class Kernel:
     min_arch: str = "sm_75"
     builds_on: str | None = None
     exhibits: tuple[Variant, ...] = ()
+    menu: tuple[Variant, ...] = ()
     ptx_archs: tuple[str, ...] = ()
     layers: bool = False
 
@@ -200,6 +220,12 @@ class Kernel:
     def chapter(self) -> Path:
         """The notebook that tells of it."""
         return CHAPTERS / f"{self.stem}.ipynb"
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """Names of the templates that its products are launched as, without what packs."""
+        every = (*self.variants, *self.menu)
+        return tuple(dict.fromkeys(variant.function or self.function for variant in every))
 
     @property
     def dtype(self) -> str:
@@ -216,7 +242,8 @@ class Kernel:
         """
         if name is None:
             return self.variants[0]
-        by_name = {variant.name: variant for variant in (*self.variants, *self.exhibits)}
+        every = (*self.variants, *self.exhibits, *self.menu)
+        by_name = {variant.name: variant for variant in every}
         if name not in by_name:
             raise ValueError(unknown("variant", name, by_name) + f" of {self.stem}")
         return by_name[name]
@@ -227,7 +254,7 @@ class Kernel:
             str(value).lower() if isinstance(value, bool) else str(value)
             for value in variant.constants.values()
         )
-        return f"{self.function}<{', '.join(arguments)}>"
+        return f"{variant.function or self.function}<{', '.join(arguments)}>"
 
     def launch(
         self, problem: Problem, variant: Variant, sms: int | None = None
@@ -246,7 +273,7 @@ class Kernel:
         ------
         ValueError
             If types or layout differ, if the shape passes what CUDA's grid or 32-bit indices can
-            hold, or if tensor maps can't describe A or B.
+            hold, or if rows of A or B are no multiples of `row_bytes` and nothing packs them.
         """
         for what, takes, given in (
             ("A and B in", variant.dtype, problem.dtype), ("C in", variant.out, problem.out),
@@ -254,8 +281,12 @@ class Kernel:
         ):
             if takes != given:
                 raise ValueError(f"{self.stem} {variant.name} takes {what} {takes}, not {given}")
-        if variant.maps:
-            _check_strides(self.stem, problem)
+        if variant.row_bytes and not variant.pack:
+            for name, reason in misfits(problem, variant.row_bytes).items():
+                raise ValueError(
+                    f"{self.stem} loads {name} in rows that are multiples of {variant.row_bytes} "
+                    f"bytes: {reason}"
+                )
         # Row, column and k are ints inside the kernel and may run one tile past the edge.
         for name, size, step in (
             ("M", problem.M, variant.grid.rows_past_the_end(variant.tile)),
@@ -269,7 +300,7 @@ class Kernel:
                 f"and K {problem.K}"
             )
         grid = variant.grid.blocks(problem, variant.tile, variant.step, sms or PERSISTENT_SMS)
-        return Launch(grid, (*variant.block, 1), variant.shared_bytes)
+        return Launch(grid, (*variant.block, 1), variant.shared_bytes, variant.early)
 
     def oldest(self, variant: Variant) -> str:
         """The oldest architecture that has the instructions, and room for a block's tiles."""
@@ -291,18 +322,16 @@ class Kernel:
         return fingerprint(self.source, self.expression(variant), marks)
 
 
-def _check_strides(stem: str, problem: Problem) -> None:
-    """Refuse rows of A or B that tensor maps can't step over."""
-    for name, size, which in (
-        ("A", problem.K, "K"),
-        ("B", *((problem.N, "N") if problem.b_layout == "row" else (problem.K, "K"))),
-    ):
-        item = ITEM_BYTES[problem.dtype]
-        if size * item % TMA_STRIDE:
-            raise ValueError(
-                f"{stem} loads {name} by TMA, whose rows must be multiples of {TMA_STRIDE} bytes: "
-                f"{which} = {size} must be a multiple of {TMA_STRIDE // item}"
-            )
+def misfits(problem: Problem, row_bytes: int) -> dict[str, str]:
+    """Which of A and B have rows that are no multiples of so many bytes, and what would mend it."""
+    unit = row_bytes // ITEM_BYTES[problem.dtype]
+    along = {"A": ("K", problem.K), "B": ("K", problem.K)}
+    if problem.b_layout == "row":
+        along["B"] = "N", problem.N
+    return {
+        name: f"{which} = {size} must be a multiple of {unit}"
+        for name, (which, size) in along.items() if size % unit
+    }
 
 
 def unknown(kind: str, name: str, known: Mapping[str, object]) -> str:

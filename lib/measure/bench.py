@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from lib.compiler.compiled import Compiled, compile_file
-from lib.kernels.build import compile_kernel
 from lib.kernels.grid import Launch
 from lib.kernels.spec import Kernel, Variant
 from lib.measure import cublas, cublaslt, inputs, turns
@@ -29,7 +28,7 @@ from lib.paths import CUDA
 from lib.problem import Problem, WrongResult
 from lib.records.store import HOT_ROUNDS
 from lib.run import device
-from lib.run.runner import prepare
+from lib.run.runner import Loaded, prepare
 
 ROUNDS = 20
 # More than Python needs to enqueue one launch, and as many as are queued ahead.
@@ -116,15 +115,11 @@ class Contest:
         WrongResult
             If its result is wrong: a wrong kernel is not timed.
         """
-        selected, launch, args = prepare(kernel, variant, self.problem, self.copies, exact)
-        compiled = compile_kernel(kernel, selected.variant, device.arch(), ptx_arch=ptx_arch)
-        loaded = device.Loaded(compiled)
-
-        def call(index: int) -> None:
-            loaded(launch, args[index])
-
+        prepared = prepare(kernel, variant, self.problem, self.copies, exact)
+        call = Loaded(kernel, prepared, device.arch(), ptx_arch)
         self.refuse_wrong(kernel.stem, call)
-        return KernelPlayer(call, len(self.copies)), kernel.expression(selected.variant)
+        expression = kernel.expression(prepared.selection.variant)
+        return KernelPlayer(call, len(self.copies)), expression
 
     def cublas(self, gemm: Callable[[Any, Any, Any], None] | None = None) -> KernelPlayer:
         """cuBLAS, to be timed: the rival, or the call given."""

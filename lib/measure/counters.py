@@ -212,7 +212,7 @@ def _launches(
         "launch", stem, "--shape", _texts(shapes), "--alpha", repr(alpha), "--beta", repr(beta),
         *(["--variant", ",".join(variants)] if variants else []),
         *(["--ptx-arch", ptx_arch] if ptx_arch else []),
-    ], CATALOGUE[stem].function)
+    ], f"regex:^({'|'.join(CATALOGUE[stem].functions)})$")
 
 
 def _of_cublas(

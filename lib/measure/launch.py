@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from lib.kernels.build import compile_kernel
 from lib.kernels.spec import Kernel, Variant
 from lib.measure import cublas, cublaslt
 from lib.problem import Problem
 from lib.run import device
-from lib.run.runner import prepare
+from lib.run.runner import Loaded, prepare
 
 
 def launch_once(
@@ -44,9 +43,9 @@ def launch_once(
     elif kernel is None:
         cublas.gemm(problem, *operands)
     else:
-        selected, launch, (args,) = prepare(
-            kernel, variant, problem, [tuple(operands)], exact=True
+        # What a search chose is profiled by its own name; what a rule chooses, in its place.
+        prepared = prepare(
+            kernel, variant, problem, [tuple(operands)], exact=not variant.by_rule
         )
-        compiled = compile_kernel(kernel, selected.variant, device.arch(), ptx_arch=ptx_arch)
-        device.Loaded(compiled)(launch, args)
+        Loaded(kernel, prepared, device.arch(), ptx_arch)(0)
     cp.cuda.get_current_stream().synchronize()

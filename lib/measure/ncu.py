@@ -34,7 +34,7 @@ def profile(
         By ncu's names.
     command : sequence of str
     kernel : str, optional
-        Profile only launches of this function.
+        Profile only launches of this function, or of those that ``regex:`` describes.
     cached : bool
         Leave the caches as they are between the passes of a launch: quicker, and enough where
         neither time nor hits are asked for.

@@ -27,7 +27,7 @@ def search(sizes: tuple[tuple[int, int, int], ...] | None = None) -> dict[str, A
     """
     found: dict[str, Any] = {}
     for kernel in CATALOGUE.values():
-        for variant in (v for v in kernel.variants if v.candidates):
+        for variant in (v for v in kernel.variants if v.candidates and not v.by_rule):
             rows: list[dict[str, Any]] = []
             found[f"{kernel.stem}/{variant.name}"] = {
                 "hashes": {name: kernel.hash(kernel.variant(name)) for name in variant.candidates},

@@ -144,7 +144,7 @@ def _row(
 
     def launcher(setting: Setting) -> Callable[[int], None]:
         # The launch is made here, and not from a narrower instantiation: SIZE fits every vector.
-        _, launch, args = prepare(kernel, setting.variant, problem, copies, exact=True)
+        _, launch, args, _ = prepare(kernel, setting.variant, problem, copies, exact=True)
         loaded = device.Loaded(setting.compiled)
         return lambda index: loaded(launch, args[index])
 

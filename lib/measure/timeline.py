@@ -64,8 +64,8 @@ def timeline(kernel: Kernel, variant: Variant, problem: Problem) -> dict[str, An
     """
     cp = device.cupy()
     operands = problem.inputs(0, cp)
-    selection, launch, (args,) = prepare(kernel, variant, problem, [operands], exact=True)
-    selected = selection.variant
+    prepared = prepare(kernel, variant, problem, [operands], exact=not variant.by_rule)
+    selected, launch, (args,) = prepared.selection.variant, prepared.launch, prepared.arguments
     marked = device.Loaded(compile_kernel(kernel, selected, device.arch(), timeline=True))
     plain = device.Loaded(compile_kernel(kernel, selected, device.arch()))
     buffers = _Buffers(launch)

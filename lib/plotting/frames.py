@@ -90,9 +90,13 @@ class Explorer:
         return widgets.VBox([*self.controls, self.stack])
 
     def noscript(self) -> str:
-        """The first frame for readers without scripts, who see no widget."""
+        """The first frame for readers without scripts, who see no widget.
+
+        The page's script takes the explorer's name from it, for screen readers.
+        """
+        label = html_text.escape(self.label)
         return (
-            f"<noscript><p>{html_text.escape(self.label)}: the controls need scripts; this is "
+            f'<noscript data-explorer="{label}"><p>{label}: the controls need scripts; this is '
             f"their first position.</p>{self.fallback}</noscript>"
         )
 

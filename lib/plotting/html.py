@@ -18,6 +18,8 @@ from lib.plotting.style import INK, RC
 
 _FONTS = "'DejaVu Sans', Verdana, 'Bitstream Vera Sans', sans-serif"
 _seen: Counter[str] = Counter()
+MOST_LABEL = 600
+"""Characters that a screen reader reads out for a figure before it offers the rest."""
 
 
 def svg(fig: Figure) -> str:
@@ -32,7 +34,7 @@ def svg(fig: Figure) -> str:
     ValueError
         If the figure has no alt text: ``style.finish`` was not called.
     """
-    alt = _alt(fig)
+    label, rest = label_and_description(_alt(fig))
     sys.audit("gemm.figures drawn", 1)
     with rc_context(RC):
         buffer = io.StringIO()
@@ -41,14 +43,20 @@ def svg(fig: Figure) -> str:
     body = _body(buffer.getvalue())
     digest = hashlib.sha256(body.encode()).hexdigest()[:8]
     _seen[digest] += 1
-    body = _name_ids(body, f"g{digest}-{_seen[digest]}-")
+    name = f"g{digest}-{_seen[digest]}-"
+    body = _name_ids(body, name)
+    described = ""
+    if rest:
+        described = f'aria-describedby="{name}about" '
+        body = f'<desc id="{name}about">{html.escape(rest)}</desc>{body}'
     pixels = round(width * 96 / 72)
     return (
         '<figure class="figure-scroll" tabindex="0" style="overflow-x:auto;margin:0;'
         # Inside a widget the inherited colour is the widget's, black on a dark page too.
         'color:var(--pst-color-text-base,inherit)">'
-        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{html.escape(alt)}" '
-        f'viewBox="0 0 {width:g} {height:g}" style="font-family:{_FONTS};display:block;width:100%;'
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{html.escape(label)}" '
+        f'{described}viewBox="0 0 {width:g} {height:g}" '
+        f'style="font-family:{_FONTS};display:block;width:100%;'
         f'min-width:{pixels}px;max-width:{round(pixels * 1.2)}px;height:auto" '
         f'stroke-linejoin="round" stroke-linecap="butt">{body}</svg></figure>'
     )
@@ -65,10 +73,42 @@ def png(fig: Figure, background: str = "#ffffff", dpi: int = 120) -> bytes:
 def image(fig: Figure) -> str:
     """Return a finished figure as an ``<img>`` that needs nothing else: a PNG as a data URI."""
     data = base64.b64encode(png(fig)).decode()
-    return (
-        f'<img alt="{html.escape(_alt(fig))}" src="data:image/png;base64,{data}" '
+    label, rest = label_and_description(_alt(fig))
+    picture = (
+        f'<img alt="{html.escape(label)}" src="data:image/png;base64,{data}" '
         'style="max-width:100%;height:auto">'
     )
+    if not rest:
+        return picture
+    return f"{picture}<details><summary>The picture in words</summary>{html.escape(rest)}</details>"
+
+
+def label_and_description(alt: str, most: int = MOST_LABEL) -> tuple[str, str]:
+    """Cut what a figure says in words into a label and the rest, between two sentences.
+
+    A screen reader reads a label in one go. The rest is a description, which it offers.
+
+    Parameters
+    ----------
+    alt : str
+        All of it.
+    most : int
+        Characters of a label.
+
+    Returns
+    -------
+    (str, str)
+        The label, of whole sentences if its first one fits, else cut behind a comma, a semicolon or
+        a word; and the rest, which is often empty.
+    """
+    if len(alt) <= most:
+        return alt, ""
+    for end in (". ", "; ", ", ", " "):
+        cut = alt.rfind(end, 0, most)
+        if cut > 0:
+            break
+    cut = cut + len(end.rstrip()) if cut > 0 else most
+    return alt[:cut], alt[cut:].lstrip()
 
 
 def _alt(fig: Figure) -> str:

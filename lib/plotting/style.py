@@ -254,6 +254,17 @@ def percent(fraction: float) -> str:
     return f"{value:.0f}%" if value >= 20 or round(value, 1) == round(value) else f"{value:.1f}%"
 
 
+def article(word: str) -> str:
+    """Return ``"an A100"`` or ``"a T4"``: the word with the article that its first sound takes.
+
+    The letters and numbers of a name are spelt out when it is read: an H100, an 8-way conflict.
+    """
+    start = word.split("-")[0].split()[0]
+    spelt = start.isupper() or not start[:1].isalpha()
+    vowel = start[0] in "AEFHILMNORSX" if spelt and start[0].isalpha() else start[0] in "aeioAEIO8"
+    return f"{'an' if vowel or start in ('11', '18') else 'a'} {word}"
+
+
 def plural(count: int, noun: str) -> str:
     """Return ``"1 sector"`` or ``"4 sectors"``."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

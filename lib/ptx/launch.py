@@ -26,8 +26,9 @@ from .core.hazards import Hazard, Hazards
 from .core.memory import Memory
 from .core.parser import parse
 from .core.syntax import Entry, Program
-from .count.trace import Trace
+from .count.trace import Trace, Wide
 from .race.detector import RaceDetector
+from .report import report
 
 # Blocks are independent (but see `spin_loops`), so a big grid runs in batches of about so many
 # lanes, and shared and local memory of about so many bytes. Larger batches fall out of the cache
@@ -42,10 +43,14 @@ MODULES_KEPT = 32  # parsed and decoded: a few MB each where loops are unrolled
 
 @dataclass
 class Launch:
-    """What a launch left behind.
+    """What a launch left behind; ``print(launch)`` tells of it.
 
     Attributes
     ----------
+    kernel : str
+        Name of the entry.
+    races, merged : bool
+        Whether races were looked for, and whether ptxas's merging of accesses was made known.
     trace : Trace or None
         Counters, sites and watched addresses; None if the launch was told not to trace.
     hazards : list of Hazard
@@ -56,10 +61,16 @@ class Launch:
         Where each variable lies in a block's shared memory.
     """
 
+    kernel: str
+    races: bool
+    merged: bool
     trace: Trace | None
     hazards: list[Hazard] = field(default_factory=list)
     allocations: list[Allocation] = field(default_factory=list)
     shared: list[Allocation] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return report(self)
 
 
 @lru_cache(MODULES_KEPT)
@@ -97,11 +108,7 @@ class Module:
             raise ParseError(f"PTX text must be a str, not {type(text).__name__}")
         self.program, self._codes = _read(text, machine)
         self._functions: dict[str, Function] = {}
-        self._storage = {
-            name: initial_bytes(variable)
-            for name, variable in self.program.variables.items()
-            if variable.space in ("global", "const") and variable.count
-        }
+        self._storage: dict[str, np.ndarray] = {}
 
     def get_function(self, name: str) -> Function:
         """Return a kernel, decoded.
@@ -126,9 +133,20 @@ class Module:
 
     def get_global(self, name: str) -> np.ndarray:
         """Return the bytes of a module variable, as a uint8 array that launches update in place."""
-        if name not in self._storage:
+        if not self._in_memory(name):
             raise Error(f"no global variable '{name}' in this module")
+        if name not in self._storage:
+            self._storage[name] = initial_bytes(self.program.variables[name])
         return self._storage[name]
+
+    def _in_memory(self, name: str) -> bool:
+        variable = self.program.variables.get(name)
+        return variable is not None and variable.space in ("global", "const") and variable.count > 0
+
+    def variables(self, code: Code) -> dict[str, np.ndarray]:
+        """The bytes of the module variables that a kernel names; a header may bring hundreds."""
+        named = dict.fromkeys(name for _, name, _, _ in code.registers.addresses)
+        return {name: self.get_global(name) for name in named if self._in_memory(name)}
 
 
 class Function:
@@ -140,7 +158,7 @@ class Function:
     def __call__(
         self, grid, block, args, shared_mem: int = 0, *, watch=None, trace: bool = True,
         races: bool = False, schedule: str = "lowest", seed: int = 0, merge=None,
-        cluster=None, landing: str = "early", turns: int | None = TURNS,
+        cluster=None, landing: str = "early", turns: int | None = TURNS, strict: bool = False,
     ) -> Launch:  # fmt: skip
         """Run the kernel; arrays are updated in place.
 
@@ -164,8 +182,9 @@ class Function:
             block the highest warp runs until it must wait. "random": random warps at each turn.
         seed : int
             For the random schedule.
-        merge : mapping of int to Wide or None, optional
-            What ptxas made of the accesses at these PTX lines: None where another absorbed it.
+        merge : mapping of int to Wide, (int, int) or None, optional
+            What ptxas made of the accesses at these PTX lines, an offset and the bytes a lane: None
+            where another absorbed it. Without it the accesses are counted as the PTX has them.
         cluster : int or tuple of int, optional
             Blocks of a cluster, up to three sizes; by default what the kernel was compiled for.
         landing : str
@@ -176,6 +195,9 @@ class Function:
         turns : int or None
             Runs of instructions between branches that a batch of blocks may take before the
             kernel is stopped as endless; None: any number.
+        strict : bool
+            Stop where shared or local memory is read that nobody wrote. Without it such a value
+            may be read, and stops the kernel when it is used: see `core.unwritten`.
 
         Returns
         -------
@@ -196,7 +218,7 @@ class Function:
         if landing not in LANDINGS:
             raise LaunchError(f"landing '{landing}'; there are {', '.join(LANDINGS)}")
         cluster = cluster_sizes(self.entry, cluster, grid)
-        device = device_memory(self.module.program, self.module._storage)
+        device = device_memory(self.module.program, self.module.variables(self.code))
         parameters = parameter_bytes(self.entry, args, device)
         layout = Layout(self.code.registers, device, shared_mem)
         target = self.module.program.machine
@@ -209,7 +231,8 @@ class Function:
                     f"kernel '{self.name}' wants {wanted} bytes of {what}shared memory a block; "
                     f"{target} has {most}"
                 )
-        record = Trace(watch, merge) if trace else None
+        merged = merge and {line: wide and Wide(*wide) for line, wide in merge.items()}
+        record = Trace(watch, merged) if trace else None
         if record is not None:
             record.begin(self.code)
         hazards = Hazards()
@@ -230,7 +253,7 @@ class Function:
             memory = Memory(device, layout, parameters, blocks, threads, geometry.peers)
             lanes = Execution(
                 self.code, geometry, memory, record, detector, hazards, schedule, random, landing,
-                turns,
+                turns, strict,
             )  # fmt: skip
             if detector is not None:
                 detector.begin(lanes)
@@ -243,4 +266,7 @@ class Function:
                 raise
             if record is not None:
                 record.end()
-        return Launch(record, hazards.found, device.allocations, layout.shared)
+        return Launch(
+            self.name, races, merge is not None, record, hazards.found, device.allocations,
+            layout.shared,
+        )

@@ -194,7 +194,7 @@ def verdict(run: Callable[..., tuple[Launch, bool]], settings=SETTINGS) -> str:
     """
     for options in settings:
         try:
-            launch, right = run(races=True, trace=False, **options)
+            launch, right = run(races=True, trace=False, strict=True, **options)
         except Error as error:
             return type(error).__name__
         if launch.hazards:

@@ -29,9 +29,7 @@ class Prediction:
 # By kernel and variant. 09's `square` is a new loop, not a change of 08's: nothing was predicted.
 # 15's are for code of sm_90a on an H100 at n = 4,096. They were made from what the emulator counts
 # and the compiler reports, before any of its steps had a record.
-# 16's are against `wide`, each alone. 18's go step by step from 17. For these an
-# exploratory run had been made that day, of the first variants of 16, 17 and 18 alone: that the six
-# steps of 18 would add up to about an eighth was known, how they share it was not.
+# 16's are against `wide`, each alone.
 PREDICTIONS: dict[str, dict[str, Prediction]] = {
     "09_fp32_limit": {
         "wide": Prediction(0.02, "fewer bytes from the L2 and fewer wavefronts"),
@@ -68,14 +66,6 @@ PREDICTIONS: dict[str, dict[str, Prediction]] = {
         "stages4": Prediction(0.0, "for the same reason"),
         "shallow": Prediction(-0.02, "twice as many barriers"),
         "square": Prediction(0.02, "two blocks, each at work while the other is at its barrier"),
-    },
-    "18_hopper_limit": {
-        "persistent": Prediction(0.02, "the ring is full when a tile begins: a microsecond"),
-        "ordered": Prediction(0.0, "at 4,096 a wave is 8 rows of 16 tiles in either order"),
-        "in_flight": Prediction(0.03, "the pipe needn't run dry at the end of a step"),
-        "cluster": Prediction(0.06, "a third fewer bytes through an L2 that is nearly full"),
-        "staged": Prediction(0.01, "stores leave by themselves while the next tile begins"),
-        "ping_pong": Prediction(0.01, "stores hide wholly, for half as many bytes again"),
     },
 }
 

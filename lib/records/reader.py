@@ -97,8 +97,9 @@ class Recorded:
     ) -> Mapping[str, float]:
         """The recorded hardware counters at one size (`lib.measure.counters`' names).
 
-        Of a variant that takes another's place by size, those of the one that was timed: what is
-        divided by each other must be of one kernel.
+        Of a variant whose place another takes by a search, those of the one that was timed: what is
+        divided by each other must be of one kernel. One that follows a rule is profiled as it is
+        launched.
 
         Raises
         ------
@@ -106,7 +107,7 @@ class Recorded:
             As `bench` does.
         """
         chosen = self.kernel and self.kernel.variant(variant)
-        if chosen and chosen.candidates and not ptx_arch:
+        if chosen and chosen.candidates and not chosen.by_rule and not ptx_arch:
             timed = self.launched(self.bench(size, chosen.name))
             variant = (timed or chosen).name
         return self._cube(size, variant, ptx_arch, "counters", "counters")["metrics"]

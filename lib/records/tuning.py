@@ -1,9 +1,9 @@
-"""Which of several tiles suits a shape: chosen from a search on the GPU, recorded.
+"""Which of several tiles suits a shape: chosen from a search on the GPU, recorded, or by a rule.
 
-A big tile reads shared memory and L2 less often; small ones fill the GPU where C is small. No
-formula of a few lines knows where one overtakes the other. So the candidates are timed on a few
-shapes, once (`lib.measure.search`); another shape takes the tile of the recorded one that is most
-like it.
+A big tile reads shared memory and L2 less often; small ones fill the GPU where C is small. For the
+kernels of older instruction sets no formula of a few lines knows where one overtakes the other. So
+the candidates are timed on a few shapes, once (`lib.measure.search`); another shape takes the tile
+of the recorded one that is most like it. Hopper's kernels have a rule (`lib.kernels.rule`).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import math
 from functools import lru_cache
 from typing import Any
 
+from lib.kernels import rule
 from lib.kernels.select import Choice
 from lib.kernels.spec import Kernel, Variant
 from lib.problem import Problem
@@ -22,7 +23,7 @@ SEARCHED_ON = "H100"
 
 
 def choose(kernel: Kernel, variant: Variant, problem: Problem) -> Choice:
-    """Choose among a variant's candidates by the recorded shape that is nearest.
+    """Choose among a variant's candidates: by its rule, or by the recorded shape that is nearest.
 
     Shapes lie as far apart as their sizes differ in powers of two, M, N and K added up.
 
@@ -33,6 +34,8 @@ def choose(kernel: Kernel, variant: Variant, problem: Problem) -> Choice:
         One with candidates.
     problem : Problem
     """
+    if variant.by_rule:
+        return rule.choose(kernel, variant, problem)
     rows = _searches().get(f"{kernel.stem}/{variant.name}", {"rows": ()})["rows"]
     searched = [row for row in rows if set(row["seconds"]) & set(variant.candidates)]
     if not searched:

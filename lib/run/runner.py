@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,10 +14,10 @@ from lib import ptx
 from lib.compiler.arch import TARGETS, check_arch
 from lib.compiler.compiled import Compiled
 from lib.kernels.build import compile_kernel
-from lib.kernels.grid import Launch
+from lib.kernels.grid import MAX_GRID_Y, Launch
 from lib.kernels.select import Selection, select
 from lib.kernels.spec import Kernel, Variant
-from lib.problem import Problem, Verdict, numpy_dtype
+from lib.problem import ITEM_BYTES, Problem, Verdict, numpy_dtype
 from lib.records.tuning import choose
 from lib.run import device
 from lib.run.tensor_maps import encode
@@ -144,20 +144,28 @@ def run(
         target = check_arch(arch or kernel.oldest(variant))
         xp = np
     A, B, C = problem.inputs(seed, xp)
-    selection, launch, (args,) = prepare(
-        kernel, variant, problem, [(A, B, C)], exact, sms
+    prepared = prepare(kernel, variant, problem, [(A, B, C)], exact, sms)
+    selection = prepared.selection
+    compiled = compile_kernel(
+        kernel, selection.variant, target, source=source,
+        ptx_only=where == "emulator" and not trace,  # counting asks how ptxas merged accesses
     )
-    compiled = compile_kernel(kernel, selection.variant, target, source=source)
     reference = problem.reference(A, B, C)
     launched = None
     if where == "gpu":
-        device.Loaded(compiled)(launch, args)
+        Loaded(kernel, prepared, target, source=source)(0)
         xp.cuda.get_current_stream().synchronize()
     else:
-        launched = emulate(
-            compiled, launch, args, watch=watch, races=races, schedule=schedule,
-            landing=landing, seed=seed, trace=trace,
-        )
+        options = {"watch": watch, "races": races, "schedule": schedule, "landing": landing,
+                   "seed": seed}
+        *packing, main = prepared.steps(0)
+        hazards = []
+        for step in packing:
+            packs = compile_kernel(kernel, step.variant, target, source=source)
+            hazards += emulate(packs, step.launch, step.arguments, trace=False,
+                               **(options | {"watch": None})).hazards
+        launched = emulate(compiled, main.launch, main.arguments, trace=trace, **options)
+        launched.hazards[:0] = hazards
     verdict = problem.judge(C, reference)
     return Run(kernel, variant, problem, where, target, C, verdict, selection, compiled, launched)
 
@@ -179,7 +187,7 @@ def emulate(
         The emulator's own: `watch`, `races`, `schedule`, `landing`, `seed`.
     """
     if trace:
-        options["merge"] = {line: to and ptx.Wide(*to) for line, to in compiled.merge.items()}
+        options["merge"] = compiled.merge
     sys.audit("gemm.blocks emulated", math.prod(launch.grid))
     function = ptx.Module(compiled.ptx, compiled.arch).get_function(compiled.name)
     return function(
@@ -198,15 +206,60 @@ def choose_backend(backend: str, kernel: Kernel, variant: Variant) -> str:
     return backend
 
 
+class Step(NamedTuple):
+    """One launch of those that make a product."""
+
+    variant: Variant
+    launch: Launch
+    arguments: tuple[Any, ...]
+
+
 class Prepared(NamedTuple):
     """What there is to launch: the instantiation, how, and the arguments for each set of matrices.
 
-    The sets share their workspace, so their launches must follow each other.
+    `packing` has for each set the launches that must come first. The sets share their workspace, so
+    their launches must follow each other.
     """
 
     selection: Selection
     launch: Launch
     arguments: list[tuple[Any, ...]]
+    packing: list[list[Step]]
+
+    def steps(self, index: int) -> list[Step]:
+        """All launches for one set of matrices, in their order."""
+        main = Step(self.selection.variant, self.launch, self.arguments[index])
+        return [*self.packing[index], main]
+
+
+class Loaded:
+    """A prepared product on the GPU: a call enqueues its launches for one set of matrices.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    prepared : Prepared
+    arch : str
+        What to compile for.
+    ptx_arch, source : str, optional
+        As `compile_kernel` takes them.
+    """
+
+    def __init__(
+        self, kernel: Kernel, prepared: Prepared, arch: str, ptx_arch: str | None = None,
+        source: str | None = None,
+    ) -> None:
+        self._kernel, self._prepared = kernel, prepared
+        self._loaded = {
+            kernel.expression(step.variant): device.Loaded(
+                compile_kernel(kernel, step.variant, arch, ptx_arch=ptx_arch, source=source)
+            )
+            for index in range(len(prepared.arguments)) for step in prepared.steps(index)
+        }
+
+    def __call__(self, index: int) -> None:
+        for step in self._prepared.steps(index):
+            self._loaded[self._kernel.expression(step.variant)](step.launch, step.arguments)
 
 
 def prepare(
@@ -235,6 +288,8 @@ def prepare(
     ------
     NoGpu
         If the matrices are CuPy's and the GPU can't run the instantiation.
+    ValueError
+        If the shape can't be launched, or a matrix begins where the instantiation can't reach it.
     """
     on_host = isinstance(sets[0][0], np.ndarray)
     xp = np if on_host else device.cupy()
@@ -242,17 +297,56 @@ def prepare(
     places = [place for one in sets for place in addresses(*one)]
     selection = select(kernel, problem, variant, places, choice)
     chosen = selection.variant
+    _check_addresses(kernel, chosen, problem, places)
     if not on_host and (refused := device.why_not(kernel, chosen)):
         raise device.NoGpu(refused)
     if sms is None and not on_host:
         sms = device.sms()
     launch = kernel.launch(problem, chosen, sms)
-    floats, ints = chosen.grid.workspace(problem, chosen.tile, launch.grid)
+    space = chosen.grid.workspace(problem, chosen.tile, chosen.step, launch.grid)
     # Floats are poison and ints zeros, as a kernel leaves them.
-    extra = (xp.full(floats, xp.nan, "float32"), xp.zeros(ints, "int32")) if ints else ()
+    extra = (xp.full(space.floats, xp.nan, "float32"), xp.zeros(space.ints, "int32"),
+             *map(np.int32, space.scalars)) if space.ints else ()
+    rooms = {name: _room(xp, sets[0]["AB".index(name)], chosen) for name in selection.packed}
+    packed = {
+        name: room[:, :sets[0]["AB".index(name)].shape[1]] for name, room in rooms.items()
+    }
     return Prepared(
-        selection, launch, [(*arguments(problem, *one, chosen), *extra) for one in sets]
+        selection, launch,
+        [(*arguments(problem, *one, chosen, packed), *extra) for one in sets],
+        [[_packing(chosen.pack, one["AB".index(name)], room)
+          for name, room in rooms.items() if room.size] for one in sets],
     )
+
+
+def _check_addresses(
+    kernel: Kernel, variant: Variant, problem: Problem, places: Sequence[int]
+) -> None:
+    """Refuse matrices that begin where vectors of 16 bytes, or pairs of C, can't be loaded."""
+    wanted = {"A": variant.row_bytes, "B": variant.row_bytes} if not variant.pack else {}
+    if variant.row_bytes and problem.N % 2 == 0:
+        wanted["C"] = 2 * ITEM_BYTES[problem.out]
+    for name, nbytes in wanted.items():
+        if nbytes and any(place % nbytes for place in places["ABC".index(name)::3]):
+            raise ValueError(
+                f"{kernel.stem}: {name} must begin at a multiple of {nbytes} bytes; copy it first"
+            )
+
+
+def _room(xp: Any, matrix: Any, variant: Variant) -> Any:
+    """Room for a matrix with its rows padded to a multiple of `row_bytes`."""
+    rows, columns = matrix.shape
+    unit = variant.row_bytes // matrix.dtype.itemsize
+    return xp.empty((rows, -(-columns // unit) * unit), matrix.dtype)
+
+
+def _packing(variant: Variant, matrix: Any, room: Any) -> Step:
+    """The launch that copies a matrix into such room."""
+    (rows, columns), pitch = matrix.shape, room.shape[1]
+    grid = (-(-columns // variant.tile[1]), min(rows, MAX_GRID_Y), 1)
+    launch = Launch(grid, (*variant.block, 1), early=variant.early)
+    sizes = (np.int32(rows), np.int32(columns))
+    return Step(variant, launch, (*sizes, matrix, np.int32(pitch), room))
 
 
 def addresses(*matrices: Any) -> list[int]:
@@ -261,12 +355,13 @@ def addresses(*matrices: Any) -> list[int]:
 
 
 def arguments(
-    problem: Problem, A: Any, B: Any, C: Any, variant: Variant | None = None
+    problem: Problem, A: Any, B: Any, C: Any, variant: Variant | None = None,
+    packed: Mapping[str, Any] | None = None,
 ) -> tuple[Any, ...]:
     """The arguments of every kernel of this book, in its contract's order.
 
-    A `variant` with boxes takes tensor maps in place of A and B. If it may store C so, a map of C
-    comes last.
+    A `variant` with boxes takes tensor maps in place of A and B: of what is `packed` by name, the
+    copy's. If it may store C so, a map of C comes last.
 
     Raises
     ------
@@ -285,8 +380,11 @@ def arguments(
     sizes = (np.int32(problem.M), np.int32(problem.N), np.int32(problem.K))
     tensor_maps = variant.maps if variant else None
     boxes = tensor_maps.boxes if tensor_maps else {}
+    copied = packed or {}
     maps = {
-        name: encode(array, boxes[name], swizzle=TMA_SWIZZLE, l2_promotion=L2_PROMOTION)
+        name: encode(
+            copied.get(name, array), boxes[name], swizzle=TMA_SWIZZLE, l2_promotion=L2_PROMOTION
+        )
         if name in boxes and array.size
         else NO_MAP
         for name, array in (("A", A), ("B", B), ("C", C))

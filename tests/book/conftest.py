@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from book import serve
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -29,17 +31,10 @@ def site() -> Path:
     return ROOT / "_build" / "html"
 
 
-class QuietHandler(http.server.SimpleHTTPRequestHandler):
-    """A file server that logs nothing."""
-
-    def log_message(self, format, *arguments):
-        pass
-
-
 @pytest.fixture(scope="session")
 def address(site) -> str:
     """Where the built book is served, with a slash at its end."""
-    handler = functools.partial(QuietHandler, directory=str(site))
+    handler = functools.partial(serve.Handler, directory=str(site))
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}/"

@@ -1,8 +1,16 @@
-"""Every page of the built book, opened in a real browser."""
+"""Every page of the built book, opened in a real browser.
 
+axe-core looks at every third chapter and at all other pages, each in one of four views, in turn,
+and at no shape inside of a drawing, whose texts have a test of their own; with EVERY_VIEW=1, as in
+the workflow, it looks at each page in each view, and at all of it.
+"""
+
+import hashlib
 import json
+import os
 import re
 import time
+from pathlib import Path
 
 import pytest
 from selenium.webdriver.common.by import By
@@ -10,9 +18,17 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from book import checks
+from tests.book.views import READING, ROOT_WIDGETS, emulate, wait_until_drawn
 
 pytestmark = pytest.mark.browser
 PAGES = checks.page_paths()
+OTHERS = ["search.html", "genindex.html", "404.html"]
+AXE = Path(__file__).parent / "axe" / "axe.min.js"
+EVERY_VIEW = os.environ.get("EVERY_VIEW") == "1"
+VIEWS = [(390, 844, "light"), (1280, 1000, "dark"), (390, 844, "dark"), (1280, 1000, "light")]
+CHAPTERS = [path for path in PAGES if re.match(r"chapters/\d\d_", path)]
+LOOKED_AT = [path for path in [*PAGES, *OTHERS]
+             if EVERY_VIEW or path not in CHAPTERS or CHAPTERS.index(path) % 3 == 2]
 CONTROLS = ".noUi-handle, .jupyter-widgets select, .widget-toggle-buttons button:not(.mod-active)"
 
 # What the widgets that a reader sees show, apart from the controls themselves.
@@ -22,12 +38,22 @@ return Array.from(arguments[0].querySelectorAll('.widget-html-content, .jupyter-
   .map(element => element.innerHTML || element.src).join('\\n');
 """
 
-# How many widgets stand at each place that asks for one.
-ROOT_WIDGETS = """
-return Array.from(document.querySelectorAll('script[type="VIEW"]')).map(script =>
-  Array.from(script.parentElement.querySelectorAll('.jupyter-widgets'))
-    .filter(widget => !widget.parentElement.closest('.jupyter-widgets')).length);
-""".replace("VIEW", checks.VIEW)
+RUN_AXE = """
+const [everything, done] = arguments;
+// axe takes long over thousands of shapes: they are put aside, and back.
+const drawings = everything ? [] : document.querySelectorAll('figure.figure-scroll svg');
+const shapes = Array.from(drawings, drawing => {
+  const kept = document.createDocumentFragment();
+  kept.append(...drawing.childNodes);
+  return [drawing, kept];
+});
+axe.run({resultTypes: ['violations']}).finally(
+  () => shapes.forEach(([drawing, kept]) => drawing.append(kept))
+).then(
+  found => done(found.violations.flatMap(rule => rule.nodes.map(node =>
+    `${rule.id} (${rule.impact}): ${node.target.join(' ')}: ${node.html.slice(0, 160)}`))),
+  error => done(['axe: ' + error]));
+"""
 
 OUTERMOST = """
 let widget = arguments[0];
@@ -102,18 +128,6 @@ return Array.from(document.querySelectorAll('figure.figure-scroll svg text'))
 """
 
 
-READING = {"width": 1280, "height": 1000, "theme": "light", "media": "screen", "scripts": True}
-
-
-def emulate(browser, *, width, height, theme, media, scripts):
-    """Set the size of the window, the reader's colours, the medium, and whether scripts run."""
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
-        "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600})
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {
-        "media": media, "features": [{"name": "prefers-color-scheme", "value": theme}]})
-    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not scripts})
-
-
 @pytest.fixture(scope="module")
 def reader(browser, address):
     """Open a page of the book and wait until its widgets are drawn: `reader(path, …)`.
@@ -135,16 +149,7 @@ def reader(browser, address):
         browser.get_log("performance")
         browser.get(address + path)
         if settings["scripts"]:
-            WebDriverWait(browser, 20).until(
-                lambda page: page.execute_script("return document.readyState") == "complete")
-            if browser.find_elements(By.CSS_SELECTOR, f'script[type="{checks.VIEW}"]'):
-                WebDriverWait(browser, 20).until(
-                    lambda page: all(page.execute_script(ROOT_WIDGETS)),
-                    "a widget of the page was never drawn")
-            # Two frames, so that what the last change set off has been laid out.
-            browser.execute_async_script(
-                "const done = arguments[0];"
-                "requestAnimationFrame(() => requestAnimationFrame(() => done()));")
+            wait_until_drawn(browser)
         return browser
 
     yield open_page
@@ -172,7 +177,7 @@ def requests(browser) -> tuple[list[str], list[str]]:
     return list(asked.values()), failed
 
 
-@pytest.mark.parametrize("path", [*PAGES, "search.html", "genindex.html"], scope="module")
+@pytest.mark.parametrize("path", [*PAGES, *OTHERS], scope="module")
 def test_page_opens_without_complaint_or_outside_request(reader, address, path):
     page = reader(path, fresh=True)
     time.sleep(0.3)  # what a script asks for late
@@ -197,6 +202,53 @@ def test_keyboard_reaches_each_control(reader, path):
     for handle in page.find_elements(By.CSS_SELECTOR, ".noUi-handle"):
         assert handle.get_attribute("tabindex") == "0"
         assert handle.get_attribute("role") == "slider"
+
+
+def axe_violations(page, view):
+    """What axe finds on the open page in a view: nothing is loaded again for it."""
+    width, height, theme = view
+    emulate(page, **{**READING, "width": width, "height": height, "theme": theme})
+    WebDriverWait(page, 5).until(lambda page: page.execute_script(
+        "return document.documentElement.dataset.theme") == theme)
+    time.sleep(0.3)  # colours fade from one theme to the other
+    page.execute_script(AXE.read_text(encoding="utf-8"))
+    found = page.execute_async_script(RUN_AXE, EVERY_VIEW)
+    emulate(page, **READING)
+    return found
+
+
+@pytest.mark.parametrize("path", LOOKED_AT, scope="module")
+def test_axe_finds_nothing(reader, path):
+    page = reader(path)
+    views = VIEWS if EVERY_VIEW else [VIEWS[LOOKED_AT.index(path) % len(VIEWS)]]
+    assert [(*view, *axe_violations(page, view)) for view in views] == views
+
+
+def test_axe_finds_what_is_planted(reader):
+    page = reader("chapters/glossary.html", changes=True)
+    page.execute_script("""
+      document.querySelector('article').insertAdjacentHTML('beforeend',
+        '<img src="data:,"><button></button><p style="color: #999; background: #fff">pale</p>');
+      """)
+    found = {line.split()[0] for line in axe_violations(page, VIEWS[0])}
+    assert found == {"image-alt", "button-name", "color-contrast"}
+
+
+def test_the_copy_of_axe_is_the_one_that_is_named():
+    named = re.search(r"`axe\.min\.js` \| `([0-9a-f]{64})`",
+                      AXE.with_name("README.md").read_text(encoding="utf-8"))
+    assert hashlib.sha256(AXE.read_bytes()).hexdigest() == named[1]
+
+
+@pytest.mark.parametrize("path", [*PAGES, *OTHERS])
+def test_no_script_keeps_a_page_from_being_painted(site, path):
+    page = checks.Page(site, path)
+    blocking = [tag["src"] for tag in page.soup.find_all("script", src=True)
+                if not tag.has_attr("defer") and not tag.has_attr("async")]
+    assert blocking == []
+    # What stands before the text is small: the widgets' state comes after it.
+    text = (site / path).read_text(encoding="utf-8")
+    assert text.index("<main") < 60_000
 
 
 @pytest.mark.parametrize("width, height", [(1280, 1000), (360, 740)])
@@ -288,12 +340,56 @@ def test_print_shows_explorers_and_whole_figures(reader, path):
         assert widgets and widgets[0].is_displayed()
 
 
+@pytest.mark.parametrize("theme, red", [
+    ("light", "rgb(194, 65, 12)"), ("dark", "rgb(255, 171, 138)")])
+def test_removed_lines_are_red(reader, theme, red):
+    page = reader("chapters/02_shared_tile.html", theme=theme)
+    line = page.find_element(By.CSS_SELECTOR, ".highlight-diff .gd")
+    assert page.execute_script("return getComputedStyle(arguments[0]).color", line) == red
+
+
+def test_print_unfolds_answers_and_leaves_out_bars_of_source(reader):
+    page = reader("chapters/01_naive.html", media="print", width=794)
+    assert page.execute_script("""
+      return Array.from(document.querySelectorAll('article details:not(.hide) > :nth-child(2)'))
+        .filter(answer => !answer.checkVisibility({contentVisibilityAuto: true})
+                          || !answer.getClientRects().length).length;""") == 0
+    assert page.execute_script("""
+      return Array.from(document.querySelectorAll('article details.hide summary'))
+        .filter(bar => bar.getClientRects().length).length;""") == 0
+
+
+def test_explorers_have_names_and_handles_that_a_finger_meets(reader):
+    page = reader("chapters/01_naive.html", width=360, height=740)
+    boxes = page.find_elements(By.CSS_SELECTOR, "[role=group].widget-vbox")
+    assert boxes and all(len(box.accessible_name) > 10 for box in boxes)
+    handles = page.find_elements(By.CSS_SELECTOR, ".noUi-handle")
+    assert handles
+    for handle in handles:
+        assert min(handle.size.values()) >= 24
+        box = page.execute_script("return arguments[0].closest('.widget-inline-hbox')", handle)
+        shown = box.find_element(By.CSS_SELECTOR, ".widget-readout").text
+        assert handle.get_attribute("aria-valuetext") == shown
+
+
 def test_book_opens_from_files(browser, site):
     emulate(browser, **READING)
     browser.get_log("browser")
     browser.get((site / "index.html").as_uri())
     browser.get((site / PAGES[-1]).as_uri())
     assert complaints(browser) == []
+
+
+@pytest.mark.parametrize("words, page_of_them", [
+    ("bank conflict", "chapters/03_bank_conflicts.html"),
+    ("double buffer", "chapters/04_double_buffer.html"),
+])
+def test_search_finds_a_subject_first_in_its_chapter(reader, words, page_of_them):
+    page = reader(f"search.html?q={words.replace(' ', '+')}", changes=True)
+    first = WebDriverWait(page, 10).until(
+        lambda page: page.find_elements(By.CSS_SELECTOR, "#search-results li a"),
+        "no search result")[0]
+    assert page_of_them in first.get_attribute("href")
 
 
 def test_search_finds_a_page(reader, address):

@@ -5,12 +5,13 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from book import checks
+from book import checks, gemm_book
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -130,3 +131,20 @@ def test_a_cell_that_fails_stops_the_build(small_book):
     status, output, _ = build(small_book)
     assert status != 0 and "the cell failed" in output
     assert not (small_book / "_build" / "html" / "index.html").exists()
+
+
+def test_pages_that_moved_lead_on_without_scripts(tmp_path):
+    """A link for whoever follows it, and a refresh that browsers do by themselves."""
+    app = SimpleNamespace(outdir=str(tmp_path), builder=SimpleNamespace(name="html"))
+    (tmp_path / "chapters").mkdir()
+    gemm_book.redirect_moved_pages(app, None)
+    assert not list((tmp_path / "chapters").iterdir())
+    for new in gemm_book.MOVED.values():
+        assert (ROOT / f"{new}.ipynb").exists()
+        (tmp_path / f"{new}.html").write_text("here")
+    gemm_book.redirect_moved_pages(app, None)
+    for old, new in gemm_book.MOVED.items():
+        page = (tmp_path / f"{old}.html").read_text()
+        target = new.rpartition("/")[2] + ".html"
+        assert f'content="0; url={target}"' in page and f'<a href="{target}">' in page
+        assert "<script" not in page

@@ -1,13 +1,16 @@
 """The built pages as files: links, loads, alt text. And that the checks see what they look for."""
 
 import hashlib
+import json
 import re
 from functools import lru_cache
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from book import checks, release
+from book.site import address
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -26,6 +29,45 @@ def test_page(site, path, check):
 
 def test_style_sheets_load_nothing_from_outside(site):
     assert checks.sheets(site) == []
+
+
+def test_each_page_names_its_release_its_last_change_and_its_card(site):
+    in_git = (ROOT / ".git").exists()
+    for path in checks.page_paths():
+        page = checks.Page(site, path)
+        foot = page.soup.select_one(".last-updated").get_text(" ", strip=True)
+        assert f"Release {release.VERSION}" in foot
+        assert bool(re.search(r"last changed on \d{4}-\d\d-\d\d", foot)) == in_git
+        named = page.soup.find_all("meta", property=True)
+        card = {tag["property"]: tag["content"] for tag in named}
+        heading = page.soup.find("h1").find(string=True)
+        assert card["og:title"].startswith(heading[:20]) and len(card["og:description"]) > 40
+        assert card["og:url"] == address() + path
+        assert (site / card["og:image"].removeprefix(address())).is_file()
+
+
+def test_the_sitemap_lists_the_pages(site):
+    text = (site / "sitemap.xml").read_text(encoding="utf-8")
+    listed = re.findall(r"<loc>([^<]+)</loc>", text)
+    assert listed == [address() + path for path in checks.page_paths()]
+
+
+def test_the_page_for_lost_readers_works_from_any_address(site):
+    """Its links name the path that the book is published at: it is shown in any folder."""
+    prefix = urlsplit(address()).path
+    page = checks.Page(site, "404.html")
+    for tag in page.soup.find_all(href=True) + page.soup.find_all(src=True):
+        target = urlsplit(tag.get("href") or tag.get("src"))
+        if not target.netloc and target.path:
+            assert target.path.startswith(prefix), tag
+            assert (site / target.path.removeprefix(prefix)).exists(), tag
+
+
+def test_search_knows_no_words_of_drawings(site):
+    index = (site / "searchindex.js").read_text(encoding="utf-8")
+    terms = json.loads(index[index.index("(") + 1:index.rindex(")")])["terms"]
+    assert not [term for term in terms if re.fullmatch(r"currentcolor|viewbox|linejoin", term)]
+    assert len(index) < 200_000
 
 
 @pytest.mark.parametrize("path", ["genindex.html", "search.html", "chapters/index.html"])
@@ -94,6 +136,8 @@ DEFECTS = [
     ("pictures", 'alt="Bars: one is longer"', 'alt="_images/a1b2.png"'),
     ("pictures", ' aria-label="Thirty-two lanes, four sectors"', ""),
     ("pictures", ' role="img"', ""),
+    ("pictures", "Thirty-two lanes, four sectors", "Lanes and sectors. " * 40),
+    ("pictures", "Bars: one is longer", "Bars, one of them longer. " * 30),
     ("pictures", '<figure class="figure-scroll">', "<figure>"),
     ("headings", "</article>", "<h1>Another</h1></article>"),
     ("headings", ' lang="en"', ""),

@@ -62,7 +62,7 @@ def test_a_missing_nvrtc_says_what_to_install(monkeypatch):
 
 
 def test_an_architecture_older_than_the_kernel_s_is_refused():
-    hopper, turing = CATALOGUE["17_tma_wgmma"], CATALOGUE["01_naive"]
+    hopper, turing = CATALOGUE["17_wgmma"], CATALOGUE["01_naive"]
     with pytest.raises(ValueError, match="runs on sm_90a and later, not on sm_80"):
         compile_kernel(hopper, arch="sm_80")
     with pytest.raises(ValueError, match="not on sm_75"):

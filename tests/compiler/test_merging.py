@@ -110,8 +110,8 @@ def test_global_stores_that_ptxas_merges_count_once(arch):
     assert [i.access_bytes for i in compiled.sass if i.base == "STG"] == [16]
     assert sorted(compiled.merge.values(), key=str) == [(0, 16), None]
     A, C = np.arange(256, dtype=np.float32), np.ones(128, np.float32)
-    merge = {line: to and ptx.Wide(*to) for line, to in compiled.merge.items()}
-    trace = ptx.Module(compiled.ptx).get_function(compiled.name)(1, 32, (A, C), merge=merge).trace
+    function = ptx.Module(compiled.ptx).get_function(compiled.name)
+    trace = function(1, 32, (A, C), merge=compiled.merge).trace
     counters = trace.counters()
     assert (counters["global_store_requests"], counters["global_store_sectors"]) == (1, 16)
     assert counters["global_load_requests"] == 5
@@ -128,9 +128,9 @@ def test_shared_stores_that_ptxas_merges_count_once(arch):
     """)
     compiled = compile_source(text, "f<0>", arch)
     assert [i.access_bytes for i in compiled.sass if i.base == "STS"] == [16]
-    merge = {line: to and ptx.Wide(*to) for line, to in compiled.merge.items()}
     A, C = np.arange(256, dtype=np.float32), np.ones(32, np.float32)
-    trace = ptx.Module(compiled.ptx).get_function(compiled.name)(1, 32, (A, C), merge=merge).trace
+    function = ptx.Module(compiled.ptx).get_function(compiled.name)
+    trace = function(1, 32, (A, C), merge=compiled.merge).trace
     counters = trace.counters()
     assert (counters["shared_store_instructions"], counters["shared_wavefronts"]) == (1, 4 + 1)
 

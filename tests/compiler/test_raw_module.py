@@ -6,6 +6,7 @@ from cupy.cuda.compiler import CompileException
 
 import lib
 from lib import ptx
+from lib.compiler import raw_module
 
 SOURCE = r"""
 #include <cuda_fp16.h>
@@ -145,3 +146,59 @@ def test_an_unknown_kernel_suggests_the_nearest(module):
 def test_what_cannot_be_is_refused(given, said):
     with pytest.raises(ValueError, match=said):
         lib.RawModule(**given)
+
+
+FOUR_IN_ONE = r"""
+__global__ void quads(const float* x, float* y)
+{
+    __shared__ float tile[128];
+    for (int i = 0; i < 4; i++) tile[32 * i + threadIdx.x] = x[32 * i + threadIdx.x];
+    __syncthreads();
+    float sum = 0.0f;
+    for (int i = 0; i < 4; i++) sum += tile[4 * threadIdx.x + i];
+    y[threadIdx.x] = sum;
+}
+namespace inner { template <int N> __global__ void twice(float* x) { x[threadIdx.x] *= N; } }
+"""
+
+
+def quads(kernel):
+    x, y = np.arange(128, dtype=np.float32), np.zeros(32, np.float32)
+    launch = kernel(1, 32, (x, y))
+    assert y.tolist() == x.reshape(32, 4).sum(axis=1).tolist()
+    return launch
+
+
+def test_accesses_are_counted_as_the_machine_code_has_them():
+    """Four neighbouring words are one LDS.128 in the machine code, four loads in the PTX."""
+    kernel = lib.RawModule(code=FOUR_IN_ONE).get_function("quads")
+    launch = quads(kernel)
+    assert kernel.counted == "as the machine code has them" and launch.merged
+    counters = launch.trace.counters()
+    assert counters["shared_load_instructions"] == 1 and counters["shared_wavefronts"] == 4 + 4
+    as_ptx = quads(lambda *launch: kernel(*launch, merge=None))
+    assert as_ptx.trace.counters()["shared_load_instructions"] == 4
+    assert "Accesses are those of the PTX" in str(as_ptx)
+    assert "Accesses are those" not in str(launch)
+
+
+def test_without_ptxas_the_count_is_the_ptx_and_says_so(monkeypatch):
+    def missing(name):
+        raise raw_module.ToolMissing(f"{name} is missing: run pip install -r requirements.txt")
+
+    monkeypatch.setattr(raw_module, "find_tool", missing)
+    kernel = lib.RawModule(code=FOUR_IN_ONE).get_function("quads")
+    launch = quads(kernel)
+    assert not launch.merged and launch.trace.counters()["shared_load_instructions"] == 4
+    assert "as the PTX has them" in kernel.counted and "pip install" in kernel.counted
+
+
+def test_kernels_go_by_their_plain_name_where_there_is_one():
+    module = lib.RawModule(code=FOUR_IN_ONE, name_expressions=["inner::twice<3>"])
+    assert module.get_function("twice").name == module.get_function("inner::twice<3>").name
+    several = lib.RawModule(code=FOUR_IN_ONE,
+                            name_expressions=["inner::twice<3>", "inner::twice<4>"])
+    with pytest.raises(ptx.Error, match=r"2 kernels are called 'twice'.*inner::twice<4>"):
+        several.get_function("twice")
+    with pytest.raises(ptx.Error, match="no kernel 'thrice'"):
+        several.get_function("thrice")

@@ -35,7 +35,7 @@ ON_ARCHITECTURES = [
 
 
 def legal(variant, M, N, K):
-    """Round a shape up to one whose rows tensor maps can step over, if the variant has such."""
-    if not variant.maps:
+    """Round a shape up to one whose rows the variant can load, if it doesn't pack them."""
+    if not variant.row_bytes or variant.pack:
         return M, N, K
     return M, -(-N // 8) * 8 if variant.b_layout == "row" else N, -(-K // 8) * 8

@@ -1,43 +1,146 @@
-"""16 to 18: rings, tensor maps, clusters and persistent blocks, and the shapes that they refuse."""
+"""16 to 21: rings, tensor maps, clusters, persistent blocks, and the shapes that they refuse."""
 
 from functools import partial
 
+import numpy as np
 import pytest
 
+from lib import ptx
+from lib.kernels import hopper, rule
 from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import CATALOGUE
+from lib.kernels.grid import LastWave
+from lib.kernels.select import select
+from lib.kernels.source import edited
 from lib.problem import ITEM_BYTES
-from lib.run.runner import run
+from lib.run.runner import emulate, prepare, run
 
-CP_ASYNC, TMA, LIMIT = (
-    CATALOGUE[stem] for stem in ("16_cp_async", "17_tma_wgmma", "18_hopper_limit")
+CP_ASYNC, WGMMA, TMA, ROLES, LIMIT, EVERY = (
+    CATALOGUE[stem] for stem in (
+        "16_cp_async", "17_wgmma", "18_tma", "19_warp_specialization", "20_hopper_limit",
+        "21_every_shape",
+    )
 )
 emulated = partial(run, backend="emulator", exact=True)
-BY_TMA = [
+HOPPER = [
     pytest.param(kernel, variant, id=f"{kernel.stem}-{variant.name}")
-    for kernel in (TMA, LIMIT) for variant in kernel.variants
+    for kernel in (WGMMA, TMA, ROLES, LIMIT, EVERY) for variant in kernel.variants
+]
+REFUSING = [param for param in HOPPER if param.values[0] is not EVERY]
+# Of the other types, those that differ in more than a type.
+MENU = [
+    pytest.param(EVERY, variant, id=variant.name) for variant in EVERY.menu
+    if (variant.dtype, variant.out) == ("float16", "float32")
+    or variant.name.endswith(("ping_pong_192", "64x64x8_m1_k4"))
 ]
 
 
-@pytest.mark.parametrize("kernel, variant", BY_TMA)
-def test_strides_that_tensor_maps_can_not_step_over_are_refused(kernel, variant):
-    with pytest.raises(ValueError, match="K = 60 must be a multiple of 8"):
+@pytest.mark.parametrize("kernel, variant", REFUSING)
+def test_rows_that_can_not_be_loaded_are_refused(kernel, variant):
+    with pytest.raises(ValueError, match="multiples of 16 bytes: K = 60 must be a multiple of 8"):
         emulated(kernel, variant.problem(64, 64, 60), variant=variant)
     odd = variant.problem(64, 60, 64)
     if variant.b_layout == "row":
         with pytest.raises(ValueError, match="N = 60 must be a multiple of 8"):
             emulated(kernel, odd, variant=variant)
     else:
-        assert emulated(kernel, odd, variant=variant).verdict.ok
+        assert emulated(kernel, odd, variant=variant, trace=False).verdict.ok
 
 
-def test_rows_of_c_that_the_copy_engine_can_not_store_come_from_registers():
+@pytest.mark.parametrize("name", ["tuned", "bf16_column", "half"])
+@pytest.mark.parametrize("shape", [(33, 57, 75), (64, 8, 61), (3, 5, 0)], ids=str)
+def test_rows_of_any_length_are_packed_and_the_run_says_so(name, shape):
+    variant = EVERY.variant(name)
+    done = run(EVERY, variant.problem(*shape, 0.5, -2.0), variant=variant, backend="emulator",
+               races=True, trace=False)
+    assert done.verdict.ok and not done.launch.hazards
+    M, N, K = shape
+    along = K if variant.b_layout == "column" else N
+    assert done.selection.packed == tuple(
+        matrix for matrix, size in (("A", K), ("B", along)) if size % 8
+    )
+    for matrix in done.selection.packed:
+        assert f"{matrix} is packed: " in done.selection.reason
+
+
+@pytest.mark.parametrize("rows, columns, offset", [
+    (5, 33, 0), (7, 1001, 3), (3, 8, 1), (1, 5, 0), (2, 9, 7),
+])
+def test_packing_moves_every_element_from_any_boundary(rows, columns, offset):
+    """And reads nothing outside of the matrix: the emulator would stop it."""
+    pack = EVERY.variants[0].pack
+    code = compile_kernel(EVERY, pack, "sm_90a")
+    block = np.random.default_rng(1).random(offset + rows * columns).astype("f2")
+    tight = block[offset:].reshape(rows, columns)
+    pitch = -(-columns // 8) * 8
+    to = np.full((rows, pitch), np.nan, "f2")
+    launched = ptx.Module(code.ptx, code.arch).get_function(code.name)(
+        (-(-columns // pack.tile[1]), rows), pack.block,
+        (np.int32(rows), np.int32(columns), tight, np.int32(pitch), to), races=True,
+    )
+    assert (to[:, :columns] == tight).all() and not launched.hazards
+
+
+@pytest.mark.parametrize("kernel, variant", MENU)
+def test_every_candidate_is_right(kernel, variant):
+    """On ragged tiles, and more steps than the shortest ring has stages."""
+    problem = variant.problem(variant.tile[0] + 9, 48, 208, 0.5, -2.0)
+    done = emulated(kernel, problem, variant=variant, trace=False, landing="late", sms=2)
+    assert done.verdict.ok
+
+
+def test_the_rule_knows_every_candidate_and_takes_the_least():
+    for kernel in (LIMIT, EVERY):
+        for variant in (v for v in kernel.variants if v.candidates):
+            assert variant.by_rule
+            problem = variant.problem(1000, 1000, 1000)
+            chosen = rule.choose(kernel, variant, problem)
+            cycles = {n: rule.cycles(kernel.variant(n), problem) for n in variant.candidates}
+            assert cycles[chosen.name] == min(cycles.values())
+            assert {kernel.variant(n).dtype for n in cycles} == {variant.dtype}
+            assert {kernel.variant(n).out for n in cycles} == {variant.out}
+
+
+def test_the_rule_gives_large_products_large_tiles_and_cuts_k_of_small_ones():
+    variant = EVERY.variants[0]
+
+    def chosen(*shape):
+        return EVERY.variant(rule.choose(EVERY, variant, variant.problem(*shape)).name)
+
+    assert chosen(8192, 8192, 8192).grid.resident == 1
+    assert np.prod(chosen(8192, 8192, 8192).tile) >= 128 * 192
+    assert chosen(128, 128, 16384).grid.split == 8
+    assert chosen(512, 512, 512).tile == (64, 64)
+
+
+@pytest.mark.parametrize("shape, kernel", [((512, 512, 512), EVERY), ((300, 264, 120), LIMIT)],
+                         ids=str)
+def test_a_run_says_which_candidate_was_chosen(shape, kernel):
+    variant = kernel.variants[0]
+    problem = variant.problem(*shape)
+    chosen = rule.choose(kernel, variant, problem)
+    selection = prepare(kernel, variant, problem, [problem.inputs(0, np)]).selection
+    assert selection.reason.startswith(f"{chosen.name}: ")
+    assert selection.variant.name == chosen.name
+
+
+def test_rows_of_c_that_tma_can_not_store_come_from_registers():
     variant = LIMIT.variant("bf16_column")
     done = emulated(LIMIT, variant.problem(40, 61, 64, 0.5, -2.0), variant=variant,
                     races=True)
     assert done.verdict.ok and not done.launch.hazards
     assert done.selection.reason == "rows of C, 61 elements, are no multiple of 16 bytes"
     assert done.selection.variant.constants["STAGED"] == 0
+
+
+def test_matrices_on_no_boundary_are_packed_or_stored_by_lanes():
+    variant = EVERY.variant("whole")
+    problem = variant.problem(64, 64, 64)
+    chosen = select(EVERY, problem, variant, (256 + 2, 256, 256 + 8))
+    assert chosen.packed == ("A",) and chosen.variant.constants["STAGED"] == 0
+    assert chosen.reason == (
+        "C is not aligned to 16 bytes and A is packed: it must be aligned to 16 bytes"
+    )
 
 
 @pytest.mark.parametrize("N, K, vec", [(104, 72, 8), (100, 68, 4), (102, 70, 2), (101, 73, 1)])
@@ -53,35 +156,85 @@ def test_copies_are_as_wide_as_rows_allow(N, K, vec):
     assert copies == (0 if vec == 1 else steps * tile // vec // 32)
 
 
-@pytest.mark.parametrize("schedule, landing", [
-    ("lowest", "early"), ("random", "late"), ("highest", "early"),
+@pytest.mark.parametrize("kernel, name, schedule, landing", [
+    (LIMIT, "cluster", "highest", "early"), (LIMIT, "share_a", "random", "late"),
+    (LIMIT, "ping_pong", "random", "late"), (LIMIT, "bf16_column", "lowest", "late"),
+    (EVERY, "whole", "highest", "early"),
 ])
-@pytest.mark.parametrize("kernel, variant", [
-    param for param in BY_TMA if param.values[1].constants.get("CLUSTER", 1) == 2
-])
-def test_few_blocks_walk_through_many_tiles(kernel, variant, schedule, landing):
-    """Four ragged tiles for a cluster of two blocks, the last of them partly outside of C."""
+def test_few_blocks_walk_through_many_tiles(kernel, name, schedule, landing):
+    """Ragged tiles for a cluster of two blocks, the last of them partly outside of C."""
+    variant = kernel.variant(name)
     rows, columns = variant.tile
-    problem = variant.problem(2 * rows + rows // 2, columns + columns // 2, 136, 0.5, -2.0)
-    assert kernel.launch(problem, variant, variant.grid.cluster).grid == (2, 1, 1)
-    done = emulated(kernel, problem, variant=variant, races=True,
-               schedule=schedule, landing=landing, seed=5, sms=variant.grid.cluster)
+    problem = variant.problem(
+        rows * variant.grid.cluster + rows // 2, columns * variant.grid.beside + columns // 2, 136,
+        0.5, -2.0,
+    )
+    assert kernel.launch(problem, variant, 2).grid == (2, 1, 1)
+    done = emulated(kernel, problem, variant=variant, races=True, trace=False,
+                    schedule=schedule, landing=landing, seed=5, sms=2)
     assert done.verdict.ok and not done.launch.hazards
+
+
+CUT = hopper.every_shape("cut", "small", tile=(64, 64), stages=3, ping_pong=True, wave_share=1)
+
+
+def test_a_cut_wave_gives_the_same_bits_in_every_order():
+    """Three tiles of clusters, of which one is cut between the two clusters."""
+    problem = CUT.problem(128, 3 * 64 - 8, 64 * 9, 0.5, -2.0)
+    launch = EVERY.launch(problem, CUT, 4)
+    space = CUT.grid.workspace(problem, CUT.tile, CUT.step, launch.grid)
+    assert launch.grid == (4, 1, 1) and space.scalars == (2,)
+    results = []
+    for schedule, landing in (("lowest", "early"), ("random", "late"), ("highest", "early")):
+        done = emulated(EVERY, problem, variant=CUT, races=True, trace=False, seed=7, sms=4,
+                        schedule=schedule, landing=landing)
+        assert done.verdict.ok and not done.launch.hazards
+        results.append(done.C)
+    assert (results[0] == results[1]).all() and (results[0] == results[2]).all()
+
+
+@pytest.mark.parametrize("tiles, steps, share, sharers", [
+    (3, 16, 8, 2), (3, 1, 8, 0), (4, 16, 8, 0), (1, 32, 8, 2), (1, 8, 8, 0), (3, 16, 0, 0),
+])
+def test_the_last_wave_is_cut_where_shares_are_long_enough(tiles, steps, share, sharers):
+    grid = LastWave(resident=1, wave_share=share)
+    problem = EVERY.variants[0].problem(1, 64 * tiles, 64 * steps)
+    blocks = grid.blocks(problem, (64, 64), 64, 2)
+    assert grid.workspace(problem, (64, 64), 64, blocks).scalars == (sharers,)
+    assert blocks[0] == max(min(tiles, 2), sharers)
+
+
+def test_the_counts_of_arrivals_are_left_as_they_were():
+    """The next product takes the same workspace."""
+    problem = CUT.problem(128, 64, 64 * 4)
+    A, B, C = problem.inputs(0, np)
+    prepared = prepare(EVERY, CUT, problem, [(A, B, C)], exact=True, sms=4)
+    arrivals, sharers = prepared.arguments[0][-2:]
+    assert arrivals.dtype == np.int32 and arrivals.size == 8 and sharers == 2
+    for _ in range(2):
+        C[...] = np.nan
+        emulate(compile_kernel(EVERY, CUT, "sm_90a"), prepared.launch, prepared.arguments[0],
+                trace=False)
+        assert problem.judge(C, problem.reference(A, B, C)).ok
+        assert not arrivals.any()
 
 
 def test_the_grid_is_whole_clusters_and_no_more_than_the_gpu_holds():
     variant = LIMIT.variants[0]
     assert LIMIT.launch(variant.problem(1, 8, 8), variant).grid == (2, 1, 1)
-    assert LIMIT.launch(variant.problem(257, 264, 8), variant).grid == (12, 1, 1)
+    assert LIMIT.launch(variant.problem(257, 264, 8), variant).grid == (8, 1, 1)
     assert LIMIT.launch(variant.problem(8192, 8192, 8), variant).grid == (132, 1, 1)
-    for kernel in (CP_ASYNC, TMA, LIMIT):
+    assert ROLES.launch(variant.problem(257, 264, 8), ROLES.variants[0]).grid == (3, 1, 1)
+    split = EVERY.variant("split")
+    assert EVERY.launch(variant.problem(65, 64, 8), split).grid == (8, 1, 1)
+    for kernel in (CP_ASYNC, WGMMA, TMA, LIMIT):
         with pytest.raises(ValueError, match=r"^M = \d+ and N = \d+ make \d+ tiles"):
             kernel.launch(kernel.variants[0].problem(2**30, 2**30, 8), kernel.variants[0])
         with pytest.raises(ValueError, match="^M = "):
             kernel.launch(kernel.variants[0].problem(2**31 - 1, 8, 8), kernel.variants[0])
 
 
-@pytest.mark.parametrize("kernel, variant", BY_TMA)
+@pytest.mark.parametrize("kernel, variant", HOPPER)
 def test_tensor_cores_are_fed_by_wgmma_and_nothing_spills(kernel, variant):
     code = compile_kernel(kernel, variant, "sm_90a")
     assert code.resources.spill_store_bytes == code.resources.stack_bytes == 0
@@ -90,27 +243,60 @@ def test_tensor_cores_are_fed_by_wgmma_and_nothing_spills(kernel, variant):
     assert code.resources.shared_bytes <= 227 * 1024
 
 
-def test_products_and_copies_are_as_many_as_the_tiles_ask_for():
-    variant = TMA.variants[0]
-    done = emulated(TMA, variant.problem(128, 256, 256), variant=variant)
+def test_what_19_calls_cooperative_and_ping_pong_differ_in_nothing_else():
+    one, other = (ROLES.variant(name) for name in ("cooperative", "ping_pong"))
+    changed = {n for n in one.constants if one.constants[n] != other.constants[n]}
+    assert changed == {"PING_PONG"}
+    assert (one.tile, one.block, one.shared_bytes, one.grid, one.maps) == (
+        other.tile, other.block, other.shared_bytes, other.grid, other.maps)
+
+
+def test_each_step_of_20_changes_one_constant():
+    steps = ["persistent", "in_flight", "cluster", "staged", "ordered"]
+    found = []
+    for before, after in zip(steps, steps[1:], strict=False):
+        old, new = (LIMIT.variant(name).constants for name in (before, after))
+        found.append({name for name in old if old[name] != new[name]})
+    assert found == [{"IN_FLIGHT"}, {"CLUSTER_M"}, {"STAGED"}, {"GROUP"}]
+
+
+def test_a_missing_proxy_fence_shows_in_no_result_and_is_found_by_the_emulator():
+    """17's copies are ordinary writes; wgmma reads through the async proxy."""
+    text = edited(WGMMA.source.read_text(), "        fence_async_proxy();", "        ")
+    variant = WGMMA.variants[0]
+    for landing in ("early", "late"):
+        done = emulated(WGMMA, variant.problem(128, 256, 320), variant=variant, source=text,
+                        races=True, trace=False, landing=landing)
+        assert done.verdict.ok
+        assert done.launch.hazards and "proxy" in str(done.launch.hazards[0])
+
+
+@pytest.mark.parametrize("kernel, copies", [
+    # A in chunks of 16 bytes, and B; or A in one box, and B in slabs of 64 columns.
+    (WGMMA, (128 + 256) * 64 * 2 // 16 // 32), (TMA, 1 + 256 // 64), (ROLES, 1 + 256 // 64),
+], ids=lambda value: getattr(value, "stem", ""))
+def test_products_and_copies_are_as_many_as_the_tiles_ask_for(kernel, copies):
+    variant = kernel.variants[0]
+    done = emulated(kernel, variant.problem(128, 256, 256), variant=variant)
     counts = done.launch.trace.instructions
     wgmma = next(n for name, (n, _) in counts.items() if name.startswith("wgmma.mma_async"))
-    copies = sum(n for name, (n, _) in counts.items() if name.startswith("cp.async.bulk.tensor"))
+    begun = sum(n for name, (n, _) in counts.items()
+                if name.startswith(("cp.async.bulk.tensor", "cp.async.cg")))
     steps = 256 // 64
     assert wgmma == 8 * steps * 4  # warps, steps, 16 of K in each
-    assert copies == steps * (1 + 256 // 64)  # A in one box, B in slabs of 64 columns
+    assert begun == steps * copies
 
 
-def test_a_cluster_loads_each_tile_of_b_once():
-    together, alone = (LIMIT.variant(name) for name in ("cluster", "in_flight"))
-    boxes = []
-    for variant in (together, alone):
-        done = emulated(LIMIT, variant.problem(256, 256, 64), variant=variant)
+def test_a_cluster_loads_each_tile_once():
+    boxes = {}
+    for name in ("cluster", "in_flight", "share_a"):
+        variant = LIMIT.variant(name)
+        done = emulated(LIMIT, variant.problem(256, 512, 64), variant=variant)
         assert done.verdict.ok
-        counts = done.launch.trace.instructions
-        boxes.append(sum(n for name, (n, _) in counts.items()
-                         if name.startswith("cp.async.bulk.tensor.2d.shared")))
-    assert boxes == [2 * (1 + 2), 2 * (1 + 4)]
+        counts = done.launch.trace.sites
+        boxes[name] = sum(site.sectors for site in counts if site.kind == "bulk load")
+    a, b = 256 * 64 * 2 // 32, 512 * 64 * 2 // 32  # sectors
+    assert boxes == {"in_flight": 2 * a + 2 * b, "cluster": 2 * a + b, "share_a": a + 2 * b}
 
 
 def test_fragments_and_copies_of_the_ring_meet_no_conflict():

@@ -10,11 +10,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from lib.kernels import hopper
 from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import CATALOGUE
-from lib.kernels.families import hopper
-from lib.kernels.grid import PERSISTENT_SMS
+from lib.kernels.grid import PERSISTENT_SMS, LastWave
 from lib.kernels.select import select
+from lib.problem import ITEM_BYTES
 from lib.run import runner
 from tests.mutation import BUILD, Equivalent, Table
 
@@ -22,6 +23,10 @@ EQUIVALENTS = (
     Equivalent(
         "16_cp_async", r"cp\.async\.wait_group 0;", "",
         "the copies that are still on their way bring zeros that nobody reads",
+    ),
+    Equivalent(
+        "18_tma", r"bar\.warp\.sync", "__syncwarp",
+        "it brings the warp together again for wgmma, as the emulator does at the branch's end",
     ),
 )  # fmt: skip
 
@@ -34,31 +39,67 @@ def table():
     table.write(BUILD / "mutants.md")
 
 
-def smaller(variant):
-    """Return an instantiation of the same template whose run is short: few slices, a short ring."""
-    if not variant.maps or not variant.grid.resident:
+# Of 17 to 21: who makes an instantiation of a template, with which constants by another name, and
+# the smallest tile that has all of its statements.
+MAKERS = {
+    "wgmma_tiles": (hopper.wgmma, {"group": "GROUP"}, (64, 64)),
+    "tma_ring": (hopper.tma, {"group": "GROUP"}, (128, 64)),
+    "warp_specialization": (
+        hopper.specialized, {"group": "GROUP", "ping_pong": "PING_PONG"}, (64, 64)
+    ),
+    "hopper_limit": (
+        hopper.persistent,
+        {"group": "GROUP", "ping_pong": "PING_PONG", "in_flight": "IN_FLIGHT", "staged": "STAGED"},
+        (64, 64),
+    ),
+    "every_shape": (
+        hopper.every_shape, {"group": "GROUP", "ping_pong": "PING_PONG", "staged": "STAGED"},
+        (64, 64),
+    ),
+    # With 64 rows there is one warpgroup, and nobody for its barrier to wait for.
+    "split_tile": (hopper.split_tile, {"down": "CLUSTER_M", "split": "CLUSTER_K"}, (128, 64)),
+}
+
+
+def smaller(kernel, variant):
+    """Return an instantiation of the same template whose run is short: small tiles and ring."""
+    function = variant.function or kernel.function
+    if function not in MAKERS:
         return variant
-    names = {"staged": "STAGED", "ping_pong": "PING_PONG", "in_flight": "IN_FLIGHT",
-             "cluster": "CLUSTER", "blocks": "BLOCKS"}
+    make, names, (rows, columns) = MAKERS[function]
     given = {name: variant.constants[constant] for name, constant in names.items()}
-    given["staged"] = min(2, given["staged"])
-    return hopper(
-        variant.name, variant.meaning, tile=(128, 128), stages=2, dtype=variant.dtype,
-        out=variant.out, b_layout=variant.b_layout, **given,
+    if given.get("ping_pong") is False:
+        rows = 128  # 64 for each of the consumers
+    if "staged" in given:
+        slices = columns * ITEM_BYTES[variant.out] // 128
+        given["staged"] = min(slices, given["staged"])
+        given["cluster"] = variant.constants["CLUSTER_M"], variant.constants["CLUSTER_N"]
+    if "split" in given:
+        given["split"] = min(2, given["split"])
+    if isinstance(variant.grid, LastWave):
+        given["wave_share"] = min(1, variant.grid.wave_share)
+    return make(
+        variant.name, variant.meaning, tile=(rows, columns), stages=2 if "down" in given else 3,
+        dtype=variant.dtype, out=variant.out, b_layout=variant.b_layout, **given,
     )
 
 
-def representatives(variants):
+def representatives(kernel):
     """Return the smallest of the variants that differ in sizes only: they share all statements."""
     smallest = {}
-    for variant in sorted(variants, key=lambda v: v.tile[0] * v.tile[1] * v.step):
+    for variant in sorted(kernel.variants, key=lambda v: v.tile[0] * v.tile[1] * v.step):
         switches = (
             (name, min(value, 2) if isinstance(value, int) else value)
             for name, value in variant.constants.items()
             if name != "BLOCKS"
         )
-        smallest.setdefault((variant.grid.resident > 0, *switches), variant)
-    return [smaller(variant) for variant in smallest.values()]
+        cut = isinstance(variant.grid, LastWave) and variant.grid.wave_share > 0
+        smallest.setdefault((variant.grid.resident > 0, cut, *switches), variant)
+    # Where the last wave is cut, all of a version's statements are run through.
+    return sorted(
+        (smaller(kernel, variant) for variant in smallest.values()),
+        key=lambda v: -getattr(v.grid, "wave_share", 0),
+    )
 
 
 def problems_of(variant):
@@ -75,11 +116,18 @@ def problems_of(variant):
         # both tiles for one block, whose ring is not at its beginning when the second comes.
         columns, sms = 2 * columns, (*sms, 1)
         steps = next(n for n in count(-(-3 * variant.grid.least_share // 2)) if n % stages == 1)
+    elif getattr(variant.grid, "wave_share", 0):
+        # Three tiles for two clusters, of which they share the last.
+        rows, columns, steps = 3 * rows * variant.grid.cluster, columns, 2 * stages + 1
+        sms = (2 * variant.grid.size,)
     elif variant.grid.resident:
-        # Three tiles for one cluster, which come round the ring together; and 18 has code of its
+        # Three tiles for one cluster, which come round the ring together; and there is code of its
         # own for beta = 0.
-        rows, columns, steps = rows * variant.grid.cluster, 3 * columns, stages
-        sms, betas = (variant.grid.cluster,), (-2.0, 0.0)
+        rows, columns = rows * variant.grid.cluster, 3 * columns * variant.grid.beside
+        steps, sms, betas = stages, (variant.grid.size,), (-2.0, 0.0)
+    elif variant.pack or variant.maps or variant.row_bytes:
+        rows, columns = rows * variant.grid.cluster, columns * variant.grid.each
+        steps = (stages + 2) * variant.grid.split
     # The last step is cut short where it is long. Multiples of 8 fit all vectors.
     K = steps * variant.step - (variant.step // 2 if variant.step >= 16 else 0)
     size = max(1, rows - 3), max(8, columns - 8), max(8, K)
@@ -119,7 +167,7 @@ def test_every_mutant_is_found_out_or_equivalent(stem, table, monkeypatch):
 
         return compiled.ptx, compiled.name, runs
 
-    tried = representatives(kernel.variants)
+    tried = representatives(kernel)
     if not any(listed.kernels == stem for listed in EQUIVALENTS):
         # What the smallest doesn't show, a larger one may: it has several fragments a warp, say.
         tried += [variant for variant in kernel.variants if variant not in tried]

@@ -51,7 +51,7 @@ def recorded(kernel, variant, ptx_arch):
 def test_the_emulator_counts_what_was_recorded(kernel, variant, ptx_arch):
     arch, metrics = recorded(kernel, variant, ptx_arch)
     problem = variant.problem(SIZE, SIZE, SIZE)
-    selected, launch, (args,) = prepare(
+    selected, launch, (args,), _ = prepare(
         kernel, variant, problem, [problem.inputs(0, np)], exact=True
     )
     compiled = compile_kernel(kernel, selected.variant, arch, ptx_arch=ptx_arch)

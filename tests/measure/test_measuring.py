@@ -221,12 +221,13 @@ def test_each_launch_of_the_calibration_set_is_given_to_its_pattern(monkeypatch)
 
 
 def test_what_a_variant_is_timed_on():
-    limit = CATALOGUE["18_hopper_limit"]
+    limit = CATALOGUE["20_hopper_limit"]
     first, other = (timed(limit, variant) for variant in limit.variants[:2])
     assert len(first) == len(set(first)) and set(other) < set(first)
     assert {(16384, 16384, 16384), (2048, 14336, 4096), (8192, 8192, 28672)} <= set(first)
-    single = CATALOGUE["07_vectorized"]
-    assert (2047, 2049, 2048) in timed(single, single.variants[0])
+    for stem in ("07_vectorized", "21_every_shape"):
+        single = CATALOGUE[stem]
+        assert (2047, 2049, 2048) in timed(single, single.variants[0])
 
 
 def test_a_wrong_result_is_not_timed(monkeypatch):

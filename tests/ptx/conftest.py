@@ -21,8 +21,17 @@ def compile_kernels(
 ) -> str:
     """Compile a CUDA file to PTX; its kernels keep their names (extern "C")."""
     source = Path(path).read_text().replace("__global__", 'extern "C" __global__')
-    target = [f"-arch={arch}", "-lineinfo", "--std=c++17", *toolkit_includes(), *options]
-    return compile_nvrtc(source, [], target, path).ptx.decode()
+    return compile_text(source, arch, path, options=options)
+
+
+def compile_text(
+    source: str, arch: str = "compute_75", filename: str = "source.cu", lineinfo: bool = True,
+    options: tuple[str, ...] = (),
+) -> str:
+    """Compile CUDA text to PTX."""
+    lines = ["-lineinfo"] if lineinfo else []
+    target = [f"-arch={arch}", *lines, "--std=c++17", *toolkit_includes(), *options]
+    return compile_nvrtc(source, [], target, filename).ptx.decode()
 
 
 @pytest.fixture(scope="session")

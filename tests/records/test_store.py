@@ -354,10 +354,10 @@ def test_faults_name_a_search_of_other_code(tmp_path, monkeypatch):
     monkeypatch.setattr(records, "RESULTS", tmp_path)
     records.write(search)
     assert not any("search" in fault for fault in scoreboard.faults())
-    hashes = search["searches"]["18_hopper_limit/tuned"]["hashes"]
-    hashes["ping_pong"] = "0" * 16
+    hashes = search["searches"]["15_turing_limit/limit"]["hashes"]
+    hashes["small"] = "0" * 16
     records.write(search)
-    assert "the search of 18_hopper_limit/tuned on H100 is stale: python -m lib record search" in (
+    assert "the search of 15_turing_limit/limit on H100 is stale: python -m lib record search" in (
         scoreboard.faults())
 
 

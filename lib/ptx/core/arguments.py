@@ -73,7 +73,7 @@ def initial_bytes(variable: Variable) -> np.ndarray:
 
 
 def device_memory(program: Program, storage: dict[str, np.ndarray]) -> DeviceMemory:
-    """Place a module's variables, whose bytes are in `storage`."""
+    """Place those of a module's variables whose bytes are in `storage`."""
     device = DeviceMemory()
     device.variables = {}
     at = CONSTANT_BASE

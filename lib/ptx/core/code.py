@@ -84,10 +84,10 @@ class Code:
                 if step.guard is not None:
                     # A guarded step merges what it writes by itself.
                     run, writes = predicated(step, at - 1), ()
-                block.pairs.append((run, writes))
+                block.single.append((run, writes))
                 if at in starts:
                     break
-            block.pairs = fuse(block.pairs)
+            block.pairs = fuse(block.single)
             block.runs = [run for run, _ in block.pairs]
             block.next, block.length = at, at - start
         return blocks

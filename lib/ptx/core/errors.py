@@ -50,7 +50,17 @@ class Misaligned(Error):
 
 
 class UninitialisedRead(Error):
-    """A lane read shared memory that nobody had written."""
+    """A lane used what it read from memory that nobody had written.
+
+    Attributes
+    ----------
+    instruction : Instruction or None
+        The load, if it was one.
+    """
+
+    def __init__(self, text: str, instruction=None):
+        super().__init__(text)
+        self.instruction = instruction
 
 
 class Deadlock(Error):

@@ -15,13 +15,14 @@ import numpy as np
 
 from .access_pattern import AccessPattern, Shapes
 from .code import Code
-from .errors import Deadlock
+from .errors import Deadlock, UninitialisedRead
 from .hazards import Access, access
 from .masks import WARP, Mask, any_in_warp
 from .named_barriers import NamedBarriers
 from .registers import scalar
 from .scheduler import Scheduler
 from .syntax import SIZES
+from .unwritten import Unwritten, follows
 
 PATTERNS = 16  # address registers that are remembered
 _POISON = {
@@ -54,12 +55,15 @@ class Execution:
         "early" or "late": when asynchronous operations have their effect.
     turns : int or None
         How many turns the lanes may take before they are stopped; None: any number.
+    strict : bool
+        Whether reading memory that nobody wrote stops the kernel, used or not.
     """
 
     def __init__(
         self, code: Code, geometry, memory, trace, races, hazards, schedule, random,
-        landing="early", turns=None,
+        landing="early", turns=None, strict=False,
     ):  # fmt: skip
+        self.strict, self.unwritten = strict, None
         self.code, self.geometry, self.memory = code, geometry, memory
         self.trace, self.races, self.hazards = trace, races, hazards
         self.observed = trace is not None or races is not None
@@ -129,12 +133,24 @@ class Execution:
                 self.origin = self.steps - at
                 if trace is not None:
                     trace.executed(block, self)
-                if self.merge is None:
-                    for run in block.runs:
-                        run(self)
+                if self.unwritten is not None:
+                    self.unwritten.run(block, at)
                 else:
-                    for run, writes in block.pairs:
-                        self.masked(run, writes, self.merge)
+                    active, merge = self.active, self.merge
+                    try:
+                        if merge is None:
+                            for run in block.runs:
+                                run(self)
+                        else:
+                            for run, writes in block.pairs:
+                                self.masked(run, writes, merge)
+                    except UninitialisedRead as error:
+                        first = None if self.strict else follows(error, self.code.steps)
+                        if first is None:
+                            raise
+                        self.active, self.merge = active, merge
+                        self.unwritten = Unwritten(self, str(error))
+                        self.unwritten.run(block, first)
                 self.steps += block.length
                 if block.end is not None:
                     block.end(self)

@@ -58,6 +58,7 @@ class Segment:
         return self._width[width]
 
 
+LOADS = ("ld", "ldu", "ldmatrix")  # whose values may be followed: see `unwritten`
 # The validity pattern of a wholly written element, by its width.
 WRITTEN = {n: int.from_bytes(b"\1" * min(n, 8), "little") for n in (1, 2, 4, 8, 16, 32)}
 
@@ -97,12 +98,14 @@ class Memory:
         shared.track()
         if padded != nbytes:
             shared.valid.reshape(blocks, padded)[:, nbytes:] = 1
+        self.follows = False  # whether reads of what nobody wrote are followed: see `unwritten`
         local_bytes = -(-layout.local_bytes // 16) * 16
         lanes = np.arange(blocks * threads, dtype=np.int64).reshape(blocks, threads)
         local = Segment(
             "local memory", "local", 0, layout.local_bytes,
             np.full(blocks * threads * local_bytes, 255, np.uint8), lanes * local_bytes,
         )  # fmt: skip
+        local.track()
         parameter = Segment(
             "parameters", "param", PARAMETER_BASE, len(parameter_bytes), parameter_bytes,
             writeable=False,
@@ -208,6 +211,8 @@ class Memory:
         """Raise UninitialisedRead if an active lane reads bytes that nobody wrote."""
         if segment.complete or segment.valid is None:
             return
+        if self.follows and instruction.parts[0] in LOADS:
+            return
         # What was written once stays so.
         place, known = (id(segment), pattern.low + offset, width), pattern.shape.valid
         if place in known:
@@ -220,9 +225,10 @@ class Memory:
         if bad.any():
             addresses = np.broadcast_to(pattern.addresses(offset), (f.blocks, f.threads))
             raise UninitialisedRead(
-                f"{f.place(instruction)}: {width} bytes of shared memory at "
+                f"{f.place(instruction)}: {width} bytes of {segment.name} at "
                 f"{_first(addresses, bad):#x} were read before anybody wrote them: "
-                f"{f.lane_names(bad)}"
+                f"{f.lane_names(bad)}",
+                instruction,
             )
         known.add(place)
         if segment.valid.all():

@@ -12,20 +12,19 @@ def predicated(step: Step, index: int):
     def when(f):
         predicate = f.r[guard]
         chosen = f.select(~predicate if negated else predicate)
-        if f.trace is not None:
-            f.trace.guarded(index, chosen, f)
-        if chosen is False:
-            return
-        active, merge = f.active, f.merge
-        if chosen is active:
-            if merge is None:
+        if chosen is not False:
+            active, merge = f.active, f.merge
+            if chosen is not active:
+                f.active, f.merge = chosen, chosen.array
+                f.masked(run, writes, chosen.array)
+                f.active, f.merge = active, merge
+            elif merge is None:
                 run(f)
             else:
                 f.masked(run, writes, merge)
-            return
-        f.active, f.merge = chosen, chosen.array
-        f.masked(run, writes, chosen.array)
-        f.active, f.merge = active, merge
+        # Last, so that a step that is begun again is counted once.
+        if f.trace is not None:
+            f.trace.guarded(index, chosen, f)
 
     return when
 

@@ -97,8 +97,10 @@ def fused_f64(x: np.ndarray, y: np.ndarray, z: np.ndarray, mode: str = "rn") -> 
     """Return x * y + z rounded once to float64, by error-free transformations where they hold."""
     shape = np.broadcast_shapes(x.shape, y.shape, z.shape)
     x, y, z = (np.broadcast_to(v, shape) for v in (x, y, z))
-    plain = x * y + z  # right for NaN, infinity and the signs of zero
     product = x * y
+    # Right for NaN, infinity and the signs of zero. A finite product can't cancel an infinite z,
+    # though it is too large for a float64.
+    plain = np.where(np.isinf(z) & np.isfinite(x) & np.isfinite(y), z, product + z)
     split = 134217729.0  # 2**27 + 1 (Veltkamp)
     xh, yh = x * split - (x * split - x), y * split - (y * split - y)
     xl, yl = x - xh, y - yh

@@ -27,6 +27,7 @@ class BasicBlock:
     """A run of steps in which no lane can leave the others; the last one may be a branch."""
 
     start: int
+    single: list[tuple[Run, tuple[int, ...]]] = field(default_factory=list)  # not fused
     pairs: list[tuple[Run, tuple[int, ...]]] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
     end: Run | None = None

@@ -71,6 +71,9 @@ def _distinct(values: np.ndarray, active: np.ndarray | None) -> np.ndarray:
 
 
 def fill_inactive(values: np.ndarray, active: np.ndarray) -> np.ndarray:
-    """Give inactive lanes the value of their row's first active lane."""
+    """Give inactive lanes the value of their row's first active lane, or 0 if there is none.
+
+    A register of a warp that doesn't take part may hold anything, which no bank or sector has.
+    """
     first = np.take_along_axis(values, active.argmax(axis=1)[:, None], axis=1)
-    return np.where(active, values, first)
+    return np.where(active, values, np.where(active.any(axis=1, keepdims=True), first, 0))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,8 +16,7 @@ from .pattern_costs import access_cost, copy_cost, served_as
 WATCHED_MOST = 64  # accesses that are kept of one line
 
 
-@dataclass(frozen=True)
-class Wide:
+class Wide(NamedTuple):
     """A PTX access that ptxas made wider: `nbytes` a lane at the base register plus `offset`."""
 
     offset: int

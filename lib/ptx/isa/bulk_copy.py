@@ -141,7 +141,7 @@ def mark_valid(f, row: int, offset: int, nbytes: int):
 def check_valid(f, row: int, offset: int, nbytes: int, instruction):
     """Raise UninitialisedRead if a copy reads shared memory that nobody wrote."""
     start = int(f.memory.shared.rows[row, 0]) + offset
-    valid = f.memory.shared.valid[start : start + nbytes]
+    valid = f.memory.shared.valid[start : start + nbytes] == 1
     if not valid.all():
         raise UninitialisedRead(
             f"{f.place(instruction)}: {nbytes} bytes of shared memory from {offset:#x} are copied, "

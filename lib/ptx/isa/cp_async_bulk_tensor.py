@@ -8,7 +8,7 @@ import numpy as np
 
 from ..core.addressing import locate, shared_address
 from ..core.decode import Decoding
-from ..core.errors import Error, Misaligned
+from ..core.errors import Error, Misaligned, UninitialisedRead
 from ..core.lane_groups import each_lane
 from ..core.memory import Segment
 from ..core.syntax import Address, Vector
@@ -18,7 +18,6 @@ from .bulk_copy import (
     REDUCTIONS,
     BulkCopy,
     BulkGroups,
-    check_valid,
     count_global,
     destinations,
     mark_valid,
@@ -176,6 +175,30 @@ def _places(f, row: int, offset: int, tensor_map: TensorMap) -> np.ndarray:
     return base + swizzled(offset, tensor_map.nbytes // 16, tensor_map.swizzle)
 
 
+def _check_written(f, row: int, offset: int, tensor_map: TensorMap, coordinates, instruction):
+    """Raise UninitialisedRead if a store takes bytes that nobody wrote.
+
+    What lies beyond the tensor's edge isn't stored, so it need not have been written.
+    """
+    n = tensor_map.nbytes
+    start = int(f.memory.shared.rows[row, 0]) + offset
+    parts = tensor_map.parts(coordinates)
+    if parts is None or (f.memory.shared.valid[start : start + n] == 1).all():
+        return
+    stored = np.zeros(tensor_map.tile, bool)
+    stored[parts[0]] = True
+    stored = np.repeat(stored.reshape(-1), tensor_map.array.dtype.itemsize).reshape(-1, 16)
+    places = _places(f, row, offset, tensor_map)
+    missing = stored & (f.memory.shared.valid.reshape(-1, 16)[places] != 1)
+    if missing.any():
+        chunk, byte = np.argwhere(missing)[0]
+        at = int(places[chunk]) * 16 + int(byte) - start + offset
+        raise UninitialisedRead(
+            f"{f.place(instruction)}: a box of {n} bytes of shared memory from {offset:#x} is "
+            f"stored, but byte {at:#x} was never written, block {f.geometry.block_name(row)}"
+        )
+
+
 def _store(d: Decoding, rank: int):
     """[map, {coordinates}], [src]{, policy}"""
     d.count(2 + d.has("L2::cache_hint"))
@@ -188,7 +211,7 @@ def _store(d: Decoding, rank: int):
             bound, coordinates = tensor(f, row, thread)
             tensor_map, n = bound.map, bound.map.nbytes
             home, offset = locate(f, row, at, n, BOX_ALIGNMENT, instruction)
-            check_valid(f, home, offset, n, instruction)
+            _check_written(f, home, offset, tensor_map, coordinates, instruction)
             report_read(f, home, offset, n, thread, index, groups.time(row, thread))
             known = _touch(f, bound, coordinates, row, thread, index, instruction, "store")
             places = _places(f, home, offset, tensor_map)

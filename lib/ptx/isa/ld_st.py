@@ -65,7 +65,13 @@ def load(d: Decoding):
 
     def several(f, pattern):
         outer = f.active, f.merge
-        for _, mask in list(by_segment(f, pattern, space, offset, width, instruction)):
+        parts = list(by_segment(f, pattern, space, offset, width, instruction))
+        for segment, mask in parts:  # before a register changes, as the load may be begun again
+            if segment.valid is not None:
+                f.active = mask
+                place = f.pattern(f.r[base])
+                f.memory.check_valid(segment, place, offset, width, f, instruction)
+        for _, mask in parts:
             f.active, f.merge = mask, mask.array
             f.masked(step, d_writes, mask.array)
         f.active, f.merge = outer

@@ -15,7 +15,8 @@ def names_all_lanes(mask: np.ndarray) -> bool:
 def check_membermask(f, mask: np.ndarray, place: str, alone: bool = False):
     """Report lanes that run a .sync operation and that its mask doesn't name.
 
-    Unless `alone`, those too that it names and that don't run it, though they haven't exited.
+    Unless `alone`, those too that it names and that don't run it, though they haven't exited, or
+    that run it with another mask.
     """
     if f.active is None and names_all_lanes(mask):
         return
@@ -27,6 +28,14 @@ def check_membermask(f, mask: np.ndarray, place: str, alone: bool = False):
         raise Divergence(f"{place}: the mask leaves out lanes that run it: {f.lane_names(wrong)}")
     if alone:
         return
+    asked = parties(f, mask)
+    if asked.shape[2] > 1:
+        rows = by_warp(mask, 0)
+        others = (asked & (rows[..., :, None] != rows[..., None, :])).any(axis=3)
+        torn = to_lanes(others, f.threads) & active
+        if torn.any():
+            raise Divergence(f"{place}: the masks of these lanes name lanes that run it with "
+                             f"another mask: {f.lane_names(torn)}")
     called = np.bitwise_or.reduce(by_warp(np.where(active, mask, np.uint32(0)), 0), axis=2)
     live = f.live_lanes
     absent = ((spread(called, f.threads) >> lane_ids(f)) & 1).astype(bool) & ~active & live
@@ -34,6 +43,32 @@ def check_membermask(f, mask: np.ndarray, place: str, alone: bool = False):
         raise Divergence(
             f"{place}: the mask names lanes that do not run it: {f.lane_names(absent)}"
         )
+
+
+def parties(f, mask: np.ndarray) -> np.ndarray:
+    """Which active lanes take part with each lane, by the masks.
+
+    Returns
+    -------
+    ndarray of bool
+        (blocks, warps, lane, other lane). One row stands for all lanes where those of each warp
+        have the same mask, as nearly always: (blocks, warps, 1, other lane).
+    """
+    active = by_warp(f.active_lanes, False)[..., None, :]
+    if mask.size == 1:
+        return active
+    named = by_warp(np.broadcast_to(mask, (f.blocks, f.threads)), 0)[..., None]
+    first = np.take_along_axis(named, active.argmax(axis=3)[..., None], axis=2)
+    if ((named == first) | ~active.swapaxes(2, 3)).all():
+        return active
+    return ((named >> np.arange(32, dtype=np.uint32)) & 1).astype(bool) & active
+
+
+def to_lanes(found: np.ndarray, threads: int) -> np.ndarray:
+    """Bring (blocks, warps, lane), or one value for all lanes of a warp, to (blocks, threads)."""
+    blocks, warps, _ = found.shape
+    rows = np.broadcast_to(found, (blocks, warps, 32)).reshape(blocks, -1)
+    return np.ascontiguousarray(rows[:, :threads])
 
 
 def lane_ids(f) -> np.ndarray:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.decode import Decoding, opcode
-from ..core.masks import by_warp, spread
+from ..core.masks import by_warp
 from ..core.registers import DTYPES
-from .membermask import check_membermask, lane_ids
+from .membermask import check_membermask, lane_ids, parties, to_lanes
 
 
 @opcode("shfl")
@@ -64,23 +64,23 @@ def vote(d: Decoding):
 
     def step(f):
         r, shape = f.r, (f.blocks, f.threads)
-        check_membermask(f, member(r), place)
-        active = f.active_lanes
-        said = by_warp(np.broadcast_to(a(r), shape) & active, False)
-        active = by_warp(active, False)
-        some, every = said.any(axis=2), (said | ~active).all(axis=2)
+        mask = member(r)
+        check_membermask(f, mask, place)
+        asked = parties(f, mask)
+        said = by_warp(np.broadcast_to(a(r), shape), False)[..., None, :] & asked
+        some, every = said.any(axis=3), (said | ~asked).all(axis=3)
         if mode == "ballot":
             result = ballot(said)
         else:
             result = {"any": some, "all": every, "uni": every | ~some}[mode]
-        put(r, spread(result, f.threads))
+        put(r, to_lanes(result, f.threads))
 
     return step
 
 
 def ballot(said: np.ndarray) -> np.ndarray:
-    """Pack bools of (blocks, warps, 32) into uint32 words, (blocks, warps)."""
-    return np.packbits(said, axis=2, bitorder="little").view("<u4")[..., 0]
+    """Pack bools of (…, 32) into uint32 words, (…)."""
+    return np.packbits(said, axis=-1, bitorder="little").view("<u4")[..., 0]
 
 
 @opcode("activemask")
@@ -90,8 +90,8 @@ def active_mask(d: Decoding):
     put = d.write(0, "b32")
 
     def step(f):
-        active = f.active_lanes
-        put(f.r, spread(ballot(by_warp(active, False)), f.threads))
+        active = by_warp(f.active_lanes, False)
+        put(f.r, to_lanes(ballot(active[..., None, :]), f.threads))
 
     return step
 
@@ -109,34 +109,35 @@ def match(d: Decoding):
 
     def step(f):
         r, shape = f.r, (f.blocks, f.threads)
-        check_membermask(f, member(r), place)
-        active = by_warp(f.active_lanes, False)
+        mask = member(r)
+        check_membermask(f, mask, place)
+        asked = parties(f, mask)
         values = by_warp(np.broadcast_to(a(r), shape))
-        alike = (values[..., :, None] == values[..., None, :]) & active[..., None, :]
-        words = np.packbits(alike, axis=3, bitorder="little").view("<u4")[..., 0]
+        words = ballot((values[..., :, None] == values[..., None, :]) & asked)
         if every:
-            whole = ballot(active)[..., None]
-            same = words == whole
+            same = words == ballot(asked)
             words = np.where(same, words, 0).astype(np.uint32)
             if put_all is not None:
-                put_all(r, same.reshape(f.blocks, -1)[:, : f.threads])
-        put(r, np.ascontiguousarray(words.reshape(f.blocks, -1)[:, : f.threads]))
+                put_all(r, to_lanes(same, f.threads))
+        put(r, to_lanes(words, f.threads))
 
     return step
 
 
 @opcode("elect")
 def elect(d: Decoding):
-    """elect.sync d|p, mask: the lowest active lane is the leader."""
+    """elect.sync d|p, mask: the lowest lane that the mask names is the leader."""
     d.only("sync").count(2)
     target, predicate = d.pair(0)
     put = d.write(target, "b32")
     put_leader = d.write(predicate, "pred") if predicate is not None else None
+    member, place = d.read(1, "u32"), d.place
 
     def step(f):
-        active = by_warp(f.active_lanes, False)
-        leader = active.argmax(axis=2).astype(np.uint32)
-        lanes = spread(leader, f.threads)
+        mask = member(f.r)
+        check_membermask(f, mask, place)
+        leader = parties(f, mask).argmax(axis=3).astype(np.uint32)
+        lanes = to_lanes(leader, f.threads)
         put(f.r, lanes)
         if put_leader is not None:
             put_leader(f.r, lanes == lane_ids(f))
@@ -160,15 +161,17 @@ def warp_reduce(d: Decoding):
 
     def step(f):
         r, shape = f.r, (f.blocks, f.threads)
-        check_membermask(f, member(r), place)
-        active = by_warp(f.active_lanes, False)
-        rows = by_warp(np.broadcast_to(a(r), shape))
+        mask = member(r)
+        check_membermask(f, mask, place)
+        asked = parties(f, mask)
+        rows = by_warp(np.broadcast_to(a(r), shape))[..., None, :]
         if operation is np.add:
-            total = np.where(active, rows, 0).sum(axis=2, dtype=dtype)
-        else:  # a value that an active lane holds changes no minimum, maximum, and or or
-            first = np.take_along_axis(rows, active.argmax(axis=2)[..., None], axis=2)
+            total = np.where(asked, rows, 0).sum(axis=3, dtype=dtype)
+        else:  # a value that a lane holds that takes part changes no minimum, maximum, and or or
+            rows = np.broadcast_to(rows, asked.shape)
+            first = np.take_along_axis(rows, asked.argmax(axis=3)[..., None], axis=3)
             neutral = np.zeros_like(first) if operation is np.bitwise_xor else first
-            total = operation.reduce(np.where(active, rows, neutral), axis=2)
-        put(r, spread(total.astype(dtype), f.threads))
+            total = operation.reduce(np.where(asked, rows, neutral), axis=3)
+        put(r, to_lanes(total.astype(dtype), f.threads))
 
     return step

@@ -57,7 +57,7 @@ def saturated(
             note=f"L2: {need} not to be longer; work for {deal.uncut:.0%} of the time",
         )
 
-    return explorer(controls, frame, f"Which unit a {gpu.key} would saturate")
+    return explorer(controls, frame, f"Which unit {style.article(gpu.key)} would saturate")
 
 
 def _verb(unit: str) -> str:

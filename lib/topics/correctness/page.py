@@ -18,7 +18,7 @@ CHECKED = (
     Problem(64, 64, 0, 1.0, 0.5),
 )
 
-# The same for matrices that tensor maps move: rows are multiples of 16 bytes, 8 elements.
+# The same for kernels that refuse others: rows are multiples of 16 bytes, 8 elements.
 CHECKED_BOXES = tuple(
     replace(one, N=-(-one.N // 8) * 8, K=-(-one.K // 8) * 8) for one in CHECKED
 )
@@ -27,14 +27,15 @@ CHECKED_BOXES = tuple(
 def check(version: Version, *variants: str) -> None:
     """Run variants, all if none is named, on `CHECKED` and display the errors' bounds.
 
-    Where tensor maps move the matrices, on shapes whose rows they can step over.
+    Where rows must be multiples of 16 bytes, on shapes whose rows are.
     """
     rows = []
     names = variants or tuple(v.name for v in version.kernel.variants)
     ran: dict[str, list[str]] = {}
     for name in names:
         ran.setdefault(_checked_on(version, version.kernel.variant(name)), []).append(name)
-    for problem in CHECKED_BOXES if version.kernel.variants[0].maps else CHECKED:
+    first = version.kernel.variants[0]
+    for problem in CHECKED_BOXES if first.row_bytes and not first.pack else CHECKED:
         row: list[object] = [problem.shape.replace("x", "×"), f"{problem.alpha:g}",
                              f"{problem.beta:g}"]
         for name in names:

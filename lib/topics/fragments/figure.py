@@ -136,8 +136,8 @@ def _alt(held: Held, lane: int) -> str:
     more = f" and {len(own) - 16} more" if len(own) > 16 else ""
     return (
         f"{held.operand} of {held.instruction}, {held.shape[0]} by {held.shape[1]} elements, with "
-        f"the lane that holds each. Lane {lane} has {held.registers} registers: {listed}{more}, "
-        "as (row, column)."
+        f"the lane that holds each. Lane {lane} has {style.plural(held.registers, 'register')}: "
+        f"{listed}{more}, as (row, column)."
     )
 
 

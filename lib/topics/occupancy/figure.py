@@ -80,7 +80,7 @@ def _alt(found: Mapping[str, Occupancy]) -> str:
     return " ".join(
         f"{key}: {style.plural(one.blocks, 'block')} of {one.warps // one.blocks} warps fit an SM, "
         f"{style.percent(one.fraction)} of its warps, limited by {one.limited_by} ("
-        + ", ".join(f"{name} allow {limit}" for name, limit in one.limits.items())
+        + "room by " + ", ".join(f"{name} for {limit}" for name, limit in one.limits.items())
         + ")."
         for key, one in found.items()
     )

@@ -8,6 +8,7 @@ from typing import Any
 
 from lib.kernels import shapes
 from lib.kernels.catalogue import CATALOGUE
+from lib.plotting import style
 from lib.plotting.display import show, table
 from lib.records import store as records
 from lib.topics.shapes import figure as by_shape
@@ -89,7 +90,7 @@ def layers(version: Version, beside: str | None = None) -> None:
         other = records.load(beside, version.kernel.stem)
         if other is None:
             raise records.NotRecorded(
-                f"{version.kernel.stem} has no record of a {beside}: "
+                f"{version.kernel.stem} has no record of {style.article(beside)}: "
                 f"python -m lib record {version.kernel.stem}, on such a machine"
             )
         kept.append(other)

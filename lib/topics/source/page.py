@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from lib.kernels import source
 from lib.plotting.display import note, table
 from lib.topics.version import Version
@@ -24,6 +26,22 @@ def inner_loop(version: Version, arch: str = "sm_90a") -> None:
     listing = "\n".join(rows)
     note(f"<details><summary>The inner loop's {len(rows)} machine instructions for {arch}"
          f"</summary>\n\n```text\n{listing}\n```\n\n</details>")
+
+
+def instruction(version: Version, opcode: str, arch: str = "sm_90a") -> None:
+    """Display the first PTX instruction of the first variant that begins so, lists shortened.
+
+    Raises
+    ------
+    ValueError
+        If it has none.
+    """
+    statements = re.findall(rf"^\s*({re.escape(opcode)}[^;]*;)", version.compiled(arch).ptx, re.M)
+    if not statements:
+        raise ValueError(f"{version.kernel.stem} has no instruction {opcode} for {arch}")
+    short = re.sub(r"\{([^,{}]+),(?:[^{},]*,){4,}([^,{}]+)\}", r"{\1, …,\2}", statements[0])
+    note(f"```text\n{' '.join(short.split())}\n```\n\nPTX that NVRTC makes of this source for "
+         f"{arch}.")
 
 
 def variants(version: Version, *names: str) -> None:

@@ -416,7 +416,7 @@ def test_uninitialised_shared():
     """
     )
     with pytest.raises(ptx.UninitialisedRead, match="0x7c.*lane 31"):
-        run(body, np.zeros(1, np.uint32))
+        run(body, np.zeros(1, np.uint32), strict=True)
 
 
 def test_out_of_bounds_shared_and_read_only_arrays():

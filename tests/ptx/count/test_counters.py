@@ -152,6 +152,15 @@ def test_banks_follow_their_rules(data):
     assert sectors[0] == len({a // 32 for a, on in zip(addresses, active, strict=True) if on})
 
 
+@pytest.mark.parametrize("nbytes", [4, 16])
+def test_address_registers_of_a_warp_that_takes_no_part_may_hold_anything(nbytes):
+    addresses = np.array([np.arange(32) * nbytes, np.full(32, -(1 << 60)), np.full(32, 1 << 60)])
+    active = np.array([[True] * 32, [False] * 32, [False] * 32])
+    wavefronts, ideal = banks.wavefronts(addresses, active, nbytes)
+    assert wavefronts.tolist() == ideal.tolist() == [nbytes // 4, 0, 0]
+    assert count_sectors(addresses, active, nbytes).tolist() == [nbytes, 0, 0]
+
+
 def test_watched_addresses():
     site, result = load(LANE * 3, active=LANE < 30, watch=(0, 0), repeat=3)
     (allocation,) = result.allocations[-1:]

@@ -303,3 +303,47 @@ def test_bulk_faults():
     ):  # fmt: skip
         with pytest.raises(ptx.Error, match=message):
             bulk(copy)
+
+
+def stored_box(writers: int):
+    """A store of an 8×8 box onto a 6×4 tensor, whose elements the first threads write."""
+    text = f"""
+.version 8.0
+.target sm_90a
+.address_size 64
+.extern .shared .align 1024 .b8 s[];
+.visible .entry k(.param .align 64 .b8 map[128])
+{{
+    .reg .b32 %t, %a, %b, %r; .reg .b64 %map; .reg .pred %p;
+    mov.u32 %t, %tid.x; mov.u32 %a, s; mov.b64 %map, map; cvta.param.u64 %map, %map;
+    setp.ge.u32 %p, %t, {writers};
+    @%p bra WRITTEN;
+    shr.u32 %r, %t, 2; and.b32 %b, %t, 3; shl.b32 %b, %b, 2; mad.lo.u32 %b, %r, 32, %b;
+    add.u32 %b, %b, %a;
+    st.shared.b32 [%b], %t;
+WRITTEN:
+    fence.proxy.async;
+    bar.sync 0;
+    setp.ne.u32 %p, %t, 0;
+    @%p bra DONE;
+    mov.u32 %r, 0;
+    cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%map, {{%r, %r}}], [%a];
+    cp.async.bulk.commit_group;
+    cp.async.bulk.wait_group.read 0;
+DONE:
+    ret;
+}}
+"""
+    array = np.full((6, 4), 99, np.uint32)
+    launch = ptx.Module(text).get_function("k")
+    return array, launch(1, 32, (ptx.tensor_map(array, (8, 8)),), 256, races=True)
+
+
+def test_a_box_may_reach_past_the_tensor_into_what_nobody_wrote():
+    array, result = stored_box(24)
+    assert array.ravel().tolist() == list(range(24)) and not result.hazards
+
+
+def test_a_box_that_stores_what_nobody_wrote():
+    with pytest.raises(ptx.UninitialisedRead, match="byte 0xac was never written"):
+        stored_box(23)

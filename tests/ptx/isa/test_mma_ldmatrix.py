@@ -367,7 +367,7 @@ def test_ldmatrix_of_uninitialised_memory():
     shl.b32 %r0, %r0, 4; mov.u32 %r1, s; add.u32 %r0, %r0, %r1;
     ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r2, %r3, %r4, %r5}, [%r0];"""
     with pytest.raises(ptx.UninitialisedRead):
-        run(body, parameters="")
+        run(body, parameters="", strict=True)
 
 
 @pytest.mark.parametrize("number", [1, 2, 4])

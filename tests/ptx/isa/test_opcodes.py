@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lib import ptx
-from lib.ptx.core.rounding import nearest_float
+from lib.ptx.core.rounding import fused_f64, nearest_float
 
 from ..conftest import entry
 
@@ -316,7 +316,8 @@ def test_rounds_exactly_once(name, mode, kind):
                         "add": lambda w: w[0] + w[1],
                         "sub": lambda w: w[0] - w[1],
                         "mul": lambda w: w[0] * w[1],
-                        "fma": lambda w: w[0] * w[1] + w[2],
+                        "fma": lambda w: w[2] if np.isinf(w[2]) and np.isfinite(w[:2]).all()
+                        else w[0] * w[1] + w[2],
                     }[name](wide)
                 )
                 if exact == 0:
@@ -324,6 +325,15 @@ def test_rounds_exactly_once(name, mode, kind):
                 assert same(got, rounded(exact, mode, bits, plain)), (lane, got)
 
     check()
+
+
+def test_fma_of_a_product_too_large_and_an_infinity():
+    """C's fma: the product is finite however large, so the infinity decides."""
+    x, y = np.array([1e200, -1e200, 1e200]), np.array([1e200, 1e200, 1e200])
+    z = np.array([-np.inf, np.inf, np.inf])
+    assert fused_f64(x, y, z).tolist() == [-np.inf, np.inf, np.inf]
+    nan = fused_f64(np.array([np.inf]), np.array([1.0]), np.array([-np.inf]))
+    assert np.isnan(nan).all()
 
 
 def test_fma_where_float64_rounds_twice():

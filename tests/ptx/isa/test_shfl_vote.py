@@ -144,3 +144,38 @@ def test_who_is_here_and_who_leads(active):
 def test_a_mask_that_leaves_out_a_lane_that_runs_it(statement):
     with pytest.raises(ptx.Divergence, match="mask leaves out lanes that run it: .* lane 16"):
         lanes(statement)
+
+
+@settings(max_examples=6, deadline=None)
+@given(values=few, size=st.sampled_from([1, 2, 4, 8, 16]))
+def test_tiles_of_a_warp_exchange_each_within_its_own_mask(values, size):
+    """Cooperative groups: all lanes run one instruction, each tile with a mask of its own."""
+    own = f"""and.b32 %y, %t, {32 - size}; mov.u32 %m, {(1 << size) - 1}; shl.b32 %m, %m, %y;
+    setp.eq.u32 %g, %a, 1;"""
+    tiles = [range(first, first + size) for first in range(0, LANES, size)]
+    word = {
+        "redux.sync.add.u32 %x, %a, %m;": lambda tile: sum(values[i] for i in tile),
+        "redux.sync.max.u32 %x, %a, %m;": lambda tile: max(values[i] for i in tile),
+        "vote.sync.ballot.b32 %x, %g, %m;":
+            lambda tile: sum(1 << i for i in tile if values[i] == 1),
+        "vote.sync.all.pred %h, %g, %m; selp.b32 %x, 1, 0, %h;":
+            lambda tile: int(all(values[i] == 1 for i in tile)),
+        "vote.sync.any.pred %h, %g, %m; selp.b32 %x, 1, 0, %h;":
+            lambda tile: int(any(values[i] == 1 for i in tile)),
+        "match.all.sync.b32 %x|%h, %a, %m;":
+            lambda tile: (len({values[i] for i in tile}) == 1) * sum(1 << i for i in tile),
+        "elect.sync %x|%h, %m;": lambda tile: tile[0],
+    }  # fmt: skip
+    for body, expected in word.items():
+        got = lanes(own + body, values)
+        assert got == [expected(tile) for tile in tiles for _ in tile], body
+    got = lanes(own + "match.any.sync.b32 %x, %a, %m;", values)
+    assert got == [sum(1 << j for j in tile if values[j] == values[i]) for tile in tiles
+                   for i in tile]
+
+
+def test_masks_that_overlap_and_differ_are_refused():
+    """Lane 0 waits for lane 1, which never comes with lane 0's mask."""
+    with pytest.raises(ptx.Divergence, match="with another mask"):
+        lanes("setp.eq.u32 %g, %t, 0; selp.b32 %m, 3, -2, %g; redux.sync.add.u32 %x, %a, %m;",
+              [1] * LANES)

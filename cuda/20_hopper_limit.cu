@@ -1,106 +1,44 @@
-// 18: every SM busy to the end, and no machine of it waiting for another.
+// 20: persistent blocks in clusters: no start and no end is waited for, and L2 traffic falls.
 //
-// Changes:    blocks stay, and walk through tiles of C in 17's order; the producer is tiles ahead
-//             while the consumers store. The blocks of a cluster share tiles of B, of which each
-//             loads a part for all (multicast). Products of one step run while the next step's are
-//             issued. C leaves through shared memory, by TMA.
-// Bottleneck: 17's start and end of each tile, its traffic with the L2, its wait after each step.
-// Launch:     grid a multiple of CLUSTER, at most BLOCKS an SM; block 384, or 288 if BLOCKS is 2;
+// Changes:    blocks are persistent and walk through tiles of C in an order that the L2 likes; the
+//             producer runs ahead into the next tile while the consumers store this one. Blocks of
+//             a cluster share tiles: each loads a part of A or B for all that need it (multicast).
+//             The next step's products are issued before the last ones are waited for. C leaves
+//             through shared memory, by TMA.
+// Bottleneck: 19's start and end of each pair of tiles, its L2 traffic, its wait after each step.
+// Launch:     grid a multiple of CLUSTER_M * CLUSTER_N, at most one block per SM; block 384;
 //             dynamic shared memory for STAGES tiles, 2 * STAGED slices of 8 KiB and 1024 bytes.
-//             Rows of A and B must be multiples of 16 bytes, and those of C if STAGED isn't 0.
+//             Rows of A and B are multiples of 16 bytes, so aligned, and those of C too
+//             unless STAGED is 0. Boxes: A (BM / CLUSTER_N, 64); B by rows (64 / CLUSTER_M, 64), by
+//             columns (BN / CLUSTER_M, 64); C (64, 128 bytes). May be launched with programmatic
+//             stream serialization (grid.cuh).
 // Runs on:    sm_90a.
 //
 // T, TC:      type of A and B, half or __nv_bfloat16; type of C: float, or T.
 // STAGES:     tiles in the ring.
 // B_BY_ROWS:  B is row-major, and its tiles come as slabs of 64 columns. Otherwise column-major.
 // GROUP:      rows of clusters' tiles in a band of the raster.
-// CLUSTER:    blocks of a cluster; their tiles lie below each other in C.
+// CLUSTER_M:  blocks of a cluster whose tiles lie below each other in C, and share B's.
+// CLUSTER_N:  blocks of a cluster whose tiles lie beside each other in C, and share A's.
 // IN_FLIGHT:  steps whose products may still run when the next ones' are issued: 0 or 1.
 // STAGED:     C goes through so many slices of shared memory, of each warpgroup, and the copy
 //             engine; 0: from registers.
 // PING_PONG:  the two warpgroups take tiles of their own in turn, and one stores while the other
 //             multiplies. Otherwise each has half of the rows of every tile.
-// BLOCKS:     blocks an SM holds; 2 was slower, and no variant has it. With 1, the producer's
-//             warpgroup gives registers to the others.
 #include "barrier.cuh"
 #include "cluster.cuh"
+#include "grid.cuh"
 #include "mbarrier.cuh"
 #include "pairs.cuh"
 #include "raster.cuh"
-#include "stmatrix.cuh"
+#include "slices.cuh"
 #include "timeline.cuh"
 #include "tma.cuh"
 #include "wgmma.cuh"
 
-constexpr int SLICE_BYTES = 64 * 128;
-
-// A warpgroup's 64×N sums, as slices whose rows have 128 bytes: from registers to shared memory, and
-// from there by the copy engine. `staging` is room for BUFFERS slices, which the warpgroup's first
-// thread knows to have been read before they are written again. READS: beta is not 0; otherwise C
-// isn't read.
-template <bool READS, int BUFFERS, int SUMS, class TC>
-__device__ inline void store_slices(const TensorMap& C_map, unsigned staging, const TC* C, int M,
-                                    int N, int row, int col, float alpha, const float (&sum)[SUMS],
-                                    float beta, int warpgroup)
-{
-    constexpr int COLS = 128 / sizeof(TC), BLOCKS = COLS / 8;
-    static_assert(SUMS * 2 / COLS % BUFFERS == 0);
-    using Pair = typename PairOf<TC>::type;
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
-    const int y = row + warp * 16 + lane / 4, x = col + lane % 4 * 2;
-    const bool leader = threadIdx.x % 128 == 0;
-#pragma unroll
-    for (int slice = 0; slice < SUMS * 2 / COLS; ++slice) {
-        const unsigned buffer = staging + slice % BUFFERS * SLICE_BYTES;
-        Pair pairs[BLOCKS][2];  // of each 8 columns, in this row and 8 rows below
-        float2 old[BLOCKS][2];
-        if constexpr (READS) {
-#pragma unroll
-            for (int i = 0; i < 2 * BLOCKS; ++i) {
-                const int r = y + i % 2 * 8, c = x + slice * COLS + i / 2 * 8;
-                old[i / 2][i % 2] = read_pair<true>(&C[(size_t)r * N + c], r < M ? N - c : 0);
-            }
-        }
-#pragma unroll
-        for (int i = 0; i < 2 * BLOCKS; ++i) {
-            const float* s = &sum[4 * (slice * BLOCKS + i / 2) + i % 2 * 2];
-            float2 pair = make_float2(alpha * s[0], alpha * s[1]);
-            if constexpr (READS)
-                pair.x += beta * old[i / 2][i % 2].x, pair.y += beta * old[i / 2][i % 2].y;
-            narrow(pairs[i / 2][i % 2], pair);
-        }
-        if (leader) tma_wait_read<BUFFERS - 1>();  // what was in this buffer has left it
-        barrier_sync(1 + warpgroup, 128);
-        if constexpr (sizeof(TC) == 2) {
-            // Lane l's row of matrix l / 8: 16 rows, and then the next chunk of 8 columns.
-            const int r = warp * 16 + lane % 16;
-#pragma unroll
-            for (int j = 0; j < BLOCKS; j += 2)
-                stmatrix(buffer + r * 128 + ((j + lane / 16) ^ r % 8) * 16,
-                         reinterpret_cast<const unsigned (&)[4]>(pairs[j]));
-        } else {
-            const int r = warp * 16 + lane / 4;
-#pragma unroll
-            for (int i = 0; i < 2 * BLOCKS; ++i) {
-                const int chunk = i / 2 * 2 + lane % 4 / 2;
-                const unsigned to = buffer + (r + i % 2 * 8) * 128 + (chunk ^ r % 8) * 16;
-                const float2& pair = reinterpret_cast<const float2&>(pairs[i / 2][i % 2]);
-                asm volatile("st.shared.v2.f32 [%0], {%1, %2};"
-                             ::"r"(to + lane % 2 * 8), "f"(pair.x), "f"(pair.y) : "memory");
-            }
-        }
-        fence_async_proxy();
-        barrier_sync(1 + warpgroup, 128);
-        if (leader) {
-            tma_store(C_map, buffer, row, col + slice * COLS);
-            tma_commit();
-        }
-    }
-}
-
-template <class T, class TC, int BM, int BN, int STAGES, bool B_BY_ROWS, int GROUP, int CLUSTER,
-          int IN_FLIGHT, int STAGED, bool PING_PONG, int BLOCKS>
-__global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(BLOCKS == 1 ? 384 : 288, BLOCKS)
+template <class T, class TC, int BM, int BN, int STAGES, bool B_BY_ROWS, int GROUP, int CLUSTER_M,
+          int CLUSTER_N, int IN_FLIGHT, int STAGED, bool PING_PONG>
+__global__ void __cluster_dims__(CLUSTER_M * CLUSTER_N, 1, 1) __launch_bounds__(384, 1)
 hopper_limit(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A,
              const __grid_constant__ TensorMap B, float beta, TC* C,
              const __grid_constant__ TensorMap C_map)
@@ -109,15 +47,17 @@ hopper_limit(int M, int N, int K, float alpha, const __grid_constant__ TensorMap
     constexpr int CONSUMERS = 2, TURNS = PING_PONG ? CONSUMERS : 1;
     constexpr int ROWS = PING_PONG ? BM : BM / CONSUMERS;  // of a tile, for each warpgroup
     constexpr int A_BYTES = BM * BK * 2, B_BYTES = BK * BN * 2;
-    constexpr unsigned short EVERYONE = (1 << CLUSTER) - 1;
+    constexpr int CLUSTER = CLUSTER_M * CLUSTER_N, SHARERS = CLUSTER_M + CLUSTER_N - 1;
     extern __shared__ unsigned char storage[];
     __shared__ __align__(8) unsigned long long full[STAGES], empty[STAGES];
     const unsigned As = (shared_address(storage) + ATOM_BYTES - 1) / ATOM_BYTES * ATOM_BYTES;
     const unsigned Bs = As + STAGES * A_BYTES, staging = Bs + STAGES * B_BYTES;
     const unsigned filled = shared_address(full), freed = shared_address(empty);
-    const int tiles_m = (M + CLUSTER * BM - 1) / (CLUSTER * BM), tiles_n = (N + BN - 1) / BN;
+    const int tiles_m = (M + CLUSTER_M * BM - 1) / (CLUSTER_M * BM);  // clusters' tiles
+    const int tiles_n = (N + CLUSTER_N * BN - 1) / (CLUSTER_N * BN);
     const int first = blockIdx.x / CLUSTER, clusters = gridDim.x / CLUSTER;
     const int rank = CLUSTER > 1 ? cluster_rank() : 0;
+    const int rank_m = rank % CLUSTER_M, rank_n = rank / CLUSTER_M;  // this block's place in them
     // The same for all lanes of a warp, and known to be so.
     const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / 128, 0);
     TIMELINE_BEGIN;
@@ -125,49 +65,63 @@ hopper_limit(int M, int N, int K, float alpha, const __grid_constant__ TensorMap
     if (threadIdx.x == 0) {
         for (int s = 0; s < STAGES; ++s) {
             mbarrier_init(filled + 8 * s, 1);  // this block's producer, and the bytes it announces
-            mbarrier_init(freed + 8 * s, CLUSTER * CONSUMERS / TURNS);  // a thread of each consumer
+            // A thread of each consumer of the blocks that this one loads for.
+            mbarrier_init(freed + 8 * s, SHARERS * CONSUMERS / TURNS);
         }
         mbarrier_init_fence();
     }
     if constexpr (CLUSTER > 1) cluster_barrier();
     else __syncthreads();
+    grid_wait();
+    grid_go();
 
     Ring<STAGES> ring;
     if (warpgroup == CONSUMERS) {
-        if constexpr (BLOCKS == 1) asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+        asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
         if (threadIdx.x == CONSUMERS * 128) {
+            // Of the tiles that several blocks need, this one loads a part for all.
+            constexpr int A_PART = BM / CLUSTER_N, B_PART = (B_BY_ROWS ? BK : BN) / CLUSTER_M;
+            unsigned short row_of_blocks = 0;
+            for (int n = 0; n < CLUSTER_N; ++n) row_of_blocks |= 1 << (n * CLUSTER_M + rank_m);
+            const unsigned short column_of_blocks = (1 << CLUSTER_M) - 1 << rank_n * CLUSTER_M;
             for (int t = first; t < tiles_m * tiles_n; t += clusters) {
                 const int2 tile = raster<GROUP>(t, tiles_m, tiles_n);
-                const int row0 = (tile.x * CLUSTER + rank) * BM, col0 = tile.y * BN;
+                const int row0 = (tile.x * CLUSTER_M + rank_m) * BM;
+                const int col0 = (tile.y * CLUSTER_N + rank_n) * BN;
                 for (int k = 0; k < K; k += BK, ring.next()) {
                     const unsigned arrival = filled + 8 * ring.stage;
-                    const unsigned b = Bs + ring.stage * B_BYTES;
+                    const unsigned a = As + ring.stage * A_BYTES + rank_n * A_PART * 128;
+                    const unsigned b = Bs + ring.stage * B_BYTES + rank_m * B_PART * 128;
                     MARK(WAIT);
                     mbarrier_wait(freed + 8 * ring.stage, ring.parity ^ 1);
                     MARK(LOAD);
                     mbarrier_expect(arrival, A_BYTES + B_BYTES);
-                    tma_load(As + ring.stage * A_BYTES, A, arrival, row0, k);
-                    // This block's part of B's tile, for every block of the cluster.
-                    constexpr int PART = BN / CLUSTER, SLAB = B_BY_ROWS ? 64 : PART;
+                    tma_load_shared<CLUSTER_N>(a, A, arrival, row0 + rank_n * A_PART, k,
+                                               row_of_blocks);
+                    if constexpr (B_BY_ROWS) {
 #pragma unroll
-                    for (int i = 0; i < PART; i += SLAB) {
-                        const int n = rank * PART + i;
-                        const int row = B_BY_ROWS ? k : col0 + n, col = B_BY_ROWS ? col0 + n : k;
-                        if constexpr (CLUSTER > 1)
-                            tma_load_multicast(b + n * 128, B, arrival, row, col, EVERYONE);
-                        else
-                            tma_load(b + n * 128, B, arrival, row, col);
+                        for (int n = 0; n < BN; n += 64)
+                            tma_load_shared<CLUSTER_M>(b + n * 128, B, arrival, k + rank_m * B_PART,
+                                                       col0 + n, column_of_blocks);
+                    } else {
+                        tma_load_shared<CLUSTER_M>(b, B, arrival, col0 + rank_m * B_PART, k,
+                                                   column_of_blocks);
                     }
                 }
             }
+            // The block stays until others' last arrivals on its barriers have come.
+            if constexpr (CLUSTER > 1)
+                for (int s = 0; s < STAGES; ++s, ring.next())
+                    mbarrier_wait(freed + 8 * ring.stage, ring.parity ^ 1);
         }
     } else {
-        if constexpr (BLOCKS == 1) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
         const unsigned slices = staging + warpgroup * STAGED * SLICE_BYTES;
         auto release = [&](int stage) {
             if constexpr (CLUSTER > 1) {
-                if (threadIdx.x % 128 < CLUSTER)
-                    mbarrier_arrive_at(freed + 8 * stage, threadIdx.x % 128);
+                const int to = threadIdx.x % 128;
+                if (to < CLUSTER && (to % CLUSTER_M == rank_m || to / CLUSTER_M == rank_n))
+                    mbarrier_arrive_at(freed + 8 * stage, to);
             } else {
                 if (threadIdx.x % 128 == 0) mbarrier_arrive(freed + 8 * stage);
             }
@@ -183,7 +137,8 @@ hopper_limit(int M, int N, int K, float alpha, const __grid_constant__ TensorMap
         ring.skip(turn * steps);
         for (int t = first + turn * clusters; t < tiles_m * tiles_n; t += TURNS * clusters) {
             const int2 tile = raster<GROUP>(t, tiles_m, tiles_n);
-            const int row = (tile.x * CLUSTER + rank) * BM + part, col = tile.y * BN;
+            const int row = (tile.x * CLUSTER_M + rank_m) * BM + part;
+            const int col = (tile.y * CLUSTER_N + rank_n) * BN;
             float sum[ROWS / 64][BN / 2] = {};
             if (PING_PONG) barrier_sync(3 + turn, 256);
             int before = -1;  // the stage that the products in flight read
@@ -233,7 +188,5 @@ hopper_limit(int M, int N, int K, float alpha, const __grid_constant__ TensorMap
         }
         if (STAGED > 0 && threadIdx.x % 128 == 0) tma_wait_read<0>();
     }
-    // No block leaves while another may still arrive on its barriers.
-    if constexpr (CLUSTER > 1) cluster_barrier();
     TIMELINE_END;
 }

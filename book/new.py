@@ -1,0 +1,186 @@
+"""Begin a version: `python -m lib new 22_mine` (or `make new NAME=22_mine`).
+
+Writes what a version consists of, each part small and right, for its author to change: a kernel that
+multiplies, its entry in the catalogue, a chapter that calls what every chapter calls, its line in the
+table of contents and its budget.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from pathlib import Path
+
+import nbformat
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from book import notebooks
+from book.release import ROOT, setup_cell, write_text
+
+NAME = re.compile(r"(\d\d)_([a-z][a-z0-9]*(?:_[a-z0-9]+)*)")
+ENTRY = '''\
+        Kernel(
+            stem="{stem}",
+            function="{function}",
+            title="{title}",
+            change="what {number} changes, in a few words",
+            level="grid and thread",
+            variants=(square("first", 16, 1, "warp", "one thread an element, blocks of 16×16"),),
+        ),
+'''
+SOURCE = '''\
+// {number}: what changes, in one sentence.
+//
+// Changes:    what the version before it does not have.
+// Bottleneck: what that removes.
+// Launch:     grid (ceil(N / TILE), ceil(M / TILE)), block (TILE, TILE); any M, N, K.
+// Runs on:    sm_75 and later.
+#include "epilogue.cuh"
+#include "timeline.cuh"
+
+template <int TILE>
+__global__ void __launch_bounds__(TILE * TILE)
+{function}(int M, int N, int K, float alpha, const float* A, const float* B, float beta, float* C)
+{{
+    const int row = blockIdx.y * TILE + threadIdx.y;
+    const int col = blockIdx.x * TILE + threadIdx.x;
+    if (row >= M || col >= N) return;
+    TIMELINE_BEGIN;
+
+    float sum = 0.0f;
+    TIMELINE_UNROLL
+    for (int k = 0; k < K; ++k) {{
+        TIMELINE_SAMPLE(k % 4 == 0);
+        MARK(LOAD);
+        float a = A[(size_t)row * K + k];
+        float b = B[(size_t)k * N + col];
+        MARK_ARRIVAL(a, b);
+        sum += a * b;
+    }}
+
+    TIMELINE_SAMPLE(true);
+    MARK(STORE);
+    update(&C[(size_t)row * N + col], alpha, sum, beta);
+    TIMELINE_END;
+}}
+'''
+# Text, or code with its tags. A chapter must check, time, draw a timeline and a roofline, and have
+# a cell that is compared (tests/chapters/test_chapters.py).
+CELLS: tuple[tuple[str, tuple[str, ...] | None], ...] = (
+    ("# {number} · {title}\n\nWhat the version before this one left on the table, in a sentence.",
+     None),
+    ("", ("setup",)),
+    ('from lib.chapter import Chapter\n\npage = Chapter("{stem}")', ("hide-input",)),
+    ("## The idea", None),
+    ("page.map()", ("hide-input",)),
+    ("## The code", None),
+    ("page.code()", ("hide-input",)),
+    ("page.resources()", ("hide-input",)),
+    ("page.check()", ("hide-input", "nbval-check-output")),
+    ("## What the memory system says", None),
+    ("page.coalescing()", ("hide-input",)),
+    ("page.counters()", ("hide-input", "nbval-check-output")),
+    ("## Time", None),
+    ("page.speed()", ("hide-input",)),
+    ("page.timeline()", ("hide-input",)),
+    ("page.roofline()", ("hide-input",)),
+    ("## Explore", None),
+    ("from lib.topics.coalescing.explorer import strides\n\nstrides()", ("hide-input",)),
+    ("## Exercises\n\n**1.** Predict the sectors per request of a load of B, then look.", None),
+    ("## What limits it now", None),
+)
+# What the chapter above costs.
+BUDGET = {"kernels compiled": 6, "kernels disassembled": 4, "blocks emulated": 200,
+          "figures drawn": 24}
+
+
+class NewError(ValueError):
+    """A version that can't be begun. The message says why."""
+
+
+def parts(name: str, root: Path = ROOT) -> dict[Path, str]:
+    """The files of a new version and those that name it, each with its new text.
+
+    Raises
+    ------
+    NewError
+        If the name is none, or is taken, or a file has no place for it.
+    """
+    match = NAME.fullmatch(name)
+    if not match:
+        raise NewError(f"{name!r} is no name of a version: two digits and words, such as 22_mine")
+    number, function = match.groups()
+    words = {"stem": name, "number": number, "function": function,
+             "title": function.replace("_", " ").capitalize()}
+    source, chapter = root / "cuda" / f"{name}.cu", root / "chapters" / f"{name}.ipynb"
+    catalogue = root / "lib" / "kernels" / "catalogue.py"
+    for folder in (source.parent, chapter.parent):
+        for file in folder.glob(f"{number}_*"):
+            raise NewError(f"{number} is taken: {file.relative_to(root)}")
+    entries = catalogue.read_text(encoding="utf-8")
+    numbers = [int(stem) for stem in re.findall(r'stem="(\d\d)_', entries)]
+    if int(number) != max(numbers) + 1:
+        raise NewError(f"the next version is {max(numbers) + 1:02}; versions are told in order")
+    budget = root / "tests" / "chapters" / "budget.json"
+    contents = root / "_toc.yml"
+    return {
+        source: SOURCE.format(**words),
+        chapter: _notebook(words),
+        catalogue: _behind(entries, r"\n(?=    \)\n\}\n)", "\n" + ENTRY.format(**words), catalogue),
+        contents: _behind(contents.read_text(encoding="utf-8"),
+                          r"(?s:.*)  - file: chapters/\d\d_\w+\n",
+                          f"  - file: chapters/{name}\n", contents),
+        budget: _behind(budget.read_text(encoding="utf-8"),
+                        r'(?s:.*)  "chapters/\d\d_\w+": \{[^}]*\},?\n',
+                        f'  "chapters/{name}": {json.dumps(BUDGET)},\n', budget),
+    }
+
+
+def _behind(text: str, place: str, new: str, file: Path) -> str:
+    """`text` with `new` put behind the place that a pattern finds."""
+    found = re.search(place, text)
+    if not found:
+        raise NewError(f"{file.name} has no place for a version; has its form changed?")
+    return text[:found.end()] + new.removeprefix("\n") + text[found.end():]
+
+
+def _notebook(words: dict[str, str]) -> str:
+    cells = []
+    for count, (text, tags) in enumerate(CELLS):
+        name = f"cell-{count:02}"
+        if tags is None:
+            cells.append(new_markdown_cell(text.format(**words), id=name))
+        elif tags == ("setup",):
+            cells.append(new_code_cell(setup_cell(), id="colab-setup",
+                                       metadata={"tags": ["colab-setup", "remove-cell"]}))
+        else:
+            cells.append(new_code_cell(text.format(**words), id=name,
+                                       metadata={"tags": list(tags)}))
+    return notebooks.normal_text(nbformat.writes(new_notebook(cells=cells)))
+
+
+def add_command(subparsers) -> None:
+    """Add `new` to the commands of `python -m lib`; its namespace's `run` is `run`."""
+    parser = subparsers.add_parser(
+        "new", help="begin a kernel version: its source, entry, chapter and line of contents",
+        description="Begin a kernel version: write its source, its entry in the catalogue, its "
+                    "chapter, its line in _toc.yml and its budget.")
+    parser.add_argument("name", metavar="NAME", help="two digits and words, such as 22_mine")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Carry out `new`; return the exit status (0 done, 2 cannot)."""
+    try:
+        files = parts(arguments.name)
+    except NewError as error:
+        print(f"new: {error}", file=sys.stderr)
+        return 2
+    for path, text in files.items():
+        write_text(path, text)
+        print(f"{path.relative_to(ROOT)}: written")
+    name = arguments.name
+    print(f"Now: python -m lib check {name}; make chapter NAME={name}; make test")
+    return 0

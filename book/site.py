@@ -1,0 +1,116 @@
+"""What the site says of itself: its address, release and last changes, for people and machines.
+
+The sitemap, the cards that are shown where a page is linked to, a page for addresses that lead
+nowhere, and under each page the release and when the page last changed.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from sphinx.application import Sphinx
+from sphinx.config import Config
+
+from book import checks, release
+
+DESCRIPTION = (
+    "C = α·A·B + β·C in CUDA, from a naive kernel to one that beats cuBLAS: one kernel version a "
+    "chapter, with every number measured, emulated or derived on the page."
+)
+NOT_FOUND = """\
+<h1>This page is not in the book</h1>
+<p>The address may be of an older edition, whose chapters had other names. The
+<a href="{first}">first page</a> lists the chapters of today; the search finds their words.</p>
+"""
+
+
+def address() -> str:
+    """Where the pages are published, with a slash at its end."""
+    owner, name = urlsplit(release.REPOSITORY).path.strip("/").split("/")
+    return f"https://{owner}.github.io/{name}/"
+
+
+def configure(app: Sphinx, config: Config) -> None:
+    """Give the extensions the address, which stands in `book/release.py` alone."""
+    config.html_baseurl = config.ogp_site_url = address()
+    # One card for all: the page's own title and description stand beside it.
+    config.ogp_image = f"{address()}_static/page.png"
+    config.ogp_custom_meta_tags = ['<meta name="twitter:card" content="summary_large_image" />']
+    config.ogp_site_name = config.html_title
+    config.ogp_image_alt = "A chapter of the book: code, a figure and its finding"
+    config.ogp_social_cards = {"enable": False}
+    prefix = urlsplit(address()).path
+    config.notfound_urls_prefix = prefix
+    config.notfound_context = {
+        "title": "Page not found", "body": NOT_FOUND.format(first=f"{prefix}index.html")}
+
+
+def changes(root: Path) -> dict[str, str]:
+    """When each chapter was last changed.
+
+    Parameters
+    ----------
+    root : Path
+        The repository.
+
+    Returns
+    -------
+    dict of str to str
+        Documents, such as ``chapters/01_naive``, and days as ``2026-11-22``: those of the last
+        commit that touched their file. Empty where there is no git, or no repository.
+    """
+    if not shutil.which("git"):
+        return {}
+    log = subprocess.run(
+        ["git", "log", "--format=%x00%cs", "--name-only", "--relative", "--", "chapters"],
+        cwd=root, capture_output=True, text=True, encoding="utf-8", check=False)
+    found: dict[str, str] = {}
+    for commit in log.stdout.split("\0")[1:]:
+        day, *names = commit.split()
+        for name in names:
+            found.setdefault(str(Path(name).with_suffix("")), day)
+    return found
+
+
+def date_page(
+    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object
+) -> None:
+    """Tell the page's foot of the release and of the page's last change."""
+    context["last_updated"] = app.env.gemm_changes.get(pagename, "")
+    context["revision"] = release.REVISION
+    context["book_version"] = release.VERSION
+    if pagename == app.config.notfound_pagename:
+        context["meta_description"] = DESCRIPTION
+
+
+def remember_changes(app: Sphinx) -> None:
+    """Ask git once."""
+    app.env.gemm_changes = changes(Path(app.srcdir))
+
+
+def write_sitemap(app: Sphinx, error: Exception | None) -> None:
+    """List the pages for search engines."""
+    if error is not None or app.builder.name != "html":
+        return
+    listed = ET.Element("urlset", xmlns="http://www.sitemaps.org/schemas/sitemap/0.9")
+    for name in checks.listed(Path(app.srcdir)):
+        entry = ET.SubElement(listed, "url")
+        ET.SubElement(entry, "loc").text = address() + app.builder.get_target_uri(name)
+        if day := app.env.gemm_changes.get(name):
+            ET.SubElement(entry, "lastmod").text = day
+    ET.indent(listed)
+    ET.ElementTree(listed).write(Path(app.outdir) / "sitemap.xml", encoding="utf-8",
+                                 xml_declaration=True)
+
+
+def setup(app: Sphinx) -> None:
+    """Say it on each page, and beside the pages."""
+    app.connect("config-inited", configure, priority=100)
+    app.connect("builder-inited", remember_changes)
+    app.connect("html-page-context", date_page)
+    app.connect("build-finished", write_sitemap)

@@ -1,0 +1,495 @@
+// 21: every shape: work is cut along K where tiles don't fill the chip, and rows have any length.
+//
+// Changes:    three kernels, of which the catalogue picks by shape. every_shape is 20 with the
+//             last, incomplete wave of tiles cut into equal shares for all clusters (stream-K);
+//             they are done first, so that summing the partials can hide behind whole tiles.
+//             split_tile is for few tiles: one per block, no persistence, an early start; the
+//             blocks of a cluster share a tile's K and sum through each other's shared memory
+//             (split-K). pack copies a matrix whose rows TMA can't step over into rows that are
+//             multiples of 16 bytes. Partials are summed in the order of K, whoever finishes last:
+//             the same bits each run.
+// Bottleneck: the SMs that 20 leaves idle in the last wave or from the start; rows it refuses.
+// Launch:     every_shape as 20, with `parts` (2 tiles of floats per block), `arrivals` (2 ints per
+//             block; zeros, and left zero) and `sharers`: the clusters among which the last wave is
+//             cut, at most the grid's, enough that no share is longer than a tile; 0: it isn't cut.
+//             split_tile: grid ceil(M / BM / CLUSTER_M) * ceil(N / BN) * CLUSTER_M * CLUSTER_K,
+//             block 2 * BM + 32, dynamic shared memory for STAGES tiles and 1024 bytes; boxes A
+//             (BM, 64), B by rows (64 / CLUSTER_M, 64), by columns (BN / CLUSTER_M, 64).
+//             pack: grid (ceil(columns / 1024), min(rows, 65535)), block 128.
+//             Each may be launched with programmatic stream serialization (grid.cuh).
+// Runs on:    sm_90a.
+//
+// T, TC:      type of A and B, half or __nv_bfloat16; type of C: float, or T.
+// STAGES:     tiles in the ring.
+// B_BY_ROWS:  B is row-major, and its tiles come as slabs of 64 columns. Otherwise column-major.
+// GROUP, CLUSTER_M, CLUSTER_N, STAGED, PING_PONG: as in 20.
+// CLUSTER_K:  blocks of a cluster that share a tile's steps along K.
+#include "barrier.cuh"
+#include "cluster.cuh"
+#include "grid.cuh"
+#include "mbarrier.cuh"
+#include "pairs.cuh"
+#include "raster.cuh"
+#include "slices.cuh"
+#include "timeline.cuh"
+#include "tma.cuh"
+#include "wgmma.cuh"
+
+// C = alpha * sum + beta * C for two neighbours; where beta is 0, C isn't read.
+template <bool WHOLE, class TC>
+__device__ inline void update_pair(TC* c, int inside, float alpha, float2 sum, float beta)
+{
+    float2 pair = make_float2(alpha * sum.x, alpha * sum.y);
+    if (beta != 0.0f) {
+        const float2 old = read_pair<WHOLE>(c, inside);
+        pair.x += beta * old.x, pair.y += beta * old.y;
+    }
+    write_pair<WHOLE>(c, inside, pair);
+}
+
+// Steps [from, to) along K of one tile.
+struct Share {
+    int tile, from, to;
+};
+
+// What one cluster does, in its order: what it has of the cut tiles, and whole ones.
+struct Shares {
+    int count;
+
+    __device__ Shares(int tiles, int steps, int me, int clusters, int sharers)
+        : steps(steps), me(me), clusters(clusters), rest(tiles % clusters), sharers(sharers)
+    {
+        if (sharers > rest) {  // equal shares of all their steps; none is longer than a tile
+            const long long all = (long long)rest * steps, begin = all * me / sharers;
+            length = me < sharers ? all * (me + 1) / sharers - begin : 0;
+            tile = begin / steps, from = begin % steps;
+            cut = (length > 0) + (from + length > steps);
+        } else {
+            tile = me, from = 0, length = steps;
+            cut = me < rest;
+        }
+        count = cut + tiles / clusters;
+    }
+
+    __device__ Share operator[](int i) const
+    {
+        if (i >= cut) return {rest + me + (i - cut) * clusters, 0, steps};
+        if (i == 0) return {tile, from, min(steps, from + length)};
+        return {tile + 1, 0, from + length - steps};
+    }
+
+    // A warpgroup leaves its part of a cut tile's sum; who comes last adds up all parts, in their
+    // order, and writes C's rows from `row` and columns from `col` on. Each cluster has room for
+    // two tiles, the second for the one that it begins; there and in `arrivals` each warpgroup has
+    // a place of PLACES.
+    template <int PLACES, int BLOCKS, int SUMS, class TC>
+    __device__ void add_up(const float (&sum)[BLOCKS][SUMS], float* parts, int* arrivals,
+                           int cut_tile, int place, int barrier, TC* C, int M, int N, int row,
+                           int col, float alpha, float beta) const
+    {
+        constexpr int FOURS = SUMS / 4, ALL = BLOCKS * FOURS, AHEAD = ALL % 16 ? 8 : 16;
+        static_assert(ALL % AHEAD == 0);
+        const long long all = (long long)rest * steps, begins = (long long)cut_tile * steps;
+        const int first = ((begins + 1) * sharers - 1) / all;
+        const int last = ((begins + steps) * sharers - 1) / all;
+        const int thread = threadIdx.x % 128, lane = threadIdx.x % 32;
+        auto part = [&](int cluster) {
+            const size_t room = 2 * cluster + (cluster == first);
+            return reinterpret_cast<float4*>(parts) + (room * PLACES + place) * (ALL * 128) +
+                   thread;
+        };
+        float4* mine = part(me);
+#pragma unroll
+        for (int i = 0; i < ALL; ++i) {
+            const float* s = &sum[i / FOURS][i % FOURS * 4];
+            mine[i * 128] = make_float4(s[0], s[1], s[2], s[3]);
+        }
+        __threadfence();
+        barrier_sync(barrier, 128);
+        __shared__ int earlier[3];
+        int* arrived = &arrivals[cut_tile * PLACES + place];
+        if (thread == 0) earlier[barrier] = atomicAdd(arrived, 1);
+        barrier_sync(barrier, 128);
+        if (earlier[barrier] != last - first) return;
+        __threadfence();
+        if (thread == 0) *arrived = 0;
+        // The registers of `sum` are free now, and take many parts at a time.
+#pragma unroll 1
+        for (int i = 0; i < ALL; i += AHEAD) {
+            float4 total[AHEAD] = {};
+            for (int cluster = first; cluster <= last; ++cluster) {
+                const float4* other = part(cluster) + i * 128;
+                float4 v[AHEAD];
+#pragma unroll
+                for (int j = 0; j < AHEAD; ++j) v[j] = __ldcg(other + j * 128);
+#pragma unroll
+                for (int j = 0; j < AHEAD; ++j) {
+                    total[j].x += v[j].x, total[j].y += v[j].y;
+                    total[j].z += v[j].z, total[j].w += v[j].w;
+                }
+            }
+#pragma unroll
+            for (int j = 0; j < AHEAD; ++j) {
+                const int y = row + (i + j) / FOURS * 64 + thread / 32 * 16 + lane / 4;
+                const int x = col + (i + j) % FOURS * 8 + lane % 4 * 2;
+                for (int h = 0; h < 2; ++h) {
+                    const float2 pair = h == 0 ? make_float2(total[j].x, total[j].y)
+                                               : make_float2(total[j].z, total[j].w);
+                    TC* c = &C[(size_t)(y + 8 * h) * N + x];
+                    const int inside = y + 8 * h < M ? N - x : 0;
+                    if (N % 2 == 0) update_pair<true>(c, inside, alpha, pair, beta);
+                    else update_pair<false>(c, inside, alpha, pair, beta);
+                }
+            }
+        }
+    }
+
+private:
+    int steps, me, clusters, rest, sharers;
+    int tile, from, length, cut;  // of the cut tiles: where this cluster begins, how many parts
+};
+
+template <class T, class TC, int BM, int BN, int STAGES, bool B_BY_ROWS, int GROUP, int CLUSTER_M,
+          int CLUSTER_N, int STAGED, bool PING_PONG>
+__global__ void __cluster_dims__(CLUSTER_M * CLUSTER_N, 1, 1) __launch_bounds__(384, 1)
+every_shape(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A,
+            const __grid_constant__ TensorMap B, float beta, TC* C,
+            const __grid_constant__ TensorMap C_map, float* parts, int* arrivals, int sharers)
+{
+    constexpr int BK = 64;  // elements in a row of 128 bytes, the span of the swizzle
+    constexpr int CONSUMERS = 2, TURNS = PING_PONG ? CONSUMERS : 1;
+    constexpr int ROWS = PING_PONG ? BM : BM / CONSUMERS;  // of a tile, for each warpgroup
+    constexpr int A_BYTES = BM * BK * 2, B_BYTES = BK * BN * 2;
+    constexpr int CLUSTER = CLUSTER_M * CLUSTER_N, SHARERS = CLUSTER_M + CLUSTER_N - 1;
+    extern __shared__ unsigned char storage[];
+    __shared__ __align__(8) unsigned long long full[STAGES], empty[STAGES];
+    const unsigned As = (shared_address(storage) + ATOM_BYTES - 1) / ATOM_BYTES * ATOM_BYTES;
+    const unsigned Bs = As + STAGES * A_BYTES, staging = Bs + STAGES * B_BYTES;
+    const unsigned filled = shared_address(full), freed = shared_address(empty);
+    const int tiles_m = (M + CLUSTER_M * BM - 1) / (CLUSTER_M * BM);  // clusters' tiles
+    const int tiles_n = (N + CLUSTER_N * BN - 1) / (CLUSTER_N * BN);
+    const int steps = (K + BK - 1) / BK;
+    const Shares shares(tiles_m * tiles_n, steps, blockIdx.x / CLUSTER, gridDim.x / CLUSTER,
+                        sharers);
+    const int rank = CLUSTER > 1 ? cluster_rank() : 0;
+    const int rank_m = rank % CLUSTER_M, rank_n = rank / CLUSTER_M;  // this block's place in them
+    // The same for all lanes of a warp, and known to be so.
+    const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / 128, 0);
+    TIMELINE_BEGIN;
+
+    if (threadIdx.x == 0) {
+        for (int s = 0; s < STAGES; ++s) {
+            mbarrier_init(filled + 8 * s, 1);  // this block's producer, and the bytes it announces
+            // A thread of each consumer of the blocks that this one loads for.
+            mbarrier_init(freed + 8 * s, SHARERS * CONSUMERS / TURNS);
+        }
+        mbarrier_init_fence();
+    }
+    if constexpr (CLUSTER > 1) cluster_barrier();
+    else __syncthreads();
+    grid_wait();
+    grid_go();
+
+    Ring<STAGES> ring;
+    if (warpgroup == CONSUMERS) {
+        asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+        if (threadIdx.x == CONSUMERS * 128) {
+            // Of the tiles that several blocks need, this one loads a part for all.
+            constexpr int A_PART = BM / CLUSTER_N, B_PART = (B_BY_ROWS ? BK : BN) / CLUSTER_M;
+            unsigned short row_of_blocks = 0;
+            for (int n = 0; n < CLUSTER_N; ++n) row_of_blocks |= 1 << (n * CLUSTER_M + rank_m);
+            const unsigned short column_of_blocks = (1 << CLUSTER_M) - 1 << rank_n * CLUSTER_M;
+            for (int i = 0; i < shares.count; ++i) {
+                const Share share = shares[i];
+                const int2 tile = raster<GROUP>(share.tile, tiles_m, tiles_n);
+                const int row0 = (tile.x * CLUSTER_M + rank_m) * BM;
+                const int col0 = (tile.y * CLUSTER_N + rank_n) * BN;
+                for (int step = share.from; step < share.to; ++step, ring.next()) {
+                    const unsigned arrival = filled + 8 * ring.stage, k = step * BK;
+                    const unsigned a = As + ring.stage * A_BYTES + rank_n * A_PART * 128;
+                    const unsigned b = Bs + ring.stage * B_BYTES + rank_m * B_PART * 128;
+                    MARK(WAIT);
+                    mbarrier_wait(freed + 8 * ring.stage, ring.parity ^ 1);
+                    MARK(LOAD);
+                    mbarrier_expect(arrival, A_BYTES + B_BYTES);
+                    tma_load_shared<CLUSTER_N>(a, A, arrival, row0 + rank_n * A_PART, k,
+                                               row_of_blocks);
+                    if constexpr (B_BY_ROWS) {
+#pragma unroll
+                        for (int n = 0; n < BN; n += 64)
+                            tma_load_shared<CLUSTER_M>(b + n * 128, B, arrival, k + rank_m * B_PART,
+                                                       col0 + n, column_of_blocks);
+                    } else {
+                        tma_load_shared<CLUSTER_M>(b, B, arrival, col0 + rank_m * B_PART, k,
+                                                   column_of_blocks);
+                    }
+                }
+            }
+            // The block stays until others' last arrivals on its barriers have come.
+            if constexpr (CLUSTER > 1)
+                for (int s = 0; s < STAGES; ++s, ring.next())
+                    mbarrier_wait(freed + 8 * ring.stage, ring.parity ^ 1);
+        }
+    } else {
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+        const unsigned slices = staging + warpgroup * STAGED * SLICE_BYTES;
+        auto release = [&](int stage) {
+            if constexpr (CLUSTER > 1) {
+                const int to = threadIdx.x % 128;
+                if (to < CLUSTER && (to % CLUSTER_M == rank_m || to / CLUSTER_M == rank_n))
+                    mbarrier_arrive_at(freed + 8 * stage, to);
+            } else {
+                if (threadIdx.x % 128 == 0) mbarrier_arrive(freed + 8 * stage);
+            }
+        };
+        const int turn = PING_PONG ? warpgroup : 0;
+        const int part = PING_PONG ? 0 : warpgroup * ROWS;  // first row of the tile
+        // A turn is passed on when the last tile of this one has been waited for: who waited for a
+        // stage two rounds ahead would take the parity of an earlier round for its own.
+        auto pass = [&](int next, int to) {
+            if (PING_PONG && next < shares.count) barrier_arrive(3 + to, 256);
+        };
+        if (warpgroup == 1) pass(0, 0);
+        if (turn == 1) ring.skip(shares[0].to - shares[0].from);
+        for (int i = turn; i < shares.count; i += TURNS) {
+            const Share share = shares[i];
+            const int2 tile = raster<GROUP>(share.tile, tiles_m, tiles_n);
+            const int row = (tile.x * CLUSTER_M + rank_m) * BM + part;
+            const int col = (tile.y * CLUSTER_N + rank_n) * BN;
+            float sum[ROWS / 64][BN / 2] = {};
+            if (PING_PONG) barrier_sync(3 + turn, 256);
+            int before = -1;  // the stage that the products in flight read
+            for (int step = share.from; step < share.to; ++step, ring.next()) {
+                MARK(WAIT);
+                mbarrier_wait(filled + 8 * ring.stage, ring.parity);
+                MARK(COMPUTE);
+                const unsigned a = As + ring.stage * A_BYTES + part * 128;
+                const unsigned b = Bs + ring.stage * B_BYTES;
+                wgmma_fence();
+#pragma unroll
+                for (int kk = 0; kk < BK; kk += 16)
+#pragma unroll
+                    for (int m = 0; m < ROWS / 64; ++m)
+                        wgmma<BN, T, B_BY_ROWS>(sum[m], k_major(a + m * 64 * 128 + kk * 2),
+                                                B_BY_ROWS ? n_major(b + kk * 128, BK)
+                                                          : k_major(b + kk * 2));
+                wgmma_commit();
+                wgmma_wait<1>();
+                if (before >= 0) release(before);
+                before = ring.stage;
+            }
+            pass(i + 1, turn ^ 1);
+            wgmma_wait<0>();
+            if (before >= 0) release(before);
+            MARK(STORE);
+            if (PING_PONG && i + 1 < shares.count) ring.skip(shares[i + 1].to - shares[i + 1].from);
+            if (share.to - share.from < steps) {
+                const int place = rank * CONSUMERS / TURNS + (PING_PONG ? 0 : warpgroup);
+                constexpr int PLACES = CLUSTER * CONSUMERS / TURNS;
+                shares.add_up<PLACES>(sum, parts, arrivals, share.tile, place, 1 + warpgroup, C, M,
+                                      N, row, col, alpha, beta);
+                continue;
+            }
+#pragma unroll
+            for (int m = 0; m < ROWS / 64; ++m) {
+                const int y = row + m * 64;
+                if constexpr (STAGED == 0)
+                    update_fragment(C, M, N, y + threadIdx.x / 32 % 4 * 16, col, alpha, sum[m],
+                                    beta);
+                else if (beta == 0.0f)
+                    store_slices<false, STAGED>(C_map, slices, C, M, N, y, col, alpha, sum[m],
+                                                beta, warpgroup);
+                else
+                    store_slices<true, STAGED>(C_map, slices, C, M, N, y, col, alpha, sum[m],
+                                               beta, warpgroup);
+            }
+        }
+        if (STAGED > 0 && threadIdx.x % 128 == 0) tma_wait_read<0>();
+    }
+    TIMELINE_END;
+}
+
+template <class T, class TC, int BM, int BN, int STAGES, bool B_BY_ROWS, int CLUSTER_M,
+          int CLUSTER_K>
+__global__ void __cluster_dims__(CLUSTER_M * CLUSTER_K, 1, 1) __launch_bounds__(2 * BM + 32)
+split_tile(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A,
+           const __grid_constant__ TensorMap B, float beta, TC* C)
+{
+    constexpr int BK = 64, CONSUMERS = BM / 64, CLUSTER = CLUSTER_M * CLUSTER_K;
+    constexpr int A_BYTES = BM * BK * 2, B_BYTES = BK * BN * 2;
+    constexpr int PITCH = BN + 4;  // floats in a row of partial sums: no two rows begin in one bank
+    static_assert(CLUSTER_K == 1 || BM * PITCH * 4 <= STAGES * (A_BYTES + B_BYTES));
+    extern __shared__ unsigned char storage[];
+    __shared__ __align__(8) unsigned long long full[STAGES], empty[STAGES];
+    const unsigned As = (shared_address(storage) + ATOM_BYTES - 1) / ATOM_BYTES * ATOM_BYTES;
+    const unsigned Bs = As + STAGES * A_BYTES;
+    const unsigned filled = shared_address(full), freed = shared_address(empty);
+    const int tiles_m = (M + CLUSTER_M * BM - 1) / (CLUSTER_M * BM);
+    const int tile = blockIdx.x / CLUSTER, rank = CLUSTER > 1 ? cluster_rank() : 0;
+    const int rank_m = rank % CLUSTER_M, rank_k = rank / CLUSTER_M;
+    const int row0 = (tile % tiles_m * CLUSTER_M + rank_m) * BM, col0 = tile / tiles_m * BN;
+    // The blocks that share K take its steps in turn: what they load together lies together.
+    const int steps = (K + BK - 1) / BK;
+    // The same for all lanes of a warp, and known to be so.
+    const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);
+    TIMELINE_BEGIN;
+
+    if (threadIdx.x == 0) {
+        for (int s = 0; s < STAGES; ++s) {
+            mbarrier_init(filled + 8 * s, 1);
+            mbarrier_init(freed + 8 * s, CLUSTER_M * CONSUMERS);
+        }
+        mbarrier_init_fence();
+        tma_prefetch(A);
+        tma_prefetch(B);
+    }
+    if constexpr (CLUSTER > 1) cluster_barrier();
+    else __syncthreads();
+    grid_wait();
+    grid_go();
+
+    Ring<STAGES> ring;
+    float sum[BN / 2] = {};
+    if (warp == 4 * CONSUMERS) {
+        if (threadIdx.x % 32 == 0) {
+            constexpr int PART = (B_BY_ROWS ? BK : BN) / CLUSTER_M;  // of B's tile, for all
+            const unsigned short column = (1 << CLUSTER_M) - 1 << rank_k * CLUSTER_M;
+            for (int step = rank_k; step < steps; step += CLUSTER_K, ring.next()) {
+                const unsigned arrival = filled + 8 * ring.stage, k = step * BK;
+                const unsigned b = Bs + ring.stage * B_BYTES + rank_m * PART * 128;
+                MARK(WAIT);
+                mbarrier_wait(freed + 8 * ring.stage, ring.parity ^ 1);
+                MARK(LOAD);
+                mbarrier_expect(arrival, A_BYTES + B_BYTES);
+                tma_load(As + ring.stage * A_BYTES, A, arrival, row0, k);
+                if constexpr (B_BY_ROWS) {
+#pragma unroll
+                    for (int n = 0; n < BN; n += 64)
+                        tma_load_shared<CLUSTER_M>(b + n * 128, B, arrival, k + rank_m * PART,
+                                                   col0 + n, column);
+                } else {
+                    tma_load_shared<CLUSTER_M>(b, B, arrival, col0 + rank_m * PART, k, column);
+                }
+            }
+            if constexpr (CLUSTER_M > 1 && CLUSTER_K == 1)
+                for (int s = 0; s < STAGES; ++s, ring.next())
+                    mbarrier_wait(freed + 8 * ring.stage, ring.parity ^ 1);
+        }
+    } else {
+        const int warpgroup = warp / 4;
+        auto release = [&](int stage) {
+            const int to = threadIdx.x % 128;
+            if constexpr (CLUSTER_M > 1) {
+                if (to < CLUSTER_M) mbarrier_arrive_at(freed + 8 * stage, rank_k * CLUSTER_M + to);
+            } else {
+                if (to == 0) mbarrier_arrive(freed + 8 * stage);
+            }
+        };
+        int before = -1;
+        for (int step = rank_k; step < steps; step += CLUSTER_K, ring.next()) {
+            MARK(WAIT);
+            mbarrier_wait(filled + 8 * ring.stage, ring.parity);
+            MARK(COMPUTE);
+            const unsigned a = As + ring.stage * A_BYTES + warpgroup * 64 * 128;
+            const unsigned b = Bs + ring.stage * B_BYTES;
+            wgmma_fence();
+#pragma unroll
+            for (int k = 0; k < BK; k += 16)
+                wgmma<BN, T, B_BY_ROWS>(sum, k_major(a + k * 2),
+                                        B_BY_ROWS ? n_major(b + k * 128, BK) : k_major(b + k * 2));
+            wgmma_commit();
+            wgmma_wait<1>();
+            if (before >= 0) release(before);
+            before = ring.stage;
+        }
+        wgmma_wait<0>();
+        if (CLUSTER_M > 1 && before >= 0) release(before);
+        MARK(STORE);
+        if constexpr (CLUSTER_K == 1) {
+            update_fragment(C, M, N, row0 + warp * 16, col0, alpha, sum, beta);
+        } else {
+            // Partial sums take the place of the ring, of which no product is left to be read.
+            barrier_sync(1, CONSUMERS * 128);
+            const int lane = threadIdx.x % 32;
+#pragma unroll
+            for (int i = 0; i < BN / 4; ++i) {
+                const int r = warp * 16 + lane / 4 + i % 2 * 8, c = i / 2 * 8 + lane % 4 * 2;
+                asm volatile("st.shared.v2.f32 [%0], {%1, %2};"
+                             ::"r"(As + (r * PITCH + c) * 4), "f"(sum[2 * i]), "f"(sum[2 * i + 1])
+                             : "memory");
+            }
+        }
+    }
+    if constexpr (CLUSTER_K > 1) {
+        // Each block adds up the rows of its share, always in the same order.
+        constexpr int ROWS = BM / CLUSTER_K, FOURS = ROWS * BN / 4;
+        cluster_barrier();
+        for (int i = threadIdx.x; i < FOURS; i += blockDim.x) {
+            const int r = rank_k * ROWS + i / (BN / 4), c = i % (BN / 4) * 4;
+            float4 part[CLUSTER_K];
+#pragma unroll
+            for (int k = 0; k < CLUSTER_K; ++k)
+                part[k] = cluster_load(cluster_address(As + (r * PITCH + c) * 4,
+                                                       k * CLUSTER_M + rank_m));
+#pragma unroll
+            for (int k = 1; k < CLUSTER_K; ++k) {
+                part[0].x += part[k].x, part[0].y += part[k].y;
+                part[0].z += part[k].z, part[0].w += part[k].w;
+            }
+            const int inside = row0 + r < M ? N - (col0 + c) : 0;
+            TC* to = &C[(size_t)(row0 + r) * N + col0 + c];
+            const float2 low = make_float2(part[0].x, part[0].y);
+            const float2 high = make_float2(part[0].z, part[0].w);
+            if (N % 2 == 0) {
+                update_pair<true>(to, inside, alpha, low, beta);
+                update_pair<true>(to + 2, inside - 2, alpha, high, beta);
+            } else {
+                update_pair<false>(to, inside, alpha, low, beta);
+                update_pair<false>(to + 2, inside - 2, alpha, high, beta);
+            }
+        }
+        cluster_barrier();  // no block leaves while another may read its sums
+    }
+    TIMELINE_END;
+}
+
+// Rows of `columns` elements, tight and perhaps on no boundary, into rows of `pitch` elements,
+// which begin on multiples of 16 bytes; what lies between the rows has no meaning. One thread moves
+// 8 elements of each of its rows.
+template <class T>
+__global__ void pack(int rows, int columns, const T* from, int pitch, T* to)
+{
+    const int column = (blockIdx.x * blockDim.x + threadIdx.x) * 8;
+    const size_t begin = reinterpret_cast<size_t>(from);
+    const size_t end = begin + (size_t)rows * columns * sizeof(T);
+    grid_wait();
+    grid_go();
+    if (column >= columns) return;
+#pragma unroll 4
+    for (int row = blockIdx.y; row < rows; row += gridDim.y) {
+        const size_t source = begin + ((size_t)row * columns + column) * sizeof(T);
+        const size_t aligned = source / 16 * 16;
+        const int shift = source % 16 / 2;  // elements that the 8 lie behind a boundary
+        unsigned words[8] = {};
+        if (aligned >= begin && aligned + 32 <= end) {  // two aligned vectors hold them
+            const uint4 a = *reinterpret_cast<const uint4*>(aligned);
+            const uint4 b = *reinterpret_cast<const uint4*>(aligned + 16);
+            words[0] = a.x, words[1] = a.y, words[2] = a.z, words[3] = a.w;
+            words[4] = b.x, words[5] = b.y, words[6] = b.z, words[7] = b.w;
+#pragma unroll
+            for (int i = 0; i < 6; ++i) words[i] = shift & 4 ? words[i + 2] : words[i];
+#pragma unroll
+            for (int i = 0; i < 5; ++i) words[i] = shift & 2 ? words[i + 1] : words[i];
+#pragma unroll
+            for (int i = 0; i < 4; ++i)
+                words[i] = shift & 1 ? __funnelshift_r(words[i], words[i + 1], 16) : words[i];
+        } else {  // at the ends of the matrix, where vectors would pass them
+            const unsigned short* bits = reinterpret_cast<const unsigned short*>(source);
+#pragma unroll
+            for (int i = 0; i < 8; ++i)
+                if (column + i < columns) words[i / 2] |= unsigned(bits[i]) << i % 2 * 16;
+        }
+        *reinterpret_cast<uint4*>(to + (size_t)row * pitch + column) =
+            make_uint4(words[0], words[1], words[2], words[3]);
+    }
+}

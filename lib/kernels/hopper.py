@@ -1,0 +1,191 @@
+"""From tiles, stages and clusters of the kernels for Hopper to their constants and their launch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from lib.kernels.families import CUDA_TYPES
+from lib.kernels.grid import LastWave, Line
+from lib.kernels.spec import TMA_STRIDE, Roles, TensorMaps, Variant
+from lib.problem import ITEM_BYTES
+
+# Elements that one row of a swizzled box holds: 128 bytes of 16-bit elements. K goes in such steps.
+ROW = 64
+# What dynamic shared memory needs more, so that tiles can begin on an atom of the swizzle.
+ATOM_SLACK = 1024
+# A slice of C in shared memory: 64 rows of 128 bytes (20, 21).
+SLICE_BYTES = 64 * 128
+# Threads of a producer and two consumers, a warpgroup each.
+THREE_WARPGROUPS = 384
+# Elements of a row that a block of 21's `pack` moves.
+PACK_COLUMNS = 1024
+
+# Types and layout besides FP16 with C in FP32, which tables lead with: what published figures of
+# Hopper kernels use, and C in the type of A and B.
+BF16_COLUMN = {"dtype": "bfloat16", "out": "bfloat16", "b_layout": "column"}
+HALF = {"dtype": "float16", "out": "float16", "b_layout": "row"}
+
+
+def wgmma(
+    name: str, meaning: str, *, tile: tuple[int, int], stages: int, group: int = 8,
+    dtype: str = "float16", out: str = "float32", b_layout: str = "row",
+) -> Variant:
+    """17: warpgroups of 64 rows each that copy a ring of `stages` tiles and multiply them."""
+    BM, BN = tile
+    constants = {
+        "T": CUDA_TYPES[dtype], "TC": CUDA_TYPES[out], "BM": BM, "BN": BN, "STAGES": stages,
+        "B_BY_ROWS": b_layout == "row", "GROUP": group,
+    }
+    return Variant(
+        name, constants, tile, (2 * BM, 1), ROW, "block", meaning, dtype=dtype, out=out,
+        b_layout=b_layout, grid=Line(), row_bytes=TMA_STRIDE,
+        shared_bytes=stages * (BM + BN) * ROW * ITEM_BYTES[dtype] + ATOM_SLACK,
+    )
+
+
+def tma(name: str, meaning: str, **more: object) -> Variant:
+    """18: the same, its tiles brought by TMA."""
+    base = wgmma(name, meaning, **more)
+    return replace(base, maps=TensorMaps(_boxes(base)))
+
+
+def specialized(
+    name: str, meaning: str, *, ping_pong: bool = False, tile: tuple[int, int] = (128, 256),
+    stages: int = 4, **more: object,
+) -> Variant:
+    """19: a producer fills the ring for two consumers; a block has two tiles."""
+    base = tma(name, meaning, tile=tile, stages=stages, **more)
+    return replace(
+        base, constants={**base.constants, "PING_PONG": ping_pong},
+        block=(THREE_WARPGROUPS, 1), grid=Line(each=2), roles=_roles(stages, ping_pong),
+    )
+
+
+def persistent(
+    name: str, meaning: str, *, tile: tuple[int, int] = (128, 256), stages: int = 4,
+    cluster: tuple[int, int] = (2, 1), in_flight: int = 1, staged: int = 2,
+    ping_pong: bool = False, candidates: tuple[str, ...] = (), **more: object,
+) -> Variant:
+    """20: persistent, in clusters of so many tiles (down, across) of C."""
+    base = tma(name, meaning, tile=tile, stages=stages, **more)
+    down, across = cluster
+    boxes = _boxes(base, cluster)
+    if staged:
+        boxes["C"] = (64, 128 // ITEM_BYTES[base.out])
+    return replace(
+        base,
+        constants={
+            **base.constants, "CLUSTER_M": down, "CLUSTER_N": across, "IN_FLIGHT": in_flight,
+            "STAGED": staged, "PING_PONG": ping_pong,
+        },
+        maps=TensorMaps(boxes, lanes_store={"STAGED": 0}), block=(THREE_WARPGROUPS, 1),
+        grid=Line(down, resident=1, beside=across), roles=_roles(stages, ping_pong),
+        shared_bytes=base.shared_bytes + 2 * staged * SLICE_BYTES,
+        candidates=candidates, by_rule=bool(candidates), early=True,
+    )
+
+
+def every_shape(name: str, meaning: str, *, wave_share: int = 0, **more: object) -> Variant:
+    """21: as 20 with products in flight; the last wave is cut if `wave_share` is not 0."""
+    base = persistent(name, meaning, **more)
+    constants = {key: value for key, value in base.constants.items() if key != "IN_FLIGHT"}
+    grid = LastWave(base.grid.cluster, resident=1, beside=base.grid.beside, wave_share=wave_share)
+    return replace(base, constants=constants, grid=grid, pack=_pack(base.dtype))
+
+
+def split_tile(
+    name: str, meaning: str, *, tile: tuple[int, int], stages: int, down: int = 1, split: int = 1,
+    **more: object,
+) -> Variant:
+    """21: a tile for a block, in clusters of `down` tiles and `split` blocks that share K."""
+    base = tma(name, meaning, tile=tile, stages=stages, **more)
+    constants = {key: value for key, value in base.constants.items() if key != "GROUP"}
+    warps = 4 * tile[0] // 64
+    return replace(
+        base, function="split_tile",
+        constants={**constants, "CLUSTER_M": down, "CLUSTER_K": split},
+        maps=TensorMaps(_boxes(base, (down, 1))), block=(32 * (warps + 1), 1),
+        grid=Line(down, split=split),
+        roles=Roles((("consumers", warps), ("producer", 1)), stages),
+        pack=_pack(base.dtype), early=True,
+    )
+
+
+def _pack(dtype: str) -> Variant:
+    """21: copies rows of any length into rows that tensor maps can step over."""
+    return Variant(
+        "pack", {"T": CUDA_TYPES[dtype]}, (1, PACK_COLUMNS), (128, 1), 1, "block",
+        "rows of 16 bytes", dtype=dtype, function="pack", early=True,
+    )
+
+
+def _boxes(variant: Variant, cluster: tuple[int, int] = (1, 1)) -> dict[str, tuple[int, int]]:
+    """The boxes of A and B: of what a cluster shares, a block loads its part."""
+    (BM, BN), (down, across) = variant.tile, cluster
+    of_b = (ROW // down, ROW) if variant.b_layout == "row" else (BN // down, ROW)
+    return {"A": (BM // across, ROW), "B": of_b}
+
+
+def _roles(stages: int, ping_pong: bool) -> Roles:
+    # In turns, each warpgroup multiplies only half of the ring's tiles.
+    return Roles((("consumers", 8), ("producer", 4)), 0 if ping_pong else stages)
+
+
+# The candidates of 20's rule: tile, stages, band of the raster, cluster, slices of C.
+_WIDE = {"tile": (128, 256), "stages": 4, "group": 4}
+PERSISTENT: Mapping[str, dict] = {
+    "ordered": _WIDE,
+    "one_wave": {**_WIDE, "cluster": (1, 1)},
+    "ping_pong": {"tile": (128, 128), "stages": 6, "group": 4, "ping_pong": True},
+    "ping_pong_192": {
+        "tile": (128, 192), "stages": 5, "group": 6, "staged": 1, "ping_pong": True,
+    },
+}
+# Those of 21's, besides: tile, stages, blocks of a cluster down C, and along K.
+_SPLIT_TILES = (
+    ((64, 64), 8, 1, 1), ((64, 64), 8, 1, 2), ((64, 64), 8, 1, 4), ((64, 64), 8, 1, 8),
+    ((64, 128), 8, 1, 1), ((64, 128), 4, 1, 1), ((64, 128), 8, 2, 1), ((64, 128), 8, 1, 2),
+    ((64, 128), 8, 1, 4), ((64, 192), 6, 1, 1), ((64, 256), 5, 1, 1), ((128, 64), 8, 1, 1),
+    ((128, 128), 6, 1, 1), ((128, 128), 3, 1, 1), ((128, 128), 6, 2, 1), ((128, 192), 5, 1, 1),
+    ((128, 192), 5, 2, 1), ((192, 128), 5, 1, 1), ((192, 192), 4, 1, 1), ((192, 192), 4, 2, 1),
+)
+
+
+def candidates_of_20(prefix: str = "", **types: str) -> tuple[Variant, ...]:
+    """The instantiations among which 20 chooses, in some types."""
+    return tuple(
+        persistent(prefix + name, f"{_sizes(given)}, a candidate", **given, **types)
+        for name, given in PERSISTENT.items()
+    )
+
+
+def candidates_of_21(prefix: str = "", **types: str) -> tuple[Variant, ...]:
+    """The instantiations among which 21 chooses, in some types."""
+    whole = (
+        every_shape(prefix + name, f"{_sizes(given)}, persistent", **given, **types)
+        for name, given in PERSISTENT.items()
+    )
+    cut = (
+        split_tile(
+            f"{prefix}{tile[0]}x{tile[1]}x{stages}_m{down}_k{split}",
+            f"{tile[0]}×{tile[1]}, {stages} stages, clusters of {down} tiles × {split} of K",
+            tile=tile, stages=stages, down=down, split=split, **types,
+        )
+        for tile, stages, down, split in _SPLIT_TILES
+    )
+    return (*whole, *cut)
+
+
+def _sizes(given: Mapping[str, object]) -> str:
+    rows, columns = given["tile"]
+    return f"{rows}×{columns}, {given['stages']} stages"
+
+
+def tuned(
+    make: Callable[..., Variant], name: str, meaning: str, candidates: tuple[Variant, ...],
+    **types: str,
+) -> Variant:
+    """A variant that is launched as one of its candidates; its own constants are the first's."""
+    names = tuple(candidate.name for candidate in candidates)
+    return make(name, meaning, candidates=names, **PERSISTENT["ordered"], **types)

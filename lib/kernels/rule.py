@@ -1,0 +1,199 @@
+"""Which instantiation of Hopper's kernels a problem gets: the one with the least predicted time.
+
+The prediction is a roofline with a few costs added. A step of a tile takes as long as its slowest
+part: the tensor cores' products, the bytes that the SM takes in, the bytes that the L2 gives out.
+Steps add up to waves, waves have a start and an end. Beside that stand the time that DRAM needs and
+the energy that the chip may spend; the longest of the three counts, and a little of the others.
+
+The costs of `H100` were fitted by random descent to medians of times on an H100 SXM (driver 580,
+CUDA 13): 24 random shapes (sides log-uniform from 16 to 11,585, a third of the shapes each in
+multiples of 1, 8 and 64) and 20 others, cubes, layers of Llama 3 and skinny ones. No size stands in
+them. On random shapes that the fit had not seen the choice was measured against cublasLt's best.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from lib.kernels.grid import PERSISTENT_SMS
+from lib.kernels.select import Choice
+from lib.kernels.spec import TMA_STRIDE, Kernel, Variant, misfits
+from lib.problem import ITEM_BYTES, Problem
+
+# A line of the L2. Rows that are no multiples of it share lines with their neighbours.
+LINE = 128
+# FLOP of a multiply-add.
+FMA = 2
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What things cost on one GPU, in cycles unless it says otherwise.
+
+    Attributes
+    ----------
+    sms : int
+    shared_bytes, threads : int
+        Of an SM, for blocks that share it.
+    products : float
+        Multiply-adds of an SM's tensor cores per cycle, as a loop of wgmma reaches them.
+    alone : float
+        How much longer products take where one warpgroup at a time has an SM's tensor cores.
+    ingest : float
+        Bytes that an SM takes in per cycle.
+    l2, l2_misfit : float
+        Bytes that the L2 gives out per cycle, to all; and where rows are no multiples of a line.
+    dram : float
+        Bytes that DRAM moves per cycle.
+    narrow : float
+        How much longer DRAM takes where B is far larger than A and read in narrow columns.
+    cut : float
+        How much longer DRAM takes where blocks share K.
+    start : float
+        From the launch to the first product, and from the last store to the end.
+    persist : float
+        What setting up the roles of a persistent kernel adds.
+    cluster : float
+        What a cluster's meetings add.
+    wave, latency : float
+        What a tile adds for its first bytes, without a producer of its own and with one.
+    store : float
+        For each float of a tile of C.
+    split, share : float
+        For adding up what blocks computed that share K, and for each such block.
+    packs : float
+        For the launches that pack.
+    pack_bytes : float
+        Bytes that packing moves per cycle.
+    energy : float
+        Cycles that a FLOP of products takes where power is the limit, all SMs together.
+    l2_energy : float
+        What a row of a step that the L2 gives out adds to that, for each element of a tile of C.
+    sharpness : float
+        The exponent by which time, DRAM's time and energy are added; infinite if they overlapped
+        perfectly.
+    """
+
+    sms: int
+    shared_bytes: int
+    threads: int
+    products: float
+    alone: float
+    ingest: float
+    l2: float
+    l2_misfit: float
+    dram: float
+    narrow: float
+    cut: float
+    start: float
+    persist: float
+    cluster: float
+    wave: float
+    latency: float
+    store: float
+    split: float
+    share: float
+    packs: float
+    pack_bytes: float
+    energy: float
+    l2_energy: float
+    sharpness: float
+
+
+H100 = Costs(
+    sms=PERSISTENT_SMS, shared_bytes=227 * 1024, threads=2048, products=2048 * 0.944, alone=1.054,
+    ingest=70.6, l2=6478.0, l2_misfit=6478.0 / 1.35, dram=1894.0, narrow=1.436, cut=1.489,
+    start=4200.0, persist=1852.0, cluster=612.7, wave=3461.0, latency=1500.0, store=0.098,
+    split=2119.0, share=150.0, packs=3500.0, pack_bytes=1782.0, energy=2.45e-6, l2_energy=20.58,
+    sharpness=4.0,
+)  # fmt: skip
+
+
+def choose(kernel: Kernel, variant: Variant, problem: Problem, costs: Costs = H100) -> Choice:
+    """Choose among a variant's candidates by the least predicted time.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    variant : Variant
+        One with candidates.
+    problem : Problem
+    costs : Costs
+    """
+    name = min(
+        variant.candidates, key=lambda name: cycles(kernel.variant(name), problem, costs)
+    )
+    return Choice(name, f"{name}: the least predicted time of {len(variant.candidates)} candidates")
+
+
+def cycles(variant: Variant, problem: Problem, costs: Costs = H100) -> float:
+    """Predict how long a variant takes on a problem, cycles."""
+    tile, grid = variant.tile, variant.grid
+    area, item = tile[0] * tile[1], ITEM_BYTES[variant.dtype]
+    # Rows of 128 bytes that a block asks of the L2 in a step; a cluster shares them.
+    rows = tile[0] / grid.beside + tile[1] / grid.cluster
+    blocks = grid.cluster_tiles(problem, tile) * grid.size
+    fit = _blocks_of_sm(variant, costs)
+    busy = min(blocks, costs.sms)
+    sharing = min(blocks, costs.sms * fit) / busy  # blocks that share an SM
+    steps = math.ceil(math.ceil(problem.K / variant.step) / grid.split)
+
+    products = area * variant.step / costs.products
+    if _one_warpgroup(variant, blocks, costs) and sharing < 1.5:
+        products *= costs.alone
+    l2 = costs.l2 if _fits_lines(problem) else costs.l2_misfit
+    from_l2 = rows * LINE * busy / min(l2, costs.l2)
+    step = max(products, sum(tile) * LINE / costs.ingest, from_l2) * sharing
+    loop = steps * step
+    tail = costs.store * area * ITEM_BYTES[variant.out] / ITEM_BYTES["float32"] * sharing
+    waves = -(-blocks // (costs.sms * fit))
+
+    busy_time = costs.start + (costs.cluster if grid.size > 1 else 0)
+    if not grid.resident:
+        busy_time += waves * (loop + costs.wave + tail)
+        if grid.split > 1:
+            busy_time += costs.split + costs.share * grid.split
+    elif variant.constants["PING_PONG"]:  # stores hide behind the other's products
+        busy_time += costs.persist + waves * loop + costs.latency + 2 * tail
+    else:
+        busy_time += costs.persist + waves * (loop + tail + costs.latency)
+
+    M, N, K = problem.M, problem.N, problem.K
+    dram = ((M + N) * K * item + M * N * ITEM_BYTES[variant.out]) / costs.dram
+    if tile[1] < LINE and N > 4 * M:
+        dram *= costs.narrow
+    if grid.split > 1:
+        dram *= costs.cut
+    dram_time = costs.start + costs.latency + dram
+    energy_time = FMA * M * N * K * costs.energy * (1 + costs.l2_energy * rows / area)
+    power = costs.sharpness
+    total = (busy_time**power + dram_time**power + energy_time**power) ** (1 / power)
+
+    packed = misfits(problem, TMA_STRIDE)
+    if packed:
+        moved = sum({"A": M, "B": N}[name] * K for name in packed) * item
+        total += costs.packs + 2 * moved / costs.pack_bytes
+    return total
+
+
+def _blocks_of_sm(variant: Variant, costs: Costs) -> int:
+    """Blocks that an SM holds, by shared memory and threads; a persistent kernel's are few."""
+    if variant.grid.resident:
+        return variant.grid.resident
+    by_shared = costs.shared_bytes // (variant.shared_bytes + 1024)
+    return min(by_shared, costs.threads // variant.threads)
+
+
+def _one_warpgroup(variant: Variant, blocks: int, costs: Costs) -> bool:
+    """Whether one warpgroup at a time multiplies on an SM that holds one block."""
+    if variant.grid.resident:  # ping-pong, and no second tile for the other one
+        return bool(variant.constants["PING_PONG"]) and blocks <= costs.sms
+    return variant.tile[0] == 64
+
+
+def _fits_lines(problem: Problem) -> bool:
+    """Whether rows of A and B are multiples of a line of the L2."""
+    item = ITEM_BYTES[problem.dtype]
+    along_n = problem.N if problem.b_layout == "row" else problem.K
+    return not (problem.K * item % LINE or along_n * item % LINE)

@@ -1,0 +1,161 @@
+"""A launch in words: how it ended, what is suspicious, and what each line of the source asked for.
+
+An access inside a header of CUDA's is told at the line that called it, and accesses of one line and
+kind are added up, as a reader of the source would count them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from .core.hazards import Access, Hazard
+from .count.trace import Site
+
+Place = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Hazards of one kind between the same two lines of the source.
+
+    Attributes
+    ----------
+    kind : str
+        See `Hazard`.
+    first, second : str
+        The lines, such as ``"gemm.cu:14"``; PTX lines where the code was compiled without them.
+    pairs : int
+        Of PTX instructions.
+    example : Hazard
+        The first one found.
+    """
+
+    kind: str
+    first: str
+    second: str
+    pairs: int
+    example: Hazard
+
+    def __str__(self) -> str:
+        lines = self.first if self.second in ("", self.first) else f"{self.first} and {self.second}"
+        several = f", {self.pairs:,} pairs of instructions" if self.pairs > 1 else ""
+        return f"{self.kind}: {lines}{several}\n    {self.example.message}"
+
+
+@dataclass
+class Line:
+    """What one line of the source asked of one memory.
+
+    Attributes
+    ----------
+    place : str
+        Such as ``"gemm.cu:14"``.
+    kind, space : str
+        See `Site`.
+    requests, lanes, sectors, wavefronts, ideal : int
+        See `Site`; summed over its accesses.
+    """
+
+    place: str
+    kind: str
+    space: str
+    requests: int = 0
+    lanes: int = 0
+    sectors: int = 0
+    wavefronts: int = 0
+    ideal: int = 0
+
+    def add(self, site: Site):
+        """Add an access."""
+        for name in ("requests", "lanes", "sectors", "wavefronts", "ideal"):
+            setattr(self, name, getattr(self, name) + getattr(site, name))
+
+
+def own_place(places: Sequence[Place], own: str) -> Place | None:
+    """Of a line and the lines that called it, inside out, the first in the user's own files.
+
+    Parameters
+    ----------
+    places : sequence of (str, int)
+        File and line.
+    own : str
+        A file of the user's: those in its folder and below are, too.
+    """
+    folder = PurePath(own).parent
+    mine = (p for p in places if PurePath(p[0]) == PurePath(own)
+            or folder != PurePath(".") and PurePath(p[0]).is_relative_to(folder))
+    return next(mine, places[-1] if places else None)
+
+
+def by_line(sites: Iterable[Site], source: str | None = None) -> list[Line]:
+    """Add up memory accesses by the user's line, in the order of the lines.
+
+    Parameters
+    ----------
+    sites : iterable of Site
+        Of `Trace.sites`.
+    source : str, optional
+        The user's file; the one that the first access was called from if not given.
+    """
+    found: dict[tuple, Line] = {}
+    for site in sites:
+        places = [*([site.cuda] if site.cuda else []), *site.callers]
+        source = source or (places[-1][0] if places else None)
+        place = own_place(places, source) if places else None
+        key = (place or ("", site.line), site.kind, site.space)
+        if key not in found:
+            found[key] = Line(_named(place, site.line), site.kind, site.space)
+        found[key].add(site)
+    return [found[key] for key in sorted(found)]
+
+
+def grouped(hazards: Iterable[Hazard]) -> list[Finding]:
+    """Put hazards of one kind between the same two lines of the source together."""
+    found: dict[tuple[str, str, str], list[Hazard]] = {}
+    for hazard in hazards:
+        key = (hazard.kind, _line_of(hazard.first), _line_of(hazard.second))
+        found.setdefault(key, []).append(hazard)
+    return [Finding(*key, len(several), several[0]) for key, several in found.items()]
+
+
+def report(launch) -> str:
+    """Tell of a launch that ran to its end."""
+    findings = grouped(launch.hazards)
+    said = f"kernel '{launch.kernel}' ran to its end; "
+    if findings:
+        said += f"{len(findings)} {'hazard' if len(findings) == 1 else 'hazards'}:"
+    else:
+        said += "no hazard" + ("." if launch.races else " (races were not looked for: races=True).")
+    parts = [said, *(f"  {finding}" for finding in findings)]
+    if launch.trace is not None and launch.trace.sites:
+        parts += ["", *_table(by_line(launch.trace.sites))]
+        if not launch.merged:
+            parts.append("Accesses are those of the PTX; ptxas may merge some of them.")
+    return "\n".join(parts)
+
+
+def _table(lines: Sequence[Line]) -> list[str]:
+    head = ("line", "access", "requests", "sectors", "a request", "wavefronts", "ideal")
+    rows = [head]
+    for line in lines:
+        whole = line.space == "global"
+        rows.append((
+            line.place, f"{line.space} {line.kind}", f"{line.requests:,}",
+            f"{line.sectors:,}" if whole else "",
+            f"{line.sectors / line.requests:.2f}" if whole and line.requests else "",
+            "" if whole else f"{line.wavefronts:,}", "" if whole else f"{line.ideal:,}",
+        ))
+    widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
+    return ["  ".join(cell.ljust(width) if i < 2 else cell.rjust(width)
+                      for i, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip()
+            for row in rows]
+
+
+def _line_of(access: Access | None) -> str:
+    return "" if access is None else _named(access.cuda, access.line)
+
+
+def _named(place: Place | None, ptx_line: int) -> str:
+    return f"PTX line {ptx_line}" if place is None else f"{PurePath(place[0]).name}:{place[1]}"

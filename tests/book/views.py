@@ -1,0 +1,40 @@
+"""How a test looks at a page: the window, the reader's colours, the medium."""
+
+from __future__ import annotations
+
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import WebDriverWait
+
+from book import checks
+
+READING = {"width": 1280, "height": 1000, "theme": "light", "media": "screen", "scripts": True}
+
+# How many widgets stand at each place that asks for one.
+ROOT_WIDGETS = """
+return Array.from(document.querySelectorAll('script[type="VIEW"]')).map(script =>
+  Array.from(script.parentElement.querySelectorAll('.jupyter-widgets'))
+    .filter(widget => !widget.parentElement.closest('.jupyter-widgets')).length);
+""".replace("VIEW", checks.VIEW)
+
+
+def emulate(browser, *, width, height, theme, media, scripts):
+    """Set the size of the window, the reader's colours, the medium, and whether scripts run."""
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
+        "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600})
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {
+        "media": media, "features": [{"name": "prefers-color-scheme", "value": theme}]})
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not scripts})
+
+
+def wait_until_drawn(browser):
+    """Wait until the page is complete, its widgets stand, and all of it is laid out."""
+    WebDriverWait(browser, 20).until(
+        lambda page: page.execute_script("return document.readyState") == "complete")
+    if browser.find_elements(By.CSS_SELECTOR, f'script[type="{checks.VIEW}"]'):
+        WebDriverWait(browser, 20).until(
+            lambda page: all(page.execute_script(ROOT_WIDGETS)),
+            "a widget of the page was never drawn")
+    # Two frames, so that what the last change set off has been laid out.
+    browser.execute_async_script(
+        "const done = arguments[0];"
+        "requestAnimationFrame(() => requestAnimationFrame(() => done()));")

@@ -1,0 +1,162 @@
+"""What is read from memory that nobody wrote may lie in a register; using it is an error."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lib import ptx
+
+from ..conftest import run
+
+LANES = 32
+# Words 0 to 30 of `s` are written, word 31 is not. Each lane loads its own word.
+READ = """
+.reg .b32 %t, %a, %v, %w, %x, %y, %z<9>; .reg .b64 %o, %g, %h; .reg .pred %p, %q;
+.shared .align 16 .b8 s[256]; .shared .align 16 .b8 more[256];
+mov.u32 %t, %tid.x; ld.param.u64 %o, [out]; mad.wide.u32 %g, %t, 4, %o;
+mov.u32 %a, s; mad.lo.u32 %a, %t, 4, %a;
+setp.lt.u32 %p, %t, 31;
+@%p st.shared.u32 [%a], %t;
+bar.sync 0;
+ld.shared.u32 %v, [%a];
+"""
+SAFE = "setp.lt.u32 %q, %t, 31; @%q st.global.u32 [%g], %w;"  # all lanes but the doubtful one
+
+
+def outcome(body: str, **options):
+    out = np.full(LANES, 77, np.uint32)
+    run(READ + body, out, **options)
+    return out.tolist()
+
+
+def test_what_is_not_used_stops_nothing_unless_asked_for():
+    assert outcome("mov.u32 %w, %t;" + SAFE)[:31] == list(range(31))
+    with pytest.raises(ptx.UninitialisedRead, match="before anybody wrote"):
+        outcome("mov.u32 %w, %t;" + SAFE, strict=True)
+
+
+USES = {
+    "stored": ("st.global.u32 [%g], %v;", "is stored"),
+    "computed": ("mad.lo.u32 %w, %v, 3, 4; cvt.rn.f32.u32 %x, %w; st.global.u32 [%g], %x;",
+                 "is stored"),
+    "branch": ("setp.eq.u32 %p, %v, 5; @%p bra OVER; mov.u32 %w, 1;\nOVER:",
+               "decides where lanes go"),
+    "guard": ("setp.eq.u32 %p, %v, 5; @%p st.global.u32 [%g], %t;", "decides whether it runs"),
+    "address": ("mad.wide.u32 %h, %v, 4, %o; ld.global.u32 %w, [%h];", "is its address"),
+    "vote": ("setp.eq.u32 %p, %v, 5; vote.sync.any.pred %q, %p, -1;", "is given to it"),
+    "atomic": ("red.global.add.u32 [%g], %v;", "is given to it"),
+    "through shared memory": (
+        "mov.u32 %x, more; mad.lo.u32 %x, %t, 4, %x; st.shared.u32 [%x], %v; bar.sync 0;"
+        "ld.shared.u32 %w, [%x]; st.global.u32 [%g], %w;", "is stored"),
+    "shuffled": ("shfl.sync.bfly.b32 %w, %v, 1, 31, -1; st.global.u32 [%g], %w;",
+                 "is stored: .*lane 30"),
+    "selected": ("setp.gt.u32 %q, %t, 3; selp.b32 %w, %v, %t, %q; st.global.u32 [%g], %w;",
+                 "is stored"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("schedule", ["lowest", "random"])
+def test_a_use_stops_the_kernel_and_names_the_read(use, schedule):
+    body, how = USES[use]
+    with pytest.raises(ptx.UninitialisedRead, match=how) as error:
+        outcome(body, schedule=schedule)
+    assert "PTX line" in str(error.value) and "before anybody wrote" in str(error.value)
+    assert str(error.value).count("ld.shared.u32") == 1  # the read, not one that it came by
+    assert "lane 3" in str(error.value)  # 31 read it, 30 got it by a shuffle
+
+
+HARMLESS = {
+    "overwritten": "mov.u32 %v, %t; mov.u32 %w, %v;",
+    "not selected": "selp.b32 %w, %v, %t, %p;",
+    "shuffled away": "shfl.sync.up.b32 %w, %v, 1, 0, -1; selp.b32 %w, %t, %t, %p;",
+    "overwritten in shared memory":
+        "mov.u32 %x, more; mad.lo.u32 %x, %t, 4, %x; st.shared.u32 [%x], %v;"
+        "st.shared.u32 [%x], %t; ld.shared.u32 %w, [%x];",
+    "part of a vector":
+        "mov.u32 %x, s; ld.shared.v4.u32 {%z1, %z2, %z3, %z4}, [%x+112]; add.u32 %w, %z3, %t;"
+        "sub.u32 %w, %w, 30;",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("body", HARMLESS.values(), ids=HARMLESS)
+def test_a_value_that_goes_nowhere_is_followed_no_further(body):
+    stored = "st.global.u32 [%g], %w;" if "%x+112" in body or "st.shared" in body else SAFE
+    out = outcome(body + stored)
+    assert out[:31] == list(range(31))
+
+
+def test_the_result_and_the_counters_are_those_of_a_run_without_doubts():
+    written = READ.replace("%t, 31", "%t, 99")
+    out, same = (np.zeros(LANES, np.uint32) for _ in range(2))
+    doubtful = run(READ + "mov.u32 %w, %t;" + SAFE, out)
+    sound = run(written + "mov.u32 %w, %t;" + SAFE, same)
+    assert out.tolist() == same.tolist()
+    first, second = doubtful.trace.counters(), sound.trace.counters()
+    assert {k: v for k, v in first.items() if "store" not in k} == {
+        k: v for k, v in second.items() if "store" not in k
+    }
+
+
+MMA = """
+.reg .b32 %a<4>, %b<2>, %f<4>, %t, %r, %c; .reg .b64 %o, %g; .reg .pred %p;
+.shared .align 16 .b8 s[512];
+mov.u32 %t, %tid.x; ld.param.u64 %o, [out];
+mov.u32 %r, s; mad.lo.u32 %c, %t, 16, %r;
+setp.lt.u32 %p, %t, ROWS;
+@%p st.shared.v4.b32 [%c], {ONE, ONE, ONE, ONE};
+bar.sync 0;
+ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%a0, %a1, %a2, %a3}, [%c];
+mov.b32 %b0, ONE; mov.b32 %b1, ONE; mov.b32 %f0, 0; mov.b32 %f1, 0; mov.b32 %f2, 0; mov.b32 %f3, 0;
+mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f0, %f1, %f2, %f3}, {%a0, %a1, %a2, %a3},
+    {%b0, %b1}, {%f0, %f1, %f2, %f3};
+mad.wide.u32 %g, %t, 8, %o;
+st.global.v2.b32 [%g], {%f0, %f1};
+LOWER
+""".replace("ONE", str(0x3C003C00))
+LOWER = "add.u64 %g, %g, 256; st.global.v2.b32 [%g], {%f2, %f3};"
+
+
+def test_rows_of_a_product_that_nobody_wrote_matter_where_they_are_stored():
+    """Matrices 0 and 2 of A, rows 0 to 7, are written; 1 and 3, rows 8 to 15, are not."""
+    text = MMA.replace("%p, %t, ROWS", "%p, %q, 1").replace(
+        "setp.lt.u32", "shr.u32 %q, %t, 3; and.b32 %q, %q, 1; setp.lt.u32").replace(
+        "%t, %r, %c;", "%t, %r, %c, %q;")
+    out = np.full((2, LANES, 2), np.nan, np.float32)
+    run(text.replace("LOWER", ""), out)
+    assert (out[0] == 16).all()
+    with pytest.raises(ptx.UninitialisedRead, match=r"ldmatrix.*is stored"):
+        run(text.replace("LOWER", LOWER), out)
+
+
+def test_local_arrays_are_followed_too():
+    body = """.local .align 4 .b8 l[8]; .reg .b32 %v; .reg .b64 %o; ld.param.u64 %o, [out];
+    mov.u32 %v, 5; st.local.u32 [l], %v; ld.local.u32 %v, [l+WHERE]; st.global.u32 [%o], %v;"""
+    out = np.zeros(1, np.uint32)
+    run(body.replace("WHERE", "0"), out, block=1)
+    assert out[0] == 5
+    with pytest.raises(ptx.UninitialisedRead, match="local memory .*is stored"):
+        run(body.replace("WHERE", "4"), out, block=1)
+
+
+def test_a_generic_load_from_two_memories_into_its_own_address():
+    """Half of the lanes read an array, half shared memory, whose last word nobody wrote."""
+    body = """
+    .reg .b32 %t, %a, %v; .reg .b64 %o, %g, %h, %x; .reg .pred %p, %q;
+    .shared .align 16 .b8 s[256];
+    mov.u32 %t, %tid.x; ld.param.u64 %o, [out]; mad.wide.u32 %g, %t, 8, %o;
+    mov.u32 %a, s; mad.lo.u32 %a, %t, 8, %a; cvt.u64.u32 %x, %t;
+    setp.lt.u32 %p, %t, 31; @%p st.shared.u64 [%a], %x; bar.sync 0;
+    cvt.u64.u32 %h, %a; cvta.shared.u64 %h, %h;
+    setp.lt.u32 %q, %t, 16; selp.b64 %h, %g, %h, %q;
+    ld.u64 %h, [%h];
+    @%p st.global.u64 [%g], %h;"""
+    out = np.arange(100, 132, dtype=np.uint64)
+    run(body, out)
+    assert out.tolist() == [*range(100, 116), *range(16, 31), 131]
+
+
+def test_an_atomic_operation_on_what_nobody_wrote_stops_also_while_a_value_is_followed():
+    with pytest.raises(ptx.UninitialisedRead, match=r"red\.shared"):
+        outcome("mov.u32 %x, more; red.shared.add.u32 [%x], 1;")

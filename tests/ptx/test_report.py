@@ -1,0 +1,86 @@
+"""What is printed of a launch: hazards by lines of the source, counters by lines of the source."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from lib import ptx
+from lib.ptx.count.trace import Site
+from lib.ptx.report import by_line, grouped, own_place
+
+from .conftest import compile_text
+
+SOURCE = r"""
+__device__ __forceinline__ float twice(const float* p)
+{
+    return 2.0f * *p;
+}
+
+extern "C" __global__ void turn(const float* a, float* b, int n)
+{
+    __shared__ float s[32][32];
+    #pragma unroll
+    for (int i = 0; i < 4; i++) {
+        s[threadIdx.y][threadIdx.x] = twice(&a[i * 1024 + threadIdx.y * 32 + threadIdx.x]);
+        b[i * 1024 + threadIdx.y * 32 + threadIdx.x] = s[threadIdx.x][threadIdx.y];
+    }
+}
+"""
+
+
+@cache
+def launched(source: str = SOURCE, races: bool = True, lineinfo: bool = True) -> ptx.Launch:
+    text = compile_text(source, lineinfo=lineinfo, filename="turn.cu")
+    a, b = np.arange(4096, dtype=np.float32), np.zeros(4096, np.float32)
+    return ptx.Module(text).get_function("turn")(1, (32, 32), (a, b, np.int32(4)), races=races)
+
+
+def line_of(text: str) -> int:
+    return next(i for i, line in enumerate(SOURCE.splitlines(), 1) if text in line)
+
+
+def test_one_missing_barrier_is_two_findings_however_far_the_loop_is_unrolled():
+    launch = launched()
+    found = grouped(launch.hazards)
+    store, load = (f"turn.cu:{line_of(text)}" for text in ("s[threadIdx.y]", "s[threadIdx.x]"))
+    assert {(f.kind, f.first, f.second) for f in found} == {
+        ("race", store, load), ("race", load, store),
+    }
+    assert sum(f.pairs for f in found) == len(launch.hazards) > 2
+    assert str(launch).startswith("kernel 'turn' ran to its end; 2 hazards:")
+    assert all(f.example.message in str(launch) for f in found)
+
+
+def test_counters_stand_beside_the_lines_that_asked():
+    lines = {(line.place, line.kind): line for line in by_line(launched().trace.sites)}
+    read = lines[f"turn.cu:{line_of('return 2.0f')}", "load"]
+    assert (read.requests, read.sectors, read.lanes) == (128, 512, 4096)
+    column = lines[f"turn.cu:{line_of('= s[threadIdx.x]')}", "load"]
+    assert (column.wavefronts, column.ideal) == (4096, 128)
+    row = next(r for r in str(launched()).splitlines() if "global store" in r).split()
+    assert row[0] == f"turn.cu:{line_of('= s[threadIdx.x]')}" and row[3:] == ["128", "512", "4.00"]
+
+
+def test_without_lines_of_the_source_those_of_the_ptx_are_told():
+    said = str(launched(lineinfo=False))
+    assert "turn.cu" not in said and "PTX line" in said
+
+
+def test_what_was_not_looked_for_is_said():
+    sound = SOURCE.replace("        b[i", "        __syncthreads();\n        b[i").replace(
+        "y];\n    }", "y];\n        __syncthreads();\n    }")
+    assert "no hazard." in str(launched(sound))
+    assert "races were not looked for" in str(launched(sound, races=False))
+
+
+def test_an_access_in_a_header_of_cuda_is_told_where_it_was_called():
+    header, own, helper = ("/cuda/include/mma.hpp", 9), ("/me/gemm.cu", 40), ("/me/lib/t.cuh", 3)
+    assert own_place([header, own], "/me/gemm.cu") == own
+    assert own_place([header, helper, own], "/me/gemm.cu") == helper
+    assert own_place([("mma.hpp", 9), ("gemm.cu", 4)], "gemm.cu") == ("gemm.cu", 4)
+    sites = [Site(i, header, "ld.shared.b32", "load", "shared", 4, requests=2, callers=(own,))
+             for i in range(3)]
+    (line,) = by_line(sites)
+    assert (line.place, line.requests) == ("gemm.cu:40", 6)
