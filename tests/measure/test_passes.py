@@ -18,6 +18,7 @@ from lib.kernels.catalogue import CATALOGUE
 from lib.kernels.shapes import timed
 from lib.measure import bench, chunks, plan, record
 from lib.paths import ROOT
+from lib.records import scoreboard
 from lib.records import store as records
 from lib.records.journal import Journal
 from tests import built, played
@@ -382,6 +383,26 @@ def test_a_reader_s_own_record_is_one_file_beside_the_others(gpu):
     records.write(older_record())
     naive = [row for row in records.rows() if row.kernel == "01_naive"]
     assert {row.rival for row in naive} == {"default"}
+
+
+def test_a_gpu_without_a_data_sheet_has_a_record_too(gpu, monkeypatch):
+    name = "NVIDIA GeForce RTX 4090"
+    head = newer_record()
+    monkeypatch.setattr(record.device, "name", lambda: name)
+    monkeypatch.setattr(record, "provenance", lambda stem: {
+        key: head[key] for key in ("schema", "software", "date", "revision", "method")
+    } | {"kernel": stem, "gpu": {**GPU, "key": "RTX-4090", "name": name, "sms": 128}})
+    (file,) = record.record_quick(most=60.0).files
+    assert file.parent.name == "rtx-4090"
+    assert {row.gpu for row in records.rows()} == {"RTX-4090"}
+    assert scoreboard.summary(records.rows()).count("| RTX-4090 |") == len(CATALOGUE)
+
+
+def test_a_record_that_can_t_be_made_leaves_the_old_one(gpu, monkeypatch):
+    monkeypatch.setattr(record, "measure", lambda *_: {"missing": "ncu is not on the PATH"})
+    assert record.record(["calibration"], most=60.0).files == ()
+    assert not (gpu.folder / "calibration.json").exists()
+    assert not (gpu.folder / record.PASS).exists()
 
 
 def test_counters_that_can_t_be_read_are_skipped_and_the_record_says_so(monkeypatch, tmp_path,
