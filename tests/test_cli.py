@@ -302,8 +302,8 @@ def test_a_quote_in_the_path_is_compiled(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "command", ["list", "check", "trace", "resources", "diff", "results", "bench", "profile", "timeline",
-                "record", "launch", "new", "notebooks", "stamp"],
+    "command", ["list", "check", "trace", "resources", "diff", "results", "bench", "profile",
+                "timeline", "record", "launch", "new", "notebooks", "stamp"],
 )
 def test_every_command_has_help(command):
     done = subprocess.run([sys.executable, "-m", "lib", command, "--help"], capture_output=True,
