@@ -10,7 +10,7 @@ CHAPTERS := $(wildcard chapters/*.ipynb)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book test test-gpu test-colab serve new chapter release-check clean
+.PHONY: help book test test-gpu test-pages test-colab serve new chapter release-check clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */make \1\t/' | expand -t 22
@@ -44,6 +44,9 @@ test: $(VENV)/.dev  ## style, unit tests, chapters, the built book in a browser
 test-gpu: $(VENV)/.dev  ## the tests that need an NVIDIA GPU
 	$(INSTALL) -r requirements-gpu.txt
 	$(PY) -m pytest -m gpu tests
+
+test-pages: $(VENV)/.dev  ## what axe-core says of every page, in light and dark, wide and narrow
+	EVERY_VIEW=1 $(PY) -m pytest -m browser tests/book/test_browser.py -k "axe or opens"
 
 test-colab: $(VENV)/.dev  ## play Colab: every chapter to its end (PYTHON=python3.13; half an hour)
 	COLAB_PYTHON="$(PYTHON)" $(PY) -m pytest -m colab -rP tests/colab

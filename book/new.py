@@ -1,8 +1,8 @@
 """Begin a version: `python -m lib new 22_mine` (or `make new NAME=22_mine`).
 
-Writes what a version consists of, each part small and right, for its author to change: a kernel that
-multiplies, its entry in the catalogue, a chapter that calls what every chapter calls, its line in the
-table of contents and its budget.
+Writes what a version consists of, each part small and right, for its author to change: a kernel
+that multiplies, its entry in the catalogue, a chapter that calls what every chapter calls, its line
+in the table of contents and its budget.
 """
 
 from __future__ import annotations
@@ -121,8 +121,8 @@ def parts(name: str, root: Path = ROOT) -> dict[Path, str]:
             raise NewError(f"{number} is taken: {file.relative_to(root)}")
     entries = catalogue.read_text(encoding="utf-8")
     numbers = [int(stem) for stem in re.findall(r'stem="(\d\d)_', entries)]
-    if int(number) != max(numbers) + 1:
-        raise NewError(f"the next version is {max(numbers) + 1:02}; versions are told in order")
+    if int(number) <= max(numbers):
+        raise NewError(f"the last version is {max(numbers):02}, and a new one stands behind it")
     budget = root / "tests" / "chapters" / "budget.json"
     contents = root / "_toc.yml"
     return {

@@ -75,7 +75,14 @@ def badges() -> str:
 
 
 def stamp_readme(text: str) -> str:
-    """`text` of README.md with the lines between its markers renewed."""
+    """`text` of README.md with the lines between its markers, and those that clone, renewed."""
+    folder = REPOSITORY.rstrip("/").rsplit("/", 1)[1]
+    text = _replace_once(
+        r"(?m)^    git clone .*\n    cd .*$",
+        lambda match: f"    git clone {REPOSITORY}\n    cd {folder}",
+        text,
+        "README.md has no lines that clone the repository and change into its folder",
+    )
     return _replace_once(
         r"(?s)(<!-- stamp:begin -->\n).*?(<!-- stamp:end -->)",
         lambda match: f"{match[1]}{badges()}\n{match[2]}",

@@ -37,6 +37,7 @@ def address() -> str:
 
 def configure(app: Sphinx, config: Config) -> None:
     """Give the extensions the address, which stands in `book/release.py` alone."""
+    config.html_search_scorer = str(Path(__file__).with_name("search_scorer.js"))
     config.html_baseurl = config.ogp_site_url = address()
     # One card for all: the page's own title and description stand beside it.
     config.ogp_image = f"{address()}_static/page.png"

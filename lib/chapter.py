@@ -190,24 +190,28 @@ class Chapter:
 
     # Time.
 
+    @once_recorded()
     def speed(self, *variants: str) -> None:
         """Display the speed of some variants, or all, against cuBLAS: measured, or recorded."""
         from lib.topics.speed import page
 
         page.speed(self.version, *variants)
 
+    @once_recorded()
     def codes(self, variant: str | None = None, old: str = "sm_75") -> None:
         """Display the speed of this GPU's own code beside that of an older architecture's."""
         from lib.topics.speed import page
 
         page.codes(self.version, variant, old)
 
+    @once_recorded()
     def other_shapes(self) -> None:
         """Display what this version and the one before reach of cuBLAS on uneven shapes."""
         from lib.topics.shapes import page
 
         page.others(self.version)
 
+    @once_recorded()
     def timeline(
         self, *variants: str, with_previous: bool = False, above: Sequence[str] = (),
         cycles: float | None = None,
@@ -220,12 +224,14 @@ class Chapter:
 
     # What limits it.
 
+    @once_recorded()
     def roofline(self, size: int = 4096) -> None:
         """Draw this version and those before it under the roofs measured on the recorded GPU."""
         from lib.topics.roofline import page
 
         page.draw(self.version, size)
 
+    @once_recorded()
     def busiest(self, size: int = TIMED, lines: bool = False) -> None:
         """Draw the least time that each unit needs, and the time that the kernel took."""
         from lib.topics.bottleneck import page

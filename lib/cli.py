@@ -97,6 +97,16 @@ def add_command(subparsers: Any) -> None:
     _arch(resources)
     resources.add_argument("--sass", action="store_true", help="print the inner loop's SASS too")
 
+    diff = add(_diff, "diff", "two versions side by side: counters, registers, SASS, source",
+               json_help="{arch, shape, sides: [{name, expression, resources, mix, counters}, …], "
+               "source: lines of a unified diff}")
+    for side in ("one", "other"):
+        diff.add_argument(side, metavar="A" if side == "one" else "B",
+                          help="KERNEL, or KERNEL:VARIANT")
+    diff.add_argument("--shape", default="128", help="what both run: MxNxK, or one number")
+    _arch(diff)
+    _patience(diff)
+
     results = add(_results, "results", "the recorded benchmarks",
                   json_help="a list of rows with " + ", ".join(RESULT_KEYS))
     results.add_argument("kernels", nargs="*", metavar="KERNEL",
@@ -390,6 +400,48 @@ def _resources(options: argparse.Namespace) -> int:
         document["inner_loop"] = [i.text for i in compiled.inner_loop]
         lines += [f"  {i.address:04x}  {i.text}" for i in compiled.inner_loop]
     _say(options, document, lines)
+    return 0
+
+
+def _diff(options: argparse.Namespace) -> int:
+    from lib.topics.difference import model
+
+    chosen = []
+    for option, text in (("A", options.one), ("B", options.other)):
+        stem, _, variant = text.partition(":")
+        with _of(option):
+            kernel = kernels.find(stem)
+            chosen.append((kernel, kernel.variant(variant or None)))
+    arch = _target(options) or model.common_arch(*chosen)
+    with _of("--shape"):
+        shape = parse_shape(options.shape)
+        for kernel, variant in chosen:
+            kernel.launch(variant.problem(*shape), variant)
+    sides = []
+    for kernel, variant in chosen:
+        def small(problem: Problem, kernel: Kernel = kernel, variant: Variant = variant) -> None:
+            model.side(kernel, variant, arch, (problem.M, problem.N, problem.K))
+
+        seconds = patience.foreseen(variant.problem(*shape), small)
+        if not options.yes:
+            patience.refuse_too_long(seconds, options.shape)
+        with patience.told(f"{kernel.stem} {options.shape}", seconds):
+            sides.append(model.side(kernel, variant, arch, shape))
+    source = model.source_difference(chosen[0][0], chosen[1][0])
+    document = {"arch": arch, "shape": "x".join(map(str, shape)),
+                "sides": [dataclasses.asdict(side) for side in sides], "source": source}
+    one, other = sides
+    lines = [f"{'':<30} {one.name:>28} {other.name:>28}"]
+    for title, part in (
+        (f"for {arch}", "resources"), ("SASS of the inner loop", "mix"),
+        (f"emulated at {document['shape']}", "counters"),
+    ):
+        left, right = getattr(one, part), getattr(other, part)
+        lines += [title, *(
+            f"  {name.replace('_', ' '):<28} {left.get(name, 0):>28,} {right.get(name, 0):>28,}"
+            for name in dict.fromkeys([*left, *right])
+        )]
+    _say(options, document, [*lines, "", *(source or ["one source for both"])])
     return 0
 
 
