@@ -6,9 +6,13 @@ from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-    """Load `RawModule` when it is first asked for: it needs CuPy, which most commands don't."""
+    """Load what needs CuPy when it is first asked for: most commands don't need it."""
     if name == "RawModule":
         from lib.compiler.raw_module import RawModule
 
         return RawModule
+    if name == "gemm":
+        from lib.run.gemm import gemm
+
+        return gemm
     raise AttributeError(f"module 'lib' has no attribute {name!r}")

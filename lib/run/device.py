@@ -12,7 +12,7 @@ from lib.compiler.nvrtc import assemble
 from lib.compiler.toolkit import load_nvrtc
 from lib.kernels.grid import Launch
 from lib.kernels.spec import Kernel, Variant
-from lib.run.early import launch_early
+from lib.run.launching import Ready
 
 WITHOUT = "without one there are the commands check --backend emulator, trace and results"
 
@@ -135,12 +135,18 @@ class Loaded:
 
     def __call__(self, launch: Launch, args: Sequence[Any]) -> None:
         """Launch on the current stream; arrays are CuPy's, scalars NumPy's."""
+        if launch.early:
+            self.ready(launch, args)(cupy().cuda.get_current_stream().ptr)
+            return
         if launch.shared_bytes > self._shared_bytes:
             self._allow(launch.shared_bytes)
-        if launch.early:
-            launch_early(self._function.ptr, launch, args, cupy().cuda.get_current_stream().ptr)
-        else:
-            self._function(launch.grid, launch.block, tuple(args), shared_mem=launch.shared_bytes)
+        self._function(launch.grid, launch.block, tuple(args), shared_mem=launch.shared_bytes)
+
+    def ready(self, launch: Launch, args: Sequence[Any]) -> Ready:
+        """Lay a launch out, for whoever repeats it."""
+        if launch.shared_bytes > self._shared_bytes:
+            self._allow(launch.shared_bytes)
+        return Ready(self._function.ptr, launch, args)
 
     def _allow(self, shared_bytes: int) -> None:
         """Opt in to more dynamic shared memory than a kernel gets unasked."""

@@ -20,6 +20,7 @@ from lib.kernels.spec import Kernel, Variant
 from lib.problem import ITEM_BYTES, Problem, Verdict, numpy_dtype
 from lib.records.tuning import choose
 from lib.run import device
+from lib.run.launching import Ready
 from lib.run.tensor_maps import encode
 
 BACKENDS = ("auto", "gpu", "emulator")
@@ -243,6 +244,11 @@ class Loaded:
         What to compile for.
     ptx_arch, source : str, optional
         As `compile_kernel` takes them.
+
+    Attributes
+    ----------
+    modules : dict of str to device.Loaded
+        The code on the device, by the C++ name of its instantiation.
     """
 
     def __init__(
@@ -250,7 +256,7 @@ class Loaded:
         source: str | None = None,
     ) -> None:
         self._kernel, self._prepared = kernel, prepared
-        self._loaded = {
+        self.modules = {
             kernel.expression(step.variant): device.Loaded(
                 compile_kernel(kernel, step.variant, arch, ptx_arch=ptx_arch, source=source)
             )
@@ -259,7 +265,14 @@ class Loaded:
 
     def __call__(self, index: int) -> None:
         for step in self._prepared.steps(index):
-            self._loaded[self._kernel.expression(step.variant)](step.launch, step.arguments)
+            self.modules[self._kernel.expression(step.variant)](step.launch, step.arguments)
+
+    def ready(self, index: int) -> list[Ready]:
+        """The launches for one set, laid out; the last is the kernel's, the others pack."""
+        return [
+            self.modules[self._kernel.expression(step.variant)].ready(step.launch, step.arguments)
+            for step in self._prepared.steps(index)
+        ]
 
 
 def prepare(

@@ -64,7 +64,7 @@ def test_emulated_counters_equal_the_hardware_s(kernel, variant, shape):
     shape = legal(variant, *shape)
     emulated = run(kernel, variant.problem(*shape), variant=variant, backend="emulator",
                    arch=device.arch()).launch.trace.counters()
-    measured = counters(kernel.stem, variant.name, shape)
+    (measured,) = counters(kernel.stem, variant.name, [shape])
     assert {name: measured[name] for name in EMULATED} == emulated
 
 

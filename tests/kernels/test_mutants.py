@@ -76,8 +76,8 @@ def smaller(kernel, variant):
         given["cluster"] = variant.constants["CLUSTER_M"], variant.constants["CLUSTER_N"]
     if "split" in given:
         given["split"] = min(2, given["split"])
-    if isinstance(variant.grid, LastWave):
-        given["wave_share"] = min(1, variant.grid.wave_share)
+    if isinstance(variant.grid, LastWave):  # all of them have the code of the cut wave
+        given["wave_share"] = 1
     return make(
         variant.name, variant.meaning, tile=(rows, columns), stages=2 if "down" in given else 3,
         dtype=variant.dtype, out=variant.out, b_layout=variant.b_layout, **given,
@@ -93,13 +93,8 @@ def representatives(kernel):
             for name, value in variant.constants.items()
             if name != "BLOCKS"
         )
-        cut = isinstance(variant.grid, LastWave) and variant.grid.wave_share > 0
-        smallest.setdefault((variant.grid.resident > 0, cut, *switches), variant)
-    # Where the last wave is cut, all of a version's statements are run through.
-    return sorted(
-        (smaller(kernel, variant) for variant in smallest.values()),
-        key=lambda v: -getattr(v.grid, "wave_share", 0),
-    )
+        smallest.setdefault((variant.grid.resident > 0, *switches), variant)
+    return [smaller(kernel, variant) for variant in smallest.values()]
 
 
 def problems_of(variant):
@@ -118,7 +113,7 @@ def problems_of(variant):
         steps = next(n for n in count(-(-3 * variant.grid.least_share // 2)) if n % stages == 1)
     elif getattr(variant.grid, "wave_share", 0):
         # Three tiles for two clusters, of which they share the last.
-        rows, columns, steps = 3 * rows * variant.grid.cluster, columns, 2 * stages + 1
+        rows, steps = 3 * rows * variant.grid.cluster, 2 * stages + 1
         sms = (2 * variant.grid.size,)
     elif variant.grid.resident:
         # Three tiles for one cluster, which come round the ring together; and there is code of its

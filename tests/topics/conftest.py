@@ -119,7 +119,7 @@ ROLES = (("consumers", 8), ("producer", 4))
 
 
 def ring_record(steps=8, stages=4):
-    """A timeline record with made-up marks in the order that 17_tma_wgmma makes them."""
+    """A timeline record with made-up marks in the order that 19_warp_specialization makes them."""
     loop = ring_model.ring(1100, 520, stages, steps)
     producer, consumers = [], []
     for i, one in enumerate(loop.tiles):
@@ -140,7 +140,7 @@ def ring_record(steps=8, stages=4):
 
 
 def timeline_with_roles():
-    one = timeline.version("17 tma and wgmma", ring_record(), 1.7e9, roles=ROLES, stages=4)
+    one = timeline.version("19 warp specialization", ring_record(), 1.7e9, roles=ROLES, stages=4)
     return timeline.draw([one], evidence=RECORDED)
 
 

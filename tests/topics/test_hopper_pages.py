@@ -10,11 +10,13 @@ from lib.chapter import Chapter
 from lib.kernels.shapes import LAYERS
 from lib.records import store as records
 from lib.records.predictions import PREDICTIONS
+from lib.topics.ablation import page as ablation_page
 from lib.topics.ablation.page import predicted
 from lib.topics.counters.page import machines
 from lib.topics.in_flight.page import bytes_in_flight
 from lib.topics.ring.page import buffers
 from lib.topics.shapes.page import layers
+from lib.topics.source.page import instruction
 from lib.topics.speed.page import alone, how_it_ran, tensor_compare
 from lib.topics.tensor_pipe.page import account, accounted
 from lib.topics.tma_swizzle.model import descriptor
@@ -49,11 +51,11 @@ def recorded(stem, speed=lambda name, shape: 600.0):
 
 
 def test_machines_are_counted_as_the_trace_counts_them(shown):
-    page = Chapter("17_tma_wgmma")
+    page = Chapter("18_tma")
     machines(page.version, "wide", above=("16_cp_async",))
     found = {row[0]: row[1:] for row in cells(shown[0])}
     first = Chapter("16_cp_async").kernel.variants[0].name
-    assert f"| at 256×256×256 | 16 {first} | 17 wide |" in shown[0]
+    assert f"| at 256×256×256 | 16 {first} | 18 wide |" in shown[0]
     # 2 tiles, 4 steps, a box of A and 4 slabs of B; 2 warpgroups with 4 products a step.
     assert found["boxes that TMA loads"] == ["0", "40"]
     assert found["products of a warpgroup, wgmma"] == ["0", "64"]
@@ -77,35 +79,35 @@ def test_the_swizzle_and_the_ring_are_drawn(shown):
 def test_what_is_missing_is_said_in_the_cell(shown, monkeypatch):
     monkeypatch.setattr(records, "load", lambda gpu, stem: None)
     with chapter.once_recorded():
-        how_it_ran(Chapter("17_tma_wgmma").version)
-    assert "python -m lib record 17_tma_wgmma" in shown[0] and "Not recorded yet" in shown[0]
+        how_it_ran(Chapter("17_wgmma").version)
+    assert "python -m lib record 17_wgmma" in shown[0] and "Not recorded yet" in shown[0]
     with pytest.raises(ValueError), chapter.once_recorded():
         raise ValueError("other errors are not swallowed")
 
 
 def test_layers_have_their_geometric_mean_and_their_least(shown):
-    page = recorded("18_hopper_limit", lambda name, shape: 400.0 if shape[0] == 1024 else 550.0)
+    page = recorded("20_hopper_limit", lambda name, shape: 400.0 if shape[0] == 1024 else 550.0)
     layers(page.version)
     rows = cells(shown[0])
     ratios = [float(row[3].strip("*")) for row in rows[:-1]]
     assert len(ratios) == 3 + len(LAYERS)
     mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
     assert rows[-1][3] == f"**{mean:.3f}**; 0.800"
-    assert {row[-1] for row in rows[:-1]} == {"ping_pong"}  # the same instantiation as the first
+    assert {row[-1] for row in rows[:-1]} == {"ordered"}  # the same instantiation as the first
 
 
 def test_another_gpu_s_ratios_stand_beside(shown, monkeypatch):
-    there = recorded("18_hopper_limit", lambda name, shape: 600.0).record
+    there = recorded("20_hopper_limit", lambda name, shape: 600.0).record
     there = {**there, "gpu": {"name": "NVIDIA H200", "key": "H200", "sms": 132}}
     monkeypatch.setattr(records, "load", lambda gpu, stem: there if gpu == "H200" else None)
-    page = recorded("18_hopper_limit", lambda name, shape: 550.0)
+    page = recorded("20_hopper_limit", lambda name, shape: 550.0)
     layers(page.version, "H200")
     rows = cells(shown[0])
     assert {(row[3], row[4]) for row in rows[:-1]} == {("**1.100**", "**1.200**")}
     assert rows[-1][3:5] == ["**1.100**; 1.100", "**1.200**; 1.200"]
     assert "ratio, H100 | ratio, H200" in shown[0]
     assert "recorded: H100" in shown[0] and "recorded: H200" in shown[0]
-    with pytest.raises(records.NotRecorded, match="python -m lib record 18_hopper_limit"):
+    with pytest.raises(records.NotRecorded, match="python -m lib record 20_hopper_limit"):
         layers(page.version, "T4")
 
 
@@ -118,17 +120,33 @@ def test_predictions_stand_beside_what_was_measured(shown):
     assert f"{PREDICTIONS['16_cp_async']['stages2'].gain:+.1%}" in rows[1]
 
 
-def test_steps_are_each_against_the_one_before(shown, monkeypatch):
-    speeds = {"persistent": 520.0, "ordered": 520.0, "in_flight": 572.0}
-    page = recorded("18_hopper_limit", lambda name, shape: speeds.get(name, 1.0))
+def test_steps_are_drawn_each_on_the_one_before(monkeypatch):
+    figures = []
+    monkeypatch.setattr(ablation_page, "show", figures.append)
+    speeds = {"persistent": 520.0, "in_flight": 520.0, "cluster": 572.0}
+    page = recorded("20_hopper_limit", lambda name, shape: speeds.get(name, 1.0))
     monkeypatch.setattr(records, "load", lambda gpu, stem: recorded(
         stem, lambda name, shape: 500.0).record)
-    predicted(page.version, *speeds, since="17_tma_wgmma")
-    assert [row[3] for row in cells(shown[0])] == ["**+4.0%**", "**+0.0%**", "**+10.0%**"]
+    ablation_page.draw(page.version, *speeds, since="19_warp_specialization", of_rival=True)
+    assert "in_flight" in figures[0].alt and "% of cuBLAS" in figures[0].alt
+
+
+def test_shapes_that_nobody_recorded_are_said_to_be_missing():
+    with pytest.raises(records.NotRecorded, match="python -m lib record 21_every_shape"):
+        Chapter("21_every_shape").other_shapes()
+
+
+def test_an_instruction_is_shown_as_the_compiler_wrote_it_and_lists_are_shortened(shown):
+    version = Chapter("17_wgmma").version
+    instruction(version, "wgmma.mma_async")
+    assert "m64n256k16.f32.f16.f16 {" in shown[0] and ", …, " in shown[0]
+    assert len(shown[0]) < 300
+    with pytest.raises(ValueError, match="17_wgmma has no instruction ldmatrix"):
+        instruction(version, "ldmatrix")
 
 
 def test_power_and_clock_stand_beside_the_speed(shown):
-    page = recorded("17_tma_wgmma")
+    page = recorded("17_wgmma")
     how_it_ran(page.version)
     tensor_compare(page.version, 4096, "wide", "stages2")
     assert cells(shown[0])[0] == ["1,024×1,024×1,024", "600", "500", "1.200", "1.0%", "1,755",
@@ -148,19 +166,19 @@ def test_bytes_in_flight_are_those_of_all_stages_but_one():
 
 
 def test_an_account_takes_both_speeds_apart_at_their_common_clock(shown):
-    page = recorded("18_hopper_limit")
+    page = recorded("20_hopper_limit")
     ours, rival = accounted(page.version, "ping_pong")
     assert ours.peak * ours.share == pytest.approx(600e12)
     assert rival.peak * rival.share == pytest.approx(500e12)
     assert ours.clock == rival.clock == pytest.approx(1755 / 1980)
     assert ours.waves == 1024 / (8 * 132)
     account(page.version, "ping_pong")
-    assert cells(shown[0])[0][:4] == ["18 ping_pong", "600", "1,755", "0.886"]
+    assert cells(shown[0])[0][:4] == ["20 ping_pong", "600", "1,755", "0.886"]
     assert cells(shown[0])[0][-2:] == ["**0.632**", "0.527"]
 
 
 def test_speed_alone_stands_beside_that_in_turns(shown):
-    page = recorded("18_hopper_limit")
+    page = recorded("20_hopper_limit")
     page.recorded(4096, "ping_pong")["alone"] = {
         "tflops": 700.0, "sm_clock_mhz": 1500.0, "power_w": 699.0}
     alone(page.version, "ping_pong", "staged")

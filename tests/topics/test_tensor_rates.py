@@ -41,7 +41,7 @@ def test_boxes():
 
 
 def test_boxes_are_what_the_emulator_counts():
-    kernel = find("17_tma_wgmma")
+    kernel = find("18_tma")
     variant = kernel.variants[0]
     M, N = variant.tile
     done = run(kernel, variant.problem(M, N, 128), variant=variant, backend="emulator", exact=True)
@@ -149,7 +149,7 @@ def test_pages_draw_both_addressings_and_boxes(monkeypatch):
                  ldmatrix_page):
         monkeypatch.setattr(page, "show", figures.append)
     windows_page.draw(Chapter("14_ldmatrix").version, {"mirrored": "right", "swapped": "wrong"})
-    tma_box_page.draw(Chapter("18_hopper_limit").version, "C")
+    tma_box_page.draw(Chapter("20_hopper_limit").version, "C")
     fragments_page.draw("mma.m16n8k8", "C")
     Chapter("15_turing_limit").saturates(size=1024)
     vectors_page.draw(Chapter("13_wmma_vectorized").version, "seed")
@@ -171,4 +171,4 @@ def test_pages_draw_copies_and_say_what_has_none(monkeypatch):
     assert "copy A[(row0 + ar) * K + ac * 8]: 32 lanes, 1 request, 16 sectors" in figures[0].alt
     assert "Shared copy storage: 4 wavefronts over 32 of 32 banks, ideal 4." in figures[1].alt
     with pytest.raises(ValueError, match="draw its boxes"):
-        Chapter("18_hopper_limit").coalescing("staged")
+        Chapter("20_hopper_limit").coalescing("staged")

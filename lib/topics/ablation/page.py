@@ -56,7 +56,7 @@ def draw(
 
 
 def predicted(
-    version: Version, *variants: str, since: str = "", against: str | None = None, size: int = 4096
+    version: Version, *variants: str, against: str | None = None, size: int = 4096
 ) -> None:
     """Display what was predicted of some variants, and what was measured.
 
@@ -65,24 +65,19 @@ def predicted(
     version : Version
     *variants : str
         All that something was predicted of, if none is named.
-    since : str
-        Stem of the version whose first variant the steps begin at, each then against the one
-        before it.
     against : str, optional
-        Without `since`, the variant that each is compared with; the first if not given.
+        The variant that each is compared with; the first if not given.
     size : int
         M = N = K.
     """
     guesses = predictions.PREDICTIONS[version.kernel.stem]
-    first = version.of(since).recorded(size) if since else version.recorded(size, against)
-    base = first["ratio"]
+    base = version.recorded(size, against)["ratio"]
     rows = []
     for name in variants or guesses:
         speed = version.recorded(size, name)["ratio"]
         rows.append((name, f"{guesses[name].gain:+.1%}", guesses[name].because,
                      f"**{speed / base - 1:+.1%}**"))
-        base = speed if since else base
-    other = "the step before" if since else version.kernel.variant(against).name
+    other = version.kernel.variant(against).name
     table(("variant", "predicted", "because", "measured"), rows,
           f"{predictions.label()}; {records.label(version.record)}, {size:,}³; speed, in "
           f"% of cuBLAS in the same run, over that of {other}, less 1")

@@ -47,6 +47,11 @@ def others_table(*stems: str) -> None:
     ----------
     *stems : str
         All versions that are recorded at one of them, if none is named.
+
+    Raises
+    ------
+    records.NotRecorded
+        If none of those named is.
     """
     found: dict[str, dict[tuple[int, int, int], records.Row]] = {}
     for row in records.rows():
@@ -55,6 +60,10 @@ def others_table(*stems: str) -> None:
         if row.gpu == RECORDED_ON and row.variant == kernel.variants[0].name and (
                 shape in OTHER_SHAPES and row.kernel in (stems or CATALOGUE)):
             found.setdefault(row.kernel, {})[shape] = row
+    if not found:
+        raise records.NotRecorded(
+            f"{' and '.join(stems)} have no record: python -m lib record {stems[-1]}"
+        )
     rows = [
         (rung(CATALOGUE[stem]) + (" (stale)" if any(r.stale for r in at.values()) else ""),
          *(f"{at[shape].ratio:.0%}" if shape in at else "not recorded" for shape in OTHER_SHAPES))

@@ -91,27 +91,6 @@ def phases(version: Version, *variants: str, above: Sequence[str] = ()) -> None:
           "cycles without")
 
 
-def life(version: Version, variant: str | None = None) -> dict[str, float]:
-    """Cycles of the first warp's first tile: ``"start"``, ``"products"``, ``"store"``.
-
-    From the recorded timeline: until its first product, until it has waited for the last one, and
-    until it has stored.
-
-    Raises
-    ------
-    ValueError
-        If the marks don't reach to the end of a tile.
-    """
-    one = as_recorded(version, version.kernel.variant(variant))
-    spans = [span for span in phases_of.phases(one.events, one.blocks[0][1]) if not span.warp]
-    first = next(span for span in spans if span.event == "compute")
-    stored = next((span for span in spans if span.event == "store"), None)
-    if stored is None:
-        raise ValueError(f"{version.kernel.stem}: the marks end before the first tile is stored")
-    return {"start": first.start - spans[0].start, "products": stored.start - first.start,
-            "store": stored.end - stored.start}
-
-
 def marked(version: Version, variant: str | None = None) -> Marked:
     """Say how far a timeline is that of another kernel: marks take registers and time."""
     chosen = version.kernel.variant(variant)
