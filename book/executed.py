@@ -79,7 +79,8 @@ def bring_up_to_date(root: Path, names: Iterable[str] | None = None) -> list[str
     Raises
     ------
     ExecutionFailed
-        Where a cell fails. The other chapters are executed and kept.
+        Where a cell fails. The other chapters are executed and kept, if none of those with new
+        cells of their own fails: they come first.
     """
     if names is None:
         names = chapters(root)
@@ -87,10 +88,24 @@ def bring_up_to_date(root: Path, names: Iterable[str] | None = None) -> list[str
     on_gpu = gpus()
     surroundings = environment(root, on_gpu)
     stale = [name for name in names if not _is_fresh(root, name, surroundings)]
-    # The longest first, so that none is left alone on one CPU at the end.
+    # The longest first, so that none is left alone on one CPU at the end; but before all others
+    # those whose own cells are new, so that a mistake in them is told at once.
     stale.sort(key=lambda name: -_seconds(root, name))
-    if not stale:
-        return []
+    edited = [name for name in stale if not _has_known_code(root, name)]
+    for some in (edited, [name for name in stale if name not in edited]):
+        if some:
+            _execute(root, some, surroundings, on_gpu)
+    return stale
+
+
+def _execute(root: Path, stale: list[str], surroundings: str, on_gpu: bytes) -> None:
+    """Execute some chapters and keep them.
+
+    Raises
+    ------
+    ExecutionFailed
+        Where a cell fails, when all of them are done.
+    """
     settings = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))["execute"]
     env = {**os.environ, **({} if on_gpu else {"CUDA_VISIBLE_DEVICES": ""})}
     names = {root / f"{name}.ipynb": name for name in stale}
@@ -107,7 +122,6 @@ def bring_up_to_date(root: Path, names: Iterable[str] | None = None) -> list[str
             _keep(root, names[path], done, surroundings, began)
     if failed:
         raise ExecutionFailed("\n\n".join(failed))
-    return stale
 
 
 def _keep(root: Path, name: str, done: execution.Executed, surroundings: str, began: int) -> None:
@@ -208,6 +222,15 @@ def _is_fresh(root: Path, name: str, surroundings: str) -> bool:
         and known["code"] == code_digest(notebook)
         and all(_digest_of(root / file) == digest for file, digest in known["files"].items())
     )
+
+
+def _has_known_code(root: Path, name: str) -> bool:
+    """Whether the chapter's cells are those that were executed the last time."""
+    try:
+        known = _known(root, name)
+    except FileNotFoundError:
+        return False
+    return known["code"] == code_digest(nbformat.read(root / f"{name}.ipynb", as_version=4))
 
 
 def _seconds(root: Path, name: str) -> float:

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
 
 from lib.compiler.compiled import Compiled
 from lib.kernels.build import compile_kernel
@@ -111,5 +112,7 @@ def _bench(
 
 def _timeline(kernel: Kernel, variant: Variant, problem: Problem) -> Mapping[str, Any]:
     _refuse(kernel, variant)
-    record = json.loads((ROOT / "results" / "h100" / f"{kernel.stem}.json").read_text())
-    return record["variants"][variant.name]["timeline"]
+    file = ROOT / "results" / "h100" / f"{kernel.stem}.json"
+    if not file.is_file():
+        pytest.skip(f"what is played is a record, and {kernel.stem} has none yet")
+    return json.loads(file.read_text())["variants"][variant.name]["timeline"]

@@ -206,6 +206,17 @@ def test_a_failure_is_not_kept_and_the_others_are(small):
     assert not executed.place(small, "chapters/a").exists()
 
 
+def test_a_mistake_in_a_chapter_s_own_cells_is_told_before_others_are_executed(small):
+    executed.bring_up_to_date(small)
+    b = executed.place(small, "chapters/b")
+    before = b.stat().st_mtime_ns
+    notebook(small / "chapters", "raise RuntimeError('no')", name="a")
+    (small / "lib" / "common.py").write_text("WORD = 'third'\n")  # both would have to be
+    with pytest.raises(executed.ExecutionFailed, match="chapters/a: cell c0"):
+        executed.bring_up_to_date(small)
+    assert b.stat().st_mtime_ns == before
+
+
 def test_what_is_kept_of_a_removed_chapter_is_removed(small):
     executed.bring_up_to_date(small)
     (small / "_toc.yml").write_text("format: jb-book\nroot: chapters/a\n")
