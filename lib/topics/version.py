@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 from lib.compiler.compiled import Compiled
 from lib.kernels import catalogue as kernels
 from lib.kernels.build import compile_kernel
+from lib.kernels.grid import tiles
 from lib.kernels.select import stored_by_lanes
 from lib.kernels.spec import Kernel, Variant
 from lib.problem import Problem
@@ -231,6 +233,8 @@ def _traced(stem: str, name: str) -> runner.Run:
     version = Version(stem)
     chosen = version.kernel.variant(name)
     last = version._blocks(version.problem, chosen) - 1
+    if not chosen.grid.least_share:  # a cluster may reach past C: its last blocks own nothing
+        last = min(last, math.prod(tiles(version.problem, chosen.tile)) - 1)
     # Where tiles are cut, the last block of all adds up a tile's parts and stores it.
     cut = chosen.grid.resident and chosen.grid.least_share
     watch = (last if cut else min(WATCHED[0], last), _watched_warp(chosen))
