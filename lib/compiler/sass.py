@@ -8,6 +8,7 @@ PTX line it came from; `lib.compiler.merging` makes use of it.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -108,24 +109,33 @@ def parse(listing: str, function: str) -> list[Instruction]:
 def inner_loop(instructions: list[Instruction]) -> list[Instruction]:
     """Return the loop that does the arithmetic.
 
-    Of all loops (a branch back and what lies between), those that hold no other loop are
-    innermost; of these the one with the most multiply-adds (FFMA, HMMA, HGMMA) is returned. Empty
-    if the function has no loop.
+    A loop is a branch back and what lies between; one that begins inside another and ends behind it
+    is the way back from code that was moved out of the other, such as a wait. Of the loops with
+    multiply-adds (FFMA, HMMA, HGMMA), those that hold no other such loop are innermost; of these
+    the one with the most is returned, those of tensor cores first. Empty if there is none.
     """
-    spans = [
+    spans = {
         (i.target, i.address)
         for i in instructions
         if i.target is not None and i.target < i.address
+    }
+    found = [
+        (span, [i for i in instructions if span[0] <= i.address <= span[1]])
+        for span in sorted(spans)
+        if not any(other[0] < span[0] <= other[1] < span[1] for other in spans)
     ]
+    loops = [(span, body) for span, body in found if multiply_adds(body)]
     innermost = [
-        span
-        for span in spans
-        if not any(other != span and span[0] <= other[0] and other[1] <= span[1] for other in spans)
+        body for span, body in loops
+        if not any(other != span and span[0] <= other[0] and other[1] <= span[1]
+                   for other, _ in loops)
     ]
-    bodies = [
-        [i for i in instructions if start <= i.address <= end] for start, end in innermost
-    ]
-    return max(bodies, key=multiply_adds, default=[])
+    return max(innermost, key=_products, default=[])
+
+
+def _products(body: Iterable[Instruction]) -> tuple[int, ...]:
+    found = Counter(i.base for i in body)
+    return tuple(found[base] for base in ("HGMMA", "HMMA", "FFMA"))
 
 
 def executions(
