@@ -8,11 +8,10 @@ from typing import Any
 def __getattr__(name: str) -> Any:
     """Load what needs CuPy when it is first asked for: most commands don't need it."""
     if name == "RawModule":
-        from lib.compiler.raw_module import RawModule
-
-        return RawModule
-    if name == "gemm":
-        from lib.run.gemm import gemm
-
-        return gemm
-    raise AttributeError(f"module 'lib' has no attribute {name!r}")
+        from lib.compiler.raw_module import RawModule as found
+    elif name == "gemm":
+        from lib.run.gemm import gemm as found
+    else:
+        raise AttributeError(f"module 'lib' has no attribute {name!r}")
+    globals()[name] = found  # the next time it is an attribute like others
+    return found

@@ -113,8 +113,11 @@ def chosen(A: Any, B: Any, C: Any) -> str:
 
 def _planned(cp: Any, a: Any, b: Any, c: Any, stream: int) -> Plan:
     """The plan for these arrays on this stream: what was made before, or a new one."""
-    key = (stream, *(part for one in (a, b, c)
-                     for part in (one.data.ptr, one.shape, one.strides, one.dtype)))
+    # Written out: a generator over the three takes twice as long, a tenth of a call.
+    key = (
+        stream, a.data.ptr, a.shape, a.strides, a.dtype, b.data.ptr, b.shape, b.strides, b.dtype,
+        c.data.ptr, c.shape, c.strides, c.dtype,
+    )
     plan = _plans.get(key)
     if plan is None:
         plan = _plans[key] = _made(cp, a, b, c)
@@ -194,6 +197,8 @@ def _check_operands(a: Any, b: Any) -> None:
 
 def _on_gpu(cp: Any, name: str, array: Any) -> Any:
     """A CuPy array over the same memory."""
+    if type(array) is cp.ndarray:
+        return array
     if isinstance(array, cp.ndarray) and not isinstance(array, np.ndarray):
         return array
     if isinstance(array, np.ndarray) or not hasattr(array, "__dlpack__"):
