@@ -201,6 +201,15 @@ def test_distributed_shared_memory(load, schedule):
     assert not result.hazards
 
 
+@pytest.mark.parametrize("load, own", [(NARROW, 0), (NARROW.replace("%b", "%r"), 4)])
+def test_a_load_from_a_peer_is_no_shared_load(load, own):
+    """Seen on an H100: of 21's loads of partial sums only those of a block's own are counted."""
+    result, _ = exchange(load)
+    sites = {site.space: site.requests for site in result.trace.sites if site.kind == "load"}
+    assert sites == ({"shared": 4} if own else {"shared::cluster": 4})
+    assert result.trace.counters()["shared_load_instructions"] == own
+
+
 def test_distributed_shared_memory_needs_its_barriers():
     result, _ = exchange(NARROW, second="", races=True)
     assert kinds(result) == {"block exited"}

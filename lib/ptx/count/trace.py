@@ -42,7 +42,8 @@ class Site:
         or "copy" (cp.async: a site in global memory for what it reads and one in shared memory for
         what it writes).
     space : str
-        "global", "shared", "local", "const" or "generic".
+        "global", "shared", "local", "const" or "generic"; "shared::cluster" for what a block loads
+        from a peer's shared memory, which the counters leave out as Nsight Compute does.
     bytes_per_lane : int
         Width of the access, after merging.
     requests : int
@@ -157,7 +158,7 @@ class Trace:
     def access(self, index, pattern, f, instruction, kind, space, offset, nbytes, part=0):
         """Count an access of the active lanes to global or shared memory.
 
-        An instruction that the hardware does in several accesses (wmma.load) numbers its parts.
+        An instruction that the hardware does in several accesses (wmma.load) names its parts.
         """
         # A generic access may come to both spaces; each is a site of its own.
         place = index if space == "global" else ~index
