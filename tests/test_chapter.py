@@ -67,8 +67,8 @@ def test_what_is_not_recorded_is_said_with_the_command_that_records_it(shown, mo
     monkeypatch.setattr(records, "load", lambda gpu, stem: None)
     monkeypatch.setattr(device, "available", lambda: False)
     for part in ("speed", "timeline", "busiest"):
-        with pytest.raises(records.RecordError, match="python -m lib record 02_shared_tile"):
-            getattr(Chapter("02_shared_tile"), part)()
+        getattr(Chapter("02_shared_tile"), part)()
+        assert "python -m lib record 02_shared_tile" in shown.pop()
     with pytest.raises(records.RecordError, match="python -m lib record cublas"):
         rival_slots(4096)
     assert not shown
@@ -136,6 +136,7 @@ def test_the_emulator_s_counts_stand_beside_ncu_s(page, shown):
 
 def test_a_stale_record_is_marked_on_the_ladder_and_in_the_table(shown, monkeypatch):
     monkeypatch.setattr(records, "stale", lambda record, variant: True)
+    monkeypatch.setattr(records, "changed", lambda kernel, name, variant: True)
     draw_ladder()
     results_table()
     Chapter("01_naive").speed()

@@ -116,10 +116,9 @@ class Version:
         by_lanes = stored_by_lanes(chosen)
         if by_lanes is chosen:
             return self.traced(variant)
-        block = min(WATCHED[0], self._blocks(self.problem, by_lanes) - 1)
         return runner.run(
             self.kernel, by_lanes.typed(self.problem), variant=by_lanes, backend="emulator",
-            watch=(block, _watched_warp(chosen)), exact=True,
+            watch=_watched(self, by_lanes), exact=True,
         )
 
     @cached_property
@@ -232,14 +231,17 @@ def _traced(stem: str, name: str) -> runner.Run:
     """The run that `Version.traced` returns."""
     version = Version(stem)
     chosen = version.kernel.variant(name)
-    last = version._blocks(version.problem, chosen) - 1
-    if not chosen.grid.least_share:  # a cluster may reach past C: its last blocks own nothing
-        last = min(last, math.prod(tiles(version.problem, chosen.tile)) - 1)
-    # Where tiles are cut, the last block of all adds up a tile's parts and stores it.
-    cut = chosen.grid.resident and chosen.grid.least_share
-    watch = (last if cut else min(WATCHED[0], last), _watched_warp(chosen))
-    return version.run(version.problem, name, backend="emulator", watch=watch, exact=True)
+    return version.run(
+        version.problem, name, backend="emulator", watch=_watched(version, chosen), exact=True
+    )
 
 
-def _watched_warp(variant: Variant) -> int:
-    return min(WATCHED[1], variant.threads // 32 - 1)
+def _watched(version: Version, variant: Variant) -> tuple[int, int]:
+    """The block and the warp whose addresses are kept: those that own a tile of C."""
+    last = version._blocks(version.problem, variant) - 1
+    warp = min(WATCHED[1], variant.threads // 32 - 1)
+    if variant.grid.resident and variant.grid.least_share:
+        return last, warp  # where tiles are cut, the last block adds up a tile's parts
+    # A cluster may reach past C: its last blocks own nothing.
+    owned = math.prod(tiles(version.problem, variant.tile)) - 1
+    return min(WATCHED[0], last, owned), warp
