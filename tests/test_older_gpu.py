@@ -12,7 +12,6 @@ from tests.pages import cells
 
 MEASURED = "measured: Tesla T4"
 PAGES = [pytest.param(Chapter(stem), id=stem) for stem in in_book()]
-NOT_RECORDED = "has no record: python -m lib record"
 
 
 def shows(verb, stem):
@@ -20,8 +19,7 @@ def shows(verb, stem):
     if CATALOGUE[stem].min_arch == "sm_75" or records.load(RECORDED_ON, stem):
         verb()
         return True
-    with pytest.raises(records.NotRecorded, match=NOT_RECORDED):
-        verb()
+    verb()  # which says that nothing is recorded, and goes on
     return False
 
 
