@@ -49,50 +49,93 @@ class Resources:
 
 
 @dataclass(frozen=True)
-class Compiled:
-    """One instantiation for one architecture.
+class Recipe:
+    """Something that is made once and kept.
 
     Attributes
     ----------
-    name : str
-        Mangled name of the entry function.
+    parts : tuple of str or bytes
+        All that it depends on.
+    make : callable
+    """
+
+    parts: tuple[str | bytes, ...]
+    make: Callable[[], bytes] = field(compare=False)
+
+    def document(self) -> dict[str, str]:
+        """See `_document`."""
+        return json.loads(kept(self.parts, self.make))
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """One instantiation for one architecture; PTX and machine code are made when asked for.
+
+    Attributes
+    ----------
     arch : str
         Such as ``"sm_75"``: what the machine code is for.
     ptx_arch : str
         What the PTX is legal on: `arch`, or an older one.
-    ptx : str
     dynamic_bytes : int
         Shared memory that a launch asks for, B.
     toolkit : str
         NVRTC's release, such as ``"12.9"``.
     """
 
-    name: str
     arch: str
     ptx_arch: str
-    ptx: str
     dynamic_bytes: int
     toolkit: str
-    _make: Callable[[], tuple[bytes, str]] = field(repr=False, compare=False)
+    _ptx_alone: Recipe = field(repr=False)
+    _both: Recipe | None = field(repr=False)  # None where an older architecture's PTX is assembled
 
     @cached_property
-    def _machine(self) -> tuple[bytes, str]:
-        return self._make()
+    def _translated(self) -> dict[str, str]:
+        # What has the machine code has the PTX, too: nothing is compiled twice.
+        if self._both and ("_assembled" in vars(self) or is_kept(self._both.parts)):
+            return self._assembled
+        return self._ptx_alone.document()
+
+    @cached_property
+    def _assembled(self) -> dict[str, str]:
+        if self._both:
+            return self._both.document()
+        found = self._translated
+        parts = ["assembled", Path(nvrtc.__file__).read_bytes(), found["ptx"], self.arch,
+                 file_identity(find_tool("ptxas"))]
+        return json.loads(kept(
+            parts, lambda: _document(b"", found["name"], *assemble(found["ptx"], self.arch))
+        ))
 
     @property
+    def name(self) -> str:
+        """Mangled name of the entry function."""
+        return self._translated["name"]
+
+    @property
+    def ptx(self) -> str:
+        """The PTX text."""
+        return self._translated["ptx"]
+
+    @cached_property
     def cubin(self) -> bytes:
         """The machine code."""
-        return self._machine[0]
+        return base64.b64decode(self._assembled["cubin"])
 
     @cached_property
     def resources(self) -> Resources:
         """What a block asks of an SM, from ptxas's report."""
-        return _resources(self._machine[1], self.name, self.dynamic_bytes)
+        return _resources(self._assembled["log"], self.name, self.dynamic_bytes)
+
+    def translated(self) -> Compiled:
+        """Itself, with its PTX made if it wasn't yet."""
+        self._translated  # noqa: B018 - made when it is asked for
+        return self
 
     def assembled(self) -> Compiled:
         """Itself, with its machine code made if it wasn't yet."""
-        if not self.cubin:
-            raise CompileError(f"no machine code came of {self.name} for {self.arch}")
+        self._assembled  # noqa: B018 - made when it is asked for
         return self
 
     @cached_property
@@ -136,21 +179,21 @@ def compile_file(
     ptx_only: bool = False,
 ) -> Compiled:
     """Compile one name expression of a CUDA file; kept until the file or a header changes."""
-    return _compile_file(
-        source, expression, arch, options, ptx_arch, dynamic_bytes, ptx_only,
+    compiled = _compile_file(
+        source, expression, arch, options, ptx_arch, dynamic_bytes,
         tuple(map(file_identity, (source, *_headers(include_folder(source))))),
     )
+    return compiled.translated() if ptx_only else compiled.assembled()
 
 
 @lru_cache(maxsize=128)
 def _compile_file(
     source: Path, expression: str, arch: str, options: tuple[str, ...], ptx_arch: str | None,
-    dynamic_bytes: int, ptx_only: bool, identity: tuple[str, ...],
+    dynamic_bytes: int, identity: tuple[str, ...],
 ) -> Compiled:
-    text = source.read_text()
-    return compile_source(
-        text, expression, arch, options, str(source), ptx_arch, dynamic_bytes,
-        include_folder(source), ptx_only,
+    return _to_compile(
+        source.read_text(), expression, arch, options, str(source), ptx_arch, dynamic_bytes,
+        include_folder(source),
     )
 
 
@@ -177,16 +220,26 @@ def compile_source(
     CompileError
         With NVRTC's or ptxas's message; NVRTC's with the source line it names.
     """
+    compiled = _to_compile(
+        text, expression, arch, options, filename, ptx_arch, dynamic_bytes, include
+    )
+    return compiled.translated() if ptx_only else compiled.assembled()
+
+
+def _to_compile(
+    text: str, expression: str, arch: str, options: Sequence[str], filename: str,
+    ptx_arch: str | None, dynamic_bytes: int, include: Path | None,
+) -> Compiled:
+    """An instantiation of which nothing is made yet."""
     sys.audit("gemm.kernels compiled", 1)
     own_headers = [f"-I{include}"] if include else []
     common = ["--std=c++17", "-lineinfo", *own_headers, *toolkit_includes(), *options]
     headers = [part for path in _headers(include) for part in (str(path), path.read_bytes())]
-    parts = [
+    parts = (
         "compiled", Path(__file__).read_bytes(), Path(nvrtc.__file__).read_bytes(), text,
         expression, filename, *common, *headers, toolkit_identity(),
-    ]
+    )
     source_arch = ptx_arch or arch
-    own = source_arch == arch
     chosen = [f"-arch={arch}", "--ptxas-options=-v", *common]
     if nvrtc_version() >= (12, 9):
         # A cubin out of NVRTC's cache comes without ptxas's report.
@@ -201,28 +254,11 @@ def compile_source(
         made = compile_nvrtc(text, [expression], [virtual, *common], filename)
         return _document(made.ptx, made.names[0])
 
-    with_machine_code = [*parts, *chosen]
-    if own and (not ptx_only or is_kept(with_machine_code)):
-        first = json.loads(kept(with_machine_code, both))
-    else:
-        first = json.loads(kept([*parts, source_arch], ptx_alone))
-
-    def machine() -> tuple[bytes, str]:
-        if own:
-            made = first if "cubin" in first else json.loads(kept(with_machine_code, both))
-        else:
-            made = json.loads(kept(
-                ["assembled", Path(nvrtc.__file__).read_bytes(), first["ptx"], arch,
-                 file_identity(find_tool("ptxas"))],
-                lambda: _document(b"", first["name"], *assemble(first["ptx"], arch)),
-            ))
-        return base64.b64decode(made["cubin"]), made["log"]
-
-    compiled = Compiled(
-        first["name"], arch, source_arch, first["ptx"], dynamic_bytes,
-        ".".join(map(str, nvrtc_version())), machine,
+    return Compiled(
+        arch, source_arch, dynamic_bytes, ".".join(map(str, nvrtc_version())),
+        Recipe((*parts, source_arch), ptx_alone),
+        Recipe((*parts, *chosen), both) if source_arch == arch else None,
     )
-    return compiled if ptx_only else compiled.assembled()
 
 
 def _document(ptx: bytes, name: str, cubin: bytes | None = None, log: str = "") -> bytes:

@@ -36,6 +36,8 @@ MERGEABLE = {
 MACHINE = {
     **MERGEABLE, ("ldmatrix", "shared"): "LDSM", ("stmatrix", "shared"): "STSM",
     ("cp.async", "shared"): "LDGSTS",
+    # A block's own or a peer's: only the address tells.
+    ("ld", "shared::cluster"): "LD", ("st", "shared::cluster"): "ST",
 }
 _MACHINE_ACCESSES = {*MACHINE.values(), "LD", "ST"}
 
@@ -86,7 +88,7 @@ def accesses(ptx: str, function: str) -> dict[int, Access]:
         if not address:
             continue
         words = access["words"].replace("::cta", "").split(".")
-        space = "shared" if "shared" in words else "global" if "global" in words else ""
+        space = next((w for w in ("shared", "global", "shared::cluster") if w in words), "")
         machine = MACHINE.get((access["kind"], space))
         if machine is None or (machine == "LDGSTS" and words[0] not in ("ca", "cg")):
             continue  # such as cp.async.bulk, which is no access of a warp
