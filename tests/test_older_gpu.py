@@ -11,15 +11,17 @@ from tests import played
 from tests.pages import cells
 
 MEASURED = "measured: Tesla T4"
+NOT_RECORDED = "has no record: python -m lib record"
 PAGES = [pytest.param(Chapter(stem), id=stem) for stem in in_book()]
 
 
-def shows(verb, stem):
+def shows(verb, stem, shown):
     """Let a page show what it has; whether it has anything to show on this GPU."""
     if CATALOGUE[stem].min_arch == "sm_75" or records.load(RECORDED_ON, stem):
         verb()
         return True
-    verb()  # which says that nothing is recorded, and goes on
+    verb()
+    assert NOT_RECORDED in shown.pop() and not shown
     return False
 
 
@@ -31,7 +33,7 @@ def turing(monkeypatch):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_speeds_are_measured_where_the_gpu_can_and_else_recorded(page, shown, turing):
-    if not shows(Chapter(page.kernel.stem).speed, page.kernel.stem):
+    if not shows(Chapter(page.kernel.stem).speed, page.kernel.stem, shown):
         return
     here = page.kernel.min_arch == "sm_75"
     assert (MEASURED in shown[0], "recorded: H100" in shown[0]) == (here, not here)
@@ -40,7 +42,7 @@ def test_speeds_are_measured_where_the_gpu_can_and_else_recorded(page, shown, tu
 
 @pytest.mark.parametrize("page", PAGES)
 def test_timelines_are_measured_where_the_gpu_can_and_else_recorded(page, shown, turing):
-    if not shows(Chapter(page.kernel.stem).timeline, page.kernel.stem):
+    if not shows(Chapter(page.kernel.stem).timeline, page.kernel.stem, shown):
         return
     here = page.kernel.min_arch == "sm_75"
     assert (MEASURED in shown[0], "recorded: H100" in shown[0]) == (here, not here)

@@ -11,7 +11,6 @@ import pytest
 
 from book import checks, notebooks, release
 from lib.kernels.catalogue import CATALOGUE, in_book
-from lib.paths import RESULTS
 
 pytestmark = pytest.mark.chapters
 ROOT = Path(__file__).resolve().parents[2]
@@ -89,9 +88,7 @@ def test_kernel_chapter_has_a_compared_cell(path):
 @pytest.mark.parametrize("path", KERNELS, ids=names(KERNELS))
 def test_kernel_chapter_checks_times_and_draws_its_own_run(path):
     code = [cell.source for cell in nbformat.read(path, 4).cells if cell.cell_type == "code"]
-    # The roofline of a version is drawn from its record.
-    recorded = (["roofline"] if any(RESULTS.glob(f"*/{path.stem}.json")) else [])
-    for call in ("check", "speed", "timeline", *recorded):
+    for call in ("check", "speed", "timeline", "roofline"):
         assert any(f"page.{call}(" in source for source in code), f"no page.{call}()"
 
 

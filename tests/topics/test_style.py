@@ -113,7 +113,9 @@ def test_svg_follows_the_page(fig):
     drawing = root[0]
     assert root.tag == "figure" and "overflow-x:auto" in root.get("style")
     assert drawing.get("role") == "img"
-    assert fig.alt.startswith(drawing.get("aria-label").rstrip("….")[:300])
+    label = drawing.get("aria-label")
+    rest = "".join(e.text for e in drawing if e.tag.endswith("desc"))
+    assert len(label) <= html.MOST_LABEL and f"{label} {rest}".split() == fig.alt.split()
     assert drawing.get("width") is None and drawing.get("height") is None
     wide, tall = fig.get_size_inches() * 72
     assert [float(v) for v in drawing.get("viewBox").split()] == pytest.approx([0, 0, wide, tall])
