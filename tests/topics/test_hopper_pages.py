@@ -131,9 +131,9 @@ def test_steps_are_drawn_each_on_the_one_before(monkeypatch):
     assert "in_flight" in figures[0].alt and "% of cuBLAS" in figures[0].alt
 
 
-def test_shapes_that_nobody_recorded_are_said_to_be_missing():
-    with pytest.raises(records.NotRecorded, match="python -m lib record 21_every_shape"):
-        Chapter("21_every_shape").other_shapes()
+def test_shapes_that_nobody_recorded_are_said_to_be_missing(shown):
+    Chapter("21_every_shape").other_shapes()
+    assert len(shown) == 1 and "python -m lib record 21_every_shape" in shown[0]
 
 
 def test_an_instruction_is_shown_as_the_compiler_wrote_it_and_lists_are_shortened(shown):
