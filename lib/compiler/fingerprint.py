@@ -48,8 +48,9 @@ def included(source: Path) -> tuple[Path, ...]:
 
 
 def include_folder(source: Path) -> Path:
-    """Where the headers of a CUDA file lie: in the folder ``include`` beside it."""
-    return source.parent / "include"
+    """Where a CUDA file's headers lie: in the folder ``include`` beside it or beside its folder."""
+    beside = source.parent / "include"
+    return beside if beside.is_dir() else source.parent.parent / "include"
 
 
 @cache

@@ -57,13 +57,14 @@ def compile_kernel(
         raise ValueError(f"{kernel.stem} runs on {kernel.min_arch} and later, not on {source_arch}")
     options = ("-DTIMELINE",) if timeline else ()
     expression = kernel.expression(variant)
+    file = kernel.file(variant)
     if source is not None:
         return compile_source(
-            source, expression, target, options, str(kernel.source), ptx_arch,
-            variant.shared_bytes, include_folder(kernel.source), ptx_only,
+            source, expression, target, options, str(file), ptx_arch, variant.shared_bytes,
+            include_folder(file), ptx_only,
         )
     return compile_file(
-        kernel.source, expression, target, options, ptx_arch, variant.shared_bytes, ptx_only
+        file, expression, target, options, ptx_arch, variant.shared_bytes, ptx_only
     )
 
 

@@ -13,16 +13,23 @@ WMMA_ALIGNMENT = 32
 
 
 def square(
-    name: str, tile: int, step: int, reader: str, meaning: str, **more: int | bool | str
+    name: str, tile: int, step: int, reader: str, meaning: str, *, file: str = "",
+    **more: int | bool | str,
 ) -> Variant:
     """One thread an element of a square tile: the launch that 01 to 04 share."""
     square = (tile, tile)
-    return Variant(name, {"TILE": tile, **more}, square, square, step, reader, meaning)
+    return Variant(name, {"TILE": tile, **more}, square, square, step, reader, meaning, file=file,
+                   function=function(file))
+
+
+def function(file: str) -> str:
+    """Name of the template in a file of ``cuda/steps``: the file's, without its number."""
+    return file.partition("_")[2]
 
 
 def thread_tile(
     name: str, meaning: str, *, BM: int, BN: int, BK: int, TM: int, TN: int | None = None,
-    narrow: Mapping[str, int] | None = None, **more: int | bool,
+    narrow: Mapping[str, int] | None = None, file: str = "", **more: int | bool,
 ) -> Variant:
     """TM × TN elements a thread: a BM × BN tile of C, K in steps of BK, threads in one row.
 
@@ -31,7 +38,7 @@ def thread_tile(
     constants = {"BM": BM, "BN": BN, "BK": BK, "TM": TM} | ({"TN": TN} if TN else {}) | more
     threads = BM // TM * (BN // (TN or 1))
     return Variant(name, constants, (BM, BN), (threads, 1), BK, "block", meaning,
-                   vectors=Vectors(narrow or {}))
+                   vectors=Vectors(narrow or {}), file=file, function=function(file))
 
 
 def warp_tile(
@@ -50,6 +57,26 @@ def warp_tile(
     narrow = {"BLOCKS": 1, "VEC": 1} if vec > 1 else {}
     return Variant(name, constants, (BM, BN), (threads, 1), BK, "block", meaning,
                    vectors=Vectors(narrow))
+
+
+def waiting(name: str, meaning: str, order: str) -> Variant:
+    """07's tile, steps of 8, in 08's code without anything loaded ahead: threads in an order."""
+    file = "08_warp_tile_waiting"
+    constants = {"BM": 128, "BN": 128, "BK": 8, "WM": 64, "WN": 32, "LANES": 8, "ORDER": order,
+                 "BLOCKS": 2, "VEC": 4}
+    return Variant(name, constants, (128, 128), (256, 1), 8, "block", meaning,
+                   vectors=Vectors({"BLOCKS": 1, "VEC": 1}), file=file, function=function(file))
+
+
+def copies(name: str, meaning: str, *, guarded: bool, ahead: bool, group: int) -> Variant:
+    """08's tile, filled by copies in flight: what 09 adds to it before it deals out the work."""
+    file = "09_fp32_limit_copies"
+    constants = {"BM": 128, "BN": 128, "BK": 8, "WM": 64, "WN": 64, "STAGES": 3,
+                 "GUARDED": guarded, "AHEAD": ahead, "GROUP": group, "BLOCKS": 2, "VEC": 4}
+    return Variant(name, constants, (128, 128), (128, 1), 8, "block", meaning,
+                   vectors=Vectors({"VEC": 1}, ("N",)), grid=Line(), file=file,
+                   function=function(file),
+                   shared_bytes=3 * 8 * (128 + 4 + 128) * ITEM_BYTES["float32"])
 
 
 def wmma(
@@ -170,6 +197,12 @@ def fp32_limit() -> tuple[Variant, ...]:
         _limit("turning", "wide, every other row backwards", **large | {"spread": 1}),
         _limit("spread", "turning, copies spread over six steps", **large),
     )
+
+
+def fp32_step(name: str, meaning: str, *, block: tuple[int, int, int], warp: tuple[int, int]
+              ) -> Variant:
+    """09's code without what its later steps add: copies at once, rows straight, uncut."""
+    return _limit(name, meaning, block=block, warp=warp, stages=3, spread=1, turning=False)
 
 
 # NumPy's names of types and what they are called in CUDA.

@@ -118,6 +118,8 @@ class Variant:
         Whether `lib.kernels.rule` chooses among the candidates; otherwise a recorded search does.
     function : str
         Name of the ``__global__`` template, where it isn't the kernel's own.
+    file : str
+        Stem of the file in ``cuda/steps`` that it is in, where that isn't the kernel's own.
     row_bytes : int
         What rows and addresses of A and B must be multiples of, B; 0 if they may be anything.
     pack : Variant, optional
@@ -145,6 +147,7 @@ class Variant:
     candidates: tuple[str, ...] = ()
     by_rule: bool = False
     function: str = ""
+    file: str = ""
     row_bytes: int = 0
     pack: Variant | None = None
     early: bool = False
@@ -186,6 +189,9 @@ class Kernel:
         The oldest architecture it is legal on.
     builds_on : str or None
         Stem of the version that this one changes, where that is not the one before it.
+    steps : tuple of Variant
+        Instantiations on the way from the version before, each with one thing more: run, tested and
+        measured like the variants, and not in a page's tables unless it names them.
     exhibits : tuple of Variant
         Instantiations that show a mistake: found by name and run, never listed or measured.
     menu : tuple of Variant
@@ -193,8 +199,10 @@ class Kernel:
     ptx_archs : tuple of str
         Older architectures whose PTX is recorded too, assembled for the GPU that is there: what
         code that is legal on them can do on a later machine.
+    large : bool
+        Whether it is recorded on large problems too (`lib.kernels.shapes`): the last of its kind.
     layers : bool
-        Whether it is recorded on the layers of public models too (`lib.kernels.shapes`).
+        Whether it is recorded on the layers of a public model too.
     """
 
     stem: str
@@ -206,15 +214,26 @@ class Kernel:
     group: str = "FP32"
     min_arch: str = "sm_75"
     builds_on: str | None = None
+    steps: tuple[Variant, ...] = ()
     exhibits: tuple[Variant, ...] = ()
     menu: tuple[Variant, ...] = ()
     ptx_archs: tuple[str, ...] = ()
+    large: bool = False
     layers: bool = False
 
     @property
     def source(self) -> Path:
         """The CUDA file."""
         return CUDA / f"{self.stem}.cu"
+
+    @property
+    def measured(self) -> tuple[Variant, ...]:
+        """The variants and the steps to them: all that a record of the version holds."""
+        return (*self.variants, *self.steps)
+
+    def file(self, variant: Variant) -> Path:
+        """The CUDA file that an instantiation is in."""
+        return CUDA / "steps" / f"{variant.file}.cu" if variant.file else self.source
 
     @property
     def chapter(self) -> Path:
@@ -224,7 +243,7 @@ class Kernel:
     @property
     def functions(self) -> tuple[str, ...]:
         """Names of the templates that its products are launched as, without what packs."""
-        every = (*self.variants, *self.menu)
+        every = (*self.measured, *self.menu)
         return tuple(dict.fromkeys(variant.function or self.function for variant in every))
 
     @property
@@ -242,7 +261,7 @@ class Kernel:
         """
         if name is None:
             return self.variants[0]
-        every = (*self.variants, *self.exhibits, *self.menu)
+        every = (*self.measured, *self.exhibits, *self.menu)
         by_name = {variant.name: variant for variant in every}
         if name not in by_name:
             raise ValueError(unknown("variant", name, by_name) + f" of {self.stem}")
@@ -319,7 +338,7 @@ class Kernel:
         Neither do the timeline's marks and their header, which compile to nothing, unless `marks`
         is set: a recorded timeline depends on them, a recorded time doesn't.
         """
-        return fingerprint(self.source, self.expression(variant), marks)
+        return fingerprint(self.file(variant), self.expression(variant), marks)
 
 
 def misfits(problem: Problem, row_bytes: int) -> dict[str, str]:

@@ -170,14 +170,14 @@ def pair(kernel: Kernel, variant: Variant) -> Variant | None:
 
     Of the first the one behind it; None where there is no other.
     """
-    names = [v.name for v in kernel.variants]
+    names = [v.name for v in kernel.measured]
     place = names.index(variant.name)
     other = place - 1 if place else place + 1
-    return kernel.variants[other] if other < len(names) else None
+    return kernel.measured[other] if other < len(names) else None
 
 
 def _variants(kernel: Kernel, name: str | None) -> tuple[Variant, ...]:
-    return kernel.variants if name is None else (kernel.variant(name),)
+    return kernel.measured if name is None else (kernel.variant(name),)
 
 
 @dataclass(frozen=True)

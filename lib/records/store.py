@@ -264,7 +264,7 @@ def stale(record: Mapping[str, Any], variant: str) -> bool:
 
 def changed(kernel: Kernel, variant: str, kept: Mapping[str, Any]) -> bool:
     """Whether what was recorded of a variant is of other source or another launch than today's."""
-    names = {v.name: v for v in kernel.variants}
+    names = {v.name: v for v in kernel.measured}
     if variant not in names:
         return True
     marks = kept.get("timeline", {}).get("hash")

@@ -17,7 +17,7 @@ SCALARS = tuple((alpha, beta) for alpha in ALPHAS for beta in BETAS)
 VARIANTS = [
     pytest.param(kernel, variant, id=f"{kernel.stem}-{variant.name}")
     for kernel in CATALOGUE.values()
-    for variant in kernel.variants
+    for variant in kernel.measured
     if not variant.candidates
 ]
 

@@ -75,7 +75,7 @@ def test_right_and_race_free_in_every_order_of_warps(kernel, variant):
 
 
 WIDE = [pytest.param(k, v, id=f"{k.stem}-{v.name}")
-        for k in CATALOGUE.values() for v in k.variants if v.vectors.narrow]
+        for k in CATALOGUE.values() for v in k.measured if v.vectors.narrow]
 
 
 @pytest.mark.parametrize("shape", [(100, 100, 36), (33, 132, 20), (1, 4, 4), (130, 260, 12)],

@@ -87,13 +87,14 @@ def smaller(kernel, variant):
 def representatives(kernel):
     """Return the smallest of the variants that differ in sizes only: they share all statements."""
     smallest = {}
-    for variant in sorted(kernel.variants, key=lambda v: v.tile[0] * v.tile[1] * v.step):
+    written = [variant for variant in kernel.measured if variant in kernel.variants or variant.file]
+    for variant in sorted(written, key=lambda v: v.tile[0] * v.tile[1] * v.step):
         switches = (
             (name, min(value, 2) if isinstance(value, int) else value)
             for name, value in variant.constants.items()
             if name != "BLOCKS"
         )
-        smallest.setdefault((variant.grid.resident > 0, *switches), variant)
+        smallest.setdefault((variant.file, variant.grid.resident > 0, *switches), variant)
     return [smaller(kernel, variant) for variant in smallest.values()]
 
 

@@ -224,10 +224,14 @@ def test_what_a_variant_is_timed_on():
     limit = CATALOGUE["20_hopper_limit"]
     first, other = (timed(limit, variant) for variant in limit.variants[:2])
     assert len(first) == len(set(first)) and set(other) < set(first)
-    assert {(16384, 16384, 16384), (2048, 14336, 4096), (8192, 8192, 28672)} <= set(first)
+    assert {(16384, 16384, 16384), (16, 14336, 4096), (4096, 4096, 14336)} <= set(first)
+    older = CATALOGUE["16_cp_async"]
+    assert (16384, 16384, 1024) in timed(older, older.variants[0])
     for stem in ("07_vectorized", "21_every_shape"):
         single = CATALOGUE[stem]
         assert (2047, 2049, 2048) in timed(single, single.variants[0])
+    step = CATALOGUE["07_vectorized"].variant("transposed")
+    assert set(timed(CATALOGUE["07_vectorized"], step)) == {(2048,) * 3, (4096,) * 3}
 
 
 def test_a_wrong_result_is_not_timed(monkeypatch):

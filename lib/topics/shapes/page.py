@@ -19,7 +19,7 @@ OTHER_SHAPES = ((512, 512, 512), *shapes.UNEVEN)
 
 
 def draw(version: Version, fixed: str) -> None:
-    """Draw the recorded ratio to cuBLAS over all shapes, the tile that was taken for each.
+    """Draw the recorded ratio to cuBLAS over all shapes that both have, and the tile of each.
 
     Parameters
     ----------
@@ -32,6 +32,8 @@ def draw(version: Version, fixed: str) -> None:
     others = {records.shape_of(row): row["ratio"] for row in kept[fixed]["bench"]}
     rows = []
     for row in kept[tuned.name]["bench"]:
+        if records.shape_of(row) not in others:
+            continue
         launched = version.kept.launched(row) or tuned
         rows.append(
             by_shape.Shape("×".join(map(str, records.shape_of(row))), row["ratio"], launched.name,
