@@ -23,6 +23,7 @@ from .core.geometry import (
     three_sizes,
 )
 from .core.hazards import Hazard, Hazards
+from .core.linking import referred
 from .core.memory import Memory
 from .core.parser import parse
 from .core.syntax import Entry, Program
@@ -136,7 +137,7 @@ class Module:
         if not self._in_memory(name):
             raise Error(f"no global variable '{name}' in this module")
         if name not in self._storage:
-            self._storage[name] = initial_bytes(self.program.variables[name])
+            self._storage[name] = initial_bytes(self.program, self.program.variables[name])
         return self._storage[name]
 
     def _in_memory(self, name: str) -> bool:
@@ -144,9 +145,9 @@ class Module:
         return variable is not None and variable.space in ("global", "const") and variable.count > 0
 
     def variables(self, code: Code) -> dict[str, np.ndarray]:
-        """The bytes of the module variables that a kernel names; a header may bring hundreds."""
-        named = dict.fromkeys(name for _, name, _, _ in code.registers.addresses)
-        return {name: self.get_global(name) for name in named if self._in_memory(name)}
+        """The bytes of the module variables that a kernel reaches; a header may bring hundreds."""
+        named = referred(self.program, {name for _, name, _, _ in code.registers.addresses})
+        return {name: self.get_global(name) for name in sorted(named) if self._in_memory(name)}
 
 
 class Function:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from .access_pattern import AccessPattern, Shapes
+from .calls import CallStack
 from .code import Code
 from .errors import Deadlock, UninitialisedRead
 from .hazards import Access, access
@@ -75,7 +76,7 @@ class Execution:
         self.live: Mask | None = None  # None: all
         self.active: Mask | None = None  # the lanes that run now; None: all
         self.merge: np.ndarray | None = None  # where results go; None: everywhere
-        self.groups: dict[int, Mask | None] = {0: None}
+        self.groups: dict[int, Mask | None] = {code.start: None}
         self.barriers = NamedBarriers(self)
         self.scheduler = Scheduler(self, schedule, random, turns)
         self.late = landing == "late"
@@ -104,7 +105,11 @@ class Execution:
             self.r[slot] = value
         for name, slot in self.code.registers.specials.items():
             self.r[slot] = self.geometry.special(name)
+        self.calls = CallStack(self) if self.code.calls else None
         for slot, name, offset, dtype in self.code.registers.addresses:
+            if name in self.memory.layout.in_frame:
+                self.r[slot] = scalar(0, dtype)  # until the call
+                continue
             address = (self.memory.address_of(name) + offset) & ((1 << 64) - 1)
             self.r[slot] = scalar(address, "u8").astype(dtype)
 
@@ -303,6 +308,11 @@ class Execution:
             pattern = AccessPattern(addresses, self.active, self)
         self._patterns[key] = pattern
         return pattern
+
+    def forget_addresses(self):
+        """Forget where addresses lie: an allocation has gone."""
+        self._patterns.clear()
+        self.resolved = [None] * len(self.resolved)
 
     def warp_costs(self, addresses: np.ndarray) -> dict:
         """Return the dict in which the trace keeps what each warp's access by a register costs."""

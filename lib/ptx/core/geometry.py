@@ -55,6 +55,12 @@ class Geometry:
         """Return blockIdx as text."""
         return "({}, {}, {})".format(*self.block_index(row))
 
+    def thread_name(self, row: int, thread: int) -> str:
+        """Return blockIdx and threadIdx as text."""
+        x, y, _ = self.block
+        index = (thread % x, thread // x % y, thread // (x * y))
+        return "block {}, thread ({}, {}, {})".format(self.block_name(row), *index)
+
     def row_of(self, block: int) -> int | None:
         """Return the row of a block by its linear number, None if it is in another batch."""
         if self.peers > 1:

@@ -120,4 +120,7 @@ class RegisterFile:
 
     def place(self, instruction: Instruction) -> str:
         """Say where an instruction stands, for a message."""
-        return place(self.entry.name, instruction.line, instruction.cuda, instruction.opcode)
+        return place(
+            self.entry.name, instruction.line, instruction.cuda, instruction.opcode,
+            instruction.function,
+        )  # fmt: skip

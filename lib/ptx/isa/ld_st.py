@@ -85,11 +85,6 @@ def store(d: Decoding):
     """st{.space}{.v2|.v4}.type [a], b"""
     space = space_of(d)
     _modifiers(d)
-    if space == "param":
-        d.unsupported(
-            "an argument of a call, and functions are not called here: no printf, assert, malloc, "
-            "recursion or __noinline__; make the function __forceinline__"
-        )
     if space == "const":
         d.unsupported("st writes global, shared, local or generic addresses")
     kind, index, instruction = d.type, d.index, d.instruction

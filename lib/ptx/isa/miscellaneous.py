@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..core.decode import Decoding, opcode
 from ..core.errors import Error
 from ..core.predication import predicated_end
@@ -14,7 +16,11 @@ def trap(d: Decoding):
     place = d.place
 
     def stop(f):
-        raise Error(f"{place}: the kernel trapped: {f.lane_names(f.active_lanes)}")
+        row, thread = np.argwhere(f.active_lanes)[0].tolist()
+        raise Error(
+            f"{place}: the kernel trapped: {f.geometry.thread_name(row, thread)}; in all "
+            f"{f.lane_names(f.active_lanes)}"
+        )
 
     return predicated_end(d, stop)
 
