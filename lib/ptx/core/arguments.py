@@ -85,6 +85,19 @@ class Layout:
         self._addresses[variable.name] = start
         return start + variable.nbytes
 
+    def extent(self, name: str) -> tuple[int, int]:
+        """Return where a shared variable begins and ends; what the launch sizes ends with all."""
+        for one in self.shared:
+            if one.argument == name:
+                whole = not one.nbytes or one.base + one.nbytes > self.static_bytes
+                return one.base, self.shared_bytes if whole else one.base + one.nbytes
+        raise LaunchError(f"variable {name} is not in shared memory")
+
+    def shared_at(self, address: int) -> str | None:
+        """Return the shared variable that an address lies in, if it lies in one."""
+        return next((str(one.argument) for one in self.shared
+                     if one.base <= address < self.extent(str(one.argument))[1]), None)
+
     def address_of(self, name: str) -> int:
         """Return the address of a variable in its own space."""
         if name not in self._addresses:

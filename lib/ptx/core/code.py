@@ -7,6 +7,7 @@ import numpy as np
 from .decode import DECODE_PASSES, Decoding, decoder
 from .errors import ParseError
 from .linking import link
+from .origins import mark_origins
 from .predication import predicated
 from .registers import RegisterFile
 from .spin_loops import is_between_blocks, spin_loops
@@ -51,6 +52,7 @@ class Code:
                 if isinstance(variable, Variable):
                     self.registers.address_of(variable.name, 0, np.dtype("u8"))
         self.calls = any(step.instruction.parts[0] == "call" for step in self.steps)
+        mark_origins(self.steps, self.registers)
         for decode_pass in DECODE_PASSES:
             decode_pass(self.steps)
         self.blocks = self._blocks()

@@ -114,7 +114,8 @@ class Instruction:
 
     `cuda` is its file and line; `callers` are those of the calls that it was inlined from, from the
     inside out; `targets` are the indices that brx.idx chooses from; `function` is the device
-    function that it stands in, empty in a kernel.
+    function that it stands in, empty in a kernel; `within` is the shared variable that it must not
+    leave, if one is known (`origins`).
     """
 
     line: int
@@ -126,6 +127,7 @@ class Instruction:
     callers: tuple[tuple[str, int], ...] = ()
     targets: tuple[int, ...] = ()
     function: str = ""
+    within: str | None = None
 
     @cached_property
     def parts(self) -> list[str]:
