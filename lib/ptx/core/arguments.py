@@ -6,7 +6,7 @@ import struct
 
 import numpy as np
 
-from .device_memory import Allocation, DeviceMemory, pointer, root
+from .device_memory import Allocation, DeviceMemory
 from .errors import LaunchError
 from .memory import PARAMETER_BASE, Segment
 from .registers import RegisterFile
@@ -175,13 +175,8 @@ def _argument(entry: Entry, i: int, parameter: Variable, value, device: DeviceMe
     if isinstance(value, TensorMap):
         if parameter.nbytes != TENSOR_MAP_BYTES or parameter.align < 64:
             wrong("is no parameter for a tensor map (128 bytes, aligned to 64)")
-        array = value.array
-        whole = array if array.flags.c_contiguous else root(array)
-        address = device.add(i, whole)
-        segment = next(s for s in device.segments if s.first == address)
-        start = address - segment.base + pointer(array) - pointer(whole)
-        device.maps.append((value, segment, start))
-        return encoded(len(device.maps) - 1)
+        device.bind(value, i)
+        return encoded(value)
     if parameter.count != 1 or kind == "b8":
         raw = value if isinstance(value, bytes | bytearray) else None
         if raw is None and isinstance(value, np.generic | np.ndarray):

@@ -67,7 +67,8 @@ class DeviceMemory:
         self.segments: list[Segment] = []
         self.constants: list[Segment] = []
         self.allocations: list[Allocation] = []
-        self.maps: list = []  # tensor maps, each with its segment and where in it the array begins
+        # Tensor maps, each with its segment and where in it the array begins.
+        self.maps: dict[int, tuple] = {}
         self.heap: list[Segment] = []  # what malloc gave
         self.given: dict[int, Segment] = {}  # each pointer of malloc, until free
         self._next = GLOBAL_BASE
@@ -109,6 +110,17 @@ class DeviceMemory:
             self._ranges.append((start, start + array.nbytes, argument))
         self.allocations.append(Allocation(argument, address, array.nbytes))
         return address
+
+    def bind(self, tensor_map, argument: int | str = "of a tensor map") -> tuple:
+        """Place a tensor map's array, if it has no place yet; returns map, segment and start."""
+        if id(tensor_map) not in self.maps:
+            array = tensor_map.array
+            whole = array if array.flags.c_contiguous else root(array)
+            address = self.add(argument, whole)
+            segment = next(s for s in self.segments if s.first == address)
+            start = address - segment.base + pointer(array) - pointer(whole)
+            self.maps[id(tensor_map)] = tensor_map, segment, start
+        return self.maps[id(tensor_map)]
 
     def add_heap(self, storage: np.ndarray) -> int:
         """Place what one malloc of some lanes gives; returns its address."""
