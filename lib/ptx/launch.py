@@ -221,6 +221,9 @@ class Function:
         cluster = cluster_sizes(self.entry, cluster, grid)
         device = device_memory(self.module.program, self.module.variables(self.code))
         parameters = parameter_bytes(self.entry, args, device)
+        workspace = 0
+        if "%envreg2" in self.code.registers.specials:  # this_grid().sync() counts blocks there
+            workspace = device.add("of the grid", np.zeros(64, np.uint32))
         layout = Layout(self.code.registers, device, shared_mem)
         target = self.module.program.machine
         for what, wanted, most in (
@@ -251,6 +254,7 @@ class Function:
             blocks = min(size, total - first)
             shared = (layout.static_bytes, shared_mem)
             geometry = Geometry(grid, block, first, blocks, shared, cluster)
+            geometry.workspace = workspace
             memory = Memory(device, layout, parameters, blocks, threads, geometry.peers)
             lanes = Execution(
                 self.code, geometry, memory, record, detector, hazards, schedule, random, landing,

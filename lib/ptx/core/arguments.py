@@ -12,6 +12,7 @@ from .memory import PARAMETER_BASE, Segment
 from .registers import RegisterFile
 from .syntax import SIZES, Entry, Program, Reference, Variable
 from .tensormap import TENSOR_MAP_BYTES, TensorMap, encoded
+from .texture import Surface, Texture
 
 STACK_BYTES = 1 << 14  # of a thread, for the frames of functions that call themselves
 
@@ -177,6 +178,10 @@ def _argument(entry: Entry, i: int, parameter: Variable, value, device: DeviceMe
             wrong("is no parameter for a tensor map (128 bytes, aligned to 64)")
         device.bind(value, i)
         return encoded(value)
+    if isinstance(value, Texture | Surface):
+        if size != 8 or parameter.count != 1 or kind == "f64":
+            wrong("is no parameter for a texture or surface object (8 bytes)")
+        return value.handle.to_bytes(8, "little")
     if parameter.count != 1 or kind == "b8":
         raw = value if isinstance(value, bytes | bytearray) else None
         if raw is None and isinstance(value, np.generic | np.ndarray):

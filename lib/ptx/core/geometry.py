@@ -33,6 +33,7 @@ class Geometry:
         self.peers = int(np.prod(self.cluster))  # blocks of a cluster: neighbouring rows
         self.threads = block[0] * block[1] * block[2]
         self.shared_bytes = shared_bytes
+        self.workspace = 0  # address of what cooperative groups keep for a grid
 
     def block_index(self, row: int) -> tuple[int, int, int]:
         """Return blockIdx of a row of this batch."""
@@ -116,6 +117,8 @@ class Geometry:
                 "%lanemask_ge": every ^ ((1 << lane) - 1),
                 "%dynamic_smem_size": self.shared_bytes[1],
                 "%total_smem_size": sum(self.shared_bytes),
+                "%envreg1": self.workspace >> 32,
+                "%envreg2": self.workspace & every,
             }.get(base, 0)
         kind = {"pred": "?", "u32": "u4", "u64": "u8"}[SPECIAL[name]]
         if isinstance(value, np.ndarray):

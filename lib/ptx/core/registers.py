@@ -33,7 +33,7 @@ SPECIAL = {
     "%lanemask_eq": "u32", "%lanemask_lt": "u32", "%lanemask_le": "u32", "%lanemask_gt": "u32",
     "%lanemask_ge": "u32", "%dynamic_smem_size": "u32", "%total_smem_size": "u32",
     "%is_explicit_cluster": "pred", "WARP_SZ": "u32", "%cluster_ctarank": "u32",
-    "%cluster_nctarank": "u32",
+    "%cluster_nctarank": "u32", "%envreg1": "u32", "%envreg2": "u32",
 } | {
     f"%{name}.{axis}": "u32"
     for name in ("clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid")

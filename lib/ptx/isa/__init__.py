@@ -27,6 +27,7 @@ from . import (  # noqa: F401 - each enters its mnemonics
     mov,
     shfl_vote,
     st_async,
+    textures,
     wgmma,
     wmma,
 )
