@@ -77,7 +77,7 @@ class Layout:
                     self.in_frame[of] = slot
             for of in offsets.keys() - self.in_frame.keys():
                 self.in_frame[of] = -1  # named nowhere as a whole
-        if self.frames:
+        if self.frames or any(i.parts[0] == "alloca" for i in registers.entry.instructions):
             self.stack_bytes = STACK_BYTES
             self.local_bytes = at + STACK_BYTES
 

@@ -16,6 +16,7 @@ from .syntax import (
     Not,
     Pair,
     Register,
+    Selected,
     Symbol,
     Variable,
     Vector,
@@ -263,7 +264,7 @@ class Body:
         parser.expect("]")
         return Address(base, offset, tuple(coordinates))
 
-    def lookup(self, name: str) -> Register | Symbol:
+    def lookup(self, name: str) -> Register | Selected | Symbol:
         """Find the innermost register of this name; a range ``%r<28>`` makes them as needed."""
         for scope in self.scope.chain():
             if name in scope.names:
@@ -277,6 +278,11 @@ class Body:
                     return scope.names[name]
             if name in scope.variables:
                 return Symbol(scope.variables[name])
+        stem, _, selector = name.rpartition(".")
+        if stem and selector[:1] in ("b", "h") and selector[1:].isdigit():
+            register = self.lookup(stem)
+            if isinstance(register, Register):
+                return Selected(register, selector)
         return Symbol(name)
 
     def resolve(self, instruction: Instruction, scope: _Scope, token: Token):

@@ -149,6 +149,25 @@ class CallStack:
             value = np.where(mask.array, value, old)
         f.r[slot] = value
 
+    # -- alloca -----------------------------------------------------------------------------------
+
+    def allocate(self, size: np.ndarray, align: int, instruction: Instruction) -> np.ndarray:
+        """Return the local address of new memory, until the function returns."""
+        f = self.f
+        start = -(-self.stack // align) * align
+        end = -(-(start + size) // 16) * 16
+        if (f.of_active(end) > f.memory.layout.local_bytes).any() or (f.of_active(size) < 0).any():
+            raise Error(
+                f"{f.place(instruction)}: alloca needs more than {f.memory.layout.stack_bytes} "
+                f"bytes of stack: {f.lane_names(f.active_lanes)}"
+            )
+        self.stack = self._merged(end, self.stack, f.active)
+        return start
+
+    def restore(self, stack: np.ndarray):
+        """Let the memory of alloca end where it ended before."""
+        self.stack = self._merged(stack, self.stack, self.f.active)
+
     # -- what the runtime's own functions are given (`isa.system_calls`) ------------------------
 
     def argument(self, site: CallSite, i: int, dtype) -> np.ndarray:

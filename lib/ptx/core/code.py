@@ -51,7 +51,9 @@ class Code:
             for variable in (*callee.formals, *callee.results) if callee.frame else ():
                 if isinstance(variable, Variable):
                     self.registers.address_of(variable.name, 0, np.dtype("u8"))
-        self.calls = any(step.instruction.parts[0] == "call" for step in self.steps)
+        self.calls = any(
+            step.instruction.parts[0] in ("call", "alloca", "stacksave") for step in self.steps
+        )
         mark_origins(self.steps, self.registers)
         for decode_pass in DECODE_PASSES:
             decode_pass(self.steps)

@@ -28,7 +28,7 @@ from .unwritten import Unwritten, follows
 PATTERNS = 16  # address registers that are remembered
 _POISON = {
     size: np.full((1, 1), (1 << 8 * size) - 1, f"u{size}") for size in (1, 2, 4, 8)
-}  # all ones: NaN as a float
+} | {16: np.full((1, 2), -1, np.int64).view(np.complex128)}  # all ones: NaN as a float
 _NO_PREDICATE = scalar(False, bool)
 _UNWRITTEN = {id(array) for array in (*_POISON.values(), _NO_PREDICATE)}
 
@@ -98,7 +98,7 @@ class Execution:
 
     def _set_registers(self):
         for register in self.code.entry.registers:
-            size = min(SIZES[register.type], 8)
+            size = SIZES[register.type]
             poison = _NO_PREDICATE if register.type == "pred" else _POISON[size]
             self.r[register.slot] = poison
         for slot, value in self.code.registers.constants:

@@ -19,6 +19,7 @@ from .syntax import (
     Program,
     Reference,
     Register,
+    Selected,
     Symbol,
     Variable,
     Vector,
@@ -147,6 +148,8 @@ class _Move:
                 return Vector(tuple(map(self.operand, given.items)))
             case Not():
                 return Not(self.operand(given.operand))
+            case Selected():
+                return Selected(self.operand(given.register), given.selector)
             case Pair():
                 return Pair(self.operand(given.first), self.operand(given.second))
         return given

@@ -19,6 +19,7 @@ GUARD = 4096
 SIZES = {
     "pred": 1, "b8": 1, "u8": 1, "s8": 1, "b16": 2, "u16": 2, "s16": 2, "f16": 2, "bf16": 2,
     "b32": 4, "u32": 4, "s32": 4, "f32": 4, "f16x2": 4, "bf16x2": 4, "tf32": 4,
+    "u16x2": 4, "s16x2": 4,
     "b64": 8, "u64": 8, "s64": 8, "f64": 8, "b128": 16,
 }  # fmt: skip
 
@@ -30,6 +31,14 @@ class Register:
     slot: int
     name: str
     type: str
+
+
+@dataclass(frozen=True)
+class Selected:
+    """A register with the bytes or half words that a video instruction takes: ``%r1.b0``."""
+
+    register: Register
+    selector: str
 
 
 @dataclass(frozen=True)

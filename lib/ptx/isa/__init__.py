@@ -27,7 +27,9 @@ from . import (  # noqa: F401 - each enters its mnemonics
     mov,
     shfl_vote,
     st_async,
+    stack,
     textures,
+    video,
     wgmma,
     wmma,
 )

@@ -11,6 +11,21 @@ from ..core.decode import Decoding, opcode
 from ..core.registers import DTYPES
 from .elementwise import INTEGERS, WIDER, binary, unary
 
+PAIRS = {"u16x2": np.dtype("u2"), "s16x2": np.dtype("i2")}
+
+
+def _pairwise(d: Decoding, compute):
+    """Make a step on the two halves of a word."""
+    d.count(3)
+    put, a, b = d.write(0, "b32"), d.read(1, "b32"), d.read(2, "b32")
+    part = PAIRS[d.type]
+
+    def step(f):
+        x, y = (np.ascontiguousarray(read(f.r))[..., None].view(part) for read in (a, b))
+        put(f.r, np.ascontiguousarray(compute(x, y)).view(np.uint32)[..., 0])
+
+    return step
+
 
 @opcode("add")
 def add(d: Decoding):
@@ -27,7 +42,9 @@ def subtract(d: Decoding):
 def _sum(d: Decoding, compute):
     if d.has("cc"):
         d.unsupported("no carry (.cc)")
-    d.only("sat").needs(*INTEGERS)
+    d.only("sat").needs(*INTEGERS, *PAIRS)
+    if d.type in PAIRS:
+        return _pairwise(d, compute)
     if not d.has("sat"):
         return binary(d, d.type, compute)
     if d.type != "s32":
@@ -182,5 +199,14 @@ def negate(d: Decoding):
 @opcode("min", "max")
 def extreme(d: Decoding):
     """min.type, max.type d, a, b"""
-    d.only().needs(*INTEGERS)
-    return binary(d, d.type, np.minimum if d.parts[0] == "min" else np.maximum)
+    d.only("relu").needs(*INTEGERS, *PAIRS)
+    compute = np.minimum if d.parts[0] == "min" else np.maximum
+    if d.has("relu"):
+        if d.type not in ("s32", "s16x2"):
+            d.unsupported(".relu goes with s32 and s16x2")
+        plain = compute
+
+        def compute(a, b):
+            return np.maximum(plain(a, b), a.dtype.type(0))
+
+    return _pairwise(d, compute) if d.type in PAIRS else binary(d, d.type, compute)

@@ -39,3 +39,9 @@ def set_registers(d: Decoding):
 def nothing(d: Decoding):
     """Nothing to do."""
     return lambda f: None
+
+
+@opcode("tcgen05")
+def tensor_memory(d: Decoding):
+    """tcgen05 is not emulated."""
+    d.unsupported("tcgen05, the tensor memory of sm_100, is not emulated; compile for sm_90a")
