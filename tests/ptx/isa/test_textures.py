@@ -1,4 +1,4 @@
-"""Textures and surfaces against a scalar oracle of the Programming Guide's formulas."""
+"""Textures and surfaces, as NVRTC makes tex.2d, tld4.r, suld.b and sust.b, against an oracle."""
 
 from __future__ import annotations
 
