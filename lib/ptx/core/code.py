@@ -11,8 +11,9 @@ from .origins import mark_origins
 from .predication import predicated
 from .registers import RegisterFile
 from .spin_loops import is_between_blocks, spin_loops
-from .step import BasicBlock, Step, fuse
+from .step import PASSED, BasicBlock, Step, fuse
 from .syntax import Entry, Instruction, Program, Variable
+from .unwritten import addresses_of, registers_of
 
 # What the lanes that a mask names do together, and wait for each other to do.
 WARP_COLLECTIVES = ("shfl", "vote", "match", "redux", "elect")
@@ -105,10 +106,23 @@ class Code:
                 block.single.append((run, writes))
                 if at in starts:
                     break
-            block.pairs = fuse(block.single)
+            touched = [_touched(step) for step in self.steps[start : start + len(block.single)]]
+            block.pairs, block.put_off = fuse(block.single, touched)
             block.runs = [run for run, _ in block.pairs]
             block.next, block.length = at, at - start
         return blocks
+
+
+def _touched(step: Step) -> set[int] | None:
+    """The slots that a step reads or writes; None if steps before it must not wait for it."""
+    instruction = step.instruction
+    if instruction.parts[0] not in PASSED:
+        return None
+    slots = {slot for operand in instruction.operands for slot in registers_of(operand)}
+    slots.update(addresses_of(instruction), step.writes)
+    if step.guard is not None:
+        slots.add(step.guard[0])
+    return slots
 
 
 def _needs_warps(step: Step) -> bool:

@@ -26,6 +26,7 @@ from .syntax import SIZES
 from .unwritten import Unwritten, follows
 
 PATTERNS = 16  # address registers that are remembered
+SUMS = 32  # and sums that may become addresses
 _POISON = {
     size: np.full((1, 1), (1 << 8 * size) - 1, f"u{size}") for size in (1, 2, 4, 8)
 } | {16: np.full((1, 2), -1, np.int64).view(np.complex128)}  # all ones: NaN as a float
@@ -94,6 +95,7 @@ class Execution:
         self._costs: dict[int, tuple[np.ndarray, dict]] = {}
         self.shapes = Shapes()
         self._patterns: dict[tuple[int, int], AccessPattern] = {}
+        self._sums: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
         self._set_registers()
 
     def _set_registers(self):
@@ -154,6 +156,8 @@ class Execution:
                         if first is None:
                             raise
                         self.active, self.merge = active, merge
+                        for late in block.put_off.get(first - at, ()):
+                            late(self) if merge is None else self.masked(late, (late.to,), merge)
                         self.unwritten = Unwritten(self, str(error))
                         self.unwritten.run(block, first)
                 self.steps += block.length
@@ -305,9 +309,28 @@ class Execution:
             # unused for longest goes: keeping more only pushes registers out of the cache.
             if len(self._patterns) >= PATTERNS:
                 del self._patterns[next(iter(self._patterns))]
-            pattern = AccessPattern(addresses, self.active, self)
+            pattern = self._moved(addresses) or AccessPattern(addresses, self.active, self)
         self._patterns[key] = pattern
         return pattern
+
+    def note_sum(self, total: np.ndarray, array: np.ndarray, added: np.ndarray):
+        """Remember that a register's array is another one plus what all lanes share."""
+        if len(self._sums) >= SUMS:
+            del self._sums[next(iter(self._sums))]
+        self._sums[id(total)] = total, array, added
+
+    def _moved(self, addresses: np.ndarray) -> AccessPattern | None:
+        """Make a pattern from that of the register that these addresses were counted up from."""
+        total, array, added = self._sums.get(id(addresses), (None, None, None))
+        before = self._patterns.get((id(array), id(self.active)))
+        if total is not addresses or before is None or before.register is not array:
+            return None
+        kind = np.dtype(f"i{array.dtype.itemsize}")
+        distance = int(added.view(kind)[0, 0])
+        most = 1 << 8 * kind.itemsize - 2
+        if not (-most < before.low + distance and before.high + distance < most):
+            return None  # it may have wrapped
+        return before.moved(addresses, distance)
 
     def forget_addresses(self):
         """Forget where addresses lie: an allocation has gone."""

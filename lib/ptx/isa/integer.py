@@ -46,6 +46,9 @@ def _sum(d: Decoding, compute):
     if d.type in PAIRS:
         return _pairwise(d, compute)
     if not d.has("sat"):
+        whole = all(d.plain(i, d.type) for i in (0, 1, 2))
+        if compute is np.add and whole and DTYPES[d.type].itemsize >= 4:
+            return _address_sum(d)
         return binary(d, d.type, compute)
     if d.type != "s32":
         d.unsupported(".sat goes with s32")
@@ -55,6 +58,26 @@ def _sum(d: Decoding, compute):
         return np.clip(exact, -(2**31), 2**31 - 1).astype(np.int32)
 
     return binary(d, "s32", clamped)
+
+
+def _address_sum(d: Decoding):
+    """Make a sum that may be the next address of a loop: see `Execution.pattern`."""
+    d.count(3)
+    d.write(0, d.type)
+    to, dtype = d.operands[0].slot, DTYPES[d.type]
+    one, two = d.slot(1, d.type), d.slot(2, d.type)
+
+    def step(f):
+        r = f.r
+        a, b = r[one], r[two]
+        if b.size > a.size:
+            a, b = b, a
+        x = a if a.dtype is dtype else a.view(dtype)
+        r[to] = total = x + (b if b.dtype is dtype else b.view(dtype))
+        if b.size == 1 and a.size > 1:
+            f.note_sum(total, a, b)
+
+    return step
 
 
 def high_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
