@@ -165,9 +165,11 @@ def test_an_atomic_operation_on_what_nobody_wrote_stops_also_while_a_value_is_fo
 def test_products_that_were_put_off_behind_the_read_are_not_lost():
     """Six products before the read of unwritten memory and two behind it may be one step."""
     products = [f"fma.rn.f32 %f{i}, %f8, %f8, %f{i};" for i in range(8)]
-    body = ".reg .f32 %f<10>; cvt.rn.f32.u32 %f8, %t;" + "".join(
-        f"mov.f32 %f{i}, 0f3F800000;" for i in range(8))
-    body += "".join(products[:6]) + "ld.shared.u32 %x, [%a];" + "".join(products[6:])
+    ones = "".join(f"mov.f32 %f{i}, 0f3F800000;" for i in range(8))
+    read = "ld.shared.u32 %v, [%a];"
+    body = ".reg .f32 %f<10>;" + READ.replace(read, "".join((
+        ones, "cvt.rn.f32.u32 %f8, %t;", *products[:6], read, *products[6:])))
     body += "mov.f32 %f9, 0f00000000;" + "".join(f"add.f32 %f9, %f9, %f{i};" for i in range(8))
-    assert outcome(body + "cvt.rzi.u32.f32 %w, %f9;" + SAFE)[:31] == [
-        8 * (t * t + 1) for t in range(31)]
+    out = np.full(LANES, 77, np.uint32)
+    run(body + "cvt.rzi.u32.f32 %w, %f9;" + SAFE, out)
+    assert out.tolist() == [*(8 * (t * t + 1) for t in range(31)), 77]
