@@ -11,7 +11,9 @@ from .registers import SPECIAL, scalar
 from .syntax import Entry
 
 # KiB of one block, by target (CUDA C++ Programming Guide, technical specifications).
-_SHARED_KIB = {"sm_75": 64, "sm_80": 163, "sm_86": 99, "sm_87": 163, "sm_89": 99, "sm_90": 227}
+_SHARED_KIB = {"sm_75": 64, "sm_80": 163, "sm_86": 99, "sm_87": 163, "sm_89": 99, "sm_90": 227,
+               "sm_100": 227, "sm_101": 227, "sm_103": 227, "sm_110": 227, "sm_120": 99,
+               "sm_121": 99}  # fmt: skip
 SHARED_LIMIT = max(_SHARED_KIB.values()) * 1024  # on any GPU
 STATIC_LIMIT = 48 * 1024  # what ptxas lets a kernel declare
 CLUSTER_LIMIT = 16  # blocks; more than 8 need an attribute of the kernel on a GPU
