@@ -23,7 +23,7 @@ from cupy.cuda.compiler import CompileException
 
 from lib import ptx
 from lib.compiler import merging, sass
-from lib.compiler.arch import check_arch
+from lib.compiler.arch import TARGETS, check_any_arch, nearest_target
 from lib.compiler.cache import kept
 from lib.compiler.fingerprint import file_identity
 from lib.compiler.nvrtc import (
@@ -54,7 +54,8 @@ class RawModule:
     name_expressions : sequence of str, optional
         Templates to instantiate, as in CuPy: ``["scale<float>"]``.
     arch : str
-        What to compile for: ``"sm_75"``, ``"sm_80"`` or ``"sm_90a"``.
+        What to compile for: ``"sm_75"`` or any later one that NVRTC knows. Those that no counter
+        was calibrated on are counted by the rules of the nearest one: `Kernel.counted` says so.
 
     Attributes
     ----------
@@ -93,7 +94,7 @@ class RawModule:
         for name, given in (("options", options), ("name_expressions", name_expressions)):
             if isinstance(given, str):
                 raise TypeError(f"{name} must be a sequence of str: [{given!r}]")
-        self.code, self.options, self.arch = code, tuple(options), check_arch(arch)
+        self.code, self.options, self.arch = code, tuple(options), check_any_arch(arch)
         self.name_expressions = tuple(name_expressions or ())
         self._names: dict[str, str] = {}
         self.ptx = code if _is_ptx(code) else self._compile()
@@ -183,8 +184,10 @@ class Kernel:
 
     @cached_property
     def _merged(self) -> tuple[Mapping[int, tuple[int, int] | None] | None, str]:
+        arch = self.function.module.program.machine.partition(",")[0]
+        rules = "" if arch in TARGETS else f", by the rules of {nearest_target(arch)}"
         try:
-            return self._merge(), "as the machine code has them"
+            return self._merge(), "as the machine code has them" + rules
         except (ToolMissing, CompileError) as reason:
             return None, f"as the PTX has them, for want of machine code: {reason}"
 

@@ -38,6 +38,15 @@ def nvrtc_version() -> tuple[int, int]:
 
 
 @lru_cache(maxsize=1)
+def nvrtc_architectures() -> tuple[int, ...]:
+    """The architectures that NVRTC compiles for, such as 75 and 90."""
+    load_nvrtc()
+    from cupy.cuda import nvrtc
+
+    return tuple(nvrtc.getSupportedArchs())
+
+
+@lru_cache(maxsize=1)
 def toolkit_includes() -> tuple[str, ...]:
     """Options that let NVRTC find CUDA's own headers (``<mma.h>``, ``<cuda_fp16.h>``, CCCL's).
 

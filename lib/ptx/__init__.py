@@ -23,12 +23,13 @@ from .core.errors import (
 )
 from .core.hazards import Access, Hazard
 from .core.tensormap import TensorMap, tensor_map
+from .core.texture import Surface, Texture
 from .count.trace import Site, Trace, WarpAccess, Wide
 from .launch import Function, Launch, Module
 
 __all__ = [
     "Access", "Allocation", "Deadlock", "Divergence", "Endless", "Error", "Function", "Hazard",
     "Launch", "LaunchError", "Misaligned", "Module", "OutOfBounds", "ParseError", "Site",
-    "TensorMap", "Trace", "UninitialisedRead", "UnsupportedInstruction", "WarpAccess", "Wide",
-    "tensor_map",
+    "Surface", "TensorMap", "Texture", "Trace", "UninitialisedRead", "UnsupportedInstruction",
+    "WarpAccess", "Wide", "tensor_map",
 ]  # fmt: skip

@@ -23,6 +23,7 @@ from .core.geometry import (
     three_sizes,
 )
 from .core.hazards import Hazard, Hazards
+from .core.linking import referred
 from .core.memory import Memory
 from .core.parser import parse
 from .core.syntax import Entry, Program
@@ -136,7 +137,7 @@ class Module:
         if not self._in_memory(name):
             raise Error(f"no global variable '{name}' in this module")
         if name not in self._storage:
-            self._storage[name] = initial_bytes(self.program.variables[name])
+            self._storage[name] = initial_bytes(self.program, self.program.variables[name])
         return self._storage[name]
 
     def _in_memory(self, name: str) -> bool:
@@ -144,9 +145,9 @@ class Module:
         return variable is not None and variable.space in ("global", "const") and variable.count > 0
 
     def variables(self, code: Code) -> dict[str, np.ndarray]:
-        """The bytes of the module variables that a kernel names; a header may bring hundreds."""
-        named = dict.fromkeys(name for _, name, _, _ in code.registers.addresses)
-        return {name: self.get_global(name) for name in named if self._in_memory(name)}
+        """The bytes of the module variables that a kernel reaches; a header may bring hundreds."""
+        named = referred(self.program, {name for _, name, _, _ in code.registers.addresses})
+        return {name: self.get_global(name) for name in sorted(named) if self._in_memory(name)}
 
 
 class Function:
@@ -220,6 +221,9 @@ class Function:
         cluster = cluster_sizes(self.entry, cluster, grid)
         device = device_memory(self.module.program, self.module.variables(self.code))
         parameters = parameter_bytes(self.entry, args, device)
+        workspace = 0
+        if "%envreg2" in self.code.registers.specials:  # this_grid().sync() counts blocks there
+            workspace = device.add("of the grid", np.zeros(64, np.uint32))
         layout = Layout(self.code.registers, device, shared_mem)
         target = self.module.program.machine
         for what, wanted, most in (
@@ -250,6 +254,7 @@ class Function:
             blocks = min(size, total - first)
             shared = (layout.static_bytes, shared_mem)
             geometry = Geometry(grid, block, first, blocks, shared, cluster)
+            geometry.workspace = workspace
             memory = Memory(device, layout, parameters, blocks, threads, geometry.peers)
             lanes = Execution(
                 self.code, geometry, memory, record, detector, hazards, schedule, random, landing,

@@ -78,6 +78,14 @@ class AccessPattern:
         self.shape = f.shapes.of(raw - np.int64(self.low), self.high - self.low, active)
         self.relative, self.bits = self.shape.relative, self.shape.bits
 
+    def moved(self, addresses: np.ndarray, distance: int) -> AccessPattern:
+        """Return the pattern of addresses that are these plus a distance, which has its shape."""
+        made = object.__new__(AccessPattern)
+        made.register, made.active, made.f = addresses, self.active, self.f
+        made.low, made.high = self.low + distance, self.high + distance
+        made.shape, made.relative, made.bits = self.shape, self.relative, self.bits
+        return made
+
     @property
     def active_lanes(self) -> np.ndarray:
         """The lanes that take part, bool (blocks, threads), not to be changed."""

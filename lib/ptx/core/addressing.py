@@ -10,6 +10,7 @@ from .errors import Error, OutOfBounds
 from .hazards import access
 from .masks import Mask
 from .memory import PEER_BYTES, WINDOW_BYTES, WINDOWS
+from .origins import check_within
 from .syntax import SIZES, Address, Immediate, Register, Symbol
 
 SPACES = ("global", "shared", "local", "const", "param")
@@ -73,6 +74,9 @@ def segment_of(f, pattern, space: str, offset: int, width: int, instruction):
     segment = f.memory.locate(space, first, end)
     if segment is None or (first | pattern.bits) & (width - 1):
         f.memory.check(pattern, offset, width, space, segment, f, instruction)
+    if instruction.within is not None and segment is not None and segment.space == "shared":
+        if segment.rank is None:
+            check_within(f, pattern, offset, width, segment.base, instruction)
     return segment
 
 

@@ -6,12 +6,15 @@ import struct
 
 import numpy as np
 
-from .device_memory import Allocation, DeviceMemory, pointer, root
+from .device_memory import Allocation, DeviceMemory
 from .errors import LaunchError
-from .memory import CONSTANT_BASE, PARAMETER_BASE, Segment
+from .memory import PARAMETER_BASE, Segment
 from .registers import RegisterFile
-from .syntax import SIZES, Entry, Program, Variable
+from .syntax import SIZES, Entry, Program, Reference, Variable
 from .tensormap import TENSOR_MAP_BYTES, TensorMap, encoded
+from .texture import Surface, Texture
+
+STACK_BYTES = 1 << 14  # of a thread, for the frames of functions that call themselves
 
 
 class Layout:
@@ -40,17 +43,61 @@ class Layout:
             for v in shared
         ]
         at = 0
-        for variable in (v for v in variables if v.space == "local"):
+        in_frames = {v.name for c in entry.functions.values() for v in c.frame}
+        own = [v for v in variables if v.space in ("local", "call")]
+        self.sizes = {v.name: v.nbytes for v in own}
+        for variable in (v for v in own if v.name not in in_frames):
             at = self._place(variable, at)
-        self.local_bytes = at
+        self._place_frames(registers, -(-at // 16) * 16)
         for name in program.variables:
             if name in device.variables:
                 self._addresses[name] = device.variables[name]
+
+    def _place_frames(self, registers: RegisterFile, at: int):
+        """Place the variables of functions that may call themselves: each call has its own."""
+        self.static_local = self.local_bytes = at
+        self.stack_bytes = 0
+        self.frame_bytes: dict[str, int] = {}
+        self.frames: dict[str, list[tuple[int, int, np.dtype]]] = {}  # slots, offsets, types
+        self.in_frame: dict[str, int] = {}  # variable -> slot of its address
+        for name, callee in registers.entry.functions.items():
+            offsets, end = {}, 0
+            for variable in callee.frame:
+                offsets[variable.name] = -(-end // variable.align) * variable.align
+                end = offsets[variable.name] + variable.nbytes
+            if not callee.frame:
+                continue
+            self.frame_bytes[name] = -(-end // 16) * 16
+            self.frames[name] = [
+                (slot, offsets[of] + offset, dtype)
+                for slot, of, offset, dtype in registers.addresses if of in offsets
+            ]  # fmt: skip
+            for slot, of, offset, dtype in registers.addresses:
+                if of in offsets and offset == 0 and dtype.itemsize == 8:
+                    self.in_frame[of] = slot
+            for of in offsets.keys() - self.in_frame.keys():
+                self.in_frame[of] = -1  # named nowhere as a whole
+        if self.frames or any(i.parts[0] == "alloca" for i in registers.entry.instructions):
+            self.stack_bytes = STACK_BYTES
+            self.local_bytes = at + STACK_BYTES
 
     def _place(self, variable: Variable, at: int) -> int:
         start = -(-at // variable.align) * variable.align
         self._addresses[variable.name] = start
         return start + variable.nbytes
+
+    def extent(self, name: str) -> tuple[int, int]:
+        """Return where a shared variable begins and ends; what the launch sizes ends with all."""
+        for one in self.shared:
+            if one.argument == name:
+                whole = not one.nbytes or one.base + one.nbytes > self.static_bytes
+                return one.base, self.shared_bytes if whole else one.base + one.nbytes
+        raise LaunchError(f"variable {name} is not in shared memory")
+
+    def shared_at(self, address: int) -> str | None:
+        """Return the shared variable that an address lies in, if it lies in one."""
+        return next((str(one.argument) for one in self.shared
+                     if one.base <= address < self.extent(str(one.argument))[1]), None)
 
     def address_of(self, name: str) -> int:
         """Return the address of a variable in its own space."""
@@ -59,32 +106,51 @@ class Layout:
         return self._addresses[name]
 
 
-def initial_bytes(variable: Variable) -> np.ndarray:
-    """Return what a module variable holds before the first launch."""
+def initial_bytes(program: Program, variable: Variable) -> np.ndarray:
+    """Return what a module variable holds before the first launch.
+
+    Raises
+    ------
+    LaunchError
+        If it holds the address of something that the module does not define.
+    """
     size, values = variable.size, bytearray(variable.nbytes)
     for i, value in enumerate(variable.initial):
-        bits = value.bits
-        if value.kind == "f64" and size == 4:
-            bits = int.from_bytes(
-                struct.pack("<f", struct.unpack("<d", bits.to_bytes(8, "little"))[0]), "little"
-            )
+        if isinstance(value, Reference):
+            bits = _referred(program, variable, value)
+        else:
+            bits = value.bits
+            if value.kind == "f64" and size == 4:
+                bits = int.from_bytes(
+                    struct.pack("<f", struct.unpack("<d", bits.to_bytes(8, "little"))[0]), "little"
+                )
         values[i * size : (i + 1) * size] = (bits & (1 << 8 * size) - 1).to_bytes(size, "little")
     return np.frombuffer(values, np.uint8)
+
+
+def _referred(program: Program, variable: Variable, value: Reference) -> int:
+    if value.name in program.addresses:
+        return program.addresses[value.name] + value.offset
+    if program.functions.get(value.name) is not None:
+        return program.address_of_function(value.name) + value.offset
+    raise LaunchError(
+        f"variable {variable.name} holds the address of {value.name}, which the module does not "
+        "define"
+    )
 
 
 def device_memory(program: Program, storage: dict[str, np.ndarray]) -> DeviceMemory:
     """Place those of a module's variables whose bytes are in `storage`."""
     device = DeviceMemory()
     device.variables = {}
-    at = CONSTANT_BASE
     for name, array in storage.items():
+        at = program.addresses[name]
         if program.variables[name].space == "const":
             segment = Segment(f"variable {name}", "const", at, len(array), array, None, False)
             device.constants.append(segment)
             device.variables[name] = at
-            at += -(-len(array) // 256) * 256 + 4096
         else:
-            device.variables[name] = device.add(name, array)
+            device.variables[name] = device.add(name, array, at)
     return device
 
 
@@ -110,13 +176,12 @@ def _argument(entry: Entry, i: int, parameter: Variable, value, device: DeviceMe
     if isinstance(value, TensorMap):
         if parameter.nbytes != TENSOR_MAP_BYTES or parameter.align < 64:
             wrong("is no parameter for a tensor map (128 bytes, aligned to 64)")
-        array = value.array
-        whole = array if array.flags.c_contiguous else root(array)
-        address = device.add(i, whole)
-        segment = next(s for s in device.segments if s.first == address)
-        start = address - segment.base + pointer(array) - pointer(whole)
-        device.maps.append((value, segment, start))
-        return encoded(len(device.maps) - 1)
+        device.bind(value, i)
+        return encoded(value)
+    if isinstance(value, Texture | Surface):
+        if size != 8 or parameter.count != 1 or kind == "f64":
+            wrong("is no parameter for a texture or surface object (8 bytes)")
+        return value.handle.to_bytes(8, "little")
     if parameter.count != 1 or kind == "b8":
         raw = value if isinstance(value, bytes | bytearray) else None
         if raw is None and isinstance(value, np.generic | np.ndarray):

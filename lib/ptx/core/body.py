@@ -16,6 +16,7 @@ from .syntax import (
     Not,
     Pair,
     Register,
+    Selected,
     Symbol,
     Variable,
     Vector,
@@ -44,15 +45,25 @@ class _Scope:
 class Body:
     """The statements between an entry's braces."""
 
-    def __init__(self, parser, entry: Entry):
+    def __init__(self, parser, entry: Entry, function: str = ""):
         self.parser = parser
         self.entry = entry
+        self.function = function  # its name, empty for a kernel
         self.scope = _Scope(None)
         self.cuda: tuple[str, int] | None = None
         self.callers: tuple[tuple[str, int], ...] = ()
         # The callers of each place, by file, line and column, that code was inlined from.
         self.inlined: dict[tuple[int, ...], tuple[tuple[str, int], ...]] = {}
         self.pending: list[tuple[Instruction, _Scope, Token]] = []
+
+    def declare(self, name: str, kind: str, variable: Variable | None):
+        """Declare a parameter or result of a function; returns what the call copies."""
+        if variable is None:
+            made = self.scope.names[name] = self.new_register(name, kind)
+            return made
+        self.scope.variables[name] = name
+        self.entry.variables[name] = variable
+        return variable
 
     def read(self):
         """Read to the closing brace, then resolve what names stand for."""
@@ -76,6 +87,9 @@ class Body:
                     parser.fail(f"label {token.text} stands twice", token)
                 if parser.accept(".branchtargets"):
                     self.scope.tables[token.text] = self.branch_targets()
+                elif parser.peek().text in (".callprototype", ".calltargets"):
+                    while parser.peek().kind != "end" and not parser.accept(";"):
+                        parser.next()  # the functions say themselves what they take
                 else:
                     self.scope.labels[token.text] = len(self.entry.instructions)
             else:
@@ -190,8 +204,9 @@ class Body:
             if not parser.accept(",") and parser.peek().text != ";":
                 parser.fail(f"unexpected {parser.peek().text!r} among the operands")
         made = Instruction(
-            token.line, token.text, tuple(operands), guard, self.cuda, callers=self.callers
-        )
+            token.line, token.text, tuple(operands), guard, self.cuda, callers=self.callers,
+            function=self.function,
+        )  # fmt: skip
         self.entry.instructions.append(made)
         self.pending.append((made, self.scope, token))
 
@@ -228,7 +243,7 @@ class Body:
             parser.next()
             found = self.lookup(token.text)
             if parser.peek().text in ("+", "-"):
-                return Address(found, self.offset())
+                return Address(found, parser.offset())
             return found
         return parser.constant()
 
@@ -242,22 +257,14 @@ class Body:
             base, offset = base.base, base.offset
         elif not isinstance(base, Register | Symbol | Immediate):
             parser.fail("an address needs a register, a variable or a number", token)
-        offset += self.offset()
+        offset += parser.offset()
         coordinates = []
         while parser.accept(","):
             coordinates.append(self.simple())
         parser.expect("]")
         return Address(base, offset, tuple(coordinates))
 
-    def offset(self) -> int:
-        """Sum what follows a base: ``+16``, ``+-8``, ``-8``."""
-        total = 0
-        while self.parser.peek().text in ("+", "-"):
-            sign = -1 if self.parser.next().text == "-" else 1
-            total += sign * self.parser.integer()
-        return total
-
-    def lookup(self, name: str) -> Register | Symbol:
+    def lookup(self, name: str) -> Register | Selected | Symbol:
         """Find the innermost register of this name; a range ``%r<28>`` makes them as needed."""
         for scope in self.scope.chain():
             if name in scope.names:
@@ -271,6 +278,11 @@ class Body:
                     return scope.names[name]
             if name in scope.variables:
                 return Symbol(scope.variables[name])
+        stem, _, selector = name.rpartition(".")
+        if stem and selector[:1] in ("b", "h") and selector[1:].isdigit():
+            register = self.lookup(stem)
+            if isinstance(register, Register):
+                return Selected(register, selector)
         return Symbol(name)
 
     def resolve(self, instruction: Instruction, scope: _Scope, token: Token):

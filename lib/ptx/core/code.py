@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from .decode import DECODE_PASSES, Decoding, decoder
 from .errors import ParseError
+from .linking import link
+from .origins import mark_origins
 from .predication import predicated
 from .registers import RegisterFile
 from .spin_loops import is_between_blocks, spin_loops
-from .step import BasicBlock, Step, fuse
-from .syntax import Entry, Instruction, Program
+from .step import PASSED, BasicBlock, Step, fuse
+from .syntax import Entry, Instruction, Program, Variable
+from .unwritten import addresses_of, registers_of
 
 # What the lanes that a mask names do together, and wait for each other to do.
 WARP_COLLECTIVES = ("shfl", "vote", "match", "redux", "elect")
@@ -29,15 +34,28 @@ class Code:
         Blocks in which a step needs all lanes of a warp.
     polling : set of int
         Blocks inside of loops that only wait for a flag.
+    start : int
+        The kernel's first instruction; before it stand the functions that it calls.
+    calls : bool
+        Whether it calls any.
     cooperative : bool
         Whether blocks of the grid may wait for each other.
     """
 
     def __init__(self, program: Program, entry: Entry):
-        self.entry, self.kernel = entry, entry.name
+        self.entry = entry = link(program, entry)
+        self.kernel, self.start = entry.name, entry.start
         self.registers = RegisterFile(program, entry)
         self.place = self.registers.place
         self.steps = [self._step(i, each) for i, each in enumerate(entry.instructions)]
+        for callee in entry.functions.values():
+            for variable in (*callee.formals, *callee.results) if callee.frame else ():
+                if isinstance(variable, Variable):
+                    self.registers.address_of(variable.name, 0, np.dtype("u8"))
+        self.calls = any(
+            step.instruction.parts[0] in ("call", "alloca", "stacksave") for step in self.steps
+        )
+        mark_origins(self.steps, self.registers)
         for decode_pass in DECODE_PASSES:
             decode_pass(self.steps)
         self.blocks = self._blocks()
@@ -67,7 +85,8 @@ class Code:
 
     def _blocks(self) -> dict[int, BasicBlock]:
         """Cut the steps at labels and behind every step that may part the lanes."""
-        starts = {0} | {i.target for i in self.entry.instructions if i.target is not None}
+        starts = {0, self.start} | {c.start for c in self.entry.functions.values()}
+        starts |= {i.target for i in self.entry.instructions if i.target is not None}
         starts |= {target for i in self.entry.instructions for target in i.targets}
         starts |= {i + 1 for i, step in enumerate(self.steps) if step.ends}
         blocks: dict[int, BasicBlock] = {}
@@ -87,10 +106,23 @@ class Code:
                 block.single.append((run, writes))
                 if at in starts:
                     break
-            block.pairs = fuse(block.single)
+            touched = [_touched(step) for step in self.steps[start : start + len(block.single)]]
+            block.pairs, block.put_off = fuse(block.single, touched)
             block.runs = [run for run, _ in block.pairs]
             block.next, block.length = at, at - start
         return blocks
+
+
+def _touched(step: Step) -> set[int] | None:
+    """The slots that a step reads or writes; None if steps before it must not wait for it."""
+    instruction = step.instruction
+    if instruction.parts[0] not in PASSED:
+        return None
+    slots = {slot for operand in instruction.operands for slot in registers_of(operand)}
+    slots.update(addresses_of(instruction), step.writes)
+    if step.guard is not None:
+        slots.add(step.guard[0])
+    return slots
 
 
 def _needs_warps(step: Step) -> bool:

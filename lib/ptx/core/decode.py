@@ -141,6 +141,9 @@ class Decoding:
 
     def symbol(self, name: str, offset: int, dtype: np.dtype) -> int:
         """Return the slot of a variable's address."""
+        if self.registers.program.functions.get(name) is not None:
+            address = self.registers.program.address_of_function(name) + offset
+            return self.registers.constant(scalar(address & (1 << 8 * dtype.itemsize) - 1, dtype))
         if self.registers.variable(name) is None:
             if name.startswith("%"):
                 self.unsupported(

@@ -8,8 +8,8 @@ import numpy as np
 
 from .errors import Error
 from .memory import GLOBAL_BASE, Segment
+from .syntax import GUARD
 
-GUARD = 4096  # at least so many bytes lie between two allocations
 ALIGNMENT = 256
 VECTOR_BYTES = 16  # of the widest access
 
@@ -67,13 +67,16 @@ class DeviceMemory:
         self.segments: list[Segment] = []
         self.constants: list[Segment] = []
         self.allocations: list[Allocation] = []
-        self.maps: list = []  # tensor maps, each with its segment and where in it the array begins
+        # Tensor maps, each with its segment and where in it the array begins.
+        self.maps: dict[int, tuple] = {}
+        self.heap: list[Segment] = []  # what malloc gave
+        self.given: dict[int, Segment] = {}  # each pointer of malloc, until free
         self._next = GLOBAL_BASE
         self._known: dict[tuple[int, int], int] = {}
         self._ranges: list[tuple[int, int, int | str]] = []
 
-    def add(self, argument: int | str, array: np.ndarray) -> int:
-        """Place an array; the same memory given twice has one address.
+    def add(self, argument: int | str, array: np.ndarray, at: int | None = None) -> int:
+        """Place an array, `at` an address if one is given; the same memory twice has one address.
 
         Returns
         -------
@@ -94,15 +97,36 @@ class DeviceMemory:
                         "pass a copy"
                     )
             storage, behind = _bytes_of(array)
-            address = self._next + behind
+            address = (self._next if at is None else at) + behind
             # A whole number of the widest accesses lies before it, so that they can be indexed.
             base = address - (len(storage) - array.nbytes)
             writeable = bool(array.flags.writeable)
             self.segments.append(
                 Segment(name, "global", base, array.nbytes, storage, None, writeable, address)
             )
-            self._next = -(-(address + array.nbytes + GUARD) // ALIGNMENT) * ALIGNMENT
+            if at is None:
+                self._next = -(-(address + array.nbytes + GUARD) // ALIGNMENT) * ALIGNMENT
             self._known[key] = address
             self._ranges.append((start, start + array.nbytes, argument))
         self.allocations.append(Allocation(argument, address, array.nbytes))
+        return address
+
+    def bind(self, tensor_map, argument: int | str = "of a tensor map") -> tuple:
+        """Place a tensor map's array, if it has no place yet; returns map, segment and start."""
+        if id(tensor_map) not in self.maps:
+            array = tensor_map.array
+            whole = array if array.flags.c_contiguous else root(array)
+            address = self.add(argument, whole)
+            segment = next(s for s in self.segments if s.first == address)
+            start = address - segment.base + pointer(array) - pointer(whole)
+            self.maps[id(tensor_map)] = tensor_map, segment, start
+        return self.maps[id(tensor_map)]
+
+    def add_heap(self, storage: np.ndarray) -> int:
+        """Place what one malloc of some lanes gives; returns its address."""
+        address = self._next
+        segment = Segment("memory of malloc", "global", address, len(storage), storage)
+        self.heap.append(segment)
+        self.segments.append(segment)
+        self._next = -(-(address + len(storage) + GUARD) // ALIGNMENT) * ALIGNMENT
         return address

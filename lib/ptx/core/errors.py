@@ -75,7 +75,9 @@ class Divergence(Error):
     """Part of a warp executed an operation that needs the whole warp."""
 
 
-def place(kernel: str, line: int, cuda: tuple[str, int] | None, text: str = "") -> str:
+def place(
+    kernel: str, line: int, cuda: tuple[str, int] | None, text: str = "", function: str = ""
+) -> str:  # fmt: skip
     """Say where an instruction stands.
 
     Parameters
@@ -88,13 +90,18 @@ def place(kernel: str, line: int, cuda: tuple[str, int] | None, text: str = "") 
         File and line that ``.loc`` gave, if it did.
     text : str
         The opcode, for the reader's eye.
+    function : str
+        The device function that it stands in, if it is in one.
 
     Returns
     -------
     str
         For example ``kernel 'naive', PTX line 81 (ld.global.f32), CUDA naive.cu:23``.
     """
-    where = f"kernel '{kernel}', PTX line {line}"
+    where = f"kernel '{kernel}', "
+    if function:
+        where += f"function '{function}', "
+    where += f"PTX line {line}"
     if text:
         where += f" ({text})"
     if cuda is not None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from .access_pattern import AccessPattern, Shapes
+from .calls import CallStack
 from .code import Code
 from .errors import Deadlock, UninitialisedRead
 from .hazards import Access, access
@@ -25,9 +26,10 @@ from .syntax import SIZES
 from .unwritten import Unwritten, follows
 
 PATTERNS = 16  # address registers that are remembered
+SUMS = 32  # and sums that may become addresses
 _POISON = {
     size: np.full((1, 1), (1 << 8 * size) - 1, f"u{size}") for size in (1, 2, 4, 8)
-}  # all ones: NaN as a float
+} | {16: np.full((1, 2), -1, np.int64).view(np.complex128)}  # all ones: NaN as a float
 _NO_PREDICATE = scalar(False, bool)
 _UNWRITTEN = {id(array) for array in (*_POISON.values(), _NO_PREDICATE)}
 
@@ -75,7 +77,7 @@ class Execution:
         self.live: Mask | None = None  # None: all
         self.active: Mask | None = None  # the lanes that run now; None: all
         self.merge: np.ndarray | None = None  # where results go; None: everywhere
-        self.groups: dict[int, Mask | None] = {0: None}
+        self.groups: dict[int, Mask | None] = {code.start: None}
         self.barriers = NamedBarriers(self)
         self.scheduler = Scheduler(self, schedule, random, turns)
         self.late = landing == "late"
@@ -93,18 +95,23 @@ class Execution:
         self._costs: dict[int, tuple[np.ndarray, dict]] = {}
         self.shapes = Shapes()
         self._patterns: dict[tuple[int, int], AccessPattern] = {}
+        self._sums: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
         self._set_registers()
 
     def _set_registers(self):
         for register in self.code.entry.registers:
-            size = min(SIZES[register.type], 8)
+            size = SIZES[register.type]
             poison = _NO_PREDICATE if register.type == "pred" else _POISON[size]
             self.r[register.slot] = poison
         for slot, value in self.code.registers.constants:
             self.r[slot] = value
         for name, slot in self.code.registers.specials.items():
             self.r[slot] = self.geometry.special(name)
+        self.calls = CallStack(self) if self.code.calls else None
         for slot, name, offset, dtype in self.code.registers.addresses:
+            if name in self.memory.layout.in_frame:
+                self.r[slot] = scalar(0, dtype)  # until the call
+                continue
             address = (self.memory.address_of(name) + offset) & ((1 << 64) - 1)
             self.r[slot] = scalar(address, "u8").astype(dtype)
 
@@ -149,6 +156,8 @@ class Execution:
                         if first is None:
                             raise
                         self.active, self.merge = active, merge
+                        for late in block.put_off.get(first - at, ()):
+                            late(self) if merge is None else self.masked(late, (late.to,), merge)
                         self.unwritten = Unwritten(self, str(error))
                         self.unwritten.run(block, first)
                 self.steps += block.length
@@ -300,9 +309,33 @@ class Execution:
             # unused for longest goes: keeping more only pushes registers out of the cache.
             if len(self._patterns) >= PATTERNS:
                 del self._patterns[next(iter(self._patterns))]
-            pattern = AccessPattern(addresses, self.active, self)
+            pattern = self._moved(addresses) or AccessPattern(addresses, self.active, self)
         self._patterns[key] = pattern
         return pattern
+
+    def note_sum(self, total: np.ndarray, array: np.ndarray, added: np.ndarray):
+        """Remember that a register's array is another one plus what all lanes share."""
+        if len(self._sums) >= SUMS:
+            del self._sums[next(iter(self._sums))]
+        self._sums[id(total)] = total, array, added
+
+    def _moved(self, addresses: np.ndarray) -> AccessPattern | None:
+        """Make a pattern from that of the register that these addresses were counted up from."""
+        total, array, added = self._sums.get(id(addresses), (None, None, None))
+        before = self._patterns.get((id(array), id(self.active)))
+        if total is not addresses or before is None or before.register is not array:
+            return None
+        kind = np.dtype(f"i{array.dtype.itemsize}")
+        distance = int(added.view(kind)[0, 0])
+        most = 1 << 8 * kind.itemsize - 2
+        if not (-most < before.low + distance and before.high + distance < most):
+            return None  # it may have wrapped
+        return before.moved(addresses, distance)
+
+    def forget_addresses(self):
+        """Forget where addresses lie: an allocation has gone."""
+        self._patterns.clear()
+        self.resolved = [None] * len(self.resolved)
 
     def warp_costs(self, addresses: np.ndarray) -> dict:
         """Return the dict in which the trace keeps what each warp's access by a register costs."""

@@ -11,7 +11,9 @@ from .registers import SPECIAL, scalar
 from .syntax import Entry
 
 # KiB of one block, by target (CUDA C++ Programming Guide, technical specifications).
-_SHARED_KIB = {"sm_75": 64, "sm_80": 163, "sm_86": 99, "sm_87": 163, "sm_89": 99, "sm_90": 227}
+_SHARED_KIB = {"sm_75": 64, "sm_80": 163, "sm_86": 99, "sm_87": 163, "sm_89": 99, "sm_90": 227,
+               "sm_100": 227, "sm_101": 227, "sm_103": 227, "sm_110": 227, "sm_120": 99,
+               "sm_121": 99}  # fmt: skip
 SHARED_LIMIT = max(_SHARED_KIB.values()) * 1024  # on any GPU
 STATIC_LIMIT = 48 * 1024  # what ptxas lets a kernel declare
 CLUSTER_LIMIT = 16  # blocks; more than 8 need an attribute of the kernel on a GPU
@@ -33,6 +35,7 @@ class Geometry:
         self.peers = int(np.prod(self.cluster))  # blocks of a cluster: neighbouring rows
         self.threads = block[0] * block[1] * block[2]
         self.shared_bytes = shared_bytes
+        self.workspace = 0  # address of what cooperative groups keep for a grid
 
     def block_index(self, row: int) -> tuple[int, int, int]:
         """Return blockIdx of a row of this batch."""
@@ -54,6 +57,12 @@ class Geometry:
     def block_name(self, row: int) -> str:
         """Return blockIdx as text."""
         return "({}, {}, {})".format(*self.block_index(row))
+
+    def thread_name(self, row: int, thread: int) -> str:
+        """Return blockIdx and threadIdx as text."""
+        x, y, _ = self.block
+        index = (thread % x, thread // x % y, thread // (x * y))
+        return "block {}, thread ({}, {}, {})".format(self.block_name(row), *index)
 
     def row_of(self, block: int) -> int | None:
         """Return the row of a block by its linear number, None if it is in another batch."""
@@ -110,6 +119,8 @@ class Geometry:
                 "%lanemask_ge": every ^ ((1 << lane) - 1),
                 "%dynamic_smem_size": self.shared_bytes[1],
                 "%total_smem_size": sum(self.shared_bytes),
+                "%envreg1": self.workspace >> 32,
+                "%envreg2": self.workspace & every,
             }.get(base, 0)
         kind = {"pred": "?", "u32": "u4", "u64": "u8"}[SPECIAL[name]]
         if isinstance(value, np.ndarray):

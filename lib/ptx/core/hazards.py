@@ -48,14 +48,15 @@ class Hazard:
         "race", "warning" (lanes of one warp without __syncwarp, or equal values written),
         "barrier divergence", "exited before barrier", "missing proxy fence" (fence.proxy.async
         before the asynchronous proxy reads or writes), "missing wgmma.fence", "wgmma in flight"
-        (registers of a product before its wait), "mbarrier" (bytes that nobody expected) or "block
-        exited" (while its shared memory was used by a peer or a copy).
+        (registers of a product before its wait), "mbarrier" (bytes that nobody expected), "block
+        exited" (while its shared memory was used by a peer or a copy) or "overflow" (from one
+        shared variable into another).
     message : str
         For people.
     first, second : Access or None
         The accesses that conflict; `second` came later in this run. What a lane touched too early
         or without a fence comes with the product; bytes that nobody expected with the mbarrier's
-        initialisation; a use of shared memory with the exit of its block.
+        initialisation; a use of shared memory with the exit of its block; "overflow" has one.
     """
 
     kind: str

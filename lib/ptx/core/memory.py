@@ -12,7 +12,6 @@ from .errors import Misaligned, OutOfBounds, UninitialisedRead
 
 # Generic addresses: a window for each space. Shared and local addresses count from 0 inside.
 GLOBAL_BASE = 0x7F0000000000
-CONSTANT_BASE = 0x030000000000
 PARAMETER_BASE = 0x040000000000
 WINDOWS = {"shared": 0x010000000000, "local": 0x020000000000}
 WINDOW_BYTES = 1 << 32
@@ -110,7 +109,10 @@ class Memory:
             "parameters", "param", PARAMETER_BASE, len(parameter_bytes), parameter_bytes,
             writeable=False,
         )  # fmt: skip
-        self.segments |= {"shared": [shared], "local": [local], "param": [parameter]}
+        # The parameters of functions are local memory of the caller and of the function.
+        self.segments |= {"shared": [shared], "local": [local], "param": [parameter, local]}
+        many = blocks * threads, local_bytes
+        self.local_rows = local.storage.reshape(many), local.valid.reshape(many)
         self.segments["generic"] = [*device.segments, *device.constants, parameter]
         for segment in (shared, local):
             window = Segment(

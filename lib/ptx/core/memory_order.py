@@ -20,24 +20,38 @@ def strength(instruction: Instruction) -> int:
     return next((_SCOPES[p] for p in parts[1:] if p in _SCOPES), GPU)
 
 
-def is_fence(instruction: Instruction) -> bool:
-    """Tell whether an instruction orders memory for the whole GPU."""
+def fence_scope(instruction: Instruction) -> int:
+    """Tell how far an instruction orders memory, if it is a fence: WEAK if it is none."""
     parts = instruction.parts
-    if parts[0] not in ("membar", "fence") or "proxy" in parts:
-        return False
-    return any(_SCOPES.get(p) == GPU for p in parts) and (
-        parts[0] == "membar" or len(parts) == 2 or any(p in _FENCES for p in parts)
+    if parts[0] not in ("membar", "fence") or {"proxy", "mbarrier_init"} & set(parts):
+        return WEAK
+    if any("sync_restrict" in part for part in parts):
+        return WEAK
+    if parts[0] == "fence" and len(parts) > 2 and not set(_FENCES) & set(parts):
+        return WEAK
+    return next((_SCOPES[p] for p in parts[1:] if p in _SCOPES), WEAK)
+
+
+def order_scope(instruction: Instruction) -> int:
+    """Tell how far a fence, or an access with .release or .acquire, orders other accesses."""
+    fence = fence_scope(instruction)
+    if fence == WEAK and {"acquire", "release", "acq_rel"} & set(instruction.parts):
+        return strength(instruction)
+    return fence
+
+
+def scopes_to_follow(steps) -> set[int]:
+    """Tell in which scopes flags of a kernel may order its threads.
+
+    GPU: blocks, by flags in global memory. CLUSTER and BLOCK: the threads of one cluster or block,
+    by a weaker order than the GPU's, or by flags that may lie in shared memory.
+    """
+    orders = {order_scope(step.instruction) for step in steps} - {WEAK}
+    found = orders & {GPU}
+    flags = any(
+        strength(step.instruction) != WEAK and "global" not in step.instruction.parts
+        for step in steps
     )
-
-
-def synchronizes_blocks(steps) -> bool:
-    """Tell whether a kernel has anything that orders its blocks."""
-    for step in steps:
-        instruction = step.instruction
-        if is_fence(instruction):
-            return True
-        if strength(instruction) == GPU and {"acquire", "release", "acq_rel"} & set(
-            instruction.parts
-        ):
-            return True
-    return False
+    if orders and (flags or orders - {GPU}):
+        found |= {BLOCK, CLUSTER}
+    return found

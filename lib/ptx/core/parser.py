@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 
 from .body import Body
+from .errors import ParseError
 from .lexer import Cursor, integer
-from .syntax import SIZES, Entry, Program, Variable
+from .syntax import SIZES, Entry, Immediate, Program, Reference, Variable
 
 
 def parse(text: str) -> Program:
@@ -74,6 +75,8 @@ class _Parser(Cursor):
                     self.variable(token.text[1:], self.result.variables)
                 case _:
                     self.fail(f"unexpected {token.text!r} outside of a kernel", token)
+        if self.result.broken.keys() >= self.result.entries.keys() > set():
+            raise next(iter(self.result.broken.values()))
         return self.result
 
     def skip_braces(self):
@@ -91,17 +94,64 @@ class _Parser(Cursor):
                 return
 
     def function(self):
-        """Device functions are declared (printf, assertions) or inlined; calls are not run."""
-        while True:
-            token = self.next()
-            if token.kind == "end":
-                self.fail("the text ends in a function", token)
-            if token.kind == "word" and not token.text.startswith("."):
-                self.result.functions.add(token.text)
-            if token.text == ";":
-                return
-            if self.peek().text == "{":
-                return self.skip_braces()
+        """Read one device function, or its declaration."""
+        function = Entry("", self.peek().line)
+        body = Body(self, function)
+        results = self.formals(body) if self.accept("(") else []
+        function.name = body.function = self.word("a function's name")
+        function.results = results
+        function.formals = self.formals(body) if self.accept("(") else []
+        while self.peek().text.startswith("."):  # .noreturn, .pragma, .attribute(...)
+            self.next()
+            if self.accept("("):
+                while self.peek().kind != "end" and not self.accept(")"):
+                    self.next()
+        if self.accept(";"):
+            self.result.functions.setdefault(function.name, None)
+            return
+        if self.result.functions.get(function.name) is not None:
+            self.fail(f"function {function.name} stands twice")
+        self.result.functions[function.name] = function
+        self.body(body)
+
+    def formals(self, body: Body) -> list:
+        """Read the parameters or results of a function, up to the closing parenthesis."""
+        found = []
+        while not self.accept(")"):
+            if self.accept(".reg"):
+                kind = self.word("a register's type")[1:]
+                if kind not in SIZES:
+                    self.fail(f"unknown register type .{kind}")
+                found.append(body.declare(self.word("a register's name"), kind, None))
+            else:
+                self.expect(".param")
+                declared: dict[str, Variable] = {}
+                self.variable("param", declared)
+                for name, variable in declared.items():
+                    variable.space = "call"
+                    found.append(body.declare(name, variable.type, variable))
+            if not self.accept(",") and self.peek().text != ")":
+                self.fail(f"unexpected {self.peek().text!r} among the parameters")
+        return found
+
+    def body(self, body: Body):
+        """Read the statements of a kernel or function.
+
+        What cannot be read concerns only launches that reach it, so it is remembered.
+        """
+        self.expect("{")
+        start = self.at
+        try:
+            body.read()
+        except ParseError as error:
+            self.result.broken[body.entry.name] = error
+            self.at = start
+            depth = 1
+            while depth:
+                token = self.next()
+                depth += (token.text == "{") - (token.text == "}")
+                if token.kind == "end":
+                    raise
 
     def variable(self, space: str, into: dict[str, Variable], external: bool = False):
         """Declare ``.shared .align 4 .b8 name[4096];`` and its kin."""
@@ -148,18 +198,37 @@ class _Parser(Cursor):
     def initialiser(self) -> list:
         """Read the values of a variable, in braces or alone."""
         if not self.accept("{"):
-            return [self.constant()]
+            return [self.value()]
         values = []
         while not self.accept("}"):
             if self.accept("{"):
                 while not self.accept("}"):
-                    values.append(self.constant())
+                    values.append(self.value())
                     self.accept(",")
             else:
-                values.append(self.constant())
+                values.append(self.value())
             if not self.accept(",") and self.peek().text != "}":
                 self.fail(f"unexpected {self.peek().text!r} in an initialiser")
         return values
+
+    def value(self) -> Immediate | Reference:
+        """Read a number, or the address of a variable or function: name, generic(name), name+4."""
+        if self.peek().kind != "word":
+            return self.constant()
+        name, offset = self.word("a name"), 0
+        if name == "generic" and self.accept("("):
+            name = self.word("a name")
+            offset = self.offset()
+            self.expect(")")
+        return Reference(name, offset + self.offset())
+
+    def offset(self) -> int:
+        """Sum what follows a name: ``+16``, ``+-8``, ``-8``."""
+        total = 0
+        while self.peek().text in ("+", "-"):
+            sign = -1 if self.next().text == "-" else 1
+            total += sign * self.integer()
+        return total
 
     # -- entries --------------------------------------------------------------------------------
 
@@ -188,6 +257,5 @@ class _Parser(Cursor):
                 self.next()
                 self.accept(";")
             entry.limits[directive.text[1:]] = tuple(numbers)
-        self.expect("{")
-        Body(self, entry).read()
         self.result.entries[entry.name] = entry
+        self.body(Body(self, entry))

@@ -12,17 +12,19 @@ import numpy as np
 from .errors import place
 from .syntax import Entry, Instruction, Program, Variable
 
-# How the bits of each PTX type are held. bfloat16 has no NumPy type: its bits travel as uint16.
+# How the bits of each PTX type are held. bfloat16 has no NumPy type: its bits travel as uint16;
+# those of b128, which is only moved, as complex.
 DTYPES = {
     name: np.dtype(code)
     for name, code in {
         "pred": "?", "b8": "u1", "u8": "u1", "s8": "i1", "b16": "u2", "u16": "u2", "s16": "i2",
         "f16": "f2", "bf16": "u2", "b32": "u4", "u32": "u4", "s32": "i4", "f32": "f4",
         "f16x2": "u4", "bf16x2": "u4", "tf32": "u4", "b64": "u8", "u64": "u8", "s64": "i8",
-        "f64": "f8",
+        "f64": "f8", "u16x2": "u4", "s16x2": "u4", "b128": "c16",
     }.items()
 }  # fmt: skip
-UNSIGNED = {1: np.dtype("u1"), 2: np.dtype("u2"), 4: np.dtype("u4"), 8: np.dtype("u8")}
+UNSIGNED = {1: np.dtype("u1"), 2: np.dtype("u2"), 4: np.dtype("u4"), 8: np.dtype("u8"),
+            16: np.dtype("c16")}  # fmt: skip
 
 SPECIAL = {
     f"%{name}.{axis}": "u32" for name in ("tid", "ntid", "ctaid", "nctaid") for axis in "xyz"
@@ -33,7 +35,7 @@ SPECIAL = {
     "%lanemask_eq": "u32", "%lanemask_lt": "u32", "%lanemask_le": "u32", "%lanemask_gt": "u32",
     "%lanemask_ge": "u32", "%dynamic_smem_size": "u32", "%total_smem_size": "u32",
     "%is_explicit_cluster": "pred", "WARP_SZ": "u32", "%cluster_ctarank": "u32",
-    "%cluster_nctarank": "u32",
+    "%cluster_nctarank": "u32", "%envreg1": "u32", "%envreg2": "u32",
 } | {
     f"%{name}.{axis}": "u32"
     for name in ("clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid")
@@ -120,4 +122,7 @@ class RegisterFile:
 
     def place(self, instruction: Instruction) -> str:
         """Say where an instruction stands, for a message."""
-        return place(self.entry.name, instruction.line, instruction.cuda, instruction.opcode)
+        return place(
+            self.entry.name, instruction.line, instruction.cuda, instruction.opcode,
+            instruction.function,
+        )  # fmt: skip

@@ -150,6 +150,9 @@ class Scheduler:
                 first = runnable.argmax(axis=1)
             else:
                 first = f.warps - 1 - runnable[:, ::-1].argmax(axis=1)
+            if self.polls:  # each in its turn, for one poller may wait for another
+                rank = self.turn // len(held) % np.maximum(1, runnable.sum(axis=1))
+                first = (runnable.cumsum(axis=1) <= rank[:, None]).sum(axis=1)
             chosen = np.arange(f.warps) == first[:, None]
             chosen &= runnable
             of_chosen = spread(chosen, f.threads)

@@ -33,6 +33,7 @@ class BasicBlock:
     end: Run | None = None
     next: int = 0
     length: int = 0
+    put_off: dict[int, list[Fusible]] = field(default_factory=dict)  # see `fuse`
 
 
 class Fusible:
@@ -55,9 +56,33 @@ class Fusible:
         raise NotImplementedError
 
 
-def fuse(pairs: list[tuple[Run, tuple[int, ...]]]) -> list[tuple[Run, tuple[int, ...]]]:
-    """Join neighbouring fusible steps, given and returned with the slots that each writes."""
-    found, group, written = [], [], set()
+# What a run of fusible steps may be put off behind, if it touches none of their registers.
+PASSED = {
+    "ld", "st", "mov", "add", "sub", "mul", "mad", "shl", "shr", "and", "or", "xor", "cvt", "cvta",
+    "setp", "selp",
+}  # fmt: skip
+
+
+def fuse(
+    pairs: list[tuple[Run, tuple[int, ...]]], touched: list[set[int] | None]
+) -> tuple[list[tuple[Run, tuple[int, ...]]], dict[int, list[Fusible]]]:
+    """Join fusible steps, also those with others between them that don't mind.
+
+    Parameters
+    ----------
+    pairs : list of (Run, tuple of int)
+        Steps, and the slots that each writes.
+    touched : list of set of int or None
+        For each of them the slots that it reads or writes; None if none may be put off behind it.
+
+    Returns
+    -------
+    pairs : list of (Run, tuple of int)
+    put_off : dict of int to list of Fusible
+        For steps that come before fusible ones that stood before them: which those are.
+    """
+    found, group, written, read = [], [], set(), set()
+    put_off: dict[int, list[Fusible]] = {}
 
     def close():
         if len(group) < FUSED_LEAST:
@@ -66,17 +91,23 @@ def fuse(pairs: list[tuple[Run, tuple[int, ...]]]) -> list[tuple[Run, tuple[int,
             found.append((type(group[0]).fused(list(group)), tuple(run.to for run in group)))
         group.clear()
         written.clear()
+        read.clear()
 
-    for run, writes in pairs:
-        fits = isinstance(run, Fusible)
-        if not fits or (group and type(run) is not type(group[0])):
-            close()
-        elif written.intersection((*run.reads, run.to)):
-            close()
-        if fits:
+    for i, (run, writes) in enumerate(pairs):
+        if isinstance(run, Fusible):
+            if group and type(run) is not type(group[0]):
+                close()
+            elif written.intersection((*run.reads, run.to)):
+                close()
             group.append(run)
             written.add(run.to)
-        else:
-            found.append((run, writes))
+            read.update(run.reads)
+            continue
+        slots = touched[i]
+        if group and (slots is None or slots & written or not read.isdisjoint(writes)):
+            close()
+        if group:
+            put_off[i] = list(group)
+        found.append((run, writes))
     close()
-    return found
+    return found, put_off

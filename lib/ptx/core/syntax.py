@@ -5,10 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from .errors import ParseError
+
+# Where module variables and functions lie in the generic address space; between two variables
+# are at least so many bytes.
+VARIABLE_BASE = 0x7E0000000000
+CONSTANT_BASE = 0x030000000000
+FUNCTION_BASE = 0x050000000000
+FUNCTION_BYTES = 16
+GUARD = 4096
+
 # Bytes of one element of a variable or register; predicates have no size in memory.
 SIZES = {
     "pred": 1, "b8": 1, "u8": 1, "s8": 1, "b16": 2, "u16": 2, "s16": 2, "f16": 2, "bf16": 2,
     "b32": 4, "u32": 4, "s32": 4, "f32": 4, "f16x2": 4, "bf16x2": 4, "tf32": 4,
+    "u16x2": 4, "s16x2": 4,
     "b64": 8, "u64": 8, "s64": 8, "f64": 8, "b128": 16,
 }  # fmt: skip
 
@@ -20,6 +31,14 @@ class Register:
     slot: int
     name: str
     type: str
+
+
+@dataclass(frozen=True)
+class Selected:
+    """A register with the bytes or half words that a video instruction takes: ``%r1.b0``."""
+
+    register: Register
+    selector: str
 
 
 @dataclass(frozen=True)
@@ -68,9 +87,20 @@ class Pair:
     second: object
 
 
+@dataclass(frozen=True)
+class Reference:
+    """The address of a variable or function, plus an offset, that a variable begins with."""
+
+    name: str
+    offset: int = 0
+
+
 @dataclass
 class Variable:
-    """A variable in memory: `count` elements of `size` bytes; count 0 is sized by the launch."""
+    """A variable in memory: `count` elements of `size` bytes; count 0 is sized by the launch.
+
+    `initial` holds an `Immediate` or a `Reference` for each of the first elements.
+    """
 
     name: str
     space: str
@@ -92,7 +122,9 @@ class Instruction:
     """One instruction, its operands resolved; `target` is the index that a label stands for.
 
     `cuda` is its file and line; `callers` are those of the calls that it was inlined from, from the
-    inside out; `targets` are the indices that brx.idx chooses from.
+    inside out; `targets` are the indices that brx.idx chooses from; `function` is the device
+    function that it stands in, empty in a kernel; `within` is the shared variable that it must not
+    leave, if one is known (`origins`).
     """
 
     line: int
@@ -103,6 +135,8 @@ class Instruction:
     target: int | None = None
     callers: tuple[tuple[str, int], ...] = ()
     targets: tuple[int, ...] = ()
+    function: str = ""
+    within: str | None = None
 
     @cached_property
     def parts(self) -> list[str]:
@@ -112,7 +146,10 @@ class Instruction:
 
 @dataclass
 class Entry:
-    """One kernel."""
+    """One kernel, or one device function.
+
+    The parameters of a function are variables of its own, or registers, and so are its `results`.
+    """
 
     name: str
     line: int
@@ -121,6 +158,8 @@ class Entry:
     instructions: list[Instruction] = field(default_factory=list)
     registers: list[Register] = field(default_factory=list)
     limits: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    results: list[Variable | Register] = field(default_factory=list)
+    formals: list[Variable | Register] = field(default_factory=list)
 
     def parameter_layout(self) -> list[tuple[Variable, int]]:
         """Give each parameter its offset in the parameter space, in bytes."""
@@ -141,4 +180,25 @@ class Program:
     machine: str = ""  # the architecture that runs it: `target` or a later one
     entries: dict[str, Entry] = field(default_factory=dict)
     variables: dict[str, Variable] = field(default_factory=dict)
-    functions: set[str] = field(default_factory=set)
+    functions: dict[str, Entry | None] = field(default_factory=dict)  # None: declared only
+    broken: dict[str, ParseError] = field(default_factory=dict)  # what could not be read, and why
+
+    def address_of_function(self, name: str) -> int:
+        """Return the address that stands for a device function."""
+        return FUNCTION_BASE + FUNCTION_BYTES * list(self.functions).index(name)
+
+    def function_at(self, address: int) -> str | None:
+        """Return the device function at an address, if there is one."""
+        number, rest = divmod(address - FUNCTION_BASE, FUNCTION_BYTES)
+        names = list(self.functions)
+        return names[number] if not rest and 0 <= number < len(names) else None
+
+    @cached_property
+    def addresses(self) -> dict[str, int]:
+        """Where each variable of the module lies, the same in each launch."""
+        found, at = {}, {"global": VARIABLE_BASE, "const": CONSTANT_BASE}
+        for name, variable in self.variables.items():
+            if variable.space in at and variable.count:
+                found[name] = at[variable.space]
+                at[variable.space] += -(-variable.nbytes // 256) * 256 + GUARD
+        return found

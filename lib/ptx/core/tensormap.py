@@ -6,8 +6,10 @@ in NumPy's order here, the slowest first; in PTX coordinates the fastest comes f
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from functools import lru_cache
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 
@@ -19,6 +21,7 @@ SWIZZLES = {0: 0, 32: 1, 64: 3, 128: 7}
 FILLS = ("zero", "nan")
 TENSOR_MAP_BYTES = 128
 _MAGIC = b"tensor map of the emulator"
+_NEXT = itertools.count()
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +47,13 @@ class TensorMap:
     element_strides: tuple[int, ...]
     swizzle: int = 0
     fill: str = "zero"
+
+    def __bytes__(self) -> bytes:
+        """The 128 bytes of a ``CUtensorMap``, to be put into a structure, an array or a variable.
+
+        They stand for this object, which must live as long as they are used.
+        """
+        return encoded(self)
 
     @property
     def tile(self) -> tuple[int, ...]:
@@ -127,6 +137,9 @@ class TensorMap:
             tile = data.view(self.array.dtype).reshape(self.tile)
             self.array[parts[1]] = combine(self.array[parts[1]], tile[parts[0]])
 
+
+_NUMBERS: WeakKeyDictionary[TensorMap, int] = WeakKeyDictionary()
+_ENCODED: WeakValueDictionary[int, TensorMap] = WeakValueDictionary()
 
 # By bytes of an element: what an H100 puts there. No document names the bits.
 _NAN = {2: 0x7FF7, 4: 0x7FF77FF7, 8: 0x7FF77FF77FF77FF7}
@@ -264,16 +277,20 @@ def _whole_numbers(name: str, given, rank: int) -> tuple[int, ...]:
 # -- as an argument of a kernel -----------------------------------------------------------------
 
 
-def encoded(number: int) -> bytes:
-    """Return the 128 bytes that stand for a launch's map of this number."""
+def encoded(tensor_map: TensorMap) -> bytes:
+    """Return the 128 bytes that stand for a map, wherever a kernel finds them."""
+    number = _NUMBERS.get(tensor_map)
+    if number is None:
+        number = _NUMBERS[tensor_map] = next(_NEXT)
+        _ENCODED[number] = tensor_map
     return (_MAGIC + number.to_bytes(4, "little")).ljust(TENSOR_MAP_BYTES, b"\0")
 
 
-def decoded(data: bytes) -> int | None:
-    """Return the number of the map that 128 bytes stand for, None if they are no map."""
+def decoded(data: bytes) -> TensorMap | None:
+    """Return the map that 128 bytes stand for, None if they are no map or it is gone."""
     if not data.startswith(_MAGIC):
         return None
-    return int.from_bytes(data[len(_MAGIC) : len(_MAGIC) + 4], "little")
+    return _ENCODED.get(int.from_bytes(data[len(_MAGIC) : len(_MAGIC) + 4], "little"))
 
 
 # -- in shared memory ---------------------------------------------------------------------------

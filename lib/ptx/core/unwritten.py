@@ -18,7 +18,7 @@ import numpy as np
 from .errors import UninitialisedRead
 from .memory import LOADS, WINDOWS, WRITTEN, Segment
 from .step import BasicBlock, Step
-from .syntax import SIZES, Address, Instruction, Not, Pair, Register, Vector
+from .syntax import SIZES, Address, Instruction, Not, Pair, Register, Selected, Vector
 
 DOUBTFUL = 2  # beside 0 and 1 of `Segment.valid`: written, with a value that is followed
 # What has no effect but on its own registers, lane by lane, or is looked at on its own here.
@@ -53,6 +53,8 @@ def registers_of(operand) -> list[int]:
             return [*registers_of(operand.first), *registers_of(operand.second)]
         case Not():
             return registers_of(operand.operand)
+        case Selected():
+            return [operand.register.slot]
     return []
 
 

@@ -7,6 +7,7 @@ from . import (  # noqa: F401 - each enters its mnemonics
     barrier_cluster,
     bit_field,
     cache_control,
+    call,
     comparison,
     control_flow,
     cp_async,
@@ -26,6 +27,9 @@ from . import (  # noqa: F401 - each enters its mnemonics
     mov,
     shfl_vote,
     st_async,
+    stack,
+    textures,
+    video,
     wgmma,
     wmma,
 )

@@ -249,6 +249,8 @@ def _check_init(f, barrier, row: int, thread: int, index: int):
     column, time, place = barrier.born
     if f.races.proxy.fenced[row, thread // 32, column] < time:
         instruction = f.races.code.steps[index].instruction
+        if any("/cuda/__memcpy_async/" in file for file, _ in instruction.callers):
+            return  # cuda::memcpy_async on a cuda::barrier, which CUDA's library makes without one
         f.hazards.add_pair(
             "warning", "a copy completes on an mbarrier, but neither fence.proxy.async nor "
             "fence.mbarrier_init stands between its initialisation and the copy",

@@ -43,7 +43,9 @@ def branch_by_index(d: Decoding):
 
 @opcode("ret", "exit")
 def leave(d: Decoding):
-    """ret and exit end a lane: a kernel has no caller."""
+    """ret goes back to the caller; in a kernel, which has none, it ends a lane as exit does."""
     d.only("uni").count(0)
     instruction = d.instruction
+    if instruction.function and d.parts[0] == "ret":
+        return predicated_end(d, lambda f: f.calls.leave())
     return predicated_end(d, lambda f: f.exit(f.active, instruction))

@@ -123,12 +123,13 @@ def find_map(f, address: int, instruction) -> BoundTensorMap:
         segment = f.memory.locate(space, address, address + TENSOR_MAP_BYTES)
         if segment is not None and segment.rows is None:
             at = address - segment.base
-            number = decoded(segment.storage[at : at + TENSOR_MAP_BYTES].tobytes())
-            if number is not None and address % 64 == 0:
-                return BoundTensorMap(*f.memory.device.maps[number])
+            found = decoded(segment.storage[at : at + TENSOR_MAP_BYTES].tobytes())
+            if found is not None and address % 64 == 0:
+                return BoundTensorMap(*f.memory.device.bind(found))
     raise Error(
         f"{f.place(instruction)}: there is no tensor map at address {address:#x}; pass one as a "
-        "__grid_constant__ parameter"
+        "__grid_constant__ parameter, or put bytes(tensor_map), aligned to 64, where the kernel "
+        "looks for it, and keep the tensor map"
     )
 
 

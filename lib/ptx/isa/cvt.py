@@ -239,3 +239,30 @@ def _to_small(value: np.ndarray, small: str) -> np.ndarray:
     code = low + ((size > middle) | ((size == middle) & (low % 2 == 1)))
     code = np.where(np.isnan(value), 0x7F, code | np.where(np.signbit(value), 0x80, 0))
     return np.ascontiguousarray(code.astype(np.uint8))
+
+
+@opcode("cvt.pack")
+def pack_integers(d: Decoding):
+    """cvt.pack.sat.{u16,s16}.s32 d, a, b; cvt.pack.sat.{u8,s8,u4,s4,u2,s2}.s32.b32 d, a, b, c
+
+    Clamps a and b, and puts them side by side; c, which comes above, loses its top.
+    """
+    narrow = {f"{sign}{bits}": (sign, bits) for sign in "us" for bits in (2, 4, 8, 16)}
+    d.only("pack", "sat", *narrow)
+    chosen = d.pick(narrow)
+    if chosen is None or "s32" not in d.types or not d.has("sat"):
+        d.unsupported("cvt.pack.sat to u16, s16, u8, s8, u4, s4, u2 or s2 from s32")
+    sign, bits = narrow[chosen]
+    d.count(3 if bits == 16 else 4)
+    put, a, b = d.write(0, "b32"), d.read(1, "s32"), d.read(2, "s32")
+    c = None if bits == 16 else d.read(3, "b32")
+    least = -(1 << bits - 1) if sign == "s" else 0
+    most = least + (1 << bits) - 1
+    mask, by = np.uint32((1 << bits) - 1), np.uint32(bits)
+
+    def step(f):
+        high, low = (np.clip(v(f.r), least, most).view(np.uint32) & mask for v in (a, b))
+        word = high << by | low
+        put(f.r, word if c is None else c(f.r) << np.uint32(2 * bits) | word)
+
+    return step

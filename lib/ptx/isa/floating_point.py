@@ -148,7 +148,7 @@ def no_remainder(d: Decoding):
 @float_opcode("min", "max")
 def extreme(d: Decoding):
     """min, max{.ftz}{.NaN}.type d, a, b: a NaN loses unless .NaN; -0 is less than +0"""
-    d.only("ftz", "NaN").needs("f16", "f16x2", "f32", "f64", "bf16", "bf16x2")
+    d.only("ftz", "NaN", "xorsign", "abs").needs("f16", "f16x2", "f32", "f64", "bf16", "bf16x2")
     least, nan = d.parts[0] == "min", d.has("NaN")
     if nan:
         choose = np.minimum if least else np.maximum
@@ -163,6 +163,13 @@ def extreme(d: Decoding):
             zero = np.where(minus, a.dtype.type(-0.0), a.dtype.type(0.0))
             result = np.where(zeros, zero, result)
         return result
+
+    if d.has("xorsign"):  # of the magnitudes, with the product's sign
+        plain = compute
+
+        def compute(a, b):
+            sign = np.where(np.signbit(a) ^ np.signbit(b), -1, 1).astype(a.dtype)
+            return np.copysign(plain(np.abs(a), np.abs(b)), sign)
 
     if DTYPES[d.type] not in (F32, F64):
         return _half(d, compute, 2)
@@ -233,8 +240,11 @@ def approximate(d: Decoding):
         "rsqrt": lambda a: 1 / np.sqrt(a), "ex2": np.exp2, "lg2": np.log2, "sin": np.sin,
         "cos": np.cos, "tanh": np.tanh,
     }  # fmt: skip
-    d.only("approx", "ftz").needs("f32", "f64", "f16")
+    packed = ("f16x2", "bf16", "bf16x2") if d.parts[0] in ("ex2", "tanh") else ()
+    d.only("approx", "ftz").needs("f32", "f64", "f16", *packed)
     if not d.has("approx"):
         d.wrong("these functions need .approx")
     function = functions[d.parts[0]]
+    if d.type in packed:
+        return half_precision.arithmetic(d, lambda a: function(a.astype(F64)), 1)
     return unary(d, d.type, modified(d, lambda a: function(a.astype(F64)).astype(a.dtype)))

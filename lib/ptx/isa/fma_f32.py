@@ -17,7 +17,7 @@ from ..core.rounding import LOW_BITS, repaired
 from ..core.step import Fusible
 
 F32, F64, I64 = np.dtype("f4"), np.dtype("f8"), np.dtype("i8")
-STACKED_MOST = 1 << 15  # elements of a stack; larger ones fall out of the cache and gain nothing
+STACKED_MOST = 1 << 14  # elements of a stack; larger ones fall out of the cache and gain nothing
 
 
 def _as_f32(value: np.ndarray) -> np.ndarray:
@@ -81,6 +81,7 @@ class _Stack:
         self.to = [step.to for step in steps]
         self.factors, self.places = zip(*(self._distinct(i) for i in (0, 1)), strict=True)
         self.addends = [step.reads[2] for step in steps]
+        self._plans: dict[int, list] = {}
 
     def _distinct(self, operand: int) -> tuple[list[int], np.ndarray]:
         """Return the slots of an operand, each once, and where each instruction finds its own."""
@@ -98,34 +99,76 @@ class _Stack:
             for step in self.steps:
                 step(f)
             return
-        x, y = (self._stacked(r, slots, shape) for slots in self.factors)
+        x, y = (self._stacked(r, slots, shape, F64) for slots in self.factors)
         z = self._sums(f, shape)
         found, stacks = np.empty((len(self.to), *shape), F32), f.stacks
-        for start in range(0, len(self.to), many):
-            part = slice(start, start + many)
-            these = (stack.take(at[part], 0) for stack, at in zip((x, y), self.places, strict=True))
-            found[part] = _sum(*these, z[part])
+        room = np.empty((min(many, len(self.to)), *shape), F64)
+        for start, stop, products in self._planned(many):
+            total = room[: stop - start]
+            for first, last, i, j in products:
+                np.multiply(x[i], y[j], out=total[first - start : last - start])
+            np.add(total, z[start:stop], out=total)
+            low = np.bitwise_and(total.view(I64), LOW_BITS)
+            if np.count_nonzero(low) != low.size:
+                row, *rest = np.nonzero(low == 0)
+                i, j = (at[row + start] for at in self.places)
+                exact = x[(i, *rest)] * y[(j, *rest)]
+                before = z[(row + start, *rest)].astype(F64)
+                total[(row, *rest)] = repaired(exact, before, total[(row, *rest)])
+            found[start:stop] = total
         for row, (slot, value) in enumerate(zip(self.to, found, strict=True)):
             r[slot] = value
             stacks[slot] = value, found, row
 
+    def _planned(self, many: int) -> list[tuple[int, int, list[tuple]]]:
+        """Part the instructions into so many at a time, and those into products with one factor.
+
+        The unrolled loops of a tile multiply one element of A by neighbours of B, or the other way
+        round: then one call of NumPy has all their products.
+        """
+        if many not in self._plans:
+            plan = []
+            for start in range(0, len(self.to), many):
+                stop = min(start + many, len(self.to))
+                plan.append((start, stop, self._products(start, stop)))
+            self._plans[many] = plan
+        return self._plans[many]
+
+    def _products(self, start: int, stop: int) -> list[tuple]:
+        """Runs of instructions, first and behind the last, with the places of their factors."""
+        x, y = (at.tolist() for at in self.places)
+        found, at = [], start
+        while at < stop:
+            first, i, j = at, x[at], y[at]
+            at += 1
+            if at < stop and x[at] == i:
+                while at < stop and x[at] == i and y[at] == j + at - first:
+                    at += 1
+            else:
+                while at < stop and y[at] == j and x[at] == i + at - first:
+                    at += 1
+                if at > first + 1:
+                    found.append((first, at, slice(i, i + at - first), slice(j, j + 1)))
+                    continue
+            found.append((first, at, slice(i, i + 1), slice(j, j + at - first)))
+        return found
+
     @staticmethod
-    def _stacked(r, slots, shape) -> np.ndarray:
+    def _stacked(r, slots, shape, dtype) -> np.ndarray:
         values = [_as_f32(r[slot]) for slot in slots]
         if any(value.shape != shape for value in values):
             values = [np.broadcast_to(value, shape) for value in values]
-        return np.concatenate(values, dtype=F64).reshape(len(slots), *shape)
+        return np.concatenate(values, dtype=dtype).reshape(len(slots), *shape)
 
     def _sums(self, f, shape) -> np.ndarray:
-        """Return the addends as float64, from one stack if they are its rows."""
+        """Return the addends, from one stack if they are its rows."""
         r, stacks = f.r, f.stacks
         rows, first = [], stacks[self.addends[0]][1]
         for slot in self.addends:
             value, stack, row = stacks[slot]
             if stack is not first or value is not r[slot]:
-                return self._stacked(r, self.addends, shape)
+                return self._stacked(r, self.addends, shape, F32)
             rows.append(row)
         if first.shape[1:] != shape:
-            return self._stacked(r, self.addends, shape)
-        whole = first.astype(F64)
-        return whole if rows == list(range(len(first))) else whole.take(rows, 0)
+            return self._stacked(r, self.addends, shape, F32)
+        return first if rows == list(range(len(first))) else first.take(rows, 0)

@@ -11,6 +11,21 @@ from ..core.decode import Decoding, opcode
 from ..core.registers import DTYPES
 from .elementwise import INTEGERS, WIDER, binary, unary
 
+PAIRS = {"u16x2": np.dtype("u2"), "s16x2": np.dtype("i2")}
+
+
+def _pairwise(d: Decoding, compute):
+    """Make a step on the two halves of a word."""
+    d.count(3)
+    put, a, b = d.write(0, "b32"), d.read(1, "b32"), d.read(2, "b32")
+    part = PAIRS[d.type]
+
+    def step(f):
+        x, y = (np.ascontiguousarray(read(f.r))[..., None].view(part) for read in (a, b))
+        put(f.r, np.ascontiguousarray(compute(x, y)).view(np.uint32)[..., 0])
+
+    return step
+
 
 @opcode("add")
 def add(d: Decoding):
@@ -27,8 +42,13 @@ def subtract(d: Decoding):
 def _sum(d: Decoding, compute):
     if d.has("cc"):
         d.unsupported("no carry (.cc)")
-    d.only("sat").needs(*INTEGERS)
+    d.only("sat").needs(*INTEGERS, *PAIRS)
+    if d.type in PAIRS:
+        return _pairwise(d, compute)
     if not d.has("sat"):
+        whole = all(d.plain(i, d.type) for i in (0, 1, 2))
+        if compute is np.add and whole and DTYPES[d.type].itemsize >= 4:
+            return _address_sum(d)
         return binary(d, d.type, compute)
     if d.type != "s32":
         d.unsupported(".sat goes with s32")
@@ -38,6 +58,26 @@ def _sum(d: Decoding, compute):
         return np.clip(exact, -(2**31), 2**31 - 1).astype(np.int32)
 
     return binary(d, "s32", clamped)
+
+
+def _address_sum(d: Decoding):
+    """Make a sum that may be the next address of a loop: see `Execution.pattern`."""
+    d.count(3)
+    d.write(0, d.type)
+    to, dtype = d.operands[0].slot, DTYPES[d.type]
+    one, two = d.slot(1, d.type), d.slot(2, d.type)
+
+    def step(f):
+        r = f.r
+        a, b = r[one], r[two]
+        if b.size > a.size:
+            a, b = b, a
+        x = a if a.dtype is dtype else a.view(dtype)
+        r[to] = total = x + (b if b.dtype is dtype else b.view(dtype))
+        if b.size == 1 and a.size > 1:
+            f.note_sum(total, a, b)
+
+    return step
 
 
 def high_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -182,5 +222,14 @@ def negate(d: Decoding):
 @opcode("min", "max")
 def extreme(d: Decoding):
     """min.type, max.type d, a, b"""
-    d.only().needs(*INTEGERS)
-    return binary(d, d.type, np.minimum if d.parts[0] == "min" else np.maximum)
+    d.only("relu").needs(*INTEGERS, *PAIRS)
+    compute = np.minimum if d.parts[0] == "min" else np.maximum
+    if d.has("relu"):
+        if d.type not in ("s32", "s16x2"):
+            d.unsupported(".relu goes with s32 and s16x2")
+        plain = compute
+
+        def compute(a, b):
+            return np.maximum(plain(a, b), a.dtype.type(0))
+
+    return _pairwise(d, compute) if d.type in PAIRS else binary(d, d.type, compute)

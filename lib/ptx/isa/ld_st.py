@@ -85,11 +85,6 @@ def store(d: Decoding):
     """st{.space}{.v2|.v4}.type [a], b"""
     space = space_of(d)
     _modifiers(d)
-    if space == "param":
-        d.unsupported(
-            "an argument of a call, and functions are not called here: no printf, assert, malloc, "
-            "recursion or __noinline__; make the function __forceinline__"
-        )
     if space == "const":
         d.unsupported("st writes global, shared, local or generic addresses")
     kind, index, instruction = d.type, d.index, d.instruction
@@ -130,8 +125,8 @@ def _modifiers(d: Decoding):
     d.count(2, 3)
     if len(d.types) != 1:
         d.wrong("exactly one type is needed")
-    if d.type in ("pred", "b128"):
-        d.unsupported("types of 1 to 8 bytes, in vectors of 2 and 4")
+    if d.type == "pred":
+        d.unsupported("types of 1 to 16 bytes, in vectors of 2 and 4")
     for part in d.parts[1:]:
         known = part.partition("::")[0] in SPACES or part in HINTS or part in SIZES
         if not known and part not in ("v2", "v4", "v8"):

@@ -151,6 +151,20 @@ def store_matrix(d: Decoding):
     return step
 
 
+@opcode("movmatrix")
+def transpose_matrix(d: Decoding):
+    """movmatrix.sync.aligned.m8n8.trans.b16 d, a: the transpose of a matrix that a warp holds"""
+    d.only("sync", "aligned", "m8n8", "trans").needs("b16").count(2)
+    put, a, place = d.write(0, "b32"), d.read(1, "b32"), d.place
+
+    def step(f):
+        whole_warps(f, place)
+        words = gather(f, [a(f.r)], UNSIGNED[4]).reshape(-1, 8, 4)
+        put(f.r, scatter(f, transposed(words).reshape(1, -1))[0])
+
+    return step
+
+
 def by_lane(f, words: np.ndarray) -> list[np.ndarray]:
     """Give each lane the row that it addresses: four words of (number, warps, 8, 4)."""
     number, warps = words.shape[:2]

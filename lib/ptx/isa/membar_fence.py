@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core.decode import Decoding, opcode
-from ..core.memory_order import is_fence
+from ..core.memory_order import WEAK, fence_scope
 
 
 @opcode("membar", "fence")
@@ -15,11 +15,12 @@ def fence(d: Decoding):
         "mbarrier_init", "sync_restrict::shared::cluster", "sync_restrict::shared::cta",
         "tensormap::generic",
     )  # fmt: skip
-    if is_fence(d.instruction):
+    scope = fence_scope(d.instruction)
+    if scope != WEAK:
 
         def publish(f):
             if f.races is not None:
-                f.races.fence(f)
+                f.races.fence(f, scope)
 
         return publish
     if not d.has("async", "async::generic", "mbarrier_init"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..core.decode import Decoding, opcode
 from ..core.errors import Error
 from ..core.predication import predicated_end
@@ -14,7 +16,11 @@ def trap(d: Decoding):
     place = d.place
 
     def stop(f):
-        raise Error(f"{place}: the kernel trapped: {f.lane_names(f.active_lanes)}")
+        row, thread = np.argwhere(f.active_lanes)[0].tolist()
+        raise Error(
+            f"{place}: the kernel trapped: {f.geometry.thread_name(row, thread)}; in all "
+            f"{f.lane_names(f.active_lanes)}"
+        )
 
     return predicated_end(d, stop)
 
@@ -33,3 +39,9 @@ def set_registers(d: Decoding):
 def nothing(d: Decoding):
     """Nothing to do."""
     return lambda f: None
+
+
+@opcode("tcgen05")
+def tensor_memory(d: Decoding):
+    """tcgen05 is not emulated."""
+    d.unsupported("tcgen05, the tensor memory of sm_100, is not emulated; compile for sm_90a")

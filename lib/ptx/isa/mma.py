@@ -30,14 +30,23 @@ ELEMENT_BITS = {
     "e4m3": 8,
     "e5m2": 8,
     "f64": 64,
+    "s4": 4,
+    "u4": 4,
+    "b1": 1,
 }
+TINY = ("s4", "u4", "b1")
 SHAPES = {
     (8, 8, 4): ("f16", "f64"),
     (16, 8, 4): ("tf32", "f64"),
     (16, 8, 8): ("f16", "bf16", "tf32", "f64"),
     (16, 8, 16): ("f16", "bf16", "s8", "u8", "e4m3", "e5m2", "f64"),
-    (16, 8, 32): ("s8", "u8", "e4m3", "e5m2"),
+    (16, 8, 32): ("s8", "u8", "e4m3", "e5m2", "s4", "u4"),
     (8, 8, 16): ("s8", "u8"),
+    (8, 8, 32): ("s4", "u4"),
+    (16, 8, 64): ("s4", "u4"),
+    (8, 8, 128): ("b1",),
+    (16, 8, 128): ("b1",),
+    (16, 8, 256): ("b1",),
 }
 
 
@@ -70,15 +79,29 @@ def _e5m2(fragment, words):
     return to_float32(fragment.assemble(words, np.dtype("u1")), "e5m2").astype(F64)
 
 
+def _fields(bits: int, signed: bool):
+    """Make the function that takes the elements out of words, which lie as elements of 32 bits."""
+
+    def widen(fragment, words):
+        whole = fragment.assemble(words, U32)
+        shifts = np.arange(0, 32, bits, dtype=np.uint32)
+        parts = (whole[..., None] >> shifts) & np.uint32((1 << bits) - 1)
+        values = parts.reshape(*whole.shape[:-1], -1).astype(F64)
+        return np.where(values >= 1 << bits - 1, values - (1 << bits), values) if signed else values
+
+    return widen
+
+
 def _f64(fragment, words):
     return fragment.assemble(words, F64)
 
 
 WIDEN = {
     "f16": _f16, "bf16": _bf16, "tf32": _tf32, "s8": _s8, "u8": _u8, "e4m3": _e4m3, "e5m2": _e5m2,
-    "f64": _f64,
+    "f64": _f64, "s4": _fields(4, True), "u4": _fields(4, False), "b1": _fields(1, False),
 }  # fmt: skip
-MIXED = ({"s8", "u8"}, {"e4m3", "e5m2"})  # types that A and B may have beside each other
+# Types that A and B may have beside each other.
+MIXED = ({"s8", "u8"}, {"s4", "u4"}, {"e4m3", "e5m2"})
 
 
 def shape_of(d: Decoding) -> tuple[int, int, int]:
@@ -128,7 +151,7 @@ class MatrixMultiply:
 
     def __init__(self, d: Decoding, fragments, kinds, copies=(1, 1), turned=False):
         self.place, self.fragments, self.kinds = d.place, fragments, kinds
-        self.clamp, self.turned = d.has("satfinite"), turned
+        self.clamp, self.turned, self.differ = d.has("satfinite"), turned, d.has("xor")
         words = [_word(kind) for kind in kinds]
         counts = [f.registers for f in fragments[:3]]
         self.reads = []
@@ -151,6 +174,8 @@ class MatrixMultiply:
         a = assembled(f, a, types[0], fa, WIDEN[self.kinds[0]])
         b = assembled(f, b, types[1], fb, WIDEN[self.kinds[1]])
         product = multiply(b, a) if self.turned else multiply(a, b)
+        if self.differ:  # bits that are not the same
+            product = a.sum(axis=2)[:, :, None] + b.sum(axis=2)[:, None, :] - 2 * product
         if fc is fd and fc.packed == 1:
             # C and D are held alike: add register by register, which saves one transposition.
             total = fd.split(product, F64)
@@ -172,6 +197,7 @@ def accumulator_kinds(d: Decoding, kind: str, types: list[str]) -> tuple[str, st
     """Check the types of D and C, given first and last, against the type of A."""
     allowed = {
         "f16": ("f16", "f32"), "bf16": ("f32",), "tf32": ("f32",), "s8": ("s32",), "u8": ("s32",),
+        "s4": ("s32",), "u4": ("s32",), "b1": ("s32",),
         "e4m3": ("f16", "f32"), "e5m2": ("f16", "f32"), "f64": ("f64",),
     }[kind]  # fmt: skip
     if types[0] not in allowed or types[-1] not in allowed:
@@ -183,11 +209,12 @@ def accumulator_kinds(d: Decoding, kind: str, types: list[str]) -> tuple[str, st
 def mma(d: Decoding):
     """mma.sync.aligned.shape.row.col{.satfinite}.dtype.atype.btype.ctype d, a, b, c"""
     m, n, k = shape = shape_of(d)
-    d.only("sync", "aligned", "row", "col", "satfinite", "rn", "e4m3", "e5m2", f"m{m}n{n}k{k}")
+    d.only("sync", "aligned", "row", "col", "satfinite", "rn", "e4m3", "e5m2", *TINY,
+           "xor", "and", "popc", f"m{m}n{n}k{k}")  # fmt: skip
     d.count(4)
     if not d.has("sync"):
         d.unsupported("mma.sync.aligned")
-    types = [part for part in d.parts[1:] if part in SIZES or part in ("e4m3", "e5m2")]
+    types = [part for part in d.parts[1:] if part in SIZES or part in ("e4m3", "e5m2", *TINY)]
     if len(types) != 4:
         d.wrong("mma needs the types of D, A, B and C")
     kind, other = types[1:3]
@@ -197,7 +224,9 @@ def mma(d: Decoding):
         ))  # fmt: skip
     if kind != other and {kind, other} not in MIXED:
         d.unsupported("A and B of one type, s8 with u8, or e4m3 with e5m2")
-    if d.has("satfinite") and kind not in ("s8", "u8"):
+    if (kind == "b1") != d.has("xor", "and") or (kind == "b1") != d.has("popc"):
+        d.wrong("b1, and b1 alone, has .xor.popc or .and.popc")
+    if d.has("satfinite") and kind not in ("s8", "u8", "s4", "u4"):
         d.wrong(".satfinite is for whole numbers")
     before, after = accumulator_kinds(d, kind, types)
     if kind == "f16" and shape == (8, 8, 4):
@@ -205,6 +234,8 @@ def mma(d: Decoding):
     if d.parts.index("row") + 1 != d.parts.index("col"):
         d.unsupported("mma.row.col")
     packed = 1 if kind == "f64" else 32 // ELEMENT_BITS[kind]
+    if kind in TINY:  # a word is an element of its own, until it is taken apart
+        k, packed = k // packed, 1
     fragments = (
         left(m, k, packed), right(n, k, packed),
         accumulator(m, n, 2 if before == "f16" else 1),

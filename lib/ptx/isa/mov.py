@@ -44,6 +44,8 @@ def _read_clock(d: Decoding, put, name: str):
 def _repack(d: Decoding):
     """mov.b64 {lo, hi}, d and mov.b64 d, {lo, hi}, in 2 or 4 parts."""
     kind = d.type
+    if kind == "b128":
+        return _repack_128(d)
     whole = UNSIGNED[SIZES[kind]]
     items = d.vector(0) if isinstance(d.operands[0], Vector) else d.vector(1)
     size, odd = divmod(SIZES[kind], len(items))
@@ -68,6 +70,30 @@ def _repack(d: Decoding):
             piece = read(f.r).astype(whole) << by
             result = piece if result is None else result | piece
         put(f.r, result)
+
+    return pack
+
+
+def _repack_128(d: Decoding):
+    """mov.b128 {lo, hi}, d and mov.b128 d, {lo, hi}"""
+    apart = isinstance(d.operands[0], Vector)
+    items = d.vector(0 if apart else 1)
+    if len(items) != 2:
+        d.wrong("braces hold two parts of 64 bits")
+    if apart:
+        puts, a = [d.write(item, "b64") for item in items], d.read(1, "b128")
+
+        def unpack(f):
+            halves = np.ascontiguousarray(a(f.r))[..., None].view(np.uint64)
+            for i, put in enumerate(puts):
+                put(f.r, np.ascontiguousarray(halves[..., i]))
+
+        return unpack
+    put, reads = d.write(0, "b128"), [d.read(item, "b64") for item in items]
+
+    def pack(f):
+        halves = np.stack(np.broadcast_arrays(*(read(f.r) for read in reads)), axis=-1)
+        put(f.r, np.ascontiguousarray(halves).view(np.complex128)[..., 0])
 
     return pack
 

@@ -17,11 +17,13 @@ import numpy as np
 
 from ..core.hazards import Access, Hazards
 from ..core.masks import any_in_warp
-from ..core.memory_order import GPU, strength, synchronizes_blocks
+from ..core.memory_order import BLOCK, CLUSTER, GPU, scopes_to_follow, strength
 from ..core.syntax import SIZES
 from .async_proxy import AsyncProxy
+from .compare_and_swap import guesses
 from .global_memory import GlobalShadow
 from .release_acquire import ReleaseAcquire
+from .scoped_order import ScopedOrder
 from .shared_memory import SharedShadow
 from .stamps import INDEX, TIME, pending_stamp
 
@@ -51,7 +53,11 @@ class RaceDetector:
         self.granule = min(widths)  # bytes of a word, so that neighbours are not confused
         self.is_atomic = atomic
         self.strength = np.array([*(strength(s.instruction) for s in code.steps), 0])
-        self.release_acquire = ReleaseAcquire(self) if synchronizes_blocks(code.steps) else None
+        for index in guesses(code.steps):
+            self.strength[index] = GPU
+        self._scopes = scopes_to_follow(code.steps)
+        self.release_acquire = ReleaseAcquire(self) if GPU in self._scopes else None
+        self.scoped: list[ScopedOrder] = []
         self.global_shadows: dict[int, GlobalShadow] = {}
         self.asynchronous = any(
             step.instruction.parts[0] in ("mbarrier", "wgmma", "mapa")
@@ -81,6 +87,10 @@ class RaceDetector:
         self.own = np.arange(f.warps)[None, :] + rank * f.warps  # column of each warp
         if self.release_acquire is not None:
             self.release_acquire.begin(f)
+        self.scoped = [
+            ScopedOrder(self, f, scope) for scope in (BLOCK, CLUSTER)
+            if scope in self._scopes and (scope == BLOCK or self.peers > 1)
+        ]  # fmt: skip
         cells = len(f.memory.shared.storage) // self.granule
         self.shared_shadow = SharedShadow(self, cells, readers)
 
@@ -93,6 +103,7 @@ class RaceDetector:
             and self.peers == 1
             and self.proxy is None
             and self.release_acquire is None
+            and not self.scoped
         ):
             self.known = np.maximum(self.known, self.clock[:, None, :])
             self.clock = self.clock + 1
@@ -106,6 +117,8 @@ class RaceDetector:
                 self.proxy.fenced = self._joined(self.proxy.fenced, came, waits, False)
             if self.release_acquire is not None:
                 self.release_acquire.barrier(came, waits)
+            for order in self.scoped:
+                order.barrier(came, waits)
             self.clock = self.clock + came
         self._set_floor()
 
@@ -123,9 +136,12 @@ class RaceDetector:
         """Find the time that every warp knows of every other: what is older needs no look."""
         self.floor = int(self.known[:, :, : self.warps].min())
 
-    def fence(self, f):
-        """Let a fence of the GPU's scope publish what the active lanes' warps know."""
-        if self.release_acquire is not None:
+    def fence(self, f, scope: int):
+        """Let a fence of a scope publish what the active lanes' warps know."""
+        for order in self.scoped:
+            if scope >= order.scope:
+                order.fence(f)
+        if self.release_acquire is not None and scope == GPU:
             self.release_acquire.fence(f)
 
     def proxy_fence(self, f):
@@ -182,6 +198,9 @@ class RaceDetector:
                 shadow.store(where, group, index, old, kind == "atomic")
             if kind == "copy":
                 shadow.writer[where] = pending_stamp(index, group[1])
+        for order in self.scoped:
+            if self.strength[index] >= order.scope:
+                order.strong(segment, cells + start, group, instruction)
         if (
             self.release_acquire is not None
             and segment.space == "global"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..core.memory_order import BLOCK, CLUSTER
 from .global_memory import report_lost
 from .stamps import INDEX, PENDING, THREAD, TIME, column_of, index_of
 
@@ -20,7 +21,7 @@ class SharedShadow:
         races = self.races
         seen = self.writer.take(cells)
         if int(seen.max(initial=0)) >> TIME > races.floor:
-            self._compare(seen, group, index, "read after write", None, False)
+            self._compare(seen, group, index, "read after write", None)
         _, thread, _, time = group
         column = column_of(thread)
         self.readers[cells * self.warps + column] = (time << TIME) | (index << INDEX) | thread
@@ -30,29 +31,32 @@ class SharedShadow:
         _, thread, _, time = group
         seen = self.writer.take(cells)
         if int(seen.max(initial=0)) >> TIME > races.floor:
-            self._compare(seen, group, index, "write after write", old, atomic)
+            self._compare(seen, group, index, "write after write", old)
         readers = self.readers.reshape(-1, self.warps).take(cells, axis=0)
         if int(readers.max(initial=0)) >> TIME > races.floor:
             for other in range(self.warps):
                 seen = readers[..., other]
                 if int(seen.max(initial=0)) >> TIME > races.floor:
-                    self._compare(seen, group, index, "write after read", None, atomic)
+                    self._compare(seen, group, index, "write after read", None)
         mine = (time << TIME) | (index << INDEX) | thread
         self.writer[cells] = mine
         if not atomic:
             self._same_instruction(cells, mine, group, index, old)
 
-    def _compare(self, seen, group, index, what, old, atomic):
+    def _compare(self, seen, group, index, what, old):
         """Report the earlier accesses in `seen` that the lanes' warps do not know."""
         races = self.races
-        block, thread, warp, _ = group
+        row, thread, warp, _ = group
         other = seen & THREAD
-        known = races.known[block, warp, column_of(other, races.known.shape[2])]
+        known = races.known[row, warp, column_of(other, races.known.shape[2])]
         pending = seen >> TIME >= PENDING  # even for the thread that issued it
         bad = (seen >> TIME > known) & ((other != thread) | pending)
         first = index_of(seen)
-        if atomic:
-            bad &= ~races.is_atomic[np.minimum(first, len(races.is_atomic) - 1)]
+        if races.strength[index] and bad.any():
+            block = 32 * races.f.warps
+            need = np.where(other // block == thread // block, BLOCK, CLUSTER)
+            earlier = races.strength[np.minimum(first, len(races.strength) - 1)]
+            bad &= (earlier < need) | (races.strength[index] < need)
         if not bad.any():
             return
         mild = bad & (other >> 5 == thread >> 5) & ~pending
@@ -60,7 +64,7 @@ class SharedShadow:
             mild = mild | (bad & ~old[1])
         for kind, where in (("race", bad & ~mild), ("warning", mild)):
             if where.any():
-                rows = races.linear(block[where])
+                rows = races.linear(row[where])
                 later = (np.full(rows.shape, index), rows, thread[where])
                 races.report(
                     kind, f"{what} in shared memory", (first[where], rows, other[where]), later

@@ -15,6 +15,7 @@ from lib.ptx.core.parser import parse
 from lib.ptx.core.syntax import Address, Immediate, Register, Vector
 
 from ..conftest import HEAD, HERE, compile_kernels, entry, run
+from ..fuzz import attempt, mutated
 
 
 def test_scopes_repeat_labels_and_registers():
@@ -158,23 +159,6 @@ def test_instructions_that_do_not_fit(statement, message):
     assert "PTX line 6" in str(caught.value)
 
 
-def attempt(text: str, **launch):
-    """Parse, decode and, with options, run; anything but ptx.Error is a bug."""
-    try:
-        module = ptx.Module(text)
-        for name in module.program.entries:
-            function = module.get_function(name)
-            if launch:
-                sizes = (parameter.size for parameter in function.entry.parameters)
-                args = [np.zeros(512, np.float32) if size == 8 else 3 for size in sizes]
-                function(2, 128, args, turns=200, **launch)
-    except ptx.Error:
-        pass
-
-
-WORDS = re.compile(r"[\w$.%]+|\S")
-
-
 @settings(max_examples=120, deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_mutated_text_raises_nothing_else(seed):
@@ -188,31 +172,8 @@ def test_mutated_text_raises_nothing_else(seed):
     starts = [m.start() for m in re.finditer(r"^\.(?:visible|weak|extern) ", text, re.M)]
     at = chance.randrange(len(starts))
     kernel = text[starts[at] : (starts + [len(text)])[at + 1]]
-    lines = kernel.splitlines()
-    pieces = WORDS.findall(kernel)
-    for _ in range(chance.randint(1, 4)):
-        i, j = chance.randrange(len(lines)), chance.randrange(len(lines))
-        line = lines[i]
-        match chance.randrange(7):
-            case 0:
-                del lines[i]
-                lines.append("")
-            case 1:
-                lines[i], lines[j] = lines[j], lines[i]
-            case 2:
-                cut = chance.randrange(len(line) + 1)
-                lines[i] = line[:cut] + chance.choice('{}[]();,@!|<>+-0.:%"/*\0é\n') + line[cut:]
-            case 3:
-                lines[i] = line[: chance.randrange(len(line) + 1)]
-            case 4 | 5:
-                found = list(WORDS.finditer(line))
-                if found:
-                    word = chance.choice(found)
-                    lines[i] = line[: word.start()] + chance.choice(pieces) + line[word.end() :]
-            case 6:
-                lines[i] = re.sub(r"\d+", lambda m: str(chance.choice([0, 99, 2**31, 2**64])), line)
     launch = {"races": True, "landing": chance.choice(["early", "late"])} if seed % 5 < 2 else {}
-    attempt(HEAD + "\n".join(lines), **launch)
+    attempt(HEAD + mutated(kernel, chance), **launch)
 
 
 @settings(max_examples=60, deadline=None)

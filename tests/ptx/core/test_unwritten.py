@@ -160,3 +160,16 @@ def test_a_generic_load_from_two_memories_into_its_own_address():
 def test_an_atomic_operation_on_what_nobody_wrote_stops_also_while_a_value_is_followed():
     with pytest.raises(ptx.UninitialisedRead, match=r"red\.shared"):
         outcome("mov.u32 %x, more; red.shared.add.u32 [%x], 1;")
+
+
+def test_products_that_were_put_off_behind_the_read_are_not_lost():
+    """Six products before the read of unwritten memory and two behind it may be one step."""
+    products = [f"fma.rn.f32 %f{i}, %f8, %f8, %f{i};" for i in range(8)]
+    ones = "".join(f"mov.f32 %f{i}, 0f3F800000;" for i in range(8))
+    read = "ld.shared.u32 %v, [%a];"
+    body = ".reg .f32 %f<10>;" + READ.replace(read, "".join((
+        ones, "cvt.rn.f32.u32 %f8, %t;", *products[:6], read, *products[6:])))
+    body += "mov.f32 %f9, 0f00000000;" + "".join(f"add.f32 %f9, %f9, %f{i};" for i in range(8))
+    out = np.full(LANES, 77, np.uint32)
+    run(body + "cvt.rzi.u32.f32 %w, %f9;" + SAFE, out)
+    assert out.tolist() == [*(8 * (t * t + 1) for t in range(31)), 77]

@@ -1,0 +1,231 @@
+"""A kernel with the device functions that it may call, as one list of instructions.
+
+Functions stand before those that call them, and the kernel last: so the scheduler, which takes the
+lowest program counter first, runs who is deepest in calls first, and the callers come together
+again behind the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from .syntax import (
+    Address,
+    Entry,
+    Instruction,
+    Not,
+    Pair,
+    Program,
+    Reference,
+    Register,
+    Selected,
+    Symbol,
+    Variable,
+    Vector,
+)
+
+
+@dataclass
+class Callee:
+    """A device function in linked code.
+
+    Attributes
+    ----------
+    start : int
+        Its first instruction.
+    formals, results : list of Variable or Register
+        What a call fills, and what it takes back.
+    registers : list of Register
+        All of its own.
+    frame : list of Variable
+        The variables that each call has anew, if it may call itself; else they stand still.
+    reaches : set of str
+        Functions that may run before a call of it returns.
+    """
+
+    name: str
+    start: int = 0
+    formals: list = field(default_factory=list)
+    results: list = field(default_factory=list)
+    registers: list[Register] = field(default_factory=list)
+    frame: list[Variable] = field(default_factory=list)
+    reaches: set[str] = field(default_factory=set)
+
+
+@dataclass
+class Linked(Entry):
+    """A kernel with its functions; `start` is the kernel's first instruction."""
+
+    start: int = 0
+    functions: dict[str, Callee] = field(default_factory=dict)
+
+
+def link(program: Program, entry: Entry) -> Linked:
+    """Join a kernel and all functions that it may reach.
+
+    Raises
+    ------
+    ParseError
+        If one of them could not be read.
+    """
+    mentions, called = {}, {}
+    order: list[str] = []
+
+    def visit(name: str, function: Entry):
+        if function.name in program.broken:
+            raise program.broken[function.name]
+        mentions[name] = _mentioned(program, function)
+        called[name] = {n for n in _direct(function) if program.functions.get(n)}
+        for other in mentions[name]:
+            if other not in mentions:
+                visit(other, program.functions[other])
+        order.append(name)
+
+    visit("", entry)
+    linked = Linked(
+        entry.name, entry.line, entry.parameters, dict(entry.variables), [], [], entry.limits
+    )
+    if order == [""]:
+        linked.instructions, linked.registers = entry.instructions, entry.registers
+        return linked
+    # A call through a pointer may be one of any function whose address is taken somewhere.
+    taken = {n for each in mentions for n in mentions[each]
+             if any(n in _taken(program, program.functions.get(e) or entry) for e in mentions)}
+    for name in mentions:
+        function = program.functions[name] if name else entry
+        if any(_is_indirect(i) for i in function.instructions):
+            called[name] |= taken
+    for name in order:
+        function = program.functions[name] if name else entry
+        move = _Move(linked, function, name)
+        callee = Callee(name, len(linked.instructions))
+        callee.reaches = _closure(called, name)
+        callee.formals = [move.formal(f) for f in function.formals]
+        callee.results = [move.formal(f) for f in function.results]
+        callee.registers = [move.operand(r) for r in function.registers]
+        if name and name in callee.reaches:
+            callee.frame = [linked.variables[move.names[n]] for n, v in function.variables.items()
+                            if v.space in ("local", "call")]
+        linked.registers += callee.registers
+        linked.instructions += [move.instruction(i) for i in function.instructions]
+        if name:
+            linked.instructions.append(Instruction(function.line, "ret", (), function=name))
+            linked.functions[name] = callee
+        else:
+            linked.start = callee.start
+    return linked
+
+
+class _Move:
+    """Gives the registers, variables and labels of a function a place in linked code."""
+
+    def __init__(self, linked: Linked, function: Entry, name: str):
+        self.slots, self.steps = len(linked.registers), len(linked.instructions)
+        self.names: dict[str, str] = {}
+        for given, variable in function.variables.items() if name else ():
+            unique = f"{given}" if variable.external else f"{name}.{given}"
+            while unique in linked.variables and not variable.external:
+                unique += "'"
+            self.names[given] = unique
+            linked.variables[unique] = replace(variable, name=unique)
+
+    def formal(self, given: Variable | Register):
+        if isinstance(given, Register):
+            return self.operand(given)
+        return replace(given, name=self.names[given.name])
+
+    def operand(self, given):
+        match given:
+            case Register():
+                return Register(given.slot + self.slots, given.name, given.type)
+            case Symbol():
+                return Symbol(self.names.get(given.name, given.name))
+            case Address():
+                coordinates = tuple(map(self.operand, given.coordinates))
+                return Address(self.operand(given.base), given.offset, coordinates)
+            case Vector():
+                return Vector(tuple(map(self.operand, given.items)))
+            case Not():
+                return Not(self.operand(given.operand))
+            case Selected():
+                return Selected(self.operand(given.register), given.selector)
+            case Pair():
+                return Pair(self.operand(given.first), self.operand(given.second))
+        return given
+
+    def instruction(self, given: Instruction) -> Instruction:
+        guard = given.guard and (self.operand(given.guard[0]), given.guard[1])
+        target = None if given.target is None else given.target + self.steps
+        return Instruction(
+            given.line, given.opcode, tuple(map(self.operand, given.operands)), guard, given.cuda,
+            target, given.callers, tuple(t + self.steps for t in given.targets), given.function,
+        )  # fmt: skip
+
+
+def called_name(instruction: Instruction) -> Symbol | Register | None:
+    """The operand of a call that says what is called: behind the results, if it has any."""
+    operands = instruction.operands
+    at = 1 if operands and isinstance(operands[0], Vector) else 0
+    return operands[at] if at < len(operands) else None
+
+
+def _is_indirect(instruction: Instruction) -> bool:
+    return instruction.parts[0] == "call" and isinstance(called_name(instruction), Register)
+
+
+def _direct(function: Entry) -> Iterator[str]:
+    for instruction in function.instructions:
+        if instruction.parts[0] == "call" and isinstance(called_name(instruction), Symbol):
+            yield called_name(instruction).name
+
+
+def _symbols(operand) -> Iterator[str]:
+    match operand:
+        case Symbol():
+            yield operand.name
+        case Address():
+            yield from _symbols(operand.base)
+        case Vector():
+            for item in operand.items:
+                yield from _symbols(item)
+
+
+def _taken(program: Program, function: Entry) -> set[str]:
+    """The functions whose address a function takes, or finds in a variable that it names."""
+    names = set()
+    for instruction in function.instructions:
+        for operand in instruction.operands:
+            if instruction.parts[0] != "call" or not isinstance(operand, Symbol):
+                names.update(_symbols(operand))
+    names = referred(program, names)
+    return {name for name in names if program.functions.get(name)}
+
+
+def _mentioned(program: Program, function: Entry) -> set[str]:
+    called = {name for name in _direct(function) if program.functions.get(name)}
+    return called | _taken(program, function)
+
+
+def referred(program: Program, names) -> set[str]:
+    """All names that these variables hold the addresses of, and they themselves."""
+    found, left = set(), list(names)
+    while left:
+        name = left.pop()
+        if name not in found:
+            found.add(name)
+            variable = program.variables.get(name)
+            if variable is not None:
+                left += [v.name for v in variable.initial if isinstance(v, Reference)]
+    return found
+
+
+def _closure(called: dict[str, set[str]], name: str) -> set[str]:
+    found, left = set(), list(called[name])
+    while left:
+        one = left.pop()
+        if one not in found:
+            found.add(one)
+            left += called[one]
+    return found
+

@@ -1,0 +1,110 @@
+"""Which shared variable an address was made from, so that running over into the next is seen.
+
+The shared variables of a block lie side by side, and an index too large ends in another one where
+it breaks nothing that hardware would notice. An address that was computed from one variable's
+address, and from no other's, must stay in that variable.
+"""
+
+from __future__ import annotations
+
+from .registers import RegisterFile
+from .syntax import Address, Instruction, Not, Pair, Register, Symbol, Vector
+
+# What gives a value that does not come from its operands' addresses.
+_FRESH = {
+    "ld", "ldu", "atom", "shfl", "setp", "set", "call", "mapa", "popc", "clz", "vote", "match",
+    "redux", "ldmatrix", "mma", "wmma", "wgmma", "mbarrier", "getctarank", "isspacep", "mul",
+}  # fmt: skip
+_ACCESSES = ("ld", "ldu", "st", "atom", "red", "ldmatrix", "stmatrix", "cp", "wmma")
+
+
+def mark_origins(steps, registers: RegisterFile):
+    """Set `within` of each access whose address comes from one shared variable."""
+    names = {name for _, name, _, _ in registers.addresses}
+    shared = {name for name in names if _is_shared(registers, name)}
+    if len(shared) < 2:
+        return
+    origins: dict[int, frozenset[str]] = {}
+    changed = True
+    while changed:
+        changed = False
+        for step in steps:
+            if not step.writes or step.instruction.parts[0] in _FRESH:
+                continue
+            found = _found(step.instruction, step.writes, origins, shared)
+            for slot in step.writes if found else ():
+                have = origins.get(slot, frozenset())
+                if not found <= have:
+                    origins[slot] = have | found
+                    changed = True
+    for step in steps:
+        instruction = step.instruction
+        if instruction.parts[0] not in _ACCESSES:
+            continue
+        for operand in instruction.operands:
+            if isinstance(operand, Address):
+                found = _of(operand, origins, shared)
+                if len(found) == 1:
+                    (instruction.within,) = found
+                    break
+
+
+def _is_shared(registers: RegisterFile, name: str) -> bool:
+    variable = registers.variable(name)
+    return variable is not None and variable.space == "shared"
+
+
+def _found(instruction: Instruction, writes, origins, shared) -> frozenset[str]:
+    """Where what an instruction writes comes from."""
+    given = [
+        _of(operand, origins, shared) for operand in instruction.operands
+        if not (isinstance(operand, Register) and operand.slot in writes
+                and operand is instruction.operands[0])
+    ]  # fmt: skip
+    if instruction.parts[0] == "sub" and len(given) == 2 and given[1]:
+        return frozenset()  # a distance
+    return frozenset().union(*given)
+
+
+def _of(operand, origins, shared) -> frozenset[str]:
+    match operand:
+        case Register():
+            return origins.get(operand.slot, frozenset())
+        case Symbol():
+            return frozenset({operand.name} & shared)
+        case Address() | Not():
+            return _of(operand.base if isinstance(operand, Address) else operand.operand,
+                       origins, shared)
+        case Vector():
+            return frozenset().union(*(_of(item, origins, shared) for item in operand.items))
+        case Pair():
+            return _of(operand.first, origins, shared) | _of(operand.second, origins, shared)
+    return frozenset()
+
+
+def check_within(f, pattern, offset: int, width: int, window: int, instruction: Instruction):
+    """Report lanes whose access leaves the shared variable that its address was made from.
+
+    Parameters
+    ----------
+    window : int
+        What to subtract from the addresses: 0, or where the generic window begins.
+    """
+    layout, name = f.memory.layout, instruction.within
+    first, end = layout.extent(name)
+    low, high = pattern.low + offset - window, pattern.high + offset + width - window
+    if first <= low and high <= end:
+        return
+    addresses = pattern.addresses(offset) - window
+    outside = ((addresses < first) | (addresses + width > end)) & pattern.active_lanes
+    if not outside.any():
+        return
+    where = int((addresses + 0 * outside)[outside][0])
+    other = layout.shared_at(where if where < first else max(where, end))
+    lands = f"in {other}" if other else "in no variable"
+    f.hazard(
+        "overflow",
+        f"{f.place(instruction)}: {width} bytes at byte {where - first} of {name}, which has "
+        f"{end - first}, lie {lands}: {f.lane_names(outside)}",
+        instruction, outside,
+    )  # fmt: skip

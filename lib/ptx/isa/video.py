@@ -1,0 +1,149 @@
+"""Video instructions: whole numbers taken from bytes and half words, and two or four at once.
+
+Scalar: ``vop.dtype.atype.btype{.sat}{.op2} d{.sel}, a{.asel}, b{.bsel}{, c}``. In parallel: vop2 on
+half words, vop4 on bytes, whose operands select their lanes from both registers, as in
+``%r1.h10``, ``%r2.b7531``; ``.add`` sums them up (PTX ISA, "Video Instructions").
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.decode import Decoding, opcode
+from ..core.syntax import Selected
+
+_OPERATIONS = {
+    "vadd": np.add, "vsub": np.subtract, "vabsdiff": lambda a, b: np.abs(a - b),
+    "vmin": np.minimum, "vmax": np.maximum, "vavrg": lambda a, b: (a + b + (a + b >= 0)) >> 1,
+}  # fmt: skip
+_COMPARE = {"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal,
+            "gt": np.greater, "ge": np.greater_equal}  # fmt: skip
+_SECOND = {"add": np.add, "min": np.minimum, "max": np.maximum}
+
+
+def _parted(operand) -> tuple:
+    """An operand and the selector behind it, empty if there is none."""
+    return (operand.register, operand.selector) if isinstance(operand, Selected) else (operand, "")
+
+
+def _field(words: np.ndarray, start: int, bits: int, signed: bool) -> np.ndarray:
+    """Take bits of words (uint64) as int64."""
+    value = ((words >> np.uint64(start)) & np.uint64((1 << bits) - 1)).astype(np.int64)
+    return np.where(value >> (bits - 1), value - (1 << bits), value) if signed else value
+
+
+def _clamped(value: np.ndarray, bits: int, signed: bool) -> np.ndarray:
+    low = -(1 << bits - 1) if signed else 0
+    return np.clip(value, low, low + (1 << bits) - 1)
+
+
+def _binary(d: Decoding, name: str):
+    if name == "vset":
+        compare = _COMPARE.get(d.pick(_COMPARE, ""))
+        if compare is None:
+            d.unsupported(f"the comparisons are {' '.join(_COMPARE)}")
+        return lambda a, b: compare(a, b).astype(np.int64)
+    return _OPERATIONS[name]
+
+
+def _signs(d: Decoding) -> list[bool]:
+    kinds = [part for part in d.types if part in ("u32", "s32")]
+    if len(kinds) == 2 and d.parts[0].startswith("vset"):
+        kinds = ["u32", *kinds]
+    if len(kinds) != 3:
+        d.unsupported("types of s32 and u32")
+    return [kind == "s32" for kind in kinds]
+
+
+@opcode("vadd", "vsub", "vabsdiff", "vmin", "vmax", "vset", "vshl", "vshr", "vmad")
+def scalar(d: Decoding):
+    """vop.dtype.atype.btype{.sat}{.op2} d, a{.asel}, b{.bsel}{, c}; d.dsel merges into c"""
+    name, shift = d.parts[0], d.parts[0] in ("vshl", "vshr")
+    d.only("sat", "clamp", "wrap", *_SECOND, *_COMPARE, "po", "shr7", "shr15").count(3, 4)
+    if d.has("po", "shr7", "shr15"):
+        d.unsupported("vmad without .po, .shr7 and .shr15")
+    signs = _signs(d)
+    target, into = _parted(d.operands[0])
+    put = d.write(target, "b32")
+    reads = []
+    for operand, signed in zip(d.operands[1:3], signs[1:], strict=True):
+        given, selector = _parted(operand)
+        bits = {"": 32, "b": 8, "h": 16}[selector[:1]]
+        start = int(selector[1:] or 0) * bits
+        reads.append((d.read(given, "b32"), start, bits, signed))
+    third = d.read(3, "b32") if len(d.operands) == 4 else None
+    if name == "vmad" and third is None:
+        d.wrong("c is missing")
+    compute = None if shift or name == "vmad" else _binary(d, name)
+    second = _SECOND.get(d.pick(_SECOND, ""))
+    bits = {"": 32, "b": 8, "h": 16}[into[:1]]
+    start = int(into[1:] or 0) * bits
+
+    def step(f):
+        a, b = (_field(read(f.r).astype(np.uint64), *where) for read, *where in reads)
+        c = None if third is None else third(f.r)
+        if shift:
+            by = b & 31 if d.has("wrap") else np.clip(b & 0xFFFFFFFF, 0, 32)
+            value = a << by if name == "vshl" else a >> by
+        elif name == "vmad":
+            value = a * b + _field(c.astype(np.uint64), 0, 32, signs[0])
+        else:
+            value = compute(a, b)
+        if d.has("sat"):
+            value = _clamped(value, bits, signs[0])
+        if second is not None:
+            # The sum wraps; what is compared is the result in its type.
+            value = second(_field(value.astype(np.uint64), 0, 32, signs[0]),
+                           _field(c.astype(np.uint64), 0, 32, signs[0]))  # fmt: skip
+        word = value.astype(np.uint64)
+        if into and c is not None and name != "vmad" and second is None:
+            mask = np.uint64(((1 << bits) - 1) << start)
+            word = c.astype(np.uint64) & ~mask | (word << np.uint64(start)) & mask
+        put(f.r, (word & np.uint64(0xFFFFFFFF)).astype(np.uint32))
+
+    return step
+
+
+@opcode(*(f"{name}{n}" for name in (*_OPERATIONS, "vset") for n in (2, 4)))
+def parallel(d: Decoding):
+    """vop{2,4}.dtype.atype.btype{.sat}{.add} d{.mask}, a{.asel}, b{.bsel}, c"""
+    name, many = d.parts[0][:-1], int(d.parts[0][-1])
+    d.only("sat", "add", *_COMPARE).count(3, 4)
+    signs, bits = _signs(d), 32 // many
+    letter = "h" if many == 2 else "b"
+    target, mask = _parted(d.operands[0])
+    chosen = {int(digit) for digit in mask[1:]} if mask else set(range(many))
+    put = d.write(target, "b32")
+    reads, lanes = [], []
+    for operand, default in zip(d.operands[1:3], (0, many), strict=True):
+        given, selector = _parted(operand)
+        if selector and (selector[0] != letter or len(selector) != many + 1):
+            d.wrong(f"a selector has {many} digits behind .{letter}")
+        reads.append(d.read(given, "b32"))
+        # Lane i is the i-th digit from the right; without a selector each operand its own.
+        digits = [int(digit) for digit in reversed(selector[1:])]
+        lanes.append(digits or [default + i for i in range(many)])
+    third = d.read(3, "b32") if len(d.operands) == 4 else None
+    compute = _binary(d, name)
+
+    def step(f):
+        low, high = (read(f.r).astype(np.uint64) for read in reads)
+        both = low | high << np.uint64(32)
+        c = np.zeros((1, 1), np.uint32) if third is None else third(f.r)
+        total, result = np.zeros((1, 1), np.int64), c.astype(np.uint64)
+        for i in range(many):
+            if i not in chosen:
+                continue
+            a, b = (_field(both, bits * side[i], bits, signed)
+                    for side, signed in zip(lanes, signs[1:], strict=True))  # fmt: skip
+            value = compute(a, b)
+            if d.has("sat"):
+                value = _clamped(value, bits, signs[0])
+            total = total + value
+            place = np.uint64(((1 << bits) - 1) << bits * i)
+            result = result & ~place | (value.astype(np.uint64) << np.uint64(bits * i)) & place
+        if d.has("add"):
+            result = (total + c.astype(np.int64)).astype(np.uint64)
+        put(f.r, (result & np.uint64(0xFFFFFFFF)).astype(np.uint32))
+
+    return step

@@ -1,0 +1,38 @@
+"""A short, seeded part of what `fuzz` searches for longer; and that it can find something."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+
+from . import fuzz
+
+
+@pytest.mark.parametrize("seed", range(5, 600, 6))
+def test_edits_of_modules_with_calls_raise_nothing_else(seed):
+    fuzz.try_edit(seed)
+
+
+needs_compiler = pytest.mark.skipif(not shutil.which("g++"), reason="needs g++ to compare with")
+
+
+@needs_compiler
+@pytest.mark.parametrize("seed", range(8))
+def test_programs_agree_with_the_compiler_bit_for_bit(seed):
+    fuzz.try_program(seed)
+
+
+@needs_compiler
+def test_a_wrong_bit_is_found(monkeypatch):
+    right = fuzz.by_emulator
+
+    def wrong(*given):
+        o, g = right(*given)
+        o[-1] ^= np.uint64(1)
+        return o, g
+
+    monkeypatch.setattr(fuzz, "by_emulator", wrong)
+    with pytest.raises(AssertionError, match="whole numbers differ"):
+        fuzz.try_program(1)
