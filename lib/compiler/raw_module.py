@@ -108,7 +108,8 @@ class RawModule:
         if path is not None and Path(path).suffix in _CUDA_SUFFIXES:
             self._file = CudaFile(path, self.options)
         self.ptx = code if _is_ptx(code) else self._compile()
-        self._module = ptx.Module(self.ptx)
+        written = {} if path is not None or _is_ptx(code) else {"module.cu": code}
+        self._module = ptx.Module(self.ptx, sources=written)
 
     def get_function(self, name: str) -> Kernel:
         """Return a kernel: by its name expression, or by its name.
