@@ -63,6 +63,8 @@ def wrong_results() -> tuple[type[Exception], ...]:
 
 def add_command(subparsers: Any) -> None:
     """Add this module's commands to the parser of ``python -m lib``."""
+    from lib.compiler import emulate as emulator
+
     add = _adder(subparsers)
 
     add(_list, "list", "the kernel versions of the catalogue",
@@ -88,6 +90,11 @@ def add_command(subparsers: Any) -> None:
                 "those of the SASS for --arch")
     _kernel_and_problem(trace)
     _patience(trace)
+
+    emulate = add(emulator.run, "emulate", "run a kernel of any .cu without a GPU and report on it",
+                  json_help=emulator.JSON_HELP.removeprefix("print JSON: "))
+    emulate.description = emulator.DESCRIPTION
+    emulator.add_arguments(emulate)
 
     resources = add(_resources, "resources", "registers, shared memory, spills and occupancy",
                     json_help="{kernel, variant, arch, gpu, toolkit, registers, shared_bytes, "

@@ -13,7 +13,8 @@ where they are missing.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,25 @@ _NOT_EMULATED = (
     "the emulator runs PTX: pass code= (CUDA C++ or PTX), or the path of a .ptx or .cu file"
 )
 _CUDA_SUFFIXES = (".cu", ".cuh")
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Who wants to know of each launch of a `Kernel`.
+
+    Attributes
+    ----------
+    tell : callable
+        Called with each launch that ran to its end.
+    defaults : mapping
+        Options of launches that don't give them.
+    """
+
+    tell: Callable[[ptx.Launch], Any]
+    defaults: Mapping[str, Any]
+
+
+WATCHES: list[Watch] = []
 
 
 class RawModule:
@@ -153,6 +173,21 @@ class RawModule:
                 f"name_expressions=[{wanted!r}]"
             )
 
+    def only_kernel(self) -> str:
+        """Return the name of the module's kernel, where there is one.
+
+        Raises
+        ------
+        ValueError
+            If there are none or several; the message names them, templates included.
+        """
+        entries = list(self._module.program.entries)
+        source = self._file.kernels if self._file else kernels_of(self.code)
+        names = dict.fromkeys([*map(plain_name, entries), *source])
+        if len(entries) == len(names) == 1:
+            return entries[0]
+        raise ValueError(f"name a kernel; there are: {', '.join(names) or 'none'}")
+
     def get_global(self, name: str) -> np.ndarray:
         """Return the bytes of a ``__device__`` variable; launches read and write them in place."""
         return self._module.get_global(name)
@@ -219,9 +254,14 @@ class Kernel:
         """
         args = tuple(args)
         check_arguments(self.name, self.signature, args)
+        for watch in WATCHES:
+            options = {**watch.defaults, **options}
         if options.get("trace", True):
             options.setdefault("merge", self.merge)
-        return self.function(grid, block, args, shared_mem, **options)
+        launch = self.function(grid, block, args, shared_mem, **options)
+        for watch in WATCHES:
+            watch.tell(launch)
+        return launch
 
     @property
     def merge(self) -> Mapping[int, tuple[int, int] | None] | None:
