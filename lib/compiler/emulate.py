@@ -19,6 +19,7 @@ import numpy as np
 
 from lib import ptx
 from lib.compiler import arguments
+from lib.compiler.budgets import broken, parse
 from lib.compiler.nvrtc import CompileError
 from lib.compiler.toolkit import ToolMissing
 from lib.ptx.report import document
@@ -28,7 +29,7 @@ from lib.ptx.report import document
 DESCRIPTION = """Run a kernel of a .cu file without a GPU and report what it did: counters by source
 line, hazards, time. FILE may also be a Python script: what it launches is reported, in order."""
 JSON_HELP = ("print JSON: {file, launches: [{kernel, ended, errors, hazards, counters, lines, "
-             "merged, seconds}], ok}")
+             "merged, seconds}], over_budget, ok}")
 EXAMPLES = """examples:
   emulate my.cu --kernel 'gemm<128,8>' --grid 8,8 --block 256 --arg int:128 \\
       --arg 'A=float32[128,128]:uniform' --arg 'C=float32[128,128]:nan' --races --out C.npy
@@ -61,6 +62,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="stop where memory is read that nobody wrote")
     parser.add_argument("--go-on", action="store_true",
                         help="leave a block that stops with an error, and run the others")
+    parser.add_argument("--budget", action="append", default=[], metavar="'FIGURE < NUMBER'",
+                        help="fail if a launch costs more: 'sectors_per_request < 5', "
+                        "'bank_conflicts == 0'")
     parser.add_argument("--seed", type=int, default=0, help="of random arrays and schedules")
     parser.add_argument("--arch", default="sm_80", help="what to compile for (default: sm_80)")
     parser.add_argument("-I", action="append", default=[], dest="include", metavar="FOLDER")
@@ -72,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
     """Run the command; returns its exit status."""
     from lib.compiler.raw_module import CompileException
 
-    path = Path(options.file)
+    path, limits = Path(options.file), parse(options.budget)
     if not path.is_file():
         raise ValueError(f"{path}: there is no such file")
     with _recorded(options) as launches:
@@ -80,7 +84,8 @@ def run(options: argparse.Namespace) -> int:
             error = (_run_script if path.suffix == ".py" else _run_kernel)(path, options)
         except CompileException as refused:
             raise CompileError(str(refused)) from None
-    ok = error is None and bool(launches) and all(launch.clean for launch in launches)
+    over = [said for launch in launches for said in broken(launch, limits)]
+    ok = error is None and bool(launches) and all(one.clean for one in launches) and not over
     if options.json:
         told = [document(launch) for launch in launches]
         if error is not None:
@@ -88,11 +93,14 @@ def run(options: argparse.Namespace) -> int:
                 {"kind": type(error).__name__, "message": str(error),
                  "notes": list(getattr(error, "__notes__", ()))}],
                 "hazards": [{"kind": one.kind, "message": one.message} for one in error.hazards]})
-        print(json.dumps({"file": str(path), "launches": told, "ok": ok}, indent=1))
+        whole = {"file": str(path), "launches": told, "over_budget": over, "ok": ok}
+        print(json.dumps(whole, indent=1))
         return 0 if ok else 1
     for launch in launches:
         print(launch)
         print(f"{launch.seconds:.2f} s in the emulator, which is no GPU's time.\n")
+    for said in over:
+        print(said)
     if error is not None:
         print(f"stopped: {type(error).__name__}: {error}")
         for note in getattr(error, "__notes__", ()):

@@ -101,6 +101,14 @@ def test_an_error_is_status_1_with_its_line(call, path):
     assert status == 1 and "was stopped" in out
 
 
+def test_a_budget_is_held(call, path):
+    assert call(path, *GEMM, "--budget", "load_sectors_per_request < 5")[0] == 0
+    status, out, _ = call(path, *GEMM, "--budget", "shared_load_instructions == 0")
+    assert status == 1 and "budget shared_load_instructions == 0: it is" in out
+    status, _, err = call(path, *GEMM, "--budget", "sectors_a_request < 5")
+    assert status == 2 and "nearest is sectors_per_request" in err
+
+
 @pytest.mark.parametrize("words, said", [
     (["nowhere.cu"], "no such file"),
     (["FILE"], "name a kernel; there are: late, gemm"),
