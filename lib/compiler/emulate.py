@@ -31,9 +31,9 @@ line, hazards, time. FILE may also be a Python script: what it launches is repor
 JSON_HELP = ("print JSON: {file, launches: [{kernel, ended, errors, hazards, counters, lines, "
              "merged, seconds}], over_budget, ok}")
 EXAMPLES = """examples:
-  emulate my.cu --kernel 'gemm<128,8>' --grid 8,8 --block 256 --arg int:128 \\
+  %(prog)s my.cu --kernel 'gemm<128,8>' --grid 8,8 --block 256 --arg int:128 \\
       --arg 'A=float32[128,128]:uniform' --arg 'C=float32[128,128]:nan' --races --out C.npy
-  emulate several_kernels.py --races"""
+  %(prog)s several_kernels.py --races"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -117,7 +117,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add_arguments(parser)
     try:
         return run(parser.parse_args(argv))
-    except (ValueError, OSError, CompileError, ToolMissing) as error:
+    except (ValueError, OSError, ImportError, CompileError, ToolMissing) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
 

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from cupy.cuda.compiler import CompileException
 
 from lib import ptx
 from lib.compiler import merging, sass
@@ -36,7 +35,12 @@ from lib.compiler.nvrtc import (
     disassemble,
 )
 from lib.compiler.signature import check_arguments, of_kernel, plain_name
-from lib.compiler.toolkit import ToolMissing, find_tool, toolkit_includes
+from lib.compiler.toolkit import INSTALL, ToolMissing, find_tool, toolkit_includes
+
+try:
+    from cupy.cuda.compiler import CompileException
+except ModuleNotFoundError as missing:
+    raise ImportError(f"compiling CUDA needs CuPy and NVRTC: run {INSTALL}") from missing
 
 _NOT_EMULATED = (
     "the emulator runs PTX: pass code= (CUDA C++ or PTX), or the path of a .ptx or .cu file"

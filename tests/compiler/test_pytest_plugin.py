@@ -74,12 +74,12 @@ def test_a_kernel_in_a_test_suite(said, name):
     _, _, told = CASES[name]
     outcome = "PASSED" if told is None else "FAILED"
     assert f"{outcome} test_it.py::test_{name}" in said
-    part = re.search(rf"_+ test_{name} _+\n(.*?)\n(?:_+ |=+ )", said, re.S)
+    part = re.search(rf"_+ test_{name} _+\n(.*?)\n(?:___+ |===+ )", said, re.S)
     assert told is None or told in part[1]
 
 
 def test_a_hazard_is_told_without_the_plugin_s_own_frames(said):
-    part = re.search(r"_+ test_broken _+\n(.*?)\n(?:_+ |=+ )", said, re.S)[1]
+    part = re.search(r"_+ test_broken _+\n(.*?)\n(?:___+ |===+ )", said, re.S)[1]
     assert "kernels.cu:6 and kernels.cu:10" in part and "pytest_plugin.py" not in part
 
 
