@@ -96,6 +96,16 @@ def add_command(subparsers: Any) -> None:
     emulate.description = emulator.DESCRIPTION
     emulator.add_arguments(emulate)
 
+    zoo = add(_zoo, "zoo", "kernels with one mistake each: what emulator and sanitizer say",
+              json_help="a list of {kernel, mistake, cure, seen, says, lines, setting, "
+              "as_expected, cured_clean, sanitizer}; with --record {file, left}")
+    zoo.add_argument("kernels", nargs="*", metavar="KERNEL", help="only these (default: all)")
+    zoo.add_argument("--record", action="store_true",
+                     help="run them under compute-sanitizer on this GPU, and record what it says")
+    zoo.add_argument("--minutes", type=float, default=8.0,
+                     help="how long this chunk of --record may last; the next one goes on")
+    zoo.add_argument("--jobs", type=int, default=6, help="processes at once, for --record")
+
     resources = add(_resources, "resources", "registers, shared memory, spills and occupancy",
                     json_help="{kernel, variant, arch, gpu, toolkit, registers, shared_bytes, "
                     "spill_store_bytes, spill_load_bytes, stack_bytes, threads, blocks_per_sm, "
@@ -377,6 +387,32 @@ def _trace(options: argparse.Namespace) -> int:
         *(f"  {name.replace('_', ' '):<26} {value:>16,}" for name, value in counters.items()),
     ])
     return 0
+
+
+def _zoo(options: argparse.Namespace) -> int:
+    from lib.records import sanitizer as recorded
+    from lib.topics.zoo import model
+
+    if options.record:
+        from lib.measure import sanitizer
+
+        left = sanitizer.record(
+            options.kernels, options.minutes, options.jobs,
+            tell=(lambda _: None) if options.json else print)
+        _say(options, {"file": str(recorded.FILE), "left": left}, [
+            f"{recorded.FILE}: {left} kernels are left: the same command goes on" if left
+            else f"{recorded.FILE}: all are recorded"])
+        return 0
+    rows = model.rows(options.kernels, recorded.read())
+    right = all(row["as_expected"] and row["cured_clean"] for row in rows)
+    _say(options, rows, [
+        *(f"{row['kernel']:<28} {row['says'] or 'nothing':<22} "
+          f"{'line ' + ', '.join(map(str, row['lines'])):<14} "
+          f"{row['sanitizer'] or 'not recorded'}" for row in rows),
+        f"{len(rows)} kernels; " + ("each mistake is told, and each cure is clean" if right
+                                    else "not all are told, or not all cures are clean"),
+    ])
+    return 0 if right else 1
 
 
 def _resources(options: argparse.Namespace) -> int:

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 
-
 def _folder(package: str) -> Path:
     """In this repository beside what else is built; where it is installed, the user's cache."""
     if package == "lib":

@@ -236,6 +236,8 @@ class Kernel:
 
     Attributes
     ----------
+    text : str
+        The module's PTX.
     signature : tuple of Type
         The parameters' types, as far as they are known.
     counted : str
@@ -244,7 +246,7 @@ class Kernel:
     """
 
     def __init__(self, function: ptx.Function, text: str, parameters: str | None = None) -> None:
-        self.function, self.name, self._text = function, function.name, text
+        self.function, self.name, self.text = function, function.name, text
         self.signature = of_kernel(function.name, parameters)
 
     def __call__(self, grid: Any, block: Any, args: Any, shared_mem: int = 0, **options: Any
@@ -288,11 +290,11 @@ class Kernel:
         arch = self.function.module.program.machine
         tools = [file_identity(find_tool(name)) for name in ("ptxas", "nvdisasm")]
         listing = kept(
-            ["assembled and listed", self._text, arch, *tools, *DISASSEMBLY],
-            lambda: disassemble(assemble(self._text, arch)[0]),
+            ["assembled and listed", self.text, arch, *tools, *DISASSEMBLY],
+            lambda: disassemble(assemble(self.text, arch)[0]),
         )
         return merging.merged_accesses(
-            self._text, sass.parse(listing.decode(), self.name), self.name
+            self.text, sass.parse(listing.decode(), self.name), self.name
         )
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from lib.compiler.fingerprint import file_identity
 
-
 INSTALL = "pip install -r requirements.txt"
 
 
