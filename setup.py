@@ -83,7 +83,7 @@ setup(
     install_requires=[requirement("numpy")],
     extras_require={"compiler": [requirement(name) for name in EXTRA]},
     entry_points={
-        "console_scripts": [f"{NAME} = {NAME}.compiler.emulate:main"],
+        "console_scripts": [f"{NAME} = {NAME}.compiler.command:main"],
         "pytest11": [f"{NAME} = {NAME}.compiler.pytest_plugin"],
     },
     cmdclass={"build_py": Build},

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lib import gpus, patience
+from lib.compiler import command as emulator
 from lib.compiler.arch import check_arch
 from lib.kernels import catalogue as kernels
 from lib.kernels.catalogue import CATALOGUE
@@ -63,8 +64,6 @@ def wrong_results() -> tuple[type[Exception], ...]:
 
 def add_command(subparsers: Any) -> None:
     """Add this module's commands to the parser of ``python -m lib``."""
-    from lib.compiler import emulate as emulator
-
     add = _adder(subparsers)
 
     add(_list, "list", "the kernel versions of the catalogue",

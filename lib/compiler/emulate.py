@@ -1,8 +1,4 @@
-"""The command: compile a .cu, run a kernel of it, and report; or run a Python file that does.
-
-``python -m lib emulate`` in this repository, and the console command of the package: one function.
-Exit status 0: it ran and nothing is suspicious; 1: a hazard or an error; 2: bad input.
-"""
+"""What the command does: compile a .cu and run a kernel of it, or run a Python file; report."""
 
 from __future__ import annotations
 
@@ -21,61 +17,12 @@ from lib import ptx
 from lib.compiler import arguments
 from lib.compiler.budgets import broken, parse
 from lib.compiler.nvrtc import CompileError
-from lib.compiler.toolkit import ToolMissing
+from lib.compiler.raw_module import WATCHES, CompileException, RawModule, Watch
 from lib.ptx.report import document
 
-# `raw_module` loads CuPy, which takes longer than saying what the options are: see `run`.
 
-DESCRIPTION = """Run a kernel of a .cu file without a GPU and report what it did: counters by source
-line, hazards, time. FILE may also be a Python script: what it launches is reported, in order."""
-JSON_HELP = ("print JSON: {file, launches: [{kernel, ended, errors, hazards, counters, lines, "
-             "merged, seconds}], over_budget, ok}")
-EXAMPLES = """examples:
-  %(prog)s my.cu --kernel 'gemm<128,8>' --grid 8,8 --block 256 --arg int:128 \\
-      --arg 'A=float32[128,128]:uniform' --arg 'C=float32[128,128]:nan' --races --out C.npy
-  %(prog)s several_kernels.py --races"""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments to a parser."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = EXAMPLES
-    parser.add_argument("file", metavar="FILE", help="a .cu, .ptx or .py file")
-    parser.add_argument("--kernel", help="its name, or a template's with its arguments (default: "
-                        "the only one)")
-    parser.add_argument("--grid", type=_sizes, default=(1, 1, 1), metavar="X[,Y[,Z]]")
-    parser.add_argument("--block", type=_sizes, default=(1, 1, 1), metavar="X[,Y[,Z]]")
-    parser.add_argument("--cluster", type=_sizes, metavar="X[,Y[,Z]]")
-    parser.add_argument("--shared", type=int, default=0, metavar="BYTES",
-                        help="dynamic shared memory per block")
-    parser.add_argument("--arg", action="append", default=[], metavar="[NAME=]TYPE…",
-                        help="the next argument: int:128, float:0.5, 'A=float32[128,128]:uniform' "
-                        f"(or {', '.join(arguments.FILLS)}, a number), A=@file.npy, null")
-    parser.add_argument("--out", action="append", default=[], metavar="[NAME=]FILE.npy",
-                        help="write an argument's array; NAME is the file's stem if not given")
-    parser.add_argument("--races", action="store_true", help="look for races")
-    parser.add_argument("--schedule", default="lowest", choices=("lowest", "highest", "random"),
-                        help="order of the warps")
-    parser.add_argument("--landing", default="early", choices=("early", "late"),
-                        help="when asynchronous copies land")
-    parser.add_argument("--strict", action="store_true",
-                        help="stop where memory is read that nobody wrote")
-    parser.add_argument("--go-on", action="store_true",
-                        help="leave a block that stops with an error, and run the others")
-    parser.add_argument("--budget", action="append", default=[], metavar="'FIGURE < NUMBER'",
-                        help="fail if a launch costs more: 'sectors_per_request < 5', "
-                        "'bank_conflicts == 0'")
-    parser.add_argument("--seed", type=int, default=0, help="of random arrays and schedules")
-    parser.add_argument("--arch", default="sm_80", help="what to compile for (default: sm_80)")
-    parser.add_argument("-I", action="append", default=[], dest="include", metavar="FOLDER")
-    parser.add_argument("-D", action="append", default=[], dest="define", metavar="NAME[=VALUE]")
-    parser.add_argument("--option", action="append", default=[], help="one more of NVRTC's")
-
-
-def run(options: argparse.Namespace) -> int:
-    """Run the command; returns its exit status."""
-    from lib.compiler.raw_module import CompileException
-
+def emulate(options: argparse.Namespace) -> int:
+    """Run the command with `command`'s options; returns its exit status."""
     path, limits = Path(options.file), parse(options.budget)
     if not path.is_file():
         raise ValueError(f"{path}: there is no such file")
@@ -110,30 +57,9 @@ def run(options: argparse.Namespace) -> int:
     return 0 if ok else 1
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """The console command of the package."""
-    parser = argparse.ArgumentParser(description=DESCRIPTION)
-    parser.add_argument("--json", action="store_true", help=JSON_HELP)
-    add_arguments(parser)
-    try:
-        return run(parser.parse_args(argv))
-    except (ValueError, OSError, ImportError, CompileError, ToolMissing) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-
-
-def _sizes(text: str) -> tuple[int, ...]:
-    sizes = tuple(int(size) for size in text.replace("x", ",").split(","))
-    if not 1 <= len(sizes) <= 3:
-        raise argparse.ArgumentTypeError(f"{text}: one to three sizes")
-    return sizes
-
-
 @contextmanager
 def _recorded(options: argparse.Namespace) -> Iterator[list[ptx.Launch]]:
     """Collect what is launched; launches that don't say otherwise get the command's options."""
-    from lib.compiler.raw_module import WATCHES, Watch
-
     launches: list[ptx.Launch] = []
     defaults = {
         "races": options.races, "schedule": options.schedule, "landing": options.landing,
@@ -160,8 +86,6 @@ def _run_script(path: Path, options: argparse.Namespace) -> ptx.Error | None:
 
 
 def _run_kernel(path: Path, options: argparse.Namespace) -> ptx.Error | None:
-    from lib.compiler.raw_module import RawModule
-
     args = arguments.parse(options.arg, options.seed)
     outputs = _outputs(options.out, args)
     flags = [*(f"-I{folder}" for folder in options.include),

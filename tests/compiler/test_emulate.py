@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lib.__main__ import main as book_main
-from lib.compiler import arguments, emulate
+from lib.compiler import arguments, command
 
 FILE = r"""
 #include <cstdio>
@@ -48,7 +48,7 @@ def call(request, capsys):
 
     def run(*words):
         words = [str(word) for word in words]
-        status = (emulate.main(words) if request.param == "its own"
+        status = (command.main(words) if request.param == "its own"
                   else book_main(["emulate", *words]))
         said = capsys.readouterr()
         return status, said.out, said.err
