@@ -105,6 +105,15 @@ def add_command(subparsers: Any) -> None:
                      help="how long this chunk of --record may last; the next one goes on")
     zoo.add_argument("--jobs", type=int, default=6, help="processes at once, for --record")
 
+    foreign = add(_foreign, "foreign", "kernels that nobody here wrote, run on clones of theirs",
+                  json_help="by REPOSITORY:KERNEL {ended, right, hazards, counters, mutants, "
+                  "differences}")
+    foreign.add_argument("kernels", nargs="*", metavar="TEXT",
+                         help="only kernels whose REPOSITORY:KERNEL has such a text")
+    foreign.add_argument("--folder", required=True,
+                         help="where the clones are, each at the revision that the set names")
+    foreign.add_argument("--write", action="store_true", help="record the results")
+
     resources = add(_resources, "resources", "registers, shared memory, spills and occupancy",
                     json_help="{kernel, variant, arch, gpu, toolkit, registers, shared_bytes, "
                     "spill_store_bytes, spill_load_bytes, stack_bytes, threads, blocks_per_sm, "
@@ -412,6 +421,35 @@ def _zoo(options: argparse.Namespace) -> int:
                                     else "not all are told, or not all cures are clean"),
     ])
     return 0 if right else 1
+
+
+def _foreign(options: argparse.Namespace) -> int:
+    from lib.topics.foreign import model
+
+    wanted = [one for one in model.kernels()
+              if not options.kernels or any(text in one.key for text in options.kernels)]
+    if not wanted:
+        raise ValueError(f"no kernel of the set has {', '.join(options.kernels)} in its name")
+    record, document = model.recorded(), {}
+    for kernel in wanted:
+        found = model.run(kernel, Path(options.folder))
+        before = record.get(kernel.key)
+        differences = model.differences(found, before) if before and not options.write else []
+        document[kernel.key] = {**found, "differences": differences}
+        record[kernel.key] = found
+        if options.write:
+            model.write(record)
+        if not options.json:
+            print(f"{kernel.key}: {model.told(found)}", flush=True)
+            for difference in differences:
+                print(f"  {difference}")
+    if options.json:
+        _say(options, document, [])
+    unlike = sum(bool(one["differences"]) for one in document.values())
+    wrong = sum(one["right"] is False for one in document.values())
+    if not options.json:
+        print(f"{len(document)} kernels, {wrong} wrong, {unlike} unlike the record")
+    return 1 if wrong or unlike else 0
 
 
 def _resources(options: argparse.Namespace) -> int:

@@ -1,6 +1,5 @@
 // Mistake: an mbarrier expects more bytes than the copies bring, so that nobody ever gets on.
 // Cure: expect what the copies bring.
-// Seen: https://github.com/triton-lang/triton/pull/9046
 // Launch: sm_90a grid 1 block 32 args int32[128]:arange int32[32]
 // Says: Deadlock
 #include "asm.cuh"

@@ -1,4 +1,4 @@
-// Mistake: an mbarrier is made for one arrival, and every thread arrives: phases pass too early.
+// Mistake: an mbarrier is made for half of the threads that arrive: its phase is over too early.
 // Cure: the number of the threads that arrive.
 // Seen: https://github.com/deepseek-ai/DeepEP/pull/293
 // Launch: sm_90a grid 1 block 64 args int32[64]:arange int32[64]

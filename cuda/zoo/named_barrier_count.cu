@@ -1,6 +1,5 @@
 // Mistake: a named barrier is told of more threads than come to it.
 // Cure: the number of the threads that come.
-// Seen: https://github.com/facebookexperimental/triton/pull/1040
 // Launch: sm_80 grid 1 block 96 args int32[96]:arange int32[96]
 // Says: Deadlock
 __global__ void named_barrier_count(const int* x, int* y)

@@ -2,7 +2,6 @@
 //   barrier.
 // Cure: shuffle outside of the branch.
 // Seen: https://github.com/PaddlePaddle/Paddle/issues/10332
-// Seen: https://github.com/NVIDIA/cccl/pull/6429
 // Launch: sm_80 grid 1 block 32 args int32[32]:arange int32[32]
 // Says: hazard or error
 __global__ void shuffle_in_branch(const int* x, int* y)

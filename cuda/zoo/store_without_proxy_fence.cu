@@ -2,7 +2,6 @@
 //   proxy.
 // Cure: fence.proxy.async by every writer, before the barrier.
 // Seen: https://github.com/MoonshotAI/FlashKDA/issues/24
-// Seen: https://github.com/NVIDIA/cutlass/issues/2960
 // Launch: sm_90a grid 1 block 64 args int32[64]:arange int32[64]
 // Says: missing proxy fence
 #include "asm.cuh"

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from . import advice
+from .core.code import Code
 from .core.hazards import Access, Hazard
 from .count.trace import Site
 
@@ -130,18 +131,25 @@ def by_line(
     return [found[key] for key in sorted(found)]
 
 
-def grouped(hazards: Iterable[Hazard]) -> list[Finding]:
-    """Put hazards of one kind between the same two lines of the source together."""
+def grouped(hazards: Iterable[Hazard], code: Code | None = None) -> list[Finding]:
+    """Put hazards of one kind between the same two lines of the source together.
+
+    Parameters
+    ----------
+    hazards : iterable of Hazard
+    code : Code, optional
+        The kernel's. With it, what is inlined from a header of CUDA's is told where it was called.
+    """
     found: dict[tuple[str, str, str], list[Hazard]] = {}
     for hazard in hazards:
-        key = (hazard.kind, _line_of(hazard.first), _line_of(hazard.second))
+        key = (hazard.kind, *(_line_of(side, code) for side in (hazard.first, hazard.second)))
         found.setdefault(key, []).append(hazard)
     return [Finding(*key, len(several), several[0]) for key, several in found.items()]
 
 
 def report(launch) -> str:
     """Tell of a launch: how it ended, what is suspicious, what each line asked for."""
-    findings = grouped(launch.hazards)
+    findings = grouped(launch.hazards, launch.code)
     stopped = len(launch.errors)
     ended = f"was stopped in {stopped:,} of its parts" if stopped else "ran to its end"
     said = f"kernel '{launch.kernel}' {ended}; "
@@ -175,22 +183,33 @@ def _told(finding: Finding, launch) -> list[str]:
     if finding.second != finding.first:
         sides.append(finding.example.second)
     for access in sides:
-        text = access and advice.source_text(access.cuda, launch.sources)
+        place = access and _place_of(access, launch.code)
+        text = advice.source_text(place, launch.sources)
         if text:
-            calls = _calls(launch.code, access.line)
+            calls = [call for call in _calls(launch.code, access.line)
+                     if call != _named(place, access.line)]
             inlined = f"   (called from {', from '.join(calls)})" if calls else ""
-            rows.append(f"    {_line_of(access)}:  {text}{inlined}")
+            rows.append(f"    {_named(place, access.line)}:  {text}{inlined}")
     rows.append(f"    {finding.example.message}")
     if finding.advice:
         rows.append(f"    What to do: {finding.advice}.")
     return rows
 
 
-def _calls(code, line: int) -> list[str]:
+def _calls(code: Code | None, line: int) -> list[str]:
     """The lines that the code at a PTX line was inlined from, from the inside out."""
-    steps = code.steps if code is not None else ()
-    at = next((s.instruction for s in steps if s.instruction.line == line), None)
-    return [_named(place, line) for place in at.callers] if at else []
+    return [_named(place, line) for place in _callers(code, line)]
+
+
+def _callers(code: Code | None, line: int) -> tuple[Place, ...]:
+    instructions = code.entry.instructions if code is not None else ()
+    return next((each.callers for each in instructions if each.line == line), ())
+
+
+def _place_of(access: Access, code: Code | None) -> Place | None:
+    """Where an access stands in the user's own files, if it can be told."""
+    places = [*([access.cuda] if access.cuda else []), *_callers(code, access.line)]
+    return own_place(places, places[-1][0]) if places else None
 
 
 def document(launch) -> dict:
@@ -217,7 +236,7 @@ def document(launch) -> dict:
              "message": f.example.message, "advice": f.advice,
              "called_from": [_calls(launch.code, side.line) if side else []
                              for side in (f.example.first, f.example.second)]}
-            for f in grouped(launch.hazards)
+            for f in grouped(launch.hazards, launch.code)
         ],
         "counters": trace.counters() if trace else {},
         "lines": [dataclasses.asdict(line)
@@ -247,8 +266,8 @@ def _table(lines: Sequence[Line]) -> list[str]:
             for row in rows]
 
 
-def _line_of(access: Access | None) -> str:
-    return "" if access is None else _named(access.cuda, access.line)
+def _line_of(access: Access | None, code: Code | None) -> str:
+    return "" if access is None else _named(_place_of(access, code), access.line)
 
 
 def _named(place: Place | None, ptx_line: int) -> str:

@@ -182,3 +182,17 @@ def test_there_is_advice_for_every_kind_of_hazard(kind):
 ])
 def test_there_is_advice_for_every_error(kind):
     assert advice.for_error(kind("something"))
+
+
+def test_a_hazard_in_a_header_of_cuda_is_told_where_it_was_called():
+    launch = launched_with_sources()
+    header = ("/cuda/include/mma.hpp", 9)
+    for hazard in launch.hazards:
+        object.__setattr__(hazard.first, "cuda", header)
+    inlined = [each for each in launch.code.entry.instructions if each.opcode.startswith("st.sha")]
+    for each in inlined:
+        each.callers = (("turn.cu", 40),)
+    firsts = {f.first for f in grouped(launch.hazards, launch.code) if "turn.cu:40" in f.first}
+    assert firsts == {"turn.cu:40"}
+    for each in inlined:
+        each.callers = ()

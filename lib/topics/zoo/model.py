@@ -14,6 +14,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from lib import ptx
 from lib.compiler import arguments
 from lib.compiler.cache import digest as fingerprint
@@ -168,9 +170,9 @@ def _lines(kernel: Any, specimen: Specimen, ptx_lines: Sequence[int]) -> tuple[i
         each.line: (*([each.cuda] if each.cuda else []), *each.callers)
         for each in kernel.function.entry.instructions
     }
-    own = (line for one in ptx_lines for file, line in places.get(one, ())
-           if Path(file).name == specimen.path.name)
-    return tuple(dict.fromkeys(own))
+    own = (next((line for file, line in places.get(one, ())
+                 if Path(file).name == specimen.path.name), None) for one in ptx_lines)
+    return tuple(line for line in dict.fromkeys(own) if line is not None)
 
 
 def found(specimen: Specimen) -> Verdict:
@@ -179,6 +181,19 @@ def found(specimen: Specimen) -> Verdict:
     told = [one for one in every if one.kind]
     right = [one for one in told if specimen.says in (one.kind, ANY)]
     return (right or told or every)[0]
+
+
+def right_by_luck(specimen: Specimen) -> bool:
+    """Whether the kernel gives the cured one's result all the same, in the usual order of warps."""
+    results = []
+    for cured in (False, True):
+        args = specimen.args()
+        try:
+            compiled(specimen, cured)(specimen.grid, specimen.block, args, trace=False)
+        except ptx.Error:
+            return False
+        results.append([one.tobytes() for one in args if isinstance(one, np.ndarray)])
+    return results[0] == results[1]
 
 
 def rows(names: Sequence[str] = (), record: Mapping[str, Any] | None = None) -> list[dict]:
