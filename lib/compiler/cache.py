@@ -13,7 +13,15 @@ import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-FOLDER = Path(__file__).resolve().parents[2] / "_build" / "kept"
+
+def _folder(package: str) -> Path:
+    """In this repository beside what else is built; where it is installed, the user's cache."""
+    if package == "lib":
+        return Path(__file__).resolve().parents[2] / "_build" / "kept"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / package
+
+
+FOLDER = _folder(__name__.partition(".")[0])
 LIMIT_BYTES = 1 << 28
 # Of the files, in the order of their last use, so many stay when the folder is over its limit.
 STAYS = 0.75

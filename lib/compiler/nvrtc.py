@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -43,7 +43,9 @@ class Output(NamedTuple):
 
 
 def compile_nvrtc(
-    text: str, expressions: Sequence[str], options: Sequence[str], filename: str = "source.cu"
+    text: str, expressions: Sequence[str], options: Sequence[str], filename: str = "source.cu",
+    headers: Mapping[str, str] | None = None,
+    line_at: Callable[[str, int], str | None] | None = None,
 ) -> Output:
     """Run NVRTC by itself.
 
@@ -57,6 +59,11 @@ def compile_nvrtc(
         With one ``-arch``: a virtual one (``compute_75``) gives PTX, a real one a cubin too.
     filename : str
         What messages call the source.
+    headers : mapping of str to str, optional
+        Text of headers that are found by these names, before any folder is searched.
+    line_at : callable, optional
+        Gives the text of a line of a file, where ``#line`` says that `text` is made of several;
+        None if it does not know the file.
 
     Raises
     ------
@@ -69,7 +76,10 @@ def compile_nvrtc(
 
     # NVRTC writes names into its PTX between double quotes, and escapes none that they have.
     with _unquoted(options) as options:
-        return _compile(nvrtc, text, expressions, options, filename.replace('"', "'"))
+        return _compile(
+            nvrtc, text, expressions, options, filename.replace('"', "'"), dict(headers or {}),
+            line_at or (lambda file, line: _line_of(text, filename, file, line)),
+        )
 
 
 @contextmanager
@@ -87,10 +97,14 @@ def _unquoted(options: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _compile(
-    nvrtc: Any, text: str, expressions: Sequence[str], options: Sequence[str], filename: str
+    nvrtc: Any, text: str, expressions: Sequence[str], options: Sequence[str], filename: str,
+    headers: Mapping[str, str], line_at: Callable[[str, int], str | None],
 ) -> Output:
     """Run NVRTC on names that it can write."""
-    program = nvrtc.createProgram(text, filename, [], [])
+    program = nvrtc.createProgram(
+        text, filename, [header.encode() for header in headers.values()],
+        [name.encode() for name in headers],
+    )
     try:
         for expression in expressions:
             nvrtc.addNameExpression(program, expression)
@@ -98,7 +112,7 @@ def _compile(
             nvrtc.compileProgram(program, list(options))
         except nvrtc.NVRTCError as error:
             log = _errors(nvrtc.getProgramLog(program)) or str(error)
-            raise CompileError(_with_source_line(log, text, filename)) from None
+            raise CompileError(_with_source_line(log, line_at)) from None
         lowered = [nvrtc.getLoweredName(program, expression) for expression in expressions]
         names = [name.decode() if isinstance(name, bytes) else name for name in lowered]
         ptx = nvrtc.getPTX(program)
@@ -156,12 +170,18 @@ def _errors(log: str) -> str:
     return "\n".join(told)
 
 
-def _with_source_line(log: str, text: str, filename: str) -> str:
+def _with_source_line(log: str, line_at: Callable[[str, int], str | None]) -> str:
     """Put the source line that an NVRTC error names behind its message."""
-    place = re.search(rf"{re.escape(filename)}\((\d+)\): (?:catastrophic )?error", log)
-    if not place:
+    place = re.search(r"^([^\n(]+)\((\d+)\): (?:catastrophic )?error", log, re.M)
+    line = line_at(place[1], int(place[2])) if place else None
+    if line is None:
         return log.strip()
-    number = int(place[1])
+    return f"{log.strip()}\n{Path(place[1]).name}:{place[2]}: {line}"
+
+
+def _line_of(text: str, filename: str, file: str, number: int) -> str | None:
+    """A line of the one text that is compiled."""
+    if file != filename.replace('"', "'"):
+        return None
     lines = text.splitlines()
-    line = lines[number - 1].strip() if number <= len(lines) else ""
-    return f"{log.strip()}\n{Path(filename).name}:{number}: {line}"
+    return lines[number - 1].strip() if number <= len(lines) else ""

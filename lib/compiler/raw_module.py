@@ -13,18 +13,19 @@ where they are missing.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from cupy.cuda.compiler import CompileException
 
 from lib import ptx
 from lib.compiler import merging, sass
 from lib.compiler.arch import TARGETS, check_any_arch, nearest_target
 from lib.compiler.cache import kept
+from lib.compiler.cu_file import CudaFile, kernels_of
 from lib.compiler.fingerprint import file_identity
 from lib.compiler.nvrtc import (
     DISASSEMBLY,
@@ -33,9 +34,37 @@ from lib.compiler.nvrtc import (
     compile_nvrtc,
     disassemble,
 )
-from lib.compiler.toolkit import ToolMissing, find_tool, toolkit_includes
+from lib.compiler.signature import check_arguments, of_kernel, plain_name
+from lib.compiler.toolkit import INSTALL, ToolMissing, find_tool, toolkit_includes
 
-_NOT_EMULATED = "the emulator runs PTX: pass code= (CUDA C++ or PTX), or the path of a .ptx file"
+try:
+    from cupy.cuda.compiler import CompileException
+except ModuleNotFoundError as missing:
+    raise ImportError(f"compiling CUDA needs CuPy and NVRTC: run {INSTALL}") from missing
+
+_NOT_EMULATED = (
+    "the emulator runs PTX: pass code= (CUDA C++ or PTX), or the path of a .ptx or .cu file"
+)
+_CUDA_SUFFIXES = (".cu", ".cuh")
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Who wants to know of each launch of a `Kernel`.
+
+    Attributes
+    ----------
+    tell : callable
+        Called with each launch that ran to its end.
+    defaults : mapping
+        Options of launches that don't give them.
+    """
+
+    tell: Callable[[ptx.Launch], Any]
+    defaults: Mapping[str, Any]
+
+
+WATCHES: list[Watch] = []
 
 
 class RawModule:
@@ -46,7 +75,9 @@ class RawModule:
     code : str, optional
         CUDA C++, or PTX (which begins with a ``.version``). This or `path`, as in CuPy.
     path : str or Path, optional
-        A ``.ptx`` file. A cubin is machine code and can't be emulated.
+        A ``.ptx`` file, or (which CuPy has not) a ``.cu`` as nvcc takes it: what of it is the
+        host's is left out, see `lib.compiler.cu_file`. A cubin is machine code and can't be
+        emulated.
     options : sequence of str
         NVRTC's options. The architecture is `arch`'s business; headers of the toolkit are found.
     backend : {"nvrtc"}
@@ -61,6 +92,7 @@ class RawModule:
     ----------
     ptx : str
         The PTX text that it runs.
+
     Raises
     ------
     ValueError
@@ -86,9 +118,9 @@ class RawModule:
         if backend != "nvrtc":
             raise ValueError(f"backend {backend!r} is not emulated; use 'nvrtc'")
         if path is not None:
-            if Path(path).suffix != ".ptx":
+            if Path(path).suffix not in (".ptx", *_CUDA_SUFFIXES):
                 raise ValueError(f"{path}: {_NOT_EMULATED}")
-            code = Path(path).read_text()
+            code = Path(path).read_text(errors="replace")
         if not isinstance(code, str):
             raise TypeError(f"code must be a str, not {type(code).__name__}")
         for name, given in (("options", options), ("name_expressions", name_expressions)):
@@ -97,8 +129,12 @@ class RawModule:
         self.code, self.options, self.arch = code, tuple(options), check_any_arch(arch)
         self.name_expressions = tuple(name_expressions or ())
         self._names: dict[str, str] = {}
+        self._file: CudaFile | None = None
+        if path is not None and Path(path).suffix in _CUDA_SUFFIXES:
+            self._file = CudaFile(path, self.options)
         self.ptx = code if _is_ptx(code) else self._compile()
-        self._module = ptx.Module(self.ptx)
+        written = {} if path is not None or _is_ptx(code) else {"module.cu": code}
+        self._module = ptx.Module(self.ptx, sources=written)
 
     def get_function(self, name: str) -> Kernel:
         """Return a kernel: by its name expression, or by its name.
@@ -119,14 +155,43 @@ class RawModule:
         entries = self._module.program.entries
         wanted = self._names.get(name, name)
         if wanted not in entries:
-            called = [entry for entry in entries if _plain(entry) == name]
+            called = [entry for entry in entries if plain_name(entry) == name]
             if len(called) > 1:
                 raise ptx.Error(
                     f"{len(called)} kernels are called '{name}'; name one of them: "
                     f"{', '.join(map(repr, self._names or called))}"
                 )
             wanted = called[0] if called else wanted
-        return Kernel(self._module.get_function(wanted), self.ptx)
+        if wanted not in entries:
+            self._explain_missing(name)
+        written = self._file.kernels if self._file else kernels_of(self.code)
+        return Kernel(self._module.get_function(wanted), self.ptx, written.get(name))
+
+    def _explain_missing(self, name: str) -> None:
+        """Say of a kernel that the source has, and the PTX has not, how to get it."""
+        template = name.partition("<")[0].strip()
+        source = self._file.kernels if self._file else kernels_of(self.code)
+        if template.rpartition("::")[2] in source and name not in self._names:
+            wanted = name if "<" in name else f"{name}<…>"
+            raise ptx.Error(
+                f"kernel '{template}' is a template that nothing instantiates: pass "
+                f"name_expressions=[{wanted!r}]"
+            )
+
+    def only_kernel(self) -> str:
+        """Return the name of the module's kernel, where there is one.
+
+        Raises
+        ------
+        ValueError
+            If there are none or several; the message names them, templates included.
+        """
+        entries = list(self._module.program.entries)
+        source = self._file.kernels if self._file else kernels_of(self.code)
+        names = dict.fromkeys([*map(plain_name, entries), *source])
+        if len(entries) == len(names) == 1:
+            return entries[0]
+        raise ValueError(f"name a kernel; there are: {', '.join(names) or 'none'}")
 
     def get_global(self, name: str) -> np.ndarray:
         """Return the bytes of a ``__device__`` variable; launches read and write them in place."""
@@ -134,6 +199,8 @@ class RawModule:
 
     def _compile(self) -> str:
         virtual = self.arch.replace("sm_", "compute_")
+        if self._file is not None:
+            return self._compile_file(self._file, virtual)
         options = [f"-arch={virtual}", "-lineinfo", *toolkit_includes(), *self.options]
         if not any("std=" in option for option in options):
             options.append("--std=c++17")
@@ -142,6 +209,16 @@ class RawModule:
         except CompileError as error:
             raise CompileException(
                 str(error), self.code, "module.cu", self.options, "nvrtc"
+            ) from None
+        self._names = dict(zip(self.name_expressions, made.names, strict=True))
+        return made.ptx.decode()
+
+    def _compile_file(self, file: CudaFile, virtual: str) -> str:
+        try:
+            made = file.compile(self.name_expressions, virtual)
+        except CompileError as error:
+            raise CompileException(
+                str(error), self.code, str(file.path), self.options, "nvrtc"
             ) from None
         self._names = dict(zip(self.name_expressions, made.names, strict=True))
         return made.ptx.decode()
@@ -155,23 +232,43 @@ class Kernel:
     function : ptx.Function
     text : str
         The module's PTX.
+    parameters : str, optional
+        Its parameters as the source has them, for a kernel whose name doesn't tell their types.
 
     Attributes
     ----------
+    text : str
+        The module's PTX.
+    signature : tuple of Type
+        The parameters' types, as far as they are known.
     counted : str
         How launches count memory accesses: as the machine code has them, or as the PTX has them
         and why.
     """
 
-    def __init__(self, function: ptx.Function, text: str) -> None:
-        self.function, self.name, self._text = function, function.name, text
+    def __init__(self, function: ptx.Function, text: str, parameters: str | None = None) -> None:
+        self.function, self.name, self.text = function, function.name, text
+        self.signature = of_kernel(function.name, parameters)
 
     def __call__(self, grid: Any, block: Any, args: Any, shared_mem: int = 0, **options: Any
                  ) -> ptx.Launch:
-        """Run it in the emulator; see `ptx.Function`."""
+        """Run it in the emulator; see `ptx.Function`.
+
+        Raises
+        ------
+        ptx.LaunchError
+            If an argument is not of the parameter's type.
+        """
+        args = tuple(args)
+        check_arguments(self.name, self.signature, args)
+        for watch in WATCHES:
+            options = {**watch.defaults, **options}
         if options.get("trace", True):
             options.setdefault("merge", self.merge)
-        return self.function(grid, block, args, shared_mem, **options)
+        launch = self.function(grid, block, args, shared_mem, **options)
+        for watch in WATCHES:
+            watch.tell(launch)
+        return launch
 
     @property
     def merge(self) -> Mapping[int, tuple[int, int] | None] | None:
@@ -196,22 +293,12 @@ class Kernel:
         arch = self.function.module.program.machine
         tools = [file_identity(find_tool(name)) for name in ("ptxas", "nvdisasm")]
         listing = kept(
-            ["assembled and listed", self._text, arch, *tools, *DISASSEMBLY],
-            lambda: disassemble(assemble(self._text, arch)[0]),
+            ["assembled and listed", self.text, arch, *tools, *DISASSEMBLY],
+            lambda: disassemble(assemble(self.text, arch)[0]),
         )
         return merging.merged_accesses(
-            self._text, sass.parse(listing.decode(), self.name), self.name
+            self.text, sass.parse(listing.decode(), self.name), self.name
         )
-
-
-def _plain(mangled: str) -> str:
-    """The name of a function in the source, from its mangled one (Itanium C++ ABI, 5.1)."""
-    rest = re.sub(r"^_ZN?", "", mangled) if mangled.startswith("_Z") else ""
-    name = mangled
-    while length := re.match(r"L?(\d+)", rest):
-        start = length.end()
-        name, rest = rest[start : start + int(length[1])], rest[start + int(length[1]) :]
-    return name
 
 
 def _is_ptx(code: str) -> bool:

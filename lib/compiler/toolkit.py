@@ -9,6 +9,8 @@ from pathlib import Path
 
 from lib.compiler.fingerprint import file_identity
 
+INSTALL = "pip install -r requirements.txt"
+
 
 class ToolMissing(Exception):
     """A program of the CUDA toolkit is not installed. The message says how to install it."""
@@ -25,7 +27,7 @@ def find_tool(name: str) -> str:
 
     path = find_nvidia_binary_utility(name) or shutil.which(name)
     if path is None:
-        raise ToolMissing(f"{name} is missing: run pip install -r requirements.txt")
+        raise ToolMissing(f"{name} is missing: run {INSTALL}")
     return path
 
 
@@ -85,4 +87,4 @@ def load_nvrtc() -> str:
     try:
         return load_nvidia_dynamic_lib("nvrtc").abs_path
     except DynamicLibNotFoundError as error:
-        raise ToolMissing("NVRTC is missing: run pip install -r requirements.txt") from error
+        raise ToolMissing(f"NVRTC is missing: run {INSTALL}") from error

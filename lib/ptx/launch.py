@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import difflib
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
 
-from . import isa  # noqa: F401 - enters every instruction
+from . import (
+    advice,
+    isa,  # noqa: F401 - enters every instruction
+)
 from .core.arguments import Layout, device_memory, initial_bytes, parameter_bytes
 from .core.code import Code
 from .core.device_memory import Allocation
@@ -60,6 +65,14 @@ class Launch:
         Which addresses are which argument's array.
     shared : list of Allocation
         Where each variable lies in a block's shared memory.
+    errors : list of Error
+        What stopped blocks of it, if the launch was told to go on.
+    seconds : float
+        How long the emulator took.
+    code : Code or None
+        What ran.
+    sources : mapping of str to str
+        Texts of the source that are in no file.
     """
 
     kernel: str
@@ -69,6 +82,15 @@ class Launch:
     hazards: list[Hazard] = field(default_factory=list)
     allocations: list[Allocation] = field(default_factory=list)
     shared: list[Allocation] = field(default_factory=list)
+    errors: list[Error] = field(default_factory=list)
+    seconds: float = 0.0
+    code: Code | None = field(default=None, repr=False)
+    sources: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def clean(self) -> bool:
+        """Whether it ran to its end and nothing is suspicious."""
+        return not self.hazards and not self.errors
 
     def __str__(self) -> str:
         return report(self)
@@ -97,6 +119,9 @@ class Module:
         The architecture, such as ``"sm_90a"``, whose machine code is counted where it depends on
         that: later GPUs run older PTX, and move the fragments of wmma.load with fewer, wider
         instructions. The one that the PTX names if not given.
+    sources : mapping of str to str, optional
+        Texts of the source that are in no file, by the last part of their name, so that reports can
+        show their lines.
 
     Raises
     ------
@@ -104,10 +129,13 @@ class Module:
         If the text is no PTX.
     """
 
-    def __init__(self, text: str, machine: str | None = None):
+    def __init__(
+        self, text: str, machine: str | None = None, sources: Mapping[str, str] | None = None
+    ):
         if not isinstance(text, str):
             raise ParseError(f"PTX text must be a str, not {type(text).__name__}")
         self.program, self._codes = _read(text, machine)
+        self.sources = dict(sources or {})
         self._functions: dict[str, Function] = {}
         self._storage: dict[str, np.ndarray] = {}
 
@@ -160,6 +188,7 @@ class Function:
         self, grid, block, args, shared_mem: int = 0, *, watch=None, trace: bool = True,
         races: bool = False, schedule: str = "lowest", seed: int = 0, merge=None,
         cluster=None, landing: str = "early", turns: int | None = TURNS, strict: bool = False,
+        go_on: bool = False,
     ) -> Launch:  # fmt: skip
         """Run the kernel; arrays are updated in place.
 
@@ -199,6 +228,9 @@ class Function:
         strict : bool
             Stop where shared or local memory is read that nobody wrote. Without it such a value
             may be read, and stops the kernel when it is used: see `core.unwritten`.
+        go_on : bool
+            Go on after an error: the block (or cluster) that it stops is left, the others run, and
+            `Launch.errors` has what happened. Blocks then run one after the other.
 
         Returns
         -------
@@ -249,7 +281,9 @@ class Function:
         if self.code.cooperative:
             size = total
         together = int(np.prod(cluster or 1))
-        size = max(1, size // together) * together
+        size = together if go_on else max(1, size // together) * together
+        errors: list[Error] = []
+        began = time.perf_counter()
         for first in range(0, total, size):
             blocks = min(size, total - first)
             shared = (layout.static_bytes, shared_mem)
@@ -265,13 +299,25 @@ class Function:
             try:
                 lanes.run()
             except Error as error:
-                error.hazards = hazards.found
-                if hazards.found:
-                    error.add_note("Found before: " + hazards.found[0].message)
-                raise
+                self._tell(error, hazards.found)
+                if not go_on:
+                    raise
+                errors.append(error)
             if record is not None:
                 record.end()
         return Launch(
             self.name, races, merge is not None, record, hazards.found, device.allocations,
-            layout.shared,
+            layout.shared, errors, time.perf_counter() - began, self.code, self.module.sources,
         )
+
+    def _tell(self, error: Error, found: list[Hazard]):
+        """Let an error say what the source has at its line, what to do, and what came before."""
+        error.hazards = found
+        at = advice.instruction_of(error, self.entry.instructions)
+        text = advice.source_text(at.cuda, self.module.sources) if at else ""
+        if text:
+            error.add_note(f"There: {text}")
+        if what := advice.for_error(error):
+            error.add_note(f"What to do: {what}.")
+        if found:
+            error.add_note("Found before: " + found[0].message)

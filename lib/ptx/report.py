@@ -6,10 +6,13 @@ kind are added up, as a reader of the source would count them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from . import advice
+from .core.code import Code
 from .core.hazards import Access, Hazard
 from .count.trace import Site
 
@@ -41,7 +44,12 @@ class Finding:
     def __str__(self) -> str:
         lines = self.first if self.second in ("", self.first) else f"{self.first} and {self.second}"
         several = f", {self.pairs:,} pairs of instructions" if self.pairs > 1 else ""
-        return f"{self.kind}: {lines}{several}\n    {self.example.message}"
+        return f"{self.kind}: {lines}{several}"
+
+    @property
+    def advice(self) -> str:
+        """What to do about it, in one sentence."""
+        return advice.for_hazard(self.example)
 
 
 @dataclass
@@ -53,7 +61,7 @@ class Line:
     place : str
         Such as ``"gemm.cu:14"``.
     kind, space : str
-        See `Site`.
+        See `Site`; "fma" and no space for multiply-adds, whose lanes are counted.
     requests, lanes, sectors, wavefronts, ideal : int
         See `Site`; summed over its accesses.
     """
@@ -89,13 +97,18 @@ def own_place(places: Sequence[Place], own: str) -> Place | None:
     return next(mine, places[-1] if places else None)
 
 
-def by_line(sites: Iterable[Site], source: str | None = None) -> list[Line]:
+def by_line(
+    sites: Iterable[Site], source: str | None = None,
+    multiply_adds: Mapping[tuple[Place, ...], int] | None = None,
+) -> list[Line]:
     """Add up memory accesses by the user's line, in the order of the lines.
 
     Parameters
     ----------
     sites : iterable of Site
         Of `Trace.sites`.
+    multiply_adds : mapping, optional
+        `Trace.multiply_adds`.
     source : str, optional
         The user's file; the one that the first access was called from if not given.
     """
@@ -108,44 +121,144 @@ def by_line(sites: Iterable[Site], source: str | None = None) -> list[Line]:
         if key not in found:
             found[key] = Line(_named(place, site.line), site.kind, site.space)
         found[key].add(site)
+    for places, lanes in (multiply_adds or {}).items():
+        source = source or places[-1][0]
+        place = own_place(places, source) if places[0][0] else None
+        line = found.setdefault(
+            (place or places[0], "fma", ""), Line(_named(place, places[0][1]), "fma", "")
+        )
+        line.lanes += lanes
     return [found[key] for key in sorted(found)]
 
 
-def grouped(hazards: Iterable[Hazard]) -> list[Finding]:
-    """Put hazards of one kind between the same two lines of the source together."""
+def grouped(hazards: Iterable[Hazard], code: Code | None = None) -> list[Finding]:
+    """Put hazards of one kind between the same two lines of the source together.
+
+    Parameters
+    ----------
+    hazards : iterable of Hazard
+    code : Code, optional
+        The kernel's. With it, what is inlined from a header of CUDA's is told where it was called.
+    """
     found: dict[tuple[str, str, str], list[Hazard]] = {}
     for hazard in hazards:
-        key = (hazard.kind, _line_of(hazard.first), _line_of(hazard.second))
+        key = (hazard.kind, *(_line_of(side, code) for side in (hazard.first, hazard.second)))
         found.setdefault(key, []).append(hazard)
     return [Finding(*key, len(several), several[0]) for key, several in found.items()]
 
 
 def report(launch) -> str:
-    """Tell of a launch that ran to its end."""
-    findings = grouped(launch.hazards)
-    said = f"kernel '{launch.kernel}' ran to its end; "
+    """Tell of a launch: how it ended, what is suspicious, what each line asked for."""
+    findings = grouped(launch.hazards, launch.code)
+    stopped = len(launch.errors)
+    ended = f"was stopped in {stopped:,} of its parts" if stopped else "ran to its end"
+    said = f"kernel '{launch.kernel}' {ended}; "
     if findings:
         said += f"{len(findings)} {'hazard' if len(findings) == 1 else 'hazards'}:"
     else:
         said += "no hazard" + ("." if launch.races else " (races were not looked for: races=True).")
-    parts = [said, *(f"  {finding}" for finding in findings)]
+    parts = [said]
+    for error in launch.errors[:MOST_ERRORS]:
+        parts += [f"  {type(error).__name__}: {error}",
+                  *(f"    {note}" for note in getattr(error, "__notes__", ()))]
+    if stopped > MOST_ERRORS:
+        parts.append(f"  and {stopped - MOST_ERRORS:,} more")
+    for finding in findings:
+        parts += [f"  {row}" for row in _told(finding, launch)]
     if launch.trace is not None and launch.trace.sites:
-        parts += ["", *_table(by_line(launch.trace.sites))]
+        lines = by_line(launch.trace.sites, None, launch.trace.multiply_adds)
+        parts += ["", *_table(lines)]
         if not launch.merged:
             parts.append("Accesses are those of the PTX; ptxas may merge some of them.")
     return "\n".join(parts)
 
 
+MOST_ERRORS = 4  # that are told whole
+
+
+def _told(finding: Finding, launch) -> list[str]:
+    """A finding with its lines of the source, the calls they stand in, and what to do."""
+    rows = [str(finding)]
+    sides = [finding.example.first]
+    if finding.second != finding.first:
+        sides.append(finding.example.second)
+    for access in sides:
+        place = access and _place_of(access, launch.code)
+        text = advice.source_text(place, launch.sources)
+        if text:
+            calls = [call for call in _calls(launch.code, access.line)
+                     if call != _named(place, access.line)]
+            inlined = f"   (called from {', from '.join(calls)})" if calls else ""
+            rows.append(f"    {_named(place, access.line)}:  {text}{inlined}")
+    rows.append(f"    {finding.example.message}")
+    if finding.advice:
+        rows.append(f"    What to do: {finding.advice}.")
+    return rows
+
+
+def _calls(code: Code | None, line: int) -> list[str]:
+    """The lines that the code at a PTX line was inlined from, from the inside out."""
+    return [_named(place, line) for place in _callers(code, line)]
+
+
+def _callers(code: Code | None, line: int) -> tuple[Place, ...]:
+    instructions = code.entry.instructions if code is not None else ()
+    return next((each.callers for each in instructions if each.line == line), ())
+
+
+def _place_of(access: Access, code: Code | None) -> Place | None:
+    """Where an access stands in the user's own files, if it can be told."""
+    places = [*([access.cuda] if access.cuda else []), *_callers(code, access.line)]
+    return own_place(places, places[-1][0]) if places else None
+
+
+def document(launch) -> dict:
+    """Return the same as `report`, as JSON holds it.
+
+    Returns
+    -------
+    dict
+        kernel, ended ("right to its end" or "stopped"), errors, hazards (kind, first, second,
+        pairs, message, advice, and the calls that either side was inlined from), counters, lines
+        (see `Line`), merged, seconds.
+    """
+    trace = launch.trace
+    return {
+        "kernel": launch.kernel,
+        "ended": "stopped" if launch.errors else "ran to its end",
+        "errors": [
+            {"kind": type(error).__name__, "message": str(error),
+             "notes": list(getattr(error, "__notes__", ()))} for error in launch.errors
+        ],
+        "races_looked_for": launch.races,
+        "hazards": [
+            {"kind": f.kind, "first": f.first, "second": f.second, "pairs": f.pairs,
+             "message": f.example.message, "advice": f.advice,
+             "called_from": [_calls(launch.code, side.line) if side else []
+                             for side in (f.example.first, f.example.second)]}
+            for f in grouped(launch.hazards, launch.code)
+        ],
+        "counters": trace.counters() if trace else {},
+        "lines": [dataclasses.asdict(line)
+                  for line in by_line(trace.sites, None, trace.multiply_adds)] if trace else [],
+        "merged": launch.merged,
+        "seconds": launch.seconds,
+    }
+
+
 def _table(lines: Sequence[Line]) -> list[str]:
-    head = ("line", "access", "requests", "sectors", "a request", "wavefronts", "ideal")
+    head = ("line", "access", "requests", "sectors", "per request", "wavefronts", "ideal", "FMA")
     rows = [head]
     for line in lines:
+        if line.kind == "fma":
+            rows.append((line.place, "multiply-add", *[""] * 5, f"{line.lanes:,}"))
+            continue
         whole = line.space == "global"
         rows.append((
             line.place, f"{line.space} {line.kind}", f"{line.requests:,}",
             f"{line.sectors:,}" if whole else "",
             f"{line.sectors / line.requests:.2f}" if whole and line.requests else "",
-            "" if whole else f"{line.wavefronts:,}", "" if whole else f"{line.ideal:,}",
+            "" if whole else f"{line.wavefronts:,}", "" if whole else f"{line.ideal:,}", "",
         ))
     widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
     return ["  ".join(cell.ljust(width) if i < 2 else cell.rjust(width)
@@ -153,8 +266,8 @@ def _table(lines: Sequence[Line]) -> list[str]:
             for row in rows]
 
 
-def _line_of(access: Access | None) -> str:
-    return "" if access is None else _named(access.cuda, access.line)
+def _line_of(access: Access | None, code: Code | None) -> str:
+    return "" if access is None else _named(_place_of(access, code), access.line)
 
 
 def _named(place: Place | None, ptx_line: int) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
+import pytest
 
 from lib import ptx
+from lib.ptx import advice
 from lib.ptx.count.trace import Site
-from lib.ptx.report import by_line, grouped, own_place
+from lib.ptx.report import by_line, document, grouped, own_place
 
 from .conftest import compile_text
 
@@ -35,6 +37,13 @@ def launched(source: str = SOURCE, races: bool = True, lineinfo: bool = True) ->
     text = compile_text(source, lineinfo=lineinfo, filename="turn.cu")
     a, b = np.arange(4096, dtype=np.float32), np.zeros(4096, np.float32)
     return ptx.Module(text).get_function("turn")(1, (32, 32), (a, b, np.int32(4)), races=races)
+
+
+def launched_with_sources() -> ptx.Launch:
+    a, b = np.arange(4096, dtype=np.float32), np.zeros(4096, np.float32)
+    text = compile_text(SOURCE, lineinfo=True, filename="turn.cu")
+    module = ptx.Module(text, sources={"turn.cu": SOURCE})
+    return module.get_function("turn")(1, (32, 32), (a, b, np.int32(4)), races=True)
 
 
 def line_of(text: str) -> int:
@@ -84,3 +93,106 @@ def test_an_access_in_a_header_of_cuda_is_told_where_it_was_called():
              for i in range(3)]
     (line,) = by_line(sites)
     assert (line.place, line.requests) == ("gemm.cu:40", 6)
+
+
+def test_a_finding_shows_the_source_the_call_and_what_to_do():
+    launch = launched_with_sources()
+    said = str(launch)
+    assert f"turn.cu:{line_of('= s[threadIdx.x]')}:  b[i * 1024" in said
+    assert "What to do: __syncthreads() between the two lines" in said
+
+
+def test_an_inlined_access_is_told_with_the_line_that_called_it():
+    source = r"""
+__device__ void put(int* p, int i) { p[i] = i; }
+extern "C" __global__ void late(int* out)
+{
+    __shared__ int s[64];
+    put(s, threadIdx.x);
+    out[threadIdx.x] = s[63 - threadIdx.x];
+}
+"""
+    text = compile_text(source, lineinfo=True, filename="late.cu")
+    out = np.zeros(64, np.int32)
+    launch = ptx.Module(text, sources={"late.cu": source}).get_function("late")(
+        1, 64, (out,), races=True)
+    assert "late.cu:2:" in str(launch) and "(called from late.cu:6)" in str(launch)
+    (hazard,) = document(launch)["hazards"]
+    assert hazard["called_from"] == [["late.cu:6"], []] and "syncthreads" in hazard["advice"]
+
+
+def test_multiply_adds_stand_at_their_line():
+    source = r"""
+extern "C" __global__ void axpy(float a, const float* x, float* y)
+{
+    y[threadIdx.x] += a * x[threadIdx.x];
+}
+"""
+    text = compile_text(source, lineinfo=True, filename="axpy.cu")
+    x, y = np.ones(40, np.float32), np.ones(40, np.float32)
+    launch = ptx.Module(text).get_function("axpy")(1, 40, (np.float32(2), x, y))
+    (line,) = (line for line in document(launch)["lines"] if line["kind"] == "fma")
+    assert (line["place"], line["lanes"]) == ("axpy.cu:4", 40)
+    (row,) = (row for row in str(launch).splitlines() if "multiply-add" in row)
+    assert row.split() == ["axpy.cu:4", "multiply-add", "40"]
+
+
+FAULTY = r"""
+extern "C" __global__ void past(int* x, int n)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    x[i] = n;
+}
+"""
+
+
+def faulty(**options):
+    text = compile_text(FAULTY, lineinfo=True, filename="past.cu")
+    x = np.zeros(96, np.int32)
+    return x, ptx.Module(text, sources={"past.cu": FAULTY}).get_function("past")(
+        4, 32, (x, np.int32(7)), **options)
+
+
+def test_an_error_carries_its_line_and_what_to_do():
+    with pytest.raises(ptx.OutOfBounds, match="kernel 'past'.*past.cu:5.*block") as error:
+        faulty()
+    notes = error.value.__notes__
+    assert notes[0] == "There: x[i] = n;" and notes[1].startswith("What to do: guard the access")
+
+
+def test_a_launch_can_go_on_after_an_error():
+    x, launch = faulty(go_on=True)
+    assert (x == 7).all() and len(launch.errors) == 1 and not launch.clean
+    said = str(launch)
+    assert "was stopped" in said and "OutOfBounds" in said and "There: x[i] = n;" in said
+    assert document(launch)["ended"] == "stopped"
+
+
+@pytest.mark.parametrize("kind", [
+    "warning", "barrier divergence", "exited before barrier", "missing proxy fence",
+    "missing wgmma.fence", "wgmma in flight", "mbarrier", "block exited",
+])
+def test_there_is_advice_for_every_kind_of_hazard(kind):
+    assert advice.for_hazard(ptx.Hazard(kind, ""))
+
+
+@pytest.mark.parametrize("kind", [
+    error for error in vars(ptx).values()
+    if isinstance(error, type) and issubclass(error, ptx.Error) and error is not ptx.Error
+])
+def test_there_is_advice_for_every_error(kind):
+    assert advice.for_error(kind("something"))
+
+
+def test_a_hazard_in_a_header_of_cuda_is_told_where_it_was_called():
+    launch = launched_with_sources()
+    header = ("/cuda/include/mma.hpp", 9)
+    for hazard in launch.hazards:
+        object.__setattr__(hazard.first, "cuda", header)
+    inlined = [each for each in launch.code.entry.instructions if each.opcode.startswith("st.sha")]
+    for each in inlined:
+        each.callers = (("turn.cu", 40),)
+    firsts = {f.first for f in grouped(launch.hazards, launch.code) if "turn.cu:40" in f.first}
+    assert firsts == {"turn.cu:40"}
+    for each in inlined:
+        each.callers = ()

@@ -334,6 +334,17 @@ class Trace:
         """PTX line to (warp instructions, thread instructions) that were executed."""
         return self._executed(lambda instruction: instruction.line)
 
+    @property
+    def multiply_adds(self) -> dict[tuple[tuple[str, int], ...], int]:
+        """Lanes that executed a single-precision fma, by CUDA line and those it was called from."""
+        def place(instruction):
+            if not (instruction.opcode.startswith("fma.") and instruction.opcode.endswith(".f32")):
+                return ()
+            return ((instruction.cuda or ("", instruction.line)), *instruction.callers)
+
+        executed = self._executed(place)
+        return {key: threads for key, (_, threads) in executed.items() if key}
+
     def _executed(self, key) -> dict:
         total: dict = {}
         code = self._code

@@ -1,0 +1,24 @@
+// Mistake: the accumulators are read while the product may still be running.
+// Cure: wgmma.wait_group before they are read.
+// Seen: https://github.com/NVIDIA/Fuser/issues/3561
+// Launch: sm_90a grid 1 block 128 args float16[1024]:ones float16[128]:ones float32[512]:zeros
+// Says: wgmma in flight
+#include <cuda_fp16.h>
+#include "asm.cuh"
+
+__global__ void wgmma_not_awaited(const half* A, const half* B, float* D)
+{
+    __shared__ alignas(128) half a[64 * 16], b[16 * 8];
+    for (int i = threadIdx.x; i < 64 * 16; i += 128) a[i] = A[i];
+    b[threadIdx.x] = B[threadIdx.x];
+    fence_async();
+    __syncthreads();
+    float d[4] = {0, 0, 0, 0};
+    wgmma_fence();
+    wgmma(d, descriptor(a, 128, 256), descriptor(b, 128, 256));
+    wgmma_commit();
+#ifdef CURED
+    wgmma_wait();
+#endif
+    for (int i = 0; i < 4; i++) D[4 * threadIdx.x + i] = d[i];
+}

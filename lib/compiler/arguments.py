@@ -1,0 +1,125 @@
+"""Kernel arguments as words of a command line: ``int:128``, ``A=float32[128,128]:uniform``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+_SCALARS = {
+    "bool": np.bool_, "char": np.int8, "short": np.int16, "int": np.int32, "uint": np.uint32,
+    "unsigned": np.uint32, "long": np.int64, "size_t": np.uint64, "half": np.float16,
+    "float": np.float32, "double": np.float64,
+}  # fmt: skip
+_SPEC = re.compile(
+    r"(?:(?P<name>[A-Za-z_]\w*)=)?"
+    r"(?:@(?P<file>.+)|(?P<type>\w+)(?:\[(?P<shape>[\d,x ]*)\])?(?::(?P<value>.+))?)"
+)
+FILLS = ("zeros", "ones", "nan", "uniform", "normal", "arange", "integers")
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One argument.
+
+    Attributes
+    ----------
+    name : str
+        What it is called on the command line, or ``arg0``, ``arg1``, …
+    value : ndarray, NumPy scalar, bytes or None
+    """
+
+    name: str
+    value: Any
+
+
+def parse(words: list[str], seed: int = 0) -> list[Argument]:
+    """Read arguments.
+
+    Parameters
+    ----------
+    words : list of str
+        ``[NAME=]TYPE:NUMBER``, ``[NAME=]DTYPE[SHAPE][:FILL]`` (`FILLS`, or a number),
+        ``[NAME=]@FILE.npy``, ``[NAME=]bytes:HEX`` or ``[NAME=]null``.
+    seed : int
+        Of random fills; each argument has its own stream.
+
+    Raises
+    ------
+    ValueError
+        Naming the word.
+    """
+    found = []
+    for place, word in enumerate(words):
+        match = _SPEC.fullmatch(word)
+        if match is None:
+            raise ValueError(f"--arg {word!r}: write int:128, 'A=float32[128,128]:uniform', "
+                             "A=@file.npy, bytes:HEX or null")
+        try:
+            value = _value(match, np.random.default_rng([seed, place]))
+        except (TypeError, ValueError, OSError) as error:
+            raise ValueError(f"--arg {word!r}: {error}") from error
+        found.append(Argument(match["name"] or f"arg{place}", value))
+    names = [one.name for one in found]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"two arguments are called {name}")
+    return found
+
+
+def _value(match: re.Match, random: np.random.Generator) -> Any:
+    if match["file"]:
+        return np.load(Path(match["file"]))
+    kind, value = match["type"], match["value"]
+    if kind == "null":
+        return None
+    if kind == "bytes":
+        return bytes.fromhex(value or "")
+    if match["shape"] is None:
+        if value is None:
+            raise ValueError("has neither a [SHAPE] nor a :NUMBER")
+        return _number(_dtype(kind), value)
+    sizes = [int(size) for size in re.split(r"[,x ]+", match["shape"]) if size]
+    return _array(_dtype(kind), sizes, value or "zeros", random)
+
+
+def _dtype(name: str) -> np.dtype:
+    if name in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
+        try:
+            import ml_dtypes
+        except ImportError as missing:
+            raise ValueError(f"{name} needs the package ml_dtypes") from missing
+        return np.dtype(getattr(ml_dtypes, name))
+    return np.dtype(_SCALARS.get(name, name))
+
+
+def _number(dtype: np.dtype, text: str) -> Any:
+    if dtype.kind in "iu":
+        number = int(text, 0)
+        limits = np.iinfo(dtype)
+        if not limits.min <= number <= limits.max:
+            raise ValueError(f"{number} does not fit {dtype.name}")
+        return dtype.type(number)
+    if dtype.kind == "b":
+        return dtype.type(text.lower() in ("1", "true"))
+    return dtype.type(float(text))
+
+
+def _array(dtype: np.dtype, shape: list[int], fill: str, random: np.random.Generator) -> np.ndarray:
+    whole = dtype.kind in "iub"
+    if fill in ("zeros", "ones"):
+        return np.full(shape, fill == "ones", dtype)
+    if fill == "arange":
+        return np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(dtype)
+    if fill == "integers" or fill == "uniform" and whole:
+        return random.integers(0, 2 if dtype.kind == "b" else 10, shape).astype(dtype)
+    if fill == "uniform":
+        return random.uniform(-1, 1, shape).astype(dtype)
+    if fill == "normal":
+        return random.normal(size=shape).astype(dtype)
+    if fill == "nan" and whole:
+        raise ValueError(f"{dtype.name} has no NaN; fill with a number")
+    return np.full(shape, np.nan if fill == "nan" else _number(dtype, fill), dtype)

@@ -1,0 +1,90 @@
+"""The command's arguments, and its exit status; what it does is in `emulate`.
+
+``python -m lib emulate`` in this repository, and the console command of the package: one function.
+Exit status 0: the kernel ran and nothing is suspicious; 1: a hazard, an error or a budget overrun;
+2: bad input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from lib.compiler import arguments
+
+DESCRIPTION = """Run a kernel of a .cu file without a GPU and report what it did: counters by source
+line, hazards, time. FILE may also be a Python script: what it launches is reported, in order."""
+JSON_HELP = ("print JSON: {file, launches: [{kernel, ended, errors, hazards, counters, lines, "
+             "merged, seconds}], over_budget, ok}")
+EXAMPLES = """examples:
+  %(prog)s my.cu --kernel 'gemm<128,8>' --grid 8,8 --block 256 --arg int:128 \\
+      --arg 'A=float32[128,128]:uniform' --arg 'C=float32[128,128]:nan' --races --out C.npy
+  %(prog)s several_kernels.py --races"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments to a parser."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = EXAMPLES
+    parser.add_argument("file", metavar="FILE", help="a .cu, .ptx or .py file")
+    parser.add_argument("--kernel", help="its name, or a template's with its arguments (default: "
+                        "the only one)")
+    parser.add_argument("--grid", type=_sizes, default=(1, 1, 1), metavar="X[,Y[,Z]]")
+    parser.add_argument("--block", type=_sizes, default=(1, 1, 1), metavar="X[,Y[,Z]]")
+    parser.add_argument("--cluster", type=_sizes, metavar="X[,Y[,Z]]")
+    parser.add_argument("--shared", type=int, default=0, metavar="BYTES",
+                        help="dynamic shared memory per block")
+    parser.add_argument("--arg", action="append", default=[], metavar="[NAME=]TYPE…",
+                        help="the next argument: int:128, float:0.5, 'A=float32[128,128]:uniform' "
+                        f"(or {', '.join(arguments.FILLS)}, a number), A=@file.npy, null")
+    parser.add_argument("--out", action="append", default=[], metavar="[NAME=]FILE.npy",
+                        help="write an argument's array; NAME is the file's stem if not given")
+    parser.add_argument("--races", action="store_true", help="look for races")
+    parser.add_argument("--schedule", default="lowest", choices=("lowest", "highest", "random"),
+                        help="order of the warps")
+    parser.add_argument("--landing", default="early", choices=("early", "late"),
+                        help="when asynchronous copies land")
+    parser.add_argument("--strict", action="store_true",
+                        help="stop where memory is read that nobody wrote")
+    parser.add_argument("--go-on", action="store_true",
+                        help="leave a block that stops with an error, and run the others")
+    parser.add_argument("--budget", action="append", default=[], metavar="'FIGURE < NUMBER'",
+                        help="fail if a launch costs more: 'sectors_per_request < 5', "
+                        "'bank_conflicts == 0'")
+    parser.add_argument("--seed", type=int, default=0, help="of random arrays and schedules")
+    parser.add_argument("--arch", default="sm_80", help="what to compile for (default: sm_80)")
+    parser.add_argument("-I", action="append", default=[], dest="include", metavar="FOLDER")
+    parser.add_argument("-D", action="append", default=[], dest="define", metavar="NAME[=VALUE]")
+    parser.add_argument("--option", action="append", default=[], help="one more of NVRTC's")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command; returns its exit status."""
+    # The emulator and CuPy take longer to load than it takes to say what the options are.
+    from lib.compiler.emulate import emulate
+
+    return emulate(options)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The console command of the package."""
+    # Here, where one line can say that the package's extra is missing.
+    from lib.compiler.nvrtc import CompileError
+    from lib.compiler.toolkit import ToolMissing
+
+    parser = argparse.ArgumentParser(description=DESCRIPTION)
+    parser.add_argument("--json", action="store_true", help=JSON_HELP)
+    add_arguments(parser)
+    try:
+        return run(parser.parse_args(argv))
+    except (ValueError, OSError, ImportError, CompileError, ToolMissing) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    sizes = tuple(int(size) for size in text.replace("x", ",").split(","))
+    if not 1 <= len(sizes) <= 3:
+        raise argparse.ArgumentTypeError(f"{text}: one to three sizes")
+    return sizes

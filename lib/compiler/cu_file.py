@@ -1,0 +1,444 @@
+"""Other people's .cu files as they are: device code, taken out of a file that has a host part.
+
+NVRTC compiles device code alone. A file for nvcc also has ``main``, launches with ``<<<>>>``,
+headers of the C++ library. So a file is cut into its declarations: functions of the host are left
+out, and so is, of what could be either (types, constants, macros' expansions), whatever NVRTC finds
+an error in. Code that says ``__device__`` or ``__global__`` always stays, and lines stay where they
+were, in the file and in the headers beside it, so that messages and line information name them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lib.compiler import host_headers
+from lib.compiler.cache import kept
+from lib.compiler.host_headers import PRELUDE, headers
+from lib.compiler.nvrtc import CompileError, Output, compile_nvrtc
+from lib.compiler.toolkit import toolkit_identity, toolkit_includes
+
+ROUNDS = 30  # of leaving out and compiling again; each leaves out all that NVRTC complains of
+_ON_DEVICE = ("__global__", "__device__", "__constant__", "__shared__", "__managed__")
+_TOKEN = re.compile(
+    r"""(?P<directive>^[ \t]*\#(?:\\\n|//[^\n]*|/\*.*?\*/|[^\n\\]|\\)*)
+    | (?P<comment>//(?:\\\n|[^\n])*|/\*.*?\*/)
+    | (?P<text>R"(?P<mark>[^(\s]*)\(.*?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+')
+    | (?P<word>[A-Za-z_]\w*|\d(?:'?[\w.])*)
+    | (?P<sign>[^\s])""",
+    re.S | re.M | re.X,
+)
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"(?P<own>[^"\n]+)"|<(?P<other>[^>\n]+)>)')
+_ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once\b")
+_DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(.*)", re.S)
+_ERROR = re.compile(r"^(?P<file>[^\n(]+)\((?P<line>\d+)\): (?:catastrophic )?error", re.M)
+_INSTANTIATED = re.compile(r"at line (?P<line>\d+)(?: of (?P<file>\S+))?")
+
+
+@dataclass(frozen=True)
+class Token:
+    """A token: its kind, its text, its first line, where it begins and ends."""
+
+    kind: str
+    text: str
+    line: int
+    start: int
+    end: int
+
+
+@dataclass(eq=False)
+class Item:
+    """A declaration that stays or goes as a whole.
+
+    Attributes
+    ----------
+    first, last : int
+        Its lines, from 1.
+    head : str
+        Its words up to its body.
+    device : bool
+        Whether it says that it is the device's: it never goes.
+    start, end : int
+        Its place in the text, in characters.
+    gone : bool
+        Whether it is left out.
+    """
+
+    first: int
+    last: int
+    head: str
+    device: bool
+    start: int
+    end: int
+    gone: bool = False
+
+
+@dataclass
+class Source:
+    """One file, cut into items.
+
+    Attributes
+    ----------
+    path : Path
+    text : str
+    items : list of Item
+        In their order; what lies between them (braces of namespaces) always stays.
+    once : bool
+        Whether ``#pragma once`` stands in it.
+    """
+
+    path: Path
+    text: str
+    items: list[Item] = field(default_factory=list)
+    once: bool = False
+
+    def kept(self) -> str:
+        """The text without the items that are gone; directives in them stay, and all lines."""
+        parts, at = [], 0
+        for item in (item for item in self.items if item.gone):
+            parts.append(self.text[at : item.start])
+            parts.append(_blank(self.text[item.start : item.end]))
+            at = item.end
+        return "".join([*parts, self.text[at:]])
+
+
+class CudaFile:
+    """A .cu file and the headers beside it that it includes.
+
+    Parameters
+    ----------
+    path : str or Path
+    options : sequence of str
+        NVRTC's. Headers in the folders of ``-I`` are taken as they are.
+
+    Raises
+    ------
+    OSError
+        If it can't be read.
+    """
+
+    def __init__(self, path: str | Path, options: Sequence[str] = ()) -> None:
+        self.path, self.options = Path(path).resolve(), tuple(options)
+        self._folders = [
+            Path(option[2:]) for option in (*options, *toolkit_includes()) if option[:2] == "-I"
+        ]
+        self._sources: dict[Path, Source] = {}
+        self._macros: set[str] = set()
+        self._load(self.path)
+        for source in self._sources.values():
+            source.items = list(_items(source.text, self._macros))
+
+    @property
+    def kernels(self) -> dict[str, str]:
+        """Each kernel's name, and its parameters as they are written."""
+        return _kernels(item for source in self._sources.values() for item in source.items)
+
+    def left_out(self) -> list[str]:
+        """What was taken for the host's: file and lines."""
+        return [
+            f"{source.path.name}:{item.first}" + (f"–{item.last}" if item.last > item.first else "")
+            for source in self._sources.values() for item in source.items if item.gone
+        ]
+
+    def text(self) -> str:
+        """The device's code as one text; ``#line`` says where each part of it stands."""
+        return PRELUDE + "".join(self._rendered(self.path, (), set()))
+
+    def compile(self, expressions: Sequence[str], arch: str) -> Output:
+        """Compile to PTX, leaving out what turns out to be the host's.
+
+        Parameters
+        ----------
+        expressions : sequence of str
+            See `lib.compiler.nvrtc.compile_nvrtc`.
+        arch : str
+            Such as ``"compute_80"``.
+
+        Raises
+        ------
+        CompileError
+            If NVRTC finds an error in the device's code.
+        """
+        options = [f"-arch={arch}", "-lineinfo", "-default-device", *self.options,
+                   *toolkit_includes()]
+        if not any("std=" in option for option in self.options):
+            options.append("--std=c++17")
+        if any(option[:2] == "-I" for option in self.options):
+            return self._compile(expressions, options)  # of headers that may change
+        parts = ["file", *(Path(used).read_bytes() for used in (__file__, host_headers.__file__)),
+                 *(part for path, source in self._sources.items()
+                   for part in (str(path), source.text)),
+                 *expressions, *options, toolkit_identity()]
+        found = json.loads(kept(parts, lambda: self._document(expressions, options)))
+        for source in self._sources.values():
+            gone = set(found["gone"][str(source.path)])
+            for item in source.items:
+                item.gone = item.start in gone
+        return Output(found["ptx"].encode(), b"", found["names"], "")
+
+    def _document(self, expressions: Sequence[str], options: Sequence[str]) -> bytes:
+        """What is kept of a compilation."""
+        made = self._compile(expressions, options)
+        gone = {str(source.path): [item.start for item in source.items if item.gone]
+                for source in self._sources.values()}
+        return json.dumps({"ptx": made.ptx.decode(), "names": made.names, "gone": gone}).encode()
+
+    def _compile(self, expressions: Sequence[str], options: Sequence[str]) -> Output:
+        std = self._names(r"\bstd\s*::|using\s+namespace\s+std\b")
+        for _ in range(ROUNDS):
+            try:
+                return compile_nvrtc(
+                    self.text(), expressions, options, str(self.path),
+                    headers(std, self._names(r"\bcub\s*::")), self._line_at,
+                )
+            except CompileError as error:
+                guilty = self._guilty(str(error))
+                if not guilty and not std and '"std"' in str(error):
+                    std = True  # a header of the toolkit's wants it
+                elif not guilty:
+                    raise
+                for item in guilty:
+                    item.gone = True
+        raise CompileError(f"{self.path.name}: errors remain after leaving out {ROUNDS} times")
+
+    def _load(self, path: Path) -> None:
+        if path in self._sources:
+            return
+        text = path.read_text(errors="replace").replace("\r\n", "\n")
+        source = self._sources[path] = Source(path, text)
+        for token in _tokens(text):
+            if token.kind != "directive":
+                continue
+            source.once |= bool(_ONCE.match(token.text))
+            if define := _DEFINE.match(token.text):
+                if any(word in define[2] for word in (*_ON_DEVICE, *self._macros)):
+                    self._macros.add(define[1])
+            if (beside := _beside(path, token.text)) is not None:
+                self._load(beside)
+
+    def _rendered(self, path: Path, above: tuple[Path, ...], seen: set[Path]) -> Iterator[str]:
+        """A file's text, with the files that it includes in the place of the directives."""
+        source = self._sources[path]
+        if path in above or source.once and path in seen:
+            return
+        seen.add(path)
+        yield f'#line 1 "{path}"\n'
+        for number, row in enumerate(source.kept().split("\n"), 1):
+            beside = _beside(path, row)
+            if beside is not None:
+                yield from self._rendered(beside, (*above, path), seen)
+                yield f'#line {number + 1} "{path}"\n'
+            elif _ONCE.match(row) or self._is_missing(row):
+                yield "\n"
+            else:
+                yield row + "\n"
+
+    def _is_missing(self, row: str) -> bool:
+        """Whether a line includes what is nowhere: a header of a library of the host's."""
+        include = _INCLUDE.match(row)
+        if include is None:
+            return False
+        name = include["own"] or include["other"]
+        return name not in headers() and not any(
+            (folder / name).is_file() for folder in self._folders
+        )
+
+    def _names(self, pattern: str) -> bool:
+        """Whether code of the device's has such a name, as far as its text tells."""
+        return any(
+            re.search(pattern, source.text[item.start : item.end])
+            for source in self._sources.values() for item in source.items
+            if not item.gone and (item.device or "constexpr" in item.head)
+        )
+
+    def _line_at(self, file: str, line: int) -> str | None:
+        source = self._sources.get(Path(file))
+        lines = source.text.splitlines() if source else []
+        return lines[line - 1].strip() if 0 < line <= len(lines) else None
+
+    def _guilty(self, log: str) -> list[Item]:
+        """The items with errors that may go."""
+        places = list(_ERROR.finditer(log))
+        found = []
+        for place, after in zip(places, [*places[1:], None], strict=True):
+            told = log[place.end() : after.start() if after else None]
+            lines = [(place["file"], int(place["line"]))]
+            lines += [(up["file"] or place["file"], int(up["line"]))
+                      for up in _INSTANTIATED.finditer(told)]
+            item = next(filter(None, (self._doubtful(*one) for one in lines)), None)
+            if item is not None and item not in found:
+                found.append(item)
+        return found
+
+    def _doubtful(self, file: str, line: int) -> Item | None:
+        source = self._sources.get(Path(file))
+        for item in source.items if source else ():
+            if item.first <= line <= item.last and not item.device and not item.gone:
+                return item
+        return None
+
+
+def kernels_of(text: str) -> dict[str, str]:
+    """Return the name of each kernel in CUDA C++ text, and its parameters as they are written."""
+    return _kernels(_items(text, set()))
+
+
+def _kernels(items: Iterable[Item]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for item in items:
+        if "__global__" in item.head and (signature := _signature(item.head)):
+            found.setdefault(*signature)
+    return found
+
+
+def _beside(path: Path, row: str) -> Path | None:
+    """The file that a line includes from beside its own file."""
+    include = _INCLUDE.match(row)
+    if include is None or include["own"] is None:
+        return None
+    found = (path.parent / include["own"]).resolve()
+    return found if found.is_file() else None
+
+
+def _tokens(text: str) -> Iterator[Token]:
+    line, at = 1, 0
+    for match in _TOKEN.finditer(text):
+        line += text.count("\n", at, match.start())
+        at = match.start()
+        if match.lastgroup != "comment":
+            yield Token(match.lastgroup or "", match.group(), line, match.start(), match.end())
+
+
+def _items(text: str, macros: set[str]) -> Iterator[Item]:
+    """Cut a file; bodies of namespaces and classes are cut further."""
+    tokens = list(_tokens(text))
+    at, closers = 0, []  # closers: whether a `}` ends a class, which has a `;` behind it
+    while at < len(tokens):
+        token = tokens[at]
+        if token.kind == "directive":
+            at += 1
+        elif token.text == "}":
+            at += 1
+            if closers and closers.pop() == "class":
+                while at < len(tokens) and tokens[at].text != ";":
+                    at += 1
+                at += 1
+        elif token.text in ("public", "private", "protected") and closers[-1:] == ["class"]:
+            at += 2
+        else:
+            end, opened = _end_of_item(tokens, at)
+            head = [t for t in tokens[at : end] if t.kind != "directive"]
+            if opened:
+                closers.append(opened)
+            elif head and head[0].text != ";":
+                body = next((i for i, t in enumerate(head) if t.text == "{"), len(head))
+                yield _item(head, body, macros, "class" in closers[-1:])
+            at = end
+
+
+def _end_of_item(tokens: Sequence[Token], start: int) -> tuple[int, str]:
+    """Where an item ends, and whether it is a container, which ends at its opening brace."""
+    depth, at, function = 0, start, False
+    before: list[int] = []  # the depth at each #if: its other branches begin at the same
+    words: list[str] = []
+    while at < len(tokens):
+        token = tokens[at]
+        text = token.text if token.kind != "text" or token.text == '"C"' else ""
+        if token.kind == "directive":
+            word = re.match(r"\s*#\s*(\w*)", text)[1]
+            if word.startswith("if"):
+                before.append(depth)
+            elif word in ("else", "elif"):
+                depth = before[-1] if before else 0
+            elif word == "endif" and before:
+                before.pop()
+        elif text in ("(", "["):
+            depth += 1
+        elif text in (")", "]"):
+            depth -= 1
+        elif text == "{":
+            if depth == 0:
+                if "namespace" in words or words[:1] == ["extern"] and words[1:] == ['"C"']:
+                    return at + 1, "namespace"
+                plain = _without_template(words)
+                if plain[:1] in (["struct"], ["class"], ["union"]) and (
+                        "=" not in plain and plain[-1] != ")"):
+                    return at + 1, "class"
+                function = "(" in plain and "=" not in _before_parenthesis(plain)
+            depth += 1
+        elif text == "}":
+            depth -= 1
+            if depth < 0:
+                return at, ""
+            if depth == 0 and function:
+                return at + 1, ""
+        elif text == ";" and depth == 0:
+            return at + 1, ""
+        if token.kind != "directive":
+            words.append(text)
+        at += 1
+    return at, ""
+
+
+def _without_template(words: Sequence[str]) -> list[str]:
+    """The words of a head behind its ``template <…>``."""
+    words = list(words)
+    while words[:1] == ["template"]:
+        depth, at = 0, 1
+        while at < len(words):
+            depth += (words[at] == "<") - (words[at] == ">")
+            at += 1
+            if depth == 0:
+                break
+        words = words[at:]
+    return words
+
+
+def _before_parenthesis(words: Sequence[str]) -> list[str]:
+    words = list(words)
+    if "operator" in words:
+        return words[: words.index("operator")]
+    return words[: words.index("(")] if "(" in words else words
+
+
+def _item(tokens: Sequence[Token], body: int, macros: set[str], in_class: bool) -> Item:
+    words = [t.text for t in tokens[:body]]
+    plain = _without_template(words)
+    device = any(w in _ON_DEVICE or w in macros for w in words)
+    item = Item(
+        tokens[0].line, tokens[-1].line + tokens[-1].text.count("\n"), " ".join(words), device,
+        tokens[0].start, tokens[-1].end,
+    )
+    function = body < len(tokens) and "(" in plain and "=" not in _before_parenthesis(plain)
+    perhaps = in_class or "constexpr" in words or any(
+        re.fullmatch(r"[A-Z][A-Z0-9_]{2,}", w) for w in _before_parenthesis(plain)[:-1]
+    )
+    item.gone = function and not device and not perhaps
+    return item
+
+
+def _blank(text: str) -> str:
+    """As many lines, of which only the directives are left."""
+    rows, at = [], 0
+    for token in _tokens(text):
+        if token.kind == "directive":
+            rows.append(re.sub(r"[^\n]", "", text[at : token.start]))
+            rows.append(text[token.start : token.end])
+            at = token.end
+    return "".join([*rows, re.sub(r"[^\n]", "", text[at:])])
+
+
+def _signature(head: str) -> tuple[str, str] | None:
+    """A kernel's name and its parameters, from its head."""
+    words = _without_template(head.split(" "))
+    for at, word in enumerate(words):
+        if word == "(" and at and words[at - 1] not in (
+                "__launch_bounds__", "__cluster_dims__", "__attribute__", "__maxnreg__", "(",
+                "__block_size__"):
+            if re.fullmatch(r"[A-Za-z_]\w*", words[at - 1]):
+                inside = " ".join(words[at + 1 :])
+                return words[at - 1], inside.rpartition(")")[0].strip()
+    return None

@@ -1,0 +1,122 @@
+"""What the command does: compile a .cu and run a kernel of it, or run a Python file; report."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import runpy
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lib import ptx
+from lib.compiler import arguments
+from lib.compiler.budgets import broken, parse
+from lib.compiler.nvrtc import CompileError
+from lib.compiler.raw_module import WATCHES, CompileException, RawModule, Watch
+from lib.ptx.report import document
+
+
+def emulate(options: argparse.Namespace) -> int:
+    """Run the command with `command`'s options; returns its exit status."""
+    path, limits = Path(options.file), parse(options.budget)
+    if not path.is_file():
+        raise ValueError(f"{path}: there is no such file")
+    with _recorded(options) as launches:
+        try:
+            error = (_run_script if path.suffix == ".py" else _run_kernel)(path, options)
+        except CompileException as refused:
+            raise CompileError(str(refused)) from None
+    over = [said for launch in launches for said in broken(launch, limits)]
+    ok = error is None and bool(launches) and all(one.clean for one in launches) and not over
+    if options.json:
+        told = [document(launch) for launch in launches]
+        if error is not None:
+            told.append({"kernel": options.kernel or "", "ended": "stopped", "errors": [
+                {"kind": type(error).__name__, "message": str(error),
+                 "notes": list(getattr(error, "__notes__", ()))}],
+                "hazards": [{"kind": one.kind, "message": one.message} for one in error.hazards]})
+        whole = {"file": str(path), "launches": told, "over_budget": over, "ok": ok}
+        print(json.dumps(whole, indent=1))
+        return 0 if ok else 1
+    for launch in launches:
+        print(launch)
+        print(f"{launch.seconds:.2f} s in the emulator, which is no GPU's time.\n")
+    for said in over:
+        print(said)
+    if error is not None:
+        print(f"stopped: {type(error).__name__}: {error}")
+        for note in getattr(error, "__notes__", ()):
+            print(f"  {note}")
+    elif not launches:
+        print(f"{path.name} launched no kernel")
+    return 0 if ok else 1
+
+
+@contextmanager
+def _recorded(options: argparse.Namespace) -> Iterator[list[ptx.Launch]]:
+    """Collect what is launched; launches that don't say otherwise get the command's options."""
+    launches: list[ptx.Launch] = []
+    defaults = {
+        "races": options.races, "schedule": options.schedule, "landing": options.landing,
+        "strict": options.strict, "go_on": options.go_on, "seed": options.seed,
+    }
+    watch = Watch(launches.append, defaults)
+    WATCHES.append(watch)
+    try:
+        yield launches
+    finally:
+        WATCHES.remove(watch)
+
+
+def _run_script(path: Path, options: argparse.Namespace) -> ptx.Error | None:
+    before = list(sys.path)
+    sys.path.insert(0, str(path.resolve().parent))
+    try:
+        runpy.run_path(str(path), run_name="__main__")
+    except ptx.Error as error:
+        return error
+    finally:
+        sys.path[:] = before
+    return None
+
+
+def _run_kernel(path: Path, options: argparse.Namespace) -> ptx.Error | None:
+    args = arguments.parse(options.arg, options.seed)
+    outputs = _outputs(options.out, args)
+    flags = [*(f"-I{folder}" for folder in options.include),
+             *(f"-D{name}" for name in options.define), *options.option]
+    wanted = options.kernel
+    expressions = [wanted] if wanted and "<" in wanted else []
+    module = RawModule(
+        path=path, options=flags, name_expressions=expressions, arch=options.arch
+    )
+    try:
+        kernel = module.get_function(wanted or module.only_kernel())
+        extra: dict[str, Any] = {"cluster": options.cluster} if options.cluster else {}
+        kernel(options.grid, options.block, [one.value for one in args], options.shared, **extra)
+    except ptx.Error as error:
+        return error
+    for file, value in outputs:
+        np.save(file, value)
+    return None
+
+
+def _outputs(
+    words: Sequence[str], args: Sequence[arguments.Argument]
+) -> list[tuple[Path, np.ndarray]]:
+    """Which arrays go to which files."""
+    arrays = {one.name: one.value for one in args if isinstance(one.value, np.ndarray)}
+    found = []
+    for word in words:
+        name, _, file = word.rpartition("=")
+        name = name or Path(file).stem
+        if name not in arrays:
+            raise ValueError(f"--out {word}: no array is called {name}; there are: "
+                             f"{', '.join(arrays) or 'none'}")
+        found.append((Path(file), arrays[name]))
+    return found

@@ -1,0 +1,183 @@
+"""The kernels of the zoo under compute-sanitizer, on this GPU: one process a kernel and tool.
+
+A kernel that faults takes its process with it, and one that hangs is stopped after a while: so each
+has a process of its own. That process loads the PTX that the emulator runs.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from lib.paths import ROOT
+from lib.records import sanitizer as records
+from lib.topics.zoo import model
+
+VARIANTS = ("mistake", "cured")
+SECONDS = 60.0  # after which a process counts as hanging; CuPy takes a few to start
+PLACES = ("/usr/local/cuda/bin/compute-sanitizer",
+          "/usr/local/cuda/compute-sanitizer/compute-sanitizer")
+LAUNCHED = "zoo: launched"  # the child says so when its kernel has ended
+
+
+class SanitizerMissing(ValueError):
+    """compute-sanitizer is not here. The message says where it comes from."""
+
+
+def find_sanitizer() -> str:
+    """Return the path of compute-sanitizer.
+
+    Raises
+    ------
+    SanitizerMissing
+    """
+    found = shutil.which("compute-sanitizer") or next(
+        (place for place in PLACES if Path(place).is_file()), None
+    )
+    if found is None:
+        raise SanitizerMissing("compute-sanitizer is missing: it comes with the CUDA toolkit; put "
+                               "its folder on the PATH")
+    return found
+
+
+def record(
+    names: Sequence[str] = (), minutes: float = 8.0, jobs: int = 6, seconds: float = SECONDS,
+    path: Path = records.FILE, tell: Callable[[str], None] = print,
+) -> int:
+    """Run what isn't recorded yet, and write the record after each kernel.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Kernels of the zoo; all if none are given.
+    minutes : float
+        No kernel is begun after so long: the next call goes on.
+    jobs : int
+        Processes at once.
+    seconds : float
+        After which a process counts as hanging.
+    path : Path
+        The record.
+    tell : callable
+        Told of each kernel.
+
+    Returns
+    -------
+    int
+        How many kernels are left.
+    """
+    program = find_sanitizer()
+    found = records.read(path) | machine(program)
+    wanted = [one for one in model.specimens() if not names or one.name in names]
+    if unknown := set(names) - {one.name for one in wanted}:
+        raise ValueError(f"no such kernel in the zoo: {', '.join(sorted(unknown))}")
+    todo = [one for one in wanted if not records.current(found, one.name, model.digest(one))]
+    until = time.monotonic() + 60 * minutes
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(jobs) as pool:
+        for done, specimen in enumerate(todo):
+            if time.monotonic() > until:
+                return len(todo) - done
+            for variant in VARIANTS:
+                kernel = model.compiled(specimen, variant == "cured")
+                Path(folder, f"{specimen.name}.{variant}.ptx").write_text(kernel.text)
+            runs = {
+                (variant, tool): pool.submit(
+                    _run, program, tool, specimen.name, variant, Path(folder), seconds)
+                for variant in VARIANTS for tool in records.TOOLS
+            }
+            verdicts = {variant: {tool: runs[variant, tool].result() for tool in records.TOOLS}
+                        for variant in VARIANTS}
+            found["kernels"][specimen.name] = {"hash": model.digest(specimen), **verdicts}
+            records.write(found, path)
+            tell(f"{specimen.name}: {records.summary(verdicts['mistake'])}; cured: "
+                 f"{records.summary(verdicts['cured'])}")
+    return 0
+
+
+def machine(program: str) -> dict[str, str]:
+    """Which GPU, driver and compute-sanitizer this is, and when."""
+    told = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
+    version = re.search(r"Version ([\d.]+)", told.stdout)
+    gpu, driver = "unknown", "unknown"
+    if smi := shutil.which("nvidia-smi"):
+        said = subprocess.run(
+            [smi, "--query-gpu=name,driver_version", "--format=csv,noheader"],
+            capture_output=True, text=True, check=False,
+        ).stdout.splitlines()
+        if said:
+            gpu, _, driver = (part.strip() for part in said[0].partition(","))
+    return {"gpu": gpu, "driver": driver, "sanitizer": version[1] if version else "unknown",
+            "date": datetime.date.today().isoformat()}
+
+
+def _run(program: str, tool: str, name: str, variant: str, folder: Path, seconds: float
+         ) -> dict[str, Any]:
+    words = [program, "--tool", tool, sys.executable, "-m", "lib.measure.sanitizer", name,
+             str(folder / f"{name}.{variant}.ptx")]
+    # A session of its own: the tool has children, and all of them must go when one hangs.
+    with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, start_new_session=True) as process:
+        try:
+            return verdict(process.communicate(timeout=seconds)[0])
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            return verdict(process.communicate()[0], hung=True)
+
+
+def verdict(said: str, hung: bool = False) -> dict[str, Any]:
+    """Read what a tool of compute-sanitizer printed.
+
+    Parameters
+    ----------
+    said : str
+    hung : bool
+        Whether it had to be stopped.
+    """
+    hazards = re.search(
+        r"RACECHECK SUMMARY: \d+ hazards? displayed \((\d+) errors?, (\d+) warnings?\)", said
+    )
+    summary = re.search(r"ERROR SUMMARY: (\d+) errors?", said)
+    errors = int(hazards[1] if hazards else summary[1] if summary else 0)
+    warnings = int(hazards[2]) if hazards else 0
+    reports = re.findall(r"^========= (?!COMPUTE|ERROR SUMMARY|RACECHECK SUMMARY)(\S.*)$", said,
+                         re.M)
+    if hung:
+        told = "hangs"
+    elif errors or warnings:
+        told = "errors"
+    elif (hazards or summary) and LAUNCHED in said:
+        told = "clean"
+    else:
+        told = "failed"
+    first = reports[0].strip() if reports else "" if told == "clean" else said.strip()[-200:]
+    return {"said": told, "errors": errors, "warnings": warnings, "first": first}
+
+
+def _launch(name: str, path: str) -> None:
+    """In a process under compute-sanitizer: launch a kernel of the zoo once on the GPU."""
+    import cupy
+    import numpy as np
+
+    specimen = next(one for one in model.specimens() if one.name == name)
+    entry = re.search(r"\.entry\s+(\w+)", Path(path).read_text())[1]
+    kernel = cupy.RawModule(path=path).get_function(entry)
+    args = [cupy.asarray(value) if isinstance(value, np.ndarray) else value
+            for value in specimen.args()]
+    kernel((specimen.grid,), (specimen.block,), tuple(args))
+    cupy.cuda.runtime.deviceSynchronize()
+    print(LAUNCHED)
+
+
+if __name__ == "__main__":
+    _launch(*sys.argv[1:])

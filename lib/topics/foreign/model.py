@@ -1,0 +1,206 @@
+"""Kernels that nobody here wrote, run on clones: what `set.toml` names, and what came of it.
+
+The recorded results (``results/foreign.json``) are the emulator's own, of the revision that the set
+names; a later run is held against them.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import tomllib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lib import ptx
+from lib.compiler import arguments
+from lib.paths import RESULTS
+from lib.ptx.mutants import mutants, verdict
+from lib.ptx.report import grouped
+
+SET = Path(__file__).with_name("set.toml")
+FILE = RESULTS / "foreign.json"
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """A kernel of somebody else's.
+
+    Attributes
+    ----------
+    repository, revision, file, name : str
+        Where it is, on GitHub, and what it is called.
+    arch : str
+    grid, block : tuple of int
+    args, options : tuple of str
+        As `lib.compiler.arguments` reads them; NVRTC's.
+    shared : int
+        Dynamic shared memory per block, B.
+    check : str
+        One of `CHECKS`, or empty.
+    mutants, seed : int
+        How many mutants are tried, and which.
+    defect : str
+        What is wrong with it, in a sentence, if something is.
+    """
+
+    repository: str
+    revision: str
+    file: str
+    name: str
+    arch: str
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    args: tuple[str, ...]
+    options: tuple[str, ...] = ()
+    shared: int = 0
+    check: str = ""
+    mutants: int = 0
+    seed: int = 0
+    defect: str = ""
+
+    @property
+    def key(self) -> str:
+        """What its results are recorded under."""
+        return f"{self.repository}:{self.name}"
+
+
+def gemm(args: dict[str, Any], before: dict[str, Any]) -> bool:
+    """Whether C is α·A·B + β·C."""
+    wanted = args["alpha"] * (args["A"].astype(float) @ args["B"]) + args["beta"] * before["C"]
+    return bool(np.allclose(args["C"], wanted, rtol=1e-4, atol=1e-4))
+
+
+CHECKS = {"gemm": gemm}
+
+
+@lru_cache
+def kernels(path: Path = SET) -> tuple[Foreign, ...]:
+    """The kernels of the set."""
+    document = tomllib.loads(path.read_text())
+    return tuple(
+        Foreign(**{name: tuple(value) if isinstance(value, list) else value
+                   for name, value in one.items()}, seed=document["seed"])
+        for one in document["kernel"]
+    )
+
+
+def clone_of(kernel: Foreign, folder: Path) -> Path:
+    """The clone of a kernel's repository in a folder, ``NAME`` or ``OWNER/NAME``.
+
+    Raises
+    ------
+    ValueError
+        If it isn't there, or is of another revision; the message says how to get it.
+    """
+    name = kernel.repository.rpartition("/")[2]
+    found = next((place for place in (folder / kernel.repository, folder / name)
+                  if (place / kernel.file).is_file()), None)
+    if found is None:
+        raise ValueError(
+            f"{folder} has no {name} with {kernel.file}: git clone https://github.com/"
+            f"{kernel.repository} there, and git checkout {kernel.revision}")
+    if (found / ".git").exists():
+        said = subprocess.run(["git", "-C", str(found), "rev-parse", "HEAD"],
+                              capture_output=True, text=True, check=False).stdout.strip()
+        if said != kernel.revision:
+            raise ValueError(f"{found} is at {said[:12]}, and the set is of {kernel.revision[:12]}:"
+                             f" git checkout {kernel.revision}")
+    return found
+
+
+def run(kernel: Foreign, folder: Path) -> dict[str, Any]:
+    """Run a kernel and a sample of its mutants.
+
+    Returns
+    -------
+    dict
+        ended: "ran to its end", or the error and its message; right: whether the oracle agrees,
+        None without one; hazards: their kinds and lines; counters: `Trace.counters`; mutants:
+        tried, and those that passed unseen.
+    """
+    from lib.compiler.raw_module import RawModule  # loads CuPy
+
+    path = clone_of(kernel, folder) / kernel.file
+    expressions = [kernel.name] if "<" in kernel.name else []
+    try:
+        module = RawModule(path=path, options=kernel.options, name_expressions=expressions,
+                           arch=kernel.arch)
+        function = module.get_function(kernel.name)
+        launch, right = _launch(kernel, function)
+    except ptx.Error as error:
+        return {"ended": f"{type(error).__name__}: {error}", "right": None,
+                "hazards": _hazards(error.hazards, None), "counters": {},
+                "mutants": {"tried": 0, "unseen": []}}
+    return {"ended": "ran to its end", "right": right, "hazards": _hazards(launch.hazards, launch),
+            "counters": launch.trace.counters(), "mutants": _mutants(kernel, module, function)}
+
+
+def _hazards(found: Iterable[ptx.Hazard], launch: ptx.Launch | None) -> list[str]:
+    return sorted({f"{one.kind}: {' and '.join(filter(None, (one.first, one.second)))}"
+                   for one in grouped(found, launch.code if launch else None)})
+
+
+def _launch(kernel: Foreign, function: Any, **settings: Any) -> tuple[ptx.Launch, bool | None]:
+    named = {one.name: one.value for one in arguments.parse(list(kernel.args), kernel.seed)}
+    before = {name: value.copy() for name, value in named.items() if isinstance(value, np.ndarray)}
+    settings.setdefault("races", True)
+    launch = function(kernel.grid, kernel.block, tuple(named.values()), kernel.shared, **settings)
+    return launch, CHECKS[kernel.check](named, before) if kernel.check else None
+
+
+def _mutants(kernel: Foreign, module: Any, function: Any) -> dict[str, Any]:
+    if not kernel.mutants:
+        return {"tried": 0, "unseen": []}
+    every = list(mutants(module.ptx, function.name))
+    chosen = random.Random(kernel.seed).sample(every, min(kernel.mutants, len(every)))
+    unseen = []
+    for mutant in chosen:
+        changed = ptx.Module(mutant.text, module.arch).get_function(function.name)
+
+        def attempt(changed: Any = changed, **settings: Any) -> tuple[ptx.Launch, bool]:
+            launch, right = _launch(kernel, changed, **settings)
+            return launch, right is not False
+
+        if not verdict(attempt):
+            unseen.append(str(mutant))
+    return {"tried": len(chosen), "unseen": unseen}
+
+
+def recorded(path: Path = FILE) -> dict[str, Any]:
+    """What earlier runs gave, by `Foreign.key`; empty if nothing is recorded."""
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def write(results: dict[str, Any], path: Path = FILE) -> None:
+    """Record results."""
+    path.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
+
+
+def differences(now: dict[str, Any], before: dict[str, Any]) -> list[str]:
+    """What a run says otherwise than the record, one line each."""
+    found = [f"{part}: {now[part]}, and recorded is {before[part]}"
+             for part in ("ended", "right", "hazards", "mutants") if now[part] != before[part]]
+    names: Sequence[str] = [*dict.fromkeys([*now["counters"], *before["counters"]])]
+    return found + [
+        f"{name}: {now['counters'].get(name)}, and recorded is {before['counters'].get(name)}"
+        for name in names if now["counters"].get(name) != before["counters"].get(name)
+    ]
+
+
+def told(result: dict[str, Any]) -> str:
+    """A result in a few words."""
+    parts = [result["ended"].partition(": kernel")[0]]
+    if result["right"] is not None:
+        parts.append("right" if result["right"] else "WRONG")
+    parts.append(", ".join(result["hazards"]) or "no hazard")
+    tried = result["mutants"]["tried"]
+    if tried:
+        parts.append(f"{tried - len(result['mutants']['unseen'])} of {tried} mutants found")
+    return "; ".join(parts)

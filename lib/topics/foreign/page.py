@@ -1,0 +1,51 @@
+"""What the emulator's page shows of kernels that nobody here wrote."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from lib.plotting.display import note, table
+from lib.topics.foreign import model
+
+
+def found() -> None:
+    """Display which kernels of others' were run, and the defects that were verified in them."""
+    record = model.recorded()
+    if not record:
+        note("*Not recorded yet: `python -m lib foreign --folder FOLDER --write`, on clones.*")
+        return
+    run = [one for one in model.kernels() if one.key in record]
+    by_repository: Counter[str] = Counter(one.repository for one in run)
+    rows = []
+    for repository, count in by_repository.items():
+        results = [record[one.key] for one in run if one.repository == repository]
+        checked = [result["right"] for result in results if result["right"] is not None]
+        tried = sum(result["mutants"]["tried"] for result in results)
+        unseen = sum(len(result["mutants"]["unseen"]) for result in results)
+        revision = next(one.revision for one in run if one.repository == repository)
+        rows.append((
+            f"[{repository}](https://github.com/{repository}/tree/{revision})", revision[:10],
+            count, f"{sum(checked)} of {len(checked)}" if checked else "no oracle",
+            f"{tried - unseen} of {tried}" if tried else "none tried",
+        ))
+    table(("repository", "revision", "kernels run", "right", "mutants found"), rows,
+          "emulated: `python -m lib foreign` on clones; which launches, says "
+          "`lib/topics/foreign/set.toml`")
+
+
+def defects() -> None:
+    """Display the defects that were verified in the source, each at its revision."""
+    record = model.recorded()
+    rows = []
+    for one in model.kernels():
+        if not one.defect or one.key not in record:
+            continue
+        result = record[one.key]
+        ended = result["ended"].partition(":")[0]
+        said = ", ".join(sorted({hazard.partition(":")[0] for hazard in result["hazards"]})) or (
+            ended if ended != "ran to its end" else "nothing")
+        address = f"https://github.com/{one.repository}/blob/{one.revision}/{one.file}"
+        rows.append((f"`{one.name}` in [{one.repository}]({address})",
+                     one.defect[0].upper() + one.defect[1:], said))
+    table(("kernel", "what the source has at that revision", "the emulator says"), rows,
+          "emulated at the revision that the link names; later ones may have changed it")

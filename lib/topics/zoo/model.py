@@ -1,0 +1,236 @@
+"""The race zoo: small kernels with one mistake each, and what the emulator says of them.
+
+Each is a file of its own in `cuda/zoo`. Its first comment says what is wrong, the cure, where such
+a mistake was reported, how it is launched and what the emulator should say; ``-DCURED`` compiles
+the cure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lib import ptx
+from lib.compiler import arguments
+from lib.compiler.cache import digest as fingerprint
+from lib.paths import ROOT
+from lib.records import sanitizer
+
+FOLDER = ROOT / "cuda" / "zoo"
+# In which orders a kernel runs until something is found: mistakes show in one and not in another.
+SETTINGS: tuple[dict[str, Any], ...] = (
+    {"schedule": "lowest", "landing": "early"},
+    {"schedule": "lowest", "landing": "late"},
+    {"schedule": "highest", "landing": "late"},
+    {"schedule": "random", "landing": "early", "seed": 3},
+)
+ANY = "hazard or error"
+
+
+@dataclass(frozen=True)
+class Specimen:
+    """A kernel with a mistake.
+
+    Attributes
+    ----------
+    name : str
+        Of the kernel and its file.
+    mistake, cure : str
+        One sentence each.
+    seen : tuple of str
+        Addresses of public threads about such a mistake.
+    says : str
+        The kind of hazard, or the error's class, that the emulator should tell; `ANY` if which one
+        depends on the schedule.
+    arch : str
+    grid, block : int
+    words : tuple of str
+        Arguments, as `lib.compiler.arguments` reads them.
+    """
+
+    name: str
+    mistake: str
+    cure: str
+    seen: tuple[str, ...]
+    says: str
+    arch: str
+    grid: int
+    block: int
+    words: tuple[str, ...]
+
+    @property
+    def path(self) -> Path:
+        """Its file."""
+        return FOLDER / f"{self.name}.cu"
+
+    def args(self) -> list[Any]:
+        """Arguments of one launch, new each time."""
+        return [one.value for one in arguments.parse(list(self.words))]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the emulator says of a kernel.
+
+    Attributes
+    ----------
+    kind : str
+        The kind of hazard, or the error's class; empty if it is clean.
+    message : str
+        The first line of what it says.
+    lines : tuple of int
+        The lines of the kernel's file that it names.
+    setting : str
+        Under which schedule and landing.
+    """
+
+    kind: str
+    message: str = ""
+    lines: tuple[int, ...] = ()
+    setting: str = ""
+
+
+@lru_cache
+def specimens() -> tuple[Specimen, ...]:
+    """The kernels of the zoo, by name.
+
+    Raises
+    ------
+    ValueError
+        If a file lacks a part of its comment.
+    """
+    return tuple(_read(path) for path in sorted(FOLDER.glob("*.cu")))
+
+
+def _read(path: Path) -> Specimen:
+    comment = re.match(r"(?://[^\n]*\n)+", path.read_text())
+    text = re.sub(r"\n//   ", " ", comment[0]) if comment else ""
+    parts: dict[str, list[str]] = {}
+    for label, value in re.findall(r"^// (\w+): (.*)$", text, re.M):
+        parts.setdefault(label, []).append(value)
+    try:
+        launch = re.fullmatch(
+            r"(\w+) grid (\d+) block (\d+) args (.*)", parts["Launch"][0]
+        )
+        arch, grid, block, words = launch.groups()
+        return Specimen(
+            path.stem, parts["Mistake"][0], parts["Cure"][0], tuple(parts.get("Seen", ())),
+            parts["Says"][0], arch, int(grid), int(block), tuple(words.split()),
+        )
+    except (KeyError, AttributeError) as error:
+        raise ValueError(f"{path.name}: its first comment lacks Mistake, Cure, Launch or Says"
+                         ) from error
+
+
+@lru_cache(maxsize=128)
+def compiled(specimen: Specimen, cured: bool) -> Any:
+    """The kernel, with its mistake or cured: a `lib.compiler.raw_module.Kernel`."""
+    from lib.compiler.raw_module import RawModule  # loads CuPy
+
+    flags = ["-DCURED"] if cured else []
+    module = RawModule(path=specimen.path, options=flags, arch=specimen.arch)
+    return module.get_function(specimen.name)
+
+
+def digest(specimen: Specimen) -> str:
+    """A hash of what is compiled for it and how it is launched: a record of other code is stale."""
+    return fingerprint([specimen.path.read_bytes(), (FOLDER / "asm.cuh").read_bytes()])[:16]
+
+
+def verdicts(specimen: Specimen, cured: bool) -> Iterator[Verdict]:
+    """What the emulator says under each of `SETTINGS`."""
+    kernel = compiled(specimen, cured)
+    for setting in SETTINGS:
+        named = f"{setting['schedule']}, {setting['landing']}"
+        try:
+            launch = kernel(specimen.grid, specimen.block, specimen.args(), races=True,
+                            trace=False, strict=True, **setting)
+        except ptx.Error as error:
+            told = [int(line) for line in re.findall(r"PTX line (\d+)", str(error))]
+            yield Verdict(type(error).__name__, str(error), _lines(kernel, specimen, told), named)
+            continue
+        if not launch.hazards:
+            yield Verdict("", setting=named)
+            continue
+        wanted = [one for one in launch.hazards if one.kind == specimen.says]
+        hazard = (wanted or launch.hazards)[0]
+        told = [side.line for side in (hazard.first, hazard.second) if side]
+        yield Verdict(hazard.kind, hazard.message, _lines(kernel, specimen, told), named)
+
+
+def _lines(kernel: Any, specimen: Specimen, ptx_lines: Sequence[int]) -> tuple[int, ...]:
+    """Lines of a specimen's own file: of what is inlined from a header, where it was called."""
+    places = {
+        each.line: (*([each.cuda] if each.cuda else []), *each.callers)
+        for each in kernel.function.entry.instructions
+    }
+    own = (next((line for file, line in places.get(one, ())
+                 if Path(file).name == specimen.path.name), None) for one in ptx_lines)
+    return tuple(line for line in dict.fromkeys(own) if line is not None)
+
+
+def found(specimen: Specimen) -> Verdict:
+    """The first verdict on the mistake that is what the file says, or else any, or a clean one."""
+    every = list(verdicts(specimen, cured=False))
+    told = [one for one in every if one.kind]
+    right = [one for one in told if specimen.says in (one.kind, ANY)]
+    return (right or told or every)[0]
+
+
+def right_by_luck(specimen: Specimen) -> bool:
+    """Whether the kernel gives the cured one's result all the same, in the usual order of warps."""
+    results = []
+    for cured in (False, True):
+        args = specimen.args()
+        try:
+            compiled(specimen, cured)(specimen.grid, specimen.block, args, trace=False)
+        except ptx.Error:
+            return False
+        results.append([one.tobytes() for one in args if isinstance(one, np.ndarray)])
+    return results[0] == results[1]
+
+
+def rows(names: Sequence[str] = (), record: Mapping[str, Any] | None = None) -> list[dict]:
+    """A table of the zoo.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Only these kernels.
+    record : mapping, optional
+        compute-sanitizer's verdicts, as `lib.records.sanitizer.read` gives them.
+
+    Returns
+    -------
+    list of dict
+        kernel, mistake, cure, seen; says, lines, setting: see `Verdict`; as_expected: whether it is
+        what the file says; cured_clean; sanitizer: which of its tools report it, None where that
+        isn't recorded for this source.
+
+    Raises
+    ------
+    ValueError
+        For a name that the zoo lacks.
+    """
+    known = {one.name: one for one in specimens()}
+    if unknown := set(names) - set(known):
+        raise ValueError(f"no such kernel in the zoo: {', '.join(sorted(unknown))}")
+    table = []
+    for specimen in (known[name] for name in names or known):
+        told = found(specimen)
+        recorded = sanitizer.current(record or {"kernels": {}}, specimen.name, digest(specimen))
+        table.append({
+            "kernel": specimen.name, "mistake": specimen.mistake, "cure": specimen.cure,
+            "seen": list(specimen.seen), "says": told.kind, "lines": list(told.lines),
+            "setting": told.setting,
+            "as_expected": bool(told.kind) and specimen.says in (told.kind, ANY),
+            "cured_clean": not any(one.kind for one in verdicts(specimen, cured=True)),
+            "sanitizer": sanitizer.summary(recorded["mistake"]) if recorded else None,
+        })
+    return table

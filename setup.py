@@ -1,0 +1,90 @@
+"""The emulator as a package of its own: lib/ptx becomes `warplens`, lib/compiler a part of it.
+
+Imports of `lib` are rewritten while the wheel is built, so nothing called `lib` is installed.
+`pip wheel .` builds it; the book itself needs no installation.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+from setuptools import find_packages, setup
+from setuptools.command.build_py import build_py
+
+NAME = "warplens"
+ROOT = Path(__file__).parent
+PLACES = {NAME: "lib/ptx", f"{NAME}.compiler": "lib/compiler"}
+EXTRA = (
+    "cupy-cuda12x", "cuda-pathfinder", "nvidia-cuda-nvrtc-cu12", "nvidia-cuda-runtime-cu12",
+    "nvidia-cuda-nvcc-cu12", "nvidia-cuda-cccl-cu12", "nvidia-cuda-nvdisasm",
+)  # fmt: skip
+REWRITTEN = (
+    (r"^(\s*)from lib import ptx$", rf"\1import {NAME} as ptx"),
+    (r"^(\s*)from lib\.ptx\b", rf"\1from {NAME}"),
+    (r"^(\s*)from lib\.compiler\b", rf"\1from {NAME}.compiler"),
+    (r"^INSTALL = .*$", f'INSTALL = "pip install \'{NAME}[compiler]\'"'),
+)
+
+
+def renamed(text: str, file: str) -> str:
+    """Rewrite a module's imports of `lib`, and what it tells people to install.
+
+    Raises
+    ------
+    ValueError
+        If an import of `lib` is left.
+    """
+    for pattern, put in REWRITTEN:
+        text = re.sub(pattern, put, text, flags=re.M)
+    for node in ast.walk(ast.parse(text)):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom) and not node.level:
+            names = [node.module or ""]
+        if any(name.partition(".")[0] == "lib" for name in names):
+            raise ValueError(f"{file}, line {node.lineno}: an import of lib that isn't rewritten")
+    return text
+
+
+class Build(build_py):
+    """Copies modules under their new names."""
+
+    def build_module(self, module, module_file, package):
+        """Copy one module."""
+        made, copied = super().build_module(module, module_file, package)
+        path = Path(made)
+        path.write_text(renamed(path.read_text(), module_file))
+        return made, copied
+
+
+def requirement(name: str) -> str:
+    """A package's line in requirements.txt."""
+    lines = (ROOT / "requirements.txt").read_text().splitlines()
+    return next(line for line in lines if re.match(rf"{re.escape(name)}\b(?!-)", line))
+
+
+packages = [NAME, *(f"{NAME}.{part}" for part in find_packages(str(ROOT / PLACES[NAME]))),
+            f"{NAME}.compiler"]
+readme = ROOT / PLACES[NAME] / "README.md"
+setup(
+    name=NAME,
+    version=re.search(r'^VERSION = "(.+)"', (ROOT / "book/release.py").read_text(), re.M)[1],
+    description="Runs CUDA kernels without a GPU: a PTX emulator in NumPy that counts what Nsight "
+                "Compute counts and finds races",
+    long_description=readme.read_text(),
+    long_description_content_type="text/markdown",
+    license="MIT",
+    license_files=["LICENSE"],
+    python_requires=">=3.11",
+    packages=packages,
+    package_dir=PLACES,
+    package_data={NAME: ["README.md"]},
+    install_requires=[requirement("numpy")],
+    extras_require={"compiler": [requirement(name) for name in EXTRA]},
+    entry_points={
+        "console_scripts": [f"{NAME} = {NAME}.compiler.command:main"],
+        "pytest11": [f"{NAME} = {NAME}.compiler.pytest_plugin"],
+    },
+    cmdclass={"build_py": Build},
+)

@@ -1,0 +1,185 @@
+"""The command that runs any .cu without a GPU, as `python -m lib emulate` and by itself."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from lib.__main__ import main as book_main
+from lib.compiler import arguments, command
+
+FILE = r"""
+#include <cstdio>
+#include <cuda_runtime.h>
+template <int WIDTH, int STEPS>
+__global__ void gemm(int n, const float* A, const float* B, float* C)
+{
+    __shared__ float row[WIDTH];
+    const int i = blockIdx.x, j = threadIdx.x;
+    row[j] = A[i * n + j];
+#ifndef BROKEN
+    __syncthreads();
+#endif
+    float sum = 0.0f;
+    for (int k = 0; k < STEPS; k++)
+        sum += row[k] * B[k * n + j];
+    C[i * n + j] = sum;
+}
+__global__ void late(int* out, int n) { out[n] = 1; }
+int main() { gemm<64, 64><<<64, 64>>>(64, nullptr, nullptr, nullptr); printf("\n"); }
+"""
+GEMM = ["--kernel", "gemm<64,64>", "--grid", "64", "--block", "64", "--arg", "int:64",
+        "--arg", "A=float32[64,64]:uniform", "--arg", "B=float32[64,64]:uniform",
+        "--arg", "C=float32[64,64]:nan"]
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    file = tmp_path_factory.mktemp("theirs") / "my.cu"
+    file.write_text(FILE)
+    return str(file)
+
+
+@pytest.fixture(params=["its own", "the book's"])
+def call(request, capsys):
+    """Run the command; return its status, stdout and stderr."""
+
+    def run(*words):
+        words = [str(word) for word in words]
+        status = (command.main(words) if request.param == "its own"
+                  else book_main(["emulate", *words]))
+        said = capsys.readouterr()
+        return status, said.out, said.err
+
+    return run
+
+
+def line_of(text: str) -> str:
+    return f"my.cu:{next(i for i, row in enumerate(FILE.splitlines(), 1) if text in row)}"
+
+
+def test_a_template_is_run_and_told_by_line(call, path, tmp_path):
+    status, out, _ = call(path, *GEMM, "--races", "--out", tmp_path / "C.npy",
+                          "--out", f"A={tmp_path / 'a.npy'}", "--out", f"B={tmp_path / 'b.npy'}")
+    A, B, C = (np.load(tmp_path / name) for name in ("a.npy", "b.npy", "C.npy"))
+    assert status == 0 and np.allclose(C, A @ B, atol=1e-4)
+    assert "ran to its end; no hazard." in out and "s in the emulator" in out
+    rows = [row.split() for row in out.splitlines() if row.startswith(line_of("sum +="))]
+    fma = next(row for row in rows if "multiply-add" in row)
+    assert fma[-1] == f"{64**3:,}"
+    load = next(row for row in rows if row[1:3] == ["global", "load"])
+    assert load[3:] == ["8,192", "32,768", "4.00"]
+
+
+def test_a_hazard_is_status_1(call, path):
+    status, out, _ = call(path, *GEMM, "--races", "-D", "BROKEN")
+    assert status == 1 and f"{line_of('row[j] =')} and {line_of('sum +=')}" in out
+    assert "What to do: __syncthreads()" in out
+
+
+def test_json_has_what_its_help_says(call, path):
+    status, out, _ = call(path, *GEMM, "--races", "--json", "-D", "BROKEN")
+    document = json.loads(out)
+    (launch,) = document["launches"]
+    assert status == 1 and document["ok"] is False
+    assert launch["hazards"][0]["kind"] == "race" and launch["ended"] == "ran to its end"
+    assert launch["counters"]["ffma_thread_instructions"] == 64**3
+    assert set(launch) == {"kernel", "ended", "errors", "races_looked_for", "hazards", "counters",
+                           "lines", "merged", "seconds"}
+
+
+def test_an_error_is_status_1_with_its_line(call, path):
+    words = (path, "--kernel", "late", "--arg", "x=int32[4]", "--arg", "int:9")
+    status, out, _ = call(*words)
+    assert status == 1 and f"CUDA {line_of('late(int')}" in out and "There: " in out
+    assert "What to do: guard the access" in out
+    status, out, _ = call(*words, "--json")
+    assert status == 1 and json.loads(out)["launches"][0]["errors"][0]["kind"] == "OutOfBounds"
+    status, out, _ = call(*words, "--go-on")
+    assert status == 1 and "was stopped" in out
+
+
+def test_a_budget_is_held(call, path):
+    assert call(path, *GEMM, "--budget", "load_sectors_per_request < 5")[0] == 0
+    status, out, _ = call(path, *GEMM, "--budget", "shared_load_instructions == 0")
+    assert status == 1 and "budget shared_load_instructions == 0: it is" in out
+    status, _, err = call(path, *GEMM, "--budget", "sectors_a_request < 5")
+    assert status == 2 and "nearest is sectors_per_request" in err
+
+
+@pytest.mark.parametrize("words, said", [
+    (["nowhere.cu"], "no such file"),
+    (["FILE"], "name a kernel; there are: late, gemm"),
+    (["FILE", "--kernel", "late", "--arg", "float32[4"], "--arg 'float32[4'"),
+    (["FILE", "--kernel", "late", "--arg", "x=floaty[4]"], "floaty"),
+    (["FILE", "--kernel", "late", "--arg", "int32[4]", "--out", "C.npy"], "no array is called C"),
+    (["FILE", "--kernel", "gemm<64>"], "gemm<64>"),
+    (["FILE", "--arch", "sm_20"], "sm_20"),
+])
+def test_bad_input_is_status_2_and_one_clear_line(call, path, words, said):
+    status, out, err = call(*(path if word == "FILE" else word for word in words))
+    assert status == 2 and err.startswith("error:") and said in err
+
+
+def test_an_argument_of_the_wrong_type_is_told_in_one_line(call, path):
+    status, out, _ = call(path, "--kernel", "late", "--arg", "float64[4]", "--arg", "int:1")
+    assert status == 1 and "argument 0 (int* out): was given an array of float64" in out
+
+
+SCRIPT = """
+import numpy as np
+from lib import RawModule
+
+module = RawModule(path={path!r}, name_expressions=["gemm<64,64>"], options={options!r})
+A, B = np.ones((2, 64, 64), np.float32)
+C = np.zeros((64, 64), np.float32)
+gemm = module.get_function("gemm<64,64>")
+gemm((64,), (64,), (np.int32(64), A, B, C))
+gemm((64,), (64,), (np.int32(64), C, B, A))
+assert (A == 64 * 64).all()
+"""
+
+
+@pytest.mark.parametrize("options, status", [([], 0), (["-DBROKEN"], 1)])
+def test_a_script_s_launches_are_told_in_order(call, path, tmp_path, options, status):
+    script = tmp_path / "several.py"
+    script.write_text(SCRIPT.format(path=path, options=options))
+    got, out, _ = call(script, "--races", "--json")
+    document = json.loads(out)
+    assert got == status and len(document["launches"]) == 2
+    assert all(launch["races_looked_for"] for launch in document["launches"])
+
+
+def test_a_script_that_launches_nothing_is_no_success(call, tmp_path):
+    (tmp_path / "empty.py").write_text("x = 1\n")
+    status, out, _ = call(tmp_path / "empty.py")
+    assert status == 1 and "launched no kernel" in out
+
+
+def test_arguments_are_read():
+    words = ["int:-3", "a=float16[2,3]:nan", "size_t:0x10", "null", "b=uint8[4]:7", "bytes:00ff",
+             "c=float32[2x2]:arange", "d=int32[5]:uniform"]
+    found = {one.name: one.value for one in arguments.parse(words)}
+    assert found["arg0"] == np.int32(-3) and type(found["arg0"]) is np.int32
+    assert found["a"].shape == (2, 3) and np.isnan(found["a"]).all()
+    assert type(found["arg2"]) is np.uint64 and found["arg2"] == 16 and found["arg3"] is None
+    assert (found["b"] == 7).all() and found["arg5"] == b"\0\xff"
+    assert found["c"].tolist() == [[0, 1], [2, 3]] and found["d"].dtype == np.int32
+
+
+def test_two_arrays_differ_and_a_seed_repeats_them():
+    words = ["a=float32[8]:uniform", "b=float32[8]:uniform"]
+    a, b = (one.value for one in arguments.parse(words))
+    assert not (a == b).all() and (arguments.parse(words)[1].value == b).all()
+    assert not (arguments.parse(words, seed=1)[0].value == a).all()
+
+
+@pytest.mark.parametrize("word, said", [
+    ("int", "neither"), ("int:1.5", "int:1.5"), ("uint:-1", "does not fit"),
+    ("int32[4]:nan", "no NaN"), ("@nowhere.npy", "nowhere.npy"), ("a b", "write int:128"),
+])
+def test_what_is_no_argument_is_named(word, said):
+    with pytest.raises(ValueError, match=said):
+        arguments.parse([word])

@@ -1,0 +1,122 @@
+"""Kernels of others', run on clones: here on kernels of our own in the same form."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from lib.__main__ import main
+from lib.topics.foreign import model, page
+
+SOURCE = r"""
+#include <cstdio>
+#include <cassert>
+template <int TILE>
+__global__ void tiled(int n, float alpha, const float* A, const float* B, float beta, float* C)
+{
+    __shared__ float a[TILE][TILE], b[TILE][TILE];
+    const int i = blockIdx.y * TILE + threadIdx.y, j = blockIdx.x * TILE + threadIdx.x;
+    float sum = 0.0f;
+    for (int k = 0; k < n; k += TILE) {
+        a[threadIdx.y][threadIdx.x] = A[i * n + k + threadIdx.x];
+        b[threadIdx.y][threadIdx.x] = B[(k + threadIdx.y) * n + j];
+        __syncthreads();
+        for (int t = 0; t < TILE; t++) sum += a[threadIdx.y][t] * b[t][threadIdx.x];
+        __syncthreads();
+    }
+    C[i * n + j] = alpha * sum + beta * C[i * n + j];
+}
+__global__ void past(int* x, int n) { if (threadIdx.x <= n) x[threadIdx.x] = 1; }
+int main() { printf("nothing\n"); }
+"""
+SET = """seed = 1
+[[kernel]]
+repository = "nobody/matmul"
+revision = "0123456789abcdef0123456789abcdef01234567"
+file = "src/tiled.cu"
+name = "tiled<16>"
+arch = "sm_80"
+grid = [2, 2]
+block = [16, 16]
+args = ["n=int:32", "alpha=float:0.5", "A=float32[32,32]:uniform", "B=float32[32,32]:uniform",
+        "beta=float:3", "C=float32[32,32]:uniform"]
+check = "gemm"
+mutants = 2
+
+[[kernel]]
+repository = "nobody/matmul"
+revision = "0123456789abcdef0123456789abcdef01234567"
+file = "src/tiled.cu"
+name = "past"
+arch = "sm_80"
+grid = [1]
+block = [32]
+args = ["x=int32[8]:zeros", "n=int:8"]
+defect = "the guard lets n through."
+"""
+
+
+@pytest.fixture
+def clones(tmp_path, monkeypatch):
+    """A folder with a clone, a set of its kernels, and no record."""
+    (tmp_path / "matmul" / "src").mkdir(parents=True)
+    (tmp_path / "matmul" / "src" / "tiled.cu").write_text(SOURCE)
+    (tmp_path / "set.toml").write_text(SET)
+    kernels = model.kernels(tmp_path / "set.toml")
+    monkeypatch.setattr(model, "kernels", lambda: kernels)
+    record = tmp_path / "foreign.json"
+    read, write = model.recorded, model.write
+    monkeypatch.setattr(model, "recorded", lambda: read(record))
+    monkeypatch.setattr(model, "write", lambda results: write(results, record))
+    return tmp_path
+
+
+def test_results_mutants_and_defects_are_recorded_and_held(clones, capsys, shown):
+    command = ["foreign", "--folder", str(clones)]
+    assert main([*command, "--write"]) == 0
+    out = capsys.readouterr().out
+    assert "tiled<16>: ran to its end; right; no hazard; 2 of 2 mutants found" in out
+    assert "past: OutOfBounds" in out
+    assert main(command) == 0 and "0 unlike the record" in capsys.readouterr().out
+    page.found()
+    page.defects()
+    assert "1 of 1" in shown[0] and "2 of 2" in shown[0]
+    assert "The guard lets n through." in shown[1] and "OutOfBounds" in shown[1]
+    assert "blob/0123456789abcdef" in shown[1]
+    file = clones / "foreign.json"
+    record = json.loads(file.read_text())
+    record["nobody/matmul:tiled<16>"]["counters"]["global_load_sectors"] += 1
+    file.write_text(json.dumps(record))
+    assert main([*command, "tiled"]) == 1
+    assert "global_load_sectors: 640, and recorded is 641" in capsys.readouterr().out
+
+
+def test_a_changed_kernel_is_told(clones, capsys):
+    command = ["foreign", "--folder", str(clones), "tiled"]
+    main([*command, "--write"])
+    file = clones / "matmul" / "src" / "tiled.cu"
+    file.write_text(SOURCE.replace("beta * C[i * n + j]", "C[i * n + j]"))
+    assert main(command) == 1 and "WRONG" in capsys.readouterr().out
+    file.write_text(SOURCE.replace("        __syncthreads();\n    }", "    }"))
+    assert main(command) == 1 and "race: tiled.cu:" in capsys.readouterr().out
+
+
+def test_a_missing_clone_is_told_with_how_to_get_it(tmp_path, capsys):
+    assert main(["foreign", "--folder", str(tmp_path), "siboehm"]) == 2
+    assert "git clone https://github.com/siboehm/SGEMM_CUDA" in capsys.readouterr().err
+    assert main(["foreign", "--folder", str(tmp_path), "nobody/knows"]) == 2
+
+
+def test_the_set_names_revisions_and_knows_its_oracles():
+    every = model.kernels()
+    assert len(every) >= 15 and len({one.key for one in every}) == len(every)
+    assert all(len(one.revision) == 40 and one.check in ("", *model.CHECKS) for one in every)
+    record = model.recorded()
+    assert set(record) == {one.key for one in every}
+    for one in every:
+        result = record[one.key]
+        assert result["right"] is not False
+        if one.defect:
+            assert result["hazards"] or result["ended"] != "ran to its end"
+        assert not result["mutants"]["unseen"]

@@ -1,0 +1,146 @@
+"""The race zoo: each mistake is told where it stands, and each cure is clean."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from lib.__main__ import main
+from lib.measure import sanitizer
+from lib.records import sanitizer as records
+from lib.topics.zoo import model
+
+SPECIMENS = {one.name: one for one in model.specimens()}
+
+
+@pytest.mark.parametrize("name", SPECIMENS)
+def test_the_mistake_is_told_in_the_kernel_s_own_lines(name):
+    specimen = SPECIMENS[name]
+    verdict = model.found(specimen)
+    assert specimen.says in (verdict.kind, model.ANY) and verdict.kind
+    text = specimen.path.read_text().splitlines()
+    assert verdict.lines and all(0 < line <= len(text) for line in verdict.lines)
+    assert not any(text[line - 1].startswith("//") for line in verdict.lines)
+
+
+@pytest.mark.parametrize("name", SPECIMENS)
+def test_the_cure_is_clean_in_every_order(name):
+    assert [one.kind for one in model.verdicts(SPECIMENS[name], cured=True)] == (
+        [""] * len(model.SETTINGS))
+
+
+def test_there_are_some_thirty_and_each_is_told_in_sentences():
+    assert len(SPECIMENS) >= 30
+    for one in SPECIMENS.values():
+        assert one.mistake.endswith(".") and one.cure.endswith(".")
+        assert "CURED" in one.path.read_text()
+        assert all(re.fullmatch(r"https://github\.com/[\w.-]+/[\w.-]+/(?:issues|pull)/\d+", link)
+                   for link in one.seen)
+    assert sum(bool(one.seen) for one in SPECIMENS.values()) >= 20
+
+
+def test_a_comment_that_lacks_a_part_is_refused(tmp_path):
+    path = tmp_path / "half.cu"
+    path.write_text("// Mistake: none.\n__global__ void half() {}\n")
+    with pytest.raises(ValueError, match="half.cu: its first comment lacks"):
+        model._read(path)
+
+
+def test_the_command_tells_and_fails_where_a_mistake_goes_unseen(capsys, monkeypatch):
+    assert main(["zoo", "missing_barrier", "no_tail_guard"]) == 0
+    out = capsys.readouterr().out
+    assert "missing_barrier" in out and "OutOfBounds" in out and "2 kernels" in out
+    assert main(["zoo", "nobody"]) == 2 and "nobody" in capsys.readouterr().err
+    monkeypatch.setattr(model, "verdicts", lambda *_, **__: iter([model.Verdict("")]))
+    assert main(["zoo", "missing_barrier"]) == 1
+
+
+# -- what compute-sanitizer says ------------------------------------------------------------------
+
+RACE = """========= COMPUTE-SANITIZER
+zoo: launched
+========= Error: Race reported between Write access at 0xb0 in missing_barrier.cu:10:f
+=========     and Read access at 0xf0 in missing_barrier.cu:14:f [256 hazards]
+=========
+========= RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)
+"""
+WARNING = RACE.replace("Error: Race", "Warning: Race").replace(
+    "(1 error, 0 warnings)", "(0 errors, 1 warning)")
+CLEAN = "========= COMPUTE-SANITIZER\nzoo: launched\n========= ERROR SUMMARY: 0 errors\n"
+FAULT = """========= COMPUTE-SANITIZER
+========= Invalid __global__ read of size 4 bytes
+=========     at f+0x90 in no_tail_guard.cu:11
+========= ERROR SUMMARY: 28 errors
+"""
+
+
+def test_what_the_tools_print_is_read():
+    race, warning, clean, fault = map(sanitizer.verdict, (RACE, WARNING, CLEAN, FAULT))
+    assert race == {"said": "errors", "errors": 1, "warnings": 0,
+                    "first": "Error: Race reported between Write access at 0xb0 in "
+                             "missing_barrier.cu:10:f"}
+    assert (warning["said"], warning["errors"], warning["warnings"]) == ("errors", 0, 1)
+    assert (clean["said"], clean["first"]) == ("clean", "")
+    assert fault["errors"] == 28 and fault["first"].startswith("Invalid __global__ read")
+    assert sanitizer.verdict("no GPU here")["said"] == "failed"
+    assert sanitizer.verdict(CLEAN.replace("zoo: launched\n", ""))["said"] == "failed"
+    assert sanitizer.verdict("", hung=True)["said"] == "hangs"
+
+
+FAKE = """#!/bin/sh
+case "$*" in
+  *--version*) echo "Version 2025.1.0";;
+  *racecheck*mistake.ptx*) cat {folder}/race;;
+  *synccheck*mistake.ptx*) exec sleep 30;;
+  *) cat {folder}/clean;;
+esac
+"""
+
+
+@pytest.fixture
+def fake(tmp_path, monkeypatch):
+    """A compute-sanitizer that finds a race and hangs; the record's path."""
+    (tmp_path / "race").write_text(RACE)
+    (tmp_path / "clean").write_text(CLEAN)
+    program = tmp_path / "compute-sanitizer"
+    program.write_text(FAKE.format(folder=tmp_path))
+    program.chmod(0o755)
+    monkeypatch.setattr(sanitizer, "find_sanitizer", lambda: str(program))
+    return tmp_path / "sanitizer.json"
+
+
+def test_verdicts_are_recorded_and_the_next_call_goes_on(fake):
+    said = []
+    names = ["missing_barrier", "no_tail_guard"]
+    settings = {"names": names, "path": fake, "seconds": 1.0}
+    assert sanitizer.record(**settings, minutes=-1, tell=said.append) == 2 and not said
+    assert sanitizer.record(**settings, tell=said.append) == 0
+    assert said == [f"{name}: racecheck, synccheck hangs; cured: nothing" for name in names]
+    assert sanitizer.record(**settings, tell=said.append) == 0 and len(said) == 2
+    record = records.read(fake)
+    assert record["sanitizer"] == "2025.1.0" and record["date"]
+    (row,) = model.rows(names[:1], record)
+    assert row["sanitizer"] == "racecheck, synccheck hangs"
+    record["kernels"][names[0]]["hash"] = "of another source"
+    assert model.rows(names[:1], record)[0]["sanitizer"] is None
+    assert sanitizer.record(**settings | {"path": fake}, tell=said.append) == 0
+
+
+def test_an_unknown_kernel_is_named(fake):
+    with pytest.raises(ValueError, match="nobody"):
+        sanitizer.record(["nobody"], path=fake)
+
+
+def test_a_warning_is_told_as_one():
+    tools = {"racecheck": sanitizer.verdict(WARNING), "memcheck": sanitizer.verdict(CLEAN)}
+    assert records.summary(tools) == "racecheck (warning)"
+
+
+@pytest.mark.gpu
+def test_a_missing_barrier_under_the_real_tool(tmp_path):
+    path = tmp_path / "sanitizer.json"
+    assert sanitizer.record(["missing_barrier"], path=path) == 0
+    verdicts = records.read(path)["kernels"]["missing_barrier"]
+    assert verdicts["mistake"]["racecheck"]["said"] == "errors"
+    assert records.summary(verdicts["cured"]) == "nothing"
