@@ -22,13 +22,15 @@ from .core.errors import (
     UnsupportedInstruction,
 )
 from .core.hazards import Access, Hazard
+from .core.recorder import Moment, Recorder
 from .core.tensormap import TensorMap, tensor_map
 from .count.trace import Site, Trace, WarpAccess, Wide
 from .launch import Function, Launch, Module
 
 __all__ = [
     "Access", "Allocation", "Deadlock", "Divergence", "Endless", "Error", "Function", "Hazard",
-    "Launch", "LaunchError", "Misaligned", "Module", "OutOfBounds", "ParseError", "Site",
+    "Launch", "LaunchError", "Misaligned", "Module", "Moment", "OutOfBounds", "ParseError",
+    "Recorder", "Site",
     "TensorMap", "Trace", "UninitialisedRead", "UnsupportedInstruction", "WarpAccess", "Wide",
     "tensor_map",
 ]  # fmt: skip

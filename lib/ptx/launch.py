@@ -25,6 +25,7 @@ from .core.geometry import (
 from .core.hazards import Hazard, Hazards
 from .core.memory import Memory
 from .core.parser import parse
+from .core.recorder import Recorded, Recorder
 from .core.syntax import Entry, Program
 from .count.trace import Trace, Wide
 from .race.detector import RaceDetector
@@ -159,6 +160,7 @@ class Function:
         self, grid, block, args, shared_mem: int = 0, *, watch=None, trace: bool = True,
         races: bool = False, schedule: str = "lowest", seed: int = 0, merge=None,
         cluster=None, landing: str = "early", turns: int | None = TURNS, strict: bool = False,
+        recorder: Recorder | None = None,
     ) -> Launch:  # fmt: skip
         """Run the kernel; arrays are updated in place.
 
@@ -198,6 +200,9 @@ class Function:
         strict : bool
             Stop where shared or local memory is read that nobody wrote. Without it such a value
             may be read, and stops the kernel when it is used: see `core.unwritten`.
+        recorder : Recorder, optional
+            Keeps what one warp does, instruction by instruction. The launch ends when it has
+            enough: its blocks are then not done, and their counts mean nothing.
 
         Returns
         -------
@@ -253,12 +258,14 @@ class Function:
             memory = Memory(device, layout, parameters, blocks, threads, geometry.peers)
             lanes = Execution(
                 self.code, geometry, memory, record, detector, hazards, schedule, random, landing,
-                turns, strict,
+                turns, strict, recorder,
             )  # fmt: skip
             if detector is not None:
                 detector.begin(lanes)
             try:
                 lanes.run()
+            except Recorded:
+                break
             except Error as error:
                 error.hazards = hazards.found
                 if hazards.found:
