@@ -224,6 +224,40 @@ class Desk:
             return None
         return self._prepared(asked)[1].mistakes[asked.mistake]
 
+    def predict(self, asked: str) -> tuple[int, str]:
+        """The number that a question asks for, from the run that the panel shows first.
+
+        Parameters
+        ----------
+        asked : str
+            ``VARIANT COUNTER``, a counter of the run of a variant; or ``VARIANT SPACE KIND ARRAY
+            COUNT``, what one access of the watched warp takes: ``coalesced global load A sectors``,
+            ``transposed shared store As wavefronts``.
+
+        Returns
+        -------
+        (int, str)
+            The number, and what it is, in words.
+
+        Raises
+        ------
+        ValueError
+            If the run has no such counter or access.
+        """
+        name, *words = asked.split()
+        if name not in self.family.variants:
+            raise ValueError(unknown("variant", name, dict.fromkeys(self.family.variants)))
+        given = {**DEFAULT, "variant": name, "races": False}
+        done = self.run(self._asked(given))
+        if len(words) == 1:
+            counters = done.counters()
+            if words[0] not in counters:
+                raise ValueError(unknown("counter", words[0], counters))
+            many, of = counters[words[0]], f"{words[0].replace('_', ' ')} of {name}"
+            return many, f"the run counts {many:,} {of}"
+        found = page.cost(done.launch, *words)
+        return found, f"in the run a {words[1]} of {words[2]} takes {found:,} {words[3]} in {name}"
+
     # -- what a request may ask for -------------------------------------------------------------
 
     def _asked(self, given: dict[str, Any]) -> Asked:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import json
 import re
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -24,11 +23,13 @@ from lib.topics.coalescing import model as coalescing
 if TYPE_CHECKING:
     from lib.live.desk import Done
 
+Answer = dict[str, Any]
+
 MOST_HAZARDS = 6
 _TEXT = html.escape
 
 
-def refused(why: str) -> dict[str, Any]:
+def refused(why: str) -> Answer:
     """The answer to a request that breaks a limit."""
     return {"html": f'<p class="live-verdict live-stopped">{_TEXT(why)}</p>', "said": why,
             "verdict": "refused"}
@@ -36,7 +37,7 @@ def refused(why: str) -> dict[str, Any]:
 
 def answer(
     kernel: Kernel, done: Done, beside: Done | None, mistake: Mistake | None = None
-) -> dict[str, Any]:
+) -> Answer:
     """Tell of a run.
 
     Parameters
@@ -157,6 +158,23 @@ def _accesses(done: Done) -> tuple[list[dict[str, str]], int]:
     return found, worst
 
 
+def cost(launch: ptx.Launch, space: str, kind: str, array: str, count: str) -> int:
+    """What one access of the watched warp takes: its sectors, or its wavefronts.
+
+    Raises
+    ------
+    ValueError
+        If there is no such access.
+    """
+    for one in named(launch, space):
+        if (one.kind, one.array) == (kind, array):
+            if (space, count) == ("global", "sectors"):
+                return len(coalescing.describe(one.access, one.allocation).sectors)
+            if (space, count) == ("shared", "wavefronts"):
+                return banks.describe(one.access, one.kind).wavefronts
+    raise ValueError(f"the run has no {space} {kind} of {array} that takes {count}")
+
+
 def drawn(one: Named) -> tuple[str, int]:
     """The picture of an access with its caption, and the sectors or wavefronts it wastes."""
     caption = f"{one.space} {one.kind} {one.label}, {one.where}"
@@ -180,7 +198,7 @@ def drawn(one: Named) -> tuple[str, int]:
 
 # -- PTX beside CUDA ----------------------------------------------------------------------------
 
-def listing(text: str, entry: str) -> dict[str, Any]:
+def listing(text: str, entry: str) -> Answer:
     """PTX for the editor: where its entry begins, and the CUDA line of each of its lines."""
     program = parse(text)
     at = {}
@@ -210,7 +228,7 @@ def _own(instruction) -> tuple[str, int] | None:
 def moment(
     recorder: ptx.Recorder, at: int, text: str, launch: ptx.Launch | None, watched: list[str],
     stopped: str,
-) -> dict[str, Any]:
+) -> Answer:
     """One instruction of the recorded warp.
 
     Parameters
@@ -313,7 +331,3 @@ def _register(name: str, values: np.ndarray, active: np.ndarray) -> str:
 def _value(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
-
-def state(answered: dict[str, Any]) -> str:
-    """An answer's JSON, to stand inside of a page."""
-    return json.dumps(answered).replace("</", "<\\/")
