@@ -16,6 +16,8 @@ from lib.ptx.mutants import mutants
 
 MOST_VARIANTS = 4  # a click loads all of them
 MOST_MISTAKES = 6
+# Here the lanes of a warp run together, so that nobody sees that they don't wait for each other.
+_UNSEEN = ("bar.warp",)
 # What a mistake may be about, so that a chapter's are of several kinds.
 _SUBJECT = re.compile(r"[a-z]+(?:\.(?:sync|async|proxy|mbarrier|bulk))*")
 
@@ -81,6 +83,8 @@ def _mistakes(text: str, entry: str) -> Iterator[Mistake]:
     before = text.split("\n")
     by_kind: dict[str, list[Mistake]] = {}
     for mutant in mutants(text, entry):
+        if mutant.opcode.startswith(_UNSEEN):
+            continue
         after = mutant.text.split("\n")
         lines = {n: new for n, (old, new) in enumerate(zip(before, after, strict=True), 1)
                  if old != new}

@@ -5,6 +5,8 @@ Each stands at 3:1 or more against white and against near-black.
 
 from __future__ import annotations
 
+from functools import cache
+
 PHASE = {
     "load": "#3a8be0",
     "wait": "#84888f",
@@ -39,6 +41,7 @@ PALE = 0.35
 """Opacity of what stands back: other versions, bytes that were moved and not used."""
 
 
+@cache  # a figure asks thousands of times for a few colours
 def on(colour: str) -> str:
     """Return black or white, whichever reads better on a fill of `colour`."""
     rgb = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
