@@ -27,8 +27,11 @@ def offered(kernel: Kernel) -> list[Variant]:
 
     bfloat16 is no type of NumPy, and what adds it does not run in the browser.
     """
-    shown = {kernel.expression(v): v for v in reversed(kernel.variants) if v.dtype != "bfloat16"}
-    return [*list(reversed(shown.values()))[:MOST_VARIANTS], *kernel.exhibits]
+    shown: dict[str, Variant] = {}
+    for variant in kernel.variants:
+        if variant.dtype != "bfloat16":
+            shown.setdefault(kernel.expression(variant), variant)
+    return [*list(shown.values())[:MOST_VARIANTS], *kernel.exhibits]
 
 
 def forms(variant: Variant) -> Iterator[Variant]:

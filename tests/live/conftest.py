@@ -10,10 +10,14 @@ from pathlib import Path
 import pytest
 
 from book import live, serve
+from lib.kernels.catalogue import CATALOGUE
 from lib.live import panel
 from lib.live.family import loads
+from lib.paths import ROOT
+from tests.book.conftest import browser  # noqa: F401 - the fixture
 
-STEMS = ("02_shared_tile", "03_bank_conflicts", "18_tma")
+STEMS = ("02_shared_tile", "03_bank_conflicts", "18_tma")  # with a page of their own
+FOLDER = ROOT / "_build" / "live"  # what the book's build has made of them, too
 QUESTION = '<details data-predict="transposed shared store As wavefronts"></details>'
 PAGE = """<!DOCTYPE html>
 <html lang="en" data-theme="light"><head><meta charset="utf-8"><title>A chapter</title>
@@ -33,11 +37,10 @@ figure.figure-scroll {{ overflow-x: auto; margin: 0; }}
 def panels(tmp_path_factory) -> Path:
     """A folder with a page for each of `STEMS`, and one with two panels."""
     root = tmp_path_factory.mktemp("site")
-    target, folder = root / "_static" / "live", root / "made"
+    target, folder = root / "_static" / "live", FOLDER
     files = live.modules()
-    for stem in STEMS:
-        live.make(stem, folder, live.digest(stem, files))
-    live.write_folder(target, list(STEMS), folder, files)
+    live.make_all(list(CATALOGUE), folder, files)
+    live.write_folder(target, list(CATALOGUE), folder, files)
     (root / "chapters").mkdir()
     texts = {}
     for stem in STEMS:
