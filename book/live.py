@@ -1,9 +1,10 @@
 """The panels "Run it here": what their pages and the folder that they load from hold.
 
 A chapter of a kernel has a panel behind the first cell that draws accesses to memory, or in place
-of a line `<!-- run it here -->` of its Markdown, where it has one. The folder `_static/live` has
-the runtime's copies, the emulator and what the worker needs of `lib` in one archive, and a
-chapter's kernels in a file each.
+of a line `<!-- run it here -->` of its Markdown, where it has one. A question's folded answer,
+`<details data-predict="…">`, says which number of a run is asked for (`question`). The folder
+`_static/live` has the runtime's copies, the emulator and what the worker needs of `lib` in one
+archive, and a chapter's kernels in a file each.
 """
 
 from __future__ import annotations
@@ -37,8 +38,9 @@ from lib.paths import CUDA, ROOT
 PANEL = Path(__file__).with_name("panel")
 LINE = "<!-- run it here -->"
 MARK = '<div class="live-here"></div>'
-# A cell that draws what a panel draws again.
-DRAWS = re.compile(r"\.(?:coalescing|banks)\(|\bdraw_accesses\(")
+# The cells that a panel may stand behind: the first that draws what a panel draws again; where none
+# does, the one that checks results, which every chapter of a kernel has.
+BEHIND = (re.compile(r"\.(?:coalescing|banks)\("), re.compile(r"\.check\("))
 QUESTION = re.compile(r'<details\b[^>]*\bdata-predict="([^"]*)"[^>]*>')
 
 
@@ -149,12 +151,13 @@ def with_place(text: str) -> str:
         if cell.cell_type == "markdown" and LINE in cell.source:
             cell.source = cell.source.replace(LINE, MARK)
             return nbformat.writes(notebook)
-    for at, cell in enumerate(notebook.cells):
-        if cell.cell_type == "code" and DRAWS.search(cell.source):
-            notebook.cells.insert(at + 1, nbformat.v4.new_markdown_cell(MARK, id="run-it-here"))
-            return nbformat.writes(notebook)
-    raise ValueError("no cell draws accesses, and no line says where the panel stands: write "
-                     f"{LINE} on a line of its own")
+    for kind in BEHIND:
+        for at, cell in enumerate(notebook.cells):
+            if cell.cell_type == "code" and kind.search(cell.source):
+                notebook.cells.insert(at + 1, nbformat.v4.new_markdown_cell(MARK, id="run-it-here"))
+                return nbformat.writes(notebook)
+    raise ValueError("no cell draws accesses or checks results, and no line says where the panel "
+                     f"stands: write {LINE} on a line of its own")
 
 
 def question(asked: str, desk: Desk) -> str:
@@ -173,10 +176,12 @@ def question(asked: str, desk: Desk) -> str:
     ValueError
         If the run has no such counter or access.
     """
-    truth, told = desk.predict(asked)
-    return (f'<form class="live-question" data-truth="{truth}" data-run="{html.escape(told)}" '
-            'hidden><label>Your prediction <input name="guess" inputmode="decimal" size="8" '
-            'autocomplete="off"></label> <button type="submit">Compare</button> '
+    truth, what = desk.predict(asked)
+    told = html.escape(f"the run has {truth:,} {what}")
+    return (f'<form class="live-question" data-truth="{truth}" data-run="{told}" hidden>'
+            f'<label>Your prediction, {html.escape(what)}: <input name="guess" '
+            'inputmode="decimal" size="8" autocomplete="off"></label> '
+            '<button type="submit">Compare</button> '
             '<output aria-live="polite"></output></form>')
 
 

@@ -253,10 +253,12 @@ class Desk:
             counters = done.counters()
             if words[0] not in counters:
                 raise ValueError(unknown("counter", words[0], counters))
-            many, of = counters[words[0]], f"{words[0].replace('_', ' ')} of {name}"
-            return many, f"the run counts {many:,} {of}"
-        found = page.cost(done.launch, *words)
-        return found, f"in the run a {words[1]} of {words[2]} takes {found:,} {words[3]} in {name}"
+            return counters[words[0]], f"{words[0].replace('_', ' ')} of {name}"
+        if len(words) != 4:
+            raise ValueError(f"{asked!r}: write VARIANT COUNTER, or VARIANT SPACE KIND ARRAY COUNT")
+        space, kind, array, count = words
+        found = page.cost(done.launch, space, kind, array, count)
+        return found, f"{count} per {space} {kind} of {array}, {name}"
 
     # -- what a request may ask for -------------------------------------------------------------
 

@@ -245,7 +245,8 @@ def test_a_prediction_is_judged_by_the_run(desks):
 
 
 @pytest.mark.parametrize("asked", ["padded shared_waves", "paded shared_wavefronts",
-                                   "padded shared store Xs wavefronts"])
+                                   "padded shared store Xs wavefronts", "padded", "padded a b",
+                                   "padded global load A wavefronts"])
 def test_a_question_that_the_run_can_not_answer_is_an_error(desks, asked):
     with pytest.raises(ValueError):
         desks("03_bank_conflicts").predict(asked)
