@@ -74,7 +74,7 @@ def digest(stem: str, files: list[Path]) -> str:
     compiler = sorted((ROOT / "lib" / "compiler").glob("*.py"))
     live = sorted((ROOT / "lib" / "live").glob("*.py"))
     sources = [CUDA / f"{stem}.cu", *sorted((CUDA / "include").glob("*"))]
-    for path in (*files, *compiler, *live, Path(__file__), *sources):
+    for path in (*files, *compiler, *live, *sources):
         made.update(path.read_bytes())
     return made.hexdigest()
 
@@ -124,6 +124,8 @@ def write_folder(target: Path, stems: list[str], folder: Path, files: list[Path]
         shutil.copy(path, target)
     for name in ("panel.js", "panel.css", "worker.js"):
         shutil.copy(PANEL / name, target)
+    # What serves pages without a connection must lie above them.
+    shutil.copy(PANEL / "offline.js", target.parents[1])
     packed = archive(files)
     for name, data in (("lib.zip", packed), *(
             (f"{stem}.json", made(stem, folder)["family"].encode()) for stem in stems)):

@@ -79,6 +79,21 @@
     },
   };
 
+  /** Keep this page, and what it has loaded, for a reader without a connection. @param {string} base */
+  async function keep(base) {
+    if (!("serviceWorker" in navigator)) { return; } // or the page came over plain HTTP
+    const root = new URL("../../", base).href;
+    try {
+      await navigator.serviceWorker.register(root + "offline.js");
+      const { active } = await navigator.serviceWorker.ready;
+      const loaded = performance.getEntriesByType("resource").map((entry) => entry.name);
+      const pages = [location.href.split("#")[0], ...loaded];
+      if (active) {
+        active.postMessage(pages.filter((one) => one.startsWith(root) && !one.includes("?")));
+      }
+    } catch { /* the reader's settings forbid it: then this page needs its server */ }
+  }
+
   /** @param {string} text what a worker failed with */
   function explained(text) {
     if (/memory|allocation|RangeError/i.test(text)) {
@@ -174,7 +189,10 @@
       try {
         const answer = await engine.ask(base, stem, request);
         try { sessionStorage.setItem(VISIT, "1"); } catch { /* the reader keeps nothing */ }
-        run.textContent = "Run";
+        if (run.textContent !== "Run") {
+          run.textContent = "Run";
+          keep(base);
+        }
         status.textContent = `${answer.said} (${((performance.now() - began) / 1000).toFixed(1)} s)`;
         show(answer);
       } catch (error) {
@@ -335,7 +353,7 @@
       new IntersectionObserver((seen, observer) => {
         if (seen.some((one) => one.isIntersecting)) {
           observer.disconnect();
-          engine.ask(base, stem, null).then(() => { run.textContent = "Run"; }, () => {});
+          engine.ask(base, stem, null).catch(() => {});
         }
       }).observe(box);
     }

@@ -25,7 +25,7 @@ PAGE = """<!DOCTYPE html>
 <link rel="stylesheet" href="../_static/live/panel.css">
 <style>
 html {{ --pst-color-border: #999; --pst-color-text-muted: #555; --pst-color-background: #fff;
-  --pst-color-text-base: #111; --pst-color-primary: #0a5; --pst-color-primary-text: #fff;
+  --pst-color-text-base: #111; --pst-color-primary: #064; --pst-color-primary-text: #fff;
   --pst-color-surface: #eee; }}
 figure.figure-scroll {{ overflow-x: auto; margin: 0; }}
 </style>

@@ -88,6 +88,8 @@ def opened(browser, served):
         return Panel(browser)
 
     yield open_page
+    browser.execute_cdp_cmd("Storage.clearDataForOrigin", {
+        "origin": served.address.rstrip("/"), "storageTypes": "all"})
     emulate(browser, **READING)
 
 
@@ -276,6 +278,30 @@ def test_without_the_server_it_starts_from_what_was_kept(opened, served):
     panel.browser.execute_script("arguments[0].disabled = false", panel.part("stop"))
     panel.click("stop")
     assert "right" in panel.run(M="64")
+
+
+def test_a_page_opens_and_runs_without_the_server_after_a_visit(opened, browser, served):
+    panel = opened("02_shared_tile")
+    panel.run(M="32")
+    WebDriverWait(browser, 10).until(lambda page: page.execute_async_script("""
+      const done = arguments[0];
+      caches.open('gemm-pages').then(kept => kept.keys()).then(
+        keys => done(keys.filter(key => /chapters|panel/.test(key.url)).length));""") == 3)
+    served.shutdown()
+    served.server_close()
+    browser.refresh()
+    panel = Panel(browser)
+    assert "right" in panel.part("answer").text
+    assert "right" in panel.run(M="64")
+
+
+def test_a_second_page_of_a_visit_starts_before_it_is_asked(opened, browser):
+    opened("02_shared_tile").run(M="32")
+    panel = opened("03_bank_conflicts")
+    assert not panel.busy
+    WebDriverWait(browser, PATIENCE, 0.2).until(lambda page: page.execute_script(
+        "return performance.getEntriesByType('resource').some(e => /worker.js/.test(e.name))"))
+    assert "padded" in panel.run(M="32")
 
 
 def test_nothing_is_loaded_before_a_click(opened, browser, served):
