@@ -36,7 +36,7 @@ function tell(progress, said) {
  * @param {Uint8Array} data
  */
 function sha256(data) {
-  const k = [], h = [];
+  const /** @type {number[]} */ k = [], /** @type {number[]} */ h = [];
   for (let candidate = 2; k.length < 64; candidate++) {
     let prime = true;
     for (let d = 2; d * d <= candidate; d++) { prime = prime && candidate % d !== 0; }
