@@ -4,7 +4,7 @@
 
   /** @typedef {{html: string, said: string, verdict: string, [more: string]: any}} Answer */
 
-  const LIMIT = 60000; // ms that a run may take
+  const LIMIT = 60; // s that a run may take
   const VISIT = "gemm-live-used"; // this visit has started the emulator: the next chapter begins early
   let serial = 0;
 
@@ -96,7 +96,7 @@
 
   /** @param {string} text what a worker failed with */
   function explained(text) {
-    if (/memory|allocation|RangeError/i.test(text)) {
+    if (/out of memory|memoryerror|memory\.grow|allocation failed/i.test(text)) {
       engine.end("stopped");
       return "The memory of this page is used up: take a smaller shape, and run again.";
     }
@@ -163,8 +163,9 @@
 
     function limit() {
       clearTimeout(clock);
+      const most = Number(box.dataset.limit) || LIMIT;
       clock = setTimeout(() => engine.end(
-        `Stopped after ${LIMIT / 1000} seconds: take a smaller shape.`), LIMIT);
+        `Stopped after ${most} seconds: take a smaller shape.`), 1000 * most);
     }
 
     /**

@@ -222,7 +222,9 @@ addEventListener("message", async (event) => {
   try {
     postMessage({ id, answer: await answer(event.data) });
   } catch (error) {
-    const text = error instanceof Error ? error.message : String(error);
-    postMessage({ id, failed: text.trim().split("\n").pop() });
+    const text = (error instanceof Error ? error.message : String(error)).trim();
+    const last = text.split("\n").pop();
+    postMessage({ id, failed: text.startsWith("Traceback")
+      ? `The emulator failed on this, which is a fault of its own: ${last}` : last });
   }
 });

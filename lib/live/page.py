@@ -142,20 +142,23 @@ def _title(done: Done, unchanged: bool = False) -> str:
 
 
 def _accesses(done: Done) -> tuple[list[dict[str, str]], int]:
-    """Pictures of the accesses of the watched warp, and which costs the most more than it must."""
+    """Pictures of the accesses of the watched warp, and which comes first.
+
+    That is the one that wastes most; of several, one of shared memory.
+    """
     if done.launch is None or not any(done.launch.trace.watched.values()):
         return [], 0
-    found, worst, excess = [], 0, -1
+    found, first, most = [], 0, (-1, False)
     for space in ("global", "shared"):
         for one in named(done.launch, space):
             picture, wasted = drawn(one)
             if not picture:
                 continue
-            if wasted > excess:
-                worst, excess = len(found), wasted
+            if (wasted, space == "shared") > most:
+                first, most = len(found), (wasted, space == "shared")
             found.append({"label": f"{space} {one.kind} {one.label} ({one.where})",
                           "html": picture})
-    return found, worst
+    return found, first
 
 
 def cost(launch: ptx.Launch, space: str, kind: str, array: str, count: str) -> int:
@@ -295,8 +298,9 @@ def _addresses(now: ptx.Moment, launch: ptx.Launch | None) -> str:
         return ""
     access = coalescing.Access(np.where(now.active, now.address, 0), now.active, width)
     if any(part.startswith("shared") for part in parts) and parts[0] != "mbarrier":
-        window = WINDOWS["shared"]
-        starts = np.where(now.active, now.address - window * (now.address >= window), 0)
+        window = np.int64(WINDOWS["shared"])
+        starts = np.where(now.address >= window, now.address - window, now.address)
+        starts = np.where(now.active, starts, 0)
         access = coalescing.Access(starts, now.active, width)
         return drawn_banks(access, kind)
     if "global" in parts and launch is not None:

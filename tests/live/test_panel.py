@@ -15,6 +15,7 @@ from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from book import live, serve
 from lib.kernels.catalogue import CATALOGUE
+from lib.live.family import loads
 from tests.book.test_browser import AXE, RUN_AXE
 from tests.book.views import READING, emulate
 from tests.live.conftest import FOLDER
@@ -145,8 +146,27 @@ def test_the_packed_emulator_counts_what_the_native_one_does(running, browser, s
     packed = ask(browser, base, stem, do="run")
     assert packed["verdict"] == native["verdict"] == "right"
     assert packed["counters"] == native["counters"] and len(packed["counters"]) >= 8
-    assert packed["html"] == native["html"]
+    # wgmma forms float32 products with a BLAS, which adds in another order here than there.
+    html = [re.sub(r"error [\d.e-]+", "error", one["html"]) for one in (packed, native)]
+    assert html[0] == html[1]
     assert packed["accesses"] == native["accesses"]
+
+
+@pytest.mark.parametrize("stem", ["03_bank_conflicts", "14_ldmatrix", "16_cp_async",
+                                  "19_warp_specialization"])
+def test_the_packed_microscope_shows_what_the_native_one_does(running, browser, stem):
+    base = browser.execute_script("return new URL('../_static/live/', location.href).href")
+    native = live.Desk(loads(live.made(stem, FOLDER)["family"]))
+
+    def both(**request):
+        packed = ask(browser, base, stem, **request)
+        assert packed == json.loads(native.ask(json.dumps(request)))
+        return packed
+
+    recorded = both(do="record", landing="late")
+    accesses = recorded["memory"]
+    for at in {*range(0, recorded["count"], 97), *accesses[:: len(accesses) // 20 + 1]}:
+        both(do="step", at=at)
 
 
 def test_a_mistake_is_found(running):
@@ -224,9 +244,12 @@ def test_a_warp_is_stepped_through(running):
     running.click("back")
     running.wait()
     assert running.part("moment").text == first
-    running.click("access")
-    running.wait()
-    assert "Global load" in running.part("moment").get_attribute("innerHTML")
+    seen = ""
+    for _ in range(6):
+        running.click("access")
+        running.wait()
+        seen += running.part("moment").get_attribute("innerHTML")
+    assert "Global load" in seen and "Shared store" in seen and "Shared load" in seen
 
 
 def test_what_breaks_a_limit_leaves_the_page_as_it_was(running, browser):
@@ -452,6 +475,30 @@ def test_a_download_that_is_cut_off_is_said(browser, spoilt):
     panel.click("run")
     assert re.search("cut off|can't be reached|network error", panel.wait())
     assert "right" in panel.part("answer").text
+
+
+def test_memory_that_runs_out_is_said_and_the_recorded_run_stays(browser, spoilt):
+    emulate(browser, **READING)
+    address = spoilt("worker.js", lambda data: data.replace(
+        b"async function answer(", b"async function answer() { throw new RangeError("
+        b"'Array buffer allocation failed'); }\nasync function unused("))
+    browser.get(f"{address}chapters/02_shared_tile.html")
+    panel = Panel(browser)
+    panel.click("run")
+    assert "take a smaller shape" in panel.wait()
+    assert "right" in panel.part("answer").text
+
+
+def test_a_run_that_takes_too_long_is_stopped(browser, spoilt):
+    emulate(browser, **READING)
+    address = spoilt("worker.js", lambda data: data.replace(
+        b"async function answer(", b"async function answer() { tell(1, 'ready'); "
+        b"for (;;) {} }\nasync function unused("))
+    browser.get(f"{address}chapters/02_shared_tile.html")
+    panel = Panel(browser)
+    browser.execute_script("arguments[0].dataset.limit = '0.5'", panel.root)
+    panel.click("run")
+    assert panel.wait() == "Stopped after 0.5 seconds: take a smaller shape."
 
 
 def test_a_file_that_is_missing_is_said(browser, spoilt):
