@@ -1,41 +1,24 @@
-"""The panels "Run it here": what their pages and the folder that they load from hold.
+"""The panels "Run it here" and the questions that a number answers: where they stand in a book.
 
-A chapter of a kernel has a panel behind the first cell that draws accesses to memory, or in place
-of a line `<!-- run it here -->` of its Markdown, where it has one. A question's folded answer,
-`<details data-predict="…">`, says which number of a run is asked for (`question`). The folder
-`_static/live` has the runtime's copies, the emulator and what the worker needs of `lib` in one
-archive, and a chapter's kernels in a file each.
+A chapter of a kernel, of which there is a file in `cuda`, has a panel behind the first cell that
+draws accesses to memory, or in place of a line `<!-- run it here -->` of its Markdown, where it has
+one. A question's folded answer, `<details data-predict="…">`, says which number of a run is asked
+for (`question`). What panels load lies in `_static/live` (`book.panels`).
 """
 
 from __future__ import annotations
 
-import hashlib
 import html
-import io
-import json
 import re
-import shutil
-import subprocess
-import sys
-import zipfile
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import nbformat
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
-from book import checks, runtime_files
-from book.runtime_files import entry, gzipped
-from lib.kernels.catalogue import CATALOGUE, find
-from lib.live import panel
-from lib.live.desk import Desk
-from lib.live.family import loads
-from lib.live.pack import family
-from lib.paths import CUDA, ROOT
+from book import checks
 
-PANEL = Path(__file__).with_name("panel")
 LINE = "<!-- run it here -->"
 MARK = '<div class="live-here"></div>'
 # The cells that a panel may stand behind: the first that draws what a panel draws again; where none
@@ -44,107 +27,13 @@ BEHIND = (re.compile(r"\.(?:coalescing|banks)\("), re.compile(r"\.check\("))
 QUESTION = re.compile(r'<details\b[^>]*\bdata-predict="([^"]*)"[^>]*>')
 
 
-# -- the folder ---------------------------------------------------------------------------------
+class Predicts(Protocol):
+    """What knows the number that a question asks for."""
 
-def modules() -> list[Path]:
-    """The files of `lib` that the worker loads, asked of a Python that loads them."""
-    program = ("import sys; sys.path.insert(0, sys.argv[1]); import lib.live.desk; "
-               "print(*(m.__file__ for n, m in sorted(sys.modules.items()) "
-               "if n.split('.')[0] == 'lib'), sep='\\n')")
-    found = subprocess.run([sys.executable, "-c", program, str(ROOT)], capture_output=True,
-                           text=True, check=True, cwd=ROOT)
-    return [Path(line) for line in found.stdout.split("\n") if line]
+    def predict(self, asked: str) -> tuple[int, str]:
+        """The number, and what it is, in words."""
+        ...
 
-
-def archive(files: list[Path]) -> bytes:
-    """The worker's modules and the CUDA files in a zip, the same bytes each time."""
-    sources = [*CUDA.glob("*.cu"), *(CUDA / "include").glob("*")]
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as packed:
-        for path in sorted({*files, *sources}):
-            member = zipfile.ZipInfo(path.relative_to(ROOT).as_posix())
-            member.compress_type = zipfile.ZIP_DEFLATED
-            packed.writestr(member, path.read_bytes())
-    return made.getvalue()
-
-
-def digest(stem: str, files: list[Path]) -> str:
-    """What a chapter's family and recorded run depend on."""
-    made = hashlib.sha256()
-    compiler = sorted((ROOT / "lib" / "compiler").glob("*.py"))
-    live = sorted((ROOT / "lib" / "live").glob("*.py"))
-    sources = [CUDA / f"{stem}.cu", *sorted((CUDA / "include").glob("*"))]
-    for path in (*files, *compiler, *live, *sources):
-        made.update(path.read_bytes())
-    return made.hexdigest()
-
-
-def make(stem: str, folder: Path, key: str) -> None:
-    """Compile a chapter's family and record its run, unless both are there."""
-    place = folder / f"{stem}.json"
-    if place.exists() and json.loads(place.read_text(encoding="utf-8"))["key"] == key:
-        return
-    text = family(find(stem)).dumps()
-    answer = panel.recorded(loads(text))
-    folder.mkdir(parents=True, exist_ok=True)
-    place.write_text(json.dumps({"key": key, "family": text, "answer": answer}), encoding="utf-8")
-
-
-def make_all(stems: list[str], folder: Path, files: list[Path]) -> None:
-    """`make` for some chapters, two at a time."""
-    with ProcessPoolExecutor(2) as pool:
-        keys = [digest(stem, files) for stem in stems]
-        list(pool.map(make, stems, [folder] * len(stems), keys))
-
-
-def made(stem: str, folder: Path) -> dict[str, Any]:
-    """What `make` has written: ``family``, its JSON text, and ``answer``."""
-    return json.loads((folder / f"{stem}.json").read_text(encoding="utf-8"))
-
-
-def write_folder(target: Path, stems: list[str], folder: Path, files: list[Path]) -> None:
-    """Fill the folder that panels load from.
-
-    Parameters
-    ----------
-    target : Path
-        Such as ``_build/html/_static/live``.
-    stems : list of str
-        Chapters with a panel.
-    folder : Path
-        Where `make` has written.
-    files : list of Path
-        What `modules` returned.
-    """
-    target.mkdir(parents=True, exist_ok=True)
-    listed = runtime_files.manifest()
-    for found in listed.values():
-        shutil.copy(runtime_files.FOLDER / str(found["file"]), target)
-    for path in runtime_files.FOLDER.glob("LICENSE*"):
-        shutil.copy(path, target)
-    for name in ("panel.js", "panel.css", "worker.js"):
-        shutil.copy(PANEL / name, target)
-    # What serves pages without a connection must lie above them.
-    shutil.copy(PANEL / "offline.js", target.parents[1])
-    packed = archive(files)
-    for name, data in (("lib.zip", packed), *(
-            (f"{stem}.json", made(stem, folder)["family"].encode()) for stem in stems)):
-        stored = data if name == "lib.zip" else gzipped(data)
-        file = name if name == "lib.zip" else f"{name}.gzip"
-        (target / file).write_bytes(stored)
-        listed[name] = entry(file, stored, len(data))
-    (target / "manifest.json").write_text(json.dumps(listed), encoding="utf-8")
-
-
-def megabytes(target: Path, stem: str) -> float:
-    """What a click in a chapter loads, MB."""
-    listed = json.loads((target / "manifest.json").read_text(encoding="utf-8"))
-    mine = [found["bytes"] for name, found in listed.items()
-            if name == f"{stem}.json" or not name.endswith(".json") or "lock" in name]
-    return sum(mine) / 1e6
-
-
-# -- the pages ----------------------------------------------------------------------------------
 
 def with_place(text: str) -> str:
     """A chapter's notebook with a mark where its panel stands."""
@@ -162,7 +51,7 @@ def with_place(text: str) -> str:
                      f"stands: write {LINE} on a line of its own")
 
 
-def question(asked: str, desk: Desk) -> str:
+def question(asked: str, desk: Predicts) -> str:
     """The form of a question, beside the answer that the run gives.
 
     Parameters
@@ -171,7 +60,8 @@ def question(asked: str, desk: Desk) -> str:
         ``VARIANT COUNTER``, a counter of the recorded run; or
         ``VARIANT SPACE KIND ARRAY COUNT``: what one access of the watched warp takes, such as
         ``coalesced global load A sectors``.
-    desk : Desk
+    desk : Predicts
+        `lib.live.desk.Desk`.
 
     Raises
     ------
@@ -188,14 +78,21 @@ def question(asked: str, desk: Desk) -> str:
 
 
 class Panels:
-    """The panels of a book that is being built."""
+    """The panels of a book that is being built.
 
-    def __init__(self, app: Sphinx) -> None:
+    `lib` is imported here: a book without chapters of kernels needs none.
+    """
+
+    def __init__(self, app: Sphinx, stems: list[str]) -> None:
+        from book import panels
+
         self.folder = Path(app.outdir).parent / "live"
         self.target = Path(app.outdir) / "_static" / "live"
-        self.files = modules()
-        listed = checks.listed(Path(app.srcdir))
-        self.stems = [stem for stem in CATALOGUE if f"chapters/{stem}" in listed]
+        self.stems = stems
+        self.written = panels.written
+        files = panels.modules()
+        panels.make_all(stems, self.folder, files)
+        panels.write_folder(self.target, stems, self.folder, files)
 
     def stem(self, name: str) -> str | None:
         """The kernel that a page is about."""
@@ -205,11 +102,10 @@ class Panels:
 
 def begin(app: Sphinx) -> None:
     """Compile and record what has changed."""
-    app.live_panels = None
-    if app.builder.name == "html":
-        app.live_panels = panels = Panels(app)
-        make_all(panels.stems, panels.folder, panels.files)
-        write_folder(panels.target, panels.stems, panels.folder, panels.files)
+    root = Path(app.srcdir)
+    names = [name.removeprefix("chapters/") for name in checks.listed(root)]
+    stems = [name for name in names if (root / "cuda" / f"{name}.cu").is_file()]
+    app.live_panels = Panels(app, stems) if stems and app.builder.name == "html" else None
 
 
 def outdated(app: Sphinx, env: BuildEnvironment, *_: object) -> list[str]:
@@ -236,12 +132,9 @@ def fill(
     stem = panels and panels.stem(pagename)
     if not stem or "body" not in context:
         return
-    found = made(stem, panels.folder)
-    kernels = loads(found["family"])
     base = "../" * pagename.count("/") + "_static/live/"
-    panel_text = panel.write(kernels, found["answer"], base, megabytes(panels.target, stem))
-    body = context["body"].replace(MARK, panel_text, 1)
-    desk = Desk(kernels)
+    panel, desk = panels.written(stem, panels.folder, panels.target, base)
+    body = context["body"].replace(MARK, panel, 1)
     context["body"] = QUESTION.sub(
         lambda match: question(html.unescape(match[1]), desk) + match[0], body)
     app.add_js_file("live/panel.js", loading_method="defer")

@@ -7,7 +7,7 @@ import zipfile
 import nbformat
 import pytest
 
-from book import live
+from book import live, panels
 from lib.kernels.catalogue import CATALOGUE
 from lib.paths import CHAPTERS
 
@@ -53,37 +53,37 @@ def test_every_chapter_of_a_kernel_has_a_place_for_its_panel(stem):
 
 
 def test_the_worker_gets_the_emulator_and_nothing_that_compiles_or_draws_elsewhere():
-    names = {path.relative_to(live.ROOT).as_posix() for path in live.modules()}
+    names = {path.relative_to(panels.ROOT).as_posix() for path in panels.modules()}
     assert {"lib/live/desk.py", "lib/ptx/launch.py", "lib/kernels/catalogue.py"} <= names
     assert not {name for name in names if "matplotlib" in name or name.startswith((
         "lib/compiler/nvrtc", "lib/compiler/compiled", "lib/records", "lib/measure"))}
 
 
 def test_the_archive_is_the_same_each_time_and_has_the_cuda_files():
-    files = live.modules()[:3]
-    packed = live.archive(files)
-    assert packed == live.archive(files)
+    files = panels.modules()[:3]
+    packed = panels.archive(files)
+    assert packed == panels.archive(files)
     names = zipfile.ZipFile(io.BytesIO(packed)).namelist()
     assert {f"cuda/{stem}.cu" for stem in CATALOGUE} <= set(names)
 
 
 def test_a_family_is_made_once_until_something_changes(tmp_path, monkeypatch):
     made = []
-    monkeypatch.setattr(live, "family", lambda kernel: made.append(kernel) or kernel)
-    monkeypatch.setattr(live.panel, "recorded", lambda family: {})
-    monkeypatch.setattr(live, "loads", lambda text: text)
+    monkeypatch.setattr(panels, "family", lambda kernel: made.append(kernel) or kernel)
+    monkeypatch.setattr(panels.panel, "recorded", lambda family: {})
+    monkeypatch.setattr(panels, "loads", lambda text: text)
     kernel = type("Kernel", (), {"dumps": lambda self: "{}"})()
-    monkeypatch.setattr(live, "find", lambda stem: kernel)
+    monkeypatch.setattr(panels, "find", lambda stem: kernel)
     for key in ("a", "a", "b"):
-        live.make("01_naive", tmp_path, key)
+        panels.make("01_naive", tmp_path, key)
     assert len(made) == 2
     assert json.loads((tmp_path / "01_naive.json").read_text())["key"] == "b"
 
 
 def test_a_digest_follows_the_kernel_and_the_library(tmp_path):
-    files = live.modules()
-    one = live.digest("01_naive", files)
-    assert one == live.digest("01_naive", files) != live.digest("02_shared_tile", files)
+    files = panels.modules()
+    one = panels.digest("01_naive", files)
+    assert one == panels.digest("01_naive", files) != panels.digest("02_shared_tile", files)
     changed = tmp_path / "new.py"
     changed.write_text("pass")
-    assert one != live.digest("01_naive", [*files, changed])
+    assert one != panels.digest("01_naive", [*files, changed])

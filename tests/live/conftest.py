@@ -10,13 +10,12 @@ from pathlib import Path
 import pytest
 
 from book import live, serve
+from book import panels as made_panels
 from lib.kernels.catalogue import CATALOGUE
-from lib.live import panel
-from lib.live.family import loads
 from lib.paths import ROOT
 from tests.book.conftest import browser  # noqa: F401 - the fixture
 
-STEMS = ("02_shared_tile", "03_bank_conflicts", "18_tma")  # with a page of their own
+STEMS = ("02_shared_tile", "18_tma", "03_bank_conflicts")  # with a page of their own
 FOLDER = ROOT / "_build" / "live"  # what the book's build has made of them, too
 QUESTION = '<details data-predict="transposed shared store As wavefronts"></details>'
 PAGE = """<!DOCTYPE html>
@@ -38,16 +37,13 @@ def panels(tmp_path_factory) -> Path:
     """A folder with a page for each of `STEMS`, and one with two panels."""
     root = tmp_path_factory.mktemp("site")
     target, folder = root / "_static" / "live", FOLDER
-    files = live.modules()
-    live.make_all(list(CATALOGUE), folder, files)
-    live.write_folder(target, list(CATALOGUE), folder, files)
+    files = made_panels.modules()
+    made_panels.make_all(list(CATALOGUE), folder, files)
+    made_panels.write_folder(target, list(CATALOGUE), folder, files)
     (root / "chapters").mkdir()
     texts = {}
     for stem in STEMS:
-        found = live.made(stem, folder)
-        texts[stem] = panel.write(loads(found["family"]), found["answer"], "../_static/live/",
-                                  live.megabytes(target, stem))
-    desk = live.Desk(loads(live.made("03_bank_conflicts", folder)["family"]))
+        texts[stem], desk = made_panels.written(stem, folder, target, "../_static/live/")
     asked = live.QUESTION.sub(lambda match: live.question(match[1], desk) + match[0], QUESTION)
     pages = {**texts, "two": texts["02_shared_tile"] + texts["03_bank_conflicts"],
              "question": asked}

@@ -13,8 +13,10 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
-from book import live, serve
+from book import panels as made_panels
+from book import serve
 from lib.kernels.catalogue import CATALOGUE
+from lib.live.desk import Desk
 from lib.live.family import loads
 from tests.book.test_browser import AXE, RUN_AXE
 from tests.book.views import READING, emulate
@@ -142,7 +144,7 @@ def ask(browser, base, stem, **request):
 @pytest.mark.parametrize("stem", CATALOGUE)
 def test_the_packed_emulator_counts_what_the_native_one_does(running, browser, stem):
     base = browser.execute_script("return new URL('../_static/live/', location.href).href")
-    native = live.made(stem, FOLDER)["answer"]
+    native = made_panels.made(stem, FOLDER)["answer"]
     packed = ask(browser, base, stem, do="run")
     assert packed["verdict"] == native["verdict"] == "right"
     assert packed["counters"] == native["counters"] and len(packed["counters"]) >= 8
@@ -156,7 +158,7 @@ def test_the_packed_emulator_counts_what_the_native_one_does(running, browser, s
                                   "19_warp_specialization"])
 def test_the_packed_microscope_shows_what_the_native_one_does(running, browser, stem):
     base = browser.execute_script("return new URL('../_static/live/', location.href).href")
-    native = live.Desk(loads(live.made(stem, FOLDER)["family"]))
+    native = Desk(loads(made_panels.made(stem, FOLDER)["family"]))
 
     def both(**request):
         packed = ask(browser, base, stem, **request)
@@ -343,7 +345,7 @@ def test_a_page_weighs_little_before_a_click(panels):
 
 
 def test_a_click_loads_at_most_ten_megabytes(panels):
-    assert max(live.megabytes(panels / "_static" / "live", stem) for stem in CATALOGUE) <= 10
+    assert max(made_panels.megabytes(panels / "_static" / "live", stem) for stem in CATALOGUE) <= 10
 
 
 # -- readers ------------------------------------------------------------------------------------
