@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from book import accessible, executed, scripts, site  # noqa: E402
+from book import accessible, executed, live, scripts, site  # noqa: E402
 
 logger = logging.getLogger(__name__)
 
@@ -193,7 +193,7 @@ def setup(app: Sphinx) -> dict:
     app.connect("builder-inited", index_text_alone)
     app.connect("build-finished", redirect_old_place)
     app.connect("build-finished", redirect_moved_pages)
-    for part in (accessible, scripts, site):
+    for part in (accessible, live, scripts, site):
         part.setup(app)
     app.add_css_file("book.css", priority=900)
     app.add_js_file("book.js", loading_method="defer")

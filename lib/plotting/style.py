@@ -19,6 +19,15 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from lib.plotting.colours import ACCESS as ACCESS
+from lib.plotting.colours import EVIDENCE as EVIDENCE
+from lib.plotting.colours import FOCUS as FOCUS
+from lib.plotting.colours import GOOD as GOOD
+from lib.plotting.colours import PALE as PALE
+from lib.plotting.colours import PHASE as PHASE
+from lib.plotting.colours import WARNING as WARNING
+from lib.plotting.colours import on as on
+
 WIDTH = 7.2
 """Inches: the page's column. At this width nothing is under 9 pt."""
 
@@ -27,39 +36,6 @@ INK = "#010203"
 
 SMALL, NORMAL, LARGE, TITLE = 9.0, 9.5, 12.0, 11.5
 """Font sizes, pt."""
-
-PHASE = {
-    "load": "#3a8be0",
-    "wait": "#84888f",
-    "compute": "#1fa274",
-    "barrier": "#a93f9d",
-    "store": "#c98416",
-}
-"""What a warp does; the same colours stand for those units of work anywhere else."""
-
-ACCESS = {
-    "load": PHASE["load"], "ldmatrix": PHASE["load"], "copy": PHASE["load"],
-    "store": PHASE["store"], "stmatrix": PHASE["store"],
-}
-"""Kinds of memory access, in the colours of what they do; a copy loads past the registers."""
-
-EVIDENCE = {
-    "measured": "#0f8a86",
-    "recorded": "#3f76a8",
-    "emulated": "#8a63b8",
-    "modelled": "#a9752b",
-    "reported": "#7b7f86",
-}
-"""Where a number comes from."""
-
-FOCUS = "#d0447e"
-"""This chapter's version, among the others."""
-
-GOOD, WARNING = "#6f8f1e", "#d6451b"
-"""As cheap as it can be; costing more than it must."""
-
-PALE = 0.35
-"""Opacity of what stands back: other versions, bytes that were moved and not used."""
 
 RC = {
     "font.family": ["DejaVu Sans"],
@@ -193,14 +169,6 @@ def finish(fig: Figure, *, alt: str, evidence: str, note: str = "") -> Figure:
     if note:
         fig.text(_MARGIN / WIDTH, 0.06 / height, note, size=SMALL, ha="left", va="bottom")
     return fig
-
-
-def on(colour: str) -> str:
-    """Return black or white, whichever reads better on a fill of `colour`."""
-    rgb = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in rgb]
-    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-    return "#ffffff" if 1.05 / (luminance + 0.05) >= (luminance + 0.05) / 0.05 else "#000000"
 
 
 def code(text: str, room: float, beside: str = "") -> str:

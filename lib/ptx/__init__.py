@@ -22,6 +22,7 @@ from .core.errors import (
     UnsupportedInstruction,
 )
 from .core.hazards import Access, Hazard
+from .core.recorder import Moment, Recorder
 from .core.tensormap import TensorMap, tensor_map
 from .core.texture import Surface, Texture
 from .count.trace import Site, Trace, WarpAccess, Wide
@@ -29,7 +30,7 @@ from .launch import Function, Launch, Module
 
 __all__ = [
     "Access", "Allocation", "Deadlock", "Divergence", "Endless", "Error", "Function", "Hazard",
-    "Launch", "LaunchError", "Misaligned", "Module", "OutOfBounds", "ParseError", "Site",
-    "Surface", "TensorMap", "Texture", "Trace", "UninitialisedRead", "UnsupportedInstruction",
-    "WarpAccess", "Wide", "tensor_map",
+    "Launch", "LaunchError", "Misaligned", "Module", "Moment", "OutOfBounds", "ParseError",
+    "Recorder", "Site", "Surface", "TensorMap", "Texture", "Trace", "UninitialisedRead",
+    "UnsupportedInstruction", "WarpAccess", "Wide", "tensor_map",
 ]  # fmt: skip

@@ -31,6 +31,7 @@ from .core.hazards import Hazard, Hazards
 from .core.linking import referred
 from .core.memory import Memory
 from .core.parser import parse
+from .core.recorder import Recorded, Recorder
 from .core.syntax import Entry, Program
 from .count.trace import Trace, Wide
 from .race.detector import RaceDetector
@@ -189,6 +190,7 @@ class Function:
         races: bool = False, schedule: str = "lowest", seed: int = 0, merge=None,
         cluster=None, landing: str = "early", turns: int | None = TURNS, strict: bool = False,
         go_on: bool = False,
+        recorder: Recorder | None = None,
     ) -> Launch:  # fmt: skip
         """Run the kernel; arrays are updated in place.
 
@@ -231,6 +233,9 @@ class Function:
         go_on : bool
             Go on after an error: the block (or cluster) that it stops is left, the others run, and
             `Launch.errors` has what happened. Blocks then run one after the other.
+        recorder : Recorder, optional
+            Keeps what one warp does, instruction by instruction. The launch ends when it has
+            enough: its blocks are then not done, and their counts mean nothing.
 
         Returns
         -------
@@ -292,12 +297,14 @@ class Function:
             memory = Memory(device, layout, parameters, blocks, threads, geometry.peers)
             lanes = Execution(
                 self.code, geometry, memory, record, detector, hazards, schedule, random, landing,
-                turns, strict,
+                turns, strict, recorder,
             )  # fmt: skip
             if detector is not None:
                 detector.begin(lanes)
             try:
                 lanes.run()
+            except Recorded:
+                break
             except Error as error:
                 self._tell(error, hazards.found)
                 if not go_on:

@@ -26,7 +26,7 @@ from lib.run.runner import Loaded, prepare
 
 # Products whose launches are kept laid out. Each holds its workspace on the GPU.
 KEPT = 64
-# Where the scalars stand among a kernel's arguments (`lib.run.runner.arguments`).
+# Where the scalars stand among a kernel's arguments (`lib.run.prepared.arguments`).
 _ALPHA, _BETA = 3, 6
 # C's type where none is given; what can be asked for is what a variant of a kernel has.
 _OUT = {"float32": "float32", "float16": "float32", "bfloat16": "bfloat16"}

@@ -15,7 +15,8 @@ from lib.kernels.select import select
 from lib.kernels.source import edited
 from lib.kernels.spec import Vectors
 from lib.problem import Problem
-from lib.run.runner import arguments, run
+from lib.run.prepared import arguments
+from lib.run.runner import run
 from tests.kernels.conftest import (
     ALPHAS,
     BETAS,

@@ -13,7 +13,7 @@ import pytest
 
 from lib import ptx
 from lib.problem import Problem
-from lib.run.runner import arguments
+from lib.run.prepared import arguments
 
 from . import test_hopper, test_tensor_kernels
 from .conftest import problem

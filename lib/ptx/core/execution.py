@@ -59,12 +59,15 @@ class Execution:
         How many turns the lanes may take before they are stopped; None: any number.
     strict : bool
         Whether reading memory that nobody wrote stops the kernel, used or not.
+    recorder : Recorder or None
+        Who is shown each instruction of one warp.
     """
 
     def __init__(
         self, code: Code, geometry, memory, trace, races, hazards, schedule, random,
-        landing="early", turns=None, strict=False,
+        landing="early", turns=None, strict=False, recorder=None,
     ):  # fmt: skip
+        self.recorder = recorder
         self.strict, self.unwritten = strict, None
         self.code, self.geometry, self.memory = code, geometry, memory
         self.trace, self.races, self.hazards = trace, races, hazards
@@ -145,7 +148,9 @@ class Execution:
                 else:
                     active, merge = self.active, self.merge
                     try:
-                        if merge is None:
+                        if self.recorder is not None:
+                            self.recorder.run(self, block, at)
+                        elif merge is None:
                             for run in block.runs:
                                 run(self)
                         else:
@@ -162,6 +167,9 @@ class Execution:
                         self.unwritten.run(block, first)
                 self.steps += block.length
                 if block.end is not None:
+                    if self.recorder is not None:
+                        last = block.start + block.length - 1
+                        self.recorder.end(self, last, self.recorder.begin(self, last))
                     block.end(self)
                 elif block.next in blocks and block.next < len(self.code.steps):
                     self.go(block.next, self.active)

@@ -103,7 +103,12 @@ class Unwritten:
                 else:
                     f.masked(run, writes, merge)
 
-            self._step(index, one)
+            if f.recorder is None:
+                self._step(index, one)
+            else:
+                taking = f.recorder.begin(f, index)
+                self._step(index, one)
+                f.recorder.end(f, index, taking)
         if block.end is not None:
             self._end(block.start + block.length - 1)
 

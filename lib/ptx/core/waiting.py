@@ -54,3 +54,7 @@ class Waiter:
     def describe(self) -> str:
         """Say who waits where, for a deadlock report."""
         return ""
+
+    def shown(self, row: int) -> list[str]:
+        """Say what a block has in flight or waits for, for who looks at it step by step."""
+        return []

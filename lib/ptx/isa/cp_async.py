@@ -82,6 +82,21 @@ class CpAsyncGroups(Waiter):
         self.opened = np.zeros((1, 1), np.int64)  # the group that each lane's next copy joins
         self.promises: list[tuple[Mask | None, Callable]] = []
 
+    def shown(self, row: int) -> list[str]:
+        """Say how many copies of a block nobody has waited for, and of how many groups."""
+        found = [copy for copy in self.pending if copy.lanes[row].any()]
+        if not found:
+            return []
+        shape = (self.f.blocks, self.f.threads)
+        lanes = sum(int(copy.lanes[row].sum()) for copy in found)
+        groups = {
+            number for copy in found
+            for number in np.broadcast_to(copy.group, shape)[row, copy.lanes[row]].tolist()
+        }
+        nbytes = sum(int(copy.lanes[row].sum()) * copy.width for copy in found)
+        return [f"cp.async: {lanes} copies ({nbytes} bytes) of {len(groups)} "
+                f"group{'s' * (len(groups) > 1)} not waited for"]
+
     def commit(self):
         """Close the active lanes' groups."""
         active = self.f.active

@@ -284,6 +284,18 @@ class Mbarriers(Waiter):
             f"tx-count {barrier.tx}"
         )
 
+    def shown(self, row: int) -> list[str]:
+        """Say where each object of a block stands, and what is on its way to it."""
+        said = []
+        for number, barrier in enumerate(b for b in self.objects.values() if b.row == row):
+            text = (f"mbarrier {number} at {barrier.offset:#x}: phase {barrier.phase}, "
+                    f"{barrier.count - barrier.pending} of {barrier.count} arrivals, "
+                    f"{barrier.tx} bytes expected")
+            if barrier.flights:
+                text += f", {sum(nbytes for nbytes, _, _ in barrier.flights)} bytes in flight"
+            said.append(text)
+        return said
+
     def describe(self) -> str:
         """Say who waits where, for a deadlock report."""
         lines = []

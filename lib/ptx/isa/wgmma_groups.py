@@ -60,6 +60,18 @@ class WgmmaGroups(Waiter):
         self.parties: list[WaitingLanes] = []
         self.issued = np.zeros(shape, np.int64)
 
+    def shown(self, row: int) -> list[str]:
+        """Say which MMAs of a block are in flight, by warpgroup."""
+        said = []
+        for group in range(-(-self.f.warps // 4)):
+            lanes = slice(group * 128, group * 128 + 128)
+            found = [mma for mma in self.in_flight if mma.lanes[row, lanes].any()]
+            if found:
+                many = len({int(mma.group[row, group * 4]) for mma in found})
+                said.append(f"warpgroup {group}: wgmma in flight, "
+                            f"{many} commit group{'s' * (many > 1)}")
+        return said
+
     # -- registers ------------------------------------------------------------------------------
 
     def value(self, slot: int, dtype) -> np.ndarray:

@@ -1,0 +1,142 @@
+"""What panels load: copies of the runtime, the emulator in an archive, a file for each chapter.
+
+It imports `lib`, and so is loaded only where a book has chapters of kernels (`book.live`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import shutil
+import subprocess
+import sys
+import zipfile
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from book import runtime_files
+from book.runtime_files import entry, gzipped
+from lib.kernels.catalogue import find
+from lib.live import panel
+from lib.live.desk import Desk
+from lib.live.family import loads
+from lib.live.pack import family
+from lib.paths import CUDA, ROOT
+
+PANEL = Path(__file__).with_name("panel")
+
+
+def modules() -> list[Path]:
+    """The files of `lib` that the worker loads, asked of a Python that loads them."""
+    program = ("import sys; sys.path.insert(0, sys.argv[1]); import lib.live.desk; "
+               "print(*(m.__file__ for n, m in sorted(sys.modules.items()) "
+               "if n.split('.')[0] == 'lib'), sep='\\n')")
+    found = subprocess.run([sys.executable, "-c", program, str(ROOT)], capture_output=True,
+                           text=True, check=True, cwd=ROOT)
+    return [Path(line) for line in found.stdout.split("\n") if line]
+
+
+def archive(files: list[Path]) -> bytes:
+    """The worker's modules and the CUDA files in a zip, the same bytes each time."""
+    sources = [*CUDA.glob("*.cu"), *(CUDA / "include").glob("*")]
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as packed:
+        for path in sorted({*files, *sources}):
+            member = zipfile.ZipInfo(path.relative_to(ROOT).as_posix())
+            member.compress_type = zipfile.ZIP_DEFLATED
+            packed.writestr(member, path.read_bytes())
+    return made.getvalue()
+
+
+def digest(stem: str, files: list[Path]) -> str:
+    """What a chapter's family and recorded run depend on."""
+    made = hashlib.sha256()
+    compiler = sorted((ROOT / "lib" / "compiler").glob("*.py"))
+    live = sorted((ROOT / "lib" / "live").glob("*.py"))
+    sources = [CUDA / f"{stem}.cu", *sorted((CUDA / "include").glob("*"))]
+    for path in (*files, *compiler, *live, *sources):
+        made.update(path.read_bytes())
+    return made.hexdigest()
+
+
+def make(stem: str, folder: Path, key: str) -> None:
+    """Compile a chapter's family and record its run, unless both are there."""
+    place = folder / f"{stem}.json"
+    if place.exists() and json.loads(place.read_text(encoding="utf-8"))["key"] == key:
+        return
+    text = family(find(stem)).dumps()
+    answer = panel.recorded(loads(text))
+    folder.mkdir(parents=True, exist_ok=True)
+    place.write_text(json.dumps({"key": key, "family": text, "answer": answer}), encoding="utf-8")
+
+
+def make_all(stems: list[str], folder: Path, files: list[Path]) -> None:
+    """`make` for some chapters, two at a time."""
+    with ProcessPoolExecutor(2) as pool:
+        keys = [digest(stem, files) for stem in stems]
+        list(pool.map(make, stems, [folder] * len(stems), keys))
+
+
+def made(stem: str, folder: Path) -> dict[str, Any]:
+    """What `make` has written: ``family``, its JSON text, and ``answer``."""
+    return json.loads((folder / f"{stem}.json").read_text(encoding="utf-8"))
+
+
+def write_folder(target: Path, stems: list[str], folder: Path, files: list[Path]) -> None:
+    """Fill the folder that panels load from.
+
+    Parameters
+    ----------
+    target : Path
+        Such as ``_build/html/_static/live``.
+    stems : list of str
+        Chapters with a panel.
+    folder : Path
+        Where `make` has written.
+    files : list of Path
+        What `modules` returned.
+    """
+    target.mkdir(parents=True, exist_ok=True)
+    listed = runtime_files.manifest()
+    for found in listed.values():
+        shutil.copy(runtime_files.FOLDER / str(found["file"]), target)
+    for path in runtime_files.FOLDER.glob("LICENSE*"):
+        shutil.copy(path, target)
+    for name in ("panel.js", "panel.css", "worker.js"):
+        shutil.copy(PANEL / name, target)
+    # What serves pages without a connection must lie above them.
+    shutil.copy(PANEL / "offline.js", target.parents[1])
+    packed = archive(files)
+    for name, data in (("lib.zip", packed), *(
+            (f"{stem}.json", made(stem, folder)["family"].encode()) for stem in stems)):
+        stored = data if name == "lib.zip" else gzipped(data)
+        file = name if name == "lib.zip" else f"{name}.gzip"
+        (target / file).write_bytes(stored)
+        listed[name] = entry(file, stored, len(data))
+    (target / "manifest.json").write_text(json.dumps(listed), encoding="utf-8")
+
+
+def megabytes(target: Path, stem: str) -> float:
+    """What a click in a chapter loads, MB."""
+    listed = json.loads((target / "manifest.json").read_text(encoding="utf-8"))
+    mine = [found["bytes"] for name, found in listed.items()
+            if name == f"{stem}.json" or not name.endswith(".json") or "lock" in name]
+    return sum(mine) / 1e6
+
+
+def written(stem: str, folder: Path, target: Path, base: str) -> tuple[str, Desk]:
+    """A chapter's panel as HTML, and the desk that answers for its kernels.
+
+    Parameters
+    ----------
+    stem : str
+    folder, target : Path
+        Where `make` and `write_folder` have written.
+    base : str
+        The address of `target` from the page.
+    """
+    found = made(stem, folder)
+    kernels = loads(found["family"])
+    return panel.write(kernels, found["answer"], base, megabytes(target, stem)), Desk(kernels)

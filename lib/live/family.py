@@ -1,0 +1,84 @@
+"""A chapter's kernels as a page carries them: PTX, how ptxas merged its accesses, mistakes to find.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+
+from lib.paths import ROOT
+
+# Stands in a family for the folder of the repository, wherever that lies.
+HERE = "@/"
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A change of the PTX that makes the kernel wrong.
+
+    Attributes
+    ----------
+    name : str
+        What was done, for who has found it.
+    lines : dict of int to str
+        What stands in place of these lines, counted from 1; there are as many lines as before.
+    where : str
+        The CUDA line.
+    """
+
+    name: str
+    lines: dict[int, str]
+    where: str = ""
+
+
+@dataclass(frozen=True)
+class Instance:
+    """One instantiation, compiled.
+
+    Attributes
+    ----------
+    entry : str
+        Name of the PTX entry.
+    arch : str
+        Whose machine code is counted.
+    ptx : str
+    merge : dict of int to ((int, int) or None)
+        What ptxas made of the accesses at these lines (see `lib.ptx.Function`).
+    mistakes : list of Mistake
+    """
+
+    entry: str
+    arch: str
+    ptx: str
+    merge: dict[int, tuple[int, int] | None] = field(default_factory=dict)
+    mistakes: list[Mistake] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Family:
+    """The instantiations of a chapter by their C++ name, and the variants that a reader may choose.
+    """
+
+    stem: str
+    variants: list[str]
+    instances: dict[str, Instance]
+
+    def dumps(self) -> str:
+        """Write it as JSON that says nothing of this machine's folders."""
+        return json.dumps(asdict(self), separators=(",", ":")).replace(f"{ROOT}/", HERE)
+
+
+def loads(text: str) -> Family:
+    """Read what `Family.dumps` wrote, with the folders of this machine."""
+    found = json.loads(text.replace(HERE, f"{ROOT}/"))
+
+    def instance(one: dict) -> Instance:
+        merge = {int(line): wide and tuple(wide) for line, wide in one["merge"].items()}
+        mistakes = [
+            Mistake(m["name"], {int(n): text for n, text in m["lines"].items()}, m["where"])
+            for m in one["mistakes"]
+        ]
+        return Instance(one["entry"], one["arch"], one["ptx"], merge, mistakes)
+
+    instances = {name: instance(one) for name, one in found["instances"].items()}
+    return Family(found["stem"], found["variants"], instances)

@@ -1,0 +1,337 @@
+"""An answer as HTML: the same text in the worker as in the page that is built."""
+
+from __future__ import annotations
+
+import html
+import re
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lib import ptx
+from lib.kernels.spec import Kernel
+from lib.live import svg
+from lib.live.family import Mistake
+from lib.ptx.core.memory import WINDOWS
+from lib.ptx.core.parser import parse
+from lib.ptx.report import grouped
+from lib.topics.accesses.model import Named, named
+from lib.topics.banks import model as banks
+from lib.topics.coalescing import model as coalescing
+
+if TYPE_CHECKING:
+    from lib.live.desk import Done
+
+Answer = dict[str, Any]
+
+MOST_HAZARDS = 6
+_TEXT = html.escape
+
+
+def refused(why: str) -> Answer:
+    """The answer to a request that breaks a limit."""
+    return {"html": f'<p class="live-verdict live-stopped">{_TEXT(why)}</p>', "said": why,
+            "verdict": "refused"}
+
+
+def answer(
+    kernel: Kernel, done: Done, beside: Done | None, mistake: Mistake | None = None
+) -> Answer:
+    """Tell of a run.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    done : Done
+    beside : Done or None
+        The unchanged kernel's run, whose counters stand beside this one's.
+    mistake : Mistake, optional
+        The one that was seeded; told behind a fold.
+
+    Returns
+    -------
+    dict
+        ``html``, ``said``, ``verdict`` ("right", "wrong", "suspicious" or "stopped"), ``counters``,
+        and ``accesses``: a label and a picture of each.
+    """
+    verdict, said = _verdict(done)
+    parts = [f'<p class="live-verdict live-{verdict}">{_TEXT(said)}</p>']
+    if done.reason:
+        parts.append(f"<p>Another instantiation ran than the variant's own: {_TEXT(done.reason)}."
+                     "</p>")
+    if done.wrong is not None:
+        parts.append(svg.elements(done.wrong))
+    hazards = done.launch.hazards if done.launch else getattr(done.error, "hazards", [])
+    parts.append(_hazards(hazards))
+    if mistake is not None:
+        where = f" ({_TEXT(mistake.where)})" if mistake.where else ""
+        parts.append("<details><summary>Which mistake was it?</summary><p><code>"
+                     f"{_TEXT(mistake.name)}</code>{where}</p></details>")
+    counters = done.counters()
+    if counters:
+        other = beside if beside is not None and beside.asked != done.asked else None
+        parts.append(_counters(kernel, done, other))
+    accesses, first = _accesses(done)
+    return {
+        "html": "".join(parts), "said": said, "verdict": verdict, "counters": counters,
+        "accesses": accesses, "first": first,
+    }
+
+
+def _verdict(done: Done) -> tuple[str, str]:
+    problem = done.asked.problem
+    what = (f"{done.asked.variant} at {problem.M}×{problem.N}×{problem.K}, "
+            f"α = {problem.alpha:g}, β = {problem.beta:g}")
+    if done.error is not None:
+        kind = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(done.error).__name__).lower()
+        return "stopped", f"{what}: stopped, {kind}. {done.error}"
+    found = done.launch.hazards
+    races = f"{len(grouped(found))} hazards" if found else (
+        "no hazard" if done.asked.races else "races were not looked for")
+    if not done.verdict.ok:
+        many = int(done.wrong.sum())
+        return "wrong", (f"{what}: wrong, {many:,} of {done.wrong.size:,} elements of C are off; "
+                         f"{races}.")
+    word = "suspicious" if found else "right"
+    return word, f"{what}: {done.verdict}; {races}."
+
+
+def _hazards(hazards: list[ptx.Hazard]) -> str:
+    found = grouped(hazards)
+    if not found:
+        return ""
+    items = []
+    for one in found[:MOST_HAZARDS]:
+        lines = one.first if one.second in ("", one.first) else f"{one.first} and {one.second}"
+        items.append(f"<li><strong>{_TEXT(one.kind)}</strong>, {_TEXT(lines)}: "
+                     f"{_TEXT(one.example.message)}</li>")
+    more = len(found) - MOST_HAZARDS
+    if more > 0:
+        items.append(f"<li>… and {more} more.</li>")
+    return f'<ul class="live-hazards">{"".join(items)}</ul>'
+
+
+def _counters(kernel: Kernel, done: Done, other: Done | None) -> str:
+    mine, theirs = done.counters(), other.counters() if other else {}
+    head = "<th>counter</th>" + f'<th class="live-number">{_TEXT(_title(done))}</th>'
+    if theirs:
+        head += f'<th class="live-number">{_TEXT(_title(other, unchanged=True))}</th>'
+    rows = []
+    for name, value in mine.items():
+        if not value and not theirs.get(name):
+            continue
+        cells = f'<td class="live-number">{value:,}</td>'
+        differs = theirs and theirs.get(name, 0) != value
+        if theirs:
+            cells += f'<td class="live-number">{theirs.get(name, 0):,}</td>'
+        mark = ' class="live-differs"' if differs else ""
+        rows.append(f'<tr{mark}><th scope="row">{_TEXT(name.replace("_", " "))}</th>{cells}</tr>')
+    evidence = f"emulated: {done.instance.arch} PTX"
+    return ('<div class="live-scroll"><table class="live-counters"><caption>'
+            f"{_TEXT(kernel.title)}, {evidence}</caption>"
+            f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>")
+
+
+def _title(done: Done, unchanged: bool = False) -> str:
+    if done.asked.ptx is not None:
+        return "your PTX"
+    if done.asked.mistake is not None:
+        return "with the mistake"
+    return f"{done.asked.variant}, unchanged" if unchanged else done.asked.variant
+
+
+def _accesses(done: Done) -> tuple[list[dict[str, str]], int]:
+    """Pictures of the accesses of the watched warp, and which comes first.
+
+    That is the one that wastes most; of several, one of shared memory.
+    """
+    if done.launch is None or not any(done.launch.trace.watched.values()):
+        return [], 0
+    found, first, most = [], 0, (-1, False)
+    for space in ("global", "shared"):
+        for one in named(done.launch, space):
+            picture, wasted = drawn(one)
+            if not picture:
+                continue
+            if (wasted, space == "shared") > most:
+                first, most = len(found), (wasted, space == "shared")
+            found.append({"label": f"{space} {one.kind} {one.label} ({one.where})",
+                          "html": picture})
+    return found, first
+
+
+def cost(launch: ptx.Launch, space: str, kind: str, array: str, count: str) -> int:
+    """What one access of the watched warp takes: its sectors, or its wavefronts.
+
+    Raises
+    ------
+    ValueError
+        If there is no such access.
+    """
+    for one in named(launch, space):
+        if (one.kind, one.array) == (kind, array):
+            if (space, count) == ("global", "sectors"):
+                return len(coalescing.describe(one.access, one.allocation).sectors)
+            if (space, count) == ("shared", "wavefronts"):
+                return banks.describe(one.access, one.kind).wavefronts
+    raise ValueError(f"the run has no {space} {kind} of {array} that takes {count}")
+
+
+def drawn(one: Named) -> tuple[str, int]:
+    """The picture of an access with its caption, and the sectors or wavefronts it wastes."""
+    caption = f"{one.space} {one.kind} {one.label}, {one.where}"
+    if one.space == "global":
+        seen = coalescing.describe(one.access, one.allocation)
+        picture = svg.sectors(one.access, seen.base, one.kind, one.label)
+        told = (f"{len(seen.sectors)} sectors for {seen.lanes} lanes, {seen.useful_bytes} of "
+                f"{seen.moved_bytes} bytes used")
+        wasted = len(seen.sectors) - seen.least_sectors
+    else:
+        try:
+            served = (banks.describe_copy(one.access, one.source, one.past_l1)
+                      if one.kind == "copy" else banks.describe(one.access, one.kind))
+        except ValueError:  # a width, or an order of copies, that no rule is known for
+            return "", 0
+        picture = svg.banks(served, one.kind, one.label)
+        told = f"{served.wavefronts} wavefronts, ideal {served.ideal}"
+        wasted = served.conflicts
+    return f'<p class="live-caption">{_TEXT(caption)}: {told}</p>{picture}', wasted
+
+
+# -- PTX beside CUDA ----------------------------------------------------------------------------
+
+def listing(text: str, entry: str) -> Answer:
+    """PTX for the editor: where its entry begins, and the CUDA line of each of its lines."""
+    program = parse(text)
+    at = {}
+    for each in program.entries[entry].instructions:
+        place = _own(each)
+        if place:
+            at[each.line] = place[1]
+    files = [i.cuda[0] for i in program.entries[entry].instructions if i.cuda]
+    own = next((f for f in files if f.endswith(".cu")), None)
+    source = ""
+    if own:
+        with open(own, encoding="utf-8") as file:
+            source = file.read()
+    return {"html": "", "said": f"{text.count(chr(10)):,} lines of PTX", "ptx": text,
+            "cuda": source, "file": PurePath(own).name if own else "", "lines": at,
+            "entry": program.entries[entry].line, "verdict": "listed"}
+
+
+def _own(instruction) -> tuple[str, int] | None:
+    """The line in the kernel's own file that an instruction belongs to."""
+    places = [*([instruction.cuda] if instruction.cuda else []), *instruction.callers]
+    return next((place for place in places if place[0].endswith(".cu")), None)
+
+
+# -- a warp, step by step -----------------------------------------------------------------------
+
+def moment(
+    recorder: ptx.Recorder, at: int, text: str, launch: ptx.Launch | None, watched: list[str],
+    stopped: str,
+) -> Answer:
+    """One instruction of the recorded warp.
+
+    Parameters
+    ----------
+    recorder : ptx.Recorder
+    at : int
+        Which of its moments.
+    text : str
+        The PTX.
+    launch : ptx.Launch or None
+        Where the arrays lie.
+    watched : list of str
+        Registers whose latest values the reader wants to see.
+    stopped : str
+        What stopped the kernel behind the last moment; empty if nothing did.
+    """
+    now = recorder.moments[at]
+    instruction = now.instruction
+    line = " ".join(text.split("\n")[instruction.line - 1].split())
+    number = recorder.first + at + 1
+    said = f"Instruction {number:,}: {line}"
+    parts = [f"<p>PTX line {instruction.line}: <code>{_TEXT(line)}</code></p>"]
+    own = _own(instruction)
+    if own:
+        parts.append(f"<p>{_TEXT(PurePath(own[0]).name)}:{own[1]}: "
+                     f"<code>{_TEXT(_source_line(own))}</code></p>")
+    parts.append(svg.lanes(now.active.tolist(), "This instruction"))
+    if now.address is not None and now.active.any():
+        parts.append(_addresses(now, launch))
+    for name, values in now.written.items():
+        parts.append(_register(name, values, now.active))
+    for name in watched:
+        latest = next((m for m in reversed(recorder.moments[: at + 1]) if name in m.written), None)
+        if latest is None:
+            parts.append(f"<p><code>{_TEXT(name)}</code>: not written since the recording began."
+                         "</p>")
+        elif name not in now.written:
+            parts.append(_register(name, latest.written[name], latest.active))
+    if now.waiting:
+        items = "".join(f"<li>{_TEXT(one)}</li>" for one in now.waiting)
+        parts.append(f'<p class="live-caption">Of the block, behind this instruction:</p>'
+                     f"<ul>{items}</ul>")
+    if stopped and at == len(recorder.moments) - 1:
+        parts.append(f'<p class="live-verdict live-stopped">{_TEXT(stopped)}</p>')
+    memory = [i for i, m in enumerate(recorder.moments) if m.address is not None]
+    return {"html": "".join(parts), "said": said, "verdict": "step", "at": at,
+            "count": len(recorder.moments), "line": instruction.line, "memory": memory}
+
+
+def _source_line(place: tuple[str, int]) -> str:
+    try:
+        with open(place[0], encoding="utf-8") as file:
+            return file.read().split("\n")[place[1] - 1].strip()
+    except (OSError, IndexError):  # the reader's own text names files that are not there
+        return ""
+
+
+def _addresses(now: ptx.Moment, launch: ptx.Launch | None) -> str:
+    """Where an access goes: sectors of an array, or banks."""
+    parts = now.instruction.parts
+    kind = {"st": "store", "ldmatrix": "ldmatrix", "stmatrix": "stmatrix"}.get(parts[0], "load")
+    width = 16 if kind in banks.MATRIX_KINDS else now.nbytes
+    if width not in (1, 2, 4, 8, 16):
+        return ""
+    access = coalescing.Access(np.where(now.active, now.address, 0), now.active, width)
+    if any(part.startswith("shared") for part in parts) and parts[0] != "mbarrier":
+        window = np.int64(WINDOWS["shared"])
+        starts = np.where(now.address >= window, now.address - window, now.address)
+        starts = np.where(now.active, starts, 0)
+        access = coalescing.Access(starts, now.active, width)
+        return drawn_banks(access, kind)
+    if "global" in parts and launch is not None:
+        first = int(now.address[now.active][0])
+        array = next((a for a in launch.allocations
+                      if a.base <= first < a.base + a.nbytes), None)
+        if array is not None:
+            return svg.sectors(access, array.base, kind, "of this instruction")
+    return ""
+
+
+def drawn_banks(access: coalescing.Access, kind: str) -> str:
+    """The banks that an access meets."""
+    return svg.banks(banks.describe(access, kind), kind, "of this instruction")
+
+
+def _register(name: str, values: np.ndarray, active: np.ndarray) -> str:
+    """A register's values in the lanes; one value where all have the same."""
+    shown = values.tolist()
+    if len({repr(value) for value in shown}) == 1:
+        return f"<p><code>{_TEXT(name)}</code> = {_TEXT(_value(shown[0]))} in every lane</p>"
+    cells = "".join(
+        f"<td{'' if on else ' class=live-off'}>{_TEXT(_value(value))}</td>"
+        + ("</tr><tr>" if lane % 8 == 7 and lane < 31 else "")
+        for lane, (value, on) in enumerate(zip(shown, active.tolist(), strict=True))
+    )
+    return ('<div class="live-scroll"><table class="live-lanes"><caption><code>'
+            f"{_TEXT(name)}</code>, lanes 0 to 31, eight a row</caption><tbody><tr>{cells}</tr>"
+            "</tbody></table></div>")
+
+
+def _value(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+

@@ -1,0 +1,50 @@
+"""What each colour means, through the whole book; apart from Matplotlib, which a page lacks.
+
+Each stands at 3:1 or more against white and against near-black.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+PHASE = {
+    "load": "#3a8be0",
+    "wait": "#84888f",
+    "compute": "#1fa274",
+    "barrier": "#a93f9d",
+    "store": "#c98416",
+}
+"""What a warp does; the same colours stand for those units of work anywhere else."""
+
+ACCESS = {
+    "load": PHASE["load"], "ldmatrix": PHASE["load"], "copy": PHASE["load"],
+    "store": PHASE["store"], "stmatrix": PHASE["store"],
+}
+"""Kinds of memory access, in the colours of what they do; a copy loads past the registers."""
+
+EVIDENCE = {
+    "measured": "#0f8a86",
+    "recorded": "#3f76a8",
+    "emulated": "#8a63b8",
+    "modelled": "#a9752b",
+    "reported": "#7b7f86",
+}
+"""Where a number comes from."""
+
+FOCUS = "#d0447e"
+"""This chapter's version, among the others."""
+
+GOOD, WARNING = "#6f8f1e", "#d6451b"
+"""As cheap as it can be; costing more than it must."""
+
+PALE = 0.35
+"""Opacity of what stands back: other versions, bytes that were moved and not used."""
+
+
+@cache  # a figure asks thousands of times for a few colours
+def on(colour: str) -> str:
+    """Return black or white, whichever reads better on a fill of `colour`."""
+    rgb = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in rgb]
+    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return "#ffffff" if 1.05 / (luminance + 0.05) >= (luminance + 0.05) / 0.05 else "#000000"

@@ -1,0 +1,89 @@
+"""Where panels and questions stand in a chapter, and what the folder of the runtime holds."""
+
+import io
+import json
+import zipfile
+
+import nbformat
+import pytest
+
+from book import live, panels
+from lib.kernels.catalogue import CATALOGUE
+from lib.paths import CHAPTERS
+
+
+def notebook(*cells):
+    """A notebook of cells: those that begin with ``page`` are code."""
+    made = nbformat.v4.new_notebook()
+    made.cells = [
+        (nbformat.v4.new_code_cell if text.startswith("page") else nbformat.v4.new_markdown_cell)(
+            text) for text in cells]
+    return nbformat.writes(made)
+
+
+def sources(text):
+    return [cell.source for cell in nbformat.reads(text, as_version=4).cells]
+
+
+def test_a_panel_stands_behind_the_first_cell_that_draws_accesses():
+    placed = live.with_place(notebook("page.check()", "words", "page.banks()", "page.coalescing()"))
+    assert sources(placed) == ["page.check()", "words", "page.banks()", live.MARK,
+                               "page.coalescing()"]
+
+
+def test_a_line_of_the_chapter_places_it():
+    placed = live.with_place(notebook("page.banks()", f"words\n\n{live.LINE}\n\nmore"))
+    assert sources(placed) == ["page.banks()", f"words\n\n{live.MARK}\n\nmore"]
+
+
+def test_without_such_a_cell_it_stands_behind_the_check():
+    assert sources(live.with_place(notebook("page.check()", "words"))) == [
+        "page.check()", live.MARK, "words"]
+
+
+def test_a_chapter_without_a_place_is_an_error_that_says_what_to_write():
+    with pytest.raises(ValueError, match="write <!-- run it here -->"):
+        live.with_place(notebook("words"))
+
+
+@pytest.mark.parametrize("stem", CATALOGUE)
+def test_every_chapter_of_a_kernel_has_a_place_for_its_panel(stem):
+    text = (CHAPTERS / f"{stem}.ipynb").read_text(encoding="utf-8")
+    assert sum(live.MARK in source for source in sources(live.with_place(text))) == 1
+
+
+def test_the_worker_gets_the_emulator_and_nothing_that_compiles_or_draws_elsewhere():
+    names = {path.relative_to(panels.ROOT).as_posix() for path in panels.modules()}
+    assert {"lib/live/desk.py", "lib/ptx/launch.py", "lib/kernels/catalogue.py"} <= names
+    assert not {name for name in names if "matplotlib" in name or name.startswith((
+        "lib/compiler/nvrtc", "lib/compiler/compiled", "lib/records", "lib/measure"))}
+
+
+def test_the_archive_is_the_same_each_time_and_has_the_cuda_files():
+    files = panels.modules()[:3]
+    packed = panels.archive(files)
+    assert packed == panels.archive(files)
+    names = zipfile.ZipFile(io.BytesIO(packed)).namelist()
+    assert {f"cuda/{stem}.cu" for stem in CATALOGUE} <= set(names)
+
+
+def test_a_family_is_made_once_until_something_changes(tmp_path, monkeypatch):
+    made = []
+    monkeypatch.setattr(panels, "family", lambda kernel: made.append(kernel) or kernel)
+    monkeypatch.setattr(panels.panel, "recorded", lambda family: {})
+    monkeypatch.setattr(panels, "loads", lambda text: text)
+    kernel = type("Kernel", (), {"dumps": lambda self: "{}"})()
+    monkeypatch.setattr(panels, "find", lambda stem: kernel)
+    for key in ("a", "a", "b"):
+        panels.make("01_naive", tmp_path, key)
+    assert len(made) == 2
+    assert json.loads((tmp_path / "01_naive.json").read_text())["key"] == "b"
+
+
+def test_a_digest_follows_the_kernel_and_the_library(tmp_path):
+    files = panels.modules()
+    one = panels.digest("01_naive", files)
+    assert one == panels.digest("01_naive", files) != panels.digest("02_shared_tile", files)
+    changed = tmp_path / "new.py"
+    changed.write_text("pass")
+    assert one != panels.digest("01_naive", [*files, changed])

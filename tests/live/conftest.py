@@ -1,0 +1,64 @@
+"""A small site with panels, served on this machine."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import threading
+from pathlib import Path
+
+import pytest
+
+from book import live, serve
+from book import panels as made_panels
+from lib.kernels.catalogue import CATALOGUE
+from lib.paths import ROOT
+from tests.book.conftest import browser  # noqa: F401 - the fixture
+
+STEMS = ("02_shared_tile", "18_tma", "03_bank_conflicts")  # with a page of their own
+FOLDER = ROOT / "_build" / "live"  # what the book's build has made of them, too
+QUESTION = '<details data-predict="transposed shared store As wavefronts"></details>'
+PAGE = """<!DOCTYPE html>
+<html lang="en" data-theme="light"><head><meta charset="utf-8"><title>A chapter</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="stylesheet" href="../_static/live/panel.css">
+<style>
+html {{ --pst-color-border: #999; --pst-color-text-muted: #555; --pst-color-background: #fff;
+  --pst-color-text-base: #111; --pst-color-primary: #064; --pst-color-primary-text: #fff;
+  --pst-color-surface: #eee; }}
+figure.figure-scroll {{ overflow-x: auto; margin: 0; }}
+</style>
+<script src="../_static/live/panel.js" defer></script></head>
+<body><main class="bd-article"><h1>A chapter</h1><h2>Memory</h2>{body}</main></body></html>"""
+
+
+@pytest.fixture(scope="session")
+def panels(tmp_path_factory) -> Path:
+    """A folder with a page for each of `STEMS`, and one with two panels."""
+    root = tmp_path_factory.mktemp("site")
+    target, folder = root / "_static" / "live", FOLDER
+    files = made_panels.modules()
+    made_panels.make_all(list(CATALOGUE), folder, files)
+    made_panels.write_folder(target, list(CATALOGUE), folder, files)
+    (root / "chapters").mkdir()
+    texts = {}
+    for stem in STEMS:
+        texts[stem], desk = made_panels.written(stem, folder, target, "../_static/live/")
+    asked = live.QUESTION.sub(lambda match: live.question(match[1], desk) + match[0], QUESTION)
+    pages = {**texts, "two": texts["02_shared_tile"] + texts["03_bank_conflicts"],
+             "question": asked}
+    for name, body in pages.items():
+        (root / "chapters" / f"{name}.html").write_text(PAGE.format(body=body), encoding="utf-8")
+    return root
+
+
+@pytest.fixture
+def served(panels):
+    """The server of the small site; its `address` ends with a slash."""
+    handler = functools.partial(serve.Handler, directory=str(panels))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    server.address = f"http://127.0.0.1:{server.server_port}/"
+    yield server
+    server.shutdown()
+    server.server_close()
