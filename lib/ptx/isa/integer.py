@@ -42,7 +42,7 @@ def subtract(d: Decoding):
 def _sum(d: Decoding, compute):
     if d.has("cc"):
         d.unsupported("no carry (.cc)")
-    d.only("sat").needs(*INTEGERS, *PAIRS)
+    d.only("sat").needs(*INTEGERS, *PAIRS).count(3)
     if d.type in PAIRS:
         return _pairwise(d, compute)
     if not d.has("sat"):
@@ -62,7 +62,6 @@ def _sum(d: Decoding, compute):
 
 def _address_sum(d: Decoding):
     """Make a sum that may be the next address of a loop: see `Execution.pattern`."""
-    d.count(3)
     d.write(0, d.type)
     to, dtype = d.operands[0].slot, DTYPES[d.type]
     one, two = d.slot(1, d.type), d.slot(2, d.type)
