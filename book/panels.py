@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -104,8 +105,10 @@ def write_folder(target: Path, stems: list[str], folder: Path, files: list[Path]
         shutil.copy(runtime_files.FOLDER / str(found["file"]), target)
     for path in runtime_files.FOLDER.glob("LICENSE*"):
         shutil.copy(path, target)
-    for name in ("panel.js", "panel.css", "worker.js"):
-        shutil.copy(PANEL / name, target)
+    for name in ("panel.js", "panel.css"):
+        text = (PANEL / name).read_text(encoding="utf-8")
+        (target / name).write_text(slim(text), encoding="utf-8")
+    shutil.copy(PANEL / "worker.js", target)
     # What serves pages without a connection must lie above them.
     shutil.copy(PANEL / "offline.js", target.parents[1])
     packed = archive(files)
@@ -116,6 +119,13 @@ def write_folder(target: Path, stems: list[str], folder: Path, files: list[Path]
         (target / file).write_bytes(stored)
         listed[name] = entry(file, stored, len(data))
     (target / "manifest.json").write_text(json.dumps(listed), encoding="utf-8")
+
+
+def slim(text: str) -> str:
+    """A script or a style sheet without comments on lines of their own, types and indentation."""
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+    lines = (line.strip() for line in text.split("\n"))
+    return "".join(f"{line}\n" for line in lines if line and not line.startswith("//"))
 
 
 def megabytes(target: Path, stem: str) -> float:

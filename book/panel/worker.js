@@ -159,14 +159,18 @@ async function start(base) {
   const files = await manifest(base);
   const names = Object.keys(files).filter((name) => !name.endsWith(".json") || name.includes("lock"));
   const total = names.reduce((sum, name) => sum + files[name].bytes, 0);
-  let loaded = 0;
-  tell(0, "Loading");
+  let loaded = 0, told = 0;
+  const size = `${(total / 1e6).toFixed(1)} MB`;
+  tell(0, `Loading ${size}`);
   /** @type {Record<string, Uint8Array>} */
   const found = {};
   await Promise.all(names.map(async (name) => {
     const data = await stored(base, files[name], (bytes) => {
       loaded += bytes;
-      tell(0.6 * loaded / total, `Loading: ${(loaded / 1e6).toFixed(1)} of ${(total / 1e6).toFixed(1)} MB`);
+      if (loaded - told > total / 50) { // a page that hears of each packet has no time for more
+        told = loaded;
+        tell(0.6 * loaded / total, `Loading ${size}`);
+      }
     });
     found[name] = await unpacked(data, files[name].file);
   }));

@@ -81,11 +81,12 @@ def banks(found: Banks, kind: str, label: str) -> str:
         for lane, bank, _ in row:
             lanes.setdefault(bank, []).append(lane)
         boxes, said = [], []
-        for bank, meeting in sorted(lanes.items()):
+        for bank, many, meeting in _spans(lanes):
             x = _LEFT + bank * _CELL
-            boxes.append(_box(x + 1, y + 1, _CELL - 2, _ROW - 2))
-            many = len(set(meeting)) > 1
-            said.append(_text(x + _CELL / 2, y + 13, f"{meeting[0]}+" if many else meeting[0]))
+            boxes.append(_box(x + 1, y + 1, many * _CELL - 2, _ROW - 2))
+            shared = len(set(meeting)) > 1
+            said.append(_text(x + many * _CELL / 2, y + 13,
+                              f"{meeting[0]}+" if shared else meeting[0]))
         parts += [_path(boxes, colour), _texts(said, on(colour))]
     if left_out:
         scale.append(_text(_LEFT, _TOP + len(shown) * _ROW + 14,
@@ -93,6 +94,17 @@ def banks(found: Banks, kind: str, label: str) -> str:
     alt = (f"Shared {kind} {label}: {found.wavefronts} wavefronts, ideal {found.ideal}, over "
            f"{len({bank for row in found.rows for _, bank, _ in row})} of {BANKS} banks.")
     return figure(width, height, alt, _texts(scale) + "".join(parts))
+
+
+def _spans(lanes: dict[int, list[int]]) -> list[tuple[int, int, list[int]]]:
+    """Neighbouring banks that serve the same lanes: the first one, how many, and the lanes."""
+    found: list[tuple[int, int, list[int]]] = []
+    for bank, meeting in sorted(lanes.items()):
+        if found and found[-1][2] == meeting and sum(found[-1][:2]) == bank:
+            found[-1] = (found[-1][0], found[-1][1] + 1, meeting)
+        else:
+            found.append((bank, 1, meeting))
+    return found
 
 
 def sectors(access: WarpAccess, base: int, kind: str, label: str) -> str:

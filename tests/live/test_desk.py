@@ -282,3 +282,11 @@ def test_text_of_a_reader_is_escaped():
 
 def test_a_request_without_anything_is_the_recorded_run(desks):
     assert ask(desks("02_shared_tile"))["html"] == ask(desks("02_shared_tile"), **DEFAULT)["html"]
+
+
+def test_a_lane_of_several_words_is_one_box():
+    wide = coalescing.Access(np.arange(32) * 16, np.ones(32, bool), 16)
+    narrow = coalescing.Access(np.arange(32) * 4, np.ones(32, bool), 4)
+    for access, boxes, rows in ((wide, 32, 4), (narrow, 32, 1)):
+        drawn = svg.banks(banks.describe(access), "load", "x")
+        assert drawn.count("<text") == boxes + rows + 10  # lanes, rows, the scale of banks
