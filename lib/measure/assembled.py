@@ -45,7 +45,7 @@ def assembled(
             code["bench"].sort(key=lambda row: shapes[records.shape_of(row)])
     kept = {**(old["variants"] if old else {}), **variants}
     known = CATALOGUE.get(head["kernel"])
-    names = [v.name for v in known.variants] if known else list(kept)
+    names = [v.name for v in known.measured] if known else list(kept)
     found["variants"] = {name: kept[name] for name in names if name in kept}
     every = {**(old["chunks"] if old else {}), **chunks}
     used = {row["chunk"] for one in found["variants"].values()

@@ -18,6 +18,7 @@ from lib.kernels.catalogue import CATALOGUE
 from lib.kernels.shapes import timed
 from lib.measure import bench, chunks, plan, record
 from lib.paths import ROOT
+from lib.measure.assembled import assembled
 from lib.records import scoreboard
 from lib.records import store as records
 from lib.records.journal import Journal
@@ -43,6 +44,17 @@ def test_a_pass_measures_everything_once():
         assert {u.stem for u in units if u.kind == kind} >= set(CATALOGUE)
     assert {u.kind for u in units} == {
         plan.BENCH, plan.COUNTERS, plan.TIMELINE, *plan.OTHERS} - {records.CUBLAS}
+
+
+def test_steps_stand_in_a_record_behind_the_variants():
+    kernel = CATALOGUE["07_vectorized"]
+    (unit,) = (unit for unit in every_unit([kernel.stem])
+               if unit.kind == plan.BENCH and unit.shape == (2048,) * 3)
+    rows = [{"M": 2048, "N": 2048, "K": 2048, "chunk": "first"}]
+    part = {"variants": {name: {"bench": rows} for name in reversed(unit.variants)}}
+    found = assembled({"kernel": kernel.stem}, [(unit, part)], {"first": {}})
+    assert list(found["variants"]) == [variant.name for variant in kernel.measured]
+    assert len(kernel.steps) == 4 and set(kernel.steps).isdisjoint(kernel.variants)
 
 
 def test_what_a_page_shows_first_comes_first():
