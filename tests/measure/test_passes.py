@@ -17,8 +17,8 @@ from lib.__main__ import main
 from lib.kernels.catalogue import CATALOGUE
 from lib.kernels.shapes import timed
 from lib.measure import bench, chunks, plan, record
-from lib.paths import ROOT
 from lib.measure.assembled import assembled
+from lib.paths import ROOT
 from lib.records import scoreboard
 from lib.records import store as records
 from lib.records.journal import Journal
@@ -54,7 +54,7 @@ def test_steps_stand_in_a_record_behind_the_variants():
     part = {"variants": {name: {"bench": rows} for name in reversed(unit.variants)}}
     found = assembled({"kernel": kernel.stem}, [(unit, part)], {"first": {}})
     assert list(found["variants"]) == [variant.name for variant in kernel.measured]
-    assert len(kernel.steps) == 4 and set(kernel.steps).isdisjoint(kernel.variants)
+    assert found["variants"].keys() >= {"float4", "transposed", "global_128"}
 
 
 def test_what_a_page_shows_first_comes_first():
