@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import datetime
 import json
 import math
 import sys
@@ -146,6 +147,8 @@ def add_command(subparsers: Any) -> None:
     what.add_argument("--check", action="store_true",
                       help="fail if a record's kernel has changed since, if a record can't be "
                       "trusted, or if README's table differs")
+    what.add_argument("--sent", nargs="+", metavar="FILE", type=Path, default=[],
+                      help="fail if records that somebody sent can't be taken: say why")
     what.add_argument("--schema", action="store_true",
                       help="print what a record holds, as a JSON Schema")
 
@@ -526,7 +529,7 @@ def _diff(options: argparse.Namespace) -> int:
 
 
 def _results(options: argparse.Namespace) -> int:
-    from lib.records import scoreboard
+    from lib.records import scoreboard, sent
     from lib.records.schema import documentation
 
     if options.schema:
@@ -538,6 +541,10 @@ def _results(options: argparse.Namespace) -> int:
     if options.check:
         faults = scoreboard.faults()
         _say(options, faults, faults or ["every record is of today's source, and hangs together"])
+        return 1 if faults else 0
+    if options.sent:
+        faults = sent.faults(options.sent, datetime.date.today())
+        _say(options, faults, faults or [f"{len(options.sent)} records can be taken"])
         return 1 if faults else 0
     every = records.all_rows()
     rows = _filtered(options, every)

@@ -7,7 +7,7 @@ are put in our words. A claim without a judge belongs to a chapter that is still
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from lib.claims.checks import (
@@ -25,6 +25,8 @@ Judge = Callable[[Evidence], Verdict]
 
 SOURCES = {"D": "lessup2026doublebuffer", "W": "danepham2026worklog"}
 METHOD = "method"
+# The worklog's claims are of this GPU, the tutorial's of a laptop's that nobody is asked for.
+CLAIMED_OF, FOLDER = "T4", "results/t4/"
 
 
 @dataclass(frozen=True)
@@ -336,10 +338,24 @@ def markdown(chapter: str | None = None, evidence: Evidence | None = None) -> st
 
 
 def summary(evidence: Evidence | None = None) -> str:
-    """How many claims have each verdict, as one Markdown sentence."""
-    kinds = [row.verdict.kind for row in rows(evidence=evidence)]
+    """How many claims have each verdict, and which a record of a T4 would settle, in Markdown."""
+    found = rows(evidence=evidence)
+    kinds = [row.verdict.kind for row in found]
     counted = ", ".join(f"**{kinds.count(kind)}** {kind}" for kind in VERDICTS)
-    return f"Of {len(kinds)} claims: {counted}."
+    told = f"Of {len(kinds)} claims: {counted}."
+    if names := [row.claim.id for row in waiting(found)]:
+        told += (
+            f"\n\n{len(names)} of them are about a {CLAIMED_OF} and judged by what another GPU "
+            f"measured: {', '.join(names)}. They wait for a {CLAIMED_OF}'s own record, which "
+            "`python -m lib record` makes there."
+        )
+    return told
+
+
+def waiting(found: Iterable[Row]) -> list[Row]:
+    """Claims about a T4 that were judged by the records of other GPUs."""
+    return [row for row in found if row.claim.id.startswith("W")
+            and "recorded" in row.verdict.evidence and FOLDER not in row.verdict.where]
 
 
 def _cell(words: str) -> str:

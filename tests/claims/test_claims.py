@@ -613,3 +613,18 @@ def test_what_warps_do_is_read_off_their_own_accesses():
     assert Evidence().work_of_warps("12_wmma_pipeline", "seed") == [both] * 4
     with_c = Evidence().counters_with_beta("12_wmma_pipeline", "seed")
     assert with_c["ffma_thread_instructions"] == 64 * 64
+
+
+def test_claims_about_a_t4_that_another_gpu_judged_wait_for_one():
+    def row(name, evidence, where):
+        claim = claims.Claim(name, "method", "so it is")
+        return claims.Row(claim, Verdict("reproduced", "It is.", evidence, where))
+
+    found = [
+        row("W1", ("recorded",), "`results/h100/01_naive.json`"),
+        row("W2", ("recorded",), "`results/t4/01_naive.json`"),
+        row("W3", ("emulated",), "`cuda/01_naive.cu`"),
+        row("D1", ("recorded",), "`results/h100/01_naive.json`"),
+    ]
+    assert [one.claim.id for one in claims.waiting(found)] == ["W1"]
+    assert "judged by what another GPU measured" in claims.summary()
