@@ -39,6 +39,8 @@ _OF_HAZARDS = {
     "warning": "order the lanes with __syncwarp(), or let one lane write",
     "barrier divergence": "let all threads of the block reach the same barrier",
     "exited before barrier": "let every thread reach the barrier before it returns",
+    "shuffle from a missing lane": "let all lanes of the warp live until the shuffle, out-of-range "
+                                   "ones with a neutral value, or read from lanes that are there",
     "missing proxy fence": "after the writes, in the thread that wrote, fence.proxy.async "
                            "(cuda::ptx::fence_proxy_async), then the barrier",
     "missing wgmma.fence": "wgmma.fence before the first wgmma that uses the registers",

@@ -170,6 +170,7 @@ def test_a_launch_can_go_on_after_an_error():
 
 @pytest.mark.parametrize("kind", [
     "warning", "barrier divergence", "exited before barrier", "missing proxy fence",
+    "shuffle from a missing lane",
     "missing wgmma.fence", "wgmma in flight", "mbarrier", "block exited",
 ])
 def test_there_is_advice_for_every_kind_of_hazard(kind):

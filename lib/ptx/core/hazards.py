@@ -46,17 +46,19 @@ class Hazard:
     ----------
     kind : str
         "race", "warning" (lanes of one warp without __syncwarp, or equal values written),
-        "barrier divergence", "exited before barrier", "missing proxy fence" (fence.proxy.async
-        before the asynchronous proxy reads or writes), "missing wgmma.fence", "wgmma in flight"
-        (registers of a product before its wait), "mbarrier" (bytes that nobody expected), "block
-        exited" (while its shared memory was used by a peer or a copy) or "overflow" (from one
-        shared variable into another).
+        "barrier divergence", "exited before barrier", "shuffle from a missing lane" (which exited,
+        or which a smaller block lacks), "missing proxy fence" (fence.proxy.async before the
+        asynchronous proxy reads or writes), "missing wgmma.fence", "wgmma in flight" (registers of
+        a product before its wait), "mbarrier" (bytes that nobody expected), "block exited" (while
+        its shared memory was used by a peer or a copy) or "overflow" (from one shared variable into
+        another).
     message : str
         For people.
     first, second : Access or None
         The accesses that conflict; `second` came later in this run. What a lane touched too early
         or without a fence comes with the product; bytes that nobody expected with the mbarrier's
-        initialisation; a use of shared memory with the exit of its block; "overflow" has one.
+        initialisation; a use of shared memory with the exit of its block, a shuffle with that of
+        the lane that it reads; "overflow" has one, and a shuffle from a lane that never was.
     """
 
     kind: str

@@ -16,8 +16,10 @@ def check_membermask(f, mask: np.ndarray, place: str, alone: bool = False):
     """Report lanes that run a .sync operation and that its mask doesn't name.
 
     Unless `alone`, those too that it names and that don't run it, though they haven't exited, or
-    that run it with another mask.
+    that run it with another mask; and the race detector hears that the lanes have met.
     """
+    if not alone and f.races is not None:
+        f.races.lanes_meet(f)
     if f.active is None and names_all_lanes(mask):
         return
     shape = (f.blocks, f.threads)

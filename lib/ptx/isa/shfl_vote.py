@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.decode import Decoding, opcode
+from ..core.hazards import access
 from ..core.masks import by_warp
 from ..core.registers import DTYPES
 from .membermask import check_membermask, lane_ids, parties, to_lanes
@@ -21,11 +22,11 @@ def shuffle(d: Decoding):
     put = d.write(target, "b32")
     put_valid = d.write(predicate, "pred") if predicate is not None else None
     a, b, c, member = d.read(1, "b32"), d.read(2, "s32"), d.read(3, "s32"), d.read(4, "u32")
-    place = d.place
+    place, instruction = d.place, d.instruction
 
     def step(f):
-        r, shape = f.r, (f.blocks, f.threads)
-        check_membermask(f, member(r), place)
+        r, shape, mask = f.r, (f.blocks, f.threads), member(f.r)
+        check_membermask(f, mask, place)
         rows = by_warp(np.broadcast_to(a(r), shape))
         lane = np.arange(32)
         move = by_warp(np.broadcast_to(b(r), shape)) & 31
@@ -42,6 +43,8 @@ def shuffle(d: Decoding):
             source = (lane & segment) | (move & ~segment)
             valid = source <= most
         source = np.where(valid, source, lane)
+        if f.live is not None or f.threads % 32:
+            _check_sources(f, source, mask, instruction)
         moved = np.take_along_axis(rows, source, axis=2)
         put(r, np.ascontiguousarray(moved.reshape(f.blocks, -1)[:, : f.threads]))
         if put_valid is not None:
@@ -49,6 +52,48 @@ def shuffle(d: Decoding):
             put_valid(r, np.ascontiguousarray(valid))
 
     return step
+
+
+def _check_sources(f, source: np.ndarray, mask: np.ndarray, instruction):
+    """Report active lanes that read a lane that their mask names and that is not there any more.
+
+    What they get is undefined (PTX ISA, shfl.sync).
+
+    Parameters
+    ----------
+    source : ndarray of int
+        The lane that each lane reads; broadcasts to (blocks, warps, 32).
+    mask : ndarray of uint32
+        Broadcasts to (blocks, threads).
+    """
+    live = by_warp(f.live_lanes, False)
+    source = np.broadcast_to(source, live.shape)
+    masks = by_warp(np.broadcast_to(mask, (f.blocks, f.threads)), 0)
+    named = ((masks >> source.astype(np.uint32)) & 1).astype(bool)
+    gone = by_warp(f.active_lanes, False) & named & ~np.take_along_axis(live, source, axis=2)
+    if not gone.any():
+        return
+    readers = np.argwhere(gone)
+    for left in (True, False):
+        some = [(row, warp, lane, int(source[row, warp, lane]))
+                for row, warp, lane in readers.tolist()
+                if (32 * warp + source[row, warp, lane] < f.threads) == left]
+        if not some:
+            continue
+        why = (f"have exited at {f.place(f.exited_by)}" if left
+               else f"a block of {f.threads} threads does not have")
+        pairs = "; ".join(f"block {f.geometry.block_name(row)} warp {warp} lane {lane} reads lane "
+                          f"{other}" for row, warp, lane, other in some[:4])
+        more = f" and {len(some) - 4} more" if len(some) > 4 else ""
+        row, warp, lane, other = some[0]
+        reader = access(instruction, row, 32 * warp + lane, f)
+        sides = (f.exit_of(row, 32 * warp + other), reader) if left else (reader,)
+        f.hazards.add(
+            "shuffle from a missing lane",
+            f"{f.place(instruction)}: the mask names lanes that {why}, and what is read from them "
+            f"is undefined: {pairs}{more}",
+            *sides,
+        )
 
 
 @opcode("vote")

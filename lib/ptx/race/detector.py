@@ -4,7 +4,9 @@ Each warp has a clock, which a barrier advances. `known[block, a, b]` is the las
 whose accesses are ordered before what warp a does now; a barrier joins these. A word remembers its
 last writer and its readers with their times, and an access conflicts with those that it does not
 know. Lanes of one warp count as ordered by ``bar.warp.sync`` only; a conflict between them is a
-warning, as is a word written twice with the same value.
+warning, as is a word written twice with the same value. ``volatile`` accesses are no data race, but
+they don't keep a warp's lanes in step: a conflict between two such instructions in shared memory is
+a warning, unless a shuffle or a vote let the lanes meet in between, or one of them polls.
 
 Words of shared memory remember the last read by each warp; those of global memory, which are too
 many for that, some of the reads (`global_memory`). What orders blocks is in `release_acquire`, and
@@ -18,6 +20,7 @@ import numpy as np
 from ..core.hazards import Access, Hazards
 from ..core.masks import any_in_warp
 from ..core.memory_order import BLOCK, CLUSTER, GPU, scopes_to_follow, strength
+from ..core.spin_loops import spin_loops
 from ..core.syntax import SIZES
 from .async_proxy import AsyncProxy
 from .compare_and_swap import guesses
@@ -55,6 +58,7 @@ class RaceDetector:
         self.strength = np.array([*(strength(s.instruction) for s in code.steps), 0])
         for index in guesses(code.steps):
             self.strength[index] = GPU
+        self.is_volatile = _volatile_data(code.steps)
         self._scopes = scopes_to_follow(code.steps)
         self.release_acquire = ReleaseAcquire(self) if GPU in self._scopes else None
         self.scoped: list[ScopedOrder] = []
@@ -77,6 +81,7 @@ class RaceDetector:
         self.proxy = AsyncProxy(self, f) if self.asynchronous else None
         readers = self.warps + (self.proxy.readers if self.proxy else 0)
         self.known = np.zeros((*shape, readers), np.int64)
+        self.met = np.zeros(shape, np.int64)  # when the lanes of a warp were at one place last
         self.floor = 0
         self._grouped = None
         self.stamped = (None,)  # what global_races makes of a group
@@ -157,6 +162,13 @@ class RaceDetector:
         self.known[row, warp, own] = self.clock[row, warp]
         self.clock = self.clock + came
         self._set_floor()
+
+    def lanes_meet(self, f):
+        """Let the lanes of the active warps be in step: a shuffle, which orders no plain access."""
+        if self.is_volatile.any():
+            came = f.active_warps
+            self.met = np.where(came, self.clock, self.met)
+            self.clock = self.clock + came
 
     # -- accesses -------------------------------------------------------------------------------
 
@@ -294,3 +306,18 @@ class RaceDetector:
         """Return, for rows of this batch, the number of the first block of their cluster."""
         rows = rows.astype(np.int64, copy=False)
         return rows // self.peers * self.peers + self.f.geometry.first
+
+
+def _volatile_data(steps) -> np.ndarray:
+    """Tell which steps access data by ``volatile``: flags that a loop polls are left out.
+
+    Returns
+    -------
+    ndarray of bool
+        One element a step, and one more, for what is no step.
+    """
+    found = [step.instruction.parts[0] in ("ld", "st") and "volatile" in step.instruction.parts
+             for step in steps]
+    for loop in spin_loops(steps):
+        found[loop.start : loop.stop] = [False] * len(loop)
+    return np.array([*found, False])

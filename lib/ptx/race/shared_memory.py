@@ -51,24 +51,29 @@ class SharedShadow:
         known = races.known[row, warp, column_of(other, races.known.shape[2])]
         pending = seen >> TIME >= PENDING  # even for the thread that issued it
         bad = (seen >> TIME > known) & ((other != thread) | pending)
-        first = index_of(seen)
-        if races.strength[index] and bad.any():
-            block = 32 * races.f.warps
-            need = np.where(other // block == thread // block, BLOCK, CLUSTER)
-            earlier = races.strength[np.minimum(first, len(races.strength) - 1)]
-            bad &= (earlier < need) | (races.strength[index] < need)
         if not bad.any():
             return
-        mild = bad & (other >> 5 == thread >> 5) & ~pending
+        first, one_warp, found = index_of(seen), other >> 5 == thread >> 5, []
+        if races.strength[index]:
+            block, step = 32 * races.f.warps, np.minimum(first, len(races.strength) - 1)
+            need = np.where(other // block == thread // block, BLOCK, CLUSTER)
+            weak = (races.strength[step] < need) | (races.strength[index] < need)
+            if races.is_volatile[index]:
+                apart = bad & one_warp & races.is_volatile[step] & (first != index)
+                apart &= seen >> TIME > races.met[row, warp]
+                found.append(("warning", f"{what} in shared memory by lanes of one warp, which "
+                                         "volatile does not order", apart))
+            bad &= weak
+        mild = bad & one_warp & ~pending
         if old is not None:
             mild = mild | (bad & ~old[1])
-        for kind, where in (("race", bad & ~mild), ("warning", mild)):
+        found += [(kind, f"{what} in shared memory", where)
+                  for kind, where in (("race", bad & ~mild), ("warning", mild))]
+        for kind, said, where in found:
             if where.any():
                 rows = races.linear(row[where])
                 later = (np.full(rows.shape, index), rows, thread[where])
-                races.report(
-                    kind, f"{what} in shared memory", (first[where], rows, other[where]), later
-                )
+                races.report(kind, said, (first[where], rows, other[where]), later)
 
     def _same_instruction(self, cells, mine, group, index, old):
         """Report lanes that wrote different values to one word in one instruction."""

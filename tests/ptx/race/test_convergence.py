@@ -44,6 +44,19 @@ extern "C" __global__ void some_left(int* out, const int* in, int n)
     __syncwarp();
     out[threadIdx.x] = __shfl_sync(0xffffffffu, in[threadIdx.x], 0);
 }
+extern "C" __global__ void reads_who_left(int* out, const int* in, int n)
+{
+    if (threadIdx.x >= n) return;                                       // left
+    out[threadIdx.x] = __shfl_down_sync(0xffffffffu, in[threadIdx.x], 4);  // reads
+}
+extern "C" __global__ void reads_who_stayed(int* out, const int* in, int n)
+{
+    if (threadIdx.x >= n) return;
+    const int last = n - 1;
+    int v = __shfl_sync(0xffffffffu, in[threadIdx.x], min(threadIdx.x + 4, last));
+    v += __shfl_xor_sync((1u << n) - 1, v, 1);                // n is even: none beyond it is read
+    out[threadIdx.x] = v + __shfl_up_sync((1u << n) - 1, v, 4);  // at the edge it reads itself
+}
 extern "C" __global__ void half_of_them(int* out, const int* in, int n)
 {
     int v = in[threadIdx.x];
@@ -112,6 +125,45 @@ def test_a_warp_s_lanes_may_wait_for_each_other_at_different_places(module, give
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_lanes_that_left_need_not_come(module, given, schedule):
     assert run(module, "some_left", given, 7, schedule=schedule).tolist() == [1] * 7 + [0] * 25
+
+
+def launched(module, name, given, n, block=32):
+    args = (np.zeros(64, np.int32), np.resize(given, 64), np.int32(n))
+    return module.get_function(name)((1,), (block,), args)
+
+
+def line_of(mark):
+    return next(i for i, row in enumerate(SOURCE.splitlines(), 1) if row.endswith(f"// {mark}"))
+
+
+@pytest.mark.parametrize("n, readers", [(28, range(24, 28)), (7, range(3, 7))])
+def test_a_shuffle_that_reads_a_lane_that_left_is_reported(module, given, n, readers):
+    launch = launched(module, "reads_who_left", given, n)
+    (hazard,) = launch.hazards
+    assert hazard.kind == "shuffle from a missing lane"
+    said = [f"warp 0 lane {lane} reads lane {lane + 4}" for lane in readers]
+    assert all(text in hazard.message for text in said)
+    assert hazard.message.count(" reads lane ") == len(said)
+    first, second = hazard.first, hazard.second
+    assert (first.lane, second.lane) == (readers[0] + 4, readers[0])
+    assert second.opcode.startswith("shfl.sync") and second.cuda[1] == line_of("reads")
+    assert "What to do: let all lanes of the warp live until the shuffle" in str(launch)
+
+
+def test_a_shuffle_reads_no_lane_that_the_block_lacks(module, given):
+    """A block of 44 threads: the second warp has twelve lanes, which the mask doesn't say."""
+    (hazard,) = launched(module, "reads_who_left", given, 64, 44).hazards
+    assert hazard.second is None and hazard.first.cuda[1] == line_of("reads")
+    assert "a block of 44 threads" in hazard.message
+    assert "warp 1 lane 8 reads lane 12" in hazard.message and "warp 0" not in hazard.message
+
+
+@pytest.mark.parametrize("n", [6, 28, 32])
+def test_a_shuffle_from_lanes_that_are_there_is_clean(module, given, n):
+    if n < 32:
+        assert not launched(module, "reads_who_stayed", given, n).hazards
+    assert not launched(module, "some_left", given, n).hazards
+    assert not launched(module, "reads_who_left", given, 32).hazards
 
 
 def test_a_mask_of_those_that_run_it_is_right(module, given):

@@ -1,0 +1,161 @@
+"""Lanes of one warp that exchange volatile values: told, unless something orders the lanes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lib import ptx
+
+from ..conftest import compile_text, run
+
+REDUCE = r"""
+extern "C" __global__ void reduce(const int* x, int* sum)
+{
+    __shared__ volatile int s[64];
+    const int i = threadIdx.x;
+    s[i] = x[i];
+    __syncthreads();
+    if (i < 32) {
+        #pragma unroll
+        for (int half = 32; half > 0; half /= 2) {
+            const int other = i < half ? s[i + half] : 0;
+            BETWEEN
+            if (i < half) s[i] = s[i] + other;
+            AT_END
+        }
+    }
+    if (i == 0) *sum = s[0];
+}
+"""
+SCHEDULES = ("lowest", "highest", "random")
+
+
+def reduced(between: str, at_end: str, **options) -> ptx.Launch:
+    source = REDUCE.replace("BETWEEN", between).replace("AT_END", at_end)
+    x, total = np.arange(64, dtype=np.int32), np.zeros(1, np.int32)
+    text = compile_text(source, filename="reduce.cu")
+    launch = ptx.Module(text).get_function("reduce")(1, 64, (x, total), races=True, **options)
+    assert total[0] == x.sum()
+    return launch
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_warp_synchronous_reduction_is_a_warning_at_its_own_lines(schedule):
+    launch = reduced("", "", schedule=schedule)
+    assert {hazard.kind for hazard in launch.hazards} == {"warning"}
+    lines = {side.cuda[1] for hazard in launch.hazards for side in (hazard.first, hazard.second)}
+    rows = REDUCE.splitlines()
+    own = {i for i, row in enumerate(rows, 1) if "s[i + half]" in row or "s[i] + other" in row}
+    assert lines and lines <= own | {rows.index("    if (i == 0) *sum = s[0];") + 1}
+    for hazard in launch.hazards:
+        assert hazard.first.warp == hazard.second.warp and hazard.first.lane != hazard.second.lane
+        assert "volatile does not order" in hazard.message
+    assert "What to do: order the lanes with __syncwarp()" in str(launch)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("between, at_end", [
+    ("", "__syncwarp();"),
+    ("", "if (__shfl_sync(0xffffffffu, other, 0) == -1) s[i] = 1;"),
+    ("", "if (__any_sync(0xffffffffu, other == -1)) s[i] = 1;"),
+])  # fmt: skip
+def test_what_lets_the_lanes_meet_orders_them(between, at_end, schedule):
+    assert not reduced(between, at_end, schedule=schedule).hazards
+
+
+def test_the_barrier_must_stand_between_the_write_and_the_read():
+    found = reduced("__syncwarp();", "").hazards
+    assert {hazard.message.partition(" in ")[0] for hazard in found} == {"read after write"}
+
+
+HAND_OVER = """
+.reg .b32 %t, %v, %s; .reg .b64 %o; .reg .pred %p, %q;
+.shared .align 4 .b32 flag; .shared .align 4 .b32 word;
+mov.u32 %t, %tid.x; ld.param.u64 %o, [out];
+setp.eq.u32 %p, %t, 0;
+@%p st.volatile.shared.u32 [flag], 0;
+@%p st.volatile.shared.u32 [word], 0;
+bar.sync 0;
+"""
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_lanes_of_a_warp_that_take_turns_by_a_polled_flag_are_clean(schedule):
+    body = HAND_OVER + """
+POLL: ld.volatile.shared.u32 %v, [flag]; setp.ne.u32 %q, %v, %t; @%q bra POLL;
+add.u32 %v, %v, 1; st.volatile.shared.u32 [flag], %v;
+bar.sync 0;
+@%p ld.volatile.shared.u32 %v, [flag]; @%p st.global.u32 [%o], %v;
+"""
+    out = np.zeros(1, np.uint32)
+    done = run(body, out, block=64, races=True, schedule=schedule)
+    assert out[0] == 64 and not done.hazards, done.hazards[:2]
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_flag_with_fences_orders_the_lanes_of_a_warp(schedule):
+    body = HAND_OVER + """
+setp.eq.u32 %q, %t, 9; @!%p bra READ;
+st.volatile.shared.u32 [word], 7; membar.cta; st.volatile.shared.u32 [flag], 1;
+bra DONE;
+READ: @!%q bra DONE;
+POLL: ld.volatile.shared.u32 %v, [flag]; setp.eq.u32 %p, %v, 0; @%p bra POLL;
+membar.cta; ld.volatile.shared.u32 %v, [word]; st.global.u32 [%o], %v;
+DONE:
+"""
+    out = np.zeros(1, np.uint32)
+    done = run(body, out, races=True, schedule=schedule)
+    assert out[0] == 7 and not done.hazards, done.hazards[:2]
+
+
+@pytest.mark.parametrize("space, order, kinds", [
+    ("volatile", "", {"warning"}),
+    ("volatile", "bar.warp.sync 0xffffffff;", set()),
+    ("volatile", "bar.sync 0;", set()),
+    ("volatile", "shfl.sync.idx.b32 %s, %t, 0, 31, 0xffffffff;", set()),
+    ("volatile", "vote.sync.ballot.b32 %s, %q, 0xffffffff;", set()),
+    ("volatile", "membar.cta;", {"warning"}),  # orders this thread's accesses, not the lanes
+    ("relaxed.cta", "", set()),  # an atomic object's: meant to be unordered
+    ("weak", "", {"warning"}),
+    ("weak", "shfl.sync.idx.b32 %s, %t, 0, 31, 0xffffffff;", {"warning"}),  # no memory barrier
+])  # fmt: skip
+def test_what_orders_two_accesses_by_different_lanes(space, order, kinds):
+    body = HAND_OVER + f"""
+setp.eq.u32 %q, %t, 5;
+@%q st.{space}.shared.u32 [word], 1;
+{order}
+setp.eq.u32 %q, %t, 9;
+@%q ld.{space}.shared.u32 %v, [word];
+@%q st.global.u32 [%o], %v;
+"""
+    done = run(body, np.zeros(1, np.uint32), races=True)
+    assert {hazard.kind for hazard in done.hazards} == kinds
+
+
+def test_a_shuffle_before_both_orders_neither():
+    body = HAND_OVER + """
+shfl.sync.idx.b32 %s, %t, 0, 31, 0xffffffff;
+setp.eq.u32 %q, %t, 5; @%q st.volatile.shared.u32 [word], 1;
+setp.eq.u32 %q, %t, 9; @%q ld.volatile.shared.u32 %v, [word];
+shfl.sync.idx.b32 %s, %t, 0, 31, 0xffffffff;
+"""
+    (hazard,) = run(body, np.zeros(1, np.uint32), races=True).hazards
+    assert (hazard.first.lane, hazard.second.lane) == (5, 9)
+
+
+def test_a_write_after_a_read_counts_too():
+    body = HAND_OVER + """
+setp.eq.u32 %q, %t, 9; @%q ld.volatile.shared.u32 %v, [word];
+setp.eq.u32 %q, %t, 5; @%q st.volatile.shared.u32 [word], 1;
+"""
+    (hazard,) = run(body, np.zeros(1, np.uint32), races=True).hazards
+    assert hazard.message.startswith("write after read") and hazard.kind == "warning"
+
+
+def test_volatile_accesses_of_different_warps_are_no_data_race():
+    body = HAND_OVER + """
+setp.eq.u32 %q, %t, 5; @%q st.volatile.shared.u32 [word], 1;
+setp.eq.u32 %q, %t, 40; @%q ld.volatile.shared.u32 %v, [word];
+"""
+    assert not run(body, np.zeros(1, np.uint32), block=64, races=True).hazards
