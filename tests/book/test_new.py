@@ -1,4 +1,4 @@
-"""A version that is begun works at once; a name that can't be is refused before a file is written."""
+"""A version that is begun works at once; a name that can't be is refused."""
 
 import json
 import re
