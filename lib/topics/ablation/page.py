@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lib.plotting.display import show, table
@@ -24,7 +24,7 @@ def draw(
     *steps : str
         Variants of this version, each the one before it and something more.
     since : str
-        Stem of the version that it starts from.
+        Stem of the version that it starts from, or ``"stem/variant"`` of another.
     size : int
         M = N = K.
     least : float
@@ -36,8 +36,9 @@ def draw(
     def speed(row: Mapping[str, Any]) -> float:
         return 100 * row["ratio"] if of_rival else row["tflops"]
 
-    start = version.of(since)
-    first = speed(start.recorded(size))
+    stem, _, variant = since.partition("/")
+    start = version.of(stem)
+    first = speed(start.recorded(size, variant or None))
     expected = predictions.PREDICTIONS.get(version.kernel.stem, {})
     rows, before = [], first
     for name in steps:
@@ -47,12 +48,60 @@ def draw(
         ))
         before = speed(row)
     show(ablation_figure.draw(
-        ablation_figure.Step(rung(start.kernel), first), rows,
+        ablation_figure.Step(f"{rung(start.kernel)} {variant}".strip(), first), rows,
         evidence=f"{records.label(version.record)}, {size:,}³", least=least,
         limit=("cuBLAS", 100.0 if of_rival else row["cublas_tflops"]),
         note=f"outlines {predictions.label()}",
         unit="% of cuBLAS" if of_rival else "TFLOP/s",
     ))
+
+
+def causes(
+    version: Version, *names: str, above: Sequence[str] = (), size: int = 4096
+) -> None:
+    """Display recorded speed beside the counters that a cause would show in, a row a variant.
+
+    Parameters
+    ----------
+    version : Version
+    *names : str
+        Variants and steps of this version.
+    above : sequence of str
+        Variants of other versions to hold them against, as ``"stem"`` or ``"stem/variant"``.
+    size : int
+        M = N = K.
+    """
+    chosen = []
+    for one in above:
+        stem, _, name = one.partition("/")
+        chosen.append((version.of(stem), name or None))
+    chosen += [(version, name) for name in names]
+    rows = []
+    for page, name in chosen:
+        variant, found = page.kernel.variant(name), page.metrics(size, name)
+        label = variant.name if page is version else f"{page.kernel.stem[:2]} {variant.name}"
+        rows.append((
+            label, variant.meaning, f"{page.recorded(size, name)['tflops']:.2f}",
+            f"{found['cycles'] / 1e6:.2f}", f"{found['global_load_requests'] / 1e6:,.0f}",
+            f"{found['dram_read_bytes'] / 1e9:.2f}", f"{found['shared_wavefronts'] / 1e6:,.0f}",
+            f"{found['issue_active_percent']:.0f}%",
+            "; ".join(f"{reason} {value:.2f}" for reason, value in stalls(found)),
+        ))
+    table((f"at {size:,}", "", "TFLOP/s", "million cycles", "million global load requests",
+           "GB read from DRAM", "million wavefronts", "issue slots used",
+           "warps stalled per issue, three largest reasons"), rows, records.label(version.record))
+
+
+def stalls(metrics: Mapping[str, float], most: int = 3) -> list[tuple[str, float]]:
+    """The reasons for which most warps wait, and how many do for each instruction issued.
+
+    A warp that was selected, or could have been, doesn't wait.
+    """
+    waits = {name.removeprefix("stall_").replace("_", " "): value
+             for name, value in metrics.items() if name.startswith("stall_")}
+    ready = ("selected", "not selected")
+    return sorted(((reason, value) for reason, value in waits.items() if reason not in ready),
+                  key=lambda wait: -wait[1])[:most]
 
 
 def predicted(

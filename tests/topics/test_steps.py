@@ -1,0 +1,100 @@
+"""What the chapters say of single steps holds in the records that they show."""
+
+import pytest
+
+from lib.chapter import Chapter
+from lib.topics.ablation.page import causes, stalls
+from tests.pages import cells
+
+SIZE = 4096
+
+
+def speed(stem, name=None):
+    return Chapter(stem).recorded(SIZE, name)["tflops"]
+
+
+def gain(stem, *names, since=None):
+    """Speed of each over that of the one before it, less 1."""
+    speeds = [*([since] if since else []), *(speed(stem, name) for name in names)]
+    return [after / before - 1 for before, after in zip(speeds, speeds[1:], strict=False)]
+
+
+def test_02_dram_is_not_the_limit_and_the_tiles_pay_together():
+    stem, page = "02_shared_tile", Chapter("02_shared_tile")
+    read = {name: page.metrics(SIZE, name)["dram_read_bytes"] for name in ("tile32", "ordered")}
+    assert read["ordered"] < read["tile32"] / 7 and 0 < gain(stem, "tile32", "ordered")[0] < 0.03
+    assert -0.11 < gain(stem, "tile32", "tile16")[0] < -0.07
+    alone = speed("01_naive")
+    assert 0.02 < speed(stem, "only_a") / alone - 1 < 0.07
+    assert -0.03 < speed(stem, "only_b") / alone - 1 < 0
+    assert 0.4 < speed(stem, "tile32") / alone - 1 < 0.5
+
+
+def test_04_registers_gain_and_the_second_buffer_costs():
+    stem, neither = "04_double_buffer", speed("03_bank_conflicts", "padded")
+    order = [speed(stem, "registers"), speed(stem, "staged"), neither, speed(stem, "seed")]
+    assert order == sorted(order, reverse=True)
+    assert 0.07 < order[0] / neither - 1 < 0.09
+    reasons = dict(stalls(Chapter(stem).metrics(SIZE, "registers")))
+    assert "long scoreboard" not in reasons
+    assert "long scoreboard" in dict(stalls(Chapter(stem).metrics(SIZE, "seed")))
+
+
+def test_07_shared_loads_and_depth_pay_and_global_vectors_do_not():
+    found = gain("07_vectorized", "transposed", "unrolled", "shared_128", "global_128", "float4",
+                 since=speed("06_register_tile"))
+    transposed, unrolled, shared, wide, deeper = found
+    assert max(found) == shared > 0.15 and 0.1 < deeper < shared
+    assert 0.02 < transposed < 0.06 and abs(unrolled) < 0.01 and abs(wide) < 0.01
+    page = Chapter("07_vectorized")
+    for stall in ("stall_long_scoreboard", "stall_barrier"):
+        assert page.metrics(SIZE)[stall] < 0.6 * page.metrics(SIZE, "global_128")[stall]
+
+
+def test_08_prefetch_pays_and_the_second_buffer_costs():
+    stem = "08_warp_tile"
+    names = ("walk", "rows", "paired", "prefetch", "small", "short", "good")
+    found = dict(zip(names, gain(stem, *names, since=speed("07_vectorized", "global_128")),
+                     strict=True))
+    assert max(found, key=found.get) == "prefetch" and found["prefetch"] > 0.15
+    assert found["small"] < -0.05 and found["short"] > 0.05 and abs(found["good"]) < 0.01
+    assert all(abs(found[name]) < 0.04 for name in ("rows", "paired"))
+    waits = [Chapter(stem).metrics(SIZE, name)["stall_long_scoreboard"]
+             for name in ("paired", "prefetch", "small")]
+    assert waits[1] < waits[0] / 3 and waits[2] > 1.5 * waits[1]
+
+
+def test_09_no_early_step_counts_and_the_warp_s_shape_costs():
+    stem = "09_fp32_limit"
+    names = ("copies", "unguarded", "ahead", "grouped", "square")
+    found = gain(stem, *names, since=speed("08_warp_tile", "short"))
+    assert all(abs(one) < 0.04 for one in found)
+    assert found[0] < 0 and found[3] < 0 and min(found[1], found[2]) > 0.01
+    assert found[4] > found[1]
+    assert abs(gain(stem, "square", "broad")[0]) < 0.01 and gain(stem, "broad", "wide")[0] < -0.02
+
+
+def test_each_step_stands_beside_what_it_is_held_against(shown):
+    page = Chapter("04_double_buffer")
+    causes(page.version, "seed", "registers", above=("03_bank_conflicts/padded",))
+    rows = cells(shown[0])
+    assert [row[0] for row in rows] == ["03 padded", "seed", "registers"]
+    for row, (stem, name) in zip(rows, (("03_bank_conflicts", "padded"),
+                                        ("04_double_buffer", "seed"),
+                                        ("04_double_buffer", "registers")), strict=True):
+        assert row[2] == f"{speed(stem, name):.2f}"
+        assert row[-1].count(";") == 2
+
+
+def test_ready_warps_do_not_wait():
+    found = stalls({"stall_selected": 9.0, "stall_not_selected": 8.0, "stall_wait": 0.5,
+                    "stall_barrier": 2.0, "stall_drain": 0.1, "cycles": 1e9, "stall_misc": 0.2})
+    assert found == [("barrier", 2.0), ("wait", 0.5), ("misc", 0.2)]
+
+
+@pytest.mark.parametrize("stem", ["02_shared_tile", "04_double_buffer", "07_vectorized",
+                                  "08_warp_tile", "09_fp32_limit"])
+def test_a_version_and_its_steps_were_measured_in_one_chunk(stem):
+    page = Chapter(stem)
+    chunks = {page.recorded(SIZE, variant.name)["chunk"] for variant in page.kernel.measured}
+    assert len(chunks) == 1
