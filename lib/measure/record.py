@@ -169,7 +169,7 @@ def _chunk(units: Sequence[Unit], journal: Journal, most: float) -> chunks.Outco
     name, where = chunk_here()
     journal.begin(name, where)
     if found is None:
-        say(sensors.WITHOUT_NVML)
+        say(sensors.why_not())
     if cublaslt.binding() is None:
         say(cublaslt.MISSING)
     if found and found.others():

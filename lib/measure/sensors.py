@@ -32,7 +32,8 @@ USUAL = frozenset({"power cap"})
 PERIOD = 0.02  # s between two readings
 _POWER_INSTANT = 186  # nvml.h, NVML_FI_DEV_POWER_INSTANT, mW
 
-WITHOUT_NVML = "energy and throttling are not read: pip install nvidia-ml-py"
+NOT_READ = "energy and throttling are not read: "
+WITHOUT_NVML = NOT_READ + "pip install nvidia-ml-py"
 
 
 class Nvml(Protocol):
@@ -98,17 +99,26 @@ class Sensors:
         return max(len(running) - 1, 0)
 
 
-@lru_cache(maxsize=1)
 def nvml() -> Sensors | None:
-    """The sensors of the current device; None where NVML's binding is not installed."""
+    """The sensors of the current device; None where they can't be asked (`why_not` says why)."""
+    return _opened()[0]
+
+
+def why_not() -> str:
+    """Why there are no sensors, and what to do, in a line; empty where there are."""
+    return _opened()[1]
+
+
+@lru_cache(maxsize=1)
+def _opened() -> tuple[Sensors | None, str]:
     module = _pynvml()
     if module is None:
-        return None
+        return None, WITHOUT_NVML
     try:
         module.nvmlInit()
-        return Sensors(module, module.nvmlDeviceGetHandleByUUID(uuid()))
-    except module.NVMLError:
-        return None
+        return Sensors(module, module.nvmlDeviceGetHandleByUUID(uuid())), ""
+    except module.NVMLError as error:
+        return None, NOT_READ + f"NVML says {error}: does nvidia-smi work here?"
 
 
 def _pynvml() -> ModuleType | None:

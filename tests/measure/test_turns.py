@@ -172,6 +172,24 @@ class Nvml:
         return [1, 2, 3]
 
 
+def test_why_there_are_no_sensors_is_said(monkeypatch):
+    class Refused(Exception):
+        pass
+
+    def refuse():
+        raise Refused("Driver/library version mismatch")
+
+    for module, said in (
+        (None, "pip install nvidia-ml-py"),
+        (SimpleNamespace(nvmlInit=refuse, NVMLError=Refused), "Driver/library version mismatch"),
+    ):
+        sensors._opened.cache_clear()
+        monkeypatch.setattr(sensors, "_pynvml", lambda module=module: module)
+        assert sensors.nvml() is None and said in sensors.why_not()
+        assert sensors.why_not().startswith("energy and throttling are not read")
+    sensors._opened.cache_clear()
+
+
 def test_sensors_say_what_they_can():
     read = Sensors(Nvml(), None)
     assert read.read() == {"sm_clock_mhz": 1755.0, "power_w": 650.5, "reasons": 5}
