@@ -73,7 +73,8 @@ def add_command(subparsers: Any) -> None:
     check = add(_check, "check", "run a kernel and compare it with float64",
                 json_help="{kernel, variant, instantiation, narrowed, backend, arch, shape, alpha, "
                 "beta, error, tolerance, unwritten, ok, hazards}; narrowed says why a narrower "
-                "instantiation was launched, and is empty if none was")
+                "instantiation was launched, and is empty if none was; hazards has one entry a "
+                "pair of source lines: {kind, first, second, pairs, message, advice, called_from}")
     _kernel_and_problem(check)
     check.add_argument("--backend", default="auto", choices=BACKENDS)
     check.add_argument("--races", action="store_true", help="let the emulator look for races")
@@ -86,8 +87,8 @@ def add_command(subparsers: Any) -> None:
                 json_help="{kernel, variant, arch, M, N, K, alpha, beta, global_load_requests, "
                 "global_load_sectors, global_store_requests, global_store_sectors, "
                 "shared_load_instructions, shared_store_instructions, shared_wavefronts, "
-                "shared_wavefronts_ideal, ffma_thread_instructions}; shared-memory figures are "
-                "those of the SASS for --arch")
+                "shared_wavefronts_ideal, ffma_thread_instructions, hazards}; shared-memory "
+                "figures are those of the SASS for --arch; hazards as in check")
     _kernel_and_problem(trace)
     _patience(trace)
 
@@ -338,14 +339,13 @@ def _check(options: argparse.Namespace) -> int:
         races=options.races, schedule=options.schedule, seed=options.seed, trace=False,
     )
     verdict = done.verdict
-    hazards = [str(hazard) for hazard in done.launch.hazards] if done.launch else []
     document = {
         "kernel": kernel.stem, "variant": variant.name,
         "instantiation": kernel.expression(done.selection.variant),
         "narrowed": done.selection.reason, "backend": done.backend, "arch": done.arch,
         "shape": problem.shape, "alpha": problem.alpha, "beta": problem.beta,
         "error": verdict.error, "tolerance": verdict.tolerance, "unwritten": verdict.unwritten,
-        "ok": verdict.ok, "hazards": hazards,
+        "ok": verdict.ok, "hazards": _hazards(done),
     }
     where = "on the GPU" if done.backend == "gpu" else "in the emulator (no GPU is used)"
     if options.backend == "auto" and device.available() and (
@@ -356,9 +356,23 @@ def _check(options: argparse.Namespace) -> int:
         f"{kernel.stem} {variant.name} {problem.shape}, {done.arch} code {where}: {verdict}",
         *([f"launched {document['instantiation']}: {document['narrowed']}"]
           if document["narrowed"] else []),
-        *hazards,
+        *_told(done),
     ])
-    return 0 if verdict.ok and not hazards else 1
+    return 0 if verdict.ok and not document["hazards"] else 1
+
+
+def _hazards(done: Any) -> list[dict[str, Any]]:
+    """The hazards of a run in the emulator by pair of source lines, as JSON holds them."""
+    from lib.ptx.report import hazards_document
+
+    return hazards_document(done.launch.hazards, done.launch.code) if done.launch else []
+
+
+def _told(done: Any) -> list[str]:
+    """The same in rows for people."""
+    from lib.ptx.report import told
+
+    return told(done.launch) if done.launch else []
 
 
 def _run_patiently(
@@ -390,14 +404,15 @@ def _trace(options: argparse.Namespace) -> int:
     document = {
         "kernel": kernel.stem, "variant": variant.name, "arch": done.arch,
         "M": problem.M, "N": problem.N, "K": problem.K,
-        "alpha": problem.alpha, "beta": problem.beta, **counters,
+        "alpha": problem.alpha, "beta": problem.beta, **counters, "hazards": _hazards(done),
     }
     _say(options, document, [
         f"{kernel.stem} {variant.name} {problem.shape}, emulated from {done.arch} PTX, "
         "shared memory as its SASS has it:",
         *(f"  {name.replace('_', ' '):<26} {value:>16,}" for name, value in counters.items()),
+        *_told(done),
     ])
-    return 0
+    return 1 if document["hazards"] else 0
 
 
 def _zoo(options: argparse.Namespace) -> int:

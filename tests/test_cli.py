@@ -12,10 +12,11 @@ import pytest
 from lib import cli
 from lib.__main__ import main
 from lib.kernels.catalogue import CATALOGUE, in_book
+from lib.kernels.source import edited
 from lib.paths import RESULTS, ROOT
 from lib.problem import WrongResult
 from lib.records import store as records
-from lib.run import device
+from lib.run import device, runner
 from tests import played
 from tests.kernels.conftest import legal
 
@@ -61,6 +62,45 @@ def test_check_prints_one_json_document(call, stem):
     document = json.loads(out)
     assert status == 0 and document["ok"] and document["backend"] == "emulator"
     assert document["hazards"] == [] and document["error"] <= document["tolerance"]
+
+
+@pytest.fixture
+def barriers_become(monkeypatch):
+    """Let every ``__syncthreads();`` of a kernel be other text when the command runs it."""
+    run = runner.run
+
+    def become(new):
+        def run_edited(kernel, problem, **options):
+            text = edited(kernel.source.read_text(), "__syncthreads();", new)
+            return run(kernel, problem, source=text, **options)
+
+        monkeypatch.setattr(runner, "run", run_edited)
+
+    return become
+
+
+def test_check_tells_a_missing_barrier_by_pair_of_lines(call, barriers_become):
+    barriers_become(";")
+    words = ("check", "06_register_tile", "--shape", "64", "--backend", "emulator", "--races")
+    status, out, _ = call(*words, "--json")
+    hazards = json.loads(out)["hazards"]
+    assert status == 1 and len(hazards) <= 8 and sum(one["pairs"] for one in hazards) > 100
+    assert len({(one["kind"], one["first"], one["second"]) for one in hazards}) == len(hazards)
+    assert all("06_register_tile.cu:" in one["message"] for one in hazards)
+    status, out, _ = call(*words)
+    assert status == 1 and out.count("pairs of instructions") == len(hazards)
+    assert out.count(" and PTX line ") == len(hazards) and "What to do: __syncthreads()" in out
+
+
+def test_trace_tells_what_it_sees_by_pair_of_lines(call, barriers_become):
+    """It looks for no races, but sees half of a warp at a barrier."""
+    barriers_become("if (threadIdx.x % 32 < 16) { __syncthreads(); } else asm(\"bar.sync 0;\");")
+    status, out, _ = call("trace", "02_shared_tile", "--shape", "32", "--json")
+    hazards = json.loads(out)["hazards"]
+    assert status == 1 and {one["kind"] for one in hazards} == {"barrier divergence"}
+    status, out, _ = call("trace", "02_shared_tile", "--shape", "32")
+    assert status == 1 and out.count("barrier divergence: 02_shared_tile.cu:") == len(hazards)
+    assert "What to do: let all threads" in out
 
 
 def test_check_of_a_wrong_kernel_exits_1(call, monkeypatch):

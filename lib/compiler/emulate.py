@@ -18,7 +18,7 @@ from lib.compiler import arguments
 from lib.compiler.budgets import broken, parse
 from lib.compiler.nvrtc import CompileError
 from lib.compiler.raw_module import WATCHES, CompileException, RawModule, Watch
-from lib.ptx.report import document
+from lib.ptx.report import document, hazards_document
 
 
 def emulate(options: argparse.Namespace) -> int:
@@ -39,7 +39,7 @@ def emulate(options: argparse.Namespace) -> int:
             told.append({"kernel": options.kernel or "", "ended": "stopped", "errors": [
                 {"kind": type(error).__name__, "message": str(error),
                  "notes": list(getattr(error, "__notes__", ()))}],
-                "hazards": [{"kind": one.kind, "message": one.message} for one in error.hazards]})
+                "hazards": hazards_document(error.hazards)})
         whole = {"file": str(path), "launches": told, "over_budget": over, "ok": ok}
         print(json.dumps(whole, indent=1))
         return 0 if ok else 1

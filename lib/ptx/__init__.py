@@ -27,10 +27,11 @@ from .core.tensormap import TensorMap, tensor_map
 from .core.texture import Surface, Texture
 from .count.trace import Site, Trace, WarpAccess, Wide
 from .launch import Function, Launch, Module
+from .report import Finding
 
 __all__ = [
-    "Access", "Allocation", "Deadlock", "Divergence", "Endless", "Error", "Function", "Hazard",
-    "Launch", "LaunchError", "Misaligned", "Module", "Moment", "OutOfBounds", "ParseError",
-    "Recorder", "Site", "Surface", "TensorMap", "Texture", "Trace", "UninitialisedRead",
-    "UnsupportedInstruction", "WarpAccess", "Wide", "tensor_map",
+    "Access", "Allocation", "Deadlock", "Divergence", "Endless", "Error", "Finding", "Function",
+    "Hazard", "Launch", "LaunchError", "Misaligned", "Module", "Moment", "OutOfBounds",
+    "ParseError", "Recorder", "Site", "Surface", "TensorMap", "Texture", "Trace",
+    "UninitialisedRead", "UnsupportedInstruction", "WarpAccess", "Wide", "tensor_map",
 ]  # fmt: skip

@@ -35,7 +35,7 @@ from .core.recorder import Recorded, Recorder
 from .core.syntax import Entry, Program
 from .count.trace import Trace, Wide
 from .race.detector import RaceDetector
-from .report import report
+from .report import Finding, grouped, report
 
 # Blocks are independent (but see `spin_loops`), so a big grid runs in batches of about so many
 # lanes, and shared and local memory of about so many bytes. Larger batches fall out of the cache
@@ -61,7 +61,7 @@ class Launch:
     trace : Trace or None
         Counters, sites and watched addresses; None if the launch was told not to trace.
     hazards : list of Hazard
-        Races and torn barriers.
+        Races and torn barriers, by pair of instructions; `findings` has them by pair of lines.
     allocations : list of Allocation
         Which addresses are which argument's array.
     shared : list of Allocation
@@ -87,6 +87,14 @@ class Launch:
     seconds: float = 0.0
     code: Code | None = field(default=None, repr=False)
     sources: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def findings(self) -> list[Finding]:
+        """The hazards, those of one kind between the same two lines of the source as one.
+
+        One missing barrier is hundreds of hazards, a pair of instructions each, in unrolled code.
+        """
+        return grouped(self.hazards, self.code)
 
     @property
     def clean(self) -> bool:

@@ -149,7 +149,7 @@ def grouped(hazards: Iterable[Hazard], code: Code | None = None) -> list[Finding
 
 def report(launch) -> str:
     """Tell of a launch: how it ended, what is suspicious, what each line asked for."""
-    findings = grouped(launch.hazards, launch.code)
+    findings = launch.findings
     stopped = len(launch.errors)
     ended = f"was stopped in {stopped:,} of its parts" if stopped else "ran to its end"
     said = f"kernel '{launch.kernel}' {ended}; "
@@ -163,8 +163,7 @@ def report(launch) -> str:
                   *(f"    {note}" for note in getattr(error, "__notes__", ()))]
     if stopped > MOST_ERRORS:
         parts.append(f"  and {stopped - MOST_ERRORS:,} more")
-    for finding in findings:
-        parts += [f"  {row}" for row in _told(finding, launch)]
+    parts += [f"  {row}" for row in told(launch)]
     if launch.trace is not None and launch.trace.sites:
         lines = by_line(launch.trace.sites, None, launch.trace.multiply_adds)
         parts += ["", *_table(lines)]
@@ -174,6 +173,21 @@ def report(launch) -> str:
 
 
 MOST_ERRORS = 4  # that are told whole
+MOST_FINDINGS = 16  # likewise; the rest lies in `Launch.findings`
+
+
+def told(launch) -> list[str]:
+    """What is suspicious in a launch, in rows: each pair of lines once, with how often it was met.
+
+    Code that was compiled without its lines has a pair for every two instructions. Where there are
+    too many, warnings come last, and the rows end with a count of those that are not told.
+    """
+    findings = launch.findings
+    more = len(findings) - MOST_FINDINGS
+    if more > 0:
+        findings.sort(key=lambda finding: finding.kind == "warning")
+    rows = [row for finding in findings[:MOST_FINDINGS] for row in _told(finding, launch)]
+    return [*rows, f"and {more:,} more, between other lines"] if more > 0 else rows
 
 
 def _told(finding: Finding, launch) -> list[str]:
@@ -231,19 +245,24 @@ def document(launch) -> dict:
              "notes": list(getattr(error, "__notes__", ()))} for error in launch.errors
         ],
         "races_looked_for": launch.races,
-        "hazards": [
-            {"kind": f.kind, "first": f.first, "second": f.second, "pairs": f.pairs,
-             "message": f.example.message, "advice": f.advice,
-             "called_from": [_calls(launch.code, side.line) if side else []
-                             for side in (f.example.first, f.example.second)]}
-            for f in grouped(launch.hazards, launch.code)
-        ],
+        "hazards": hazards_document(launch.hazards, launch.code),
         "counters": trace.counters() if trace else {},
         "lines": [dataclasses.asdict(line)
                   for line in by_line(trace.sites, None, trace.multiply_adds)] if trace else [],
         "merged": launch.merged,
         "seconds": launch.seconds,
     }
+
+
+def hazards_document(hazards: Iterable[Hazard], code: Code | None = None) -> list[dict]:
+    """Return hazards as `document` holds them: all of them, grouped by pair of lines."""
+    return [
+        {"kind": f.kind, "first": f.first, "second": f.second, "pairs": f.pairs,
+         "message": f.example.message, "advice": f.advice,
+         "called_from": [_calls(code, side.line) if side else []
+                         for side in (f.example.first, f.example.second)]}
+        for f in grouped(hazards, code)
+    ]
 
 
 def _table(lines: Sequence[Line]) -> list[str]:

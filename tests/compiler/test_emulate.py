@@ -101,6 +101,29 @@ def test_an_error_is_status_1_with_its_line(call, path):
     assert status == 1 and "was stopped" in out
 
 
+def test_what_was_found_before_an_error_is_grouped_by_lines(call, tmp_path):
+    file = tmp_path / "both.cu"
+    file.write_text(r"""
+__global__ void both(int* out)
+{
+    __shared__ int s[4][64];
+    #pragma unroll
+    for (int i = 0; i < 4; i++) {
+        s[i][threadIdx.x] = i;
+        out[64 * i + threadIdx.x] = s[i][63 - threadIdx.x];
+    }
+    out[1 << 20] = 1;
+}
+""")
+    words = (file, "--block", "64", "--arg", "x=int32[256]", "--races", "--json")
+    status, out, _ = call(*words)
+    (launch,) = json.loads(out)["launches"]
+    assert status == 1 and launch["errors"][0]["kind"] == "OutOfBounds"
+    (race,) = (one for one in launch["hazards"] if one["kind"] == "race")
+    assert (race["first"], race["second"], race["pairs"]) == ("both.cu:7", "both.cu:8", 4)
+    assert "__syncthreads()" in race["advice"]
+
+
 def test_a_budget_is_held(call, path):
     assert call(path, *GEMM, "--budget", "load_sectors_per_request < 5")[0] == 0
     status, out, _ = call(path, *GEMM, "--budget", "shared_load_instructions == 0")

@@ -10,7 +10,7 @@ import pytest
 from lib import ptx
 from lib.ptx import advice
 from lib.ptx.count.trace import Site
-from lib.ptx.report import by_line, document, grouped, own_place
+from lib.ptx.report import MOST_FINDINGS, by_line, document, grouped, own_place, told
 
 from .conftest import compile_text
 
@@ -35,7 +35,7 @@ extern "C" __global__ void turn(const float* a, float* b, int n)
 @cache
 def launched(source: str = SOURCE, races: bool = True, lineinfo: bool = True) -> ptx.Launch:
     text = compile_text(source, lineinfo=lineinfo, filename="turn.cu")
-    a, b = np.arange(4096, dtype=np.float32), np.zeros(4096, np.float32)
+    a, b = np.arange(2**14, dtype=np.float32), np.zeros(2**14, np.float32)
     return ptx.Module(text).get_function("turn")(1, (32, 32), (a, b, np.int32(4)), races=races)
 
 
@@ -60,6 +60,30 @@ def test_one_missing_barrier_is_two_findings_however_far_the_loop_is_unrolled():
     assert sum(f.pairs for f in found) == len(launch.hazards) > 2
     assert str(launch).startswith("kernel 'turn' ran to its end; 2 hazards:")
     assert all(f.example.message in str(launch) for f in found)
+
+
+def test_a_launch_has_its_hazards_by_pair_of_lines():
+    launch = launched()
+    assert launch.findings == grouped(launch.hazards, launch.code)
+    counted = [f.pairs for f in launch.findings]
+    assert len(counted) == 2 < sum(counted) == len(launch.hazards)
+    for finding in launch.findings:
+        assert str(launch).count(f"{finding}\n") == 1 and f"{finding.pairs} pairs" in str(finding)
+    assert str(launch).count(" and PTX line ") == len(launch.findings)  # one example each
+    assert [one["pairs"] for one in document(launch)["hazards"]] == counted
+
+
+def test_without_lines_of_the_source_not_every_pair_is_told():
+    unrolled = SOURCE.replace("i < 4", "i < 16")
+    launch = launched(unrolled, lineinfo=False)
+    findings = launch.findings
+    assert len(findings) > MOST_FINDINGS and {f.pairs for f in findings} == {1}
+    rows = told(launch)
+    assert rows[-1] == f"and {len(findings) - MOST_FINDINGS} more, between other lines"
+    assert sum(row.startswith("race: ") for row in rows) == MOST_FINDINGS
+    assert f"; {len(findings)} hazards:" in str(launch) and f"  {rows[-1]}" in str(launch)
+    assert len(document(launch)["hazards"]) == len(findings)
+    assert told(launched(races=False)) == []
 
 
 def test_counters_stand_beside_the_lines_that_asked():
