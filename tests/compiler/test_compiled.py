@@ -80,7 +80,7 @@ def test_marks_compile_to_nothing_unless_asked_for(kernel, variant):
 
     And apart from its names for debuggers, which hold a hash of the source.
     """
-    text = kernel.source.read_text()
+    text = kernel.file(variant).read_text()
     bare = without_marks(text)
     assert "MARK" in text and "MARK" not in bare and "TIMELINE" not in bare
     def code(source):
