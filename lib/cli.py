@@ -124,6 +124,12 @@ def add_command(subparsers: Any) -> None:
     _arch(resources)
     resources.add_argument("--sass", action="store_true", help="print the inner loop's SASS too")
 
+    export = add(_export, "export", "one kernel as a .cu to take away, with its launch and a test",
+                 json_help="{kernel, variant, instantiation, M, N, K, arch, file}")
+    _kernel_and_problem(export, arch=False)
+    export.add_argument("--out", type=Path, metavar="FILE",
+                        help="where to write it (default: the terminal)")
+
     diff = add(_diff, "diff", "two versions side by side: counters, registers, SASS, source",
                json_help="{arch, shape, sides: [{name, expression, resources, mix, counters}, …], "
                "source: lines of a unified diff}")
@@ -498,6 +504,27 @@ def _resources(options: argparse.Namespace) -> int:
         document["inner_loop"] = [i.text for i in compiled.inner_loop]
         lines += [f"  {i.address:04x}  {i.text}" for i in compiled.inner_loop]
     _say(options, document, lines)
+    return 0
+
+
+def _export(options: argparse.Namespace) -> int:
+    from lib.run import export
+
+    kernel, variant = _chosen(options)
+    problem = _problem(options, variant)
+    named = f"/{options.variant}" if options.variant else ""
+    command = f"python -m lib export {kernel.stem}{named} --shape {problem.shape}"
+    made = export.made(kernel, variant, problem, command)
+    if options.out is None and not options.json:
+        print(made.text, end="")
+        return 0
+    if options.out is not None:
+        options.out.write_text(made.text, encoding="utf-8")
+    document = {"kernel": kernel.stem, "variant": variant.name, "instantiation": made.instantiation,
+                "M": problem.M, "N": problem.N, "K": problem.K, "arch": made.arch,
+                "file": str(options.out) if options.out else made.text}
+    _say(options, document, [f"{options.out}: {made.instantiation}; nvcc -std=c++17 -O3 "
+                             f"-arch={made.arch} -o gemm {options.out} -lcuda"])
     return 0
 
 

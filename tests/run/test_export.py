@@ -1,0 +1,133 @@
+"""A kernel to take away: the file compiles without ours, and launches what the book launches."""
+
+import json
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+from lib import RawModule
+from lib.__main__ import main
+from lib.compiler.compiled import compile_source
+from lib.kernels.build import compile_kernel
+from lib.kernels.catalogue import CATALOGUE
+from lib.run import export
+from lib.run.runner import prepare
+from tests.kernels.conftest import VARIANTS, legal
+
+
+def chosen(name):
+    stem, _, variant = name.partition("/")
+    kernel = CATALOGUE[stem]
+    return kernel, kernel.variant(variant or None)
+
+
+def made(name, *shape, alpha=1.0, beta=0.0):
+    kernel, variant = chosen(name)
+    return export.made(kernel, variant, variant.problem(*shape, alpha, beta), "made by a test")
+
+
+def code(ptx):
+    """PTX without line numbers, names of files and what debuggers read."""
+    ptx = re.sub(r"(?ms)^\s*\.section\s+\.debug_\w+.*?^\s*\}", "", ptx)
+    return re.sub(r"^\s*\.(?:loc|file)\b.*\n|^//.*\n", "", ptx, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("kernel, variant", [
+    param for param in VARIANTS if param.values[1] in param.values[0].variants[:1]
+    or param.values[1].file])
+def test_the_flattened_file_is_the_same_program(kernel, variant, tmp_path):
+    text = export.flattened(kernel, variant)
+    assert '#include "' not in text and "#pragma once" not in text and "MARK" not in text
+    arch = kernel.oldest(variant)
+    alone = compile_source(text, kernel.expression(variant), arch, (), "alone.cu", None,
+                           variant.shared_bytes, tmp_path, True)
+    assert code(alone.ptx) == code(compile_kernel(kernel, variant, arch).ptx)
+
+
+@pytest.mark.parametrize("name, shape", [
+    ("02_shared_tile", (40, 50, 70)), ("09_fp32_limit", (130, 100, 36)),
+    ("07_vectorized", (33, 65, 31)), ("16_cp_async", (100, 99, 101)),
+    ("20_hopper_limit", (136, 264, 72)), ("21_every_shape", (100, 104, 1024)),
+])
+def test_the_whole_file_compiles_and_its_kernel_multiplies(name, shape, tmp_path):
+    kernel, variant = chosen(name)
+    problem = variant.problem(*legal(variant, *shape), 0.5, -2.0)
+    file = tmp_path / "gemm.cu"
+    found = export.made(kernel, variant, problem, "a test")
+    file.write_text(found.text)
+    module = RawModule(path=str(file), name_expressions=[found.instantiation], arch=found.arch)
+    A, B, C = problem.inputs(0, np)
+    reference = problem.reference(A, B, C)
+    ready = prepare(kernel, variant, problem, [(A, B, C)])
+    (step,) = ready.steps(0)
+    launch = step.launch
+    module.get_function(found.instantiation)(
+        launch.grid, launch.block, step.arguments, shared_mem=launch.shared_bytes)
+    assert problem.judge(C, reference).ok
+
+
+def test_launches_say_what_the_book_launches():
+    kernel, variant = chosen("21_every_shape")
+    found = made("21_every_shape", 1000, 999, 1001)
+    problem = variant.problem(1000, 999, 1001)
+    ready = prepare(kernel, variant, problem, [problem.inputs(0, np)])
+    launches = re.findall(
+        r"launch\((.+),\n\s+dim3\((.+)\), dim3\((.+)\), (\d+), (true|false), stream", found.text)
+    assert [(name, grid, block, int(shared), early == "true")
+            for name, grid, block, shared, early in launches] == [
+        (kernel.expression(step.variant), ", ".join(map(str, step.launch.grid)),
+         ", ".join(map(str, step.launch.block)), step.launch.shared_bytes, step.launch.early)
+        for step in ready.steps(0)
+    ]
+    # Rows of 1,001 and 999 halves: both are copied into rows of multiples of 16 bytes.
+    assert found.text.count("launch(pack<half>,") == 2 and "1001, A, 1008, space.room0);" in \
+        found.text.replace("1000, 1001", "1001")
+    assert found.text.count("tensor_map(space.room") == 2
+    assert "CHECK(cudaFree(room1));" in found.text
+
+
+def test_room_for_sums_and_counts_is_made():
+    found = made("09_fp32_limit", 1024, 1024, 1024)
+    assert re.search(r"float\* room0 = room<float>\(\d+ull, 255\);", found.text)
+    assert re.search(r"int\* room1 = room<int>\(\d+ull, 0\);", found.text)
+    assert "alpha, A, B, beta, C, space.room0, space.room1);" in found.text
+
+
+def test_a_shape_without_products_is_refused(capsys):
+    assert main(["export", "01_naive", "--shape", "5x7x0"]) == 2
+    said = capsys.readouterr().err
+    assert "nothing to multiply" in said and said.count("\n") == 1
+    assert main(["export", "20_hopper_limit", "--shape", "100x99x101"]) == 2
+    assert "multiple" in capsys.readouterr().err
+
+
+def test_the_command_writes_the_file_or_prints_it(tmp_path, capsys):
+    file = tmp_path / "gemm.cu"
+    assert main(["export", "02_shared_tile", "--shape", "64", "--out", str(file)]) == 0
+    assert f"nvcc -std=c++17 -O3 -arch=sm_75 -o gemm {file} -lcuda" in capsys.readouterr().out
+    assert main(["export", "02_shared_tile", "--shape", "64"]) == 0
+    assert capsys.readouterr().out == file.read_text()
+    assert "Made by: python -m lib export 02_shared_tile --shape 64x64x64" in file.read_text()
+    assert main(["export", "02_shared_tile", "--shape", "64", "--json", "--out", str(file)]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["instantiation"] == "shared_tile<32>" and document["arch"] == "sm_75"
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", [*CATALOGUE, "21_every_shape/bf16_column"])
+def test_nvcc_builds_it_and_it_finds_itself_right(name, tmp_path):
+    nvcc = shutil.which("nvcc")
+    if nvcc is None:
+        pytest.skip("nvcc is not on the PATH")
+    kernel, variant = chosen(name)
+    for shape in ((512, 512, 512), (1000, 999, 1001), (33, 4096, 4096)):
+        found = made(name, *legal(variant, *shape), beta=0.5)
+        (tmp_path / "gemm.cu").write_text(found.text)
+        arch = found.arch if found.arch == "sm_90a" else "native"
+        subprocess.run([nvcc, "-std=c++17", "-O3", f"-arch={arch}", "-o", str(tmp_path / "gemm"),
+                        str(tmp_path / "gemm.cu"), "-lcuda"], check=True)
+        done = subprocess.run([str(tmp_path / "gemm")], capture_output=True, text=True, check=False)
+        assert done.returncode == 0 and done.stdout.startswith("right"), done.stdout + done.stderr
