@@ -81,15 +81,14 @@ def causes(
         variant, found = page.kernel.variant(name), page.metrics(size, name)
         label = variant.name if page is version else f"{page.kernel.stem[:2]} {variant.name}"
         rows.append((
-            label, variant.meaning, f"{page.recorded(size, name)['tflops']:.2f}",
-            f"{found['cycles'] / 1e6:.2f}", f"{found['global_load_requests'] / 1e6:,.0f}",
+            f"**{label}**: {variant.meaning}", f"{page.recorded(size, name)['tflops']:.2f}",
+            f"{found['global_load_requests'] / 1e6:,.0f}",
             f"{found['dram_read_bytes'] / 1e9:.2f}", f"{found['shared_wavefronts'] / 1e6:,.0f}",
-            f"{found['issue_active_percent']:.0f}%",
             "; ".join(f"{reason} {value:.2f}" for reason, value in stalls(found)),
         ))
-    table((f"at {size:,}", "", "TFLOP/s", "million cycles", "million global load requests",
-           "GB read from DRAM", "million wavefronts", "issue slots used",
-           "warps stalled per issue, three largest reasons"), rows, records.label(version.record))
+    table((f"at {size:,}", "TFLOP/s", "global load requests, millions", "read from DRAM, GB",
+           "shared-memory wavefronts, millions", "largest stalls, warps per issue"), rows,
+          records.label(version.record))
 
 
 def stalls(metrics: Mapping[str, float], most: int = 3) -> list[tuple[str, float]]:
