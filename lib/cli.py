@@ -37,8 +37,8 @@ STOPPED = 130
 MOST_MINUTES = 60
 
 RESULT_KEYS = (
-    "kernel", "variant", "gpu", "arch", "ptx_arch", "dtype", "M", "N", "K", "tflops",
-    "cublas_tflops", "ratio", "rival", "seconds", "spread", "date", "stale",
+    "kernel", "variant", "gpu", "arch", "ptx_arch", "dtype", "out", "b_layout", "M", "N", "K",
+    "tflops", "cublas_tflops", "ratio", "rival", "seconds", "spread", "date", "stale",
 )
 
 
@@ -148,6 +148,8 @@ def add_command(subparsers: Any) -> None:
                       "trusted, or if README's table differs")
     what.add_argument("--schema", action="store_true",
                       help="print what a record holds, as a JSON Schema")
+    what.add_argument("--csv", action="store_true",
+                      help="print every row as CSV, public kernels' too")
 
     bench = add(_bench, "bench", "time a kernel against the best of cuBLAS on this GPU",
                 json_help="{kernel, variant, gpu, arch, and a row of a record}")
@@ -528,9 +530,13 @@ def _diff(options: argparse.Namespace) -> int:
 def _results(options: argparse.Namespace) -> int:
     from lib.records import scoreboard
     from lib.records.schema import documentation
+    from lib.topics.scoreboard.model import csv_text
 
     if options.schema:
         print(json.dumps(documentation(), indent=1))
+        return 0
+    if options.csv:
+        print(csv_text(), end="")
         return 0
     if options.readme:
         scoreboard.write_readme()
