@@ -36,9 +36,6 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from book import accessible, executed, live, scripts, site  # noqa: E402
-from lib.paths import RESULTS  # noqa: E402
-from lib.topics.scoreboard.model import csv_text  # noqa: E402
-from lib.topics.scoreboard.page import CSV  # noqa: E402
 
 logger = logging.getLogger(__name__)
 
@@ -145,15 +142,16 @@ def redirect_moved_pages(app: Sphinx, error: Exception | None) -> None:
 
 def put_in_records(app: Sphinx, error: Exception | None) -> None:
     """Copy the records to where the scoreboard's cells lead, and write all rows as one CSV."""
-    if error is not None or app.builder.name != "html":
+    results = Path(app.srcdir) / "results"
+    if error is not None or app.builder.name != "html" or not results.is_dir():
         return
-    place = Path(app.outdir) / "results"
+    # A book of some chapters has neither records nor this library.
+    from lib.topics.scoreboard.model import csv_text
+    from lib.topics.scoreboard.page import CSV
+
+    place = Path(app.outdir) / results.name
     shutil.rmtree(place, ignore_errors=True)
-    for file in sorted(RESULTS.glob("*/[!.]*.json")):
-        copy = place / file.relative_to(RESULTS)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(file, copy)
-    place.mkdir(parents=True, exist_ok=True)
+    shutil.copytree(results, place, ignore=shutil.ignore_patterns(".*"))
     (place / CSV).write_text(csv_text(), encoding="utf-8")
 
 
