@@ -24,6 +24,9 @@ COLUMNS: tuple[Shape, ...] = tuple((size, size, size) for size in CUBES)
 # other, and for kernels that add up in FP16 the routine that does so too.
 BEST, DEFAULT, HALF_SUMS = "best", "default", "cublasHgemm"
 
+# What cuBLAS's own lines are called.
+BEST_LINE, DEFAULT_LINE = "cuBLAS, the best", "cuBLAS, its default"
+
 
 class Types(NamedTuple):
     """One combination of types and layout: what is compared stands in one group."""
@@ -112,10 +115,10 @@ def board(gpu: str, types: Types) -> list[Line]:
         record = records.load(gpu, stem)
         if record and (found := _version(record, types)):
             lines.append((stem, found))
-    for met, line in _peers(gpu, types):
+    for met, line in peers(gpu, types):
         place = max((i for i, (stem, _) in enumerate(lines) if stem == met), default=len(lines) - 1)
         lines.insert(place + 1, (met, line))
-    return [*_cublas(gpu, types), *(line for _, line in lines)]
+    return [*cublas(gpu, types), *(line for _, line in lines)]
 
 
 def shapes(lines: Sequence[Line]) -> list[Shape]:
@@ -144,7 +147,7 @@ def _version(record: Mapping[str, Any], types: Types) -> Line | None:
     return replace(first, name=rung(kernel), note=first.name, variants=tuple(others))
 
 
-def _cublas(gpu: str, types: Types) -> Iterator[Line]:
+def cublas(gpu: str, types: Types) -> Iterator[Line]:
     """The fastest of cuBLAS, and its default beside it."""
     record = records.load(gpu, records.CUBLAS)
     for variant in record["variants"].values() if record else ():
@@ -158,12 +161,12 @@ def _cublas(gpu: str, types: Types) -> Iterator[Line]:
             fastest = max(both["default"]["tflops"], both["best"]["tflops"])
             best[shape] = Cell(fastest, None)
             default[shape] = Cell(both["default"]["tflops"], both["default"]["tflops"] / fastest)
-        for name, cells in (("cuBLAS, the best", best), ("cuBLAS, its default", default)):
+        for name, cells in ((BEST_LINE, best), (DEFAULT_LINE, default)):
             if cells:
                 yield Line(name, _file(record), cells, peer=True)
 
 
-def _peers(gpu: str, types: Types) -> Iterator[tuple[str, Line]]:
+def peers(gpu: str, types: Types) -> Iterator[tuple[str, Line]]:
     """Public peers of these types, and the version that each was in turns with."""
     record = records.load(gpu, records.RIVALS)
     for name, peer in record["peers"].items() if record else ():
