@@ -7,6 +7,7 @@ import time
 import pytest
 from bs4 import BeautifulSoup
 
+from lib.__main__ import main
 from lib.kernels.catalogue import CATALOGUE
 from lib.kernels.shapes import CUBES
 from lib.records import store as records
@@ -187,3 +188,8 @@ def test_without_records_it_names_the_command(tmp_path, monkeypatch):
     monkeypatch.setattr(records, "RESULTS", tmp_path)
     with pytest.raises(records.NotRecorded, match="python -m lib record"):
         page.cubes()
+
+
+def test_the_command_line_prints_the_same_csv(capsys):
+    assert main(["results", "--csv"]) == 0
+    assert capsys.readouterr().out == model.csv_text()
