@@ -8,6 +8,7 @@
   be loaded whole, widget libraries included, on every page.)
 - The first page is written to `index.html` itself.
 - The search knows the words of the text, not those inside of figures.
+- The records that pages lead to lie beside the pages.
 
 `accessible`, `scripts` and `site` are parts of it with a subject of their own.
 """
@@ -15,6 +16,7 @@
 from __future__ import annotations
 
 import html
+import shutil
 import sys
 from pathlib import Path
 
@@ -138,6 +140,21 @@ def redirect_moved_pages(app: Sphinx, error: Exception | None) -> None:
             )
 
 
+def put_in_records(app: Sphinx, error: Exception | None) -> None:
+    """Copy the records to where the scoreboard's cells lead, and write all rows as one CSV."""
+    results = Path(app.srcdir) / "results"
+    if error is not None or app.builder.name != "html" or not results.is_dir():
+        return
+    # A book of some chapters has neither records nor this library.
+    from lib.topics.scoreboard.model import csv_text
+    from lib.topics.scoreboard.page import CSV
+
+    place = Path(app.outdir) / results.name
+    shutil.rmtree(place, ignore_errors=True)
+    shutil.copytree(results, place, ignore=shutil.ignore_patterns(".*"))
+    (place / CSV).write_text(csv_text(), encoding="utf-8")
+
+
 def index_text_alone(app: Sphinx) -> None:
     """Keep the words inside of drawings out of the search: they are labels of axes and numbers."""
     if app.builder.name != "html":
@@ -193,6 +210,7 @@ def setup(app: Sphinx) -> dict:
     app.connect("builder-inited", index_text_alone)
     app.connect("build-finished", redirect_old_place)
     app.connect("build-finished", redirect_moved_pages)
+    app.connect("build-finished", put_in_records)
     for part in (accessible, live, scripts, site):
         part.setup(app)
     app.add_css_file("book.css", priority=900)

@@ -38,8 +38,8 @@ STOPPED = 130
 MOST_MINUTES = 60
 
 RESULT_KEYS = (
-    "kernel", "variant", "gpu", "arch", "ptx_arch", "dtype", "M", "N", "K", "tflops",
-    "cublas_tflops", "ratio", "rival", "seconds", "spread", "date", "stale",
+    "kernel", "variant", "gpu", "arch", "ptx_arch", "dtype", "out", "b_layout", "M", "N", "K",
+    "tflops", "cublas_tflops", "ratio", "rival", "seconds", "spread", "date", "stale",
 )
 
 
@@ -158,6 +158,8 @@ def add_command(subparsers: Any) -> None:
                       help="fail if records that somebody sent can't be taken: say why")
     what.add_argument("--schema", action="store_true",
                       help="print what a record holds, as a JSON Schema")
+    what.add_argument("--csv", action="store_true",
+                      help="print every row as CSV, public kernels' too")
 
     bench = add(_bench, "bench", "time a kernel against the best of cuBLAS on this GPU",
                 json_help="{kernel, variant, gpu, arch, and a row of a record}")
@@ -573,9 +575,13 @@ def _diff(options: argparse.Namespace) -> int:
 def _results(options: argparse.Namespace) -> int:
     from lib.records import scoreboard, sent
     from lib.records.schema import documentation
+    from lib.topics.scoreboard.model import csv_text
 
     if options.schema:
         print(json.dumps(documentation(), indent=1))
+        return 0
+    if options.csv:
+        print(csv_text(), end="")
         return 0
     if options.readme:
         scoreboard.write_readme()

@@ -36,21 +36,21 @@ def lines(rows: Iterable[Row]) -> list[str]:
     return found or ["nothing is recorded yet: python -m lib record, on a machine with a GPU"]
 
 
-def markdown(rows: Iterable[Row], size: int | None = None) -> str:
-    """The tables of README and scoreboard: one for each group, against cuBLAS of its own types.
+def markdown(rows: Iterable[Row], size: int) -> str:
+    """Tables of one cube, one for each group, against cuBLAS of its own types.
 
     Parameters
     ----------
     rows : iterable of Row
-    size : int, optional
-        Only cubes of this size.
+    size : int
+        M = N = K.
     """
     rows = list(rows)
     groups: dict[str, list[Row]] = {}
     # Sorted by size, each version's variants one after the other as they come.
     order = {place: i for i, place in enumerate(dict.fromkeys((r.kernel, r.variant) for r in rows))}
     for row in sorted(rows, key=lambda row: (order[row.kernel, row.variant], row.M)):
-        if row.M == row.N == row.K and size in (None, row.M):
+        if row.M == row.N == row.K == size:
             groups.setdefault(CATALOGUE[row.kernel].group, []).append(row)
     if len(groups) < 2:
         return _table([row for group in groups.values() for row in group])

@@ -66,6 +66,8 @@ class Row:
     arch: str
     ptx_arch: str
     dtype: str
+    out: str
+    b_layout: str
     M: int
     N: int
     K: int
@@ -326,8 +328,8 @@ def all_rows(root: Path | None = None) -> list[Row]:
     return [
         Row(
             kernel.stem, name, record["gpu"]["key"], code["arch"], ptx_arch, bench["dtype"],
-            bench["M"], bench["N"], bench["K"], bench["seconds"], bench["spread"],
-            bench["tflops"], bench["cublas_tflops"], bench["ratio"], rival(bench),
+            bench["out"], bench["b_layout"], bench["M"], bench["N"], bench["K"], bench["seconds"],
+            bench["spread"], bench["tflops"], bench["cublas_tflops"], bench["ratio"], rival(bench),
             record["date"], changed(kernel, name, variant),
         )
         for record in kept

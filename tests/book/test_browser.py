@@ -326,6 +326,31 @@ def test_page_reads_with_scripts_blocked(reader, path):
             assert int(stills[0].get_property("naturalWidth")) > 100
 
 
+def test_the_scoreboard_s_switch_and_handles_work_without_scripts(reader):
+    page = reader("chapters/scoreboard.html", scripts=False)
+    board = page.find_element(By.CSS_SELECTOR, ".board")
+    buttons = board.find_elements(By.CSS_SELECTOR, "input[type=radio]")
+    parts = board.find_elements(By.CSS_SELECTOR, ".board-part")
+    assert len(buttons) == len(parts) > 1
+
+    def seen():
+        return [part.get_attribute("data-types") for part in parts if part.is_displayed()]
+
+    assert seen() == [buttons[0].get_attribute("value")]
+    buttons[0].send_keys(Keys.ARROW_RIGHT)
+    assert seen() == [buttons[1].get_attribute("value")]
+    part = next(part for part in parts if part.is_displayed())
+    handle = part.find_element(By.CSS_SELECTOR, "input[type=checkbox]")
+    line = handle.find_element(By.XPATH, "ancestor::tbody")
+    variant = line.find_element(By.CSS_SELECTOR, ".board-variant")
+    assert not variant.is_displayed()
+    handle.send_keys(Keys.SPACE)
+    assert variant.is_displayed()
+    others = part.find_elements(By.CSS_SELECTOR, ".board-variant")
+    shown = [one for one in others if one.is_displayed()]
+    assert len(shown) == len(line.find_elements(By.CSS_SELECTOR, ".board-variant")) < len(others)
+
+
 @pytest.mark.parametrize("path", PAGES, scope="module")
 def test_print_shows_explorers_and_whole_figures(reader, path):
     page = reader(path, media="print", width=794)

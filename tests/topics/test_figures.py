@@ -101,6 +101,17 @@ def test_ladder_without_a_current_version_names_the_best():
     assert ladder.draw(rungs, evidence="recorded: H100").finding.startswith("b reaches 50%")
 
 
+def test_ladder_marks_public_kernels_and_the_default_and_ranks_only_ours():
+    rungs = [ladder.Rung("a", "FP32", 0.5, 25.0),
+             ladder.Rung("theirs", "FP32", 0.7, 35.0, peer=True)]
+    fig = ladder.draw(rungs, evidence="recorded: H100", rival="the best of cuBLAS",
+                      defaults={"FP32": 0.9})
+    assert fig.finding == "a reaches 50% of the best of cuBLAS, FP32: 25 TFLOP/s"
+    assert "theirs (public): 70% of the best of cuBLAS" in fig.alt
+    assert "cuBLAS's default, FP32: 90% of the best of cuBLAS." in fig.alt
+    assert "dotted: cuBLAS's default; hollow: public" in shown(fig)
+
+
 def test_map(drawn):
     assert drawn["map, naive"].finding == "One k: a warp reads 33 different elements for 64 FLOP"
     fig = drawn["map, tile"]

@@ -1,8 +1,8 @@
-"""How far up are we? One bar a version, in per cent of cuBLAS."""
+"""How far up are we? One bar a version, in per cent of cuBLAS; public kernels among them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from matplotlib.figure import Figure
@@ -30,6 +30,8 @@ class Rung:
         What the source material reports for this version on its T4, of cuBLAS there.
     stale : bool
         The record no longer belongs to this source.
+    peer : bool
+        Whether it is a public kernel and none of ours: its bar is hollow.
     """
 
     name: str
@@ -38,11 +40,13 @@ class Rung:
     tflops: float | None
     reported_ratio: float | None = None
     stale: bool = False
+    peer: bool = False
 
 
 @style.styled
 def draw(
-    rungs: Sequence[Rung], *, evidence: str, current: str | None = None, title: str | None = None
+    rungs: Sequence[Rung], *, evidence: str, current: str | None = None, title: str | None = None,
+    rival: str = "cuBLAS", defaults: Mapping[str, float] | None = None,
 ) -> Figure:
     """Draw the ladder.
 
@@ -56,10 +60,14 @@ def draw(
         Name of this chapter's rung; it alone is in full colour.
     title : str, optional
         In place of the finding made from the numbers.
+    rival : str
+        What the ratios are of.
+    defaults : mapping of str to float, optional
+        By group, the speed of cuBLAS's default heuristic over that of the rival: a second line.
     """
     groups = list(dict.fromkeys(rung.group for rung in rungs))
     height = _ROW * len(rungs) + _GROUP * len(groups) + 4
-    fig = style.figure(title or _finding(rungs, current), height / 72)
+    fig = style.figure(title or _finding(rungs, current, rival), height / 72)
     ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, height / 72, bare=True)
     top = max([1.0, *(r.ratio for r in rungs if r.ratio), *(r.reported_ratio or 0 for r in rungs)])
     scale = _BAR / top
@@ -71,14 +79,23 @@ def draw(
         line = _NAME + scale
         shapes.strokes(ax, [((line, y + 5), (line, y - _ROW * len(mine)))], edgecolor=style.INK,
                        linewidth=0.8)
-        ax.text(line, y + 7, f"cuBLAS {group}", size=style.SMALL, ha="center", va="bottom")
+        ax.text(line, y + 7, _of(rival, group), size=style.SMALL, ha="center", va="bottom")
+        default = (defaults or {}).get(group)
+        if default:
+            at = _NAME + scale * default
+            shapes.strokes(ax, [((at, y + 5), (at, y - _ROW * len(mine)))], edgecolor=style.INK,
+                           linewidth=0.8, linestyle=(0, (2, 2)))
         for rung in mine:
             y -= _ROW
             _rung(ax, y, rung, scale, rung.name == current)
-    note = "| = reported for a T4, of cuBLAS there" if any(
-        r.reported_ratio is not None for r in rungs
-    ) else ""
-    return style.finish(fig, alt=_alt(rungs, current), evidence=evidence, note=note)
+    notes = ["| = reported for a T4, of cuBLAS there"] if any(
+        r.reported_ratio is not None for r in rungs) else []
+    if defaults:
+        notes = [*(["| T4, reported"] if notes else []), "dotted: cuBLAS's default"]
+    if any(r.peer for r in rungs):
+        notes.append("hollow: public")
+    return style.finish(fig, alt=_alt(rungs, current, rival, defaults or {}), evidence=evidence,
+                        note="; ".join(notes))
 
 
 def _rung(ax: object, y: float, rung: Rung, scale: float, is_current: bool) -> None:
@@ -90,40 +107,50 @@ def _rung(ax: object, y: float, rung: Rung, scale: float, is_current: bool) -> N
         return
     shapes.rectangles(
         ax, [(_NAME, y + 3, rung.ratio * scale, _ROW - 6)],
-        facecolor=style.FOCUS if is_current else style.EVIDENCE["reported"],
-        alpha=1.0 if is_current else 0.55,
+        facecolor="none" if rung.peer else (
+            style.FOCUS if is_current else style.EVIDENCE["reported"]),
+        edgecolor=style.INK if rung.peer else "none", linewidth=0.8 if rung.peer else 0.0,
+        alpha=1.0 if is_current or rung.peer else 0.55,
     )
     if rung.reported_ratio is not None:
         tick = _NAME + rung.reported_ratio * scale
         shapes.strokes(ax, [((tick, y + 1), (tick, y + _ROW - 1))], edgecolor=style.INK,
                        linewidth=1.6)
     end = max(_NAME + scale * max(rung.ratio, rung.reported_ratio or 0), _NAME) + 5
-    if end < _NAME + scale < end + 108:  # the line of cuBLAS must not cross the numbers
+    if end - 5 < _NAME + scale < end + 108:  # the line of cuBLAS must not cross the numbers
         end = _NAME + scale + 5
     text = f"{style.percent(rung.ratio)}, {style.number(rung.tflops)} TFLOP/s"
     ax.text(end, y + _ROW / 2, text + (" (stale)" if rung.stale else ""), size=style.SMALL,
             va="center", weight=weight)
 
 
-def _finding(rungs: Sequence[Rung], current: str | None) -> str:
-    known = [rung for rung in rungs if rung.ratio is not None]
+def _of(rival: str, group: str) -> str:
+    return f"{rival} {group}" if rival == "cuBLAS" else f"{rival}, {group}"
+
+
+def _finding(rungs: Sequence[Rung], current: str | None, rival: str) -> str:
+    known = [rung for rung in rungs if rung.ratio is not None and not rung.peer]
     if not known:
         return "Nothing is recorded yet"
     one = next((r for r in known if r.name == current), max(known, key=lambda r: r.ratio))
     return (
-        f"{one.name} reaches {style.percent(one.ratio)} of cuBLAS {one.group}: "
+        f"{one.name} reaches {style.percent(one.ratio)} of {_of(rival, one.group)}: "
         f"{style.number(one.tflops)} TFLOP/s"
     )
 
 
-def _alt(rungs: Sequence[Rung], current: str | None) -> str:
-    parts = []
+def _alt(
+    rungs: Sequence[Rung], current: str | None, rival: str, defaults: Mapping[str, float]
+) -> str:
+    parts = [f"cuBLAS's default, {group}: {style.percent(ratio)} of {rival}."
+             for group, ratio in defaults.items()]
     for rung in rungs:
         value = "not recorded" if rung.ratio is None else (
-            f"{style.percent(rung.ratio)} of cuBLAS {rung.group}, "
+            f"{style.percent(rung.ratio)} of {_of(rival, rung.group)}, "
             f"{style.number(rung.tflops)} TFLOP/s"
         )
         if rung.reported_ratio is not None:
             value += f" (reported on a T4: {style.percent(rung.reported_ratio)})"
-        parts.append(f"{rung.name}{' (this chapter)' if rung.name == current else ''}: {value}.")
+        which = " (this chapter)" if rung.name == current else " (public)" if rung.peer else ""
+        parts.append(f"{rung.name}{which}: {value}.")
     return " ".join(parts)

@@ -7,11 +7,12 @@ from lib.plotting.display import show
 from lib.records import reported, scoreboard
 from lib.records import store as records
 from lib.topics.ladder import figure as ladder_figure
+from lib.topics.scoreboard import model
 from lib.topics.version import RECORDED_ON, rung
 
 
 def draw(mark: str | None = None, size: int = scoreboard.LADDER_SIZE) -> None:
-    """Draw all versions as % of cuBLAS.
+    """Draw all versions, and public kernels among them, as % of the best of cuBLAS.
 
     Parameters
     ----------
@@ -25,16 +26,44 @@ def draw(mark: str | None = None, size: int = scoreboard.LADDER_SIZE) -> None:
         for row in records.rows()
         if row.gpu == RECORDED_ON and row.M == row.N == row.K == size
     }
-    rungs, dates = [], set()
+    peers, defaults = _others(size)
+    rungs, dates, kinds = [], set(), set()
     for stem, kernel in in_book().items():
         row = rows.get((stem, kernel.variants[0].name))
         if row:
             dates.add(row.date)
+            kinds.add(row.rival)
         rungs.append(ladder_figure.Rung(
             rung(kernel), kernel.group, row and row.ratio, row and row.tflops,
             reported.ratio(stem), bool(row and row.stale),
         ))
+        rungs += peers.get(stem, ())
+    best = kinds == {model.BEST}
     when = ", ".join(sorted(dates))
     evidence = f"recorded: {RECORDED_ON}, {when}, M = N = K = {size:,}"
-    current = rung(CATALOGUE[mark]) if mark else None
-    show(ladder_figure.draw(rungs, evidence=evidence, current=current))
+    show(ladder_figure.draw(
+        rungs, evidence=evidence, current=rung(CATALOGUE[mark]) if mark else None,
+        rival="the best of cuBLAS" if best else "cuBLAS", defaults=defaults if best else None))
+
+
+def _others(size: int) -> tuple[dict[str, list[ladder_figure.Rung]], dict[str, float]]:
+    """Public kernels by the version of the book that each was in turns with, and cuBLAS's default.
+
+    The latter is by group, as a share of the best.
+    """
+    found: dict[str, list[ladder_figure.Rung]] = {}
+    defaults, shape = {}, (size, size, size)
+    for stem, kernel in in_book().items():
+        first = kernel.variants[0]
+        types = next(one for one in model.TYPES
+                     if one[2:] == (first.dtype, first.out, first.b_layout))
+        for met, line in model.peers(RECORDED_ON, types):
+            cell = line.cells.get(shape)
+            if met == stem and cell and cell.of == model.BEST:
+                found.setdefault(stem, []).append(ladder_figure.Rung(
+                    line.name, kernel.group, cell.share, cell.tflops, peer=True))
+        for line in model.cublas(RECORDED_ON, types):
+            cell = line.cells.get(shape)
+            if line.name == model.DEFAULT_LINE and cell and cell.share:
+                defaults[kernel.group] = cell.share
+    return found, defaults

@@ -72,7 +72,9 @@ def others_table(*stems: str) -> None:
         for stem, at in found.items()
     ]
     dates = sorted({row.date for at in found.values() for row in at.values()})
-    head = ("of cuBLAS, M×N×K", *("×<br>".join(map(str, shape)) for shape in OTHER_SHAPES))
+    best = {row.rival for at in found.values() for row in at.values()} == {"best"}
+    of = "of the best of cuBLAS" if best else "of cuBLAS"
+    head = (f"{of}, M×N×K", *("×<br>".join(map(str, shape)) for shape in OTHER_SHAPES))
     table(head, rows, f"recorded: {RECORDED_ON}, {', '.join(dates)}; cuBLAS in the same run")
 
 

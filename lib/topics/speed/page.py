@@ -26,16 +26,16 @@ _TYPES = {"float32": "FP32", "float16": "FP16", "bfloat16": "BF16"}
 WARP = 32
 
 
-def results_table(size: int | None = None) -> None:
-    """Display the recorded benchmarks of cubes.
+def results_table(size: int = scoreboard.LADDER_SIZE) -> None:
+    """Display each version's first variant on one cube, as recorded; all stand on the scoreboard.
 
     Parameters
     ----------
-    size : int, optional
-        Only cubes of this size, and each version's first variant; every one if not given.
+    size : int
+        M = N = K.
     """
     rows = [row for row in records.rows()
-            if size is None or row.variant == CATALOGUE[row.kernel].variants[0].name]
+            if row.variant == CATALOGUE[row.kernel].variants[0].name]
     dates = sorted({(row.gpu, row.date) for row in rows})
     evidence = "recorded: " + "; ".join(f"{gpu}, {date}" for gpu, date in dates)
     note(f"{scoreboard.markdown(rows, size)}\n\n*{evidence}; cuBLAS on the same types in the same "
@@ -59,15 +59,16 @@ def provenance() -> None:
 
 def speed(version: Version, *variants: str) -> None:
     """Display the speed of some variants, or all, against cuBLAS: measured, or recorded."""
-    head = ("variant", "M = N = K", "TFLOP/s", "cuBLAS, same run", "of cuBLAS", "spread")
-    rows, types = [], {}
+    rows, types, timed = [], {}, []
     names = variants or tuple(v.name for v in version.kernel.variants)
     for variant in map(version.kernel.variant, names):
         types[_types(variant)] = None
         for row in _benchmarks(version, variant):
+            timed.append(row)
             rows.append((variant.name, f"{row['M']:,}", f"{row['tflops']:.2f}",
                          f"{row['cublas_tflops']:.2f}", f"{row['ratio']:.1%}",
                          f"{row['spread']:.1%}"))
+    head = ("variant", "M = N = K", "TFLOP/s", "cuBLAS, same run", _of(timed), "spread")
     table(head, rows, f"{version.timed_on(names)}; {' and '.join(types)}, α = 1, β = 0")
 
 
@@ -93,7 +94,9 @@ def codes(version: Version, variant: str | None = None, old: str = "sm_75") -> N
             row.append(f"{known[size] / 1e3:.1f}" if size in known else "")
         rows.append(row)
     own = gpus.GPUS[RECORDED_ON].arch
-    head = ["M = N = K", "cuBLAS", f"{own} code", "of cuBLAS", f"{old} code", "of cuBLAS"]
+    of = _of([version.recorded(size, variant, code)
+              for size in SPEED_SIZES for code in (None, old)])
+    head = ["M = N = K", "cuBLAS", f"{own} code", of, f"{old} code", of]
     table(head + (["on a T4, reported"] if known else []), rows,
           f"TFLOP/s; {records.label(version.record)}, {version.kernel.variant(variant).name}; "
           f"{old} code assembled for {own}" + ("; T4: the worklog" if known else ""))
@@ -117,10 +120,11 @@ def compare(version: Version, size: int, *variants: str) -> None:
     *variants : str
         All of them if none is named.
     """
-    rows = []
+    rows, timed = [], []
     tensor = version.kernel.group == "FP16"
     for name in variants or tuple(v.name for v in version.kernel.variants):
         metrics, row = version.metrics(size, name), version.recorded(size, name)
+        timed.append(row)
         # A product of 16×8×8 on tensor cores is a warp's, as 32 multiply-adds are.
         steps = size**3 / HMMA_1688 if tensor else metrics["ffma_thread_instructions"] / 32
         pipe = metrics["tensor_pipe_percent" if tensor else "fma_pipe_percent"]
@@ -131,11 +135,16 @@ def compare(version: Version, size: int, *variants: str) -> None:
             f"{pipe:.0f}%",
         ))
     table(
-        (f"at {size:,}", "", "TFLOP/s", "of cuBLAS", "GB from DRAM", "GB through L2",
+        (f"at {size:,}", "", "TFLOP/s", _of(timed), "GB from DRAM", "GB through L2",
          "wavefronts a 16×8×8 product" if tensor else "wavefronts a warp's FMA",
          "tensor pipe busy" if tensor else "FMA pipe busy"),
         rows, records.label(version.record),
     )
+
+
+def _of(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The head of a column of shares: of the best of cuBLAS, where all rows have it."""
+    return "of the best of cuBLAS" if {*map(records.rival, rows)} == {"best"} else "of cuBLAS"
 
 
 def _types(variant: Variant) -> str:
@@ -159,10 +168,11 @@ def traffic(version: Version, size: int, *variants: str, above: Sequence[str] = 
     above : sequence of str
         Versions to show above, as ``stem`` or ``stem/variant``.
     """
-    rows = []
+    rows, timed = [], []
     for one in version.rows(variants, above, every=True):
         found = one.page.metrics(size, one.variant.name)
         row = one.page.recorded(size, one.variant.name)
+        timed.append(row)
         rows.append((
             one.name, f"{row['tflops']:.1f}",
             f"{row['ratio']:.1%}", f"{found['l1_load_bytes'] / 1e9:.2f}",
@@ -171,7 +181,7 @@ def traffic(version: Version, size: int, *variants: str, above: Sequence[str] = 
             f"{found['issue_active_percent']:.0f}%",
         ))
     table(
-        (f"at {size:,}", "TFLOP/s", "of cuBLAS", "GB of loads from L1", "GB through L2",
+        (f"at {size:,}", "TFLOP/s", _of(timed), "GB of loads from L1", "GB through L2",
          "GB from DRAM", "wavefronts for 32 multiply-adds", "issue slots used"),
         rows, f"{records.label(version.record)}, ncu",
     )
@@ -190,9 +200,10 @@ def tensor_compare(version: Version, size: int, *variants: str, above: Sequence[
     above : sequence of str
         Versions to show above, as ``stem`` or ``stem/variant``.
     """
-    rows = []
+    rows, timed = [], []
     for one in version.rows(variants, above, every=True):
         row = one.page.recorded(size, one.variant.name)
+        timed.append(row)
         metrics = one.page.metrics(size, one.variant.name)
         rows.append((
             one.name, f"{row['tflops']:.1f}",
@@ -201,7 +212,7 @@ def tensor_compare(version: Version, size: int, *variants: str, above: Sequence[
             reading(row["sm_clock_mhz"], ",.0f"), reading(row.get("power_w"), ",.0f"),
         ))
     table(
-        (f"at {size:,}", "TFLOP/s", "of cuBLAS", "tensor pipe busy", "GB through L2",
+        (f"at {size:,}", "TFLOP/s", _of(timed), "tensor pipe busy", "GB through L2",
          "GB from DRAM", "SM clock, MHz", "W"),
         rows, f"{records.label(version.record)}; busy and bytes by ncu",
     )

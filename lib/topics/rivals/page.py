@@ -1,0 +1,247 @@
+"""What cuBLAS runs, beside ours and beside public kernels: tables from the records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from lib.plotting import style
+from lib.plotting.display import note, table
+from lib.plotting.markdown import markdown
+from lib.records import store as records
+from lib.records.store import NotRecorded
+from lib.topics.rivals import model
+from lib.topics.rivals.model import Autopsy, Side
+from lib.topics.scoreboard.figure import speed
+from lib.topics.scoreboard.model import BEST, COLUMNS, HALF_SUMS, TYPES
+from lib.topics.version import RECORDED_ON
+
+_BY_KEY = {types.key: types for types in TYPES}
+
+
+def choices() -> None:
+    """Display which kernel cuBLAS takes for each cube, by default and at its best."""
+    rows, names = [], {}
+    for types in TYPES:
+        for size, *_ in COLUMNS:
+            found = model.choices(RECORDED_ON, types, size)
+            if not found:
+                continue
+            default = list(dict.fromkeys(_built(one.default) for one in found))
+            best = list(dict.fromkeys(_built(one.best) for one in found))
+            rows.append((
+                types.title, f"{size:,}", "<br>".join(default),
+                "the same" if best == default else "<br>".join(best),
+                _range([one.gain - 1 for one in found]),
+            ))
+            for one in found:
+                names.update({_names(kernels): _built(kernels)
+                              for kernels in (one.default, one.best)})
+    evidence = (f"recorded: {_label(records.CUBLAS)}; where stretches of GPU time chose otherwise, "
+                "each choice is named")
+    table(("types", "M = N = K", "by default", "the fastest candidate", "faster by"), rows,
+          evidence)
+    every = markdown(("full names, as the profiler has them", "read as"), sorted(names.items()))
+    note(f"<details>\n<summary>The names of all {len(names)}</summary>\n\n{every}\n\n"
+         f"*{evidence}*\n\n</details>")
+
+
+def apart(name: str) -> None:
+    """Display a kernel's name, taken apart.
+
+    Raises
+    ------
+    ValueError
+        If it is of no family that is known.
+    """
+    found = model.taken_apart(name)
+    rows = [("family, written for", f"{found.family}, {found.arch}")]
+    if found.types:
+        rows.append(("A and B, accumulators, C", ", ".join(found.types.split())))
+    rows.append(("tile", _sides(found.tile)))
+    if found.step:
+        rows.append(("K per stage, stages", f"{found.step}, {found.stages}"))
+    rows.append(("cluster", _sides(found.cluster)))
+    rows.append(("consumer warpgroups", found.schedule or "no roles"))
+    table((f"`{model.plain(name)}`", "says"), rows, "modelled: read out of the name, undocumented")
+
+
+def apart_best(key: str, size: int) -> None:
+    """Display the name of cuBLAS's fastest kernel for a cube, taken apart."""
+    found = model.choices(RECORDED_ON, _BY_KEY[key], size)
+    if not found:
+        raise NotRecorded(f"cuBLAS has no record: python -m lib record {records.CUBLAS}")
+    apart(found[-1].best[0])
+
+
+def autopsies(key: str, *sizes: int) -> None:
+    """Display, for cubes of some types, ours beside what cuBLAS runs, and what the rows say."""
+    for size in sizes:
+        types = _BY_KEY[key]
+        found = model.autopsy(RECORDED_ON, types, size)
+        head = (f"{types.title}, {size:,}", *(side.name for side in found.sides))
+        rows = [(name, *cells) for name, cells in _properties(found)]
+        note(f"{markdown(head, rows)}\n\n{finding(found)}")
+    note(f"*recorded: {_label(records.CUBLAS)}; speed in turns, counters by ncu of one launch, "
+         "joules by NVML; tiles per SM modelled*")
+
+
+def _properties(found: Autopsy) -> list[tuple[str, list[str]]]:
+    """The rows of an autopsy: a name, and a cell for each kernel."""
+    def each(cell: Callable[[Side], str]) -> list[str]:
+        return [cell(side) for side in found.sides]
+
+    def counted(form: Callable[[Mapping[str, float]], str]) -> list[str]:
+        return each(lambda side: form(side.counters) if side.counters else "not counted")
+
+    fma = found.sides[0].counters.get("gmma_instructions", 0) == 0 and not any(
+        side.design.family == "nvjet" for side in found.sides)
+    pipe = "fma_pipe_percent" if fma else "tensor_pipe_percent"
+    return [
+        ("speed, of the best", each(lambda s: f"{s.share:.1%}")),
+        ("built for", each(lambda s: s.design.arch if s.design.family == "ours"
+                           else f"{s.design.arch} ({s.design.family})")),
+        ("tile", each(lambda s: _sides(s.design.tile))),
+        ("K per stage × stages", each(_ring)),
+        ("cluster", each(lambda s: _sides(s.design.cluster))),
+        ("consumer warpgroups", each(lambda s: s.design.schedule or "no roles")),
+        ("registers per thread", each(lambda s: str(s.registers or "not recorded"))),
+        ("tiles per SM", each(lambda s: f"{s.tiles_per_sm(RECORDED_ON, found.size):.2f}"
+                              + (", K split" if s.design.split else ""))),
+        ("instructions of warps", counted(lambda c: f"{c['instructions'] / 1e6:.2f} M")),
+        ("FMA pipe" if fma else "tensor pipe", counted(lambda c: f"{c[pipe]:.1f}%")),
+        ("through L2", counted(lambda c: f"{c['l2_bytes'] / 1e9:.3f} GB")),
+        ("DRAM", counted(lambda c: f"{_dram(c) / 1e9:.3f} GB")),
+        ("cycles", counted(lambda c: f"{c['cycles']:,.0f}")),
+        ("joules per product", each(lambda s: f"{s.joules:.3f}" if s.joules else "not recorded")),
+    ]
+
+
+def finding(found: Autopsy) -> str:
+    """What the rival does otherwise, what that costs or saves, and what the same gave us."""
+    ours, best = found.sides[0], found.sides[-1]
+    parts = [_difference(ours.design, best.design)]
+    if ours.counters and best.counters:
+        parts.append(
+            f"Against ours it executes {_of(best, ours, 'instructions')} of the instructions, "
+            f"moves {_of(best, ours, 'l2_bytes')} of the bytes through L2 and "
+            f"{_dram(best.counters) / _dram(ours.counters):.0%} from and to DRAM, and takes "
+            f"{_of(best, ours, 'cycles')} of the cycles."
+        )
+        slower = best.counters["cycles"] > ours.counters["cycles"]
+        if slower != (ours.share > 1):
+            parts.append(
+                "Turns and cycles disagree on which is faster: turns time launches in a row, at "
+                "the clock that the power limit leaves; cycles count one launch by itself.")
+    else:
+        parts.append("Ours was not profiled at this size, so bytes and cycles can't be compared.")
+    parts.append(_gave(found))
+    return " ".join(parts)
+
+
+def _difference(ours: model.Design, best: model.Design) -> str:
+    said = []
+    if sorted(ours.tile) != sorted(best.tile):
+        said.append(f"tiles of {_sides(best.tile)} in place of {_sides(ours.tile)}")
+    if best.stages and ours.stages and ours.stages != best.stages:
+        said.append(f"{best.stages} stages in place of {ours.stages}")
+    if sorted(ours.cluster) != sorted(best.cluster):
+        said.append(f"clusters of {_sides(best.cluster)} in place of {_sides(ours.cluster)}")
+    if best.schedule != ours.schedule:
+        said.append(f"{best.schedule or 'no'} consumers in place of {ours.schedule or 'none'}")
+    if best.split and not ours.split:
+        said.append("a K that several blocks share")
+    if not said:
+        return "cuBLAS's kernel is built as ours is: tile, stages, cluster and schedule agree."
+    *most, last = said
+    return f"cuBLAS takes {', '.join(most) + ' and ' if most else ''}{last}."
+
+
+def _gave(found: Autopsy) -> str:
+    """What doing as the rival does gave us, where a record says."""
+    ours, best = found.sides[0], found.sides[-1]
+    if best.design.alike(ours.design):
+        return ("Tile and schedule are the same already; which of the other differences counts "
+                "isn't isolated.")
+    if not found.twin:
+        return "No recorded variant of ours is built so: what it would give us isn't measured."
+    change = found.twin_speed - 1
+    what = "its tile and schedule" if found.same_tile else "its schedule, with another tile,"
+    verdict = f"is {abs(change):.1%} {'faster' if change > 0 else 'slower'} than what we launch"
+    if abs(change) <= found.noise:
+        verdict += f", which is less than both spreads between series ({found.noise:.1%})"
+    return f"Our `{found.twin}` has {what} and {verdict}."
+
+
+def peers() -> None:
+    """Display public kernels beside the best of cuBLAS and ours, each in turns with both."""
+    record = records.load(RECORDED_ON, records.RIVALS)
+    if record is None:
+        raise NotRecorded("public kernels have no record: python -m lib rivals --record")
+    rows = []
+    for name, peer in record["peers"].items():
+        for row in peer["rows"]:
+            ours = row.get("ours")
+            of = f" of {HALF_SUMS}" if peer["half_sums"] else (
+                "" if records.rival(row) == BEST else " of its default")
+            rows.append((
+                f"{name}<br>{peer['repository']}", _types(row), f"{row['M']:,}",
+                row["configuration"], speed(row["tflops"]), f"{row['ratio']:.1%}{of}",
+                f"{ours['kernel'][:2]} {ours['variant']}: {speed(ours['tflops'])}" if ours
+                else "not ranked: it sums in FP16",
+                peer["licence"], peer["revision"][:12],
+            ))
+    table(("public kernel", "types", "M = N = K", "its best configuration", "TFLOP/s",
+           "of the best of cuBLAS", "ours in the same turns, TFLOP/s", "licence", "revision"),
+          rows, f"recorded: {_label(records.RIVALS)}; `python -m lib rivals`")
+
+
+def _types(row: Mapping[str, Any]) -> str:
+    return next(types.title for types in TYPES if types.has(row))
+
+
+def _names(kernels: Sequence[str]) -> str:
+    return " + ".join(f"`{model.plain(name)}`" for name in dict.fromkeys(kernels))
+
+
+def _built(kernels: Sequence[str]) -> str:
+    """A kernel in a few words."""
+    one = model.design(kernels)
+    said = [f"{one.family} {_sides(one.tile)}"]
+    if one.stages:
+        said.append(style.plural(one.stages, "stage"))
+    if one.cluster != (1, 1):
+        said.append(f"cluster {_sides(one.cluster)}")
+    return ", ".join([*said, *filter(None, [one.schedule, "K split" if one.split else ""])])
+
+
+def _range(gains: Sequence[float]) -> str:
+    ends = [f"{gain:+.1%}".replace("-0.0%", "0.0%").replace("+0.0%", "0.0%")
+            for gain in (min(gains), max(gains))]
+    return " to ".join(dict.fromkeys(ends))
+
+
+def _ring(side: Side) -> str:
+    design = side.design
+    if design.stages is None or design.step is None:
+        return "not named"
+    return f"{design.step} × {design.stages}"
+
+
+def _sides(pair: tuple[int, int]) -> str:
+    return f"{pair[0]}×{pair[1]}"
+
+
+def _of(one: Side, other: Side, counter: str) -> str:
+    return f"{one.counters[counter] / other.counters[counter]:.0%}"
+
+
+def _dram(counters: Mapping[str, float]) -> float:
+    return counters["dram_read_bytes"] + counters["dram_write_bytes"]
+
+
+def _label(stem: str) -> str:
+    record = records.load(RECORDED_ON, stem)
+    if record is None:
+        raise NotRecorded(f"{stem} has no record: python -m lib record {stem}")
+    return records.label(record).removeprefix("recorded: ")

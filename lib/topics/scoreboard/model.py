@@ -1,0 +1,256 @@
+"""The scoreboard as data: versions and public peers, their speed and their share of the rival.
+
+All of it is read from ``results/``; a share is the ratio that a record holds, never computed anew.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple
+
+from lib.kernels.catalogue import CATALOGUE
+from lib.kernels.shapes import CUBES
+from lib.records import store as records
+from lib.topics.version import rung
+
+Shape = tuple[int, int, int]
+
+# The cubes that the board has columns for.
+COLUMNS: tuple[Shape, ...] = tuple((size, size, size) for size in CUBES)
+# What a share may be of: the best of cuBLAS, its default heuristic's kernel where a record has no
+# other, and for kernels that add up in FP16 the routine that does so too.
+BEST, DEFAULT, HALF_SUMS = "best", "default", "cublasHgemm"
+
+# What cuBLAS's own lines are called.
+BEST_LINE, DEFAULT_LINE = "cuBLAS, the best", "cuBLAS, its default"
+
+
+class Types(NamedTuple):
+    """One combination of types and layout: what is compared stands in one group."""
+
+    key: str
+    title: str
+    dtype: str
+    out: str
+    b_layout: str
+
+    def has(self, row: Mapping[str, Any]) -> bool:
+        """Whether a recorded row is of this group."""
+        return (row["dtype"], row["out"], row["b_layout"]) == self[2:]
+
+
+TYPES = (
+    Types("fp32", "FP32", "float32", "float32", "row"),
+    Types("fp16", "FP16 → FP32", "float16", "float32", "row"),
+    Types("bf16_column", "BF16 → BF16, B by columns", "bfloat16", "bfloat16", "column"),
+    Types("fp16_out", "FP16 → FP16", "float16", "float16", "row"),
+)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What was recorded of one kernel on one shape.
+
+    Attributes
+    ----------
+    tflops : float
+    share : float or None
+        Of the rival, 1.0 = as fast; None of the rival's own best.
+    of : str
+        `BEST`, `DEFAULT` or `HALF_SUMS`.
+    stale : bool
+        The kernel's source has changed since.
+    """
+
+    tflops: float
+    share: float | None
+    of: str = BEST
+    stale: bool = False
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a board.
+
+    Attributes
+    ----------
+    name : str
+    record : str
+        The file under ``results/`` that its cells are of: ``"h100/01_naive.json"``.
+    cells : mapping of (int, int, int) to Cell
+        By M, N and K.
+    note : str
+        What a reader must know of it: a peer's licence, what it is not ranked for.
+    peer : bool
+        Whether it is a public kernel, or cuBLAS, and none of ours.
+    variants : tuple of Line
+        The version's other instantiations.
+    """
+
+    name: str
+    record: str
+    cells: Mapping[Shape, Cell]
+    note: str = ""
+    peer: bool = False
+    variants: tuple[Line, ...] = ()
+
+
+def gpus() -> list[str]:
+    """The GPUs that a version was recorded on, by their data sheets' keys."""
+    return list(dict.fromkeys(record["gpu"]["key"] for record in records.every()
+                              if record["kernel"] in CATALOGUE))
+
+
+def board(gpu: str, types: Types) -> list[Line]:
+    """The lines of one group: cuBLAS, versions in their order, each peer behind what it met.
+
+    A peer was timed in turns with one of ours and stands behind that; one that adds up in FP16 was
+    not, and stands last.
+    """
+    lines: list[tuple[str, Line]] = []
+    for stem in CATALOGUE:
+        record = records.load(gpu, stem)
+        if record and (found := _version(record, types)):
+            lines.append((stem, found))
+    for met, line in peers(gpu, types):
+        place = max((i for i, (stem, _) in enumerate(lines) if stem == met), default=len(lines) - 1)
+        lines.insert(place + 1, (met, line))
+    return [*cublas(gpu, types), *(line for _, line in lines)]
+
+
+def shapes(lines: Sequence[Line]) -> list[Shape]:
+    """The shapes beside the board's columns that a version of some lines was recorded on."""
+    found = dict.fromkeys(shape for line in lines if not line.peer for shape in line.cells)
+    return sorted((shape for shape in found if shape not in COLUMNS),
+                  key=lambda shape: (len(set(shape)), shape))
+
+
+def _version(record: Mapping[str, Any], types: Types) -> Line | None:
+    """A version's line, headed by its first instantiation of these types."""
+    kernel = CATALOGUE[record["kernel"]]
+    file = _file(record)
+    lines = []
+    for name, variant in record["variants"].items():
+        stale = records.changed(kernel, name, variant)
+        cells = {
+            records.shape_of(row): Cell(row["tflops"], row["ratio"], records.rival(row), stale)
+            for row in variant["bench"] if types.has(row)
+        }
+        if cells:
+            lines.append(Line(name, file, cells))
+    if not lines:
+        return None
+    first, *others = lines
+    return replace(first, name=rung(kernel), note=first.name, variants=tuple(others))
+
+
+def cublas(gpu: str, types: Types) -> Iterator[Line]:
+    """The fastest of cuBLAS, and its default beside it."""
+    record = records.load(gpu, records.CUBLAS)
+    for variant in record["variants"].values() if record else ():
+        rows = [row for row in variant["bench"] if types.has(row)]
+        best, default = {}, {}
+        for row in rows:
+            both, shape = row.get("rival"), records.shape_of(row)
+            if not both or not both["best"]:
+                default[shape] = Cell(row["tflops"], None, DEFAULT)
+                continue
+            fastest = max(both["default"]["tflops"], both["best"]["tflops"])
+            best[shape] = Cell(fastest, None)
+            default[shape] = Cell(both["default"]["tflops"], both["default"]["tflops"] / fastest)
+        for name, cells in ((BEST_LINE, best), (DEFAULT_LINE, default)):
+            if cells:
+                yield Line(name, _file(record), cells, peer=True)
+
+
+def peers(gpu: str, types: Types) -> Iterator[tuple[str, Line]]:
+    """Public peers of these types, and the version that each was in turns with."""
+    record = records.load(gpu, records.RIVALS)
+    for name, peer in record["peers"].items() if record else ():
+        rows = [row for row in peer["rows"] if types.has(row)]
+        if not rows:
+            continue
+        of = HALF_SUMS if peer["half_sums"] else None
+        cells = {records.shape_of(row): Cell(row["tflops"], row["ratio"], of or records.rival(row))
+                 for row in rows}
+        note = "public" + (", sums in FP16: not ranked" if peer["half_sums"] else "")
+        met = rows[0].get("ours", {}).get("kernel", "")
+        yield met, Line(name, _file(record), cells, note, peer=True)
+
+
+def _file(record: Mapping[str, Any]) -> str:
+    return f"{record['gpu']['key'].lower()}/{record['kernel']}.json"
+
+
+# A line of the CSV: a row of `records.Row`, a peer's under its name and configuration.
+CSV_KEYS = tuple(field.name for field in fields(records.Row))
+
+
+def csv_text() -> str:
+    """Every recorded benchmark of versions, older architectures' code too, and of peers, as CSV."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, CSV_KEYS, lineterminator="\n")
+    writer.writeheader()
+    for row in records.all_rows():
+        writer.writerow({key: getattr(row, key) for key in CSV_KEYS})
+    for record in records.every():
+        if record["kernel"] != records.RIVALS:
+            continue
+        for name, peer in record["peers"].items():
+            for row in peer["rows"]:
+                known = {key: row[key] for key in CSV_KEYS if key in row}
+                writer.writerow(known | {
+                    "kernel": name, "variant": row["configuration"], "gpu": record["gpu"]["key"],
+                    "rival": HALF_SUMS if peer["half_sums"] else records.rival(row),
+                    "date": record["date"], "stale": False,
+                })
+    return text.getvalue()
+
+
+@dataclass(frozen=True)
+class Steadiness:
+    """How many rows' series lie close together.
+
+    Attributes
+    ----------
+    rows, steady : int
+        Those that were looked at, and those whose spread between series is under the bound.
+    capped, capped_steady : int
+        The same of rows in whose series the GPU held its power down.
+    """
+
+    rows: int
+    steady: int
+    capped: int
+    capped_steady: int
+
+
+def steadiness(gpu: str, types: Types | None = None, least: int = 2048, bound: float = 0.015
+               ) -> Steadiness:
+    """How steady recorded rows are whose M, N and K are all at least `least`.
+
+    Parameters
+    ----------
+    gpu : str
+    types : Types, optional
+        All if not given.
+    least : int
+    bound : float
+        Of the spread between series: half the distance between the quartiles of the series'
+        medians, over their median.
+    """
+    kept = [
+        (row["spread"] < bound, any("power" in reason for reason in row.get("throttle") or ()))
+        for record in records.every()
+        if record["kernel"] in CATALOGUE and record["gpu"]["key"] == gpu
+        for variant in record["variants"].values()
+        for row in variant["bench"]
+        if min(records.shape_of(row)) >= least and (types is None or types.has(row))
+    ]
+    return Steadiness(
+        len(kept), sum(steady for steady, _ in kept), sum(capped for _, capped in kept),
+        sum(steady for steady, capped in kept if capped),
+    )

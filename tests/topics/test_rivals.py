@@ -1,0 +1,216 @@
+"""cuBLAS's kernels: their names taken apart, and ours laid beside them."""
+
+import pytest
+
+from lib.kernels.catalogue import CATALOGUE
+from lib.records import store as records
+from lib.topics.clock import page as clock
+from lib.topics.rivals import model, page
+from lib.topics.rivals.model import COOPERATIVE, PING_PONG, SINGLE, Autopsy, Design, Side
+from lib.topics.scoreboard.model import TYPES
+from tests import built
+
+GPU = "H100"
+FP32, FP16, *_ = TYPES
+
+
+@pytest.fixture
+def said(monkeypatch):
+    """Whatever the pages display, as text."""
+    seen = []
+    for module in (page, clock):
+        if hasattr(module, "note"):
+            monkeypatch.setattr(module, "note", seen.append)
+        monkeypatch.setattr(module, "table", lambda head, rows, evidence: seen.append(
+            page.markdown(head, rows) + evidence))
+    return seen
+
+
+@pytest.mark.parametrize("name, design", [
+    ("nvjet_sm90_hss_128x160_64x5_2x1_v_bz_NNT",
+     Design("nvjet", "sm_90", (128, 160), 64, 5, (2, 1), PING_PONG, "FP16 FP32 FP32")),
+    ("nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_TNT",
+     Design("nvjet", "sm_90", (256, 128), 64, 4, (1, 2), COOPERATIVE, "BF16 FP32 BF16")),
+    ("nvjet_sm90_hsh_64x32_64x16_2x4_h_bz_splitK_NNT",
+     Design("nvjet", "sm_90", (64, 32), 64, 16, (2, 4), PING_PONG, "FP16 FP32 FP16", True)),
+    ("_ZN7cutlass7Kernel2I43cutlass_80_simt_sgemm_256x128_8x4_nn_align1EEvNT_6ParamsE",
+     Design("CUTLASS", "sm_80", (256, 128), 8, 4)),
+    ("_ZN7cutlass7Kernel2I51cutlass_75_tensorop_s1688gemm_f16_128x128_nn_align1EEvNT_6ParamsE",
+     Design("CUTLASS", "sm_75", (128, 128))),
+    ("sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize64x128x8_stage3_warpsize1x4x1_ffma_aligna4_"
+     "alignc4_execute_split_k_kernel__5x_cublas",
+     Design("xmma", "sm_80", (64, 128), 8, 3, split=True)),
+])
+def test_a_name_is_taken_apart(name, design):
+    assert model.taken_apart(name) == design
+
+
+@pytest.mark.parametrize("name", ["gemm_a", "nvjet_sm90_hss_128x160", "", "volta_sgemm_128x64_nn"])
+def test_a_name_of_another_family_is_refused(name):
+    with pytest.raises(ValueError, match="no family that is known"):
+        model.taken_apart(name)
+
+
+def recorded_kernels():
+    """cuBLAS's kernels of every recorded row, with cublasLt's attributes where there are any."""
+    for record in records.every():
+        if record["kernel"] in (*CATALOGUE, records.CUBLAS):
+            for variant in record["variants"].values():
+                for row in variant["bench"]:
+                    for side in filter(None, (row["rival"]["default"], row["rival"]["best"])):
+                        if side.get("kernels"):
+                            yield row, side
+
+
+def test_every_recorded_name_agrees_with_what_is_known_otherwise():
+    """The types that were asked for, and cublasLt's own word for tile, cluster and split."""
+    short = {"float16": "FP16", "bfloat16": "BF16", "float32": "FP32"}
+    seen = set()
+    for row, side in recorded_kernels():
+        design = model.design(side["kernels"])
+        if design.family == "nvjet":
+            seen.add(side["kernels"][0])
+            assert design.types.split()[1:] in (
+                ["FP32", short[row["out"]]], ["FP32", "FP32"] if design.split else None)
+            assert design.types.split()[0] == short[row["dtype"]]
+            if side.get("tile"):
+                assert side["tile"] == f"{design.tile[0]}x{design.tile[1]}"
+                assert side["cluster"] == f"{design.cluster[0]}x{design.cluster[1]}x1"
+        assert not model.plain(side["kernels"][0]).startswith("_Z")
+    assert len(seen) > 20
+
+
+def test_a_reduction_behind_a_kernel_means_that_k_is_split():
+    kernel = "_ZN7cutlass7Kernel2I43cutlass_80_simt_sgemm_256x128_8x4_nn_align1EEvNT_6ParamsE"
+    reduction = "_ZN8cublasLt19splitKreduce_kernelILi32E"
+    assert model.design([kernel, reduction]).split and model.design([reduction, kernel]).split
+    assert not model.design([kernel]).split
+    assert model.plain(reduction) == "splitKreduce_kernel"
+
+
+@pytest.mark.parametrize("stem, name, design", [
+    ("20_hopper_limit", "ping_pong",
+     Design("ours", "sm_90a", (128, 128), 64, 6, (2, 1), PING_PONG)),
+    ("20_hopper_limit", "share_a",
+     Design("ours", "sm_90a", (128, 256), 64, 4, (1, 2), COOPERATIVE)),
+    ("21_every_shape", "split",
+     Design("ours", "sm_90a", (64, 64), 64, 8, (1, 1), SINGLE, split=True)),
+    ("08_warp_tile", "small", Design("ours", "sm_90a", (64, 64), 16)),
+])
+def test_ours_are_described_in_the_same_words(stem, name, design):
+    found = model.ours(CATALOGUE[stem].variant(name), "sm_90a")
+    if stem == "08_warp_tile":
+        assert (found.schedule, found.cluster, found.split) == ("", (1, 1), False)
+    else:
+        assert found == design
+
+
+def test_a_tile_that_lies_is_like_one_that_stands_and_a_schedule_counts():
+    one = Design("ours", "sm_90a", (128, 256), schedule=COOPERATIVE)
+    assert one.alike(Design("nvjet", "sm_90", (256, 128), schedule=COOPERATIVE))
+    assert not one.alike(Design("nvjet", "sm_90", (256, 128), schedule=PING_PONG))
+    assert not one.alike(Design("nvjet", "sm_90", (128, 128), schedule=COOPERATIVE))
+
+
+def test_an_autopsy_holds_what_the_records_hold():
+    found = model.autopsy(GPU, FP32, 4096)
+    record = records.load(GPU, found.stem)
+    best = max(row["ratio"] for stem in CATALOGUE for row in first_rows(stem, FP32, 4096))
+    assert found.sides[0].share == best
+    assert found.sides[0].registers in {v["registers"] for v in record["variants"].values()}
+    (rival,) = [row["rival"] for row in records.load(GPU, records.CUBLAS)["variants"]["fp32"][
+        "bench"] if records.shape_of(row) == (4096,) * 3]
+    assert found.sides[-1].design in (model.design(rival["best"]["kernels"]),
+                                      model.design(rival["default"]["kernels"]))
+
+
+def first_rows(stem, types, size):
+    """The rows of a version's first variant of some types at a cube."""
+    for variant in records.load(GPU, stem)["variants"].values():
+        if any(types.has(row) for row in variant["bench"]):
+            return [row for row in variant["bench"] if records.shape_of(row) == (size,) * 3]
+    return []
+
+
+def test_joules_are_given_to_the_kernel_that_was_measured_and_to_no_other():
+    for types in TYPES:
+        for size in (2048, 4096, 8192):
+            sides = model.autopsy(GPU, types, size).sides[1:]
+            assert sum(side.joules is not None for side in sides) <= 1
+
+
+def side(cycles, share=1.0, **design):
+    """One kernel of an autopsy, with round counters."""
+    counters = {"cycles": cycles, "instructions": 100.0, "l2_bytes": 10.0, "dram_read_bytes": 1.0,
+                "dram_write_bytes": 0.0} if cycles else {}
+    shape = {"tile": (128, 128), "schedule": PING_PONG, **design}
+    return Side("one", Design("ours", "sm_90a", **shape), share, counters)
+
+
+def test_a_finding_says_what_differs_and_what_the_same_gave():
+    ours, best = side(100, 0.9, tile=(128, 256), stages=4, schedule=COOPERATIVE), side(80, stages=6)
+    text = page.finding(Autopsy(64, "20", "x", (ours, best), "20 ping_pong", True, 1.1, 0.01))
+    assert "tiles of 128×128 in place of 128×256" in text and "6 stages in place of 4" in text
+    assert "ping-pong consumers in place of cooperative" in text and "80% of the cycles" in text
+    assert "`20 ping_pong` has its tile and schedule and is 10.0% faster" in text
+    assert "disagree" not in text and "spreads" not in text
+    within = page.finding(Autopsy(64, "20", "x", (ours, best), "20 ping_pong", True, 1.1, 0.2))
+    assert "less than both spreads" in within
+    none = page.finding(Autopsy(64, "20", "x", (ours, best)))
+    assert "isn't measured" in none
+
+
+def test_a_finding_owns_up_where_cycles_contradict_turns_or_are_missing():
+    faster, slower = side(120, 1.1), side(100)
+    assert "disagree" in page.finding(Autopsy(64, "20", "x", (faster, slower)))
+    assert "not profiled" in page.finding(Autopsy(64, "20", "x", (side(None, 1.1), slower)))
+    alike = page.finding(Autopsy(64, "20", "x", (side(90, 1.1), slower)))
+    assert "built as ours is" in alike and "isn't isolated" in alike and "disagree" not in alike
+
+
+def test_all_public_kernels_are_shown_and_fp16_sums_are_not_ranked(said):
+    page.peers()
+    lines = said[0].splitlines()
+    for name, peer in records.load(GPU, records.RIVALS)["peers"].items():
+        (line,) = [line for line in lines if line.startswith(f"| {name}<br>")]
+        assert f"{peer['rows'][0]['ratio']:.1%}" in line and peer["licence"] in line
+        assert ("not ranked" in line) == peer["half_sums"] == ("cublasHgemm" in line)
+
+
+def test_the_clock_s_table_is_of_the_versions_timed_in_turns_of_several_lengths(said):
+    clock.clock()
+    stems = [stem for stem in CATALOGUE if any(
+        row.get("turns") and records.shape_of(row) == (4096,) * 3
+        for row in next(iter(records.load(GPU, stem)["variants"].values()))["bench"])]
+    rows = said[0].splitlines()[2:2 + len(stems)]
+    assert len(stems) > 5 and [row[2:4] for row in rows] == [stem[:2] for stem in stems]
+
+
+def test_cycles_are_of_the_kernel_that_ours_met(tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "RESULTS", tmp_path)
+    slow = (0.1, 0.06, 0.05)
+    record = built.newer_record(rows=[built.newer(2048, *slow)])
+    for variant in record["variants"].values():
+        variant["counters"] = [dict.fromkeys("MNK", 2048) | {"metrics": {"cycles": 1000}}]
+    records.write(record)
+    assert model.cycles("01_naive", GPU, 2048) == model.Cycles(1000, None, None)
+    row = {key: value for key, value in built.newer(2048, *slow).items()
+           if key not in ("cublas_spread", "instantiation", "turns", "energy", "alone",
+                          "cublas_alone", "pair", "other_inputs")}
+
+    def counted(number):
+        return [dict.fromkeys("MNK", 2048) | {"metrics": {"cycles": number}}]
+
+    records.write(built.head(records.CUBLAS, records.SCHEMA) | {
+        "chunks": record["chunks"], "variants": {"fp32": {
+            "arch": "sm_90a", "bench": [row], "counters": counted(700),
+            "best_counters": counted(800)}}})
+    assert model.cycles("01_naive", GPU, 2048) == model.Cycles(1000, 800, 700)
+
+
+def test_without_a_record_the_page_names_the_command(tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "RESULTS", tmp_path)
+    with pytest.raises(records.NotRecorded, match="python -m lib record"):
+        page.autopsies("fp16", 4096)
+    with pytest.raises(records.NotRecorded, match="python -m lib rivals --record"):
+        page.peers()

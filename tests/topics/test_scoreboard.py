@@ -1,0 +1,195 @@
+"""The scoreboard holds all that is recorded, at the records' own shares, and its CSV is whole."""
+
+import csv
+import io
+import time
+
+import pytest
+from bs4 import BeautifulSoup
+
+from lib.__main__ import main
+from lib.kernels.catalogue import CATALOGUE
+from lib.kernels.shapes import CUBES
+from lib.records import store as records
+from lib.topics.scoreboard import figure, model, page
+from tests import built
+
+GPU = "H100"
+BY_KEY = {types.key: types for types in model.TYPES}
+
+
+@pytest.fixture(scope="module")
+def boards():
+    """The groups of the committed records."""
+    return {types.key: model.board(GPU, types) for types in model.TYPES}
+
+
+def lines(board):
+    """All lines, variants' too."""
+    return [one for line in board for one in (line, *line.variants)]
+
+
+def test_every_recorded_variant_is_in_the_group_of_its_types(boards):
+    for stem in CATALOGUE:
+        record = records.load(GPU, stem)
+        for name, variant in record["variants"].items():
+            for row in variant["bench"]:
+                (key,) = [types.key for types in model.TYPES if types.has(row)]
+                mine = [one for one in lines(boards[key]) if one.record.endswith(f"{stem}.json")
+                        and name in (one.name, one.note)]
+                assert len(mine) == 1, (stem, name)
+                cell = mine[0].cells[records.shape_of(row)]
+                assert (cell.tflops, cell.share) == (row["tflops"], row["ratio"])
+
+
+def test_every_recorded_peer_stands_behind_the_version_that_it_met(boards):
+    record = records.load(GPU, records.RIVALS)
+    for name, peer in record["peers"].items():
+        for row in peer["rows"]:
+            (key,) = [types.key for types in model.TYPES if types.has(row)]
+            names = [line.name for line in boards[key]]
+            line = boards[key][names.index(name)]
+            assert line.cells[records.shape_of(row)].share == row["ratio"]
+            if peer["half_sums"]:
+                assert names[-1] == name and "not ranked" in line.note
+                assert line.cells[records.shape_of(row)].of == model.HALF_SUMS
+            else:
+                before = [one for one in boards[key][:names.index(name)] if not one.peer][-1]
+                assert before.record.endswith(f"{row['ours']['kernel']}.json")
+
+
+def test_a_peer_that_met_none_of_ours_stands_last(tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "RESULTS", tmp_path)
+    records.write(built.newer_record())
+    records.write(rivals(theirs=False, halves=True))
+    names = [line.name for line in model.board(GPU, BY_KEY["fp32"])]
+    assert names == ["01 naive", "theirs", "halves"]
+
+
+def rivals(**peers):
+    """A record of public kernels: by name whether it adds up in FP16."""
+    row = {key: value for key, value in built.newer(1024).items()
+           if key not in ("cublas_spread", "instantiation", "rounds", "series", "spread_within",
+                          "inputs", "turns", "energy", "alone", "cublas_alone", "pair",
+                          "other_inputs", "rival")}
+    made = built.head(records.RIVALS, records.SCHEMA) | {"chunks": built.newer_record()["chunks"]}
+    return made | {"peers": {
+        name: {"repository": "a/b", "revision": "abc", "licence": "MIT", "half_sums": half,
+               "rows": [row | {"configuration": "64x64"}]} for name, half in peers.items()
+    }}
+
+
+def test_the_default_is_named_where_a_record_has_no_better(tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "RESULTS", tmp_path)
+    records.write(built.record())
+    (line,) = model.board(GPU, BY_KEY["fp32"])
+    assert line.cells[(1024,) * 3].of == model.DEFAULT
+    text = figure.cubes(GPU, [(BY_KEY["fp32"], [line])], "../results")
+    assert "50.0% of its default" in text
+
+
+def test_stale_cells_are_marked(boards, monkeypatch):
+    monkeypatch.setattr(records, "changed", lambda kernel, name, variant: True)
+    stale = model.board(GPU, BY_KEY["fp32"])
+    assert "(stale)" in figure.cubes(GPU, [(BY_KEY["fp32"], stale)], "../results")
+    assert "(stale)" not in figure.cubes(GPU, [(BY_KEY["fp32"], boards["fp32"])], "../results")
+
+
+def test_a_missing_cell_says_so_and_every_other_leads_to_its_record(boards):
+    soup = BeautifulSoup(
+        figure.cubes(GPU, [(BY_KEY[key], board) for key, board in boards.items()], "../results"),
+        "html.parser")
+    head = [cell.get_text() for cell in soup.find("thead").find_all("th")]
+    assert head == ["version", *(f"{size:,}" for size in CUBES)]
+    cells = soup.select("tbody td")
+    assert len(cells) == len(CUBES) * sum(len(lines(board)) for board in boards.values())
+    empty = [cell for cell in cells if not cell.find("a")]
+    assert empty and all("not recorded" in cell.get_text() for cell in empty)
+    for link in soup.select("tbody td a"):
+        folder, file = link["href"].split("/results/")
+        assert folder == ".." and (records.RESULTS / file).is_file()
+
+
+def test_the_switch_and_the_handles_have_names_and_what_they_show(boards):
+    shown = [(BY_KEY[key], board) for key, board in boards.items()]
+    soup = BeautifulSoup(figure.cubes(GPU, shown, "../results"), "html.parser")
+    radios = soup.select("input[type=radio]")
+    assert [one["value"] for one in radios] == [part["data-types"] for part in
+                                                soup.select(".board-part")]
+    assert len({one["name"] for one in radios}) == 1
+    assert [one.has_attr("checked") for one in radios] == [True] + [False] * (len(radios) - 1)
+    assert all(one.parent.name == "label" and one.parent.get_text(strip=True)
+               for one in soup.find_all("input"))
+    # A check box wherever there is something to show, and nowhere else.
+    for body in soup.select(".board-line"):
+        assert bool(body.select(".board-variant")) == bool(body.select("input[type=checkbox]"))
+    # Each group has a rule that hides it while another is checked.
+    style = soup.find("style").get_text()
+    assert all(f"input[value={one['value']}]:checked" in style for one in radios)
+    other = BeautifulSoup(figure.others(GPU, shown, [model.shapes(b) for _, b in shown], ".."),
+                          "html.parser")
+    assert other.find("input")["name"] != radios[0]["name"], "one switch would move the other"
+
+
+def test_other_shapes_are_all_there(boards):
+    for board in boards.values():
+        shapes = set(model.shapes(board))
+        for line in board:
+            if not line.peer:
+                assert set(line.cells) <= shapes | set(model.COLUMNS)
+
+
+def test_names_of_others_can_t_become_markup():
+    line = model.Line("<b>x", 'h100/"><i>.json', {(512,) * 3: model.Cell(1.0, 0.5)}, "<u>")
+    text = figure.cubes("<i>", [(BY_KEY["fp32"], [line])], "../results")
+    assert not {"b", "i", "u"} & {tag.name for tag in BeautifulSoup(text, "html.parser").find_all()}
+
+
+def test_the_csv_gives_back_every_row():
+    read = list(csv.DictReader(io.StringIO(model.csv_text())))
+    ours = [row for row in read if row["kernel"] in CATALOGUE]
+    kept = records.all_rows()
+    assert len(ours) == len(kept)
+    for line, row in zip(ours, kept, strict=True):
+        for key in model.CSV_KEYS:
+            value = getattr(row, key)
+            assert line[key] == str(value)
+            if isinstance(value, float):
+                assert float(line[key]) == value
+    peers = records.load(GPU, records.RIVALS)["peers"]
+    assert {row["kernel"] for row in read} - set(CATALOGUE) == set(peers)
+
+
+def test_steadiness_counts_rows_under_the_bound(tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "RESULTS", tmp_path)
+    slow = (0.1, 0.06, 0.05)
+    rows = [built.newer(2048, *slow) | {"spread": 0.01},
+            built.newer(4096, *slow) | {"spread": 0.02, "throttle": ["power cap"]},
+            built.newer(1024, *slow) | {"spread": 0.5}]
+    record = built.newer_record(rows=rows)
+    records.write(record)
+    times = len(record["variants"])
+    found = model.steadiness(GPU)
+    assert found == model.Steadiness(2 * times, times, times, 0)
+    assert model.steadiness(GPU, BY_KEY["fp16"]).rows == 0
+
+
+def test_it_is_drawn_from_all_records_in_seconds(monkeypatch):
+    shown = []
+    monkeypatch.setattr(page, "display", shown.append)
+    records._read.cache_clear()
+    start = time.process_time()
+    page.cubes()
+    page.others()
+    assert time.process_time() - start < 5.0 and len(shown) == 2
+
+
+def test_without_records_it_names_the_command(tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "RESULTS", tmp_path)
+    with pytest.raises(records.NotRecorded, match="python -m lib record"):
+        page.cubes()
+
+
+def test_the_command_line_prints_the_same_csv(capsys):
+    assert main(["results", "--csv"]) == 0
+    assert capsys.readouterr().out == model.csv_text()
