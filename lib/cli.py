@@ -575,12 +575,13 @@ def _diff(options: argparse.Namespace) -> int:
 def _results(options: argparse.Namespace) -> int:
     from lib.records import scoreboard, sent
     from lib.records.schema import documentation
-    from lib.topics.scoreboard.model import csv_text
 
     if options.schema:
         print(json.dumps(documentation(), indent=1))
         return 0
     if options.csv:
+        from lib.topics.scoreboard.model import csv_text
+
         print(csv_text(), end="")
         return 0
     if options.readme:
