@@ -15,15 +15,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lib.compiler.fingerprint import include_folder, without_marks
+from lib.kernels.families import CUDA_TYPES
 from lib.kernels.grid import PERSISTENT_SMS
-from lib.kernels.select import Selection, select
+from lib.kernels.select import Selection
 from lib.kernels.spec import Kernel, Variant
-from lib.problem import Problem, numpy_dtype
+from lib.problem import LARGEST, Problem, numpy_dtype
 from lib.ptx import TensorMap
-from lib.records.tuning import choose
-from lib.run.prepared import L2_PROMOTION, Prepared, Step, lay_out
+from lib.run.prepared import L2_PROMOTION, Prepared, Step
+from lib.run.runner import prepare
 
-TYPES = {"float32": "float", "float16": "half", "bfloat16": "__nv_bfloat16"}
 # CUDA driver API, cuda.h: CUtensorMapDataType.
 MAP_TYPES = {"float16": "CU_TENSOR_MAP_DATA_TYPE_FLOAT16",
              "bfloat16": "CU_TENSOR_MAP_DATA_TYPE_BFLOAT16",
@@ -62,7 +62,7 @@ class Made(NamedTuple):
 
 
 def made(
-    kernel: Kernel, variant: Variant, problem: Problem, command: str, exact: bool = False
+    kernel: Kernel, variant: Variant, problem: Problem, command: str
 ) -> Made:
     """Make the file for one problem.
 
@@ -70,25 +70,25 @@ def made(
     ----------
     kernel : Kernel
     variant : Variant
-        The tile that suits the shape takes its place, unless `exact`.
+        The tile that suits the shape takes its place.
     problem : Problem
         Its shape, α and β are in the file; A and B are drawn by it.
     command : str
         What made the file, for its first comment.
-    exact : bool
-        Keep to the variant's own tile.
 
     Raises
     ------
     ValueError
-        If the shape can't be launched, or has no product to compute.
+        If the shape can't be launched or has no product to compute, or α or β is not finite.
     """
     if 0 in (problem.M, problem.N, problem.K):
         raise ValueError(f"{problem.shape} has nothing to multiply: export a shape without a 0")
+    for name, scalar in (("alpha", problem.alpha), ("beta", problem.beta)):
+        if not abs(scalar) <= LARGEST["float32"]:
+            raise ValueError(f"{name} = {scalar} is no finite float: export with another")
     matrices = _placeholders(problem)
-    choice = choose(kernel, variant, problem) if variant.candidates and not exact else None
-    selection = select(kernel, problem, variant, (), choice)
-    prepared = lay_out(kernel, selection, problem, [matrices])
+    prepared = prepare(kernel, variant, problem, [matrices])
+    selection = prepared.selection
     names = dict(zip(map(id, matrices), "ABC", strict=True))
     makes, frees = _rooms(prepared, names)
     launches = "\n".join(
@@ -100,7 +100,7 @@ def made(
         "command": command, "sms": PERSISTENT_SMS, "kernel": instantiation,
         "meaning": selection.variant.meaning, "why": _why(selection),
         "arch": arch, "device": flattened(kernel, selection.variant),
-        "T": TYPES[problem.dtype], "TC": TYPES[problem.out], "M": problem.M, "N": problem.N,
+        "T": CUDA_TYPES[problem.dtype], "TC": CUDA_TYPES[problem.out], "M": problem.M, "N": problem.N,
         "K": problem.K, "alpha": repr(float(problem.alpha)), "beta": repr(float(problem.beta)),
         "b_by_rows": "true" if problem.b_layout == "row" else "false",
         "tolerance": f"{problem.tolerance:.3e}", "checked": CHECKED,
@@ -170,7 +170,7 @@ def _rooms(prepared: Prepared, names: dict[int, str]) -> tuple[list[str], list[s
             if id(base) not in names:
                 name = f"room{len(makes)}"
                 names[id(base)] = f"space.{name}"
-                kind = {"int32": "int"}.get(base.dtype.name) or TYPES[base.dtype.name]
+                kind = {"int32": "int", **CUDA_TYPES}[base.dtype.name]
                 fill = 0 if base.dtype.name == "int32" else 255
                 makes.append(f"{kind}* {name} = room<{kind}>({base.size}ull, {fill});")
                 frees.append(f"CHECK(cudaFree({name}));")

@@ -100,6 +100,8 @@ def test_a_shape_without_products_is_refused(capsys):
     assert main(["export", "01_naive", "--shape", "5x7x0"]) == 2
     said = capsys.readouterr().err
     assert "nothing to multiply" in said and said.count("\n") == 1
+    assert main(["export", "01_naive", "--shape", "64", "--alpha", "inf"]) == 2
+    assert "alpha = inf is no finite float" in capsys.readouterr().err
     assert main(["export", "20_hopper_limit", "--shape", "100x99x101"]) == 2
     assert "multiple" in capsys.readouterr().err
 

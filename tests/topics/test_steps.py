@@ -24,6 +24,7 @@ def test_02_dram_is_not_the_limit_and_the_tiles_pay_together():
     read = {name: page.metrics(SIZE, name)["dram_read_bytes"] for name in ("tile32", "ordered")}
     assert read["ordered"] < read["tile32"] / 7 and 0 < gain(stem, "tile32", "ordered")[0] < 0.03
     assert -0.11 < gain(stem, "tile32", "tile16")[0] < -0.07
+    assert page.metrics(SIZE, "tile16")["instructions"] > page.metrics(SIZE)["instructions"]
     alone = speed("01_naive")
     assert 0.02 < speed(stem, "only_a") / alone - 1 < 0.07
     assert -0.03 < speed(stem, "only_b") / alone - 1 < 0
@@ -35,6 +36,9 @@ def test_04_registers_gain_and_the_second_buffer_costs():
     order = [speed(stem, "registers"), speed(stem, "staged"), neither, speed(stem, "seed")]
     assert order == sorted(order, reverse=True)
     assert 0.07 < order[0] / neither - 1 < 0.09
+    executed = [Chapter(stem).metrics(SIZE, name)["instructions"] for name in
+                ("registers", "staged")]
+    assert executed[0] < executed[1]
     reasons = dict(stalls(Chapter(stem).metrics(SIZE, "registers")))
     assert "long scoreboard" not in reasons
     assert "long scoreboard" in dict(stalls(Chapter(stem).metrics(SIZE, "seed")))
@@ -62,6 +66,9 @@ def test_08_prefetch_pays_and_the_second_buffer_costs():
     waits = [Chapter(stem).metrics(SIZE, name)["stall_long_scoreboard"]
              for name in ("paired", "prefetch", "small")]
     assert waits[1] < waits[0] / 3 and waits[2] > 1.5 * waits[1]
+    before, after = (dict(stalls(Chapter(stem).metrics(SIZE, name)))
+                     for name in ("paired", "prefetch"))
+    assert next(iter(before)) == "long scoreboard" and "long scoreboard" not in after
 
 
 def test_09_no_early_step_counts_and_the_warp_s_shape_costs():

@@ -82,13 +82,13 @@ def causes(
         label = variant.name if page is version else f"{page.kernel.stem[:2]} {variant.name}"
         rows.append((
             f"**{label}**: {variant.meaning}", f"{page.recorded(size, name)['tflops']:.2f}",
-            f"{found['global_load_requests'] / 1e6:,.0f}",
+            f"{found['instructions'] / 1e9:.2f}", f"{found['global_load_requests'] / 1e6:,.0f}",
             f"{found['dram_read_bytes'] / 1e9:.2f}", f"{found['shared_wavefronts'] / 1e6:,.0f}",
             "; ".join(f"{reason} {value:.2f}" for reason, value in stalls(found)),
         ))
-    table((f"at {size:,}", "TFLOP/s", "global load requests, millions", "read from DRAM, GB",
-           "shared-memory wavefronts, millions", "largest stalls, warps per issue"), rows,
-          records.label(version.record))
+    table((f"at {size:,}", "TFLOP/s", "instructions, billions", "global load requests, millions",
+           "read from DRAM, GB", "shared-memory wavefronts, millions",
+           "largest stalls, warps per issue"), rows, records.label(version.record))
 
 
 def stalls(metrics: Mapping[str, float], most: int = 3) -> list[tuple[str, float]]:
