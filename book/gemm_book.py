@@ -19,6 +19,7 @@ import html
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import nbformat
 from bs4 import BeautifulSoup
@@ -171,6 +172,23 @@ def index_text_alone(app: Sphinx) -> None:
     app.builder.index_page = index
 
 
+# Written by Jupyter Book for each cell that carries the tag; the style sheet hides their code.
+DRAWING = "cell tag_draws"
+SWITCH = (
+    '<p class="drawing-switch"><label><input type="checkbox" id="drawing-code" '
+    'autocomplete="off"> Show the code that draws the figures</label></p>'
+)
+
+
+def add_drawing_switch(
+    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object
+) -> None:
+    """Put one switch under a page's heading, where cells that only draw hide their code."""
+    body = context.get("body", "")
+    if DRAWING in body:
+        context["body"] = body.replace("</h1>", f"</h1>\n{SWITCH}", 1)
+
+
 def _mathml(latex: str, node: nodes.Node, *, display: bool) -> str:
     try:
         return LATEX.convert_with_local_state(latex, displaystyle=display)
@@ -208,6 +226,7 @@ def setup(app: Sphinx) -> dict:
     app.connect("builder-inited", add_static_files)
     app.connect("builder-inited", place_first_page)
     app.connect("builder-inited", index_text_alone)
+    app.connect("html-page-context", add_drawing_switch)
     app.connect("build-finished", redirect_old_place)
     app.connect("build-finished", redirect_moved_pages)
     app.connect("build-finished", put_in_records)

@@ -20,7 +20,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from book import execution
+from book import execution, numbers
 from book.release import ROOT, write_text
 
 KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
@@ -165,6 +165,16 @@ def execute(path: Path, timeout: int = CELL_TIMEOUT) -> NotebookNode:
     return done.notebook
 
 
+def _executed(path: Path) -> NotebookNode:
+    """The notebook at `path` in its normal form, executed, its sentences' numbers filled in."""
+    notebook = normalise(execute(path))
+    try:
+        numbers.fill(notebook, path.stem)
+    except ValueError as error:
+        raise NotebookError(str(error)) from error
+    return notebook
+
+
 def _chapters() -> list[Path]:
     return sorted((ROOT / "chapters").glob("*.ipynb"))
 
@@ -203,7 +213,7 @@ def run(arguments: argparse.Namespace) -> int:
         name = _shown(path)
         try:
             text = path.read_text(encoding="utf-8")
-            new = to_text(normalise(execute(path))) if arguments.execute else normal_text(text)
+            new = to_text(_executed(path)) if arguments.execute else normal_text(text)
             if new == text:
                 continue
             if arguments.check:

@@ -118,6 +118,19 @@ class Chapter:
 
         page.draw(self.kernel.stem)
 
+    @once_recorded()
+    def step(self, variant: str | None = None, before: str | None = None) -> None:
+        """Draw the version before, this one and the best of cuBLAS (`lib.topics.step.page`)."""
+        from lib.topics.step import page
+
+        page.draw(self.version, variant, before)
+
+    def picture(self, variant: str | None = None) -> None:
+        """Draw where we are in the machine: grid, block, warp, thread beside the loop nest."""
+        from lib.topics.running_picture import page
+
+        page.draw(self.version, variant)
+
     def before(self) -> None:
         """Display what the version before left on the table, in its own counters."""
         from lib.topics.counters import page
@@ -135,6 +148,12 @@ class Chapter:
         from lib.topics.source import page
 
         page.code(self.version)
+
+    def excerpt(self, first: str, last: str, variant: str | None = None) -> None:
+        """Display the kernel's lines from one that holds `first` to one that holds `last`."""
+        from lib.topics.source import page
+
+        page.excerpt(self.version, first, last, variant)
 
     # What the compiler made of it.
 
@@ -223,6 +242,14 @@ class Chapter:
                   cycles=cycles or page.WINDOW)
 
     # What limits it.
+
+    @once_recorded()
+    def issue_slots(self, *variants: str, above: Sequence[str] | None = None, rival: bool = False
+                    ) -> None:
+        """Draw what happened in each issue slot, here and before (`lib.topics.issue_slots`)."""
+        from lib.topics.issue_slots import page
+
+        page.draw(self.version, *variants, above=above, rival=rival)
 
     @once_recorded()
     def roofline(self, size: int = 4096) -> None:

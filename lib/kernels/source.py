@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import textwrap
+from collections import Counter
+from dataclasses import dataclass
 
 from lib.compiler.fingerprint import without_marks
 from lib.kernels.catalogue import predecessor
@@ -19,7 +22,11 @@ def listing(kernel: Kernel) -> str:
 
 def body(kernel: Kernel) -> str:
     """The kernel itself: its file from the template on, without marks."""
-    text = listing(kernel)
+    return body_of(listing(kernel))
+
+
+def body_of(text: str) -> str:
+    """What of a listing follows its header comment and includes."""
     return text[text.index("template <") :]
 
 
@@ -33,17 +40,123 @@ def is_new(kernel: Kernel) -> bool:
     return sum(block.size for block in blocks) < LEAST_KEPT * len(new)
 
 
-def difference(kernel: Kernel) -> str:
-    """What changes from the version before to this one, as a unified diff of the kernels' bodies.
+@dataclass(frozen=True)
+class Line:
+    """A line of a difference.
 
-    For one that `is_new` its whole body.
+    Attributes
+    ----------
+    mark : str
+        ``" "`` as before, ``"+"`` added, ``"-"`` removed, ``"~"`` moved here from elsewhere or
+        indented anew, ``"…"`` some lines as before that are left out.
+    text : str
     """
-    if is_new(kernel):
-        return body(kernel)
-    rows = difflib.unified_diff(
-        body(predecessor(kernel)).splitlines(), body(kernel).splitlines(), lineterm="", n=20
-    )
-    return "\n".join(list(rows)[3:]) + "\n"
+
+    mark: str
+    text: str
+
+
+# Shorter lines, such as a brace, stand in any two kernels: that one "moved" says nothing.
+LEAST_MOVED = 10
+
+
+def changes(old: str, new: str, context: int = 3) -> list[Line]:
+    """What changes from one text to another, moved lines recognised.
+
+    Parameters
+    ----------
+    old, new : str
+    context : int
+        Lines as before that are kept around each change.
+    """
+    before, after = old.splitlines(), new.splitlines()
+    every: list[Line] = []
+    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+    for what, i, j, k, m in matcher.get_opcodes():
+        if what == "equal":
+            every += [Line(" ", text) for text in before[i:j]]
+        else:
+            every += [Line("-", text) for text in before[i:j]]
+            every += [Line("+", text) for text in after[k:m]]
+    return _shortened(_moved(every), context)
+
+
+def _moved(lines: list[Line]) -> list[Line]:
+    """Mark what was removed in one place and added in another as moved, where it now stands."""
+    gone = Counter(line.text.strip() for line in lines if line.mark == "-")
+    come = Counter(line.text.strip() for line in lines if line.mark == "+")
+    both = {text: min(gone[text], come[text]) for text in gone
+            if text in come and len(text) >= LEAST_MOVED}
+    left, kept = {mark: dict(both) for mark in "+-"}, []
+    for line in lines:
+        text = line.text.strip()
+        if line.mark in left and left[line.mark].get(text):
+            left[line.mark][text] -= 1
+            if line.mark == "+":
+                kept.append(Line("~", line.text))
+        else:
+            kept.append(line)
+    return kept
+
+
+def _shortened(lines: list[Line], context: int) -> list[Line]:
+    """Leave out what is as before and far from any change."""
+    changed = [i for i, line in enumerate(lines) if line.mark != " "]
+    near = {i for at in changed for i in range(at - context, at + context + 1)}
+    kept: list[Line] = []
+    skipped = 0
+    for i, line in enumerate(lines):
+        if i in near:
+            if skipped:
+                kept.append(_left_out(skipped))
+                skipped = 0
+            kept.append(line)
+        else:
+            skipped += 1
+    return [*kept, _left_out(skipped)] if skipped else kept
+
+
+def _left_out(count: int) -> Line:
+    return Line("…", f"{count} line{'s' if count > 1 else ''} as before")
+
+
+def difference(kernel: Kernel, context: int = 3) -> list[Line]:
+    """What changes from the version before to this one, in the kernels' bodies.
+
+    Raises
+    ------
+    ValueError
+        If there is no version before.
+    """
+    before = predecessor(kernel)
+    if before is None:
+        raise ValueError(f"{kernel.stem} is the first version: it has no difference")
+    return changes(body(before), body(kernel), context)
+
+
+def excerpt(text: str, first: str, last: str) -> str:
+    """Return the lines of a listing between two, both included, indented from the left edge.
+
+    Parameters
+    ----------
+    text : str
+    first, last : str
+        Parts of the lines to begin and to end with: the first that holds `first`, and the first
+        from there on that holds `last`.
+
+    Raises
+    ------
+    ValueError
+        If there are no such lines: the source has changed, and what a page says of it may have.
+    """
+    rows = text.splitlines()
+    begin = next((i for i, row in enumerate(rows) if first in row), None)
+    if begin is None:
+        raise ValueError(f"no line holds {first!r}")
+    end = next((i for i in range(begin, len(rows)) if last in rows[i]), None)
+    if end is None:
+        raise ValueError(f"no line from {first!r} on holds {last!r}")
+    return textwrap.dedent("\n".join(rows[begin:end + 1])) + "\n"
 
 
 def edited(text: str, old: str, new: str, count: int = -1) -> str:

@@ -22,14 +22,23 @@ ACCESS = {
 }
 """Kinds of memory access, in the colours of what they do; a copy loads past the registers."""
 
-EVIDENCE = {
-    "measured": "#0f8a86",
-    "recorded": "#3f76a8",
-    "emulated": "#8a63b8",
-    "modelled": "#a9752b",
-    "reported": "#7b7f86",
+ISSUED = {
+    "fma": PHASE["compute"], "tensor": PHASE["compute"], "memory": PHASE["load"],
+    "integer": "#8f79d6", "control": "#b0703f",
 }
-"""Where a number comes from."""
+"""Kinds of instruction in an issue slot."""
+
+STALL = {
+    "long_scoreboard": PHASE["wait"], "lg_throttle": "#6a7fa8", "short_scoreboard": "#4d8fbf",
+    "mio_throttle": "#2f8f9f", "barrier": PHASE["barrier"], "wait": "#a08a3c",
+    "gmma": PHASE["compute"],
+}
+"""Reasons for which an issue slot stays empty; the others share `OTHER_STALL`."""
+
+OTHER_STALL = "#8a8378"
+
+OTHER = "#7b7f86"
+"""Other versions than this chapter's."""
 
 FOCUS = "#d0447e"
 """This chapter's version, among the others."""

@@ -17,16 +17,21 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
 from lib.plotting.colours import ACCESS as ACCESS
-from lib.plotting.colours import EVIDENCE as EVIDENCE
 from lib.plotting.colours import FOCUS as FOCUS
 from lib.plotting.colours import GOOD as GOOD
+from lib.plotting.colours import ISSUED as ISSUED
+from lib.plotting.colours import OTHER as OTHER
+from lib.plotting.colours import OTHER_STALL as OTHER_STALL
 from lib.plotting.colours import PALE as PALE
 from lib.plotting.colours import PHASE as PHASE
+from lib.plotting.colours import STALL as STALL
 from lib.plotting.colours import WARNING as WARNING
 from lib.plotting.colours import on as on
+
+EVIDENCE = ("measured", "recorded", "emulated", "modelled", "reported")
+"""Where a number comes from: the first word of a figure's label."""
 
 WIDTH = 7.2
 """Inches: the page's column. At this width nothing is under 9 pt."""
@@ -155,16 +160,8 @@ def finish(fig: Figure, *, alt: str, evidence: str, note: str = "") -> Figure:
     fig.alt = alt
     fig.evidence = evidence
     height = fig.get_figheight()
-    label = fig.text(
+    fig.text(
         1 - _MARGIN / WIDTH, 0.06 / height, evidence, size=SMALL, ha="right", va="bottom"
-    )
-    box = label.get_window_extent(fig.canvas.get_renderer())
-    x0, y0 = box.x0 / fig.dpi, box.y0 / fig.dpi
-    fig.add_artist(
-        Rectangle(
-            ((x0 - 0.17) / WIDTH, (y0 + 0.01) / height), 0.11 / WIDTH, 0.11 / height,
-            transform=fig.transFigure, facecolor=EVIDENCE[kind], edgecolor="none",
-        )
     )
     if note:
         fig.text(_MARGIN / WIDTH, 0.06 / height, note, size=SMALL, ha="left", va="bottom")

@@ -99,7 +99,7 @@ def _base(
 ) -> None:
     ax.text(_NAME - 6, y + _ROW / 2, start.name, size=style.NORMAL, ha="right", va="center")
     shapes.rectangles(ax, [(_NAME, y + 4, scale.x(start.tflops) - _NAME, _ROW - 8)],
-                      facecolor=style.EVIDENCE["reported"], alpha=0.55)
+                      facecolor=style.OTHER, alpha=0.55)
     text = _of(start.tflops, unit)
     left = _clear(scale.x(start.tflops) + 5, text, scale, limit)
     ax.text(left, y + _ROW / 2, text, size=style.SMALL, va="center")

@@ -65,7 +65,7 @@ def draw(
                 weight=weight)
         shapes.rectangles(
             ax, [(_NAME, y + 3, value * scale, _ROW - 6)],
-            facecolor=style.WARNING if is_busiest else style.EVIDENCE["reported"],
+            facecolor=style.WARNING if is_busiest else style.OTHER,
             alpha=1.0 if is_busiest else 0.55,
         )
         text = style.duration(value) if value else "none"

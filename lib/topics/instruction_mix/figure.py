@@ -50,7 +50,7 @@ def draw(
             is_this = version == this[0]
             shapes.rectangles(
                 ax, [(_NAME, y + 0.7, value * scale, bar - 1.4)],
-                facecolor=style.FOCUS if is_this else style.EVIDENCE["reported"],
+                facecolor=style.FOCUS if is_this else style.OTHER,
                 alpha=1.0 if is_this else 0.55,
             )
             ax.text(_NAME + value * scale + 5, y + bar / 2, style.number(value),
@@ -62,7 +62,7 @@ def draw(
         is_this = version == this[0]
         shapes.rectangles(
             ax, [(x, height - 11, 8, 8)],
-            facecolor=style.FOCUS if is_this else style.EVIDENCE["reported"],
+            facecolor=style.FOCUS if is_this else style.OTHER,
             alpha=1.0 if is_this else 0.55,
         )
         ax.text(x + 12, height - 2, version, size=style.SMALL, va="top",

@@ -1,86 +1,180 @@
-"""Where does the peak go? Each kernel's issue slots, by what became of them."""
+"""What happened in each issue slot? One bar a kernel, to 100 % of the slots."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lib.plotting import shapes, style
-from lib.topics.issue_slots.model import Slots
+from lib.topics.issue_slots.model import Account
 
-_NAME, _BAR, _ROW, _HEAD = 118.0, 384.0, 25.0, 34.0
-# What became of a slot, for people, with its fill: none where the SM had nothing to do.
-_PARTS = {
-    "fma": ("multiply-adds", style.PHASE["compute"]),
-    "other": ("other instructions", style.PHASE["load"]),
-    "empty": ("empty: no warp ready", style.PHASE["wait"]),
-    "idle": ("SM without work", "none"),
+_NAME, _BAR, _ROW, _LINE = 128.0, 376.0, 27.0, 15.0
+# Kinds of instruction, and reasons to wait, as Nsight Compute's documentation names them.
+_ISSUED = {
+    "fma": "FMA", "tensor": "tensor", "memory": "load, store", "integer": "integer, address",
+    "control": "other",
 }
-_LEAST = 0.03  # a share that is not narrower than its own number
+STALLS = {
+    "long_scoreboard": "long scoreboard", "lg_throttle": "LG throttle",
+    "short_scoreboard": "short scoreboard", "mio_throttle": "MIO throttle", "barrier": "barrier",
+    "wait": "wait", "gmma": "gmma",
+}
+_OTHER, _IDLE = "other stalls", "SM without a warp"
+_LEAST = 0.035  # a share that is not narrower than its own number
+_SMALL = 0.02  # a part that is smaller in every bar joins the others
+
+
+@dataclass(frozen=True)
+class _Part:
+    label: str
+    colour: str
+    hatched: bool = False
 
 
 @style.styled
 def draw(
-    kernels: Mapping[str, Slots], *, evidence: str, current: str | None = None,
+    kernels: Mapping[str, Account], *, evidence: str, current: str | None = None,
     title: str | None = None,
 ) -> Figure:
-    """Draw one bar a kernel, from 0 to the peak.
+    """Draw one bar a kernel, issued slots filled, empty ones hatched by stall.
 
     Parameters
     ----------
-    kernels : mapping of str to models.slots.Slots
+    kernels : mapping of str to issue_slots.model.Account
         By name, in the order to draw.
     evidence : str
+        Of the counters.
     current : str, optional
         The kernel whose name is bold, and which the finding is about; the last one if not given.
     title : str, optional
         In place of the finding made from the numbers.
     """
     current = current or list(kernels)[-1]
-    height = _HEAD + _ROW * len(kernels) + 2
+    parts, shares = _parts(kernels)
+    legend = [_rows_of([(part, parts[part]) for part in parts if parts[part].hatched == hatched])
+              for hatched in (False, True)]
+    lines = sum(len(rows) for rows in legend)
+    height = _LINE * lines + 8 + _ROW * len(kernels) + 2
     fig = style.figure(title or _finding(current, kernels[current]), height / 72)
     ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, height / 72, bare=True)
-    left = 0.0
-    for label, colour in _PARTS.values():
-        shapes.rectangles(ax, [(left, height - 12, 9, 9)], facecolor=colour,
-                          edgecolor=style.INK if colour == "none" else "none", linewidth=0.8)
-        ax.text(left + 13, height - 2, label, size=style.SMALL, va="top")
-        left += 28 + 5.6 * len(label)
-    ax.text(_NAME + _BAR, height - 16, "peak", size=style.SMALL, ha="right", va="top")
-    y = height - _HEAD
-    for name, found in kernels.items():
+    y = height
+    for heading, rows in zip(("issued", "empty, by stall"), legend, strict=True):
+        for i, row in enumerate(rows):
+            y -= _LINE
+            _legend(ax, y, row, "" if i else heading)
+    y -= 8
+    for name, found in shares.items():
         y -= _ROW
         ax.text(_NAME - 6, y + _ROW / 2, name, size=style.NORMAL, ha="right", va="center",
                 weight="bold" if name == current else "normal")
-        x = _NAME
-        for part, (_, colour) in _PARTS.items():
-            share = getattr(found, part)
-            width = share * _BAR
-            if colour != "none":
-                shapes.rectangles(ax, [(x, y + 4, width, _ROW - 8)], facecolor=colour)
-            if share >= _LEAST:
-                ax.text(x + width / 2, y + _ROW / 2 - 0.5, f"{100 * share:.0f}", size=style.SMALL,
-                        ha="center", va="center",
-                        color=style.INK if colour == "none" else style.on(colour))
-            x += width
-        shapes.rectangles(ax, [(_NAME, y + 4, _BAR, _ROW - 8)], facecolor="none",
-                          edgecolor=style.INK, linewidth=0.5, alpha=0.7)
-    return style.finish(fig, alt=_alt(kernels), evidence=evidence, note="% of all issue slots")
+        _bar(ax, y, parts, found)
+    return style.finish(
+        fig, alt=_alt(kernels), evidence=evidence,
+        note="% of issue slots; hatched: modelled, by warps stalled")
 
 
-def _finding(name: str, found: Slots) -> str:
-    return (
-        f"{name}: {style.percent(found.fma)} of all issue slots hold a multiply-add, "
-        f"{style.percent(found.empty)} nothing"
-    )
+def _parts(
+    kernels: Mapping[str, Account]
+) -> tuple[dict[str, _Part], dict[str, dict[str, float]]]:
+    """What the bars are made of, in order, and each kernel's shares; small ones are joined."""
+    def large(name: str) -> bool:
+        return any({**one.issued, **one.empty}.get(name, 0) >= _SMALL for one in kernels.values())
+
+    parts = {kind: _Part(_ISSUED[kind], style.ISSUED[kind])
+             for kind in _ISSUED if kind == "control" or large(kind)}
+    parts |= {stall: _Part(label, style.STALL[stall], True)
+              for stall, label in STALLS.items() if large(stall)}
+    parts |= {_OTHER: _Part(_OTHER, style.OTHER_STALL, True), _IDLE: _Part(_IDLE, "none", True)}
+    shares = {}
+    for name, one in kernels.items():
+        found = dict.fromkeys(parts, 0.0)
+        for kind, share in one.issued.items():
+            found[kind if kind in parts else "control"] += share
+        for stall, share in one.empty.items():
+            found[stall if stall in parts else _OTHER] += share
+        found[_IDLE] = one.idle
+        shares[name] = found
+    return parts, shares
 
 
-def _alt(kernels: Mapping[str, Slots]) -> str:
-    return "Of all issue slots, " + " ".join(
-        f"{name}: "
-        + ", ".join(f"{style.percent(getattr(s, part))} {label}"
-                    for part, (label, _) in _PARTS.items())
-        + "."
-        for name, s in kernels.items()
-    )
+def _rows_of(parts: list[tuple[str, _Part]]) -> list[list[_Part]]:
+    """The legend's entries, in as many rows as they take."""
+    rows: list[list[_Part]] = [[]]
+    left = 0.0
+    for _, part in parts:
+        width = _width(part)
+        if left + width > _BAR and rows[-1]:
+            rows.append([])
+            left = 0.0
+        rows[-1].append(part)
+        left += width
+    return rows
+
+
+def _width(part: _Part) -> float:
+    return 26 + 5.4 * len(part.label)
+
+
+def _legend(ax: Axes, y: float, row: list[_Part], heading: str) -> None:
+    ax.text(_NAME - 6, y + 5, heading, size=style.SMALL, ha="right", va="center")
+    left = _NAME
+    for part in row:
+        _fill(ax, (left, y, 10, 10), part)
+        ax.text(left + 14, y + 5, part.label, size=style.SMALL, va="center")
+        left += _width(part)
+
+
+def _fill(ax: Axes, box: tuple[float, float, float, float], part: _Part) -> None:
+    if part.colour == "none":
+        shapes.rectangles(ax, [box], facecolor="none", edgecolor=style.INK, linewidth=0.6)
+    elif part.hatched:
+        shapes.rectangles(ax, [box], facecolor=part.colour, alpha=style.PALE)
+        shapes.rectangles(ax, [box], facecolor="none", edgecolor=part.colour, hatch="////",
+                          linewidth=0.6)
+    else:
+        shapes.rectangles(ax, [box], facecolor=part.colour)
+
+
+def _bar(ax: Axes, y: float, parts: Mapping[str, _Part], found: Mapping[str, float]) -> None:
+    x = _NAME
+    for name, part in parts.items():
+        width = found[name] * _BAR
+        if width > 0:
+            _fill(ax, (x, y + 4, width, _ROW - 8), part)
+        if found[name] >= _LEAST:
+            ax.text(x + width / 2, y + _ROW / 2 - 0.5, f"{100 * found[name]:.0f}",
+                    size=style.SMALL, ha="center", va="center",
+                    color=style.INK if part.hatched else style.on(part.colour))
+        x += width
+    shapes.rectangles(ax, [(_NAME, y + 4, _BAR, _ROW - 8)], facecolor="none",
+                      edgecolor=style.INK, linewidth=0.5, alpha=0.7)
+
+
+def label(stall: str) -> str:
+    """A stall's name for people."""
+    return STALLS.get(stall, stall.replace("_", " "))
+
+
+def _finding(name: str, found: Account) -> str:
+    work = "tensor" if found.issued["tensor"] > found.issued["fma"] else "fma"
+    kind = "a tensor instruction" if work == "tensor" else "an FMA"
+    most = next(iter(found.empty), None)
+    what = f"{style.percent(found.issued[work])} of the issue slots hold {kind}"
+    empty = sum(found.empty.values())
+    if most is None:
+        return f"{name}: {what}"
+    return f"{name}: {what}, {style.percent(empty)} stay empty, most by {label(most)}"
+
+
+def _alt(kernels: Mapping[str, Account]) -> str:
+    said = []
+    for name, one in kernels.items():
+        shares = [f"{style.percent(share)} {_ISSUED[kind]}"
+                  for kind, share in one.issued.items() if share >= 0.005]
+        shares += [f"{style.percent(share)} empty by {label(stall)}"
+                   for stall, share in one.empty.items() if share >= _SMALL]
+        said.append(f"{name}: " + ", ".join(shares) + ".")
+    return "Of all issue slots, " + " ".join(said)

@@ -18,29 +18,45 @@ def slots(version: Version, variant: str | None = None, size: int = 4096) -> slo
     return slots_of.slots(version.metrics(size, variant), version.record["gpu"]["sms"])
 
 
-def draw(version: Version, *variants: str, above: Sequence[str] = (), size: int = 4096) -> None:
-    """Draw what became of the issue slots: of versions before, of cuBLAS and of some variants.
+def draw(
+    version: Version, *variants: str, above: Sequence[str] | None = None, rival: bool = False,
+    size: int = 4096,
+) -> None:
+    """Draw the account of issue slots: of versions before, of cuBLAS and of some variants.
 
     Parameters
     ----------
     version : Version
     *variants : str
         The first if none is named.
-    above : sequence of str
-        Stems of other versions to draw above.
+    above : sequence of str, optional
+        Versions to draw above, as ``stem`` or ``stem/variant``; the one before if not given.
+    rival : bool
+        Draw cuBLAS between them.
     size : int
         M = N = K.
     """
-    rows = {}
-    for stem in above:
+    if above is None:
+        above = [version.before.kernel.stem] if version.before else []
+    bars = {}
+    for one in above:
+        stem, _, name = one.partition("/")
         page = version.of(stem)
-        rows[rung(page.kernel)] = slots(page, size=size)
-    rows["cuBLAS"] = rival_slots(size)
-    for name in variants or (version.kernel.variants[0].name,):
-        rows[f"{version.kernel.stem[:2]} {name}"] = slots(version, name, size)
+        bars[f"{rung(page.kernel)} {name}".rstrip()] = account(page, name or None, size)
+    if rival:
+        kept = Recorded(records.CUBLAS, RECORDED_ON)
+        bars["cuBLAS"] = slots_of.account(kept.counters(size, "fp32"), kept.record["gpu"]["sms"])
+    for name in variants or (None,):
+        label = f"{version.kernel.stem[:2]} {name}" if name else rung(version.kernel)
+        bars[label] = account(version, name, size)
     show(slots_figure.draw(
-        rows, evidence=f"{records.label(version.record)}, ncu, {size:,}³"
+        bars, evidence=f"{records.label(version.record)}, ncu, {size:,}³"
     ))
+
+
+def account(version: Version, variant: str | None = None, size: int = 4096) -> slots_of.Account:
+    """The account of the recorded run of a variant."""
+    return slots_of.account(version.metrics(size, variant), version.record["gpu"]["sms"])
 
 
 def rival_slots(size: int) -> slots_of.Slots:

@@ -108,7 +108,7 @@ def _rung(ax: object, y: float, rung: Rung, scale: float, is_current: bool) -> N
     shapes.rectangles(
         ax, [(_NAME, y + 3, rung.ratio * scale, _ROW - 6)],
         facecolor="none" if rung.peer else (
-            style.FOCUS if is_current else style.EVIDENCE["reported"]),
+            style.FOCUS if is_current else style.OTHER),
         edgecolor=style.INK if rung.peer else "none", linewidth=0.8 if rung.peer else 0.0,
         alpha=1.0 if is_current or rung.peer else 0.55,
     )

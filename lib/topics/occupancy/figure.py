@@ -47,7 +47,7 @@ def draw(
         for name, used in one.used.items():
             y -= _ROW
             limits = name in limiting
-            colour = style.FOCUS if limits else style.EVIDENCE["reported"]
+            colour = style.FOCUS if limits else style.OTHER
             share = used / one.blocks * _BAR
             ax.text(_NAME - 6, y + 5, name, size=style.SMALL, ha="right", va="center",
                     weight="bold" if limits else "normal")

@@ -116,7 +116,7 @@ def _roofs(
 
 
 def _version(ax: Axes, mine: Sequence[Point], is_current: bool, roof: float) -> None:
-    colour = style.FOCUS if is_current else style.EVIDENCE["reported"]
+    colour = style.FOCUS if is_current else style.OTHER
     ax.plot(
         [p.intensity for p in mine], [p.flops_per_s for p in mine], color=colour,
         linewidth=0.8 if is_current else 0.5, zorder=3 + is_current,

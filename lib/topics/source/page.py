@@ -2,19 +2,82 @@
 
 from __future__ import annotations
 
+import html
 import re
+from collections.abc import Sequence
 
+from IPython.display import HTML, display
+
+from lib.compiler.fingerprint import without_marks
 from lib.kernels import source
+from lib.paths import CUDA
 from lib.plotting.display import note, table
 from lib.topics.version import Version
 
 
+# The class of a line of a difference, by its mark.
+_MARKS = {" ": "kept", "+": "added", "-": "removed", "~": "moved", "…": "out"}
+# Inside the output: a page and Colab show it alike.
+_STYLE = (
+    "<style>.changes{white-space:pre-wrap;font-size:.8125rem;line-height:1.45;margin:1rem 0;"
+    "padding:.5rem 0;border:1px solid rgba(128,128,128,.4)}"
+    ".changes span{display:block;padding:0 .75rem 0 2.25rem;text-indent:-1.5rem}"
+    ".changes .added{background:rgba(31,162,116,.2)}"
+    ".changes .removed{background:rgba(214,69,27,.16)}"
+    ".changes .moved{background:rgba(58,139,224,.16)}"
+    ".changes .out{font-style:italic}</style>"
+)
+
+
 def code(version: Version) -> None:
     """Display the difference to the version before, or a new kernel; the whole file folded."""
-    language = "cpp" if source.is_new(version.kernel) else "diff"
+    if source.is_new(version.kernel):
+        note(f"```cpp\n{source.body(version.kernel)}```")
+    else:
+        before = version.before.kernel.stem
+        show_changes(source.difference(version.kernel), f"from {before} to {version.kernel.stem}")
+    note(_folded(version))
+
+
+def show_changes(lines: Sequence[source.Line], what: str) -> None:
+    """Display a difference: added, removed and moved lines, wrapped to the column."""
+    rows = "".join(
+        f'<span class="{_MARKS[line.mark]}">{line.mark} {html.escape(line.text)}</span>'
+        for line in lines)
+    key = "+ added, - removed, ~ moved or indented anew"
+    display(HTML(f'{_STYLE}<pre class="changes" tabindex="0" role="region" '
+                 f'aria-label="Difference {what}">{rows}</pre><small>{key}</small>'))
+
+
+def excerpt(version: Version, first: str, last: str, variant: str | None = None) -> None:
+    """Display the lines of the kernel from one that holds `first` to one that holds `last`."""
+    file = version.kernel.file(version.kernel.variant(variant))
+    listing = source.excerpt(without_marks(file.read_text(encoding="utf-8")), first, last)
+    note(f"```cpp\n{listing}```\n\n*cuda/{file.relative_to(CUDA)}*")
+
+
+def step_changes(version: Version, variant: str, since: str) -> None:
+    """Display what changes from one file to another that a step is in.
+
+    Parameters
+    ----------
+    version : Version
+    variant : str
+        A variant or step of this version.
+    since : str
+        ``"stem/variant"`` that it is one step behind.
+    """
+    stem, _, name = since.partition("/")
+    other = version.of(stem).kernel
+    files = [other.file(other.variant(name or None)),
+             version.kernel.file(version.kernel.variant(variant))]
+    texts = [source.body_of(without_marks(file.read_text(encoding="utf-8"))) for file in files]
+    show_changes(source.changes(*texts), f"from {since} to {variant}")
+
+
+def _folded(version: Version) -> str:
     file = f"cuda/{version.kernel.source.name}"
-    note(
-        f"```{language}\n{source.difference(version.kernel)}```\n\n"
+    return (
         f"<details><summary>The whole of <code>{file}</code>, without the timeline's marks"
         f"</summary>\n\n```cpp\n{source.listing(version.kernel)}```\n\n</details>"
     )

@@ -89,7 +89,7 @@ def _registers(ax: Axes, tile: ThreadTile, top: float) -> float:
     for count, colour, alpha in (
         (tile.accumulators, style.PHASE["compute"], 1.0),
         (tile.fragments, style.PHASE["load"], 1.0),
-        (OTHER_REGISTERS, style.EVIDENCE["reported"], 0.6),
+        (OTHER_REGISTERS, style.OTHER, 0.6),
     ):
         width = min(count * scale, _NAME + _BAR - x)
         if width > 0:

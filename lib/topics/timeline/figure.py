@@ -415,7 +415,7 @@ def _overview(ax: Axes, bottom: float, one: Version, window: tuple[float, float]
     shapes.outline(
         ax,
         [(_LEFT, bottom), *shapes.steps(_LEFT, step, bottom + heights), (_LEFT + _WIDTH, bottom)],
-        closed=True, linewidth=0, facecolor=style.EVIDENCE["reported"], alpha=0.5,
+        closed=True, linewidth=0, facecolor=style.OTHER, alpha=0.5,
     )
     shapes.strokes(ax, [((_LEFT, bottom), (_LEFT + _WIDTH, bottom))], edgecolor=style.INK,
                    linewidth=0.6)

@@ -1,0 +1,1 @@
+"""Numbers that stand in a sentence, each with the expression that it comes from."""

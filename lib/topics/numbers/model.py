@@ -1,0 +1,190 @@
+"""The numbers that chapters' sentences quote: each a call of a function below, filled in by a tool.
+
+In a chapter's Markdown a number stands as ``<data value="tflops('swapped'):.2f">0.50</data>``: an
+expression, a format, and what they gave when the chapter was last executed (`book.numbers`).
+
+A variant is named as its chapter's own (``"swapped"``), or another version's
+(``"02_shared_tile/tile16"``, ``"02_shared_tile"`` for its first); nothing means this chapter's
+first. Sizes are M = N = K. Speeds and hardware counters are those recorded on `RECORDED_ON`, counts
+are emulated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+from lib import gpus
+from lib.kernels.catalogue import CATALOGUE
+from lib.records import store as records
+from lib.topics.issue_slots import model as slots
+from lib.topics.occupancy.model import occupancy
+from lib.topics.roofline import model as roofline
+from lib.topics.roofline.page import roof
+from lib.topics.version import RECORDED_ON, Version
+
+SIZE = 4096
+WARP = 32
+
+
+class Numbers:
+    """What a chapter's sentences can quote; every public method is a function of the expressions.
+
+    Parameters
+    ----------
+    stem : str
+        The chapter's version; one that is no kernel's (``"index"``) names others in full.
+    """
+
+    def __init__(self, stem: str) -> None:
+        self._stem = stem
+
+    @cached_property
+    def _version(self) -> Version:
+        return Version(self._stem)
+
+    def _of(self, name: str) -> tuple[Version, str | None]:
+        stem, _, variant = name.partition("/")
+        if stem in CATALOGUE:
+            return Version(stem), variant or None
+        return self._version, name or None
+
+    def _row(self, name: str, n: int) -> Any:
+        version, variant = self._of(name)
+        return version.recorded(n, variant)
+
+    def tflops(self, name: str = "", n: int = SIZE) -> float:
+        """Recorded speed, TFLOP/s."""
+        return self._row(name, n)["tflops"]
+
+    def ms(self, name: str = "", n: int = SIZE) -> float:
+        """Recorded time of one product, ms."""
+        return 1e3 * self._row(name, n)["seconds"]
+
+    def of_best(self, name: str = "", n: int = SIZE) -> float:
+        """Recorded speed over that of the best of cuBLAS in the same run."""
+        return self._row(name, n)["ratio"]
+
+    def faster(self, name: str, than: str, n: int = SIZE) -> float:
+        """How many times the speed of another."""
+        return self.tflops(name, n) / self.tflops(than, n)
+
+    def gain(self, name: str, over: str, n: int = SIZE) -> float:
+        """Speed over that of another, less 1."""
+        return self.faster(name, over, n) - 1
+
+    def cublas(self, name: str = "", n: int = SIZE) -> float:
+        """Speed of the best of cuBLAS in the same run, TFLOP/s."""
+        return self._row(name, n)["cublas_tflops"]
+
+    def spread(self, name: str = "", n: int = SIZE) -> float:
+        """(Slowest less fastest) over the median of the recorded series."""
+        return self._row(name, n)["spread"]
+
+    def metric(self, key: str, name: str = "", n: int = SIZE) -> float:
+        """A recorded hardware counter (`lib.measure.counters`)."""
+        version, variant = self._of(name)
+        return version.metrics(n, variant)[key]
+
+    def ratio(self, key: str, name: str, to: str, n: int = SIZE) -> float:
+        """A recorded hardware counter over that of another variant."""
+        return self.metric(key, name, n) / self.metric(key, to, n)
+
+    def per_fma(self, key: str, name: str = "", n: int = SIZE) -> float:
+        """A recorded hardware counter per FMA of a warp: per 32 of its threads'."""
+        return self.metric(key, name, n) / (n**3 / WARP)
+
+    def stall(self, reason: str, name: str = "", n: int = SIZE) -> float:
+        """Warps that wait for a reason, per instruction issued."""
+        return self.metric(f"stall_{reason}", name, n)
+
+    def slot(self, part: str, name: str = "", n: int = SIZE) -> float:
+        """Share of all issue slots: ``"fma"``, a kind of instruction, ``"empty"``, a stall."""
+        version, variant = self._of(name)
+        found = slots.account(version.metrics(n, variant), gpus.GPUS[RECORDED_ON].sms)
+        return found.share(part)
+
+    def count(self, key: str, name: str = "") -> int:
+        """A counter of the traced run."""
+        version, variant = self._of(name)
+        return version.traced(variant).launch.trace.counters()[key]
+
+    def each(self, key: str, name: str = "") -> float:
+        """A counter of the traced run per FMA of a warp."""
+        version, variant = self._of(name)
+        return version.each(key, variant)
+
+    def sectors(self, name: str = "", n: int | None = None) -> float:
+        """Sectors per global load request: of the traced run, or recorded at a size."""
+        keys = ("global_load_sectors", "global_load_requests")
+        sectors, requests = (
+            self.metric(key, name, n) if n else self.count(key, name) for key in keys)
+        return sectors / requests
+
+    def intensity(self, level: str, name: str = "", n: int = SIZE) -> float:
+        """FLOP per byte that crosses a level: ``"L1"``, ``"L2"`` or ``"DRAM"``; recorded."""
+        version, variant = self._of(name)
+        found = version.metrics(n, variant)
+        crossed = {
+            "L1": lambda: roofline.l1_bytes(found), "L2": lambda: found["l2_bytes"],
+            "DRAM": lambda: found["dram_read_bytes"] + found["dram_write_bytes"],
+        }
+        return 2.0 * n**3 / crossed[level]()
+
+    def roof(self, name: str) -> float:
+        """A roof measured on the recorded GPU, FLOP/s or B/s."""
+        return roof(name)
+
+    def joules(self, name: str = "", n: int = SIZE) -> float:
+        """Recorded energy of one product, J."""
+        return self._energy(name, n)["joules"]
+
+    def _energy(self, name: str, n: int) -> Any:
+        row = self._row(name, n)
+        if "energy" not in row:
+            raise records.NotRecorded(f"no energy is recorded of {name or self._stem} at {n:,}")
+        return row["energy"]
+
+    def registers(self, name: str = "", arch: str = "sm_90a") -> int:
+        """Registers per thread."""
+        version, variant = self._of(name)
+        return version.compiled(arch, variant).resources.registers
+
+    def shared_bytes(self, name: str = "", arch: str = "sm_90a") -> int:
+        """Shared memory per block, B."""
+        version, variant = self._of(name)
+        return version.compiled(arch, variant).resources.shared_bytes
+
+    def warps(self, name: str = "", key: str = RECORDED_ON) -> int:
+        """Warps that are resident on an SM of a GPU."""
+        version, variant = self._of(name)
+        gpu, chosen = gpus.GPUS[key], version.kernel.variant(variant)
+        used = version.compiled(gpu.arch, variant).resources
+        return occupancy(gpu, used.registers, used.shared_bytes, chosen.threads).warps
+
+
+def evaluate(expression: str, stem: str) -> str:
+    """Return what an expression with its format gives in a chapter.
+
+    Parameters
+    ----------
+    expression : str
+        As between the braces of an f-string: ``"100 * gain('a', 'b'):+.1f"``. It is evaluated as
+        Python, so it must come from this repository.
+    stem : str
+        The chapter's.
+
+    Raises
+    ------
+    ValueError
+        If it can't be evaluated; the message holds it.
+    """
+    numbers = Numbers(stem)
+    names: dict[str, Callable[..., Any]] = {
+        name: getattr(numbers, name) for name in dir(Numbers) if not name.startswith("_")}
+    try:
+        return str(eval(f'f"""{{{expression}}}"""', {"__builtins__": {
+            "abs": abs, "max": max, "min": min, "round": round, "sum": sum}}, names))
+    except Exception as error:
+        raise ValueError(f"{stem}: {expression!r} gives no number: {error}") from error

@@ -1,0 +1,211 @@
+"""Where we are in the machine: the tile of each level, its loop, and the bytes that cross to it.
+
+A tile of m × n elements of C needs, for each k, m floats of A and n of B, and does m·n FMAs with
+them. If each of these floats crosses a boundary once, that is 4·(1/m + 1/n) bytes per FMA: whoever
+wants fewer bytes at a boundary makes the tile behind it larger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from lib.topics.mapping.model import Region, Work
+
+LEVELS = ("grid", "block", "warp", "thread")
+FLOAT = 4
+
+
+@dataclass(frozen=True)
+class Level:
+    """One level of the machine, and the loop that walks its tile.
+
+    Attributes
+    ----------
+    name : str
+        Of `LEVELS`.
+    rows, columns : int
+        Of C, that it computes.
+    loop : sequence of str
+        Lines of the loop nest, in words of code.
+    parts : sequence of Region
+        The part of this tile that one member of the next level has, counted from the tile's corner.
+    boundary : str
+        What operands cross to get here.
+    recorded : float or None
+        Bytes that crossed it per FMA in the recorded run; None where nothing counts them.
+    changed : bool
+        Whether this is the level that the version changes.
+    """
+
+    name: str
+    rows: int
+    columns: int
+    loop: Sequence[str]
+    parts: Sequence[Region]
+    boundary: str
+    recorded: float | None = None
+    changed: bool = False
+
+    @property
+    def bytes_per_fma(self) -> float:
+        """Bytes per FMA if each operand crosses the boundary once for the whole tile."""
+        return FLOAT * (1 / self.rows + 1 / self.columns)
+
+
+@dataclass(frozen=True)
+class Nest:
+    """What of the picture is a version's own.
+
+    Attributes
+    ----------
+    changed : tuple of str
+        Levels that differ from the version before.
+    loop : mapping of str to tuple of str
+        Lines of the loop nest by level; ``{m}``, ``{n}`` are the level's tile, ``{step}`` the depth
+        of the tiles along K.
+    shared : bool
+        Whether operands wait in shared memory.
+    """
+
+    changed: tuple[str, ...]
+    loop: Mapping[str, tuple[str, ...]]
+    shared: bool = True
+
+
+_GRID = ("for each tile of C:           # blocks",)
+_TILE = ("for k0 in range(0, K, {step}):",)
+_LOAD = ("  shared = tiles of A, B; barrier",)
+_WARPS = ("  for each warp’s part:       # warps",)
+_OUTER = ("    for k in range({step}):", "      a[{m}], b[{n}] from shared",
+          "      {m}×{n} FMAs in registers")
+
+NESTS: dict[str, Nest] = {
+    "01_naive": Nest(("grid", "thread"), {
+        "grid": ("for each 32×32 tile of C:     # blocks",),
+        "block": ("  for each row of it:         # warps",),
+        "warp": ("    for each column:          # lanes",),
+        "thread": ("      for k in range(K):", "        a, b from global memory", "        1 FMA"),
+    }, shared=False),
+    "02_shared_tile": Nest(("block",), {
+        "grid": _GRID, "block": _TILE + _LOAD, "warp": _WARPS,
+        "thread": ("    for k in range({step}):", "      a, b from shared", "      1 FMA"),
+    }),
+    "03_bank_conflicts": Nest(("warp",), {
+        "grid": _GRID, "block": _TILE + _LOAD,
+        "warp": (*_WARPS, "    # 32 lanes, 32 banks"),
+        "thread": ("    for k in range({step}):", "      a, b from shared", "      1 FMA"),
+    }),
+    "04_double_buffer": Nest(("block",), {
+        "grid": _GRID,
+        "block": (*_TILE, "  ask for the next tiles", "  compute on these; barrier"),
+        "warp": _WARPS,
+        "thread": ("    for k in range({step}):", "      a, b from shared", "      1 FMA"),
+    }),
+    "05_strip": Nest(("block", "thread"), {
+        "grid": _GRID, "block": _TILE + _LOAD, "warp": _WARPS,
+        "thread": ("    for k in range({step}):", "      b from shared, once",
+                   "      {m} FMAs down a column"),
+    }),
+    "06_register_tile": Nest(("block", "thread"), {
+        "grid": _GRID, "block": _TILE + _LOAD, "warp": _WARPS, "thread": _OUTER,
+    }),
+    "07_vectorized": Nest(("block", "thread"), {
+        "grid": _GRID,
+        "block": (*_TILE, "  4 floats per load; A transposed"),
+        "warp": _WARPS,
+        "thread": ("    for k in range({step}):", "      a[{m}], b[{n}]: 4 floats per load",
+                   "      {m}×{n} FMAs in registers"),
+    }),
+    "08_warp_tile": Nest(("block", "warp"), {
+        "grid": _GRID,
+        "block": (*_TILE, "  ask for the next tiles", "  compute on these; barrier"),
+        "warp": ("  for each {m}×{n} warp tile:  # warps",), "thread": _OUTER,
+    }),
+    "09_fp32_limit": Nest(("grid", "block"), {
+        "grid": ("for each share of the work:   # blocks", "  # as many as the GPU holds"),
+        "block": (*_TILE, "  cp.async the tiles after next", "  compute on these; barrier"),
+        "warp": ("  for each {m}×{n} warp tile:  # warps",), "thread": _OUTER,
+    }),
+}
+
+
+def levels(
+    stem: str, work: Work, step: int, size: int, metrics: Mapping[str, float] | None = None
+) -> list[Level]:
+    """The picture's levels for a version.
+
+    Parameters
+    ----------
+    stem : str
+        A version that `NESTS` has.
+    work : mapping.model.Work
+        Who computes what, from a traced run.
+    step : int
+        Depth of the tiles along K.
+    size : int
+        M = N = K of the problem that the bytes are of.
+    metrics : mapping of str to float, optional
+        Hardware counters recorded at that size.
+
+    Raises
+    ------
+    KeyError
+        If the picture doesn't know the version.
+    """
+    nest = NESTS[stem]
+    warp, thread = (_extent(regions) for regions in (work.warp, work.thread))
+    tiles = {"grid": (size, size), "block": (work.block.rows, work.block.columns),
+             "warp": warp, "thread": thread}
+    corner = _corner(work.warp)
+    parts = {
+        "grid": [work.block],
+        "block": [_moved(r, work.block.row, work.block.column) for r in work.warp],
+        "warp": [_moved(r, *corner) for r in work.thread],
+        "thread": [],
+    }
+    boundaries = {
+        "grid": "DRAM → L2", "block": "L2 → SM", "thread": "into registers",
+        "warp": "shared → warp" if nest.shared else "L1 → warp",
+    }
+    crossed = _crossed(metrics, size, nest.shared) if metrics else {}
+    return [
+        Level(name, *tiles[name],
+              [line.format(m=tiles[name][0], n=tiles[name][1], step=step)
+               for line in nest.loop[name]],
+              parts[name], boundaries[name], crossed.get(name), name in nest.changed)
+        for name in LEVELS
+    ]
+
+
+def extent_of_warp(work: Work) -> tuple[int, int]:
+    """Rows and columns of the rectangle around a warp's elements."""
+    top, left = _corner(work.warp)
+    return (max(r.row + r.rows for r in work.warp) - top,
+            max(r.column + r.columns for r in work.warp) - left)
+
+
+def _crossed(
+    metrics: Mapping[str, float], size: int, shared: bool
+) -> dict[str, float]:
+    """Bytes per FMA that crossed each boundary, by recorded counters."""
+    wavefront, sector = 128, 32
+    into_warps = (metrics["shared_wavefronts"] * wavefront if shared
+                  else metrics["global_load_sectors"] * sector)
+    found = {"grid": metrics["dram_read_bytes"], "block": metrics["l2_bytes"], "warp": into_warps}
+    return {name: value / size**3 for name, value in found.items()}
+
+
+def _extent(regions: Sequence[Region]) -> tuple[int, int]:
+    """How many different rows and columns some regions have."""
+    rows = {row for r in regions for row in range(r.row, r.row + r.rows)}
+    columns = {column for r in regions for column in range(r.column, r.column + r.columns)}
+    return len(rows), len(columns)
+
+
+def _corner(regions: Sequence[Region]) -> tuple[int, int]:
+    return min(r.row for r in regions), min(r.column for r in regions)
+
+
+def _moved(region: Region, row: int, column: int) -> Region:
+    return Region(region.row - row, region.column - column, region.rows, region.columns)

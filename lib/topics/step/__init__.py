@@ -1,0 +1,1 @@
+"""What a version was worth: before, this, and the best of cuBLAS."""

@@ -1,0 +1,104 @@
+"""What was it worth? One line each: the version before, this one, the best of cuBLAS."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from matplotlib.figure import Figure
+
+from lib.plotting import shapes, style
+
+_NAME, _BAR, _ROW = 128.0, 190.0, 21.0
+
+
+@dataclass(frozen=True)
+class Reached:
+    """What one kernel reached on one problem.
+
+    Attributes
+    ----------
+    name : str
+    tflops : float
+        Speed, TFLOP/s.
+    spread : float or None
+        Between series: (slowest - fastest) / median.
+    cycles : float or None
+        Cycles of the SM, by ncu.
+    joules : float or None
+        Energy of one product, J.
+    rival : bool
+        Whether it is what the others are measured against.
+    """
+
+    name: str
+    tflops: float
+    spread: float | None = None
+    cycles: float | None = None
+    joules: float | None = None
+    rival: bool = False
+
+
+@style.styled
+def draw(rows: Sequence[Reached], *, evidence: str, title: str | None = None) -> Figure:
+    """Draw one slim bar a kernel, its numbers behind it.
+
+    Parameters
+    ----------
+    rows : sequence of Reached
+        Before (if there is one), this version, the rival.
+    evidence : str
+    title : str, optional
+        In place of the finding made from the numbers.
+    """
+    height = _ROW * len(rows) + 4
+    fig = style.figure(title or _finding(rows), height / 72)
+    ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, height / 72, bare=True)
+    most = max(row.tflops for row in rows)
+    y = height
+    for row in rows:
+        y -= _ROW
+        current = row is rows[-2]
+        weight = "bold" if current else "normal"
+        ax.text(_NAME - 6, y + _ROW / 2, row.name, size=style.NORMAL, ha="right", va="center",
+                weight=weight)
+        width = max(row.tflops / most * _BAR, 1.0)
+        shapes.rectangles(
+            ax, [(_NAME, y + 5, width, _ROW - 10)],
+            facecolor="none" if row.rival else style.FOCUS if current else style.OTHER,
+            edgecolor=style.INK if row.rival else "none", linewidth=0.8 if row.rival else 0.0)
+        ax.text(_NAME + width + 6, y + _ROW / 2, numbers(row), size=style.SMALL, va="center",
+                weight=weight)
+    return style.finish(fig, alt=_alt(rows), evidence=evidence)
+
+
+def numbers(row: Reached) -> str:
+    """A row's numbers, with their units."""
+    said = f"{row.tflops:.3g} TFLOP/s"
+    if row.spread is not None:
+        said += f" ± {100 * row.spread / 2:.1f}%"
+    if row.cycles is not None:
+        said += f", {row.cycles / 1e6:.3g} M cycles"
+    if row.joules is not None:
+        said += f", {row.joules:.3g} J"
+    return said
+
+
+def _finding(rows: Sequence[Reached]) -> str:
+    current, rival = rows[-2:]
+    share = f"{style.percent(current.tflops / rival.tflops)} of {rival.name}"
+    if len(rows) == 2:
+        return f"{current.name}: {current.tflops:.3g} TFLOP/s, {share}"
+    gain = current.tflops / rows[0].tflops
+    if gain >= 1.995:
+        change = f"{gain:.1f} times the speed"
+    elif gain >= 1:
+        change = f"{style.percent(gain - 1)} faster"
+    else:
+        change = f"{style.percent(1 - gain)} slower"
+    return f"{current.name} is {change} than {rows[0].name}" .replace(
+        "the speed than", "the speed of") + f": {share}"
+
+
+def _alt(rows: Sequence[Reached]) -> str:
+    return " ".join(f"{row.name}: {numbers(row)}." for row in rows)
