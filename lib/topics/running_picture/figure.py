@@ -71,7 +71,8 @@ def _level(
     shapes.rectangles(ax, [_inside(part, extent, box) for part in level.parts], facecolor=fill)
     shapes.rectangles(ax, [box], facecolor="none", edgecolor=colour,
                       linewidth=1.6 if level.changed else 0.8)
-    ax.text(_LOOP, middle, "\n".join(level.loop), size=style.SMALL, va="center",
+    # A page's SVG joins spaces that may break a line, and the indentation would be lost.
+    ax.text(_LOOP, middle, "\n".join(level.loop).replace(" ", "\u00a0"), size=style.SMALL, va="center",
             family="monospace", linespacing=1.35, color=colour if level.changed else style.INK)
     ax.text(_BYTES, middle + 15, level.boundary, size=style.SMALL, va="center", weight="bold")
     ax.text(_BYTES, middle + 1, f"{style.number(level.bytes_per_fma, 2)} B by the tile",

@@ -91,6 +91,26 @@ def inner_loop(version: Version, arch: str = "sm_90a") -> None:
          f"</summary>\n\n```text\n{listing}\n```\n\n</details>")
 
 
+def machine_code(version: Version, *opcodes: str, arch: str = "sm_90a",
+                 variant: str | None = None) -> None:
+    """Display the first instruction of the inner loop's SASS with each opcode.
+
+    Raises
+    ------
+    ValueError
+        If there is none with one of them.
+    """
+    loop = version.compiled(arch, variant).inner_loop
+    found = []
+    for opcode in opcodes:
+        text = next((one.text for one in loop if one.opcode.startswith(opcode)), None)
+        if text is None:
+            raise ValueError(f"the inner loop of {version.kernel.stem} has no {opcode} for {arch}")
+        found.append(text)
+    listing = "\n".join(found)
+    note(f"```text\n{listing}\n```\n\n*SASS of this source for {arch}*")
+
+
 def instruction(version: Version, opcode: str, arch: str = "sm_90a") -> None:
     """Display the first PTX instruction of the first variant that begins so, lists shortened.
 

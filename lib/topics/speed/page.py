@@ -67,7 +67,7 @@ def speed(version: Version, *variants: str) -> None:
             timed.append(row)
             rows.append((variant.name, f"{row['M']:,}", f"{row['tflops']:.2f}",
                          f"{row['cublas_tflops']:.2f}", f"{row['ratio']:.1%}",
-                         f"{row['spread']:.1%}"))
+                         f"{100 * row['spread']:.1g}%"))
     head = ("variant", "M = N = K", "TFLOP/s", "cuBLAS, same run", _of(timed), "spread")
     table(head, rows, f"{version.timed_on(names)}; {' and '.join(types)}, α = 1, β = 0")
 

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from lib.plotting import shapes, style
 
-_NAME, _BAR, _ROW = 128.0, 190.0, 21.0
+_NAME, _BAR, _ROW = 122.0, 165.0, 21.0
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def numbers(row: Reached) -> str:
     """A row's numbers, with their units."""
     said = f"{row.tflops:.3g} TFLOP/s"
     if row.spread is not None:
-        said += f" ± {100 * row.spread / 2:.1f}%"
+        said += f" ± {100 * row.spread / 2:.1g}%"
     if row.cycles is not None:
         said += f", {row.cycles / 1e6:.3g} M cycles"
     if row.joules is not None:
