@@ -19,9 +19,10 @@ from lib.topics.issue_slots.page import draw as draw_issue_slots
 from lib.topics.issue_slots.page import rival_slots
 from lib.topics.ladder.page import draw as draw_ladder
 from lib.topics.register_banks.page import operands
-from lib.topics.roofline.page import roof, roofs_table
+from lib.topics.roofline.page import roofs_table
 from lib.topics.shapes.page import draw as draw_shapes
 from lib.topics.speed.page import SPEED_SIZES, provenance, results_table
+from lib.topics.version import roof
 from tests.pages import cells
 
 PAGES = [pytest.param(Chapter(stem), id=stem) for stem in in_book()]

@@ -69,6 +69,29 @@ def test_results_are_checked_on_the_gpu_or_in_the_emulator(shown, turing):
     assert "measured" not in shown[1]
 
 
+def test_the_gpu_here_has_a_dot_of_its_own_among_the_recorded_ones(shown, turing):
+    Chapter("05_strip").roofline()
+    assert "yours: Tesla T4: 1.25 TFLOP/s" in shown[0] and "05 strip (this chapter)" in shown[0]
+    assert "measured: Tesla T4 (yours); recorded: H100" in shown[0]
+    Chapter("16_cp_async").roofline()  # a T4 can't run it
+    assert "yours" not in shown[1]
+
+
+def test_the_units_of_the_gpu_here_come_before_those_of_the_recorded_one(shown, turing):
+    Chapter("05_strip").busiest()
+    assert "T4 data sheet" in shown[0] and MEASURED in shown[0] and "H100" in shown[1]
+    Chapter("16_cp_async").busiest()
+    assert len(shown) == 3 and "H100" in shown[2]
+
+
+def test_a_step_is_measured_here_and_the_recorded_one_stands_under_it(shown, turing):
+    Chapter("05_strip").step()
+    assert MEASURED in shown[0] and "1.25 TFLOP/s" in shown[0]
+    assert "recorded: H100" in shown[1] and "1.25" not in shown[1]
+    Chapter("16_cp_async").step()
+    assert len(shown) == 3 and "recorded: H100" in shown[2]
+
+
 def test_what_a_page_calls_recorded_is_so_where_there_is_a_gpu_too(turing, monkeypatch):
     """Some prose says "recorded: H100" of a timeline's cycles: they must not be of the GPU here."""
     def fail(*asked):

@@ -36,6 +36,20 @@ def measured_on() -> str:
     return f"measured: {device.name().removeprefix('NVIDIA ')}"
 
 
+def roof(name: str) -> float:
+    """Return a roof measured on the recorded GPU, such as ``mma_k8``'s FLOP/s.
+
+    Raises
+    ------
+    records.NotRecorded
+        If it was not measured.
+    """
+    record = records.load(RECORDED_ON, records.MACHINE)
+    if record is None or name not in record["roofs"]:
+        raise records.NotRecorded(f"no roof {name} is recorded: python -m lib record machine")
+    return record["roofs"][name]["value"]
+
+
 def by_kind(labels: Mapping[str, Sequence[str]]) -> str:
     """One evidence label; where there are several kinds, with the names that each holds for."""
     if len(labels) == 1:

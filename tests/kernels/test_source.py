@@ -17,15 +17,43 @@ def test_the_listing_is_the_kernel_without_its_marks(kernel: Kernel):
     assert shown == compile_kernel(kernel, variant).resources
 
 
-def test_the_first_version_is_shown_whole_and_the_next_as_a_diff():
-    first, second = CATALOGUE["01_naive"], CATALOGUE["02_shared_tile"]
-    assert source.difference(first) == source.body(first)
-    rows = source.difference(second).splitlines()
-    assert any(row.startswith("+") and "__shared__" in row for row in rows)
-    assert any(row.startswith("-") and "COALESCED" in row for row in rows)
-    # Applied, the diff gives the new file: kept and added rows are its body.
-    kept = [row[1:] for row in rows if not row.startswith("-")]
+def test_a_difference_has_every_line_of_the_new_kernel():
+    second = CATALOGUE["02_shared_tile"]
+    lines = source.difference(second, context=1000)
+    assert any(line.mark == "+" and "__shared__" in line.text for line in lines)
+    assert any(line.mark == "-" and "COALESCED" in line.text for line in lines)
+    # Applied, it gives the new file: what is kept, added or moved is its body.
+    kept = [line.text for line in lines if line.mark != "-"]
     assert kept == source.body(second).splitlines()
+    with pytest.raises(ValueError, match="01_naive is the first version"):
+        source.difference(CATALOGUE["01_naive"])
+
+
+def test_a_line_that_moved_is_neither_removed_nor_added():
+    old = "int first = load(a);\nint other = 1;\n}\n"
+    new = "int other = 1;\n  int first = load(a);\n}\n"
+    marks = [(line.mark, line.text) for line in source.changes(old, new)]
+    assert marks == [(" ", "int other = 1;"), ("~", "  int first = load(a);"), (" ", "}")]
+    # A line that was there once and is there twice has been added once.
+    marks = [line.mark for line in source.changes("call(argument);\n", "x\ncall(argument);\n" * 2)]
+    assert marks == ["+", " ", "+", "+"]
+
+
+def test_what_is_as_before_is_left_out_and_counted():
+    rows = [f"line {i};" for i in range(20)]
+    lines = source.changes("\n".join(rows), "\n".join([*rows[:10], "new", *rows[10:]]), context=2)
+    assert [(line.mark, line.text) for line in lines] == [
+        ("…", "8 lines as before"), (" ", "line 8;"), (" ", "line 9;"), ("+", "new"),
+        (" ", "line 10;"), (" ", "line 11;"), ("…", "8 lines as before")]
+
+
+def test_an_excerpt_ends_where_it_is_told_or_is_refused():
+    text = "a;\n    begin {\n        work;\n    } // end\nb;\n"
+    assert source.excerpt(text, "begin", "end") == "begin {\n    work;\n} // end\n"
+    with pytest.raises(ValueError, match="no line holds 'start'"):
+        source.excerpt(text, "start", "end")
+    with pytest.raises(ValueError, match="no line from 'begin' on holds 'a;'"):
+        source.excerpt(text, "begin", "a;")
 
 
 def test_what_has_little_of_the_version_before_is_shown_whole():
@@ -35,8 +63,6 @@ def test_what_has_little_of_the_version_before_is_shown_whole():
     assert [stem for stem in new if stem < "22"] == [
         "01_naive", "09_fp32_limit", "10_wmma", "15_turing_limit", "16_cp_async", "17_wgmma",
     ]
-    anew = CATALOGUE["10_wmma"]
-    assert source.difference(anew) == source.body(anew)
 
 
 def test_an_edit_that_matches_nothing_is_refused():

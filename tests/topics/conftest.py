@@ -15,13 +15,14 @@ from lib.topics.fragments import figure as fragments
 from lib.topics.fragments.model import held
 from lib.topics.instruction_mix import figure as mix
 from lib.topics.issue_slots import figure as slots
-from lib.topics.issue_slots.model import Slots
+from lib.topics.issue_slots.model import Account
 from lib.topics.ladder import figure as ladder
 from lib.topics.layouts import figure as swizzle
 from lib.topics.layouts.model import Layout
 from lib.topics.ldmatrix import figure as matrix_loads
 from lib.topics.ldmatrix.model import HalfTile, MatrixLoad
 from lib.topics.mapping import figure as who
+from lib.topics.mapping.model import Region, Work
 from lib.topics.occupancy import figure as occupancy
 from lib.topics.occupancy.model import occupancy as occupancy_of
 from lib.topics.overlap import figure as overlap
@@ -34,9 +35,12 @@ from lib.topics.ring import figure as ring
 from lib.topics.ring import model as ring_model
 from lib.topics.roofline import figure as roofline
 from lib.topics.roofline.model import Roofs, points
+from lib.topics.running_picture import figure as running_picture
+from lib.topics.running_picture import model as running_picture_model
 from lib.topics.shapes import figure as by_shape
 from lib.topics.staging import figure as staging
 from lib.topics.staging.model import Staging
+from lib.topics.step import figure as step
 from lib.topics.sweep import figure as sweep
 from lib.topics.tiling import figure as tile
 from lib.topics.tiling import model as tiling
@@ -235,10 +239,33 @@ def mappings_of_a_tile(second):
 
 
 def accounts():
+    issued = dict.fromkeys(("fma", "tensor", "memory", "integer", "control"), 0.01)
     return slots.draw(
-        {"07 vectorised": Slots(0.64, 0.08, 0.25, 0.03), "cuBLAS": Slots(0.77, 0.1, 0.1, 0.03),
-         "09 large": Slots(0.812, 0.086, 0.096, 0.006)}, evidence=RECORDED,
+        {"07 vectorised": Account({**issued, "fma": 0.6, "memory": 0.07},
+                                  {"long_scoreboard": 0.2, "barrier": 0.07}, 0.03),
+         "cuBLAS": Account({**issued, "fma": 0.77}, {"short_scoreboard": 0.12, "wait": 0.05}, 0.02),
+         "09 large": Account({**issued, "fma": 0.84}, {"dispatch_stall": 0.1, "drain": 0.01},
+                             0.01)}, evidence=RECORDED,
     )
+
+
+def nest(rows, columns, changed):
+    """A running picture of made-up tiles."""
+    whole = [Region(0, 0, rows, columns)]
+    work = Work(256, 256, 256, Region(128, 0, 128, 128), whole, whole[:1],
+                Region(0, 0, 128, 8), Region(0, 0, 8, 128), "one tile of 8 k", "block")
+    levels = running_picture_model.levels(changed, work, 8, 4096)
+    return running_picture.draw(
+        levels, [(256, 256), (128, 128), (rows, columns), (rows, columns)], evidence=EMULATED,
+        note="bytes: n = 4,096")
+
+
+def one_step():
+    return step.draw(
+        [step.Reached("01 naive", 5.84, 2e-4, 4.6e7, 11.8),
+         step.Reached("02 shared tile", 8.46, 1e-3, 3.2e7, 7.8),
+         step.Reached("the best of cuBLAS", 50.9, 5e-3, 5.3e6, 1.8, rival=True)],
+        evidence=RECORDED)
 
 
 def small_steps():
@@ -260,6 +287,9 @@ def ratios():
 
 FIGURES = {
     "slots": accounts,
+    "step": one_step,
+    "running picture": lambda: nest(16, 128, "06_register_tile"),
+    "running picture of single threads": lambda: nest(1, 32, "01_naive"),
     "ablation, small steps": small_steps,
     "by_shape": ratios,
     "raster": lambda: raster.draw(

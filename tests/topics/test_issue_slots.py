@@ -5,7 +5,7 @@ import pytest
 from lib.gpus import GPUS
 from lib.kernels.catalogue import CATALOGUE
 from lib.records import store as records
-from lib.topics.issue_slots.model import slots, warp_time
+from lib.topics.issue_slots.model import account, slots, warp_time
 
 
 def test_every_slot_is_accounted_for():
@@ -16,6 +16,46 @@ def test_every_slot_is_accounted_for():
     assert found.idle == pytest.approx(50 / 800) and found.empty == pytest.approx(150 / 800)
     assert found.fma + found.other + found.empty + found.idle == pytest.approx(1)
     assert found.useful == pytest.approx(5 / 6) and found.issued == pytest.approx(0.8)
+
+
+PROFILED = {
+    "instructions": 600, "ffma_thread_instructions": 32 * 300, "cycles": 100,
+    "issue_active_percent": 80.0, "pipe_lsu": 120, "pipe_alu": 90, "pipe_uniform": 10,
+    "pipe_fma": 340, "pipe_tensor": 0, "stall_selected": 1.0, "stall_not_selected": 2.0,
+    "stall_barrier": 1.0, "stall_long_scoreboard": 3.0, "stall_gmma": 0.0,
+}
+
+
+def test_the_account_splits_what_was_issued_by_kind_and_what_was_empty_by_stall():
+    found = account(PROFILED, sms=2)
+    # Of 800 slots 300 hold an FMA, 120 a load or store, 90 + 10 + (340 - 300) integers.
+    assert found.issued == pytest.approx(
+        {"fma": 300 / 800, "tensor": 0, "memory": 120 / 800, "integer": 140 / 800,
+         "control": 40 / 800})
+    # 750 slots belong to SMs that had a warp: 150 empty, three quarters by the longer stall.
+    assert list(found.empty) == ["long_scoreboard", "barrier"]
+    assert found.empty == pytest.approx({"long_scoreboard": 0.75 * 150 / 800,
+                                         "barrier": 0.25 * 150 / 800})
+    assert found.share("issued") + found.share("empty") + found.share("idle") == pytest.approx(1)
+    assert found.share("other") == pytest.approx(300 / 800)
+    with pytest.raises(ValueError, match="no part 'tex' of the issue slots; there are: fma"):
+        found.share("tex")
+
+
+def test_counters_without_pipes_are_refused():
+    old = {name: value for name, value in PROFILED.items() if name != "pipe_alu"}
+    with pytest.raises(ValueError, match="record them again"):
+        account(old, sms=2)
+
+
+@pytest.mark.parametrize("stem", [s for s, k in CATALOGUE.items() if s < "22"])
+def test_recorded_accounts_leave_no_slot_out(stem):
+    for name, kept in records.load("H100", stem)["variants"].items():
+        for row in kept["counters"]:
+            if row["M"] == row["N"] == row["K"] == 4096:
+                found = account(row["metrics"], GPUS["H100"].sms)
+                parts = (*found.issued.values(), *found.empty.values(), found.idle)
+                assert min(parts) >= 0 and sum(parts) == pytest.approx(1, abs=0.02), name
 
 
 def test_a_rounded_percentage_makes_no_negative_share():

@@ -27,7 +27,10 @@ def contrast(one, other):
 
 
 PALETTE = {
-    **style.PHASE, **style.EVIDENCE,
+    **style.PHASE, "integer": style.ISSUED["integer"], "control": style.ISSUED["control"],
+    **{f"stall {name}": colour for name, colour in style.STALL.items()
+       if colour not in style.PHASE.values()},
+    "other": style.OTHER, "other stalls": style.OTHER_STALL,
     "focus": style.FOCUS, "good": style.GOOD, "warning": style.WARNING,
 }
 

@@ -7,16 +7,19 @@ from lib.plotting import style
 from lib.plotting.display import show
 from lib.plotting.frames import Explorer
 from lib.records import store as records
+from lib.run import device
 from lib.topics.bottleneck import emulated, explorer
 from lib.topics.bottleneck import figure as busiest_figure
 from lib.topics.bottleneck import model as busiest
 from lib.topics.occupancy.model import occupancy
 from lib.topics.roofline import model as roofline
-from lib.topics.version import RECORDED_ON, TIMED, Version
+from lib.topics.version import RECORDED_ON, TIMED, Version, measured_on
 
 
 def draw(version: Version, size: int = TIMED, lines: bool = False) -> None:
     """Draw the least time that each unit needs, and the time that the kernel took.
+
+    Where a GPU with a data sheet is here, its units come first, with the time measured on it.
 
     Parameters
     ----------
@@ -28,6 +31,8 @@ def draw(version: Version, size: int = TIMED, lines: bool = False) -> None:
         the recorded requests and sectors allow. Loads grow with the size's cube, stores with
         its square.
     """
+    if version.measures(version.kernel.variants[0]):
+        _here(version, size, lines)
     row = version.recorded(size)
     machine = records.load(RECORDED_ON, records.MACHINE)
     looked_up = None
@@ -46,6 +51,20 @@ def draw(version: Version, size: int = TIMED, lines: bool = False) -> None:
     show(busiest_figure.draw(
         times, seconds=row["seconds"],
         evidence=f"modelled: {RECORDED_ON} rates × {records.label(version.record)}, {size:,}³",
+    ))
+
+
+def _here(version: Version, size: int, lines: bool) -> None:
+    """Draw the units of the GPU that is here, if it has a data sheet, and the time measured."""
+    try:
+        gpu = gpus.find(device.name())
+    except ValueError:
+        return
+    times, _ = unit_times(version, gpu.key, None, size, None, lines)
+    show(busiest_figure.draw(
+        times, seconds=version.timed(version.kernel.variants[0], size)["seconds"],
+        seconds_evidence="measured", notes={"DRAM": "compulsory bytes"},
+        evidence=f"modelled: {gpu.key} data sheet × emulated counters; {measured_on()}, {size:,}³",
     ))
 
 

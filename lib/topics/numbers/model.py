@@ -21,8 +21,7 @@ from lib.records import store as records
 from lib.topics.issue_slots import model as slots
 from lib.topics.occupancy.model import occupancy
 from lib.topics.roofline import model as roofline
-from lib.topics.roofline.page import roof
-from lib.topics.version import RECORDED_ON, Version
+from lib.topics.version import RECORDED_ON, Version, roof
 
 SIZE = 4096
 WARP = 32

@@ -11,11 +11,15 @@ from lib.plotting.markdown import markdown
 from lib.records import store as records
 from lib.topics.roofline import figure as roofline_figure
 from lib.topics.roofline import model as roofline
-from lib.topics.version import RECORDED_ON, Version, rung
+from lib.topics.version import RECORDED_ON, Version, measured_on, rung
 
 
 def draw(version: Version, size: int = 4096) -> None:
-    """Draw this version and those before it under the roofs measured on the recorded GPU."""
+    """Draw this version and those before it under the roofs measured on the recorded GPU.
+
+    Where a GPU is here, its own dot stands among the recorded ones: the speed that was measured,
+    over the bytes that the emulator counts between L1 or shared memory and the registers.
+    """
     machine = records.load(RECORDED_ON, records.MACHINE)
     if machine is None:
         raise records.NotRecorded("no roofs are recorded: python -m lib record machine")
@@ -27,14 +31,28 @@ def draw(version: Version, size: int = 4096) -> None:
             points += _points(version.of(stem), size)
         if stem == version.kernel.stem:
             break
+    label = f"{records.label(version.record)}, M = N = K = {size:,}"
+    if version.measures(version.kernel.variants[0]):
+        points += _here(version, size)
+        label = f"{measured_on()} (yours); {label}"
     product = roofline.product_of(version.traced().launch.trace.instructions)
     peaks = [name for name in (product, "tensor") if name in roofs.peaks] if product else [
         "FFMA"
     ]
     show(roofline_figure.draw(
         roofs, points, current=rung(version.kernel), peaks=peaks,
-        evidence=f"{records.label(version.record)}, M = N = K = {size:,}",
+        evidence=label,
     ))
+
+
+def _here(version: Version, size: int) -> list[roofline.Point]:
+    """The point of the GPU that is here."""
+    run = version.traced()
+    crossed = roofline.l1_bytes(run.launch.trace.counters()) / run.problem.flops
+    flops = 2.0 * size**3
+    seconds = version.timed(version.kernel.variants[0], size)["seconds"]
+    return roofline.points(f"yours: {measured_on().partition(': ')[2]}", flops, seconds,
+                           {"L1/shared": crossed * flops})
 
 
 def _points(version: Version, size: int) -> list[roofline.Point]:
@@ -72,20 +90,6 @@ def roofs_table() -> None:
                 style.quantity(given, unit) if given else "not given", roof["method"],
             ))
     table(("roof", "measured", "data sheet", "how"), rows, "; ".join(labels))
-
-
-def roof(name: str) -> float:
-    """Return a roof measured on the recorded GPU, such as ``mma_k8``'s FLOP/s.
-
-    Raises
-    ------
-    records.NotRecorded
-        If it was not measured.
-    """
-    record = records.load(RECORDED_ON, records.MACHINE)
-    if record is None or name not in record["roofs"]:
-        raise records.NotRecorded(f"no roof {name} is recorded: python -m lib record machine")
-    return record["roofs"][name]["value"]
 
 
 def ridge_points() -> str:

@@ -1,4 +1,4 @@
-"""Where are we in the machine? Each level's tile, the loop that walks it, the bytes that reach it."""
+"""Where are we in the machine? Each level's tile, its loop, and the bytes that reach it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ def _level(
     """Draw one row; return the box of its tile."""
     middle = top - _ROW / 2
     colour = style.FOCUS if level.changed else style.INK
-    ax.text(0, middle + 7, level.name, size=style.LARGE, weight="bold", va="center", color=colour)
+    ax.text(0, middle + 7, level.name, size=style.LARGE, weight="bold", va="center",
+            color=colour)
     ax.text(0, middle - 8, "n×n" if level.name == "grid" else f"{level.rows}×{level.columns}",
             size=style.SMALL, va="center")
     scale = _SIDE / max(extent)
@@ -72,8 +73,9 @@ def _level(
     shapes.rectangles(ax, [box], facecolor="none", edgecolor=colour,
                       linewidth=1.6 if level.changed else 0.8)
     # A page's SVG joins spaces that may break a line, and the indentation would be lost.
-    ax.text(_LOOP, middle, "\n".join(level.loop).replace(" ", "\u00a0"), size=style.SMALL, va="center",
-            family="monospace", linespacing=1.35, color=colour if level.changed else style.INK)
+    loop = "\n".join(level.loop).replace(" ", "\u00a0")
+    ax.text(_LOOP, middle, loop, size=style.SMALL, va="center", family="monospace",
+            linespacing=1.35, color=colour if level.changed else style.INK)
     ax.text(_BYTES, middle + 15, level.boundary, size=style.SMALL, va="center", weight="bold")
     ax.text(_BYTES, middle + 1, f"{style.number(level.bytes_per_fma, 2)} B by the tile",
             size=style.SMALL, va="center")

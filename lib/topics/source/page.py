@@ -14,7 +14,6 @@ from lib.paths import CUDA
 from lib.plotting.display import note, table
 from lib.topics.version import Version
 
-
 # The class of a line of a difference, by its mark.
 _MARKS = {" ": "kept", "+": "added", "-": "removed", "~": "moved", "…": "out"}
 # Inside the output: a page and Colab show it alike.

@@ -89,15 +89,16 @@ def _finding(rows: Sequence[Reached]) -> str:
     share = f"{style.percent(current.tflops / rival.tflops)} of {rival.name}"
     if len(rows) == 2:
         return f"{current.name}: {current.tflops:.3g} TFLOP/s, {share}"
-    gain = current.tflops / rows[0].tflops
+    before, gain = rows[0].name, current.tflops / rows[0].tflops
     if gain >= 1.995:
-        change = f"{gain:.1f} times the speed"
-    elif gain >= 1:
-        change = f"{style.percent(gain - 1)} faster"
+        change = f"has {gain:.1f} times the speed of {before}"
+    elif abs(gain - 1) < 0.005:
+        change = f"is as fast as {before}"
+    elif gain > 1:
+        change = f"is {style.percent(gain - 1)} faster than {before}"
     else:
-        change = f"{style.percent(1 - gain)} slower"
-    return f"{current.name} is {change} than {rows[0].name}" .replace(
-        "the speed than", "the speed of") + f": {share}"
+        change = f"is {style.percent(1 - gain)} slower than {before}"
+    return f"{current.name} {change}: {share}"
 
 
 def _alt(rows: Sequence[Reached]) -> str:

@@ -1,0 +1,71 @@
+"""Numbers in sentences: each is what its expression gives today."""
+
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from book import numbers
+from lib.kernels.catalogue import CATALOGUE
+from lib.records import store as records
+from lib.topics.numbers.model import evaluate
+
+ROOT = Path(__file__).resolve().parents[2]
+QUOTING = [
+    path for path in sorted((ROOT / "chapters").glob("*.ipynb"))
+    if "<data value=" in path.read_text(encoding="utf-8")
+]
+
+
+def row(stem, variant, size=4096):
+    kept = records.load("H100", stem)["variants"][variant]["bench"]
+    return next(r for r in kept if r["M"] == r["N"] == r["K"] == size)
+
+
+def test_a_number_is_its_expression_s():
+    slow, fast = (row("01_naive", name)["seconds"] for name in ("swapped", "coalesced"))
+    assert evaluate("faster('', 'swapped'):.2f", "01_naive") == f"{slow / fast:.2f}"
+    assert evaluate("faster('01_naive','01_naive/swapped'):.2f", "09_fp32_limit") == (
+        f"{slow / fast:.2f}")
+    assert evaluate("100 * gain('swapped', ''):+.1f", "01_naive") == (
+        f"{fast / slow * 100 - 100:+.1f}")
+    assert evaluate("of_best('', 2048):.3f", "02_shared_tile") == (
+        f"{row('02_shared_tile', 'tile32', 2048)['ratio']:.3f}")
+
+
+def test_counts_are_the_traced_run_s():
+    assert evaluate("sectors(''):.1f", "01_naive") == "2.5"
+    assert evaluate("sectors('swapped'):.1f", "01_naive") == "16.5"
+    assert evaluate("count('global_load_requests'):,", "01_naive") == f"{2 * 128**3 // 32:,}"
+
+
+@pytest.mark.parametrize(("expression", "why"), [
+    ("tflops('fastest'):.1f", "unknown variant 'fastest'"), ("open('x')", "'open'"),
+    ("slot('lunch')", "no part 'lunch'"), ("1 +", "syntax"),
+])
+def test_what_gives_no_number_is_refused(expression, why):
+    with pytest.raises(ValueError, match="01_naive: .* gives no number") as refused:
+        evaluate(expression, "01_naive")
+    assert why in str(refused.value)
+
+
+def test_numbers_are_filled_in_and_the_sentence_stays():
+    text = ("It is <data value=\"sectors('swapped'):.1f\">9</data> &amp; "
+            "<data value=\"1 &lt; 2\"></data>.")
+    assert numbers.filled(text, "01_naive") == (
+        "It is <data value=\"sectors('swapped'):.1f\">16.5</data> &amp; "
+        "<data value=\"1 &lt; 2\">True</data>.")
+    assert numbers.plain(text) == "It is 9 &amp; ."
+
+
+def test_kernel_chapters_quote_numbers():
+    assert "01_naive" in {path.stem for path in QUOTING} <= {*CATALOGUE, "index", "method"}
+
+
+@pytest.mark.chapters
+@pytest.mark.parametrize("path", QUOTING, ids=lambda path: path.stem)
+def test_a_chapter_s_numbers_are_those_of_the_records(path):
+    for cell in nbformat.read(path, 4).cells:
+        if cell.cell_type == "markdown":
+            assert cell.source == numbers.filled(cell.source, path.stem), (
+                f"run `python -m lib notebooks --execute chapters/{path.name}`")
