@@ -131,6 +131,14 @@ class Numbers:
         }
         return 2.0 * n**3 / crossed[level]()
 
+    def on_inputs(self, inputs: str, name: str = "", n: int = SIZE) -> float:
+        """Recorded speed on another distribution of inputs (``"zeros"``), TFLOP/s."""
+        rows = self._row(name, n).get("other_inputs", ())
+        seconds = next((row["seconds"] for row in rows if row["inputs"] == inputs), None)
+        if seconds is None:
+            raise records.NotRecorded(f"nothing is recorded of {name} at {n:,} on {inputs}")
+        return 2e-12 * n**3 / seconds
+
     def roof(self, name: str) -> float:
         """A roof measured on the recorded GPU, FLOP/s or B/s."""
         return roof(name)
