@@ -31,7 +31,7 @@ ISSUED = {
 STALL = {
     "long_scoreboard": PHASE["wait"], "lg_throttle": "#6a7fa8", "short_scoreboard": "#4d8fbf",
     "mio_throttle": "#2f8f9f", "barrier": PHASE["barrier"], "wait": "#a08a3c",
-    "gmma": PHASE["compute"],
+    "dispatch_stall": "#b0808a", "gmma": PHASE["compute"],
 }
 """Reasons for which an issue slot stays empty; the others share `OTHER_STALL`."""
 

@@ -20,7 +20,7 @@ _ISSUED = {
 STALLS = {
     "long_scoreboard": "long scoreboard", "lg_throttle": "LG throttle",
     "short_scoreboard": "short scoreboard", "mio_throttle": "MIO throttle", "barrier": "barrier",
-    "wait": "wait", "gmma": "gmma",
+    "wait": "wait", "dispatch_stall": "dispatch", "gmma": "gmma",
 }
 _OTHER, _IDLE = "other stalls", "SM without a warp"
 _LEAST = 0.035  # a share that is not narrower than its own number
@@ -155,7 +155,7 @@ def _bar(ax: Axes, y: float, parts: Mapping[str, _Part], found: Mapping[str, flo
 
 def label(stall: str) -> str:
     """A stall's name for people."""
-    return STALLS.get(stall, stall.replace("_", " "))
+    return stall.replace("_", " ").replace("lg", "LG").replace("mio", "MIO")
 
 
 def _finding(name: str, found: Account) -> str:

@@ -40,7 +40,7 @@ def draw(gpu: Gpu, *, evidence: str | None = None) -> Figure:
     ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, _HEIGHT / 72, bare=True)
     _sub_partitions(ax, gpu)
     _memory(ax, gpu)
-    ax.text(_SM + 12, _HEIGHT, "a warp that can't be issued", size=style.SMALL, va="top",
+    ax.text(_SM + 12, _HEIGHT, "why a warp isn’t issued", size=style.SMALL, va="top",
             weight="bold")
     for stall in _stalls():
         _arrow(ax, stall)
@@ -62,7 +62,7 @@ def _sub_partitions(ax: Axes, gpu: Gpu) -> None:
             (top - 52, 30, f"{warps} warps", None),
             (top - 80, 26, "1 issue slot", style.FOCUS),
             (top - 108, 26, f"{registers}K registers", None),
-            (top - 148, 38, f"{lanes} FP32 lanes\n1 tensor core", style.PHASE["compute"]),
+            (top - 148, 38, f"{lanes} FP32 lanes\ntensor core", style.PHASE["compute"]),
         ):
             _box(ax, x + 4, y, width - 8, height, text, colour or style.INK,
                  filled=colour is not None)
