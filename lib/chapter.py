@@ -233,13 +233,13 @@ class Chapter:
     @once_recorded()
     def timeline(
         self, *variants: str, with_previous: bool = False, above: Sequence[str] = (),
-        cycles: float | None = None,
+        cycles: float | None = None, title: str | None = None,
     ) -> None:
         """Draw what some warps of one SM do, cycle by cycle (see `lib.topics.timeline.page`)."""
         from lib.topics.timeline import page
 
         page.draw(self.version, *variants, with_previous=with_previous, above=above,
-                  cycles=cycles or page.WINDOW)
+                  cycles=cycles or page.WINDOW, title=title)
 
     # What limits it.
 

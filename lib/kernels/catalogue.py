@@ -117,6 +117,14 @@ CATALOGUE: dict[str, Kernel] = {
                 thread_tile("strips_first", "neighbouring threads own neighbouring strips",
                              BM=64, BN=64, BK=8, TM=8, STRIPS_FIRST=True),
             ),
+            steps=(
+                thread_tile("element", "02 in this loop: one element, 32×32×32 tiles",
+                             BM=32, BN=32, BK=32, TM=1, file="05_strip_tiles"),
+                thread_tile("strip8", "a strip of eight, 32×32×32 tiles",
+                             BM=32, BN=32, BK=32, TM=8, file="05_strip_tiles"),
+                thread_tile("tile64", "a strip of eight, 64×64×32 tiles",
+                             BM=64, BN=64, BK=32, TM=8, file="05_strip_tiles"),
+            ),
         ),
         Kernel(
             stem="06_register_tile",

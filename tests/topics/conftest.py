@@ -342,11 +342,15 @@ FIGURES = {
     ),
     "pipeline, one buffer": lambda: pipeline.draw(loop(300, 400, 1)),
     "pipeline, three buffers": lambda: pipeline.draw(loop(1200, 300, 3)),
+    "pipeline, one and two buffers": lambda: pipeline.compare(
+        [loop(300, 900, 1, 6), loop(300, 900, 2, 6)], evidence="modelled: assumed times",
+        title="Two buffers are 1.33 times as fast",
+    ),
     "sweep": lambda: sweep.draw(
         [sweep.Setting("32×32×8", "2 warps", {"late": 2.0, "early": 2.9, "both": 3.0}),
          sweep.Setting("32×32×8", "16 warps", {"late": 20.0, "early": 21.5, "both": 22.0}),
          sweep.Setting("128×128×16", "8 warps", {"late": 40.0, "early": 45.0, "both": 36.0})],
-        slow="late", fast="both", evidence=RECORDED, gained="Loading ahead",
+        evidence=RECORDED, title="Registers gain, a second buffer may not",
     ),
     "swizzle": lambda: swizzle.draw(
         [("unpadded", Layout()), ("padded", Layout(1)), ("swizzled", Layout(0, True))]

@@ -147,11 +147,9 @@ def test_busiest(drawn):
 
 def test_sweep(drawn):
     fig = drawn["sweep"]
-    assert fig.finding == (
-        "Loading ahead: +50% (32×32×8, 2 warps) to -10% (128×128×16, 8 warps)"
-    )
-    assert {"+50%", "+10%", "-10%"} <= set(shown(fig))
-    assert "32×32×8, 16 warps: late 20, early 21.5, both 22 TFLOP/s (+10%)." in fig.alt
+    assert {"+45%", "+3%", "+12%", "-20%"} <= set(shown(fig))
+    assert ("32×32×8, 16 warps: late 20 TFLOP/s, early 21.5 (+7%), both 22 (+2%)."
+            in fig.alt)
 
 
 def test_mix(drawn):
@@ -199,7 +197,7 @@ def test_words_that_all_lanes_share_alike_are_said_once(drawn):
 
 def test_timeline(drawn):
     fig = drawn["timeline"]
-    assert fig.finding.startswith("Warps compute for ")
+    assert fig.finding.startswith("Warps are in the inner loop for ")
     assert "block 17" in shown(fig) and "block 18" in shown(fig)
     assert "the first 8 of a block's 32 warps" in shown(fig)
     assert any("the first 512 of 4,096 blocks" in text for text in shown(fig))
@@ -217,7 +215,7 @@ def test_timeline_shares_and_time_scale():
     }
     version = timeline.version("x", record, clock_hz=1e9)
     fig = timeline.draw([version], evidence="measured: H100")
-    assert fig.finding == "Warps compute for 60% of the time and spend 30% waiting"
+    assert fig.finding == "Warps are in the inner loop for 60% of the time and spend 30% waiting"
     assert "load 10%, wait 30%, compute 60%" in fig.alt
     assert any(text.startswith("1 µs: the whole kernel, 1 block") for text in shown(fig))
     ticks = [t for t in shown(fig) if t.replace(",", "").replace(".", "").isdigit()]
@@ -252,6 +250,10 @@ def test_pipeline(drawn):
     fig = drawn["pipeline, three buffers"]
     assert "steady state" in shown(fig) and "buffer 2" in shown(fig)
     assert "With one buffer 12,000 cycles." in fig.alt
+    both = shown(drawn["pipeline, one and two buffers"])
+    for name in ("prologue", "steady state", "epilogue"):
+        assert both.count(name) == 2
+    assert {"7,200 cycles", "5,700 cycles"} <= set(both)
 
 
 def test_swizzle(drawn):
@@ -323,7 +325,7 @@ def test_rings(drawn):
 
 def test_timeline_tells_roles_apart(drawn):
     fig = drawn["timeline, roles"]
-    assert fig.finding.startswith("Consumers compute for ")
+    assert fig.finding.startswith("Consumers are in the inner loop for ")
     assert {"consumers", "producer", "tiles in\nflight"} <= set(shown(fig))
     assert any(text.startswith("block 3; the first 9") for text in shown(fig))
 

@@ -10,6 +10,7 @@ from lib.plotting.display import note, table
 from lib.problem import Problem
 from lib.records import store as records
 from lib.topics.bottleneck.model import HMMA_1688
+from lib.topics.occupancy.model import occupancy
 from lib.topics.version import RECORDED_ON, Version, rung
 
 # The counters that are compared between versions: those of the main loop.
@@ -133,6 +134,45 @@ def per_multiply_add(version: Version) -> None:
     head = ("for a product of 16×8×8" if tensor else "for a multiply-add of a warp",
             *(f"{rung(page.kernel)}, {name}" for page, name in columns))
     table(head, rows, f"emulated: {version.kernel.min_arch} PTX, shared memory as in its SASS")
+
+
+def steps(version: Version, *names: str, above: Sequence[str] = (), size: int = 4096) -> None:
+    """Display what each step asks of the machine per multiply-add of a warp, and its speed.
+
+    Speed is the recorded one; a dash where none is, and the command that records it.
+
+    Parameters
+    ----------
+    version : Version
+    *names : str
+        Variants and steps of this version, each one change further than the one before.
+    above : sequence of str
+        Variants of other versions to show above, as ``"stem"`` or ``"stem/variant"``.
+    size : int
+        M = N = K of the recorded speed.
+    """
+    gpu, rows, missing = gpus.GPUS[RECORDED_ON], [], []
+    for one in version.rows(names, above):
+        name = one.variant.name
+        used = one.page.compiled(gpu.arch, name).resources
+        fit = occupancy(gpu, used.registers, used.shared_bytes, one.variant.threads)
+        try:
+            speed = f"{one.page.recorded(size, name)['tflops']:.2f}"
+        except records.NotRecorded:
+            speed = "–"
+            missing.append(f"{one.page.kernel.stem}/{name}")
+        label = name if one.page is version else one.name
+        rows.append((
+            f"**{label}**: {one.variant.meaning}",
+            *(f"{one.page.each(key, name):.3g}" for key in (
+                "shared_wavefronts", "shared_load_instructions", "global_load_sectors")),
+            used.registers, fit.warps, speed,
+        ))
+    wanted = f"; –: not recorded yet, `python -m lib record {' '.join(missing)}`" * bool(missing)
+    table(("per FMA of a warp", "wavefronts", "shared loads", "global sectors",
+           "registers per thread", "warps per SM", f"TFLOP/s at {size:,}"), rows,
+          f"emulated: {version.kernel.min_arch} PTX, shared memory as in its SASS; modelled: "
+          f"occupancy, {RECORDED_ON}; {records.label(version.record)}{wanted}")
 
 
 def agreement(version: Version, *variants: str, size: int = 256) -> None:

@@ -11,16 +11,20 @@ are emulated.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
 from lib import gpus
 from lib.kernels.catalogue import CATALOGUE
 from lib.records import store as records
+from lib.topics.instruction_order import model as order
 from lib.topics.issue_slots import model as slots
 from lib.topics.occupancy.model import occupancy
+from lib.topics.pipeline import model as pipeline
 from lib.topics.roofline import model as roofline
+from lib.topics.sweep import model as sweep
+from lib.topics.timeline import model as timeline
 from lib.topics.version import RECORDED_ON, Version, roof
 
 SIZE = 4096
@@ -143,6 +147,45 @@ class Numbers:
         """A roof measured on the recorded GPU, FLOP/s or B/s."""
         return roof(name)
 
+    def of_roof(self, level: str, name: str = "", n: int = SIZE) -> float:
+        """Recorded bytes per second across a level over those of its measured roof."""
+        roof = {"L1": "shared", "L2": "l2", "DRAM": "copy"}[level]
+        crossed = 2.0 * n**3 / self.intensity(level, name, n)
+        return crossed / self._row(name, n)["seconds"] / self.roof(roof)
+
+    def phase(self, event: str, name: str = "") -> float:
+        """Mean cycles of a warp in a phase of one step, in the recorded timeline's first block."""
+        return self._step(name)[event]
+
+    def _step(self, name: str) -> Mapping[str, float]:
+        version, variant = self._of(name)
+        return timeline.recorded_step(version.kept.timeline(version.kernel.variant(variant).name))
+
+    def promised(self, name: str = "", buffers: int = 2) -> float:
+        """Speed with some buffers over that with one, by the pipeline model and recorded times."""
+        load, compute = pipeline.times(self._step(name))
+        return pipeline.period(load, compute, 1) / pipeline.period(load, compute, buffers)
+
+    def ahead(self, form: str, over: str, tile: str = "") -> list[float]:
+        """Gains of a form of loading over another, row by row (`lib.topics.sweep.model.gains`)."""
+        return sweep.gains(form, over, tile)
+
+    def tiles(self) -> list[str]:
+        """The tiles of that sweep."""
+        return sweep.tiles()
+
+    def code(self, opcode: str = "", name: str = "", arch: str = "sm_90a") -> int:
+        """Instructions of the inner loop's SASS whose opcode begins so; all if none is given."""
+        version, variant = self._of(name)
+        return sum(one.opcode.startswith(opcode)
+                   for one in version.compiled(arch, variant).inner_loop)
+
+    def work_between(self, name: str = "", arch: str = "sm_90a") -> int:
+        """FMAs between the last global load and the next shared store of the machine code."""
+        version, variant = self._of(name)
+        return order.work_between(
+            [one.opcode for one in version.compiled(arch, variant).inner_loop])
+
     def joules(self, name: str = "", n: int = SIZE) -> float:
         """Recorded energy of one product, J."""
         return self._energy(name, n)["joules"]
@@ -192,6 +235,6 @@ def evaluate(expression: str, stem: str) -> str:
         name: getattr(numbers, name) for name in dir(Numbers) if not name.startswith("_")}
     try:
         return str(eval(f'f"""{{{expression}}}"""', {"__builtins__": {
-            "abs": abs, "max": max, "min": min, "round": round, "sum": sum}, "SIZE": SIZE}, names))
+            "abs": abs, "max": max, "min": min, "round": round, "sum": sum}, "SIZE": SIZE, **names}))
     except Exception as error:
         raise ValueError(f"{stem}: {expression!r} gives no number: {error}") from error

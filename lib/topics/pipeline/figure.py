@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -76,26 +78,84 @@ def _bar(
 
 def _parts(ax: Axes, found: Pipeline, top: float, scale: float) -> None:
     """The key, and the three parts of a software pipeline over the rows."""
+    _phases(ax, top)
+    _brackets(ax, found, top - 18, scale)
+
+
+def _phases(ax: Axes, top: float) -> None:
+    """What the bars are."""
     x = _LEFT
     for phase, text in (("load", "load a tile"), ("compute", "compute on it")):
         tall = 8 * (1.0 if phase == "compute" else 0.72)
         shapes.rectangles(ax, [(x, top - 10, 8, tall)], facecolor=style.PHASE[phase])
         ax.text(x + 12, top - 11, text, size=style.SMALL, va="bottom")
         x += 92
-    if found.buffers == 1:
-        return
+
+
+def _brackets(ax: Axes, found: Pipeline, y: float, scale: float) -> None:
+    """Prologue, steady state and epilogue: only loads, both, only work on what is loaded."""
     first = found.steps[0].start
-    drained = found.steps[-min(found.buffers - 1, len(found.steps))].start
-    y = top - 18
-    for name, start, end in (
-        ("prologue", 0.0, first), ("steady state", first, drained),
-        ("epilogue", drained, found.cycles),
-    ):
-        x0, x1 = _LEFT + start * scale + 1, _LEFT + end * scale - 1
+    drained = found.steps[-min(max(found.buffers - 1, 1), len(found.steps))].start
+    letter = 5.2
+    spans = {"prologue": (0.0, first), "steady state": (first, drained),
+             "epilogue": (drained, found.cycles)}
+    ends = {name: (_LEFT + start * scale + 1, _LEFT + end * scale - 1)
+            for name, (start, end) in spans.items() if end > start}
+    for x0, x1 in ends.values():
         shapes.strokes(ax, [((x0, y), (x1, y)), ((x0, y), (x0, y - 3)), ((x1, y), (x1, y - 3))],
                        edgecolor=style.INK, linewidth=0.7)
-        if x1 - x0 > 5.6 * len(name):
-            ax.text((x0 + x1) / 2, y - 13, name, size=style.SMALL, ha="center", va="bottom")
+    # The outer ones may be narrower than their names, which then reach over the middle one.
+    left, right = _LEFT, _LEFT + found.cycles * scale
+    if "prologue" in ends:
+        ax.text(left, y - 13, "prologue", size=style.SMALL, ha="left", va="bottom")
+        left += letter * len("prologue")
+    ax.text(right, y - 13, "epilogue", size=style.SMALL, ha="right", va="bottom")
+    right -= letter * len("epilogue")
+    if right - left > letter * len("steady state") + 8:
+        ax.text((left + right) / 2, y - 13, "steady state", size=style.SMALL, ha="center",
+                va="bottom")
+
+
+@style.styled
+def compare(found: Sequence[Pipeline], *, evidence: str, title: str) -> Figure:
+    """Draw the same loop with several numbers of buffers under each other, on one scale.
+
+    Parameters
+    ----------
+    found : sequence of Pipeline
+        Of the same tiles, the slowest first.
+    evidence, title : str
+    """
+    height = 18.0 + sum(_panel(one) for one in found) + 12.0
+    fig = style.figure(title, height / 72)
+    ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, height / 72, bare=True)
+    scale = _WIDTH / max(one.cycles for one in found)
+    _phases(ax, height)
+    top = height - 18.0
+    for one in found:
+        _brackets(ax, one, top - 6, scale)
+        for buffer in range(one.buffers):
+            y = top - 20 - _ROW * (buffer + 1)
+            name = style.plural(one.buffers, "buffer") if buffer == 0 else ""
+            ax.text(0, y + _ROW / 2, name, size=style.SMALL, va="center", weight="bold")
+            for tile, step in enumerate(one.steps):
+                if step.buffer == buffer:
+                    _bar(ax, step.asked, step.arrived, y, scale, "load", tile)
+                    _bar(ax, step.start, step.end, y, scale, "compute", tile)
+        end = _LEFT + one.cycles * scale
+        bottom = top - 20 - _ROW * one.buffers
+        shapes.strokes(ax, [((end, bottom - 2), (end, top - 4))], edgecolor=style.FOCUS,
+                       linewidth=1.2)
+        ax.text(end, bottom - 3, f"{one.cycles:,.0f} cycles", size=style.SMALL, ha="right",
+                va="top", weight="bold")
+        top -= _panel(one)
+    single = max(one.cycles for one in found)
+    return style.finish(fig, alt=" ".join(_alt(one, single) for one in found), evidence=evidence,
+                        note="no other warps on the SM")
+
+
+def _panel(found: Pipeline) -> float:
+    return 20 + _ROW * found.buffers + 22
 
 
 def _finding(found: Pipeline) -> str:

@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 from lib.plotting.display import show
+from lib.records import store as records
 from lib.topics.pipeline import figure as pipeline_figure
 from lib.topics.pipeline import model
+from lib.topics.timeline.page import step_cycles
+from lib.topics.version import Version
+
+TILES = 6
 
 
-def draw(load: float, compute: float, buffers: int, measured: str = "") -> None:
-    """Draw the pipeline model (`lib.topics.pipeline.model`).
+def draw(version: Version, variant: str | None = None, buffers: tuple[int, ...] = (1, 2)) -> None:
+    """Draw the pipeline model (`lib.topics.pipeline.model`) with a version's recorded times.
 
     Parameters
     ----------
-    load, compute : float
-        Cycles of one tile.
-    buffers : int
-    measured : str
-        Where the two times are from, if they are not assumed.
+    version : Version
+    variant : str, optional
+        The first if none is named.
+    buffers : tuple of int
+        How many, a panel each.
     """
-    evidence = f"modelled: times of {measured}" if measured else "modelled: assumed times"
-    show(pipeline_figure.draw(model.pipeline(load, compute, buffers), evidence=evidence))
+    load, compute = model.times(step_cycles(version, variant))
+    found = [model.pipeline(load, compute, count, TILES) for count in buffers]
+    gain = model.period(load, compute, buffers[0]) / model.period(load, compute, buffers[-1])
+    name = f"{version.kernel.stem[:2]} {version.kernel.variant(variant).name}"
+    show(pipeline_figure.compare(
+        found, evidence=f"modelled: times of {name}, {records.label(version.record)}",
+        title=f"Alone on an SM, {buffers[-1]} buffers would give {gain:.2f} times the speed of "
+              f"{buffers[0]}",
+    ))

@@ -98,14 +98,15 @@ NESTS: dict[str, Nest] = {
     }),
     "04_double_buffer": Nest(("block",), {
         "grid": _GRID,
-        "block": (*_TILE, "  ask for the next tiles", "  compute on these; barrier"),
+        "block": (*_TILE, "  a, b = next tiles from global", "  compute; store a, b; barrier"),
         "warp": _WARPS,
-        "thread": ("    for k in range({step}):", "      a, b from shared", "      1 FMA"),
+        "thread": ("    for k in range({step}):", "      2 floats from shared", "      1 FMA"),
     }),
-    "05_strip": Nest(("block", "thread"), {
-        "grid": _GRID, "block": _TILE + _LOAD, "warp": _WARPS,
-        "thread": ("    for k in range({step}):", "      b from shared, once",
-                   "      {m} FMAs down a column"),
+    "05_strip": Nest(("block", "warp", "thread"), {
+        "grid": _GRID, "block": _TILE + _LOAD,
+        "warp": ("  for each {m}×{n} part:       # warps",),
+        "thread": ("    for k in range({step}):", "      b = Bs[k][column]",
+                   "      {m} FMAs of As[row][k] and b"),
     }),
     "06_register_tile": Nest(("block", "thread"), {
         "grid": _GRID, "block": _TILE + _LOAD, "warp": _WARPS, "thread": _OUTER,

@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 
 from lib.plotting import shapes, style
 
-_GROUP, _NAME, _BAR, _GAIN = 68.0, 56.0, 330.0, 50.0
-_HEAD, _ROW, _GAP, _AXIS = 34.0, 16.0, 7.0, 30.0
+_GROUP, _NAME, _BAR, _GAIN = 68.0, 56.0, 268.0, 54.0
+_HEAD, _ROW, _GAP, _AXIS = 46.0, 16.0, 7.0, 30.0
 _LEFT = _GROUP + _NAME + 8
 _TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
@@ -36,23 +36,25 @@ class Setting:
 
 @style.styled
 def draw(
-    settings: Sequence[Setting], *, slow: str, fast: str, evidence: str, gained: str = "it",
+    settings: Sequence[Setting], *, evidence: str, title: str, columns: Sequence[str] = (),
 ) -> Figure:
     """Draw a sweep on a scale of ratios, where equal gains are equally long.
 
     Parameters
     ----------
     settings : sequence of Setting
-        In the order to draw, those of a group together.
-    slow, fast : str
-        The two forms whose ratio is written at the end of each row.
-    evidence : str
-    gained : str
-        What makes the difference between the two, for the title.
+        In the order to draw, those of a group together. Each form adds something to the one before
+        it; what that gained is written at the end of each row.
+    evidence, title : str
+    columns : sequence of str
+        What each form after the first adds, as the heads of the gains, one line each or two; the
+        forms' names if not given.
     """
+    forms = list(settings[0].tflops)
+    added = list(columns) or forms[1:]
     groups = list(dict.fromkeys(one.group for one in settings))
     height = _HEAD + _ROW * len(settings) + _GAP * len(groups) + _AXIS
-    fig = style.figure(_finding(settings, slow, fast, gained), height / 72)
+    fig = style.figure(title, height / 72)
     ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, height / 72, bare=True)
     values = [value for one in settings for value in one.tflops.values()]
     low, high = min(values) / 1.1, max(values) * 1.1
@@ -60,11 +62,12 @@ def draw(
     def place(value: float) -> float:
         return _LEFT + _BAR * log(value / low) / log(high / low)
 
-    marks = _marks(settings[0].tflops, slow, fast)
+    marks = _marks(forms)
     _key(ax, height, marks)
     _axis(ax, height, [tick for tick in _TICKS if low <= tick <= high], place)
-    ax.text(_LEFT + _BAR + _GAIN, height - _HEAD + 4, "gain", size=style.SMALL, ha="right",
-            va="bottom")
+    for number, text in enumerate(added, 1):
+        ax.text(_LEFT + _BAR + number * _GAIN, height - _HEAD + 3, text, size=style.SMALL,
+                ha="right", va="bottom", linespacing=1.1)
     y, before = height - _HEAD, ""
     for one in settings:
         if one.group != before:
@@ -79,20 +82,28 @@ def draw(
                        linewidth=0.7)
         for form, value in one.tflops.items():
             ax.plot([place(value)], [middle], linestyle="none", clip_on=False, **marks[form])
-        ax.text(_LEFT + _BAR + _GAIN, middle, f"{_gain(one, slow, fast):+.0%}", size=style.SMALL,
-                ha="right", va="center", weight="bold")
-    return style.finish(fig, alt=_alt(settings, slow, fast), evidence=evidence,
+        for number, gain in enumerate(_gains(one), 1):
+            ax.text(_LEFT + _BAR + number * _GAIN, middle, f"{gain:+.0%}", size=style.SMALL,
+                    ha="right", va="center", weight="bold",
+                    color=style.WARNING if gain < 0 else style.INK)
+    return style.finish(fig, alt=_alt(settings), evidence=evidence,
                         note="equal distances are equal gains")
 
 
-def _marks(forms: Mapping[str, float], slow: str, fast: str) -> dict[str, dict[str, object]]:
+def _gains(one: Setting) -> list[float]:
+    """What each form gains over the one before it."""
+    speeds = list(one.tflops.values())
+    return [after / before - 1 for before, after in zip(speeds, speeds[1:], strict=False)]
+
+
+def _marks(forms: Sequence[str]) -> dict[str, dict[str, object]]:
     """How each form is drawn: grey, a ring for those in between, and the chapter's colour."""
     common = {"marker": "o", "markersize": 6.5, "markeredgewidth": 1.4}
     ring = {**common, "markeredgecolor": style.FOCUS, "markerfacecolor": "none"}
     grey, full = style.PHASE["wait"], style.FOCUS
     return {
-        form: {**common, "markeredgecolor": grey, "markerfacecolor": grey} if form == slow
-        else {**common, "markeredgecolor": full, "markerfacecolor": full} if form == fast
+        form: {**common, "markeredgecolor": grey, "markerfacecolor": grey} if form == forms[0]
+        else {**common, "markeredgecolor": full, "markerfacecolor": full} if form == forms[-1]
         else ring
         for form in forms
     }
@@ -114,25 +125,15 @@ def _axis(
         shapes.strokes(ax, [((x, _AXIS - 4), (x, height - _HEAD))], edgecolor=style.INK,
                        linewidth=0.5, alpha=0.18)
         ax.text(x, _AXIS - 7, style.number(tick), size=style.SMALL, ha="center", va="top")
-    ax.text(_LEFT + _BAR + _GAIN, _AXIS - 7, "TFLOP/s", size=style.SMALL, ha="right", va="top")
+    ax.text(_LEFT + _BAR + 6, _AXIS - 7, "TFLOP/s", size=style.SMALL, ha="left", va="top")
 
 
-def _gain(one: Setting, slow: str, fast: str) -> float:
-    return one.tflops[fast] / one.tflops[slow] - 1
-
-
-def _finding(settings: Sequence[Setting], slow: str, fast: str, gained: str) -> str:
-    most = max(settings, key=lambda one: _gain(one, slow, fast))
-    least = min(settings, key=lambda one: _gain(one, slow, fast))
-    ends = (f"{_gain(one, slow, fast):+.0%} ({one.group}, {one.name})" for one in (most, least))
-    return f"{gained}: {' to '.join(ends)}"
-
-
-def _alt(settings: Sequence[Setting], slow: str, fast: str) -> str:
-    rows = (
-        f"{one.group}, {one.name}: "
-        + ", ".join(f"{form} {style.number(value)}" for form, value in one.tflops.items())
-        + f" TFLOP/s ({_gain(one, slow, fast):+.0%})."
-        for one in settings
-    )
-    return f"Gain of {fast} over {slow}. " + " ".join(rows)
+def _alt(settings: Sequence[Setting]) -> str:
+    rows = []
+    for one in settings:
+        forms = list(one.tflops.items())
+        said = [f"{forms[0][0]} {style.number(forms[0][1])} TFLOP/s"]
+        said += [f"{form} {style.number(value)} ({gain:+.0%})"
+                 for (form, value), gain in zip(forms[1:], _gains(one), strict=True)]
+        rows.append(f"{one.group}, {one.name}: {', '.join(said)}.")
+    return " ".join(rows)

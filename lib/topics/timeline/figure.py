@@ -26,6 +26,10 @@ _HEAD, _KEY, _BAND, _AXIS, _OVERVIEW, _BLOCK_GAP = 17.0, 15.0, 42.0, 24.0, 60.0,
 _BETWEEN = 12.0
 _FLIGHT = 34.0  # tiles in flight, where there is a ring
 
+# What a phase is called where not as its mark: "compute" would hide that a warp also
+# waits there, for shared memory.
+_NAMES = {"compute": "inner loop"}
+
 # A phase is told apart by its height as well as by its colour, so that grey print works too.
 _HEIGHTS = {"compute": 1.0, "load": 0.72, "store": 0.72, "wait": 0.3, "barrier": 0.3}
 
@@ -334,7 +338,7 @@ def _key(ax: Axes, y: float, mean: Mapping[str, float]) -> None:
         if value < 5e-4:
             continue
         shapes.rectangles(ax, [(x, y, 8, 8 * _HEIGHTS[event])], facecolor=style.PHASE[event])
-        text = f"{event} {style.percent(value)}"
+        text = f"{_NAMES.get(event, event)} {style.percent(value)}"
         ax.text(x + 11, y - 1, text, size=style.SMALL, va="bottom")
         x += 11 + 6.2 * len(text) + 12
 
@@ -449,14 +453,15 @@ def _finding(versions: Sequence[Version], shares: Sequence[Mapping[str, float]])
             for one, mean in zip(versions, shares, strict=True)
         ]
         return (
-            f"{_doing(versions[-1]).capitalize()} compute for {last.format('of the time ')}, "
+            f"{_doing(versions[-1]).capitalize()} are in the inner loop for "
+            f"{last.format('of the time ')}, "
             + ", ".join(text.format("") for text in before)
         )
     idle = {event: value for event, value in shares[0].items() if event != "compute"}
     worst = max(idle, key=lambda event: idle[event], default="")
     doing = {"load": "loading", "wait": "waiting", "barrier": "at barriers", "store": "storing"}
     share_of = style.percent(shares[0].get("compute", 0.0))
-    text = f"{_doing(versions[0]).capitalize()} compute for {share_of} of the time"
+    text = f"{_doing(versions[0]).capitalize()} are in the inner loop for {share_of} of the time"
     return f"{text} and spend {style.percent(idle[worst])} {doing[worst]}" if worst else text
 
 
@@ -483,7 +488,8 @@ def _alt(
     parts = [
         f"{one.name}: {_warps(one)} warps of {style.plural(len(one.blocks), 'block')} over cycles "
         f"{window[0]:,.0f} to {window[1]:,.0f}; share of the {_doing(one)}' time: "
-        + ", ".join(f"{event} {style.percent(value)}" for event, value in mean.items())
+        + ", ".join(f"{_NAMES.get(event, event)} {style.percent(value)}"
+                    for event, value in mean.items())
         + "."
         for one, mean in zip(versions, shares, strict=True)
     ]

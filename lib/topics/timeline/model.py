@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -154,6 +155,12 @@ def per_step(spans: Sequence[Phase]) -> dict[str, float]:
         if span.event != "store":
             cycles[span.event] = cycles.get(span.event, 0.0) + (span.end - span.start) / steps
     return cycles
+
+
+def recorded_step(timeline: Mapping[str, Any]) -> dict[str, float]:
+    """Return `per_step` of the first block of a record's ``timeline`` entry."""
+    events = timeline["events"]
+    return per_step(phases(events, without_other_lanes(events, timeline["blocks"][0]["warps"])))
 
 
 def recorded_until(overview: Sequence[Sequence[float]], total: int | None) -> float:

@@ -43,7 +43,7 @@ class Marked:
 
 def draw(
     version: Version, *variants: str, with_previous: bool = False, above: Sequence[str] = (),
-    cycles: float = WINDOW,
+    cycles: float = WINDOW, title: str | None = None,
 ) -> None:
     """Draw what some warps of one SM do, cycle by cycle: marks measured inside the kernel.
 
@@ -58,12 +58,15 @@ def draw(
         Stems of other versions to draw above it.
     cycles : float
         How much of the time since the first mark to draw.
+    title : str, optional
+        The finding, in place of the share of the time in the inner loop.
     """
     if with_previous and version.before:
         above = (*above, version.before.kernel.stem)
     show(timeline_figure.draw(
         [of_variant(*row) for row in version.rows(variants, above)],
         evidence=f"{version.timed_on(variants, above)}, {TIMED:,}³", window=(0.0, cycles),
+        title=title,
     ))
 
 
@@ -86,7 +89,7 @@ def phases(version: Version, *variants: str, above: Sequence[str] = ()) -> None:
         cycles = one.seconds_without * one.clock_hz / tiles
         rows.append((one.name, *(f"{shares.get(name, 0.0):.0%}" for name in names),
                      f"{cycles:,.0f}"))
-    table(("warps' time", *names, "SM cycles a tile"), rows,
+    table(("warps' time", "load", "wait", "inner loop", "barrier", "SM cycles per tile"), rows,
           f"{version.timed_on(variants, above)}, {TIMED:,}³; shares from marks in the kernel, "
           "cycles without")
 
@@ -109,8 +112,7 @@ def marked(version: Version, variant: str | None = None) -> Marked:
 
 def step_cycles(version: Version, variant: str | None = None) -> Mapping[str, float]:
     """Mean cycles of a warp in each phase of a step, in the recorded timeline's first block."""
-    one = as_recorded(version, version.kernel.variant(variant))
-    return phases_of.per_step(phases_of.phases(one.events, one.blocks[0][1]))
+    return phases_of.recorded_step(version.kept.timeline(version.kernel.variant(variant).name))
 
 
 def of_variant(version: Version, variant: Variant) -> timeline_figure.Version:
