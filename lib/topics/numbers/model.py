@@ -235,6 +235,7 @@ def evaluate(expression: str, stem: str) -> str:
         name: getattr(numbers, name) for name in dir(Numbers) if not name.startswith("_")}
     try:
         return str(eval(f'f"""{{{expression}}}"""', {"__builtins__": {
-            "abs": abs, "max": max, "min": min, "round": round, "sum": sum}, "SIZE": SIZE, **names}))
+            "abs": abs, "max": max, "min": min, "round": round, "sum": sum,
+        }, "SIZE": SIZE, **names}))
     except Exception as error:
         raise ValueError(f"{stem}: {expression!r} gives no number: {error}") from error
