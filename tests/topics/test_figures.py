@@ -216,7 +216,7 @@ def test_timeline_shares_and_time_scale():
     version = timeline.version("x", record, clock_hz=1e9)
     fig = timeline.draw([version], evidence="measured: H100")
     assert fig.finding == "Warps are in the inner loop for 60% of the time and spend 30% waiting"
-    assert "load 10%, wait 30%, compute 60%" in fig.alt
+    assert "load 10%, wait 30%, inner loop 60%" in fig.alt
     assert any(text.startswith("1 µs: the whole kernel, 1 block") for text in shown(fig))
     ticks = [t for t in shown(fig) if t.replace(",", "").replace(".", "").isdigit()]
     assert "1,000" in ticks and "1" in ticks  # 1,000 cycles are 1 µs at 1 GHz
@@ -228,7 +228,7 @@ def test_timeline_says_where_steps_are_not_marked(drawn):
                             [("block 0", [marks])], 1e9)
     fig = timeline.draw([made], evidence="measured: H100")
     assert "gaps: steps not marked" in shown(fig)
-    assert "load 50%, compute 50%" in fig.alt
+    assert "load 50%, inner loop 50%" in fig.alt
     assert not any("not marked" in text for text in shown(drawn["timeline"]))
 
 

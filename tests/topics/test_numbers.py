@@ -39,6 +39,21 @@ def test_counts_are_the_traced_run_s():
     assert evaluate("count('global_load_requests'):,", "01_naive") == f"{2 * 128**3 // 32:,}"
 
 
+def test_what_04_quotes():
+    assert evaluate("sum(g < 0 for g in ahead('double', 'staged'))", "04_double_buffer") == "9"
+    assert evaluate("tiles()[0]", "04_double_buffer") == "32×32×8"
+    assert evaluate("work_between('seed')", "04_double_buffer") == "0"
+    assert evaluate("code('FFMA', 'staged')", "04_double_buffer") == "32"
+    load, wait, loop, barrier = (
+        float(evaluate(f"phase('{event}', '03_bank_conflicts'):.9f", "04_double_buffer"))
+        for event in ("load", "wait", "compute", "barrier"))
+    assert evaluate("promised('03_bank_conflicts'):.3f", "04_double_buffer") == (
+        f"{(load + wait + loop + barrier) / max(loop + barrier, load + wait):.3f}")
+    moved = row("05_strip", "columns_first")["seconds"] * float(
+        evaluate("roof('shared')", "05_strip")) * float(evaluate("of_roof('L1')", "05_strip"))
+    assert moved == pytest.approx(2 * 4096**3 / float(evaluate("intensity('L1')", "05_strip")))
+
+
 @pytest.mark.parametrize(("expression", "why"), [
     ("tflops('fastest'):.1f", "unknown variant 'fastest'"), ("open('x')", "'open'"),
     ("slot('lunch')", "no part 'lunch'"), ("1 +", "syntax"),

@@ -4,6 +4,9 @@ import pytest
 
 from lib.chapter import Chapter
 from lib.topics.ablation.page import causes, stalls
+from lib.topics.counters.page import steps
+from lib.topics.instruction_order import model as order
+from lib.topics.sweep import model as sweep
 from tests.pages import cells
 
 SIZE = 4096
@@ -33,15 +36,76 @@ def test_02_dram_is_not_the_limit_and_the_tiles_pay_together():
 
 def test_04_registers_gain_and_the_second_buffer_costs():
     stem, neither = "04_double_buffer", speed("03_bank_conflicts", "padded")
-    order = [speed(stem, "registers"), speed(stem, "staged"), neither, speed(stem, "seed")]
-    assert order == sorted(order, reverse=True)
-    assert 0.07 < order[0] / neither - 1 < 0.09
+    found = [speed(stem, "registers"), speed(stem, "staged"), neither, speed(stem, "seed")]
+    assert found == sorted(found, reverse=True)
+    assert 0.07 < found[0] / neither - 1 < 0.09
     executed = [Chapter(stem).metrics(SIZE, name)["instructions"] for name in
                 ("registers", "staged")]
     assert executed[0] < executed[1]
     reasons = dict(stalls(Chapter(stem).metrics(SIZE, "registers")))
     assert "long scoreboard" not in reasons
     assert "long scoreboard" in dict(stalls(Chapter(stem).metrics(SIZE, "seed")))
+
+
+def test_04_the_second_buffer_is_addressed_by_more_instructions():
+    page = Chapter("04_double_buffer")
+    multiplied = {name: sum(i.base == "IMAD" for i in page.compiled("sm_90a", name).inner_loop)
+                  for name in ("registers", "staged")}
+    assert multiplied["staged"] > multiplied["registers"] + 4
+    assert order.work_between(
+        [i.opcode for i in page.compiled("sm_90a", "seed").inner_loop]) == 0
+    assert any("0x1080" in i.text for i in page.compiled("sm_90a", "staged").inner_loop)
+
+
+def test_04_shared_memory_leaves_less_to_gain_than_the_wait_and_the_kernel_comes_near():
+    page, padded = Chapter("04_double_buffer"), Chapter("03_bank_conflicts")
+    bound = 100 / padded.metrics(SIZE)["l1_data_percent"]
+    found = speed("04_double_buffer", "registers") / speed("03_bank_conflicts", "padded")
+    assert 1.05 < found < bound < 1.15
+    wavefronts = {name: page.metrics(SIZE, name)["shared_wavefronts"]
+                  for name in ("seed", "staged", "registers")}
+    assert max(wavefronts.values()) < 1.001 * min(wavefronts.values())
+
+
+def test_04_loading_ahead_pays_more_with_fewer_warps_and_the_second_buffer_goes_with_the_tile():
+    assert min(sweep.gains("staged", "late")) > 0.1
+    second = sweep.gains("double", "staged")
+    assert len(second) == 17 and sum(gain < 0 for gain in second) == 9
+    several = [t for t in sweep.tiles() if len(sweep.gains("staged", "late", t)) > 1]
+    first = [sweep.gains("staged", "late", t) for t in several]
+    assert sum(min(gains) == gains[-1] for gains in first) == len(several) - 1 == 4
+    signs = [{gain > 0 for gain in sweep.gains("double", "staged", t)} for t in several]
+    assert sum(len(found) == 1 for found in signs) == 4
+
+
+def test_05_wavefronts_fall_by_the_strip_and_sectors_by_the_larger_tile():
+    page, names = Chapter("05_strip"), ("element", "strip8", "tile64", "columns_first")
+    wavefronts, sectors = (
+        [page.each(key, name) for name in names]
+        for key in ("shared_wavefronts", "global_load_sectors"))
+    assert wavefronts[0] == Chapter("02_shared_tile").each("shared_wavefronts")
+    assert wavefronts == [50 / 32, 22 / 32, 21 / 32, 21 / 32]
+    assert sectors == [0.25, 0.25, 0.125, 0.125]
+
+
+def test_05_one_mapping_is_all_that_the_conflict_takes():
+    page = Chapter("05_strip")
+    fast, slow = (page.metrics(SIZE, name) for name in ("columns_first", "strips_first"))
+    assert fast["instructions"] == pytest.approx(slow["instructions"], rel=1e-3)
+    assert fast["shared_wavefronts"] == fast["shared_wavefronts_ideal"]
+    assert slow["shared_wavefronts"] / fast["shared_wavefronts"] == pytest.approx(12.4, abs=0.1)
+    assert 8 < speed("05_strip", "columns_first") / speed("05_strip", "strips_first") < 12.4
+    assert slow["l1_data_percent"] > 95 > 80 > fast["l1_data_percent"]
+    assert max(stalls(fast), key=lambda wait: wait[1])[0] == "short scoreboard"
+
+
+def test_the_steps_of_05_stand_with_their_counts_and_what_is_not_recorded_names_its_command(shown):
+    steps(Chapter("05_strip").version, "strip8", "columns_first", above=("02_shared_tile",))
+    rows = cells(shown[0])
+    assert [row[1:4] for row in rows] == [
+        ["1.56", "1.25", "0.25"], ["0.688", "0.375", "0.25"], ["0.656", "0.375", "0.125"]]
+    assert rows[-1][-1] == f"{speed('05_strip'):.2f}"
+    assert ("python -m lib record" in shown[0]) == (rows[1][-1] == "–")
 
 
 def test_07_shared_loads_and_depth_pay_and_global_vectors_do_not():
