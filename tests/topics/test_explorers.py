@@ -11,7 +11,6 @@ from lib.plotting.frames import explorer as frames_explorer
 from lib.topics.bottleneck.explorer import saturated
 from lib.topics.coalescing import figure as coalescing
 from lib.topics.coalescing.explorer import strides as coalescing_strides
-from lib.topics.coalescing.explorer import widths
 from lib.topics.coalescing.model import strided
 from lib.topics.fragments.explorer import fragments
 from lib.topics.layouts.explorer import layouts as layouts_layouts
@@ -170,18 +169,6 @@ def test_without_a_stack_the_kernel_draws_what_a_control_asks_for(monkeypatch):
     controls[0].index = 1
     controls[1].index = 0
     assert "8 sectors" in picture.value and drawn == [(2, 0), (1, 0), (1, 1), (2, 1)]
-
-
-def test_wider_loads_take_fewer_requests_and_as_many_sectors():
-    made = widths()
-    assert len(made.frames) == 9
-    for position, (bits, requests) in enumerate(((32, 64), (64, 32), (128, 16))):
-        assert f"{bits} bits, lanes beside each other: a tile of 2,048 floats takes" in " ".join(
-            titles(at(made, position, 0))
-        )
-        assert f"{requests} requests and 256 sectors" in " ".join(titles(at(made, position, 0)))
-    assert "64 requests and 2,048 sectors" in " ".join(titles(at(made, 0, 2)))
-    assert "16 requests and 512 sectors" in " ".join(titles(at(made, 2, 2)))
 
 
 def test_warp_tiles_show_their_wavefronts():

@@ -1,9 +1,13 @@
 """What the chapters say of single steps holds in the records that they show."""
 
+from collections import Counter
+
 import pytest
 
 from lib.chapter import Chapter
 from lib.topics.ablation.page import causes, stalls
+from lib.topics.accesses.model import named
+from lib.topics.banks.model import describe
 from lib.topics.counters.page import steps
 from lib.topics.instruction_order import model as order
 from lib.topics.sweep import model as sweep
@@ -106,6 +110,57 @@ def test_the_steps_of_05_stand_with_their_counts_and_what_is_not_recorded_names_
         ["1.56", "1.25", "0.25"], ["0.688", "0.375", "0.25"], ["0.656", "0.375", "0.125"]]
     assert rows[-1][-1] == f"{speed('05_strip'):.2f}"
     assert ("python -m lib record" in shown[0]) == (rows[1][-1] == "–")
+
+
+def test_06_the_square_issues_less_and_waits_more():
+    page = Chapter("06_register_tile")
+    spread, together = (page.metrics(SIZE, name) for name in ("spread", "together"))
+    assert 0.01 < gain("06_register_tile", "together", "spread")[0] < 0.05
+    assert together["instructions"] < 0.95 * spread["instructions"]
+    for stall in ("stall_short_scoreboard", "stall_mio_throttle"):
+        assert together[stall] > 2 * spread[stall]
+    assert together["stall_dispatch_stall"] < spread["stall_dispatch_stall"]
+
+
+def test_06_all_excess_wavefronts_are_of_bs():
+    page = Chapter("06_register_tile")
+    found = {
+        name: {one.label[:2]: describe(one.access, one.kind)
+               for one in named(page.traced(name).launch, "shared") if one.kind == "load"}
+        for name in ("spread", "together")
+    }
+    together, spread = found["together"], found["spread"]
+    assert (together["Bs"].wavefronts, together["Bs"].ideal) == (8, 4)
+    assert (together["As"].wavefronts, together["As"].ideal) == (2, 2)
+    assert spread["As"].wavefronts == spread["Bs"].wavefronts == 1
+
+
+def test_07_the_compiler_merges_neighbours_in_shared_memory_only():
+    def loads(stem, name):
+        return Counter(one.opcode for one in Chapter(stem).compiled("sm_90a", name).sass
+                       if one.opcode.startswith(("LDS", "LDG")))
+
+    assert set(loads("06_register_tile", "spread")) == {"LDG.E", "LDS", "LDS.64"}
+    assert set(loads("06_register_tile", "together")) == {"LDG.E", "LDS.64", "LDS.128"}
+    assert set(loads("07_vectorized", "transposed")) == {"LDG.E", "LDS"}
+    assert set(loads("07_vectorized", "float4")) == {"LDG.E.128", "LDS.128"}
+
+
+def test_07_waits_for_global_memory_and_not_for_shared():
+    found = Chapter("07_vectorized").metrics(SIZE)
+    assert next(iter(dict(stalls(found)))) == "long scoreboard"
+    assert found["stall_barrier"] > found["stall_short_scoreboard"] > 0.2
+    assert found["stall_mio_throttle"] < 0.1 and found["l1_data_percent"] < 70
+    # The same bytes asked for with either depth; those that the L2 and DRAM move are not the same.
+    before = Chapter("07_vectorized").metrics(SIZE, "global_128")
+    assert found["l1_load_bytes"] == before["l1_load_bytes"]
+    assert found["l2_bytes"] > 1.1 * before["l2_bytes"]
+    assert found["dram_read_bytes"] > 1.2 * before["dram_read_bytes"]
+    rows, paired, prefetch = (
+        Chapter("08_warp_tile").metrics(SIZE, name) for name in ("rows", "paired", "prefetch"))
+    assert paired["shared_wavefronts"] < 0.75 * rows["shared_wavefronts"]
+    fewer, sooner = gain("08_warp_tile", "rows", "paired", "prefetch")
+    assert abs(fewer) < 0.04 < 0.15 < sooner and prefetch["stall_long_scoreboard"] < 0.4
 
 
 def test_07_shared_loads_and_depth_pay_and_global_vectors_do_not():

@@ -1,8 +1,7 @@
-"""Explorers of accesses to global memory: strides and widths against sectors."""
+"""An explorer of accesses to global memory: strides against sectors."""
 
 from __future__ import annotations
 
-import numpy as np
 from matplotlib.figure import Figure
 
 from lib.plotting.frames import Control, Explorer, explorer
@@ -47,36 +46,3 @@ def strides(row_length: int = 1024) -> Explorer:
         )
 
     return explorer([stride, first], frame, "Stride and sectors")
-
-
-def widths(floats: int = 2048) -> Explorer:
-    """Width of an access against instructions, requests and sectors.
-
-    Parameters
-    ----------
-    floats : int
-        Size of the tile that is loaded.
-    """
-    width = Control("Bits a lane", [(f"{bits}", bits // 32) for bits in (32, 64, 128)], default=2)
-    patterns = {
-        "beside each other": lambda lane, each: lane * each,
-        "in rows of 16 floats": lambda lane, each: lane * each // 16 * 1024 + lane * each % 16,
-        "each in a row of its own": lambda lane, each: lane * 1024,
-    }
-    pattern = Control("Lanes", [(name, name) for name in patterns])
-    lanes = np.arange(coalescing.WARP)
-
-    def frame(each: int, name: str) -> Figure:
-        places = patterns[name](lanes, each)
-        access = coalescing.Access(4 * places, np.ones(len(lanes), dtype=bool), 4 * each)
-        panel = coalescing_figure.panel(f"{32 * each} bits a lane", access, array="x", where=name)
-        requests = floats // (coalescing.WARP * each)
-        sectors = requests * len(panel.found.sectors)
-        return coalescing_figure.draw(
-            [coalescing_figure.Group("", [panel])],
-            evidence="modelled: 32-byte sectors touched", cells=32 + 31 * 0.38,
-            title=f"{32 * each} bits, lanes {name}: a tile of {floats:,} floats takes "
-            f"{requests} requests and {sectors:,} sectors",
-        )
-
-    return explorer([width, pattern], frame, "Width of an access, requests and sectors")

@@ -134,7 +134,7 @@ def _finding(levels: Sequence[Level]) -> str:
     block, thread = levels[1], levels[-1]
     return (
         f"A block computes {block.rows}×{block.columns} elements of C, a thread "
-        f"{thread.rows}×{thread.columns}: {style.number(thread.bytes_per_fma, 2)} bytes into "
+        f"{thread.rows}×{thread.columns}: {style.number(thread.bytes_per_fma, 2)} B into "
         "registers per FMA"
     )
 
