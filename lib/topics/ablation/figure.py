@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from lib.plotting import shapes, style
 
-_NAME, _BAR, _ROW, _HEAD = 150.0, 225.0, 19.0, 16.0
+_NAME, _BAR, _ROW, _HEAD = 150.0, 198.0, 19.0, 16.0
 
 
 @dataclass(frozen=True)
@@ -25,11 +25,14 @@ class Step:
         Speed with it, TFLOP/s.
     predicted : float or None
         What was predicted for it before it was measured, TFLOP/s; None where nothing was.
+    spread : float or None
+        Spread between the series that it was measured in, over their median.
     """
 
     name: str
     tflops: float
     predicted: float | None = None
+    spread: float | None = None
 
 
 @dataclass(frozen=True)
@@ -76,19 +79,20 @@ def draw(
     speeds = [s.tflops for s in (start, *steps)] + [s.predicted for s in steps if s.predicted]
     scale = _Scale(least, max([*speeds, limit[1] if limit else 0.0]))
     top = height - _HEAD
-    if least:
-        ax.text(0, top + 2, f"scale from {_of(least, unit)}", size=style.SMALL,
-                va="bottom")
+    said = [f"scale from {_of(least, unit)}"] if least else []
+    if start.spread is not None:
+        said.append("±: spread between series")
+    ax.text(0, top + 2, "; ".join(said), size=style.SMALL, va="bottom")
     if limit:
         x = scale.x(limit[1])
         shapes.strokes(ax, [((x, 0), (x, top))], edgecolor=style.INK, linewidth=0.8)
         ax.text(x, top + 2, f"{limit[0]}, {style.number(limit[1])}", size=style.SMALL, ha="right",
                 va="bottom")
     _base(ax, top - _ROW, start, scale, limit, unit)
-    before = start.tflops
+    before = start
     for number, step in enumerate(steps, 2):
         _step(ax, top - number * _ROW, before, step, scale, limit)
-        before = step.tflops
+        before = step
     outlined = any(step.predicted for step in steps)
     return style.finish(fig, alt=_alt(start, steps, limit, unit), evidence=evidence,
                         note=note if outlined else "")
@@ -116,8 +120,9 @@ def _clear(left: float, text: str, scale: _Scale, limit: tuple[str, float] | Non
 
 
 def _step(
-    ax: Axes, y: float, before: float, step: Step, scale: _Scale, limit: tuple[str, float] | None
+    ax: Axes, y: float, last: Step, step: Step, scale: _Scale, limit: tuple[str, float] | None
 ) -> None:
+    before = last.tflops
     ax.text(_NAME - 6, y + _ROW / 2, step.name, size=style.NORMAL, ha="right", va="center")
     colour = style.GOOD if step.tflops >= before else style.WARNING
     low, high = sorted((before, step.tflops))
@@ -127,7 +132,7 @@ def _step(
     shapes.strokes(ax, [((x, y + 1), (x, y + _ROW))], edgecolor=style.INK, linewidth=0.6,
                    alpha=0.5)
     end = high
-    text = f"{_signed(step.tflops / before - 1)}"
+    text = _gain(last, step)
     if step.predicted is not None:
         least, most = sorted((before, step.predicted))
         left, right = scale.x(least), scale.x(most)
@@ -137,6 +142,14 @@ def _step(
         text += f", predicted {_signed(step.predicted / before - 1)}"
     left = _clear(scale.x(end) + 5, text, scale, limit)
     ax.text(left, y + _ROW / 2, text, size=style.SMALL, va="center")
+
+
+def _gain(last: Step, step: Step) -> str:
+    """What a step gained, and how far that may be off: the spreads of both, added."""
+    gained = _signed(step.tflops / last.tflops - 1)
+    if last.spread is None or step.spread is None:
+        return gained
+    return f"{gained} ± {100 * (last.spread + step.spread):.1f}"
 
 
 def _signed(gain: float) -> str:
@@ -159,13 +172,13 @@ def _alt(
     start: Step, steps: Sequence[Step], limit: tuple[str, float] | None, unit: str
 ) -> str:
     parts = [f"{start.name}: {_of(start.tflops, unit)}."]
-    before = start.tflops
+    before = start
     for step in steps:
-        text = f"{step.name}: {_of(step.tflops, unit)}, {step.tflops / before - 1:+.1%}"
+        text = f"{step.name}: {_of(step.tflops, unit)}, {_gain(before, step)}"
         if step.predicted is not None:
-            text += f" (predicted {step.predicted / before - 1:+.1%})"
+            text += f" (predicted {step.predicted / before.tflops - 1:+.1%})"
         parts.append(text + ".")
-        before = step.tflops
+        before = step
     if limit:
         parts.append(f"{limit[0]}: {_of(limit[1], unit)}.")
     return " ".join(parts)

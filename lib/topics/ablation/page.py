@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -38,22 +39,57 @@ def draw(
 
     stem, _, variant = since.partition("/")
     start = version.of(stem)
-    first = speed(start.recorded(size, variant or None))
+    row = start.recorded(size, variant or None)
+    first = ablation_figure.Step(f"{rung(start.kernel)} {variant}".strip(), speed(row),
+                                 spread=row["spread"])
     expected = predictions.PREDICTIONS.get(version.kernel.stem, {})
-    rows, before = [], first
+    rows, before = [], first.tflops
     for name in steps:
         row, guess = version.recorded(size, name), expected.get(name)
         rows.append(ablation_figure.Step(
-            name, speed(row), before * (1 + guess.gain) if guess else None
+            name, speed(row), before * (1 + guess.gain) if guess else None, row["spread"]
         ))
         before = speed(row)
     show(ablation_figure.draw(
-        ablation_figure.Step(f"{rung(start.kernel)} {variant}".strip(), first), rows,
-        evidence=f"{records.label(version.record)}, {size:,}³", least=least,
+        first, rows, evidence=f"{records.label(version.record)}, {size:,}³", least=least,
         limit=("cuBLAS", 100.0 if of_rival else row["cublas_tflops"]),
         note=f"outlines {predictions.label()}",
         unit="% of cuBLAS" if of_rival else "TFLOP/s",
     ))
+
+
+def way(version: Version, *variants: str, size: int = 4096) -> None:
+    """Draw the way from the first version to this one: each on the one that it changes.
+
+    Where a variant of this version stands behind another, all that was predicted of this version's
+    steps is drawn with it, one on top of the other.
+
+    Parameters
+    ----------
+    version : Version
+    *variants : str
+        Of this version, in the order of the rows; the first if none is named.
+    size : int
+        M = N = K.
+    """
+    before = version.before
+    chain = []
+    while before:
+        chain.insert(0, (before, None))
+        before = before.before
+    chain += [(version, name) for name in variants or (None,)]
+    guesses = predictions.PREDICTIONS.get(version.kernel.stem, {})
+    together = math.prod(1 + guess.gain for guess in guesses.values())
+    rows: list[ablation_figure.Step] = []
+    for place, (one, name) in enumerate(chain):
+        row = one.recorded(size, name)
+        follows = bool(guesses) and place > 0 and chain[place - 1][0] is one
+        label = f"{one.kernel.stem[:2]} {name}" if name else rung(one.kernel)
+        rows.append(ablation_figure.Step(
+            label, row["tflops"], rows[-1].tflops * together if follows else None, row["spread"]))
+    show(ablation_figure.draw(
+        rows[0], rows[1:], evidence=f"{records.label(version.record)}, {size:,}³",
+        limit=("cuBLAS", row["cublas_tflops"]), note=f"outline {predictions.label()}"))
 
 
 def causes(

@@ -182,6 +182,11 @@ def _widest_gap(taken: set[int]) -> range:
 def _finding(panels: Sequence[Panel]) -> str:
     worst = max(panels, key=lambda p: p.found.wavefronts - p.found.ideal)
     if not worst.found.conflicts:
+        loads = {p.label.partition("[")[0]: p.found for p in panels if p.kind == "load"}
+        if len(loads) == len(panels) and all(f.bytes_per_lane == 16 for f in loads.values()):
+            each = ", ".join(f"of {name} {style.plural(f.wavefronts, 'wavefront')}"
+                             for name, f in loads.items())
+            return f"A 128-bit load takes: {each}"
         return "No bank conflict: every access takes its ideal number of wavefronts"
     return (
         f"{worst.label}: {style.plural(worst.found.wavefronts, 'wavefront')} where "

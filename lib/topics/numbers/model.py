@@ -18,6 +18,7 @@ from typing import Any
 from lib import gpus
 from lib.kernels.catalogue import CATALOGUE
 from lib.records import store as records
+from lib.records.reader import Recorded
 from lib.topics.instruction_order import model as order
 from lib.topics.issue_slots import model as slots
 from lib.topics.occupancy.model import occupancy
@@ -106,6 +107,12 @@ class Numbers:
         """Share of all issue slots: ``"fma"``, a kind of instruction, ``"empty"``, a stall."""
         version, variant = self._of(name)
         found = slots.account(version.metrics(n, variant), gpus.GPUS[RECORDED_ON].sms)
+        return found.share(part)
+
+    def cublas_slot(self, part: str, n: int = SIZE) -> float:
+        """Share of all issue slots in the recorded run of cuBLAS, FP32 (see `slot`)."""
+        kept = Recorded(records.CUBLAS, RECORDED_ON)
+        found = slots.account(kept.counters(n, "fp32"), kept.record["gpu"]["sms"])
         return found.share(part)
 
     def count(self, key: str, name: str = "") -> int:

@@ -122,15 +122,18 @@ NESTS: dict[str, Nest] = {
         "thread": ("    for k in range({step}):", "      4 loads of 4: a[{m}], b[{n}]",
                    "      sum[{m}][{n}] += a[i] * b[j]"),
     }),
-    "08_warp_tile": Nest(("block", "warp"), {
-        "grid": _GRID,
-        "block": (*_TILE, "  ask for the next tiles", "  compute on these; barrier"),
-        "warp": ("  for each {m}×{n} warp tile:  # warps",), "thread": _OUTER,
+    "08_warp_tile": Nest(("block", "warp", "thread"), {
+        "grid": ("for each tile of C:  # blocks",),
+        "block": (*_TILE, "  registers → shared; barrier", "  next tiles → registers"),
+        "warp": ("  for each {m}×{n} warp tile:", "    # 32 lanes, in pairs"),
+        "thread": _OUTER,
     }),
-    "09_fp32_limit": Nest(("grid", "block"), {
-        "grid": ("for each share of the work:   # blocks", "  # as many as the GPU holds"),
-        "block": (*_TILE, "  cp.async the tiles after next", "  compute on these; barrier"),
-        "warp": ("  for each {m}×{n} warp tile:  # warps",), "thread": _OUTER,
+    "09_fp32_limit": Nest(("grid", "block", "warp", "thread"), {
+        "grid": ("for each equal share of tiles:", "  # one block per SM"),
+        "block": (*_TILE, "  cp.async: the tile after next", "  wait for the next; barrier"),
+        "warp": ("  for each {m}×{n} warp tile:", "    # copies in 6 of {step} steps"),
+        "thread": ("    for k in range({step}):", "      a, b of k + 1 from shared",
+                   "      {m}×{n} FMAs, odd rows back"),
     }),
 }
 
