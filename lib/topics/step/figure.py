@@ -76,7 +76,7 @@ def numbers(row: Reached) -> str:
     """A row's numbers, with their units."""
     said = f"{row.tflops:.3g} TFLOP/s"
     if row.spread is not None:
-        said += f" ± {100 * row.spread / 2:.1g}%"
+        said += f" ± {100 * row.spread:.1g}%"
     if row.cycles is not None:
         said += f", {row.cycles / 1e6:.3g} M cycles"
     if row.joules is not None:

@@ -37,7 +37,7 @@ def draw(version: Version, variant: str | None = None, before: str | None = None
                          evidence=f"{version.timed_on([chosen.name])}, {size:,}³"))
     show(figure.draw(
         _rows(version, chosen, before, size, here=False),
-        evidence=f"{records.label(version.record)}, {size:,}³; ± half the spread of the series",
+        evidence=f"{records.label(version.record)}, {size:,}³; ±: spread between series",
     ))
 
 
