@@ -3,8 +3,8 @@
 // Changes:    copies in flight that take no registers (sm_80), spread over the steps; fragments
 //             read one step ahead; no guard in the main loop; an order of multiply-adds that suits
 //             the register banks; and work dealt evenly, so that no SM idles in the last wave.
-// Bottleneck: 08's empty issue slots (its warps wait for shared memory, register banks and each
-//             other) and the SMs that idle in the last wave.
+// Bottleneck: 08's empty issue slots (dispatch stalls, waits for shared memory), and the SMs that
+//             idle in the last wave.
 // Launch:     grid (G), block 32 * BM / WM * BN / WN; any M, N, K. G blocks share all tiles: the
 //             best G is as many as fit the GPU at once. VEC = 4 asks for an N that is a multiple of
 //             4 and a B and C aligned to 16 bytes; VEC = 1 for nothing. `parts` has room for 2 G

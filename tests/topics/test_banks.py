@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from lib.topics.banks import model as banks
+from lib.topics.banks.page import draw
 from lib.topics.coalescing.model import Access, strided
+from lib.topics.version import Version
 
 LANES = np.arange(32)
 ALL = np.ones(32, bool)
@@ -78,3 +80,9 @@ def test_passes_of_ldmatrix_never_go_together():
     rows = Access(lane * 64, np.ones(32, bool), 16)  # eight rows, two places in the banks
     found = banks.describe(rows, "ldmatrix")
     assert (found.wavefronts, found.ideal) == (16, 4)
+
+
+@pytest.mark.parametrize(("variant", "of_bs"), [("small", 2), ("unpaired", 4)])
+def test_the_figures_of_08_say_the_wavefronts_in_which_they_differ(variant, of_bs, shown):
+    draw(Version("08_warp_tile"), variant, "load")
+    assert f"A 128-bit load takes: of As 2 wavefronts, of Bs {of_bs} wavefronts" in shown[0]

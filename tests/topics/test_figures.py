@@ -366,6 +366,14 @@ def test_an_ablation_names_its_largest_step_and_each_gain(drawn):
     assert "mma.m16n8k8, 459" in shown(fig)
 
 
+def test_an_ablation_says_how_far_a_gain_may_be_off():
+    steps = [ablation.Step("two buffers", 46.0, spread=0.005), ablation.Step("turned", 47.0)]
+    fig = ablation.draw(ablation.Step("one", 50.0, spread=0.002), steps, evidence="recorded: H100")
+    assert "-8.0% ± 0.7" in shown(fig) and "+2.2%" in shown(fig)
+    assert "two buffers: 46 TFLOP/s, -8.0% ± 0.7." in fig.alt
+    assert any("±: spread between series" in text for text in shown(fig))
+
+
 def test_an_ablation_without_steps_says_so():
     fig = ablation.draw(ablation.Step("14 ldmatrix", 200.0), [], evidence="recorded: H100")
     assert fig.finding == "14 ldmatrix: 200 TFLOP/s, and no step from there"

@@ -5,11 +5,13 @@ from collections import Counter
 import pytest
 
 from lib.chapter import Chapter
-from lib.topics.ablation.page import causes, stalls
+from lib.records.predictions import PREDICTIONS
+from lib.topics.ablation.page import causes, stalls, way
 from lib.topics.accesses.model import named
 from lib.topics.banks.model import describe
 from lib.topics.counters.page import steps
 from lib.topics.instruction_order import model as order
+from lib.topics.numbers.model import Numbers
 from lib.topics.sweep import model as sweep
 from tests.pages import cells
 
@@ -198,6 +200,117 @@ def test_09_no_early_step_counts_and_the_warp_s_shape_costs():
     assert found[0] < 0 and found[3] < 0 and min(found[1], found[2]) > 0.01
     assert found[4] > found[1]
     assert abs(gain(stem, "square", "broad")[0]) < 0.01 and gain(stem, "broad", "wide")[0] < -0.02
+
+
+def differs(one, other):
+    """Names of the constants in which two variants of a template differ."""
+    first, second = one.constants, other.constants
+    assert (one.file, one.function, set(first)) == (other.file, other.function, set(second))
+    return {name for name in first if first[name] != second[name]}
+
+
+@pytest.mark.parametrize(("stem", "before", "after", "what"), [
+    ("08_warp_tile", "walk", "rows", {"ORDER"}),
+    ("08_warp_tile", "rows", "paired", {"ORDER"}),
+    ("08_warp_tile", "prefetch", "small", {"BUFFERS"}),
+    ("08_warp_tile", "unpaired", "small", {"PAIRED"}),
+    ("08_warp_tile", "small", "short", {"WN"}),
+    ("08_warp_tile", "short", "good", {"BK"}),
+    ("08_warp_tile", "seed", "seed16", {"BK"}),
+    ("08_warp_tile", "seed16", "seed32", {"BK"}),
+    ("09_fp32_limit", "copies", "unguarded", {"GUARDED"}),
+    ("09_fp32_limit", "unguarded", "ahead", {"AHEAD"}),
+    ("09_fp32_limit", "ahead", "grouped", {"GROUP"}),
+    ("09_fp32_limit", "square", "broad", {"BN", "BLOCKS"}),
+    ("09_fp32_limit", "broad", "wide", {"WM", "WN"}),
+    ("09_fp32_limit", "wide", "turning", {"TURNING"}),
+    ("09_fp32_limit", "turning", "spread", {"SPREAD"}),
+    ("09_fp32_limit", "spread", "large", set()),
+])
+def test_steps_that_are_said_to_change_one_thing_do(stem, before, after, what):
+    kernel = Chapter(stem).kernel
+    first, second = kernel.variant(before), kernel.variant(after)
+    assert differs(first, second) == what
+    assert (first.grid != second.grid) == (not what)  # what no constant changes is the launch
+
+
+def test_08_a_larger_tile_of_a_lane_only_takes_back_what_the_buffer_cost():
+    stem = "08_warp_tile"
+    assert speed(stem, "prefetch") >= speed(stem, "good")
+    assert abs(speed(stem, "paired") / speed(stem, "walk") - 1) < 0.01
+    assert 0 < gain(stem, "unpaired", "small")[0] < 0.01
+    page = Chapter(stem)
+    found = {name: page.metrics(SIZE, name) for name in ("walk", "paired", "prefetch", "small")}
+    assert found["paired"]["l1_data_percent"] < found["walk"]["l1_data_percent"] < 60
+    assert found["small"]["instructions"] > 1.02 * found["prefetch"]["instructions"]
+    assert found["small"]["stall_barrier"] < found["prefetch"]["stall_barrier"]
+    assert page.recorded(SIZE, "short")["spread"] > abs(gain(stem, "short", "good")[0])
+
+
+def test_08_the_tutorial_s_tile_is_held_back_by_shared_memory_and_not_by_its_depth():
+    stem, page = "08_warp_tile", Chapter("08_warp_tile")
+    names = ("seed", "seed16", "seed32")
+    assert max(speed(stem, name) for name in names) < 1.06 * min(
+        speed(stem, name) for name in names) < speed("07_vectorized")
+    for name in names:
+        found = page.metrics(SIZE, name)
+        assert found["shared_wavefronts"] / (SIZE**3 / 32) > 0.25 and found["l1_data_percent"] > 85
+
+
+def test_09_other_instructions_are_not_what_08_loses():
+    numbers = Numbers("09_fp32_limit")
+    others = [numbers.slot("other", name) / numbers.slot("fma", name)
+              for name in ("08_warp_tile", "large")]
+    cublas = numbers.cublas_slot("other") / numbers.cublas_slot("fma")
+    assert others[0] < others[1] < cublas
+    assert numbers.slot("empty", "08_warp_tile") > 2 * numbers.cublas_slot("empty")
+    header = Chapter("09_fp32_limit").kernel.source.read_text().partition("#include")[0]
+    assert "addresses, guards" not in header and "empty issue slots" in header
+
+
+def test_09_spreading_the_copies_counts_and_turning_does_not():
+    stem, page, numbers = "09_fp32_limit", Chapter("09_fp32_limit"), Numbers("09_fp32_limit")
+    turning, spread, large = gain(stem, "wide", "turning", "spread", "large")
+    assert spread > 0.09 and 0.02 < large < 0.03
+    off = sum(page.recorded(SIZE, name)["spread"] for name in ("wide", "turning"))
+    assert abs(turning) < off, "the page says: less than the spread between series"
+    assert abs(gain(stem, "copies", since=speed("08_warp_tile", "short"))[0]) < (
+        Chapter("08_warp_tile").recorded(SIZE, "short")["spread"])
+    assert numbers.slot("empty", "spread") < 0.55 * numbers.slot("empty", "turning")
+    for stall in ("short_scoreboard", "barrier", "long_scoreboard"):
+        assert numbers.stall(stall, "spread") < 0.6 * numbers.stall(stall, "turning")
+    assert numbers.bank_cycles("lost", "turning") < 0.6 * numbers.bank_cycles("lost", "wide")
+    modelled = numbers.bank_cycles("per_128", "turning") / numbers.bank_cycles("per_128", "spread")
+    assert modelled - 1 < spread / 3
+    assert numbers.ratio("l2_bytes", "broad", "square") < 0.7
+    assert numbers.metric("dram_read_bytes", "large") > 3 * numbers.metric(
+        "dram_read_bytes", "spread")
+    assert numbers.slot("idle", "large") < 0.4 * numbers.slot("idle", "spread")
+
+
+def test_09_predictions_were_wrong_one_by_one_and_right_together():
+    stem, steps = "09_fp32_limit", ("wide", "turning", "spread", "large")
+    guesses = PREDICTIONS[stem]
+    assert tuple(guesses) == steps
+    found = gain(stem, "square", *steps)
+    for step, gained in zip(steps[:3], found, strict=False):
+        assert abs(gained - guesses[step].gain) > 0.02
+    together = speed(stem, "large") / speed(stem, "square") - 1
+    assert abs(Numbers(stem).predicted(*steps) - together) < 0.015
+
+
+def test_the_way_goes_by_what_each_version_changes(shown):
+    page = Chapter("09_fp32_limit")
+    way(page.version, "square", "large")
+    rows = ["01 naive", "02 shared tile", "05 strip", "06 register tile", "07 vectorised",
+            "08 warp tile", "09 square", "09 large"]
+    assert [shown[0].find(f">{row}<") for row in rows] == sorted(
+        shown[0].find(f">{row}<") for row in rows)
+    assert all(f">{row}<" in shown[0] for row in rows)
+    assert "03 bank" not in shown[0] and "04 double" not in shown[0]
+    last = speed("09_fp32_limit", "large") / speed("09_fp32_limit", "square") - 1
+    off = sum(page.recorded(SIZE, name)["spread"] for name in ("square", "large"))
+    assert f"{last:+.1%} ± {100 * off:.1f}, predicted +11.6%" in shown[0]
 
 
 def test_each_step_stands_beside_what_it_is_held_against(shown):

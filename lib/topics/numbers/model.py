@@ -11,18 +11,21 @@ are emulated.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
 from lib import gpus
 from lib.kernels.catalogue import CATALOGUE
+from lib.records import predictions
 from lib.records import store as records
 from lib.records.reader import Recorded
 from lib.topics.instruction_order import model as order
 from lib.topics.issue_slots import model as slots
 from lib.topics.occupancy.model import occupancy
 from lib.topics.pipeline import model as pipeline
+from lib.topics.register_banks import model as register_banks
 from lib.topics.roofline import model as roofline
 from lib.topics.sweep import model as sweep
 from lib.topics.timeline import model as timeline
@@ -78,12 +81,17 @@ class Numbers:
         """Speed over that of another, less 1."""
         return self.faster(name, over, n) - 1
 
+    def predicted(self, *steps: str) -> float:
+        """Gain predicted for some of this chapter's steps, one on top of the other."""
+        guesses = predictions.PREDICTIONS[self._stem]
+        return math.prod(1 + guesses[step].gain for step in steps) - 1
+
     def cublas(self, name: str = "", n: int = SIZE) -> float:
         """Speed of the best of cuBLAS in the same run, TFLOP/s."""
         return self._row(name, n)["cublas_tflops"]
 
     def spread(self, name: str = "", n: int = SIZE) -> float:
-        """(Slowest less fastest) over the median of the recorded series."""
+        """Half the distance between the quartiles of the recorded series, over their median."""
         return self._row(name, n)["spread"]
 
     def metric(self, key: str, name: str = "", n: int = SIZE) -> float:
@@ -114,6 +122,15 @@ class Numbers:
         kept = Recorded(records.CUBLAS, RECORDED_ON)
         found = slots.account(kept.counters(n, "fp32"), kept.record["gpu"]["sms"])
         return found.share(part)
+
+    def bank_cycles(self, part: str, name: str = "", arch: str = "sm_90a") -> float:
+        """Cycles of the inner loop per 128 FMA, modelled (`lib.topics.register_banks.model`).
+
+        ``"lost"`` to register banks, ``"others"`` on instructions that are no FMA, ``"per_128"``
+        in all.
+        """
+        version, variant = self._of(name)
+        return getattr(register_banks.reading(version.compiled(arch, variant).inner_loop), part)
 
     def count(self, key: str, name: str = "") -> int:
         """A counter of the traced run."""
