@@ -13,9 +13,16 @@ from lib.plotting.markdown import markdown
 from lib.records.store import NotRecorded
 
 
-def show(figure: Figure) -> None:
-    """Display a finished figure as inline SVG, in the page's own ink."""
-    display(HTML(html.svg(figure)))
+def show(figure: Figure, narrow: Figure | None = None) -> None:
+    """Display a finished figure as inline SVG, in the page's own ink.
+
+    Parameters
+    ----------
+    figure : Figure
+    narrow : Figure, optional
+        The same in a layout for phones (`style.NARROW`), which takes its place there.
+    """
+    display(HTML(html.svg(figure, narrow)))
 
 
 def note(text: str) -> None:

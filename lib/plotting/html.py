@@ -22,20 +22,38 @@ MOST_LABEL = 600
 """Characters that a screen reader reads out for a figure before it offers the rest."""
 
 
-def svg(fig: Figure) -> str:
+def svg(fig: Figure, narrow: Figure | None = None) -> str:
     """Return a finished figure as a ``<figure>`` with inline SVG.
 
     Ink becomes ``currentColor``, so that the picture follows a light or a dark page; ids are unique
     among all figures of this process; a narrow screen scrolls the figure sideways, because a
     smaller copy would have text under 9 pt.
 
+    Parameters
+    ----------
+    fig : Figure
+    narrow : Figure, optional
+        Its second layout, which the style sheet shows in its place on a narrow screen.
+
     Raises
     ------
     ValueError
         If the figure has no alt text: ``style.finish`` was not called.
     """
-    label, rest = label_and_description(_alt(fig))
     sys.audit("gemm.figures drawn", 1)
+    drawings = _drawing(fig, "figure-wide" if narrow else "")
+    if narrow:
+        # A page without the style sheet, such as Colab's, keeps to the wide one.
+        drawings += _drawing(narrow, "figure-narrow", "none")
+    return (
+        '<figure class="figure-scroll" tabindex="0" style="overflow-x:auto;margin:0;'
+        # Inside a widget the inherited colour is the widget's, black on a dark page too.
+        f'color:var(--pst-color-text-base,inherit)">{drawings}</figure>'
+    )
+
+
+def _drawing(fig: Figure, name_of_class: str, shown: str = "block") -> str:
+    label, rest = label_and_description(_alt(fig))
     with rc_context(RC):
         buffer = io.StringIO()
         fig.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
@@ -50,15 +68,13 @@ def svg(fig: Figure) -> str:
         described = f'aria-describedby="{name}about" '
         body = f'<desc id="{name}about">{html.escape(rest)}</desc>{body}'
     pixels = round(width * 96 / 72)
+    layout = f'class="{name_of_class}" ' if name_of_class else ""
     return (
-        '<figure class="figure-scroll" tabindex="0" style="overflow-x:auto;margin:0;'
-        # Inside a widget the inherited colour is the widget's, black on a dark page too.
-        'color:var(--pst-color-text-base,inherit)">'
-        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{html.escape(label)}" '
-        f'{described}viewBox="0 0 {width:g} {height:g}" '
-        f'style="font-family:{_FONTS};display:block;width:100%;'
+        f'<svg xmlns="http://www.w3.org/2000/svg" {layout}role="img" '
+        f'aria-label="{html.escape(label)}" {described}viewBox="0 0 {width:g} {height:g}" '
+        f'style="font-family:{_FONTS};display:{shown};width:100%;'
         f'min-width:{pixels}px;max-width:{round(pixels * 1.2)}px;height:auto" '
-        f'stroke-linejoin="round" stroke-linecap="butt">{body}</svg></figure>'
+        f'stroke-linejoin="round" stroke-linecap="butt">{body}</svg>'
     )
 
 

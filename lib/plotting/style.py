@@ -36,6 +36,9 @@ EVIDENCE = ("measured", "recorded", "emulated", "modelled", "reported")
 WIDTH = 7.2
 """Inches: the page's column. At this width nothing is under 9 pt."""
 
+NARROW = 3.64
+"""Inches: a phone's column of 350 pixels, for a figure's second, stacked layout."""
+
 INK = "#010203"
 """Text and axes: black on paper, ``currentColor`` on a page."""
 
@@ -77,6 +80,8 @@ _MARGIN = 0.08
 _TITLE_LINE = 0.19
 _FOOT = 0.30
 _TITLE_COLUMNS = 74
+_FOOT_LINE = 0.165
+_FOOT_LINES = 4  # of a narrow figure, which has the note above the evidence
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -93,7 +98,7 @@ def styled(draw: Callable[P, R]) -> Callable[P, R]:
     return wrapper
 
 
-def figure(title: str, height: float) -> Figure:
+def figure(title: str, height: float, width: float = WIDTH) -> Figure:
     """Return an empty figure with its finding on top.
 
     Parameters
@@ -102,15 +107,18 @@ def figure(title: str, height: float) -> Figure:
         The finding, as a sentence made from the numbers.
     height : float
         Inches for the drawing itself; title and evidence label are added to it.
+    width : float
+        Inches: `WIDTH`, or `NARROW` for a phone.
     """
-    rows = textwrap.wrap(title, _TITLE_COLUMNS)
+    rows = textwrap.wrap(title, round(_TITLE_COLUMNS * width / WIDTH) - 2 * (width < WIDTH))
     head = _TITLE_LINE * len(rows) + 0.12
-    fig = Figure(figsize=(WIDTH, height + head + _FOOT))
+    foot = _FOOT if width >= WIDTH else _FOOT_LINE * _FOOT_LINES + 0.12
+    fig = Figure(figsize=(width, height + head + foot))
     FigureCanvasAgg(fig)
-    fig.drawing_height = height
+    fig.drawing_height, fig.foot = height, foot
     fig.finding = title
     fig.text(
-        _MARGIN / WIDTH, 1 - 0.03 / fig.get_figheight(), "\n".join(rows),
+        _MARGIN / width, 1 - 0.03 / fig.get_figheight(), "\n".join(rows),
         size=TITLE, weight="bold", ha="left", va="top", linespacing=1.15,
     )
     return fig
@@ -126,8 +134,9 @@ def axes(
     bare : bool
         No frame, no ticks: a canvas of 1 unit = 1 pt, from its lower left corner.
     """
-    total = fig.get_figheight()
-    made = fig.add_axes((left / WIDTH, (bottom + _FOOT) / total, width / WIDTH, height / total))
+    across, total = fig.get_size_inches()
+    made = fig.add_axes((left / across, (bottom + fig.foot) / total, width / across,
+                         height / total))
     if bare:
         made.set_axis_off()
         made.set_xlim(0, width * 72)
@@ -159,12 +168,21 @@ def finish(fig: Figure, *, alt: str, evidence: str, note: str = "") -> Figure:
         raise ValueError("a figure needs alt text")
     fig.alt = alt
     fig.evidence = evidence
-    height = fig.get_figheight()
+    width, height = fig.get_size_inches()
+    if width < WIDTH:
+        columns = round(width * 72 / (0.64 * SMALL))
+        y = fig.foot
+        for text in (note, evidence):
+            lines = textwrap.wrap(text, columns)
+            fig.text(_MARGIN / width, y / height, "\n".join(lines), size=SMALL, ha="left",
+                     va="top", linespacing=1.2)
+            y -= _FOOT_LINE * len(lines)
+        return fig
     fig.text(
-        1 - _MARGIN / WIDTH, 0.06 / height, evidence, size=SMALL, ha="right", va="bottom"
+        1 - _MARGIN / width, 0.06 / height, evidence, size=SMALL, ha="right", va="bottom"
     )
     if note:
-        fig.text(_MARGIN / WIDTH, 0.06 / height, note, size=SMALL, ha="left", va="bottom")
+        fig.text(_MARGIN / width, 0.06 / height, note, size=SMALL, ha="left", va="bottom")
     return fig
 
 

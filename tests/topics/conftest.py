@@ -238,18 +238,18 @@ def mappings_of_a_tile(second):
     )
 
 
-def accounts():
+def accounts(narrow=False):
     issued = dict.fromkeys(("fma", "tensor", "memory", "integer", "control"), 0.01)
     return slots.draw(
         {"07 vectorised": Account({**issued, "fma": 0.6, "memory": 0.07},
                                   {"long_scoreboard": 0.2, "barrier": 0.07}, 0.03),
          "cuBLAS": Account({**issued, "fma": 0.77}, {"short_scoreboard": 0.12, "wait": 0.05}, 0.02),
          "09 large": Account({**issued, "fma": 0.84}, {"dispatch_stall": 0.1, "drain": 0.01},
-                             0.01)}, evidence=RECORDED,
+                             0.01)}, evidence=RECORDED, narrow=narrow,
     )
 
 
-def nest(rows, columns, changed):
+def nest(rows, columns, changed, narrow=False):
     """A running picture of made-up tiles."""
     whole = [Region(0, 0, rows, columns)]
     work = Work(256, 256, 256, Region(128, 0, 128, 128), whole, whole[:1],
@@ -257,15 +257,15 @@ def nest(rows, columns, changed):
     levels = running_picture_model.levels(changed, work, 8, 4096)
     return running_picture.draw(
         levels, [(256, 256), (128, 128), (rows, columns), (rows, columns)], evidence=EMULATED,
-        note="bytes: n = 4,096")
+        note="bytes: n = 4,096", narrow=narrow)
 
 
-def one_step():
+def one_step(narrow=False):
     return step.draw(
         [step.Reached("01 naive", 5.84, 2e-4, 4.6e7, 11.8),
          step.Reached("02 shared tile", 8.46, 1e-3, 3.2e7, 7.8),
          step.Reached("the best of cuBLAS", 50.9, 5e-3, 5.3e6, 1.8, rival=True)],
-        evidence=RECORDED)
+        evidence=RECORDED, narrow=narrow)
 
 
 def small_steps():
@@ -288,6 +288,9 @@ def ratios():
 FIGURES = {
     "slots": accounts,
     "step": one_step,
+    "step, narrow": lambda: one_step(narrow=True),
+    "slots, narrow": lambda: accounts(narrow=True),
+    "running picture, narrow": lambda: nest(8, 8, "06_register_tile", narrow=True),
     "running picture": lambda: nest(16, 128, "06_register_tile"),
     "running picture of single threads": lambda: nest(1, 32, "01_naive"),
     "ablation, small steps": small_steps,

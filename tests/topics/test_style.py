@@ -103,7 +103,7 @@ def test_only_the_palette_is_used(fig):
 
 
 def test_evidence_and_description(fig):
-    shown = [text.get_text() for text in texts(fig)]
+    shown = [" ".join(text.get_text().split()) for text in texts(fig)]
     assert fig.evidence in shown
     assert fig.evidence.split(":")[0] in style.EVIDENCE
     assert len(fig.alt) > 60 and "\n" not in fig.alt

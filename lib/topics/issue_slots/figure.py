@@ -12,6 +12,7 @@ from lib.plotting import shapes, style
 from lib.topics.issue_slots.model import Account
 
 _NAME, _BAR, _ROW, _LINE = 128.0, 376.0, 27.0, 15.0
+_NARROW_BAR = 248.0
 # Kinds of instruction, and reasons to wait, as Nsight Compute's documentation names them.
 _ISSUED = {
     "fma": "FMA", "tensor": "tensor", "memory": "load, store", "integer": "integer, address",
@@ -37,7 +38,7 @@ class _Part:
 @style.styled
 def draw(
     kernels: Mapping[str, Account], *, evidence: str, current: str | None = None,
-    title: str | None = None,
+    title: str | None = None, narrow: bool = False,
 ) -> Figure:
     """Draw one bar a kernel, issued slots filled, empty ones hatched by stall.
 
@@ -51,26 +52,34 @@ def draw(
         The kernel whose name is bold, and which the finding is about; the last one if not given.
     title : str, optional
         In place of the finding made from the numbers.
+    narrow : bool
+        For a phone: names stand above the bars.
     """
     current = current or list(kernels)[-1]
     parts, shares = _parts(kernels)
-    legend = [_rows_of([(part, parts[part]) for part in parts if parts[part].hatched == hatched])
-              for hatched in (False, True)]
-    lines = sum(len(rows) for rows in legend)
-    height = _LINE * lines + 8 + _ROW * len(kernels) + 2
-    fig = style.figure(title or _finding(current, kernels[current]), height / 72)
-    ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, height / 72, bare=True)
+    left, full = (0.0, _NARROW_BAR) if narrow else (_NAME, _BAR)
+    above = _LINE if narrow else 0.0
+    legend = [_rows_of([(part, parts[part]) for part in parts if parts[part].hatched == hatched],
+                       full) for hatched in (False, True)]
+    lines = sum(len(rows) for rows in legend) + 2 * narrow
+    height = _LINE * lines + 8 + (_ROW + above) * len(kernels) + 2
+    width = style.NARROW if narrow else style.WIDTH
+    fig = style.figure(title or _finding(current, kernels[current]), height / 72, width)
+    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
     y = height
     for heading, rows in zip(("issued", "empty, by stall"), legend, strict=True):
+        y -= above
         for i, row in enumerate(rows):
             y -= _LINE
-            _legend(ax, y, row, "" if i else heading)
+            _legend(ax, left, y, row)
+            if not i:
+                _name(ax, heading, left, y + above + 5, style.SMALL, "normal", narrow)
     y -= 8
     for name, found in shares.items():
-        y -= _ROW
-        ax.text(_NAME - 6, y + _ROW / 2, name, size=style.NORMAL, ha="right", va="center",
-                weight="bold" if name == current else "normal")
-        _bar(ax, y, parts, found)
+        y -= _ROW + above
+        _name(ax, name, left, y + (_ROW + above - 6 if narrow else _ROW / 2), style.NORMAL,
+              "bold" if name == current else "normal", narrow)
+        _bar(ax, left, y, full, parts, found)
     return style.finish(
         fig, alt=_alt(kernels), evidence=evidence,
         note="% of issue slots; hatched: modelled, by warps stalled")
@@ -100,13 +109,20 @@ def _parts(
     return parts, shares
 
 
-def _rows_of(parts: list[tuple[str, _Part]]) -> list[list[_Part]]:
+def _name(ax: Axes, text: str, left: float, y: float, size: float, weight: str, narrow: bool
+          ) -> None:
+    """Write what stands beside a bar or the legend, or above it."""
+    ax.text(left if narrow else left - 6, y, text, size=size, ha="left" if narrow else "right",
+            va="center", weight=weight)
+
+
+def _rows_of(parts: list[tuple[str, _Part]], room: float) -> list[list[_Part]]:
     """The legend's entries, in as many rows as they take."""
     rows: list[list[_Part]] = [[]]
     left = 0.0
     for _, part in parts:
         width = _width(part)
-        if left + width > _BAR and rows[-1]:
+        if left + width > room and rows[-1]:
             rows.append([])
             left = 0.0
         rows[-1].append(part)
@@ -118,9 +134,7 @@ def _width(part: _Part) -> float:
     return 26 + 5.4 * len(part.label)
 
 
-def _legend(ax: Axes, y: float, row: list[_Part], heading: str) -> None:
-    ax.text(_NAME - 6, y + 5, heading, size=style.SMALL, ha="right", va="center")
-    left = _NAME
+def _legend(ax: Axes, left: float, y: float, row: list[_Part]) -> None:
     for part in row:
         _fill(ax, (left, y, 10, 10), part)
         ax.text(left + 14, y + 5, part.label, size=style.SMALL, va="center")
@@ -138,18 +152,21 @@ def _fill(ax: Axes, box: tuple[float, float, float, float], part: _Part) -> None
         shapes.rectangles(ax, [box], facecolor=part.colour)
 
 
-def _bar(ax: Axes, y: float, parts: Mapping[str, _Part], found: Mapping[str, float]) -> None:
-    x = _NAME
+def _bar(
+    ax: Axes, left: float, y: float, full: float, parts: Mapping[str, _Part],
+    found: Mapping[str, float],
+) -> None:
+    x = left
     for name, part in parts.items():
-        width = found[name] * _BAR
+        width = found[name] * full
         if width > 0:
             _fill(ax, (x, y + 4, width, _ROW - 8), part)
-        if found[name] >= _LEAST:
+        if width >= _LEAST * _BAR:
             ax.text(x + width / 2, y + _ROW / 2 - 0.5, f"{100 * found[name]:.0f}",
                     size=style.SMALL, ha="center", va="center",
                     color=style.INK if part.hatched else style.on(part.colour))
         x += width
-    shapes.rectangles(ax, [(_NAME, y + 4, _BAR, _ROW - 8)], facecolor="none",
+    shapes.rectangles(ax, [(left, y + 4, full, _ROW - 8)], facecolor="none",
                       edgecolor=style.INK, linewidth=0.5, alpha=0.7)
 
 

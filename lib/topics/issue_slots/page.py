@@ -49,9 +49,9 @@ def draw(
     for name in variants or (None,):
         label = f"{version.kernel.stem[:2]} {name}" if name else rung(version.kernel)
         bars[label] = account(version, name, size)
-    show(slots_figure.draw(
-        bars, evidence=f"{records.label(version.record)}, ncu, {size:,}³"
-    ))
+    evidence = f"{records.label(version.record)}, ncu, {size:,}³"
+    wide, narrow = (slots_figure.draw(bars, evidence=evidence, narrow=n) for n in (False, True))
+    show(wide, narrow)
 
 
 def account(version: Version, variant: str | None = None, size: int = 4096) -> slots_of.Account:

@@ -13,13 +13,14 @@ from lib.topics.running_picture.model import Level
 
 _SIDE, _ROW, _HEAD = 58.0, 76.0, 16.0
 _PICTURE, _LOOP, _BYTES = 52.0, 132.0, 388.0
+_NARROW_ROW, _NARROW_LOOP = 104.0, 70.0
 _LEAST = 2.5  # pt; smaller parts are drawn as large
 
 
 @style.styled
 def draw(
     levels: Sequence[Level], extents: Sequence[tuple[int, int]], *, evidence: str,
-    title: str | None = None, note: str = "",
+    title: str | None = None, note: str = "", narrow: bool = False,
 ) -> Figure:
     """Draw one row a level, from the grid down to the thread.
 
@@ -33,36 +34,72 @@ def draw(
     title : str, optional
         In place of the finding made from the numbers.
     note : str
+    narrow : bool
+        For a phone: the name stands above its picture, the bytes under the loop.
     """
-    height = _HEAD + _ROW * len(levels)
-    fig = style.figure(title or _finding(levels), height / 72)
-    ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, height / 72, bare=True)
-    for x, text in ((0.0, "level"), (_LOOP, "its loop"), (_BYTES, "bytes per FMA")):
+    row = _NARROW_ROW if narrow else _ROW
+    height = _HEAD + row * len(levels)
+    width = style.NARROW if narrow else style.WIDTH
+    fig = style.figure(title or _finding(levels), height / 72, width)
+    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    heads = ((_NARROW_LOOP, "each level, its loop, bytes per FMA"),) if narrow else (
+        (0.0, "level"), (_LOOP, "its loop"), (_BYTES, "bytes per FMA"))
+    for x, text in heads:
         ax.text(x, height, text, size=style.SMALL, va="top", alpha=0.8)
     top = height - _HEAD
     before = None
     for level, extent in zip(levels, extents, strict=True):
-        box = _level(ax, level, extent, top)
+        box = _level(ax, level, extent, top, narrow)
         if before:
             _zoom(ax, before, box)
         before = _part(level, extent, box)
-        top -= _ROW
+        top -= row
     return style.finish(fig, alt=_alt(levels), evidence=evidence, note=note)
 
 
 def _level(
-    ax: Axes, level: Level, extent: tuple[int, int], top: float
+    ax: Axes, level: Level, extent: tuple[int, int], top: float, narrow: bool
 ) -> tuple[float, float, float, float]:
     """Draw one row; return the box of its tile."""
-    middle = top - _ROW / 2
     colour = style.FOCUS if level.changed else style.INK
-    ax.text(0, middle + 7, level.name, size=style.LARGE, weight="bold", va="center",
-            color=colour)
-    ax.text(0, middle - 8, "n×n" if level.name == "grid" else f"{level.rows}×{level.columns}",
-            size=style.SMALL, va="center")
+    size = "n×n" if level.name == "grid" else f"{level.rows}×{level.columns}"
+    if narrow:
+        middle, left = top - 26 - _SIDE / 2, 0.0
+        ax.text(_NARROW_LOOP, top - 4, f"{level.name}, {size}", size=style.NORMAL, weight="bold",
+                va="top", color=colour)
+    else:
+        middle, left = top - _ROW / 2, _PICTURE
+        ax.text(0, middle + 7, level.name, size=style.LARGE, weight="bold", va="center",
+                color=colour)
+        ax.text(0, middle - 8, size, size=style.SMALL, va="center")
+    box = _tile(ax, level, extent, left, middle, colour)
+    # A page's SVG joins spaces that may break a line, and the indentation would be lost.
+    loop = "\n".join(level.loop).replace(" ", "\u00a0")
+    bytes_of = [f"{style.number(level.bytes_per_fma, 2)} B by the tile"]
+    if level.recorded is not None:
+        bytes_of.append(f"{style.number(level.recorded, 2)} B counted")
+    code = {"size": style.SMALL, "va": "center", "family": "monospace", "linespacing": 1.35,
+            "color": colour if level.changed else style.INK}
+    if narrow:
+        ax.text(_NARROW_LOOP, middle + 14, loop, **code)
+        ax.text(_NARROW_LOOP, middle - 16, level.boundary, size=style.SMALL, va="center",
+                weight="bold")
+        ax.text(_NARROW_LOOP, middle - 29, ", ".join(bytes_of), size=style.SMALL, va="center")
+        return box
+    ax.text(_LOOP, middle, loop, **code)
+    ax.text(_BYTES, middle + 15, level.boundary, size=style.SMALL, va="center", weight="bold")
+    for i, text in enumerate(bytes_of):
+        ax.text(_BYTES, middle + 1 - 14 * i, text, size=style.SMALL, va="center")
+    return box
+
+
+def _tile(
+    ax: Axes, level: Level, extent: tuple[int, int], left: float, middle: float, colour: str
+) -> tuple[float, float, float, float]:
+    """Draw a level's tile with the part of it that the next level has; return its box."""
     scale = _SIDE / max(extent)
     width, height = (max(side * scale, 4.0) for side in (extent[1], extent[0]))
-    box = (_PICTURE + (_SIDE - width) / 2, middle - height / 2, width, height)
+    box = (left + (_SIDE - width) / 2, middle - height / 2, width, height)
     fill = style.PHASE["compute"]
     shapes.rectangles(ax, [box], facecolor=fill, alpha=style.PALE)
     if level.name == "grid":
@@ -72,16 +109,6 @@ def _level(
     shapes.rectangles(ax, [_inside(part, extent, box) for part in level.parts], facecolor=fill)
     shapes.rectangles(ax, [box], facecolor="none", edgecolor=colour,
                       linewidth=1.6 if level.changed else 0.8)
-    # A page's SVG joins spaces that may break a line, and the indentation would be lost.
-    loop = "\n".join(level.loop).replace(" ", "\u00a0")
-    ax.text(_LOOP, middle, loop, size=style.SMALL, va="center", family="monospace",
-            linespacing=1.35, color=colour if level.changed else style.INK)
-    ax.text(_BYTES, middle + 15, level.boundary, size=style.SMALL, va="center", weight="bold")
-    ax.text(_BYTES, middle + 1, f"{style.number(level.bytes_per_fma, 2)} B by the tile",
-            size=style.SMALL, va="center")
-    if level.recorded is not None:
-        ax.text(_BYTES, middle - 13, f"{style.number(level.recorded, 2)} B counted",
-                size=style.SMALL, va="center")
     return box
 
 

@@ -23,7 +23,8 @@ def draw(version: Version, variant: str | None = None) -> None:
     thread = levels[-1]
     extents = [(work.M, work.N), (work.block.rows, work.block.columns),
                model.extent_of_warp(work), (thread.rows, thread.columns)]
-    show(figure.draw(
-        levels, extents, evidence=f"{version.emulated_label()}{label}",
-        note=f"bytes: n = {SIZE:,}",
-    ))
+    evidence = f"{version.emulated_label()}{label}"
+    wide, narrow = (
+        figure.draw(levels, extents, evidence=evidence, note=f"bytes: n = {SIZE:,}", narrow=n)
+        for n in (False, True))
+    show(wide, narrow)

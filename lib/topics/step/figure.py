@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from lib.plotting import shapes, style
 
 _NAME, _BAR, _ROW = 122.0, 165.0, 21.0
+_NARROW_BAR, _NARROW_ROW = 244.0, 42.0  # name, bar and numbers one under the other
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,9 @@ class Reached:
 
 
 @style.styled
-def draw(rows: Sequence[Reached], *, evidence: str, title: str | None = None) -> Figure:
+def draw(
+    rows: Sequence[Reached], *, evidence: str, title: str | None = None, narrow: bool = False
+) -> Figure:
     """Draw one slim bar a kernel, its numbers behind it.
 
     Parameters
@@ -50,25 +53,34 @@ def draw(rows: Sequence[Reached], *, evidence: str, title: str | None = None) ->
     evidence : str
     title : str, optional
         In place of the finding made from the numbers.
+    narrow : bool
+        For a phone.
     """
-    height = _ROW * len(rows) + 4
-    fig = style.figure(title or _finding(rows), height / 72)
-    ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, height / 72, bare=True)
+    row_height = _NARROW_ROW if narrow else _ROW
+    width = style.NARROW if narrow else style.WIDTH
+    height = row_height * len(rows) + 4
+    fig = style.figure(title or _finding(rows), height / 72, width)
+    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
     most = max(row.tflops for row in rows)
     y = height
     for row in rows:
-        y -= _ROW
+        y -= row_height
         current = row is rows[-2]
         weight = "bold" if current else "normal"
-        ax.text(_NAME - 6, y + _ROW / 2, row.name, size=style.NORMAL, ha="right", va="center",
-                weight=weight)
-        width = max(row.tflops / most * _BAR, 1.0)
+        left, full = (0.0, _NARROW_BAR) if narrow else (_NAME, _BAR)
+        long = max(row.tflops / most * full, 1.0)
         shapes.rectangles(
-            ax, [(_NAME, y + 5, width, _ROW - 10)],
+            ax, [(left, y + (16 if narrow else 5), long, _ROW - 10)],
             facecolor="none" if row.rival else style.FOCUS if current else style.OTHER,
             edgecolor=style.INK if row.rival else "none", linewidth=0.8 if row.rival else 0.0)
-        ax.text(_NAME + width + 6, y + _ROW / 2, numbers(row), size=style.SMALL, va="center",
-                weight=weight)
+        if narrow:
+            ax.text(0, y + row_height - 2, row.name, size=style.NORMAL, va="top", weight=weight)
+            ax.text(0, y + 13, numbers(row), size=style.SMALL, va="top", weight=weight)
+        else:
+            ax.text(left - 6, y + _ROW / 2, row.name, size=style.NORMAL, ha="right", va="center",
+                    weight=weight)
+            ax.text(left + long + 6, y + _ROW / 2, numbers(row), size=style.SMALL, va="center",
+                    weight=weight)
     return style.finish(fig, alt=_alt(rows), evidence=evidence)
 
 

@@ -32,13 +32,13 @@ def draw(version: Version, variant: str | None = None, before: str | None = None
         M = N = K.
     """
     chosen = version.kernel.variant(variant)
+    shown = [(False, f"{records.label(version.record)}, {size:,}³; ± between series")]
     if version.measures(chosen):
-        show(figure.draw(_rows(version, chosen, before, size, here=True),
-                         evidence=f"{version.timed_on([chosen.name])}, {size:,}³"))
-    show(figure.draw(
-        _rows(version, chosen, before, size, here=False),
-        evidence=f"{records.label(version.record)}, {size:,}³; ±: spread between series",
-    ))
+        shown.insert(0, (True, f"{version.timed_on([chosen.name])}, {size:,}³"))
+    for here, evidence in shown:
+        rows = _rows(version, chosen, before, size, here)
+        wide, narrow = (figure.draw(rows, evidence=evidence, narrow=n) for n in (False, True))
+        show(wide, narrow)
 
 
 def _rows(
@@ -49,7 +49,7 @@ def _rows(
     if before:
         stem, _, name = before.partition("/")
         old = version if stem == version.kernel.stem else version.of(stem)
-    if old:
+    if old and old.kernel.group == version.kernel.group:
         rows.append(_reached(old, old.kernel.variant(name or None), size, here))
     mine = _time(version, chosen, size, here)
     rows.append(_reached(version, chosen, size, here))
