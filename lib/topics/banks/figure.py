@@ -122,9 +122,15 @@ def _panel(ax: Axes, top: float, panel: Panel, most: int) -> None:
 
 
 def _contended(found: Banks) -> set[int]:
-    """Banks that are asked for a word in more wavefronts than the access needs."""
+    """Banks that are asked for a word in more wavefronts than the access needs.
+
+    Where groups of lanes conflict in different banks there may be none: then the busiest.
+    """
+    if not found.conflicts:
+        return set()
     asked = Counter(bank for row in found.rows for bank in {bank for _, bank, _ in row})
-    return {bank for bank, times in asked.items() if times > found.ideal}
+    needed = min(found.ideal, max(asked.values()) - 1)
+    return {bank for bank, times in asked.items() if times > needed}
 
 
 def _row(
