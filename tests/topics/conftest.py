@@ -42,7 +42,6 @@ from lib.topics.staging import figure as staging
 from lib.topics.staging.model import Staging
 from lib.topics.step import figure as step
 from lib.topics.sweep import figure as sweep
-from lib.topics.tiling import figure as tile
 from lib.topics.tiling import model as tiling
 from lib.topics.tiling import thread_figure as thread_tile
 from lib.topics.timeline import figure as timeline
@@ -358,7 +357,6 @@ FIGURES = {
     "swizzle": lambda: swizzle.draw(
         [("unpadded", Layout()), ("padded", Layout(1)), ("swizzled", Layout(0, True))]
     ),
-    "tile, 8": lambda: tile.draw(tiling.square_tile(GPUS["T4"], 8, 32), GPUS["T4"]),
     "staging": lambda: staging.draw(
         Staging((64, 64), (32, 32)), Roofs.from_gpu(GPUS["T4"]), gpu="T4"),
     "staging, none": lambda: staging.draw(
@@ -429,7 +427,6 @@ FIGURES = {
     "ring, starved": lambda: ring.draw(ring_model.ring(2400, 300, 2), stages=4),
     "ring, from marks": marked_ring,
     "timeline, roles": timeline_with_roles,
-    "tile, 32": lambda: tile.draw(tiling.square_tile(GPUS["H100"], 32, 40), GPUS["H100"]),
 }
 
 

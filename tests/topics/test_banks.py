@@ -2,7 +2,10 @@
 
 import numpy as np
 import pytest
+from matplotlib.colors import same_color
 
+from lib.plotting import style
+from lib.topics.banks import figure
 from lib.topics.banks import model as banks
 from lib.topics.banks.page import draw
 from lib.topics.coalescing.model import Access, strided
@@ -86,3 +89,18 @@ def test_passes_of_ldmatrix_never_go_together():
 def test_the_figures_of_08_say_the_wavefronts_in_which_they_differ(variant, of_bs, shown):
     draw(Version("08_warp_tile"), variant, "load")
     assert f"A 128-bit load takes: of As 2 wavefronts, of Bs {of_bs} wavefronts" in shown[0]
+
+
+@pytest.mark.parametrize("addresses, width, cells", [
+    (LANES * 4, 4, 0),
+    (np.append(LANES[:31], 32) * 4, 4, 2),  # lanes 0 and 31 meet in bank 0, the others nowhere
+    (LANES * 128, 4, 8),  # all that are drawn
+    (LANES * 16, 16, 0),  # 512 bytes: four wavefronts and no conflict
+])
+def test_what_conflicts_has_the_warning_s_colour(addresses, width, cells):
+    access = Access(np.asarray(addresses), ALL, width)
+    drawn = figure.draw([figure.panel("x[i]", access)], evidence="emulated")
+    marker = 1 if cells else 0  # beside the count
+    boxes = sum(len(patch.get_path().vertices) // 5 for patch in drawn.axes[0].patches
+                if same_color(patch.get_facecolor(), style.WARNING))
+    assert boxes == cells + marker

@@ -20,7 +20,7 @@ from lib.topics.pipeline.explorer import buffers as pipeline_buffers
 from lib.topics.rasterization.explorer import rasters
 from lib.topics.ring.explorer import rings
 from lib.topics.staging.explorer import staged_tiles
-from lib.topics.tiling.explorer import thread_tiles, tile_sizes
+from lib.topics.tiling.explorer import thread_tiles
 from lib.topics.tma_swizzle.explorer import tma_swizzles
 from lib.topics.vectors.explorer import vectors
 from lib.topics.warp_tile.explorer import warp_tiles
@@ -34,7 +34,7 @@ def strides():
 
 @pytest.fixture(scope="module")
 def tiles():
-    return tile_sizes()
+    return warp_tiles()
 
 
 def at(explorer, *positions):
@@ -52,8 +52,8 @@ def titles(frame):
 def test_a_frame_for_each_combination(strides, tiles):
     assert [len(s.children) for s in (strides.stack, strides.stack.children[0])] == [8, 2]
     assert len(strides.frames) == 16
-    assert [len(s.children) for s in (tiles.stack, tiles.stack.children[0])] == [3, 3]
-    assert len(set(tiles.frames)) == 9
+    assert [len(s.children) for s in (tiles.stack, tiles.stack.children[0])] == [5, 2]
+    assert len(set(tiles.frames)) == 10
 
 
 def test_frames_are_those_of_their_options(strides, tiles):
@@ -61,7 +61,7 @@ def test_frames_are_those_of_their_options(strides, tiles):
     assert "32 lanes, 5 sectors: 80% of the bytes are used" in titles(at(strides, 1, 1))
     assert "32 lanes, 1 sector: all read the same 4 bytes" in titles(at(strides, 0, 0))
     assert "32 lanes, 32 sectors: 12.5% of the bytes are used" in titles(at(strides, 7, 0))
-    assert any("T = 16" in text and "A100" in text for text in titles(at(tiles, 1, 1)))
+    assert "150%: the limit" in titles(at(tiles, 0, 1))
 
 
 def test_thread_tiles_have_a_control_for_each_side_that_can_be_chosen():
@@ -77,7 +77,7 @@ def test_thread_tiles_have_a_control_for_each_side_that_can_be_chosen():
 
 
 def test_each_control_is_linked_to_every_stack_of_its_level(strides, tiles):
-    for explorer, inner in ((strides, 8), (tiles, 3)):
+    for explorer, inner in ((strides, 8), (tiles, 5)):
         pairs = [(link.source, link.target) for link in explorer.links]
         first, second = explorer.controls
         assert pairs.count(((first, "index"), (explorer.stack, "selected_index"))) == 1

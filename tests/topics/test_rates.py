@@ -131,14 +131,6 @@ def test_compulsory_bytes():
     assert busiest.compulsory_bytes(2, 3, 5, beta=0.5) == 4 * (10 + 15 + 12)
 
 
-@pytest.mark.parametrize(("T", "intensity", "nbytes"), [(8, 2, 512), (16, 4, 2048), (32, 8, 8192)])
-def test_square_tiles(T, intensity, nbytes):
-    tile = tiling.square_tile(GPUS["T4"], T, registers=32)
-    assert (tile.intensity, tile.shared_bytes, tile.threads) == (intensity, nbytes, T * T)
-    assert tile.ceiling_flops == intensity * 320e9
-    assert tile.occupancy.fraction == 1.0
-
-
 def test_intensity_of_any_tile():
     assert tiling.intensity(128, 128) == 32
     assert tiling.intensity(128, 256, itemsize=2) == pytest.approx(2 * 128 * 256 / 2 / 384)

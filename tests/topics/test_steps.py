@@ -40,6 +40,52 @@ def test_02_dram_is_not_the_limit_and_the_tiles_pay_together():
     assert 0.4 < speed(stem, "tile32") / alone - 1 < 0.5
 
 
+def test_02_serves_fewer_wavefronts_and_waits_less():
+    here = Numbers("02_shared_tile")
+    # Wavefronts of the L1's data stage are those of shared memory and one per global request.
+    for name in ("01_naive", "tile32", "only_a", "only_b", "ordered"):
+        counted = (here.per_fma("shared_wavefronts", name)
+                   + here.per_fma("global_load_requests", name))
+        assert here.l1_wavefronts(name) == pytest.approx(counted, rel=0.01)
+    assert here.l1_wavefronts("01_naive") == pytest.approx(2, rel=0.01)
+    assert here.l1_wavefronts("tile32") == pytest.approx(52 / 32, rel=0.01)
+    # The two numbers that seem to say that it is slower.
+    assert here.intensity("L1") < 0.8 * here.intensity("L1", "01_naive")
+    assert here.ratio("dram_read_bytes", "", "01_naive") > 1.9
+    # DRAM read alike, the gain is the same or larger.
+    assert here.ratio("dram_read_bytes", "", "01_naive", 8192) == pytest.approx(1, abs=0.01)
+    assert here.faster("", "01_naive", 8192) > here.faster("", "01_naive", SIZE) > 1.4
+    # One tile alone leaves the waiting, or the wavefronts.
+    waits = {name: here.waited("long_scoreboard", "lg_throttle", name=name)
+             for name in ("01_naive", "only_a", "only_b", "tile32")}
+    assert sorted(waits, key=waits.get) == ["tile32", "only_b", "only_a", "01_naive"]
+    assert here.l1_wavefronts("only_b") > here.l1_wavefronts("01_naive")
+    assert here.metric("l1_data_percent", "only_a") < 60
+    # B is read once by each of 128, 64 and 16 groups of rows of blocks, A once.
+    matrix = 4 * SIZE**2
+    for name, groups in (("tile32", 128), ("01_naive", 64), ("ordered", 16), ("tile16", 256)):
+        read = here.metric("dram_read_bytes", name)
+        assert read == pytest.approx((groups + 1) * matrix, rel=0.04)
+
+
+def test_03_time_follows_wavefronts_and_padding_costs_the_merge():
+    here, plain = Numbers("03_bank_conflicts"), "02_shared_tile"
+    loads = [here.each("shared_load_instructions", name) for name in (plain, "padded")]
+    assert loads == [1.25, 2.0]
+    for name in (plain, "padded"):
+        assert here.count("shared_wavefronts", name) == here.count("shared_wavefronts_ideal", name)
+    for name, tile in (("padded", 66), ("transposed", 97), ("transposed_padded", 66),
+                       ("transposed_swizzled", 66)):
+        more = here.l1_wavefronts(name) / here.l1_wavefronts(plain)
+        assert more == pytest.approx((tile + 2) / 52, rel=0.01)
+        assert 0.85 * more < here.faster(plain, name) < more
+        assert here.metric("l1_data_percent", name) > here.metric("l1_data_percent", plain)
+    assert abs(here.gain("transposed_padded", "padded")) < 0.005
+    assert here.faster("transposed_padded", "transposed") > 1.3
+    assert -0.03 < here.gain("transposed_swizzled", "transposed_padded") < -0.01
+    assert here.ratio("instructions", "transposed_swizzled", "transposed_padded") > 1.1
+
+
 def test_04_registers_gain_and_the_second_buffer_costs():
     stem, neither = "04_double_buffer", speed("03_bank_conflicts", "padded")
     found = [speed(stem, "registers"), speed(stem, "staged"), neither, speed(stem, "seed")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -87,7 +88,8 @@ def draw(
     for panel, height in zip(panels, heights, strict=True):
         _panel(ax, y, panel, most)
         y -= height
-    return style.finish(fig, alt=_alt(panels), evidence=evidence)
+    return style.finish(fig, alt=_alt(panels), evidence=evidence,
+                        note="in each cell: the lane that is served")
 
 
 def _panel(ax: Axes, top: float, panel: Panel, most: int) -> None:
@@ -109,18 +111,31 @@ def _panel(ax: Axes, top: float, panel: Panel, most: int) -> None:
                 ha="center", va="bottom")
     ax.text(0, top - _LABEL + 1, "bank", size=style.SMALL, va="bottom")
     y = top - _LABEL - 1
+    contended = _contended(found)
     for number, row in enumerate(found.rows[:most]):
         y -= _ROW
-        _row(ax, y, number, row, panel)
+        _row(ax, y, number, row, panel, contended)
     left_out = found.wavefronts - most
     if left_out > 0:
         y -= _ROW
         ax.text(_LEFT, y + 2, f"… and {left_out} more like these", size=style.SMALL, va="bottom")
 
 
-def _row(ax: Axes, y: float, number: int, row: list[Cell], panel: Panel) -> None:
-    # Rows up to the ideal are what the access must cost; the rest is what the conflict adds.
-    colour = style.WARNING if number >= panel.found.ideal else style.ACCESS[panel.kind]
+def _contended(found: Banks) -> set[int]:
+    """Banks that are asked for a word in more wavefronts than the access needs.
+
+    Where groups of lanes conflict in different banks there may be none: then the busiest.
+    """
+    if not found.conflicts:
+        return set()
+    asked = Counter(bank for row in found.rows for bank in {bank for _, bank, _ in row})
+    needed = min(found.ideal, max(asked.values()) - 1)
+    return {bank for bank, times in asked.items() if times > needed}
+
+
+def _row(
+    ax: Axes, y: float, number: int, row: list[Cell], panel: Panel, contended: set[int]
+) -> None:
     ax.text(_LEFT - 6, y + _ROW / 2 - 0.5, f"{number + 1}", size=style.SMALL, ha="right",
             va="center")
     by_word: dict[int, list[int]] = {}
@@ -149,11 +164,16 @@ def _row(ax: Axes, y: float, number: int, row: list[Cell], panel: Panel) -> None
         ax, [(_LEFT + b * _CELL, y, _CELL, _ROW) for b in range(BANKS) if b not in note],
         facecolor="none", edgecolor=style.INK, linewidth=0.4, alpha=0.3,
     )
-    shapes.rectangles(
-        ax, [(_LEFT + b * _CELL + 0.7, y + 0.7, n * _CELL - 1.4, _ROW - 1.4) for b, n, _ in spans],
-        facecolor=colour,
-    )
+    for colour, these in (
+        (style.ACCESS[panel.kind], [span for span in spans if span[0] not in contended]),
+        (style.WARNING, [span for span in spans if span[0] in contended]),
+    ):
+        boxes = [(_LEFT + b * _CELL + 0.7, y + 0.7, n * _CELL - 1.4, _ROW - 1.4)
+                 for b, n, _ in these]
+        if boxes:
+            shapes.rectangles(ax, boxes, facecolor=colour)
     for bank, words, lanes in spans:
+        colour = style.WARNING if bank in contended else style.ACCESS[panel.kind]
         text = f"{lanes[0]}" if len(lanes) == 1 or said_once else f"{lanes[0]}+"
         ax.text(_LEFT + (bank + words / 2) * _CELL, y + _ROW / 2 - 0.5, text, size=style.SMALL,
                 ha="center", va="center", color=style.on(colour))

@@ -19,16 +19,17 @@ def layouts(
     Parameters
     ----------
     paddings : sequence of int
-        Unused floats a row.
+        Unused floats per row; the last is shown first.
     widths : sequence of int
-        Floats a lane.
+        Floats per lane; the last is shown first.
     column : int
         The first element's column: a multiple of every width.
     """
     controls = [
-        Control("Floats of padding a row", [(str(n), n) for n in paddings]),
+        Control("Floats of padding per row", [(str(n), n) for n in paddings],
+                default=len(paddings) - 1),
         Control("Columns", [("in order", False), ("XORed with the row", True)]),
-        Control("Bits a lane", [(str(32 * n), n) for n in widths]),
+        Control("Bits per lane", [(str(32 * n), n) for n in widths], default=len(widths) - 1),
     ]
 
     def frame(padding: int, swizzled: bool, width: int) -> Figure:

@@ -38,7 +38,7 @@ def draw(
     for number, (name, layout) in enumerate(layouts):
         _panel(ax, number * (_SIDE + _GAP) + 8, height, name, layout, column, rows)
     return style.finish(fig, alt=_alt(layouts, column), evidence=evidence,
-                        note=f"filled: column {column} of the tile, one float a lane")
+                        note=f"filled: column {column} of the tile, one float per lane")
 
 
 def _panel(
@@ -71,7 +71,7 @@ def _panel(
          for row, word in enumerate(words)],
         facecolor=colour,
     )
-    ax.text(left + _SIDE / 2, under - _SIDE - 4, "bank, and a row of the tile a line" if left < 20
+    ax.text(left + _SIDE / 2, under - _SIDE - 4, "bank; a line per row" if left < 20
             else "bank", size=style.SMALL, ha="center", va="top")
 
 
@@ -88,6 +88,6 @@ def _alt(layouts: Sequence[tuple[str, Layout]], column: int) -> str:
         taken = len(set((access.addresses // 4 % banks.BANKS).tolist()))
         count = banks.describe(access).wavefronts
         each.append(f"{name}: {taken} of {banks.BANKS} banks, {style.plural(count, 'wavefront')}")
-    return f"Column {column} of a 32 × 32 tile in shared memory, one float a lane. " + (
+    return f"Column {column} of a 32 × 32 tile in shared memory, one float per lane. " + (
         "; ".join(each) + "."
     )

@@ -107,6 +107,25 @@ class Numbers:
         """A recorded hardware counter per FMA of a warp: per 32 of its threads'."""
         return self.metric(key, name, n) / (n**3 / WARP)
 
+    def l1_wavefronts(self, name: str = "", n: int = SIZE) -> float:
+        """Wavefronts that the L1's data stage served per FMA of a warp; recorded.
+
+        From the share of all cycles in which the stage was busy: it serves one per cycle.
+        """
+        version, variant = self._of(name)
+        found = version.metrics(n, variant)
+        served = found["l1_data_percent"] / 100 * found["cycles"] * gpus.GPUS[RECORDED_ON].sms
+        return served / (n**3 / WARP)
+
+    def waited(self, *reasons: str, name: str = "", n: int = SIZE) -> float:
+        """Cycles that a warp waits for some reasons per FMA that it issues; recorded.
+
+        A stall ratio counts warp cycles per instruction issued, so it is times instructions per
+        FMA.
+        """
+        return self.per_fma("instructions", name, n) * sum(
+            self.stall(reason, name, n) for reason in reasons)
+
     def stall(self, reason: str, name: str = "", n: int = SIZE) -> float:
         """Warps that wait for a reason, per instruction issued."""
         return self.metric(f"stall_{reason}", name, n)

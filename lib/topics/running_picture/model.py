@@ -88,13 +88,19 @@ NESTS: dict[str, Nest] = {
         "thread": ("      for k in range(K):", "        a, b from global memory", "        1 FMA"),
     }, shared=False),
     "02_shared_tile": Nest(("block",), {
-        "grid": _GRID, "block": _TILE + _LOAD, "warp": _WARPS,
-        "thread": ("    for k in range({step}):", "      a, b from shared", "      1 FMA"),
+        "grid": ("for each tile of C:     # blocks",),
+        "block": ("for k0 in range(0, K, {step}):", "  load tiles As, Bs; barrier",
+                  "  use them; barrier"),
+        "warp": ("  for each row of it:    # warps", "    for each column:     # lanes"),
+        "thread": ("      for k in range({step}):", "        a, b from As, Bs", "        1 FMA"),
     }),
-    "03_bank_conflicts": Nest(("warp",), {
-        "grid": _GRID, "block": _TILE + _LOAD,
-        "warp": (*_WARPS, "    # 32 lanes, 32 banks"),
-        "thread": ("    for k in range({step}):", "      a, b from shared", "      1 FMA"),
+    "03_bank_conflicts": Nest(("block", "thread"), {
+        "grid": ("for each tile of C:     # blocks",),
+        "block": ("for k0 in range(0, K, {step}):", "  As, Bs in rows of 33 floats",
+                  "  barriers as before"),
+        "warp": ("  for each row of it:    # warps", "    for each column:     # lanes"),
+        "thread": ("      for k in range({step}):", "        a, b: one float per load",
+                   "        1 FMA"),
     }),
     "04_double_buffer": Nest(("block",), {
         "grid": _GRID,

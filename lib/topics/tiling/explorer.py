@@ -1,4 +1,4 @@
-"""Explorers of tiles: of a block, and of a thread."""
+"""An explorer of a thread's tile."""
 
 from __future__ import annotations
 
@@ -8,34 +8,8 @@ from matplotlib.figure import Figure
 
 from lib.gpus import GPUS
 from lib.plotting.frames import Control, Explorer, explorer
-from lib.topics.tiling import figure as tile
 from lib.topics.tiling import model as tiling
 from lib.topics.tiling import thread_figure as thread_tile_figure
-
-
-def tile_sizes(
-    sizes: Sequence[int] = (8, 16, 32),
-    gpus: Sequence[str] = ("T4", "A100", "H100"),
-    registers: int = 32,
-) -> Explorer:
-    """Tile size against arithmetic intensity, shared memory and occupancy.
-
-    Parameters
-    ----------
-    sizes : sequence of int
-        Square tiles, one thread an element: at most 32.
-    gpus : sequence of str
-        Keys of data sheets.
-    registers : int
-        Registers a thread.
-    """
-    size = Control("Tile size T", [(str(T), T) for T in sizes], default=len(sizes) - 1)
-    gpu = Control("GPU", [(key, key) for key in gpus])
-
-    def frame(T: int, key: str) -> Figure:
-        return tile.draw(tiling.square_tile(GPUS[key], T, registers), GPUS[key])
-
-    return explorer([size, gpu], frame, "Tile size, reuse and occupancy")
 
 
 def thread_tiles(

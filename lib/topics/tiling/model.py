@@ -27,46 +27,6 @@ def shared_bytes(BM: int, BN: int, BK: int, itemsize: int = 4) -> int:
     return itemsize * BK * (BM + BN)
 
 
-@dataclass(frozen=True)
-class Tile:
-    """One square tile T × T × T, one thread an element of C.
-
-    Attributes
-    ----------
-    T : int
-    threads : int
-        T·T threads a block.
-    intensity : float
-        FLOP/B at L2 and beyond.
-    shared_bytes : int
-        A block's two tiles.
-    ceiling_flops : float
-        FLOP/s that DRAM alone would leave if nothing were found in a cache.
-    occupancy : Occupancy
-    """
-
-    T: int
-    threads: int
-    intensity: float
-    shared_bytes: int
-    ceiling_flops: float
-    occupancy: Occupancy
-
-
-def square_tile(gpu: Gpu, T: int, registers: int) -> Tile:
-    """Return what a T × T × T tile with T·T threads of `registers` registers means on `gpu`."""
-    flop_per_byte = intensity(T, T)
-    nbytes = shared_bytes(T, T, T)
-    return Tile(
-        T=T,
-        threads=T * T,
-        intensity=flop_per_byte,
-        shared_bytes=nbytes,
-        ceiling_flops=min(gpu.fp32_flops, flop_per_byte * gpu.dram_bytes_per_s),
-        occupancy=occupancy(gpu, registers, nbytes, T * T),
-    )
-
-
 OTHER_REGISTERS = 30
 """Registers that a thread needs beside sums and fragments: addresses, counters, the floats that it
 carries from global to shared memory. Read off ptxas, not derived: ``06_register_tile`` with tiles
