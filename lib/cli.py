@@ -526,7 +526,7 @@ def _export(options: argparse.Namespace) -> int:
                 "M": problem.M, "N": problem.N, "K": problem.K, "arch": made.arch,
                 "file": str(options.out) if options.out else made.text}
     _say(options, document, [f"{options.out}: {made.instantiation}; nvcc -std=c++17 -O3 "
-                             f"-arch={made.arch} -o gemm {options.out} -lcuda"])
+                             f"{made.target} -o gemm {options.out} -lcuda"])
     return 0
 
 
