@@ -9,6 +9,7 @@
 //             for nothing.
 // Runs on:    sm_75 and later, with what sm_75 has: mma.m16n8k8, ldmatrix, no asynchronous copy.
 //
+// TC:         type of C: float, or half.
 // Each step from 14 to this kernel is a constant of its own:
 // SWIZZLED: chunks of eight halves are XORed with their row; otherwise rows are padded.
 // PREFETCH: the next tiles are loaded into registers while the present ones are multiplied.
@@ -20,12 +21,12 @@
 #include "ldmatrix.cuh"
 #include "mma.cuh"
 #include "timeline.cuh"
-#include "vector.cuh"
+#include "update_halves.cuh"
 
-template <int BM, int BN, int BK, int WM, int WN, int VEC, bool SWIZZLED, bool PREFETCH, bool WALK,
-          int BUFFERS, bool STAGED, int GROUP>
+template <class TC, int BM, int BN, int BK, int WM, int WN, int VEC, bool SWIZZLED, bool PREFETCH,
+          bool WALK, int BUFFERS, bool STAGED, int GROUP>
 __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
-turing_limit(int M, int N, int K, float alpha, const half* A, const half* B, float beta, float* C)
+turing_limit(int M, int N, int K, float alpha, const half* A, const half* B, float beta, TC* C)
 {
     constexpr int WARPS = (BM / WM) * (BN / WN), THREADS = 32 * WARPS;
     constexpr int TM = WM / 16, TN = WN / 8, STEPS = BK / 8;  // products of 16×8×8
@@ -246,7 +247,7 @@ turing_limit(int M, int N, int K, float alpha, const half* A, const half* B, flo
     } else {
         constexpr int PAIR = VEC == 8 ? 2 : 1;
         const int row = row0 + ty + g, col = col0 + tx + t;
-        float* to = &C[(size_t)row * N + col];
+        TC* to = &C[(size_t)row * N + col];
 #pragma unroll
         for (int i = 0; i < 2 * TM; ++i) {
             if (row + 8 * i >= M) break;

@@ -99,7 +99,7 @@ def add_command(subparsers: Any) -> None:
 
     zoo = add(_zoo, "zoo", "kernels with one mistake each: what emulator and sanitizer say",
               json_help="a list of {kernel, mistake, cure, seen, says, lines, setting, "
-              "as_expected, cured_clean, sanitizer}; with --record {file, left}")
+              "as_expected, cured_clean, sanitizer, sanitizer_of_cure}; with --record {file, left}")
     zoo.add_argument("kernels", nargs="*", metavar="KERNEL", help="only these (default: all)")
     zoo.add_argument("--record", action="store_true",
                      help="run them under compute-sanitizer on this GPU, and record what it says")
@@ -526,7 +526,7 @@ def _export(options: argparse.Namespace) -> int:
                 "M": problem.M, "N": problem.N, "K": problem.K, "arch": made.arch,
                 "file": str(options.out) if options.out else made.text}
     _say(options, document, [f"{options.out}: {made.instantiation}; nvcc -std=c++17 -O3 "
-                             f"-arch={made.arch} -o gemm {options.out} -lcuda"])
+                             f"{made.target} -o gemm {options.out} -lcuda"])
     return 0
 
 

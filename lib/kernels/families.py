@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from lib.kernels.grid import Line
 from lib.kernels.spec import Roles, Variant, Vectors
@@ -10,6 +11,8 @@ from lib.problem import ITEM_BYTES
 
 # CUDA C++ Programming Guide, "Warp Matrix Functions": 256 bits, for fragments in global memory.
 WMMA_ALIGNMENT = 32
+# NumPy's names of types and what they are called in CUDA.
+CUDA_TYPES = {"float32": "float", "float16": "half", "bfloat16": "__nv_bfloat16"}
 
 
 def square(
@@ -115,8 +118,9 @@ def wmma_direct(name: str, meaning: str, *, warps: tuple[int, int], each: tuple[
 # The steps of 15 from 14's design on: what each of its variants adds to the one before.
 _TURING_STEPS: dict[str, tuple[str, dict[str, int | bool]]] = {
     "start": ("14's design", {
-        "BM": 128, "BN": 128, "BK": 32, "WM": 32, "WN": 64, "VEC": 8, "SWIZZLED": False,
-        "PREFETCH": False, "WALK": False, "BUFFERS": 1, "STAGED": False, "GROUP": 1,
+        "TC": CUDA_TYPES["float32"], "BM": 128, "BN": 128, "BK": 32, "WM": 32, "WN": 64, "VEC": 8,
+        "SWIZZLED": False, "PREFETCH": False, "WALK": False, "BUFFERS": 1, "STAGED": False,
+        "GROUP": 1,
     }),
     "swizzled": ("chunks XORed with their row instead of padding", {"SWIZZLED": True}),
     "prefetch": ("the next tiles wait in registers", {"PREFETCH": True}),
@@ -145,7 +149,12 @@ def turing_limit() -> tuple[Variant, ...]:
             vectors=Vectors({"VEC": 1, "PREFETCH": False}),
             candidates=("limit", "small") if name == "limit" else (),
         )
-    return (made.pop("limit"), made.pop("small"), *made.values())
+    limit = made.pop("limit")
+    half = replace(
+        limit, name="half", meaning="limit, C in FP16", out="float16", candidates=(),
+        constants={**limit.constants, "TC": CUDA_TYPES["float16"]},
+    )
+    return (limit, made.pop("small"), *made.values(), half)
 
 
 # The candidates among which 09 chooses, in the order in which they are tried.
@@ -203,10 +212,6 @@ def fp32_step(name: str, meaning: str, *, block: tuple[int, int, int], warp: tup
               ) -> Variant:
     """09's code without what its later steps add: copies at once, rows straight, uncut."""
     return _limit(name, meaning, block=block, warp=warp, stages=3, spread=1, turning=False)
-
-
-# NumPy's names of types and what they are called in CUDA.
-CUDA_TYPES = {"float32": "float", "float16": "half", "bfloat16": "__nv_bfloat16"}
 
 
 def cp_async(

@@ -5,10 +5,13 @@ part: the tensor cores' products, the bytes that the SM takes in, the bytes that
 Steps add up to waves, waves have a start and an end. Beside that stand the time that DRAM needs and
 the energy that the chip may spend; the longest of the three counts, and a little of the others.
 
-The costs of `H100` were fitted by random descent to medians of times on an H100 SXM (driver 580,
-CUDA 13): 24 random shapes (sides log-uniform from 16 to 11,585, a third of the shapes each in
-multiples of 1, 8 and 64) and 20 others, cubes, layers of Llama 3 and skinny ones. No size stands in
-them. On random shapes that the fit had not seen the choice was measured against cublasLt's best.
+The costs of `H100` were fitted by random descent, twice. First to medians of times on an H100 SXM
+(driver 580, CUDA 13): 24 random shapes (sides log-uniform from 16 to 11,585, a third of the shapes
+each in multiples of 1, 8 and 64) and 20 others, cubes, layers of Llama 3 and skinny ones. Then,
+from there, to all candidates in turns on 44 shapes on two other boards; where power is the limit,
+to turns of 5 ms, in which all have one clock, and as much to turns of 0.35 s, in which each has its
+own. No size stands in them. On random shapes that neither fit had seen the choice was measured
+against cublasLt's best.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from lib.gpus import GPUS
 from lib.kernels.grid import PERSISTENT_SMS
 from lib.kernels.select import Choice
 from lib.kernels.spec import TMA_STRIDE, Kernel, Variant, misfits
@@ -23,6 +27,7 @@ from lib.problem import ITEM_BYTES, Problem
 
 # A line of the L2. Rows that are no multiples of it share lines with their neighbours.
 LINE = 128
+L2_BYTES = GPUS["H100"].l2_bytes
 # FLOP of a multiply-add.
 FMA = 2
 
@@ -46,6 +51,8 @@ class Costs:
         Bytes that the L2 gives out per cycle, to all; and where rows are no multiples of a line.
     dram : float
         Bytes that DRAM moves per cycle.
+    spill : float
+        What DRAM reads more, as a share, for each time that A and B together fill the L2.
     narrow : float
         How much longer DRAM takes where B is far larger than A and read in narrow columns.
     cut : float
@@ -84,6 +91,7 @@ class Costs:
     l2: float
     l2_misfit: float
     dram: float
+    spill: float
     narrow: float
     cut: float
     start: float
@@ -102,11 +110,11 @@ class Costs:
 
 
 H100 = Costs(
-    sms=PERSISTENT_SMS, shared_bytes=227 * 1024, threads=2048, products=2048 * 0.944, alone=1.054,
-    ingest=70.6, l2=6478.0, l2_misfit=6478.0 / 1.35, dram=1894.0, narrow=1.436, cut=1.489,
-    start=4200.0, persist=1852.0, cluster=612.7, wave=3461.0, latency=1500.0, store=0.098,
-    split=2119.0, share=150.0, packs=3500.0, pack_bytes=1782.0, energy=2.45e-6, l2_energy=20.58,
-    sharpness=4.0,
+    sms=PERSISTENT_SMS, shared_bytes=227 * 1024, threads=2048, products=1824.0, alone=1.049,
+    ingest=72.45, l2=6513.0, l2_misfit=6513.0 / 1.35, dram=1852.0, spill=0.078, narrow=1.286,
+    cut=1.399, start=4043.0, persist=1744.0, cluster=474.7, wave=2187.0, latency=2308.0,
+    store=0.1646, split=1194.0, share=160.1, packs=3500.0, pack_bytes=1782.0, energy=2.33e-6,
+    l2_energy=17.12, sharpness=4.459,
 )  # fmt: skip
 
 
@@ -136,11 +144,11 @@ def cycles(variant: Variant, problem: Problem, costs: Costs = H100) -> float:
     blocks = grid.cluster_tiles(problem, tile) * grid.size
     fit = _blocks_of_sm(variant, costs)
     busy = min(blocks, costs.sms)
-    sharing = min(blocks, costs.sms * fit) / busy  # blocks that share an SM
+    sharing = -(-min(blocks, costs.sms * fit) // busy)  # blocks of the SM that has most
     steps = math.ceil(math.ceil(problem.K / variant.step) / grid.split)
 
     products = area * variant.step / costs.products
-    if _one_warpgroup(variant, blocks, costs) and sharing < 1.5:
+    if _one_warpgroup(variant, blocks, costs) and sharing == 1:
         products *= costs.alone
     l2 = costs.l2 if _fits_lines(problem) else costs.l2_misfit
     from_l2 = rows * LINE * busy / min(l2, costs.l2)
@@ -154,13 +162,15 @@ def cycles(variant: Variant, problem: Problem, costs: Costs = H100) -> float:
         busy_time += waves * (loop + costs.wave + tail)
         if grid.split > 1:
             busy_time += costs.split + costs.share * grid.split
-    elif variant.constants["PING_PONG"]:  # stores hide behind the other's products
-        busy_time += costs.persist + waves * loop + costs.latency + 2 * tail
+    elif variant.constants["PING_PONG"]:  # but the last, stores hide behind the other's products
+        busy_time += costs.persist + waves * loop + costs.latency + tail
     else:
         busy_time += costs.persist + waves * (loop + tail + costs.latency)
 
     M, N, K = problem.M, problem.N, problem.K
-    dram = ((M + N) * K * item + M * N * ITEM_BYTES[variant.out]) / costs.dram
+    spilt = 1 + costs.spill * (M + N) * K * item / L2_BYTES
+    read = _panels(variant, problem, min(blocks, costs.sms * fit)) * K * item * spilt
+    dram = (read + M * N * ITEM_BYTES[variant.out]) / costs.dram
     if tile[1] < LINE and N > 4 * M:
         dram *= costs.narrow
     if grid.split > 1:
@@ -175,6 +185,21 @@ def cycles(variant: Variant, problem: Problem, costs: Costs = H100) -> float:
         moved = sum({"A": M, "B": N}[name] * K for name in packed) * item
         total += costs.packs + 2 * moved / costs.pack_bytes
     return total
+
+
+def _panels(variant: Variant, problem: Problem, blocks: int) -> float:
+    """Rows of A and columns of B that DRAM sends, where the L2 keeps those that are in use.
+
+    The tiles that so many blocks work on at once make a rectangle of C, and its rows and columns
+    are read once for each such rectangle, but all of them once at least.
+    """
+    M, N, grid = problem.M, problem.N, variant.grid
+    height, width = variant.tile[0] * grid.cluster, variant.tile[1] * grid.beside
+    clusters = max(blocks // grid.size, 1)
+    down = -(-M // height)
+    band = min(variant.constants["GROUP"] if grid.resident else down, down, clusters)
+    rows, columns = min(band * height, M), min(clusters / band * width, N)
+    return max(max(M * N / (rows * columns), 1) * (rows + columns), M + N)
 
 
 def _blocks_of_sm(variant: Variant, costs: Costs) -> int:

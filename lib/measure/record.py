@@ -281,6 +281,9 @@ def _bench(unit: Unit, chunk: str) -> dict[str, Any]:
 
 def _pair(contest: bench.Contest, kernel: Kernel, variant: Variant) -> dict[str, Any]:
     """What an added variant is held against, measured beside it."""
+    problem = variant.typed(contest.problem)
+    if problem != contest.problem:  # it has types of its own, and is held against their rival
+        contest = bench.Contest(problem)
     row = contest.row(kernel, variant)
     return {"variant": variant.name,
             **{key: row[key] for key in ("seconds", "spread", "tflops", "cublas_seconds", "ratio")}}

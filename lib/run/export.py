@@ -60,6 +60,21 @@ class Made(NamedTuple):
     instantiation: str
     arch: str
 
+    @property
+    def target(self) -> str:
+        """nvcc's flag for this target.
+
+        ``-arch=sm_90a`` lets nvcc 13.0 make PTX for plain sm_90 besides, which has no wgmma.
+        """
+        return flag(self.arch)
+
+
+def flag(arch: str) -> str:
+    """nvcc's flag for a target, such as ``sm_75`` or ``sm_90a``; see `Made.target`."""
+    if arch.endswith("a"):
+        return f"-gencode=arch={arch.replace('sm', 'compute')},code={arch}"
+    return f"-arch={arch}"
+
 
 def made(
     kernel: Kernel, variant: Variant, problem: Problem, command: str
@@ -99,7 +114,7 @@ def made(
     words = {
         "command": command, "sms": PERSISTENT_SMS, "kernel": instantiation,
         "meaning": selection.variant.meaning, "why": _why(selection),
-        "arch": arch, "device": flattened(kernel, selection.variant),
+        "target": flag(arch), "device": flattened(kernel, selection.variant),
         "T": CUDA_TYPES[problem.dtype], "TC": CUDA_TYPES[problem.out],
         "M": problem.M, "N": problem.N,
         "K": problem.K, "alpha": repr(float(problem.alpha)), "beta": repr(float(problem.beta)),

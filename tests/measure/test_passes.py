@@ -359,6 +359,24 @@ def test_a_pass_without_a_row_of_each_variant_writes_nothing(gpu, monkeypatch):
     assert [path.stem for path in done.files] == ["machine"]
 
 
+def test_a_pair_of_other_types_is_held_against_the_rival_of_its_own(monkeypatch):
+    class Contest:
+        def __init__(self, problem):
+            self.problem = problem
+
+        def row(self, kernel, variant):
+            assert variant.typed(self.problem) == self.problem
+            return dict.fromkeys(("seconds", "spread", "tflops", "cublas_seconds", "ratio"), 1.0)
+
+    monkeypatch.setattr(record.bench, "Contest", Contest)
+    kernel = CATALOGUE["16_cp_async"]
+    half = kernel.variant("half")
+    beside = plan.pair(kernel, half)
+    assert beside.out != half.out
+    made = record._pair(Contest(half.problem(64, 64, 64)), kernel, beside)
+    assert made["variant"] == beside.name and made["ratio"] == 1.0
+
+
 def test_a_variant_is_added_to_its_record_with_its_pair_beside_it(gpu):
     while record.record(["01_naive"], most=60.0).left:
         pass

@@ -118,6 +118,14 @@ def test_the_command_writes_the_file_or_prints_it(tmp_path, capsys):
     assert document["instantiation"] == "shared_tile<32>" and document["arch"] == "sm_75"
 
 
+def test_code_for_hopper_is_built_for_nothing_else():
+    # nvcc makes PTX for plain sm_90 besides where it is given -arch=sm_90a, and refuses its wgmma.
+    assert export.flag("sm_75") == "-arch=sm_75"
+    found = made("19_warp_specialization", 512, 512, 512)
+    assert found.target == "-gencode=arch=compute_90a,code=sm_90a"
+    assert f"nvcc -std=c++17 -O3 {found.target} -o gemm" in found.text
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", [*CATALOGUE, "21_every_shape/bf16_column"])
 def test_nvcc_builds_it_and_it_finds_itself_right(name, tmp_path):
@@ -128,8 +136,8 @@ def test_nvcc_builds_it_and_it_finds_itself_right(name, tmp_path):
     for shape in ((512, 512, 512), (1000, 999, 1001), (33, 4096, 4096)):
         found = made(name, *legal(variant, *shape), beta=0.5)
         (tmp_path / "gemm.cu").write_text(found.text)
-        arch = found.arch if found.arch == "sm_90a" else "native"
-        subprocess.run([nvcc, "-std=c++17", "-O3", f"-arch={arch}", "-o", str(tmp_path / "gemm"),
+        target = found.target if found.arch == "sm_90a" else "-arch=native"
+        subprocess.run([nvcc, "-std=c++17", "-O3", target, "-o", str(tmp_path / "gemm"),
                         str(tmp_path / "gemm.cu"), "-lcuda"], check=True)
         done = subprocess.run([str(tmp_path / "gemm")], capture_output=True, text=True, check=False)
         assert done.returncode == 0 and done.stdout.startswith("right"), done.stdout + done.stderr

@@ -172,9 +172,12 @@ def test_all_public_kernels_are_shown_and_fp16_sums_are_not_ranked(said):
     page.peers()
     lines = said[0].splitlines()
     for name, peer in records.load(GPU, records.RIVALS)["peers"].items():
-        (line,) = [line for line in lines if line.startswith(f"| {name}<br>")]
-        assert f"{peer['rows'][0]['ratio']:.1%}" in line and peer["licence"] in line
-        assert ("not ranked" in line) == peer["half_sums"] == ("cublasHgemm" in line)
+        own = [line for line in lines if line.startswith(f"| {name}<br>")]
+        assert len(own) == len(peer["rows"])
+        for line, row in zip(own, peer["rows"], strict=True):
+            assert f"{row['M']:,}" in line and f"{row['ratio']:.1%}" in line
+            assert peer["licence"] in line
+            assert ("not ranked" in line) == peer["half_sums"] == ("cublasHgemm" in line)
 
 
 def test_the_clock_s_table_is_of_the_versions_timed_in_turns_of_several_lengths(said):

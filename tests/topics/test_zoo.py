@@ -9,7 +9,7 @@ import pytest
 from lib.__main__ import main
 from lib.measure import sanitizer
 from lib.records import sanitizer as records
-from lib.topics.zoo import model
+from lib.topics.zoo import model, page
 
 SPECIMENS = {one.name: one for one in model.specimens()}
 
@@ -122,9 +122,29 @@ def test_verdicts_are_recorded_and_the_next_call_goes_on(fake):
     assert record["sanitizer"] == "2025.1.0" and record["date"]
     (row,) = model.rows(names[:1], record)
     assert row["sanitizer"] == "racecheck, synccheck hangs"
+    assert row["sanitizer_of_cure"] == "nothing"
     record["kernels"][names[0]]["hash"] = "of another source"
     assert model.rows(names[:1], record)[0]["sanitizer"] is None
     assert sanitizer.record(**settings | {"path": fake}, tell=said.append) == 0
+
+
+def test_the_page_owns_up_to_reports_on_cures(fake, monkeypatch):
+    names, said = ["missing_barrier", "no_tail_guard"], []
+    assert sanitizer.record(names, path=fake, seconds=1.0, tell=str) == 0
+    record = records.read(fake)
+    monkeypatch.setattr(page.sanitizer, "read", lambda: record)
+    monkeypatch.setattr(page, "table", lambda head, rows, evidence: said.append(str(rows)))
+    monkeypatch.setattr(page, "note", said.append)
+    page.told(*names)
+    assert len(said) == 1 and "racecheck, synccheck hangs" in said.pop()
+    record["kernels"]["no_tail_guard"]["cured"] = record["kernels"]["no_tail_guard"]["mistake"]
+    page.told(*names)
+    assert "the cure of `no_tail_guard`, too (racecheck, synccheck hangs)" in said[1]
+
+
+def test_every_kernel_has_recorded_verdicts_of_its_present_source():
+    record = records.read()
+    assert all(records.current(record, one.name, model.digest(one)) for one in model.specimens())
 
 
 def test_an_unknown_kernel_is_named(fake):

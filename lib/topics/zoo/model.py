@@ -211,7 +211,7 @@ def rows(names: Sequence[str] = (), record: Mapping[str, Any] | None = None) -> 
     list of dict
         kernel, mistake, cure, seen; says, lines, setting: see `Verdict`; as_expected: whether it is
         what the file says; cured_clean; sanitizer: which of its tools report it, None where that
-        isn't recorded for this source.
+        isn't recorded for this source; sanitizer_of_cure: the same of the cure.
 
     Raises
     ------
@@ -232,5 +232,6 @@ def rows(names: Sequence[str] = (), record: Mapping[str, Any] | None = None) -> 
             "as_expected": bool(told.kind) and specimen.says in (told.kind, ANY),
             "cured_clean": not any(one.kind for one in verdicts(specimen, cured=True)),
             "sanitizer": sanitizer.summary(recorded["mistake"]) if recorded else None,
+            "sanitizer_of_cure": sanitizer.summary(recorded["cured"]) if recorded else None,
         })
     return table
