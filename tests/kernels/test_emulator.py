@@ -18,8 +18,10 @@ from lib.problem import Problem
 from lib.run.prepared import arguments
 from lib.run.runner import run
 from tests.kernels.conftest import (
+    ALIKE,
     ALPHAS,
     BETAS,
+    REPRESENTATIVES,
     SCALARS,
     SHAPES,
     VARIANTS,
@@ -31,48 +33,102 @@ TILE = CATALOGUE["02_shared_tile"]
 NAIVE = CATALOGUE["01_naive"]
 
 
-def scalars(place, K):
-    """The pairs of scalars that a kernel is run with on one of the shapes.
-
-    They enter behind the loop over K, so where it is short every pair is run. Where it is long four
-    are: each α once and each β once, and other pairs on the next shape.
-    """
-    if K <= 1:
-        return SCALARS
-    return [(alpha, BETAS[(place + i) % len(BETAS)]) for i, alpha in enumerate(ALPHAS)]
-
-
-@pytest.mark.parametrize("place, shape", list(enumerate(SHAPES)), ids=str)
-@pytest.mark.parametrize("kernel, variant", VARIANTS)
-def test_right_on_every_shape_and_scalar(kernel, variant, place, shape):
-    for alpha, beta in scalars(place, shape[2]):
+def check(kernel, variant, shape, scalars):
+    """Run a variant on a shape with some pairs of scalars."""
+    for alpha, beta in scalars:
         problem = variant.problem(*legal(variant, *shape), alpha, beta)
         verdict = run(kernel, problem, variant=variant, backend="emulator", trace=False,
                       exact=True).verdict
         assert verdict.ok, f"α = {alpha}, β = {beta}: {verdict}"
 
 
+def scalars(place, K):
+    """The pairs of scalars that a kernel is run with on one of the shapes.
+
+    They enter behind the loop over K. So one short shape has every pair, one without any K each β,
+    and each of the others a pair whose β is 0, for which there may be code of its own, and one
+    whose β is not; the pairs change from shape to shape.
+    """
+    if K == 1 and place:
+        return SCALARS
+    betas = BETAS if K == 0 else (0.0, BETAS[1 + place % 3])
+    return [(ALPHAS[(place + i) % len(ALPHAS)], beta) for i, beta in enumerate(betas)]
+
+
+@pytest.mark.parametrize("place, shape", list(enumerate(SHAPES)), ids=str)
+@pytest.mark.parametrize("kernel, variant", REPRESENTATIVES)
+def test_right_on_every_shape(kernel, variant, place, shape):
+    check(kernel, variant, shape, scalars(place, shape[2]))
+
+
+@pytest.mark.parametrize("kernel, variant", ALIKE)
+def test_variants_of_other_sizes_are_right(kernel, variant):
+    """On a shape whose tiles are all ragged, and on one that is smaller than any tile."""
+    check(kernel, variant, (100, 99, 101), [(0.5, -2.0)])
+    check(kernel, variant, (31, 33, 1), [(-2.0, 0.0), (1.0, 0.5)])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("kernel, variant", VARIANTS)
+def test_right_on_every_shape_with_every_scalar(kernel, variant, shape):
+    check(kernel, variant, shape, SCALARS)
+
+
 def different_codes(kernel, variant):
     """Architectures for which the PTX is another, but for the line that names the architecture."""
     codes = {}
     for arch in architectures(kernel, variant):
-        code = compile_kernel(kernel, variant, arch).ptx
+        code = compile_kernel(kernel, variant, arch, ptx_only=True).ptx
         codes.setdefault(re.sub(r"^\.target .*$", "", code, flags=re.MULTILINE), arch)
-    return codes.values()
+    return list(codes.values())
 
 
-@pytest.mark.parametrize("kernel, variant", VARIANTS)
-def test_right_and_race_free_in_every_order_of_warps(kernel, variant):
+def raced(kernel, variant, K, arch, schedule):
+    """Run a variant in some order of warps; return its result, which is right and without races."""
+    problem = variant.problem(*legal(variant, 40, 50, K), 0.5, -2.0)
+    done = run(kernel, problem, variant=variant, backend="emulator", arch=arch, races=True,
+               schedule=schedule, trace=False, exact=True)
+    assert done.verdict.ok and not done.launch.hazards, (arch, schedule)
+    return done.C
+
+
+def chosen(kernel, variant):
+    """The instantiation that `raced` launches."""
     problem = variant.problem(*legal(variant, 40, 50, 70), 0.5, -2.0)
-    chosen = select(kernel, problem, variant).variant
-    for arch in different_codes(kernel, chosen):
-        results = []
-        for schedule in ("lowest", "highest", "random"):
-            done = run(kernel, problem, variant=variant, backend="emulator", arch=arch, races=True,
-                       schedule=schedule, trace=False, exact=True)
-            assert done.verdict.ok and not done.launch.hazards, (arch, schedule)
-            results.append(done.C)
-        assert all((C == results[0]).all() for C in results)
+    return select(kernel, problem, variant).variant
+
+
+def once_round(variant):
+    """K, the last step cut short, so that each buffer of the ring is filled again; at most 70."""
+    buffers = max(int(variant.constants.get(name, 2)) for name in ("STAGES", "BUFFERS"))
+    return min(70, (buffers + 2) * variant.step - variant.step // 2 if variant.step > 1 else 35)
+
+
+@pytest.mark.parametrize("kernel, variant", REPRESENTATIVES)
+def test_right_and_race_free_in_every_order_of_warps(kernel, variant):
+    """And for later architectures, where that is other code, in a random one."""
+    K = once_round(variant)
+    oldest, *later = different_codes(kernel, chosen(kernel, variant))
+    first, *others = (raced(kernel, variant, K, oldest, schedule)
+                      for schedule in ("lowest", "highest", "random"))
+    assert all((C == first).all() for C in others)
+    for arch in later:
+        raced(kernel, variant, K, arch, "random")
+
+
+@pytest.mark.parametrize("kernel, variant", ALIKE)
+def test_variants_of_other_sizes_are_race_free(kernel, variant):
+    raced(kernel, variant, once_round(variant), kernel.oldest(variant), "random")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kernel, variant", VARIANTS)
+def test_race_free_in_every_order_of_warps_on_every_architecture(kernel, variant):
+    for arch in different_codes(kernel, chosen(kernel, variant)):
+        first, *others = (raced(kernel, variant, 70, arch, schedule)
+                          for schedule in ("lowest", "highest", "random"))
+        assert all((C == first).all() for C in others)
 
 
 WIDE = [pytest.param(k, v, id=f"{k.stem}-{v.name}")
