@@ -1,10 +1,13 @@
 """What the tests of kernels share: the shapes and scalars that every version must get right."""
 
 import math
+from functools import cache
 
 import pytest
 
+from lib.compiler.compiled import disassemble_together
 from lib.gpus import ARCHITECTURES
+from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import CATALOGUE
 
 # Square, ragged on each side, one wide, and the ends of K.
@@ -57,6 +60,17 @@ def smallest_of_each(params):
 # The others are like one of these but for sizes, and are run on fewer problems.
 REPRESENTATIVES = smallest_of_each(VARIANTS)
 ALIKE = [param for param in VARIANTS if param not in REPRESENTATIVES]
+
+
+@cache
+def list_machine_code(kernel, arch):
+    """Keep the machine code of all variants: one run of nvdisasm lists it, not one for each."""
+    variants = dict.fromkeys(param.values[1] for param in VARIANTS if param.values[0] is kernel)
+    disassemble_together([
+        compile_kernel(kernel, variant, arch) for variant in (*variants, *kernel.variants)
+        if arch in architectures(kernel, variant)
+    ])
+
 
 ON_ARCHITECTURES = [
     pytest.param(*param.values, arch, id=f"{param.id}-{arch}")

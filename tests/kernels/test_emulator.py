@@ -27,6 +27,8 @@ from tests.kernels.conftest import (
     VARIANTS,
     architectures,
     legal,
+    list_machine_code,
+    smallest_of_each,
 )
 
 TILE = CATALOGUE["02_shared_tile"]
@@ -137,26 +139,37 @@ WIDE = [pytest.param(k, v, id=f"{k.stem}-{v.name}")
 
 @pytest.mark.parametrize("shape", [(100, 100, 36), (33, 132, 20), (1, 4, 4), (130, 260, 12)],
                          ids=str)
-@pytest.mark.parametrize("kernel, variant", WIDE)
+@pytest.mark.parametrize("kernel, variant", smallest_of_each(WIDE))
 def test_vectors_are_right_where_rows_fit_them_and_tiles_do_not(kernel, variant, shape):
     M, N, K = shape
     more = variant.constants["VEC"] // 4
     for alpha, beta in ((1.0, 0.0), (0.5, -2.0)):
         done = run(kernel, variant.problem(M, N * more, K * more, alpha, beta), variant=variant,
-                   backend="emulator", races=True, exact=True)
+                   backend="emulator", races=True, exact=True, trace=False)
         assert done.verdict.ok and not done.launch.hazards
         assert done.selection.variant is variant
+
+
+@pytest.mark.parametrize("kernel, variant", [
+    param for param in WIDE if param not in smallest_of_each(WIDE)
+])
+def test_vectors_of_other_sizes_are_right_at_ragged_tiles(kernel, variant):
+    more = variant.constants["VEC"] // 4
+    done = run(kernel, variant.problem(100, 100 * more, 36 * more, 0.5, -2.0), variant=variant,
+               backend="emulator", races=True, exact=True, trace=False)
+    assert done.verdict.ok and not done.launch.hazards
+    assert done.selection.variant is variant
 
 
 @pytest.mark.parametrize("kernel, variant", WIDE)
 def test_a_run_says_which_instantiation_was_launched(kernel, variant):
     problem = variant.problem(8, 10, 8)
-    done = run(kernel, problem, variant=variant, backend="emulator", exact=True)
+    done = run(kernel, problem, variant=variant, backend="emulator", exact=True, trace=False)
     assert done.verdict.ok and done.variant is variant
     assert done.selection.reason == f"N = 10 is no multiple of {variant.constants['VEC']}"
     changed = {"VEC": 2} if 2 in variant.vectors.between else variant.vectors.narrow
     assert {**done.selection.variant.constants} == {**variant.constants, **changed}
-    done = run(kernel, variant.problem(8, 11, 8), variant=variant, backend="emulator")
+    done = run(kernel, variant.problem(8, 11, 8), variant=variant, backend="emulator", trace=False)
     assert done.verdict.ok and done.selection.variant.constants["VEC"] == 1
 
 
@@ -208,6 +221,7 @@ def test_large_k_stays_under_the_tolerance():
 @pytest.mark.parametrize("kernel, variant", VARIANTS)
 def test_beta_zero_never_reads_c(kernel, variant):
     """Neither its values nor its memory: only A and B are loaded from."""
+    list_machine_code(kernel, kernel.oldest(variant))  # traces ask for it
     problem = variant.problem(*legal(variant, 33, 34, 35))
     done = run(kernel, problem, variant=variant, backend="emulator", watch=(0, 0), exact=True)
     assert done.verdict.ok
