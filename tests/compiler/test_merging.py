@@ -59,7 +59,7 @@ def machine_sites(compiled):
 @pytest.mark.parametrize("kernel, variant, arch", EVERY)
 def test_the_merged_sites_are_those_of_the_listing(kernel, variant, arch):
     """The census: as many static LDS, STS, LDG, STG, … of each width, line by line."""
-    list_machine_code(kernel, arch)
+    list_machine_code(kernel.stem, arch)
     compiled = compile_kernel(kernel, variant, arch)
     machine = machine_sites(compiled)
     expanded = {

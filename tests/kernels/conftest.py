@@ -63,11 +63,12 @@ ALIKE = [param for param in VARIANTS if param not in REPRESENTATIVES]
 
 
 @cache
-def list_machine_code(kernel, arch):
+def list_machine_code(stem, arch):
     """Keep the machine code of all variants: one run of nvdisasm lists it, not one for each."""
-    variants = dict.fromkeys(param.values[1] for param in VARIANTS if param.values[0] is kernel)
+    kernel = CATALOGUE[stem]
+    measured = [variant for variant in kernel.measured if not variant.candidates]
     disassemble_together([
-        compile_kernel(kernel, variant, arch) for variant in (*variants, *kernel.variants)
+        compile_kernel(kernel, variant, arch) for variant in (*measured, *kernel.variants)
         if arch in architectures(kernel, variant)
     ])
 

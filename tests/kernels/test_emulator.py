@@ -221,7 +221,7 @@ def test_large_k_stays_under_the_tolerance():
 @pytest.mark.parametrize("kernel, variant", VARIANTS)
 def test_beta_zero_never_reads_c(kernel, variant):
     """Neither its values nor its memory: only A and B are loaded from."""
-    list_machine_code(kernel, kernel.oldest(variant))  # traces ask for it
+    list_machine_code(kernel.stem, kernel.oldest(variant))  # traces ask for it
     problem = variant.problem(*legal(variant, 33, 34, 35))
     done = run(kernel, problem, variant=variant, backend="emulator", watch=(0, 0), exact=True)
     assert done.verdict.ok
