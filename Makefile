@@ -10,7 +10,7 @@ CHAPTERS := $(wildcard chapters/*.ipynb)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book test test-gpu test-pages test-colab serve new chapter release-check clean
+.PHONY: help book test test-slow test-gpu test-pages test-colab serve new chapter release-check clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */make \1\t/' | expand -t 22
@@ -40,6 +40,9 @@ test: $(VENV)/.dev  ## style, unit tests, chapters, the built book in a browser
 	$(PY) -m ruff check .
 	$(PY) -m book.build
 	$(PY) -m pytest -n $(WORKERS) --dist loadscope tests
+
+test-slow: $(VENV)/.dev  ## every shape, scalar, order of warps and architecture; half an hour
+	$(PY) -m pytest -n $(WORKERS) --dist loadscope -m slow tests
 
 test-gpu: $(VENV)/.dev  ## the tests that need an NVIDIA GPU
 	$(INSTALL) -r requirements-gpu.txt

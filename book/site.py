@@ -25,7 +25,9 @@ DESCRIPTION = (
 NOT_FOUND = """\
 <h1>This page is not in the book</h1>
 <p>The address may be of an older edition, whose chapters had other names. The
-<a href="{first}">first page</a> lists the chapters of today; the search finds their words.</p>
+<a href="{prefix}index.html">first page</a> lists the chapters of today; the search finds their
+words.</p>
+<script>{script}</script>
 """
 
 
@@ -47,8 +49,19 @@ def configure(app: Sphinx, config: Config) -> None:
     config.ogp_social_cards = {"enable": False}
     prefix = urlsplit(address()).path
     config.notfound_urls_prefix = prefix
-    config.notfound_context = {
-        "title": "Page not found", "body": NOT_FOUND.format(first=f"{prefix}index.html")}
+    config.notfound_context = {"title": "Page not found", "body": not_found(prefix)}
+
+
+def not_found(prefix: str) -> str:
+    """The body of the page for lost readers.
+
+    Parameters
+    ----------
+    prefix : str
+        The path that the book is published at, with a slash at each end.
+    """
+    script = Path(__file__).with_name("lost.js").read_text(encoding="utf-8")
+    return NOT_FOUND.format(prefix=prefix, script=script.replace("PUBLISHED", prefix))
 
 
 def changes(root: Path) -> dict[str, str]:

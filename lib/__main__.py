@@ -44,12 +44,12 @@ def main(argv: list[str] | None = None) -> int:
 
 def _run(argv: list[str]) -> int:
     # Here, so that an interruption while it is loaded is an interruption like any other.
-    cli = importlib.import_module("lib.cli")
+    commands = importlib.import_module("lib.cli.commands")
     parser = Parser(
         prog="python -m lib", description="Run, trace, measure and record the kernels of this book."
     )
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    cli.add_command(subparsers)
+    commands.add_commands(subparsers)
     asked = argv[0] if argv else "--help"
     for command, module in AUTHORING.items():
         if asked in (command, "-h", "--help"):
@@ -65,10 +65,10 @@ def _run(argv: list[str]) -> int:
     except MemoryError as error:
         print(f"error: {options.command}: too large for the memory here: {error}", file=sys.stderr)
         return 2
-    except cli.bad_input() as error:
+    except commands.bad_input() as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    except cli.wrong_results() as error:
+    except commands.wrong_results() as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
 

@@ -50,7 +50,10 @@ class Table:
     equivalents: tuple[Equivalent, ...]
     rows: list[tuple[str, Mutant, str, Equivalent | None]] = field(default_factory=list)
 
-    def check(self, kernel: str, variants: Iterable[tuple[str, str, Callable]], settings=SETTINGS):
+    def check(
+        self, kernel: str, variants: Iterable[tuple[str, str, Callable]], settings=SETTINGS,
+        larger: Iterable[tuple[str, str, Callable]] = (),
+    ):
         """Run every mutant of a kernel; nothing may survive that is not listed.
 
         Parameters
@@ -61,12 +64,27 @@ class Table:
             Of each instantiation the PTX, the entry in it, and what takes PTX and returns a
             function of launch options that runs it: see `verdict`. A statement of the source is
             tried in one after another until a mutant of it is found out.
+        settings : sequence of dict
+            Under which options.
+        larger : iterable of (str, str, callable)
+            More of the same statements, which are tried only where a mutant has survived.
         """
         mine: dict[tuple, tuple[str, Mutant, str]] = {}
-        for text, name, runs in variants:
+
+        def survives(mutant: Mutant, found: str) -> bool:
+            return not found and not self._listed(kernel, mutant)
+
+        def all_of_them():
+            yield from variants
+            for one in larger:
+                if not any(survives(mutant, found) for _, mutant, found in mine.values()):
+                    return
+                yield one
+
+        for text, name, runs in all_of_them():
             rest = [
                 m for m in mutants(text, name)
-                if m.key not in mine or not (mine[m.key][2] or self._listed(kernel, m))
+                if m.key not in mine or survives(m, mine[m.key][2])
             ]  # fmt: skip
             if not rest:
                 continue

@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from lib import cli
 from lib.__main__ import main
+from lib.cli.recorded import RESULT_KEYS
 from lib.kernels.catalogue import CATALOGUE, in_book
 from lib.kernels.source import edited
 from lib.paths import RESULTS, ROOT
@@ -132,7 +132,7 @@ def test_results_lists_rows_with_the_documented_keys(call):
     status, out, _ = call("results", "--json")
     rows = json.loads(out)
     assert status == 0 and len(rows) >= 4 * 3
-    assert set(rows[0]) == set(cli.RESULT_KEYS)
+    assert set(rows[0]) == set(RESULT_KEYS)
     recorded = {stem for stem in in_book() if any(RESULTS.glob(f"*/{stem}.json"))}
     assert recorded and {row["kernel"] for row in rows} == recorded
 

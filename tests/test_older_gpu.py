@@ -1,10 +1,14 @@
 """Chapters on a GPU that is too old for some kernels: all run, and each output says where."""
 
+import subprocess
+import sys
+
 import pytest
 
 from lib.chapter import RECORDED_ON, Chapter
 from lib.kernels.catalogue import CATALOGUE, in_book
 from lib.measure import timeline
+from lib.paths import ROOT
 from lib.records import store as records
 from lib.topics.timeline.page import phases, step_cycles
 from tests import played
@@ -29,6 +33,15 @@ def shows(verb, stem, shown):
 def turing(monkeypatch):
     """A machine that seems to have a T4."""
     played.play(played.T4, monkeypatch.setattr)
+
+
+def test_a_gpu_is_played_without_the_tests_own_packages():
+    """As on a played Colab, whose environment has none of them (`tests/colab`)."""
+    code = ("import sys\n"
+            "sys.modules |= dict.fromkeys(('pytest', 'xdist', 'hypothesis', 'selenium'))\n"
+            "from tests import played\n"
+            "played.play(played.T4)\n")
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 from functools import lru_cache
@@ -23,12 +24,26 @@ def find_tool(name: str) -> str:
     ------
     ToolMissing
     """
-    from cuda.pathfinder import find_nvidia_binary_utility
+    from cuda import pathfinder
 
-    path = find_nvidia_binary_utility(name) or shutil.which(name)
+    try:
+        path = pathfinder.find_nvidia_binary_utility(name)
+    except Exception as error:
+        if type(error).__name__ != "UnsupportedBinaryError":  # which has no public name
+            raise
+        path = _in_a_wheel(name)  # the release that Colab has, 1.6, knows no ptxas
+    path = path or shutil.which(name)
     if path is None:
         raise ToolMissing(f"{name} is missing: run {INSTALL}")
     return path
+
+
+def _in_a_wheel(name: str) -> str | None:
+    """Path of a program in one of NVIDIA's wheels; CUDA 13's come before CUDA 12's."""
+    nvidia = importlib.util.find_spec("nvidia")
+    folders = nvidia.submodule_search_locations if nvidia else ()
+    found = sorted(path for folder in folders for path in Path(folder).glob(f"*/bin/{name}"))
+    return str(found[0]) if found else None
 
 
 def nvrtc_version() -> tuple[int, int]:

@@ -5,10 +5,13 @@ and at no shape inside of a drawing, whose texts have a test of their own; with 
 the workflow, it looks at each page in each view, and at all of it.
 """
 
+import functools
 import hashlib
+import http.server
 import json
 import os
 import re
+import threading
 import time
 from pathlib import Path
 
@@ -17,7 +20,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
-from book import checks
+from book import checks, serve
 from tests.book.views import READING, ROOT_WIDGETS, emulate, wait_until_drawn
 
 pytestmark = pytest.mark.browser
@@ -396,6 +399,58 @@ def test_explorers_have_names_and_handles_that_a_finger_meets(reader):
         box = page.execute_script("return arguments[0].closest('.widget-inline-hbox')", handle)
         shown = box.find_element(By.CSS_SELECTOR, ".widget-readout").text
         assert handle.get_attribute("aria-valuetext") == shown
+
+
+@pytest.mark.parametrize("path", ["chapters/04_double_buffer.html", "chapters/16_cp_async.html"])
+def test_on_a_phone_the_value_of_a_slider_stands_beside_its_label(reader, path):
+    page = reader(path, width=360, height=740)
+    boxes = [handle.find_element(By.XPATH, "ancestor::*[contains(@class, 'widget-inline-hbox')]")
+             for handle in page.find_elements(By.CSS_SELECTOR, ".noUi-handle")]
+    assert len(boxes) >= 2
+    for box in boxes:
+        label, slider, value = (box.find_element(By.CSS_SELECTOR, f":scope > {part}").rect for part
+                                in (".widget-label", ".slider-container", ".widget-readout"))
+        assert label["y"] == value["y"] and label["x"] + label["width"] <= value["x"]
+        assert slider["y"] >= label["y"] + label["height"]
+        assert slider["width"] > 0.85 * box.rect["width"]
+
+
+class Under(serve.Handler):
+    """The book under another path than that which it is published at, and nothing elsewhere."""
+
+    PATH = "/a/b/"
+
+    def translate_path(self, path):
+        inside = path.startswith(self.PATH)
+        return super().translate_path(path.removeprefix(self.PATH) if inside else "/nothing/there")
+
+
+@pytest.mark.parametrize("asked, last", [
+    ("a/b/404.html", "404.html"), ("a/b/gone.html", "gone.html"),
+    ("a/b/chapters/of/an/older/edition.html", "edition.html"), ("a/b/gone/", ""),
+])
+def test_the_page_for_lost_readers_is_styled_and_leads_home_under_any_path(
+    browser, site, asked, last
+):
+    emulate(browser, **READING)
+    handler = functools.partial(Under, directory=str(site))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        root = f"http://127.0.0.1:{server.server_port}/"
+        browser.get(root + asked)
+        assert browser.current_url.rsplit("/", 1)[1] == last
+        WebDriverWait(browser, 10).until(lambda page: page.execute_script(
+            "return getComputedStyle(document.body).getPropertyValue('--pst-color-primary')"),
+            "the page has no style")
+        assert "not in the book" in browser.find_element(By.TAG_NAME, "h1").text
+        left = browser.execute_script(
+            "return document.querySelectorAll(`[href^='${arguments[0]}'], [src^='${arguments[0]}'],"
+            " [action^='${arguments[0]}']`).length", serve.PUBLISHED)
+        assert left == 0
+        browser.find_element(By.LINK_TEXT, "first page").click()
+        WebDriverWait(browser, 10).until(
+            lambda page: page.current_url == f"{root}a/b/index.html", "no way to the first page")
+        server.shutdown()
 
 
 def test_book_opens_from_files(browser, site):

@@ -4,6 +4,7 @@ import collections
 import re
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -61,6 +62,27 @@ def test_a_missing_nvrtc_says_what_to_install(monkeypatch):
         toolkit.load_nvrtc()
 
 
+def test_a_pathfinder_that_knows_no_ptxas_keeps_none_from_being_found(monkeypatch):
+    """As on Colab, where 1.6 raises an exception of a class that it doesn't show."""
+    import cuda.pathfinder
+
+    class UnsupportedBinaryError(Exception):
+        pass
+
+    def unknown(name):
+        raise UnsupportedBinaryError(name)
+
+    usual = toolkit.find_tool("ptxas")
+    monkeypatch.setattr(cuda.pathfinder, "find_nvidia_binary_utility", unknown)
+    assert Path(toolkit.find_tool("ptxas")).samefile(usual)
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(toolkit.ToolMissing, match="no_such_tool is missing: run pip install"):
+        toolkit.find_tool("no_such_tool")
+    monkeypatch.setattr(cuda.pathfinder, "find_nvidia_binary_utility", lambda name: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        toolkit.find_tool("ptxas")
+
+
 def test_an_architecture_older_than_the_kernel_s_is_refused():
     hopper, turing = CATALOGUE["17_wgmma"], CATALOGUE["01_naive"]
     with pytest.raises(ValueError, match="runs on sm_90a and later, not on sm_80"):
@@ -84,13 +106,13 @@ def test_marks_compile_to_nothing_unless_asked_for(kernel, variant):
     bare = without_marks(text)
     assert "MARK" in text and "MARK" not in bare and "TIMELINE" not in bare
     def code(source):
-        ptx = compile_kernel(kernel, variant, source=source).ptx
+        ptx = compile_kernel(kernel, variant, source=source, ptx_only=True).ptx
         ptx = re.sub(r"(?ms)^\s*\.section\s+\.debug_str.*?^\s*\}", "", ptx)
         return re.sub(r"^\s*\.(?:loc|file)\b.*\n|^//.*\n", "", ptx, flags=re.MULTILINE)
 
     assert code(text) == code(bare)
-    marked = compile_kernel(kernel, variant, timeline=True).ptx
-    assert "%clock" in marked and "%clock" not in compile_kernel(kernel, variant).ptx
+    marked = compile_kernel(kernel, variant, timeline=True, ptx_only=True).ptx
+    assert "%clock" in marked and "%clock" not in code(text)
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)

@@ -14,6 +14,7 @@ from lib.gpus import ARCHITECTURES
 from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import CATALOGUE
 from lib.run.runner import run
+from tests.kernels.conftest import list_machine_code
 
 EVERY = [
     pytest.param(kernel, variant, arch, id=f"{kernel.stem}-{variant.name}-{arch}")
@@ -58,6 +59,7 @@ def machine_sites(compiled):
 @pytest.mark.parametrize("kernel, variant, arch", EVERY)
 def test_the_merged_sites_are_those_of_the_listing(kernel, variant, arch):
     """The census: as many static LDS, STS, LDG, STG, … of each width, line by line."""
+    list_machine_code(kernel.stem, arch)
     compiled = compile_kernel(kernel, variant, arch)
     machine = machine_sites(compiled)
     expanded = {

@@ -1,8 +1,13 @@
 """What the tests of kernels share: the shapes and scalars that every version must get right."""
 
+import math
+from functools import cache
+
 import pytest
 
+from lib.compiler.compiled import disassemble_together
 from lib.gpus import ARCHITECTURES
+from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import CATALOGUE
 
 # Square, ragged on each side, one wide, and the ends of K.
@@ -26,6 +31,46 @@ def architectures(kernel, variant):
     """Return the architectures that a kernel's instantiation is legal on."""
     known = tuple(ARCHITECTURES)
     return known[known.index(kernel.oldest(variant)):]
+
+
+def statements(kernel, variant):
+    """What decides which statements of a kernel's source an instantiation has.
+
+    Where two variants differ in sizes alone, in numbers that are 2 or more, they have the same: a
+    tile of 64 rows and one of 128, two stages and four, but not one buffer and two.
+    """
+    constants = tuple(
+        (name, min(value, 2) if isinstance(value, int) else value)
+        for name, value in variant.constants.items()
+        if name != "BLOCKS"  # a promise to the compiler
+    )
+    return (kernel.stem, variant.file, variant.function, type(variant.grid), variant.dtype,
+            variant.grid.resident > 0, variant.out, variant.b_layout, constants)
+
+
+def smallest_of_each(params):
+    """Of variants that have the same statements the one with the smallest tile."""
+    found = {}
+    for param in sorted(params, key=lambda one: math.prod((*one.values[1].tile,
+                                                           one.values[1].step))):
+        found.setdefault(statements(*param.values), param)
+    return list(found.values())
+
+
+# The others are like one of these but for sizes, and are run on fewer problems.
+REPRESENTATIVES = smallest_of_each(VARIANTS)
+ALIKE = [param for param in VARIANTS if param not in REPRESENTATIVES]
+
+
+@cache
+def list_machine_code(stem, arch):
+    """Keep the machine code of all variants: one run of nvdisasm lists it, not one for each."""
+    kernel = CATALOGUE[stem]
+    measured = [variant for variant in kernel.measured if not variant.candidates]
+    disassemble_together([
+        compile_kernel(kernel, variant, arch) for variant in (*measured, *kernel.variants)
+        if arch in architectures(kernel, variant)
+    ])
 
 
 ON_ARCHITECTURES = [

@@ -18,61 +18,119 @@ from lib.problem import Problem
 from lib.run.prepared import arguments
 from lib.run.runner import run
 from tests.kernels.conftest import (
+    ALIKE,
     ALPHAS,
     BETAS,
+    REPRESENTATIVES,
     SCALARS,
     SHAPES,
     VARIANTS,
     architectures,
     legal,
+    list_machine_code,
+    smallest_of_each,
 )
 
 TILE = CATALOGUE["02_shared_tile"]
 NAIVE = CATALOGUE["01_naive"]
 
 
-def scalars(place, K):
-    """The pairs of scalars that a kernel is run with on one of the shapes.
-
-    They enter behind the loop over K, so where it is short every pair is run. Where it is long four
-    are: each α once and each β once, and other pairs on the next shape.
-    """
-    if K <= 1:
-        return SCALARS
-    return [(alpha, BETAS[(place + i) % len(BETAS)]) for i, alpha in enumerate(ALPHAS)]
-
-
-@pytest.mark.parametrize("place, shape", list(enumerate(SHAPES)), ids=str)
-@pytest.mark.parametrize("kernel, variant", VARIANTS)
-def test_right_on_every_shape_and_scalar(kernel, variant, place, shape):
-    for alpha, beta in scalars(place, shape[2]):
+def check(kernel, variant, shape, scalars):
+    """Run a variant on a shape with some pairs of scalars."""
+    for alpha, beta in scalars:
         problem = variant.problem(*legal(variant, *shape), alpha, beta)
         verdict = run(kernel, problem, variant=variant, backend="emulator", trace=False,
                       exact=True).verdict
         assert verdict.ok, f"α = {alpha}, β = {beta}: {verdict}"
 
 
+def scalars(place, K):
+    """The pairs of scalars that a kernel is run with on one of the shapes.
+
+    They enter behind the loop over K. So one short shape has every pair, one without any K each β,
+    and each of the others a pair whose β is 0, for which there may be code of its own, and one
+    whose β is not; the pairs change from shape to shape.
+    """
+    if K == 1 and place:
+        return SCALARS
+    betas = BETAS if K == 0 else (0.0, BETAS[1 + place % 3])
+    return [(ALPHAS[(place + i) % len(ALPHAS)], beta) for i, beta in enumerate(betas)]
+
+
+@pytest.mark.parametrize("place, shape", list(enumerate(SHAPES)), ids=str)
+@pytest.mark.parametrize("kernel, variant", REPRESENTATIVES)
+def test_right_on_every_shape(kernel, variant, place, shape):
+    check(kernel, variant, shape, scalars(place, shape[2]))
+
+
+@pytest.mark.parametrize("kernel, variant", ALIKE)
+def test_variants_of_other_sizes_are_right(kernel, variant):
+    """On a shape whose tiles are all ragged, and on one that is smaller than any tile."""
+    check(kernel, variant, (100, 99, 101), [(0.5, -2.0)])
+    check(kernel, variant, (31, 33, 1), [(-2.0, 0.0), (1.0, 0.5)])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("kernel, variant", VARIANTS)
+def test_right_on_every_shape_with_every_scalar(kernel, variant, shape):
+    check(kernel, variant, shape, SCALARS)
+
+
 def different_codes(kernel, variant):
     """Architectures for which the PTX is another, but for the line that names the architecture."""
     codes = {}
     for arch in architectures(kernel, variant):
-        code = compile_kernel(kernel, variant, arch).ptx
+        code = compile_kernel(kernel, variant, arch, ptx_only=True).ptx
         codes.setdefault(re.sub(r"^\.target .*$", "", code, flags=re.MULTILINE), arch)
-    return codes.values()
+    return list(codes.values())
 
 
-@pytest.mark.parametrize("kernel, variant", VARIANTS)
-def test_right_and_race_free_in_every_order_of_warps(kernel, variant):
+def raced(kernel, variant, K, arch, schedule):
+    """Run a variant in some order of warps; return its result, which is right and without races."""
+    problem = variant.problem(*legal(variant, 40, 50, K), 0.5, -2.0)
+    done = run(kernel, problem, variant=variant, backend="emulator", arch=arch, races=True,
+               schedule=schedule, trace=False, exact=True)
+    assert done.verdict.ok and not done.launch.hazards, (arch, schedule)
+    return done.C
+
+
+def chosen(kernel, variant):
+    """The instantiation that `raced` launches."""
     problem = variant.problem(*legal(variant, 40, 50, 70), 0.5, -2.0)
-    chosen = select(kernel, problem, variant).variant
-    for arch in different_codes(kernel, chosen):
-        results = []
-        for schedule in ("lowest", "highest", "random"):
-            done = run(kernel, problem, variant=variant, backend="emulator", arch=arch, races=True,
-                       schedule=schedule, trace=False, exact=True)
-            assert done.verdict.ok and not done.launch.hazards, (arch, schedule)
-            results.append(done.C)
-        assert all((C == results[0]).all() for C in results)
+    return select(kernel, problem, variant).variant
+
+
+def once_round(variant):
+    """K, the last step cut short, so that each buffer of the ring is filled again; at most 70."""
+    buffers = max(int(variant.constants.get(name, 2)) for name in ("STAGES", "BUFFERS"))
+    return min(70, (buffers + 2) * variant.step - variant.step // 2 if variant.step > 1 else 35)
+
+
+@pytest.mark.parametrize("kernel, variant", REPRESENTATIVES)
+def test_right_and_race_free_in_every_order_of_warps(kernel, variant):
+    """And for later architectures, where that is other code, in a random one."""
+    K = once_round(variant)
+    oldest, *later = different_codes(kernel, chosen(kernel, variant))
+    first, *others = (raced(kernel, variant, K, oldest, schedule)
+                      for schedule in ("lowest", "highest", "random"))
+    assert all((C == first).all() for C in others)
+    for arch in later:
+        raced(kernel, variant, K, arch, "random")
+
+
+@pytest.mark.parametrize("kernel, variant", ALIKE)
+def test_variants_of_other_sizes_are_race_free(kernel, variant):
+    raced(kernel, variant, once_round(variant), kernel.oldest(variant), "random")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kernel, variant", VARIANTS)
+def test_race_free_in_every_order_of_warps_on_every_architecture(kernel, variant):
+    for arch in different_codes(kernel, chosen(kernel, variant)):
+        first, *others = (raced(kernel, variant, 70, arch, schedule)
+                          for schedule in ("lowest", "highest", "random"))
+        assert all((C == first).all() for C in others)
 
 
 WIDE = [pytest.param(k, v, id=f"{k.stem}-{v.name}")
@@ -81,26 +139,37 @@ WIDE = [pytest.param(k, v, id=f"{k.stem}-{v.name}")
 
 @pytest.mark.parametrize("shape", [(100, 100, 36), (33, 132, 20), (1, 4, 4), (130, 260, 12)],
                          ids=str)
-@pytest.mark.parametrize("kernel, variant", WIDE)
+@pytest.mark.parametrize("kernel, variant", smallest_of_each(WIDE))
 def test_vectors_are_right_where_rows_fit_them_and_tiles_do_not(kernel, variant, shape):
     M, N, K = shape
     more = variant.constants["VEC"] // 4
     for alpha, beta in ((1.0, 0.0), (0.5, -2.0)):
         done = run(kernel, variant.problem(M, N * more, K * more, alpha, beta), variant=variant,
-                   backend="emulator", races=True, exact=True)
+                   backend="emulator", races=True, exact=True, trace=False)
         assert done.verdict.ok and not done.launch.hazards
         assert done.selection.variant is variant
+
+
+@pytest.mark.parametrize("kernel, variant", [
+    param for param in WIDE if param not in smallest_of_each(WIDE)
+])
+def test_vectors_of_other_sizes_are_right_at_ragged_tiles(kernel, variant):
+    more = variant.constants["VEC"] // 4
+    done = run(kernel, variant.problem(100, 100 * more, 36 * more, 0.5, -2.0), variant=variant,
+               backend="emulator", races=True, exact=True, trace=False)
+    assert done.verdict.ok and not done.launch.hazards
+    assert done.selection.variant is variant
 
 
 @pytest.mark.parametrize("kernel, variant", WIDE)
 def test_a_run_says_which_instantiation_was_launched(kernel, variant):
     problem = variant.problem(8, 10, 8)
-    done = run(kernel, problem, variant=variant, backend="emulator", exact=True)
+    done = run(kernel, problem, variant=variant, backend="emulator", exact=True, trace=False)
     assert done.verdict.ok and done.variant is variant
     assert done.selection.reason == f"N = 10 is no multiple of {variant.constants['VEC']}"
     changed = {"VEC": 2} if 2 in variant.vectors.between else variant.vectors.narrow
     assert {**done.selection.variant.constants} == {**variant.constants, **changed}
-    done = run(kernel, variant.problem(8, 11, 8), variant=variant, backend="emulator")
+    done = run(kernel, variant.problem(8, 11, 8), variant=variant, backend="emulator", trace=False)
     assert done.verdict.ok and done.selection.variant.constants["VEC"] == 1
 
 
@@ -152,6 +221,7 @@ def test_large_k_stays_under_the_tolerance():
 @pytest.mark.parametrize("kernel, variant", VARIANTS)
 def test_beta_zero_never_reads_c(kernel, variant):
     """Neither its values nor its memory: only A and B are loaded from."""
+    list_machine_code(kernel.stem, kernel.oldest(variant))  # traces ask for it
     problem = variant.problem(*legal(variant, 33, 34, 35))
     done = run(kernel, problem, variant=variant, backend="emulator", watch=(0, 0), exact=True)
     assert done.verdict.ok

@@ -16,6 +16,7 @@ from lib.kernels.catalogue import CATALOGUE
 from lib.kernels.grid import PERSISTENT_SMS, LastWave
 from lib.kernels.select import select
 from lib.problem import ITEM_BYTES
+from lib.ptx.mutants import mutants
 from lib.run import runner
 from tests.mutation import BUILD, Equivalent, Table
 
@@ -138,7 +139,7 @@ def test_every_mutant_is_found_out_or_equivalent(stem, table, monkeypatch):
     def prepared(variant):
         problems = problems_of(variant)
         selected = select(kernel, problems[0][0], variant).variant
-        compiled = compile_kernel(kernel, selected, kernel.oldest(selected))
+        compiled = compile_kernel(kernel, selected, kernel.oldest(selected), ptx_only=True)
 
         def runs(text: str):
             def run(**options):
@@ -164,10 +165,25 @@ def test_every_mutant_is_found_out_or_equivalent(stem, table, monkeypatch):
         return compiled.ptx, compiled.name, runs
 
     tried = representatives(kernel)
-    if not any(listed.kernels == stem for listed in EQUIVALENTS):
-        # What the smallest doesn't show, a larger one may: it has several fragments a warp, say.
-        tried += [variant for variant in kernel.variants if variant not in tried]
-    table.check(stem, map(prepared, tried))
+    # What the smallest doesn't show, a larger one may: it has several fragments a warp, say.
+    larger = [variant for variant in kernel.variants if variant not in tried]
+    table.check(stem, map(prepared, tried), larger=map(prepared, larger))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stem", CATALOGUE)
+def test_larger_variants_have_no_statement_that_the_small_ones_lack(stem):
+    kernel = CATALOGUE[stem]
+
+    def keys(variant):
+        selected = select(kernel, problems_of(variant)[0][0], variant).variant
+        compiled = compile_kernel(kernel, selected, kernel.oldest(selected), ptx_only=True)
+        return {mutant.key for mutant in mutants(compiled.ptx, compiled.name)}
+
+    tried = representatives(kernel)
+    known = set().union(*map(keys, tried))
+    for variant in kernel.variants:
+        assert variant in tried or keys(variant) <= known, variant.name
 
 
 def test_no_listed_equivalent_is_stale(table):

@@ -1,0 +1,1 @@
+"""``python -m lib``: a module a subject."""

@@ -1,0 +1,130 @@
+"""What commands share: arguments, the objects that they name, and how an answer is printed."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from lib import gpus
+from lib.compiler.arch import check_arch
+from lib.kernels import catalogue as kernels
+from lib.kernels.catalogue import CATALOGUE
+from lib.kernels.spec import Kernel, Variant
+from lib.problem import DTYPES, Problem, parse_shape
+
+
+def adder(subparsers: Any) -> Callable[..., argparse.ArgumentParser]:
+    def add(function: Callable[..., int], name: str, text: str, json_help: str) -> Any:
+        parser = subparsers.add_parser(name, help=text, description=text[0].upper() + text[1:])
+        parser.add_argument("--json", action="store_true", help=f"print JSON: {json_help}")
+        parser.set_defaults(run=function)
+        return parser
+
+    return add
+
+
+def add_kernel(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("kernel", help=f"one of {', '.join(CATALOGUE)}")
+    parser.add_argument("--variant", help="an instantiation of it (default: its first)")
+
+
+def add_arch(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--arch", help=f"one of {', '.join(gpus.ARCHITECTURES)} "
+                        "(default: this GPU's, or the oldest that the kernel runs on)")
+
+
+def add_problem(
+    parser: argparse.ArgumentParser, arch: bool = True, others: Sequence[str] = (),
+    ptx_arch: bool = False,
+) -> None:
+    add_kernel(parser)
+    if ptx_arch:
+        parser.add_argument("--ptx-arch", choices=tuple(gpus.ARCHITECTURES),
+                            help="run this older architecture's PTX, assembled for this GPU")
+    if others:
+        parser.description = f"{parser.description}; KERNEL may also be {' or '.join(others)}"
+    parser.add_argument("--shape", default="256", help="MxNxK, or one number for a cube")
+    parser.add_argument("--alpha", type=float, default=1.0)
+    parser.add_argument("--beta", type=float, default=0.0)
+    parser.add_argument("--dtype", help=f"type of A and B: {', '.join(DTYPES)} (default: the "
+                        "kernel's)")
+    if arch:
+        add_arch(parser)
+
+
+def add_patience(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--yes", action="store_true",
+                        help="let the emulator run even if it takes longer than a minute")
+
+
+def seed(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"{text} is below 0")
+    return number
+
+
+@contextmanager
+def of(option: str) -> Iterator[None]:
+    """Name the option that a bad value was given to."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{option}: {error}") from error
+
+
+def chosen(options: argparse.Namespace) -> tuple[Kernel, Variant]:
+    with of("KERNEL"):
+        kernel = kernels.find(options.kernel)
+    with of("--variant"):
+        return kernel, kernel.variant(options.variant)
+
+
+def target(options: argparse.Namespace) -> str | None:
+    with of("--arch"):
+        return check_arch(options.arch) if options.arch else None
+
+
+def problem(
+    options: argparse.Namespace, variant: Variant | None, shape: str | None = None
+) -> Problem:
+    """The problem of the options in a variant's types, or in those of cuBLAS that they name."""
+    from lib.measure import cublas
+
+    with of("--shape"):
+        sizes = (*parse_shape(shape or options.shape), options.alpha, options.beta)
+        problem = variant.problem(*sizes) if variant else cublas.problem(rival(options), *sizes)
+    with of("--dtype"):
+        return dataclasses.replace(problem, dtype=options.dtype) if options.dtype else problem
+
+
+def rival(options: argparse.Namespace) -> str:
+    """Which types and layout of cuBLAS, by their name in `cublas.PROBLEMS`."""
+    from lib.measure import cublas
+
+    return options.variant or next(iter(cublas.PROBLEMS))
+
+
+def say(options: argparse.Namespace, document: Any, lines: Iterable[str]) -> None:
+    """Print one JSON document, or lines for people."""
+    if options.json:
+        print(json.dumps(_plain(document), indent=1, allow_nan=False))
+    else:
+        for line in lines:
+            print(line)
+
+
+def _plain(value: Any) -> Any:
+    """The value as JSON can hold it: a number that isn't finite as a string, ``"inf"``."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return value

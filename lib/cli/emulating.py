@@ -1,0 +1,92 @@
+"""The emulator on kernels that are not the book's: emulate, zoo, foreign."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+from lib.cli import common
+from lib.compiler import command as emulator
+
+
+def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
+    """Add them to the parser of ``python -m lib``."""
+    emulate = add(emulator.run, "emulate", "run a kernel of any .cu without a GPU and report on it",
+                  json_help=emulator.JSON_HELP.removeprefix("print JSON: "))
+    emulate.description = emulator.DESCRIPTION
+    emulator.add_arguments(emulate)
+
+    zoo = add(_zoo, "zoo", "kernels with one mistake each: what emulator and sanitizer say",
+              json_help="a list of {kernel, mistake, cure, seen, says, lines, setting, "
+              "as_expected, cured_clean, sanitizer, sanitizer_of_cure}; with --record {file, left}")
+    zoo.add_argument("kernels", nargs="*", metavar="KERNEL", help="only these (default: all)")
+    zoo.add_argument("--record", action="store_true",
+                     help="run them under compute-sanitizer on this GPU, and record what it says")
+    zoo.add_argument("--minutes", type=float, default=8.0,
+                     help="how long this chunk of --record may last; the next one goes on")
+    zoo.add_argument("--jobs", type=int, default=6, help="processes at once, for --record")
+
+    foreign = add(_foreign, "foreign", "kernels that nobody here wrote, run on clones of theirs",
+                  json_help="by REPOSITORY:KERNEL {ended, right, hazards, counters, mutants, "
+                  "differences}")
+    foreign.add_argument("kernels", nargs="*", metavar="TEXT",
+                         help="only kernels whose REPOSITORY:KERNEL has such a text")
+    foreign.add_argument("--folder", required=True,
+                         help="where the clones are, each at the revision that the set names")
+    foreign.add_argument("--write", action="store_true", help="record the results")
+
+
+def _zoo(options: argparse.Namespace) -> int:
+    from lib.records import sanitizer as recorded
+    from lib.topics.zoo import model
+
+    if options.record:
+        from lib.measure import sanitizer
+
+        left = sanitizer.record(
+            options.kernels, options.minutes, options.jobs,
+            tell=(lambda _: None) if options.json else print)
+        common.say(options, {"file": str(recorded.FILE), "left": left}, [
+            f"{recorded.FILE}: {left} kernels are left: the same command goes on" if left
+            else f"{recorded.FILE}: all are recorded"])
+        return 0
+    rows = model.rows(options.kernels, recorded.read())
+    right = all(row["as_expected"] and row["cured_clean"] for row in rows)
+    common.say(options, rows, [
+        *(f"{row['kernel']:<28} {row['says'] or 'nothing':<22} "
+          f"{'line ' + ', '.join(map(str, row['lines'])):<14} "
+          f"{row['sanitizer'] or 'not recorded'}" for row in rows),
+        f"{len(rows)} kernels; " + ("each mistake is told, and each cure is clean" if right
+                                    else "not all are told, or not all cures are clean"),
+    ])
+    return 0 if right else 1
+
+
+def _foreign(options: argparse.Namespace) -> int:
+    from lib.topics.foreign import model
+
+    wanted = [one for one in model.kernels()
+              if not options.kernels or any(text in one.key for text in options.kernels)]
+    if not wanted:
+        raise ValueError(f"no kernel of the set has {', '.join(options.kernels)} in its name")
+    record, document = model.recorded(), {}
+    for kernel in wanted:
+        found = model.run(kernel, Path(options.folder))
+        before = record.get(kernel.key)
+        differences = model.differences(found, before) if before and not options.write else []
+        document[kernel.key] = {**found, "differences": differences}
+        record[kernel.key] = found
+        if options.write:
+            model.write(record)
+        if not options.json:
+            print(f"{kernel.key}: {model.told(found)}", flush=True)
+            for difference in differences:
+                print(f"  {difference}")
+    if options.json:
+        common.say(options, document, [])
+    unlike = sum(bool(one["differences"]) for one in document.values())
+    wrong = sum(one["right"] is False for one in document.values())
+    if not options.json:
+        print(f"{len(document)} kernels, {wrong} wrong, {unlike} unlike the record")
+    return 1 if wrong or unlike else 0

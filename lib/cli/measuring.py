@@ -1,0 +1,231 @@
+"""Measuring on a GPU: bench, profile, timeline, record, rivals, launch."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from lib.cli import common
+from lib.kernels import catalogue as kernels
+from lib.problem import parse_shape
+from lib.records import store as records
+
+OTHER_RECORDS = (
+    records.MACHINE, records.CUBLAS, records.CALIBRATION, records.SEARCH, records.SWEEPS,
+)
+# What a shell returns of a command that Ctrl-C ended.
+STOPPED = 130
+# A chunk of GPU time that may be lent; a pass of several goes on by itself.
+MOST_MINUTES = 60
+
+
+def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
+    """Add them to the parser of ``python -m lib``."""
+    bench = add(_bench, "bench", "time a kernel against the best of cuBLAS on this GPU",
+                json_help="{kernel, variant, gpu, arch, and a row of a record}")
+    common.add_problem(bench, arch=False, ptx_arch=True)
+    bench.add_argument("--thorough", action="store_true",
+                       help="turns of 5, 50 and 500 ms, each alone, energy, other inputs, cycles")
+
+    profile = add(_profile, "profile", "read hardware counters of one launch with ncu",
+                  json_help="{kernel, variant, M, N, K, metrics}")
+    common.add_problem(profile, arch=False, others=(records.CUBLAS,), ptx_arch=True)
+
+    timeline = add(_timeline, "timeline", "what the warps of a block do, from marks in the kernel",
+                   json_help="a record's timeline")
+    common.add_problem(timeline, arch=False)
+
+    record = add(_record, "record", "measure, chunk by chunk, and write records into results/",
+                 json_help="{files, left, seconds_left}")
+    record.add_argument("kernels", nargs="*", metavar="NAME",
+                        help=f"catalogue names, NAME/VARIANT, {', '.join(OTHER_RECORDS)}; default: "
+                        "what is left of an open pass, or all")
+    record.add_argument("--minutes", type=float, default=8.0,
+                        help="how long this chunk may last; the next one goes on behind it")
+    record.add_argument("--again", action="store_true",
+                        help="throw away what an open pass has measured")
+    record.add_argument("--finish", action="store_true",
+                        help="measure no more, and write what an open pass has")
+    record.add_argument("--quick", action="store_true",
+                        help="each version's first variant in under five minutes, into one file")
+
+    rivals = add(_rivals, "rivals", "build and time public peers beside ours and cuBLAS",
+                 json_help="by peer {repository, revision, licence, half_sums, rows}")
+    rivals.add_argument("peers", nargs="*", metavar="PEER",
+                        help="which of them (default: all); --list says which there are")
+    rivals.add_argument("--folder", action="append", default=[], metavar="NAME=FOLDER",
+                        help="where a peer's sources are; CUTLASS is found if it is installed")
+    rivals.add_argument("--sizes", default="2048,4096,8192", help="cubes, with commas between them")
+    rivals.add_argument("--list", action="store_true",
+                        help="say which peers there are, and which revision of them is expected")
+    rivals.add_argument("--build", type=int, metavar="CAPABILITY",
+                        help="only compile them, for a GPU such as 90, which need not be here")
+    rivals.add_argument("--record", action="store_true", help="write a record of them")
+
+    launch = add(_launch, "launch", "launch a kernel once, for a profiler to look at",
+                 json_help="{kernel, shapes}, or {kernel, patterns}")
+    common.add_problem(launch, arch=False, others=(records.CUBLAS, records.CALIBRATION),
+                        ptx_arch=True)
+    launch.add_argument("--candidate", default="",
+                        help="of cuBLAS: which of cublasLt's candidates, from 0; -1 is its default")
+    launch.add_argument("--apart", action="store_true",
+                        help="launch a kernel called busy before each")
+    launch.description += "; SHAPE, VARIANT and CANDIDATE may be several, with commas between them"
+
+
+def _bench(options: argparse.Namespace) -> int:
+    from lib.measure.bench import bench
+    from lib.measure.counters import cycles
+    from lib.measure.told import told
+    from lib.run import device
+
+    kernel, variant = common.chosen(options)
+    problem = common.problem(options, variant)
+    device.cupy()
+    row = bench(kernel, variant, problem, ptx_arch=options.ptx_arch, thorough=options.thorough)
+    document = {"kernel": kernel.stem, "variant": variant.name, "gpu": device.name(),
+                "arch": device.arch(), "ptx_arch": options.ptx_arch or device.arch(), **row}
+    if options.thorough:
+        document["cycles"] = cycles(kernel, variant, problem, row["rival"], options.ptx_arch)
+    common.say(options, document, told(document))
+    return 0
+
+
+def _profile(options: argparse.Namespace) -> int:
+    from lib.measure.counters import counters
+
+    kernel = variant = None
+    if options.kernel != records.CUBLAS:
+        kernel, variant = common.chosen(options)
+    problem = common.problem(options, variant)
+    name = variant.name if variant else common.rival(options)
+    (metrics,) = counters(
+        options.kernel, name, [(problem.M, problem.N, problem.K)], problem.alpha, problem.beta,
+        options.ptx_arch,
+    )
+    document = {"kernel": options.kernel, "variant": name,
+                "M": problem.M, "N": problem.N, "K": problem.K, "metrics": metrics}
+    common.say(options, document, (f"{name:<28} {value:>18,}" for name, value in metrics.items()))
+    return 0
+
+
+def _timeline(options: argparse.Namespace) -> int:
+    from lib.measure.timeline import timeline
+
+    kernel, variant = common.chosen(options)
+    measured = timeline(kernel, variant, common.problem(options, variant))
+    common.say(options, measured, [
+        f"{kernel.stem} {variant.name}: {len(measured['blocks'])} blocks on SM "
+        f"{measured['sm']}, a mark costs {measured['mark_cycles']:g} cycles; "
+        f"{measured['seconds_without'] * 1e3:.3f} ms, with marks "
+        f"{measured['seconds_with'] * 1e3:.3f} ms; --json prints the events"
+    ])
+    return 0
+
+
+def _record(options: argparse.Namespace) -> int:
+    from lib.measure.record import record, record_quick
+    from lib.run import device
+
+    if options.quick and (options.kernels or options.finish or options.again):
+        raise ValueError("--quick takes no names, and neither --finish nor --again")
+    if not 0 < options.minutes <= MOST_MINUTES:
+        raise ValueError(f"--minutes {options.minutes:g}: a chunk lasts up to {MOST_MINUTES}")
+    for name in options.kernels:
+        stem, _, variant = name.partition("/")
+        if stem not in OTHER_RECORDS:
+            kernels.find(stem).variant(variant or None)
+        elif variant:
+            raise ValueError(f"{stem} has no variants: python -m lib record {stem}")
+    device.cupy()
+    try:
+        done = record_quick() if options.quick else record(
+            options.kernels, 60 * options.minutes, options.again, options.finish)
+    except KeyboardInterrupt:
+        print("stopped; what was measured is kept: go on with the same command", file=sys.stderr)
+        return STOPPED
+    files = [str(file) for file in done.files]
+    document = {"files": files, "left": done.left, "seconds_left": done.seconds_left}
+    lines = list(files)
+    if done.left:
+        lines.append(f"{len(done.left)} units are not measured, from {done.left[0]} on"
+                     + ("" if options.quick or options.finish else
+                        f": about {done.seconds_left / 60:.0f} minutes; go on with python -m lib "
+                        "record"))
+    common.say(options, document, lines)
+    return 0
+
+
+def _rivals(options: argparse.Namespace) -> int:
+    from lib.measure import rivals
+    from lib.measure.peers import PEERS
+    from lib.measure.record import say, write_rivals
+
+    if unknown := [name for name in options.peers if name not in PEERS]:
+        raise ValueError(kernels.unknown("peer", unknown[0], PEERS))
+    folders = {}
+    for named in options.folder:
+        name, stroke, folder = named.partition("=")
+        known = {peer.source for peer in PEERS.values()}
+        if not stroke or name not in known:
+            raise ValueError(f"--folder {named}: write NAME=FOLDER, NAME one of "
+                             f"{', '.join(sorted(known))}")
+        if not Path(folder).is_dir():
+            raise ValueError(f"--folder {named}: there is no folder {folder}")
+        folders[name] = Path(folder)
+    if options.list:
+        known = [{"peer": peer.name, "repository": peer.repository, "revision": peer.revision,
+                  "licence": peer.licence, "folder": peer.source, "from": peer.arch}
+                 for peer in PEERS.values()]
+        common.say(options, known, (
+            f"{one['peer']:<18} {one['repository']} at {one['revision'][:12]}, {one['licence']}; "
+            f"from {one['from']} on; --folder {one['folder']}=FOLDER" for one in known))
+        return 0
+    if options.build is not None:
+        chosen = [PEERS[name] for name in options.peers or PEERS]
+        made = rivals.built(chosen, folders, options.build, say)
+        files = {peer.name: str(file) for peer, (file, _) in made.items()}
+        common.say(options, files, (f"{name}: {file}" for name, file in files.items()))
+        return 0
+    sizes = [parse_shape(size)[0] for size in options.sizes.split(",")]
+    found = rivals.measure(options.peers, folders, sizes, say)
+    told = rivals.lines(found)
+    if options.record and any(peer["rows"] for peer in found.values()):
+        told.append(str(write_rivals(found)))
+    common.say(options, found, told)
+    return 0
+
+
+def _launch(options: argparse.Namespace) -> int:
+    from lib.measure.bench import keep_busy
+    from lib.measure.launch import launch_once
+
+    if options.kernel == records.CALIBRATION:
+        from lib.measure.calibration import launch_all
+
+        number = launch_all()
+        common.say(options, {"kernel": options.kernel, "patterns": number},
+             [f"launched {number} patterns of the calibration set"])
+        return 0
+    kernel, variants = None, [None]
+    if options.kernel != records.CUBLAS:
+        kernel = kernels.find(options.kernel)
+        variants = [kernel.variant(name) for name in (options.variant or "").split(",")
+                    ] if options.variant else [kernel.variant()]
+    shapes = options.shape.split(",")
+    candidates = [int(place) for place in options.candidate.split(",") if place]
+    launched = []
+    for variant in variants:
+        for place, shape in enumerate(shapes):
+            problem = common.problem(options, variant, shape)
+            candidate = candidates[place] if place < len(candidates) else -1
+            if options.apart:
+                keep_busy(0.0)
+            launch_once(kernel, variant, problem, options.ptx_arch,
+                        None if candidate < 0 else candidate)
+            launched.append(problem.shape)
+    common.say(options, {"kernel": options.kernel, "shapes": launched},
+         [f"launched {options.kernel} at {', '.join(launched)}"])
+    return 0

@@ -1,0 +1,114 @@
+"""What was recorded: results."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from lib.cli import common
+from lib.kernels.catalogue import CATALOGUE
+from lib.problem import parse_shape
+from lib.records import store as records
+
+# Where `results` shows its first page.
+HEADLINE = 4096
+RESULT_KEYS = (
+    "kernel", "variant", "gpu", "arch", "ptx_arch", "dtype", "out", "b_layout", "M", "N", "K",
+    "tflops", "cublas_tflops", "ratio", "rival", "seconds", "spread", "date", "stale",
+)
+
+
+def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
+    """Add them to the parser of ``python -m lib``."""
+    results = add(_results, "results", "the recorded benchmarks",
+                  json_help="a list of rows with " + ", ".join(RESULT_KEYS))
+    results.add_argument("kernels", nargs="*", metavar="KERNEL",
+                         help="only these versions (default: each one's first variant at "
+                         f"{HEADLINE:,}, which --all and any filter widen to all rows)")
+    results.add_argument("--variant", help="only this instantiation")
+    results.add_argument("--gpu", help="only this GPU, such as H100")
+    results.add_argument("--shape", help="only this shape: MxNxK, or one number for a cube")
+    results.add_argument("--all", action="store_true", help="every row")
+    what = results.add_mutually_exclusive_group()
+    what.add_argument("--readme", action="store_true", help="write the table into README.md")
+    what.add_argument("--check", action="store_true",
+                      help="fail if a record's kernel has changed since, if a record can't be "
+                      "trusted, or if README's table differs")
+    what.add_argument("--sent", nargs="+", metavar="FILE", type=Path, default=[],
+                      help="fail if records that somebody sent can't be taken: say why")
+    what.add_argument("--schema", action="store_true",
+                      help="print what a record holds, as a JSON Schema")
+    what.add_argument("--csv", action="store_true",
+                      help="print every row as CSV, public kernels' too")
+
+
+def _results(options: argparse.Namespace) -> int:
+    from lib.records import scoreboard, sent
+    from lib.records.schema import documentation
+
+    if options.schema:
+        print(json.dumps(documentation(), indent=1))
+        return 0
+    if options.csv:
+        from lib.topics.scoreboard.model import csv_text
+
+        print(csv_text(), end="")
+        return 0
+    if options.readme:
+        scoreboard.write_readme()
+        return 0
+    if options.check:
+        faults = scoreboard.faults()
+        common.say(options, faults,
+                   faults or ["every record is of today's source, and hangs together"])
+        return 1 if faults else 0
+    if options.sent:
+        faults = sent.faults(options.sent, datetime.date.today())
+        common.say(options, faults, faults or [f"{len(options.sent)} records can be taken"])
+        return 1 if faults else 0
+    every = records.all_rows()
+    rows = _filtered(options, every)
+    document = [{key: getattr(row, key) for key in RESULT_KEYS} for row in rows]
+    asked = options.kernels or options.variant or options.gpu or options.shape or options.all
+    if asked or options.json:
+        common.say(options, document, scoreboard.lines(rows))
+        return 0
+    first = [
+        row for row in rows
+        if (row.M, row.N, row.K) == (HEADLINE,) * 3 and row.ptx_arch == row.arch
+        and row.variant == CATALOGUE[row.kernel].variants[0].name
+    ]
+    more = f"each version's first variant at {HEADLINE:,}; {len(every):,} rows in all: name a " \
+           "KERNEL, --variant, --gpu or --shape, or --all"
+    common.say(options, document, [*scoreboard.lines(first), *([more] if every else [])])
+    return 0
+
+
+def _filtered(options: argparse.Namespace, rows: list[records.Row]) -> list[records.Row]:
+    """The rows that the options ask for.
+
+    Raises
+    ------
+    ValueError
+        If an option names what no record has; the message lists what there is.
+    """
+    for option, asked, there in (
+        ("KERNEL", options.kernels, sorted({row.kernel for row in rows})),
+        ("--variant", [options.variant], sorted({row.variant for row in rows})),
+        ("--gpu", [options.gpu], sorted({row.gpu for row in rows})),
+    ):
+        for name in filter(None, asked):
+            if rows and name not in there:
+                raise ValueError(f"{option}: nothing is recorded of {name!r}; recorded: "
+                                 f"{', '.join(there)}")
+    with common.of("--shape"):
+        shape = parse_shape(options.shape) if options.shape else None
+    return [
+        row for row in rows
+        if (not options.kernels or row.kernel in options.kernels)
+        and options.variant in (None, row.variant) and options.gpu in (None, row.gpu)
+        and shape in (None, (row.M, row.N, row.K))
+    ]
