@@ -7,7 +7,7 @@ What only a chapter or two show is a function of its subject, ``lib.topics.<subj
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lib import gpus
 from lib.compiler.compiled import Compiled
@@ -17,9 +17,6 @@ from lib.problem import Problem
 from lib.records import store as records
 from lib.run.runner import Run
 from lib.topics.version import RECORDED_ON, TIMED, TRACED, Version
-
-if TYPE_CHECKING:
-    from lib.topics.timeline.page import Marked
 
 __all__ = ["RECORDED_ON", "TRACED", "Chapter", "gpus", "note", "once_recorded", "records",
            "show", "table"]
@@ -104,19 +101,7 @@ class Chapter:
         """One counter of the traced run per multiply-add of a warp (see `Version.each`)."""
         return self.version.each(counter, variant)
 
-    def marked(self, variant: str | None = None) -> Marked:
-        """What the timeline's marks change of the kernel that they look at."""
-        from lib.topics.timeline import page
-
-        return page.marked(self.version, variant)
-
     # Where we are, and the code.
-
-    def ladder(self) -> None:
-        """Draw the ladder with this version in colour."""
-        from lib.topics.ladder import page
-
-        page.draw(self.kernel.stem)
 
     @once_recorded()
     def step(self, variant: str | None = None, before: str | None = None) -> None:
@@ -217,13 +202,6 @@ class Chapter:
         page.speed(self.version, *variants)
 
     @once_recorded()
-    def codes(self, variant: str | None = None, old: str = "sm_75") -> None:
-        """Display the speed of this GPU's own code beside that of an older architecture's."""
-        from lib.topics.speed import page
-
-        page.codes(self.version, variant, old)
-
-    @once_recorded()
     def other_shapes(self) -> None:
         """Display what this version and the one before reach of cuBLAS on uneven shapes."""
         from lib.topics.shapes import page
@@ -264,12 +242,6 @@ class Chapter:
         from lib.topics.bottleneck import page
 
         page.draw(self.version, size, lines)
-
-    def saturates(self, key: str = "T4", variant: str | None = None, **options: Any) -> None:
-        """Draw the least time that each unit of a GPU would need (`lib.topics.bottleneck.page`)."""
-        from lib.topics.bottleneck import page
-
-        page.saturates(self.version, key, variant, **options)
 
     def claims(self) -> None:
         """Display the claims that this chapter judges."""

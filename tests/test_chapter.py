@@ -21,7 +21,8 @@ from lib.topics.ladder.page import draw as draw_ladder
 from lib.topics.register_banks.page import operands
 from lib.topics.roofline.page import roofs_table
 from lib.topics.shapes.page import draw as draw_shapes
-from lib.topics.speed.page import SPEED_SIZES, provenance, results_table
+from lib.topics.speed.page import SPEED_SIZES, codes, provenance, results_table
+from lib.topics.timeline.page import marked
 from lib.topics.version import roof
 from tests.pages import cells
 
@@ -101,7 +102,7 @@ CODES = [
 
 @pytest.mark.parametrize("page", CODES)
 def test_codes_of_both_architectures_are_those_of_the_record(page, shown):
-    page.codes()
+    codes(page.version)
     kept = records.load(chapter.RECORDED_ON, page.kernel.stem)["variants"]
     kept = kept[page.kernel.variants[0].name]
     for own, other in zip(kept["bench"], kept["ptx"]["sm_75"]["bench"], strict=True):
@@ -253,10 +254,10 @@ def test_a_multiply_add_s_costs_stand_beside_those_of_the_version_before(shown):
 
 
 def test_what_marks_change_of_a_kernel():
-    found = Chapter("05_strip").marked()
+    found = marked(Chapter("05_strip").version)
     assert found.registers_with > found.registers
     assert (found.blocks, found.blocks_with) == (2, 1) and found.slowdown > 0.5
-    conflicts = Chapter("05_strip").marked("strips_first")
+    conflicts = marked(Chapter("05_strip").version, "strips_first")
     assert conflicts.blocks == conflicts.blocks_with == 2 and conflicts.slowdown < 0.1
 
 

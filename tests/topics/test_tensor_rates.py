@@ -12,7 +12,7 @@ from lib.topics.banks.model import describe_copy
 from lib.topics.bottleneck import model as busiest
 from lib.topics.bottleneck import page as bottleneck_page
 from lib.topics.bottleneck import scaling
-from lib.topics.bottleneck.page import saturated, unit_times
+from lib.topics.bottleneck.page import saturated, saturates, unit_times
 from lib.topics.coalescing import page as coalescing_page
 from lib.topics.coalescing.model import Access, strided
 from lib.topics.fragments import page as fragments_page
@@ -151,7 +151,7 @@ def test_pages_draw_both_addressings_and_boxes(monkeypatch):
     windows_page.draw(Chapter("14_ldmatrix").version, {"mirrored": "right", "swapped": "wrong"})
     tma_box_page.draw(Chapter("20_hopper_limit").version, "C")
     fragments_page.draw("mma.m16n8k8", "C")
-    Chapter("15_turing_limit").saturates(size=1024)
+    saturates(Chapter("15_turing_limit").version, size=1024)
     vectors_page.draw(Chapter("13_wmma_vectorized").version, "seed")
     ldmatrix_page.draw(MatrixLoad(HalfTile(32, swizzled=True), arrangement="stacked"), "swizzled")
     assert [figure.finding.split(":")[0] for figure in figures] == [

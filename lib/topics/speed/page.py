@@ -8,7 +8,7 @@ from typing import Any
 from lib import gpus
 from lib.kernels.catalogue import CATALOGUE
 from lib.kernels.spec import Variant
-from lib.plotting.display import note, table
+from lib.plotting.display import note, once_recorded, table
 from lib.plotting.markdown import reading
 from lib.records import reported, scoreboard
 from lib.records import store as records
@@ -72,6 +72,7 @@ def speed(version: Version, *variants: str) -> None:
     table(head, rows, f"{version.timed_on(names)}; {' and '.join(types)}, α = 1, β = 0")
 
 
+@once_recorded()
 def codes(version: Version, variant: str | None = None, old: str = "sm_75") -> None:
     """Display the speed of this GPU's own code beside that of an older architecture's.
 
