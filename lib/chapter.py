@@ -116,12 +116,6 @@ class Chapter:
 
         page.draw(self.version, variant)
 
-    def before(self) -> None:
-        """Display what the version before left on the table, in its own counters."""
-        from lib.topics.counters import page
-
-        page.before(self.version)
-
     def map(self, variant: str | None = None) -> None:
         """Draw who computes what, from the stores and the launch of the traced run."""
         from lib.topics.mapping import page

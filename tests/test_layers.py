@@ -321,8 +321,10 @@ def test_a_chapter_is_composed_of_few_verbs_that_many_chapters_use():
     assert not {name: times for name, times in used.items() if times < 3}
 
 
-@pytest.mark.parametrize("verb", ["ladder", "map", "occupancy", "mix", "coalescing", "banks",
-                                  "busiest", "timeline", "roofline"])
+@pytest.mark.parametrize("verb", [
+    "step", "picture", "issue_slots", "map", "occupancy", "mix", "coalescing", "banks", "busiest",
+    "timeline", "roofline",
+])
 def test_few_modules_stand_between_a_call_on_a_page_and_its_figure(verb, shown, monkeypatch):
     """The chapter's, its subject's, and what draws: not those that the numbers come from."""
     monkeypatch.setattr(device, "available", lambda: False)
