@@ -67,29 +67,32 @@ __global__ void __launch_bounds__(TILE * TILE)
 }}
 '''
 # Text, or code with its tags. A chapter must check, time, draw a timeline and a roofline, and have
-# a cell that is compared (tests/chapters/test_chapters.py).
+# a cell that is compared (tests/chapters/test_chapters.py); `tests/chapters/test_form.py` says what
+# else a finished one has.
 CELLS: tuple[tuple[str, tuple[str, ...] | None], ...] = (
-    ("# {number} · {title}\n\nWhat the version before this one left on the table, in a sentence.",
-     None),
+    ("# {number} · {title}: what it does, in a clause\n\n"
+     "What the version before this one left on the table, in a sentence.\n\n"
+     "| In one line each | {number} {title} |\n|---|---|\n| **What changed** | |\n"
+     "| **Why it is faster** | |\n| **Which counter shows it** | |\n"
+     "| **What limits it now** | |\n| **What comes next** | |", None),
     ("", ("setup",)),
-    ('from lib.chapter import Chapter\n\npage = Chapter("{stem}")', ("draws",)),
-    ("## The idea", None),
-    ("page.map()", ("draws",)),
+    ('from lib.chapter import Chapter\n\npage = Chapter("{stem}")\npage.step()', ("draws",)),
+    ("## The idea, as a finding\n\n*Before you read on:* how many sectors per load?", None),
+    ("page.picture()", ("draws",)),
     ("## The code", None),
     ("page.code()", ("draws",)),
-    ("page.resources()", ("draws",)),
-    ("page.check()", ("draws", "nbval-check-output")),
     ("## What the memory system says", None),
     ("page.coalescing()", ("draws",)),
     ("page.counters()", ("draws", "nbval-check-output")),
-    ("## Time", None),
+    ("## What became of the issue slots", None),
+    ("page.issue_slots()", ("draws",)),
     ("page.speed()", ("draws",)),
     ("page.timeline()", ("draws",)),
     ("page.roofline()", ("draws",)),
-    ("## Explore", None),
-    ("from lib.topics.coalescing.explorer import strides\n\nstrides()", ("draws",)),
-    ("## Exercises\n\n**1.** Predict the sectors per request of a load of B, then look.", None),
-    ("## What limits it now", None),
+    ("## Exercises\n\n**1. Change a constant.** Predict the sectors per request, then look.\n\n"
+     "**2. Mend a bug.**\n\n**3. Write the lines.**", None),
+    ("## What comes next", None),
+    ("page.check()\npage.resources()", ("hide-cell", "nbval-check-output")),
 )
 # What the chapter above costs.
 BUDGET = {"kernels compiled": 6, "kernels disassembled": 4, "blocks emulated": 200,

@@ -80,6 +80,12 @@ _WARPS = ("  for each warp’s part:       # warps",)
 _OUTER = ("    for k in range({step}):", "      a[{m}], b[{n}] from shared",
           "      {m}×{n} FMAs in registers")
 
+# Of a version that has no entry of its own.
+PLAIN = Nest((), {
+    "grid": _GRID, "block": _TILE, "warp": _WARPS,
+    "thread": ("    for k in range({step}):", "      {m}×{n} FMAs"),
+})
+
 NESTS: dict[str, Nest] = {
     "01_naive": Nest(("grid", "thread"), {
         "grid": ("for each 32×32 tile of C:     # blocks",),
@@ -152,7 +158,7 @@ def levels(
     Parameters
     ----------
     stem : str
-        A version that `NESTS` has.
+        A version's; the loops of one that `NESTS` doesn't have are plain ones.
     work : mapping.model.Work
         Who computes what, from a traced run.
     step : int
@@ -161,13 +167,8 @@ def levels(
         M = N = K of the problem that the bytes are of.
     metrics : mapping of str to float, optional
         Hardware counters recorded at that size.
-
-    Raises
-    ------
-    KeyError
-        If the picture doesn't know the version.
     """
-    nest = NESTS[stem]
+    nest = NESTS.get(stem, PLAIN)
     warp, thread = (_extent(regions) for regions in (work.warp, work.thread))
     tiles = {"grid": (size, size), "block": (work.block.rows, work.block.columns),
              "warp": warp, "thread": thread}
