@@ -11,9 +11,10 @@ from lib.plotting import shapes, style
 from lib.topics.mapping.model import Region
 from lib.topics.running_picture.model import Level
 
-_SIDE, _ROW, _HEAD = 58.0, 76.0, 16.0
-_PICTURE, _LOOP, _BYTES = 52.0, 132.0, 388.0
-_NARROW_ROW, _NARROW_LOOP = 104.0, 70.0
+_SIDE, _ROW, _HEAD = 50.0, 76.0, 16.0
+_STRIP, _GAP = 7.0, 3.0  # of A beside a tile, and of B above it
+_PICTURE, _LOOP, _BYTES = 54.0, 132.0, 388.0
+_NARROW_ROW, _NARROW_LOOP = 104.0, 82.0
 _LEAST = 2.5  # pt; smaller parts are drawn as large
 
 
@@ -22,7 +23,7 @@ def draw(
     levels: Sequence[Level], extents: Sequence[tuple[int, int]], *, evidence: str,
     title: str | None = None, note: str = "", narrow: bool = False,
 ) -> Figure:
-    """Draw one row a level, from the grid down to the thread.
+    """Draw one row a level, from the grid down to the thread: C, the A and B that it needs.
 
     Parameters
     ----------
@@ -64,7 +65,7 @@ def _level(
     colour = style.FOCUS if level.changed else style.INK
     size = "n×n" if level.name == "grid" else f"{level.rows}×{level.columns}"
     if narrow:
-        middle, left = top - 26 - _SIDE / 2, 0.0
+        middle, left = top - 26 - _SIDE / 2, 10.0
         ax.text(_NARROW_LOOP, top - 4, f"{level.name}, {size}", size=style.NORMAL, weight="bold",
                 va="top", color=colour)
     else:
@@ -72,7 +73,8 @@ def _level(
         ax.text(0, middle + 7, level.name, size=style.LARGE, weight="bold", va="center",
                 color=colour)
         ax.text(0, middle - 8, size, size=style.SMALL, va="center")
-    box = _tile(ax, level, extent, left, middle, colour)
+    box = _tile(ax, level, extent, left + _STRIP + _GAP, middle - (_STRIP + _GAP) / 2, colour)
+    _operands(ax, level, extent, box)
     # A page's SVG joins spaces that may break a line, and the indentation would be lost.
     loop = "\n".join(level.loop).replace(" ", "\u00a0")
     bytes_of = [f"{style.number(level.bytes_per_fma, 2)} B by the tile"]
@@ -91,6 +93,31 @@ def _level(
     for i, text in enumerate(bytes_of):
         ax.text(_BYTES, middle + 1 - 14 * i, text, size=style.SMALL, va="center")
     return box
+
+
+def _operands(
+    ax: Axes, level: Level, extent: tuple[int, int], box: tuple[float, float, float, float]
+) -> None:
+    """Draw the rows of A left of a tile and the columns of B above it, and which its part needs."""
+    x, y, width, height = box
+    strips = ((x - _GAP - _STRIP, y, _STRIP, height), (x, y + height + _GAP, width, _STRIP))
+    blue = style.PHASE["load"]
+    shapes.rectangles(ax, strips, facecolor=blue, alpha=style.PALE)
+    parts = [_inside(part, extent, box) for part in level.parts]
+    shapes.rectangles(ax, [(strips[0][0], p[1], _STRIP, p[3]) for p in parts], facecolor=blue)
+    shapes.rectangles(ax, [(p[0], strips[1][1], p[2], _STRIP) for p in parts], facecolor=blue)
+    if level.name == "thread":
+        rows, columns = extent
+        shapes.strokes(ax, [
+            ((strips[0][0], y + i * height / rows), (x - _GAP, y + i * height / rows))
+            for i in range(1, rows)
+        ] + [((x + j * width / columns, strips[1][1]), (x + j * width / columns,
+                                                        strips[1][1] + _STRIP))
+             for j in range(1, columns)], edgecolor=style.INK, linewidth=0.4, alpha=0.5)
+    shapes.rectangles(ax, strips, facecolor="none", edgecolor=style.INK, linewidth=0.5)
+    if level.name == "grid":
+        ax.text(strips[0][0] - 2, y + height / 2, "A", size=style.SMALL, ha="right", va="center")
+        ax.text(x + width + 3, strips[1][1] + _STRIP / 2, "B", size=style.SMALL, va="center")
 
 
 def _tile(
