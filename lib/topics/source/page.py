@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from IPython.display import HTML, display
 
@@ -46,6 +46,26 @@ def show_changes(lines: Sequence[source.Line], what: str) -> None:
     key = "+ added, - removed, ~ moved or indented anew"
     display(HTML(f'{_STYLE}<pre class="changes" tabindex="0" role="region" '
                  f'aria-label="Difference {what}">{rows}</pre><small>{key}</small>'))
+
+
+def plain(version: Version, arguments: Mapping[str, str]) -> None:
+    """Display the kernel as one instantiation reads: its template's arguments put in.
+
+    Parameters
+    ----------
+    version : Version
+    arguments : mapping of str to str
+        Text of the kernel, and what an instantiation makes of it.
+
+    Raises
+    ------
+    ValueError
+        If the kernel has no such text.
+    """
+    text = source.body(version.kernel)
+    for old, new in arguments.items():
+        text = source.edited(text, old, new)
+    note(f"```cpp\n{text}```")
 
 
 def excerpt(version: Version, first: str, last: str, variant: str | None = None) -> None:
