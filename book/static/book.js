@@ -90,6 +90,9 @@
       attributes: true, attributeFilter: ["class"], childList: true, subtree: true
     });
     window.addEventListener("resize", queue);
+    // What scrolls in a column changes with the column: the window's event comes before that.
+    var column = document.querySelector("article");
+    if (column && window.ResizeObserver) { new ResizeObserver(queue).observe(column); }
     queue();
     unfoldForPrint();
   }
