@@ -411,7 +411,8 @@ def test_an_ablation_of_small_steps_says_where_its_scale_begins(drawn):
 def test_slots_say_what_became_of_them(drawn):
     fig = drawn["slots"]
     assert fig.finding == (
-        "09 large: 84% of the issue slots hold an FMA, 11% stay empty, most by dispatch stall")
+        "09 large: 84% of the issue slots hold an FMA, 11% stay empty; the largest stall is "
+        "dispatch")
     assert {"60", "20", "long scoreboard"} <= set(shown(fig))
     assert "cuBLAS: 77% FMA, 1% tensor, 1% load, store" in fig.alt
     assert "12% empty by short scoreboard" in fig.alt

@@ -172,7 +172,7 @@ def _bar(
 
 def label(stall: str) -> str:
     """A stall's name for people."""
-    return stall.replace("_", " ").replace("lg", "LG").replace("mio", "MIO")
+    return stall.removesuffix("_stall").replace("_", " ").replace("lg", "LG").replace("mio", "MIO")
 
 
 def _finding(name: str, found: Account) -> str:
@@ -183,7 +183,7 @@ def _finding(name: str, found: Account) -> str:
     empty = sum(found.empty.values())
     if most is None:
         return f"{name}: {what}"
-    return f"{name}: {what}, {style.percent(empty)} stay empty, most by {label(most)}"
+    return f"{name}: {what}, {style.percent(empty)} stay empty; the largest stall is {label(most)}"
 
 
 def _alt(kernels: Mapping[str, Account]) -> str:
