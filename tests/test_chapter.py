@@ -16,7 +16,6 @@ from lib.topics.counters.page import before as show_before
 from lib.topics.counters.page import calibrated, per_multiply_add
 from lib.topics.counters.page import counted as counters_counted
 from lib.topics.instruction_order.page import fetches
-from lib.topics.issue_slots.page import draw as draw_issue_slots
 from lib.topics.issue_slots.page import rival_slots
 from lib.topics.ladder.page import draw as draw_ladder
 from lib.topics.register_banks.page import operands
@@ -149,7 +148,7 @@ def test_a_stale_record_is_marked_on_the_ladder_and_in_the_table(shown, monkeypa
 @pytest.mark.parametrize("page", PAGES)
 @pytest.mark.parametrize(
     "part, kind",
-    [("ladder", "recorded"), ("map", "emulated"), ("resources", "modelled"),
+    [("picture", "emulated"), ("map", "emulated"), ("resources", "modelled"),
      ("occupancy", "modelled"), ("mix", "modelled"), ("check", "emulated"),
      ("counters", "emulated"), ("coalescing", "emulated")],
 )
@@ -163,18 +162,12 @@ def test_every_part_says_what_kind_of_evidence_it_is(page, part, kind, shown, mo
 @pytest.mark.parametrize(
     "part, kind",
     [("speed", "recorded"), ("timeline", "recorded"), ("roofline", "recorded"),
-     ("busiest", "modelled")],
+     ("busiest", "modelled"), ("step", "recorded"), ("issue_slots", "recorded")],
 )
 def test_every_recorded_part_says_so(page, part, kind, shown, monkeypatch):
     monkeypatch.setattr(device, "available", lambda: False)
     getattr(page, part)()
     assert re.search(rf"\b{kind}: ", "\n".join(shown))
-
-
-@pytest.mark.parametrize("page", RECORDED)
-def test_recorded_issue_slots_say_so(page, shown):
-    draw_issue_slots(page.version)
-    assert "recorded: " in shown[0]
 
 
 STEPS = ("square", "wide", "turning", "spread", "large")

@@ -1,8 +1,8 @@
 """Where we are in the machine: the tile of each level, its loop, and the bytes that cross to it.
 
-A tile of m × n elements of C needs, for each k, m floats of A and n of B, and does m·n FMAs with
-them. If each of these floats crosses a boundary once, that is 4·(1/m + 1/n) bytes per FMA: whoever
-wants fewer bytes at a boundary makes the tile behind it larger.
+A tile of m × n elements of C needs, for each k, m elements of A and n of B, and does m·n FMAs with
+them. If each of them crosses a boundary once, that is 4·(1/m + 1/n) bytes per FMA for floats:
+whoever wants fewer bytes at a boundary makes the tile behind it larger.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from lib.topics.mapping.model import Region, Work
 
 LEVELS = ("grid", "block", "warp", "thread")
-FLOAT = 4
 
 
 @dataclass(frozen=True)
@@ -36,6 +35,8 @@ class Level:
         Bytes that crossed it per FMA in the recorded run; None where nothing counts them.
     changed : bool
         Whether this is the level that the version changes.
+    item_bytes : int
+        Of an element of A and B.
     """
 
     name: str
@@ -46,11 +47,12 @@ class Level:
     boundary: str
     recorded: float | None = None
     changed: bool = False
+    item_bytes: int = 4
 
     @property
     def bytes_per_fma(self) -> float:
         """Bytes per FMA if each operand crosses the boundary once for the whole tile."""
-        return FLOAT * (1 / self.rows + 1 / self.columns)
+        return self.item_bytes * (1 / self.rows + 1 / self.columns)
 
 
 @dataclass(frozen=True)
@@ -151,7 +153,8 @@ NESTS: dict[str, Nest] = {
 
 
 def levels(
-    stem: str, work: Work, step: int, size: int, metrics: Mapping[str, float] | None = None
+    stem: str, work: Work, step: int, size: int, metrics: Mapping[str, float] | None = None,
+    item_bytes: int = 4,
 ) -> list[Level]:
     """The picture's levels for a version.
 
@@ -167,6 +170,8 @@ def levels(
         M = N = K of the problem that the bytes are of.
     metrics : mapping of str to float, optional
         Hardware counters recorded at that size.
+    item_bytes : int
+        Of an element of A and B.
     """
     nest = NESTS.get(stem, PLAIN)
     warp, thread = (_extent(regions) for regions in (work.warp, work.thread))
@@ -188,7 +193,7 @@ def levels(
         Level(name, *tiles[name],
               [line.format(m=tiles[name][0], n=tiles[name][1], step=step)
                for line in nest.loop[name]],
-              parts[name], boundaries[name], crossed.get(name), name in nest.changed)
+              parts[name], boundaries[name], crossed.get(name), name in nest.changed, item_bytes)
         for name in LEVELS
     ]
 

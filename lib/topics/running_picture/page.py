@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lib.plotting.display import show
+from lib.problem import ITEM_BYTES
 from lib.records import store as records
 from lib.topics.mapping import model as mapping
 from lib.topics.running_picture import figure, model
@@ -19,7 +20,8 @@ def draw(version: Version, variant: str | None = None) -> None:
         metrics, label = version.metrics(SIZE, variant), f"; {records.label(version.record)}"
     except records.NotRecorded:
         metrics, label = None, ""
-    levels = model.levels(version.kernel.stem, work, chosen.step, SIZE, metrics)
+    levels = model.levels(version.kernel.stem, work, chosen.step, SIZE, metrics,
+                          ITEM_BYTES[chosen.dtype])
     thread = levels[-1]
     extents = [(work.M, work.N), (work.block.rows, work.block.columns),
                model.extent_of_warp(work), (thread.rows, thread.columns)]
