@@ -1,5 +1,8 @@
 """Each kind of figure says, in title and alt text, what its numbers say."""
 
+import re
+import textwrap
+
 import numpy as np
 import pytest
 from matplotlib.text import Text
@@ -15,6 +18,7 @@ from lib.topics.ladder import figure as ladder
 from lib.topics.roofline import figure as roofline
 from lib.topics.roofline.model import Point, Roofs
 from lib.topics.roofline.model import points as points_of
+from lib.topics.running_picture import model as running_picture_model
 from lib.topics.timeline import figure as timeline
 from tests.topics.conftest import mappings_of_a_tile
 
@@ -494,3 +498,11 @@ def test_timeline_of_blocks_that_all_begin_at_once_has_no_overview():
     fig = timeline.draw([version], evidence="measured: H100", window=(0, 5000))
     assert "The first 512 of 1,024 blocks all begin within 511 ns." in shown(fig)
     assert "blocks\nrunning" not in shown(fig)
+
+
+@pytest.mark.parametrize("stem", running_picture_model.NESTS)
+def test_the_lines_of_a_loop_nest_fit_a_phone(stem):
+    most = 31  # letters of the narrow picture's column
+    for lines in running_picture_model.NESTS[stem].loop.values():
+        text = textwrap.dedent("\n".join(lines)).format(m=128, n=128, step=16)
+        assert all(len(re.sub(r" +#", " #", line)) <= most for line in text.splitlines()), text

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes
@@ -15,6 +17,7 @@ _SIDE, _ROW, _HEAD = 50.0, 76.0, 16.0
 _STRIP, _GAP = 7.0, 3.0  # of A beside a tile, and of B above it
 _PICTURE, _LOOP, _BYTES = 54.0, 132.0, 388.0
 _NARROW_ROW, _NARROW_LOOP = 104.0, 82.0
+CHANGED = ", changed"
 _LEAST = 2.5  # pt; smaller parts are drawn as large
 
 
@@ -66,22 +69,25 @@ def _level(
     size = "n×n" if level.name == "grid" else f"{level.rows}×{level.columns}"
     if narrow:
         middle, left = top - 26 - _SIDE / 2, 10.0
-        ax.text(_NARROW_LOOP, top - 4, f"{level.name}, {size}", size=style.NORMAL, weight="bold",
-                va="top", color=colour)
+        ax.text(_NARROW_LOOP, top - 4, f"{level.name}, {size}{CHANGED if level.changed else ''}",
+                size=style.NORMAL, weight="bold", va="top")
     else:
         middle, left = top - _ROW / 2, _PICTURE
-        ax.text(0, middle + 7, level.name, size=style.LARGE, weight="bold", va="center",
-                color=colour)
+        ax.text(0, middle + 7, level.name, size=style.LARGE, weight="bold", va="center")
+        if level.changed:
+            shapes.rectangles(ax, [(_LOOP - 9, middle - _ROW / 2 + 7, 3, _ROW - 14)],
+                              facecolor=style.FOCUS)
         ax.text(0, middle - 8, size, size=style.SMALL, va="center")
     box = _tile(ax, level, extent, left + _STRIP + _GAP, middle - (_STRIP + _GAP) / 2, colour)
     _operands(ax, level, extent, box)
     # A page's SVG joins spaces that may break a line, and the indentation would be lost.
-    loop = "\n".join(level.loop).replace(" ", "\u00a0")
+    lines = "\n".join(level.loop)
+    loop = (re.sub(r" +#", " #", textwrap.dedent(lines)) if narrow else lines).replace(
+        " ", "\u00a0")
     bytes_of = [f"{style.number(level.bytes_per_fma, 2)} B by the tile"]
     if level.recorded is not None:
         bytes_of.append(f"{style.number(level.recorded, 2)} B counted")
-    code = {"size": style.SMALL, "va": "center", "family": "monospace", "linespacing": 1.35,
-            "color": colour if level.changed else style.INK}
+    code = {"size": style.SMALL, "va": "center", "family": "monospace", "linespacing": 1.35}
     if narrow:
         ax.text(_NARROW_LOOP, middle + 14, loop, **code)
         ax.text(_NARROW_LOOP, middle - 16, level.boundary, size=style.SMALL, va="center",

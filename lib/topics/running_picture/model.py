@@ -77,7 +77,7 @@ class Nest:
 
 _GRID = ("for each tile of C:           # blocks",)
 _TILE = ("for k0 in range(0, K, {step}):",)
-_LOAD = ("  shared = tiles of A, B; barrier",)
+_LOAD = ("  shared = the tiles; barrier",)
 _WARPS = ("  for each warp’s part:       # warps",)
 _OUTER = ("    for k in range({step}):", "      a[{m}], b[{n}] from shared",
           "      {m}×{n} FMAs in registers")
@@ -90,7 +90,7 @@ PLAIN = Nest((), {
 
 NESTS: dict[str, Nest] = {
     "01_naive": Nest(("grid", "thread"), {
-        "grid": ("for each 32×32 tile of C:     # blocks",),
+        "grid": ("for each tile of C:           # blocks",),
         "block": ("  for each row of it:         # warps",),
         "warp": ("    for each column:          # lanes",),
         "thread": ("      for k in range(K):", "        a, b from global memory", "        1 FMA"),
@@ -131,7 +131,7 @@ NESTS: dict[str, Nest] = {
     }),
     "07_vectorized": Nest(("block", "thread"), {
         "grid": ("for each tile of C:     # blocks",),
-        "block": (*_TILE, "  As = Aᵀ, Bs: 4 floats per load", "  barrier"),
+        "block": (*_TILE, "  As = Aᵀ, Bs; 4 floats each", "  barrier"),
         "warp": ("  for each warp’s part:  # warps",),
         "thread": ("    for k in range({step}):", "      4 loads of 4: a[{m}], b[{n}]",
                    "      sum[{m}][{n}] += a[i] * b[j]"),
