@@ -389,7 +389,7 @@ def test_print_unfolds_answers_and_leaves_out_bars_of_source(reader):
 
 
 def test_explorers_have_names_and_handles_that_a_finger_meets(reader):
-    page = reader("chapters/01_naive.html", width=360, height=740)
+    page = reader("chapters/04_double_buffer.html", width=360, height=740)
     boxes = page.find_elements(By.CSS_SELECTOR, "[role=group].widget-vbox")
     assert boxes and all(len(box.accessible_name) > 10 for box in boxes)
     handles = page.find_elements(By.CSS_SELECTOR, ".noUi-handle")

@@ -87,11 +87,15 @@ def test_every_chapter_offers_colab(site):
             assert f"https://colab.research.google.com/github/{target}" in html, path
 
 
-def test_kernel_chapters_have_an_explorer(site):
-    for path in checks.page_paths():
-        if re.match(r"chapters/\d\d_", path):
-            html = (site / path).read_text(encoding="utf-8")
-            assert re.search(rf'<script [^>]*type="{re.escape(checks.VIEW)}"', html), path
+def test_kernel_chapters_have_something_to_try_and_most_an_explorer(site):
+    """The panel that runs the kernel; an explorer where it shows what no table does."""
+    kernels = [path for path in checks.page_paths() if re.match(r"chapters/\d\d_", path)]
+    explorers = 0
+    for path in kernels:
+        html = (site / path).read_text(encoding="utf-8")
+        assert "Run it here" in html, path
+        explorers += bool(re.search(rf'<script [^>]*type="{re.escape(checks.VIEW)}"', html))
+    assert 2 * explorers > len(kernels)
 
 
 def test_set_up_cells_are_hidden(site):

@@ -84,8 +84,8 @@ def draw(
             ax.plot([place(value)], [middle], linestyle="none", clip_on=False, **marks[form])
         for number, gain in enumerate(_gains(one), 1):
             ax.text(_LEFT + _BAR + number * _GAIN, middle, f"{gain:+.0%}", size=style.SMALL,
-                    ha="right", va="center", weight="bold",
-                    color=style.WARNING if gain < 0 else style.INK)
+                    ha="right", va="center",
+                    weight="bold" if gain < 0 else "normal")
     return style.finish(fig, alt=_alt(settings), evidence=evidence,
                         note="equal distances are equal gains")
 
