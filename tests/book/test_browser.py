@@ -274,6 +274,15 @@ def test_phone_shows_the_page_without_scrolling_sideways(reader, path):
     assert wide == []
 
 
+def test_on_a_phone_a_wide_formula_begins_within_reach(reader):
+    page = reader("chapters/06_register_tile.html", width=360, height=740)
+    boxes = page.execute_script("""
+        return Array.from(document.querySelectorAll('div.math')).map(box => [
+          box.firstElementChild.getBoundingClientRect().left - box.getBoundingClientRect().left,
+          box.scrollWidth - box.clientWidth]);""")
+    assert any(over > 0 for _, over in boxes) and all(left >= 0 for left, _ in boxes)
+
+
 @pytest.mark.parametrize("path", PAGES, scope="module")
 def test_each_control_has_a_name_and_changes_the_picture(reader, path):
     page = reader(path, changes=True)
