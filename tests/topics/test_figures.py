@@ -171,12 +171,6 @@ def test_occupancy(drawn):
     assert "H100: 1 block of 32 warps fit an SM, 50% of its warps, limited by registers" in fig.alt
 
 
-def test_tile(drawn):
-    fig = drawn["tile, 8"]
-    assert fig.finding == "T = 8: tiles straight from DRAM feed 7.9% of T4's FP32 peak"
-    assert "16 blocks and 32 of 32 warps an SM, limited by warps and blocks" in fig.alt
-
-
 def test_thread_tile(drawn):
     fig = drawn["thread tile, 8 × 8"]
     assert fig.finding == "8 × 8: 16 floats feed 64 multiply-adds, 8 FLOP a float"
