@@ -311,7 +311,9 @@ def test_an_interruption_is_one_line_and_leaves_nothing_behind(seconds):
     process = subprocess.Popen(
         [sys.executable, "-m", "lib", "check", "01_naive", "--shape", "1x1x30000000", "--yes",
          "--backend", "emulator"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT,
+        # A shell's background jobs, these tests among them, ignore the signal from their birth.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     time.sleep(seconds)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)

@@ -40,6 +40,8 @@ def test_it_serves_until_it_is_interrupted(site):
     with subprocess.Popen(
         [sys.executable, "-m", "book.serve", "0"], cwd=ROOT, text=True, env=environment,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        # A shell's background jobs, these tests among them, ignore the signal from their birth.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as server:
         where = server.stdout.readline().split()[2]
         for path in ("", "index.html", serve.PUBLISHED.lstrip("/") + "chapters/glossary.html"):
