@@ -10,18 +10,18 @@ from lib.kernels.catalogue import CATALOGUE, in_book
 from lib.kernels.select import instantiated
 from lib.records import predictions, reported
 from lib.records import store as records
+from lib.records.reader import Recorded
 from lib.run import device
 from lib.topics.ablation.page import draw as draw_ablation
 from lib.topics.counters.page import before as show_before
 from lib.topics.counters.page import calibrated, per_multiply_add
 from lib.topics.counters.page import counted as counters_counted
 from lib.topics.instruction_order.page import fetches
-from lib.topics.issue_slots.page import rival_slots
 from lib.topics.ladder.page import draw as draw_ladder
 from lib.topics.register_banks.page import operands
 from lib.topics.roofline.page import roofs_table
 from lib.topics.shapes.page import draw as draw_shapes
-from lib.topics.speed.page import SPEED_SIZES, codes, provenance, results_table
+from lib.topics.speed.page import SPEED_SIZES, codes, provenance
 from lib.topics.timeline.page import marked
 from lib.topics.version import roof
 from tests.pages import cells
@@ -72,7 +72,7 @@ def test_what_is_not_recorded_is_said_with_the_command_that_records_it(shown, mo
         getattr(Chapter("02_shared_tile"), part)()
         assert "python -m lib record 02_shared_tile" in shown.pop()
     with pytest.raises(records.RecordError, match="python -m lib record cublas"):
-        rival_slots(4096)
+        Recorded(records.CUBLAS, "H100").counters(4096, "fp32")
     assert not shown
 
 
@@ -140,7 +140,6 @@ def test_a_stale_record_is_marked_on_the_ladder_and_in_the_table(shown, monkeypa
     monkeypatch.setattr(records, "stale", lambda record, variant: True)
     monkeypatch.setattr(records, "changed", lambda kernel, name, variant: True)
     draw_ladder()
-    results_table()
     Chapter("01_naive").speed()
     assert all("stale" in text for text in shown)
 

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TOLD = [stem for stem in CATALOGUE if stem < "10"]
 QUESTIONS = ["What changed", "Why it is", "Which counter shows it", "What limits it now",
              "What comes next"]
-WORDS = range(1000, 1901)  # of visible Markdown
+WORDS = range(1200, 1801)  # of visible Markdown
 MOST_CODE = 30  # lines of a visible cell
 
 

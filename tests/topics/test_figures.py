@@ -177,7 +177,7 @@ def test_thread_tile(drawn):
     assert "T4: shared memory can feed 100% of the FP32 peak; 16 of 32 warps fit an SM" in fig.alt
     assert "16 of 64 warps" in shown(fig)
     spilling = drawn["thread tile, spilling"]
-    assert "318 registers a thread: they spill" in shown(spilling)
+    assert "318 registers per thread: they spill" in shown(spilling)
     assert spilling.alt.endswith("can feed 100% of the FP32 peak; its registers spill.")
 
 

@@ -398,7 +398,7 @@ def register_tile_occupancy_w59(evidence: Evidence) -> Verdict:
     active = evidence.counter("H100", SQUARE, SPREAD, 2048, WARPS_ACTIVE)
     return Verdict(
         either(t4.fraction >= 0.6),
-        f"With so many registers a thread {t4.warps} warps fit a T4's SM, {t4.fraction:.0%} of "
+        f"With so many registers per thread {t4.warps} warps fit a T4's SM, {t4.fraction:.0%} of "
         f"its slots: 60% can't be active. On an H100 {h100.warps} fit, and {active:.0f}% of the "
         f"slots are active. What a thread has in flight grew (64 independent sums), not the "
         f"number of warps.",

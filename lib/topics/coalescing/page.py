@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from lib.plotting.display import show
-from lib.plotting.markdown import markdown
 from lib.topics.accesses.model import named
 from lib.topics.coalescing import figure as coalescing_figure
-from lib.topics.coalescing import model as coalescing
 from lib.topics.version import Version
 
 
@@ -39,21 +35,3 @@ def draw(version: Version, *variants: str) -> None:
             raise ValueError(f"{version.kernel.stem}, {variant.name}: no lane reads or writes "
                              "global memory itself; draw its boxes instead: box()")
     show(coalescing_figure.draw(groups, evidence=version.emulated_label()))
-
-
-def sectors(strides: Iterable[int], bytes_per_lane: int = 4) -> str:
-    """What one load of a warp costs, for several distances between neighbouring lanes.
-
-    Parameters
-    ----------
-    strides : iterable of int
-        Elements from one lane's address to the next lane's.
-    bytes_per_lane : int
-        Size of an element, B.
-    """
-    rows = []
-    for stride in strides:
-        found = coalescing.describe(coalescing.strided(stride, bytes_per_lane=bytes_per_lane))
-        rows.append((stride, len(found.sectors), found.moved_bytes, found.useful_bytes,
-                     f"{100 * found.efficiency:.3g}%"))
-    return markdown(("stride, elements", "sectors", "bytes moved", "bytes used", "useful"), rows)

@@ -83,7 +83,7 @@ def counters(version: Version, *variants: str) -> None:
         for key in columns[0]
     ]
     rows += [
-        ("sectors a global load request", *(
+        ("sectors per global load request", *(
             f"{c['global_load_sectors'] / c['global_load_requests']:.3g}"
             if c["global_load_requests"] else "none" for c in columns)),
     ]

@@ -59,12 +59,6 @@ def account(version: Version, variant: str | None = None, size: int = 4096) -> s
     return slots_of.account(version.metrics(size, variant), version.record["gpu"]["sms"])
 
 
-def rival_slots(size: int) -> slots_of.Slots:
-    """Say what became of the issue slots in the recorded run of cuBLAS, FP32."""
-    kept = Recorded(records.CUBLAS, RECORDED_ON)
-    return slots_of.slots(kept.counters(size, "fp32"), kept.record["gpu"]["sms"])
-
-
 def stalls(version: Version, size: int, *variants: str, above: Sequence[str] = ()) -> None:
     """Display what the warps' time is spent waiting for, a row a variant.
 

@@ -46,8 +46,8 @@ def resources(version: Version, *variants: str) -> None:
                 rows.append(_resource_row(version, variant, arch, key))
     toolkit = version.compiled(gpus.GPUS[RECORDED_ON].arch).toolkit
     table(
-        ("variant", "for", "registers a thread", "shared B a block", "spilled B",
-         "warps on an SM", "limited by"),
+        ("variant", "for", "registers per thread", "shared B per block", "spilled B",
+         "warps per SM", "limited by"),
         rows, f"modelled: CUDA's occupancy rules on what ptxas of NVRTC {toolkit} reports",
     )
 
@@ -74,4 +74,4 @@ def residents(registers: Iterable[int], *, threads: int, shared_bytes: int = 0) 
         fits = [occupancy(GPUS[key], count, shared_bytes, threads) for key in keys]
         rows.append((count, *(f"{fit.warps} ({100 * fit.fraction:.3g}%), {fit.limited_by}"
                               for fit in fits)))
-    return markdown(("registers a thread", *keys), rows)
+    return markdown(("registers per thread", *keys), rows)

@@ -10,7 +10,7 @@ from lib.kernels.catalogue import CATALOGUE
 from lib.kernels.spec import Variant
 from lib.plotting.display import note, once_recorded, table
 from lib.plotting.markdown import reading
-from lib.records import reported, scoreboard
+from lib.records import reported
 from lib.records import store as records
 from lib.records.store import HOT_ROUNDS
 from lib.topics.bottleneck.model import HMMA_1688
@@ -24,22 +24,6 @@ _TYPES = {"float32": "FP32", "float16": "FP16", "bfloat16": "BF16"}
 
 # Multiply-adds of a warp's FMA, by which accesses are counted in all chapters.
 WARP = 32
-
-
-def results_table(size: int = scoreboard.LADDER_SIZE) -> None:
-    """Display each version's first variant on one cube, as recorded; all stand on the scoreboard.
-
-    Parameters
-    ----------
-    size : int
-        M = N = K.
-    """
-    rows = [row for row in records.rows()
-            if row.variant == CATALOGUE[row.kernel].variants[0].name]
-    dates = sorted({(row.gpu, row.date) for row in rows})
-    evidence = "recorded: " + "; ".join(f"{gpu}, {date}" for gpu, date in dates)
-    note(f"{scoreboard.markdown(rows, size)}\n\n*{evidence}; cuBLAS on the same types in the same "
-         "run, TF32 off*")
 
 
 def provenance() -> None:

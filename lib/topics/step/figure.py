@@ -23,7 +23,7 @@ class Reached:
     tflops : float
         Speed, TFLOP/s.
     spread : float or None
-        Between series: (slowest - fastest) / median.
+        Of the series: half the distance between their quartiles, over their median.
     cycles : float or None
         Cycles of the SM, by ncu.
     joules : float or None

@@ -81,7 +81,7 @@ def _picture(ax: Axes, tile: ThreadTile, height: float, largest: int) -> None:
 
 def _registers(ax: Axes, tile: ThreadTile, top: float) -> float:
     """One bar: what a thread's registers hold, to the most that it may have."""
-    ax.text(_NAME, top, f"{tile.registers} registers a thread"
+    ax.text(_NAME, top, f"{tile.registers} registers per thread"
             + ("" if tile.fits else ": they spill"),
             size=style.NORMAL, weight="bold", va="top")
     x, y = _NAME, top - 29
