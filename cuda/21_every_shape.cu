@@ -5,16 +5,17 @@
 //             they are done first, so that summing the partials can hide behind whole tiles.
 //             split_tile is for few tiles: one per block, no persistence, an early start; the
 //             blocks of a cluster share a tile's K and sum through each other's shared memory
-//             (split-K). pack copies a matrix whose rows TMA can't step over into rows that are
-//             multiples of 16 bytes. Partials are summed in the order of K, whoever finishes last:
-//             the same bits each run.
+//             (split-K). Where rows of C are few its tiles have few, with wgmma's operands swapped.
+//             pack copies a matrix whose rows TMA can't step over into rows that are multiples of
+//             16 bytes. Partials are summed in the order of K, whoever finishes last: the same
+//             bits each run.
 // Bottleneck: the SMs that 20 leaves idle in the last wave or from the start; rows it refuses.
 // Launch:     every_shape as 20, with `parts` (2 tiles of floats per block), `arrivals` (2 ints per
 //             block; zeros, and left zero) and `sharers`: the clusters among which the last wave is
 //             cut, at most the grid's, enough that no share is longer than a tile; 0: it isn't cut.
-//             split_tile: grid ceil(M / BM / CLUSTER_M) * ceil(N / BN) * CLUSTER_M * CLUSTER_K,
-//             block 2 * BM + 32, dynamic shared memory for STAGES tiles and 1024 bytes; boxes A
-//             (BM, 64), B by rows (64 / CLUSTER_M, 64), by columns (BN / CLUSTER_M, 64).
+//             split_tile: grid ceil(M / BM / CLUSTER_M) * ceil(N / BN / CLUSTER_N) blocks of each
+//             CLUSTER_M * CLUSTER_N * CLUSTER_K; block 2 * BM + 32, or 2 * BN + 32 if SWAPPED;
+//             dynamic shared memory for STAGES tiles and 1024 bytes; boxes as every_shape's.
 //             pack: grid (ceil(columns / 1024), min(rows, 65535)), block 128.
 //             Each may be launched with programmatic stream serialization (grid.cuh).
 // Runs on:    sm_90a.
@@ -24,6 +25,8 @@
 // B_BY_ROWS:  B is row-major, and its tiles come as slabs of 64 columns. Otherwise column-major.
 // GROUP, CLUSTER_M, CLUSTER_N, STAGED, PING_PONG: as in 20.
 // CLUSTER_K:  blocks of a cluster that share a tile's steps along K.
+// SWAPPED:    a warpgroup multiplies 64 columns of B by BM rows of A, not 64 rows of A by BN
+//             columns of B: BM may be any multiple of 8.
 #include "barrier.cuh"
 #include "cluster.cuh"
 #include "grid.cuh"
@@ -34,6 +37,12 @@
 #include "timeline.cuh"
 #include "tma.cuh"
 #include "wgmma.cuh"
+#include "wgmma_swapped.cuh"
+
+__device__ inline void store_shared(unsigned to, float value)
+{
+    asm volatile("st.shared.f32 [%0], %1;" ::"r"(to), "f"(value) : "memory");
+}
 
 // C = alpha * sum + beta * C for two neighbours; where beta is 0, C isn't read.
 template <bool WHOLE, class TC>
@@ -45,6 +54,22 @@ __device__ inline void update_pair(TC* c, int inside, float alpha, float2 sum, f
         pair.x += beta * old.x, pair.y += beta * old.y;
     }
     write_pair<WHOLE>(c, inside, pair);
+}
+
+// The 16 columns from `col` on and the 2 * SUMS rows from `row` on, as far as they lie in C, of a
+// tile that comes out transposed: a lane's pairs are neighbours in a column.
+template <int SUMS, class TC>
+__device__ inline void update_columns(TC* C, int M, int N, int row, int col, float alpha,
+                                      const float (&sum)[SUMS], float beta)
+{
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int i = 0; i < SUMS; ++i) {
+        const int y = row + i / 4 * 8 + lane % 4 * 2 + i % 2, x = col + lane / 4 + i / 2 % 2 * 8;
+        if (y >= M || x >= N) continue;
+        TC& c = C[(size_t)y * N + x];
+        c = TC(beta == 0.0f ? alpha * sum[i] : alpha * sum[i] + beta * float(c));
+    }
 }
 
 // Steps [from, to) along K of one tile.
@@ -310,12 +335,15 @@ every_shape(int M, int N, int K, float alpha, const __grid_constant__ TensorMap 
 }
 
 template <class T, class TC, int BM, int BN, int STAGES, bool B_BY_ROWS, int CLUSTER_M,
-          int CLUSTER_K>
-__global__ void __cluster_dims__(CLUSTER_M * CLUSTER_K, 1, 1) __launch_bounds__(2 * BM + 32)
+          int CLUSTER_N, int CLUSTER_K, bool SWAPPED>
+__global__ void __cluster_dims__(CLUSTER_M * CLUSTER_N * CLUSTER_K, 1, 1)
+__launch_bounds__(2 * (SWAPPED ? BN : BM) + 32)
 split_tile(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A,
            const __grid_constant__ TensorMap B, float beta, TC* C)
 {
-    constexpr int BK = 64, CONSUMERS = BM / 64, CLUSTER = CLUSTER_M * CLUSTER_K;
+    constexpr int BK = 64, CONSUMERS = (SWAPPED ? BN : BM) / 64;
+    constexpr int SHARE_K = CLUSTER_M * CLUSTER_N;  // blocks of a cluster with the same steps of K
+    constexpr int CLUSTER = SHARE_K * CLUSTER_K;
     constexpr int A_BYTES = BM * BK * 2, B_BYTES = BK * BN * 2;
     constexpr int PITCH = BN + 4;  // floats in a row of partial sums: no two rows begin in one bank
     static_assert(CLUSTER_K == 1 || BM * PITCH * 4 <= STAGES * (A_BYTES + B_BYTES));
@@ -326,8 +354,10 @@ split_tile(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A
     const unsigned filled = shared_address(full), freed = shared_address(empty);
     const int tiles_m = (M + CLUSTER_M * BM - 1) / (CLUSTER_M * BM);
     const int tile = blockIdx.x / CLUSTER, rank = CLUSTER > 1 ? cluster_rank() : 0;
-    const int rank_m = rank % CLUSTER_M, rank_k = rank / CLUSTER_M;
-    const int row0 = (tile % tiles_m * CLUSTER_M + rank_m) * BM, col0 = tile / tiles_m * BN;
+    const int rank_m = rank % CLUSTER_M, rank_n = rank / CLUSTER_M % CLUSTER_N;
+    const int rank_k = rank / SHARE_K;
+    const int row0 = (tile % tiles_m * CLUSTER_M + rank_m) * BM;
+    const int col0 = (tile / tiles_m * CLUSTER_N + rank_n) * BN;
     // The blocks that share K take its steps in turn: what they load together lies together.
     const int steps = (K + BK - 1) / BK;
     // The same for all lanes of a warp, and known to be so.
@@ -337,7 +367,7 @@ split_tile(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A
     if (threadIdx.x == 0) {
         for (int s = 0; s < STAGES; ++s) {
             mbarrier_init(filled + 8 * s, 1);
-            mbarrier_init(freed + 8 * s, CLUSTER_M * CONSUMERS);
+            mbarrier_init(freed + 8 * s, (CLUSTER_M + CLUSTER_N - 1) * CONSUMERS);
         }
         mbarrier_init_fence();
         tma_prefetch(A);
@@ -349,29 +379,36 @@ split_tile(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A
     grid_go();
 
     Ring<STAGES> ring;
-    float sum[BN / 2] = {};
+    float sum[(SWAPPED ? BM : BN) / 2] = {};
     if (warp == 4 * CONSUMERS) {
         if (threadIdx.x % 32 == 0) {
-            constexpr int PART = (B_BY_ROWS ? BK : BN) / CLUSTER_M;  // of B's tile, for all
-            const unsigned short column = (1 << CLUSTER_M) - 1 << rank_k * CLUSTER_M;
+            // Of the tiles that several blocks need, this one loads a part for all.
+            constexpr int A_PART = BM / CLUSTER_N, B_PART = (B_BY_ROWS ? BK : BN) / CLUSTER_M;
+            const int first = rank_k * SHARE_K + rank_n * CLUSTER_M;
+            const unsigned short column_of_blocks = (1 << CLUSTER_M) - 1 << first;
+            unsigned short row_of_blocks = 0;
+            for (int n = 0; n < CLUSTER_N; ++n)
+                row_of_blocks |= 1 << (rank_k * SHARE_K + n * CLUSTER_M + rank_m);
             for (int step = rank_k; step < steps; step += CLUSTER_K, ring.next()) {
                 const unsigned arrival = filled + 8 * ring.stage, k = step * BK;
-                const unsigned b = Bs + ring.stage * B_BYTES + rank_m * PART * 128;
+                const unsigned a = As + ring.stage * A_BYTES + rank_n * A_PART * 128;
+                const unsigned b = Bs + ring.stage * B_BYTES + rank_m * B_PART * 128;
                 MARK(WAIT);
                 mbarrier_wait(freed + 8 * ring.stage, ring.parity ^ 1);
                 MARK(LOAD);
                 mbarrier_expect(arrival, A_BYTES + B_BYTES);
-                tma_load(As + ring.stage * A_BYTES, A, arrival, row0, k);
+                tma_load_shared<CLUSTER_N>(a, A, arrival, row0 + rank_n * A_PART, k, row_of_blocks);
                 if constexpr (B_BY_ROWS) {
 #pragma unroll
                     for (int n = 0; n < BN; n += 64)
-                        tma_load_shared<CLUSTER_M>(b + n * 128, B, arrival, k + rank_m * PART,
-                                                   col0 + n, column);
+                        tma_load_shared<CLUSTER_M>(b + n * 128, B, arrival, k + rank_m * B_PART,
+                                                   col0 + n, column_of_blocks);
                 } else {
-                    tma_load_shared<CLUSTER_M>(b, B, arrival, col0 + rank_m * PART, k, column);
+                    tma_load_shared<CLUSTER_M>(b, B, arrival, col0 + rank_m * B_PART, k,
+                                               column_of_blocks);
                 }
             }
-            if constexpr (CLUSTER_M > 1 && CLUSTER_K == 1)
+            if constexpr (SHARE_K > 1 && CLUSTER_K == 1)
                 for (int s = 0; s < STAGES; ++s, ring.next())
                     mbarrier_wait(freed + 8 * ring.stage, ring.parity ^ 1);
         }
@@ -379,8 +416,9 @@ split_tile(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A
         const int warpgroup = warp / 4;
         auto release = [&](int stage) {
             const int to = threadIdx.x % 128;
-            if constexpr (CLUSTER_M > 1) {
-                if (to < CLUSTER_M) mbarrier_arrive_at(freed + 8 * stage, rank_k * CLUSTER_M + to);
+            if constexpr (SHARE_K > 1) {
+                if (to < SHARE_K && (to % CLUSTER_M == rank_m || to / CLUSTER_M == rank_n))
+                    mbarrier_arrive_at(freed + 8 * stage, rank_k * SHARE_K + to);
             } else {
                 if (to == 0) mbarrier_arrive(freed + 8 * stage);
             }
@@ -390,33 +428,46 @@ split_tile(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A
             MARK(WAIT);
             mbarrier_wait(filled + 8 * ring.stage, ring.parity);
             MARK(COMPUTE);
-            const unsigned a = As + ring.stage * A_BYTES + warpgroup * 64 * 128;
-            const unsigned b = Bs + ring.stage * B_BYTES;
+            // Of the operand that the warpgroups divide, the 64 rows or columns of this one.
+            constexpr int MINE = 64 * 128;
+            const unsigned a = As + ring.stage * A_BYTES + (SWAPPED ? 0 : warpgroup * MINE);
+            const unsigned b = Bs + ring.stage * B_BYTES + (SWAPPED ? warpgroup * MINE : 0);
             wgmma_fence();
 #pragma unroll
-            for (int k = 0; k < BK; k += 16)
-                wgmma<BN, T, B_BY_ROWS>(sum, k_major(a + k * 2),
-                                        B_BY_ROWS ? n_major(b + k * 128, BK) : k_major(b + k * 2));
+            for (int k = 0; k < BK; k += 16) {
+                const auto of_a = k_major(a + k * 2);
+                const auto of_b = B_BY_ROWS ? n_major(b + k * 128, BK) : k_major(b + k * 2);
+                if constexpr (SWAPPED) wgmma_swapped<BM, T, B_BY_ROWS>(sum, of_b, of_a);
+                else wgmma<BN, T, B_BY_ROWS>(sum, of_a, of_b);
+            }
             wgmma_commit();
             wgmma_wait<1>();
             if (before >= 0) release(before);
             before = ring.stage;
         }
         wgmma_wait<0>();
-        if (CLUSTER_M > 1 && before >= 0) release(before);
+        if (SHARE_K > 1 && before >= 0) release(before);
         MARK(STORE);
-        if constexpr (CLUSTER_K == 1) {
+        const int lane = threadIdx.x % 32;
+        if constexpr (CLUSTER_K == 1 && !SWAPPED) {
             update_fragment(C, M, N, row0 + warp * 16, col0, alpha, sum, beta);
+        } else if constexpr (CLUSTER_K == 1) {
+            update_columns(C, M, N, row0, col0 + warp * 16, alpha, sum, beta);
         } else {
             // Partial sums take the place of the ring, of which no product is left to be read.
             barrier_sync(1, CONSUMERS * 128);
-            const int lane = threadIdx.x % 32;
 #pragma unroll
-            for (int i = 0; i < BN / 4; ++i) {
-                const int r = warp * 16 + lane / 4 + i % 2 * 8, c = i / 2 * 8 + lane % 4 * 2;
-                asm volatile("st.shared.v2.f32 [%0], {%1, %2};"
-                             ::"r"(As + (r * PITCH + c) * 4), "f"(sum[2 * i]), "f"(sum[2 * i + 1])
-                             : "memory");
+            for (int i = 0; i < (SWAPPED ? BM : BN) / 4; ++i) {
+                const int along = warp * 16 + lane / 4 + i % 2 * 8;  // the warpgroups' 64 rows
+                const int across = i / 2 * 8 + lane % 4 * 2;         // and wgmma's columns
+                if constexpr (SWAPPED) {
+                    store_shared(As + (across * PITCH + along) * 4, sum[2 * i]);
+                    store_shared(As + ((across + 1) * PITCH + along) * 4, sum[2 * i + 1]);
+                } else {
+                    asm volatile("st.shared.v2.f32 [%0], {%1, %2};"
+                                 ::"r"(As + (along * PITCH + across) * 4), "f"(sum[2 * i]),
+                                 "f"(sum[2 * i + 1]) : "memory");
+                }
             }
         }
     }
@@ -430,7 +481,7 @@ split_tile(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A
 #pragma unroll
             for (int k = 0; k < CLUSTER_K; ++k)
                 part[k] = cluster_load(cluster_address(As + (r * PITCH + c) * 4,
-                                                       k * CLUSTER_M + rank_m));
+                                                       k * SHARE_K + rank % SHARE_K));
 #pragma unroll
             for (int k = 1; k < CLUSTER_K; ++k) {
                 part[0].x += part[k].x, part[0].y += part[k].y;

@@ -95,18 +95,24 @@ def every_shape(name: str, meaning: str, *, wave_share: int = 0, **more: object)
 
 
 def split_tile(
-    name: str, meaning: str, *, tile: tuple[int, int], stages: int, down: int = 1, split: int = 1,
-    **more: object,
+    name: str, meaning: str, *, tile: tuple[int, int], stages: int, down: int = 1, beside: int = 1,
+    split: int = 1, swapped: bool = False, **more: object,
 ) -> Variant:
-    """21: a tile for a block, in clusters of `down` tiles and `split` blocks that share K."""
+    """21: a tile for a block, in clusters of `down` × `beside` tiles and `split` blocks along K.
+
+    `swapped`: the warpgroups divide the columns of a tile, and its rows are any multiple of 8.
+    """
     base = tma(name, meaning, tile=tile, stages=stages, **more)
     constants = {key: value for key, value in base.constants.items() if key != "GROUP"}
-    warps = 4 * tile[0] // 64
+    warps = 4 * tile[swapped] // 64
     return replace(
         base, function="split_tile",
-        constants={**constants, "CLUSTER_M": down, "CLUSTER_K": split},
-        maps=TensorMaps(_boxes(base, (down, 1))), block=(32 * (warps + 1), 1),
-        grid=Line(down, split=split),
+        constants={
+            **constants, "CLUSTER_M": down, "CLUSTER_N": beside, "CLUSTER_K": split,
+            "SWAPPED": swapped,
+        },
+        maps=TensorMaps(_boxes(base, (down, beside))), block=(32 * (warps + 1), 1),
+        grid=Line(down, split=split, beside=beside),
         roles=Roles((("consumers", warps), ("producer", 1)), stages),
         pack=_pack(base.dtype), early=True,
     )
@@ -150,15 +156,51 @@ PERSISTENT: Mapping[str, dict] = {
         "ping_pong": True,
     },
 }
-# Those of 21's, besides: tile, stages, blocks of a cluster down C, and along K.
+# Those of 21's, besides: tile, stages, clusters' tiles down and across C, blocks that share K.
 _SPLIT_TILES = (
-    ((64, 64), 8, 1, 1), ((64, 64), 8, 1, 2), ((64, 64), 8, 1, 4), ((64, 64), 6, 1, 4),
-    ((64, 64), 8, 1, 8), ((64, 128), 8, 1, 1), ((64, 128), 4, 1, 1), ((64, 128), 8, 2, 1),
-    ((64, 128), 8, 1, 2), ((64, 128), 8, 1, 4), ((64, 128), 6, 1, 4), ((64, 128), 4, 1, 4),
-    ((64, 128), 4, 1, 8), ((64, 192), 6, 1, 1), ((64, 192), 6, 1, 4), ((64, 192), 3, 1, 8),
-    ((64, 256), 5, 1, 1), ((128, 64), 8, 1, 1),
-    ((128, 128), 6, 1, 1), ((128, 128), 3, 1, 1), ((128, 128), 6, 2, 1), ((128, 192), 5, 1, 1),
-    ((128, 192), 5, 2, 1), ((192, 128), 5, 1, 1), ((192, 192), 4, 1, 1), ((192, 192), 4, 2, 1),
+    *(((64, 64), 14, *cluster) for cluster in ((1, 1, 1), (1, 2, 1), (2, 1, 1), (1, 2, 4))),
+    *(((64, 64), 8, *cluster) for cluster in ((1, 1, 1), (1, 1, 2), (1, 1, 4), (1, 1, 8))),
+    ((64, 64), 6, 1, 1, 4),
+    *(((64, 128), 9, *cluster) for cluster in ((1, 1, 1), (2, 1, 1), (4, 1, 1), (4, 2, 1),
+                                               (2, 2, 2), (2, 1, 4))),
+    *(((64, 128), 4, *cluster) for cluster in ((1, 1, 1), (1, 1, 4), (1, 1, 8))),
+    ((64, 128), 6, 1, 1, 4), ((64, 128), 8, 1, 1, 2), ((64, 128), 8, 1, 1, 4),
+    *(((64, 192), 7, *cluster) for cluster in ((1, 1, 1), (4, 1, 1), (4, 2, 1), (2, 1, 2),
+                                               (2, 2, 2))),
+    ((64, 192), 6, 1, 1, 4), ((64, 192), 3, 1, 1, 8),
+    ((64, 256), 5, 1, 1, 1), ((64, 256), 5, 4, 1, 1),
+    *(((128, 64), 9, *cluster) for cluster in ((1, 1, 1), (1, 2, 1), (2, 4, 1), (1, 2, 2))),
+    ((128, 128), 3, 1, 1, 1),
+    *(((128, 128), 6, *cluster) for cluster in ((1, 1, 1), (2, 1, 1), (4, 1, 1), (2, 4, 1),
+                                                (2, 1, 2), (4, 1, 2), (1, 2, 4))),
+    *(((128, 192), 5, *cluster) for cluster in ((1, 1, 1), (2, 1, 1), (4, 2, 1), (1, 1, 2))),
+    ((128, 256), 4, 4, 2, 1), ((128, 256), 4, 2, 1, 1),
+    ((192, 64), 7, 1, 4, 2),
+    *(((192, 128), 5, *cluster) for cluster in ((1, 1, 1), (1, 2, 1), (1, 4, 1), (1, 1, 2),
+                                                (1, 2, 4))),
+    *(((192, 192), 4, *cluster) for cluster in ((1, 1, 1), (2, 1, 1), (1, 2, 1), (1, 2, 4))),
+    *(((256, 128), 4, *cluster) for cluster in ((1, 2, 1), (2, 4, 1), (2, 1, 4))),
+)
+# And with swapped operands, for tiles of few rows, or of rows between the multiples of 64.
+_SWAPPED_TILES = (
+    ((8, 128), 13, 2, 1, 1), ((8, 128), 13, 2, 1, 4),
+    ((16, 64), 16, 2, 2, 2), ((16, 128), 12, 1, 1, 1), ((16, 128), 12, 2, 1, 1),
+    ((24, 64), 16, 2, 1, 4), ((24, 128), 11, 1, 1, 8), ((24, 192), 8, 2, 1, 1),
+    ((32, 128), 11, 1, 1, 8), ((32, 128), 11, 1, 4, 1), ((32, 128), 11, 2, 4, 1),
+    *(((40, 64), 16, *cluster) for cluster in ((1, 1, 1), (2, 1, 1), (4, 1, 2))),
+    ((40, 128), 10, 1, 1, 2), ((40, 128), 10, 2, 1, 4), ((40, 192), 7, 2, 1, 4),
+    ((48, 64), 16, 2, 2, 1), ((48, 128), 10, 1, 2, 2), ((48, 128), 10, 1, 2, 4),
+    ((48, 192), 7, 4, 1, 2),
+    *(((80, 64), 12, *cluster) for cluster in ((1, 1, 8), (1, 2, 1), (4, 2, 1), (2, 1, 4))),
+    *(((80, 128), 8, *cluster) for cluster in ((2, 1, 1), (4, 2, 1), (1, 2, 4), (2, 2, 2))),
+    *(((80, 192), 6, *cluster) for cluster in ((4, 1, 1), (4, 2, 1), (1, 1, 8))),
+    *(((80, 256), 5, *cluster) for cluster in ((2, 2, 1), (4, 1, 1), (4, 1, 2))),
+    ((96, 64), 11, 1, 4, 1), ((96, 64), 11, 2, 2, 2),
+    *(((96, 128), 8, *cluster) for cluster in ((4, 2, 1), (1, 4, 2), (2, 2, 2))),
+    *(((96, 192), 6, *cluster) for cluster in ((4, 1, 1), (4, 2, 1), (2, 2, 1), (2, 1, 4))),
+    *(((96, 256), 5, *cluster) for cluster in ((2, 1, 1), (2, 4, 1), (4, 1, 2))),
+    *(((160, 64), 8, *cluster) for cluster in ((1, 4, 1), (2, 4, 1), (1, 4, 2), (1, 2, 4))),
+    *(((160, 128), 6, *cluster) for cluster in ((1, 1, 1), (2, 4, 1), (1, 4, 1), (1, 4, 2))),
 )
 
 
@@ -178,11 +220,15 @@ def candidates_of_21(prefix: str = "", **types: str) -> tuple[Variant, ...]:
     )
     cut = (
         split_tile(
-            f"{prefix}{tile[0]}x{tile[1]}x{stages}_m{down}_k{split}",
-            f"{tile[0]}×{tile[1]}, {stages} stages, clusters of {down} tiles × {split} of K",
-            tile=tile, stages=stages, down=down, split=split, **types,
+            f"{prefix}{tile[0]}x{tile[1]}x{stages}_{down}x{beside}x{split}"
+            + "_swapped" * swapped,
+            f"{tile[0]}×{tile[1]}, {stages} stages, clusters of {down} × {beside} tiles × {split} "
+            "of K" + ", operands swapped" * swapped,
+            tile=tile, stages=stages, down=down, beside=beside, split=split, swapped=swapped,
+            **types,
         )
-        for tile, stages, down, split in _SPLIT_TILES
+        for swapped, given in ((False, _SPLIT_TILES), (True, _SWAPPED_TILES))
+        for tile, stages, down, beside, split in given
     )
     return (*whole, *cut)
 

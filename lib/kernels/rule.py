@@ -5,13 +5,15 @@ part: the tensor cores' products, the bytes that the SM takes in, the bytes that
 Steps add up to waves, waves have a start and an end. Beside that stand the time that DRAM needs and
 the energy that the chip may spend; the longest of the three counts, and a little of the others.
 
-The costs of `H100` were fitted by random descent, twice. First to medians of times on an H100 SXM
-(driver 580, CUDA 13): 24 random shapes (sides log-uniform from 16 to 11,585, a third of the shapes
-each in multiples of 1, 8 and 64) and 20 others, cubes, layers of Llama 3 and skinny ones. Then,
-from there, to all candidates in turns on 44 shapes on two other boards; where power is the limit,
-to turns of 5 ms, in which all have one clock, and as much to turns of 0.35 s, in which each has its
-own. No size stands in them. On random shapes that neither fit had seen the choice was measured
-against cublasLt's best.
+The costs of `H100` were fitted by random descent, three times. First to medians of times on an H100
+SXM (driver 580, CUDA 13): 24 random shapes (sides log-uniform from 16 to 11,585, a third of the
+shapes each in multiples of 1, 8 and 64) and 20 others, cubes, layers of Llama 3 and skinny ones.
+Then, from there, to all candidates in turns on 44 shapes on two other boards; where power is the
+limit, to turns of 5 ms, in which all have one clock, and as much to turns of 0.35 s, in which each
+has its own. Then, but for what says how power limits large products, to some thirty candidates each
+on 91 shapes below that limit, when clusters in two directions and swapped operands had come. No
+size stands in them. On random shapes that no fit had seen the choice was measured against
+cublasLt's best.
 """
 
 from __future__ import annotations
@@ -30,6 +32,9 @@ LINE = 128
 L2_BYTES = GPUS["H100"].l2_bytes
 # FLOP of a multiply-add.
 FMA = 2
+WARPS_OF_GROUP = 4
+# Columns of wgmma under which it takes no less time.
+NARROW = 32
 
 
 @dataclass(frozen=True)
@@ -38,15 +43,20 @@ class Costs:
 
     Attributes
     ----------
-    sms : int
+    sms, gathered : int
+        SMs, and how many of them clusters of more than two blocks can fill: a cluster lies in one
+        GPC, and the SMs of a GPC are seldom a multiple of its size.
     shared_bytes, threads : int
         Of an SM, for blocks that share it.
     products : float
         Multiply-adds of an SM's tensor cores per cycle, as a loop of wgmma reaches them.
-    alone : float
-        How much longer products take where one warpgroup at a time has an SM's tensor cores.
+    alone, swapped : float
+        How much longer products take where one warpgroup at a time has an SM's tensor cores, and
+        where their operands are swapped.
     ingest : float
         Bytes that an SM takes in per cycle.
+    flight : float
+        From asking for a step's bytes to their arrival, which the stages of a ring divide.
     l2, l2_misfit : float
         Bytes that the L2 gives out per cycle, to all; and where rows are no multiples of a line.
     dram : float
@@ -61,14 +71,16 @@ class Costs:
         From the launch to the first product, and from the last store to the end.
     persist : float
         What setting up the roles of a persistent kernel adds.
-    cluster : float
-        What a cluster's meetings add.
+    cluster, member : float
+        What a cluster's meetings add, and each of its blocks.
     wave, latency : float
         What a tile adds for its first bytes, without a producer of its own and with one.
-    store : float
-        For each float of a tile of C.
-    split, share : float
-        For adding up what blocks computed that share K, and for each such block.
+    store, odd : float
+        For each float of a tile of C, and how much longer where C's rows are no multiples of 16
+        bytes.
+    split, share, sums : float
+        For adding up what blocks computed that share K, for each such block, and for each float of
+        a tile.
     packs : float
         For the launches that pack.
     pack_bytes : float
@@ -83,11 +95,14 @@ class Costs:
     """
 
     sms: int
+    gathered: int
     shared_bytes: int
     threads: int
     products: float
     alone: float
+    swapped: float
     ingest: float
+    flight: float
     l2: float
     l2_misfit: float
     dram: float
@@ -97,11 +112,14 @@ class Costs:
     start: float
     persist: float
     cluster: float
+    member: float
     wave: float
     latency: float
     store: float
+    odd: float
     split: float
     share: float
+    sums: float
     packs: float
     pack_bytes: float
     energy: float
@@ -110,11 +128,12 @@ class Costs:
 
 
 H100 = Costs(
-    sms=PERSISTENT_SMS, shared_bytes=227 * 1024, threads=2048, products=1824.0, alone=1.049,
-    ingest=72.45, l2=6513.0, l2_misfit=6513.0 / 1.35, dram=1852.0, spill=0.078, narrow=1.286,
-    cut=1.399, start=4043.0, persist=1744.0, cluster=474.7, wave=2187.0, latency=2308.0,
-    store=0.1646, split=1194.0, share=160.1, packs=3500.0, pack_bytes=1782.0, energy=2.33e-6,
-    l2_energy=17.12, sharpness=4.459,
+    sms=PERSISTENT_SMS, gathered=120, shared_bytes=227 * 1024, threads=2048,
+    products=1649.0, alone=1.267, swapped=1.041, ingest=70.69, flight=744.1,
+    l2=5133.0, l2_misfit=3275.0, dram=2142.0, spill=0.078, narrow=1.246, cut=1.346,
+    start=4589.0, persist=2110.0, cluster=1009.0, member=5.702, wave=3217.0,
+    latency=152.5, store=0.1884, odd=2.326, split=471.4, share=57.34, sums=0.2019,
+    packs=3500.0, pack_bytes=1782.0, energy=2.33e-6, l2_energy=17.12, sharpness=4.459,
 )  # fmt: skip
 
 
@@ -142,34 +161,41 @@ def cycles(variant: Variant, problem: Problem, costs: Costs = H100) -> float:
     # Rows of 128 bytes that a block asks of the L2 in a step; a cluster shares them.
     rows = tile[0] / grid.beside + tile[1] / grid.cluster
     blocks = grid.cluster_tiles(problem, tile) * grid.size
-    fit = _blocks_of_sm(variant, costs)
-    busy = min(blocks, costs.sms)
-    sharing = -(-min(blocks, costs.sms * fit) // busy)  # blocks of the SM that has most
+    sms = costs.gathered if grid.size > 2 else costs.sms
+    at_once = min(blocks, sms * _blocks_of_sm(variant, costs))
+    busy = min(blocks, sms)
+    sharing = -(-at_once // busy)  # blocks of the SM that has most
     steps = math.ceil(math.ceil(problem.K / variant.step) / grid.split)
 
-    products = area * variant.step / costs.products
+    products = _multiplied(variant) * variant.step / costs.products
     if _one_warpgroup(variant, blocks, costs) and sharing == 1:
         products *= costs.alone
+    if variant.constants.get("SWAPPED"):
+        products *= costs.swapped
     l2 = costs.l2 if _fits_lines(problem) else costs.l2_misfit
     from_l2 = rows * LINE * busy / min(l2, costs.l2)
     step = max(products, sum(tile) * LINE / costs.ingest, from_l2) * sharing
-    loop = steps * step
+    loop = steps * max(step, costs.flight / variant.constants["STAGES"])
     tail = costs.store * area * ITEM_BYTES[variant.out] / ITEM_BYTES["float32"] * sharing
-    waves = -(-blocks // (costs.sms * fit))
+    if problem.N * ITEM_BYTES[variant.out] % TMA_STRIDE:
+        tail *= costs.odd
+    waves = -(-blocks // at_once)
 
-    busy_time = costs.start + (costs.cluster if grid.size > 1 else 0)
+    busy_time = costs.start
+    if grid.size > 1:
+        busy_time += costs.cluster + costs.member * grid.size
     if not grid.resident:
         busy_time += waves * (loop + costs.wave + tail)
         if grid.split > 1:
-            busy_time += costs.split + costs.share * grid.split
-    elif variant.constants["PING_PONG"]:  # but the last, stores hide behind the other's products
-        busy_time += costs.persist + waves * loop + costs.latency + tail
+            busy_time += costs.split + costs.share * grid.split + costs.sums * area
+    elif variant.constants["PING_PONG"]:  # stores hide behind the other's products, the last apart
+        busy_time += costs.persist + waves * max(loop, (loop + tail) / 2) + costs.latency + tail
     else:
         busy_time += costs.persist + waves * (loop + tail + costs.latency)
 
     M, N, K = problem.M, problem.N, problem.K
     spilt = 1 + costs.spill * (M + N) * K * item / L2_BYTES
-    read = _panels(variant, problem, min(blocks, costs.sms * fit)) * K * item * spilt
+    read = _panels(variant, problem, at_once) * K * item * spilt
     dram = (read + M * N * ITEM_BYTES[variant.out]) / costs.dram
     if tile[1] < LINE and N > 4 * M:
         dram *= costs.narrow
@@ -214,7 +240,16 @@ def _one_warpgroup(variant: Variant, blocks: int, costs: Costs) -> bool:
     """Whether one warpgroup at a time multiplies on an SM that holds one block."""
     if variant.grid.resident:  # ping-pong, and no second tile for the other one
         return bool(variant.constants["PING_PONG"]) and blocks <= costs.sms
-    return variant.tile[0] == 64
+    return dict(variant.roles.warps)["consumers"] == WARPS_OF_GROUP
+
+
+def _multiplied(variant: Variant) -> int:
+    """Elements of C that the tensor cores' time goes by: fewer than 32 columns take as long as 32.
+
+    wgmma reads its first operand's 64 rows from shared memory meanwhile, in 16 cycles.
+    """
+    rows, columns = variant.tile
+    return max(rows, NARROW) * columns if variant.constants.get("SWAPPED") else rows * columns
 
 
 def _fits_lines(problem: Problem) -> bool:

@@ -31,9 +31,14 @@ from lib.run import device
 from lib.run.runner import Loaded, prepare
 
 ROUNDS = 20
-# More than Python needs to enqueue one launch, and as many as are queued ahead.
+# What Python needs to enqueue a product, to begin with; a slow host is found to need more. A sample
+# has no more products than the driver queues ahead: 1,024 launches, and one may be three of them.
 ENQUEUE_SECONDS = 30e-6
-MOST_QUEUED = 400
+MOST_QUEUED = 340
+# How much longer than Python has needed the GPU is kept busy, and how often a sample is taken again
+# for which it was not kept busy for long enough.
+MARGIN = 1.5
+ATTEMPTS = 3
 # How many times the L2 the rotating copies of the matrices exceed it.
 L2_MULTIPLE = 3
 # Tensor cores at work draw all the power there is, and the clock falls. So large products of 16-bit
@@ -417,6 +422,8 @@ class KernelPlayer:
     def __init__(self, call: Callable[[int], None], copies: int) -> None:
         self._call, self._copies, self._next = call, copies, 0
         self._once = 0.0
+        self._enqueue = ENQUEUE_SECONDS  # for one launch
+        self._queued = 0.0  # when the last launch was enqueued, by `time.perf_counter`
 
     def once(self) -> float:
         """About how long one launch takes, s; the first one is not counted."""
@@ -429,10 +436,19 @@ class KernelPlayer:
         """Seconds a launch.
 
         The GPU is kept busy while the launches are queued, so that it finds each one waiting and
-        Python's time between them is not measured.
+        Python's time between them is not measured. Where Python needed longer than that, the
+        sample is taken again.
         """
-        keep_busy(ENQUEUE_SECONDS * min(launches, MOST_QUEUED))
-        return elapsed(lambda: self._queue(launches)) / launches
+        launches = min(launches, MOST_QUEUED)
+        for _ in range(ATTEMPTS):
+            ahead = self._enqueue * launches
+            keep_busy(ahead)
+            begin = time.perf_counter()
+            seconds = elapsed(lambda: self._queue(launches))
+            if self._queued - begin <= ahead:
+                break
+            self._enqueue = MARGIN * (self._queued - begin) / launches
+        return seconds / launches
 
     def keep(self, seconds: float) -> int:
         """Run without a pause for at least so long, to the end; how many launches that were."""
@@ -455,6 +471,7 @@ class KernelPlayer:
         for _ in range(launches):
             self._call(self._next % self._copies)
             self._next += 1
+        self._queued = time.perf_counter()
 
 
 def keep_busy(seconds: float) -> None:

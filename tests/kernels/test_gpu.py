@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 
+from lib.kernels.catalogue import find
 from lib.measure.counters import EMULATED, counters
 from lib.paths import ROOT
 from lib.run import device
@@ -24,6 +25,16 @@ def test_right_on_every_shape_and_scalar(kernel, variant, shape):
         problem = variant.problem(*legal(variant, *shape), alpha, beta)
         verdict = run(kernel, problem, variant=variant, backend="gpu", exact=True).verdict
         assert verdict.ok, f"α = {alpha}, β = {beta}: {verdict}"
+
+
+@pytest.mark.parametrize("variant", find("21_every_shape").menu, ids=lambda v: v.name)
+def test_every_candidate_is_right_on_ragged_tiles(variant):
+    rows, columns = variant.tile
+    for shape in ((rows + 9, 2 * columns + 24, 1000), (1000, 520, 328)):
+        problem = variant.problem(*shape, 0.5, -2.0)
+        verdict = run(find("21_every_shape"), problem, variant=variant, backend="gpu",
+                      exact=True).verdict
+        assert verdict.ok, f"{shape}: {verdict}"
 
 
 @pytest.mark.parametrize("kernel, variant", VARIANTS)

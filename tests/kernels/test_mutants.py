@@ -57,8 +57,12 @@ MAKERS = {
         hopper.every_shape, {"group": "GROUP", "ping_pong": "PING_PONG", "staged": "STAGED"},
         (64, 64),
     ),
-    # With 64 rows there is one warpgroup, and nobody for its barrier to wait for.
-    "split_tile": (hopper.split_tile, {"down": "CLUSTER_M", "split": "CLUSTER_K"}, (128, 64)),
+    # With 64 rows, or columns, there is one warpgroup, and nobody for its barrier to wait for.
+    "split_tile": (
+        hopper.split_tile,
+        {"down": "CLUSTER_M", "beside": "CLUSTER_N", "split": "CLUSTER_K", "swapped": "SWAPPED"},
+        (128, 64),
+    ),
 }
 
 
@@ -76,7 +80,9 @@ def smaller(kernel, variant):
         given["staged"] = min(slices, given["staged"])
         given["cluster"] = variant.constants["CLUSTER_M"], variant.constants["CLUSTER_N"]
     if "split" in given:
-        given["split"] = min(2, given["split"])
+        given["split"], given["down"] = min(2, given["split"]), min(2, given["down"])
+        if given["swapped"]:
+            rows, columns = columns, rows
     if isinstance(variant.grid, LastWave):  # all of them have the code of the cut wave
         given["wave_share"] = 1
     return make(
