@@ -25,6 +25,7 @@ from lib.live.desk import Desk
 from lib.live.family import loads
 from lib.live.pack import family
 from lib.paths import CUDA, ROOT
+from lib.topics.numbers.model import evidence  # noqa: F401 - `book.live` loads `lib` through here
 
 PANEL = Path(__file__).with_name("panel")
 

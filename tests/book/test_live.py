@@ -46,6 +46,38 @@ def test_a_chapter_without_a_place_is_an_error_that_says_what_to_write():
         live.with_place(notebook("words"))
 
 
+class Knows:
+    """What answers questions in these tests."""
+
+    def predict(self, asked):
+        assert asked == "padded x < y"
+        return 16.0, "x < y of padded", "<svg></svg>"
+
+
+def asked(predict, answer=""):
+    return live.questions(f'<p>?</p><details class="x" data-predict="{predict}">{answer}</details>',
+                          Knows(), "rests on {}".format, "01_naive")
+
+
+def test_a_question_of_the_run_has_a_form_with_its_number_and_its_picture():
+    text = asked("padded x &lt; y")
+    assert text.index("<form") < text.index("<details")
+    assert 'data-truth="16" data-run="the run has 16 x &lt; y of padded"' in text
+    assert "<svg></svg>" in text and 'href="#live-01_naive"' in text
+
+
+def test_a_question_of_a_record_has_the_number_that_the_answer_tells():
+    text = asked("= times as fast", 'or <data value="f(\'a\'):+.1f">+1,234.5</data> and '
+                 '<data value="g()">2</data>')
+    assert 'data-truth="1234.5" data-run="it is +1,234.5 times as fast"' in text
+    assert "<p>Rests on f(&#x27;a&#x27;):+.1f.</p>" in text
+
+
+def test_an_answer_without_a_number_is_an_error():
+    with pytest.raises(ValueError, match="no <data> number"):
+        asked("= times as fast", "some")
+
+
 @pytest.mark.parametrize("stem", CATALOGUE)
 def test_every_chapter_of_a_kernel_has_a_place_for_its_panel(stem):
     text = (CHAPTERS / f"{stem}.ipynb").read_text(encoding="utf-8")

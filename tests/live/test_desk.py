@@ -240,13 +240,28 @@ def test_a_prediction_is_judged_by_the_run(desks):
     assert desk.predict("transposed shared store As wavefronts")[0] == 32
     assert desk.predict("padded shared store As wavefronts")[0] == 1
     counter = ask(desk, races=False)["counters"]["shared_wavefronts"]
-    number, told = desk.predict("padded shared_wavefronts")
+    number, told, _ = desk.predict("padded shared_wavefronts")
     assert number == counter and "shared wavefronts of padded" in told
+
+
+@pytest.mark.parametrize("stem, asked, number, told, drawn", [
+    ("03_bank_conflicts", "transposed shared store As wavefronts", 32,
+     "wavefronts per shared store", "32 wavefronts, ideal 1"),
+    ("10_wmma", "one global load A bytes_per_sector", 16,
+     "bytes used of each sector, global load", "128 of 256 bytes used"),
+    ("16_cp_async", "wide shared copy storage wavefronts", 4,
+     "wavefronts per shared copy", "4 wavefronts, ideal 4"),
+])
+def test_a_question_on_an_access_comes_with_its_picture(desks, stem, asked, number, told, drawn):
+    found, said, picture = desks(stem).predict(asked)
+    assert found == number and said.startswith(told)
+    assert "<svg" in picture and drawn in picture
 
 
 @pytest.mark.parametrize("asked", ["padded shared_waves", "paded shared_wavefronts",
                                    "padded shared store Xs wavefronts", "padded", "padded a b",
-                                   "padded global load A wavefronts"])
+                                   "padded global load A wavefronts",
+                                   "padded shared load As bytes_per_sector"])
 def test_a_question_that_the_run_can_not_answer_is_an_error(desks, asked):
     with pytest.raises(ValueError):
         desks("03_bank_conflicts").predict(asked)
