@@ -2,6 +2,8 @@
 
 import io
 import json
+import subprocess
+import sys
 import zipfile
 
 import nbformat
@@ -97,6 +99,22 @@ def test_the_archive_is_the_same_each_time_and_has_the_cuda_files():
     assert packed == panels.archive(files)
     names = zipfile.ZipFile(io.BytesIO(packed)).namelist()
     assert {f"cuda/{stem}.cu" for stem in CATALOGUE} <= set(names)
+
+
+def test_modules_are_bytecode_where_the_browser_has_this_python(monkeypatch, tmp_path):
+    files = [panels.ROOT / "lib" / "paths.py", panels.ROOT / "lib" / "__init__.py"]
+    for same, ending in ((True, "pyc"), (False, "py")):
+        monkeypatch.setattr(panels.runtime_files, "same_python", lambda same=same: same)
+        with zipfile.ZipFile(io.BytesIO(panels.archive(files))) as packed:
+            names = packed.namelist()
+            packed.extractall(tmp_path / ending)
+        assert [n for n in names if n.startswith("lib/")] == [
+            f"lib/__init__.{ending}", f"lib/paths.{ending}"]
+        # Without its source, too, it is found, and knows where it lies.
+        said = subprocess.run(
+            [sys.executable, "-c", "import lib.paths; print(lib.paths.ROOT)"], check=True,
+            text=True, capture_output=True, cwd=tmp_path / ending)
+        assert said.stdout.strip() == str(tmp_path / ending)
 
 
 def test_a_family_is_made_once_until_something_changes(tmp_path, monkeypatch):
