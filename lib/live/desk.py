@@ -193,7 +193,9 @@ class Desk:
         matrices = problem.inputs()
         try:
             selection = select(kernel, problem, variant)
-            prepared = lay_out(kernel, selection, problem, [matrices])
+            # The emulator gets plain arrays of the same memory (see `lib.bfloat16`).
+            plain = tuple(np.asarray(matrix) for matrix in matrices)
+            prepared = lay_out(kernel, selection, problem, [plain])
         except ValueError as refused:
             raise Refused(f"{refused}.") from None
         steps = prepared.steps(0)

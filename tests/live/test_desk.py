@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 
+from lib import bfloat16
 from lib.kernels.catalogue import CATALOGUE, find
 from lib.live import page, svg
 from lib.live.desk import DEFAULT, Desk, moved, wrong_elements
@@ -151,6 +152,17 @@ def test_rows_that_tma_can_not_load_are_refused_with_the_rule(desks):
     assert answer["verdict"] == "refused" and "multiple of" in answer["said"]
 
 
+@pytest.mark.parametrize("beta", [0.0, -0.5])
+def test_bfloat16_runs_on_bits_as_it_does_on_ml_dtypes(desks, monkeypatch, beta):
+    asked = {"variant": "bf16_column", "M": 72, "N": 136, "K": 64, "beta": beta, "alpha": 1.5}
+    family = desks("18_tma").family
+    native = Desk(family).ask(json.dumps(asked))
+    assert '"verdict": "right"' in native
+    monkeypatch.setattr(bfloat16, "as_bits", lambda: True)
+    assert isinstance(Problem(1, 1, 1, dtype="bfloat16").inputs()[0], bfloat16.Bits)
+    assert Desk(family).ask(json.dumps(asked)) == native
+
+
 def test_memory_that_runs_out_is_said(desks, monkeypatch):
     desk = desks("02_shared_tile")
 
@@ -175,7 +187,6 @@ def test_what_is_offered_is_the_catalogues():
     for kernel in CATALOGUE.values():
         names = [v.name for v in offered(kernel)]
         assert names[0] == kernel.variants[0].name
-        assert all(kernel.variant(name).dtype != "bfloat16" for name in names)
         assert {v.name for v in kernel.exhibits} <= set(names)
 
 
@@ -289,6 +300,14 @@ def test_only_wrong_elements_are_marked():
     wrong = wrong_elements(problem, got, reference)
     assert np.argwhere(wrong).tolist() == [[3, 4], [7, 7]]
     assert "rows 3 to 7, columns 4 to 7" in svg.elements(wrong)
+
+
+def test_wrong_elements_are_found_among_bits():
+    problem = Problem(8, 8, 8, dtype="bfloat16", out="bfloat16")
+    reference = problem.reference(*problem.inputs()).C
+    got = bfloat16.rounded(reference)
+    got[3, 4] ^= 1 << 15  # its sign
+    assert np.argwhere(wrong_elements(problem, got, reference)).tolist() == [[3, 4]]
 
 
 def test_text_of_a_reader_is_escaped():

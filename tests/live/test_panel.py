@@ -155,6 +155,16 @@ def test_the_packed_emulator_counts_what_the_native_one_does(running, browser, s
     assert packed["accesses"] == native["accesses"]
 
 
+@pytest.mark.parametrize("stem", ["17_wgmma", "18_tma", "19_warp_specialization"])
+def test_bfloat16_counts_in_the_browser_as_it_does_natively(running, browser, stem):
+    base = browser.execute_script("return new URL('../_static/live/', location.href).href")
+    native = Desk(loads(made_panels.made(stem, FOLDER)["family"]))
+    asked = {"do": "run", "variant": "bf16_column", "M": 136, "N": 72, "beta": 0.5}
+    packed, wanted = ask(browser, base, stem, **asked), json.loads(native.ask(json.dumps(asked)))
+    assert packed["verdict"] == wanted["verdict"] == "right"
+    assert packed["counters"] == wanted["counters"]
+
+
 @pytest.mark.parametrize("stem", ["03_bank_conflicts", "14_ldmatrix", "16_cp_async",
                                   "19_warp_specialization"])
 def test_the_packed_microscope_shows_what_the_native_one_does(running, browser, stem):
