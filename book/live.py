@@ -33,7 +33,7 @@ class Predicts(Protocol):
     """What knows the number that a question asks for."""
 
     def predict(self, asked: str) -> tuple[float, str, str]:
-        """The number; what it is, in words; and the access that has it, drawn, if it is one."""
+        """The number; what it is, in words; and what more the run has of it, as HTML."""
         ...
 
 
@@ -80,11 +80,12 @@ def questions(
     def form(match: re.Match[str]) -> str:
         asked, answer = html.unescape(match[1]).strip(), match[2]
         if not asked.startswith("="):
-            number, what, picture = desk.predict(asked)
+            number, what, more = desk.predict(asked)
             number = int(number) if number == int(number) else number
             told = f"the run has {number:,}"
-            shown = (f'{picture}<p>Emulated when this page was built; the panel '
-                     f'<a href="#live-{stem}">Run it here</a> runs it again.</p>')
+            shown = (f'<p>{more}{more and ". "}Emulated when this page was built; '
+                     f'<a href="#live-{stem}" data-variant="{html.escape(asked.split()[0])}">'
+                     'Run it here</a> runs it again.</p>')
             return _form(number, what, told, shown) + match[0]
         found = NUMBER.search(answer)
         if not found:

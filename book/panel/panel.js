@@ -380,6 +380,16 @@
     const decides = /** @type {HTMLElement} */ (form.querySelector(".live-decides"));
     const folded = form.nextElementSibling;
     form.hidden = false;
+    // The panel that runs it again, with the variant that was asked for.
+    decides.querySelector("a")?.addEventListener("click", (event) => {
+      const link = /** @type {HTMLAnchorElement} */ (event.currentTarget);
+      const list = document.querySelector(link.hash)?.closest("[data-live]")
+        ?.querySelector("select[name=variant]");
+      if (list instanceof HTMLSelectElement) {
+        list.value = link.dataset.variant || list.value;
+        list.dispatchEvent(new Event("change"));
+      }
+    });
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       const text = String(new FormData(form).get("guess")).replace(/[,\s]/g, "");

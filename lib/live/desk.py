@@ -239,8 +239,8 @@ class Desk:
         Returns
         -------
         (float, str, str)
-            The number; what it is, in words; and a picture of the access, as HTML, empty for a
-            counter.
+            The number; what it is, in words; and what more the run has of it, as HTML: the line
+            that makes the access, and all that it takes.
 
         Raises
         ------
@@ -261,10 +261,8 @@ class Desk:
             raise ValueError(f"{asked!r}: write VARIANT COUNTER, or VARIANT SPACE KIND ARRAY COUNT")
         space, kind, array, count = words
         found, access = page.cost(done.launch, space, kind, array, count)
-        picture, _ = page.drawn(access)
-        said = page.COUNTS[space][count]
-        return found, f"{said}{'' if said.endswith(',') else ' per'} {space} {kind} of {array}, " \
-                      f"{name}", picture
+        said = page.COUNTS[space][count].format(f"{space} {kind}")
+        return found, f"{said} of {array}, variant {name}", page.caption(access)
 
     # -- what a request may ask for -------------------------------------------------------------
 

@@ -163,8 +163,8 @@ def _accesses(done: Done) -> tuple[list[dict[str, str]], int]:
 
 # What a question may ask of an access, and how that is said; of global memory and of shared.
 COUNTS = {
-    "global": {"sectors": "sectors", "bytes_per_sector": "bytes used of each sector,"},
-    "shared": {"wavefronts": "wavefronts"},
+    "global": {"sectors": "sectors per {}", "bytes_per_sector": "bytes used of each sector, {}"},
+    "shared": {"wavefronts": "wavefronts per {}"},
 }
 
 
@@ -203,12 +203,9 @@ def _served(one: Named):
 
 def drawn(one: Named) -> tuple[str, int]:
     """The picture of an access with its caption, and the sectors or wavefronts it wastes."""
-    caption = f"{one.space} {one.kind} {one.label}, {one.where}"
     if one.space == "global":
         seen = coalescing.describe(one.access, one.allocation)
         picture = svg.sectors(one.access, seen.base, one.kind, one.label)
-        told = (f"{len(seen.sectors)} sectors for {seen.lanes} lanes, {seen.useful_bytes} of "
-                f"{seen.moved_bytes} bytes used")
         wasted = len(seen.sectors) - seen.least_sectors
     else:
         try:
@@ -216,9 +213,20 @@ def drawn(one: Named) -> tuple[str, int]:
         except ValueError:
             return "", 0
         picture = svg.banks(served, one.kind, one.label)
-        told = f"{served.wavefronts} wavefronts, ideal {served.ideal}"
         wasted = served.conflicts
-    return f'<p class="live-caption">{_TEXT(caption)}: {told}</p>{picture}', wasted
+    return f'<p class="live-caption">{caption(one)}</p>{picture}', wasted
+
+
+def caption(one: Named) -> str:
+    """What an access takes, with the line that makes it, as HTML."""
+    if one.space == "global":
+        seen = coalescing.describe(one.access, one.allocation)
+        told = (f"{len(seen.sectors)} sectors for {seen.lanes} lanes, {seen.useful_bytes} of "
+                f"{seen.moved_bytes} bytes used")
+    else:
+        served = _served(one)
+        told = f"{served.wavefronts} wavefronts, ideal {served.ideal}"
+    return _TEXT(f"{one.space} {one.kind} {one.label}, {one.where}: {told}")
 
 
 # -- PTX beside CUDA ----------------------------------------------------------------------------

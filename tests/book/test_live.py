@@ -53,7 +53,7 @@ class Knows:
 
     def predict(self, asked):
         assert asked == "padded x < y"
-        return 16.0, "x < y of padded", "<svg></svg>"
+        return 16.0, "x < y of padded", "a.cu:1"
 
 
 def asked(predict, answer=""):
@@ -61,11 +61,12 @@ def asked(predict, answer=""):
                           Knows(), "rests on {}".format, "01_naive")
 
 
-def test_a_question_of_the_run_has_a_form_with_its_number_and_its_picture():
+def test_a_question_of_the_run_has_a_form_with_its_number_and_its_line():
     text = asked("padded x &lt; y")
     assert text.index("<form") < text.index("<details")
     assert 'data-truth="16" data-run="the run has 16 x &lt; y of padded"' in text
-    assert "<svg></svg>" in text and 'href="#live-01_naive"' in text
+    assert "<p>a.cu:1. Emulated" in text
+    assert 'href="#live-01_naive" data-variant="padded"' in text
 
 
 def test_a_question_of_a_record_has_the_number_that_the_answer_tells():

@@ -147,6 +147,27 @@ def test_a_shape_that_no_packed_instantiation_takes_says_what_to_do(desks):
     assert answer["verdict"] == "right" and "no multiple of 4" in answer["html"]
 
 
+def test_a_warp_that_copies_nothing_but_zeros_has_no_copy_to_draw(desks):
+    answer = ask(desks("17_wgmma"), M=136, N=72, K=64, races=False)
+    assert answer["verdict"] == "right"
+    assert not [one for one in answer["accesses"] if " copy A" in one["label"]]
+    whole = ask(desks("17_wgmma"), races=False)
+    assert [one for one in whole["accesses"] if one["label"].startswith("global copy A")]
+
+
+@pytest.mark.parametrize("stem", CATALOGUE)
+@pytest.mark.parametrize("M, N, K", [(136, 72, 64), (130, 67, 33), (1, 1, 0)])
+def test_shapes_that_end_inside_a_tile_have_an_answer(desks, stem, M, N, K):
+    desk = desks(stem)
+    answer = ask(desk, M=M, N=N, K=K, beta=0.5, races=False)
+    if answer["verdict"] == "refused":
+        assert stem in ("17_wgmma", "18_tma", "19_warp_specialization", "20_hopper_limit")
+        assert N % 8 and "multiple of" in answer["said"]
+    else:
+        assert answer["verdict"] == "right"
+        assert ask(desk, do="record", M=M, N=N, K=K, beta=0.5)["verdict"] == "step"
+
+
 def test_rows_that_tma_can_not_load_are_refused_with_the_rule(desks):
     answer = ask(desks("18_tma"), M=64, N=63, K=64)
     assert answer["verdict"] == "refused" and "multiple of" in answer["said"]
@@ -255,7 +276,7 @@ def test_a_prediction_is_judged_by_the_run(desks):
     assert number == counter and "shared wavefronts of padded" in told
 
 
-@pytest.mark.parametrize("stem, asked, number, told, drawn", [
+@pytest.mark.parametrize("stem, asked, number, told, more", [
     ("03_bank_conflicts", "transposed shared store As wavefronts", 32,
      "wavefronts per shared store", "32 wavefronts, ideal 1"),
     ("10_wmma", "one global load A bytes_per_sector", 16,
@@ -263,10 +284,10 @@ def test_a_prediction_is_judged_by_the_run(desks):
     ("16_cp_async", "wide shared copy storage wavefronts", 4,
      "wavefronts per shared copy", "4 wavefronts, ideal 4"),
 ])
-def test_a_question_on_an_access_comes_with_its_picture(desks, stem, asked, number, told, drawn):
-    found, said, picture = desks(stem).predict(asked)
+def test_a_question_on_an_access_comes_with_its_line(desks, stem, asked, number, told, more):
+    found, said, shown = desks(stem).predict(asked)
     assert found == number and said.startswith(told)
-    assert "<svg" in picture and drawn in picture
+    assert f"{stem}.cu:" in shown and shown.endswith(more)
 
 
 @pytest.mark.parametrize("asked", ["padded shared_waves", "paded shared_wavefronts",

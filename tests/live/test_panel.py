@@ -448,6 +448,7 @@ def test_a_prediction_leads_to_the_panel_that_runs_it_again(browser, served):
     form.find_element(By.LINK_TEXT, "Run it here").click()
     assert browser.execute_script("return document.querySelector(':target').textContent") == (
         "Run it here")
+    assert Panel(browser).field("variant").get_attribute("value") == "transposed"
 
 
 # -- a tab in the background --------------------------------------------------------------------
