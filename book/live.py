@@ -2,14 +2,15 @@
 
 A chapter of a kernel, of which there is a file in `cuda`, has a panel behind the first cell that
 draws accesses to memory, or in place of a line `<!-- run it here -->` of its Markdown, where it has
-one. A question's folded answer, `<details data-predict="…">`, says which number of a run is asked
-for (`question`). What panels load lies in `_static/live` (`book.panels`).
+one. A question's folded answer, `<details data-predict="…">`, says which number is asked for
+(`questions`). What panels load lies in `_static/live` (`book.panels`).
 """
 
 from __future__ import annotations
 
 import html
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,14 +25,15 @@ MARK = '<div class="live-here"></div>'
 # The cells that a panel may stand behind: the first that draws what a panel draws again; where none
 # does, the one that checks results, which every chapter of a kernel has.
 BEHIND = (re.compile(r"\.(?:coalescing|banks)\("), re.compile(r"\.check\("))
-QUESTION = re.compile(r'<details\b[^>]*\bdata-predict="([^"]*)"[^>]*>')
+QUESTION = re.compile(r'<details\b[^>]*\bdata-predict="([^"]*)"[^>]*>(.*?)</details>', re.DOTALL)
+NUMBER = re.compile(r'<data value="([^"]*)">([^<]*)</data>')  # see `book.numbers`
 
 
 class Predicts(Protocol):
     """What knows the number that a question asks for."""
 
-    def predict(self, asked: str) -> tuple[int, str]:
-        """The number, and what it is, in words."""
+    def predict(self, asked: str) -> tuple[float, str, str]:
+        """The number; what it is, in words; and what more the run has of it, as HTML."""
         ...
 
 
@@ -51,30 +53,59 @@ def with_place(text: str) -> str:
                      f"stands: write {LINE} on a line of its own")
 
 
-def question(asked: str, desk: Predicts) -> str:
-    """The form of a question, beside the answer that the run gives.
+def questions(
+    body: str, desk: Predicts, evidence: Callable[[str], str], stem: str
+) -> str:
+    """Put a form before each folded answer of a page that says which number is asked for.
 
     Parameters
     ----------
-    asked : str
-        ``VARIANT COUNTER``, a counter of the recorded run; or
-        ``VARIANT SPACE KIND ARRAY COUNT``: what one access of the watched warp takes, such as
-        ``coalesced global load A sectors``.
+    body : str
+        The page's HTML. ``data-predict`` of a folded answer is ``VARIANT COUNTER``, a counter of
+        the run that the panel shows; or ``VARIANT SPACE KIND ARRAY COUNT``, what one access of its
+        watched warp takes, such as ``coalesced global load A sectors``; or ``= WORDS``: the first
+        ``<data>`` of the answer (see `book.numbers`), which is so many of these.
     desk : Predicts
         `lib.live.desk.Desk`.
+    evidence : callable
+        What a number's expression rests on: `lib.topics.numbers.model.evidence`.
+    stem : str
+        The chapter's, whose panel shows the run.
 
     Raises
     ------
     ValueError
-        If the run has no such counter or access.
+        If the run has no such counter or access, or the answer no number.
     """
-    truth, what = desk.predict(asked)
-    told = html.escape(f"the run has {truth:,} {what}")
-    return (f'<form class="live-question" data-truth="{truth}" data-run="{told}" hidden>'
-            f'<label>Your prediction, {html.escape(what)}: <input name="guess" '
+    def form(match: re.Match[str]) -> str:
+        asked, answer = html.unescape(match[1]).strip(), match[2]
+        if not asked.startswith("="):
+            number, what, more = desk.predict(asked)
+            number = int(number) if number == int(number) else number
+            told = f"the run has {number:,}"
+            shown = (f'<p>{more}{more and ". "}Emulated when this page was built; '
+                     f'<a href="#live-{stem}" data-variant="{html.escape(asked.split()[0])}">'
+                     'Run it here</a> runs it again.</p>')
+            return _form(number, what, told, shown) + match[0]
+        found = NUMBER.search(answer)
+        if not found:
+            raise ValueError(f"data-predict={match[1]!r}: the folded answer has no <data> number")
+        rests = evidence(html.unescape(found[1]))
+        shown = f"<p>{html.escape(rests[:1].upper() + rests[1:])}.</p>"
+        number = float(found[2].replace(",", "").replace("−", "-"))
+        return _form(number, asked[1:].strip(), f"it is {found[2]}", shown) + match[0]
+
+    return QUESTION.sub(form, body)
+
+
+def _form(number: float, what: str, told: str, shown: str) -> str:
+    told, what = html.escape(told), html.escape(what)
+    return (f'<form class="live-question" data-truth="{number!r}" data-run="{told} {what}" hidden>'
+            f'<label>Your prediction, {what}: <input name="guess" '
             'inputmode="decimal" size="8" autocomplete="off"></label> '
             '<button type="submit">Compare</button> '
-            '<output aria-live="polite"></output></form>')
+            f'<output aria-live="polite"></output><div class="live-decides" hidden>{shown}</div>'
+            '</form>')
 
 
 class Panels:
@@ -90,6 +121,7 @@ class Panels:
         self.target = Path(app.outdir) / "_static" / "live"
         self.stems = stems
         self.written = panels.written
+        self.evidence = panels.evidence
         files = panels.modules()
         panels.make_all(stems, self.folder, files)
         panels.write_folder(self.target, stems, self.folder, files)
@@ -135,8 +167,7 @@ def fill(
     base = "../" * pagename.count("/") + "_static/live/"
     panel, desk = panels.written(stem, panels.folder, panels.target, base)
     body = context["body"].replace(MARK, panel, 1)
-    context["body"] = QUESTION.sub(
-        lambda match: question(html.unescape(match[1]), desk) + match[0], body)
+    context["body"] = questions(body, desk, panels.evidence, stem)
     app.add_js_file("live/panel.js", loading_method="defer")
     app.add_css_file("live/panel.css", priority=910)
 

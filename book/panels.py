@@ -25,8 +25,10 @@ from lib.live.desk import Desk
 from lib.live.family import loads
 from lib.live.pack import family
 from lib.paths import CUDA, ROOT
+from lib.topics.numbers.model import evidence  # noqa: F401 - `book.live` loads `lib` through here
 
 PANEL = Path(__file__).with_name("panel")
+HOME = "/home/pyodide"  # where the worker unpacks the archive
 
 
 def modules() -> list[Path]:
@@ -39,15 +41,30 @@ def modules() -> list[Path]:
     return [Path(line) for line in found.stdout.split("\n") if line]
 
 
-def archive(files: list[Path]) -> bytes:
-    """The worker's modules and the CUDA files in a zip, the same bytes each time."""
+def archive(files: list[Path], compiled: bool | None = None) -> bytes:
+    """The worker's modules and the CUDA files in a zip, the same bytes each time.
+
+    Parameters
+    ----------
+    files : list of Path
+        What `modules` returned.
+    compiled : bool, optional
+        Whether modules are bytecode, which starts faster: by default where this Python is of the
+        release that runs in the browser.
+    """
+    if compiled is None:
+        compiled = runtime_files.same_python()
     sources = [*CUDA.glob("*.cu"), *(CUDA / "include").glob("*")]
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as packed:
         for path in sorted({*files, *sources}):
-            member = zipfile.ZipInfo(path.relative_to(ROOT).as_posix())
+            name, data = path.relative_to(ROOT).as_posix(), path.read_bytes()
+            if compiled and path.suffix == ".py":
+                data = runtime_files.bytecode(data, f"{HOME}/{name}", 2)
+                name += "c"
+            member = zipfile.ZipInfo(name)
             member.compress_type = zipfile.ZIP_DEFLATED
-            packed.writestr(member, path.read_bytes())
+            packed.writestr(member, data)
     return made.getvalue()
 
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from lib import bfloat16
+
 # Unit roundoff of each type, to nearest: half the distance from 1 to the number after it.
 ROUNDOFF = {"float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 ITEM_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
@@ -138,13 +140,15 @@ class Problem:
         random = xp.random.default_rng(seed)
 
         def draw(rows: int, columns: int, dtype: str) -> Any:
-            values = random.random((rows, columns), dtype=xp.float32)
-            return (values * 2 - 1).astype(numpy_dtype(dtype))
+            values = random.random((rows, columns), dtype=xp.float32) * 2 - 1
+            return bfloat16.rounded(values) if _bits(dtype) else values.astype(numpy_dtype(dtype))
 
         A = draw(self.M, self.K, self.dtype)
         B = draw(*self.shape_of_b, self.dtype)
         if self.beta != 0:
             return A, B, draw(self.M, self.N, self.out)
+        if _bits(self.out):
+            return A, B, bfloat16.rounded(np.full((self.M, self.N), np.nan))
         return A, B, xp.full((self.M, self.N), xp.nan, numpy_dtype(self.out))
 
     @property
@@ -246,12 +250,21 @@ class Verdict:
 
 
 def numpy_dtype(name: str) -> np.dtype:
-    """NumPy's type of that name; bfloat16, which NumPy lacks, is that of ml_dtypes."""
+    """NumPy's type of that name; bfloat16, which NumPy lacks, is that of ml_dtypes.
+
+    In a browser it is that of its bits (see `lib.bfloat16`).
+    """
+    if _bits(name):
+        return bfloat16.DTYPE
     if name == "bfloat16":
         import ml_dtypes
 
         return np.dtype(ml_dtypes.bfloat16)
     return np.dtype(name)
+
+
+def _bits(dtype: str) -> bool:
+    return dtype == "bfloat16" and bfloat16.as_bits()
 
 
 def parse_shape(text: str) -> tuple[int, int, int]:

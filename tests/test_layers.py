@@ -24,8 +24,8 @@ from lib.run import device
 Sources = Mapping[str, str]
 
 # Who may import whom: a package, or a module at lib's root, imports only those before it.
-ORDER = ("ptx", "compiler", "paths", "gpus", "problem", "patience", "kernels", "records",
-         "run", "plotting", "topics", "live", "measure", "claims", "chapter", "cli")
+ORDER = ("ptx", "compiler", "paths", "gpus", "bfloat16", "problem", "patience", "kernels",
+         "records", "run", "plotting", "topics", "live", "measure", "claims", "chapter", "cli")
 # What draws, and what makes widgets.
 DRAWS = ("matplotlib", "ipywidgets", "IPython")
 # The most modules at lib's root.

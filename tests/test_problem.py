@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from lib.problem import Problem, parse_shape
+from lib import bfloat16
+from lib.problem import Problem, numpy_dtype, parse_shape
 
 
 def judged(problem, change=lambda C: C):
@@ -204,3 +205,18 @@ def test_elements_beside_an_infinite_one_are_held_to_the_tolerance():
     assert problem.judge(right, reference).ok
     right[1, 1] += 1e-3
     assert not problem.judge(right, reference).ok
+
+
+def test_bfloat16_as_bits_holds_the_numbers_of_ml_dtypes(monkeypatch):
+    problem = Problem(37, 29, 16, beta=1.0, dtype="bfloat16", out="bfloat16", b_layout="column")
+    real = problem.inputs()
+    monkeypatch.setattr(bfloat16, "as_bits", lambda: True)
+    bits = problem.inputs()
+    for one, other in zip(real, bits, strict=True):
+        assert other.dtype == numpy_dtype("bfloat16") == np.uint16
+        assert one.view(np.uint16).tobytes() == other.tobytes()
+        assert (one.astype("float64") == other.astype("float64")).all()
+    reference = problem.reference(*bits)
+    assert problem.judge(bfloat16.rounded(reference.C), reference).ok
+    unwritten = Problem(2, 3, 4, dtype="bfloat16", out="bfloat16").inputs()[2]
+    assert np.isnan(unwritten.astype("float32")).all()

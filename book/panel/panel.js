@@ -5,6 +5,9 @@
   /** @typedef {{html: string, said: string, verdict: string, [more: string]: any}} Answer */
 
   const LIMIT = 60; // s that a run may take
+  // What a tick of that clock may count, s. A page that sleeps, a tab that the browser has frozen or
+  // a machine that was shut, wakes to one long tick, in which nothing ran.
+  const TICK = 2;
   const VISIT = "gemm-live-used"; // this visit has started the emulator: the next chapter begins early
   let serial = 0;
 
@@ -24,7 +27,9 @@
     async start(base) {
       if (engine.source === null) {
         const answer = await fetch(base + "worker.js");
-        if (!answer.ok) { throw new Error(`worker.js: the server answers ${answer.status}`); }
+        if (!answer.ok) {
+          throw new Error(`worker.js: the server answers ${answer.status}; reload the page`);
+        }
         engine.source = await answer.text();
       }
       const address = URL.createObjectURL(new Blob([engine.source], { type: "text/javascript" }));
@@ -96,12 +101,15 @@
 
   /** @param {string} text what a worker failed with */
   function explained(text) {
-    if (/out of memory|memoryerror|memory\.grow|allocation failed/i.test(text)) {
+    if (/out of memory|memoryerror|memory\.grow|(allocation|allocate).*(failed|memory)/i.test(text)) {
       engine.end("stopped");
       return "The memory of this page is used up: take a smaller shape, and run again.";
     }
     if (/Failed to fetch|NetworkError|Load failed/i.test(text)) {
       return "The server can't be reached: look at the connection, and try again.";
+    }
+    if (/module.*not supported|import.*module script/i.test(text)) {
+      return "This browser has no modules in workers: open the page in a current one.";
     }
     return text;
   }
@@ -145,7 +153,7 @@
       });
       stop.disabled = !now;
       bar.hidden = !now;
-      clearTimeout(clock);
+      clearInterval(clock);
     }
 
     /** @param {number} progress @param {string} said */
@@ -162,10 +170,15 @@
     engine.listeners.add(progressed);
 
     function limit() {
-      clearTimeout(clock);
+      clearInterval(clock);
       const most = Number(box.dataset.limit) || LIMIT;
-      clock = setTimeout(() => engine.end(
-        `Stopped after ${most} seconds: take a smaller shape.`), 1000 * most);
+      let ran = 0, last = performance.now();
+      clock = setInterval(() => {
+        const now = performance.now();
+        ran += Math.min((now - last) / 1000, TICK);
+        last = now;
+        if (ran >= most) { engine.end(`Stopped after ${most} seconds: take a smaller shape.`); }
+      }, 250);
     }
 
     /**
@@ -364,18 +377,34 @@
   function question(root) {
     const form = /** @type {HTMLFormElement} */ (root);
     const said = /** @type {HTMLElement} */ (form.querySelector("output"));
+    const decides = /** @type {HTMLElement} */ (form.querySelector(".live-decides"));
+    const folded = form.nextElementSibling;
     form.hidden = false;
+    // The panel that runs it again, with the variant that was asked for.
+    decides.querySelector("a")?.addEventListener("click", (event) => {
+      const link = /** @type {HTMLAnchorElement} */ (event.currentTarget);
+      const list = document.querySelector(link.hash)?.closest("[data-live]")
+        ?.querySelector("select[name=variant]");
+      if (list instanceof HTMLSelectElement) {
+        list.value = link.dataset.variant || list.value;
+        list.dispatchEvent(new Event("change"));
+      }
+    });
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       const text = String(new FormData(form).get("guess")).replace(/[,\s]/g, "");
       const guess = Number(text), truth = Number(form.dataset.truth);
       if (text === "" || isNaN(guess)) {
         said.textContent = "Type a number.";
-      } else if (guess === truth) {
+        return;
+      }
+      decides.hidden = false;
+      if (folded instanceof HTMLDetailsElement) { folded.open = true; }
+      if (guess === truth) {
         said.textContent = `Exactly: ${form.dataset.run}.`;
       } else {
-        const times = guess > 0 && truth > 0
-          ? `, a factor of ${Number((Math.max(guess, truth) / Math.min(guess, truth)).toPrecision(2))}` : "";
+        const times = guess * truth > 0
+          ? `, a factor of ${Number(Math.max(guess / truth, truth / guess).toPrecision(2))}` : "";
         said.textContent = `Off by ${Math.abs(guess - truth).toLocaleString("en")}${times}: ` +
           `${form.dataset.run}.`;
       }

@@ -98,7 +98,9 @@ async function manifest(base) {
     if (!answer) { throw error; }
     return answer.json();
   }
-  if (!answer.ok) { throw new Error(`${address}: the server answers ${answer.status}`); }
+  if (!answer.ok) {
+    throw new Error(`${address}: the server answers ${answer.status}; reload the page`);
+  }
   if (kept) {
     await kept.put(address, answer.clone());
     const found = await answer.clone().json();
@@ -127,7 +129,7 @@ async function stored(base, entry, count) {
   const fresh = !answer;
   if (!answer) { answer = await fetch(key); }
   if (!answer.ok || !answer.body) {
-    throw new Error(`${entry.file}: the server answers ${answer.status}`);
+    throw new Error(`${entry.file}: the server answers ${answer.status}; reload the page`);
   }
   const reader = answer.body.getReader(), data = new Uint8Array(entry.bytes);
   let at = 0;

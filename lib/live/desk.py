@@ -193,7 +193,9 @@ class Desk:
         matrices = problem.inputs()
         try:
             selection = select(kernel, problem, variant)
-            prepared = lay_out(kernel, selection, problem, [matrices])
+            # The emulator gets plain arrays of the same memory (see `lib.bfloat16`).
+            plain = tuple(np.asarray(matrix) for matrix in matrices)
+            prepared = lay_out(kernel, selection, problem, [plain])
         except ValueError as refused:
             raise Refused(f"{refused}.") from None
         steps = prepared.steps(0)
@@ -224,20 +226,21 @@ class Desk:
             return None
         return self._prepared(asked)[1].mistakes[asked.mistake]
 
-    def predict(self, asked: str) -> tuple[int, str]:
+    def predict(self, asked: str) -> tuple[float, str, str]:
         """The number that a question asks for, from the run that the panel shows first.
 
         Parameters
         ----------
         asked : str
             ``VARIANT COUNTER``, a counter of the run of a variant; or ``VARIANT SPACE KIND ARRAY
-            COUNT``, what one access of the watched warp takes: ``coalesced global load A sectors``,
-            ``transposed shared store As wavefronts``.
+            COUNT``, what one access of the watched warp takes (`lib.live.page.COUNTS`):
+            ``coalesced global load A sectors``, ``transposed shared store As wavefronts``.
 
         Returns
         -------
-        (int, str)
-            The number, and what it is, in words.
+        (float, str, str)
+            The number; what it is, in words; and what more the run has of it, as HTML: the line
+            that makes the access, and all that it takes.
 
         Raises
         ------
@@ -253,12 +256,13 @@ class Desk:
             counters = done.counters()
             if words[0] not in counters:
                 raise ValueError(unknown("counter", words[0], counters))
-            return counters[words[0]], f"{words[0].replace('_', ' ')} of {name}"
+            return counters[words[0]], f"{words[0].replace('_', ' ')} of {name}", ""
         if len(words) != 4:
             raise ValueError(f"{asked!r}: write VARIANT COUNTER, or VARIANT SPACE KIND ARRAY COUNT")
         space, kind, array, count = words
-        found = page.cost(done.launch, space, kind, array, count)
-        return found, f"{count} per {space} {kind} of {array}, {name}"
+        found, access = page.cost(done.launch, space, kind, array, count)
+        said = page.COUNTS[space][count].format(f"{space} {kind}")
+        return found, f"{said} of {array}, variant {name}", page.caption(access)
 
     # -- what a request may ask for -------------------------------------------------------------
 

@@ -24,13 +24,10 @@ _SUBJECT = re.compile(r"[a-z]+(?:\.(?:sync|async|proxy|mbarrier|bulk))*")
 
 def offered(kernel: Kernel) -> list[Variant]:
     """The variants that a page offers: the first of those that the chapter shows, and its exhibits.
-
-    bfloat16 is no type of NumPy, and what adds it does not run in the browser.
     """
     shown: dict[str, Variant] = {}
     for variant in kernel.variants:
-        if variant.dtype != "bfloat16":
-            shown.setdefault(kernel.expression(variant), variant)
+        shown.setdefault(kernel.expression(variant), variant)
     return [*list(shown.values())[:MOST_VARIANTS], *kernel.exhibits]
 
 

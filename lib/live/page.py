@@ -161,42 +161,72 @@ def _accesses(done: Done) -> tuple[list[dict[str, str]], int]:
     return found, first
 
 
-def cost(launch: ptx.Launch, space: str, kind: str, array: str, count: str) -> int:
-    """What one access of the watched warp takes: its sectors, or its wavefronts.
+# What a question may ask of an access, and how that is said; of global memory and of shared.
+COUNTS = {
+    "global": {"sectors": "sectors per {}", "bytes_per_sector": "bytes used of each sector, {}"},
+    "shared": {"wavefronts": "wavefronts per {}"},
+}
+
+
+def cost(launch: ptx.Launch, space: str, kind: str, array: str, count: str) -> tuple[float, Named]:
+    """What one access of the watched warp takes, by a key of `COUNTS`; and that access.
 
     Raises
     ------
     ValueError
-        If there is no such access.
+        If there is no such access, or no such count.
     """
-    for one in named(launch, space):
-        if (one.kind, one.array) == (kind, array):
-            if (space, count) == ("global", "sectors"):
-                return len(coalescing.describe(one.access, one.allocation).sectors)
-            if (space, count) == ("shared", "wavefronts"):
-                return banks.describe(one.access, one.kind).wavefronts
-    raise ValueError(f"the run has no {space} {kind} of {array} that takes {count}")
+    one = next((one for one in named(launch, space) if (one.kind, one.array) == (kind, array)),
+               None) if count in COUNTS.get(space, {}) else None
+    if one is None:
+        raise ValueError(f"the run has no {space} {kind} of {array} that takes {count}")
+    if space == "shared":
+        return _served(one).wavefronts, one
+    seen = coalescing.describe(one.access, one.allocation)
+    if count == "sectors":
+        return len(seen.sectors), one
+    return seen.useful_bytes / len(seen.sectors), one
+
+
+def _served(one: Named):
+    """How the banks serve an access of shared memory.
+
+    Raises
+    ------
+    ValueError
+        If it has a width, or an order of copies, that no rule is known for.
+    """
+    if one.kind == "copy":
+        return banks.describe_copy(one.access, one.source, one.past_l1)
+    return banks.describe(one.access, one.kind)
 
 
 def drawn(one: Named) -> tuple[str, int]:
     """The picture of an access with its caption, and the sectors or wavefronts it wastes."""
-    caption = f"{one.space} {one.kind} {one.label}, {one.where}"
     if one.space == "global":
         seen = coalescing.describe(one.access, one.allocation)
         picture = svg.sectors(one.access, seen.base, one.kind, one.label)
-        told = (f"{len(seen.sectors)} sectors for {seen.lanes} lanes, {seen.useful_bytes} of "
-                f"{seen.moved_bytes} bytes used")
         wasted = len(seen.sectors) - seen.least_sectors
     else:
         try:
-            served = (banks.describe_copy(one.access, one.source, one.past_l1)
-                      if one.kind == "copy" else banks.describe(one.access, one.kind))
-        except ValueError:  # a width, or an order of copies, that no rule is known for
+            served = _served(one)
+        except ValueError:
             return "", 0
         picture = svg.banks(served, one.kind, one.label)
-        told = f"{served.wavefronts} wavefronts, ideal {served.ideal}"
         wasted = served.conflicts
-    return f'<p class="live-caption">{_TEXT(caption)}: {told}</p>{picture}', wasted
+    return f'<p class="live-caption">{caption(one)}</p>{picture}', wasted
+
+
+def caption(one: Named) -> str:
+    """What an access takes, with the line that makes it, as HTML."""
+    if one.space == "global":
+        seen = coalescing.describe(one.access, one.allocation)
+        told = (f"{len(seen.sectors)} sectors for {seen.lanes} lanes, {seen.useful_bytes} of "
+                f"{seen.moved_bytes} bytes used")
+    else:
+        served = _served(one)
+        told = f"{served.wavefronts} wavefronts, ideal {served.ideal}"
+    return _TEXT(f"{one.space} {one.kind} {one.label}, {one.where}: {told}")
 
 
 # -- PTX beside CUDA ----------------------------------------------------------------------------

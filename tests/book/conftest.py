@@ -45,16 +45,23 @@ def address(site) -> str:
 @pytest.fixture(scope="session")
 def browser(browser_paths, tmp_path_factory):
     """Headless Chrome or Chromium, driven by selenium."""
+    chrome = start_browser(browser_paths, tmp_path_factory.mktemp("browser"))
+    yield chrome
+    chrome.quit()
+
+
+def start_browser(paths: tuple[str, str], profile: Path):
+    """Start a headless browser with a profile of its own: `paths` of `find_browser`."""
     from selenium import webdriver
 
-    binary, driver = browser_paths
+    binary, driver = paths
     options = webdriver.ChromeOptions()
     options.binary_location = binary
     for flag in (
         "--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
         "--disable-background-networking", "--disable-component-update", "--disable-sync",
         "--disable-quic", "--hide-scrollbars", "--force-color-profile=srgb",
-        f"--user-data-dir={tmp_path_factory.mktemp('browser')}",
+        f"--user-data-dir={profile}",
     ):
         options.add_argument(flag)
     if os.geteuid() == 0 or os.environ.get("CI"):
@@ -63,5 +70,4 @@ def browser(browser_paths, tmp_path_factory):
     chrome = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
     chrome.set_page_load_timeout(30)
     chrome.set_script_timeout(30)
-    yield chrome
-    chrome.quit()
+    return chrome

@@ -2,6 +2,8 @@
 
 import io
 import json
+import subprocess
+import sys
 import zipfile
 
 import nbformat
@@ -46,6 +48,39 @@ def test_a_chapter_without_a_place_is_an_error_that_says_what_to_write():
         live.with_place(notebook("words"))
 
 
+class Knows:
+    """What answers questions in these tests."""
+
+    def predict(self, asked):
+        assert asked == "padded x < y"
+        return 16.0, "x < y of padded", "a.cu:1"
+
+
+def asked(predict, answer=""):
+    return live.questions(f'<p>?</p><details class="x" data-predict="{predict}">{answer}</details>',
+                          Knows(), "rests on {}".format, "01_naive")
+
+
+def test_a_question_of_the_run_has_a_form_with_its_number_and_its_line():
+    text = asked("padded x &lt; y")
+    assert text.index("<form") < text.index("<details")
+    assert 'data-truth="16" data-run="the run has 16 x &lt; y of padded"' in text
+    assert "<p>a.cu:1. Emulated" in text
+    assert 'href="#live-01_naive" data-variant="padded"' in text
+
+
+def test_a_question_of_a_record_has_the_number_that_the_answer_tells():
+    text = asked("= times as fast", 'or <data value="f(\'a\'):+.1f">+1,234.5</data> and '
+                 '<data value="g()">2</data>')
+    assert 'data-truth="1234.5" data-run="it is +1,234.5 times as fast"' in text
+    assert "<p>Rests on f(&#x27;a&#x27;):+.1f.</p>" in text
+
+
+def test_an_answer_without_a_number_is_an_error():
+    with pytest.raises(ValueError, match="no <data> number"):
+        asked("= times as fast", "some")
+
+
 @pytest.mark.parametrize("stem", CATALOGUE)
 def test_every_chapter_of_a_kernel_has_a_place_for_its_panel(stem):
     text = (CHAPTERS / f"{stem}.ipynb").read_text(encoding="utf-8")
@@ -65,6 +100,22 @@ def test_the_archive_is_the_same_each_time_and_has_the_cuda_files():
     assert packed == panels.archive(files)
     names = zipfile.ZipFile(io.BytesIO(packed)).namelist()
     assert {f"cuda/{stem}.cu" for stem in CATALOGUE} <= set(names)
+
+
+def test_modules_are_bytecode_where_the_browser_has_this_python(monkeypatch, tmp_path):
+    files = [panels.ROOT / "lib" / "paths.py", panels.ROOT / "lib" / "__init__.py"]
+    for same, ending in ((True, "pyc"), (False, "py")):
+        monkeypatch.setattr(panels.runtime_files, "same_python", lambda same=same: same)
+        with zipfile.ZipFile(io.BytesIO(panels.archive(files))) as packed:
+            names = packed.namelist()
+            packed.extractall(tmp_path / ending)
+        assert [n for n in names if n.startswith("lib/")] == [
+            f"lib/__init__.{ending}", f"lib/paths.{ending}"]
+        # Without its source, too, it is found, and knows where it lies.
+        said = subprocess.run(
+            [sys.executable, "-c", "import lib.paths; print(lib.paths.ROOT)"], check=True,
+            text=True, capture_output=True, cwd=tmp_path / ending)
+        assert said.stdout.strip() == str(tmp_path / ending)
 
 
 def test_a_family_is_made_once_until_something_changes(tmp_path, monkeypatch):

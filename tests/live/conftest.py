@@ -17,7 +17,9 @@ from tests.book.conftest import browser  # noqa: F401 - the fixture
 
 STEMS = ("02_shared_tile", "18_tma", "03_bank_conflicts")  # with a page of their own
 FOLDER = ROOT / "_build" / "live"  # what the book's build has made of them, too
-QUESTION = '<details data-predict="transposed shared store As wavefronts"></details>'
+QUESTIONS = """<details data-predict="transposed shared store As wavefronts"><p>32</p></details>
+<details data-predict="= times as fast"><p><data value="faster('', 'x'):.2f">1.31</data></p>
+</details>"""
 PAGE = """<!DOCTYPE html>
 <html lang="en" data-theme="light"><head><meta charset="utf-8"><title>A chapter</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -36,20 +38,27 @@ figure.figure-scroll {{ overflow-x: auto; margin: 0; }}
 def panels(tmp_path_factory) -> Path:
     """A folder with a page for each of `STEMS`, and one with two panels."""
     root = tmp_path_factory.mktemp("site")
+    fill(root)
+    return root
+
+
+def fill(root: Path, stems: tuple[str, ...] = STEMS) -> None:
+    """Write the small site into a folder."""
     target, folder = root / "_static" / "live", FOLDER
     files = made_panels.modules()
     made_panels.make_all(list(CATALOGUE), folder, files)
     made_panels.write_folder(target, list(CATALOGUE), folder, files)
     (root / "chapters").mkdir()
     texts = {}
-    for stem in STEMS:
+    for stem in stems:
         texts[stem], desk = made_panels.written(stem, folder, target, "../_static/live/")
-    asked = live.QUESTION.sub(lambda match: live.question(match[1], desk) + match[0], QUESTION)
-    pages = {**texts, "two": texts["02_shared_tile"] + texts["03_bank_conflicts"],
-             "question": asked}
+    pages = texts
+    if stems == STEMS:
+        asked = live.questions(QUESTIONS, desk, made_panels.evidence, STEMS[-1])
+        pages = {**texts, "two": texts["02_shared_tile"] + texts["03_bank_conflicts"],
+                 "question": texts[STEMS[-1]] + asked}
     for name, body in pages.items():
         (root / "chapters" / f"{name}.html").write_text(PAGE.format(body=body), encoding="utf-8")
-    return root
 
 
 @pytest.fixture

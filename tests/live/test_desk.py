@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 
+from lib import bfloat16
 from lib.kernels.catalogue import CATALOGUE, find
 from lib.live import page, svg
 from lib.live.desk import DEFAULT, Desk, moved, wrong_elements
@@ -146,9 +147,41 @@ def test_a_shape_that_no_packed_instantiation_takes_says_what_to_do(desks):
     assert answer["verdict"] == "right" and "no multiple of 4" in answer["html"]
 
 
+def test_a_warp_that_copies_nothing_but_zeros_has_no_copy_to_draw(desks):
+    answer = ask(desks("17_wgmma"), M=136, N=72, K=64, races=False)
+    assert answer["verdict"] == "right"
+    assert not [one for one in answer["accesses"] if " copy A" in one["label"]]
+    whole = ask(desks("17_wgmma"), races=False)
+    assert [one for one in whole["accesses"] if one["label"].startswith("global copy A")]
+
+
+@pytest.mark.parametrize("stem", CATALOGUE)
+@pytest.mark.parametrize("M, N, K", [(136, 72, 64), (130, 67, 33), (1, 1, 0)])
+def test_shapes_that_end_inside_a_tile_have_an_answer(desks, stem, M, N, K):
+    desk = desks(stem)
+    answer = ask(desk, M=M, N=N, K=K, beta=0.5, races=False)
+    if answer["verdict"] == "refused":
+        assert stem in ("17_wgmma", "18_tma", "19_warp_specialization", "20_hopper_limit")
+        assert N % 8 and "multiple of" in answer["said"]
+    else:
+        assert answer["verdict"] == "right"
+        assert ask(desk, do="record", M=M, N=N, K=K, beta=0.5)["verdict"] == "step"
+
+
 def test_rows_that_tma_can_not_load_are_refused_with_the_rule(desks):
     answer = ask(desks("18_tma"), M=64, N=63, K=64)
     assert answer["verdict"] == "refused" and "multiple of" in answer["said"]
+
+
+@pytest.mark.parametrize("beta", [0.0, -0.5])
+def test_bfloat16_runs_on_bits_as_it_does_on_ml_dtypes(desks, monkeypatch, beta):
+    asked = {"variant": "bf16_column", "M": 72, "N": 136, "K": 64, "beta": beta, "alpha": 1.5}
+    family = desks("18_tma").family
+    native = Desk(family).ask(json.dumps(asked))
+    assert '"verdict": "right"' in native
+    monkeypatch.setattr(bfloat16, "as_bits", lambda: True)
+    assert isinstance(Problem(1, 1, 1, dtype="bfloat16").inputs()[0], bfloat16.Bits)
+    assert Desk(family).ask(json.dumps(asked)) == native
 
 
 def test_memory_that_runs_out_is_said(desks, monkeypatch):
@@ -175,7 +208,6 @@ def test_what_is_offered_is_the_catalogues():
     for kernel in CATALOGUE.values():
         names = [v.name for v in offered(kernel)]
         assert names[0] == kernel.variants[0].name
-        assert all(kernel.variant(name).dtype != "bfloat16" for name in names)
         assert {v.name for v in kernel.exhibits} <= set(names)
 
 
@@ -240,13 +272,28 @@ def test_a_prediction_is_judged_by_the_run(desks):
     assert desk.predict("transposed shared store As wavefronts")[0] == 32
     assert desk.predict("padded shared store As wavefronts")[0] == 1
     counter = ask(desk, races=False)["counters"]["shared_wavefronts"]
-    number, told = desk.predict("padded shared_wavefronts")
+    number, told, _ = desk.predict("padded shared_wavefronts")
     assert number == counter and "shared wavefronts of padded" in told
+
+
+@pytest.mark.parametrize("stem, asked, number, told, more", [
+    ("03_bank_conflicts", "transposed shared store As wavefronts", 32,
+     "wavefronts per shared store", "32 wavefronts, ideal 1"),
+    ("10_wmma", "one global load A bytes_per_sector", 16,
+     "bytes used of each sector, global load", "128 of 256 bytes used"),
+    ("16_cp_async", "wide shared copy storage wavefronts", 4,
+     "wavefronts per shared copy", "4 wavefronts, ideal 4"),
+])
+def test_a_question_on_an_access_comes_with_its_line(desks, stem, asked, number, told, more):
+    found, said, shown = desks(stem).predict(asked)
+    assert found == number and said.startswith(told)
+    assert f"{stem}.cu:" in shown and shown.endswith(more)
 
 
 @pytest.mark.parametrize("asked", ["padded shared_waves", "paded shared_wavefronts",
                                    "padded shared store Xs wavefronts", "padded", "padded a b",
-                                   "padded global load A wavefronts"])
+                                   "padded global load A wavefronts",
+                                   "padded shared load As bytes_per_sector"])
 def test_a_question_that_the_run_can_not_answer_is_an_error(desks, asked):
     with pytest.raises(ValueError):
         desks("03_bank_conflicts").predict(asked)
@@ -274,6 +321,14 @@ def test_only_wrong_elements_are_marked():
     wrong = wrong_elements(problem, got, reference)
     assert np.argwhere(wrong).tolist() == [[3, 4], [7, 7]]
     assert "rows 3 to 7, columns 4 to 7" in svg.elements(wrong)
+
+
+def test_wrong_elements_are_found_among_bits():
+    problem = Problem(8, 8, 8, dtype="bfloat16", out="bfloat16")
+    reference = problem.reference(*problem.inputs()).C
+    got = bfloat16.rounded(reference)
+    got[3, 4] ^= 1 << 15  # its sign
+    assert np.argwhere(wrong_elements(problem, got, reference)).tolist() == [[3, 4]]
 
 
 def test_text_of_a_reader_is_escaped():

@@ -155,6 +155,16 @@ def test_the_packed_emulator_counts_what_the_native_one_does(running, browser, s
     assert packed["accesses"] == native["accesses"]
 
 
+@pytest.mark.parametrize("stem", ["17_wgmma", "18_tma", "19_warp_specialization"])
+def test_bfloat16_counts_in_the_browser_as_it_does_natively(running, browser, stem):
+    base = browser.execute_script("return new URL('../_static/live/', location.href).href")
+    native = Desk(loads(made_panels.made(stem, FOLDER)["family"]))
+    asked = {"do": "run", "variant": "bf16_column", "M": 136, "N": 72, "beta": 0.5}
+    packed, wanted = ask(browser, base, stem, **asked), json.loads(native.ask(json.dumps(asked)))
+    assert packed["verdict"] == wanted["verdict"] == "right"
+    assert packed["counters"] == wanted["counters"]
+
+
 @pytest.mark.parametrize("stem", ["03_bank_conflicts", "14_ldmatrix", "16_cp_async",
                                   "19_warp_specialization"])
 def test_the_packed_microscope_shows_what_the_native_one_does(running, browser, stem):
@@ -262,6 +272,15 @@ def test_what_breaks_a_limit_leaves_the_page_as_it_was(running, browser):
     assert "from 1 to 256" in said
     running.run(M="64", N="64", K="64")
     assert running.verdict == "right"
+
+
+def test_ptx_over_the_limit_is_refused(running, browser):
+    running.click("edit")
+    running.wait()
+    browser.execute_script("arguments[0].value += ' '.repeat(4000000)", running.part("ptx"))
+    assert "longer than 4,000,000 characters: shorten it" in running.run()
+    running.click("edit")
+    assert "right" in running.run()
 
 
 def test_a_run_is_stopped_and_the_next_one_starts_anew(opened):
@@ -400,12 +419,70 @@ def test_without_scripts_the_recorded_run_stands(opened):
     assert "The controls need scripts" in panel.root.text
 
 
-@pytest.mark.parametrize("guess, said", [
-    ("32", "Exactly"), ("1", "Off by 31, a factor of 32"), ("many", "Type a number")])
-def test_a_prediction_is_compared_with_the_run(browser, served, guess, said):
+@pytest.mark.parametrize("number, guess, said, shown", [
+    (0, "32", "Exactly: the run has 32 wavefronts", "32 wavefronts, ideal 1"),
+    (0, "1", "Off by 31, a factor of 32: the run has 32", "32 wavefronts, ideal 1"),
+    (0, "many", "Type a number", ""), (0, "-3", "Off by 35: the run has 32", "ideal 1"),
+    (1, "1,310", "Off by 1,308.69, a factor of 1000: it is 1.31 times as fast", "Recorded: NVIDIA"),
+    (1, "1.31", "Exactly: it is 1.31 times as fast.", "Recorded: NVIDIA"),
+])
+def test_a_prediction_is_compared_with_the_run(browser, served, number, guess, said, shown):
+    emulate(browser, **READING)
     browser.get(f"{served.address}chapters/question.html")
-    browser.find_element(By.NAME, "guess").send_keys(guess + Keys.ENTER)
-    assert said in browser.find_element(By.TAG_NAME, "output").text
+    form = browser.find_elements(By.CSS_SELECTOR, "form[data-truth]")[number]
+    decides = form.find_element(By.CLASS_NAME, "live-decides")
+    answer = browser.find_elements(By.TAG_NAME, "details")[number - 2]
+    assert not decides.is_displayed() and not answer.get_attribute("open")
+    form.find_element(By.NAME, "guess").send_keys(guess + Keys.ENTER)
+    assert said in form.find_element(By.TAG_NAME, "output").text
+    assert shown in decides.text and decides.is_displayed() == bool(shown)
+    assert bool(answer.get_attribute("open")) == bool(shown)
+    loaded = "return performance.getEntriesByType('resource').map(each => each.name).join()"
+    assert "worker.js" not in browser.execute_script(loaded)
+
+
+def test_a_prediction_leads_to_the_panel_that_runs_it_again(browser, served):
+    browser.get(f"{served.address}chapters/question.html")
+    form = browser.find_element(By.CSS_SELECTOR, "form[data-truth]")
+    form.find_element(By.NAME, "guess").send_keys("1" + Keys.ENTER)
+    form.find_element(By.LINK_TEXT, "Run it here").click()
+    assert browser.execute_script("return document.querySelector(':target').textContent") == (
+        "Run it here")
+    assert Panel(browser).field("variant").get_attribute("value") == "transposed"
+
+
+# -- a tab in the background --------------------------------------------------------------------
+
+NOTING = """
+window.frames_ = 0;
+const count = () => { window.frames_ += 1; requestAnimationFrame(count); };
+requestAnimationFrame(count);
+const status = document.querySelector('[data-part="status"]');
+let before;
+document.addEventListener('visibilitychange', () => { before = window.frames_; });
+new MutationObserver(() => localStorage.setItem('said', JSON.stringify(
+  [status.textContent, document.visibilityState, window.frames_ - before])))
+  .observe(status, {childList: true});
+"""
+
+
+def test_a_run_goes_on_in_a_tab_in_the_background(opened, browser, served):
+    panel = opened("02_shared_tile")
+    here = browser.current_window_handle
+    browser.execute_script(NOTING)
+    panel.click("run")
+    browser.switch_to.new_window("tab")
+    try:
+        browser.get(f"{served.address}chapters/question.html")
+        said = WebDriverWait(browser, PATIENCE, 0.3).until(lambda page: next(
+            (noted for noted in [json.loads(page.execute_script(
+                "return localStorage.getItem('said')") or '[""]')] if "error" in noted[0]), None))
+    finally:
+        browser.close()
+        browser.switch_to.window(here)
+    # It had ended before anybody looked, and the page had not been drawn once in the meantime.
+    assert "right" in said[0] and said[1:] == ["hidden", 0]
+    assert panel.wait() == said[0] and panel.verdict == "right"
 
 
 # -- what can go wrong --------------------------------------------------------------------------
@@ -434,14 +511,20 @@ def test_a_page_from_a_file_says_to_serve_it(browser, panels):
 
 @pytest.fixture
 def spoilt(panels, tmp_path):
-    """Serve a copy of the site with one file changed: `spoilt(name, change)` is its address."""
+    """Serve a copy of the site with one file changed: `spoilt(name, change)` is its address.
+
+    A change of None removes the file.
+    """
     servers = []
 
     def start(name, change, cut=0):
         root = tmp_path / "site"
         shutil.copytree(panels, root)
         place = root / "_static" / "live" / name
-        place.write_bytes(change(place.read_bytes()))
+        if change is None:
+            place.unlink()
+        else:
+            place.write_bytes(change(place.read_bytes()))
 
         class Cutting(serve.Handler):
             def copyfile(self, source, outputfile):
@@ -472,9 +555,10 @@ def test_a_file_of_another_digest_is_not_used(browser, spoilt):
     assert "right" in panel.part("answer").text
 
 
-def test_a_download_that_is_cut_off_is_said(browser, spoilt):
+@pytest.mark.parametrize("name", ["pyodide.asm.wasm.gzip", "02_shared_tile.json.gzip"])
+def test_a_download_that_is_cut_off_is_said(browser, spoilt, name):
     emulate(browser, **READING)
-    address = spoilt("pyodide.asm.wasm.gzip", lambda data: data, cut=100_000)
+    address = spoilt(name, lambda data: data, cut=1_000)
     browser.get(f"{address}chapters/02_shared_tile.html")
     panel = Panel(browser)
     panel.click("run")
@@ -482,15 +566,29 @@ def test_a_download_that_is_cut_off_is_said(browser, spoilt):
     assert "right" in panel.part("answer").text
 
 
-def test_memory_that_runs_out_is_said_and_the_recorded_run_stays(browser, spoilt):
+@pytest.mark.parametrize("thrown, said", [
+    # As V8, SpiderMonkey and JavaScriptCore say it.
+    ("Array buffer allocation failed", "take a smaller shape"),
+    ("WebAssembly.Memory(): could not allocate memory", "take a smaller shape"),
+    ("WebAssembly.instantiate(): Out of memory: Cannot allocate Wasm memory for new instance",
+     "take a smaller shape"),
+    ("failed to allocate memory", "take a smaller shape"),
+    ("Out of memory", "take a smaller shape"),
+    # As Firefox said it before 114.
+    ("Dynamic module import is disabled or not supported in this context",
+     "This browser has no modules in workers: open the page in a current one"),
+])
+def test_what_a_worker_fails_with_is_said_and_the_recorded_run_stays(
+        browser, spoilt, thrown, said):
     emulate(browser, **READING)
     address = spoilt("worker.js", lambda data: data.replace(
-        b"async function answer(", b"async function answer() { throw new RangeError("
-        b"'Array buffer allocation failed'); }\nasync function unused("))
+        b"async function answer(",
+        f"async function answer() {{ throw new RangeError({thrown!r}); }}\n"
+        "async function unused(".encode()))
     browser.get(f"{address}chapters/02_shared_tile.html")
     panel = Panel(browser)
     panel.click("run")
-    assert "take a smaller shape" in panel.wait()
+    assert said in panel.wait()
     assert "right" in panel.part("answer").text
 
 
@@ -506,10 +604,34 @@ def test_a_run_that_takes_too_long_is_stopped(browser, spoilt):
     assert panel.wait() == "Stopped after 0.5 seconds: take a smaller shape."
 
 
-def test_a_file_that_is_missing_is_said(browser, spoilt):
+def test_the_time_that_a_frozen_tab_sleeps_is_not_counted(browser, spoilt):
     emulate(browser, **READING)
-    address = spoilt("manifest.json", lambda data: data.replace(b"lib.zip", b"bil.zip"))
+    address = spoilt("worker.js", lambda data: data.replace(
+        b"async function answer(", b"""async function answer() {
+          tell(1, 'ready');
+          for (let i = 0; i < 10; i++) { await new Promise(wake => setTimeout(wake, 100)); }
+          return '{"html": "", "said": "awake", "verdict": "right"}';
+        }\nasync function unused("""))
     browser.get(f"{address}chapters/02_shared_tile.html")
     panel = Panel(browser)
+    browser.execute_script("arguments[0].dataset.limit = '4'", panel.root)
     panel.click("run")
-    assert "the server answers 404" in panel.wait()
+    panel.until("Running")
+    browser.execute_cdp_cmd("Page.setWebLifecycleState", {"state": "frozen"})
+    time.sleep(5)
+    browser.execute_cdp_cmd("Page.setWebLifecycleState", {"state": "active"})
+    assert panel.wait().startswith("awake")
+
+
+@pytest.mark.parametrize("name, change, said", [
+    ("manifest.json", lambda data: data.replace(b"lib.zip", b"bil.zip"), "bil.zip"),
+    ("manifest.json", None, "manifest.json"), ("worker.js", None, "worker.js"),
+    ("02_shared_tile.json.gzip", None, "02_shared_tile.json.gzip"),
+])
+def test_a_file_that_is_missing_is_said(browser, spoilt, name, change, said):
+    emulate(browser, **READING)
+    browser.get(f"{spoilt(name, change)}chapters/02_shared_tile.html")
+    panel = Panel(browser)
+    panel.click("run")
+    assert f"{said}: the server answers 404; reload the page" in panel.wait()
+    assert "right" in panel.part("answer").text

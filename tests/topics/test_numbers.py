@@ -8,7 +8,8 @@ import pytest
 from book import numbers
 from lib.kernels.catalogue import CATALOGUE
 from lib.records import store as records
-from lib.topics.numbers.model import evaluate
+from lib.topics.numbers import model
+from lib.topics.numbers.model import evaluate, evidence
 
 ROOT = Path(__file__).resolve().parents[2]
 QUOTING = [
@@ -37,6 +38,33 @@ def test_counts_are_the_traced_run_s():
     assert evaluate("sectors(''):.1f", "01_naive") == "2.5"
     assert evaluate("sectors('swapped'):.1f", "01_naive") == "16.5"
     assert evaluate("count('global_load_requests'):,", "01_naive") == f"{2 * 128**3 // 32:,}"
+
+
+def test_what_14_and_17_quote():
+    assert evaluate("count('ldmatrix_instructions')/count('mma_instructions')", "14_ldmatrix") == (
+        f"{6 / 32}")
+    assert evaluate("with_vector('A', 'seed')", "13_wmma_vectorized") == "64"
+    assert evaluate("with_vector('B', 'seed')", "13_wmma_vectorized") == "128"
+    assert evaluate("met('mma.m16n8k16', 'A')", "17_wgmma") == "8"
+    assert evaluate("met('mma.m16n8k16', 'B')", "17_wgmma") == "16"
+
+
+@pytest.mark.parametrize("expression, rests", [
+    ("100 / metric('l1_data_percent'):.2f", "recorded: NVIDIA H100"),
+    ("count('a') / each('b', 'c'):,.0f", "emulated"), ("sectors('swapped')", "emulated"),
+    ("sectors('', 4096)", "recorded: NVIDIA H100"), ("sectors(n=4096)", "recorded: NVIDIA H100"),
+    ("tflops() / registers() + max(count('x'), 1)", "recorded: NVIDIA H100"),
+    ("registers()", "modelled"),
+])
+def test_a_number_says_what_it_rests_on(expression, rests):
+    assert evidence(expression).startswith(rests)
+
+
+def test_what_is_not_recorded_is_known():
+    assert evidence("tflops() / registers() + count('x')").split("; ")[1:] == [
+        "emulated", "modelled"]
+    public = {name for name in dir(model.Numbers) if not name.startswith("_")}
+    assert model._EMULATED | model._MODELLED <= public
 
 
 def test_what_04_quotes():

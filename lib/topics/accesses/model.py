@@ -84,19 +84,31 @@ def named(launch: ptx.Launch, space: str) -> list[Named]:
         accesses = launch.trace.watched.get(site.line)
         if site.space != space or not site.requests or not accesses:
             continue
-        # A copy is kept twice under its line, with the addresses that it writes and those it reads.
-        writes, *reads = accesses[:2] if site.kind == "copy" else (accesses[0],)
-        access = reads[0] if reads and space == "global" else writes
+        writes, reads = accesses[0], None
+        if site.kind == "copy":
+            pair = _copied(accesses)
+            if pair is None:  # all that the warp copied lay outside: zeros, from nowhere
+                continue
+            writes, reads = pair
+        access = reads if reads and space == "global" else writes
         allocation = _holder(access, arrays)
         name = name_of(allocation)
         where = _where(site)
         label = _label(site, name, lines)
         one = Named(label, name, site.kind, space, where, access, allocation, site.requests,
-                    reads[0] if reads and space == "shared" else None, ".cg." in site.opcode)
+                    reads if space == "shared" else None, ".cg." in site.opcode)
         key = (where, name, site.kind)
         if key not in found or one.requests > found[key].requests:
             found[key] = one
     return list(found.values())
+
+
+def _copied(
+    accesses: list[ptx.WarpAccess],
+) -> tuple[ptx.WarpAccess, ptx.WarpAccess] | None:
+    """The first copy that reads: what it writes and what it reads, kept one behind the other."""
+    pairs = zip(accesses, accesses[1:], strict=False)
+    return next(((to, source) for to, source in pairs if to.step == source.step), None)
 
 
 def array(access: ptx.WarpAccess, arrays: Iterable[ptx.Allocation]) -> str:

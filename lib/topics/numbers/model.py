@@ -11,6 +11,7 @@ are emulated.
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -21,6 +22,7 @@ from lib.kernels.catalogue import CATALOGUE
 from lib.records import predictions
 from lib.records import store as records
 from lib.records.reader import Recorded
+from lib.topics.fragments.model import SHAPES
 from lib.topics.instruction_order import model as order
 from lib.topics.issue_slots import model as slots
 from lib.topics.occupancy.model import occupancy
@@ -29,6 +31,7 @@ from lib.topics.register_banks import model as register_banks
 from lib.topics.roofline import model as roofline
 from lib.topics.sweep import model as sweep
 from lib.topics.timeline import model as timeline
+from lib.topics.vectors import model as vectors
 from lib.topics.version import RECORDED_ON, Version, roof
 
 SIZE = 4096
@@ -152,9 +155,10 @@ class Numbers:
         return getattr(register_banks.reading(version.compiled(arch, variant).inner_loop), part)
 
     def count(self, key: str, name: str = "") -> int:
-        """A counter of the traced run."""
+        """A counter of the traced run, of its matrix counters too."""
         version, variant = self._of(name)
-        return version.traced(variant).launch.trace.counters()[key]
+        trace = version.traced(variant).launch.trace
+        return {**trace.counters(), **trace.matrix_counters()}[key]
 
     def each(self, key: str, name: str = "") -> float:
         """A counter of the traced run per FMA of a warp."""
@@ -223,6 +227,19 @@ class Numbers:
         return sum(one.opcode.startswith(opcode)
                    for one in version.compiled(arch, variant).inner_loop)
 
+    def with_vector(self, array: str, name: str = "") -> int:
+        """Threads of a block that have a vector of a tile of A or B to load in a step."""
+        version, variant = self._of(name)
+        chosen = version.kernel.variant(variant)
+        step = vectors.Step(
+            *chosen.tile, chosen.step, chosen.threads, chosen.constants["VEC"])
+        return min({"A": step.a, "B": step.b}[array].vectors, chosen.threads)
+
+    def met(self, instruction: str, operand: str) -> int:
+        """FMAs that a tensor instruction does with each element of its A or B."""
+        M, N, _ = SHAPES[instruction]
+        return {"A": N, "B": M}[operand]
+
     def work_between(self, name: str = "", arch: str = "sm_90a") -> int:
         """FMAs between the last global load and the next shared store of the machine code."""
         version, variant = self._of(name)
@@ -255,6 +272,42 @@ class Numbers:
         gpu, chosen = gpus.GPUS[key], version.kernel.variant(variant)
         used = version.compiled(gpu.arch, variant).resources
         return occupancy(gpu, used.registers, used.shared_bytes, chosen.threads).warps
+
+
+# What is not recorded of what `Numbers` gives.
+_EMULATED = {"count", "each", "sectors"}
+_MODELLED = {"bank_cycles", "code", "met", "predicted", "promised", "registers", "shared_bytes",
+             "tiles", "warps", "with_vector", "work_between"}
+
+
+def evidence(expression: str) -> str:
+    """What a number with this expression rests on.
+
+    Parameters
+    ----------
+    expression : str
+        As `evaluate` takes it.
+
+    Returns
+    -------
+    str
+        Such as ``"recorded: NVIDIA H100 80GB HBM3"``, or ``"emulated; modelled"``.
+    """
+    calls = [node for node in ast.walk(ast.parse(f'f"""{{{expression}}}"""', mode="eval"))
+             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+             and hasattr(Numbers, node.func.id)]
+    found = {_rests_on(call) for call in calls}
+    kinds = (f"recorded: {gpus.GPUS[RECORDED_ON].name}", "emulated", "modelled")
+    return "; ".join(kind for kind in kinds if kind.partition(":")[0] in found)
+
+
+def _rests_on(call: ast.Call) -> str:
+    name = call.func.id
+    # At a size, sectors are those that were recorded.
+    sized = len(call.args) > 1 or any(word.arg == "n" for word in call.keywords)
+    if name in _EMULATED and not (name == "sectors" and sized):
+        return "emulated"
+    return "modelled" if name in _MODELLED else "recorded"
 
 
 def evaluate(expression: str, stem: str) -> str:
