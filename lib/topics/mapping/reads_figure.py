@@ -105,8 +105,7 @@ def _finding(panels: Sequence[Reads]) -> str:
     if len(panels) == 1:
         return f"{_said(last)} in {last.step}"
     if (first.floats, first.fmas) == (last.floats, last.fmas):
-        text = f"{first.name} and {last.name} need {_said(last)}, from other places"
-        return text[0].upper() + text[1:]
+        return f"Each needs {_said(last)}; what differs is where they lie"
     text = f"{last.name}: {_said(last)}; {first.name}: {_said(first)}"
     return text[0].upper() + text[1:]
 
