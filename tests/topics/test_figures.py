@@ -8,6 +8,7 @@ import pytest
 from matplotlib.text import Text
 
 from lib.gpus import GPUS
+from lib.plotting import style
 from lib.topics.ablation import figure as ablation
 from lib.topics.banks import figure as banks
 from lib.topics.bottleneck import figure as busiest
@@ -121,6 +122,28 @@ def test_map(drawn):
     fig = drawn["map, tile"]
     assert fig.finding == "One tile of 32 k: a block reads 2,048 different elements for 65,536 FLOP"
     assert "a block reads 32 × 32 of A and 32 × 32 of B" in fig.alt
+
+
+def test_what_is_read_is_counted_once(drawn):
+    fig = drawn["reads"]
+    assert fig.finding == "02 shared tile: 2,048 floats for 32,768 FMAs; coalesced: 33 floats " \
+        "for 32 FMAs"
+    assert ("swapped: a warp owns 32×1 of 32×32 elements of C; in one k it reads 32 floats of A, "
+            "from 32 rows, and 1 float of B, from 1 column, for 32 FMAs.") in fig.alt
+    fig = drawn["reads, threads"]
+    assert fig.finding == "05 strip: 9 floats for 8 FMAs; 02 shared tile: 2 floats for 1 FMA"
+    assert {"2 floats per FMA", "1.125 floats per FMA"} <= set(shown(fig))
+    assert set(shown(drawn["reads, threads, narrow"])) >= set(shown(fig)[1:]) - {fig.finding}
+
+
+def test_a_phone_s_figures_say_what_the_wide_ones_say(drawn):
+    for name in ("reads", "reads, threads", "transpose", "banks"):
+        assert drawn[f"{name}, narrow"].alt == drawn[name].alt
+        assert drawn[f"{name}, narrow"].get_figwidth() == style.NARROW < drawn[name].get_figwidth()
+    words = " ".join(shown(drawn["coalescing, narrow"]))
+    assert "1 request, 32 sectors, 12.5% of 1,024 B useful" in words
+    assert "02 shared tile, 9.04 TFLOP/s" in shown(drawn["roofline, narrow"])
+    assert "wide" in shown(drawn["ablation, narrow"])
 
 
 def test_roofline_names_the_nearest_roof(drawn):

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from lib.plotting import shapes, style
 from lib.topics.mapping.model import Reads
 
-_SIDE, _SMALL_SIDE = 92.0, 50.0  # C; where a step is as deep as C is wide
+_SIDE, _SMALL_SIDE = 92.0, 46.0  # C; where a step is as deep as C is wide
 _GAP, _AHEAD = 4.0, 16.0  # from C to A and B; of A and B, the steps to come
 _LEAST = 4.0  # pt: how deep a step is drawn at least
 _LETTER, _WORDS, _LINE = 12.0, 8.0, 13.0
