@@ -22,9 +22,7 @@ from lib.topics.layouts.model import Layout
 from lib.topics.ldmatrix import figure as matrix_loads
 from lib.topics.ldmatrix.model import HalfTile, MatrixLoad
 from lib.topics.mapping import figure as who
-from lib.topics.mapping import reads_figure
 from lib.topics.mapping.model import Region, Work
-from lib.topics.mapping.model import reads as reads_of
 from lib.topics.occupancy import figure as occupancy
 from lib.topics.occupancy.model import occupancy as occupancy_of
 from lib.topics.overlap import figure as overlap
@@ -33,6 +31,8 @@ from lib.topics.pipeline import figure as pipeline
 from lib.topics.pipeline.model import pipeline as loop
 from lib.topics.rasterization import figure as raster
 from lib.topics.rasterization.model import Raster
+from lib.topics.reads import figure as reads
+from lib.topics.reads.model import reads as reads_of
 from lib.topics.ring import figure as ring
 from lib.topics.ring import model as ring_model
 from lib.topics.roofline import figure as roofline
@@ -51,8 +51,8 @@ from lib.topics.tma_box import figure as box
 from lib.topics.tma_box import model as box_model
 from lib.topics.tma_swizzle import figure as tma_swizzle
 from lib.topics.tma_swizzle.model import Box, descriptor
+from lib.topics.transpose import figure as transpose
 from lib.topics.vectors import figure as vectors
-from lib.topics.vectors import transpose_figure as transpose
 from lib.topics.vectors.model import Step
 from lib.topics.waves import figure as waves
 from lib.topics.waves.model import Deal
@@ -298,7 +298,7 @@ def all_that_is_read(narrow=False):
     """A warp's row, a warp's column, and a block's tile."""
     rows, tile = work(), work(step="one tile of 32 k", a_step=who.Region(32, 32, 32, 32))
     columns = work(warp=[who.Region(32, 70, 32, 1)])
-    return reads_figure.draw(
+    return reads.draw(
         [reads_of(rows, "coalesced", "warp"), reads_of(columns, "swapped", "warp"),
          reads_of(tile, "02 shared tile", "block")], evidence=EMULATED, narrow=narrow)
 
@@ -306,7 +306,7 @@ def all_that_is_read(narrow=False):
 def read_by_threads(narrow=False):
     """One element, and a strip of eight: the rows of a thread lie apart, and are drawn together."""
     strip = work(thread=[who.Region(36 + 2 * i, 70, 1, 1) for i in range(8)])
-    return reads_figure.draw(
+    return reads.draw(
         [reads_of(work(), "02 shared tile", "thread", 8), reads_of(strip, "05 strip", "thread", 8)],
         evidence=EMULATED, narrow=narrow)
 

@@ -170,7 +170,8 @@ def _row(
     each = {len(shared) for _, _, shared in spans}
     # Several words, each shared by as many lanes: said once, in the widest gap, if there is room.
     free = _widest_gap({b for bank, words, _ in spans for b in range(bank, bank + words)})
-    said_once = not narrow and len(spans) > 1 and len(each) == 1 and min(each) > 1 and len(free) >= 8
+    said_once = (not narrow and len(spans) > 1 and len(each) == 1 and min(each) > 1
+                 and len(free) >= 8)
     note = range(0)
     if is_broadcast:  # its words stand on the banks beside it: no grid through them
         long = 8 if narrow else 18

@@ -50,13 +50,15 @@ def draw(
     under = (_NARROW_LINE * len(names) + 4) / 72 if narrow else 0.0
     height = _NARROW_HEIGHT if narrow else _HEIGHT
     fig = style.figure(title or _finding(roofs, points, current, peaks[0]), height + under, width)
-    left = 0.46 if narrow else 0.62
-    ax = style.axes(fig, left, 0.42 + under, width - left - 0.16, height - 0.5)
+    inset = 0.46 if narrow else 0.62
+    ax = style.axes(fig, inset, 0.42 + under, width - inset - 0.16, height - 0.5)
     drawn = {name: roofs.peaks[name] for name in peaks}
     ridges = [max(drawn.values()) / bandwidth for bandwidth in roofs.bandwidths.values()]
     xs = [point.intensity for point in points] + ridges
     ys = [point.flops_per_s for point in points]
-    x_range = (min(xs) / 3, _right_edge(min(xs) / 3, max(ridges, default=1.0), [] if narrow else points))
+    left = min(xs) / 3
+    beside = [] if narrow else points  # whose names stand beside their dots
+    x_range = (left, _right_edge(left, max(ridges, default=1.0), beside))
     y_range = (min([*ys, max(drawn.values()) / 30]) / 3, max(drawn.values()) * 2.2)
     ax.set_xscale("log")
     ax.set_yscale("log")

@@ -223,8 +223,9 @@ def _row(one: Version) -> float:
 
 def _height(one: Version, narrow: bool = False) -> float:
     rows = _row(one) * _warps(one) + _BLOCK_GAP * (len(one.blocks) - 1)
-    return (_HEAD + _LINE * narrow * len(_remarks(one)) + _KEY * (1 + narrow) + _AXIS + rows + _BAND + _AXIS + 8 + _OVERVIEW * bool(one.overview)
-            + _FLIGHT * bool(one.stages))
+    said = _LINE * len(_remarks(one)) + _KEY if narrow else 0.0
+    return (_HEAD + said + _KEY + _AXIS + rows + _BAND + _AXIS + 8
+            + _OVERVIEW * bool(one.overview) + _FLIGHT * bool(one.stages))
 
 
 def _remarks(one: Version) -> list[str]:

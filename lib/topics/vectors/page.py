@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from lib.plotting.display import show
 from lib.topics.vectors import figure as vectors_figure
-from lib.topics.vectors import transpose_figure
 from lib.topics.vectors.model import Step
 from lib.topics.version import Version
 
@@ -14,8 +13,3 @@ def draw(version: Version, variant: str | None = None) -> None:
     chosen = version.kernel.variant(variant)
     step = Step(*chosen.tile, chosen.step, chosen.threads, chosen.constants["VEC"])
     show(vectors_figure.draw(step))
-
-
-def transposed() -> None:
-    """Draw how a vector of A is stored in pieces, so that rows can be loaded as vectors."""
-    show(*(transpose_figure.draw(narrow=narrow) for narrow in (False, True)))

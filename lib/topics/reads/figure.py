@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lib.plotting import shapes, style
-from lib.topics.mapping.model import Reads
+from lib.topics.reads.model import Reads
 
 _SIDE, _SMALL_SIDE = 92.0, 46.0  # C; where a step is as deep as C is wide
 _GAP, _AHEAD = 4.0, 16.0  # from C to A and B; of A and B, the steps to come
@@ -25,7 +25,7 @@ def draw(
 
     Parameters
     ----------
-    panels : sequence of mapping.model.Reads
+    panels : sequence of reads.model.Reads
     evidence : str
     title : str, optional
         In place of the finding made from the numbers.
