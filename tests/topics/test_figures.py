@@ -21,7 +21,7 @@ from lib.topics.roofline.model import Point, Roofs
 from lib.topics.roofline.model import points as points_of
 from lib.topics.running_picture import model as running_picture_model
 from lib.topics.timeline import figure as timeline
-from tests.topics.conftest import mappings_of_a_tile
+from tests.topics.conftest import mappings_of_a_tile, record
 
 
 def shown(fig):
@@ -241,6 +241,16 @@ def test_timeline_shares_and_time_scale():
     assert any(text.startswith("1 µs: the whole kernel, 1 block") for text in shown(fig))
     ticks = [t for t in shown(fig) if t.replace(",", "").replace(".", "").isdigit()]
     assert "1,000" in ticks and "1" in ticks  # 1,000 cycles are 1 µs at 1 GHz
+
+
+@pytest.mark.parametrize("cycles", [1000, 4200, 4900, 6000, 9999, 14000])
+def test_a_timeline_of_any_window_fits_a_phone(cycles):
+    one = timeline.version("02 shared tile", record(), 1.98e9)
+    fig = timeline.draw([one], evidence="recorded: H100", window=(0, cycles), narrow=True)
+    numbers = [t.get_position()[0] for t in fig.findobj(Text)
+               if re.fullmatch(r"[\d,]+", t.get_text()) and t.get_va() == "top"]
+    assert 2 <= len(numbers) <= 7
+    assert np.diff(sorted(numbers)).min() > 20  # pt from one number to the next
 
 
 def test_timeline_says_where_steps_are_not_marked(drawn):

@@ -390,7 +390,7 @@ def _axis(
 def _ticks(low: float, high: float, most: int = 8) -> list[float]:
     """Round numbers between two bounds, about `most` at most."""
     step = 10.0 ** np.floor(np.log10((high - low) / 5))
-    step *= next(m for m in (1, 2, 5, 10) if (high - low) / (step * m) <= most)
+    step *= next(m for m in (1, 2, 5, 10, 20) if (high - low) / (step * m) <= most)
     return [round(i * step, 9) for i in range(int(np.ceil(low / step)), int(high / step) + 1)]
 
 
