@@ -29,7 +29,8 @@ def with_lines(page: str) -> str:
 
 def _lines(code: str) -> str:
     rows = code.removesuffix("\n").split("\n")
-    return "".join(f'<span class="code-line"{_indented(row)}>{row}\n</span>' for row in rows)
+    # The ends of lines stay outside: what is copied has each of them once.
+    return "".join(f'<span class="code-line"{_indented(row)}>{row}</span>\n' for row in rows)
 
 
 def _indented(row: str) -> str:

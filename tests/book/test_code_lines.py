@@ -24,7 +24,7 @@ def test_lines_are_elements_and_nothing_else_changes():
     soup = BeautifulSoup(made, "html.parser")
     assert soup.get_text() == BeautifulSoup(page, "html.parser").get_text()
     lines = soup.select("pre > .code-line")
-    assert [line.get_text() for line in lines] == CODE.splitlines(keepends=True)
+    assert [line.get_text() for line in lines] == CODE.splitlines()
     assert [line.get("style") for line in lines] == [
         None, "--at:4", "--at:7", "--at:4", None, None]
     # Whole elements: no tag is opened in one line and closed in the next.
