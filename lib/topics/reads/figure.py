@@ -38,17 +38,19 @@ def draw(
     side = max(max(panel.rows, panel.columns) for panel in panels)
     long = _SMALL_SIDE if any(panel.depth > side / 4 for panel in panels) else _SIDE
     scale = long / side
-    deepest = max(_deep(panel, scale) for panel in panels)
-    tall = _LETTER + deepest + _AHEAD + _GAP + long + 10
-    rows = -(-len(panels) // columns)
-    height = tall * rows
+    rows = [panels[at:at + columns] for at in range(0, len(panels), columns)]
+    talls = [_LETTER + max(_deep(panel, scale) for panel in row) + _AHEAD + _GAP + long + 10
+             for row in rows]
+    height = sum(talls)
     fig = style.figure(title or _finding(panels), height / 72, width)
     ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
-    for number, panel in enumerate(panels):
-        left = number % columns * room / columns
-        top = height - number // columns * tall
-        _panel(ax, panel, scale, left + _LETTER + _deep(panel, scale) + _AHEAD + _GAP,
-               top - tall + long + 10)
+    bottom = height
+    for row, tall in zip(rows, talls, strict=True):
+        bottom -= tall
+        for number, panel in enumerate(row):
+            left = number * room / columns
+            _panel(ax, panel, scale, left + _LETTER + _deep(panel, scale) + _AHEAD + _GAP,
+                   bottom + long + 10)
     return style.finish(fig, alt=_alt(panels), evidence=evidence)
 
 
