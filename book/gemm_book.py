@@ -10,7 +10,7 @@
 - The search knows the words of the text, not those inside of figures.
 - The records that pages lead to lie beside the pages.
 
-`accessible`, `scripts` and `site` are parts of it with a subject of their own.
+`accessible`, `code_lines`, `scripts` and `site` are parts of it with a subject of their own.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from book import accessible, executed, live, scripts, site  # noqa: E402
+from book import accessible, code_lines, executed, live, scripts, site  # noqa: E402
 
 logger = logging.getLogger(__name__)
 
@@ -230,7 +230,7 @@ def setup(app: Sphinx) -> dict:
     app.connect("build-finished", redirect_old_place)
     app.connect("build-finished", redirect_moved_pages)
     app.connect("build-finished", put_in_records)
-    for part in (accessible, live, scripts, site):
+    for part in (accessible, code_lines, live, scripts, site):
         part.setup(app)
     app.add_css_file("book.css", priority=900)
     app.add_js_file("book.js", loading_method="defer")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import difflib
-import textwrap
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lib.compiler.fingerprint import without_marks
@@ -156,7 +156,13 @@ def excerpt(text: str, first: str, last: str) -> str:
     end = next((i for i in range(begin, len(rows)) if last in rows[i]), None)
     if end is None:
         raise ValueError(f"no line from {first!r} on holds {last!r}")
-    return textwrap.dedent("\n".join(rows[begin:end + 1])) + "\n"
+    return _from_the_edge(rows[begin:end + 1])
+
+
+def _from_the_edge(rows: Sequence[str]) -> str:
+    """Take off the indentation that all lines have, but for those of the preprocessor."""
+    depth = min((len(row) - len(row.lstrip()) for row in rows if row and row[0] != "#"), default=0)
+    return "".join((row if row[:1] == "#" else row[depth:]) + "\n" for row in rows)
 
 
 def edited(text: str, old: str, new: str, count: int = -1) -> str:

@@ -50,6 +50,10 @@ def test_what_is_as_before_is_left_out_and_counted():
 def test_an_excerpt_ends_where_it_is_told_or_is_refused():
     text = "a;\n    begin {\n        work;\n    } // end\nb;\n"
     assert source.excerpt(text, "begin", "end") == "begin {\n    work;\n} // end\n"
+    # Directives of the preprocessor stand at the edge wherever they are.
+    text = "    begin {\n#pragma unroll\n\n        a;\n    } // end\n"
+    assert source.excerpt(text, "begin", "end") == "begin {\n#pragma unroll\n\n    a;\n} // end\n"
+    text = "a;\n    begin {\n    } // end\n"
     with pytest.raises(ValueError, match="no line holds 'start'"):
         source.excerpt(text, "start", "end")
     with pytest.raises(ValueError, match="no line from 'begin' on holds 'a;'"):

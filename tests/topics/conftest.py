@@ -31,6 +31,8 @@ from lib.topics.pipeline import figure as pipeline
 from lib.topics.pipeline.model import pipeline as loop
 from lib.topics.rasterization import figure as raster
 from lib.topics.rasterization.model import Raster
+from lib.topics.reads import figure as reads
+from lib.topics.reads.model import reads as reads_of
 from lib.topics.ring import figure as ring
 from lib.topics.ring import model as ring_model
 from lib.topics.roofline import figure as roofline
@@ -49,6 +51,7 @@ from lib.topics.tma_box import figure as box
 from lib.topics.tma_box import model as box_model
 from lib.topics.tma_swizzle import figure as tma_swizzle
 from lib.topics.tma_swizzle.model import Box, descriptor
+from lib.topics.transpose import figure as transpose
 from lib.topics.vectors import figure as vectors
 from lib.topics.vectors.model import Step
 from lib.topics.waves import figure as waves
@@ -75,13 +78,13 @@ def pairs_of_lanes():
     return replace(access, addresses=np.tile(access.addresses[:16], 2))
 
 
-def both_mappings():
+def both_mappings(narrow=False):
     return coalescing.draw(
         [
             coalescing.Group("coalesced", panels(0, 1, 1)),
             coalescing.Group("swapped", panels(256, 0, 256)),
         ],
-        evidence=EMULATED,
+        evidence=EMULATED, narrow=narrow,
     )
 
 
@@ -110,12 +113,13 @@ def record(warps=8, blocks=2, iterations=6, tile_cycles=900):
     }
 
 
-def timelines(count):
+def timelines(count, narrow=False):
     versions = [
         timeline.version("02 shared tile", record(), 1.98e9),
         timeline.version("03 strip", record(tile_cycles=1500), 1.98e9, blocks=[0]),
     ]
-    return timeline.draw(versions[:count], evidence=RECORDED, window=(0, 5000))
+    return timeline.draw(versions[:count], evidence=RECORDED, window=(0, 5000),
+                         narrow=narrow)
 
 
 ROLES = (("consumers", 8), ("producer", 4))
@@ -142,9 +146,9 @@ def ring_record(steps=8, stages=4):
     }
 
 
-def timeline_with_roles():
+def timeline_with_roles(narrow=False):
     one = timeline.version("19 warp specialization", ring_record(), 1.7e9, roles=ROLES, stages=4)
-    return timeline.draw([one], evidence=RECORDED)
+    return timeline.draw([one], evidence=RECORDED, narrow=narrow)
 
 
 def marked_ring():
@@ -168,7 +172,7 @@ def both_addressings():
     )
 
 
-def roof():
+def roof(narrow=False):
     roofs = Roofs(3.02e12, 5.6e12, 33e12, 65.2e12, 989e12, "recorded: H100")
     flop = 2.0 * 2048**3
     return roofline.draw(
@@ -176,7 +180,7 @@ def roof():
         points("01 naive", flop, 2.71e-3, {"L1/shared": 43e9, "L2": 5.2e9, "DRAM": 5e7})
         + points("02 shared tile", flop, 1.9e-3, {"L1/shared": 26e9, "L2": 1.2e9, "DRAM": 5e7})
         + points("cuBLAS", flop, 0.377e-3, {"DRAM": 5e7}),
-        current="02 shared tile", evidence=RECORDED,
+        current="02 shared tile", evidence=RECORDED, narrow=narrow,
     )
 
 
@@ -211,7 +215,7 @@ def work(**changes):
     } | changes)
 
 
-def close_roof():
+def close_roof(narrow=False):
     """Two versions of nearly one speed, and one whose memory levels are not recorded."""
     flop = 2.0 * 2048**3
     return roofline.draw(
@@ -219,7 +223,7 @@ def close_roof():
         points("01 coalesced", flop, 2.74e-3, {"L1/shared": 43e9, "DRAM": 5e7})
         + points("02 tile32", flop, 2.3e-3, {"L1/shared": 56e9, "DRAM": 5e7})
         + points("01 swapped", flop, 35e-3, {"L1/shared": 286e9}),
-        current="01 coalesced", evidence=RECORDED,
+        current="01 coalesced", evidence=RECORDED, narrow=narrow,
     )
 
 
@@ -267,13 +271,44 @@ def one_step(narrow=False):
         evidence=RECORDED, narrow=narrow)
 
 
-def small_steps():
+def small_steps(narrow=False):
     """Steps of a few per cent, one of them a loss, on a scale that begins near them."""
     return ablation.draw(
         ablation.Step("08 warp tile", 46.6),
         [ablation.Step("wide", 45.9, 47.5), ablation.Step("spread", 53.1, 47.3)],
         evidence=RECORDED, limit=("cuBLAS", 51.6), least=40.0, note="outlines reported: our log",
+        narrow=narrow,
     )
+
+
+def banked(narrow=False):
+    return banks.draw(
+        [
+            banks.panel("As[threadIdx.y][k]", strided(0, first=37), where="02_shared_tile.cu:40"),
+            banks.panel("Bs[k][threadIdx.x]", strided(1, first=32), where="02_shared_tile.cu:40"),
+            banks.panel("As[threadIdx.x][k]", strided(32), where="02_shared_tile.cu:40"),
+            banks.panel("x[4 * threadIdx.x]", strided(1, bytes_per_lane=16), kind="store"),
+            banks.panel("Bs[k][tx]", pairs_of_lanes()),
+        ],
+        evidence=EMULATED, narrow=narrow,
+    )
+
+
+def all_that_is_read(narrow=False):
+    """A warp's row, a warp's column, and a block's tile."""
+    rows, tile = work(), work(step="one tile of 32 k", a_step=who.Region(32, 32, 32, 32))
+    columns = work(warp=[who.Region(32, 70, 32, 1)])
+    return reads.draw(
+        [reads_of(rows, "coalesced", "warp"), reads_of(columns, "swapped", "warp"),
+         reads_of(tile, "02 shared tile", "block")], evidence=EMULATED, narrow=narrow)
+
+
+def read_by_threads(narrow=False):
+    """One element, and a strip of eight: the rows of a thread lie apart, and are drawn together."""
+    strip = work(thread=[who.Region(36 + 2 * i, 70, 1, 1) for i in range(8)])
+    return reads.draw(
+        [reads_of(work(), "02 shared tile", "thread", 8), reads_of(strip, "05 strip", "thread", 8)],
+        evidence=EMULATED, narrow=narrow)
 
 
 def ratios():
@@ -312,16 +347,20 @@ FIGURES = {
         [coalescing.Group("", [coalescing.panel("x[lane]", strided(1, lanes=0))])],
         evidence="modelled: sectors",
     ),
-    "banks": lambda: banks.draw(
-        [
-            banks.panel("As[threadIdx.y][k]", strided(0, first=37), where="02_shared_tile.cu:40"),
-            banks.panel("Bs[k][threadIdx.x]", strided(1, first=32), where="02_shared_tile.cu:40"),
-            banks.panel("As[threadIdx.x][k]", strided(32), where="02_shared_tile.cu:40"),
-            banks.panel("x[4 * threadIdx.x]", strided(1, bytes_per_lane=16), kind="store"),
-            banks.panel("Bs[k][tx]", pairs_of_lanes()),
-        ],
-        evidence=EMULATED,
-    ),
+    "banks": banked,
+    "banks, narrow": lambda: banked(narrow=True),
+    "reads": all_that_is_read,
+    "reads, narrow": lambda: all_that_is_read(narrow=True),
+    "reads, threads": read_by_threads,
+    "reads, threads, narrow": lambda: read_by_threads(narrow=True),
+    "transpose": transpose.draw,
+    "transpose, narrow": lambda: transpose.draw(narrow=True),
+    "coalescing, narrow": lambda: both_mappings(narrow=True),
+    "timeline, narrow": lambda: timelines(2, narrow=True),
+    "timeline of roles, narrow": lambda: timeline_with_roles(narrow=True),
+    "roofline, narrow": lambda: roof(narrow=True),
+    "roofline, close versions, narrow": lambda: close_roof(narrow=True),
+    "ablation, narrow": lambda: small_steps(narrow=True),
     "ladder": lambda: ladder.draw(rungs(), current="02 shared tile", evidence=RECORDED),
     "map, naive": lambda: who.draw(work()),
     "map, tile": lambda: who.draw(

@@ -8,6 +8,7 @@ import pytest
 from matplotlib.text import Text
 
 from lib.gpus import GPUS
+from lib.plotting import style
 from lib.topics.ablation import figure as ablation
 from lib.topics.banks import figure as banks
 from lib.topics.bottleneck import figure as busiest
@@ -20,7 +21,7 @@ from lib.topics.roofline.model import Point, Roofs
 from lib.topics.roofline.model import points as points_of
 from lib.topics.running_picture import model as running_picture_model
 from lib.topics.timeline import figure as timeline
-from tests.topics.conftest import mappings_of_a_tile
+from tests.topics.conftest import mappings_of_a_tile, record
 
 
 def shown(fig):
@@ -123,6 +124,28 @@ def test_map(drawn):
     assert "a block reads 32 × 32 of A and 32 × 32 of B" in fig.alt
 
 
+def test_what_is_read_is_counted_once(drawn):
+    fig = drawn["reads"]
+    assert fig.finding == "02 shared tile: 2,048 floats for 32,768 FMAs; coalesced: 33 floats " \
+        "for 32 FMAs"
+    assert ("swapped: a warp owns 32×1 of 32×32 elements of C; in one k it reads 32 floats of A, "
+            "from 32 rows, and 1 float of B, from 1 column, for 32 FMAs.") in fig.alt
+    fig = drawn["reads, threads"]
+    assert fig.finding == "05 strip: 9 floats for 8 FMAs; 02 shared tile: 2 floats for 1 FMA"
+    assert {"2 floats per FMA", "1.125 floats per FMA"} <= set(shown(fig))
+    assert set(shown(drawn["reads, threads, narrow"])) >= set(shown(fig)[1:]) - {fig.finding}
+
+
+def test_a_phone_s_figures_say_what_the_wide_ones_say(drawn):
+    for name in ("reads", "reads, threads", "transpose", "banks"):
+        assert drawn[f"{name}, narrow"].alt == drawn[name].alt
+        assert drawn[f"{name}, narrow"].get_figwidth() == style.NARROW < drawn[name].get_figwidth()
+    words = " ".join(shown(drawn["coalescing, narrow"]))
+    assert "1 request, 32 sectors, 12.5% of 1,024 B useful" in words
+    assert "02 shared tile, 9.04 TFLOP/s" in shown(drawn["roofline, narrow"])
+    assert "wide" in shown(drawn["ablation, narrow"])
+
+
 def test_roofline_names_the_nearest_roof(drawn):
     # 9.04 TFLOP/s at 0.661 FLOP/B under 33 TB/s: 21.8 TFLOP/s attainable.
     fig = drawn["roofline"]
@@ -218,6 +241,16 @@ def test_timeline_shares_and_time_scale():
     assert any(text.startswith("1 µs: the whole kernel, 1 block") for text in shown(fig))
     ticks = [t for t in shown(fig) if t.replace(",", "").replace(".", "").isdigit()]
     assert "1,000" in ticks and "1" in ticks  # 1,000 cycles are 1 µs at 1 GHz
+
+
+@pytest.mark.parametrize("cycles", [1000, 4200, 4900, 6000, 9999, 14000])
+def test_a_timeline_of_any_window_fits_a_phone(cycles):
+    one = timeline.version("02 shared tile", record(), 1.98e9)
+    fig = timeline.draw([one], evidence="recorded: H100", window=(0, cycles), narrow=True)
+    numbers = [t.get_position()[0] for t in fig.findobj(Text)
+               if re.fullmatch(r"[\d,]+", t.get_text()) and t.get_va() == "top"]
+    assert 2 <= len(numbers) <= 7
+    assert np.diff(sorted(numbers)).min() > 20  # pt from one number to the next
 
 
 def test_timeline_says_where_steps_are_not_marked(drawn):

@@ -1,10 +1,13 @@
 """What the chapters say of single steps holds in the records that they show."""
 
+import re
 from collections import Counter
 
+import nbformat
 import pytest
 
 from lib.chapter import Chapter
+from lib.paths import CHAPTERS
 from lib.records.predictions import PREDICTIONS
 from lib.topics.ablation.page import causes, stalls, way
 from lib.topics.accesses.model import named
@@ -192,6 +195,44 @@ def test_07_the_compiler_merges_neighbours_in_shared_memory_only():
     assert set(loads("06_register_tile", "together")) == {"LDG.E", "LDS.64", "LDS.128"}
     assert set(loads("07_vectorized", "transposed")) == {"LDG.E", "LDS"}
     assert set(loads("07_vectorized", "float4")) == {"LDG.E.128", "LDS.128"}
+
+
+def test_05_the_strip_gains_as_its_wavefronts_fall_and_the_larger_tile_costs():
+    stem, here = "05_strip", Numbers("05_strip")
+    strip, tile, depth = gain(stem, "element", "strip8", "tile64", "columns_first")
+    assert strip > 1.1 and -0.25 < tile < -0.15 and 0.08 < depth < 0.16
+    assert speed(stem, "strip8") > speed(stem)
+    # The data stage is as busy with the strip as without, and much less in the larger tile.
+    busy = {name: here.metric("l1_data_percent", name)
+            for name in ("element", "strip8", "tile64", "columns_first")}
+    assert busy["strip8"] == pytest.approx(busy["element"], abs=1.5)
+    assert 1 + strip == pytest.approx(
+        here.l1_wavefronts("element") / here.l1_wavefronts("strip8"), rel=0.02)
+    assert busy["tile64"] < busy["columns_first"] - 8 < busy["strip8"] - 15
+    assert here.l1_wavefronts("tile64") < here.l1_wavefronts("strip8")
+    for reason in ("short_scoreboard", "long_scoreboard"):
+        assert here.slot(reason, "tile64") > 1.5 * here.slot(reason, "strip8")
+    assert [here.warps(name) for name in ("element", "strip8", "tile64", "columns_first")] == [
+        64, 24, 16, 32]
+    blocks = {name: here.warps(name) * 32 // Chapter(stem).kernel.variant(name).threads
+              for name in ("tile64", "columns_first")}
+    assert blocks == {"tile64": 1, "columns_first": 2}
+    assert here.slot("barrier") > here.slot("barrier", "tile64")
+
+
+def test_07_four_lines_are_the_transposing_store_of_the_first_vector():
+    """The page writes the loop over a[i] out; the kernel's indices, as Python reads them."""
+    store = re.search(r"As\[(.+?)\]\[(.+?)\] = a\[i\];",
+                      Chapter("07_vectorized").kernel.source.read_text())
+    text = "\n".join(cell.source for cell in nbformat.read(
+        CHAPTERS / "07_vectorized.ipynb", 4).cells)
+    written = re.findall(r"^As\[(ak \+ \d)\]\[am\] = a\[(\d)\];$", text, re.M)
+    assert [int(i) for _, i in written] == [0, 1, 2, 3]
+    known = {"VEC": 4, "A_STEP": 128, "BM": 128, "ak": 4, "am": 17}
+    for row, i in written:
+        values = known | {"i": int(i)}
+        found = [eval(place.replace("/", "//"), {}, values) for place in store.groups()]
+        assert found == [eval(row, {}, values), known["am"]]
 
 
 def test_07_waits_for_global_memory_and_not_for_shared():

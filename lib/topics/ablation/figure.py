@@ -11,6 +11,8 @@ from matplotlib.figure import Figure
 from lib.plotting import shapes, style
 
 _NAME, _BAR, _ROW, _HEAD = 150.0, 198.0, 19.0, 16.0
+# For a phone: a line for the name and what it gained, and the bar under it.
+_NARROW_BAR, _NARROW_ROW, _NARROW_HEAD = 246.0, 33.0, 30.0
 
 
 @dataclass(frozen=True)
@@ -41,16 +43,28 @@ class _Scale:
 
     least: float
     most: float
+    narrow: bool = False
+
+    @property
+    def left(self) -> float:
+        """Where bars begin."""
+        return 0.0 if self.narrow else _NAME
+
+    @property
+    def row(self) -> float:
+        """Height of a row."""
+        return _NARROW_ROW if self.narrow else _ROW
 
     def x(self, tflops: float) -> float:
-        return _NAME + (tflops - self.least) / (self.most - self.least) * _BAR
+        share = (tflops - self.least) / (self.most - self.least)
+        return self.left + share * (_NARROW_BAR if self.narrow else _BAR)
 
 
 @style.styled
 def draw(
     start: Step, steps: Sequence[Step], *, evidence: str, limit: tuple[str, float] | None = None,
     least: float = 0.0, note: str = "filled: measured; outlined: predicted",
-    title: str | None = None, unit: str = "TFLOP/s",
+    title: str | None = None, unit: str = "TFLOP/s", narrow: bool = False,
 ) -> Figure:
     """Draw the waterfall.
 
@@ -72,26 +86,35 @@ def draw(
         In place of the finding made from the numbers.
     unit : str
         Of all speeds.
+    narrow : bool
+        For a phone: names stand above their bars.
     """
-    height = _HEAD + _ROW * (len(steps) + 1) + 4
-    fig = style.figure(title or _finding(start, steps, unit), height / 72)
-    ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, height / 72, bare=True)
+    head = _NARROW_HEAD if narrow else _HEAD
+    row = _NARROW_ROW if narrow else _ROW
+    width = style.NARROW if narrow else style.WIDTH
+    height = head + row * (len(steps) + 1) + 4
+    fig = style.figure(title or _finding(start, steps, unit), height / 72, width)
+    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
     speeds = [s.tflops for s in (start, *steps)] + [s.predicted for s in steps if s.predicted]
-    scale = _Scale(least, max([*speeds, limit[1] if limit else 0.0]))
-    top = height - _HEAD
+    scale = _Scale(least, max([*speeds, limit[1] if limit else 0.0]), narrow)
+    top = height - head
     said = [f"scale from {_of(least, unit)}"] if least else []
     if start.spread is not None:
         said.append("±: spread between series")
-    ax.text(0, top + 2, "; ".join(said), size=style.SMALL, va="bottom")
+    ax.text(0, top + (15 if narrow else 2), "; ".join(said), size=style.SMALL, va="bottom")
     if limit:
         x = scale.x(limit[1])
-        shapes.strokes(ax, [((x, 0), (x, top))], edgecolor=style.INK, linewidth=0.8)
+        lines = [((x, 0), (x, top))]
+        if narrow:  # beside the bars only, for the words stand between them
+            bottoms = [top - number * row for number in range(1, len(steps) + 2)]
+            lines = [((x, y + 1), (x, y + _ROW - 4)) for y in bottoms]
+        shapes.strokes(ax, lines, edgecolor=style.INK, linewidth=0.8)
         ax.text(x, top + 2, f"{limit[0]}, {style.number(limit[1])}", size=style.SMALL, ha="right",
                 va="bottom")
-    _base(ax, top - _ROW, start, scale, limit, unit)
+    _base(ax, top - row, start, scale, limit, unit)
     before = start
     for number, step in enumerate(steps, 2):
-        _step(ax, top - number * _ROW, before, step, scale, limit)
+        _step(ax, top - number * row, before, step, scale, limit)
         before = step
     outlined = any(step.predicted for step in steps)
     return style.finish(fig, alt=_alt(start, steps, limit, unit), evidence=evidence,
@@ -101,12 +124,23 @@ def draw(
 def _base(
     ax: Axes, y: float, start: Step, scale: _Scale, limit: tuple[str, float] | None, unit: str
 ) -> None:
-    ax.text(_NAME - 6, y + _ROW / 2, start.name, size=style.NORMAL, ha="right", va="center")
-    shapes.rectangles(ax, [(_NAME, y + 4, scale.x(start.tflops) - _NAME, _ROW - 8)],
+    shapes.rectangles(ax, [(scale.left, y + 4, scale.x(start.tflops) - scale.left, _ROW - 8)],
                       facecolor=style.OTHER, alpha=0.55)
-    text = _of(start.tflops, unit)
-    left = _clear(scale.x(start.tflops) + 5, text, scale, limit)
-    ax.text(left, y + _ROW / 2, text, size=style.SMALL, va="center")
+    _words(ax, y, start.name, _of(start.tflops, unit), scale.x(start.tflops), scale, limit)
+
+
+def _words(
+    ax: Axes, y: float, name: str, text: str, end: float, scale: _Scale,
+    limit: tuple[str, float] | None,
+) -> None:
+    """Write a row's name, and what it is worth behind its bar, or above it on a phone."""
+    if scale.narrow:
+        above = {"y": y + _ROW - 3, "va": "bottom"}
+        ax.text(0, s=name, size=style.NORMAL, weight="bold", **above)
+        ax.text(_NARROW_BAR, s=text, size=style.SMALL, ha="right", **above)
+        return
+    ax.text(_NAME - 6, y + _ROW / 2, name, size=style.NORMAL, ha="right", va="center")
+    ax.text(_clear(end + 5, text, scale, limit), y + _ROW / 2, text, size=style.SMALL, va="center")
 
 
 def _of(value: float, unit: str) -> str:
@@ -123,7 +157,6 @@ def _step(
     ax: Axes, y: float, last: Step, step: Step, scale: _Scale, limit: tuple[str, float] | None
 ) -> None:
     before = last.tflops
-    ax.text(_NAME - 6, y + _ROW / 2, step.name, size=style.NORMAL, ha="right", va="center")
     colour = style.GOOD if step.tflops >= before else style.WARNING
     low, high = sorted((before, step.tflops))
     left, right = scale.x(low), scale.x(high)
@@ -140,8 +173,7 @@ def _step(
                           edgecolor=style.INK, linewidth=0.9)
         end = max(end, most)
         text += f", predicted {_signed(step.predicted / before - 1)}"
-    left = _clear(scale.x(end) + 5, text, scale, limit)
-    ax.text(left, y + _ROW / 2, text, size=style.SMALL, va="center")
+    _words(ax, y, step.name, text, scale.x(end), scale, limit)
 
 
 def _gain(last: Step, step: Step) -> str:

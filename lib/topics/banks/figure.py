@@ -14,8 +14,9 @@ from lib.topics.banks import model as banks
 from lib.topics.banks.model import BANKS, Banks, Cell
 from lib.topics.coalescing.model import WarpAccess
 
-_LEFT, _CELL, _ROW = 26.0, 15.0, 13.0
+_LEFT, _CELL, _NARROW_CELL, _ROW = 26.0, 15.0, 7.0, 13.0
 _LABEL, _SCALE, _AFTER = 30.0, 12.0, 12.0
+_COUNT = 13.0  # for a phone, a line with the number of wavefronts
 _MOST_ROWS = 8
 
 
@@ -60,7 +61,8 @@ def panel(
 
 @style.styled
 def draw(
-    panels: Sequence[Panel], *, evidence: str, title: str | None = None, rows: int | None = None
+    panels: Sequence[Panel], *, evidence: str, title: str | None = None, rows: int | None = None,
+    narrow: bool = False,
 ) -> Figure:
     """Draw some accesses to shared memory, one under the other.
 
@@ -74,47 +76,59 @@ def draw(
     rows : int, optional
         Room for that many wavefronts an access, however few or many it takes: the frames of an
         explorer then have one height.
+    narrow : bool
+        For a phone: a cell too small for its lane's number has none.
     """
     most = rows or _MOST_ROWS
+    across = style.NARROW if narrow else style.WIDTH
+    cell = _NARROW_CELL if narrow else _CELL
     heights = [
-        _LABEL + _SCALE + _AFTER + _ROW * (
+        _LABEL + _COUNT * narrow + _SCALE + _AFTER + _ROW * (
             rows + 1 if rows else min(p.found.wavefronts, most) + (p.found.wavefronts > most)
         )
         for p in panels
     ]
-    fig = style.figure(title or _finding(panels), sum(heights) / 72)
-    ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, sum(heights) / 72, bare=True)
+    fig = style.figure(title or _finding(panels), sum(heights) / 72, across)
+    ax = style.axes(fig, 0.08, 0, across - 0.16, sum(heights) / 72, bare=True)
     y = sum(heights)
     for panel, height in zip(panels, heights, strict=True):
-        _panel(ax, y, panel, most)
+        _panel(ax, y, panel, most, cell)
         y -= height
     return style.finish(fig, alt=_alt(panels), evidence=evidence,
                         note="in each cell: the lane that is served")
 
 
-def _panel(ax: Axes, top: float, panel: Panel, most: int) -> None:
+def _panel(ax: Axes, top: float, panel: Panel, most: int, cell: float) -> None:
+    narrow = cell < _CELL
     found = panel.found
     label = {"y": top - 14, "va": "bottom"}
     ax.text(0, s=panel.kind, size=style.NORMAL, weight="bold", **label)
     count = f"{style.plural(found.wavefronts, 'wavefront')}, ideal {found.ideal}"
-    right = _LEFT + BANKS * _CELL
+    right = _LEFT + BANKS * cell
     after_kind = 36 if len(panel.kind) < 6 else 56
-    text = style.code(panel.label, right - 176 - after_kind, panel.where)
+    room = right - after_kind if narrow else right - 176 - after_kind
+    text = style.code(panel.label, room, "" if narrow else panel.where)
     ax.text(after_kind, s=text, size=style.NORMAL, family=["DejaVu Sans Mono"], **label)
-    ax.text(right, s=count, size=style.NORMAL, weight="bold", ha="right", **label)
+    if narrow:
+        top -= _COUNT
+        ax.text(12 * bool(found.conflicts), top - 14, count, size=style.NORMAL, weight="bold",
+                va="bottom")
+        mark = 0.0
+    else:
+        ax.text(right, s=count, size=style.NORMAL, weight="bold", ha="right", **label)
+        ax.text(right - 176, s=panel.where, size=style.SMALL, ha="right", **label)
+        mark = right - 6.1 * len(count) - 12
     if found.conflicts:
-        shapes.rectangles(ax, [(right - 6.1 * len(count) - 12, top - 12, 8, 8)],
-                          facecolor=style.WARNING)
-    ax.text(right - 176, s=panel.where, size=style.SMALL, ha="right", **label)
-    for bank in (*range(0, BANKS, 4), BANKS - 1):
-        ax.text(_LEFT + (bank + 0.5) * _CELL, top - _LABEL + 1, f"{bank}", size=style.SMALL,
+        shapes.rectangles(ax, [(mark, top - 12, 8, 8)], facecolor=style.WARNING)
+    for bank in (*range(0, BANKS, 8 if narrow else 4), BANKS - 1):
+        ax.text(_LEFT + (bank + 0.5) * cell, top - _LABEL + 1, f"{bank}", size=style.SMALL,
                 ha="center", va="bottom")
     ax.text(0, top - _LABEL + 1, "bank", size=style.SMALL, va="bottom")
     y = top - _LABEL - 1
     contended = _contended(found)
     for number, row in enumerate(found.rows[:most]):
         y -= _ROW
-        _row(ax, y, number, row, panel, contended)
+        _row(ax, y, number, row, panel, contended, cell)
     left_out = found.wavefronts - most
     if left_out > 0:
         y -= _ROW
@@ -134,8 +148,10 @@ def _contended(found: Banks) -> set[int]:
 
 
 def _row(
-    ax: Axes, y: float, number: int, row: list[Cell], panel: Panel, contended: set[int]
+    ax: Axes, y: float, number: int, row: list[Cell], panel: Panel, contended: set[int],
+    cell: float,
 ) -> None:
+    narrow = cell < _CELL
     ax.text(_LEFT - 6, y + _ROW / 2 - 0.5, f"{number + 1}", size=style.SMALL, ha="right",
             va="center")
     by_word: dict[int, list[int]] = {}
@@ -154,38 +170,43 @@ def _row(
     each = {len(shared) for _, _, shared in spans}
     # Several words, each shared by as many lanes: said once, in the widest gap, if there is room.
     free = _widest_gap({b for bank, words, _ in spans for b in range(bank, bank + words)})
-    said_once = len(spans) > 1 and len(each) == 1 and min(each) > 1 and len(free) >= 8
+    said_once = (not narrow and len(spans) > 1 and len(each) == 1 and min(each) > 1
+                 and len(free) >= 8)
     note = range(0)
     if is_broadcast:  # its words stand on the banks beside it: no grid through them
-        note = range(bank + words, bank + words + 18) if right else range(bank - 18, bank)
+        long = 8 if narrow else 18
+        note = range(bank + words, bank + words + long) if right else range(bank - long, bank)
     elif said_once:
         note = range(free.start, free.start + (12 if len(free) >= 12 else 8))
     shapes.rectangles(
-        ax, [(_LEFT + b * _CELL, y, _CELL, _ROW) for b in range(BANKS) if b not in note],
+        ax, [(_LEFT + b * cell, y, cell, _ROW) for b in range(BANKS) if b not in note],
         facecolor="none", edgecolor=style.INK, linewidth=0.4, alpha=0.3,
     )
     for colour, these in (
         (style.ACCESS[panel.kind], [span for span in spans if span[0] not in contended]),
         (style.WARNING, [span for span in spans if span[0] in contended]),
     ):
-        boxes = [(_LEFT + b * _CELL + 0.7, y + 0.7, n * _CELL - 1.4, _ROW - 1.4)
+        boxes = [(_LEFT + b * cell + 0.7, y + 0.7, n * cell - 1.4, _ROW - 1.4)
                  for b, n, _ in these]
         if boxes:
             shapes.rectangles(ax, boxes, facecolor=colour)
     for bank, words, lanes in spans:
         colour = style.WARNING if bank in contended else style.ACCESS[panel.kind]
         text = f"{lanes[0]}" if len(lanes) == 1 or said_once else f"{lanes[0]}+"
-        ax.text(_LEFT + (bank + words / 2) * _CELL, y + _ROW / 2 - 0.5, text, size=style.SMALL,
+        if 5.8 * len(text) > words * cell:
+            continue
+        ax.text(_LEFT + (bank + words / 2) * cell, y + _ROW / 2 - 0.5, text, size=style.SMALL,
                 ha="center", va="center", color=style.on(colour))
     if said_once:
         of_these = " of these" if len(free) >= 12 else ""
-        ax.text(_LEFT + free.start * _CELL + 6, y + _ROW / 2 - 0.5,
+        ax.text(_LEFT + free.start * cell + 6, y + _ROW / 2 - 0.5,
                 f"{len(spans[0][2])} lanes share each{of_these}", size=style.SMALL, ha="left",
                 va="center")
     if is_broadcast:
         bank, words, lanes = spans[0]
         shared = "this word" if words == 1 else f"these {4 * words} bytes"
-        ax.text(_LEFT + (bank + words * right) * _CELL + (6 if right else -6), y + _ROW / 2 - 0.5,
+        ax.text(_LEFT + (bank + words * right) * cell + (6 if right else -6), y + _ROW / 2 - 0.5,
+                "broadcast" if narrow else
                 f"lanes {lanes[0]} to {lanes[-1]} share {shared}: a broadcast", size=style.SMALL,
                 ha="left" if right else "right", va="center")
 

@@ -29,4 +29,5 @@ def draw(version: Version, variant: str | None = None, kind: str | None = None) 
     ]
     if not panels:
         raise ValueError(f"{version.kernel.stem} has no shared memory to draw")
-    show(banks_figure.draw(panels, evidence=version.emulated_label()))
+    show(*(banks_figure.draw(panels, evidence=version.emulated_label(), narrow=narrow)
+           for narrow in (False, True)))

@@ -13,10 +13,11 @@ from lib.plotting import shapes, style
 from lib.topics.coalescing import model as coalescing
 from lib.topics.coalescing.model import LINE, SECTOR, WARP, Allocation, Coalescing, WarpAccess
 
-_PICTURE = 348.0  # pt: the lanes and the address axis
+_PICTURE, _NARROW_PICTURE = 348.0, 248.0  # pt: the lanes and the address axis
 _COLUMNS = (399.0, 443.0, 506.0)  # pt: right edges of the three numbers
 _GAP = 0.38  # what is left out between two cells, in cells
 _HEAD, _GROUP, _PANEL, _LANE_NUMBERS = 14.0, 22.0, 89.0, 11.0
+_PRICE = 14.0  # for a phone, a line with the numbers under each access
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,8 @@ def panel(
 
 @style.styled
 def draw(
-    groups: Sequence[Group], *, evidence: str, title: str | None = None, cells: float | None = None
+    groups: Sequence[Group], *, evidence: str, title: str | None = None, cells: float | None = None,
+    narrow: bool = False,
 ) -> Figure:
     """Draw some accesses, the wrong variant under the right one.
 
@@ -126,19 +128,25 @@ def draw(
     cells : float, optional
         Sectors that fill the width; the widest axis decides if not given. Frames of one explorer
         share a value.
+    narrow : bool
+        For a phone: the numbers stand under each access.
     """
+    picture = _NARROW_PICTURE if narrow else _PICTURE
+    tall = _PANEL + _PRICE * narrow
+    width = style.NARROW if narrow else style.WIDTH
     axes_of = [[_cells(panel.found) for panel in group.panels] for group in groups]
     widest = max((_span(axis) for row in axes_of for axis in row), default=1.0)
-    unit = _PICTURE / max(cells or widest, widest, 4.0)
+    unit = picture / max(cells or widest, widest, 4.0)
     named = [bool(group.name) for group in groups]
     height = sum(
-        (_GROUP if has_name else _HEAD) + _LANE_NUMBERS + _PANEL * len(group.panels)
+        (_GROUP if has_name else _HEAD) + _LANE_NUMBERS + tall * len(group.panels)
         for group, has_name in zip(groups, named, strict=True)
     )
-    fig = style.figure(title or _finding(groups), height / 72)
-    ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, height / 72, bare=True)
+    fig = style.figure(title or _finding(groups), height / 72, width)
+    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
     y = height
-    for right, text in zip(_COLUMNS, ("requests", "sectors", "useful"), strict=True):
+    heads = () if narrow else zip(_COLUMNS, ("requests", "sectors", "useful"), strict=True)
+    for right, text in heads:
         ax.text(right, y - (_GROUP if named[0] else _HEAD) + 6, text, size=style.SMALL,
                 ha="right", va="bottom")
     for group, has_name, row in zip(groups, named, axes_of, strict=True):
@@ -146,12 +154,12 @@ def draw(
         if has_name:
             ax.text(0, y + 6, group.name, size=style.LARGE, weight="bold", va="bottom")
             shapes.strokes(
-                ax, [((0, y + 3), (_COLUMNS[-1], y + 3))],
+                ax, [((0, y + 3), (picture if narrow else _COLUMNS[-1], y + 3))],
                 edgecolor=style.INK, alpha=0.35, linewidth=0.6,
             )
         for number, (panel, axis) in enumerate(zip(group.panels, row, strict=True)):
-            y -= _PANEL + (_LANE_NUMBERS if number == 0 else 0)
-            _panel(ax, y, panel, axis, unit, lane_numbers=number == 0)
+            y -= tall + (_LANE_NUMBERS if number == 0 else 0)
+            _panel(ax, y + _PRICE * narrow, panel, axis, unit, picture, lane_numbers=number == 0)
     return style.finish(fig, alt=_alt(groups), evidence=evidence)
 
 
@@ -174,23 +182,26 @@ def _span(axis: list[tuple[float, int]]) -> float:
 
 
 def _panel(
-    ax: Axes, y: float, panel: Panel, axis: list[tuple[float, int]], unit: float, lane_numbers: bool
+    ax: Axes, y: float, panel: Panel, axis: list[tuple[float, int]], unit: float, picture: float,
+    lane_numbers: bool,
 ) -> None:
     """Draw one access in the `_PANEL` points above y."""
     colour = style.ACCESS[panel.kind]
     found, access = panel.found, panel.access
     lanes_y, strip_top, strip, label_y = y + 60, y + 34, 14.0, y + 16
-    pitch = _PICTURE / WARP
+    pitch = picture / WARP
+    narrow = picture < _PICTURE
     active = np.asarray(access.active, dtype=bool)
 
     label = {"y": lanes_y + (24 if lane_numbers else 12), "va": "bottom"}
     ax.text(0, s=panel.kind, size=style.NORMAL, weight="bold", **label)
-    text = style.code(panel.label, _PICTURE - 36, panel.where)
+    where = "" if narrow else panel.where
+    text = style.code(panel.label, picture - 36, where)
     ax.text(36, s=text, size=style.NORMAL, family=["DejaVu Sans Mono"], **label)
-    ax.text(_PICTURE, s=panel.where, size=style.SMALL, ha="right", **label)
+    ax.text(picture, s=where, size=style.SMALL, ha="right", **label)
 
     if lane_numbers:
-        for lane in (0, 4, 8, 12, 16, 20, 24, 28, 31):
+        for lane in (0, 8, 16, 24, 31) if narrow else (0, 4, 8, 12, 16, 20, 24, 28, 31):
             text = f"lane {lane}" if lane == 0 else f"{lane}"
             ax.text(0 if lane == 0 else (lane + 0.5) * pitch, lanes_y + 11, text,
                     size=style.SMALL, ha="left" if lane == 0 else "center", va="bottom")
@@ -199,7 +210,7 @@ def _panel(
     shapes.rectangles(ax, [squares[i] for i in range(WARP) if not active[i]], facecolor="none",
                       edgecolor=style.INK, linewidth=0.5, alpha=0.5)
 
-    left = (_PICTURE - _span(axis) * unit) / 2
+    left = (picture - _span(axis) * unit) / 2
     place = {address: left + at * unit for at, address in axis}
 
     def x_of(byte: int) -> float:
@@ -223,9 +234,15 @@ def _panel(
         [(((lane + 0.5) * pitch, lanes_y), (x, strip_top)) for lane, x in middles],
         edgecolor=colour, linewidth=0.6, alpha=0.75,
     )
-    _lines_and_labels(ax, panel, place, unit, bottom, label_y)
+    _lines_and_labels(ax, panel, place, unit, bottom, label_y, picture)
     costly = len(found.sectors) > found.least_sectors
     price = style.WARNING if costly else style.INK
+    if narrow:
+        ax.text(0, y - 1, f"{style.plural(found.requests, 'request')}, "
+                f"{style.plural(len(found.sectors), 'sector')}, {style.percent(found.efficiency)} "
+                f"of {found.moved_bytes:,} B useful", size=style.SMALL, weight="bold",
+                va="center", color=price)
+        return
     for right, text, ink in (
         (_COLUMNS[0], f"{found.requests}", style.INK),
         (_COLUMNS[1], f"{len(found.sectors)}", price),
@@ -251,11 +268,12 @@ def _runs(
 
 
 def _lines_and_labels(
-    ax: Axes, panel: Panel, place: dict[int, float], unit: float, bottom: float, label_y: float
+    ax: Axes, panel: Panel, place: dict[int, float], unit: float, bottom: float, label_y: float,
+    picture: float,
 ) -> None:
     """Mark 128-byte lines under the strip, what is left out between cells, and addresses."""
     if not place:
-        ax.text(_PICTURE / 2, bottom, "no lane takes part", size=style.SMALL, ha="center")
+        ax.text(picture / 2, bottom, "no lane takes part", size=style.SMALL, ha="center")
         return
     addresses = sorted(place)
     found = panel.found
@@ -271,9 +289,12 @@ def _lines_and_labels(
     left, right = place[addresses[0]], place[addresses[-1]] + unit
     first = f"{panel.array} + {addresses[0]:,} B"
     jumps = {b - a - SECTOR for a, b in zip(addresses, addresses[1:], strict=False)} - {0}
-    if right - left > 250:
+    narrow = picture < _PICTURE
+    if right - left > 0.72 * picture:
         ax.text(left, label_y, first, size=style.SMALL, va="top")
-        ax.text(right, label_y, f"+ {addresses[-1]:,} B", size=style.SMALL, va="top", ha="right")
+        if not narrow:
+            ax.text(right, label_y, f"+ {addresses[-1]:,} B", size=style.SMALL, va="top",
+                    ha="right")
         middle = f"{len(found.lines)} lines of four 32-byte sectors"
         if len(jumps) == 1:
             middle = f"{jumps.pop():,} B left out at each gap"
@@ -281,7 +302,8 @@ def _lines_and_labels(
             middle = "gaps left out"
         elif len(found.lines) == 1:
             middle = "one 128-byte line, four 32-byte sectors"
-        ax.text((left + right) / 2, label_y, middle, size=style.SMALL, va="top", ha="center")
+        ax.text(right if narrow else (left + right) / 2, label_y, middle, size=style.SMALL,
+                va="top", ha="right" if narrow else "center")
     else:
         lines = style.plural(len(found.lines), "line")
         if _is_broadcast(found):

@@ -34,4 +34,5 @@ def draw(version: Version, *variants: str) -> None:
         if not groups and variant is chosen[-1] or variants and not panels:
             raise ValueError(f"{version.kernel.stem}, {variant.name}: no lane reads or writes "
                              "global memory itself; draw its boxes instead: box()")
-    show(coalescing_figure.draw(groups, evidence=version.emulated_label()))
+    show(*(coalescing_figure.draw(groups, evidence=version.emulated_label(), narrow=narrow)
+           for narrow in (False, True)))

@@ -13,6 +13,8 @@ from lib.topics.roofline.model import LEVELS, Point, Roofs
 
 _MARKERS = {"L1/shared": "o", "L2": "s", "DRAM": "D"}
 _HEIGHT = 4.3
+_NARROW_HEIGHT = 3.2
+_NARROW_LINE = 13.0  # of the names under the chart, pt
 
 
 @style.styled
@@ -24,6 +26,7 @@ def draw(
     current: str | None = None,
     peaks: Sequence[str] = ("FFMA",),
     title: str | None = None,
+    narrow: bool = False,
 ) -> Figure:
     """Draw the hierarchical roofline.
 
@@ -39,14 +42,23 @@ def draw(
         Which of ``roofs.peaks`` to draw.
     title : str, optional
         In place of the finding made from the numbers.
+    narrow : bool
+        For a phone: the versions stand under the chart, from the fastest.
     """
-    fig = style.figure(title or _finding(roofs, points, current, peaks[0]), _HEIGHT)
-    ax = style.axes(fig, 0.62, 0.42, style.WIDTH - 0.78, _HEIGHT - 0.5)
+    names = list(dict.fromkeys(point.name for point in points))
+    width = style.NARROW if narrow else style.WIDTH
+    under = (_NARROW_LINE * len(names) + 4) / 72 if narrow else 0.0
+    height = _NARROW_HEIGHT if narrow else _HEIGHT
+    fig = style.figure(title or _finding(roofs, points, current, peaks[0]), height + under, width)
+    inset = 0.46 if narrow else 0.62
+    ax = style.axes(fig, inset, 0.42 + under, width - inset - 0.16, height - 0.5)
     drawn = {name: roofs.peaks[name] for name in peaks}
     ridges = [max(drawn.values()) / bandwidth for bandwidth in roofs.bandwidths.values()]
     xs = [point.intensity for point in points] + ridges
     ys = [point.flops_per_s for point in points]
-    x_range = (min(xs) / 3, _right_edge(min(xs) / 3, max(ridges, default=1.0), points))
+    left = min(xs) / 3
+    beside = [] if narrow else points  # whose names stand beside their dots
+    x_range = (left, _right_edge(left, max(ridges, default=1.0), beside))
     y_range = (min([*ys, max(drawn.values()) / 30]) / 3, max(drawn.values()) * 2.2)
     ax.set_xscale("log")
     ax.set_yscale("log")
@@ -54,10 +66,12 @@ def draw(
     ax.set_ylim(*y_range)
     _scales(ax, x_range, y_range)
     _roofs(ax, roofs, drawn, x_range, y_range)
-    names = list(dict.fromkeys(point.name for point in points))
     for name in sorted(names, key=lambda n: n == current):
         _version(ax, [p for p in points if p.name == name], name == current, max(drawn.values()))
-    _names(ax, points, names, current, max(drawn.values()))
+    if narrow:
+        _listed(fig, points, names, current, under)
+    else:
+        _names(ax, points, names, current, max(drawn.values()))
     return style.finish(fig, alt=_alt(roofs, points, current, drawn), evidence=evidence)
 
 
@@ -88,9 +102,8 @@ def _roofs(
     top = max(drawn.values())
     (x0, y0), (x1, y1) = ax.transData.transform([(1, 1), (10, 10)])
     slope = np.degrees(np.arctan2(y1 - y0, x1 - x0))
-    inches = ax.get_position().width * style.WIDTH, ax.get_position().height * \
-        ax.figure.get_figheight()
-    per_decade = inches[1] * 72 / np.log10(y_range[1] / y_range[0])
+    inches = ax.get_position().height * ax.figure.get_figheight()
+    per_decade = inches * 72 / np.log10(y_range[1] / y_range[0])
     for level, bandwidth in roofs.bandwidths.items():
         start = max(x_range[0], y_range[0] / bandwidth)
         ax.plot([start, top / bandwidth], [start * bandwidth, top], color=style.INK, linewidth=1.1)
@@ -178,6 +191,20 @@ def _names(
             textcoords="offset points", ha="left", va="center", size=style.SMALL,
             weight="bold" if name == current else "normal",
         )
+
+
+def _listed(
+    fig: Figure, points: Sequence[Point], names: Sequence[str], current: str | None, under: float
+) -> None:
+    """Write the versions' names and speeds under the chart, from the fastest."""
+    speeds = {point.name: point.flops_per_s for point in points}
+    ax = style.axes(fig, 0.08, 0, style.NARROW - 0.16, under, bare=True)
+    for row, name in enumerate(sorted(names, key=lambda n: -speeds[n])):
+        y = under * 72 - (row + 1) * _NARROW_LINE + 3
+        ax.plot([4], [y + 3.5], "o", color=style.FOCUS if name == current else style.OTHER,
+                markersize=6, markeredgewidth=0, clip_on=False)
+        ax.text(12, y, f"{name}, {style.quantity(speeds[name], 'FLOP/s')}", size=style.SMALL,
+                va="bottom", weight="bold" if name == current else "normal")
 
 
 def _points_of(ax: Axes, point: Point) -> tuple[float, float]:

@@ -39,10 +39,9 @@ def draw(version: Version, size: int = 4096) -> None:
     peaks = [name for name in (product, "tensor") if name in roofs.peaks] if product else [
         "FFMA"
     ]
-    show(roofline_figure.draw(
-        roofs, points, current=rung(version.kernel), peaks=peaks,
-        evidence=label,
-    ))
+    show(*(roofline_figure.draw(
+        roofs, points, current=rung(version.kernel), peaks=peaks, evidence=label, narrow=narrow,
+    ) for narrow in (False, True)))
 
 
 def _here(version: Version, size: int) -> list[roofline.Point]:

@@ -34,7 +34,7 @@ def thread_tiles(
         if len(sizes) == 1:
             fixed[name] = sizes[0]
         else:
-            label = f"{'Rows' if name == 'TM' else 'Columns'} a thread, {name}"
+            label = f"{'Rows' if name == 'TM' else 'Columns'} per thread, {name}"
             controls.append(Control(
                 label, [(str(size), size) for size in sizes], default=sizes.index(default),
                 slider=True,

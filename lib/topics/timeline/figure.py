@@ -21,9 +21,10 @@ from lib.topics.timeline.model import (
     without_other_lanes,
 )
 
-_LEFT, _WIDTH = 57.0, 447.0
+_LEFT, _WIDTH, _NARROW_WIDTH = 57.0, 447.0, 189.0
 _HEAD, _KEY, _BAND, _AXIS, _OVERVIEW, _BLOCK_GAP = 17.0, 15.0, 42.0, 24.0, 60.0, 6.0
 _BETWEEN = 12.0
+_LINE = 13.0  # of words
 _FLIGHT = 34.0  # tiles in flight, where there is a ring
 
 # What a phase is called where not as its mark: "compute" would hide that a warp also
@@ -148,6 +149,7 @@ def draw(
     evidence: str,
     window: tuple[float, float] | None = None,
     title: str | None = None,
+    narrow: bool = False,
 ) -> Figure:
     """Draw one version, or several on one scale of cycles for before and after.
 
@@ -160,22 +162,26 @@ def draw(
         Cycles since the first mark shown; if not given, as far as every block's marks go.
     title : str, optional
         In place of the finding made from the numbers.
+    narrow : bool
+        For a phone: the phases' key takes two lines, and what is said of the blocks, too.
     """
+    wide = _NARROW_WIDTH if narrow else _WIDTH
+    across = style.NARROW if narrow else style.WIDTH
     spans = [_spans(one) for one in versions]
     if window is None:
         window = (0.0, min(max(span.end for span in rows) for mine in spans for _, rows in mine))
-    heights = [_height(one) for one in versions]
+    heights = [_height(one, narrow) for one in versions]
     tall = sum(heights) + _BETWEEN * (len(heights) - 1)
     shares = [
         parts([span for _, rows in mine for span in _working(one, rows)], tuple(style.PHASE),
               window)
         for one, mine in zip(versions, spans, strict=True)
     ]
-    fig = style.figure(title or _finding(versions, shares), tall / 72)
-    ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, tall / 72, bare=True)
+    fig = style.figure(title or _finding(versions, shares), tall / 72, across)
+    ax = style.axes(fig, 0.08, 0, across - 0.16, tall / 72, bare=True)
     top = tall
     for one, mine, mean, height in zip(versions, spans, shares, heights, strict=True):
-        _version(ax, top, one, mine, mean, window)
+        _version(ax, top, one, mine, mean, window, wide)
         top -= height + _BETWEEN
     return style.finish(fig, alt=_alt(versions, shares, window), evidence=evidence,
                         note=_cost(versions))
@@ -215,40 +221,53 @@ def _row(one: Version) -> float:
     return float(np.clip(190.0 / _warps(one), 4.0, 11.0))
 
 
-def _height(one: Version) -> float:
+def _height(one: Version, narrow: bool = False) -> float:
     rows = _row(one) * _warps(one) + _BLOCK_GAP * (len(one.blocks) - 1)
-    return (_HEAD + _KEY + _AXIS + rows + _BAND + _AXIS + 8 + _OVERVIEW * bool(one.overview)
-            + _FLIGHT * bool(one.stages))
+    said = _LINE * len(_remarks(one)) + _KEY if narrow else 0.0
+    return (_HEAD + said + _KEY + _AXIS + rows + _BAND + _AXIS + 8
+            + _OVERVIEW * bool(one.overview) + _FLIGHT * bool(one.stages))
 
 
-def _version(
-    ax: Axes, top: float, one: Version, mine: list[tuple[str, list[Phase]]],
-    mean: Mapping[str, float], window: tuple[float, float],
-) -> None:
-    scale = _WIDTH / (window[1] - window[0])
-
-    def x_of(cycle: float) -> float:
-        return _LEFT + (min(max(cycle, window[0]), window[1]) - window[0]) * scale
-
-    ax.text(0, top - 13, one.name, size=style.LARGE, weight="bold", va="bottom")
+def _remarks(one: Version) -> list[str]:
+    """What of the kernel the rows are."""
     shown = max(len(warps) for _, warps in one.blocks)
     remarks = [", ".join(label for label, _ in one.blocks)] if one.roles else []
     if one.total_warps and shown < one.total_warps:
         remarks.append(f"the first {shown} of a block's {one.total_warps} warps")
     if _has_gaps(one):
         remarks.append("gaps: steps not marked")
-    ax.text(_LEFT + _WIDTH, top - 12, "; ".join(remarks), size=style.SMALL, ha="right",
-            va="bottom")
-    y = top - _HEAD - _KEY
-    _key(ax, y + 3, mean)
+    return remarks
+
+
+def _version(
+    ax: Axes, top: float, one: Version, mine: list[tuple[str, list[Phase]]],
+    mean: Mapping[str, float], window: tuple[float, float], wide: float,
+) -> None:
+    narrow = wide < _WIDTH
+    scale = wide / (window[1] - window[0])
+
+    def x_of(cycle: float) -> float:
+        return _LEFT + (min(max(cycle, window[0]), window[1]) - window[0]) * scale
+
+    ax.text(0, top - 13, one.name, size=style.LARGE, weight="bold", va="bottom")
+    remarks = _remarks(one)
+    if narrow:
+        for remark in remarks:
+            ax.text(0, top - 13 - _LINE, remark, size=style.SMALL, va="bottom")
+            top -= _LINE
+    else:
+        ax.text(_LEFT + wide, top - 12, "; ".join(remarks), size=style.SMALL, ha="right",
+                va="bottom")
+    y = top - _HEAD - _KEY * (1 + narrow)
+    _key(ax, y + 3, mean, wide)
     y -= _AXIS
-    _axis(ax, y, window, x_of, 1e6 / one.clock_hz, "µs", above=True)
+    _axis(ax, y, window, x_of, 1e6 / one.clock_hz, "µs", wide, above=True)
     row = _row(one)
     for number, ((label, rows), (_, warps)) in enumerate(zip(mine, one.blocks, strict=True)):
         y -= _BLOCK_GAP * (number > 0)
         bottom = y - row * len(warps)
         if one.roles:
-            _roles(ax, y, one, len(warps), row)
+            _roles(ax, y, one, len(warps), row, wide)
         else:
             ax.text(0, (y + bottom) / 2, label, size=style.SMALL, rotation=90, ha="left",
                     va="center")
@@ -271,17 +290,19 @@ def _version(
         y = bottom
     y -= 8
     if one.stages:
-        _flight(ax, y - _FLIGHT + 6, one, window, x_of)
+        _flight(ax, y - _FLIGHT + 6, one, window, x_of, wide)
         y -= _FLIGHT
-    _band(ax, y - _BAND, one, mine, window)
+    _band(ax, y - _BAND, one, mine, window, wide)
     y -= _BAND
-    _axis(ax, y, window, x_of, 1.0, "cycles", above=False)
+    _axis(ax, y, window, x_of, 1.0, "cycles", wide, above=False)
     y -= _AXIS
     if one.overview:
-        _overview(ax, y - _OVERVIEW + 24, one, window)
+        _overview(ax, y - _OVERVIEW + 24, one, window, wide)
 
 
-def _roles(ax: Axes, top: float, one: Version, warps: int, row: float) -> None:
+def _roles(
+    ax: Axes, top: float, one: Version, warps: int, row: float, wide: float
+) -> None:
     """Name the warps by what they do, with a line between the roles."""
     first = 0
     for name, count in one.roles:
@@ -293,12 +314,12 @@ def _roles(ax: Axes, top: float, one: Version, warps: int, row: float) -> None:
         first += count
         if first < warps:
             y = top - row * first
-            shapes.strokes(ax, [((0, y), (_LEFT + _WIDTH, y))], edgecolor=style.INK,
+            shapes.strokes(ax, [((0, y), (_LEFT + wide, y))], edgecolor=style.INK,
                            linewidth=0.6, alpha=0.5)
 
 
 def _flight(
-    ax: Axes, bottom: float, one: Version, window: tuple[float, float], x_of: object
+    ax: Axes, bottom: float, one: Version, window: tuple[float, float], x_of: object, wide: float
 ) -> None:
     """Tiles that the first block has asked for and not begun to multiply, over time."""
     tall = _FLIGHT - 16
@@ -315,11 +336,11 @@ def _flight(
     if points:
         shapes.outline(ax, [(points[0][0], bottom), *points, (points[-1][0], bottom)],
                        closed=True, linewidth=0, facecolor=style.PHASE["load"])
-    shapes.strokes(ax, [((_LEFT, bottom + tall), (_LEFT + _WIDTH, bottom + tall))],
+    shapes.strokes(ax, [((_LEFT, bottom + tall), (_LEFT + wide, bottom + tall))],
                    edgecolor=style.INK, linewidth=0.5, alpha=0.4)
     ax.text(_LEFT - 4, bottom + tall / 2, "tiles in\nflight", size=style.SMALL, ha="right",
             va="center", linespacing=1.05)
-    ax.text(_LEFT + _WIDTH + 2, bottom + tall, f"{one.stages}", size=style.SMALL, ha="left",
+    ax.text(_LEFT + wide + 2, bottom + tall, f"{one.stages}", size=style.SMALL, ha="left",
             va="center")
 
 
@@ -331,54 +352,57 @@ def _has_gaps(one: Version) -> bool:
     )
 
 
-def _key(ax: Axes, y: float, mean: Mapping[str, float]) -> None:
+def _key(ax: Axes, y: float, mean: Mapping[str, float], wide: float) -> None:
     """The phases and the share of the warps' time that each takes: legend and finding in one."""
-    x = _LEFT
+    narrow = wide < _WIDTH
+    x, y = (0.0, y + _KEY) if narrow else (_LEFT, y)
     for event, value in mean.items():
         if value < 5e-4:
             continue
-        shapes.rectangles(ax, [(x, y, 8, 8 * _HEIGHTS[event])], facecolor=style.PHASE[event])
         text = f"{_NAMES.get(event, event)} {style.percent(value)}"
+        if narrow and x + 11 + 6.2 * len(text) > _LEFT + wide:
+            x, y = 0.0, y - _KEY
+        shapes.rectangles(ax, [(x, y, 8, 8 * _HEIGHTS[event])], facecolor=style.PHASE[event])
         ax.text(x + 11, y - 1, text, size=style.SMALL, va="bottom")
         x += 11 + 6.2 * len(text) + 12
 
 
 def _axis(
     ax: Axes, y: float, window: tuple[float, float], x_of: object, factor: float, unit: str,
-    above: bool,
+    wide: float, above: bool,
 ) -> None:
-    ticks = _ticks(window[0] * factor, window[1] * factor)
+    ticks = _ticks(window[0] * factor, window[1] * factor, 8 if wide == _WIDTH else 4)
     side = 1 if above else -1
     va = "bottom" if above else "top"
     shapes.strokes(
         ax,
-        [((_LEFT, y), (_LEFT + _WIDTH, y))]
+        [((_LEFT, y), (_LEFT + wide, y))]
         + [((x_of(t / factor), y), (x_of(t / factor), y + 3 * side)) for t in ticks],
         edgecolor=style.INK, linewidth=0.6,
     )
     for tick in ticks:
         x = x_of(tick / factor)
-        ha = "left" if x < _LEFT + 12 else "right" if x > _LEFT + _WIDTH - 14 else "center"
+        ha = "left" if x < _LEFT + 12 else "right" if x > _LEFT + wide - 14 else "center"
         ax.text(x, y + 5 * side, f"{tick:,.9g}", size=style.SMALL, ha=ha, va=va)
     ax.text(_LEFT - 4, y + 5 * side, unit, size=style.SMALL, ha="right", va=va)
 
 
-def _ticks(low: float, high: float) -> list[float]:
-    """Five to eight round numbers between two bounds."""
+def _ticks(low: float, high: float, most: int = 8) -> list[float]:
+    """Round numbers between two bounds, about `most` at most."""
     step = 10.0 ** np.floor(np.log10((high - low) / 5))
-    step *= next(m for m in (1, 2, 5, 10) if (high - low) / (step * m) <= 8)
+    step *= next(m for m in (1, 2, 5, 10, 20) if (high - low) / (step * m) <= most)
     return [round(i * step, 9) for i in range(int(np.ceil(low / step)), int(high / step) + 1)]
 
 
 def _band(
     ax: Axes, bottom: float, one: Version, mine: list[tuple[str, list[Phase]]],
-    window: tuple[float, float],
+    window: tuple[float, float], wide: float,
 ) -> None:
     """The share of warps in each phase over time, stacked."""
     bins = 150
     every = [span for _, rows in mine for span in _working(one, rows)]
     shares = share(every, one.events, np.linspace(*window, bins + 1), _workers(one))
-    step = _WIDTH / bins
+    step = wide / bins
     under = np.zeros(bins)
     for event in ("compute", "load", "store", "barrier", "wait"):
         if event not in one.events:
@@ -398,7 +422,9 @@ def _band(
             va="center", linespacing=1.05)
 
 
-def _overview(ax: Axes, bottom: float, one: Version, window: tuple[float, float]) -> None:
+def _overview(
+    ax: Axes, bottom: float, one: Version, window: tuple[float, float], wide: float
+) -> None:
     """The whole kernel: blocks running over time, and where the rows above are from.
 
     Where all blocks begin at once, the first of them tell nothing of the time that is drawn above:
@@ -406,32 +432,37 @@ def _overview(ax: Axes, bottom: float, one: Version, window: tuple[float, float]
     """
     end = recorded_until(one.overview, one.total_blocks)
     if end < (window[1] - window[0]) / one.clock_hz:
-        ax.text(_LEFT, bottom + 13,
-                f"The first {len(one.overview):,} of {one.total_blocks or 0:,} blocks all begin "
-                f"within {style.duration(end)}.", size=style.SMALL, va="center")
+        text = (f"The first {len(one.overview):,} of {one.total_blocks or 0:,} blocks all begin "
+                f"within {style.duration(end)}.")
+        if wide < _WIDTH:
+            text = text.replace(" all begin ", "\nall begin ")
+        ax.text(_LEFT, bottom + 13, text, size=style.SMALL, va="center")
         return
     seconds, blocks = residency(one.overview, bins=160, until=end)
     start = min(block[1] for block in one.overview)
     tall = 26.0
-    scale = _WIDTH / end
+    scale = wide / end
     heights = blocks / blocks.max() * tall
-    step = _WIDTH / len(seconds)
+    step = wide / len(seconds)
     shapes.outline(
         ax,
-        [(_LEFT, bottom), *shapes.steps(_LEFT, step, bottom + heights), (_LEFT + _WIDTH, bottom)],
+        [(_LEFT, bottom), *shapes.steps(_LEFT, step, bottom + heights), (_LEFT + wide, bottom)],
         closed=True, linewidth=0, facecolor=style.OTHER, alpha=0.5,
     )
-    shapes.strokes(ax, [((_LEFT, bottom), (_LEFT + _WIDTH, bottom))], edgecolor=style.INK,
+    shapes.strokes(ax, [((_LEFT, bottom), (_LEFT + wide, bottom))], edgecolor=style.INK,
                    linewidth=0.6)
     ax.text(_LEFT - 4, bottom + tall / 2, "blocks\nrunning", size=style.SMALL, ha="right",
             va="center", linespacing=1.05)
-    ax.text(_LEFT, bottom - 3, "0", size=style.SMALL, va="top")
+    narrow = wide < _WIDTH
+    if not narrow:
+        ax.text(_LEFT, bottom - 3, "0", size=style.SMALL, va="top")
     total = one.total_blocks or len(one.overview)
     what = f"the whole kernel, {total:,} blocks"
     if total > len(one.overview):
         what = f"the first {len(one.overview):,} of {total:,} blocks"
-    ax.text(_LEFT + _WIDTH, bottom - 3,
-            f"{style.duration(end)}: {what}, at most {blocks.max():,.0f} at once",
+    ax.text(_LEFT + wide, bottom - 3,
+            f"{style.duration(end)}: {what}"
+            + f", at most {blocks.max():,.0f} at once" * (not narrow),
             size=style.SMALL, ha="right", va="top")
     if one.shown >= len(one.overview):
         return
@@ -440,7 +471,7 @@ def _overview(ax: Axes, bottom: float, one: Version, window: tuple[float, float]
     ]
     x, width = _LEFT + zoom[0] * scale, max((zoom[1] - zoom[0]) * scale, 1.6)
     shapes.rectangles(ax, [(x, bottom, width, tall + 5)], facecolor=style.FOCUS)
-    right = x < _LEFT + _WIDTH / 2
+    right = x < _LEFT + wide / 2
     ax.text(x + (width + 4 if right else -4), bottom + tall + 1,
             f"shown above, {style.duration(zoom[1] - zoom[0])}", size=style.SMALL,
             ha="left" if right else "right", va="bottom")

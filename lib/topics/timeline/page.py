@@ -63,11 +63,10 @@ def draw(
     """
     if with_previous and version.before:
         above = (*above, version.before.kernel.stem)
-    show(timeline_figure.draw(
-        [of_variant(*row) for row in version.rows(variants, above)],
-        evidence=f"{version.timed_on(variants, above)}, {TIMED:,}³", window=(0.0, cycles),
-        title=title,
-    ))
+    rows = [of_variant(*row) for row in version.rows(variants, above)]
+    evidence = f"{version.timed_on(variants, above)}, {TIMED:,}³"
+    show(*(timeline_figure.draw(rows, evidence=evidence, window=(0.0, cycles), title=title,
+                                narrow=narrow) for narrow in (False, True)))
 
 
 def phases(version: Version, *variants: str, above: Sequence[str] = ()) -> None:

@@ -30,7 +30,7 @@ def warp_tiles(
     gpus : sequence of str
         Keys of data sheets.
     """
-    size = Control("Elements a warp", [(f"{m}×{n}", (m, n, lanes)) for m, n, lanes in tiles],
+    size = Control("Elements per warp", [(f"{m}×{n}", (m, n, lanes)) for m, n, lanes in tiles],
                    default=default)
     order = Control("Lanes", [("in pairs", True), ("row by row", False)])
     sheets = [GPUS[key] for key in gpus]

@@ -1,0 +1,96 @@
+"""How does a load of four floats along k become one along the rows? By four stores in between."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from lib.plotting import shapes, style
+
+_CELL, _CELLS, _LETTER = 10.0, 8, 16.0
+_LINE, _WORDS, _BETWEEN = 13.0, 10.0, 12.0
+_SIDE = _CELL * _CELLS
+
+
+@style.styled
+def draw(
+    width: int = 4, row: int = 2, k: int = 0, *, narrow: bool = False,
+    evidence: str = "modelled: the indices of 07",
+) -> Figure:
+    """Draw a vector of A on its way: loaded from a row, stored down a column, read as a row.
+
+    Parameters
+    ----------
+    width : int
+        Floats of a vector.
+    row, k : int
+        Of A, where the vector begins.
+    narrow : bool
+        For a phone: one step under the other.
+    evidence : str
+    """
+    loaded = [(row, k + i) for i in range(width)]
+    steps = (
+        ("A, in global memory", ("row", "k"), loaded, True,
+         f"1 load of {width}: a row of A lies along k"),
+        ("As, in shared memory", ("k", "row"), [(place, at) for at, place in loaded], True,
+         f"{width} stores of 1: As[k + i][row] = a[i]"),
+        ("As, for one k", ("k", "row"), [(k, row // width * width + i) for i in range(width)],
+         False, f"1 load of {width}: neighbouring rows"),
+    )
+    across = style.NARROW if narrow else style.WIDTH
+    room = (across - 0.16) * 72
+    tall = _SIDE + _LETTER + (_BETWEEN + _LINE if narrow else 2 * _LINE + 20)
+    height = tall * (len(steps) if narrow else 1)
+    fig = style.figure(f"A vector of {width} is stored in {width} pieces, so that {width} rows can "
+                       "be loaded at once", height / 72, across)
+    ax = style.axes(fig, 0.08, 0, across - 0.16, height / 72, bare=True)
+    for number, step in enumerate(steps):
+        if narrow:
+            _step(ax, _LETTER, height - number * tall, *step, beside=True)
+        else:
+            _step(ax, number * room / len(steps) + _LETTER, height, *step, beside=False)
+    return style.finish(fig, alt=_alt(steps), evidence=evidence)
+
+
+def _step(
+    ax: Axes, left: float, top: float, name: str, sides: tuple[str, str],
+    filled: Sequence[tuple[int, int]], named: bool, words: str, *, beside: bool,
+) -> None:
+    down, across = sides
+    bold = {"size": style.NORMAL, "weight": "bold", "va": "top"}
+    head = top - (_LINE if beside else _LINE + 2)
+    if not beside:
+        ax.text(left - _LETTER, top, name, **bold)
+    ax.text(left, head + 1, f"{across} →", size=style.SMALL, va="top")
+    under = head - _LINE
+    ax.text(left - 4, under, f"{down} ↓", size=style.SMALL, ha="right", va="top", rotation=90)
+    shapes.rectangles(ax, [(left, under - _SIDE, _SIDE, _SIDE)], facecolor=style.PHASE["load"],
+                      alpha=style.PALE)
+    shapes.rectangles(ax, [(left + c * _CELL, under - (r + 1) * _CELL, _CELL, _CELL)
+                           for r, c in filled], facecolor=style.PHASE["load"])
+    shapes.strokes(ax, [((left + i * _CELL, under), (left + i * _CELL, under - _SIDE))
+                        for i in range(_CELLS + 1)]
+                   + [((left, under - i * _CELL), (left + _SIDE, under - i * _CELL))
+                      for i in range(_CELLS + 1)], edgecolor=style.INK, linewidth=0.4, alpha=0.5)
+    if named:
+        for i, (r, c) in enumerate(filled):
+            ax.text(left + (c + 0.5) * _CELL, under - (r + 0.5) * _CELL, f"{i}", ha="center",
+                    va="center_baseline", size=style.SMALL, color=style.on(style.PHASE["load"]))
+    what, _, how = words.partition(": ")
+    if beside:
+        x = left + _SIDE + _WORDS
+        ax.text(x, under, name, **bold)
+        ax.text(x, under - 18, f"{what}:\n{how}", size=style.SMALL, va="top", linespacing=1.35)
+    else:
+        ax.text(left - _LETTER, under - _SIDE - 5, f"{what}:\n{how}", size=style.SMALL, va="top",
+                linespacing=1.35)
+
+
+def _alt(steps: Sequence[tuple]) -> str:
+    return "Three pictures of a tile of 8×8 floats. " + " ".join(
+        f"{name}: {words}; filled are "
+        + ", ".join(f"{sides[0]} {r}, {sides[1]} {c}" for r, c in filled) + "."
+        for name, sides, filled, _, words in steps)
