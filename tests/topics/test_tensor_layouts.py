@@ -5,7 +5,7 @@ import pytest
 
 from lib.ptx.count import banks as counted
 from lib.ptx.isa import matrix_descriptor
-from lib.ptx.isa.wgmma import accumulator_fragments
+from lib.ptx.isa.wgmma import dealt_product
 from lib.topics.banks.model import describe
 from lib.topics.fragments.model import SHAPES, held
 from lib.topics.ldmatrix.model import HalfTile, MatrixLoad
@@ -46,9 +46,9 @@ def test_a_fragment_of_wmma_is_that_of_two_products():
 
 def test_the_accumulator_of_wgmma_is_what_the_emulator_deals():
     found = held("wgmma.m64n64k16", "C")
-    product = np.arange(64 * 64).reshape(64, 64)
-    dealt = accumulator_fragments(product, "f32")  # (registers, 128)
-    np.testing.assert_array_equal(dealt[found.register, 32 * found.warp + found.lane], product)
+    product = np.arange(64 * 64, dtype=np.float32).reshape(1, 64, 64)
+    dealt = dealt_product(product, np.eye(64, dtype=np.float32)[None])  # (registers, 128)
+    np.testing.assert_array_equal(dealt[found.register, 32 * found.warp + found.lane], product[0])
 
 
 def test_operands_that_no_lane_holds():

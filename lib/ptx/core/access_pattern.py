@@ -64,11 +64,12 @@ class AccessPattern:
     """The addresses that one register holds in the active lanes.
 
     Inactive lanes are given the address of an active lane of their warp, so that everything below
-    may treat the arrays as full.
+    may treat the arrays as full. `places` has where they lie for each instruction that was there.
     """
 
     def __init__(self, addresses: np.ndarray, active, f):
         self.register, self.active, self.f = addresses, active, f
+        self.places: dict = {}
         # Signed, so that a register a little below 0 and an offset that brings it back make sense.
         raw = addresses.view(f"i{addresses.dtype.itemsize}").astype(np.int64, copy=False)
         if active is not None and raw.size > 1:
@@ -81,7 +82,7 @@ class AccessPattern:
     def moved(self, addresses: np.ndarray, distance: int) -> AccessPattern:
         """Return the pattern of addresses that are these plus a distance, which has its shape."""
         made = object.__new__(AccessPattern)
-        made.register, made.active, made.f = addresses, self.active, self.f
+        made.register, made.active, made.f, made.places = addresses, self.active, self.f, {}
         made.low, made.high = self.low + distance, self.high + distance
         made.shape, made.relative, made.bits = self.shape, self.relative, self.bits
         return made

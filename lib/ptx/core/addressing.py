@@ -33,6 +33,22 @@ class ResolvedAccess:
         self.pattern, self.segment, self.view, self.index = pattern, segment, view, index
 
 
+def known(f, index: int, pattern) -> ResolvedAccess | None:
+    """Return where an instruction's addresses lie if it had them before, and take note of it."""
+    if f.memory.follows:  # which looks at other bytes behind the same addresses
+        return None
+    place = pattern.places.get(index)
+    if place is not None:
+        f.resolved[index] = place
+    return place
+
+
+def kept(f, index: int, place: ResolvedAccess) -> ResolvedAccess:
+    """Keep where an instruction's addresses lie."""
+    f.resolved[index] = place.pattern.places[index] = place
+    return place
+
+
 def space_of(d: Decoding) -> str:
     """Return the state space that an opcode names, with the cluster's window; else generic."""
     for part in d.parts[1:]:

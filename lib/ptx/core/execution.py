@@ -26,6 +26,7 @@ from .syntax import SIZES
 from .unwritten import Unwritten, follows
 
 PATTERNS = 16  # address registers that are remembered
+CONTENTS, CONTENT_MOST = 128, 1 << 10  # those found by content, and lanes of the largest
 SUMS = 32  # and sums that may become addresses
 _POISON = {
     size: np.full((1, 1), (1 << 8 * size) - 1, f"u{size}") for size in (1, 2, 4, 8)
@@ -93,11 +94,15 @@ class Execution:
         self.twins: list[tuple] = [(None, None)] * code.registers.slots
         # Of results that were computed together: each with all of them and its place among them.
         self.stacks: list[tuple] = [(None, None, 0)] * code.registers.slots
+        self.room: np.ndarray | None = None  # what a step that needs room for long sums reuses
         self.resolved: list = [None] * len(code.steps)  # where the addresses of each step lie
         self.fragments: dict[tuple, tuple] = {}  # matrices that `fragments` put together
+        # Accumulators as matrices, with the registers that hold them: see `mma_tile`.
+        self.products: dict[int, tuple] = {}
         self._costs: dict[int, tuple[np.ndarray, dict]] = {}
         self.shapes = Shapes()
-        self._patterns: dict[tuple[int, int], AccessPattern] = {}
+        self._patterns: dict[tuple[int, int], tuple[np.ndarray, AccessPattern]] = {}
+        self._contents: dict[tuple, AccessPattern] = {}
         self._sums: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
         self._set_registers()
 
@@ -162,7 +167,7 @@ class Execution:
                             raise
                         self.active, self.merge = active, merge
                         for late in block.put_off.get(first - at, ()):
-                            late(self) if merge is None else self.masked(late, (late.to,), merge)
+                            late(self) if merge is None else self.masked(late, late.writes, merge)
                         self.unwritten = Unwritten(self, str(error))
                         self.unwritten.run(block, first)
                 self.steps += block.length
@@ -311,14 +316,27 @@ class Execution:
     def pattern(self, addresses: np.ndarray) -> AccessPattern:
         """Return what is known of these addresses under the active lanes."""
         key = (id(addresses), id(self.active))
-        pattern = self._patterns.pop(key, None)
-        if pattern is None:
-            # The pattern holds both arrays, so their ids stay theirs as long as it is kept. The one
+        kept = self._patterns.pop(key, None)
+        if kept is None:
+            # Both arrays are held, so their ids stay theirs as long as they are kept. The one
             # unused for longest goes: keeping more only pushes registers out of the cache.
             if len(self._patterns) >= PATTERNS:
                 del self._patterns[next(iter(self._patterns))]
-            pattern = self._moved(addresses) or AccessPattern(addresses, self.active, self)
-        self._patterns[key] = pattern
+            kept = addresses, self._moved(addresses) or self._by_content(addresses)
+        self._patterns[key] = kept
+        return kept[1]
+
+    def _by_content(self, addresses: np.ndarray) -> AccessPattern:
+        """Make a pattern, or find the one that the same addresses had in another register."""
+        if addresses.size > CONTENT_MOST:
+            return AccessPattern(addresses, self.active, self)
+        key = addresses.dtype, addresses.shape, addresses.tobytes(), id(self.active)
+        pattern = self._contents.pop(key, None)
+        if pattern is None:
+            if len(self._contents) >= CONTENTS:
+                del self._contents[next(iter(self._contents))]
+            pattern = AccessPattern(addresses, self.active, self)
+        self._contents[key] = pattern
         return pattern
 
     def note_sum(self, total: np.ndarray, array: np.ndarray, added: np.ndarray):
@@ -330,8 +348,8 @@ class Execution:
     def _moved(self, addresses: np.ndarray) -> AccessPattern | None:
         """Make a pattern from that of the register that these addresses were counted up from."""
         total, array, added = self._sums.get(id(addresses), (None, None, None))
-        before = self._patterns.get((id(array), id(self.active)))
-        if total is not addresses or before is None or before.register is not array:
+        held, before = self._patterns.get((id(array), id(self.active)), (None, None))
+        if total is not addresses or held is not array:
             return None
         kind = np.dtype(f"i{array.dtype.itemsize}")
         distance = int(added.view(kind)[0, 0])
@@ -343,6 +361,7 @@ class Execution:
     def forget_addresses(self):
         """Forget where addresses lie: an allocation has gone."""
         self._patterns.clear()
+        self._contents.clear()
         self.resolved = [None] * len(self.resolved)
 
     def warp_costs(self, addresses: np.ndarray) -> dict:

@@ -6,7 +6,7 @@ import numpy as np
 
 
 def lane_groups(f, *values: np.ndarray):
-    """Part the active lanes by row and by values of fewer than 30 bits.
+    """Part the active lanes by row and by whole numbers.
 
     Yields
     ------
@@ -22,12 +22,12 @@ def lane_groups(f, *values: np.ndarray):
     if all((c == c[0]).all() for c in first):
         yield int(rows[0]), [int(c[0]) for c in columns], threads
         return
-    group = np.zeros(len(rows), np.int64)
+    order = np.lexsort(first[::-1])  # by row, then by value, the lanes ascending
+    changes = np.zeros(len(rows), bool)
     for column in first:
-        _, inverse = np.unique(column, return_inverse=True)
-        _, group = np.unique(group * (len(rows) + 1) + inverse, return_inverse=True)
-    for number in range(int(group.max()) + 1):
-        chosen = np.flatnonzero(group == number)
+        sorted_column = column[order]
+        changes[1:] |= sorted_column[1:] != sorted_column[:-1]
+    for chosen in np.split(order, np.flatnonzero(changes)):
         at = chosen[0]
         yield int(rows[at]), [int(c[at]) for c in columns], threads[chosen]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
 from .syntax import Instruction
@@ -41,13 +41,16 @@ class Fusible:
 
     Attributes
     ----------
-    to : int
-        The slot that it writes.
+    kind : hashable
+        Steps of one kind may be joined.
+    writes : tuple of int
+        The slots that it writes.
     reads : tuple of int
         The slots that it reads.
     """
 
-    to: int
+    kind: Hashable
+    writes: tuple[int, ...]
     reads: tuple[int, ...]
 
     @staticmethod
@@ -86,21 +89,22 @@ def fuse(
 
     def close():
         if len(group) < FUSED_LEAST:
-            found.extend((run, (run.to,)) for run in group)
+            found.extend((run, run.writes) for run in group)
         else:
-            found.append((type(group[0]).fused(list(group)), tuple(run.to for run in group)))
+            all_written = tuple(slot for run in group for slot in run.writes)
+            found.append((type(group[0]).fused(list(group)), all_written))
         group.clear()
         written.clear()
         read.clear()
 
     for i, (run, writes) in enumerate(pairs):
         if isinstance(run, Fusible):
-            if group and type(run) is not type(group[0]):
+            if group and run.kind != group[0].kind:
                 close()
-            elif written.intersection((*run.reads, run.to)):
+            elif written.intersection((*run.reads, *run.writes)):
                 close()
             group.append(run)
-            written.add(run.to)
+            written.update(run.writes)
             read.update(run.reads)
             continue
         slots = touched[i]

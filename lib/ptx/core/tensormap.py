@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 from functools import lru_cache
+from math import prod
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
@@ -63,7 +64,7 @@ class TensorMap:
     @property
     def nbytes(self) -> int:
         """Bytes that one copy moves; those outside of the array count as well."""
-        return int(np.prod(self.tile)) * self.array.dtype.itemsize
+        return prod(self.tile) * self.array.dtype.itemsize
 
     def words(self) -> np.ndarray:
         """Show the array's elements as unsigned whole numbers."""

@@ -167,10 +167,14 @@ def count_global(f, index: int, instruction, way: str, starts, length: int, nbyt
     site = f.trace.site(index, instruction, f"bulk {way}", "global", nbytes)
     site.requests += 1
     site.lanes += 1
-    starts = np.atleast_1d(starts)
-    most = (length + 2 * SECTOR - 2) // SECTOR
-    sectors = starts[:, None] // SECTOR + np.arange(most)
-    site.sectors += len(np.unique(sectors[sectors * SECTOR < starts[:, None] + length]))
+    starts = np.sort(np.atleast_1d(starts))
+    if not length or not len(starts):
+        return
+    # A sector that two runs touch counts once.
+    last = np.maximum.accumulate((starts + length - 1) // SECTOR)
+    site.sectors += int(last[0] - starts[0] // SECTOR) + 1
+    if len(starts) > 1:
+        site.sectors += int((last[1:] - np.maximum(starts[1:] // SECTOR - 1, last[:-1])).sum())
 
 
 def cells(f, row: int, offset: int, nbytes: int) -> np.ndarray:

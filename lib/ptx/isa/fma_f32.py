@@ -17,7 +17,7 @@ from ..core.rounding import LOW_BITS, repaired
 from ..core.step import Fusible
 
 F32, F64, I64 = np.dtype("f4"), np.dtype("f8"), np.dtype("i8")
-STACKED_MOST = 1 << 14  # elements of a stack; larger ones fall out of the cache and gain nothing
+STACKED_MOST = 1 << 15  # elements of a stack; larger ones fall out of the cache and gain nothing
 
 
 def _as_f32(value: np.ndarray) -> np.ndarray:
@@ -31,8 +31,10 @@ class FusedMultiplyAdd(Fusible):
     multiplied many times.
     """
 
+    kind = "fma.rn.f32"
+
     def __init__(self, to: int, reads: tuple[int, int, int]):
-        self.to, self.reads = to, reads
+        self.to, self.reads, self.writes = to, reads, (to,)
 
     def __call__(self, f):
         r, twins = f.r, f.twins
@@ -70,6 +72,15 @@ def _sum(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
     return total
 
 
+def _rooms(f, shape: tuple[int, int, int]) -> tuple[np.ndarray, np.ndarray]:
+    """Return room for float64 sums and for their bits, which the batch keeps for the next stack."""
+    many = shape[0] * shape[1] * shape[2]
+    if f.room is None or f.room.shape[1] < many:
+        f.room = np.empty((2, many), F64)
+    sums, bits = f.room[:, :many]
+    return sums.reshape(shape), bits.view(I64).reshape(shape)
+
+
 class _Stack:
     """The step of several at once.
 
@@ -102,13 +113,13 @@ class _Stack:
         x, y = (self._stacked(r, slots, shape, F64) for slots in self.factors)
         z = self._sums(f, shape)
         found, stacks = np.empty((len(self.to), *shape), F32), f.stacks
-        room = np.empty((min(many, len(self.to)), *shape), F64)
+        room, bits = _rooms(f, (min(many, len(self.to)), *shape))
         for start, stop, products in self._planned(many):
             total = room[: stop - start]
             for first, last, i, j in products:
                 np.multiply(x[i], y[j], out=total[first - start : last - start])
             np.add(total, z[start:stop], out=total)
-            low = np.bitwise_and(total.view(I64), LOW_BITS)
+            low = np.bitwise_and(total.view(I64), LOW_BITS, out=bits[: stop - start])
             if np.count_nonzero(low) != low.size:
                 row, *rest = np.nonzero(low == 0)
                 i, j = (at[row + start] for at in self.places)

@@ -41,7 +41,8 @@ class Fragment:
     sizes: tuple[int, ...]
     packed: int
 
-    def _size(self, axis: str) -> int:
+    def size(self, axis: str) -> int:
+        """How far an axis counts; 1 if it is not among them."""
         return self.sizes[self.order.index(axis)] if axis in self.order else 1
 
     @property
@@ -52,8 +53,8 @@ class Fragment:
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns of the matrix."""
-        rows = self._size("R") * self._size("H") * GROUP
-        return rows, self._size("C") * IN_GROUP * self._size("J") * self.packed
+        rows = self.size("R") * self.size("H") * GROUP
+        return rows, self.size("C") * IN_GROUP * self.size("J") * self.packed
 
     @cached_property
     def _forwards(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -76,9 +77,14 @@ class Fragment:
         -------
         ndarray of dtype, shape (warps, rows, columns)
         """
+        return self.words(registers).view(dtype)
+
+    def words(self, registers) -> np.ndarray:
+        """Make the matrices of all warps, of whole registers: (warps, rows, registers of a row)."""
         stacked = registers.reshape(*self.sizes, -1, GROUP, IN_GROUP)
         matrix = np.ascontiguousarray(stacked.transpose(self._forwards[0]))
-        return matrix.reshape(-1).view(dtype).reshape(-1, *self.shape)
+        rows, columns = self.shape
+        return matrix.reshape(-1, rows, columns // self.packed)
 
     def split(self, matrix: np.ndarray, word: np.dtype) -> np.ndarray:
         """Undo `assemble`: (warps, rows, columns) to (registers, lanes) of type `word`."""
@@ -182,6 +188,6 @@ def assembled(f, registers: list[np.ndarray], word: np.dtype, fragment: Fragment
     if kept is None:
         if len(f.fragments) >= KEPT:
             del f.fragments[next(iter(f.fragments))]
-        kept = (registers, widen(fragment, gather(f, registers, word)))
+        kept = (registers, widen(fragment.words(gather(f, registers, word))))
     f.fragments[key] = kept
     return kept[1]

@@ -9,6 +9,8 @@ from ..core.addressing import (
     address_operand,
     by_segment,
     check_writeable,
+    kept,
+    known,
     report_access,
     segment_of,
     space_of,
@@ -41,16 +43,15 @@ def load(d: Decoding):
             f.memory.check_valid(segment, pattern, offset, width, f, instruction)
         start = (pattern.low + offset - segment.base) // width
         view = segment.view(dtype, count)[start:]
-        place = f.resolved[index] = ResolvedAccess(
+        return kept(f, index, ResolvedAccess(
             pattern, segment, view, pattern.index(width, segment.rows)
-        )
-        return place
+        ))  # fmt: skip
 
     def step(f):
         pattern = f.pattern(f.r[base])
         place = f.resolved[index]
         if place is None or place.pattern is not pattern:
-            place = place_of(f, pattern)
+            place = known(f, index, pattern) or place_of(f, pattern)
             if place is None:
                 return several(f, pattern)
         segment = place.segment
@@ -100,11 +101,13 @@ def store(d: Decoding):
         pattern = f.pattern(f.r[base])
         place = f.resolved[index]
         if place is None or place.pattern is not pattern:
+            place = known(f, index, pattern)
+        if place is None:
             segment = segment_of(f, pattern, space, offset, width, instruction)
             if segment is None:
                 return several(f, pattern)
             check_writeable(f, segment, instruction)
-            place = f.resolved[index] = ResolvedAccess(pattern, segment, None, None)
+            place = kept(f, index, ResolvedAccess(pattern, segment, None, None))
         segment = place.segment
         values = [read(f.r) for read in reads]
         if f.observed:

@@ -41,7 +41,10 @@ def rows_of(
     f, addresses, number: int, space: str, offset: int, instruction, source=None
 ) -> MatrixRows:
     """Find the rows of `number` matrices a warp; (number, blocks * warps, 8) as the index."""
-    pattern = AccessPattern(addresses, first_lanes(f, 8 * number), f)
+    if number == 4 and source is not None:
+        pattern = source
+    else:
+        pattern = AccessPattern(addresses, first_lanes(f, 8 * number), f)
     segment = segment_of(f, pattern, space, offset, ROW, instruction)
     if segment is None or segment.space != "shared":  # a generic address may be anywhere
         raise OutOfBounds(f"{f.place(instruction)}: the rows must lie in the block's shared memory")

@@ -16,8 +16,10 @@ from ..core.decode import Decoding, opcode
 from ..core.masks import WARP
 from ..core.registers import DTYPES
 from ..core.rounding import from_bf16
+from ..core.step import Fusible
 from ..core.syntax import SIZES
 from .fragments import accumulator, assembled, gather, left, right, scatter, whole_warps
+from .mma_tile import ProductTile
 
 U32, F64 = np.dtype("u4"), np.dtype("f8")
 # Bits of one element of A and B.
@@ -50,50 +52,52 @@ SHAPES = {
 }
 
 
-def _f16(fragment, words):
-    return fragment.assemble(words, np.dtype("f2")).astype(F64)
+# The elements of A and B in float64, from matrices of the registers that hold them.
 
 
-def _bf16(fragment, words):
-    return from_bf16(fragment.assemble(words, np.dtype("u2"))).astype(F64)
+def _f16(words):
+    return words.view(np.dtype("f2")).astype(F64)
 
 
-def _tf32(fragment, words):
+def _bf16(words):
+    return from_bf16(words.view(np.dtype("u2"))).astype(F64)
+
+
+def _tf32(words):
     # The low 13 bits of a register do not belong to the number.
-    return fragment.assemble(words & np.uint32(0xFFFFE000), np.dtype("f4")).astype(F64)
+    return (words & np.uint32(0xFFFFE000)).view(np.dtype("f4")).astype(F64)
 
 
-def _s8(fragment, words):
-    return fragment.assemble(words, np.dtype("i1")).astype(F64)
+def _s8(words):
+    return words.view(np.dtype("i1")).astype(F64)
 
 
-def _u8(fragment, words):
-    return fragment.assemble(words, np.dtype("u1")).astype(F64)
+def _u8(words):
+    return words.view(np.dtype("u1")).astype(F64)
 
 
-def _e4m3(fragment, words):
-    return to_float32(fragment.assemble(words, np.dtype("u1")), "e4m3").astype(F64)
+def _e4m3(words):
+    return to_float32(words.view(np.dtype("u1")), "e4m3").astype(F64)
 
 
-def _e5m2(fragment, words):
-    return to_float32(fragment.assemble(words, np.dtype("u1")), "e5m2").astype(F64)
+def _e5m2(words):
+    return to_float32(words.view(np.dtype("u1")), "e5m2").astype(F64)
 
 
 def _fields(bits: int, signed: bool):
-    """Make the function that takes the elements out of words, which lie as elements of 32 bits."""
+    """Make the function for elements of less than a byte."""
 
-    def widen(fragment, words):
-        whole = fragment.assemble(words, U32)
+    def widen(words):
         shifts = np.arange(0, 32, bits, dtype=np.uint32)
-        parts = (whole[..., None] >> shifts) & np.uint32((1 << bits) - 1)
-        values = parts.reshape(*whole.shape[:-1], -1).astype(F64)
+        parts = (words[..., None] >> shifts) & np.uint32((1 << bits) - 1)
+        values = parts.reshape(*words.shape[:-1], -1).astype(F64)
         return np.where(values >= 1 << bits - 1, values - (1 << bits), values) if signed else values
 
     return widen
 
 
-def _f64(fragment, words):
-    return fragment.assemble(words, F64)
+def _f64(words):
+    return words
 
 
 WIDEN = {
@@ -132,8 +136,10 @@ def finished(total: np.ndarray, kind: str, clamp: bool) -> np.ndarray:
     return total.astype(np.int64).astype(np.int32)
 
 
-class MatrixMultiply:
+class MatrixMultiply(Fusible):
     """D = A B + C on fragments: the step of mma and of wmma.mma.
+
+    Several behind each other, on accumulators of 32 bits, are one step: see `mma_tile`.
 
     Parameters
     ----------
@@ -154,24 +160,59 @@ class MatrixMultiply:
         self.clamp, self.turned, self.differ = d.has("satfinite"), turned, d.has("xor")
         words = [_word(kind) for kind in kinds]
         counts = [f.registers for f in fragments[:3]]
-        self.reads = []
+        self.operands = []
         for i, (count, times) in enumerate(zip(counts, (*copies, 1), strict=True)):
             items = d.vector(i + 1)
             if len(items) != count * times:
                 d.wrong(f"operand {i + 1} needs {count * times} registers, not {len(items)}")
-            self.reads.append([d.read(item, words[i]) for item in items[:count]])
+            self.operands.append([d.read(item, words[i]) for item in items[:count]])
         targets = d.vector(0)
         if len(targets) != fragments[3].registers:
             d.wrong(f"D needs {fragments[3].registers} registers, not {len(targets)}")
         self.puts = [d.write(target, words[3]) for target in targets]
         self.types = [DTYPES[word] for word in words]
+        slots = [
+            tuple(d.slot(item, words[i]) for item in d.vector(i + 1)[:count])
+            for i, count in enumerate(counts)
+        ]
+        self.writes, self.reads = tuple(d.writes), tuple(s for each in slots for s in each)
+        self.order = (1, 0) if turned else (0, 1)  # which operand is the left factor
+        self.factors = tuple(slots[i] for i in self.order)
+        joins = words[2] == words[3] and words[3] in ("f32", "s32") and not self.differ
+        what = (fragments, kinds, copies, turned, self.clamp)
+        self.kind = what if joins else object()
+
+    @staticmethod
+    def fused(steps: list[MatrixMultiply]):
+        """Make one step of several, none of which reads what another one writes."""
+        return ProductTile(steps)
+
+    def left_factor(self, f, registers: list[np.ndarray]) -> np.ndarray:
+        """A of all warps, (warps, m, k), in float64, from its registers."""
+        return assembled(f, registers, self.types[0], self.fragments[0], WIDEN[self.kinds[0]])
+
+    def factor_words(self, r, side: int) -> list[np.ndarray]:
+        """The registers of the left (0) or right (1) factor."""
+        return [read(r) for read in self.operands[self.order[side]]]
+
+    def widened(self, words: np.ndarray, side: int) -> np.ndarray:
+        """The elements of a left or right factor in float64."""
+        return WIDEN[self.kinds[self.order[side]]](words)
+
+    def addends(self, r) -> list[np.ndarray]:
+        """The registers of C."""
+        return [read(r) for read in self.operands[2]]
+
+    def rounded(self, total: np.ndarray) -> np.ndarray:
+        """Sums in float64 as elements of D."""
+        return finished(total, self.kinds[3], self.clamp)
 
     def __call__(self, f):
         """Execute it for the active warps."""
         whole_warps(f, self.place)
-        r, (fa, fb, fc, fd), types = f.r, self.fragments, self.types
-        a, b, c = ([read(r) for read in reads] for reads in self.reads)
-        a = assembled(f, a, types[0], fa, WIDEN[self.kinds[0]])
+        r, (_, fb, fc, fd), types = f.r, self.fragments, self.types
+        a, b, c = ([read(r) for read in reads] for reads in self.operands)
+        a = self.left_factor(f, a)
         b = assembled(f, b, types[1], fb, WIDEN[self.kinds[1]])
         product = multiply(b, a) if self.turned else multiply(a, b)
         if self.differ:  # bits that are not the same

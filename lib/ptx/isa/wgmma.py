@@ -26,25 +26,58 @@ TYPES = {
 }  # fmt: skip
 
 
-def _fetch(f, row: int, descriptor: Descriptor, rows: int, major: str, instruction) -> np.ndarray:
-    """Return an operand as bytes, (rows, 32), or as (16, 2 * rows) where MN is major."""
-    place = chunk_addresses(descriptor, rows, major)
-    shared = f.memory.shared
-    if int(place.max()) + 16 > shared.nbytes:
-        raise OutOfBounds(
-            f"{f.place(instruction)}: the operand at {descriptor.start:#x} reaches to byte "
-            f"{int(place.max()) + 16} of shared memory, which has {shared.nbytes}"
-        )
-    index = (place >> 4) + (int(shared.rows[row, 0]) >> 4)
-    if not shared.complete:
-        valid = shared.valid.view(np.uint64).reshape(-1, 2).take(index, axis=0)
-        bad = (valid != 0x0101010101010101).any(axis=-1)
-        if bad.any():
-            raise UninitialisedRead(
-                f"{f.place(instruction)}: the operand at {descriptor.start:#x} has shared memory "
-                f"that nobody wrote, at {int(place[bad][0]):#x}, block {f.geometry.block_name(row)}"
+def _operands(f, groups, known, rows: int, major: str, kind: str, instruction) -> np.ndarray:
+    """Return an operand of each warpgroup, (groups, rows, K), as float32.
+
+    Parameters
+    ----------
+    groups : list of (int, int)
+        Row and warpgroup.
+    known : list of int
+        The descriptor of each.
+    """
+    shared, found = f.memory.shared, None
+    of_bits: dict[int, list[int]] = {}
+    for i, bits in enumerate(known):
+        of_bits.setdefault(bits, []).append(i)
+    for bits, which in of_bits.items():
+        descriptor = Descriptor.of(bits)
+        place = chunk_addresses(descriptor, rows, major)
+        if int(place.max()) + 16 > shared.nbytes:
+            raise OutOfBounds(
+                f"{f.place(instruction)}: the operand at {descriptor.start:#x} reaches to byte "
+                f"{int(place.max()) + 16} of shared memory, which has {shared.nbytes}"
             )
-    return shared.view(np.dtype("u8"), 2).take(index, axis=0).view(np.uint8).reshape(len(place), -1)
+        blocks = list(dict.fromkeys(groups[i][0] for i in which))  # groups of one share B
+        index = (place >> 4) + (shared.rows[blocks, 0] >> 4)[:, None, None]
+        if not shared.complete:
+            _check_written(f, index, place, descriptor, blocks, instruction)
+        raw = shared.view(np.dtype("u8"), 2).take(index.astype(np.intp, copy=False), axis=0)
+        value = to_float32(raw.view(np.uint8).reshape(len(blocks), len(place), -1), kind)
+        if major != "k":
+            value = value.swapaxes(1, 2)
+        if len(which) > len(blocks):
+            number = {row: j for j, row in enumerate(blocks)}
+            value = value[[number[groups[i][0]] for i in which]]
+        if len(of_bits) == 1:
+            return value
+        if found is None:
+            found = np.empty((len(groups), *value.shape[1:]), np.float32)
+        found[which] = value
+    return found
+
+
+def _check_written(f, index, place, descriptor: Descriptor, blocks: list[int], instruction):
+    """Raise UninitialisedRead where an operand has shared memory that nobody wrote."""
+    valid = f.memory.shared.valid.view(np.uint64).reshape(-1, 2).take(index, axis=0)
+    bad = (valid != 0x0101010101010101).any(axis=-1)
+    if bad.any():
+        at = int(bad.any(axis=(1, 2)).argmax())
+        raise UninitialisedRead(
+            f"{f.place(instruction)}: the operand at {descriptor.start:#x} has shared memory that "
+            f"nobody wrote, at {int(place[bad[at]][0]):#x}, block "
+            f"{f.geometry.block_name(blocks[at])}"
+        )
 
 
 # -- instructions -------------------------------------------------------------------------------
@@ -160,14 +193,6 @@ def _product(d: Decoding):
     # A row of K is 32 bytes in every type.
     wavefronts = K_BYTES * (n + (0 if in_registers else 64)) // (4 * BANKS)
 
-    def operand(f, row, bits, rows, major, kind, seen):
-        key = (row, bits)
-        if key not in seen:
-            raw = _fetch(f, row, Descriptor.of(bits), rows, major, instruction)
-            value = to_float32(raw, kind)
-            seen[key] = value if major == "k" else value.T
-        return seen[key]
-
     descriptors = [b_bits] if in_registers else [a_bits, b_bits]
 
     def step(f):
@@ -188,29 +213,25 @@ def _product(d: Decoding):
         if f.trace is not None:
             f.trace.multiplied(index, instruction, 4 * len(groups), wavefronts * len(groups))
         known_b = _uniform(f, b_bits(f.r), groups, here, instruction)
-        b_seen, a_seen = {}, {}
-        b = [operand(f, row, bits, n, b_major, b_kind, b_seen)
-             for (row, _), bits in zip(groups, known_b, strict=True)]  # fmt: skip
+        b = _operands(f, groups, known_b, n, b_major, b_kind, instruction)
         if in_registers:
             whole = np.stack([np.broadcast_to(p(f.r), shape) for p in a_parts])
-            a = [_from_registers(whole, row, group, a_kind) for row, group in groups]
+            a = np.stack([_from_registers(whole, row, group, a_kind) for row, group in groups])
         else:
             known_a = _uniform(f, a_bits(f.r), groups, here, instruction)
-            a = [operand(f, row, bits, 64, a_major, a_kind, a_seen)
-                 for (row, _), bits in zip(groups, known_a, strict=True)]  # fmt: skip
+            a = _operands(f, groups, known_a, 64, a_major, a_kind, instruction)
         if f.races is not None:
             for i, (row, group) in enumerate(groups):
                 pairs = [(known_b[i], n, b_major)]
                 if not in_registers:
                     pairs.append((known_a[i], 64, a_major))
                 _report_operands(f, products, row, group, here, pairs, index)
-        fresh = np.stack(
-            [accumulator_fragments(x @ y.T, dtype) for x, y in zip(a, b, strict=True)], axis=1
-        )
+        fresh = dealt_product(a, b)
+        if sign != 1:
+            fresh *= np.float32(sign)
         old = products.accumulators(slots, _DTYPES[dtype])
-        values = np.empty(old.shape, old.dtype)
-        _combine(f, values, old, fresh * np.float32(sign), groups, dtype, saturate,
-                 scale if scale is not None or keep is None else keep(f.r))  # fmt: skip
+        values = _combined(f, old, fresh, groups, dtype, saturate,
+                           scale if scale is not None or keep is None else keep(f.r))  # fmt: skip
         products.issue(instruction, slots, values, reads)
 
     return step
@@ -236,6 +257,13 @@ def _in_step(f, descriptors) -> list[Mask | None]:
         return [f.active]
     shape = (f.blocks, f.threads)
     firsts = np.stack([np.broadcast_to(each, shape)[:, ::WARP] for each in bits], axis=-1)
+    here = f.active_warps
+    lacking = -f.warps % 4
+    padded = np.pad(here, ((0, 0), (0, lacking))).reshape(f.blocks, -1, 4)
+    each = np.pad(firsts, ((0, 0), (0, lacking), (0, 0))).reshape(*padded.shape, -1)
+    first = np.take_along_axis(each, padded.argmax(axis=2)[..., None, None], axis=2)
+    if ((each == first).all(axis=-1) | ~padded).all():
+        return [f.active]
     left = f.active_warps.copy()
     parts = []
     while left.any():
@@ -257,17 +285,21 @@ def _uniform(f, bits: np.ndarray, groups, here, instruction) -> list[int]:
     if bits.shape[1] == 1:
         return [int(bits[row if len(bits) > 1 else 0, 0]) for row, _ in groups]
     full = np.broadcast_to(bits, (f.blocks, f.threads))
-    found = []
-    for row, group in groups:
-        part = full[row, group * GROUP : group * GROUP + GROUP]
-        part = part[np.repeat(here[row, group * 4 : group * 4 + 4], WARP)[: len(part)]]
-        if (part != part[0]).any():
-            raise Error(
-                f"{f.place(instruction)}: lanes of a warpgroup have different descriptors, block "
-                f"{f.geometry.block_name(row)} warps {4 * group} to {4 * group + 3}"
-            )
-        found.append(int(part[0]))
-    return found
+    active = spread(here, f.threads)
+    rows, first = np.array([
+        (row, group * GROUP + WARP * int(here[row, group * 4 : group * 4 + 4].argmax()))
+        for row, group in groups
+    ]).T  # fmt: skip
+    found = full[rows, first]
+    lanes = np.array([group for _, group in groups])[:, None] * GROUP + np.arange(GROUP)
+    other = (full[rows[:, None], lanes] != found[:, None]) & active[rows[:, None], lanes]
+    if other.any():
+        row, group = groups[int(other.any(axis=1).argmax())]
+        raise Error(
+            f"{f.place(instruction)}: lanes of a warpgroup have different descriptors, block "
+            f"{f.geometry.block_name(row)} warps {4 * group} to {4 * group + 3}"
+        )
+    return found.tolist()
 
 
 def _from_registers(whole: np.ndarray, row: int, group: int, kind: str) -> np.ndarray:
@@ -280,27 +312,46 @@ def _from_registers(whole: np.ndarray, row: int, group: int, kind: str) -> np.nd
     return to_float32(np.ascontiguousarray(parts).reshape(64, 8).view(np.uint8), kind)
 
 
-def accumulator_fragments(product: np.ndarray, dtype: str) -> np.ndarray:
-    """Deal a (64, N) product to the lanes of a warpgroup, (N / 2, 128)."""
-    n = product.shape[1]
-    # (warp, row half, g, column block, t, neighbour) -> (block, half, neighbour, warp, g, t)
-    parts = product.reshape(4, 2, 8, n // 8, 4, 2).transpose(3, 1, 5, 0, 2, 4)
-    return parts.reshape(n // 2, GROUP)
+def dealt_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Multiply (groups, 64, K) by (groups, N, K), transposed, and deal it to the lanes.
+
+    Lane 4 g + t of a warp w holds of row 16 w + 8 half + g, in register 4 block + 2 half + e, the
+    column 8 block + 2 t + e. Columns are multiplied with t counting fastest, so that the floats of
+    four lanes move as one.
+
+    Returns
+    -------
+    ndarray of float32, shape (N / 2, groups * 128)
+    """
+    many, n, k = b.shape
+    b = b.reshape(many, n // 8, 4, 2, k).swapaxes(2, 3).reshape(many, n, k)
+    product = np.matmul(a, b.swapaxes(1, 2))
+    # (group, warp, half, g, block, e) of four t -> (block, half, e, group, warp, g)
+    parts = product.view(np.complex128).reshape(many, 4, 2, 8, n // 8, 2)
+    parts = np.ascontiguousarray(parts.transpose(4, 2, 5, 0, 1, 3))
+    return parts.view(np.float32).reshape(n // 2, many * GROUP)
 
 
-def _combine(f, values, old, fresh, groups, dtype, saturate, keep):
+def _combined(f, old, fresh, groups, dtype, saturate, keep) -> np.ndarray:
     """Add the products to the accumulators, where scale-d says so."""
-    if len(groups) * GROUP == f.blocks * f.threads:
-        # Every warpgroup of the batch takes part, in order.
-        fresh = fresh.reshape(len(fresh), f.blocks, f.threads)
-        values[:] = _added(old, fresh, dtype, saturate, _kept(keep, slice(None), slice(None)))
-        return
-    values[:] = old
+    first, last = groups[0][1], groups[-1][1] + 1
+    per_row = last - first
+    if groups == [(row, group) for row in range(f.blocks) for group in range(first, last)]:
+        # The same warpgroups of every block take part.
+        lanes = slice(first * GROUP, last * GROUP)
+        fresh = fresh.reshape(len(fresh), f.blocks, per_row * GROUP)
+        part = _added(old[..., lanes], fresh, dtype, saturate, _kept(keep, slice(None), lanes))
+        if part.shape == old.shape:
+            return part
+        values = old.copy()
+        values[..., lanes] = part
+        return values
+    values, fresh = old.copy(), fresh.reshape(len(fresh), len(groups), GROUP)
     for i, (row, group) in enumerate(groups):
-        lanes = slice(group * GROUP, min(group * GROUP + GROUP, f.threads))
-        part = fresh[:, i, : lanes.stop - lanes.start]
+        lanes = slice(group * GROUP, group * GROUP + GROUP)
         kept = _kept(keep, row, lanes)
-        values[:, row, lanes] = _added(old[:, row, lanes], part, dtype, saturate, kept)
+        values[:, row, lanes] = _added(old[:, row, lanes], fresh[:, i], dtype, saturate, kept)
+    return values
 
 
 def _kept(keep, row, lanes):

@@ -117,6 +117,10 @@ class WgmmaGroups(Waiter):
             poison = np.full((1, 1), -1, f"i{values.dtype.itemsize}").view(values.dtype)
             for slot in slots:
                 self._set(slot, poison, active)
+        elif _whole_groups(active):
+            # Elsewhere the values are those that the registers hold.
+            for row, slot in enumerate(slots):
+                f.r[slot] = values[row]
         else:
             for row, slot in enumerate(slots):
                 self._set(slot, values[row], active)
@@ -191,6 +195,8 @@ class WgmmaGroups(Waiter):
                 value = np.broadcast_to(f.r[slot], active.shape)
                 value = value if value.dtype == mma.values.dtype else value.view(
                     mma.values.dtype)  # fmt: skip
+                # Registers may be rows of these, and are never changed in place.
+                mma.values = mma.values.copy()
                 mma.values[row] = np.where(active, value, mma.values[row])
 
     def overwritten(self, slot: int, instruction):
@@ -300,6 +306,14 @@ class WgmmaGroups(Waiter):
             f"{self.f.lane_names(p.lanes)}."
             for p in self.parties
         )
+
+
+def _whole_groups(lanes: np.ndarray) -> bool:
+    """Tell whether each warpgroup has all of its 128 lanes here or none."""
+    warps = any_in_warp(lanes)
+    padded = np.pad(warps, ((0, 0), (0, -warps.shape[1] % 4)))
+    groups = padded.reshape(len(warps), -1, 4).any(axis=2)
+    return 128 * np.count_nonzero(groups) == np.count_nonzero(lanes)
 
 
 # -- watching registers -------------------------------------------------------------------------

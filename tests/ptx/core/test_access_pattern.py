@@ -7,6 +7,8 @@ import pytest
 
 from lib import ptx
 from lib.ptx.core.access_pattern import SHAPES, Shapes
+from lib.ptx.core.lane_groups import lane_groups
+from lib.ptx.isa.bulk_copy import count_global
 
 from ..conftest import run
 
@@ -53,3 +55,66 @@ def test_a_loop_with_conflicts_is_counted_each_time():
     counters = launch.trace.counters()
     assert counters["shared_load_instructions"] == counters["shared_store_instructions"] == 8
     assert counters["shared_wavefronts"] == 16
+
+
+class Lanes:
+    """All that `lane_groups` asks of a batch."""
+
+    def __init__(self, active):
+        self.active_lanes, (self.blocks, self.threads) = active, active.shape
+
+
+def test_lanes_are_grouped_by_row_and_values():
+    random = np.random.default_rng(1)
+    active = random.random((3, 40)) < 0.6
+    one, two = random.integers(0, 3, (3, 40)), random.integers(0, 2, (1, 40)) << 40
+    expected: dict = {}
+    for row, thread in np.argwhere(active).tolist():
+        key = row, int(one[row, thread]), int(two[0, thread])
+        expected.setdefault(key, []).append(thread)
+    found = [(row, *given, lanes.tolist()) for row, given, lanes
+             in lane_groups(Lanes(active), one, two)]  # fmt: skip
+    assert found == [(*key, expected[key]) for key in sorted(expected)]
+
+
+class Site:
+    requests = lanes = sectors = 0
+
+
+class Counting:
+    """All that `count_global` asks of a batch: its trace, which has one site."""
+
+    def __init__(self):
+        self.trace, self.one = self, Site()
+
+    def site(self, *_):
+        return self.one
+
+
+@pytest.mark.parametrize("length", [0, 4, 16, 32, 80, 128])
+@pytest.mark.parametrize("count", [0, 1, 7, 40])
+def test_sectors_of_runs_of_bytes(length, count):
+    starts = np.random.default_rng(length + count).integers(0, 60, count) * 16
+    counting = Counting()
+    count_global(counting, 0, None, "load", starts, length, 0)
+    touched = {byte // 32 for start in starts.tolist() for byte in range(start, start + length)}
+    assert counting.one.sectors == len(touched)
+
+
+def test_a_pattern_is_found_again_by_its_addresses():
+    """Each turn computes its shared address anew: the third turn stores where the first did."""
+    body = """
+    .shared .align 4 .b8 s[1024]; .reg .b64 %o; .reg .b32 %t, %a, %k, %m, %v; .reg .pred %p;
+    ld.param.u64 %o, [out]; mov.u32 %t, %tid.x; mad.wide.u32 %o, %t, 4, %o; mov.u32 %k, 0;
+    mov.u32 %v, 0;
+    again: and.b32 %m, %k, 1; shl.b32 %m, %m, 7; mov.u32 %a, s; add.u32 %a, %a, %m;
+    mad.lo.u32 %a, %t, 4, %a; add.u32 %v, %v, %t; st.shared.u32 [%a], %v;
+    ld.shared.u32 %m, [%a]; st.global.u32 [%o], %m;
+    add.u64 %o, %o, 128; add.u32 %k, %k, 1; setp.lt.u32 %p, %k, 4; @%p bra again;
+    """
+    out = np.zeros((4, 32), np.uint32)
+    launch = run(body, out, races=True)
+    np.testing.assert_array_equal(out, np.arange(1, 5)[:, None] * np.arange(32))
+    counters = launch.trace.counters()
+    assert (counters["shared_wavefronts"], counters["global_store_sectors"]) == (8, 16)
+    assert not launch.hazards
