@@ -221,7 +221,8 @@ class Unwritten:
         """Which results of an mma depend on doubtful factors: those that a NaN there makes NaN."""
         instruction = step.instruction
         kinds = [part for part in instruction.parts if part in SIZES]
-        if len(kinds) != 4 or any(kind not in ONES for kind in kinds):
+        sparse = len(instruction.operands) != 4  # whose metadata is no number
+        if sparse or len(kinds) != 4 or any(kind not in ONES for kind in kinds):
             for slot in sources_of(step):
                 self._refuse(instruction, slot, self.f.active_lanes, "is given to it")
             return {}

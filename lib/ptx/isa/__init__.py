@@ -24,6 +24,7 @@ from . import (  # noqa: F401 - each enters its mnemonics
     membar_fence,
     miscellaneous,
     mma,
+    mma_sp,
     mov,
     shfl_vote,
     st_async,
