@@ -22,6 +22,7 @@ from .core.errors import (
     UnsupportedInstruction,
 )
 from .core.hazards import Access, Hazard
+from .core.im2col import im2col_map
 from .core.recorder import Moment, Recorder
 from .core.tensormap import TensorMap, tensor_map
 from .core.texture import Surface, Texture
@@ -33,5 +34,6 @@ __all__ = [
     "Access", "Allocation", "Deadlock", "Divergence", "Endless", "Error", "Finding", "Function",
     "Hazard", "Launch", "LaunchError", "Misaligned", "Module", "Moment", "OutOfBounds",
     "ParseError", "Recorder", "Site", "Surface", "TensorMap", "Texture", "Trace",
-    "UninitialisedRead", "UnsupportedInstruction", "WarpAccess", "Wide", "tensor_map",
+    "UninitialisedRead", "UnsupportedInstruction", "WarpAccess", "Wide", "im2col_map",
+    "tensor_map",
 ]  # fmt: skip

@@ -61,10 +61,12 @@ def test_imports_are_relative_numpy_or_the_standard_library(path):
 # -- 32-bit machines ------------------------------------------------------------------------------
 
 # Whole kernels of each family, and tests of what no whole kernel has.
-NARROW = ("test_corpus.py", "isa/test_wmma.py", "isa/test_atom_red.py", "isa/test_opcodes.py")
+NARROW = ("test_corpus.py", "isa/test_wmma.py", "isa/test_atom_red.py", "isa/test_opcodes.py",
+          "isa/test_mma_sp.py", "isa/test_im2col.py")  # fmt: skip
 CHOSEN = (
     "13.5_07_vectorized or 13.5_tensor_80 or 13.5_hopper or 13.5_blocks or test_pairs_of_halves or "
-    "test_vectors or prmt or (shape10 and f16 and global)"
+    "test_vectors or prmt or (shape10 and f16 and global) or (k64 and dense) or volumes or "
+    "test_stores"
 )
 
 

@@ -90,6 +90,13 @@ class TensorMap:
             outer.append(slice(start + low * stride, start + (high - 1) * stride + 1, stride))
         return tuple(inner), tuple(outer)
 
+    def covered(self, coordinates) -> np.ndarray:
+        """Tell which elements of the tile lie in the array, bool of the shape `tile`."""
+        covered, parts = np.zeros(self.tile, bool), self.parts(coordinates)
+        if parts is not None:
+            covered[parts[0]] = True
+        return covered
+
     def runs(self, coordinates) -> tuple[np.ndarray, int]:
         """Return which bytes of the array a box covers, those outside of it left out.
 
@@ -113,7 +120,7 @@ class TensorMap:
     def load(self, coordinates) -> np.ndarray:
         """Return a box as bytes, before the swizzle."""
         dtype = np.dtype(f"u{self.array.dtype.itemsize}")
-        empty = _NAN[self.array.dtype.itemsize] if self.fill == "nan" else 0
+        empty = EMPTY[self.array.dtype.itemsize] if self.fill == "nan" else 0
         tile = np.full(self.tile, empty, dtype)
         parts = self.parts(coordinates)
         if parts is not None:
@@ -143,7 +150,7 @@ _NUMBERS: WeakKeyDictionary[TensorMap, int] = WeakKeyDictionary()
 _ENCODED: WeakValueDictionary[int, TensorMap] = WeakValueDictionary()
 
 # By bytes of an element: what an H100 puts there. No document names the bits.
-_NAN = {2: 0x7FF7, 4: 0x7FF77FF7, 8: 0x7FF77FF77FF77FF7}
+EMPTY = {2: 0x7FF7, 4: 0x7FF77FF7, 8: 0x7FF77FF77FF77FF7}
 
 
 def tensor_map(array, box, element_strides=None, swizzle=0, fill="zero", interleave=None):
@@ -176,9 +183,7 @@ def tensor_map(array, box, element_strides=None, swizzle=0, fill="zero", interle
     """
     if not isinstance(array, np.ndarray):
         raise ValueError(f"a tensor map needs a NumPy array, not {type(array).__name__}")
-    # NumPy promises less than the 256 bytes that the emulator gives to whole allocations.
-    start = pointer(array) - pointer(root(array))
-    box, strides = check(array, start, box, element_strides, swizzle, fill, interleave)
+    box, strides = check(array, _place(array), box, element_strides, swizzle, fill, interleave)
     return TensorMap(array, box, strides, swizzle, fill)
 
 
@@ -209,41 +214,70 @@ def check(array, address: int, box, element_strides, swizzle, fill, interleave):
     rank, size = array.ndim, array.dtype.itemsize
     if not 1 <= rank <= 5:
         raise ValueError(f"a tensor map has 1 to 5 dimensions, not {rank}")
-    if array.dtype.hasobject or size not in (1, 2, 4, 8):
-        raise ValueError(f"elements of a tensor map have 1, 2, 4 or 8 bytes, not {array.dtype}")
     if interleave is not None:
         raise ValueError("interleaved tensor maps are not supported: interleave must be None")
+    check_kind(array, swizzle, fill)
+    box = whole_numbers("box", box, rank)
+    strides = whole_numbers("element_strides", element_strides or (1,) * rank, rank)
+    for axis, n in enumerate(box):
+        if not 1 <= n <= 256:
+            raise ValueError(f"the box has {n} elements along axis {axis}; it may have 1 to 256")
+    check_strides(array, strides)
+    _check_layout(array, address)
+    check_inner("the box's inner dimension has", box[-1] * size, swizzle)
+    return box, strides
+
+
+def check_array(array, strides: tuple[int, ...], swizzle: int, fill: str):
+    """Refuse an array, in whatever mode, that the driver would refuse."""
+    if not isinstance(array, np.ndarray):
+        raise ValueError(f"a tensor map needs a NumPy array, not {type(array).__name__}")
+    check_kind(array, swizzle, fill)
+    check_strides(array, strides)
+    _check_layout(array, _place(array))
+
+
+def _place(array: np.ndarray) -> int:
+    """Where an array begins, behind an allocation's first byte.
+
+    NumPy promises less than the 256 bytes that the emulator gives to whole allocations.
+    """
+    return pointer(array) - pointer(root(array))
+
+
+def check_kind(array, swizzle: int, fill: str):
+    """Refuse elements, swizzles and fills that there are not."""
+    size = array.dtype.itemsize
+    if array.dtype.hasobject or size not in (1, 2, 4, 8):
+        raise ValueError(f"elements of a tensor map have 1, 2, 4 or 8 bytes, not {array.dtype}")
     if swizzle not in SWIZZLES:
         raise ValueError(f"swizzle {swizzle!r}; there are {', '.join(map(str, SWIZZLES))} bytes")
     if fill not in FILLS:
         raise ValueError(f"fill {fill!r}; there are {' and '.join(FILLS)}")
     if fill == "nan" and (size == 1 or array.dtype.kind in "iub"):
         raise ValueError(f"fill 'nan' needs floating-point elements, not {array.dtype}")
-    box = _whole_numbers("box", box, rank)
-    strides = _whole_numbers("element_strides", element_strides or (1,) * rank, rank)
+
+
+def check_strides(array, strides: tuple[int, ...]):
+    """Refuse axes and element strides that no tensor map has."""
     for axis, n in enumerate(array.shape):
         if not 1 <= n <= 1 << 32:
             raise ValueError(f"axis {axis} has {n} elements; a tensor map needs 1 to 2^32")
-    for axis, n in enumerate(box):
-        if not 1 <= n <= 256:
-            raise ValueError(f"the box has {n} elements along axis {axis}; it may have 1 to 256")
     for axis, n in enumerate(strides):
         if not 1 <= n <= 8:
             raise ValueError(f"element stride {n} along axis {axis}; it may be 1 to 8")
     if strides[-1] != 1:
         raise ValueError("the element stride along the last axis must be 1")
-    _check_layout(array, address)
-    inner = box[-1] * size
+
+
+def check_inner(what: str, inner: int, swizzle: int):
+    """Refuse so many neighbouring bytes that a copy moves as one."""
     if inner % 16:
-        raise ValueError(
-            f"the box's inner dimension has {inner} bytes; it must be a multiple of 16"
-        )
+        raise ValueError(f"{what} {inner} bytes; it must be a multiple of 16")
     if swizzle and inner > swizzle:
         raise ValueError(
-            f"the box's inner dimension has {inner} bytes; with a swizzle of {swizzle} bytes it "
-            "may have no more than that"
+            f"{what} {inner} bytes; with a swizzle of {swizzle} bytes it may have no more than that"
         )
-    return box, strides
 
 
 def _check_layout(array, address: int):
@@ -268,7 +302,7 @@ def _check_layout(array, address: int):
             )
 
 
-def _whole_numbers(name: str, given, rank: int) -> tuple[int, ...]:
+def whole_numbers(name: str, given, rank: int) -> tuple[int, ...]:
     numbers = tuple(given) if isinstance(given, tuple | list) else (given,)
     if len(numbers) != rank or not all(isinstance(n, int | np.integer) for n in numbers):
         raise ValueError(f"{name} {given!r} must be {rank} whole numbers, one for each axis")

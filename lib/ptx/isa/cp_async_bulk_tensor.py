@@ -1,4 +1,4 @@
-"""cp.async.bulk.tensor: boxes of arrays, by tensor maps."""
+"""cp.async.bulk.tensor: boxes of arrays, or pixels of images (im2col), by tensor maps."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from ..core.addressing import locate, shared_address
 from ..core.decode import Decoding
 from ..core.errors import Error, Misaligned, UninitialisedRead
+from ..core.im2col import Im2colMap
 from ..core.lane_groups import each_lane
 from ..core.memory import Segment
 from ..core.syntax import Address, Vector
@@ -32,21 +33,28 @@ BOX_ALIGNMENT = 128
 
 
 def tensor_copy(d: Decoding):
-    """cp.async.bulk.tensor.Nd and cp.reduce.async.bulk.tensor.Nd, in tile mode"""
+    """cp.async.bulk.tensor.Nd and cp.reduce.async.bulk.tensor.Nd, in tile and in im2col mode"""
     d.only(
         "async", "bulk", "reduce", "tensor", "global", "shared::cta", "shared::cluster", "tile",
-        "bulk_group", "mbarrier::complete_tx::bytes", "multicast::cluster", *DIMENSIONS,
-        *BULK_HINTS, *REDUCTIONS,
+        "im2col", "im2col_no_offs", "bulk_group", "mbarrier::complete_tx::bytes",
+        "multicast::cluster", *DIMENSIONS, *BULK_HINTS, *REDUCTIONS,
     )  # fmt: skip
     spaces = [p for p in d.parts if p.partition("::")[0] in ("shared", "global")]
     rank = DIMENSIONS.index(d.pick(DIMENSIONS, "none")) + 1
     if len(spaces) != 2:
         d.wrong("the state spaces of destination and source are needed")
-    return _store(d, rank) if spaces[0] == "global" else _load(d, rank)
+    into = spaces[0] != "global"
+    mode = "im2col" if into else "im2col_no_offs"
+    if d.has("im2col", "im2col_no_offs") and (not d.has(mode) or rank < 3):
+        d.wrong("im2col mode is .im2col of loads, .im2col_no_offs of stores, in 3 to 5 dimensions")
+    return _load(d, rank) if into else _store(d, rank)
 
 
-def _tensor(d: Decoding, operand: int, rank: int):
-    """Make the function that gives a lane's map and coordinates, [map, {x, y, ...}]."""
+def _tensor(d: Decoding, operand: int, rank: int, offsets=()):
+    """Make the function that gives a lane's map and coordinates, [map, {x, y, ...}].
+
+    In im2col mode the offsets are behind the coordinates.
+    """
     given = d.operands[operand]
     if not isinstance(given, Address) or len(given.coordinates) != 1:
         d.wrong("a tensor map with coordinates is missing")
@@ -54,7 +62,8 @@ def _tensor(d: Decoding, operand: int, rank: int):
     items = items.items if isinstance(items, Vector) else (items,)
     if len(items) != rank:
         d.wrong(f"{len(items)} coordinates for {rank} dimensions")
-    reads = [d.read(item, "s32") for item in items]
+    reads = [d.read(item, "s32") for item in items] + [d.read(item, "u16") for item in offsets]
+    im2col, into = d.has("im2col", "im2col_no_offs"), d.has("im2col")
     slot = d.slot(given.base, "u64") if not hasattr(given.base, "slot") else given.base.slot
     offset, instruction = given.offset, d.instruction
 
@@ -69,7 +78,14 @@ def _tensor(d: Decoding, operand: int, rank: int):
                 f"{f.place(instruction)}: a copy of {rank} dimensions by a tensor map of "
                 f"{tensor_map.array.ndim}"
             )
+        if isinstance(tensor_map, Im2colMap) != im2col:
+            raise Error(
+                f"{f.place(instruction)}: the instruction is in {'im2col' if im2col else 'tile'} "
+                "mode, the tensor map is not"
+            )
         coordinates = [of(read(f.r)) for read in reads]
+        if im2col:
+            _check_pixels(f, tensor_map, coordinates, into, instruction)
         _check_box(f, tensor_map, coordinates, instruction)
         return bound, coordinates
 
@@ -90,6 +106,17 @@ def _check_box(f, tensor_map: TensorMap, coordinates: list[int], instruction):
             f"{f.place(instruction)}: rows of {inner} bytes with a swizzle of {swizzle} bytes; the "
             "emulator needs them to be equal"
         )
+
+
+def _check_pixels(f, tensor_map: Im2colMap, coordinates: list[int], into: bool, instruction):
+    """Refuse a filter's place that PTX leaves undefined."""
+    wrong = tensor_map.misplaced(coordinates)
+    if not (wrong or into):
+        corners = *tensor_map.lower, *(-high for high in tensor_map.upper)
+        if min(*corners, *coordinates) < 0:
+            wrong = "a store needs a bounding box and coordinates inside of the tensor"
+    if wrong:
+        raise Error(f"{f.place(instruction)}: {wrong}")
 
 
 class BoundTensorMap(NamedTuple):
@@ -134,12 +161,15 @@ def find_map(f, address: int, instruction) -> BoundTensorMap:
 
 
 def _load(d: Decoding, rank: int):
-    """[dst], [map, {coordinates}], [mbar]{, mask}{, policy}"""
-    multicast = d.has("multicast::cluster")
-    d.count(3 + multicast + d.has("L2::cache_hint"))
+    """[dst], [map, {coordinates}], [mbar]{, {im2col offsets}}{, mask}{, policy}"""
+    multicast, im2col = d.has("multicast::cluster"), d.has("im2col")
+    d.count(3 + im2col + multicast + d.has("L2::cache_hint"))
     to, bar = shared_address(d, 0), shared_address(d, 2)
-    mask = d.read(3, "u16") if multicast else None
-    tensor, instruction, index = _tensor(d, 1, rank), d.instruction, d.index
+    offsets = d.vector(3) if im2col else ()
+    if im2col and len(offsets) != rank - 2:
+        d.wrong(f"{len(offsets)} im2col offsets for {rank} dimensions, which have {rank - 2}")
+    mask = d.read(3 + im2col, "u16") if multicast else None
+    tensor, instruction, index = _tensor(d, 1, rank, offsets), d.instruction, d.index
 
     def step(f):
         barriers = f.waiter(Mbarriers)
@@ -183,11 +213,9 @@ def _check_written(f, row: int, offset: int, tensor_map: TensorMap, coordinates,
     """
     n = tensor_map.nbytes
     start = int(f.memory.shared.rows[row, 0]) + offset
-    parts = tensor_map.parts(coordinates)
-    if parts is None or (f.memory.shared.valid[start : start + n] == 1).all():
+    if (f.memory.shared.valid[start : start + n] == 1).all():
         return
-    stored = np.zeros(tensor_map.tile, bool)
-    stored[parts[0]] = True
+    stored = tensor_map.covered(coordinates)
     stored = np.repeat(stored.reshape(-1), tensor_map.array.dtype.itemsize).reshape(-1, 16)
     places = _places(f, row, offset, tensor_map)
     missing = stored & (f.memory.shared.valid.reshape(-1, 16)[places] != 1)

@@ -120,7 +120,7 @@ class SparseMultiply(MatrixMultiply):
         codes = self._codes(gather(f, [self.metadata(f.r)], np.dtype("u4")))
         places = self._places(f, codes, stored)
         whole = np.zeros((*stored.shape[:2], self.columns))
-        np.put_along_axis(whole, places, stored, axis=2)
+        np.put_along_axis(whole, places.astype(np.intp, copy=False), stored, axis=2)
         return whole
 
     def _codes(self, metadata: np.ndarray) -> np.ndarray:

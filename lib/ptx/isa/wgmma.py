@@ -50,9 +50,10 @@ def _operands(f, groups, known, rows: int, major: str, kind: str, instruction) -
             )
         blocks = list(dict.fromkeys(groups[i][0] for i in which))  # groups of one share B
         index = (place >> 4) + (shared.rows[blocks, 0] >> 4)[:, None, None]
+        index = index.astype(np.intp, copy=False)
         if not shared.complete:
             _check_written(f, index, place, descriptor, blocks, instruction)
-        raw = shared.view(np.dtype("u8"), 2).take(index.astype(np.intp, copy=False), axis=0)
+        raw = shared.view(np.dtype("u8"), 2).take(index, axis=0)
         value = to_float32(raw.view(np.uint8).reshape(len(blocks), len(place), -1), kind)
         if major != "k":
             value = value.swapaxes(1, 2)
