@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from lib import ptx
 
 _SCALARS = {
     "bool": np.bool_, "char": np.int8, "short": np.int16, "int": np.int32, "uint": np.uint32,
@@ -29,45 +32,81 @@ class Argument:
     ----------
     name : str
         What it is called on the command line, or ``arg0``, ``arg1``, …
-    value : ndarray, NumPy scalar, bytes or None
+    value : ndarray, NumPy scalar, bytes, TensorMap or None
+    keeps : object
+        What must live as long as the value is used.
     """
 
     name: str
     value: Any
+    keeps: Any = None
 
 
-def parse(words: list[str], seed: int = 0) -> list[Argument]:
+def parse(
+    words: list[str], seed: int = 0, arrays: Mapping[str, np.ndarray] | None = None
+) -> list[Argument]:
     """Read arguments.
 
     Parameters
     ----------
     words : list of str
-        ``[NAME=]TYPE:NUMBER``, ``[NAME=]DTYPE[SHAPE][:FILL]`` (`FILLS`, or a number),
-        ``[NAME=]@FILE.npy``, ``[NAME=]bytes:HEX`` or ``[NAME=]null``.
+        ``[NAME=]TYPE:NUMBER``, ``[NAME=]DTYPE[SHAPE][:FILL]`` (`FILLS`, or numbers with commas
+        between them, the last of which fills the rest), ``[NAME=]@FILE.npy``, ``[NAME=]bytes:HEX``
+        or ``[NAME=]null``; ``[NAME=]map[BOX]:ARRAY[:SWIZZLE[:WIDTH]]`` for a tensor map of an
+        array that was named before, ``mapptr`` for a pointer to one. A box of 3 to 5 sizes has the
+        array's columns in slices, `WIDTH` wide or as wide as the box: (slice, row, column), axes
+        of 1 before them.
     seed : int
         Of random fills; each argument has its own stream.
+    arrays : mapping of str to ndarray, optional
+        Further arrays that maps may name.
 
     Raises
     ------
     ValueError
         Naming the word.
     """
-    found = []
+    found: list[Argument] = []
     for place, word in enumerate(words):
         match = _SPEC.fullmatch(word)
         if match is None:
             raise ValueError(f"--arg {word!r}: write int:128, 'A=float32[128,128]:uniform', "
                              "A=@file.npy, bytes:HEX or null")
         try:
-            value = _value(match, np.random.default_rng([seed, place]))
+            if match["type"] in ("map", "mapptr"):
+                named = {**(arrays or {}), **{one.name: one.value for one in found}}
+                value, keeps = _map(match, named)
+            else:
+                value, keeps = _value(match, np.random.default_rng([seed, place])), None
         except (TypeError, ValueError, OSError) as error:
             raise ValueError(f"--arg {word!r}: {error}") from error
-        found.append(Argument(match["name"] or f"arg{place}", value))
+        found.append(Argument(match["name"] or f"arg{place}", value, keeps))
     names = [one.name for one in found]
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"two arguments are called {name}")
     return found
+
+
+def _map(match: re.Match, arrays: Mapping[str, Any]) -> tuple[Any, ptx.TensorMap]:
+    """A tensor map, or the 128 bytes that a pointer to it shows."""
+    name, swizzle, width = ((match["value"] or "") + "::").split(":")[:3]
+    array = arrays.get(name)
+    if not isinstance(array, np.ndarray) or array.ndim != 2:
+        raise ValueError(f"there is no matrix {name!r} before it")
+    box = _sizes(match["shape"] or "")
+    if len(box) > 2:
+        rows = len(array)
+        array = array.reshape(rows, -1, int(width or box[-1])).swapaxes(0, 1)
+        array = array.reshape(*(1,) * (len(box) - 3), *array.shape)
+    made = ptx.tensor_map(array, box, swizzle=int(swizzle or 0))
+    if match["type"] == "map":
+        return made, made
+    return np.frombuffer(bytes(made), np.uint8).copy(), made
+
+
+def _sizes(text: str) -> list[int]:
+    return [int(size) for size in re.split(r"[,x ]+", text) if size]
 
 
 def _value(match: re.Match, random: np.random.Generator) -> Any:
@@ -82,8 +121,7 @@ def _value(match: re.Match, random: np.random.Generator) -> Any:
         if value is None:
             raise ValueError("has neither a [SHAPE] nor a :NUMBER")
         return _number(_dtype(kind), value)
-    sizes = [int(size) for size in re.split(r"[,x ]+", match["shape"]) if size]
-    return _array(_dtype(kind), sizes, value or "zeros", random)
+    return _array(_dtype(kind), _sizes(match["shape"]), value or "zeros", random)
 
 
 def _dtype(name: str) -> np.dtype:
@@ -122,4 +160,9 @@ def _array(dtype: np.dtype, shape: list[int], fill: str, random: np.random.Gener
         return random.normal(size=shape).astype(dtype)
     if fill == "nan" and whole:
         raise ValueError(f"{dtype.name} has no NaN; fill with a number")
-    return np.full(shape, np.nan if fill == "nan" else _number(dtype, fill), dtype)
+    if fill == "nan":
+        return np.full(shape, np.nan, dtype)
+    *first, rest = (_number(dtype, number) for number in fill.split(","))
+    array = np.full(shape, rest, dtype)
+    array.reshape(-1)[: len(first)] = first
+    return array

@@ -12,6 +12,7 @@ from .sectors import sectors, total_sectors
 # How shared memory serves an access: whether its passes are the rows of 8 x 8 matrices, and
 # whether passes may go together.
 LOAD, STORE, ROWS = "load", "store", "rows"
+ADDRESS_BITS = (1 << 44) - 1  # which hold every window of shared memory
 
 
 def served_as(kind: str) -> str:
@@ -54,6 +55,7 @@ def _of_warps(pattern, shared: bool, phase: int, nbytes: int, served: str) -> tu
         rows = _rows(raw + key[1], f)
         shape, flat = rows.shape[:2], np.ascontiguousarray(rows).reshape(-1, 32)
         if shared:
+            flat = flat & ADDRESS_BITS  # of warps that do not run it may be anything
             costs[key] = [c.reshape(shape) for c in _waves(flat, None, nbytes, served)]
         else:
             costs[key] = [sectors(flat, None, nbytes).reshape(shape)]

@@ -40,6 +40,8 @@ class Foreign:
     grid, block : tuple of int
     args, options : tuple of str
         As `lib.compiler.arguments` reads them; NVRTC's.
+    arrays : tuple of str
+        Arrays that no argument is, in the form of `args`: what tensor maps are of.
     shared : int
         Dynamic shared memory per block, B.
     check : str
@@ -59,6 +61,7 @@ class Foreign:
     block: tuple[int, ...]
     args: tuple[str, ...]
     options: tuple[str, ...] = ()
+    arrays: tuple[str, ...] = ()
     shared: int = 0
     check: str = ""
     mutants: int = 0
@@ -77,7 +80,22 @@ def gemm(args: dict[str, Any], before: dict[str, Any]) -> bool:
     return bool(np.allclose(args["C"], wanted, rtol=1e-4, atol=1e-4))
 
 
-CHECKS = {"gemm": gemm}
+def half_gemm(args: dict[str, Any], before: dict[str, Any]) -> bool:
+    """Whether D is α·A·B + β·C, up to what accumulators of 16 bits lose on sums below 32.
+
+    One product left out of a sum of K is larger than the tolerance nine times in ten.
+    """
+    wanted = args["alpha"] * (args["A"].astype(float) @ args["B"].astype(float))
+    return bool(np.allclose(args["D"], wanted + args["beta"] * before["C"], rtol=0, atol=0.04))
+
+
+def transposed_gemm(args: dict[str, Any], before: dict[str, Any]) -> bool:
+    """Whether C, (N, M), is B·Aᵀ of A, (M, K), and B, (N, K), in bfloat16 rounded once."""
+    wanted = args["B"].astype(float) @ args["A"].astype(float).T
+    return bool(np.allclose(args["C"].astype(float), wanted, rtol=2.0**-8, atol=1e-3))
+
+
+CHECKS = {"gemm": gemm, "half_gemm": half_gemm, "transposed_gemm": transposed_gemm}
 
 
 @lru_cache
@@ -148,10 +166,14 @@ def _hazards(found: Iterable[ptx.Hazard], launch: ptx.Launch | None) -> list[str
 
 
 def _launch(kernel: Foreign, function: Any, **settings: Any) -> tuple[ptx.Launch, bool | None]:
-    named = {one.name: one.value for one in arguments.parse(list(kernel.args), kernel.seed)}
+    others = arguments.parse(list(kernel.arrays), kernel.seed + 1)
+    arrays = {one.name: one.value for one in others}
+    given = arguments.parse(list(kernel.args), kernel.seed, arrays)
+    values = tuple(one.value for one in given)
+    named = {**arrays, **{one.name: one.value for one in given}}
     before = {name: value.copy() for name, value in named.items() if isinstance(value, np.ndarray)}
     settings.setdefault("races", True)
-    launch = function(kernel.grid, kernel.block, tuple(named.values()), kernel.shared, **settings)
+    launch = function(kernel.grid, kernel.block, values, kernel.shared, **settings)
     return launch, CHECKS[kernel.check](named, before) if kernel.check else None
 
 

@@ -212,3 +212,22 @@ def test_naive_kernel_needs_two_and_a_half_sectors_a_request():
         "ffma_thread_instructions": 64**3,
     }
     assert result.trace.instructions["fma.rn.f32"] == (64**3 // 32, 64**3)
+
+
+@pytest.mark.parametrize("other", [-64, 0x7FFFFFFFFFFFFFC0, -1 << 63], ids=hex)
+def test_addresses_of_warps_that_do_not_access_are_no_matter(other):
+    """Another warp's address register holds what no shared memory has: nothing is asked there."""
+    body = f"""
+    .shared .align 4 .b8 s[128]; .reg .b32 %t, %v; .reg .b64 %a, %o; .reg .pred %p;
+    mov.u32 %t, %tid.x; setp.ge.u32 %p, %t, 32; ld.param.u64 %o, [out];
+    mul.wide.u32 %a, %t, 4; mov.u64 %o, s; add.u64 %a, %a, %o;
+    @%p mov.u64 %a, {other};
+    @%p bra done;
+    st.shared.u32 [%a], %t; bar.warp.sync 0xffffffff; ld.shared.u32 %v, [%a];
+    ld.param.u64 %o, [out]; mad.wide.u32 %o, %t, 4, %o; st.global.u32 [%o], %v;
+    done:
+    """
+    out = np.zeros(32, np.uint32)
+    counters = run(body, out, block=64).trace.counters()
+    np.testing.assert_array_equal(out, np.arange(32))
+    assert counters["shared_wavefronts"] == 2
