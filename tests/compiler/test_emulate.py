@@ -192,6 +192,23 @@ def test_arguments_are_read():
     assert found["c"].tolist() == [[0, 1], [2, 3]] and found["d"].dtype == np.int32
 
 
+def test_numbers_fill_an_array_and_the_last_of_them_the_rest():
+    (found,) = arguments.parse(["a=int32[2,3]:4,5,-1"])
+    assert found.value.tolist() == [[4, 5, -1], [-1, -1, -1]]
+
+
+def test_tensor_maps_are_of_arrays_named_before():
+    words = ["a=float16[8,128]:uniform", "m=map[8,64]:a:128", "p=mapptr[2,8,64]:other",
+             "w=map[1,8,72]:other:0:64"]
+    other = np.zeros((8, 128), np.float16)
+    a, m, p, w = arguments.parse(words, arrays={"other": other})
+    assert m.value.array is a.value and (m.value.box, m.value.swizzle) == ((8, 64), 128)
+    assert p.value.nbytes == 128 and bytes(p.value) == bytes(p.keeps)
+    assert p.keeps.array.shape == (2, 8, 64)
+    assert np.shares_memory(p.keeps.array, other)
+    assert w.value.box == (1, 8, 72) and w.value.array.shape == (2, 8, 64)
+
+
 def test_two_arrays_differ_and_a_seed_repeats_them():
     words = ["a=float32[8]:uniform", "b=float32[8]:uniform"]
     a, b = (one.value for one in arguments.parse(words))
@@ -202,6 +219,7 @@ def test_two_arrays_differ_and_a_seed_repeats_them():
 @pytest.mark.parametrize("word, said", [
     ("int", "neither"), ("int:1.5", "int:1.5"), ("uint:-1", "does not fit"),
     ("int32[4]:nan", "no NaN"), ("@nowhere.npy", "nowhere.npy"), ("a b", "write int:128"),
+    ("map[8,64]:a", "no matrix 'a' before it"), ("map[8,64]", "no matrix ''"),
 ])
 def test_what_is_no_argument_is_named(word, said):
     with pytest.raises(ValueError, match=said):

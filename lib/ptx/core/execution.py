@@ -139,10 +139,11 @@ class Execution:
         choose = self.scheduler.choose
         with np.errstate(all="ignore"):
             while groups or self.waiting:
-                if not groups:
-                    if not any(waiter.stir() for waiter in list(self.waiters.values())):
+                if not groups or self.code.aligned and self.scheduler.held_up():
+                    if any(waiter.stir() for waiter in list(self.waiters.values())):
+                        continue
+                    if not groups:
                         self._deadlock()
-                    continue
                 at = choose()
                 block = blocks[at]
                 self.origin = self.steps - at

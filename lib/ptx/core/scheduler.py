@@ -117,14 +117,19 @@ class Scheduler:
         )
 
     def _torn(self, at: int) -> bool:
-        """Tell whether another group has lanes of a warp that stands here in part."""
-        f = self.f
-        mask = f.groups[at]
+        """Tell whether lanes of a warp that stands here in part are elsewhere, or parked."""
+        mask = self.f.groups[at]
         if mask is None or mask.whole_warps:
             return False
-        parted = mask.by_warps & any_in_warp(~mask.array)
-        others = (m for other, m in f.groups.items() if other != at)
-        return any(m is None or (m.by_warps & parted).any() for m in others)
+        return bool((mask.by_warps & any_in_warp(self.f.live_lanes & ~mask.array)).any())
+
+    def held_up(self) -> bool:
+        """Tell whether all that could run needs whole warps, and lanes of them are parked.
+
+        As on a GPU, those that are there wait for the others.
+        """
+        f = self.f
+        return f.waiting and all(at in f.code.aligned and self._torn(at) for at in f.groups)
 
     def _some_warps(self) -> tuple[int, Mask | None]:
         """Part the warps: the highest one of each block, or some at random."""

@@ -10,8 +10,8 @@ import json
 import random
 import subprocess
 import tomllib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,8 @@ class Foreign:
         How many mutants are tried, and which.
     defect : str
         What is wrong with it, in a sentence, if something is.
+    equivalent : mapping of str to str
+        Why mutants that pass unseen change nothing, by the beginning of what they are called.
     """
 
     repository: str
@@ -67,6 +69,11 @@ class Foreign:
     mutants: int = 0
     seed: int = 0
     defect: str = ""
+    equivalent: Mapping[str, str] = field(default_factory=dict)
+
+    def unexplained(self, unseen: Iterable[str]) -> list[str]:
+        """Mutants that passed unseen, and for which no reason is given."""
+        return [each for each in unseen if not each.startswith(tuple(self.equivalent))]
 
     @property
     def key(self) -> str:

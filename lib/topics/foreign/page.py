@@ -22,11 +22,14 @@ def found() -> None:
         checked = [result["right"] for result in results if result["right"] is not None]
         tried = sum(result["mutants"]["tried"] for result in results)
         unseen = sum(len(result["mutants"]["unseen"]) for result in results)
+        unexplained = sum(len(one.unexplained(record[one.key]["mutants"]["unseen"]))
+                          for one in run if one.repository == repository)
+        same = f", {unseen - unexplained} change nothing" if unseen > unexplained else ""
         revision = next(one.revision for one in run if one.repository == repository)
         rows.append((
             f"[{repository}](https://github.com/{repository}/tree/{revision})", revision[:10],
             count, f"{sum(checked)} of {len(checked)}" if checked else "no oracle",
-            f"{tried - unseen} of {tried}" if tried else "none tried",
+            f"{tried - unseen} of {tried}{same}" if tried else "none tried",
         ))
     table(("repository", "revision", "kernels run", "right", "mutants found"), rows,
           "emulated: `python -m lib foreign` on clones; which launches, says "

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from lib import ptx
 
+from ..conftest import entry
+
 HEAD = """
 .version 8.0
 .target sm_90a
@@ -224,3 +226,27 @@ def test_bytes_that_nobody_expected():
     result, _ = run(body)
     assert [h.kind for h in result.hazards] == ["mbarrier"]
     assert "16 bytes came that nobody expected" in result.hazards[0].message
+
+
+@pytest.mark.parametrize("landing", ["early", "late"])
+@pytest.mark.parametrize("schedule", ["lowest", "highest", "random"])
+def test_a_warp_s_operation_waits_for_the_lane_that_waits_for_a_copy(landing, schedule):
+    """CUTLASS's producer: one lane waits, and the others stand at the next elect.sync before it."""
+    body = """
+    .shared .align 128 .b8 tile[128]; .shared .align 8 .b64 bar;
+    .reg .b32 %t, %e, %v; .reg .b64 %o, %x; .reg .pred %p, %q;
+    ld.param.u64 %o, [out]; ld.param.u64 %x, [x]; mov.u32 %t, %tid.x;
+    setp.ne.u32 %p, %t, 0; mov.u32 %v, 0; @%p bra JOIN;
+    mbarrier.init.shared.b64 [bar], 1; fence.proxy.async;
+    mbarrier.arrive.expect_tx.shared.b64 _, [bar], 128;
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%x], 128, [bar];
+    W: mbarrier.try_wait.parity.shared.b64 %q, [bar], 0; @!%q bra W;
+    ld.shared.u32 %v, [tile + 4];
+    JOIN: elect.sync %e|%q, 0xffffffff;
+    shfl.sync.idx.b32 %v, %v, 0, 31, 0xffffffff;
+    mad.wide.u32 %o, %t, 4, %o; add.u32 %v, %v, %e; st.global.u32 [%o], %v;
+    """
+    x, out = np.arange(32, dtype=np.uint32) + 7, np.zeros(32, np.uint32)
+    text = entry(body, ".param .u64 out, .param .u64 x").replace("sm_80", "sm_90")
+    ptx.Module(text).get_function("k")(1, 32, (out, x), landing=landing, schedule=schedule)
+    np.testing.assert_array_equal(out, 8)
