@@ -69,3 +69,11 @@ def any_in_warp(array: np.ndarray) -> np.ndarray:
 def spread(warps: np.ndarray, threads: int) -> np.ndarray:
     """Turn a value a warp, (blocks, warps), into a value a lane, (blocks, threads)."""
     return np.repeat(warps, WARP, axis=1)[:, :threads]
+
+
+def by_warpgroup(warps: np.ndarray) -> np.ndarray:
+    """Reshape (blocks, warps) to (blocks, warpgroups, 4); warps that there are not are zero."""
+    blocks, many = warps.shape[:2]
+    full = np.zeros((blocks, -(-many // 4) * 4, *warps.shape[2:]), warps.dtype)
+    full[:, :many] = warps
+    return full.reshape(blocks, -1, 4, *warps.shape[2:])

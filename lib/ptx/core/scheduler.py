@@ -129,7 +129,10 @@ class Scheduler:
         As on a GPU, those that are there wait for the others.
         """
         f = self.f
-        return f.waiting and all(at in f.code.aligned and self._torn(at) for at in f.groups)
+        aligned = f.code.aligned
+        if not all(at in aligned for at in f.groups) or not f.waiting:
+            return False
+        return all(map(self._torn, f.groups))
 
     def _some_warps(self) -> tuple[int, Mask | None]:
         """Part the warps: the highest one of each block, or some at random."""

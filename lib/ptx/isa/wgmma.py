@@ -9,7 +9,7 @@ import numpy as np
 from ..core.alternate_formats import to_float32
 from ..core.decode import Decoding, opcode
 from ..core.errors import Divergence, Error, OutOfBounds, UninitialisedRead
-from ..core.masks import WARP, Mask, any_in_warp, spread
+from ..core.masks import WARP, Mask, any_in_warp, by_warpgroup, spread
 from ..core.predication import predicated_end
 from ..core.syntax import Immediate, Register, Vector
 from ..count.banks import BANKS
@@ -243,9 +243,7 @@ _DTYPES = {"f16": np.dtype("u4"), "f32": np.dtype("f4"), "s32": np.dtype("i4")}
 
 def _warpgroups(here: np.ndarray) -> list[tuple[int, int]]:
     """List (row, warpgroup) of the groups with an active warp."""
-    lacking = -here.shape[1] % 4
-    padded = np.pad(here, ((0, 0), (0, lacking))) if lacking else here
-    return [tuple(g) for g in np.argwhere(padded.reshape(len(here), -1, 4).any(axis=2)).tolist()]
+    return [tuple(g) for g in np.argwhere(by_warpgroup(here).any(axis=2)).tolist()]
 
 
 def _in_step(f, descriptors) -> list[Mask | None]:
@@ -259,9 +257,7 @@ def _in_step(f, descriptors) -> list[Mask | None]:
     shape = (f.blocks, f.threads)
     firsts = np.stack([np.broadcast_to(each, shape)[:, ::WARP] for each in bits], axis=-1)
     here = f.active_warps
-    lacking = -f.warps % 4
-    padded = np.pad(here, ((0, 0), (0, lacking))).reshape(f.blocks, -1, 4)
-    each = np.pad(firsts, ((0, 0), (0, lacking), (0, 0))).reshape(*padded.shape, -1)
+    padded, each = by_warpgroup(here), by_warpgroup(firsts)
     first = np.take_along_axis(each, padded.argmax(axis=2)[..., None, None], axis=2)
     if ((each == first).all(axis=-1) | ~padded).all():
         return [f.active]

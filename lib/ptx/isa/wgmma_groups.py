@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..core.decode import DECODE_PASSES
-from ..core.masks import Mask, any_in_warp, spread
+from ..core.masks import Mask, any_in_warp, by_warpgroup, spread
 from ..core.step import Step
 from ..core.syntax import Address, Immediate, Not, Pair, Register, Vector
 from ..core.waiting import Waiter, WaitingLanes
@@ -261,10 +261,8 @@ class WgmmaGroups(Waiter):
             self.parties.append(party)
         live = f.live_lanes
         came, need = any_in_warp(party.lanes), any_in_warp(live)
-        lacking = -came.shape[1] % 4
-        came, need = (np.pad(a, ((0, 0), (0, lacking))) for a in (came, need))
-        shape = (f.blocks, -1, 4)
-        full = (came | ~need).reshape(shape).all(axis=2) & came.reshape(shape).any(axis=2)
+        came, need = by_warpgroup(came), by_warpgroup(need)
+        full = (came | ~need).all(axis=2) & came.any(axis=2)
         ready = party.lanes & spread(np.repeat(full, 4, axis=1)[:, : f.warps], f.threads)
         if ready.any():
             party.lanes = party.lanes & ~ready
@@ -310,9 +308,7 @@ class WgmmaGroups(Waiter):
 
 def _whole_groups(lanes: np.ndarray) -> bool:
     """Tell whether each warpgroup has all of its 128 lanes here or none."""
-    warps = any_in_warp(lanes)
-    padded = np.pad(warps, ((0, 0), (0, -warps.shape[1] % 4)))
-    groups = padded.reshape(len(warps), -1, 4).any(axis=2)
+    groups = by_warpgroup(any_in_warp(lanes)).any(axis=2)
     return 128 * np.count_nonzero(groups) == np.count_nonzero(lanes)
 
 
