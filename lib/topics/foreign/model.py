@@ -50,6 +50,8 @@ class Foreign:
         How many mutants are tried, and which.
     defect : str
         What is wrong with it, in a sentence, if something is.
+    source : str
+        The file whose lines `defect` names, where it isn't `file`, which includes it.
     equivalent : mapping of str to str
         Why mutants that pass unseen change nothing, by the beginning of what they are called.
     """
@@ -69,6 +71,7 @@ class Foreign:
     mutants: int = 0
     seed: int = 0
     defect: str = ""
+    source: str = ""
     equivalent: Mapping[str, str] = field(default_factory=dict)
 
     def unexplained(self, unseen: Iterable[str]) -> list[str]:

@@ -24,7 +24,8 @@ def found() -> None:
         unseen = sum(len(result["mutants"]["unseen"]) for result in results)
         unexplained = sum(len(one.unexplained(record[one.key]["mutants"]["unseen"]))
                           for one in run if one.repository == repository)
-        same = f", {unseen - unexplained} change nothing" if unseen > unexplained else ""
+        alike = unseen - unexplained
+        same = f", {alike} change{'s' * (alike == 1)} nothing" if alike else ""
         revision = next(one.revision for one in run if one.repository == repository)
         rows.append((
             f"[{repository}](https://github.com/{repository}/tree/{revision})", revision[:10],
@@ -47,7 +48,8 @@ def defects() -> None:
         ended = result["ended"].partition(":")[0]
         said = ", ".join(sorted({hazard.partition(":")[0] for hazard in result["hazards"]})) or (
             ended if ended != "ran to its end" else "nothing")
-        address = f"https://github.com/{one.repository}/blob/{one.revision}/{one.file}"
+        file = one.source or one.file
+        address = f"https://github.com/{one.repository}/blob/{one.revision}/{file}"
         rows.append((f"`{one.name}` in [{one.repository}]({address})",
                      one.defect[0].upper() + one.defect[1:], said))
     table(("kernel", "what the source has at that revision", "the emulator says"), rows,
