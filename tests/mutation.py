@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -49,12 +49,13 @@ class Table:
     title: str
     equivalents: tuple[Equivalent, ...]
     rows: list[tuple[str, Mutant, str, Equivalent | None]] = field(default_factory=list)
+    _kinds: dict[tuple, tuple] = field(default_factory=dict)  # the mutant that stands for a kind
 
     def check(
         self, kernel: str, variants: Iterable[tuple[str, str, Callable]], settings=SETTINGS,
-        larger: Iterable[tuple[str, str, Callable]] = (),
+        larger: Iterable[tuple[str, str, Callable]] = (), one_of_a_kind: bool = False,
     ):
-        """Run every mutant of a kernel; nothing may survive that is not listed.
+        """Run the mutants of a kernel; nothing may survive that is not listed.
 
         Parameters
         ----------
@@ -68,6 +69,9 @@ class Table:
             Under which options.
         larger : iterable of (str, str, callable)
             More of the same statements, which are tried only where a mutant has survived.
+        one_of_a_kind : bool
+            Run only the first mutant of each kind that isn't listed, a kind being a change of one
+            sort of statement in one template; otherwise every mutant.
         """
         mine: dict[tuple, tuple[str, Mutant, str]] = {}
 
@@ -86,6 +90,8 @@ class Table:
                 m for m in mutants(text, name)
                 if m.key not in mine or survives(m, mine[m.key][2])
             ]  # fmt: skip
+            if one_of_a_kind:
+                rest = self._first_of_each(kernel, name, rest, mine)
             if not rest:
                 continue
             # Other tests run the kernel as it is under every schedule.
@@ -100,6 +106,22 @@ class Table:
             if not found and not listed:
                 survivors.append(f"{mutant} (PTX line {mutant.line}, CUDA: {cuda_line(mutant)})")
         assert not survivors, f"{kernel}: nobody finds out " + "; ".join(survivors)
+
+    def _first_of_each(
+        self, kernel: str, name: str, rest: list[Mutant], tried: Collection[tuple]
+    ) -> list[Mutant]:
+        """Of the mutants of an instantiation one a kind: those tried before, or the first."""
+        chosen: dict[tuple, Mutant] = {}
+        for mutant in rest:
+            # Which change of which sort of statement it is, wherever the statement stands.
+            kind = template(name), *mutant.key[2:]
+            if mutant.key in tried:  # it has survived the smaller ones
+                chosen[kind] = mutant
+            elif not self._listed(kernel, mutant):
+                self._kinds.setdefault((kernel, *kind), mutant.key)
+                if self._kinds[kernel, *kind] == mutant.key:
+                    chosen.setdefault(kind, mutant)
+        return list(chosen.values())
 
     def _listed(self, kernel: str, mutant: Mutant) -> Equivalent | None:
         return next((e for e in self.equivalents if e.fits(kernel, mutant)), None)
@@ -133,6 +155,12 @@ class Table:
             lines.append(f"| {' | '.join(map(str, cells))} |")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("\n".join(lines) + "\n")
+
+
+def template(name: str) -> str:
+    """Return the template that an entry instantiates, from its mangled name."""
+    mangled = re.match(r"_Z(\d+)", name)
+    return name[mangled.end():][: int(mangled[1])] if mangled else name
 
 
 def cuda_line(mutant: Mutant) -> str:

@@ -1,8 +1,8 @@
 """Every page of the built book, opened in a real browser.
 
 axe-core looks at every third chapter and at all other pages, each in one of four views, in turn,
-and at no shape inside of a drawing, whose texts have a test of their own; with EVERY_VIEW=1, as in
-the workflow, it looks at each page in each view, and at all of it.
+and at no shape inside of a drawing, whose texts have a test of their own, in light and dark, in
+turn; with EVERY_VIEW=1, as in the workflow, each page is looked at in each view, and all of it.
 """
 
 import functools
@@ -135,28 +135,40 @@ return Array.from(document.querySelectorAll('figure.figure-scroll svg text'))
 def reader(browser, address):
     """Open a page of the book and wait until its widgets are drawn: `reader(path, …)`.
 
-    A page that is open with the same settings, and that no test has changed, is not opened again;
-    the tests are sorted by page for it.
+    A page that is open in a window of the same width, and that no test has changed, is not opened
+    again: it follows the reader's colours, the medium and the window's height. The tests are
+    sorted by page for it.
     """
     left = None
 
     def open_page(path, fresh=False, changes=False, **settings):
         nonlocal left
         settings = {**READING, **settings}
-        if left == (path, settings) and not fresh:
-            left = None if changes else left
-            return browser
-        left = None if changes else (path, settings)
+        loaded = path, settings["width"], settings["scripts"]
+        again = fresh or left != loaded
+        left = None if changes else loaded
         emulate(browser, **settings)
-        browser.get_log("browser")
-        browser.get_log("performance")
-        browser.get(address + path)
+        if again:
+            browser.get_log("browser")
+            browser.get_log("performance")
+            browser.get(address + path)
         if settings["scripts"]:
             wait_until_drawn(browser)
+            wait_for_theme(browser, settings["theme"], fades=not again)
         return browser
 
     yield open_page
     emulate(browser, **READING)
+
+
+def wait_for_theme(page, theme, fades=True):
+    """Wait until a page has taken on a theme."""
+    def shown(page):
+        return page.execute_script("return document.documentElement.dataset.theme")
+
+    WebDriverWait(page, 5).until(lambda page: shown(page) == theme)
+    if fades:
+        time.sleep(0.3)  # colours fade from one theme to the other
 
 
 def complaints(browser) -> list[str]:
@@ -211,9 +223,7 @@ def axe_violations(page, view):
     """What axe finds on the open page in a view: nothing is loaded again for it."""
     width, height, theme = view
     emulate(page, **{**READING, "width": width, "height": height, "theme": theme})
-    WebDriverWait(page, 5).until(lambda page: page.execute_script(
-        "return document.documentElement.dataset.theme") == theme)
-    time.sleep(0.3)  # colours fade from one theme to the other
+    wait_for_theme(page, theme)
     page.execute_script(AXE.read_text(encoding="utf-8"))
     found = page.execute_async_script(RUN_AXE, EVERY_VIEW)
     emulate(page, **READING)
@@ -254,33 +264,30 @@ def test_no_script_keeps_a_page_from_being_painted(site, path):
     assert text.index("<main") < 60_000
 
 
-@pytest.mark.parametrize("width, height", [(1280, 1000), (360, 740)])
-@pytest.mark.parametrize("path", PAGES, scope="module")
-def test_text_of_figures_is_nowhere_under_nine_points(reader, path, width, height):
-    page = reader(path, width=width, height=height)
-    small = [(text, size) for text, size in page.execute_script(TEXT_SIZES) if size < 11.9]
-    assert small == []
+def small_texts(page):
+    """Texts of figures under nine points, with their size."""
+    return [(text, size) for text, size in page.execute_script(TEXT_SIZES) if size < 11.9]
 
 
 @pytest.mark.parametrize("path", PAGES, scope="module")
-def test_phone_shows_the_page_without_scrolling_sideways(reader, path):
-    page = reader(path, width=360, height=740)
-    wide = page.execute_script("""
-        if (document.documentElement.scrollWidth <= 360) { return []; }
-        return Array.from(document.querySelectorAll('article *'))
-          .filter(element => element.getBoundingClientRect().right > 361)
-          .slice(0, 5).map(element => element.outerHTML.slice(0, 160))
-          .concat(['the page is ' + document.documentElement.scrollWidth + ' px wide']);""")
-    assert wide == []
+def test_text_of_figures_is_nowhere_under_nine_points(reader, path):
+    assert small_texts(reader(path)) == []
 
 
-def test_on_a_phone_a_wide_formula_begins_within_reach(reader):
-    page = reader("chapters/06_register_tile.html", width=360, height=740)
-    boxes = page.execute_script("""
-        return Array.from(document.querySelectorAll('div.math')).map(box => [
-          box.firstElementChild.getBoundingClientRect().left - box.getBoundingClientRect().left,
-          box.scrollWidth - box.clientWidth]);""")
-    assert any(over > 0 for _, over in boxes) and all(left >= 0 for left, _ in boxes)
+def pale_texts(page, theme):
+    """Texts of figures that stand out too little in a theme, with their contrast."""
+    # The whole page in the window: the check looks at what lies under each text.
+    height = page.execute_script("return document.documentElement.scrollHeight")
+    emulate(page, **{**READING, "theme": theme, "height": min(height, 16000)})
+    time.sleep(0.1)
+    return [(text, round(ratio, 2)) for text, ratio, least in page.execute_script(CONTRAST)
+            if ratio < least]
+
+
+@pytest.mark.parametrize("path", PAGES, scope="module")
+def test_text_of_figures_is_legible(reader, path):
+    for theme in ("light", "dark") if EVERY_VIEW else [("light", "dark")[PAGES.index(path) % 2]]:
+        assert pale_texts(reader(path, theme=theme), theme) == []
 
 
 @pytest.mark.parametrize("path", PAGES, scope="module")
@@ -310,17 +317,30 @@ def test_each_control_has_a_name_and_changes_the_picture(reader, path):
     assert complaints(page) == []
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("path", PAGES, scope="module")
-def test_text_of_figures_is_legible(reader, path, theme):
-    page = reader(path, theme=theme, changes=True)
-    assert page.execute_script("return document.documentElement.dataset.theme") == theme
-    # The whole page in the window: the check looks at what lies under each text.
-    height = page.execute_script("return document.documentElement.scrollHeight")
-    emulate(page, **{**READING, "theme": theme, "height": min(height, 16000)})
-    time.sleep(0.1)
-    texts = page.execute_script(CONTRAST)
-    assert [(text, round(ratio, 2)) for text, ratio, least in texts if ratio < least] == []
+def test_text_of_figures_is_nowhere_under_nine_points_on_a_phone(reader, path):
+    assert small_texts(reader(path, width=360, height=740)) == []
+
+
+@pytest.mark.parametrize("path", PAGES, scope="module")
+def test_phone_shows_the_page_without_scrolling_sideways(reader, path):
+    page = reader(path, width=360, height=740)
+    wide = page.execute_script("""
+        if (document.documentElement.scrollWidth <= 360) { return []; }
+        return Array.from(document.querySelectorAll('article *'))
+          .filter(element => element.getBoundingClientRect().right > 361)
+          .slice(0, 5).map(element => element.outerHTML.slice(0, 160))
+          .concat(['the page is ' + document.documentElement.scrollWidth + ' px wide']);""")
+    assert wide == []
+
+
+def test_on_a_phone_a_wide_formula_begins_within_reach(reader):
+    page = reader("chapters/06_register_tile.html", width=360, height=740)
+    boxes = page.execute_script("""
+        return Array.from(document.querySelectorAll('div.math')).map(box => [
+          box.firstElementChild.getBoundingClientRect().left - box.getBoundingClientRect().left,
+          box.scrollWidth - box.clientWidth]);""")
+    assert any(over > 0 for _, over in boxes) and all(left >= 0 for left, _ in boxes)
 
 
 @pytest.mark.parametrize("path", PAGES, scope="module")

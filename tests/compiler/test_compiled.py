@@ -18,9 +18,17 @@ from lib.compiler.nvrtc import CompileError, assemble
 from lib.gpus import ARCHITECTURES
 from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import CATALOGUE
-from tests.kernels.conftest import ON_ARCHITECTURES, VARIANTS
+from tests.kernels.conftest import (
+    ON_ARCHITECTURES,
+    REPRESENTATIVES,
+    VARIANTS,
+    every_other,
+    slow_but,
+)
 
 TILE = CATALOGUE["02_shared_tile"]
+# Every other one of those that differ in statements, and the rest slow.
+MARKED = slow_but(VARIANTS, [p for p in every_other(REPRESENTATIVES) if not p.marks])
 
 
 @pytest.mark.parametrize("kernel, variant, arch", ON_ARCHITECTURES)
@@ -96,7 +104,7 @@ def test_shared_memory_is_two_tiles():
     assert compile_kernel(TILE).resources.shared_bytes == 2 * 32 * 32 * 4
 
 
-@pytest.mark.parametrize("kernel, variant", VARIANTS)
+@pytest.mark.parametrize("kernel, variant", MARKED)
 def test_marks_compile_to_nothing_unless_asked_for(kernel, variant):
     """The PTX is that of a file from which every mark was deleted, its line numbers apart.
 

@@ -14,14 +14,14 @@ from lib.gpus import ARCHITECTURES
 from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import CATALOGUE
 from lib.run.runner import run
-from tests.kernels.conftest import list_machine_code
+from tests.kernels.conftest import ON_ARCHITECTURES, architectures, list_machine_code
 
 EVERY = [
-    pytest.param(kernel, variant, arch, id=f"{kernel.stem}-{variant.name}-{arch}")
-    for kernel in CATALOGUE.values()
-    for variant in kernel.variants
-    for arch in ARCHITECTURES
-    if arch >= kernel.oldest(variant)
+    *(param for param in ON_ARCHITECTURES if param.values[1] in param.values[0].variants),
+    *(pytest.param(kernel, variant, arch, id=f"{kernel.stem}-{variant.name}-{arch}",
+                   marks=pytest.mark.slow)
+      for kernel in CATALOGUE.values() for variant in kernel.variants if variant.candidates
+      for arch in architectures(kernel, variant)),
 ]
 
 # The machine instruction of each kind of site; a site of ldmatrix or wmma.load has 16 bytes a row.

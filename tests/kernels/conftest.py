@@ -62,6 +62,34 @@ REPRESENTATIVES = smallest_of_each(VARIANTS)
 ALIKE = [param for param in VARIANTS if param not in REPRESENTATIVES]
 
 
+def by_kernel(params):
+    """Give each parameter set its place among those of its kernel: (place, of how many, set)."""
+    kernels = {}
+    for param in params:
+        kernels.setdefault(param.values[0].stem, []).append(param)
+    return [(place, len(same), param) for same in kernels.values()
+            for place, param in enumerate(same)]
+
+
+def dealt(params, choices, least):
+    """Deal choices to the variants of each kernel in turn, as cards are.
+
+    Every kernel gets every choice, and each of its variants `least` of them or more.
+
+    Returns
+    -------
+    list of (param set, choice)
+    """
+    found = []
+    for place, many, param in by_kernel(params):
+        first = place % len(choices)
+        mine = choices[first::many]
+        following = (choices[(first + i) % len(choices)] for i in range(1, len(choices)))
+        mine += [choice for choice in following if choice not in mine][:max(0, least - len(mine))]
+        found += [(param, choice) for choice in mine]
+    return found
+
+
 @cache
 def list_machine_code(stem, arch):
     """Keep the machine code of all variants: one run of nvdisasm lists it, not one for each."""
@@ -73,10 +101,38 @@ def list_machine_code(stem, arch):
     ])
 
 
-ON_ARCHITECTURES = [
-    pytest.param(*param.values, arch, id=f"{param.id}-{arch}")
-    for param in VARIANTS for arch in architectures(*param.values[:2])
-]
+def on_architectures(params):
+    """Parameter sets of (kernel, variant, arch): of each variant one, the others marked slow.
+
+    Architectures are dealt to the variants of a kernel in turn; the first has all of its own.
+    """
+    found = []
+    for place, _, param in by_kernel(params):
+        own = architectures(*param.values)
+        for number, arch in enumerate(own):
+            taken = place == 0 or number == place % len(own)
+            found.append(pytest.param(*param.values, arch, id=f"{param.id}-{arch}",
+                                      marks=() if taken else pytest.mark.slow))
+    return found
+
+
+def slow_but(params, taken):
+    """Mark parameter sets slow, but for those whose values are among the ones that are taken."""
+    values = [param.values for param in taken]
+    return [param if param.values in values else
+            pytest.param(*param.values, id=param.id, marks=[*param.marks, pytest.mark.slow])
+            for param in params]
+
+
+def every_other(params):
+    """Mark each second of a kernel's parameter sets slow, of (kernel, variant, …)."""
+    return slow_but(params, [param for place, _, param in by_kernel(params) if place % 2 == 0])
+
+
+# Variants of other sizes than a representative's are slow on all.
+ON_ARCHITECTURES = slow_but(
+    on_architectures([*REPRESENTATIVES, *ALIKE]), on_architectures(REPRESENTATIVES)
+)
 
 
 def legal(variant, M, N, K):

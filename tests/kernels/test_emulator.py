@@ -21,11 +21,15 @@ from tests.kernels.conftest import (
     ALIKE,
     ALPHAS,
     BETAS,
+    ON_ARCHITECTURES,
     REPRESENTATIVES,
     SCALARS,
     SHAPES,
     VARIANTS,
     architectures,
+    by_kernel,
+    dealt,
+    every_other,
     legal,
     list_machine_code,
     smallest_of_each,
@@ -44,30 +48,45 @@ def check(kernel, variant, shape, scalars):
         assert verdict.ok, f"α = {alpha}, β = {beta}: {verdict}"
 
 
-def scalars(place, K):
+RAGGED, SHORT = (100, 99, 101), (31, 33, 1)
+
+
+def scalars(place, shape):
     """The pairs of scalars that a kernel is run with on one of the shapes.
 
-    They enter behind the loop over K. So one short shape has every pair, one without any K each β,
-    and each of the others a pair whose β is 0, for which there may be code of its own, and one
-    whose β is not; the pairs change from shape to shape.
+    They enter behind the loop over K. So one without any K has each β, and each of the others a
+    pair whose β is 0, for which there may be code of its own, and one whose β is not; the pairs
+    change from shape to shape.
     """
-    if K == 1 and place:
-        return SCALARS
-    betas = BETAS if K == 0 else (0.0, BETAS[1 + place % 3])
+    betas = BETAS if shape[2] == 0 else (0.0, BETAS[1 + place % 3])
     return [(ALPHAS[(place + i) % len(ALPHAS)], beta) for i, beta in enumerate(betas)]
 
 
-@pytest.mark.parametrize("place, shape", list(enumerate(SHAPES)), ids=str)
-@pytest.mark.parametrize("kernel, variant", REPRESENTATIVES)
-def test_right_on_every_shape(kernel, variant, place, shape):
-    check(kernel, variant, shape, scalars(place, shape[2]))
+@pytest.mark.parametrize("kernel, variant, shape", [
+    # The ragged one for all; the others are dealt, so that each kernel is run on each.
+    pytest.param(*param.values, shape, id=f"{param.id}-{shape}")
+    for param, shape in [
+        *((param, RAGGED) for param in REPRESENTATIVES),
+        *dealt(REPRESENTATIVES, [shape for shape in SHAPES if shape != RAGGED], 2),
+    ]
+])
+def test_right_on_every_shape(kernel, variant, shape):
+    check(kernel, variant, shape, scalars(SHAPES.index(shape), shape))
 
 
+@pytest.mark.parametrize("kernel, variant", [
+    param for place, _, param in by_kernel(REPRESENTATIVES) if place == 0
+])
+def test_right_with_every_scalar(kernel, variant):
+    check(kernel, variant, SHORT, SCALARS)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel, variant", ALIKE)
 def test_variants_of_other_sizes_are_right(kernel, variant):
     """On a shape whose tiles are all ragged, and on one that is smaller than any tile."""
-    check(kernel, variant, (100, 99, 101), [(0.5, -2.0)])
-    check(kernel, variant, (31, 33, 1), [(-2.0, 0.0), (1.0, 0.5)])
+    check(kernel, variant, RAGGED, [(0.5, -2.0)])
+    check(kernel, variant, SHORT, [(-2.0, 0.0), (1.0, 0.5)])
 
 
 @pytest.mark.slow
@@ -107,14 +126,17 @@ def once_round(variant):
     return min(70, (buffers + 2) * variant.step - variant.step // 2 if variant.step > 1 else 35)
 
 
-@pytest.mark.parametrize("kernel, variant", REPRESENTATIVES)
-def test_right_and_race_free_in_every_order_of_warps(kernel, variant):
-    """And for later architectures, where that is other code, in a random one."""
+@pytest.mark.parametrize("place, kernel, variant", [
+    pytest.param(place, *param.values, id=param.id)
+    for place, _, param in by_kernel(REPRESENTATIVES)
+])
+def test_right_and_race_free_in_several_orders_of_warps(place, kernel, variant):
+    """In two; the first of a kernel for later architectures, too, where that is other code."""
     K = once_round(variant)
-    oldest, *later = different_codes(kernel, chosen(kernel, variant))
-    first, *others = (raced(kernel, variant, K, oldest, schedule)
-                      for schedule in ("lowest", "highest", "random"))
-    assert all((C == first).all() for C in others)
+    oldest = kernel.oldest(variant)
+    C = raced(kernel, variant, K, oldest, "random")
+    assert (raced(kernel, variant, K, oldest, ("lowest", "highest")[place % 2]) == C).all()
+    later = different_codes(kernel, chosen(kernel, variant))[1:] if place == 0 else []
     for arch in later:
         raced(kernel, variant, K, arch, "random")
 
@@ -137,9 +159,11 @@ WIDE = [pytest.param(k, v, id=f"{k.stem}-{v.name}")
         for k in CATALOGUE.values() for v in k.measured if v.vectors.narrow]
 
 
-@pytest.mark.parametrize("shape", [(100, 100, 36), (33, 132, 20), (1, 4, 4), (130, 260, 12)],
-                         ids=str)
-@pytest.mark.parametrize("kernel, variant", smallest_of_each(WIDE))
+@pytest.mark.parametrize("kernel, variant, shape", [
+    pytest.param(*param.values, shape, id=f"{param.id}-{shape}")
+    for param, shape in dealt(
+        smallest_of_each(WIDE), [(100, 100, 36), (33, 132, 20), (1, 4, 4), (130, 260, 12)], 1)
+])
 def test_vectors_are_right_where_rows_fit_them_and_tiles_do_not(kernel, variant, shape):
     M, N, K = shape
     more = variant.constants["VEC"] // 4
@@ -150,6 +174,7 @@ def test_vectors_are_right_where_rows_fit_them_and_tiles_do_not(kernel, variant,
         assert done.selection.variant is variant
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel, variant", [
     param for param in WIDE if param not in smallest_of_each(WIDE)
 ])
@@ -190,8 +215,7 @@ def test_vectors_save_requests_and_no_sectors(kernel, variant):
 
 
 @pytest.mark.parametrize("kernel, variant, arch", [
-    pytest.param(*param.values, arch, id=f"{param.id}-{arch}")
-    for param in WIDE for arch in architectures(*param.values[:2])
+    param for param in ON_ARCHITECTURES if param.values[1].vectors.narrow
 ])
 def test_wide_and_narrow_instantiations_spill_nothing(kernel, variant, arch):
     for constants in (variant.constants, {**variant.constants, **variant.vectors.narrow}):
@@ -199,11 +223,11 @@ def test_wide_and_narrow_instantiations_spill_nothing(kernel, variant, arch):
         assert used.spill_store_bytes == used.spill_load_bytes == 0
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
-@pytest.mark.parametrize("variant", [v for v in CATALOGUE["09_fp32_limit"].variants
-                                     if not v.candidates], ids=lambda v: v.name)
-def test_fp32_limit_conflicts_with_no_bank_and_spills_nothing(variant, arch):
-    kernel = CATALOGUE["09_fp32_limit"]
+@pytest.mark.parametrize("kernel, variant, arch", [
+    param for param in ON_ARCHITECTURES
+    if param.values[0].stem == "09_fp32_limit" and param.values[1] in param.values[0].variants
+])
+def test_fp32_limit_conflicts_with_no_bank_and_spills_nothing(kernel, variant, arch):
     done = run(kernel, Problem(128, 256, 64), variant=variant, backend="emulator", arch=arch,
                exact=True)
     # Not the asynchronous copies: the hardware counts theirs by a rule of its own.
@@ -218,7 +242,7 @@ def test_large_k_stays_under_the_tolerance():
     assert run(TILE, Problem(32, 32, 4096), backend="emulator").verdict.error < 1e-5
 
 
-@pytest.mark.parametrize("kernel, variant", REPRESENTATIVES)
+@pytest.mark.parametrize("kernel, variant", every_other(REPRESENTATIVES))
 def test_beta_zero_never_reads_c(kernel, variant):
     """Neither its values nor its memory: only A and B are loaded from."""
     list_machine_code(kernel.stem, kernel.oldest(variant))  # traces ask for it

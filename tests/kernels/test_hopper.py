@@ -14,6 +14,7 @@ from lib.kernels.select import select
 from lib.kernels.source import edited
 from lib.problem import ITEM_BYTES
 from lib.run.runner import emulate, prepare, run
+from tests.kernels.conftest import REPRESENTATIVES, slow_but
 
 CP_ASYNC, WGMMA, TMA, ROLES, LIMIT, EVERY = (
     CATALOGUE[stem] for stem in (
@@ -35,7 +36,7 @@ MENU = [
 ]
 
 
-@pytest.mark.parametrize("kernel, variant", REFUSING)
+@pytest.mark.parametrize("kernel, variant", slow_but(REFUSING, REPRESENTATIVES))
 def test_rows_that_can_not_be_loaded_are_refused(kernel, variant):
     with pytest.raises(ValueError, match="multiples of 16 bytes: K = 60 must be a multiple of 8"):
         emulated(kernel, variant.problem(64, 64, 60), variant=variant)
@@ -234,7 +235,7 @@ def test_the_grid_is_whole_clusters_and_no_more_than_the_gpu_holds():
             kernel.launch(kernel.variants[0].problem(2**31 - 1, 8, 8), kernel.variants[0])
 
 
-@pytest.mark.parametrize("kernel, variant", HOPPER)
+@pytest.mark.parametrize("kernel, variant", slow_but(HOPPER, REPRESENTATIVES))
 def test_tensor_cores_are_fed_by_wgmma_and_nothing_spills(kernel, variant):
     code = compile_kernel(kernel, variant, "sm_90a")
     assert code.resources.spill_store_bytes == code.resources.stack_bytes == 0

@@ -1,6 +1,7 @@
-"""Every kernel of the catalogue without each of its barriers, waits, fences and commits in turn.
+"""Every kernel of the catalogue without its barriers, waits, fences and commits in turn.
 
-The table of mutants and verdicts is written to _build/mutants.md.
+Of each kind of mistake one mutant a template; all of them, hundreds, are slow. The table of those
+that were run, with their verdicts, is written to _build/mutants.md.
 """
 
 from __future__ import annotations
@@ -137,9 +138,8 @@ def problems_of(variant):
     return [(variant.problem(*size, 0.5, beta), number) for number in sms for beta in betas]
 
 
-@pytest.mark.parametrize("stem", CATALOGUE)
-def test_every_mutant_is_found_out_or_equivalent(stem, table, monkeypatch):
-    """Each statement of the source that orders something, in the variants that have it."""
+def check(stem, table, monkeypatch, one_of_a_kind):
+    """Run the mutants of a kernel; each is found out or listed as equivalent."""
     kernel, emulate = CATALOGUE[stem], runner.emulate
 
     def prepared(variant):
@@ -173,7 +173,20 @@ def test_every_mutant_is_found_out_or_equivalent(stem, table, monkeypatch):
     tried = representatives(kernel)
     # What the smallest doesn't show, a larger one may: it has several fragments a warp, say.
     larger = [variant for variant in kernel.variants if variant not in tried]
-    table.check(stem, map(prepared, tried), larger=map(prepared, larger))
+    table.check(stem, map(prepared, tried), larger=map(prepared, larger),
+                one_of_a_kind=one_of_a_kind)
+
+
+@pytest.mark.parametrize("stem", CATALOGUE)
+def test_one_mutant_of_each_kind_is_found_out(stem, table, monkeypatch):
+    check(stem, table, monkeypatch, one_of_a_kind=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stem", CATALOGUE)
+def test_every_mutant_is_found_out_or_equivalent(stem, table, monkeypatch):
+    """Each statement of the source that orders something, in the variants that have it."""
+    check(stem, table, monkeypatch, one_of_a_kind=False)
 
 
 @pytest.mark.slow
@@ -192,6 +205,7 @@ def test_larger_variants_have_no_statement_that_the_small_ones_lack(stem):
         assert variant in tried or keys(variant) <= known, variant.name
 
 
+@pytest.mark.slow
 def test_no_listed_equivalent_is_stale(table):
     if len({kernel for kernel, *_ in table.rows}) < len(CATALOGUE) // 2:
         pytest.skip("only some kernels were run")

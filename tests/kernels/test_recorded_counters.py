@@ -8,7 +8,7 @@ from lib.kernels.build import compile_kernel
 from lib.measure.counters import EMULATED, MATRIX
 from lib.records import store as records
 from lib.run.runner import emulate, prepare
-from tests.kernels.conftest import VARIANTS
+from tests.kernels.conftest import REPRESENTATIVES, VARIANTS, every_other, slow_but
 
 SIZE = 256
 
@@ -24,6 +24,8 @@ CODES = [
     for ptx_arch in (None, *param.values[0].ptx_archs)
     if ptx_arch is None or param.values[1] is param.values[0].variants[0]
 ]
+# Of those that differ in statements every other one.
+COUNTED = {param.id for param in every_other(REPRESENTATIVES) if not param.marks}
 
 
 def main_loop(compiled):
@@ -47,7 +49,8 @@ def recorded(kernel, variant, ptx_arch):
     return kept["arch"], row["metrics"]
 
 
-@pytest.mark.parametrize("kernel, variant, ptx_arch", CODES)
+@pytest.mark.parametrize("kernel, variant, ptx_arch", slow_but(
+    CODES, [code for code in CODES if code.id in COUNTED or code.values[2]]))
 def test_the_emulator_counts_what_was_recorded(kernel, variant, ptx_arch):
     arch, metrics = recorded(kernel, variant, ptx_arch)
     problem = variant.problem(SIZE, SIZE, SIZE)
