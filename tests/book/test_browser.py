@@ -253,17 +253,6 @@ def test_the_copy_of_axe_is_the_one_that_is_named():
     assert hashlib.sha256(AXE.read_bytes()).hexdigest() == named[1]
 
 
-@pytest.mark.parametrize("path", [*PAGES, *OTHERS])
-def test_no_script_keeps_a_page_from_being_painted(site, path):
-    page = checks.Page(site, path)
-    blocking = [tag["src"] for tag in page.soup.find_all("script", src=True)
-                if not tag.has_attr("defer") and not tag.has_attr("async")]
-    assert blocking == []
-    # What stands before the text is small: the widgets' state comes after it.
-    text = (site / path).read_text(encoding="utf-8")
-    assert text.index("<main") < 60_000
-
-
 def small_texts(page):
     """Texts of figures under nine points, with their size."""
     return [(text, size) for text, size in page.execute_script(TEXT_SIZES) if size < 11.9]

@@ -13,6 +13,8 @@ from book import checks, release
 from book.site import address
 
 ROOT = Path(__file__).resolve().parents[2]
+PAGES = checks.page_paths()
+OTHERS = ["search.html", "genindex.html", "404.html"]
 
 
 @lru_cache(maxsize=1)
@@ -22,34 +24,44 @@ def built(site: Path, path: str) -> checks.Page:
 
 
 @pytest.mark.parametrize("check", checks.CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("path", checks.page_paths())
+@pytest.mark.parametrize("path", PAGES, scope="module")
 def test_page(site, path, check):
     assert check(built(site, path)) == []
+
+
+@pytest.mark.parametrize("path", [*PAGES, *OTHERS], scope="module")
+def test_no_script_keeps_a_page_from_being_painted(site, path):
+    blocking = [tag["src"] for tag in built(site, path).soup.find_all("script", src=True)
+                if not tag.has_attr("defer") and not tag.has_attr("async")]
+    assert blocking == []
+    # What stands before the text is small: the widgets' state comes after it.
+    text = (site / path).read_text(encoding="utf-8")
+    assert text.index("<main") < 60_000
+
+
+@pytest.mark.parametrize("path", PAGES, scope="module")
+def test_each_page_names_its_release_its_last_change_and_its_card(site, path):
+    page = built(site, path)
+    foot = page.soup.select_one(".last-updated").get_text(" ", strip=True)
+    assert f"Release {release.VERSION}" in foot
+    in_git = (ROOT / ".git").exists()
+    assert bool(re.search(r"last changed on \d{4}-\d\d-\d\d", foot)) == in_git
+    named = page.soup.find_all("meta", property=True)
+    card = {tag["property"]: tag["content"] for tag in named}
+    heading = page.soup.find("h1").find(string=True)
+    assert card["og:title"].startswith(heading[:20]) and len(card["og:description"]) > 40
+    assert card["og:url"] == address() + path
+    assert (site / card["og:image"].removeprefix(address())).is_file()
 
 
 def test_style_sheets_load_nothing_from_outside(site):
     assert checks.sheets(site) == []
 
 
-def test_each_page_names_its_release_its_last_change_and_its_card(site):
-    in_git = (ROOT / ".git").exists()
-    for path in checks.page_paths():
-        page = checks.Page(site, path)
-        foot = page.soup.select_one(".last-updated").get_text(" ", strip=True)
-        assert f"Release {release.VERSION}" in foot
-        assert bool(re.search(r"last changed on \d{4}-\d\d-\d\d", foot)) == in_git
-        named = page.soup.find_all("meta", property=True)
-        card = {tag["property"]: tag["content"] for tag in named}
-        heading = page.soup.find("h1").find(string=True)
-        assert card["og:title"].startswith(heading[:20]) and len(card["og:description"]) > 40
-        assert card["og:url"] == address() + path
-        assert (site / card["og:image"].removeprefix(address())).is_file()
-
-
 def test_the_sitemap_lists_the_pages(site):
     text = (site / "sitemap.xml").read_text(encoding="utf-8")
     listed = re.findall(r"<loc>([^<]+)</loc>", text)
-    assert listed == [address() + path for path in checks.page_paths()]
+    assert listed == [address() + path for path in PAGES]
 
 
 def test_the_page_for_lost_readers_works_from_any_address(site):
@@ -79,7 +91,7 @@ def test_other_pages_have_live_links_and_load_nothing_from_outside(site, path):
 
 def test_every_chapter_offers_colab(site):
     slug = release.REPOSITORY.removeprefix("https://github.com/")
-    for path in checks.page_paths():
+    for path in PAGES:
         name = "chapters/index" if path == "index.html" else path.removesuffix(".html")
         if (ROOT / f"{name}.ipynb").exists():
             html = (site / path).read_text(encoding="utf-8")
@@ -89,7 +101,7 @@ def test_every_chapter_offers_colab(site):
 
 def test_kernel_chapters_have_something_to_try_and_most_an_explorer(site):
     """The panel that runs the kernel; an explorer where it shows what no table does."""
-    kernels = [path for path in checks.page_paths() if re.match(r"chapters/\d\d_", path)]
+    kernels = [path for path in PAGES if re.match(r"chapters/\d\d_", path)]
     explorers = 0
     for path in kernels:
         html = (site / path).read_text(encoding="utf-8")
@@ -99,7 +111,7 @@ def test_kernel_chapters_have_something_to_try_and_most_an_explorer(site):
 
 
 def test_set_up_cells_are_hidden(site):
-    for path in checks.page_paths():
+    for path in PAGES:
         assert "google.colab" not in (site / path).read_text(encoding="utf-8"), path
 
 
