@@ -54,7 +54,11 @@ def test_check_in_a_process_of_its_own():
     assert "right" in done.stdout and "in the emulator" in done.stdout
 
 
-@pytest.mark.parametrize("stem", CATALOGUE)
+@pytest.mark.parametrize("stem", [
+    # Every fourth of them, the first and the last among these.
+    pytest.param(stem, marks=() if place % 4 == 0 else pytest.mark.slow)
+    for place, stem in enumerate(CATALOGUE)
+])
 def test_check_prints_one_json_document(call, stem):
     M, N, K = legal(CATALOGUE[stem].variants[0], 33, 34, 35)
     status, out, _ = call("check", stem, "--shape", f"{M}x{N}x{K}", "--backend", "emulator",
@@ -348,8 +352,14 @@ def test_a_quote_in_the_path_is_compiled(tmp_path):
     "command", ["list", "check", "trace", "resources", "diff", "results", "bench", "profile",
                 "timeline", "record", "launch", "new", "notebooks", "stamp"],
 )
-def test_every_command_has_help(command):
-    done = subprocess.run([sys.executable, "-m", "lib", command, "--help"], capture_output=True,
+def test_every_command_has_help(capsys, command):
+    with pytest.raises(SystemExit) as end:
+        main([command, "--help"])
+    assert end.value.code == 0 and "usage: python -m lib" in capsys.readouterr().out
+
+
+def test_help_in_a_process_of_its_own():
+    done = subprocess.run([sys.executable, "-m", "lib", "check", "--help"], capture_output=True,
                           text=True, cwd=ROOT, check=False)
     assert done.returncode == 0 and "usage: python -m lib" in done.stdout
 
