@@ -41,7 +41,7 @@ test: $(VENV)/.dev  ## style, unit tests, chapters, the built book in a browser
 	$(PY) -m book.build
 	$(PY) -m pytest -n $(WORKERS) --dist loadscope tests
 
-test-slow: $(VENV)/.dev  ## every shape, scalar, order of warps and architecture; half an hour
+test-slow: $(VENV)/.dev  ## every shape, scalar, order of warps, architecture and mutant
 	$(PY) -m pytest -n $(WORKERS) --dist loadscope -m slow tests
 
 test-gpu: $(VENV)/.dev  ## the tests that need an NVIDIA GPU

@@ -44,11 +44,13 @@ class ByKernel(LoadScopeScheduling):
     """Hand a worker all tests of a kernel, wherever they stand, and else of a module.
 
     So no worker waits for the longest module, and each decodes the kernels that it runs, not all.
-    The pages stay together: they share a browser.
+    The pages stay together, and so do the panels: they share a browser, and an emulator in it
+    that takes seconds to start.
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        kernel = None if nodeid.startswith("tests/book/") else KERNEL.search(nodeid)
+        apart = nodeid.startswith(("tests/book/", "tests/live/"))
+        kernel = None if apart else KERNEL.search(nodeid)
         return kernel[1] if kernel else super()._split_scope(nodeid)
 
 
