@@ -14,10 +14,16 @@ from lib.gpus import ARCHITECTURES
 from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import CATALOGUE
 from lib.run.runner import run
-from tests.kernels.conftest import ON_ARCHITECTURES, architectures, list_machine_code
+from tests.kernels.conftest import (
+    ON_ARCHITECTURES,
+    architectures,
+    every_other,
+    list_machine_code,
+)
 
 EVERY = [
-    *(param for param in ON_ARCHITECTURES if param.values[1] in param.values[0].variants),
+    *every_other(
+        [param for param in ON_ARCHITECTURES if param.values[1] in param.values[0].variants]),
     *(pytest.param(kernel, variant, arch, id=f"{kernel.stem}-{variant.name}-{arch}",
                    marks=pytest.mark.slow)
       for kernel in CATALOGUE.values() for variant in kernel.variants if variant.candidates

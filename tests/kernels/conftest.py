@@ -90,17 +90,6 @@ def dealt(params, choices, least):
     return found
 
 
-@cache
-def list_machine_code(stem, arch):
-    """Keep the machine code of all variants: one run of nvdisasm lists it, not one for each."""
-    kernel = CATALOGUE[stem]
-    measured = [variant for variant in kernel.measured if not variant.candidates]
-    disassemble_together([
-        compile_kernel(kernel, variant, arch) for variant in (*measured, *kernel.variants)
-        if arch in architectures(kernel, variant)
-    ])
-
-
 def on_architectures(params):
     """Parameter sets of (kernel, variant, arch): of each variant one, the others marked slow.
 
@@ -133,6 +122,15 @@ def every_other(params):
 ON_ARCHITECTURES = slow_but(
     on_architectures([*REPRESENTATIVES, *ALIKE]), on_architectures(REPRESENTATIVES)
 )
+
+
+@cache
+def list_machine_code(stem, arch):
+    """Keep machine code that several tests read: one run of nvdisasm lists it, not one for each."""
+    disassemble_together([
+        compile_kernel(*param.values) for param in ON_ARCHITECTURES
+        if (param.values[0].stem, param.values[2]) == (stem, arch) and not param.marks
+    ])
 
 
 def legal(variant, M, N, K):

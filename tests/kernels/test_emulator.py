@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from lib import ptx
+from lib.compiler.compiled import Compiled
 from lib.gpus import ARCHITECTURES
 from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import CATALOGUE
@@ -15,6 +16,7 @@ from lib.kernels.select import select
 from lib.kernels.source import edited
 from lib.kernels.spec import Vectors
 from lib.problem import Problem
+from lib.run import runner
 from lib.run.prepared import arguments
 from lib.run.runner import run
 from tests.kernels.conftest import (
@@ -31,7 +33,7 @@ from tests.kernels.conftest import (
     dealt,
     every_other,
     legal,
-    list_machine_code,
+    slow_but,
     smallest_of_each,
 )
 
@@ -131,11 +133,16 @@ def once_round(variant):
     for place, _, param in by_kernel(REPRESENTATIVES)
 ])
 def test_right_and_race_free_in_several_orders_of_warps(place, kernel, variant):
-    """In two; the first of a kernel for later architectures, too, where that is other code."""
+    """In a random one, every other variant in one more, whose result is the same to the bit.
+
+    The first of a kernel for later architectures, too, where that is other code.
+    """
     K = once_round(variant)
     oldest = kernel.oldest(variant)
     C = raced(kernel, variant, K, oldest, "random")
-    assert (raced(kernel, variant, K, oldest, ("lowest", "highest")[place % 2]) == C).all()
+    if place % 2 == 0:
+        order = ("lowest", "highest")[place // 2 % 2]
+        assert (raced(kernel, variant, K, oldest, order) == C).all()
     later = different_codes(kernel, chosen(kernel, variant))[1:] if place == 0 else []
     for arch in later:
         raced(kernel, variant, K, arch, "random")
@@ -198,9 +205,9 @@ def test_a_run_says_which_instantiation_was_launched(kernel, variant):
     assert done.verdict.ok and done.selection.variant.constants["VEC"] == 1
 
 
-@pytest.mark.parametrize("kernel, variant", [
+@pytest.mark.parametrize("kernel, variant", slow_but([
     p for p in WIDE if p.values[0].group == "FP32" and "K" in p.values[1].vectors.along
-])
+], REPRESENTATIVES))
 def test_vectors_save_requests_and_no_sectors(kernel, variant):
     narrower = replace(variant, constants={**variant.constants, **variant.vectors.narrow},
                        vectors=Vectors())
@@ -243,9 +250,12 @@ def test_large_k_stays_under_the_tolerance():
 
 
 @pytest.mark.parametrize("kernel, variant", every_other(REPRESENTATIVES))
-def test_beta_zero_never_reads_c(kernel, variant):
+def test_beta_zero_never_reads_c(kernel, variant, monkeypatch):
     """Neither its values nor its memory: only A and B are loaded from."""
-    list_machine_code(kernel.stem, kernel.oldest(variant))  # traces ask for it
+    # What ptxas merged only matters for counters; without it there need be no machine code.
+    monkeypatch.setattr(Compiled, "merge", {})
+    monkeypatch.setattr(runner, "compile_kernel",
+                        lambda *given, **more: compile_kernel(*given, **more | {"ptx_only": True}))
     problem = variant.problem(*legal(variant, 33, 34, 35))
     done = run(kernel, problem, variant=variant, backend="emulator", watch=(0, 0), exact=True)
     assert done.verdict.ok

@@ -14,7 +14,7 @@ from lib.kernels.select import select
 from lib.kernels.source import edited
 from lib.problem import ITEM_BYTES
 from lib.run.runner import emulate, prepare, run
-from tests.kernels.conftest import REPRESENTATIVES, slow_but
+from tests.kernels.conftest import REPRESENTATIVES, slow_but, smallest_of_each
 
 CP_ASYNC, WGMMA, TMA, ROLES, LIMIT, EVERY = (
     CATALOGUE[stem] for stem in (
@@ -82,7 +82,7 @@ def test_packing_moves_every_element_from_any_boundary(rows, columns, offset):
     assert (to[:, :columns] == tight).all() and not launched.hazards
 
 
-@pytest.mark.parametrize("kernel, variant", MENU)
+@pytest.mark.parametrize("kernel, variant", slow_but(MENU, smallest_of_each(MENU)))
 def test_every_candidate_is_right(kernel, variant):
     """On ragged tiles, and more steps than the shortest ring has stages."""
     problem = variant.problem(variant.tile[0] + 9, 48, 208, 0.5, -2.0)

@@ -11,7 +11,7 @@ from lib.kernels.catalogue import CATALOGUE
 from lib.kernels.select import select
 from lib.records.tuning import choose
 from lib.run.runner import run
-from tests.kernels.conftest import ON_ARCHITECTURES, REPRESENTATIVES, slow_but
+from tests.kernels.conftest import ON_ARCHITECTURES, REPRESENTATIVES, every_other, slow_but
 
 FRAGMENT = 16**3  # multiply-adds of a 16×16×16 product
 FP16 = [
@@ -41,13 +41,19 @@ def test_nothing_spills(kernel, variant, arch):
     for constants in (variant.constants, {**variant.constants, **variant.vectors.narrow}):
         used = compile_kernel(kernel, replace(variant, constants=constants), arch).resources
         assert used.spill_store_bytes == used.spill_load_bytes == used.stack_bytes == 0
+
+
+@pytest.mark.parametrize("kernel, variant, arch", every_other([
+    param for param in ON_ARCHITECTURES if param.values[0].group == "FP16"
+]))
+def test_marks_make_nothing_spill(kernel, variant, arch):
     used = compile_kernel(kernel, variant, arch, timeline=True).resources
     assert used.spill_store_bytes == used.spill_load_bytes == 0
 
 
-@pytest.mark.parametrize("kernel, variant", slow_but(
+@pytest.mark.parametrize("kernel, variant", every_other(slow_but(
     [param for param in FP16 if param.values[0].min_arch == "sm_75"], REPRESENTATIVES
-))
+)))
 def test_ptx_for_turing_becomes_code_for_hopper(kernel, variant):
     code = compile_kernel(kernel, variant, "sm_90a", ptx_arch="sm_75")
     assert ".target sm_75" in code.ptx
