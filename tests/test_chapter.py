@@ -34,6 +34,13 @@ RECORDED = [
 ]
 
 
+def every_third(pages):
+    """Mark two thirds of the pages slow: each of them is a run of its kernel."""
+    return [page if place % 3 == 2 else pytest.param(*page.values, id=page.id,
+                                                     marks=pytest.mark.slow)
+            for place, page in enumerate(pages)]
+
+
 @pytest.mark.parametrize("page", RECORDED)
 def test_speeds_are_those_of_the_record(page, shown, monkeypatch):
     monkeypatch.setattr(device, "available", lambda: False)
@@ -144,13 +151,6 @@ def test_a_stale_record_is_marked_on_the_ladder_and_in_the_table(shown, monkeypa
     assert all("stale" in text for text in shown)
 
 
-def every_third(pages):
-    """Mark two thirds of the pages slow: each of them is a run of its kernel."""
-    return [page if place % 3 == 2 else pytest.param(*page.values, id=page.id,
-                                                     marks=pytest.mark.slow)
-            for place, page in enumerate(pages)]
-
-
 @pytest.mark.parametrize("page", every_third(PAGES))
 @pytest.mark.parametrize(
     "part, kind",
@@ -237,10 +237,20 @@ def test_a_version_is_traced_where_it_has_several_blocks():
     for stem in in_book():
         page = Chapter(stem)
         for variant in page.kernel.variants:
-            launch = page.traced(variant.name).launch
             problem = variant.typed(page.version.problem)
             assert page.kernel.launch(problem, variant).grid != (1, 1, 1)
-            assert any(launch.trace.watched.values())
+
+
+@pytest.mark.parametrize("page", every_third(PAGES))
+def test_a_trace_has_addresses(page):
+    assert any(page.traced().launch.trace.watched.values())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES)
+def test_the_trace_of_every_variant_has_addresses(page):
+    for variant in page.kernel.variants:
+        assert any(page.traced(variant.name).launch.trace.watched.values())
 
 
 def test_a_multiply_add_s_costs_stand_beside_those_of_the_version_before(shown):

@@ -8,7 +8,10 @@ from lib.kernels.catalogue import CATALOGUE
 from lib.kernels.spec import Kernel
 
 
-@pytest.mark.parametrize("kernel", CATALOGUE.values(), ids=lambda k: k.stem)
+@pytest.mark.parametrize("kernel", [
+    pytest.param(kernel, id=stem, marks=() if place % 3 == 0 else pytest.mark.slow)
+    for place, (stem, kernel) in enumerate(CATALOGUE.items())
+])
 def test_the_listing_is_the_kernel_without_its_marks(kernel: Kernel):
     text = source.listing(kernel)
     assert "MARK" not in text and "TIMELINE" not in text
