@@ -221,9 +221,9 @@ def test_vectors_save_requests_and_no_sectors(kernel, variant):
     assert wide["shared_wavefronts"] == wide["shared_wavefronts_ideal"]
 
 
-@pytest.mark.parametrize("kernel, variant, arch", [
+@pytest.mark.parametrize("kernel, variant, arch", every_other([
     param for param in ON_ARCHITECTURES if param.values[1].vectors.narrow
-])
+]))
 def test_wide_and_narrow_instantiations_spill_nothing(kernel, variant, arch):
     for constants in (variant.constants, {**variant.constants, **variant.vectors.narrow}):
         used = compile_kernel(kernel, replace(variant, constants=constants), arch).resources
