@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from lib.ptx.core.rounding import from_bf16, to_bf16
-
 DTYPE = np.dtype(np.uint16)
 
 
@@ -28,9 +26,14 @@ class Bits(np.ndarray):
 
     def astype(self, dtype: Any, *args: Any, **options: Any) -> np.ndarray:
         """The numbers in another type, exactly if that is float32 or wider."""
+        # Here, so that commands which round nothing start without the emulator.
+        from lib.ptx.core.rounding import from_bf16
+
         return from_bf16(self.view(np.ndarray)).astype(dtype, *args, **options)
 
 
 def rounded(values: np.ndarray) -> Bits:
     """float32 to the nearest bfloat16, ties to even."""
+    from lib.ptx.core.rounding import to_bf16
+
     return to_bf16(np.ascontiguousarray(values, np.float32)).view(Bits)

@@ -6,11 +6,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lib import ptx
+if TYPE_CHECKING:
+    from lib import ptx
 
 _SCALARS = {
     "bool": np.bool_, "char": np.int8, "short": np.int16, "int": np.int32, "uint": np.uint32,
@@ -99,6 +100,8 @@ def _map(match: re.Match, arrays: Mapping[str, Any]) -> tuple[Any, ptx.TensorMap
         rows = len(array)
         array = array.reshape(rows, -1, int(width or box[-1])).swapaxes(0, 1)
         array = array.reshape(*(1,) * (len(box) - 3), *array.shape)
+    from lib import ptx  # here: commands that make no map start without the emulator
+
     made = ptx.tensor_map(array, box, swizzle=int(swizzle or 0))
     if match["type"] == "map":
         return made, made

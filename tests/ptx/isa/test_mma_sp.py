@@ -112,8 +112,8 @@ def statement(form, selector: int, ordered: bool, modifier: str = "") -> tuple[s
     """The opcode and how many registers D (and C), A, B and the metadata have."""
     k, a, b, c, _ = form
     counts = [2 if c == "f16" else 4, 16 * k // 2 * BITS[a] // 1024, k * 8 * BITS[b] // 1024, 1]
-    ordering = "::ordered_metadata" if ordered else ""
-    return f"mma.sp{ordering}.sync.aligned.m16n8k{k}.row.col{modifier}.{c}.{a}.{b}.{c}", counts
+    mma = "mma.sp::ordered_metadata.sync" if ordered else "mma.sp.sync"
+    return f"{mma}.aligned.m16n8k{k}.row.col{modifier}.{c}.{a}.{b}.{c}", counts
 
 
 def kernel(form, selector: int, ordered: bool, modifier: str = "") -> str:
