@@ -128,11 +128,12 @@ class Chapter:
 
         page.code(self.version)
 
-    def excerpt(self, first: str, last: str, variant: str | None = None) -> None:
+    def excerpt(self, first: str, last: str, variant: str | None = None, closed: bool = False,
+                arguments: Mapping[str, str] | None = None) -> None:
         """Display the kernel's lines from one that holds `first` to one that holds `last`."""
         from lib.topics.source import page
 
-        page.excerpt(self.version, first, last, variant)
+        page.excerpt(self.version, first, last, variant, closed, arguments)
 
     # What the compiler made of it.
 

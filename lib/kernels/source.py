@@ -134,7 +134,7 @@ def difference(kernel: Kernel, context: int = 3) -> list[Line]:
     return changes(body(before), body(kernel), context)
 
 
-def excerpt(text: str, first: str, last: str) -> str:
+def excerpt(text: str, first: str, last: str, closed: bool = False) -> str:
     """Return the lines of a listing between two, both included, indented from the left edge.
 
     Parameters
@@ -143,11 +143,13 @@ def excerpt(text: str, first: str, last: str) -> str:
     first, last : str
         Parts of the lines to begin and to end with: the first that holds `first`, and the first
         from there on that holds `last`.
+    closed : bool
+        Whether to go on until every brace opened in these lines is closed.
 
     Raises
     ------
     ValueError
-        If there are no such lines: the source has changed, and what a page says of it may have.
+        If there are no such lines, or a brace is never closed: the source has changed, and what a page says of it may have.
     """
     rows = text.splitlines()
     begin = next((i for i, row in enumerate(rows) if first in row), None)
@@ -156,7 +158,16 @@ def excerpt(text: str, first: str, last: str) -> str:
     end = next((i for i in range(begin, len(rows)) if last in rows[i]), None)
     if end is None:
         raise ValueError(f"no line from {first!r} on holds {last!r}")
+    while closed and _opened(rows[begin:end + 1]):
+        end += 1
+        if end == len(rows):
+            raise ValueError(f"a brace opened from {first!r} on is never closed")
     return _from_the_edge(rows[begin:end + 1])
+
+
+def _opened(rows: Sequence[str]) -> int:
+    """Braces that these lines open and don't close."""
+    return sum(row.count("{") - row.count("}") for row in rows)
 
 
 def _from_the_edge(rows: Sequence[str]) -> str:

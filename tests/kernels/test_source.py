@@ -63,6 +63,15 @@ def test_an_excerpt_ends_where_it_is_told_or_is_refused():
         source.excerpt(text, "begin", "a;")
 
 
+def test_an_excerpt_can_go_on_to_its_closing_braces():
+    text = "for {\n    if {\n        a;\n    }\n    b;\n}\nc;\n"
+    assert source.excerpt(text, "for", "a;") == "for {\n    if {\n        a;\n"
+    assert source.excerpt(text, "for", "a;", closed=True) == text.removesuffix("c;\n")
+    assert source.excerpt(text, "if", "a;", closed=True) == "if {\n    a;\n}\n"
+    with pytest.raises(ValueError, match="opened from 'for' on is never closed"):
+        source.excerpt("for {\n", "for", "for", closed=True)
+
+
 def test_what_has_little_of_the_version_before_is_shown_whole():
     """A kernel that changes a few lines is a diff, one that was written anew is not."""
     new = [stem for stem, kernel in CATALOGUE.items() if source.is_new(kernel)]

@@ -1,11 +1,20 @@
 """What a page shows of the code: differences, excerpts, one instantiation, machine code."""
 
+import ast
 import re
+from pathlib import Path
 
+import nbformat
 import pytest
 
+from lib import RawModule
+from lib.compiler.fingerprint import without_marks
+from lib.kernels import source
+from lib.paths import CUDA
 from lib.topics.source import page
 from lib.topics.version import Version
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -42,6 +51,46 @@ def test_an_excerpt_names_its_file_and_has_no_marks(shown):
     assert "MARK" not in shown[0] and "*cuda/02_shared_tile.cu*" in shown[0]
     page.excerpt(Version("02_shared_tile"), "template <", "{", variant="only_a")
     assert "*cuda/steps/02_shared_tile_one.cu*" in shown[1]
+
+
+def excerpts_with_constants():
+    """The excerpts of the chapters that put constants in: (stem, the call's arguments)."""
+    for path in sorted((ROOT / "chapters").glob("[0-9]*.ipynb")):
+        for cell in nbformat.read(path, 4).cells:
+            if cell.cell_type != "code" or "arguments={" not in cell.source:
+                continue
+            for call in ast.walk(ast.parse(cell.source)):
+                if isinstance(call, ast.Call) and ast.unparse(call.func) == "page.excerpt":
+                    given = {one.arg: ast.literal_eval(one.value) for one in call.keywords}
+                    if "arguments" in given:
+                        first, last = map(ast.literal_eval, call.args)
+                        yield pytest.param(path.stem, first, last, given, id=f"{path.stem}-{first}")
+
+
+@pytest.mark.parametrize("stem, first, last, given", excerpts_with_constants())
+def test_the_constants_in_a_chapter_s_excerpt_are_those_of_its_version(stem, first, last, given):
+    """The kernel with the excerpt's lines as shown compiles to what it compiles to without."""
+    version = Version(stem)
+    text = version.kernel.source.read_text(encoding="utf-8")
+    shown = part = source.excerpt(without_marks(text), first, last, given.get("closed", False))
+    constants = {old: new for old, new in given["arguments"].items() if old != page.UNROLL}
+    for old, new in constants.items():
+        shown = source.edited(shown, old, new)
+    text, part, shown = map(at_the_edge, (without_marks(text), part, shown))
+    as_shown = source.edited(text, part, shown)
+    assert as_shown != text or not constants
+    expression = version.kernel.variant().expression
+    assert ptx_of(as_shown, expression) == ptx_of(text, expression)
+
+
+def at_the_edge(text):
+    """Lines without their indentation."""
+    return "\n".join(row.strip() for row in text.splitlines())
+
+
+def ptx_of(text, expression):
+    options = ("-std=c++17", f"-I{CUDA / 'include'}")
+    return RawModule(code=text, options=options, name_expressions=[expression]).ptx
 
 
 def test_machine_code_is_of_the_inner_loop(shown):

@@ -16,6 +16,8 @@ from lib.topics.version import Version
 
 # The class of a line of a difference, by its mark.
 _MARKS = {" ": "kept", "+": "added", "-": "removed", "~": "moved", "…": "out"}
+# What an excerpt may leave out: it says nothing of what is computed.
+UNROLL = "#pragma unroll\n"
 # Inside the output: a page and Colab show it alike.
 _STYLE = (
     "<style>.changes{white-space:pre-wrap;font-size:.8125rem;line-height:1.45;margin:1rem 0;"
@@ -68,11 +70,37 @@ def plain(version: Version, arguments: Mapping[str, str]) -> None:
     note(f"```cpp\n{text}```")
 
 
-def excerpt(version: Version, first: str, last: str, variant: str | None = None) -> None:
-    """Display the lines of the kernel from one that holds `first` to one that holds `last`."""
+def excerpt(version: Version, first: str, last: str, variant: str | None = None,
+            closed: bool = False, arguments: Mapping[str, str] | None = None) -> None:
+    """Display the lines of the kernel from one that holds `first` to one that holds `last`.
+
+    Parameters
+    ----------
+    version : Version
+    first, last : str
+        Parts of those two lines.
+    variant : str, optional
+        Whose file; the version's own if left out.
+    closed : bool
+        Whether to go on until every brace opened in these lines is closed.
+    arguments : mapping of str to str, optional
+        Text of these lines, and what an instantiation makes of it. The caption says so.
+
+    Raises
+    ------
+    ValueError
+        If the kernel has no such lines, or the lines no such text.
+    """
     file = version.kernel.file(version.kernel.variant(variant))
-    listing = source.excerpt(without_marks(file.read_text(encoding="utf-8")), first, last)
-    note(f"```cpp\n{listing}```\n\n*cuda/{file.relative_to(CUDA)}*")
+    listing = source.excerpt(without_marks(file.read_text(encoding="utf-8")), first, last, closed)
+    arguments = arguments or {}
+    for old, new in arguments.items():
+        listing = source.edited(listing, old, new)
+    changed = ["without `#pragma unroll`"] if UNROLL in arguments else []
+    if set(arguments) - {UNROLL}:
+        changed.insert(0, "with this version's constants")
+    said = ", " + " and ".join(changed) if changed else ""
+    note(f"```cpp\n{listing}```\n\n*cuda/{file.relative_to(CUDA)}{said}*")
 
 
 def step_changes(version: Version, variant: str, since: str) -> None:
