@@ -149,7 +149,8 @@ def excerpt(text: str, first: str, last: str, closed: bool = False) -> str:
     Raises
     ------
     ValueError
-        If there are no such lines, or a brace is never closed: the source has changed, and what a page says of it may have.
+        If there are no such lines, or a brace is never closed: the source has changed, and what a
+        page says of it may have.
     """
     rows = text.splitlines()
     begin = next((i for i, row in enumerate(rows) if first in row), None)

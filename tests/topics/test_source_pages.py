@@ -89,8 +89,10 @@ def at_the_edge(text):
 
 
 def ptx_of(text, expression):
+    """What it compiles to, without the columns of the source that its lines come from."""
     options = ("-std=c++17", f"-I{CUDA / 'include'}")
-    return RawModule(code=text, options=options, name_expressions=[expression]).ptx
+    ptx = RawModule(code=text, options=options, name_expressions=[expression]).ptx
+    return re.sub(r"^\s*\.loc\b.*$", "", ptx, flags=re.M)
 
 
 def test_machine_code_is_of_the_inner_loop(shown):
