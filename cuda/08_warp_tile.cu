@@ -2,8 +2,7 @@
 //
 // Changes:    block tile, warp tile, thread tile; lanes in pairs along both directions; the next
 //             tiles' floats fly while these are computed.
-// Bottleneck: 07's waits for global memory. Half the wavefronts of Bs go as well; by itself that
-//             gains nothing on an H100.
+// Bottleneck: 07's waits for global memory. (Loads of Bs also take half the wavefronts.)
 // Launch:     grid (ceil(N / BN), ceil(M / BM)), block 32 * BM / WM * BN / WN; any M, N, K. VEC = 4
 //             asks for N and K that are multiples of 4 and pointers aligned to 16 bytes; VEC = 1
 //             for nothing.
