@@ -323,6 +323,19 @@ def test_phone_shows_the_page_without_scrolling_sideways(reader, path):
     assert wide == []
 
 
+@pytest.mark.parametrize("width", [360, 390])
+def test_a_phone_s_figures_are_not_cut_at_either_side(reader, width):
+    page = reader("chapters/08_warp_tile.html", width=width, height=740)
+    cut = page.execute_script("""
+        return Array.from(document.querySelectorAll('svg.figure-narrow'))
+          .filter(svg => !svg.closest('details')).map(svg => {
+            const inner = svg.getBoundingClientRect();
+            const outer = svg.closest('.output').getBoundingClientRect();
+            return [inner.left - outer.left, outer.right - inner.right, inner.left];
+          });""")
+    assert cut and all(left >= -0.5 and right >= -0.5 and at >= 0 for left, right, at in cut)
+
+
 def test_on_a_phone_a_wide_formula_begins_within_reach(reader):
     page = reader("chapters/06_register_tile.html", width=360, height=740)
     boxes = page.execute_script("""
