@@ -165,7 +165,7 @@ def test_pages_draw_both_addressings_and_boxes(monkeypatch):
 def test_pages_draw_copies_and_say_what_has_none(monkeypatch):
     figures = []
     for page in (coalescing_page, banks_page):
-        monkeypatch.setattr(page, "show", figures.append)
+        monkeypatch.setattr(page, "show", lambda figure, narrow=None: figures.append(figure))
     Chapter("16_cp_async").coalescing("wide")
     Chapter("16_cp_async").banks("wide")
     assert "copy A[(row0 + ar) * K + ac * 8]: 32 lanes, 1 request, 16 sectors" in figures[0].alt
