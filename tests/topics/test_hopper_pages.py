@@ -122,7 +122,7 @@ def test_predictions_stand_beside_what_was_measured(shown):
 
 def test_steps_are_drawn_each_on_the_one_before(monkeypatch):
     figures = []
-    monkeypatch.setattr(ablation_page, "show", figures.append)
+    monkeypatch.setattr(ablation_page, "show", lambda figure, narrow=None: figures.append(figure))
     speeds = {"persistent": 520.0, "in_flight": 520.0, "cluster": 572.0}
     page = recorded("20_hopper_limit", lambda name, shape: speeds.get(name, 1.0))
     monkeypatch.setattr(records, "load", lambda gpu, stem: recorded(
