@@ -32,7 +32,7 @@ LINE = 128
 L2_BYTES = GPUS["H100"].l2_bytes
 # FLOP of a multiply-add.
 FMA = 2
-WARPS_OF_GROUP = 4
+WARPS_OF_WARPGROUP = 4
 # Columns of wgmma under which it takes no less time.
 NARROW = 32
 
@@ -44,8 +44,9 @@ class Costs:
     Attributes
     ----------
     sms, gathered : int
-        SMs, and how many of them clusters of more than two blocks can fill: a cluster lies in one
-        GPC, and the SMs of a GPC are seldom a multiple of its size.
+        SMs, and how many of them clusters of more than two blocks can fill, since a cluster lies
+        in one GPC: 15 clusters of eight, or 30 of four, ran at once, and one more took half as
+        long again (medians of the third fit).
     shared_bytes, threads : int
         Of an SM, for blocks that share it.
     products : float
@@ -240,13 +241,13 @@ def _one_warpgroup(variant: Variant, blocks: int, costs: Costs) -> bool:
     """Whether one warpgroup at a time multiplies on an SM that holds one block."""
     if variant.grid.resident:  # ping-pong, and no second tile for the other one
         return bool(variant.constants["PING_PONG"]) and blocks <= costs.sms
-    return dict(variant.roles.warps)["consumers"] == WARPS_OF_GROUP
+    return dict(variant.roles.warps)["consumers"] == WARPS_OF_WARPGROUP
 
 
 def _multiplied(variant: Variant) -> int:
     """Elements of C that the tensor cores' time goes by: fewer than 32 columns take as long as 32.
 
-    wgmma reads its first operand's 64 rows from shared memory meanwhile, in 16 cycles.
+    It has to read its first operand, 64 rows of 32 bytes, at 128 bytes of shared memory per cycle.
     """
     rows, columns = variant.tile
     return max(rows, NARROW) * columns if variant.constants.get("SWAPPED") else rows * columns

@@ -23,7 +23,7 @@ from lib.kernels.spec import Kernel, Variant
 from lib.measure import cublas, cublaslt, inputs, turns
 from lib.measure.energy import energy
 from lib.measure.sensors import ClockSampler, board, nvml
-from lib.measure.turns import SERIES, TURN_SECONDS, Timing
+from lib.measure.turns import ATTEMPTS, SERIES, TURN_SECONDS, Timing
 from lib.paths import CUDA
 from lib.problem import Problem, WrongResult
 from lib.records.store import HOT_ROUNDS
@@ -35,10 +35,8 @@ ROUNDS = 20
 # has no more products than the driver queues ahead: 1,024 launches, and one may be three of them.
 ENQUEUE_SECONDS = 30e-6
 MOST_QUEUED = 340
-# How much longer than Python has needed the GPU is kept busy, and how often a sample is taken again
-# for which it was not kept busy for long enough.
+# How much longer than Python has needed the GPU is kept busy, when a sample is taken again.
 MARGIN = 1.5
-ATTEMPTS = 3
 # How many times the L2 the rotating copies of the matrices exceed it.
 L2_MULTIPLE = 3
 # Tensor cores at work draw all the power there is, and the clock falls. So large products of 16-bit
@@ -60,7 +58,8 @@ METHOD = (
     f"median of {SERIES} series of {ROUNDS // SERIES} samples ({HOT_ROUNDS // SERIES} for large "
     f"products of 16-bit matrices, after {WARM_SERIES} series that are not kept), kernel and "
     f"cuBLAS in turns A B B A; a sample is launches of about {TURN_SECONDS * 1e3:g} ms together, "
-    f"queued ahead, between two events; inputs uniform, copies rotated over {L2_MULTIPLE}× the L2; "
+    f"at most {MOST_QUEUED}, queued ahead, between two events; inputs uniform, copies rotated over "
+    f"{L2_MULTIPLE}× the L2; "
     "cuBLAS is the faster of its default and the best of the candidates of cublasLt, timed on "
     "that problem"
 )
@@ -422,7 +421,7 @@ class KernelPlayer:
     def __init__(self, call: Callable[[int], None], copies: int) -> None:
         self._call, self._copies, self._next = call, copies, 0
         self._once = 0.0
-        self._enqueue = ENQUEUE_SECONDS  # for one launch
+        self._enqueue = ENQUEUE_SECONDS  # for one product
         self._queued = 0.0  # when the last launch was enqueued, by `time.perf_counter`
 
     def once(self) -> float:

@@ -233,6 +233,44 @@ def test_each_launch_takes_the_next_copy(monkeypatch):
     assert player.once() == 1.0 and player.once() == 1.0 and len(seen) == 10
 
 
+class SlowHost:
+    """A host that needs so long to enqueue a launch, s, and a GPU that waits for it unless busy."""
+
+    def __init__(self, monkeypatch, enqueue):
+        self.now, self.busy, self.enqueue, self.kept = 0.0, 0.0, enqueue, []
+        monkeypatch.setattr(bench.time, "perf_counter", lambda: self.now)
+        monkeypatch.setattr(bench, "keep_busy", self.keep)
+        monkeypatch.setattr(bench, "elapsed", self.elapsed)
+
+    def keep(self, seconds):
+        self.kept.append(seconds)
+        self.busy = self.now + seconds
+
+    def launch(self, index):
+        self.now += self.enqueue
+
+    def elapsed(self, work):
+        """Launches of 1 µs each, and how long the last of them was waited for."""
+        begin = self.now
+        work()
+        launches = round((self.now - begin) / self.enqueue)
+        return launches * 1e-6 + max(0.0, self.now - self.busy)
+
+
+def test_a_slow_host_s_time_is_not_measured(monkeypatch):
+    host = SlowHost(monkeypatch, enqueue=80e-6)
+    player = bench.KernelPlayer(host.launch, 1)
+    assert player.take(10) == pytest.approx(1e-6)
+    assert len(host.kept) == 2 and host.kept[1] > 10 * host.enqueue > host.kept[0]
+    assert player.take(10) == pytest.approx(1e-6) and len(host.kept) == 3  # it is known now
+
+
+def test_a_sample_is_no_longer_than_what_the_driver_queues_ahead(monkeypatch):
+    host = SlowHost(monkeypatch, enqueue=10e-6)
+    assert bench.KernelPlayer(host.launch, 1).take(5000) == pytest.approx(1e-6)
+    assert host.now == pytest.approx(bench.MOST_QUEUED * host.enqueue) and len(host.kept) == 1
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 def test_inputs_are_what_they_are_called(dtype):
     problem = Problem(64, 48, 80, dtype=dtype)

@@ -9,6 +9,8 @@ Whole numbers are exact; they wrap, or clamp under .satfinite.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 
 from ..core.alternate_formats import to_float32
@@ -246,6 +248,21 @@ def accumulator_kinds(d: Decoding, kind: str, types: list[str]) -> tuple[str, st
     return types[-1], types[0]
 
 
+def types_of(
+    d: Decoding, name: str, shape: tuple[int, int, int],
+    shapes: Mapping[tuple[int, int, int], Sequence[str]],
+) -> list[str]:
+    """The types of D, A, B and C, where an instruction has that shape for A's."""
+    types = [part for part in d.parts[1:] if part in SIZES or part in ("e4m3", "e5m2", *TINY)]
+    if len(types) != 4:
+        d.wrong(f"{name} needs the types of D, A, B and C")
+    if types[1] not in shapes.get(shape, ()):
+        d.unsupported("the shapes are " + ", ".join(
+            f"m{m}n{n}k{k} ({' '.join(kinds)})" for (m, n, k), kinds in shapes.items()
+        ))  # fmt: skip
+    return types
+
+
 @opcode("mma")
 def mma(d: Decoding):
     """mma.sync.aligned.shape.row.col{.satfinite}.dtype.atype.btype.ctype d, a, b, c"""
@@ -255,14 +272,8 @@ def mma(d: Decoding):
     d.count(4)
     if not d.has("sync"):
         d.unsupported("mma.sync.aligned")
-    types = [part for part in d.parts[1:] if part in SIZES or part in ("e4m3", "e5m2", *TINY)]
-    if len(types) != 4:
-        d.wrong("mma needs the types of D, A, B and C")
+    types = types_of(d, "mma", shape, SHAPES)
     kind, other = types[1:3]
-    if shape not in SHAPES or kind not in SHAPES[shape]:
-        d.unsupported("the shapes are " + ", ".join(
-            f"m{m}n{n}k{k} ({' '.join(kinds)})" for (m, n, k), kinds in SHAPES.items()
-        ))  # fmt: skip
     if kind != other and {kind, other} not in MIXED:
         d.unsupported("A and B of one type, s8 with u8, or e4m3 with e5m2")
     if (kind == "b1") != d.has("xor", "and") or (kind == "b1") != d.has("popc"):

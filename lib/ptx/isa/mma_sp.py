@@ -30,7 +30,7 @@ import numpy as np
 
 from ..core.decode import Decoding, opcode
 from ..core.errors import Error
-from ..core.syntax import SIZES, Immediate
+from ..core.syntax import Immediate
 from .fragments import GROUP, IN_GROUP, accumulator, gather, left, right
 from .mma import (
     ELEMENT_BITS,
@@ -40,6 +40,7 @@ from .mma import (
     MatrixMultiply,
     accumulator_kinds,
     shape_of,
+    types_of,
 )
 
 SHAPES = {
@@ -62,14 +63,8 @@ def sparse(d: Decoding):
            f"m{m}n{n}k{k}").count(6)  # fmt: skip
     if not d.has("sync") or not d.has("aligned") or not d.has("row") or not d.has("col"):
         d.unsupported("mma.sp.sync.aligned.shape.row.col")
-    types = [part for part in d.parts[1:] if part in SIZES or part in ("e4m3", "e5m2", *TINY)]
-    if len(types) != 4:
-        d.wrong("mma.sp needs the types of D, A, B and C")
+    types = types_of(d, "mma.sp", shape, SHAPES)
     kind, other = types[1:3]
-    if shape not in SHAPES or kind not in SHAPES[shape]:
-        d.unsupported("the shapes are " + ", ".join(
-            f"m{m}n{n}k{k} ({' '.join(kinds)})" for (m, n, k), kinds in SHAPES.items()
-        ))  # fmt: skip
     if kind != other and {kind, other} not in MIXED:
         d.unsupported("A and B of one type, s8 with u8, s4 with u4, or e4m3 with e5m2")
     if d.has("satfinite") and kind not in ("s8", "u8", "s4", "u4"):
