@@ -21,7 +21,7 @@ EXTRA = (
     "nvidia-cuda-nvcc-cu12", "nvidia-cuda-cccl-cu12", "nvidia-cuda-nvdisasm",
 )  # fmt: skip
 REWRITTEN = (
-    (r"^(\s*)from lib import ptx$", rf"\1import {NAME} as ptx"),
+    (r"^(\s*)from lib import ptx(?=\s*(#|$))", rf"\1import {NAME} as ptx"),
     (r"^(\s*)from lib\.ptx\b", rf"\1from {NAME}"),
     (r"^(\s*)from lib\.compiler\b", rf"\1from {NAME}.compiler"),
     (r"^INSTALL = .*$", f'INSTALL = "pip install \'{NAME}[compiler]\'"'),
