@@ -21,7 +21,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from book import checks, serve
-from tests.book.views import READING, ROOT_WIDGETS, emulate, wait_until_drawn
+from tests.book.views import COLOURS, POLL, READING, ROOT_WIDGETS, emulate, wait_until_drawn
 
 pytestmark = pytest.mark.browser
 PAGES = checks.page_paths()
@@ -147,14 +147,14 @@ def reader(browser, address):
         loaded = path, settings["width"], settings["scripts"]
         again = fresh or left != loaded
         left = None if changes else loaded
-        emulate(browser, **settings)
+        changed = emulate(browser, **settings)
         if again:
             browser.get_log("browser")
             browser.get_log("performance")
             browser.get(address + path)
         if settings["scripts"]:
             wait_until_drawn(browser)
-            wait_for_theme(browser, settings["theme"], fades=not again)
+            wait_for_theme(browser, settings["theme"], fades=not again and COLOURS in changed)
         return browser
 
     yield open_page
@@ -166,7 +166,7 @@ def wait_for_theme(page, theme, fades=True):
     def shown(page):
         return page.execute_script("return document.documentElement.dataset.theme")
 
-    WebDriverWait(page, 5).until(lambda page: shown(page) == theme)
+    WebDriverWait(page, 5, POLL).until(lambda page: shown(page) == theme)
     if fades:
         time.sleep(0.3)  # colours fade from one theme to the other
 
@@ -195,7 +195,7 @@ def requests(browser) -> tuple[list[str], list[str]]:
 @pytest.mark.parametrize("path", [*PAGES, *OTHERS], scope="module")
 def test_page_opens_without_complaint_or_outside_request(reader, address, path):
     page = reader(path, fresh=True)
-    time.sleep(0.3)  # what a script asks for late
+    time.sleep(0.1)  # what a script asks for late
     asked, failed = requests(page)
     # The last three name no host.
     local = (address, "data:", "blob:", "about:")
@@ -225,9 +225,7 @@ def axe_violations(page, view):
     emulate(page, **{**READING, "width": width, "height": height, "theme": theme})
     wait_for_theme(page, theme)
     page.execute_script(AXE.read_text(encoding="utf-8"))
-    found = page.execute_async_script(RUN_AXE, EVERY_VIEW)
-    emulate(page, **READING)
-    return found
+    return page.execute_async_script(RUN_AXE, EVERY_VIEW)
 
 
 @pytest.mark.parametrize("path", LOOKED_AT, scope="module")
@@ -300,7 +298,7 @@ def test_each_control_has_a_name_and_changes_the_picture(reader, path):
             now, end = map(control.get_attribute, ("aria-valuenow", "aria-valuemax"))
             page.execute_script("arguments[0].focus()", control)
             control.send_keys(Keys.ARROW_LEFT if now == end else Keys.ARROW_RIGHT)
-        WebDriverWait(page, 5).until(
+        WebDriverWait(page, 5, POLL).until(
             lambda page, box=box, before=before: page.execute_script(SHOWN, box) != before,
             f"{name}: moving it changes nothing")
     assert complaints(page) == []
@@ -471,7 +469,7 @@ def test_the_page_for_lost_readers_is_styled_and_leads_home_under_any_path(
         root = f"http://127.0.0.1:{server.server_port}/"
         browser.get(root + asked)
         assert browser.current_url.rsplit("/", 1)[1] == last
-        WebDriverWait(browser, 10).until(lambda page: page.execute_script(
+        WebDriverWait(browser, 10, POLL).until(lambda page: page.execute_script(
             "return getComputedStyle(document.body).getPropertyValue('--pst-color-primary')"),
             "the page has no style")
         assert "not in the book" in browser.find_element(By.TAG_NAME, "h1").text
@@ -480,7 +478,7 @@ def test_the_page_for_lost_readers_is_styled_and_leads_home_under_any_path(
             " [action^='${arguments[0]}']`).length", serve.PUBLISHED)
         assert left == 0
         browser.find_element(By.LINK_TEXT, "first page").click()
-        WebDriverWait(browser, 10).until(
+        WebDriverWait(browser, 10, POLL).until(
             lambda page: page.current_url == f"{root}a/b/index.html", "no way to the first page")
         server.shutdown()
 
@@ -499,7 +497,7 @@ def test_book_opens_from_files(browser, site):
 ])
 def test_search_finds_a_subject_first_in_its_chapter(reader, words, page_of_them):
     page = reader(f"search.html?q={words.replace(' ', '+')}", changes=True)
-    first = WebDriverWait(page, 10).until(
+    first = WebDriverWait(page, 10, POLL).until(
         lambda page: page.find_elements(By.CSS_SELECTOR, "#search-results li a"),
         "no search result")[0]
     assert page_of_them in first.get_attribute("href")
@@ -507,10 +505,10 @@ def test_search_finds_a_subject_first_in_its_chapter(reader, words, page_of_them
 
 def test_search_finds_a_page(reader, address):
     page = reader("search.html?q=roofline", changes=True)
-    links = WebDriverWait(page, 10).until(
+    links = WebDriverWait(page, 10, POLL).until(
         lambda page: page.find_elements(By.CSS_SELECTOR, "#search-results li a"),
         "no search result")
     page.get(links[0].get_attribute("href"))
-    WebDriverWait(page, 10).until(lambda page: page.find_elements(By.CSS_SELECTOR, "article h1"))
+    WebDriverWait(page, 10, POLL).until(lambda page: page.find_elements(By.CSS_SELECTOR, "article h1"))
     assert re.match(re.escape(address), page.current_url)
     assert complaints(page) == []
