@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
+from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -64,9 +65,23 @@ def page_paths(root: Path = ROOT) -> list[str]:
 @cache
 def anchors(file: Path) -> frozenset[str]:
     """The names that a link into `file` may end in."""
-    soup = BeautifulSoup(file.read_text(encoding="utf-8"), "html.parser")
-    names = {tag["id"] for tag in soup.find_all(id=True)}
-    return frozenset(names | {tag["name"] for tag in soup.find_all("a", attrs={"name": True})})
+    reader = _Anchors()
+    reader.feed(file.read_text(encoding="utf-8"))
+    return frozenset(reader.names)
+
+
+class _Anchors(HTMLParser):
+    """Collects the names, without a tree of the whole page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names.update(
+            value for name, value in attrs
+            if value and (name == "id" or name == "name" and tag == "a")
+        )
 
 
 def is_outside(address: str) -> bool:

@@ -1,8 +1,9 @@
 """Every page of the built book, opened in a real browser.
 
-axe-core looks at every third chapter and at all other pages, each in one of four views, in turn,
-and at no shape inside of a drawing, whose texts have a test of their own, in light and dark, in
-turn; with EVERY_VIEW=1, as in the workflow, each page is looked at in each view, and all of it.
+Every third chapter and all other pages are printed, read without scripts, and looked at by
+axe-core, in one of four views, in turn, but for the shapes inside of drawings, whose texts have a
+test of their own, in light and dark, in turn; with EVERY_VIEW=1, as in the workflow, each page is
+looked at in each view, and all of it.
 """
 
 import functools
@@ -21,7 +22,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from book import checks, serve
-from tests.book.views import READING, ROOT_WIDGETS, emulate, wait_until_drawn
+from tests.book.views import COLOURS, POLL, READING, ROOT_WIDGETS, emulate, wait_until_drawn
 
 pytestmark = pytest.mark.browser
 PAGES = checks.page_paths()
@@ -30,8 +31,6 @@ AXE = Path(__file__).parent / "axe" / "axe.min.js"
 EVERY_VIEW = os.environ.get("EVERY_VIEW") == "1"
 VIEWS = [(390, 844, "light"), (1280, 1000, "dark"), (390, 844, "dark"), (1280, 1000, "light")]
 CHAPTERS = [path for path in PAGES if re.match(r"chapters/\d\d_", path)]
-LOOKED_AT = [path for path in [*PAGES, *OTHERS]
-             if EVERY_VIEW or path not in CHAPTERS or CHAPTERS.index(path) % 3 == 2]
 CONTROLS = ".noUi-handle, .jupyter-widgets select, .widget-toggle-buttons button:not(.mod-active)"
 
 # What the widgets that a reader sees show, apart from the controls themselves.
@@ -131,6 +130,15 @@ return Array.from(document.querySelectorAll('figure.figure-scroll svg text'))
 """
 
 
+def dealt(turn):
+    """Pages to look at: the chapters whose turn it is of three, all others, or really all."""
+    return [path for path in PAGES
+            if EVERY_VIEW or path not in CHAPTERS or CHAPTERS.index(path) % 3 == turn]
+
+
+LOOKED_AT = [*dealt(2), *OTHERS]
+
+
 @pytest.fixture(scope="module")
 def reader(browser, address):
     """Open a page of the book and wait until its widgets are drawn: `reader(path, …)`.
@@ -147,14 +155,14 @@ def reader(browser, address):
         loaded = path, settings["width"], settings["scripts"]
         again = fresh or left != loaded
         left = None if changes else loaded
-        emulate(browser, **settings)
+        changed = emulate(browser, **settings)
         if again:
             browser.get_log("browser")
             browser.get_log("performance")
             browser.get(address + path)
         if settings["scripts"]:
             wait_until_drawn(browser)
-            wait_for_theme(browser, settings["theme"], fades=not again)
+            wait_for_theme(browser, settings["theme"], fades=not again and COLOURS in changed)
         return browser
 
     yield open_page
@@ -166,7 +174,7 @@ def wait_for_theme(page, theme, fades=True):
     def shown(page):
         return page.execute_script("return document.documentElement.dataset.theme")
 
-    WebDriverWait(page, 5).until(lambda page: shown(page) == theme)
+    WebDriverWait(page, 5, POLL).until(lambda page: shown(page) == theme)
     if fades:
         time.sleep(0.3)  # colours fade from one theme to the other
 
@@ -195,7 +203,7 @@ def requests(browser) -> tuple[list[str], list[str]]:
 @pytest.mark.parametrize("path", [*PAGES, *OTHERS], scope="module")
 def test_page_opens_without_complaint_or_outside_request(reader, address, path):
     page = reader(path, fresh=True)
-    time.sleep(0.3)  # what a script asks for late
+    time.sleep(0.1)  # what a script asks for late
     asked, failed = requests(page)
     # The last three name no host.
     local = (address, "data:", "blob:", "about:")
@@ -225,9 +233,7 @@ def axe_violations(page, view):
     emulate(page, **{**READING, "width": width, "height": height, "theme": theme})
     wait_for_theme(page, theme)
     page.execute_script(AXE.read_text(encoding="utf-8"))
-    found = page.execute_async_script(RUN_AXE, EVERY_VIEW)
-    emulate(page, **READING)
-    return found
+    return page.execute_async_script(RUN_AXE, EVERY_VIEW)
 
 
 @pytest.mark.parametrize("path", LOOKED_AT, scope="module")
@@ -300,7 +306,7 @@ def test_each_control_has_a_name_and_changes_the_picture(reader, path):
             now, end = map(control.get_attribute, ("aria-valuenow", "aria-valuemax"))
             page.execute_script("arguments[0].focus()", control)
             control.send_keys(Keys.ARROW_LEFT if now == end else Keys.ARROW_RIGHT)
-        WebDriverWait(page, 5).until(
+        WebDriverWait(page, 5, POLL).until(
             lambda page, box=box, before=before: page.execute_script(SHOWN, box) != before,
             f"{name}: moving it changes nothing")
     assert complaints(page) == []
@@ -345,7 +351,7 @@ def test_on_a_phone_a_wide_formula_begins_within_reach(reader):
     assert any(over > 0 for _, over in boxes) and all(left >= 0 for left, _ in boxes)
 
 
-@pytest.mark.parametrize("path", PAGES, scope="module")
+@pytest.mark.parametrize("path", dealt(0), scope="module")
 def test_page_reads_with_scripts_blocked(reader, path):
     page = reader(path, scripts=False)
     assert page.find_element(By.TAG_NAME, "h1").is_displayed()
@@ -385,7 +391,7 @@ def test_the_scoreboard_s_switch_and_handles_work_without_scripts(reader):
     assert len(shown) == len(line.find_elements(By.CSS_SELECTOR, ".board-variant")) < len(others)
 
 
-@pytest.mark.parametrize("path", PAGES, scope="module")
+@pytest.mark.parametrize("path", dealt(1), scope="module")
 def test_print_shows_explorers_and_whole_figures(reader, path):
     page = reader(path, media="print", width=794)
     hidden = page.execute_script("""
@@ -471,7 +477,7 @@ def test_the_page_for_lost_readers_is_styled_and_leads_home_under_any_path(
         root = f"http://127.0.0.1:{server.server_port}/"
         browser.get(root + asked)
         assert browser.current_url.rsplit("/", 1)[1] == last
-        WebDriverWait(browser, 10).until(lambda page: page.execute_script(
+        WebDriverWait(browser, 10, POLL).until(lambda page: page.execute_script(
             "return getComputedStyle(document.body).getPropertyValue('--pst-color-primary')"),
             "the page has no style")
         assert "not in the book" in browser.find_element(By.TAG_NAME, "h1").text
@@ -480,7 +486,7 @@ def test_the_page_for_lost_readers_is_styled_and_leads_home_under_any_path(
             " [action^='${arguments[0]}']`).length", serve.PUBLISHED)
         assert left == 0
         browser.find_element(By.LINK_TEXT, "first page").click()
-        WebDriverWait(browser, 10).until(
+        WebDriverWait(browser, 10, POLL).until(
             lambda page: page.current_url == f"{root}a/b/index.html", "no way to the first page")
         server.shutdown()
 
@@ -499,7 +505,7 @@ def test_book_opens_from_files(browser, site):
 ])
 def test_search_finds_a_subject_first_in_its_chapter(reader, words, page_of_them):
     page = reader(f"search.html?q={words.replace(' ', '+')}", changes=True)
-    first = WebDriverWait(page, 10).until(
+    first = WebDriverWait(page, 10, POLL).until(
         lambda page: page.find_elements(By.CSS_SELECTOR, "#search-results li a"),
         "no search result")[0]
     assert page_of_them in first.get_attribute("href")
@@ -507,10 +513,11 @@ def test_search_finds_a_subject_first_in_its_chapter(reader, words, page_of_them
 
 def test_search_finds_a_page(reader, address):
     page = reader("search.html?q=roofline", changes=True)
-    links = WebDriverWait(page, 10).until(
+    links = WebDriverWait(page, 10, POLL).until(
         lambda page: page.find_elements(By.CSS_SELECTOR, "#search-results li a"),
         "no search result")
     page.get(links[0].get_attribute("href"))
-    WebDriverWait(page, 10).until(lambda page: page.find_elements(By.CSS_SELECTOR, "article h1"))
+    WebDriverWait(page, 10, POLL).until(
+        lambda page: page.find_elements(By.CSS_SELECTOR, "article h1"))
     assert re.match(re.escape(address), page.current_url)
     assert complaints(page) == []

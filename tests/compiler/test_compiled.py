@@ -22,13 +22,13 @@ from tests.kernels.conftest import (
     ON_ARCHITECTURES,
     REPRESENTATIVES,
     VARIANTS,
-    every_other,
+    one_in,
     slow_but,
 )
 
 TILE = CATALOGUE["02_shared_tile"]
 # Every other one of those that differ in statements, and the rest slow.
-MARKED = slow_but(VARIANTS, [p for p in every_other(REPRESENTATIVES) if not p.marks])
+MARKED = slow_but(VARIANTS, [p for p in one_in(4, REPRESENTATIVES) if not p.marks])
 
 
 @pytest.mark.parametrize("kernel, variant, arch", ON_ARCHITECTURES)

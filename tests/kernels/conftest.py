@@ -113,9 +113,14 @@ def slow_but(params, taken):
             for param in params]
 
 
+def one_in(number, params):
+    """Mark all but each nth of a kernel's parameter sets slow, of (kernel, variant, …)."""
+    return slow_but(params, [param for place, _, param in by_kernel(params) if place % number == 0])
+
+
 def every_other(params):
     """Mark each second of a kernel's parameter sets slow, of (kernel, variant, …)."""
-    return slow_but(params, [param for place, _, param in by_kernel(params) if place % 2 == 0])
+    return one_in(2, params)
 
 
 # Variants of other sizes than a representative's are slow on all.

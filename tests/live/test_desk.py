@@ -155,8 +155,14 @@ def test_a_warp_that_copies_nothing_but_zeros_has_no_copy_to_draw(desks):
     assert [one for one in whole["accesses"] if one["label"].startswith("global copy A")]
 
 
-@pytest.mark.parametrize("stem", CATALOGUE)
-@pytest.mark.parametrize("M, N, K", [(136, 72, 64), (130, 67, 33), (1, 1, 0)])
+ENDING_INSIDE = [(136, 72, 64), (130, 67, 33), (1, 1, 0)]
+
+
+@pytest.mark.parametrize("stem, M, N, K", [
+    # Dealt in turn; the others are slow.
+    pytest.param(stem, *shape, marks=() if place % 3 == turn else pytest.mark.slow)
+    for place, stem in enumerate(CATALOGUE) for turn, shape in enumerate(ENDING_INSIDE)
+])
 def test_shapes_that_end_inside_a_tile_have_an_answer(desks, stem, M, N, K):
     desk = desks(stem)
     answer = ask(desk, M=M, N=N, K=K, beta=0.5, races=False)

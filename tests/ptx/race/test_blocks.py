@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from lib import ptx
+from lib.ptx.core import scheduler
 
 from ..conftest import HERE, compile_kernels, run
 
@@ -92,8 +93,14 @@ def test_sums_by_atomics_are_no_race():
     assert (c == 7).all() and not done.hazards
 
 
+@pytest.fixture
+def impatient(monkeypatch):
+    """Fewer polls than usual are enough to see that nobody sets a flag."""
+    monkeypatch.setattr(scheduler, "POLLS_END", 4 * scheduler.POLLS_STIR)
+
+
 @pytest.mark.parametrize("schedule", SCHEDULES)
-def test_a_flag_that_nobody_sets(schedule):
+def test_a_flag_that_nobody_sets(impatient, schedule):
     flag, out = np.zeros(2, np.int32)[:, None]
     with pytest.raises(ptx.Deadlock) as error:
         launch("waits_for_nobody", 3, 64, (flag, out), schedule=schedule)
@@ -106,7 +113,7 @@ def test_a_flag_that_nobody_sets(schedule):
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
-def test_a_flag_that_nobody_sets_while_others_wait_at_a_barrier(schedule):
+def test_a_flag_that_nobody_sets_while_others_wait_at_a_barrier(impatient, schedule):
     with pytest.raises(ptx.Deadlock, match="flag that nobody sets.*Barrier 0 has 32 of 64"):
         launch("spins_while_others_wait", 1, 64, (np.zeros(1, np.int32),), schedule=schedule)
 
