@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -43,6 +44,10 @@ from .report import Finding, grouped, report
 LANES_PER_BATCH = 1 << 15
 BYTES_PER_BATCH = 1 << 26
 TURNS = 1 << 20  # of a batch; the longest kernels of this size take a few ten thousand
+if sys.platform == "linux":
+    # glibc gives freed arrays of 128 KiB and more back to the system at once, so that each new
+    # register costs page faults, until one so large was freed: then it keeps them for the next.
+    np.empty(BYTES_PER_BATCH // 4, np.uint8)
 SCHEDULES = ("lowest", "highest", "random")
 LANDINGS = ("early", "late")
 MODULES_KEPT = 32  # parsed and decoded: a few MB each where loops are unrolled
