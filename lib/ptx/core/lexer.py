@@ -10,8 +10,8 @@ from .errors import ParseError
 from .syntax import Immediate
 
 # An instruction in one line, as compilers write it, is one token: most of a text is such lines, and
-# word by word each would be a dozen; so is a line of `.loc`. What is written otherwise is read word by
-# word.
+# word by word each would be a dozen; so is a line of `.loc`. What is written otherwise is read
+# word by word.
 _NAME = r"[%$_A-Za-z][\w$%]*(?:\.\w+)*"
 _SIMPLE = rf"!?{_NAME}(?:\|{_NAME})?|-?\d\w*"
 _OPERAND = rf"(?:{_SIMPLE}|\[{_NAME}(?:\+-?\d+)?\]|\{{(?:{_SIMPLE})(?:,[ \t]*(?:{_SIMPLE}))*\}})"
@@ -74,7 +74,8 @@ def tokenise(text: str, line: int = 1) -> list[Token]:
         if kind == "newline":
             line += 1
         elif kind == "statement":
-            tokens.append(Token(kind, match[kind], line, *match.group("guard", "opcode", "operands")))
+            parts = match.group("guard", "opcode", "operands")
+            tokens.append(Token(kind, match[kind], line, *parts))
         elif kind == "comment":
             line += match[kind].count("\n")
         elif kind == "end":
