@@ -325,6 +325,7 @@ class Function:
                 errors.append(error)
             if record is not None:
                 record.end()
+            lanes.release()
         return Launch(
             self.name, races, merge is not None, record, hazards.found, device.allocations,
             layout.shared, errors, time.perf_counter() - began, self.code, self.module.sources,

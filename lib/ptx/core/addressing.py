@@ -59,7 +59,11 @@ def moved(f, index: int, pattern, offset: int, dtype, count: int) -> ResolvedAcc
     if first < segment.first or pattern.high + offset + width > segment.end:
         return None
     view = segment.view(dtype, count)[(first - segment.base) // width :]
-    return kept(f, index, ResolvedAccess(pattern, segment, view, last.index, last.repeated))
+    place = ResolvedAccess(pattern, segment, view, last.index, last.repeated)
+    # Not kept with the pattern, which would then wait for the collector of circles: its register
+    # is the largest thing that a turn of the loop leaves behind.
+    f.resolved[index] = place
+    return place
 
 
 def kept(f, index: int, place: ResolvedAccess) -> ResolvedAccess:

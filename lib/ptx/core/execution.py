@@ -359,6 +359,16 @@ class Execution:
             return None  # it may have wrapped
         return before.moved(addresses, distance)
 
+    def release(self):
+        """Let go of all arrays: this object is in circles, and would keep them for a while."""
+        for kept in (
+            self.r, self.twins, self.resolved, self.stacks, self.fragments, self.products,
+            self.waiters, self.groups, self._patterns, self._contents, self._sums, self._costs,
+            self.shapes.known,
+        ):  # fmt: skip
+            kept.clear()
+        self.room = None
+
     def forget_addresses(self):
         """Forget where addresses lie: an allocation has gone."""
         self._patterns.clear()
