@@ -22,7 +22,8 @@ from ..core.step import Fusible
 F32, F64, I64 = np.dtype("f4"), np.dtype("f8"), np.dtype("i8")
 CHUNKED_LEAST, CHUNK = 1 << 11, 1 << 14  # elements: what is done in pieces, and of what size
 STACKS = 8  # that are remembered
-STACKED_MOST = 1 << 16  # sums that a stack forms at a time; more fall out of the cache
+# Sums that a stack forms at a time, and of how many lanes: more fall out of the cache.
+STACKED_MOST, STACKED_LANES = 1 << 16, 1 << 13
 
 
 def _as_f32(value: np.ndarray) -> np.ndarray:
@@ -150,7 +151,8 @@ class _Stack:
         shapes.append({value.shape for value in operands[2]} if before is None else
                       {before.shape[1:]})  # fmt: skip
         shape = np.broadcast_shapes(*set().union(*shapes))
-        many = STACKED_MOST // (shape[0] * shape[1])
+        rows = max(1, STACKED_LANES // shape[1])
+        many = STACKED_MOST // (min(rows, shape[0]) * shape[1])
         # Each result must have this shape by itself, and enough of them must go together.
         if many < 2 or {shape} not in shapes:
             for step in self.steps:
@@ -161,7 +163,20 @@ class _Stack:
         if z is None or z.shape[1:] != shape:
             z = _stacked(operands[2], shape, F32)
         found = np.empty((len(self.to), *shape), F32)
-        (room,) = _rooms(f, 1, (min(many, len(self.to)), *shape))
+        for start in range(0, shape[0], rows):
+            blocks = slice(start, start + rows)
+            self._form(f, x[:, blocks], y[:, blocks], z[:, blocks], found[:, blocks], many)
+        values = list(found)
+        for slot, value in zip(self.to, values, strict=True):
+            r[slot] = value
+        if len(f.stacks) >= STACKS:
+            del f.stacks[next(iter(f.stacks))]
+        f.stacks[id(values[0])] = values, found
+
+    def _form(self, f, x, y, z, found: np.ndarray, many: int):
+        """Fill in the results for some blocks, (instructions, blocks, threads)."""
+        shape = found.shape[1:]
+        (room,) = _rooms(f, 1, (min(many, len(found)), *shape))
         for start, stop, products in self._planned(many):
             total = room[: stop - start]
             for first, last, i, j in products:
@@ -177,12 +192,6 @@ class _Stack:
                 i, j = (at[row + start] for at in self.places)
                 exact, addend = x[(i, *rest)] * y[(j, *rest)], z[(row + start, *rest)]
                 found[(row + start, *rest)] = _rounded_once(exact, addend)
-        values = list(found)
-        for slot, value in zip(self.to, values, strict=True):
-            r[slot] = value
-        if len(f.stacks) >= STACKS:
-            del f.stacks[next(iter(f.stacks))]
-        f.stacks[id(values[0])] = values, found
 
     def _planned(self, many: int) -> list[tuple[int, int, list[tuple]]]:
         """Part the instructions into so many at a time, and those into products with one factor.
