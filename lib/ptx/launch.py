@@ -39,8 +39,7 @@ from .race.detector import RaceDetector
 from .report import Finding, grouped, report
 
 # Blocks are independent (but see `spin_loops`), so a big grid runs in batches of about so many
-# lanes, and shared and local memory of about so many bytes. Larger batches fall out of the cache
-# and gain nothing.
+# lanes, and shared and local memory of about so many bytes. Larger batches gain nothing.
 LANES_PER_BATCH = 1 << 16
 BYTES_PER_BATCH = 1 << 26
 TURNS = 1 << 20  # of a batch; the longest kernels of this size take a few ten thousand
