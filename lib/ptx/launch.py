@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -38,11 +39,14 @@ from .race.detector import RaceDetector
 from .report import Finding, grouped, report
 
 # Blocks are independent (but see `spin_loops`), so a big grid runs in batches of about so many
-# lanes, and shared and local memory of about so many bytes. Larger batches fall out of the cache
-# and gain nothing.
-LANES_PER_BATCH = 1 << 15
+# lanes, and shared and local memory of about so many bytes. Larger batches gain nothing.
+LANES_PER_BATCH = 1 << 16
 BYTES_PER_BATCH = 1 << 26
 TURNS = 1 << 20  # of a batch; the longest kernels of this size take a few ten thousand
+if sys.platform == "linux":
+    # glibc gives freed arrays of 128 KiB and more back to the system at once, so that each new
+    # register costs page faults, until one so large was freed: then it keeps them for the next.
+    np.empty(BYTES_PER_BATCH // 4, np.uint8)
 SCHEDULES = ("lowest", "highest", "random")
 LANDINGS = ("early", "late")
 MODULES_KEPT = 32  # parsed and decoded: a few MB each where loops are unrolled
@@ -320,6 +324,7 @@ class Function:
                 errors.append(error)
             if record is not None:
                 record.end()
+            lanes.release()
         return Launch(
             self.name, races, merge is not None, record, hazards.found, device.allocations,
             layout.shared, errors, time.perf_counter() - began, self.code, self.module.sources,

@@ -12,6 +12,62 @@ import numpy as np
 from .masks import by_warp
 
 SHAPES = 48  # that are remembered
+REPEATED_LEAST = 1 << 13  # indices; to look for repetitions among fewer costs more than it saves
+
+
+class Repeated:
+    """Indices (blocks, threads) of which few differ: what they name is gathered once, then copied.
+
+    The lanes of a row of a tile read one word, those of a column, other columns' words: so rows
+    of A have runs of equal indices, and rows of B come again after a period.
+
+    Attributes
+    ----------
+    distinct : ndarray of intp, shape (rows, columns)
+        The indices that are left.
+    along : tuple of ((int, int), (int, int))
+        For blocks and threads, how often each index stands in a run, and how often all come again.
+    """
+
+    __slots__ = ("distinct", "along")
+
+    def __init__(self, distinct: np.ndarray, along: tuple[tuple[int, int], tuple[int, int]]):
+        self.distinct, self.along = distinct, along
+
+    @classmethod
+    def of(cls, index: np.ndarray) -> Repeated | None:
+        """Find the repetitions; None if more than a quarter of the indices are left."""
+        distinct, threads = _repetition(index)
+        distinct, blocks = _repetition(distinct.T)
+        if distinct.size * 4 > index.size:
+            return None
+        return cls(np.ascontiguousarray(distinct.T), (blocks, threads))
+
+    def take(self, view: np.ndarray) -> np.ndarray:
+        """Gather elements of a view of one axis, (blocks, threads)."""
+        (block_run, block_times), (run, times) = self.along
+        found = view.take(self.distinct)
+        if run > 1:
+            found = found.repeat(run, axis=1)
+        if times > 1:
+            found = found[:, None].repeat(times, axis=1).reshape(len(found), -1)
+        if block_run > 1:
+            found = found.repeat(block_run, axis=0)
+        return np.tile(found, (block_times, 1)) if block_times > 1 else found
+
+
+def _repetition(index: np.ndarray) -> tuple[np.ndarray, tuple[int, int]]:
+    """Take runs and periods out of the second axis; return what is left, and their sizes."""
+    many = index.shape[1]
+    changes = np.flatnonzero((index[:, 1:] != index[:, :-1]).any(axis=0)) + 1
+    run = int(np.gcd.reduce(changes, initial=many))
+    left = index[:, ::run]
+    many //= run
+    again = np.flatnonzero(left[0] == left[0, 0])[1:]
+    for period in again[many % again == 0].tolist():
+        if np.array_equal(left[:, period:], left[:, :-period]):
+            return left[:, :period], (run, many // period)
+    return left, (run, 1)
 
 
 class Shape:
@@ -23,19 +79,20 @@ class Shape:
         Address minus the lowest.
     bits : int
         All of them, joined by or.
-    index : dict
-        Indices by width and rows: see `AccessPattern.index`.
+    index, repeated : dict
+        Indices by width and rows, and those of them that repeat: see `AccessPattern.index`.
     counts : dict
         What accesses cost: see `count.pattern_costs`.
     valid : set
         Where all of these bytes are known to have been written: see `Memory.check_valid`.
     """
 
-    __slots__ = ("relative", "bits", "active", "index", "counts", "valid")
+    __slots__ = ("relative", "bits", "active", "index", "repeated", "counts", "valid")
 
     def __init__(self, relative: np.ndarray, bits: int, active):
         self.relative, self.bits, self.active = relative, bits, active
         self.index: dict = {}
+        self.repeated: dict[int, Repeated | None] = {}
         self.counts: dict = {}
         self.valid: set = set()
 
@@ -111,6 +168,15 @@ class AccessPattern:
             index = relative >> (width.bit_length() - 1)
             known[key] = index.astype(np.intp, copy=False)
         return known[key]
+
+    def repeated(self, index: np.ndarray) -> Repeated | None:
+        """Return the few of these indices of a shape that differ, where it pays to know them."""
+        if index.size < REPEATED_LEAST:
+            return None
+        known = self.shape.repeated  # by id: the shape holds its indices
+        if id(index) not in known:
+            known[id(index)] = Repeated.of(index)
+        return known[id(index)]
 
     def addresses(self, offset: int) -> np.ndarray:
         """Return the addresses as int64, of the broadcastable shape."""

@@ -27,10 +27,11 @@ HINTS = {
 class ResolvedAccess:
     """Where an instruction's addresses lie: found once for each pattern, then only used."""
 
-    __slots__ = ("pattern", "segment", "view", "index")
+    __slots__ = ("pattern", "segment", "view", "index", "repeated")
 
-    def __init__(self, pattern, segment, view, index):
-        self.pattern, self.segment, self.view, self.index = pattern, segment, view, index
+    def __init__(self, pattern, segment, view=None, index=None, repeated=None):
+        self.pattern, self.segment, self.view = pattern, segment, view
+        self.index, self.repeated = index, repeated
 
 
 def known(f, index: int, pattern) -> ResolvedAccess | None:
@@ -40,6 +41,28 @@ def known(f, index: int, pattern) -> ResolvedAccess | None:
     place = pattern.places.get(index)
     if place is not None:
         f.resolved[index] = place
+    return place
+
+
+def moved(f, index: int, pattern, offset: int, dtype, count: int) -> ResolvedAccess | None:
+    """Return where addresses lie that are the last ones plus a distance, in the same array.
+
+    In a loop over K the addresses of most loads move so, and need no second look.
+    """
+    last = f.resolved[index]
+    if last is None or last.pattern.shape is not pattern.shape or f.memory.follows:
+        return None
+    segment, width = last.segment, dtype.itemsize * count
+    if segment.valid is not None or (pattern.low - last.pattern.low) & (width - 1):
+        return None
+    first = pattern.low + offset
+    if first < segment.first or pattern.high + offset + width > segment.end:
+        return None
+    view = segment.view(dtype, count)[(first - segment.base) // width :]
+    place = ResolvedAccess(pattern, segment, view, last.index, last.repeated)
+    # Not kept with the pattern, which would then wait for the collector of circles: its register
+    # is the largest thing that a turn of the loop leaves behind.
+    f.resolved[index] = place
     return place
 
 

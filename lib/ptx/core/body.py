@@ -6,7 +6,7 @@ labels and registers again.
 
 from __future__ import annotations
 
-from .lexer import Token, integer
+from .lexer import OPERANDS, Token, integer, tokenise
 from .syntax import (
     SIZES,
     Address,
@@ -33,6 +33,7 @@ class _Scope:
         self.labels: dict[str, int] = {}
         self.variables: dict[str, str] = {}
         self.tables: dict[str, list[str]] = {}  # of .branchtargets
+        self.operands: dict[str, object] = {}  # those read, by their text, until the next name
 
     def chain(self):
         """Yield this scope and those around it, from the inside."""
@@ -58,6 +59,7 @@ class Body:
 
     def declare(self, name: str, kind: str, variable: Variable | None):
         """Declare a parameter or result of a function; returns what the call copies."""
+        self.scope.operands.clear()
         if variable is None:
             made = self.scope.names[name] = self.new_register(name, kind)
             return made
@@ -72,7 +74,11 @@ class Body:
             token = parser.next()
             if token.kind == "end":
                 parser.fail("the text ends inside a kernel", token)
-            if token.text == "{":
+            if token.kind == "statement":
+                self.statement(token)
+            elif token.kind == "location":
+                self.location(token, token.text.replace(",", " ").split()[1:])
+            elif token.text == "{":
                 self.scope = _Scope(self.scope)
                 depth += 1
             elif token.text == "}":
@@ -97,18 +103,16 @@ class Body:
         for instruction, scope, token in self.pending:
             self.resolve(instruction, scope, token)
 
-    def location(self, token: Token):
+    def location(self, token: Token, rest: list[str]):
         """Read ``.loc file line column[, function_name label, inlined_at file line column]``.
 
         What is inlined into what is inlined itself has the location of the middle one in front
         of its own (PTX ISA, "Debugging Directives: .loc").
         """
         parser = self.parser
-        rest = parser.skip_line(token.line)
-        texts = [t.text for t in rest]
-        end = texts.index("inlined_at") if "inlined_at" in texts else len(rest)
-        own = tuple(integer(t.text) for t in rest[:3] if t.kind == "int")
-        call = tuple(integer(t.text) for t in rest[end + 1 :] if t.kind == "int")
+        end = rest.index("inlined_at") if "inlined_at" in rest else len(rest)
+        own = tuple(integer(text) for text in rest[:3] if text.isdecimal())
+        call = tuple(integer(text) for text in rest[end + 1 :] if text.isdecimal())
         if len(own) < 2 or (end < len(rest) and len(call) != 3):
             parser.fail(".loc without file and line", token)
 
@@ -125,9 +129,11 @@ class Body:
     def directive(self, token: Token):
         """Read one directive of a body."""
         parser = self.parser
+        if token.text != ".loc":
+            self.scope.operands.clear()  # a name may stand for something else from here on
         match token.text:
             case ".loc":
-                self.location(token)
+                self.location(token, [each.text for each in parser.skip_line(token.line)])
             case ".reg":
                 self.registers()
             case ".shared" | ".local" | ".const" | ".global" | ".param":
@@ -191,10 +197,7 @@ class Body:
         if token.text == "@":
             negated = parser.accept("!")
             name = parser.next()
-            register = self.lookup(name.text)
-            if not isinstance(register, Register) or register.type != "pred":
-                parser.fail(f"{name.text!r} is no predicate", name)
-            guard = (register, negated)
+            guard = self.guard(name.text, negated, name)
             token = parser.next()
         if token.kind != "word":
             parser.fail(f"expected an instruction, found {token.text!r}", token)
@@ -203,12 +206,58 @@ class Body:
             operands.append(self.operand())
             if not parser.accept(",") and parser.peek().text != ";":
                 parser.fail(f"unexpected {parser.peek().text!r} among the operands")
+        self.append(token.text, operands, guard, token)
+
+    def guard(self, name: str, negated: bool, token: Token) -> tuple[Register, bool]:
+        """Return the predicate of an instruction, and whether it must not hold."""
+        register = self.lookup(name)
+        if not isinstance(register, Register) or register.type != "pred":
+            self.parser.fail(f"{name!r} is no predicate", token)
+        return register, negated
+
+    def statement(self, token: Token):
+        """Read one instruction that is a token by itself: operands that were read are known."""
+        guard, known, operands = None, self.scope.operands, []
+        if token.guard is not None:
+            name = token.guard[1:].rstrip()
+            guard = self.guard(name.removeprefix("!"), name[0] == "!", token)
+        for text in OPERANDS.findall(token.operands):
+            if text not in known:
+                known[text] = self.operand_in(text, token.line)
+            operands.append(known[text])
+        self.append(token.opcode, operands, guard, token)
+
+    def operand_in(self, text: str, line: int):
+        """Read the operand that a text is."""
+        if text[0] == "[":
+            name, _, offset = text[1:-1].partition("+")
+            base = self.lookup(name)
+            if isinstance(base, Register | Symbol):
+                sign = -1 if offset[:1] == "-" else 1
+                return Address(base, sign * integer(offset.lstrip("-") or "0"))
+        elif "|" not in text:
+            if text[0] == "{":
+                items = text[1:-1].split(",")
+                return Vector(tuple(self.operand_in(item.strip(), line) for item in items))
+            if text[0] not in "!-0123456789":
+                return self.lookup(text)
+        parser = self.parser
+        outside = parser.tokens, parser.at
+        try:
+            parser.tokens, parser.at = tokenise(text, line), 0
+            return self.operand()
+        finally:
+            parser.tokens, parser.at = outside
+
+    def append(self, opcode: str, operands: list, guard, token: Token):
+        """Add an instruction; where a branch goes is found when all labels are known."""
         made = Instruction(
-            token.line, token.text, tuple(operands), guard, self.cuda, callers=self.callers,
+            token.line, opcode, tuple(operands), guard, self.cuda, callers=self.callers,
             function=self.function,
         )  # fmt: skip
         self.entry.instructions.append(made)
-        self.pending.append((made, self.scope, token))
+        if opcode.startswith("br"):
+            self.pending.append((made, self.scope, token))
 
     def operand(self):
         """Read an operand, or two with a bar between them."""

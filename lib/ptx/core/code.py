@@ -106,8 +106,9 @@ class Code:
                 block.single.append((run, writes))
                 if at in starts:
                     break
-            touched = [_touched(step) for step in self.steps[start : start + len(block.single)]]
-            block.pairs, block.put_off = fuse(block.single, touched)
+            block.pairs, block.put_off = fuse(
+                block.single, lambda i, start=start: _touched(self.steps[start + i])
+            )
             block.runs = [run for run, _ in block.pairs]
             block.next, block.length = at, at - start
         return blocks

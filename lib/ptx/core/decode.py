@@ -22,6 +22,7 @@ FLOATS = ("f16", "f32", "f64", "bf16", "f16x2", "bf16x2")
 Decoder = Callable[["Decoding"], Run]
 OPCODES: dict[str, Decoder] = {}
 FLOAT_OPCODES: dict[str, Decoder] = {}  # where the type is one of `FLOATS`
+_CHOSEN: dict[str, Decoder] = {}  # by the whole opcode, of those met so far
 DECODE_PASSES: list[Callable[[list[Step]], None]] = []  # look at all steps, once decoded
 
 
@@ -52,14 +53,17 @@ def decoder(d: Decoding) -> Decoder:
     UnsupportedInstruction
         If there is none.
     """
+    opcode = d.instruction.opcode
+    if opcode in _CHOSEN:
+        return _CHOSEN[opcode]
     # Some families have a function of their own: cp.async.bulk is not cp.async.
     names = (".".join(d.parts[:length]) for length in (3, 2, 1))
     base = next((name for name in names if name in OPCODES), d.parts[0])
     if base not in OPCODES:
         d.unsupported(f"the emulator has no '{base}'. It has: " + " ".join(sorted(OPCODES)))
-    if d.type in FLOATS and base in FLOAT_OPCODES:
-        return FLOAT_OPCODES[base]
-    return OPCODES[base]
+    floats = d.type in FLOATS and base in FLOAT_OPCODES
+    chosen = _CHOSEN[opcode] = FLOAT_OPCODES[base] if floats else OPCODES[base]
+    return chosen
 
 
 class Decoding:

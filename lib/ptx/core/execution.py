@@ -92,8 +92,8 @@ class Execution:
         self.exited_by = code.steps[-1].instruction if code.steps else None  # the latest exit
         self.r: list[np.ndarray] = [None] * code.registers.slots
         self.twins: list[tuple] = [(None, None)] * code.registers.slots
-        # Of results that were computed together: each with all of them and its place among them.
-        self.stacks: list[tuple] = [(None, None, 0)] * code.registers.slots
+        # Results that were computed together, each and all, by the id of the first.
+        self.stacks: dict[int, tuple[list[np.ndarray], np.ndarray]] = {}
         self.room: np.ndarray | None = None  # what a step that needs room for long sums reuses
         self.resolved: list = [None] * len(code.steps)  # where the addresses of each step lie
         self.fragments: dict[tuple, tuple] = {}  # matrices that `fragments` put together
@@ -358,6 +358,16 @@ class Execution:
         if not (-most < before.low + distance and before.high + distance < most):
             return None  # it may have wrapped
         return before.moved(addresses, distance)
+
+    def release(self):
+        """Let go of all arrays: this object is in circles, and would keep them for a while."""
+        for kept in (
+            self.r, self.twins, self.resolved, self.stacks, self.fragments, self.products,
+            self.waiters, self.groups, self._patterns, self._contents, self._sums, self._costs,
+            self.shapes.known,
+        ):  # fmt: skip
+            kept.clear()
+        self.room = None
 
     def forget_addresses(self):
         """Forget where addresses lie: an allocation has gone."""

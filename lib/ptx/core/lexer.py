@@ -9,17 +9,30 @@ from typing import NamedTuple
 from .errors import ParseError
 from .syntax import Immediate
 
+# An instruction in one line, as compilers write it, is one token: most of a text is such lines, and
+# word by word each would be a dozen; so is a line of `.loc`. What is written otherwise is read
+# word by word.
+_NAME = r"[%$_A-Za-z][\w$%]*(?:\.\w+)*"
+_SIMPLE = rf"!?{_NAME}(?:\|{_NAME})?|-?\d\w*"
+_OPERAND = rf"(?:{_SIMPLE}|\[{_NAME}(?:\+-?\d+)?\]|\{{(?:{_SIMPLE})(?:,[ \t]*(?:{_SIMPLE}))*\}})"
+OPERANDS = re.compile(_OPERAND)
+_STATEMENT = rf"""
+    (?P<guard>@!?{_NAME}[ \t]+)?(?P<opcode>[a-z][\w.]*(?:::[\w.]+)*)[ \t]+
+    (?P<operands>{_OPERAND}(?:,[ \t]*{_OPERAND})*)[ \t]*;
+"""
 # What begins with a letter, a digit or a mark never overlaps: the most frequent stand first.
 _TOKEN = re.compile(
-    r"""
+    rf"""
     [ \t\r\f\v]*
   (?:
-    (?P<word>\.(?:reg|shared|local|global|const|param|align)(?=\.[a-z])  # .reg.b16 x;
+    (?P<statement>{_STATEMENT})
+  | (?P<location>\.loc[ \t][\w$, \t]*(?=\n))
+  | (?P<word>\.(?:reg|shared|local|global|const|param|align)(?=\.[a-z])  # .reg.b16 x;
            | [%$_.A-Za-z][\w$.%]*(?:::[\w.]+)*)
   | (?P<comment>//[^\n]* | /\*.*?\*/)
-  | (?P<mark>[][(){}<>,;:=@!|+\-*&~])
+  | (?P<mark>[][(){{}}<>,;:=@!|+\-*&~])
   | (?P<newline>\n)
-  | (?P<float>0[fF][0-9a-fA-F]{8}(?![\w$]) | 0[dD][0-9a-fA-F]{16}(?![\w$]))
+  | (?P<float>0[fF][0-9a-fA-F]{{8}}(?![\w$]) | 0[dD][0-9a-fA-F]{{16}}(?![\w$]))
   | (?P<real>\d+\.\d*(?:[eE][+-]?\d+)?(?![\w$]) | \d+[eE][+-]?\d+(?![\w$]))
   | (?P<int>(?:0[xX][0-9a-fA-F]+ | 0[bB][01]+ | \d+)U?(?![\w$]))
   | (?P<string>"[^"\n]*")
@@ -31,28 +44,38 @@ _TOKEN = re.compile(
 
 
 class Token(NamedTuple):
-    """One word, number, string or mark, and the line that it stands in."""
+    """One word, number, string, mark, instruction or `.loc`, and the line that it stands in.
+
+    An instruction's guard, with the blanks behind it, is None if it has none; its operands are
+    what `OPERANDS` finds.
+    """
 
     kind: str
     text: str
     line: int
+    guard: str | None = None
+    opcode: str = ""
+    operands: str = ""
 
 
-def tokenise(text: str) -> list[Token]:
-    """Cut PTX text into tokens.
+def tokenise(text: str, line: int = 1) -> list[Token]:
+    """Cut PTX text, which begins in a line, into tokens.
 
     Raises
     ------
     ParseError
         At the first character that begins no token.
     """
-    tokens, line, at = [], 1, 0
+    tokens, at = [], 0
     for match in _TOKEN.finditer(text):
         if match.start() != at:
             break
         at, kind = match.end(), match.lastgroup
         if kind == "newline":
             line += 1
+        elif kind == "statement":
+            parts = match.group("guard", "opcode", "operands")
+            tokens.append(Token(kind, match[kind], line, *parts))
         elif kind == "comment":
             line += match[kind].count("\n")
         elif kind == "end":

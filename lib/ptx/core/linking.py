@@ -76,7 +76,7 @@ def link(program: Program, entry: Entry) -> Linked:
         if function.name in program.broken:
             raise program.broken[function.name]
         mentions[name] = _mentioned(program, function)
-        called[name] = {n for n in _direct(function) if program.functions.get(n)}
+        called[name] = _called(program, function)
         for other in mentions[name]:
             if other not in mentions:
                 visit(other, program.functions[other])
@@ -174,10 +174,11 @@ def _is_indirect(instruction: Instruction) -> bool:
     return instruction.parts[0] == "call" and isinstance(called_name(instruction), Register)
 
 
-def _direct(function: Entry) -> Iterator[str]:
-    for instruction in function.instructions:
-        if instruction.parts[0] == "call" and isinstance(called_name(instruction), Symbol):
-            yield called_name(instruction).name
+def _called(program: Program, function: Entry) -> set[str]:
+    """The functions that a function calls by name."""
+    calls = (i for i in function.instructions if i.parts[0] == "call")
+    named = (target for target in map(called_name, calls) if isinstance(target, Symbol))
+    return {each.name for each in named if program.functions.get(each.name)}
 
 
 def _symbols(operand) -> Iterator[str]:
@@ -203,8 +204,9 @@ def _taken(program: Program, function: Entry) -> set[str]:
 
 
 def _mentioned(program: Program, function: Entry) -> set[str]:
-    called = {name for name in _direct(function) if program.functions.get(name)}
-    return called | _taken(program, function)
+    if not program.functions:
+        return set()
+    return _called(program, function) | _taken(program, function)
 
 
 def referred(program: Program, names) -> set[str]:

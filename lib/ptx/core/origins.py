@@ -13,7 +13,7 @@ from .syntax import Address, Instruction, Not, Pair, Register, Symbol, Vector
 # What gives a value that does not come from its operands' addresses.
 _FRESH = {
     "ld", "ldu", "atom", "shfl", "setp", "set", "call", "mapa", "popc", "clz", "vote", "match",
-    "redux", "ldmatrix", "mma", "wmma", "wgmma", "mbarrier", "getctarank", "isspacep", "mul",
+    "redux", "fma", "ldmatrix", "mma", "wmma", "wgmma", "mbarrier", "getctarank", "isspacep", "mul",
 }  # fmt: skip
 _ACCESSES = ("ld", "ldu", "st", "atom", "red", "ldmatrix", "stmatrix", "cp", "wmma")
 

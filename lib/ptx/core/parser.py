@@ -52,6 +52,8 @@ class _Parser(Cursor):
         """Read a whole module."""
         while self.peek().kind != "end":
             token = self.next()
+            if token.kind == "location":
+                continue
             match token.text:
                 case ".version":
                     self.result.version = " ".join(t.text for t in self.skip_line(token.line))

@@ -67,7 +67,7 @@ PASSED = {
 
 
 def fuse(
-    pairs: list[tuple[Run, tuple[int, ...]]], touched: list[set[int] | None]
+    pairs: list[tuple[Run, tuple[int, ...]]], touched: Callable[[int], set[int] | None]
 ) -> tuple[list[tuple[Run, tuple[int, ...]]], dict[int, list[Fusible]]]:
     """Join fusible steps, also those with others between them that don't mind.
 
@@ -75,8 +75,8 @@ def fuse(
     ----------
     pairs : list of (Run, tuple of int)
         Steps, and the slots that each writes.
-    touched : list of set of int or None
-        For each of them the slots that it reads or writes; None if none may be put off behind it.
+    touched : function of int to set of int or None
+        Of one of them the slots that it reads or writes; None if none may be put off behind it.
 
     Returns
     -------
@@ -107,11 +107,12 @@ def fuse(
             written.update(run.writes)
             read.update(run.reads)
             continue
-        slots = touched[i]
-        if group and (slots is None or slots & written or not read.isdisjoint(writes)):
-            close()
         if group:
-            put_off[i] = list(group)
+            slots = touched(i)
+            if slots is None or slots & written or not read.isdisjoint(writes):
+                close()
+            else:
+                put_off[i] = list(group)
         found.append((run, writes))
     close()
     return found, put_off

@@ -124,7 +124,7 @@ class Instruction:
     `cuda` is its file and line; `callers` are those of the calls that it was inlined from, from the
     inside out; `targets` are the indices that brx.idx chooses from; `function` is the device
     function that it stands in, empty in a kernel; `within` is the shared variable that it must not
-    leave, if one is known (`origins`).
+    leave, if one is known (`origins`); `parts` is the opcode cut at its dots.
     """
 
     line: int
@@ -137,11 +137,10 @@ class Instruction:
     targets: tuple[int, ...] = ()
     function: str = ""
     within: str | None = None
+    parts: list[str] = field(init=False, repr=False, compare=False)
 
-    @cached_property
-    def parts(self) -> list[str]:
-        """The opcode cut at its dots."""
-        return self.opcode.split(".")
+    def __post_init__(self):
+        self.parts = self.opcode.split(".")
 
 
 @dataclass

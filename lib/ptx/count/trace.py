@@ -100,6 +100,7 @@ class _Tally:
     site: Site
     offset: int
     nbytes: int
+    served: str
     pattern: object = None
     counts: tuple = ()
     times: int = 0
@@ -171,11 +172,13 @@ class Trace:
         if tally is None:
             return
         if tally.pattern is not pattern:
-            self._flush(tally)
             tally.pattern = pattern
-            tally.counts = access_cost(
-                pattern, tally.site.space, tally.offset, tally.nbytes, served_as(tally.site.kind)
+            counts = access_cost(
+                pattern, tally.site.space, tally.offset, tally.nbytes, tally.served
             )
+            if counts is not tally.counts:  # those of one shape are one object
+                self._flush(tally)
+                tally.counts = counts
         tally.times += 1
         if self.watch is not None:
             self._watch(tally, pattern, f, f.origin + index)
@@ -281,7 +284,7 @@ class Trace:
                 return None
             offset, nbytes = wide.offset, wide.nbytes
         site = self.site(index, instruction, kind, space, nbytes)
-        tally = self._tallies[place] = _Tally(site, offset, nbytes)
+        tally = self._tallies[place] = _Tally(site, offset, nbytes, served_as(kind))
         return tally
 
     def _flush(self, tally: _Tally):

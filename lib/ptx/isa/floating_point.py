@@ -11,6 +11,7 @@ import numpy as np
 from ..core.decode import Decoding, float_opcode, opcode
 from ..core.registers import DTYPES
 from ..core.rounding import directed, fused_f64, sum_f32, to_f32
+from ..core.syntax import SIZES, Register
 from . import half_precision
 from .elementwise import binary, unary
 from .fma_f32 import FusedMultiplyAdd
@@ -98,10 +99,19 @@ def multiply(d: Decoding):
     return binary(d, d.type, modified(d, compute))
 
 
+def _is_word(operand) -> bool:
+    """Tell whether an operand is a register of 32 bits."""
+    return isinstance(operand, Register) and SIZES[operand.type] == 4
+
+
 @opcode("fma")
 @float_opcode("mad")
 def fused(d: Decoding):
     """fma.rnd{.ftz}{.sat}.type d, a, b, c: one rounding"""
+    if d.instruction.opcode == "fma.rn.f32" and all(map(_is_word, d.operands)):
+        to, *reads = (operand.slot for operand in d.count(4).operands)  # most of a GEMM
+        d.writes.append(to)
+        return FusedMultiplyAdd(to, tuple(reads))
     d.only(*MODES, "ftz", "sat", "relu").needs("f32", "f64", *half_precision.HALVES).count(4)
     mode = _mode(d)
     if d.has("relu") and not half_precision.is_half(d):

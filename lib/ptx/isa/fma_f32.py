@@ -11,13 +11,19 @@ The bits are the same: it is the same arithmetic, element by element.
 
 from __future__ import annotations
 
+from math import prod
+from operator import is_, itemgetter
+
 import numpy as np
 
 from ..core.rounding import LOW_BITS, repaired
 from ..core.step import Fusible
 
 F32, F64, I64 = np.dtype("f4"), np.dtype("f8"), np.dtype("i8")
-STACKED_MOST = 1 << 15  # elements of a stack; larger ones fall out of the cache and gain nothing
+CHUNKED_LEAST, CHUNK = 1 << 11, 1 << 14  # elements: what is done in pieces, and of what size
+STACKS = 8  # that are remembered
+# Sums that a stack forms at a time, and of how many lanes: more fall out of the cache.
+STACKED_MOST, STACKED_LANES = 1 << 16, 1 << 13
 
 
 def _as_f32(value: np.ndarray) -> np.ndarray:
@@ -40,6 +46,9 @@ class FusedMultiplyAdd(Fusible):
         r, twins = f.r, f.twins
         a, b, c = self.reads
         x, y, z = r[a], r[b], r[c]
+        if x.size >= CHUNKED_LEAST and x.shape == y.shape == z.shape:
+            r[self.to] = _in_chunks(f, *map(_as_f32, (x, y, z)))
+            return
         twin = twins[a]
         x = twin[1] if twin[0] is x else _widened(twins, a, x)
         twin = twins[b]
@@ -72,13 +81,46 @@ def _sum(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
     return total
 
 
-def _rooms(f, shape: tuple[int, int, int]) -> tuple[np.ndarray, np.ndarray]:
-    """Return room for float64 sums and for their bits, which the batch keeps for the next stack."""
-    many = shape[0] * shape[1] * shape[2]
-    if f.room is None or f.room.shape[1] < many:
-        f.room = np.empty((2, many), F64)
-    sums, bits = f.room[:, :many]
-    return sums.reshape(shape), bits.view(I64).reshape(shape)
+def _in_chunks(f, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """Return x * y + z of large float32 arrays of one shape.
+
+    What is wider than they are stays in two pieces of memory that fit the cache: arrays of float64
+    of all lanes would be written to memory that is cold, and read from there.
+    """
+    blocks, threads = x.shape
+    rows = max(1, CHUNK // threads)
+    found = np.empty(x.shape, F32)
+    rooms = _rooms(f, 2, (min(rows, blocks), threads))
+    for start in range(0, blocks, rows):
+        part = slice(start, min(start + rows, blocks))
+        total, other = (room[: part.stop - start] for room in rooms)
+        total[...] = x[part]
+        other[...] = y[part]
+        np.multiply(total, other, out=total)
+        other[...] = z[part]
+        np.add(total, other, out=total)
+        found[part] = total
+        low = total.view(I64)  # the sums are not needed any more
+        np.bitwise_and(low, LOW_BITS, out=low)
+        if not low.min():
+            these = low == 0
+            a, b, c = (each[part][these].astype(F64) for each in (x, y, z))
+            found[part][these] = _rounded_once(a * b, c)
+    return found
+
+
+def _rounded_once(exact: np.ndarray, addend: np.ndarray) -> np.ndarray:
+    """Return sums that may lie between two float32 numbers, ready to be rounded to float32."""
+    addend = addend.astype(F64)
+    return repaired(exact, addend, exact + addend)
+
+
+def _rooms(f, number: int, shape: tuple[int, ...]) -> np.ndarray:
+    """Return room for float64 arrays of a shape, which the batch keeps for the next step."""
+    many = number * prod(shape)
+    if f.room is None or len(f.room) < many:
+        f.room = np.empty(many, F64)
+    return f.room[:many].reshape(number, *shape)
 
 
 class _Stack:
@@ -90,8 +132,9 @@ class _Stack:
     def __init__(self, steps: list[FusedMultiplyAdd]):
         self.steps = steps
         self.to = [step.to for step in steps]
-        self.factors, self.places = zip(*(self._distinct(i) for i in (0, 1)), strict=True)
-        self.addends = [step.reads[2] for step in steps]
+        factors, self.places = zip(*(self._distinct(i) for i in (0, 1)), strict=True)
+        self.factors = [_getter(slots) for slots in factors]
+        self.addends = _getter([step.reads[2] for step in steps])
         self._plans: dict[int, list] = {}
 
     def _distinct(self, operand: int) -> tuple[list[int], np.ndarray]:
@@ -102,34 +145,53 @@ class _Stack:
 
     def __call__(self, f):
         r = f.r
-        shapes = [{r[slot].shape for slot in slots} for slots in (*self.factors, self.addends)]
+        operands = [get(r) for get in (*self.factors, self.addends)]
+        before = self._sums(f, operands[2])
+        shapes = [{value.shape for value in values} for values in operands[:2]]
+        shapes.append({value.shape for value in operands[2]} if before is None else
+                      {before.shape[1:]})  # fmt: skip
         shape = np.broadcast_shapes(*set().union(*shapes))
-        many = STACKED_MOST // (shape[0] * shape[1])
+        rows = max(1, STACKED_LANES // shape[1])
+        many = STACKED_MOST // (min(rows, shape[0]) * shape[1])
         # Each result must have this shape by itself, and enough of them must go together.
         if many < 2 or {shape} not in shapes:
             for step in self.steps:
                 step(f)
             return
-        x, y = (self._stacked(r, slots, shape, F64) for slots in self.factors)
-        z = self._sums(f, shape)
-        found, stacks = np.empty((len(self.to), *shape), F32), f.stacks
-        room, bits = _rooms(f, (min(many, len(self.to)), *shape))
+        x, y = (_stacked(values, shape, F64) for values in operands[:2])
+        z = before
+        if z is None or z.shape[1:] != shape:
+            z = _stacked(operands[2], shape, F32)
+        found = np.empty((len(self.to), *shape), F32)
+        for start in range(0, shape[0], rows):
+            blocks = slice(start, start + rows)
+            self._form(f, x[:, blocks], y[:, blocks], z[:, blocks], found[:, blocks], many)
+        values = list(found)
+        for slot, value in zip(self.to, values, strict=True):
+            r[slot] = value
+        if len(f.stacks) >= STACKS:
+            del f.stacks[next(iter(f.stacks))]
+        f.stacks[id(values[0])] = values, found
+
+    def _form(self, f, x, y, z, found: np.ndarray, many: int):
+        """Fill in the results for some blocks, (instructions, blocks, threads)."""
+        shape = found.shape[1:]
+        (room,) = _rooms(f, 1, (min(many, len(found)), *shape))
         for start, stop, products in self._planned(many):
             total = room[: stop - start]
             for first, last, i, j in products:
-                np.multiply(x[i], y[j], out=total[first - start : last - start])
+                a, b = x[i], y[j]
+                part = total[first - start : last - start]
+                np.multiply(a, b, out=part.reshape(*map(max, a.shape[:2], b.shape[:2]), *shape))
             np.add(total, z[start:stop], out=total)
-            low = np.bitwise_and(total.view(I64), LOW_BITS, out=bits[: stop - start])
-            if np.count_nonzero(low) != low.size:
+            found[start:stop] = total
+            low = total.view(I64)  # the sums are not needed any more
+            np.bitwise_and(low, LOW_BITS, out=low)
+            if not low.min():
                 row, *rest = np.nonzero(low == 0)
                 i, j = (at[row + start] for at in self.places)
-                exact = x[(i, *rest)] * y[(j, *rest)]
-                before = z[(row + start, *rest)].astype(F64)
-                total[(row, *rest)] = repaired(exact, before, total[(row, *rest)])
-            found[start:stop] = total
-        for row, (slot, value) in enumerate(zip(self.to, found, strict=True)):
-            r[slot] = value
-            stacks[slot] = value, found, row
+                exact, addend = x[(i, *rest)] * y[(j, *rest)], z[(row + start, *rest)]
+                found[(row + start, *rest)] = _rounded_once(exact, addend)
 
     def _planned(self, many: int) -> list[tuple[int, int, list[tuple]]]:
         """Part the instructions into so many at a time, and those into products with one factor.
@@ -146,40 +208,54 @@ class _Stack:
         return self._plans[many]
 
     def _products(self, start: int, stop: int) -> list[tuple]:
-        """Runs of instructions, first and behind the last, with the places of their factors."""
+        """Runs of instructions, first and behind the last, with the places of their factors.
+
+        Places are an index of two axes, of which one is that of the other factor: so all products
+        of some elements of A and some of B are one call as well.
+        """
         x, y = (at.tolist() for at in self.places)
-        found, at = [], start
+        runs, at = [], start
         while at < stop:
             first, i, j = at, x[at], y[at]
             at += 1
             if at < stop and x[at] == i:
                 while at < stop and x[at] == i and y[at] == j + at - first:
                     at += 1
+                runs.append((first, at, i, j, True))
             else:
                 while at < stop and y[at] == j and x[at] == i + at - first:
                     at += 1
-                if at > first + 1:
-                    found.append((first, at, slice(i, i + at - first), slice(j, j + 1)))
-                    continue
-            found.append((first, at, slice(i, i + 1), slice(j, j + at - first)))
+                runs.append((first, at, j, i, False))
+        found = []
+        while runs:
+            first, last, one, many, left = runs[0]
+            length, rows = last - first, 1
+            # The next runs are of the next elements with the same others.
+            while rows < len(runs) and runs[rows] == (
+                first + rows * length, last + rows * length, one + rows, many, left
+            ):  # fmt: skip
+                rows += 1
+            places = (slice(one, one + rows), None), (None, slice(many, many + length))
+            found.append((first, first + rows * length, *(places if left else places[::-1])))
+            del runs[:rows]
         return found
 
     @staticmethod
-    def _stacked(r, slots, shape, dtype) -> np.ndarray:
-        values = [_as_f32(r[slot]) for slot in slots]
-        if any(value.shape != shape for value in values):
-            values = [np.broadcast_to(value, shape) for value in values]
-        return np.concatenate(values, dtype=dtype).reshape(len(slots), *shape)
+    def _sums(f, values: tuple[np.ndarray, ...]) -> np.ndarray | None:
+        """Return the addends as one array, if they are the results of an earlier stack."""
+        rows, stack = f.stacks.pop(id(values[0]), ((), None))
+        if len(rows) == len(values) and all(map(is_, rows, values)):
+            return stack
+        return None
 
-    def _sums(self, f, shape) -> np.ndarray:
-        """Return the addends, from one stack if they are its rows."""
-        r, stacks = f.r, f.stacks
-        rows, first = [], stacks[self.addends[0]][1]
-        for slot in self.addends:
-            value, stack, row = stacks[slot]
-            if stack is not first or value is not r[slot]:
-                return self._stacked(r, self.addends, shape, F32)
-            rows.append(row)
-        if first.shape[1:] != shape:
-            return self._stacked(r, self.addends, shape, F32)
-        return first if rows == list(range(len(first))) else first.take(rows, 0)
+
+def _getter(slots: list[int]):
+    """Make the function that reads slots from the list of registers, always as a tuple."""
+    return itemgetter(*slots) if len(slots) > 1 else lambda r: (r[slots[0]],)
+
+
+def _stacked(values: tuple[np.ndarray, ...], shape, dtype) -> np.ndarray:
+    """Put registers of 32 bits, all broadcast to a shape, into one array."""
+    if {(value.shape, value.dtype) for value in values} != {(shape, F32)}:
+        values = [np.broadcast_to(_as_f32(value), shape) for value in values]
+    return np.concatenate(values, dtype=dtype).reshape(len(values), *shape)

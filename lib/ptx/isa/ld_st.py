@@ -11,6 +11,7 @@ from ..core.addressing import (
     check_writeable,
     kept,
     known,
+    moved,
     report_access,
     segment_of,
     space_of,
@@ -43,19 +44,22 @@ def load(d: Decoding):
             f.memory.check_valid(segment, pattern, offset, width, f, instruction)
         start = (pattern.low + offset - segment.base) // width
         view = segment.view(dtype, count)[start:]
-        return kept(f, index, ResolvedAccess(
-            pattern, segment, view, pattern.index(width, segment.rows)
-        ))  # fmt: skip
+        places = pattern.index(width, segment.rows)
+        repeated = pattern.repeated(places) if count == 1 else None
+        return kept(f, index, ResolvedAccess(pattern, segment, view, places, repeated))
 
     def step(f):
         pattern = f.pattern(f.r[base])
         place = f.resolved[index]
         if place is None or place.pattern is not pattern:
-            place = known(f, index, pattern) or place_of(f, pattern)
+            place = known(f, index, pattern) or moved(f, index, pattern, offset, dtype, count)
+            place = place or place_of(f, pattern)
             if place is None:
                 return several(f, pattern)
         segment = place.segment
-        if count == 1:
+        if place.repeated is not None:
+            put(f.r, place.repeated.take(place.view))
+        elif count == 1:
             put(f.r, place.view.take(place.index))
         else:
             values = place.view.take(place.index, axis=0)
@@ -107,7 +111,7 @@ def store(d: Decoding):
             if segment is None:
                 return several(f, pattern)
             check_writeable(f, segment, instruction)
-            place = kept(f, index, ResolvedAccess(pattern, segment, None, None))
+            place = kept(f, index, ResolvedAccess(pattern, segment))
         segment = place.segment
         values = [read(f.r) for read in reads]
         if f.observed:

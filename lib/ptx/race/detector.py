@@ -15,6 +15,9 @@ what orders asynchronous copies and wgmma in `async_proxy`.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import lru_cache
+
 import numpy as np
 
 from ..core.hazards import Access, Hazards
@@ -30,7 +33,58 @@ from .scoped_order import ScopedOrder
 from .shared_memory import SharedShadow
 from .stamps import INDEX, TIME, pending_stamp
 
+KEPT_MOST = 1 << 12  # words of a load; to keep more costs more memory than their addresses time
+FACTS_KEPT = 32  # kernels
 _MEMORY_OPCODES = ("ld", "ldu", "st", "atom", "red")
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the instructions of a kernel say about its accesses, the same in each launch.
+
+    Attributes
+    ----------
+    granule : int
+        Bytes of a word, so small that neighbours are not confused.
+    is_atomic, strength, is_volatile : ndarray
+        One element a step, and one more, for what is no step.
+    scopes : set of int
+        Whose order is followed: see `core.memory_order`.
+    asynchronous : bool
+        Whether the asynchronous proxy takes part.
+    """
+
+    granule: int
+    is_atomic: np.ndarray
+    strength: np.ndarray
+    is_volatile: np.ndarray
+    scopes: set[int]
+    asynchronous: bool
+
+
+@lru_cache(FACTS_KEPT)
+def facts_of(code) -> Facts:
+    """Look at all instructions of a kernel."""
+    widths = [4]
+    atomic = np.zeros(len(code.steps) + 1, bool)
+    for i, step in enumerate(code.steps):
+        parts = step.instruction.parts
+        if parts[0] in _MEMORY_OPCODES:
+            widths += [SIZES[part] for part in parts[1:] if part in SIZES]
+        atomic[i] = parts[0] in ("atom", "red")
+    strengths = np.array([*(strength(s.instruction) for s in code.steps), 0])
+    for index in guesses(code.steps):
+        strengths[index] = GPU
+    asynchronous = any(
+        step.instruction.parts[0] in ("mbarrier", "wgmma", "mapa")
+        or "cluster" in step.instruction.parts
+        or step.instruction.opcode.startswith(("cp.async.bulk", "cp.reduce.async.bulk"))
+        for step in code.steps
+    )
+    return Facts(
+        min(widths), atomic, strengths, _volatile_data(code.steps), scopes_to_follow(code.steps),
+        asynchronous,
+    )  # fmt: skip
 
 
 class RaceDetector:
@@ -46,29 +100,13 @@ class RaceDetector:
 
     def __init__(self, hazards: Hazards, code):
         self.hazards, self.code = hazards, code
-        widths = [4]
-        atomic = np.zeros(len(code.steps) + 1, bool)
-        for i, step in enumerate(code.steps):
-            parts = step.instruction.parts
-            if parts[0] in _MEMORY_OPCODES:
-                widths += [SIZES[part] for part in parts[1:] if part in SIZES]
-            atomic[i] = parts[0] in ("atom", "red")
-        self.granule = min(widths)  # bytes of a word, so that neighbours are not confused
-        self.is_atomic = atomic
-        self.strength = np.array([*(strength(s.instruction) for s in code.steps), 0])
-        for index in guesses(code.steps):
-            self.strength[index] = GPU
-        self.is_volatile = _volatile_data(code.steps)
-        self._scopes = scopes_to_follow(code.steps)
+        facts = facts_of(code)
+        self.granule, self.is_atomic = facts.granule, facts.is_atomic
+        self.strength, self.is_volatile = facts.strength, facts.is_volatile
+        self._scopes, self.asynchronous = facts.scopes, facts.asynchronous
         self.release_acquire = ReleaseAcquire(self) if GPU in self._scopes else None
         self.scoped: list[ScopedOrder] = []
         self.global_shadows: dict[int, GlobalShadow] = {}
-        self.asynchronous = any(
-            step.instruction.parts[0] in ("mbarrier", "wgmma", "mapa")
-            or "cluster" in step.instruction.parts
-            or step.instruction.opcode.startswith(("cp.async.bulk", "cp.reduce.async.bulk"))
-            for step in code.steps
-        )
         self.proxy: AsyncProxy | None = None
 
     def begin(self, f):
@@ -84,6 +122,7 @@ class RaceDetector:
         self.met = np.zeros(shape, np.int64)  # when the lanes of a warp were at one place last
         self.floor = 0
         self._grouped = None
+        self._read: dict[int, tuple] = {}  # what shared loads read last: see `_read_cells`
         self.stamped = (None,)  # what global_races makes of a group
         self.block = np.arange(f.blocks)[:, None]
         rank = self.block % self.peers
@@ -195,10 +234,11 @@ class RaceDetector:
         group = self._group(f)
         if segment.rank is not None and self.proxy is not None:
             self._tell_remote(f, segment.rank, pattern.active, index)
+        if kind == "load" and segment.space == "shared" and not self.scoped:
+            shadow.load(*self._read_cells(f, segment, pattern, offset, width, index, group))
+            return
         start = (pattern.low + offset - segment.base) // self.granule
-        cells = np.broadcast_to(pattern.index(self.granule, segment.rows), (f.blocks, f.threads))
-        if pattern.active is not None:
-            cells = cells[pattern.active.array]
+        cells = self._cells(f, segment, pattern)
         old = None
         if kind in ("store", "copy"):
             old = self._differs(f, segment, pattern, offset, values)
@@ -219,6 +259,31 @@ class RaceDetector:
             and self.strength[index] == GPU
         ):
             self.release_acquire.strong(segment, cells + start, group, instruction)
+
+    def _cells(self, f, segment, pattern) -> np.ndarray:
+        """Return the word of each active lane's address, from that of the lowest one on."""
+        cells = pattern.index(self.granule, segment.rows)
+        if cells.shape != (f.blocks, f.threads):
+            cells = np.broadcast_to(cells, (f.blocks, f.threads))
+        return cells if pattern.active is None else cells[pattern.active.array]
+
+    def _read_cells(self, f, segment, pattern, offset, width, index, group) -> tuple:
+        """Return the words that a shared load reads, and with them what the shadow asks for.
+
+        A loop's loads come again with the pattern that they had; of few lanes it is kept.
+        """
+        kept = self._read.get(index)
+        if kept is not None and kept[0] is pattern and kept[1] == segment.base:
+            return kept[2], group, index, kept[3]
+        start = (pattern.low + offset - segment.base) // self.granule
+        cells = self._cells(f, segment, pattern) + start
+        parts = width // self.granule
+        if parts > 1:  # all words of each lane at once, along the first axis
+            cells = cells + np.arange(parts).reshape(-1, *(1,) * cells.ndim)
+        places = self.shared_shadow.places_of(cells, group)
+        if cells.size <= KEPT_MOST:
+            self._read[index] = pattern, segment.base, cells, places
+        return cells, group, index, places
 
     def _tell_remote(self, f, rank: int, active, index: int):
         """Let the blocks of this rank be used by their peers."""

@@ -16,15 +16,27 @@ class SharedShadow:
         self.races, self.warps = races, warps
         self.writer = np.zeros(cells, np.int64)
         self.readers = np.zeros(cells * warps, np.int64)
+        self._stamped: tuple = (None, None)
 
-    def load(self, cells, group, index):
+    def load(self, cells, group, index, places=None):
+        """Compare and remember reads; `places` is what `places_of` these words returns."""
         races = self.races
         seen = self.writer.take(cells)
         if int(seen.max(initial=0)) >> TIME > races.floor:
             self._compare(seen, group, index, "read after write", None)
-        _, thread, _, time = group
-        column = column_of(thread)
-        self.readers[cells * self.warps + column] = (time << TIME) | (index << INDEX) | thread
+        if places is None:
+            places = self.places_of(cells, group)
+        self.readers[places] = self._stamps(group) | (index << INDEX)
+
+    def places_of(self, cells, group):
+        """Return where the readers of words are remembered, for the warps of a group."""
+        return cells * self.warps + column_of(group[1])
+
+    def _stamps(self, group):
+        """Return the stamps of a group but for the instruction: the same until a barrier."""
+        if self._stamped[0] is not group:
+            self._stamped = group, (group[3] << TIME) | group[1]
+        return self._stamped[1]
 
     def store(self, cells, group, index, old, atomic):
         races = self.races
@@ -53,6 +65,7 @@ class SharedShadow:
         bad = (seen >> TIME > known) & ((other != thread) | pending)
         if not bad.any():
             return
+        row, thread = (np.broadcast_to(each, seen.shape) for each in (row, thread))
         first, one_warp, found = index_of(seen), other >> 5 == thread >> 5, []
         if races.strength[index]:
             block, step = 32 * races.f.warps, np.minimum(first, len(races.strength) - 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -181,3 +182,34 @@ def test_mutated_text_raises_nothing_else(seed):
 def test_any_text_raises_nothing_else(text):
     attempt(text)
     attempt(entry(text))
+
+
+STATEMENTS = """
+@!p mad.lo.s32 a, b, -3, c;
+@p bra done;
+ld.shared.v2.f32 {f, g}, [w+-16];
+st.shared.f32 [w], 0f3F800000;
+setp.eq.s32 p|q, a, 010;
+selp.b32 a, b, c, !p;
+mov.u64 w, %clock64;
+st.shared.u32 [here+8], a;
+cp.async.ca.shared::cta.global [w], [w+16], 4;
+"""
+
+
+def test_instructions_of_one_line_are_those_read_word_by_word():
+    head = ".reg .pred p, q; .reg .b32 a, b, c, f, g; .reg .b64 w; .shared .b32 here[4];\n"
+    one, many = (
+        parse(entry(f"{head}{text}\ndone:")).entries["k"]
+        for text in (STATEMENTS, STATEMENTS.replace(" ", "\n").replace(",", " , /* */ "))
+    )
+    assert len(one.instructions) == len(many.instructions) == 10
+    for first, second in zip(one.instructions, many.instructions, strict=True):
+        assert replace(second, line=first.line) == first
+    assert one.registers == many.registers
+
+
+def test_a_name_declared_again_is_another_register_from_there_on():
+    body = ".reg .b32 a; mov.b32 a, 1;\n{ .reg .b32 a;\nmov.b32 a, 2;\n}\nmov.b32 a, 3;"
+    slots = [i.operands[0].slot for i in parse(entry(body)).entries["k"].instructions[:3]]
+    assert slots[0] == slots[2] != slots[1]
