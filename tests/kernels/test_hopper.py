@@ -158,9 +158,11 @@ def test_copies_are_as_wide_as_rows_allow(N, K, vec):
 
 
 @pytest.mark.parametrize("kernel, name, schedule, landing", [
-    (LIMIT, "cluster", "highest", "early"), (LIMIT, "share_a", "random", "late"),
-    (LIMIT, "ping_pong", "random", "late"), (LIMIT, "bf16_column", "lowest", "late"),
-    (EVERY, "whole", "highest", "early"),
+    (LIMIT, "cluster", "highest", "early"), (LIMIT, "ping_pong", "random", "late"),
+    *(pytest.param(*given, marks=pytest.mark.slow) for given in (
+        (LIMIT, "share_a", "random", "late"), (LIMIT, "bf16_column", "lowest", "late"),
+        (EVERY, "whole", "highest", "early"),
+    )),
 ])
 def test_few_blocks_walk_through_many_tiles(kernel, name, schedule, landing):
     """Ragged tiles for a cluster of two blocks, the last of them partly outside of C."""

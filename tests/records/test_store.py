@@ -6,6 +6,7 @@ import datetime
 import json
 import subprocess
 import sys
+from itertools import cycle
 
 import pytest
 
@@ -171,9 +172,13 @@ def places(value, at=()):
 
 
 def spoilt_in_turn(sound):
-    """The record with each key gone, and with a value of each other type in its place."""
+    """The record with each key gone, null, and with a value of another type, in turn, in its place.
+
+    msgspec reads all keys alike: where it tells one wrong type, it tells each.
+    """
+    others = cycle(("a text", 7, [], {}, True))
     for *into, last in places(sound):
-        for value in ("gone", "a text", 7, None, [], {}, True):
+        for value in ("gone", None, next(others), next(others)):
             changed = copy.deepcopy(sound)
             inside = changed
             for key in into:
