@@ -48,6 +48,8 @@ def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
                         help="throw away what an open pass has measured")
     record.add_argument("--finish", action="store_true",
                         help="measure no more, and write what an open pass has")
+    record.add_argument("--headline", action="store_true",
+                        help="time 4096 and 8192, and measure nothing else: for a second GPU")
     record.add_argument("--quick", action="store_true",
                         help="each version's first variant in under five minutes, into one file")
 
@@ -129,8 +131,8 @@ def _record(options: argparse.Namespace) -> int:
     from lib.measure.record import record, record_quick
     from lib.run import device
 
-    if options.quick and (options.kernels or options.finish or options.again):
-        raise ValueError("--quick takes no names, and neither --finish nor --again")
+    if options.quick and (options.kernels or options.finish or options.again or options.headline):
+        raise ValueError("--quick takes no names, and none of --finish, --again, --headline")
     if not 0 < options.minutes <= MOST_MINUTES:
         raise ValueError(f"--minutes {options.minutes:g}: a chunk lasts up to {MOST_MINUTES}")
     for name in options.kernels:
@@ -142,7 +144,8 @@ def _record(options: argparse.Namespace) -> int:
     device.cupy()
     try:
         done = record_quick() if options.quick else record(
-            options.kernels, 60 * options.minutes, options.again, options.finish)
+            options.kernels, 60 * options.minutes, options.again, options.finish,
+            headline=options.headline)
     except KeyboardInterrupt:
         print("stopped; what was measured is kept: go on with the same command", file=sys.stderr)
         return STOPPED

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lib.kernels.catalogue import CATALOGUE, find
 from lib.kernels.shapes import CUBES, timed
@@ -114,7 +114,7 @@ def depth(kernel: Kernel, shape: Shape) -> str:
 
 
 def units(
-    names: Sequence[str], runs: Callable[[Kernel, Variant], bool]
+    names: Sequence[str], runs: Callable[[Kernel, Variant], bool], headline: bool = False
 ) -> list[Unit]:
     """What a pass of some names measures, in order.
 
@@ -124,6 +124,9 @@ def units(
         Versions, ``version/variant``, or records of `OTHERS`.
     runs : callable
         Whether a variant can run on this GPU.
+    headline : bool
+        Time versions and cuBLAS on the headline sizes, and measure nothing else: what a second
+        GPU is recorded for. What isolates a step's cause is left out.
 
     Raises
     ------
@@ -136,6 +139,11 @@ def units(
     of = [Chosen(kernel, tuple(v for v in _variants(kernel, name) if runs(kernel, v)),
                  name is not None) for kernel, name in chosen]
     of = [one for one in of if one.variants]
+    if headline:
+        shapes = [(size,) * 3 for size in HEADLINE]
+        of = [replace(one, variants=_written(one)) for one in of]
+        timings = [unit for unit in _cublas(HEADLINE) if unit.kind == BENCH]
+        return _benches(of, shapes) + (timings if records.CUBLAS in others else [])
     found = [_other(name) for name in (records.MACHINE, records.SEARCH) if name in others]
     small = [size for size in CUBES if size not in FIRST_CUBES]
     found += _benches(of, [(FIRST_CUBES[0],) * 3])
@@ -174,6 +182,11 @@ def pair(kernel: Kernel, variant: Variant) -> Variant | None:
     place = names.index(variant.name)
     other = place - 1 if place else place + 1
     return kernel.measured[other] if other < len(names) else None
+
+
+def _written(one: Chosen) -> tuple[Variant, ...]:
+    """A version's own variants, without those that isolate a cause, unless one was named."""
+    return tuple(v for v in one.variants if one.added or v in one.kernel.variants)
 
 
 def _variants(kernel: Kernel, name: str | None) -> tuple[Variant, ...]:
@@ -220,10 +233,10 @@ def _timelines(kernel: Kernel, variants: tuple[Variant, ...]) -> Unit:
                 TIMELINE_SECONDS * len(variants))
 
 
-def _cublas() -> list[Unit]:
+def _cublas(sizes: Sequence[int] = CUBES) -> list[Unit]:
     found = [
         Unit(BENCH, records.CUBLAS, (name,), (size,) * 3, "", 2 * ROW_SECONDS)
-        for size in CUBES for name in cublas.PROBLEMS
+        for size in sizes for name in cublas.PROBLEMS
     ]
     return found + [Unit(COUNTERS, records.CUBLAS, (name,), None, "", COUNTERS_SECONDS + 6.0)
                     for name in cublas.PROBLEMS]

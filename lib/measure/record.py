@@ -79,7 +79,7 @@ def everything() -> list[str]:
 
 def record(
     names: Sequence[str] = (), most: float = chunks.MOST_SECONDS, again: bool = False,
-    finish: bool = False, root: Path | None = None,
+    finish: bool = False, root: Path | None = None, headline: bool = False,
 ) -> Done:
     """Measure for one chunk, and write each record that is complete.
 
@@ -96,6 +96,9 @@ def record(
         End the pass: what is left is not measured, and records are written without it.
     root : Path, optional
         The folder of results.
+    headline : bool
+        Time the headline sizes and measure nothing else. An open pass keeps to what it was begun
+        with.
 
     Raises
     ------
@@ -108,8 +111,9 @@ def record(
     if again:
         journal.close()
     chosen = list(names) or journal.names or everything()
-    units = plan.units(chosen, device.runs)
-    if journal.names is not None and journal.names != chosen:
+    wider = journal.names is not None and headline and not journal.headline
+    units = plan.units(chosen, device.runs, headline or journal.headline)
+    if wider or journal.names is not None and journal.names != chosen:
         raise ValueError(
             f"a pass of {_few(journal.names)} is open in {journal.file}: go on with python -m lib "
             "record, write what it has with --finish, or throw it away with --again"
@@ -118,7 +122,7 @@ def record(
         if variant:
             _refuse_older(stem, variant, root)
     if journal.names is None:
-        journal.open(chosen)
+        journal.open(chosen, headline)
     left: tuple[Unit, ...] = tuple(
         unit for unit in units if journal.find(unit.name, unit.mark) is None)
     seconds = 0.0

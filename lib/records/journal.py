@@ -40,9 +40,14 @@ class Journal:
         """Where and when each chunk was measured, by its name."""
         return {line["chunk"]: line["where"] for line in self._lines if "where" in line}
 
-    def open(self, names: list[str]) -> None:
+    @property
+    def headline(self) -> bool:
+        """Whether the open pass is of the headline sizes alone."""
+        return any(line.get("headline", False) for line in self._lines)
+
+    def open(self, names: list[str], headline: bool = False) -> None:
         """Begin a pass."""
-        self._append({"pass": names})
+        self._append({"pass": names, "headline": headline})
 
     def begin(self, chunk: str, where: Mapping[str, Any]) -> None:
         """Note a chunk."""

@@ -16,7 +16,7 @@ import pytest
 from lib.__main__ import main
 from lib.kernels.catalogue import CATALOGUE
 from lib.kernels.shapes import timed
-from lib.measure import bench, chunks, plan, record
+from lib.measure import bench, chunks, cublas, plan, record
 from lib.measure.assembled import assembled
 from lib.paths import ROOT
 from lib.records import scoreboard
@@ -351,6 +351,34 @@ def test_a_pass_may_be_finished_with_what_it_has(gpu):
     made = records.load("H100", "01_naive")
     assert [records.shape_of(row) for row in made["variants"]["swapped"]["bench"]] == [(4096,) * 3]
     assert not (gpu.folder / record.PASS).exists()
+
+
+def test_a_second_gpu_is_recorded_on_the_headline_sizes(gpu):
+    asked = ["01_naive", "08_warp_tile"]
+    record.record(asked, most=1e-3, headline=True)
+    assert Journal(gpu.folder / record.PASS).headline
+    while record.record(most=3.0).left:  # it goes on as it was begun
+        pass
+    assert {name.split()[0] for name in gpu.asked} == {plan.BENCH}
+    assert {name.split()[2] for name in gpu.asked} == {"4096x4096x4096", "8192x8192x8192"}
+    for stem in asked:
+        made = records.load("H100", stem)
+        assert made["variants"].keys() == {v.name for v in CATALOGUE[stem].variants}
+        shapes = [records.shape_of(row) for row in
+                  made["variants"][CATALOGUE[stem].variants[0].name]["bench"]]
+        assert shapes == [(4096,) * 3, (8192,) * 3]
+
+
+def test_cublas_by_itself_is_timed_on_the_headline_sizes_too():
+    found = plan.units(["cublas"], lambda kernel, variant: True, headline=True)
+    assert {unit.shape for unit in found} == {(4096,) * 3, (8192,) * 3}
+    assert {unit.variants for unit in found} == {(name,) for name in cublas.PROBLEMS}
+
+
+def test_a_pass_that_measures_all_is_not_cut_to_the_headline_sizes(gpu):
+    record.record(["01_naive"], most=1e-3)
+    with pytest.raises(ValueError, match=r"a pass of 01_naive is open"):
+        record.record(["01_naive"], headline=True)
 
 
 def test_a_pass_without_a_row_of_each_variant_writes_nothing(gpu, monkeypatch):
