@@ -19,6 +19,20 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture
 def small_book(tmp_path):
     """A book of two pages with this book's settings; one prints what its library says."""
+    return make_book(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def small_site(tmp_path_factory):
+    """The same, built as it is."""
+    root = make_book(tmp_path_factory.mktemp("book"))
+    status, output, _ = build(root)
+    assert status == 0, output
+    return root / "_build" / "html"
+
+
+def make_book(tmp_path):
+    """Write the small book into a folder."""
     shutil.copytree(ROOT / "book", tmp_path / "book",
                     ignore=shutil.ignore_patterns("__pycache__", "_build"))
     shutil.copy(ROOT / "_config.yml", tmp_path)
@@ -90,22 +104,17 @@ def test_chapters_are_executed_once_each_and_a_removed_one_is_forgotten(small_bo
     assert (status, runs) == (0, 2), output
 
 
-def test_the_first_page_is_the_index_itself_and_its_old_place_leads_to_it(small_book):
-    status, output, _ = build(small_book)
-    assert status == 0, output
-    site = small_book / "_build" / "html"
-    index = checks.Page(site, "index.html")
+def test_the_first_page_is_the_index_itself_and_its_old_place_leads_to_it(small_site):
+    index = checks.Page(small_site, "index.html")
     assert index.soup.find("article").find("h1").get_text(strip=True).startswith("Index")
     for path in ("index.html", "chapters/other.html", "chapters/index.html"):
-        page = checks.Page(site, path)
+        page = checks.Page(small_site, path)
         assert checks.links(page) == [] and checks.outside(page) == []
-    assert 'url=../index.html"' in (site / "chapters" / "index.html").read_text()
+    assert 'url=../index.html"' in (small_site / "chapters" / "index.html").read_text()
 
 
-def test_maths_is_mathml_and_needs_no_script(small_book):
-    status, output, _ = build(small_book)
-    assert status == 0, output
-    html = (small_book / "_build" / "html" / "index.html").read_text()
+def test_maths_is_mathml_and_needs_no_script(small_site):
+    html = (small_site / "index.html").read_text()
     assert "<msup><mi>a</mi><mn>2</mn></msup>" in html and "mathjax@" not in html
 
 
