@@ -131,7 +131,7 @@ def units(
     Raises
     ------
     ValueError
-        If there is no such version or variant.
+        If there is no such version or variant, or nothing of them has headline sizes.
     """
     chosen = [(find(stem), name) for stem, name in (split(name) for name in names)
               if stem not in OTHERS]
@@ -143,7 +143,10 @@ def units(
         shapes = [(size,) * 3 for size in HEADLINE]
         of = [replace(one, variants=_written(one)) for one in of]
         timings = [unit for unit in _cublas(HEADLINE) if unit.kind == BENCH]
-        return _benches(of, shapes) + (timings if records.CUBLAS in others else [])
+        found = _benches(of, shapes) + (timings if records.CUBLAS in others else [])
+        if not found:
+            raise ValueError(f"the headline sizes are of versions and {records.CUBLAS}: name one")
+        return found
     found = [_other(name) for name in (records.MACHINE, records.SEARCH) if name in others]
     small = [size for size in CUBES if size not in FIRST_CUBES]
     found += _benches(of, [(FIRST_CUBES[0],) * 3])

@@ -105,7 +105,7 @@ def record(
     NoGpu
         If there is no GPU.
     ValueError
-        If a name is none, or another pass is open.
+        If a name is none, another pass is open, or headline sizes would replace a whole record.
     """
     journal = Journal(_folder(root) / PASS)
     if again:
@@ -121,6 +121,9 @@ def record(
     for stem, variant in map(plan.split, chosen):
         if variant:
             _refuse_older(stem, variant, root)
+    if headline:
+        for stem in dict.fromkeys(unit.stem for unit in units):
+            _refuse_whole(stem, root)
     if journal.names is None:
         journal.open(chosen, headline)
     left: tuple[Unit, ...] = tuple(
@@ -394,6 +397,16 @@ def _refuse_older(stem: str, variant: str, root: Path | None) -> None:
     if kept is None or kept["schema"] != records.SCHEMA:
         what = "none" if kept is None else "one of the older schema"
         raise ValueError(f"{stem}/{variant} is added to a record of {stem}, and there is {what}: "
+                         f"python -m lib record {stem}")
+
+
+def _refuse_whole(stem: str, root: Path | None) -> None:
+    """A record that has other sizes is not replaced by one of the headline sizes alone."""
+    kept = records.load(_key(), stem, root)
+    rows = [row for part in kept["variants"].values() for row in part["bench"]] if kept else []
+    if any(records.shape_of(row) not in [(size,) * 3 for size in plan.HEADLINE] for row in rows):
+        file = records.path(_key(), stem, root)
+        raise ValueError(f"{file} has other sizes too, which --headline would drop: "
                          f"python -m lib record {stem}")
 
 

@@ -375,6 +375,21 @@ def test_cublas_by_itself_is_timed_on_the_headline_sizes_too():
     assert {unit.variants for unit in found} == {(name,) for name in cublas.PROBLEMS}
 
 
+def test_the_headline_sizes_replace_no_whole_record(gpu):
+    while record.record(["01_naive"], most=30.0).left:
+        pass
+    file = gpu.folder / "01_naive.json"
+    before = file.read_bytes()
+    with pytest.raises(ValueError, match="01_naive.json has other sizes too.*record 01_naive"):
+        record.record(["01_naive"], headline=True)
+    assert file.read_bytes() == before and not (gpu.folder / record.PASS).exists()
+
+
+def test_the_headline_sizes_of_nothing_are_refused(gpu):
+    with pytest.raises(ValueError, match="headline sizes are of versions and cublas"):
+        record.record(["machine"], headline=True)
+
+
 def test_a_pass_that_measures_all_is_not_cut_to_the_headline_sizes(gpu):
     record.record(["01_naive"], most=1e-3)
     with pytest.raises(ValueError, match=r"a pass of 01_naive is open"):

@@ -482,7 +482,7 @@ def test_waves_show_the_idle_time_and_who_shares_a_tile(drawn):
     # Block 1 ends tile 1, which block 0 began, and begins tile 3, which block 2 ends.
     assert [text for text in shown(fig) if text in {"1", "3"}].count("3") == 3
     small = drawn["waves, one"]
-    assert "no work" in shown(small) and "3 blocks an SM" in shown(small)
+    assert "no work" in shown(small) and "3 blocks per SM" in shown(small)
     assert "32 whole tiles on 396 blocks take 1 wave" in small.alt
 
 

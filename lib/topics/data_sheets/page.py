@@ -12,14 +12,14 @@ def gpu_table() -> None:
         ("compiled for", lambda g: g.arch),
         ("SMs", lambda g: g.sms),
         ("boost clock, MHz", lambda g: f"{g.clock_hz / 1e6:,.0f}"),
-        ("FP32 lanes an SM", lambda g: g.fp32_lanes_per_sm),
+        ("FP32 lanes per SM", lambda g: g.fp32_lanes_per_sm),
         ("FP32 peak, TFLOP/s", lambda g: f"{g.fp32_flops / 1e12:.1f}"),
         ("FP16 tensor peak, TFLOP/s", lambda g: f"{g.tensor_fp16_flops / 1e12:,.0f}"),
         ("DRAM bandwidth, GB/s", lambda g: f"{g.dram_bytes_per_s / 1e9:,.0f}"),
         ("L2 cache, MiB", lambda g: g.l2_bytes // gpus.MIB),
-        ("shared memory an SM, KiB", lambda g: g.shared_bytes_per_sm // gpus.KIB),
-        ("registers an SM", lambda g: f"{g.registers_per_sm:,}"),
-        ("resident warps an SM", lambda g: g.warps_per_sm),
+        ("shared memory per SM, KiB", lambda g: g.shared_bytes_per_sm // gpus.KIB),
+        ("registers per SM", lambda g: f"{g.registers_per_sm:,}"),
+        ("resident warps per SM", lambda g: g.warps_per_sm),
     )
     sheets = tuple(gpus.GPUS.values())
     table(

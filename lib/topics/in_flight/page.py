@@ -26,7 +26,7 @@ def under_way(version: Version, *variants: str, gpu: str = RECORDED_ON) -> None:
         nbytes = sum(variant.tile) * variant.step * ITEM_BYTES[variant.dtype]
         rows.append((name, variant.threads, fit.blocks, f"{nbytes:,}",
                      f"**{fit.blocks * nbytes:,}**"))
-    table(("", "threads a block", "blocks on an SM", "bytes under way, a block", "an SM"), rows,
+    table(("", "threads per block", "blocks per SM", "bytes under way, per block", "per SM"), rows,
           f"modelled: CUDA's occupancy rules, for {sheet.key} ({sheet.arch})")
 
 

@@ -48,7 +48,7 @@ def fetches(version: Version, *variants: str, arch: str = "sm_90a") -> None:
                 f"{found.rounds / found.steps:g}", ", ".join(map(str, found.products)),
                 used.registers, fit.blocks, f"{2 * TIMED**3 / times[seconds] / 1e12:.1f}",
             ))
-    table(("code", "fetches a step", "products meanwhile", "registers", "blocks an SM",
+    table(("code", "fetches per step", "products meanwhile", "registers", "blocks per SM",
            f"TFLOP/s at {TIMED:,}"), rows,
           f"modelled: SASS of the inner loops, {arch}, NVRTC {code.toolkit}; "
           f"{records.label(version.record)}")

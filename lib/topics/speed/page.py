@@ -121,7 +121,7 @@ def compare(version: Version, size: int, *variants: str) -> None:
         ))
     table(
         (f"at {size:,}", "", "TFLOP/s", _of(timed), "GB from DRAM", "GB through L2",
-         "wavefronts a 16×8×8 product" if tensor else "wavefronts a warp's FMA",
+         "wavefronts per 16×8×8 product" if tensor else "wavefronts per warp's FMA",
          "tensor pipe busy" if tensor else "FMA pipe busy"),
         rows, records.label(version.record),
     )

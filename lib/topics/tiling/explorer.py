@@ -40,7 +40,7 @@ def thread_tiles(
                 slider=True,
             ))
     sheets = [GPUS[key] for key in gpus]
-    side = 16  # 16 × 16 threads a block, as in 06_register_tile
+    side = 16  # 16 × 16 threads per block, as in 06_register_tile
 
     def frame(*chosen: int) -> Figure:
         left = iter(chosen)

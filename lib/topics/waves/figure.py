@@ -49,7 +49,7 @@ def draw(
     ax.text(_LEFT + _BAR, top, f"time of {style.plural(deal.waves, 'tile')}", size=style.SMALL,
             va="top", ha="right")
     _first_blocks(ax, deal, top - 16)
-    note = f"{per_sm} blocks an SM" if per_sm > 1 else "1 block an SM"
+    note = f"{per_sm} blocks per SM" if per_sm > 1 else "1 block per SM"
     return style.finish(fig, alt=_alt(deal, what), evidence=evidence, note=note)
 
 
