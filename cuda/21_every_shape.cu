@@ -34,6 +34,7 @@
 #include "pairs.cuh"
 #include "raster.cuh"
 #include "slices.cuh"
+#include "slices_swapped.cuh"
 #include "timeline.cuh"
 #include "tma.cuh"
 #include "wgmma.cuh"
@@ -72,6 +73,18 @@ __device__ inline void update_columns(TC* C, int M, int N, int row, int col, flo
     }
 }
 
+// 16 of K, from `k` on, of the stage whose tiles lie at `a` and `b`: 64 rows of A times BN columns
+// of B, or, swapped, 64 columns of B times BM rows of A.
+template <bool SWAPPED, int BM, int BN, class T, bool B_BY_ROWS, int SUMS>
+__device__ inline void multiply(float (&sum)[SUMS], unsigned a, unsigned b, int k)
+{
+    constexpr int BK = 64;
+    const auto of_a = k_major(a + k * 2);
+    const auto of_b = B_BY_ROWS ? n_major(b + k * 128, BK) : k_major(b + k * 2);
+    if constexpr (SWAPPED) wgmma_swapped<BM, T, B_BY_ROWS>(sum, of_b, of_a);
+    else wgmma<BN, T, B_BY_ROWS>(sum, of_a, of_b);
+}
+
 // Steps [from, to) along K of one tile.
 struct Share {
     int tile, from, to;
@@ -107,12 +120,12 @@ struct Shares {
     // order, and writes C's rows from `row` and columns from `col` on. Each cluster has room for
     // two tiles, the second for the one that it begins; there and in `arrivals` each warpgroup has
     // a place of PLACES.
-    template <int PLACES, int BLOCKS, int SUMS, class TC>
+    template <bool SWAPPED, int PLACES, int BLOCKS, int SUMS, class TC>
     __device__ void add_up(const float (&sum)[BLOCKS][SUMS], float* parts, int* arrivals,
                            int cut_tile, int place, int barrier, TC* C, int M, int N, int row,
                            int col, float alpha, float beta) const
     {
-        constexpr int FOURS = SUMS / 4, ALL = BLOCKS * FOURS, AHEAD = ALL % 16 ? 8 : 16;
+        constexpr int FOURS = SUMS / 4, ALL = BLOCKS * FOURS, AHEAD = ALL % 8 ? 4 : ALL % 16 ? 8 : 16;
         static_assert(ALL % AHEAD == 0);
         const long long all = (long long)rest * steps, begins = (long long)cut_tile * steps;
         const int first = ((begins + 1) * sharers - 1) / all;
@@ -155,8 +168,14 @@ struct Shares {
             }
 #pragma unroll
             for (int j = 0; j < AHEAD; ++j) {
-                const int y = row + (i + j) / FOURS * 64 + thread / 32 * 16 + lane / 4;
-                const int x = col + (i + j) % FOURS * 8 + lane % 4 * 2;
+                const int along = (i + j) / FOURS * 64 + thread / 32 * 16;
+                const int across = (i + j) % FOURS * 8;
+                if constexpr (SWAPPED) {
+                    update_columns(C, M, N, row + across, col + along, alpha,
+                                   reinterpret_cast<const float (&)[4]>(total[j]), beta);
+                    continue;
+                }
+                const int y = row + along + lane / 4, x = col + across + lane % 4 * 2;
                 for (int h = 0; h < 2; ++h) {
                     const float2 pair = h == 0 ? make_float2(total[j].x, total[j].y)
                                                : make_float2(total[j].z, total[j].w);
@@ -175,7 +194,7 @@ private:
 };
 
 template <class T, class TC, int BM, int BN, int STAGES, bool B_BY_ROWS, int GROUP, int CLUSTER_M,
-          int CLUSTER_N, int STAGED, bool PING_PONG>
+          int CLUSTER_N, int STAGED, bool PING_PONG, bool SWAPPED>
 __global__ void __cluster_dims__(CLUSTER_M * CLUSTER_N, 1, 1) __launch_bounds__(384, 1)
 every_shape(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A,
             const __grid_constant__ TensorMap B, float beta, TC* C,
@@ -183,7 +202,8 @@ every_shape(int M, int N, int K, float alpha, const __grid_constant__ TensorMap 
 {
     constexpr int BK = 64;  // elements in a row of 128 bytes, the span of the swizzle
     constexpr int CONSUMERS = 2, TURNS = PING_PONG ? CONSUMERS : 1;
-    constexpr int ROWS = PING_PONG ? BM : BM / CONSUMERS;  // of a tile, for each warpgroup
+    // Of the tile's rows or columns, those of each warpgroup.
+    constexpr int MINE = (SWAPPED ? BN : BM) / (PING_PONG ? 1 : CONSUMERS);
     constexpr int A_BYTES = BM * BK * 2, B_BYTES = BK * BN * 2;
     constexpr int CLUSTER = CLUSTER_M * CLUSTER_N, SHARERS = CLUSTER_M + CLUSTER_N - 1;
     extern __shared__ unsigned char storage[];
@@ -268,7 +288,7 @@ every_shape(int M, int N, int K, float alpha, const __grid_constant__ TensorMap 
             }
         };
         const int turn = PING_PONG ? warpgroup : 0;
-        const int part = PING_PONG ? 0 : warpgroup * ROWS;  // first row of the tile
+        const int part = PING_PONG ? 0 : warpgroup * MINE;  // the first of them in the tile
         // A turn is passed on when the last tile of this one has been waited for: who waited for a
         // stage two rounds ahead would take the parity of an earlier round for its own.
         auto pass = [&](int next, int to) {
@@ -279,25 +299,25 @@ every_shape(int M, int N, int K, float alpha, const __grid_constant__ TensorMap 
         for (int i = turn; i < shares.count; i += TURNS) {
             const Share share = shares[i];
             const int2 tile = raster<GROUP>(share.tile, tiles_m, tiles_n);
-            const int row = (tile.x * CLUSTER_M + rank_m) * BM + part;
-            const int col = (tile.y * CLUSTER_N + rank_n) * BN;
-            float sum[ROWS / 64][BN / 2] = {};
+            const int row = (tile.x * CLUSTER_M + rank_m) * BM + (SWAPPED ? 0 : part);
+            const int col = (tile.y * CLUSTER_N + rank_n) * BN + (SWAPPED ? part : 0);
+            float sum[MINE / 64][(SWAPPED ? BM : BN) / 2] = {};
             if (PING_PONG) barrier_sync(3 + turn, 256);
             int before = -1;  // the stage that the products in flight read
             for (int step = share.from; step < share.to; ++step, ring.next()) {
                 MARK(WAIT);
                 mbarrier_wait(filled + 8 * ring.stage, ring.parity);
                 MARK(COMPUTE);
-                const unsigned a = As + ring.stage * A_BYTES + part * 128;
-                const unsigned b = Bs + ring.stage * B_BYTES;
+                const unsigned a = As + ring.stage * A_BYTES + (SWAPPED ? 0 : part * 128);
+                const unsigned b = Bs + ring.stage * B_BYTES + (SWAPPED ? part * 128 : 0);
                 wgmma_fence();
 #pragma unroll
                 for (int kk = 0; kk < BK; kk += 16)
 #pragma unroll
-                    for (int m = 0; m < ROWS / 64; ++m)
-                        wgmma<BN, T, B_BY_ROWS>(sum[m], k_major(a + m * 64 * 128 + kk * 2),
-                                                B_BY_ROWS ? n_major(b + kk * 128, BK)
-                                                          : k_major(b + kk * 2));
+                    for (int m = 0; m < MINE / 64; ++m)
+                        multiply<SWAPPED, BM, BN, T, B_BY_ROWS>(
+                            sum[m], a + (SWAPPED ? 0 : m * 64 * 128),
+                            b + (SWAPPED ? m * 64 * 128 : 0), kk);
                 wgmma_commit();
                 wgmma_wait<1>();
                 if (before >= 0) release(before);
@@ -311,22 +331,24 @@ every_shape(int M, int N, int K, float alpha, const __grid_constant__ TensorMap 
             if (share.to - share.from < steps) {
                 const int place = rank * CONSUMERS / TURNS + (PING_PONG ? 0 : warpgroup);
                 constexpr int PLACES = CLUSTER * CONSUMERS / TURNS;
-                shares.add_up<PLACES>(sum, parts, arrivals, share.tile, place, 1 + warpgroup, C, M,
+                shares.add_up<SWAPPED, PLACES>(sum, parts, arrivals, share.tile, place, 1 + warpgroup, C, M,
                                       N, row, col, alpha, beta);
                 continue;
             }
 #pragma unroll
-            for (int m = 0; m < ROWS / 64; ++m) {
-                const int y = row + m * 64;
-                if constexpr (STAGED == 0)
-                    update_fragment(C, M, N, y + threadIdx.x / 32 % 4 * 16, col, alpha, sum[m],
-                                    beta);
+            for (int m = 0; m < MINE / 64; ++m) {
+                const int y = row + (SWAPPED ? 0 : m * 64), x = col + (SWAPPED ? m * 64 : 0);
+                const int warps = threadIdx.x / 32 % 4 * 16;  // of the 64, this warp's 16
+                if constexpr (STAGED == 0 && SWAPPED)
+                    update_columns(C, M, N, y, x + warps, alpha, sum[m], beta);
+                else if constexpr (STAGED == 0)
+                    update_fragment(C, M, N, y + warps, x, alpha, sum[m], beta);
                 else if (beta == 0.0f)
-                    store_slices<false, STAGED>(C_map, slices, C, M, N, y, col, alpha, sum[m],
-                                                beta, warpgroup);
+                    store_tile<SWAPPED, false, STAGED>(C_map, slices, C, M, N, y, x, alpha, sum[m],
+                                                       beta, warpgroup);
                 else
-                    store_slices<true, STAGED>(C_map, slices, C, M, N, y, col, alpha, sum[m],
-                                               beta, warpgroup);
+                    store_tile<SWAPPED, true, STAGED>(C_map, slices, C, M, N, y, x, alpha, sum[m],
+                                                      beta, warpgroup);
             }
         }
         if (STAGED > 0 && threadIdx.x % 128 == 0) tma_wait_read<0>();
@@ -434,12 +456,8 @@ split_tile(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A
             const unsigned b = Bs + ring.stage * B_BYTES + (SWAPPED ? warpgroup * MINE : 0);
             wgmma_fence();
 #pragma unroll
-            for (int k = 0; k < BK; k += 16) {
-                const auto of_a = k_major(a + k * 2);
-                const auto of_b = B_BY_ROWS ? n_major(b + k * 128, BK) : k_major(b + k * 2);
-                if constexpr (SWAPPED) wgmma_swapped<BM, T, B_BY_ROWS>(sum, of_b, of_a);
-                else wgmma<BN, T, B_BY_ROWS>(sum, of_a, of_b);
-            }
+            for (int k = 0; k < BK; k += 16)
+                multiply<SWAPPED, BM, BN, T, B_BY_ROWS>(sum, a, b, k);
             wgmma_commit();
             wgmma_wait<1>();
             if (before >= 0) release(before);

@@ -28,6 +28,8 @@
     "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
 #define WGMMA_D16_4 \
     "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79"
+#define WGMMA_D16_6 \
+    "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111"
 #define WGMMA_4(d, i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
 #define WGMMA_16(d, i) WGMMA_8(d, i), WGMMA_8(d, i + 8)
 
@@ -47,7 +49,7 @@ __device__ inline void wgmma_swapped(float (&d)[ROWS / 2], unsigned long long b,
     constexpr int TRANSPOSED = B_BY_ROWS;
     static_assert(ROWS == 8 || ROWS == 16 || ROWS == 24 || ROWS == 32 || ROWS == 40 ||
                   ROWS == 48 || ROWS == 64 || ROWS == 80 || ROWS == 96 || ROWS == 128 ||
-                  ROWS == 160 || ROWS == 192);
+                  ROWS == 160 || ROWS == 192 || ROWS == 224 || ROWS == 256);
 #define WGMMA_SWAPPED_ANY(type) \
     if constexpr (ROWS == 8) \
         WGMMA_SWAPPED("m64n8k16", type, WGMMA_D4, "%4", "%5", "%6", \
@@ -86,7 +88,17 @@ __device__ inline void wgmma_swapped(float (&d)[ROWS / 2], unsigned long long b,
     if constexpr (ROWS == 192) \
         WGMMA_SWAPPED("m64n192k16", type, WGMMA_D32_0 ", " WGMMA_D32_1 ", " WGMMA_D32_2, \
                       "%96", "%97", "%98", \
-                      WGMMA_32(d, 0), WGMMA_32(d, 32), WGMMA_32(d, 64));
+                      WGMMA_32(d, 0), WGMMA_32(d, 32), WGMMA_32(d, 64)); \
+    if constexpr (ROWS == 224) \
+        WGMMA_SWAPPED("m64n224k16", type, \
+                      WGMMA_D32_0 ", " WGMMA_D32_1 ", " WGMMA_D32_2 ", " WGMMA_D16_6, \
+                      "%112", "%113", "%114", \
+                      WGMMA_32(d, 0), WGMMA_32(d, 32), WGMMA_32(d, 64), WGMMA_16(d, 96)); \
+    if constexpr (ROWS == 256) \
+        WGMMA_SWAPPED("m64n256k16", type, \
+                      WGMMA_D32_0 ", " WGMMA_D32_1 ", " WGMMA_D32_2 ", " WGMMA_D32_3, \
+                      "%128", "%129", "%130", \
+                      WGMMA_32(d, 0), WGMMA_32(d, 32), WGMMA_32(d, 64), WGMMA_32(d, 96));
     if constexpr (is_half<T>) {
         WGMMA_SWAPPED_ANY("f16")
     } else {

@@ -86,12 +86,24 @@ def persistent(
     )
 
 
-def every_shape(name: str, meaning: str, *, wave_share: int = 0, **more: object) -> Variant:
-    """21: as 20 with products in flight; the last wave is cut if `wave_share` is not 0."""
+def every_shape(
+    name: str, meaning: str, *, wave_share: int = 0, swapped: bool = False, **more: object
+) -> Variant:
+    """21: as 20 with products in flight; the last wave is cut if `wave_share` is not 0.
+
+    `swapped`: the warpgroups divide the columns of a tile, and its rows are any multiple of 8.
+    """
     base = persistent(name, meaning, **more)
     constants = {key: value for key, value in base.constants.items() if key != "IN_FLIGHT"}
+    maps = base.maps
+    if swapped and "C" in maps.boxes:
+        rows, columns = maps.boxes["C"]
+        maps = replace(maps, boxes={**maps.boxes, "C": (rows // 2, columns)})
     grid = LastWave(base.grid.cluster, resident=1, beside=base.grid.beside, wave_share=wave_share)
-    return replace(base, constants=constants, grid=grid, pack=_pack(base.dtype))
+    return replace(
+        base, constants={**constants, "SWAPPED": swapped}, grid=grid, maps=maps,
+        pack=_pack(base.dtype),
+    )
 
 
 def split_tile(
