@@ -62,12 +62,12 @@ def problem(M: int, N: int, K: int, seed: int = 0):
     return a, b, np.full((M, N), np.nan, np.float32)
 
 
-def run_on_gpu(text: str, block: int, args, shared_mem: int, name: str = "k"):
-    """Run a kernel of a PTX text on a GPU, one block; arrays are updated in place."""
+def run_on_gpu(code: str | bytes, block: int, args, shared_mem: int, name: str = "k"):
+    """Run a kernel of a PTX text or a cubin on a GPU, one block; arrays are updated in place."""
     import cupy
 
     module = cupy.cuda.function.Module()
-    module.load(text.encode())
+    module.load(code.encode() if isinstance(code, str) else code)
     there = [cupy.asarray(a) if isinstance(a, np.ndarray) else a for a in args]
     function = module.get_function(name)
     function((1, 1, 1), (block, 1, 1), tuple(there), shared_mem=shared_mem)

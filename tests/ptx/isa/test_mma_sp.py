@@ -213,9 +213,9 @@ def test_shapes_that_there_are_not():
         ptx.Module(entry(text, PARAMETERS)).get_function("k")
 
 
-def cuda_source(form, selector: int, ordered: bool) -> str:
+def cuda_source(form, selector: int, ordered: bool, modifier: str = "") -> str:
     """A kernel in CUDA C++ with the instruction as inline PTX."""
-    opcode, counts = statement(form, selector, ordered)
+    opcode, counts = statement(form, selector, ordered, modifier)
     names = {"c": 0, "a": 1, "b": 2, "e": 3}
     pointer = "float" if form[3] == "f32" else "unsigned"
     letter = "f" if form[3] == "f32" else "r"
