@@ -52,6 +52,7 @@ class Cupy:
             "name": gpu.name.encode(), "multiProcessorCount": gpu.sms,
             "sharedMemPerBlockOptin": gpu.shared_limit,
         }
+        self.asnumpy = np.asarray
         self.loaded: list[bytes] = []  # the code that was handed to the driver
         module = SimpleNamespace(load=self.loaded.append, get_function=lambda name: name)
         self.cuda = SimpleNamespace(

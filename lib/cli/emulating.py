@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lib.cli import common
 from lib.compiler import command as emulator
+
+if TYPE_CHECKING:
+    from lib.topics.foreign.model import Foreign
 
 
 def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
@@ -29,11 +35,14 @@ def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
 
     foreign = add(_foreign, "foreign", "kernels that nobody here wrote, run on clones of theirs",
                   json_help="by REPOSITORY:KERNEL {ended, right, hazards, counters, mutants, "
-                  "differences}")
+                  "differences}; with --counters {gpu, arch, driver, cuda, nvrtc, ncu_release, "
+                  "date, launch, right, ncu, emulated}")
     foreign.add_argument("kernels", nargs="*", metavar="TEXT",
                          help="only kernels whose REPOSITORY:KERNEL has such a text")
     foreign.add_argument("--folder", required=True,
                          help="where the clones are, each at the revision that the set names")
+    foreign.add_argument("--counters", action="store_true",
+                         help="launch them on this GPU under ncu, beside the emulator")
     foreign.add_argument("--write", action="store_true", help="record the results")
 
 
@@ -70,13 +79,15 @@ def _foreign(options: argparse.Namespace) -> int:
               if not options.kernels or any(text in one.key for text in options.kernels)]
     if not wanted:
         raise ValueError(f"no kernel of the set has {', '.join(options.kernels)} in its name")
+    if options.counters:
+        return _counters_of_foreign(options, wanted)
     record, document = model.recorded(), {}
     for kernel in wanted:
         found = model.run(kernel, Path(options.folder))
         before = record.get(kernel.key)
         differences = model.differences(found, before) if before and not options.write else []
         document[kernel.key] = {**found, "differences": differences}
-        record[kernel.key] = found
+        record[kernel.key] = {**(before or {}), **found}  # what a GPU said stays
         if options.write:
             model.write(record)
         if not options.json:
@@ -90,3 +101,28 @@ def _foreign(options: argparse.Namespace) -> int:
     if not options.json:
         print(f"{len(document)} kernels, {wrong} wrong, {unlike} unlike the record")
     return 1 if wrong or unlike else 0
+
+
+def _counters_of_foreign(options: argparse.Namespace, wanted: Sequence[Foreign]) -> int:
+    from lib.measure.foreign import measure
+    from lib.topics.foreign import model
+
+    record = model.recorded()
+    if missing := [one.key for one in wanted if one.key not in record]:
+        raise ValueError(f"{missing[0]} is not recorded yet: --write without --counters first")
+    ending = [one for one in wanted if record[one.key]["ended"] == "ran to its end"]
+    found = measure(ending, Path(options.folder), partial(print, file=sys.stderr))
+    seen = [kernel for kernel in wanted if kernel.key in found]
+    if options.write:
+        for kernel in seen:
+            record[kernel.key]["gpu"] = found[kernel.key]
+        model.write(record)
+    common.say(options, found, [
+        *(f"{kernel.key}: {model.told_of_gpu(kernel, found[kernel.key])}" for kernel in seen),
+        *(f"{kernel.key}: left out: {model.told(record[kernel.key])}" for kernel in wanted
+          if kernel not in ending),
+        f"{len(seen)} of {len(ending)} kernels profiled",
+    ])
+    right = all(found[kernel.key]["right"] is not False
+                and not model.unexplained(kernel, found[kernel.key]) for kernel in seen)
+    return 0 if right and len(seen) == len(ending) else 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,7 +44,8 @@ class Argument:
 
 
 def parse(
-    words: list[str], seed: int = 0, arrays: Mapping[str, np.ndarray] | None = None
+    words: list[str], seed: int = 0, arrays: Mapping[str, Any] | None = None,
+    encode: Callable[..., Any] | None = None,
 ) -> list[Argument]:
     """Read arguments.
 
@@ -60,7 +61,9 @@ def parse(
     seed : int
         Of random fills; each argument has its own stream.
     arrays : mapping of str to ndarray, optional
-        Further arrays that maps may name.
+        Further arrays that maps may name, of NumPy or of what `encode` takes.
+    encode : callable, optional
+        Makes a map of an array, a box and ``swizzle=``: the emulator's, if not given.
 
     Raises
     ------
@@ -76,7 +79,7 @@ def parse(
         try:
             if match["type"] in ("map", "mapptr"):
                 named = {**(arrays or {}), **{one.name: one.value for one in found}}
-                value, keeps = _map(match, named)
+                value, keeps = _map(match, named, encode)
             else:
                 value, keeps = _value(match, np.random.default_rng([seed, place])), None
         except (TypeError, ValueError, OSError) as error:
@@ -89,20 +92,24 @@ def parse(
     return found
 
 
-def _map(match: re.Match, arrays: Mapping[str, Any]) -> tuple[Any, ptx.TensorMap]:
+def _map(
+    match: re.Match, arrays: Mapping[str, Any], encode: Callable[..., Any] | None
+) -> tuple[Any, ptx.TensorMap | np.void]:
     """A tensor map, or the 128 bytes that a pointer to it shows."""
     name, swizzle, width = ((match["value"] or "") + "::").split(":")[:3]
     array = arrays.get(name)
-    if not isinstance(array, np.ndarray) or array.ndim != 2:
+    if getattr(array, "ndim", 0) != 2:
         raise ValueError(f"there is no matrix {name!r} before it")
     box = _sizes(match["shape"] or "")
     if len(box) > 2:
         rows = len(array)
         array = array.reshape(rows, -1, int(width or box[-1])).swapaxes(0, 1)
         array = array.reshape(*(1,) * (len(box) - 3), *array.shape)
-    from lib import ptx  # here: commands that make no map start without the emulator
+    if encode is None:
+        from lib import ptx  # here: commands that make no map start without the emulator
 
-    made = ptx.tensor_map(array, box, swizzle=int(swizzle or 0))
+        encode = ptx.tensor_map
+    made = encode(array, box, swizzle=int(swizzle or 0))
     if match["type"] == "map":
         return made, made
     return np.frombuffer(bytes(made), np.uint8).copy(), made

@@ -156,6 +156,22 @@ class Compiled:
         return merging.merged_accesses(self.ptx, self.sass, self.name)
 
 
+def of_ptx(text: str, name: str, arch: str, dynamic_bytes: int = 0) -> Compiled:
+    """A kernel of a PTX text, assembled for an architecture by ptxas when its code is asked for.
+
+    Parameters
+    ----------
+    text : str
+    name : str
+        Mangled name of the entry function.
+    arch : str
+    dynamic_bytes : int
+        Shared memory that a launch asks for, B.
+    """
+    document = Recipe(("PTX", text, name), lambda: _document(text.encode(), name))
+    return Compiled(arch, arch, dynamic_bytes, ".".join(map(str, nvrtc_version())), document, None)
+
+
 def disassemble_together(found: Sequence[Compiled]) -> None:
     """Keep the listings of kernels for one architecture: one run of nvdisasm makes all of them."""
     cubins = [cubin for cubin in dict.fromkeys(one.cubin for one in found)

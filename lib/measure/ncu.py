@@ -24,9 +24,10 @@ class ProfilerMissing(Exception):
 
 
 def profile(
-    metrics: Sequence[str], command: Sequence[str], kernel: str | None = None, cached: bool = False
+    metrics: Sequence[str], command: Sequence[str], kernel: str | None = None, cached: bool = False,
+    module: str = "lib",
 ) -> list[dict[str, str]]:
-    """Run ``python -m lib <command>`` under ncu.
+    """Run ``python -m lib <command>`` under ncu, or another module of ours.
 
     Parameters
     ----------
@@ -38,6 +39,8 @@ def profile(
     cached : bool
         Leave the caches as they are between the passes of a launch: quicker, and enough where
         neither time nor hits are asked for.
+    module : str
+        What ``python -m`` runs.
 
     Returns
     -------
@@ -53,7 +56,7 @@ def profile(
         "--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none",
         *(("--cache-control", "none") if cached else ()),
         "--metrics", ",".join(metrics), *(("-k", kernel) if kernel else ()),
-        sys.executable, "-m", "lib", *command,
+        sys.executable, "-m", module, *command,
     )
     return rows(output)
 
@@ -71,6 +74,18 @@ def available() -> set[str]:
     if not names:
         raise ProfilerMissing("ncu --query-metrics lists none: " + listing.strip()[-200:])
     return names
+
+
+def version() -> str:
+    """The release of Nsight Compute, such as ``"2025.3.1.0"``; empty if it doesn't say.
+
+    Raises
+    ------
+    ProfilerMissing
+        If ncu is missing.
+    """
+    found = re.search(r"Version ([\d.]+)", _run("--version"))
+    return found[1] if found else ""
 
 
 def rows(output: str) -> list[dict[str, str]]:

@@ -167,6 +167,21 @@ def test_a_missing_clone_is_told_with_how_to_get_it(tmp_path, capsys):
     assert main(["foreign", "--folder", str(tmp_path), "nobody/knows"]) == 2
 
 
+def test_a_gpu_counts_what_the_emulator_counts():
+    """Whatever is recorded of a GPU: equal, or with a reason, and right."""
+    record = model.recorded()
+    found = {one: record[one.key]["gpu"] for one in model.kernels() if "gpu" in record[one.key]}
+    strange = {
+        one.key: model.told_of_gpu(one, measured) for one, measured in found.items()
+        if measured["launch"] != one.digest or measured["right"] is False
+        or model.unexplained(one, measured)
+    }
+    assert not strange, "record again: python -m lib foreign --folder FOLDER --counters --write"
+    assert all(len(measured["ncu"]) == len(record[one.key]["counters"])
+               for one, measured in found.items())
+    assert found or not any(one.unlike for one in model.kernels())
+
+
 def test_the_set_names_revisions_and_knows_its_oracles():
     every = model.kernels()
     assert len(every) >= 15 and len({one.key for one in every}) == len(every)

@@ -1,20 +1,22 @@
 """Kernels that nobody here wrote, run on clones: what `set.toml` names, and what came of it.
 
 The recorded results (``results/foreign.json``) are the emulator's own, of the revision that the set
-names; a later run is held against them.
+names; a later run is held against them. Beside them stands what ncu counted on a GPU, and what the
+emulator counts of that very machine code (`lib.measure.foreign`).
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
 import subprocess
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +25,9 @@ from lib.compiler import arguments
 from lib.paths import RESULTS
 from lib.ptx.mutants import mutants, verdict
 from lib.ptx.report import grouped
+
+if TYPE_CHECKING:
+    from lib.compiler.raw_module import RawModule
 
 SET = Path(__file__).with_name("set.toml")
 FILE = RESULTS / "foreign.json"
@@ -54,6 +59,8 @@ class Foreign:
         The file whose lines `defect` names, where it isn't `file`, which includes it.
     equivalent : mapping of str to str
         Why mutants that pass unseen change nothing, by the beginning of what they are called.
+    unlike : mapping of str to str
+        Why a GPU counts otherwise than the emulator, by counter.
     """
 
     repository: str
@@ -73,6 +80,7 @@ class Foreign:
     defect: str = ""
     source: str = ""
     equivalent: Mapping[str, str] = field(default_factory=dict)
+    unlike: Mapping[str, str] = field(default_factory=dict)
 
     def unexplained(self, unseen: Iterable[str]) -> list[str]:
         """Mutants that passed unseen, and for which no reason is given."""
@@ -82,6 +90,59 @@ class Foreign:
     def key(self) -> str:
         """What its results are recorded under."""
         return f"{self.repository}:{self.name}"
+
+    @property
+    def digest(self) -> str:
+        """Fingerprint of what is launched, and with what: numbers of another launch are no more."""
+        launched = (self.revision, self.file, self.name, self.grid, self.block, self.args,
+                    self.options, self.arrays, self.shared, self.seed)
+        return hashlib.sha256(repr(launched).encode()).hexdigest()[:16]
+
+
+class Operands(NamedTuple):
+    """What a kernel is launched with.
+
+    Attributes
+    ----------
+    values : tuple
+        The arguments.
+    named : dict
+        The same and the arrays that maps are of, by name.
+    maps : list
+        What must live as long as the values are used.
+    """
+
+    values: tuple[Any, ...]
+    named: dict[str, Any]
+    maps: list[Any]
+
+
+def operands(
+    kernel: Foreign, put: Callable[[np.ndarray], Any] = lambda array: array,
+    encode: Callable[..., Any] = ptx.tensor_map,
+) -> Operands:
+    """Make a kernel's arguments, the same ones each time.
+
+    Parameters
+    ----------
+    kernel : Foreign
+    put : callable
+        Takes each array to where the kernel runs.
+    encode : callable
+        Makes tensor maps of such arrays.
+    """
+    others = arguments.parse(list(kernel.arrays), kernel.seed + 1)
+    named = {one.name: put(one.value) for one in others}
+    given = arguments.parse(list(kernel.args), kernel.seed, named, encode)
+    values = tuple(put(one.value) if isinstance(one.value, np.ndarray) else one.value
+                   for one in given)
+    named |= {one.name: value for one, value in zip(given, values, strict=True)}
+    return Operands(values, named, [one.keeps for one in given])
+
+
+def is_right(kernel: Foreign, after: dict[str, Any], before: dict[str, Any]) -> bool | None:
+    """Whether a kernel's oracle agrees with what its operands were and are; None without one."""
+    return CHECKS[kernel.check](after, before) if kernel.check else None
 
 
 def gemm(args: dict[str, Any], before: dict[str, Any]) -> bool:
@@ -105,7 +166,14 @@ def transposed_gemm(args: dict[str, Any], before: dict[str, Any]) -> bool:
     return bool(np.allclose(args["C"].astype(float), wanted, rtol=2.0**-8, atol=1e-3))
 
 
-CHECKS = {"gemm": gemm, "half_gemm": half_gemm, "transposed_gemm": transposed_gemm}
+def product(args: dict[str, Any], before: dict[str, Any]) -> bool:
+    """Whether C is A·B, in bfloat16 rounded once."""
+    wanted = args["A"].astype(float) @ args["B"].astype(float)
+    return bool(np.allclose(args["C"].astype(float), wanted, rtol=2.0**-8, atol=1e-3))
+
+
+CHECKS = {"gemm": gemm, "half_gemm": half_gemm, "transposed_gemm": transposed_gemm,
+          "product": product}
 
 
 @lru_cache
@@ -143,6 +211,23 @@ def clone_of(kernel: Foreign, folder: Path) -> Path:
     return found
 
 
+def module_of(kernel: Foreign, folder: Path, arch: str) -> RawModule:
+    """Compile a kernel from the clone of its repository.
+
+    Raises
+    ------
+    ValueError
+        As `clone_of` does.
+    CompileException
+        If NVRTC refuses the file.
+    """
+    from lib.compiler.raw_module import RawModule  # loads CuPy
+
+    path = clone_of(kernel, folder) / kernel.file
+    expressions = [kernel.name] if "<" in kernel.name else []
+    return RawModule(path=path, options=kernel.options, name_expressions=expressions, arch=arch)
+
+
 def run(kernel: Foreign, folder: Path) -> dict[str, Any]:
     """Run a kernel and a sample of its mutants.
 
@@ -153,13 +238,8 @@ def run(kernel: Foreign, folder: Path) -> dict[str, Any]:
         None without one; hazards: their kinds and lines; counters: `Trace.counters`; mutants:
         tried, and those that passed unseen.
     """
-    from lib.compiler.raw_module import RawModule  # loads CuPy
-
-    path = clone_of(kernel, folder) / kernel.file
-    expressions = [kernel.name] if "<" in kernel.name else []
     try:
-        module = RawModule(path=path, options=kernel.options, name_expressions=expressions,
-                           arch=kernel.arch)
+        module = module_of(kernel, folder, kernel.arch)
         function = module.get_function(kernel.name)
         launch, right = _launch(kernel, function)
     except ptx.Error as error:
@@ -176,15 +256,10 @@ def _hazards(found: Iterable[ptx.Hazard], launch: ptx.Launch | None) -> list[str
 
 
 def _launch(kernel: Foreign, function: Any, **settings: Any) -> tuple[ptx.Launch, bool | None]:
-    others = arguments.parse(list(kernel.arrays), kernel.seed + 1)
-    arrays = {one.name: one.value for one in others}
-    given = arguments.parse(list(kernel.args), kernel.seed, arrays)
-    values = tuple(one.value for one in given)
-    named = {**arrays, **{one.name: one.value for one in given}}
-    before = {name: value.copy() for name, value in named.items() if isinstance(value, np.ndarray)}
+    made, before = operands(kernel), operands(kernel).named
     settings.setdefault("races", True)
-    launch = function(kernel.grid, kernel.block, values, kernel.shared, **settings)
-    return launch, CHECKS[kernel.check](named, before) if kernel.check else None
+    launch = function(kernel.grid, kernel.block, made.values, kernel.shared, **settings)
+    return launch, is_right(kernel, made.named, before)
 
 
 def _mutants(kernel: Foreign, module: Any, function: Any) -> dict[str, Any]:
@@ -224,6 +299,31 @@ def differences(now: dict[str, Any], before: dict[str, Any]) -> list[str]:
         f"{name}: {now['counters'].get(name)}, and recorded is {before['counters'].get(name)}"
         for name in names if now["counters"].get(name) != before["counters"].get(name)
     ]
+
+
+def profiled(kernel: Foreign, record: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What is recorded of a kernel on a GPU; None if nothing is, or it is of another launch."""
+    found = record.get(kernel.key, {}).get("gpu")
+    return found if found and found["launch"] == kernel.digest else None
+
+
+def counted_otherwise(found: Mapping[str, Any]) -> list[str]:
+    """The counters of which a GPU's ncu and the emulator say different things."""
+    return [name for name, number in found["ncu"].items() if found["emulated"][name] != number]
+
+
+def unexplained(kernel: Foreign, found: Mapping[str, Any]) -> list[str]:
+    """The counters that differ and for which no reason is given, and reasons for equal ones."""
+    return sorted({*counted_otherwise(found)} ^ {*kernel.unlike})
+
+
+def told_of_gpu(kernel: Foreign, found: Mapping[str, Any]) -> str:
+    """How ncu's counters compare to the emulator's, in a few words."""
+    unlike = counted_otherwise(found)
+    parts = [f"{len(found['ncu']) - len(unlike)} of {len(found['ncu'])} counters alike"]
+    parts += [f"{name}: ncu {found['ncu'][name]:,}, emulated {found['emulated'][name]:,}"
+              + ("" if name in kernel.unlike else " (no reason is known)") for name in unlike]
+    return "; ".join([*parts, *["WRONG on the GPU"] * (found["right"] is False)])
 
 
 def told(result: dict[str, Any]) -> str:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from typing import Any
 
 from lib.plotting.display import note, table
 from lib.topics.foreign import model
+
+HOW = "`python -m lib foreign --folder FOLDER --counters --write`, on clones and a GPU"
 
 
 def found() -> None:
@@ -54,3 +58,27 @@ def defects() -> None:
                      one.defect[0].upper() + one.defect[1:], said))
     table(("kernel", "what the source has at that revision", "the emulator says"), rows,
           "emulated at the revision that the link names; later ones may have changed it")
+
+
+def counted() -> None:
+    """Display how the emulator's counters of these kernels compare to ncu's on a GPU."""
+    record = model.recorded()
+    kernels = [(one, found) for one in model.kernels() if (found := model.profiled(one, record))]
+    if not kernels:
+        note(f"*What Nsight Compute counts of them on a GPU is not recorded yet: {HOW}.*")
+        return
+    rows = [
+        (f"`{one.name}` in {one.repository}", f"{len(found['ncu']) - len(unlike)} of "
+         f"{len(found['ncu'])}", "; ".join(_difference(one, found, name) for name in unlike) or "–")
+        for one, found in kernels for unlike in [model.counted_otherwise(found)]
+    ]
+    machines = dict.fromkeys(
+        f"{found['gpu']}, CUDA {found['cuda']}, driver {found['driver']}, "
+        f"ncu {found['ncu_release']}, {found['date']}" for _, found in kernels)
+    table(("kernel", "counters alike", "ncu counts otherwise"), rows,
+          f"recorded: {'; '.join(machines)}; emulated: the same machine code")
+
+
+def _difference(one: model.Foreign, found: Mapping[str, Any], name: str) -> str:
+    why = one.unlike.get(name, "no reason is known")
+    return f"`{name}`: {found['ncu'][name]:,} in place of {found['emulated'][name]:,}: {why}"
