@@ -168,7 +168,15 @@ PERSISTENT: Mapping[str, dict] = {
         "ping_pong": True,
     },
 }
-# Those of 21's, besides: tile, stages, clusters' tiles down and across C, blocks that share K.
+# 21's rule has one more that persists: `ordered` with its operands swapped, and bands of 2,048 rows
+# in place of 1,024.
+PERSISTENT_OF_21: Mapping[str, dict] = {
+    **PERSISTENT,
+    "swapped_256": {
+        "tile": (256, 128), "stages": 4, "group": 8, "cluster": (1, 2), "swapped": True,
+    },
+}
+# Besides: tile, stages, clusters' tiles down and across C, blocks that share K.
 _SPLIT_TILES = (
     *(((64, 64), 14, *cluster) for cluster in ((1, 1, 1), (1, 2, 1), (2, 1, 1), (1, 2, 4))),
     *(((64, 64), 8, *cluster) for cluster in ((1, 1, 1), (1, 1, 2), (1, 1, 4), (1, 1, 8))),
@@ -227,8 +235,12 @@ def candidates_of_20(prefix: str = "", **types: str) -> tuple[Variant, ...]:
 def candidates_of_21(prefix: str = "", **types: str) -> tuple[Variant, ...]:
     """The instantiations among which 21 chooses, in some types."""
     whole = (
-        every_shape(prefix + name, f"{_sizes(given)}, persistent", **given, **types)
-        for name, given in PERSISTENT.items()
+        every_shape(
+            prefix + name,
+            f"{_sizes(given)}, persistent" + ", operands swapped" * given.get("swapped", False),
+            **given, **types,
+        )
+        for name, given in PERSISTENT_OF_21.items()
     )
     cut = (
         split_tile(

@@ -11,8 +11,9 @@ shapes each in multiples of 1, 8 and 64) and 20 others, cubes, layers of Llama 3
 Then, from there, to all candidates in turns on 44 shapes on two other boards; where power is the
 limit, to turns of 5 ms, in which all have one clock, and as much to turns of 0.35 s, in which each
 has its own. Then, but for what says how power limits large products, to some thirty candidates each
-on 91 shapes below that limit, when clusters in two directions and swapped operands had come. No
-size stands in them. On random shapes that no fit had seen the choice was measured against
+on 91 shapes below that limit, when clusters in two directions and swapped operands had come. On 22
+shapes, most of them large, a persistent kernel with swapped operands took no longer than one without.
+No size stands in the costs. On random shapes that no fit had seen the choice was measured against
 cublasLt's best.
 """
 
@@ -53,7 +54,7 @@ class Costs:
         Multiply-adds of an SM's tensor cores per cycle, as a loop of wgmma reaches them.
     alone, swapped : float
         How much longer products take where one warpgroup at a time has an SM's tensor cores, and
-        where their operands are swapped.
+        where their operands are swapped in a kernel that isn't persistent.
     ingest : float
         Bytes that an SM takes in per cycle.
     flight : float
@@ -171,7 +172,7 @@ def cycles(variant: Variant, problem: Problem, costs: Costs = H100) -> float:
     products = _multiplied(variant) * variant.step / costs.products
     if _one_warpgroup(variant, blocks, costs) and sharing == 1:
         products *= costs.alone
-    if variant.constants.get("SWAPPED"):
+    if variant.constants.get("SWAPPED") and not grid.resident:
         products *= costs.swapped
     l2 = costs.l2 if _fits_lines(problem) else costs.l2_misfit
     from_l2 = rows * LINE * busy / min(l2, costs.l2)
