@@ -63,6 +63,8 @@ class Unit:
         About how long it takes, s.
     pair : str
         The variant that an added one is measured beside, if one was named by itself.
+    depth : str
+        How much is measured of the version's first variant, if it is among them: see `depth`.
     """
 
     kind: str
@@ -72,6 +74,7 @@ class Unit:
     mark: str
     estimate: float
     pair: str = ""
+    depth: str = ""
 
     @property
     def name(self) -> str:
@@ -126,7 +129,8 @@ def units(
         Whether a variant can run on this GPU.
     headline : bool
         Time versions and cuBLAS on the headline sizes, and measure nothing else: what a second
-        GPU is recorded for. What isolates a step's cause is left out.
+        GPU is recorded for. What isolates a step's cause is left out, and only the last versions
+        of their kind are measured thoroughly, at the first size.
 
     Raises
     ------
@@ -143,7 +147,7 @@ def units(
         shapes = [(size,) * 3 for size in HEADLINE]
         of = [replace(one, variants=_written(one)) for one in of]
         timings = [unit for unit in _cublas(HEADLINE) if unit.kind == BENCH]
-        found = _benches(of, shapes) + (timings if records.CUBLAS in others else [])
+        found = _benches(of, shapes, headline=True) + (timings if records.CUBLAS in others else [])
         if not found:
             raise ValueError(f"the headline sizes are of versions and {records.CUBLAS}: name one")
         return found
@@ -205,12 +209,14 @@ class Chosen:
     added: bool
 
 
-def _benches(of: Sequence[Chosen], shapes: Sequence[Shape]) -> list[Unit]:
+def _benches(
+    of: Sequence[Chosen], shapes: Sequence[Shape], headline: bool = False
+) -> list[Unit]:
     """Shape by shape, and in each all versions."""
-    return [unit for shape in shapes for one in of for unit in _bench(one, shape)]
+    return [unit for shape in shapes for one in of for unit in _bench(one, shape, headline)]
 
 
-def _bench(one: Chosen, shape: Shape) -> Iterator[Unit]:
+def _bench(one: Chosen, shape: Shape, headline: bool) -> Iterator[Unit]:
     kernel, variants = one.kernel, one.variants
     here = tuple(v for v in variants if shape in timed(kernel, v))
     if not here:
@@ -218,12 +224,13 @@ def _bench(one: Chosen, shape: Shape) -> Iterator[Unit]:
     first = kernel.variants[0] in here
     rows = len(here) + (len(kernel.ptx_archs) if first else 0)
     seconds = ROW_SECONDS * (rows + 2)  # the rival's candidates take as long as two
-    if first:
-        seconds += {THOROUGH: THOROUGH_SECONDS, JOULES: ENERGY_SECONDS, "": 0.0}[
-            depth(kernel, shape)]
+    deep = depth(kernel, shape) if first else ""
+    if headline and not (last_of_its_kind(kernel) and shape[0] == HEADLINE[0]):
+        deep = ""
+    seconds += {THOROUGH: THOROUGH_SECONDS, JOULES: ENERGY_SECONDS, "": 0.0}[deep]
     beside = pair(kernel, here[0]) if one.added else None
     yield Unit(BENCH, kernel.stem, _names(here), shape, mark(kernel, here), seconds,
-               beside.name if beside else "")
+               beside.name if beside else "", deep)
 
 
 def _counters(kernel: Kernel, variants: tuple[Variant, ...]) -> Unit:

@@ -268,9 +268,9 @@ def _bench(unit: Unit, chunk: str) -> dict[str, Any]:
             contests[problem] = bench.Contest(problem)
         contest = contests[problem]
         first = variant is kernel.variants[0]
-        depth = plan.depth(kernel, unit.shape) if first else ""
         row = contest.row(
-            kernel, variant, thorough=depth == plan.THOROUGH, joules=depth == plan.JOULES)
+            kernel, variant, thorough=first and unit.depth == plan.THOROUGH,
+            joules=first and unit.depth == plan.JOULES)
         if unit.pair:
             row["pair"] = _pair(contest, kernel, kernel.variant(unit.pair))
         older = {

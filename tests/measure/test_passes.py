@@ -75,6 +75,16 @@ def test_what_a_page_shows_first_comes_first():
     assert place[plan.BENCH, (1000,) * 3] > max(cubes)
 
 
+def test_a_second_gpu_is_looked_at_thoroughly_at_one_size():
+    found = plan.units(list(CATALOGUE), lambda kernel, variant: True, headline=True)
+    deep = {(unit.stem, unit.shape) for unit in found if unit.depth}
+    last = {kernel.stem for kernel in CATALOGUE.values() if plan.last_of_its_kind(kernel)}
+    assert deep == {(stem, (4096,) * 3) for stem in last}
+    assert {unit.depth for unit in found} == {plan.THOROUGH, ""}
+    whole = {(unit.stem, unit.shape): unit.depth for unit in every_unit() if unit.kind == plan.BENCH}
+    assert all(whole[stem, shape] == plan.THOROUGH for stem, shape in deep)
+
+
 def test_a_unit_fits_a_chunk():
     assert all(0 < unit.estimate < chunks.MOST_SECONDS / 4 for unit in every_unit())
 
@@ -578,7 +588,8 @@ def test_what_is_really_measured_of_a_version_makes_a_record(stem, played_h100, 
     names = tuple(variant.name for variant in kernel.variants[:2])
     made = []
     for kind, shape in ((plan.BENCH, (32, 32, 32)), (plan.COUNTERS, None), (plan.TIMELINE, None)):
-        unit = plan.Unit(kind, stem, names, shape, "0", 1.0, names[1] if shape else "")
+        unit = plan.Unit(kind, stem, names, shape, "0", 1.0, names[1] if shape else "",
+                         plan.depth(kernel, shape) if shape else "")
         made.append((unit, record.measure(unit, CHUNK, played_h100)))
         played_h100.done(unit.name, "0", CHUNK, 1.0, made[-1][1])
     head = built.head(stem, records.SCHEMA)
