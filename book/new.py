@@ -27,7 +27,7 @@ ENTRY = '''\
             title="{title}",
             change="what {number} changes, in a few words",
             level="grid and thread",
-            variants=(square("first", 16, 1, "warp", "one thread an element, blocks of 16×16"),),
+            variants=(square("first", 16, 1, "warp", "one thread per element, blocks of 16×16"),),
         ),
 '''
 SOURCE = '''\

@@ -44,7 +44,7 @@ CATALOGUE: dict[str, Kernel] = {
             stem="01_naive",
             function="naive",
             title="Naive",
-            change="one thread an element, straight from global memory",
+            change="one thread per element, straight from global memory",
             level="grid and thread",
             variants=(
                 square("coalesced", 32, 1, "warp", "neighbouring threads own neighbouring columns",

@@ -85,29 +85,38 @@ def _table(rows: Iterable[Row]) -> str:
 
 
 def summary(rows: Iterable[Row]) -> str:
-    """A row a version and GPU, for README: its first variant at the ladder's size and twice it."""
+    """A row a version, for README: its first variant at the ladder's size and twice it.
+
+    GPUs stand side by side, the one with most versions first.
+    """
     large = 2 * LADDER_SIZE
-    rows = list(rows)
+    rows = [r for r in rows
+            if r.M == r.N == r.K and r.variant == CATALOGUE[r.kernel].variants[0].name]
     against = rival(rows)
-    mixed = against == "cuBLAS"
-    table = [
-        f"| version | what it changes | GPU | TFLOP/s at {LADDER_SIZE:,} | of {against} "
-        f"| at {large:,} |",
-        "|---|---|---|---:|---:|---:|",
-    ]
-    found: dict[tuple[str, str], dict[int, Row]] = {}
+    found: dict[str, dict[str, dict[int, Row]]] = {}
     for r in rows:
-        if r.M == r.N == r.K and r.variant == CATALOGUE[r.kernel].variants[0].name:
-            found.setdefault((r.kernel, r.gpu), {})[r.M] = r
-    for (stem, gpu), sizes in found.items():
-        first, second = sizes.get(LADDER_SIZE), sizes.get(large)
-        mark = " (stale)" if any(r.stale for r in sizes.values()) else ""
-        table.append(
-            f"| {stem} | {CATALOGUE[stem].change} | {gpu} "
-            + (f"| {first.tflops:.1f}{mark} | {_of(first, mixed)} " if first else "| – | – ")
-            + (f"| {_of(second, mixed)} |" if second else "| – |")
-        )
+        found.setdefault(r.kernel, {}).setdefault(r.gpu, {})[r.M] = r
+    versions = Counter(gpu for gpus in found.values() for gpu in gpus)
+    gpus = sorted(versions, key=lambda gpu: (-versions[gpu], gpu))
+    heads = [f"{gpu}: TFLOP/s at {LADDER_SIZE:,} | of {against} | at {large:,}" for gpu in gpus]
+    table = [
+        " | ".join(["| version", "what it changes", *heads]) + " |",
+        "|---|---|" + "---:|" * 3 * len(gpus),
+    ]
+    for stem, by_gpu in found.items():
+        cells = [_sizes(by_gpu.get(gpu, {}), large, against == "cuBLAS") for gpu in gpus]
+        table.append(" | ".join([f"| {stem}", CATALOGUE[stem].change, *cells]) + " |")
     return "\n".join(table)
+
+
+def _sizes(sizes: Mapping[int, Row], large: int, mixed: bool) -> str:
+    """A GPU's three cells."""
+    first, second = sizes.get(LADDER_SIZE), sizes.get(large)
+    mark = " (stale)" if any(r.stale for r in sizes.values()) else ""
+    return " | ".join([
+        f"{first.tflops:.1f}{mark}" if first else "–",
+        _of(first, mixed) if first else "–", _of(second, mixed) if second else "–",
+    ])
 
 
 def readme_text(text: str, rows: Iterable[Row]) -> str:
@@ -123,8 +132,10 @@ def readme_text(text: str, rows: Iterable[Row]) -> str:
     if not begin or not end:
         raise ValueError(f"README.md has no {BEGIN} … {END}: put the markers back")
     rows = list(rows)
-    dates = sorted({(r.gpu, r.date) for r in rows})
-    source = "; ".join(f"{gpu}, {date}" for gpu, date in dates)
+    dates: dict[str, set[str]] = {}
+    for r in rows:
+        dates.setdefault(r.gpu, set()).add(r.date)
+    source = "; ".join(f"{gpu}, {' and '.join(sorted(dates[gpu]))}" for gpu in sorted(dates))
     chosen = "its default heuristic's kernel" if {row.rival for row in rows} == {"default"} else (
         "the fastest of what it has, unless its default is named")
     note = (
