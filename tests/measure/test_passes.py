@@ -81,7 +81,8 @@ def test_a_second_gpu_is_looked_at_thoroughly_at_one_size():
     last = {kernel.stem for kernel in CATALOGUE.values() if plan.last_of_its_kind(kernel)}
     assert deep == {(stem, (4096,) * 3) for stem in last}
     assert {unit.depth for unit in found} == {plan.THOROUGH, ""}
-    whole = {(unit.stem, unit.shape): unit.depth for unit in every_unit() if unit.kind == plan.BENCH}
+    whole = {(unit.stem, unit.shape): unit.depth for unit in every_unit()
+             if unit.kind == plan.BENCH}
     assert all(whole[stem, shape] == plan.THOROUGH for stem, shape in deep)
 
 
