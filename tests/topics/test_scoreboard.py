@@ -110,6 +110,14 @@ def test_a_missing_cell_says_so_and_every_other_leads_to_its_record(boards):
         assert folder == ".." and (records.RESULTS / file).is_file()
 
 
+def test_sizes_that_a_gpu_has_no_record_of_have_no_column(boards):
+    few = [dataclasses.replace(line, cells={shape: cell for shape, cell in line.cells.items()
+                                            if shape in {(4096,) * 3, (8192,) * 3}}, variants=())
+           for line in boards["fp32"]]
+    soup = BeautifulSoup(figure.cubes(GPU, [(BY_KEY["fp32"], few)], "../results"), "html.parser")
+    assert [cell.get_text() for cell in soup.select("thead th")] == ["version", "4,096", "8,192"]
+
+
 def test_the_switch_and_the_handles_have_names_and_what_they_show(boards):
     shown = [(BY_KEY[key], board) for key, board in boards.items()]
     soup = BeautifulSoup(figure.cubes(GPU, shown, "../results"), "html.parser")

@@ -60,7 +60,7 @@ _STYLE = """
 
 
 def cubes(gpu: str, boards: Sequence[tuple[Types, Sequence[Line]]], folder: str) -> str:
-    """Versions and peers down, cubes across.
+    """Versions and peers down, cubes across: those of which the GPU has any record.
 
     Parameters
     ----------
@@ -70,9 +70,12 @@ def cubes(gpu: str, boards: Sequence[tuple[Types, Sequence[Line]]], folder: str)
     folder : str
         Where the records lie, seen from the page.
     """
+    columns = [shape for shape in COLUMNS
+               if any(shape in line.cells for _, lines in boards for line in lines)]
+
     def part(types: Types, lines: Sequence[Line]) -> str:
-        head = ["version", *(f"{side:,}" for side, *_ in COLUMNS)]
-        body = "".join(_lines(line, COLUMNS, folder) for line in lines)
+        head = ["version", *(f"{side:,}" for side, *_ in columns)]
+        body = "".join(_lines(line, columns, folder) for line in lines)
         return _table(f"{gpu}, {types.title}: TFLOP/s and share of the best of cuBLAS, M = N = K",
                       head, body)
 
