@@ -1,6 +1,7 @@
 """The scoreboard holds all that is recorded, at the records' own shares, and its CSV is whole."""
 
 import csv
+import dataclasses
 import io
 import time
 
@@ -189,7 +190,8 @@ def test_it_is_drawn_from_all_records_in_seconds(monkeypatch):
     start = time.process_time()
     page.cubes()
     page.others()
-    assert time.process_time() - start < 5.0 and len(shown) == 2
+    assert time.process_time() - start < 5.0
+    assert len(shown) == len(model.gpus()) + 1  # other shapes are recorded on one GPU alone
 
 
 def test_without_records_it_names_the_command(tmp_path, monkeypatch):
