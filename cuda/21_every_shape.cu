@@ -16,7 +16,8 @@
 //             split_tile: grid ceil(M / BM / CLUSTER_M) * ceil(N / BN / CLUSTER_N) blocks of each
 //             CLUSTER_M * CLUSTER_N * CLUSTER_K; block 2 * BM + 32, or 2 * BN + 32 if SWAPPED;
 //             dynamic shared memory for STAGES tiles and 1024 bytes; boxes as every_shape's.
-//             pack: grid (ceil(columns / 1024), min(rows, 65535)), block 128.
+//             pack: block X * Y of 128 threads, X a power of two that need not pass ceil(columns / 8)
+//             by much; grid (ceil(columns / (8 * X)), min(ceil(rows / Y), 65535)).
 //             Each may be launched with programmatic stream serialization (grid.cuh).
 // Runs on:    sm_90a.
 //
@@ -524,18 +525,19 @@ split_tile(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A
 
 // Rows of `columns` elements, tight and perhaps on no boundary, into rows of `pitch` elements,
 // which begin on multiples of 16 bytes; what lies between the rows has no meaning. One thread moves
-// 8 elements of each of its rows.
+// 8 elements of each of its rows; a block has several rows at a time where they are short.
+// `behind`: the launch before this one packs too, the other matrix, and both may run at once.
 template <class T>
-__global__ void pack(int rows, int columns, const T* from, int pitch, T* to)
+__global__ void pack(int rows, int columns, const T* from, int pitch, T* to, int behind)
 {
     const int column = (blockIdx.x * blockDim.x + threadIdx.x) * 8;
     const size_t begin = reinterpret_cast<size_t>(from);
     const size_t end = begin + (size_t)rows * columns * sizeof(T);
-    grid_wait();
+    if (!behind) grid_wait();  // who may still read what `to` holds
     grid_go();
-    if (column >= columns) return;
+    const int first = column < columns ? blockIdx.y * blockDim.y + threadIdx.y : rows;
 #pragma unroll 4
-    for (int row = blockIdx.y; row < rows; row += gridDim.y) {
+    for (int row = first; row < rows; row += gridDim.y * blockDim.y) {
         const size_t source = begin + ((size_t)row * columns + column) * sizeof(T);
         const size_t aligned = source / 16 * 16;
         const int shift = source % 16 / 2;  // elements that the 8 lie behind a boundary
@@ -561,4 +563,5 @@ __global__ void pack(int rows, int columns, const T* from, int pitch, T* to)
         *reinterpret_cast<uint4*>(to + (size_t)row * pitch + column) =
             make_uint4(words[0], words[1], words[2], words[3]);
     }
+    if (behind) grid_wait();  // who waits for this launch waits for the one before it too
 }

@@ -5,6 +5,7 @@ It compiles nothing and reads no records, so it runs where neither can be: in a 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -84,8 +85,9 @@ def lay_out(
     return Prepared(
         selection, launch,
         [(*arguments(problem, *one, chosen, packed), *extra) for one in sets],
-        [[_packing(chosen.pack, one["AB".index(name)], room)
-          for name, room in rooms.items() if room.size] for one in sets],
+        [[_packing(chosen.pack, one["AB".index(name)], room, behind)
+          for behind, (name, room) in enumerate(
+              (name, room) for name, room in rooms.items() if room.size)] for one in sets],
     )
 
 
@@ -96,13 +98,17 @@ def _room(xp: Any, matrix: Any, variant: Variant) -> Any:
     return xp.empty((rows, -(-columns // unit) * unit), matrix.dtype)
 
 
-def _packing(variant: Variant, matrix: Any, room: Any) -> Step:
-    """The launch that copies a matrix into such room."""
+def _packing(variant: Variant, matrix: Any, room: Any, behind: int) -> Step:
+    """The launch that copies a matrix into such room; of two, the second may overlap the first."""
     (rows, columns), pitch = matrix.shape, room.shape[1]
-    grid = (-(-columns // variant.tile[1]), min(rows, MAX_GRID_Y), 1)
-    launch = Launch(grid, (*variant.block, 1), early=variant.early)
+    threads, each = math.prod(variant.block), variant.tile[1] // math.prod(variant.block)
+    # Where rows are short, several share a block: else most of its threads would have no part.
+    across = min(threads, 1 << (-(-columns // each) - 1).bit_length())
+    down = threads // across
+    grid = (-(-columns // (each * across)), min(-(-rows // down), MAX_GRID_Y), 1)
+    launch = Launch(grid, (across, down, 1), early=variant.early)
     sizes = (np.int32(rows), np.int32(columns))
-    return Step(variant, launch, (*sizes, matrix, np.int32(pitch), room))
+    return Step(variant, launch, (*sizes, matrix, np.int32(pitch), room, np.int32(behind)))
 
 
 def addresses(*matrices: Any) -> list[int]:

@@ -13,6 +13,7 @@ from lib.kernels.grid import LastWave
 from lib.kernels.select import select
 from lib.kernels.source import edited
 from lib.problem import ITEM_BYTES
+from lib.run import prepared
 from lib.run.runner import emulate, prepare, run
 from tests.kernels.conftest import REPRESENTATIVES, slow_but, smallest_of_each
 
@@ -64,10 +65,11 @@ def test_rows_of_any_length_are_packed_and_the_run_says_so(name, shape):
         assert f"{matrix} is packed: " in done.selection.reason
 
 
+@pytest.mark.parametrize("behind", [0, 1])
 @pytest.mark.parametrize("rows, columns, offset", [
-    (5, 33, 0), (7, 1001, 3), (3, 8, 1), (1, 5, 0), (2, 9, 7),
+    (5, 33, 0), (7, 1001, 3), (3, 8, 1), (1, 5, 0), (2, 9, 7), (300, 31, 1), (130, 7, 5),
 ])
-def test_packing_moves_every_element_from_any_boundary(rows, columns, offset):
+def test_packing_moves_every_element_from_any_boundary(rows, columns, offset, behind):
     """And reads nothing outside of the matrix: the emulator would stop it."""
     pack = EVERY.variants[0].pack
     code = compile_kernel(EVERY, pack, "sm_90a")
@@ -75,11 +77,13 @@ def test_packing_moves_every_element_from_any_boundary(rows, columns, offset):
     tight = block[offset:].reshape(rows, columns)
     pitch = -(-columns // 8) * 8
     to = np.full((rows, pitch), np.nan, "f2")
+    step = prepared._packing(pack, tight, to, behind)
     launched = ptx.Module(code.ptx, code.arch).get_function(code.name)(
-        (-(-columns // pack.tile[1]), rows), pack.block,
-        (np.int32(rows), np.int32(columns), tight, np.int32(pitch), to), races=True,
-    )
+        step.launch.grid, step.launch.block, step.arguments, races=True)
     assert (to[:, :columns] == tight).all() and not launched.hazards
+    # No more blocks than elements ask for, eight per thread, up to a part of a row and of a block.
+    across, down, _ = step.launch.block
+    assert across * down == 128 and (across == 1 or 8 * across < 2 * max(columns, 8))
 
 
 @pytest.mark.parametrize("kernel, variant", slow_but(MENU, smallest_of_each(MENU)))

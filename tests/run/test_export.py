@@ -86,7 +86,7 @@ def test_launches_say_what_the_book_launches():
         for step in ready.steps(0)
     ]
     # Rows of 1,001 and 999 halves: both are copied into rows of multiples of 16 bytes.
-    assert found.text.count("launch(pack<half>,") == 2 and "1001, A, 1008, space.room0);" in \
+    assert found.text.count("launch(pack<half>,") == 2 and "1001, A, 1008, space.room0, 0);" in \
         found.text.replace("1000, 1001", "1001")
     assert found.text.count("tensor_map(space.room") == 2
     assert "CHECK(cudaFree(room1));" in found.text
