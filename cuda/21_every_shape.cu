@@ -86,6 +86,49 @@ __device__ inline void multiply(float (&sum)[SUMS], unsigned a, unsigned b, int 
     else wgmma<BN, T, B_BY_ROWS>(sum, of_a, of_b);
 }
 
+// Eight 16-bit elements of a tight row, which begin on any boundary, as they come from memory.
+struct Eight {
+    unsigned words[8];  // two aligned vectors that hold them
+    int shift, inside;  // elements before them, and how many of the eight lie in the row
+
+    // Those from `source` on, of a matrix that lies in [begin, end).
+    __device__ void fetch(size_t source, size_t begin, size_t end, int left)
+    {
+        const size_t aligned = source / 16 * 16;
+        shift = source % 16 / 2, inside = left;
+        if (inside > 0 && aligned >= begin && aligned + 32 <= end) {
+            const uint4 a = *reinterpret_cast<const uint4*>(aligned);
+            const uint4 b = *reinterpret_cast<const uint4*>(aligned + 16);
+            words[0] = a.x, words[1] = a.y, words[2] = a.z, words[3] = a.w;
+            words[4] = b.x, words[5] = b.y, words[6] = b.z, words[7] = b.w;
+            return;
+        }
+        // Outside of the matrix, or at its ends, where vectors would pass them.
+        const unsigned short* bits = reinterpret_cast<const unsigned short*>(source);
+        shift = 0;
+#pragma unroll
+        for (int i = 0; i < 8; ++i) words[i] = 0;
+#pragma unroll
+        for (int i = 0; i < 8; ++i)
+            if (i < inside) words[i / 2] |= unsigned(bits[i]) << i % 2 * 16;
+    }
+
+    // All eight in their order, and zeros for what lies behind the row.
+    __device__ uint4 vector()
+    {
+#pragma unroll
+        for (int i = 0; i < 6; ++i) words[i] = shift & 4 ? words[i + 2] : words[i];
+#pragma unroll
+        for (int i = 0; i < 5; ++i) words[i] = shift & 2 ? words[i + 1] : words[i];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            words[i] = shift & 1 ? __funnelshift_r(words[i], words[i + 1], 16) : words[i];
+            if (2 * i + 1 >= inside) words[i] &= 2 * i < inside ? 0xffff : 0;
+        }
+        return make_uint4(words[0], words[1], words[2], words[3]);
+    }
+};
+
 // Steps [from, to) along K of one tile.
 struct Share {
     int tile, from, to;
@@ -357,12 +400,63 @@ every_shape(int M, int N, int K, float alpha, const __grid_constant__ TensorMap 
     TIMELINE_END;
 }
 
+// Whether tiles come by TMA; otherwise threads read them from the matrices themselves.
+template <class Operand> constexpr bool BY_TMA = false;
+template <> constexpr bool BY_TMA<TensorMap> = true;
+
+// What one of 128 threads reads of a step's tiles of A and B, and leaves in shared memory as TMA
+// does: 8 elements of a row in each of its PARTS.
+template <int BM, int BN, bool B_BY_ROWS>
+struct Tiles {
+    static constexpr int ALL = (BM + BN) * 8, PARTS = (ALL + 127) / 128;
+    Eight eights[PARTS];
+
+    template <class T>
+    __device__ void fetch(const T* A, const T* B, int M, int N, int K, int row0, int col0, int k)
+    {
+#pragma unroll
+        for (int i = 0; i < PARTS; ++i) {
+            const int part = i * 128 + threadIdx.x % 128, chunk = part % 8 * 8;
+            if (part >= ALL) break;
+            if (part / 8 < BM)
+                fetch(eights[i], A, M, K, row0 + part / 8, k + chunk);
+            else if (int row = part / 8 - BM; B_BY_ROWS)
+                fetch(eights[i], B, K, N, k + row % 64, col0 + row / 64 * 64 + chunk);
+            else
+                fetch(eights[i], B, N, K, col0 + row, k + chunk);
+        }
+    }
+
+    __device__ void store(unsigned a, unsigned b)
+    {
+#pragma unroll
+        for (int i = 0; i < PARTS; ++i) {
+            const int part = i * 128 + threadIdx.x % 128, row = part / 8;
+            if (part >= ALL) break;
+            const unsigned to = row < BM ? a + row * 128 : b + (row - BM) * 128;
+            const uint4 v = eights[i].vector();
+            asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};"
+                         ::"r"(to + (part % 8 ^ (row < BM ? row : row - BM) % 8) * 16), "r"(v.x),
+                         "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
+        }
+    }
+
+private:
+    template <class T>
+    __device__ static void fetch(Eight& eight, const T* matrix, int rows, int columns, int row,
+                                 int column)
+    {
+        const size_t begin = reinterpret_cast<size_t>(matrix);
+        eight.fetch(begin + ((size_t)row * columns + column) * sizeof(T), begin,
+                    begin + (size_t)rows * columns * sizeof(T), row < rows ? columns - column : 0);
+    }
+};
+
+// What a block of split_tile and of unaligned_tile does.
 template <class T, class TC, int BM, int BN, int STAGES, bool B_BY_ROWS, int CLUSTER_M,
-          int CLUSTER_N, int CLUSTER_K, bool SWAPPED>
-__global__ void __cluster_dims__(CLUSTER_M * CLUSTER_N * CLUSTER_K, 1, 1)
-__launch_bounds__(2 * (SWAPPED ? BN : BM) + 32)
-split_tile(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A,
-           const __grid_constant__ TensorMap B, float beta, TC* C)
+          int CLUSTER_N, int CLUSTER_K, bool SWAPPED, class Operand>
+__device__ inline void compute_tile(int M, int N, int K, float alpha, const Operand& A,
+                                    const Operand& B, float beta, TC* C)
 {
     constexpr int BK = 64, CONSUMERS = (SWAPPED ? BN : BM) / 64;
     constexpr int SHARE_K = CLUSTER_M * CLUSTER_N;  // blocks of a cluster with the same steps of K
@@ -370,6 +464,7 @@ split_tile(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A
     constexpr int A_BYTES = BM * BK * 2, B_BYTES = BK * BN * 2;
     constexpr int PITCH = BN + 4;  // floats in a row of partial sums: no two rows begin in one bank
     static_assert(CLUSTER_K == 1 || BM * PITCH * 4 <= STAGES * (A_BYTES + B_BYTES));
+    static_assert(BY_TMA<Operand> || SHARE_K == 1);
     extern __shared__ unsigned char storage[];
     __shared__ __align__(8) unsigned long long full[STAGES], empty[STAGES];
     const unsigned As = (shared_address(storage) + ATOM_BYTES - 1) / ATOM_BYTES * ATOM_BYTES;
@@ -389,12 +484,14 @@ split_tile(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A
 
     if (threadIdx.x == 0) {
         for (int s = 0; s < STAGES; ++s) {
-            mbarrier_init(filled + 8 * s, 1);
+            mbarrier_init(filled + 8 * s, BY_TMA<Operand> ? 1 : 128);
             mbarrier_init(freed + 8 * s, (CLUSTER_M + CLUSTER_N - 1) * CONSUMERS);
         }
         mbarrier_init_fence();
-        tma_prefetch(A);
-        tma_prefetch(B);
+        if constexpr (BY_TMA<Operand>) {
+            tma_prefetch(A);
+            tma_prefetch(B);
+        }
     }
     if constexpr (CLUSTER > 1) cluster_barrier();
     else __syncthreads();
@@ -403,8 +500,22 @@ split_tile(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A
 
     Ring<STAGES> ring;
     float sum[(SWAPPED ? BM : BN) / 2] = {};
-    if (warp == 4 * CONSUMERS) {
-        if (threadIdx.x % 32 == 0) {
+    if (warp >= 4 * CONSUMERS) {
+        if constexpr (!BY_TMA<Operand>) {
+            Tiles<BM, BN, B_BY_ROWS> tiles;
+            tiles.fetch(A, B, M, N, K, row0, col0, rank_k * BK);
+            for (int step = rank_k; step < steps; step += CLUSTER_K, ring.next()) {
+                MARK(WAIT);
+                mbarrier_wait(freed + 8 * ring.stage, ring.parity ^ 1);
+                MARK(LOAD);
+                tiles.store(As + ring.stage * A_BYTES, Bs + ring.stage * B_BYTES);
+                fence_async_proxy();
+                mbarrier_arrive(filled + 8 * ring.stage);
+                // The next step's are on their way while this thread waits for room.
+                if (step + CLUSTER_K < steps)
+                    tiles.fetch(A, B, M, N, K, row0, col0, (step + CLUSTER_K) * BK);
+            }
+        } else if (threadIdx.x % 32 == 0) {
             // Of the tiles that several blocks need, this one loads a part for all.
             constexpr int A_PART = BM / CLUSTER_N, B_PART = (B_BY_ROWS ? BK : BN) / CLUSTER_M;
             const int first = rank_k * SHARE_K + rank_n * CLUSTER_M;
@@ -523,6 +634,27 @@ split_tile(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A
     TIMELINE_END;
 }
 
+template <class T, class TC, int BM, int BN, int STAGES, bool B_BY_ROWS, int CLUSTER_M,
+          int CLUSTER_N, int CLUSTER_K, bool SWAPPED>
+__global__ void __cluster_dims__(CLUSTER_M * CLUSTER_N * CLUSTER_K, 1, 1)
+__launch_bounds__(2 * (SWAPPED ? BN : BM) + 32)
+split_tile(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A,
+           const __grid_constant__ TensorMap B, float beta, TC* C)
+{
+    compute_tile<T, TC, BM, BN, STAGES, B_BY_ROWS, CLUSTER_M, CLUSTER_N, CLUSTER_K, SWAPPED>(
+        M, N, K, alpha, A, B, beta, C);
+}
+
+template <class T, class TC, int BM, int BN, int STAGES, bool B_BY_ROWS, int CLUSTER_K,
+          bool SWAPPED>
+__global__ void __cluster_dims__(CLUSTER_K, 1, 1)
+__launch_bounds__(2 * (SWAPPED ? BN : BM) + 128)
+unaligned_tile(int M, int N, int K, float alpha, const T* A, const T* B, float beta, TC* C)
+{
+    compute_tile<T, TC, BM, BN, STAGES, B_BY_ROWS, 1, 1, CLUSTER_K, SWAPPED>(
+        M, N, K, alpha, A, B, beta, C);
+}
+
 // Rows of `columns` elements, tight and perhaps on no boundary, into rows of `pitch` elements,
 // which begin on multiples of 16 bytes; what lies between the rows has no meaning. One thread moves
 // 8 elements of each of its rows; a block has several rows at a time where they are short.
@@ -538,30 +670,10 @@ __global__ void pack(int rows, int columns, const T* from, int pitch, T* to, int
     const int first = column < columns ? blockIdx.y * blockDim.y + threadIdx.y : rows;
 #pragma unroll 4
     for (int row = first; row < rows; row += gridDim.y * blockDim.y) {
-        const size_t source = begin + ((size_t)row * columns + column) * sizeof(T);
-        const size_t aligned = source / 16 * 16;
-        const int shift = source % 16 / 2;  // elements that the 8 lie behind a boundary
-        unsigned words[8] = {};
-        if (aligned >= begin && aligned + 32 <= end) {  // two aligned vectors hold them
-            const uint4 a = *reinterpret_cast<const uint4*>(aligned);
-            const uint4 b = *reinterpret_cast<const uint4*>(aligned + 16);
-            words[0] = a.x, words[1] = a.y, words[2] = a.z, words[3] = a.w;
-            words[4] = b.x, words[5] = b.y, words[6] = b.z, words[7] = b.w;
-#pragma unroll
-            for (int i = 0; i < 6; ++i) words[i] = shift & 4 ? words[i + 2] : words[i];
-#pragma unroll
-            for (int i = 0; i < 5; ++i) words[i] = shift & 2 ? words[i + 1] : words[i];
-#pragma unroll
-            for (int i = 0; i < 4; ++i)
-                words[i] = shift & 1 ? __funnelshift_r(words[i], words[i + 1], 16) : words[i];
-        } else {  // at the ends of the matrix, where vectors would pass them
-            const unsigned short* bits = reinterpret_cast<const unsigned short*>(source);
-#pragma unroll
-            for (int i = 0; i < 8; ++i)
-                if (column + i < columns) words[i / 2] |= unsigned(bits[i]) << i % 2 * 16;
-        }
-        *reinterpret_cast<uint4*>(to + (size_t)row * pitch + column) =
-            make_uint4(words[0], words[1], words[2], words[3]);
+        Eight eight;
+        eight.fetch(begin + ((size_t)row * columns + column) * sizeof(T), begin, end,
+                    columns - column);
+        *reinterpret_cast<uint4*>(to + (size_t)row * pitch + column) = eight.vector();
     }
     if (behind) grid_wait();  // who waits for this launch waits for the one before it too
 }
