@@ -7,7 +7,8 @@
 //             blocks of a cluster share a tile's K and sum through each other's shared memory
 //             (split-K). Where rows of C are few its tiles have few, with wgmma's operands swapped.
 //             pack copies a matrix whose rows TMA can't step over into rows that are multiples of
-//             16 bytes. Partials are summed in the order of K, whoever finishes last: the same
+//             16 bytes; unaligned_tile is split_tile with threads in TMA's place, which read such
+//             rows as they are. Partials are summed in the order of K, whoever finishes last: the same
 //             bits each run.
 // Bottleneck: the SMs that 20 leaves idle in the last wave or from the start; rows it refuses.
 // Launch:     every_shape as 20, with `parts` (2 tiles of floats per block), `arrivals` (2 ints per
@@ -16,8 +17,9 @@
 //             split_tile: grid ceil(M / BM / CLUSTER_M) * ceil(N / BN / CLUSTER_N) blocks of each
 //             CLUSTER_M * CLUSTER_N * CLUSTER_K; block 2 * BM + 32, or 2 * BN + 32 if SWAPPED;
 //             dynamic shared memory for STAGES tiles and 1024 bytes; boxes as every_shape's.
-//             pack: block X * Y of 128 threads, X a power of two that need not pass ceil(columns / 8)
-//             by much; grid (ceil(columns / (8 * X)), min(ceil(rows / Y), 65535)).
+//             unaligned_tile: as split_tile without CLUSTER_M and CLUSTER_N; 96 threads more.
+//             pack: block X * Y of 128 threads, X a power of two, at most 128, from
+//             ceil(columns / 8) on; grid (ceil(columns / (8 * X)), min(ceil(rows / Y), 65535)).
 //             Each may be launched with programmatic stream serialization (grid.cuh).
 // Runs on:    sm_90a.
 //
@@ -169,7 +171,8 @@ struct Shares {
                            int cut_tile, int place, int barrier, TC* C, int M, int N, int row,
                            int col, float alpha, float beta) const
     {
-        constexpr int FOURS = SUMS / 4, ALL = BLOCKS * FOURS, AHEAD = ALL % 8 ? 4 : ALL % 16 ? 8 : 16;
+        constexpr int FOURS = SUMS / 4, ALL = BLOCKS * FOURS;
+        constexpr int AHEAD = ALL % 8 ? 4 : ALL % 16 ? 8 : 16;
         static_assert(ALL % AHEAD == 0);
         const long long all = (long long)rest * steps, begins = (long long)cut_tile * steps;
         const int first = ((begins + 1) * sharers - 1) / all;
@@ -375,8 +378,8 @@ every_shape(int M, int N, int K, float alpha, const __grid_constant__ TensorMap 
             if (share.to - share.from < steps) {
                 const int place = rank * CONSUMERS / TURNS + (PING_PONG ? 0 : warpgroup);
                 constexpr int PLACES = CLUSTER * CONSUMERS / TURNS;
-                shares.add_up<SWAPPED, PLACES>(sum, parts, arrivals, share.tile, place, 1 + warpgroup, C, M,
-                                      N, row, col, alpha, beta);
+                shares.add_up<SWAPPED, PLACES>(sum, parts, arrivals, share.tile, place,
+                                               1 + warpgroup, C, M, N, row, col, alpha, beta);
                 continue;
             }
 #pragma unroll
