@@ -1,6 +1,6 @@
 // 21: every shape: work is cut along K where tiles don't fill the chip, and rows have any length.
 //
-// Changes:    three kernels, of which the catalogue picks by shape. every_shape is 20 with the
+// Changes:    four kernels, of which the catalogue picks by shape. every_shape is 20 with the
 //             last, incomplete wave of tiles cut into equal shares for all clusters (stream-K);
 //             they are done first, so that summing the partials can hide behind whole tiles.
 //             split_tile is for few tiles: one per block, no persistence, an early start; the

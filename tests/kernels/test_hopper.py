@@ -86,6 +86,34 @@ def test_packing_moves_every_element_from_any_boundary(rows, columns, offset, be
     assert across * down == 128 and (across == 1 or 8 * across < 2 * max(columns, 8))
 
 
+UNALIGNED = [((64, 64), 4, 4, False), ((64, 128), 3, 1, False), ((24, 128), 4, 2, True),
+             ((8, 64), 4, 1, True)]
+
+
+def unaligned(tile, stages, split, swapped, **types):
+    return hopper.unaligned_tile("unaligned", "", tile=tile, stages=stages, split=split,
+                                 swapped=swapped, **types)
+
+
+@pytest.mark.parametrize("types", [{}, hopper.BF16_COLUMN, hopper.HALF], ids=["", "bf16", "half"])
+@pytest.mark.parametrize("tile, stages, split, swapped", UNALIGNED)
+def test_rows_that_begin_anywhere_are_read_as_they_are(tile, stages, split, swapped, types):
+    variant = unaligned(tile, stages, split, swapped, **types)
+    for shape in ((70, 33, 75), (5, 19, 391), (1, 1, 1), (9, 8, 0)):
+        done = emulated(EVERY, variant.problem(*shape, 0.5, -2.0), variant=variant, trace=False,
+                        landing="late", races=True)
+        assert done.verdict.ok and not done.launch.hazards
+        assert done.selection.packed == () and done.selection.variant is variant
+
+
+def test_threads_that_read_rows_fence_them_from_the_tensor_cores():
+    variant = unaligned(*UNALIGNED[0])
+    source = edited(EVERY.source.read_text(), "                fence_async_proxy();\n", "")
+    done = emulated(EVERY, variant.problem(70, 33, 75), variant=variant, source=source,
+                    trace=False, races=True)
+    assert done.launch.hazards
+
+
 @pytest.mark.parametrize("kernel, variant", slow_but(MENU, smallest_of_each(MENU)))
 def test_every_candidate_is_right(kernel, variant):
     """On ragged tiles, and more steps than the shortest ring has stages."""
