@@ -324,6 +324,16 @@ def test_readme_s_table_is_made_from_the_records(tmp_path):
         scoreboard.readme_text("nothing here", [])
 
 
+@pytest.mark.parametrize("dates, said", [
+    (["2026-11-22"], "2026-11-22"),
+    (["2026-11-23", "2026-11-21", "2026-11-22"], "2026-11-21 to 23"),
+    (["2026-11-30", "2026-12-01"], "2026-11-30 to 12-01"),
+    ({"2027-01-02", "2026-12-30"}, "2026-12-30 to 2027-01-02"),
+])
+def test_days_are_told_as_a_span(dates, said):
+    assert records.span(dates) == said
+
+
 def test_faults_name_stale_and_missing_records(tmp_path, monkeypatch):
     record = copy.deepcopy(made())
     record["variants"]["swapped"]["hash"] = "0" * 16
