@@ -67,8 +67,8 @@ CRASHED = {"verdict": "caught", "by": "the process crashed", "tests": 0, "second
 LEFT_OUT = ("tests/book", "tests/chapters")
 PYTEST = [
     "-q", "--no-header", "--tb=no", "-rN", "-p", "no:cacheprovider", "-p", "no:randomly",
-    "--hypothesis-seed=0", "-m", "not gpu and not browser and not chapters and not slow",
-    *(f"--ignore={folder}" for folder in LEFT_OUT),
+    "--hypothesis-seed=0", *(f"--ignore={folder}" for folder in LEFT_OUT),
+    "-m", "not gpu and not browser and not chapters and not colab and not slow",
 ]  # fmt: skip
 
 
