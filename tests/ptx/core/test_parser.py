@@ -145,6 +145,7 @@ def test_broken_text(text, message):
         ("mov.u32 %r, %nobody;", "no register %nobody"),
         ("ld.global.u32 %r, %d;", "square brackets"),
         ("add.frob.u32 %r, %r, %r;", "no modifier .frob"),
+        ("add.frob.f32 %r, %r, %r;", "no modifier .frob"),
         ("setp.lt.u32 5, %r, %r;", "cannot be written"),
         ("mul.u32 %r, %r, %r;", "lo"),
         ("add.f32 %r, %r, 1;", "whole number"),
