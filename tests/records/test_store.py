@@ -379,6 +379,14 @@ def test_a_search_is_of_its_own_variant_s_candidates():
         assert records.stale(record, name)
 
 
+def test_records_of_kernels_that_are_gone_come_last(tmp_path):
+    for stem in ("00_gone", "02_shared_tile", "01_naive"):
+        records.write({**made(), "kernel": stem}, tmp_path)
+    assert [r["kernel"] for r in records.every(tmp_path)] == [
+        "01_naive", "02_shared_tile", "00_gone",
+    ]  # fmt: skip
+
+
 def test_a_calibration_record_is_no_kernel_s(tmp_path):
     records.write(calibrated("0" * 16), tmp_path)
     assert records.load("H100", records.CALIBRATION, tmp_path)["hash"] == "0" * 16
