@@ -378,6 +378,27 @@ def test_faults_name_a_search_of_other_code(tmp_path, monkeypatch):
         scoreboard.faults())
 
 
+def test_a_search_is_of_its_own_variant_s_candidates():
+    kernel = CATALOGUE["20_hopper_limit"]
+    searched = [variant for variant in kernel.variants if variant.candidates]
+    assert len(searched) > 1
+    for variant in searched:
+        name = f"{kernel.stem}/{variant.name}"
+        hashes = {each: kernel.hash(kernel.variant(each)) for each in variant.candidates}
+        record = {"kernel": records.SEARCH, "searches": {name: {"hashes": hashes}}}
+        assert not records.stale(record, name)
+        hashes.popitem()
+        assert records.stale(record, name)
+
+
+def test_records_of_kernels_that_are_gone_come_last(tmp_path):
+    for stem in ("00_gone", "02_shared_tile", "01_naive"):
+        records.write({**made(), "kernel": stem}, tmp_path)
+    assert [r["kernel"] for r in records.every(tmp_path)] == [
+        "01_naive", "02_shared_tile", "00_gone",
+    ]  # fmt: skip
+
+
 def test_a_calibration_record_is_no_kernel_s(tmp_path):
     records.write(calibrated("0" * 16), tmp_path)
     assert records.load("H100", records.CALIBRATION, tmp_path)["hash"] == "0" * 16
