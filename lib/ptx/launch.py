@@ -25,6 +25,7 @@ from .core.geometry import (
     Geometry,
     check_geometry,
     cluster_sizes,
+    shared_base,
     shared_limit,
     three_sizes,
 )
@@ -273,8 +274,8 @@ class Function:
         workspace = 0
         if "%envreg2" in self.code.registers.specials:  # this_grid().sync() counts blocks there
             workspace = device.add("of the grid", np.zeros(64, np.uint32))
-        layout = Layout(self.code.registers, device, shared_mem)
         target = self.module.program.machine
+        layout = Layout(self.code.registers, device, shared_mem, shared_base(target))
         for what, wanted, most in (
             ("", layout.shared_bytes, shared_limit(target)),
             ("static ", layout.static_bytes, STATIC_LIMIT),
