@@ -200,7 +200,7 @@ class Function:
 
     def __call__(
         self, grid, block, args, shared_mem: int = 0, *, watch=None, trace: bool = True,
-        races: bool = False, schedule: str = "lowest", seed: int = 0, merge=None,
+        races: bool = False, schedule: str = "lowest", seed: int = 0, merge=None, ffma=None,
         cluster=None, landing: str = "early", turns: int | None = TURNS, strict: bool = False,
         go_on: bool = False,
         recorder: Recorder | None = None,
@@ -227,9 +227,11 @@ class Function:
             block the highest warp runs until it must wait. "random": random warps at each turn.
         seed : int
             For the random schedule.
-        merge : mapping of int to Wide, (int, int) or None, optional
-            What ptxas made of the accesses at these PTX lines, an offset and the bytes a lane: None
-            where another absorbed it. Without it the accesses are counted as the PTX has them.
+        merge : mapping of int to Wide, tuple or None, optional
+            What ptxas made of the accesses at these PTX lines, as `Wide` has it: None where another
+            absorbed it. Without it the accesses are counted as the PTX has them.
+        ffma : mapping of int to int, optional
+            How many FFMA ptxas made of each of these PTX lines, which are no fma.
         cluster : int or tuple of int, optional
             Blocks of a cluster, up to three sizes; by default what the kernel was compiled for.
         landing : str
@@ -286,7 +288,7 @@ class Function:
                     f"{target} has {most}"
                 )
         merged = merge and {line: wide and Wide(*wide) for line, wide in merge.items()}
-        record = Trace(watch, merged) if trace else None
+        record = Trace(watch, merged, ffma or {}) if trace else None
         if record is not None:
             record.begin(self.code)
         hazards = Hazards()
