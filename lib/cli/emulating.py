@@ -36,7 +36,7 @@ def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
     foreign = add(_foreign, "foreign", "kernels that nobody here wrote, run on clones of theirs",
                   json_help="by REPOSITORY:KERNEL {ended, right, hazards, counters, mutants, "
                   "differences}; with --counters {gpu, arch, driver, cuda, nvrtc, ncu_release, "
-                  "date, launch, right, ncu, emulated}")
+                  "date, launch, right, emulated_right, ncu, emulated}")
     foreign.add_argument("kernels", nargs="*", metavar="TEXT",
                          help="only kernels whose REPOSITORY:KERNEL has such a text")
     foreign.add_argument("--folder", required=True,
@@ -123,6 +123,5 @@ def _counters_of_foreign(options: argparse.Namespace, wanted: Sequence[Foreign])
           if kernel not in ending),
         f"{len(seen)} of {len(ending)} kernels profiled",
     ])
-    right = all(found[kernel.key]["right"] is not False
-                and not model.unexplained(kernel, found[kernel.key]) for kernel in seen)
+    right = not any(model.strange(kernel, found[kernel.key]) for kernel in seen)
     return 0 if right and len(seen) == len(ending) else 1

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
 
-from lib.compiler import listings, merging, nvrtc, sass
+from lib.compiler import arithmetic, listings, merging, nvrtc, sass
 from lib.compiler.cache import is_kept, kept
 from lib.compiler.fingerprint import file_identity, include_folder
 from lib.compiler.nvrtc import DISASSEMBLY, CompileError, assemble, compile_nvrtc, disassemble
@@ -151,9 +151,14 @@ class Compiled:
         return sass.inner_loop(self.sass)
 
     @cached_property
-    def merge(self) -> dict[int, tuple[int, int] | None]:
+    def merge(self) -> dict[int, merging.Merged | None]:
         """Which accesses of the PTX ptxas merged (see `lib.compiler.merging.merged_accesses`)."""
         return merging.merged_accesses(self.ptx, self.sass, self.name)
+
+    @cached_property
+    def ffma(self) -> dict[int, int]:
+        """FFMA of lines that are no fma (see `lib.compiler.arithmetic.ffma_of_others`)."""
+        return arithmetic.ffma_of_others(self.ptx, self.sass, self.name)
 
 
 def of_ptx(text: str, name: str, arch: str, dynamic_bytes: int = 0) -> Compiled:

@@ -27,6 +27,14 @@ _SUM = re.compile(
 _WRITTEN = re.compile(r"^\s*(?:@!?%?\w+\s+)?\w[\w.:]*\s+(%\w+)\s*,")
 _LABEL = re.compile(r"^\s*[$\w]+:\s*$")
 _JUMP = re.compile(r"^\s*(?:@!?%?\w+\s+)?(?:bra|brx|ret|exit)\b")
+# What makes a number that grows by a constant of one that does.
+_LINEAR = re.compile(
+    r"^\s*(?P<name>add|mul|mad|shl|cvt|mov)\.(?:(?:lo|wide)\.)?(?:[bsu](?:32|64)\.?)+\s+%\w+,"
+    r"\s*(?P<sources>[^;]+);"
+)
+_NUMBER = re.compile(r"-?\d+")
+_ALWAYS = re.compile(r"^\s*(?:bra|brx|ret|exit)\b")
+_BRANCH = re.compile(r"^\s*(?:@!?%?\w+\s+)?bra(?:\.uni)?\s+(?P<to>[$\w]+);")
 
 # What ptxas calls the accesses of PTX; those of the first four may be merged.
 MERGEABLE = {
@@ -40,6 +48,9 @@ MACHINE = {
     ("ld", "shared::cluster"): "LD", ("st", "shared::cluster"): "ST",
 }
 _MACHINE_ACCESSES = {*MACHINE.values(), "LD", "ST"}
+
+Window = tuple[int, int]  # from and to, of what the machine code accesses
+Merged = tuple[int, int] | tuple[int, int, bool]
 
 
 @dataclass(frozen=True)
@@ -58,6 +69,14 @@ class Access:
         Bytes a lane; 0 for ldmatrix and stmatrix.
     block : int
         Straight-line stretch of the PTX that it stands in.
+    chain : int
+        The same with the stretches that nothing but a stretch of the chain leads to: what stands
+        there is executed only behind what stands before it in the chain.
+    step : int
+        What each turn of a loop adds to the root, B; 0 outside of loops, and where it isn't a
+        constant.
+    kept : bool
+        Whether the root is written only once.
     """
 
     machine: str
@@ -66,6 +85,9 @@ class Access:
     at: int
     nbytes: int
     block: int
+    chain: int = 0
+    step: int = 0
+    kept: bool = True
 
 
 def accesses(ptx: str, function: str) -> dict[int, Access]:
@@ -77,12 +99,14 @@ def accesses(ptx: str, function: str) -> dict[int, Access]:
     function : str
         Mangled name of the entry.
     """
-    rows = list(_rows_of(ptx, function))
+    rows = list(rows_of(ptx, function))
     sums = _sums(row for _, row in rows)
+    registers = _Registers(rows)
     found: dict[int, Access] = {}
-    block = 0
+    block = chain = 0
     for number, row in rows:
         block += bool(_LABEL.match(row) or _JUMP.match(row))
+        chain += bool(_LABEL.match(row) or _ALWAYS.match(row))
         access = _ACCESS.match(row)
         address = access and _ADDRESS.search(access["operands"])
         if not address:
@@ -98,12 +122,13 @@ def accesses(ptx: str, function: str) -> dict[int, Access]:
             root, constant = sums[root]
             at += constant
         found[number] = Access(
-            machine, offset, root, at, _width(access["kind"], words, access["operands"]), block
-        )
+            machine, offset, root, at, _width(access["kind"], words, access["operands"]), block,
+            chain, registers.step(root, number), registers.is_kept(root),
+        )  # fmt: skip
     return found
 
 
-def _rows_of(ptx: str, function: str) -> Iterable[tuple[int, str]]:
+def rows_of(ptx: str, function: str) -> Iterable[tuple[int, str]]:
     """Lines of one entry, numbered from 1."""
     inside = False
     for number, row in enumerate(ptx.splitlines(), 1):
@@ -125,8 +150,67 @@ def _sums(rows: Iterable[str]) -> dict[str, tuple[str, int]]:
     return {
         register: source
         for register, source in sums.items()
-        if written[register] == 1 and written[source[0]] == 1
+        if written[register] == 1 and written[source[0]] == 1 and source[0] != register
     }
+
+
+class _Registers:
+    """Where an entry writes its registers, and which of those lines are in loops."""
+
+    def __init__(self, rows: Iterable[tuple[int, str]]) -> None:
+        self._writes: dict[str, list[int]] = defaultdict(list)
+        self._operations: dict[int, tuple[str, list[str]]] = {}
+        self._loops: list[tuple[int, int]] = []
+        labels: dict[str, int] = {}
+        for number, row in rows:
+            if _LABEL.match(row):
+                labels[row.strip().rstrip(":")] = number
+            elif branch := _BRANCH.match(row):
+                if branch["to"] in labels:
+                    self._loops.append((labels[branch["to"]], number))
+            elif target := _WRITTEN.match(row):
+                self._writes[target[1]].append(number)
+                if found := _LINEAR.match(row):
+                    sources = [source.strip() for source in found["sources"].split(",")]
+                    self._operations[number] = found["name"], sources
+
+    def is_kept(self, register: str) -> bool:
+        """Whether it is written no more than once."""
+        return len(self._writes[register]) <= 1
+
+    def step(self, register: str, line: int) -> int:
+        """What each turn of the innermost loop around a line adds to it; 0 if it isn't known."""
+        around = [loop for loop in self._loops if loop[0] <= line <= loop[1]]
+        if not around:
+            return 0
+        return self._step(register, min(around, key=lambda loop: loop[1] - loop[0]), ()) or 0
+
+    def _step(self, source: str, loop: tuple[int, int], behind: tuple[str, ...]) -> int | None:
+        """What a turn adds to a register or a constant, None if it isn't known.
+
+        `behind` has the registers that are made of this one: a loop's counter is made of itself.
+        """
+        writes = [place for place in self._writes.get(source, ()) if loop[0] <= place <= loop[1]]
+        if not writes:
+            return 0
+        if len(writes) > 1 or writes[0] not in self._operations or source in behind:
+            return None
+        name, sources = self._operations[writes[0]]
+        if name == "add" and source in sources:
+            other = sources[1 - sources.index(source)]
+            return int(other) if _NUMBER.fullmatch(other) else None
+        behind = *behind, source
+        match name, [self._step(each, loop, behind) for each in sources]:
+            case "add", [int(first), int(second)]:
+                return first + second
+            case "mul" | "mad", [int(first), 0, *rest] if _NUMBER.fullmatch(sources[1]):
+                if None not in rest:
+                    return first * int(sources[1]) + sum(rest)
+            case "shl", [int(first), 0] if _NUMBER.fullmatch(sources[1]):
+                return first << int(sources[1])
+            case "cvt" | "mov", [int(first)]:
+                return first
+        return None
 
 
 def _width(kind: str, words: list[str], operands: str) -> int:
@@ -152,7 +236,7 @@ def machine_accesses(instructions: Iterable[Instruction]) -> list[Instruction]:
 
 def merged_accesses(
     ptx: str, instructions: Iterable[Instruction], function: str
-) -> dict[int, tuple[int, int] | None]:
+) -> dict[int, Merged | None]:
     """Say which accesses of the PTX are part of wider ones in the machine code.
 
     Parameters
@@ -168,10 +252,12 @@ def merged_accesses(
     -------
     dict
         By PTX line: ``(offset, nbytes)`` where one machine instruction reads or writes `nbytes` a
-        lane from the base register plus `offset`; None where an access is part of such a one, or
-        the same as another of its straight-line stretch. Lines that stand in the PTX and in the
-        machine code alike are left out; so are those that ptxas moved together from two branches,
-        of which only one is executed.
+        lane from the base register plus `offset`; ``(offset, nbytes, True)`` where it does so for
+        several turns of a loop, which is where that address is aligned; None where an access is
+        part of such a one, or the same as another of its straight-line stretch, or where a wider
+        one before it, without which it is never reached, has read it already. Lines that stand in
+        the PTX and in the machine code alike are left out; so are those that ptxas moved together
+        from two branches, of which only one is executed.
     """
     found = {
         line: access
@@ -185,18 +271,26 @@ def merged_accesses(
     groups: dict[tuple, list[int]] = defaultdict(list)
     for line, access in found.items():
         groups[access.machine, access.root, access.block].append(line)
-    merge: dict[int, tuple[int, int] | None] = {}
-    for lines in groups.values():
-        _merge_group({line: found[line] for line in lines}, widths, merge)
+    merge: dict[int, Merged | None] = {}
+    chains: dict[tuple, list[Window]] = defaultdict(list)
+    for (machine, root, _), lines in groups.items():
+        group = {line: found[line] for line in lines}
+        chain = chains[machine, root, found[lines[0]].chain]
+        if machine in ("LDS", "LDG"):
+            # ptxas reads ahead what the next stretches may ask for, as it does not write ahead.
+            merge.update({line: None for line, access in group.items()
+                          if line not in widths and access.kept and _inside(access, chain)})
+        left = {line: access for line, access in group.items() if line not in merge}
+        chain += _merge_group(left, widths, merge)
     return merge
 
 
 def _merge_group(
-    group: dict[int, Access], widths: dict[int, int], merge: dict[int, tuple[int, int] | None]
-) -> None:
-    """Enter the accesses of one kind, root and stretch of code."""
+    group: dict[int, Access], widths: dict[int, int], merge: dict[int, Merged | None]
+) -> list[Window]:
+    """Enter the accesses of one kind, root and stretch of code; return what they reach."""
     gone = {line: access for line, access in group.items() if line not in widths}
-    reached: list[tuple[int, int]] = []  # from and to, of what the machine code accesses
+    reached: list[Window] = []
     by_width: dict[int, list[int]] = defaultdict(list)
     for line, access in group.items():
         if line in widths and widths[line] > access.nbytes:
@@ -207,18 +301,32 @@ def _merge_group(
         leaders = [group[line] for line in by_width[width]]
         free = [access for access in gone.values() if not _inside(access, reached)]
         residue = _residue(width, leaders, free)
+        if residue is None and leaders[0].step % width:
+            # Other turns fill the rest, and the first of them is the one that is aligned.
+            residue = _lowest(width, leaders, free) % width
         for line, access in zip(by_width[width], leaders, strict=True):
             start = access.at if residue is None else access.at - (access.at - residue) % width
             merge[line] = access.offset + start - access.at, width
+            if access.step % width:
+                # A wide access is aligned, and in the next turn this one would not be: it reads
+                # for that turn, too.
+                merge[line] = *merge[line], True
             reached.append((start, start + width))
     merge.update({line: None for line, access in gone.items() if _inside(access, reached)})
+    return reached
 
 
-def _inside(access: Access, reached: Iterable[tuple[int, int]]) -> bool:
+def _inside(access: Access, reached: Iterable[Window]) -> bool:
     """Whether the machine code accesses these bytes already."""
     return any(
         start <= access.at and access.at + access.nbytes <= end for start, end in reached
     )
+
+
+def _lowest(width: int, leaders: list[Access], gone: Iterable[Access]) -> int:
+    """Where the first of the wide accesses begins, if it begins with the first of its parts."""
+    first = min(leader.at for leader in leaders)
+    return min([first, *(access.at for access in gone if first - width < access.at < first)])
 
 
 def _residue(width: int, leaders: list[Access], gone: Iterable[Access]) -> int | None:

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from lib import ptx
-from lib.compiler import merging, sass
+from lib.compiler import arithmetic, merging, sass
 from lib.compiler.arch import TARGETS, check_any_arch, nearest_target
 from lib.compiler.cache import kept
 from lib.compiler.cu_file import CudaFile, kernels_of
@@ -265,40 +265,42 @@ class Kernel:
             options = {**watch.defaults, **options}
         if options.get("trace", True):
             options.setdefault("merge", self.merge)
+            options.setdefault("ffma", self._made[1])
         launch = self.function(grid, block, args, shared_mem, **options)
         for watch in WATCHES:
             watch.tell(launch)
         return launch
 
     @property
-    def merge(self) -> Mapping[int, tuple[int, int] | None] | None:
+    def merge(self) -> Mapping[int, merging.Merged | None] | None:
         """What ptxas makes of the accesses, or None if it can't be known: `counted` says why."""
-        return self._merged[0]
+        return self._made[0]
 
     @property
     def counted(self) -> str:
-        return self._merged[1]
+        return self._made[2]
 
     @cached_property
-    def _merged(self) -> tuple[Mapping[int, tuple[int, int] | None] | None, str]:
+    def _made(
+        self,
+    ) -> tuple[Mapping[int, merging.Merged | None] | None, Mapping[int, int] | None, str]:
         arch = self.function.module.program.machine.partition(",")[0]
         rules = "" if arch in TARGETS else f", by the rules of {nearest_target(arch)}"
         try:
-            return self._merge(), "as the machine code has them" + rules
+            return *self._from_machine_code(), "as the machine code has them" + rules
         except (ToolMissing, CompileError) as reason:
-            return None, f"as the PTX has them, for want of machine code: {reason}"
+            return None, None, f"as the PTX has them, for want of machine code: {reason}"
 
-    def _merge(self) -> Mapping[int, tuple[int, int] | None]:
-        """See `lib.compiler.merging.merged_accesses`."""
+    def _from_machine_code(self) -> tuple[Mapping[int, merging.Merged | None], Mapping[int, int]]:
+        """What `merging.merged_accesses` and `arithmetic.ffma_of_others` say."""
         arch = self.function.module.program.machine
         tools = [file_identity(find_tool(name)) for name in ("ptxas", "nvdisasm")]
         listing = kept(
             ["assembled and listed", self.text, arch, *tools, *DISASSEMBLY],
             lambda: disassemble(assemble(self.text, arch)[0]),
         )
-        return merging.merged_accesses(
-            self.text, sass.parse(listing.decode(), self.name), self.name
-        )
+        made = self.text, sass.parse(listing.decode(), self.name), self.name
+        return merging.merged_accesses(*made), arithmetic.ffma_of_others(*made)
 
 
 def _is_ptx(code: str) -> bool:

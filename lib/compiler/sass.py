@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 _INSTRUCTION = re.compile(r"^\s*/\*(?P<address>[0-9a-f]{4,})\*/\s+(?P<text>.*?)\s*;")
 _LABEL = re.compile(r"^\s*(\.L_x_\d+):")
+_SUBROUTINE = re.compile(r"^\s*\$__internal_\S*:")  # ptxas's own, of a division and the like
 _LINE = re.compile(r'//## File "(?P<file>[^"]*)", line (?P<line>\d+)')
 # How nvdisasm calls the PTX that ptxas read.
 _PTX_FILE = ".nv_debug_ptx_txt"
@@ -34,7 +35,7 @@ class Instruction:
     opcode : str
         With its modifiers, such as ``"LDS.U.128"``.
     ptx_line, cuda_line : int or None
-        Lines it came from, counted from 1.
+        Lines it came from, counted from 1; None in subroutines that ptxas adds.
     target : int or None
         Address that a branch jumps to.
     """
@@ -90,6 +91,8 @@ def parse(listing: str, function: str) -> list[Instruction]:
         if place := _LINE.search(row):
             kind = "ptx_line" if place["file"].startswith(_PTX_FILE) else "cuda_line"
             lines[kind] = int(place["line"]) or None
+        elif _SUBROUTINE.match(row):
+            lines = dict.fromkeys(lines)  # it has none, and those before it are others'
         elif label := _LABEL.match(row):
             waiting.append(label[1])
         elif code := _INSTRUCTION.match(row):

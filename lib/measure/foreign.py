@@ -40,11 +40,12 @@ JOBS = 8
 
 
 class Made(NamedTuple):
-    """A kernel's machine code, and what the emulator counts of it."""
+    """A kernel's machine code, what the emulator counts of it, and whether its result is right."""
 
     kernel: Foreign
     compiled: Compiled
     emulated: dict[str, int]
+    right: bool | None
 
 
 def measure(
@@ -63,8 +64,9 @@ def measure(
     Returns
     -------
     dict
-        By `Foreign.key`: `machine`'s keys; launch: `Foreign.digest`; right: whether the oracle
-        agrees with the GPU's result; ncu and emulated: counters by the emulator's names.
+        By `Foreign.key`: `machine`'s keys; launch: `Foreign.digest`; right and emulated_right:
+        whether the oracle agrees with the GPU's result and with the emulator's of the same machine
+        code; ncu and emulated: counters by the emulator's names.
 
     Raises
     ------
@@ -82,7 +84,8 @@ def measure(
     found = {}
     for one, right, row in _launched(made, list(metrics.values()), tell):
         found[one.kernel.key] = {
-            **where, "launch": one.kernel.digest, "right": right, "ncu": parse([row], metrics),
+            **where, "launch": one.kernel.digest, "right": right, "emulated_right": one.right,
+            "ncu": parse([row], metrics),
             "emulated": {name: one.emulated[name] for name in metrics},
         }
     return found
@@ -119,11 +122,11 @@ def _all_made(
         for kernel, each in zip(fitting, waiting, strict=True):
             try:
                 compiled = each.result()
-                launch = _emulated(kernel, compiled)
+                launch, right = _emulated(kernel, compiled)
             except (ptx.Error, CompileError, ValueError) as error:
                 tell(f"{kernel.key}: left out: {_line(error)}")
                 continue
-            made.append(Made(kernel, compiled, launch.trace.counters()))
+            made.append(Made(kernel, compiled, launch.trace.counters(), right))
     return made
 
 
@@ -135,13 +138,14 @@ def _compiled(kernel: Foreign, folder: Path, arch: str) -> Compiled:
     except CompileException as error:
         raise CompileError(str(error)) from None
     compiled = of_ptx(module.ptx, module.get_function(kernel.name).name, arch, kernel.shared)
-    compiled.merge  # noqa: B018 - what takes longest, made where others are made beside it
+    compiled.sass  # noqa: B018 - what takes longest, made where others are made beside it
     return compiled
 
 
-def _emulated(kernel: Foreign, compiled: Compiled) -> ptx.Launch:
-    made = model.operands(kernel)
-    return runner.emulate(compiled, _grid(kernel), made.values)
+def _emulated(kernel: Foreign, compiled: Compiled) -> tuple[ptx.Launch, bool | None]:
+    made, before = model.operands(kernel), model.operands(kernel).named
+    launch = runner.emulate(compiled, _grid(kernel), made.values)
+    return launch, model.is_right(kernel, made.named, before)
 
 
 def _grid(kernel: Foreign) -> Launch:

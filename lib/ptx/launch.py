@@ -25,6 +25,7 @@ from .core.geometry import (
     Geometry,
     check_geometry,
     cluster_sizes,
+    shared_base,
     shared_limit,
     three_sizes,
 )
@@ -199,7 +200,7 @@ class Function:
 
     def __call__(
         self, grid, block, args, shared_mem: int = 0, *, watch=None, trace: bool = True,
-        races: bool = False, schedule: str = "lowest", seed: int = 0, merge=None,
+        races: bool = False, schedule: str = "lowest", seed: int = 0, merge=None, ffma=None,
         cluster=None, landing: str = "early", turns: int | None = TURNS, strict: bool = False,
         go_on: bool = False,
         recorder: Recorder | None = None,
@@ -226,9 +227,11 @@ class Function:
             block the highest warp runs until it must wait. "random": random warps at each turn.
         seed : int
             For the random schedule.
-        merge : mapping of int to Wide, (int, int) or None, optional
-            What ptxas made of the accesses at these PTX lines, an offset and the bytes a lane: None
-            where another absorbed it. Without it the accesses are counted as the PTX has them.
+        merge : mapping of int to Wide, tuple or None, optional
+            What ptxas made of the accesses at these PTX lines, as `Wide` has it: None where another
+            absorbed it. Without it the accesses are counted as the PTX has them.
+        ffma : mapping of int to int, optional
+            How many FFMA ptxas made of each of these PTX lines, which are no fma.
         cluster : int or tuple of int, optional
             Blocks of a cluster, up to three sizes; by default what the kernel was compiled for.
         landing : str
@@ -273,8 +276,8 @@ class Function:
         workspace = 0
         if "%envreg2" in self.code.registers.specials:  # this_grid().sync() counts blocks there
             workspace = device.add("of the grid", np.zeros(64, np.uint32))
-        layout = Layout(self.code.registers, device, shared_mem)
         target = self.module.program.machine
+        layout = Layout(self.code.registers, device, shared_mem, shared_base(target))
         for what, wanted, most in (
             ("", layout.shared_bytes, shared_limit(target)),
             ("static ", layout.static_bytes, STATIC_LIMIT),
@@ -285,7 +288,7 @@ class Function:
                     f"{target} has {most}"
                 )
         merged = merge and {line: wide and Wide(*wide) for line, wide in merge.items()}
-        record = Trace(watch, merged) if trace else None
+        record = Trace(watch, merged, ffma or {}) if trace else None
         if record is not None:
             record.begin(self.code)
         hazards = Hazards()

@@ -135,7 +135,7 @@ def readme_text(text: str, rows: Iterable[Row]) -> str:
     dates: dict[str, set[str]] = {}
     for r in rows:
         dates.setdefault(r.gpu, set()).add(r.date)
-    source = "; ".join(f"{gpu}, {' and '.join(sorted(dates[gpu]))}" for gpu in sorted(dates))
+    source = "; ".join(f"{gpu}, {records.span(dates[gpu])}" for gpu in sorted(dates))
     chosen = "its default heuristic's kernel" if {row.rival for row in rows} == {"default"} else (
         "the fastest of what it has, unless its default is named")
     note = (

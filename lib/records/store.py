@@ -11,7 +11,7 @@ import json as standard_json
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -359,6 +359,21 @@ def rival(row: Mapping[str, Any]) -> str:
 def shape_of(row: Mapping[str, Any]) -> tuple[int, int, int]:
     """M, N and K of a recorded row."""
     return row["M"], row["N"], row["K"]
+
+
+def span(dates: Iterable[str]) -> str:
+    """Days as a page tells them, the first and the last: ``"2026-11-22 to 23"``.
+
+    Parameters
+    ----------
+    dates : iterable of str
+        ``"2026-11-22"``, one at least.
+    """
+    first, last = min(dates := list(dates)), max(dates)
+    if first == last:
+        return first
+    same = 8 if first[:8] == last[:8] else 5 if first[:5] == last[:5] else 0
+    return f"{first} to {last[same:]}"
 
 
 def label(record: Mapping[str, Any]) -> str:

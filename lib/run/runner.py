@@ -169,7 +169,7 @@ def run(
 def emulate(
     compiled: Compiled, launch: Launch, args: tuple[Any, ...], *, trace: bool = True, **options: Any
 ) -> ptx.Launch:
-    """Run compiled code in the emulator, its shared accesses counted as ptxas merged them.
+    """Run compiled code in the emulator, its accesses and FFMA counted as ptxas made them.
 
     Parameters
     ----------
@@ -178,12 +178,12 @@ def emulate(
     args : tuple
         NumPy arrays (changed in place) and scalars.
     trace : bool
-        Whether to count. What ptxas merged takes a disassembly, and only counting asks for it.
+        Whether to count. What ptxas made takes a disassembly, and only counting asks for it.
     **options
         The emulator's own: `watch`, `races`, `schedule`, `landing`, `seed`.
     """
     if trace:
-        options["merge"] = compiled.merge
+        options |= {"merge": compiled.merge, "ffma": compiled.ffma}
     sys.audit("gemm.blocks emulated", math.prod(launch.grid))
     function = ptx.Module(compiled.ptx, compiled.arch).get_function(compiled.name)
     return function(

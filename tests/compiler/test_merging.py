@@ -218,3 +218,94 @@ def test_every_kind_of_access_is_found():
     assert [(a.machine, a.nbytes, a.offset) for a in found.values()] == [
         ("LDG", 16, 16), ("LDSM", 0, 0), ("STSM", 0, 0), ("LDGSTS", 16, 0), ("STS", 2, -2),
     ]
+
+
+TILES = """
+template <int>
+__global__ void f(const float* A, float* C, int n)
+{
+    __shared__ float a[64 * 8], b[8 * 64];
+    const int i = threadIdx.x % 64, row = threadIdx.x / 64;
+    float sum[8] = {0.0f};
+    for (int k0 = 0; k0 < n; k0 += 8) {
+        a[threadIdx.x] = A[threadIdx.x];
+        b[threadIdx.x] = A[threadIdx.x + 512];
+        __syncthreads();
+        for (int k = 0; k < 8; k++) {
+            const float t = b[k * 64 + i];
+            for (int j = 0; j < 8; j++) sum[j] += a[(row * 8 + j) * 8 + k] * t;
+        }
+        __syncthreads();
+    }
+    for (int j = 0; j < 8; j++) C[(row * 8 + j) * 64 + i] = sum[j];
+}
+"""
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_loads_that_ptxas_merges_across_the_turns_of_a_loop_count_once(arch):
+    """The PTX has four turns of two k each, the machine code none: it reads four k at once."""
+    compiled = compile_source(TILES, "f<0>", arch)
+    loads = Counter(i.access_bytes for i in compiled.sass if i.base == "LDS")
+    assert loads == {16: 16, 4: 8}
+    A, C = np.arange(1024, dtype=np.float32), np.ones(4096, np.float32)
+    function = ptx.Module(compiled.ptx).get_function(compiled.name)
+    trace = function(1, 512, (A, C, np.int32(24)), merge=compiled.merge).trace
+    warps, tiles = 16, 3
+    counters = trace.counters()
+    assert counters["shared_load_instructions"] == warps * tiles * loads.total()
+    # One of 16 bytes takes two even where all lanes have one address; and there are two stores.
+    assert counters["shared_wavefronts"] == warps * tiles * (2 * 16 + 8 + 2)
+
+
+LOOP = """mov.u32 %r1, s;
+L:
+ld.shared.f32 %f1, [%r1+OFFSET];
+add.u32 %r1, %r1, STEP;
+setp.lt.u32 %p1, %r1, %r9;
+@%p1 bra L;"""
+
+
+@pytest.mark.parametrize("step, merged", [(4, (0, 16, True)), (8, (0, 16, True)), (16, (0, 16))])
+def test_a_wide_load_of_a_loop_reads_for_the_turns_in_which_it_is_not_aligned(step, merged):
+    assert tied(LOOP.replace("OFFSET", "0").replace("STEP", str(step)), (3, "LDS.128")) == {
+        3: merged}
+
+
+@pytest.mark.parametrize("made, step", [
+    ("mul.wide.s32 %rd2, %r1, 4;\nadd.s64 %rd3, %rd1, %rd2;", 8),
+    ("shl.b32 %r2, %r1, 2;\ncvt.u64.u32 %rd2, %r2;\nadd.s64 %rd3, %rd2, %rd1;", 8),
+    ("mad.lo.s32 %r2, %r1, 8, %r7;\ncvt.s64.s32 %rd3, %r2;", 16),
+    ("mul.lo.s32 %r2, %r1, %r1;\ncvt.s64.s32 %rd3, %r2;", 0),  # which grows by more and more
+    ("add.s32 %r2, %r1, %r1;\nmov.u32 %r1, %r2;\nmov.u64 %rd3, %rd1;", 0),
+    ("@%p2 add.s64 %rd3, %rd3, 8;", 0), ("add.s64 %rd3, %rd3, %rd4;", 0), ("", 0),
+])
+def test_how_far_an_address_goes_in_a_turn(made, step):
+    body = f"{made}\nld.shared.f32 %f1, [%rd3];\nadd.s32 %r1, %r1, 2;\n@%p1 bra L;"
+    (access,) = ties.accesses(f".entry k(\n)\nL:\n{body}", "k").values()
+    assert access.step == step
+
+
+def test_the_first_turn_s_parts_say_where_a_load_for_several_turns_begins():
+    body = LOOP.replace("OFFSET", "-124").replace("STEP", "8").replace(
+        "add.u32", "ld.shared.f32 %f2, [%r1+-128];\nadd.u32")
+    assert tied(body, (3, "LDS.128")) == {3: (-128, 16, True), 4: None}
+
+
+def test_what_a_wide_load_has_read_ahead_counts_nothing_behind_a_branch():
+    """What is left of an unrolled loop: one, two or three elements, of which one load has all."""
+    body = """ld.shared.f32 %f1, [%r1];
+@%p1 bra END;
+ld.shared.f32 %f2, [%r1+4];
+@%p2 bra END;
+ld.shared.f32 %f3, [%r1+8];
+END:
+ld.shared.f32 %f4, [%r1+12];"""
+    assert tied(body, (1, "LDS.128"), (7, "LDS")) == {1: (0, 16), 3: None, 5: None}
+    # Behind a label, or with another base, that load may not have been executed.
+    assert tied(body, (1, "LDS.128")) == {1: (0, 16), 3: None, 5: None}
+    again = "mov.u32 %r1, s;\n" + body.replace("@%p2 bra END;", "add.u32 %r1, %r1, 32;")
+    assert tied(again, (2, "LDS.128"), (6, "LDS"), (8, "LDS")) == {2: (0, 16)}
+    # Stores are not moved before a branch.
+    stores = body.replace("ld.shared.f32 %f", "st.shared.f32 [%r1], %f")
+    assert tied(stores, (1, "STS.128")) == {1: (0, 16)}

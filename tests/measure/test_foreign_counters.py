@@ -40,7 +40,7 @@ class Ncu:
         for key, name, text, arch in json.loads(work.read_text()):
             if key in ended:
                 compiled = foreign.of_ptx(text, name, arch, kernels[key].shared)
-                counted = foreign._emulated(kernels[key], compiled).trace.counters()
+                counted = foreign._emulated(kernels[key], compiled)[0].trace.counters()
                 counted |= self.otherwise.get(key, {})
                 rows.append({"Kernel Name": f"void {kernels[key].name}(int)",
                              **{EMULATED[name]: f"{counted[name]:,}" for name in EMULATED}})

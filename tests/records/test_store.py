@@ -324,6 +324,16 @@ def test_readme_s_table_is_made_from_the_records(tmp_path):
         scoreboard.readme_text("nothing here", [])
 
 
+@pytest.mark.parametrize("dates, said", [
+    (["2026-11-22"], "2026-11-22"),
+    (["2026-11-23", "2026-11-21", "2026-11-22"], "2026-11-21 to 23"),
+    (["2026-11-30", "2026-12-01"], "2026-11-30 to 12-01"),
+    ({"2027-01-02", "2026-12-30"}, "2026-12-30 to 2027-01-02"),
+])
+def test_days_are_told_as_a_span(dates, said):
+    assert records.span(dates) == said
+
+
 def test_faults_name_stale_and_missing_records(tmp_path, monkeypatch):
     record = copy.deepcopy(made())
     record["variants"]["swapped"]["hash"] = "0" * 16
@@ -366,6 +376,27 @@ def test_faults_name_a_search_of_other_code(tmp_path, monkeypatch):
     records.write(search)
     assert "the search of 15_turing_limit/limit on H100 is stale: python -m lib record search" in (
         scoreboard.faults())
+
+
+def test_a_search_is_of_its_own_variant_s_candidates():
+    kernel = CATALOGUE["20_hopper_limit"]
+    searched = [variant for variant in kernel.variants if variant.candidates]
+    assert len(searched) > 1
+    for variant in searched:
+        name = f"{kernel.stem}/{variant.name}"
+        hashes = {each: kernel.hash(kernel.variant(each)) for each in variant.candidates}
+        record = {"kernel": records.SEARCH, "searches": {name: {"hashes": hashes}}}
+        assert not records.stale(record, name)
+        hashes.popitem()
+        assert records.stale(record, name)
+
+
+def test_records_of_kernels_that_are_gone_come_last(tmp_path):
+    for stem in ("00_gone", "02_shared_tile", "01_naive"):
+        records.write({**made(), "kernel": stem}, tmp_path)
+    assert [r["kernel"] for r in records.every(tmp_path)] == [
+        "01_naive", "02_shared_tile", "00_gone",
+    ]  # fmt: skip
 
 
 def test_a_calibration_record_is_no_kernel_s(tmp_path):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
 from lib.__main__ import main
+from lib.measure import foreign
 from lib.topics.foreign import model, page
 
 SOURCE = r"""
@@ -170,16 +172,62 @@ def test_a_missing_clone_is_told_with_how_to_get_it(tmp_path, capsys):
 def test_a_gpu_counts_what_the_emulator_counts():
     """Whatever is recorded of a GPU: equal, or with a reason, and right."""
     record = model.recorded()
-    found = {one: record[one.key]["gpu"] for one in model.kernels() if "gpu" in record[one.key]}
+    found = [(one, record[one.key]["gpu"]) for one in model.kernels() if "gpu" in record[one.key]]
     strange = {
-        one.key: model.told_of_gpu(one, measured) for one, measured in found.items()
-        if measured["launch"] != one.digest or measured["right"] is False
-        or model.unexplained(one, measured)
+        one.key: f"{model.told_of_gpu(one, measured)}: {said}" for one, measured in found
+        if (said := model.strange(one, measured)) or measured["launch"] != one.digest
     }
     assert not strange, "record again: python -m lib foreign --folder FOLDER --counters --write"
     assert all(len(measured["ncu"]) == len(record[one.key]["counters"])
-               for one, measured in found.items())
+               for one, measured in found)
     assert found or not any(one.unlike for one in model.kernels())
+
+
+SWIZZLED = r"""
+extern __shared__ float s[];
+__device__ unsigned at(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
+__global__ void swizzled(int n, float alpha, const float* A, const float* B, float beta, float* C)
+{
+    const int i = threadIdx.x / 16, j = threadIdx.x % 16;
+    s[j * 16 + i] = A[j * n + i];
+    __syncthreads();
+    float sum = 0;
+    for (int k = 0; k < n; k++) {
+        unsigned place = at(&s[i * 16 + k]);
+        place ^= (place & 1024) >> 8;  // a tile of 1,024 B has no such bit, but its address may
+        float a;
+        asm("ld.shared.f32 %0, [%1];" : "=f"(a) : "r"(place) : "memory");
+        sum += a * B[k * n + j];
+    }
+    C[i * n + j] = alpha * sum + beta * C[i * n + j];
+}
+"""
+
+
+def test_a_wrong_result_is_told_unless_the_set_says_why(shown, clones, monkeypatch):
+    """A kernel that is right where shared memory begins at 0, and wrong where it doesn't."""
+    (clones / "matmul" / "src" / "tiled.cu").write_text(SWIZZLED)
+    tiled = model.kernels()[0]
+    kernel = replace(tiled, name="swizzled", grid=(1,), block=(256,), shared=1024, args=tuple(
+        one.replace("32", "16").replace("float16", "float32") for one in tiled.args))
+    found = {}
+    for arch in ("sm_80", "sm_90a"):
+        _, found[arch] = foreign._emulated(kernel, foreign._compiled(kernel, clones, arch))
+    assert found == {"sm_80": True, "sm_90a": False}
+    gpu = {"ncu": {"a": 1}, "emulated": {"a": 1}, "right": False, "emulated_right": False,
+           "launch": kernel.digest, **dict.fromkeys(("gpu", "cuda", "driver", "ncu_release",
+                                                     "date"), "–")}
+    told = replace(kernel, on_gpu="There it begins at 1,024.")
+    assert "doesn't say why" in model.strange(kernel, gpu) and not model.strange(told, gpu)
+    assert "right" in model.strange(told, gpu | {"emulated_right": True})
+    assert "ALONE" in model.told_of_gpu(told, gpu | {"emulated_right": True})
+    assert "and in the emulator" in model.told_of_gpu(told, gpu)
+    ended = replace(told, name="ended", on_gpu="Its launch ended the process.")
+    monkeypatch.setattr(model, "kernels", lambda: (told, ended))
+    monkeypatch.setattr(model, "recorded", lambda: {told.key: {"gpu": gpu}, ended.key: {}})
+    page.counted()
+    assert "There it begins at 1,024." in shown[-1]
+    assert "not counted" in shown[-1] and "ended the process" in shown[-1]
 
 
 def test_the_set_names_revisions_and_knows_its_oracles():

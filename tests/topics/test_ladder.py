@@ -1,7 +1,9 @@
 """The ladder in words: tables that pages print."""
 
+import itertools
+
 from lib.kernels.catalogue import CATALOGUE, in_book
-from lib.topics.ladder import contents
+from lib.topics.ladder import contents, page
 
 
 def test_the_ladder_has_every_number_once_and_in_order():
@@ -15,3 +17,17 @@ def test_the_ladder_as_a_table():
     assert len(lines) == 2 + len(in_book())
     for (stem, kernel), line in zip(in_book().items(), lines[2:], strict=True):
         assert f"[{stem[:2]}]({stem}.ipynb)" in line and kernel.change in line
+
+
+def test_what_stands_under_the_ladder_of_today_s_records_fits_its_line(monkeypatch):
+    """The remark at its left and the evidence at its right, with a gap of two letters."""
+    drawn = []
+    monkeypatch.setattr(page, "show", drawn.append)
+    page.draw()
+    (fig,) = drawn
+    renderer = fig.canvas.get_renderer()
+    feet = [text.get_window_extent(renderer) for text in fig.texts if text.get_text()]
+    low = [box for box in feet if box.y0 < 20]
+    assert len(low) == 2
+    for one, other in itertools.combinations(sorted(low, key=lambda box: box.x0), 2):
+        assert one.x1 + 10 < other.x0

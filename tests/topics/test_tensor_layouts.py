@@ -207,5 +207,6 @@ def test_a_ring_read_out_of_marks():
     # The producer's first wait was not noted: its first tile is still the first.
     late = ring.from_marks(events, producer[1:], consumers, 2)
     assert [(t.waited, t.asked) for t in late.tiles] == [(5, 5), (6, 10)]
-    with pytest.raises(ValueError, match="noted no tile"):
-        ring.from_marks(events, producer, [[[1, 0], [5, 9]]], 2)
+    for nothing in ([[[1, 0], [5, 9]]], []):
+        with pytest.raises(ValueError, match="noted no tile"):
+            ring.from_marks(events, producer, nothing, 2)

@@ -115,7 +115,8 @@ def segment_of(f, pattern, space: str, offset: int, width: int, instruction):
         f.memory.check(pattern, offset, width, space, segment, f, instruction)
     if instruction.within is not None and segment is not None and segment.space == "shared":
         if segment.rank is None:
-            check_within(f, pattern, offset, width, segment.base, instruction)
+            window = segment.base - f.memory.shared.base
+            check_within(f, pattern, offset, width, window, instruction)
     return segment
 
 
@@ -197,8 +198,9 @@ def locate(f, row: int, address: int, nbytes: int, align: int, instruction) -> t
     Error
         If it is misaligned or lies outside.
     """
-    peers, (rank, offset) = f.geometry.peers, divmod(address, PEER_BYTES)
-    if rank > peers or offset + nbytes > f.memory.shared.nbytes:
+    peers, (rank, within) = f.geometry.peers, divmod(address, PEER_BYTES)
+    offset = within - f.memory.shared.base
+    if rank > peers or offset < 0 or offset + nbytes > f.memory.shared.nbytes:
         raise OutOfBounds(
             f"{f.place(instruction)}: {nbytes} bytes at {address:#x} lie outside of the "
             f"{f.memory.shared.nbytes} bytes of shared memory, block {f.geometry.block_name(row)}"

@@ -18,9 +18,12 @@ STACK_BYTES = 1 << 14  # of a thread, for the frames of functions that call them
 
 
 class Layout:
-    """Where the variables of an entry lie in their spaces."""
+    """Where the variables of an entry lie in their spaces; shared ones from `shared_base` on."""
 
-    def __init__(self, registers: RegisterFile, device: DeviceMemory, shared_mem: int):
+    def __init__(
+        self, registers: RegisterFile, device: DeviceMemory, shared_mem: int, shared_base: int = 0
+    ):
+        self.shared_base = shared_base
         self._addresses: dict[str, int] = {}
         entry, program = registers.entry, registers.program
         for name, offset in registers.parameters.items():
@@ -31,11 +34,11 @@ class Layout:
         shared = [v for v in variables if v.space == "shared"]
         at = 0
         for variable in (v for v in shared if v.count):
-            at = self._place(variable, at)
+            at = self._place(variable, at, shared_base)
         self.static_bytes = at
         for variable in (v for v in shared if not v.count):  # all of these share one address
             start = -(-at // variable.align) * variable.align
-            self._addresses[variable.name] = start
+            self._addresses[variable.name] = shared_base + start
             self.static_bytes = max(self.static_bytes, start if shared_mem else at)
         self.shared_bytes = self.static_bytes + shared_mem
         self.shared = [
@@ -81,17 +84,18 @@ class Layout:
             self.stack_bytes = STACK_BYTES
             self.local_bytes = at + STACK_BYTES
 
-    def _place(self, variable: Variable, at: int) -> int:
+    def _place(self, variable: Variable, at: int, base: int = 0) -> int:
         start = -(-at // variable.align) * variable.align
-        self._addresses[variable.name] = start
+        self._addresses[variable.name] = base + start
         return start + variable.nbytes
 
     def extent(self, name: str) -> tuple[int, int]:
         """Return where a shared variable begins and ends; what the launch sizes ends with all."""
         for one in self.shared:
             if one.argument == name:
-                whole = not one.nbytes or one.base + one.nbytes > self.static_bytes
-                return one.base, self.shared_bytes if whole else one.base + one.nbytes
+                end = one.base + one.nbytes
+                whole = not one.nbytes or end > self.shared_base + self.static_bytes
+                return one.base, self.shared_base + self.shared_bytes if whole else end
         raise LaunchError(f"variable {name} is not in shared memory")
 
     def shared_at(self, address: int) -> str | None:

@@ -25,6 +25,15 @@ def shared_limit(target: str) -> int:
     return SHARED_LIMIT if kib is None else kib * 1024
 
 
+def shared_base(target: str) -> int:
+    """Return the shared address at which a block's variables begin, B.
+
+    From sm_90 on the first KiB is the system's, and ptxas counts from behind it.
+    """
+    digits = target.removeprefix("sm_").rstrip("af")
+    return 1024 if digits.isdigit() and int(digits) >= 90 else 0
+
+
 class Geometry:
     """A grid, and which of its blocks run in this batch."""
 

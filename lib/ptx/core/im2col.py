@@ -164,7 +164,9 @@ def im2col_map(
     Raises
     ------
     ValueError
-        If the driver would refuse the map, with the rule that it breaks.
+        If the driver would refuse the map, with the rule that it breaks; or if it has a stride
+        along the last axis, which the driver ignores, or along the first, of which its manual and
+        PTX's say different things.
     """
     rank = getattr(array, "ndim", 0)
     if not 3 <= rank <= 5:
@@ -172,6 +174,7 @@ def im2col_map(
     strides = whole_numbers("element_strides", element_strides or (1,) * rank, rank)
     check_array(array, strides, swizzle, fill)
     if strides[0] != 1:
+        # The driver takes one, as a step along "each" dimension; PTX strides D, H and W alone.
         raise ValueError("the element stride along the first axis, N, must be 1")
     lower = whole_numbers("lower", lower, rank - 2)
     upper = whole_numbers("upper", upper, rank - 2)

@@ -11,13 +11,13 @@ from .syntax import Immediate
 
 # An instruction in one line, as compilers write it, is one token: most of a text is such lines, and
 # word by word each would be a dozen; so is a line of `.loc`. What is written otherwise is read
-# word by word.
+# word by word, and so is `@p ret;`: p is no opcode.
 _NAME = r"[%$_A-Za-z][\w$%]*(?:\.\w+)*"
 _SIMPLE = rf"!?{_NAME}(?:\|{_NAME})?|-?\d\w*"
 _OPERAND = rf"(?:{_SIMPLE}|\[{_NAME}(?:\+-?\d+)?\]|\{{(?:{_SIMPLE})(?:,[ \t]*(?:{_SIMPLE}))*\}})"
 OPERANDS = re.compile(_OPERAND)
 _STATEMENT = rf"""
-    (?P<guard>@!?{_NAME}[ \t]+)?(?P<opcode>[a-z][\w.]*(?:::[\w.]+)*)[ \t]+
+    (?<![@!])(?P<guard>@!?{_NAME}[ \t]+)?(?P<opcode>[a-z][\w.]*(?:::[\w.]+)*)[ \t]+
     (?P<operands>{_OPERAND}(?:,[ \t]*{_OPERAND})*)[ \t]*;
 """
 # What begins with a letter, a digit or a mark never overlaps: the most frequent stand first.

@@ -10,7 +10,8 @@ import numpy as np
 
 from .errors import Misaligned, OutOfBounds, UninitialisedRead
 
-# Generic addresses: a window for each space. Shared and local addresses count from 0 inside.
+# Generic addresses: a window for each space. Shared and local addresses count from 0 inside; the
+# first of shared memory belong to nobody on some architectures (see `geometry.shared_base`).
 GLOBAL_BASE = 0x7F0000000000
 PARAMETER_BASE = 0x040000000000
 WINDOWS = {"shared": 0x010000000000, "local": 0x020000000000}
@@ -91,7 +92,8 @@ class Memory:
         padded = -(-nbytes // 16) * 16
         # All ones is NaN in every float type.
         shared = Segment(
-            "shared memory", "shared", 0, nbytes, np.full(blocks * padded, 255, np.uint8),
+            "shared memory", "shared", layout.shared_base, nbytes,
+            np.full(blocks * padded, 255, np.uint8),
             (np.arange(blocks, dtype=np.int64) * padded)[:, None],
         )  # fmt: skip
         shared.track()
@@ -116,7 +118,7 @@ class Memory:
         self.segments["generic"] = [*device.segments, *device.constants, parameter]
         for segment in (shared, local):
             window = Segment(
-                segment.name, segment.space, WINDOWS[segment.space], segment.nbytes,
+                segment.name, segment.space, WINDOWS[segment.space] + segment.base, segment.nbytes,
                 segment.storage, segment.rows,
             )  # fmt: skip
             window.valid, window.complete = segment.valid, segment.complete
@@ -135,7 +137,7 @@ class Memory:
         for window, space in ((0, "shared::cluster"), (WINDOWS["shared"], "generic")):
             for rank in range(peers):
                 rows = ((home + rank) * padded)[:, None]
-                base = window + (rank + 1) * PEER_BYTES
+                base = window + (rank + 1) * PEER_BYTES + own.base
                 peer = Segment(
                     f"shared memory of rank {rank}", "shared", base, own.nbytes, own.storage, rows
                 )

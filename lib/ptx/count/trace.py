@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -14,13 +15,18 @@ from . import cp_async
 from .pattern_costs import access_cost, copy_cost, served_as
 
 WATCHED_MOST = 64  # accesses that are kept of one line
+NOTHING = 0, 0, 0, 0, 0  # requests, lanes, sectors, wavefronts and ideal ones
 
 
 class Wide(NamedTuple):
-    """A PTX access that ptxas made wider: `nbytes` a lane at the base register plus `offset`."""
+    """A PTX access that ptxas made wider: `nbytes` a lane at the base register plus `offset`.
+
+    With `turns` it serves several turns of a loop, and is executed in those where it is aligned.
+    """
 
     offset: int
     nbytes: int
+    turns: bool = False
 
 
 @dataclass
@@ -101,6 +107,7 @@ class _Tally:
     offset: int
     nbytes: int
     served: str
+    turns: bool = False
     pattern: object = None
     counts: tuple = ()
     times: int = 0
@@ -116,10 +123,13 @@ class Trace:
         Block and warp whose addresses are kept.
     merge : mapping of int to Wide or None
         What ptxas made of PTX lines: None for an access that another absorbed.
+    ffma : mapping of int to int
+        FFMA that ptxas made of PTX lines which are no fma.
     """
 
     watch: tuple[int, int] | None = None
     merge: Mapping[int, Wide | None] | None = None
+    ffma: Mapping[int, int] = field(default_factory=dict)
     watched: dict[int, list[WarpAccess]] = field(default_factory=dict)
     _sites: dict[tuple, Site] = field(default_factory=dict)
     _tallies: dict[int, _Tally | None] = field(default_factory=dict)
@@ -173,14 +183,17 @@ class Trace:
             return
         if tally.pattern is not pattern:
             tally.pattern = pattern
-            counts = access_cost(
-                pattern, tally.site.space, tally.offset, tally.nbytes, tally.served
-            )
+            if tally.turns and (pattern.low + tally.offset) % tally.nbytes:
+                counts = NOTHING  # an access of another turn has done it
+            else:
+                counts = access_cost(
+                    pattern, tally.site.space, tally.offset, tally.nbytes, tally.served
+                )
             if counts is not tally.counts:  # those of one shape are one object
                 self._flush(tally)
                 tally.counts = counts
         tally.times += 1
-        if self.watch is not None:
+        if self.watch is not None and tally.counts is not NOTHING:
             self._watch(tally, pattern, f, f.origin + index)
 
     def copied(self, index, to, source, f, instruction, to_offset, source_offset, nbytes, past_l1):
@@ -277,14 +290,15 @@ class Trace:
                 tally.pattern = None
 
     def _enter(self, place, index, instruction, kind, space, offset, nbytes):
+        turns = False
         if self.merge is not None and instruction.line in self.merge:
             wide = self.merge[instruction.line]
             if wide is None:
                 self._tallies[place] = None
                 return None
-            offset, nbytes = wide.offset, wide.nbytes
+            offset, nbytes, turns = wide
         site = self.site(index, instruction, kind, space, nbytes)
-        tally = self._tallies[place] = _Tally(site, offset, nbytes, served_as(kind))
+        tally = self._tallies[place] = _Tally(site, offset, nbytes, served_as(kind), turns)
         return tally
 
     def _flush(self, tally: _Tally):
@@ -338,12 +352,21 @@ class Trace:
     def multiply_adds(self) -> dict[tuple[tuple[str, int], ...], int]:
         """Lanes that executed a single-precision fma, by CUDA line and those it was called from."""
         def place(instruction):
-            if not (instruction.opcode.startswith("fma.") and instruction.opcode.endswith(".f32")):
-                return ()
-            return ((instruction.cuda or ("", instruction.line)), *instruction.callers)
+            where = (instruction.cuda or ("", instruction.line)), *instruction.callers
+            return where, self._ffma(instruction)
 
-        executed = self._executed(place)
-        return {key: threads for key, (_, threads) in executed.items() if key}
+        found: Counter = Counter()
+        for (where, each), (_, threads) in self._executed(place).items():
+            if each:
+                found[where] += each * threads
+        return dict(found)
+
+    def _ffma(self, instruction) -> int:
+        """Single-precision multiply-adds that an instruction is in the machine code."""
+        opcode = instruction.opcode
+        if opcode.startswith("fma.") and opcode.endswith(".f32"):
+            return 1
+        return self.ffma.get(instruction.line, 0)
 
     def _executed(self, key) -> dict:
         total: dict = {}
@@ -386,9 +409,8 @@ class Trace:
             "shared_wavefronts": sum(s.wavefronts for s in self._sites.values()),
             "shared_wavefronts_ideal": sum(s.ideal for s in self._sites.values()),
             "ffma_thread_instructions": sum(
-                threads
-                for name, (_, threads) in self.instructions.items()
-                if name.startswith("fma.") and name.endswith(".f32")
+                each * threads
+                for each, (_, threads) in self._executed(self._ffma).items()
             ),
         }
 

@@ -42,11 +42,12 @@ def _operands(f, groups, known, rows: int, major: str, kind: str, instruction) -
         of_bits.setdefault(bits, []).append(i)
     for bits, which in of_bits.items():
         descriptor = Descriptor.of(bits)
-        place = chunk_addresses(descriptor, rows, major)
-        if int(place.max()) + 16 > shared.nbytes:
+        place = chunk_addresses(descriptor, rows, major) - shared.base
+        if int(place.min()) < 0 or int(place.max()) + 16 > shared.nbytes:
             raise OutOfBounds(
-                f"{f.place(instruction)}: the operand at {descriptor.start:#x} reaches to byte "
-                f"{int(place.max()) + 16} of shared memory, which has {shared.nbytes}"
+                f"{f.place(instruction)}: the operand at {descriptor.start:#x} reaches from byte "
+                f"{int(place.min())} to {int(place.max()) + 16} of shared memory, which has "
+                f"{shared.nbytes}"
             )
         blocks = list(dict.fromkeys(groups[i][0] for i in which))  # groups of one share B
         index = (place >> 4) + (shared.rows[blocks, 0] >> 4)[:, None, None]
@@ -76,7 +77,7 @@ def _check_written(f, index, place, descriptor: Descriptor, blocks: list[int], i
         at = int(bad.any(axis=(1, 2)).argmax())
         raise UninitialisedRead(
             f"{f.place(instruction)}: the operand at {descriptor.start:#x} has shared memory that "
-            f"nobody wrote, at {int(place[bad[at]][0]):#x}, block "
+            f"nobody wrote, at {f.memory.shared.base + int(place[bad[at]][0]):#x}, block "
             f"{f.geometry.block_name(blocks[at])}"
         )
 
@@ -380,7 +381,7 @@ def _report_operands(f, products, row, group, here, pairs, index):
     """Tell the race detector which shared memory a product reads."""
     proxy, granule = f.races.proxy, f.races.granule
     warp = group * 4 + int(here[row, group * 4 : group * 4 + 4].argmax())
-    base = int(f.memory.shared.rows[row, 0])
+    base = int(f.memory.shared.rows[row, 0]) - f.memory.shared.base
     time = int(products.committed[row, warp]) + 1
     for bits, rows, major in pairs:
         place = base + np.unique(chunk_addresses(Descriptor.of(bits), rows, major))

@@ -61,6 +61,8 @@ class Foreign:
         Why mutants that pass unseen change nothing, by the beginning of what they are called.
     unlike : mapping of str to str
         Why a GPU counts otherwise than the emulator, by counter.
+    on_gpu : str
+        What became of it on a GPU, in a sentence, where it did not end with a right result.
     """
 
     repository: str
@@ -81,6 +83,7 @@ class Foreign:
     source: str = ""
     equivalent: Mapping[str, str] = field(default_factory=dict)
     unlike: Mapping[str, str] = field(default_factory=dict)
+    on_gpu: str = ""
 
     def unexplained(self, unseen: Iterable[str]) -> list[str]:
         """Mutants that passed unseen, and for which no reason is given."""
@@ -317,13 +320,26 @@ def unexplained(kernel: Foreign, found: Mapping[str, Any]) -> list[str]:
     return sorted({*counted_otherwise(found)} ^ {*kernel.unlike})
 
 
+def strange(kernel: Foreign, found: Mapping[str, Any]) -> str:
+    """What a GPU has otherwise than the emulator and than the set says; empty if nothing."""
+    parts = [f"{name}: told and found differ" for name in unexplained(kernel, found)]
+    if found["right"] != found["emulated_right"]:
+        parts.append(f"right: {found['right']}, emulated {found['emulated_right']}")
+    elif found["right"] is False and not kernel.on_gpu:
+        parts.append("wrong, and the set doesn't say why")
+    return "; ".join(parts)
+
+
 def told_of_gpu(kernel: Foreign, found: Mapping[str, Any]) -> str:
     """How ncu's counters compare to the emulator's, in a few words."""
     unlike = counted_otherwise(found)
     parts = [f"{len(found['ncu']) - len(unlike)} of {len(found['ncu'])} counters alike"]
     parts += [f"{name}: ncu {found['ncu'][name]:,}, emulated {found['emulated'][name]:,}"
               + ("" if name in kernel.unlike else " (no reason is known)") for name in unlike]
-    return "; ".join([*parts, *["WRONG on the GPU"] * (found["right"] is False)])
+    if found["right"] is False:
+        also = "and in the emulator" if found["emulated_right"] is False else "ALONE"
+        parts.append(f"WRONG on the GPU {also}")
+    return "; ".join(parts)
 
 
 def told(result: dict[str, Any]) -> str:

@@ -67,18 +67,31 @@ def counted() -> None:
     if not kernels:
         note(f"*What Nsight Compute counts of them on a GPU is not recorded yet: {HOW}.*")
         return
-    rows = [
-        (f"`{one.name}` in {one.repository}", f"{len(found['ncu']) - len(unlike)} of "
-         f"{len(found['ncu'])}", "; ".join(_difference(one, found, name) for name in unlike) or "–")
-        for one, found in kernels for unlike in [model.counted_otherwise(found)]
-    ]
+    # One row for all kernels of a repository of which the same is to be told.
+    rows: dict[tuple[str, str, str], list[str]] = {}
+    for one, found in kernels:
+        alike = len(found["ncu"]) - len(model.counted_otherwise(found))
+        key = one.repository, f"{alike} of {len(found['ncu'])}", _otherwise(one, found)
+        rows.setdefault(key, []).append(f"`{one.name}`")
+    for one in model.kernels():
+        if one.on_gpu and one.key in record and not model.profiled(one, record):
+            rows[one.repository, "not counted", one.on_gpu] = [f"`{one.name}`"]
     machines = dict.fromkeys(
         f"{found['gpu']}, CUDA {found['cuda']}, driver {found['driver']}, "
         f"ncu {found['ncu_release']}, {found['date']}" for _, found in kernels)
-    table(("kernel", "counters alike", "ncu counts otherwise"), rows,
+    table(("kernels", "counters alike", "what is otherwise on the GPU"), [
+        ((", ".join(names) if told or len(names) == 1 else f"{len(names)} kernels")
+         + f" in {repository}", alike, told or "–")
+        for (repository, alike, told), names in rows.items()
+    ],
           f"recorded: {'; '.join(machines)}; emulated: the same machine code")
 
 
-def _difference(one: model.Foreign, found: Mapping[str, Any], name: str) -> str:
-    why = one.unlike.get(name, "no reason is known")
-    return f"`{name}`: {found['ncu'][name]:,} in place of {found['emulated'][name]:,}: {why}"
+def _otherwise(one: model.Foreign, found: Mapping[str, Any]) -> str:
+    """What a GPU has otherwise, and why: counters with one reason together."""
+    reasons: dict[str, list[str]] = {}
+    for name in model.counted_otherwise(found):
+        reasons.setdefault(one.unlike.get(name, "no reason is known"), []).append(
+            f"`{name}` {found['ncu'][name]:,} in place of {found['emulated'][name]:,}")
+    told = [f"{', '.join(names)}: {why}." for why, names in reasons.items()]
+    return " ".join([*told, *[one.on_gpu] * bool(one.on_gpu)])

@@ -39,8 +39,8 @@ def draw(mark: str | None = None, size: int = scoreboard.LADDER_SIZE) -> None:
         ))
         rungs += peers.get(stem, ())
     best = kinds == {model.BEST}
-    when = ", ".join(sorted(dates))
-    evidence = f"recorded: {RECORDED_ON}, {when}, M = N = K = {size:,}"
+    when = records.span(dates) if dates else "not yet"
+    evidence = f"recorded: {RECORDED_ON}, {when}, {size:,}³"
     show(ladder_figure.draw(
         rungs, evidence=evidence, current=rung(CATALOGUE[mark]) if mark else None,
         rival="the best of cuBLAS" if best else "cuBLAS", defaults=defaults if best else None))

@@ -71,11 +71,11 @@ def others_table(*stems: str) -> None:
          *(f"{at[shape].ratio:.0%}" if shape in at else "not recorded" for shape in OTHER_SHAPES))
         for stem, at in found.items()
     ]
-    dates = sorted({row.date for at in found.values() for row in at.values()})
+    dates = {row.date for at in found.values() for row in at.values()}
     best = {row.rival for at in found.values() for row in at.values()} == {"best"}
     of = "of the best of cuBLAS" if best else "of cuBLAS"
     head = (f"{of}, M×N×K", *("×<br>".join(map(str, shape)) for shape in OTHER_SHAPES))
-    table(head, rows, f"recorded: {RECORDED_ON}, {', '.join(dates)}; cuBLAS in the same run")
+    table(head, rows, f"recorded: {RECORDED_ON}, {records.span(dates)}; cuBLAS in the same run")
 
 
 def others(version: Version) -> None:

@@ -83,6 +83,17 @@ def test_a_view_is_written_in_place():
     assert whole[3:35].all() and whole.sum() == 32
 
 
+def test_a_row_of_an_array_with_gaps_is_written_in_place():
+    """The array's own memory has no place for what lies between its rows, so a row goes alone."""
+    whole = np.ndarray((4, 8), np.float32, bytearray(256), strides=(64, 4))
+    body = """
+    .reg .b64 %a; .reg .b32 %t; .reg .f32 %x; mov.u32 %t, %tid.x; ld.param.u64 %a, [a];
+    mad.wide.u32 %a, %t, 4, %a; mov.f32 %x, 0f3F800000; st.global.f32 [%a], %x;
+    """
+    run(body, whole[1], block=8, parameters=".param .u64 a")
+    assert whole[1].all() and whole.sum() == 8
+
+
 def test_none_is_the_null_pointer():
     out = np.ones(1, np.uint64)
     run("""

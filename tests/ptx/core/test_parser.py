@@ -145,9 +145,12 @@ def test_broken_text(text, message):
         ("mov.u32 %r, %nobody;", "no register %nobody"),
         ("ld.global.u32 %r, %d;", "square brackets"),
         ("add.frob.u32 %r, %r, %r;", "no modifier .frob"),
+        ("add.frob.f32 %r, %r, %r;", "no modifier .frob"),
         ("setp.lt.u32 5, %r, %r;", "cannot be written"),
         ("mul.u32 %r, %r, %r;", "lo"),
         ("add.f32 %r, %r, 1;", "whole number"),
+        ("rsqrt.f32 %r, %r;", "need .approx"),
+        ("fma.rn.relu.f32 %r, %r, %r, %r;", ".relu with f16"),
     ],
 )
 def test_instructions_that_do_not_fit(statement, message):
@@ -187,6 +190,8 @@ def test_any_text_raises_nothing_else(text):
 STATEMENTS = """
 @!p mad.lo.s32 a, b, -3, c;
 @p bra done;
+@p ret;
+@!p ret;
 ld.shared.v2.f32 {f, g}, [w+-16];
 st.shared.f32 [w], 0f3F800000;
 setp.eq.s32 p|q, a, 010;
@@ -203,7 +208,7 @@ def test_instructions_of_one_line_are_those_read_word_by_word():
         parse(entry(f"{head}{text}\ndone:")).entries["k"]
         for text in (STATEMENTS, STATEMENTS.replace(" ", "\n").replace(",", " , /* */ "))
     )
-    assert len(one.instructions) == len(many.instructions) == 10
+    assert len(one.instructions) == len(many.instructions) == 12
     for first, second in zip(one.instructions, many.instructions, strict=True):
         assert replace(second, line=first.line) == first
     assert one.registers == many.registers

@@ -7,6 +7,7 @@ import pytest
 
 from lib import ptx
 from lib.ptx import launch as launching
+from lib.ptx.core import execution
 
 from ..conftest import entry, problem, run
 
@@ -70,6 +71,23 @@ def test_loops_of_different_length(kernels, schedule):
         assert out[i] == total
     loads = [s for s in result.trace.sites if s.kind == "load" and s.space == "global"]
     assert loads and loads[0].lanes == n
+
+
+@pytest.mark.parametrize("before", [0, (5 << 32) - 3])
+def test_clocks_count_instructions(before, monkeypatch):
+    made = execution.Execution.__init__
+
+    def make(self, *args, **options):
+        made(self, *args, **options)
+        self.steps = before
+
+    monkeypatch.setattr(execution.Execution, "__init__", make)
+    out = np.zeros(2, np.uint64)
+    run(""".reg .b64 %o, %c; .reg .b32 %l, %h;
+    ld.param.u64 %o, [out]; mov.u64 %c, %clock64; st.global.u64 [%o], %c;
+    mov.u32 %l, %clock; mov.u32 %h, %clock_hi; st.global.v2.u32 [%o+8], {%l, %h};""", out, block=1)
+    low, high = before + 3 & 0xFFFFFFFF, before + 4 >> 32
+    assert out.tolist() == [before + 1, high << 32 | low]
 
 
 def test_shuffles_and_atomics(kernels):

@@ -98,6 +98,15 @@ def test_predicated_off_lanes_count_nothing():
     assert (site.wavefronts, site.ideal) == (1, 1)
 
 
+def test_guarded_instructions_count_the_lanes_that_ran_them():
+    body = """.reg .b32 %t; .reg .pred %p; mov.u32 %t, %tid.x; setp.lt.u32 %p, %t, 10;
+    @%p xor.b32 %t, %t, 1; @%p or.b32 %t, %t, 1; @!%p or.b32 %t, %t, 2;"""
+    executed = run(body, np.zeros(1), block=64).trace.instructions
+    assert executed["mov.u32"] == (2, 64)
+    assert executed["xor.b32"] == (1, 10)
+    assert executed["or.b32"] == (3, 64)
+
+
 def test_last_warp_that_is_not_full():
     site, _ = load(np.arange(40), block=40)
     assert (site.requests, site.lanes, site.sectors) == (2, 40, 5)

@@ -164,12 +164,16 @@ def test_carries(name, rows):
         assert sum(word << 32 * i for i, word in enumerate(got[:3])) == exact % 2**96
 
 
-def test_carries_of_lanes_stay_apart():
-    """A guarded add.cc leaves the flag of other lanes as it was."""
+@pytest.mark.parametrize("gives,takes,carried", [
+    ("add.cc.u32 %r1, -1, 1", "addc", 1), ("sub.cc.u32 %r1, 0, 1", "subc", 0xFFFFFFFF),
+    ("mad.lo.cc.u32 %r1, -1, 1, 1", "addc", 1), ("mad.hi.cc.u32 %r1, -1, -1, 2", "addc", 1),
+])  # fmt: skip
+def test_carries_of_lanes_stay_apart(gives, takes, carried):
+    """A guarded instruction leaves the flag of other lanes as it was."""
     out = np.zeros(32, np.uint32)
-    body = """.reg .b32 %r<6>; .reg .b64 %d<4>; .reg .pred %p; ld.param.u64 %d0, [out];
+    body = f""".reg .b32 %r<6>; .reg .b64 %d<4>; .reg .pred %p; ld.param.u64 %d0, [out];
     mov.u32 %r0, %tid.x; mul.wide.u32 %d1, %r0, 4; add.u64 %d0, %d0, %d1;
-    setp.lt.u32 %p, %r0, 7; @%p add.cc.u32 %r1, -1, 1; addc.u32 %r2, 0, 0;
+    setp.lt.u32 %p, %r0, 7; @%p {gives}; {takes}.u32 %r2, 0, 0;
     st.global.u32 [%d0], %r2;"""
     run(body, out)
-    assert out.tolist() == [1] * 7 + [0] * 25
+    assert out.tolist() == [carried] * 7 + [0] * 25

@@ -238,6 +238,14 @@ def test_whole_numbers(opcode, result, sources, oracle):
     check()
 
 
+@pytest.mark.parametrize("kind", ["b32", "b64"])
+def test_no_bits_are_inserted_where_there_is_no_length(kind):
+    lengths = [0, 1, 256, 257]  # of which the lowest byte counts
+    columns = [[2 ** width(kind) - 1], [0], [0, 0, 0, 0, 5, 5, 5, 5], lengths]
+    _, out = apply(f"bfi.{kind}", kind, (kind, kind, "u32", "u32"), columns)
+    assert out.tolist() == [0, 1, 0, 1, 0, 32, 0, 32] * 2
+
+
 @pytest.mark.parametrize("table", [0, 0x80, 0x96, 0xE8, 0xCA, 0x1F, 0xFF])
 def test_lop3_is_its_table(table):
     random = np.random.default_rng(table)

@@ -334,6 +334,21 @@ def test_a_block_without_a_whole_warpgroup_is_refused(threads):
         ptx.Module(text).get_function("k")(1, threads, args, 4096)
 
 
+@pytest.mark.parametrize("given", ["%d0, %d1, %d2", "%d0, %d1, %d2, %d3, %d0", "%d0, %d1, %d2, 1"])
+def test_accumulators_that_do_not_fit_are_refused(given):
+    text = kernel("m64n8k16", "f32.f16.f16", 4, "f32", True, ", 1, 1, 0")
+    count = given.count(",") + 1
+    with pytest.raises(ptx.ParseError, match=f"the accumulators are 4 registers, not {count}"):
+        ptx.Module(text.replace("%d0, %d1, %d2, %d3", given)).get_function("k")
+
+
+def test_the_lanes_that_lack_are_named():
+    fence = "wgmma.fence.sync.aligned;"
+    part = f"setp.lt.u32 q, %t, 30; @q {fence}"
+    with pytest.raises(ptx.Divergence, match="lacking: [^;]+ lane 30; [^;]+ warp 0 lane 31\n"):
+        broken(lambda t: t.replace(fence, part))
+
+
 def test_copies_of_accumulators_come_along():
     """A mov renames: what it copies from a product in flight lands as well."""
     text = kernel("m64n8k16", "f32.f16.f16", 4, "f32", True, ", 1, 1, 0")

@@ -91,6 +91,12 @@ def test_a_fence_of_another_proxy_or_before_the_write_is_no_help(read):
 
 
 @pytest.mark.parametrize("read", READS)
+def test_a_fence_is_one_for_all_that_its_warp_knows_of(read):
+    """Behind the barrier, the reader's own fence is enough for what the other warps wrote."""
+    assert not hazards(WRITES["st.shared"], READS[read], fence="", barrier=f"bar.sync 0; {FENCE}")
+
+
+@pytest.mark.parametrize("read", READS)
 def test_the_fence_alone_does_not_order_warps(read):
     found = hazards(WRITES["st.shared"], READS[read], barrier="")
     assert any(h.kind == "race" and h.second.opcode.startswith(read) for h in found)

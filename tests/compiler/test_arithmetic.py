@@ -1,0 +1,58 @@
+"""FFMA of PTX that has no fma: what the emulator counts is what the machine code has."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lib import ptx
+from lib.compiler.arithmetic import ffma_of_others
+from lib.compiler.compiled import compile_source
+from lib.compiler.sass import Instruction
+from lib.gpus import ARCHITECTURES
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("expression, each", [
+    ("a / b", 5), ("1.0f / a", 2), ("sqrtf(a)", 2), ("a + b", 0), ("__fdividef(a, b)", 0),
+    ("a / b + 1.0f / sqrtf(b)", 5 + 2 + 2), ("fmaf(a, b, a / b)", 6),
+])
+def test_divisions_and_roots(arch, expression, each):
+    text = f"""
+template <int>
+__global__ void f(const float* A, float* C)
+{{
+    const float a = A[threadIdx.x], b = A[threadIdx.x + 32];
+    C[threadIdx.x] = {expression};
+}}"""
+    compiled = compile_source(text, "f<0>", arch)
+    A, C = np.arange(1, 65, dtype=np.float32), np.ones(32, np.float32)
+    function = ptx.Module(compiled.ptx).get_function(compiled.name)
+    trace = function(1, 32, (A, C), merge=compiled.merge, ffma=compiled.ffma).trace
+    # ptxas's subroutine for operands out of the usual range is no part of any line.
+    own = sum(i.base == "FFMA" and i.ptx_line is not None for i in compiled.sass)
+    assert trace.counters()["ffma_thread_instructions"] == 32 * own == 32 * each
+    assert sum(trace.multiply_adds.values()) == 32 * each
+
+
+def made(row: str, *opcodes: str) -> dict[int, int]:
+    instructions = [Instruction(16 * n, text, text, 2) for n, text in enumerate(opcodes)]
+    return ffma_of_others(f".entry k(\n{row}\n", instructions, "k")
+
+
+def test_products_that_a_sum_takes_in():
+    assert made("sub.f32 %f1, %f2, %f3;", "FFMA") == {2: 1}
+    assert made("@%p1 mul.ftz.f32 %f1, %f2, %f3;", "FFMA.FTZ", "FFMA.FTZ") == {2: 1}  # two turns
+    assert made("add.f32 %f1, %f2, %f3;", "FADD", "FFMA") == {}  # which turn is which?
+    assert made("add.f32 %f1, %f2, %f3;", "FADD") == {}
+    assert made("fma.rn.f32 %f1, %f2, %f3, %f4;", "FFMA") == {}  # that is one already
+    assert made("sub.f64 %fd1, %fd2, %fd3;", "FFMA") == {}
+
+
+def test_copies_of_a_division_are_told_by_its_approximation():
+    one = ("MUFU.RCP", "FCHK", *["FFMA"] * 5)
+    assert made("div.rn.f32 %f1, %f2, %f3;", *one) == {2: 5}
+    assert made("div.rn.f32 %f1, %f2, %f3;", *one, *one) == {2: 5}
+    assert made("div.rn.f32 %f1, %f2, %f3;", *one, "FFMA") == {2: 6}
+    assert made("div.rn.f32 %f1, %f2, %f3;", *one, *one, "FFMA") == {}
+    assert made("div.full.f32 %f1, %f2, %f3;", "MUFU.RCP", "FMUL") == {}

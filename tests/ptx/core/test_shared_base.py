@@ -1,0 +1,63 @@
+"""Where shared memory begins: at 0, and from sm_90 on behind a KiB of the system's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lib import ptx
+
+from ..conftest import entry
+
+TARGETS = [("sm_75", 0), ("sm_80", 0), ("sm_89", 0), ("sm_90", 1024), ("sm_90a", 1024),
+           ("sm_120", 1024)]
+DECLARED = ".extern .shared .align 16 .b8 d[];\n"
+
+
+def launched(body: str, machine: str, *args, shared_mem: int = 0, **options):
+    text = entry(body).replace(".visible .entry", DECLARED + ".visible .entry")
+    function = ptx.Module(text, machine).get_function("k")
+    return function(1, 32, args, shared_mem, **options)
+
+
+@pytest.mark.parametrize("machine, base", TARGETS)
+def test_addresses_are_those_of_the_machine_code(machine, base):
+    """Static variables first, the launch's own behind them, in either window."""
+    out = np.zeros(4, np.uint64)
+    launched("""
+    .shared .align 16 .b8 s[40];
+    .reg .b64 %o, %a, %g; .reg .b32 %v;
+    ld.param.u64 %o, [out];
+    mov.u64 %a, s; st.global.u64 [%o], %a;
+    mov.u64 %a, d; st.global.u64 [%o+8], %a;
+    st.shared.u32 [%a], 7;
+    cvta.shared.u64 %g, %a; ld.u32 %v, [%g]; st.global.u32 [%o+16], %v;
+    cvta.to.shared.u64 %a, %g; st.global.u64 [%o+24], %a;
+    """, machine, out, shared_mem=64)
+    assert out.tolist() == [base, base + 48, 7, base + 48]
+
+
+@pytest.mark.parametrize("machine, base", TARGETS)
+def test_what_lies_before_and_behind_is_nobody_s(machine, base):
+    for at, fits in ((base, True), (base + 60, True), (base + 64, False), (base - 4, False)):
+        body = f".reg .b32 %a; mov.u32 %a, {at}; st.shared.u32 [%a], 1;"
+        if fits:
+            launched(body, machine, np.zeros(1, np.uint64), shared_mem=64)
+        else:
+            with pytest.raises(ptx.OutOfBounds):
+                launched(body, machine, np.zeros(1, np.uint64), shared_mem=64)
+
+
+@pytest.mark.parametrize("machine, base", TARGETS)
+def test_a_swizzle_of_addresses_is_none_of_indices(machine, base):
+    """Index 0 put where bit 10 of its index says, and looked for where that of its address does."""
+    out = np.zeros(1, np.uint32)
+    launched("""
+    .reg .b64 %o; .reg .b32 %a, %s, %v, %t; .reg .pred %p;
+    ld.param.u64 %o, [out];
+    mov.u32 %t, %tid.x; setp.ne.u32 %p, %t, 0; @%p ret;
+    mov.u32 %a, d; st.shared.u32 [%a], 5; st.shared.u32 [%a+64], 9;
+    and.b32 %s, %a, 1024; shr.u32 %s, %s, 4; xor.b32 %a, %a, %s;
+    ld.shared.u32 %v, [%a]; st.global.u32 [%o], %v;
+    """, machine, out, shared_mem=128)
+    assert out[0] == (9 if base else 5)
