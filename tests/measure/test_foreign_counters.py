@@ -100,7 +100,7 @@ def test_what_a_gpu_counts_otherwise_is_told(clones, profiler, capsys, shown):  
     assert f"{TILED}: 8 of 9 counters alike; shared_wavefronts: ncu 12,345, emulated " in out
     assert "(no reason is known)" in out
     page.counted()
-    assert "8 of 9" in shown[-1] and "12,345" in shown[-1]
+    assert "8 of 9" in shown[-2] and "12,345" in shown[-1]
 
 
 def test_a_kernel_that_fails_is_left_out_and_the_others_go_on(

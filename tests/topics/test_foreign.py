@@ -226,8 +226,27 @@ def test_a_wrong_result_is_told_unless_the_set_says_why(shown, clones, monkeypat
     monkeypatch.setattr(model, "kernels", lambda: (told, ended))
     monkeypatch.setattr(model, "recorded", lambda: {told.key: {"gpu": gpu}, ended.key: {}})
     page.counted()
-    assert "There it begins at 1,024." in shown[-1]
-    assert "not counted" in shown[-1] and "ended the process" in shown[-1]
+    assert "| 1 | 1 of 1 |" in shown[-2] and "| 1 | not counted |" in shown[-2]
+    assert "- `swizzled` of nobody/matmul: There it begins at 1,024." in shown[-1]
+    assert "- `ended` of nobody/matmul: Its launch ended the process." in shown[-1]
+
+
+def test_counters_that_differ_are_told_by_their_reason(shown, clones, monkeypatch):
+    tiled = model.kernels()[0]
+    machine = dict.fromkeys(("gpu", "cuda", "driver", "ncu_release", "date"), "–")
+    one, two = (replace(tiled, name=f"{name}<8>", unlike={"a": "its retries"})
+                for name in ("one", "two"))
+    record = {
+        each.key: {"gpu": {"ncu": {"a": 1_000 + i, "b": 2}, "emulated": {"a": 8, "b": 2},
+                           "launch": each.digest, **machine}}
+        for i, each in enumerate((one, two))
+    }
+    monkeypatch.setattr(model, "kernels", lambda: (one, two))
+    monkeypatch.setattr(model, "recorded", lambda: record)
+    page.counted()
+    assert "| 2 | 1 of 2 |" in shown[-2]
+    assert ("- `one`, `two` of nobody/matmul: its retries. `a` 1,000 in place of 8, "
+            "`a` 1,001 in place of 8.") in shown[-1]
 
 
 def test_the_set_names_revisions_and_knows_its_oracles():

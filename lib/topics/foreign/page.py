@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from lib.plotting.display import note, table
@@ -67,31 +67,48 @@ def counted() -> None:
     if not kernels:
         note(f"*What Nsight Compute counts of them on a GPU is not recorded yet: {HOW}.*")
         return
-    # One row for all kernels of a repository of which the same is to be told.
-    rows: dict[tuple[str, str, str], list[str]] = {}
+    rows: Counter[tuple[str, str]] = Counter()
     for one, found in kernels:
         alike = len(found["ncu"]) - len(model.counted_otherwise(found))
-        key = one.repository, f"{alike} of {len(found['ncu'])}", _otherwise(one, found)
-        rows.setdefault(key, []).append(f"`{one.name}`")
-    for one in model.kernels():
-        if one.on_gpu and one.key in record and not model.profiled(one, record):
-            rows[one.repository, "not counted", one.on_gpu] = [f"`{one.name}`"]
+        rows[one.repository, f"{alike} of {len(found['ncu'])}"] += 1
+    lost = [one for one in model.kernels()
+            if one.on_gpu and one.key in record and not model.profiled(one, record)]
+    rows.update((one.repository, "not counted") for one in lost)
     machines = dict.fromkeys(
         f"{found['gpu']}, CUDA {found['cuda']}, driver {found['driver']}, "
         f"ncu {found['ncu_release']}, {found['date']}" for _, found in kernels)
-    table(("kernels", "counters alike", "what is otherwise on the GPU"), [
-        ((", ".join(names) if told or len(names) == 1 else f"{len(names)} kernels")
-         + f" in {repository}", alike, told or "–")
-        for (repository, alike, told), names in rows.items()
-    ],
+    table(("kernels of", "how many", "counters alike"),
+          [(repository, count, alike) for (repository, alike), count in rows.items()],
           f"recorded: {'; '.join(machines)}; emulated: the same machine code")
+    results: dict[tuple[str, str], list[model.Foreign]] = {}
+    for one in (*(one for one, _ in kernels if one.on_gpu), *lost):
+        results.setdefault((one.repository, one.on_gpu), []).append(one)
+    told = [*_otherwise(kernels),
+            *(f"{_names(those)}: {why}" for (_, why), those in results.items())]
+    if told:
+        note("What is otherwise on the GPU:\n\n" + "\n".join(f"- {line}" for line in told))
 
 
-def _otherwise(one: model.Foreign, found: Mapping[str, Any]) -> str:
-    """What a GPU has otherwise, and why: counters with one reason together."""
-    reasons: dict[str, list[str]] = {}
-    for name in model.counted_otherwise(found):
-        reasons.setdefault(one.unlike.get(name, "no reason is known"), []).append(
-            f"`{name}` {found['ncu'][name]:,} in place of {found['emulated'][name]:,}")
-    told = [f"{', '.join(names)}: {why}." for why, names in reasons.items()]
-    return " ".join([*told, *[one.on_gpu] * bool(one.on_gpu)])
+def _otherwise(kernels: Sequence[tuple[model.Foreign, Mapping[str, Any]]]) -> Iterator[str]:
+    """What a GPU counts otherwise, a line for each reason: kernels, why, and the counters."""
+    reasons: dict[tuple[str, str], dict[str, list[str]]] = {}
+    by_key = {one.key: (one, found) for one, found in kernels}
+    for key, (one, found) in by_key.items():
+        for name in model.counted_otherwise(found):
+            why = one.repository, one.unlike.get(name, "no reason is known")
+            reasons.setdefault(why, {}).setdefault(key, []).append(name)
+    for (_, why), counters in reasons.items():
+        numbers: dict[str, None] = {}
+        for key, names in counters.items():
+            _, found = by_key[key]
+            numbers |= dict.fromkeys(
+                f"`{name}` {found['ncu'][name]:,} in place of {found['emulated'][name]:,}"
+                for name in names)
+        yield f"{_names(by_key[key][0] for key in counters)}: {why}. {', '.join(numbers)}."
+
+
+def _names(kernels: Iterable[model.Foreign]) -> str:
+    """Kernels without their template arguments, and whose they are."""
+    kernels = list(kernels)
+    names = ", ".join(f"`{one.name.partition('<')[0]}`" for one in kernels)
+    return f"{names} of {kernels[0].repository}"
