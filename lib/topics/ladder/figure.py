@@ -1,4 +1,4 @@
-"""How far up are we? One bar a version, in per cent of cuBLAS; public kernels among them."""
+"""How far up are we? One bar per version, in per cent of cuBLAS; public kernels among them."""
 
 from __future__ import annotations
 
