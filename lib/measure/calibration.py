@@ -91,8 +91,7 @@ def measure() -> dict[str, Any]:
         If ncu is missing, the driver refuses it the counters, or it saw other launches than ours.
     """
     device.cupy()
-    known = ncu.available()
-    metrics = [m for m in METRICS if m.startswith("memory_") or m.partition(".")[0] in known]
+    metrics = ncu.listed(METRICS)
     rows = ncu.profile(metrics, ["launch", "calibration"], cached=True)
     launched = patterns_for(device.arch())
     if len(rows) != len(launched):

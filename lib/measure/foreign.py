@@ -10,8 +10,6 @@ import datetime
 import json
 import os
 import re
-import shutil
-import subprocess
 import sys
 import tempfile
 import threading
@@ -28,7 +26,7 @@ from lib.compiler.compiled import Compiled, of_ptx
 from lib.compiler.nvrtc import CompileError
 from lib.compiler.toolkit import nvrtc_version
 from lib.kernels.grid import Launch
-from lib.measure import ncu
+from lib.measure import ncu, sensors
 from lib.measure.counters import EMULATED, parse
 from lib.run import device, runner
 from lib.run.tensor_maps import encode
@@ -76,9 +74,8 @@ def measure(
         If ncu is missing, the driver refuses it the counters, or it saw other launches than ours.
     """
     device.cupy()
-    known = ncu.available()
-    metrics = {name: metric for name, metric in EMULATED.items()
-               if metric.startswith("memory_") or metric.partition(".")[0] in known}
+    known = ncu.listed(EMULATED.values())
+    metrics = {name: metric for name, metric in EMULATED.items() if metric in known}
     where = machine()
     made = _all_made(kernels, folder, tell)
     found = {}
@@ -94,13 +91,7 @@ def measure(
 def machine() -> dict[str, str]:
     """Which GPU, driver and tools these are, and when."""
     runtime = device.cupy().cuda.runtime.runtimeGetVersion()
-    driver = ""
-    if smi := shutil.which("nvidia-smi"):
-        driver = subprocess.run(
-            [smi, "--query-gpu=driver_version", "--format=csv,noheader"], capture_output=True,
-            text=True, check=False,
-        ).stdout.partition("\n")[0].strip()
-    return {"gpu": device.name(), "arch": device.arch(), "driver": driver or "unknown",
+    return {"gpu": device.name(), "arch": device.arch(), "driver": sensors.driver(),
             "cuda": f"{runtime // 1000}.{runtime % 1000 // 10}",
             "nvrtc": ".".join(map(str, nvrtc_version())), "ncu_release": ncu.version(),
             "date": datetime.date.today().isoformat()}

@@ -9,7 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from lib.paths import ROOT
 
@@ -86,6 +86,18 @@ def version() -> str:
     """
     found = re.search(r"Version ([\d.]+)", _run("--version"))
     return found[1] if found else ""
+
+
+def listed(metrics: Iterable[str]) -> list[str]:
+    """Those of some metrics that ncu has on this GPU; it doesn't list what it derives for memory.
+
+    Raises
+    ------
+    ProfilerMissing
+        If ncu is missing or lists none.
+    """
+    known = available()
+    return [m for m in metrics if m.startswith("memory_") or m.partition(".")[0] in known]
 
 
 def rows(output: str) -> list[dict[str, str]]:

@@ -11,7 +11,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -189,7 +189,7 @@ def chunk_here() -> tuple[str, dict[str, Any]]:
     started = datetime.datetime.now(datetime.UTC)
     found, board = sensors.nvml(), sensors.board()
     return f"{started:%Y%m%dT%H%M%S}-{board[:4]}", {
-        "started": f"{started:%Y-%m-%dT%H:%M:%SZ}", "board": board, "driver": _driver(),
+        "started": f"{started:%Y-%m-%dT%H:%M:%SZ}", "board": board, "driver": sensors.driver(),
         "revision": _revision(), "others": found.others() if found else 0,
     }
 
@@ -433,7 +433,7 @@ def provenance(stem: str) -> dict[str, Any]:
         "schema": records.SCHEMA,
         "kernel": stem,
         "gpu": {
-            "key": _key(), "name": device.name(), "driver": _driver(),
+            "key": _key(), "name": device.name(), "driver": sensors.driver(),
             "sms": properties["multiProcessorCount"],
             "memory_bytes": int(properties["totalGlobalMem"]),
             "l2_bytes": int(properties["l2CacheSize"]),
@@ -461,25 +461,12 @@ def _release(package: str) -> str | None:
         return None
 
 
-def _driver() -> str:
-    return _said(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"], _first_line)
-
-
 def _revision() -> str:
     """The commit, marked if the tree differs from it; REVISION names it where git can't."""
     if named := os.environ.get("REVISION"):
         return named
     git = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=12"]
-    return _said(git, str.strip)
-
-
-def _said(command: list[str], pick: Callable[[str], str]) -> str:
-    """What a program prints, or "unknown" where it is missing or fails."""
     try:
-        return pick(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+        return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
     except (FileNotFoundError, subprocess.CalledProcessError):
         return "unknown"
-
-
-def _first_line(text: str) -> str:
-    return text.splitlines()[0].strip()

@@ -36,6 +36,16 @@ NOT_READ = "energy and throttling are not read: "
 WITHOUT_NVML = NOT_READ + "pip install nvidia-ml-py"
 
 
+def driver() -> str:
+    """The release of NVIDIA's driver, or "unknown" where nvidia-smi doesn't say."""
+    asked = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+    try:
+        said = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+    except (FileNotFoundError, subprocess.CalledProcessError):
+        return "unknown"
+    return said.partition("\n")[0].strip() or "unknown"
+
+
 class Nvml(Protocol):
     """As much of the module ``pynvml`` as is asked."""
 

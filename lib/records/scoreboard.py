@@ -85,7 +85,7 @@ def _table(rows: Iterable[Row]) -> str:
 
 
 def summary(rows: Iterable[Row]) -> str:
-    """A row a version, for README: its first variant at the ladder's size and twice it.
+    """A row per version, for README: its first variant at the ladder's size and twice it.
 
     GPUs stand side by side, the one with most versions first.
     """

@@ -255,7 +255,7 @@ def gpu(monkeypatch, tmp_path):
     monkeypatch.setattr(record.device, "runs", lambda kernel, variant: True)
     monkeypatch.setattr(record.sensors, "nvml", lambda: None)
     monkeypatch.setattr(record.sensors, "board", lambda: BOARD)
-    monkeypatch.setattr(record, "_driver", lambda: "580.1")
+    monkeypatch.setattr(record.sensors, "driver", lambda: "580.1")
     monkeypatch.setattr(record, "_revision", lambda: "abc")
     monkeypatch.setattr(record, "provenance", lambda stem: {
         key: head[key] for key in ("schema", "gpu", "software", "date", "revision", "method")

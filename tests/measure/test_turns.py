@@ -284,3 +284,15 @@ def test_inputs_are_what_they_are_called(dtype):
     assert 0.9 < drawn["normal"][0].astype(float).std() < 1.1
     with pytest.raises(ValueError, match="there are uniform, normal"):
         inputs.draw(problem, "sorted", 0, np)
+
+
+@pytest.mark.parametrize("script, said", [
+    (None, "unknown"), ("exit 9", "unknown"), ("true", "unknown"),
+    ("echo 580.1; echo 580.1", "580.1"),
+])
+def test_the_driver_is_told_or_unknown(script, said, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    if script is not None:
+        (tmp_path / "nvidia-smi").write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / "nvidia-smi").chmod(0o755)
+    assert sensors.driver() == said

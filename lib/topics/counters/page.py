@@ -21,12 +21,12 @@ PER_MULTIPLY_ADD = (
 
 # What the calibration set's kernels are, for people.
 _ACCESSES = {
-    "load<SHARED": "loads from shared memory, 1 to 16 bytes a lane",
-    "store<SHARED": "stores to shared memory, 1 to 16 bytes a lane",
+    "load<SHARED": "loads from shared memory, 1 to 16 bytes per lane",
+    "store<SHARED": "stores to shared memory, 1 to 16 bytes per lane",
     "load_matrix": "ldmatrix", "store_matrix": "stmatrix",
-    "load<GLOBAL": "loads from global memory, 1 to 16 bytes a lane",
-    "store<GLOBAL": "stores to global memory, 1 to 16 bytes a lane",
-    "copy": "cp.async through the L1 and past it, 4 to 16 bytes a lane",
+    "load<GLOBAL": "loads from global memory, 1 to 16 bytes per lane",
+    "store<GLOBAL": "stores to global memory, 1 to 16 bytes per lane",
+    "copy": "cp.async through the L1 and past it, 4 to 16 bytes per lane",
     "load_fragment": "wmma.load", "store_fragment": "wmma.store",
 }
 

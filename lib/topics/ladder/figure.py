@@ -1,4 +1,4 @@
-"""How far up are we? One bar a version, in per cent of cuBLAS; public kernels among them."""
+"""How far up are we? One bar per version, in per cent of cuBLAS; public kernels among them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from lib.plotting import shapes, style
 
 _NAME, _BAR, _ROW, _GROUP = 128.0, 250.0, 17.0, 26.0
+_NARROW_NAME, _NARROW_BAR = 116.0, 74.0  # the numbers stand in a column behind the bars
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Rung:
 @style.styled
 def draw(
     rungs: Sequence[Rung], *, evidence: str, current: str | None = None, title: str | None = None,
-    rival: str = "cuBLAS", defaults: Mapping[str, float] | None = None,
+    rival: str = "cuBLAS", defaults: Mapping[str, float] | None = None, narrow: bool = False,
 ) -> Figure:
     """Draw the ladder.
 
@@ -64,64 +65,80 @@ def draw(
         What the ratios are of.
     defaults : mapping of str to float, optional
         By group, the speed of cuBLAS's default heuristic over that of the rival: a second line.
+    narrow : bool
+        For a phone.
     """
+    start, longest = (_NARROW_NAME, _NARROW_BAR) if narrow else (_NAME, _BAR)
+    width = style.NARROW if narrow else style.WIDTH
     groups = list(dict.fromkeys(rung.group for rung in rungs))
     height = _ROW * len(rungs) + _GROUP * len(groups) + 4
-    fig = style.figure(title or _finding(rungs, current, rival), height / 72)
-    ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, height / 72, bare=True)
+    fig = style.figure(title or _finding(rungs, current, rival), height / 72, width)
+    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
     top = max([1.0, *(r.ratio for r in rungs if r.ratio), *(r.reported_ratio or 0 for r in rungs)])
-    scale = _BAR / top
+    scale = longest / top
     y = height
     for group in groups:
         y -= _GROUP
         mine = [rung for rung in rungs if rung.group == group]
         ax.text(0, y + 6, group, size=style.LARGE, weight="bold", va="bottom")
-        line = _NAME + scale
+        line = start + scale
         shapes.strokes(ax, [((line, y + 5), (line, y - _ROW * len(mine)))], edgecolor=style.INK,
                        linewidth=0.8)
-        ax.text(line, y + 7, _of(rival, group), size=style.SMALL, ha="center", va="bottom")
+        ax.text(line, y + 7, _of(rival, group), size=style.SMALL, va="bottom",
+                ha="right" if narrow else "center")
         default = (defaults or {}).get(group)
         if default:
-            at = _NAME + scale * default
+            at = start + scale * default
             shapes.strokes(ax, [((at, y + 5), (at, y - _ROW * len(mine)))], edgecolor=style.INK,
                            linewidth=0.8, linestyle=(0, (2, 2)))
         for rung in mine:
             y -= _ROW
-            _rung(ax, y, rung, scale, rung.name == current)
+            _rung(ax, y, rung, start, scale, rung.name == current,
+                  start + longest + 5 if narrow else None)
     notes = ["| = reported for a T4, of cuBLAS there"] if any(
         r.reported_ratio is not None for r in rungs) else []
     if defaults:
         notes = [*(["| T4, reported"] if notes else []), "dotted: cuBLAS's default"]
     if any(r.peer for r in rungs):
         notes.append("hollow: public")
+    if narrow:
+        notes.append("numbers: share, TFLOP/s")
     return style.finish(fig, alt=_alt(rungs, current, rival, defaults or {}), evidence=evidence,
                         note="; ".join(notes))
 
 
-def _rung(ax: object, y: float, rung: Rung, scale: float, is_current: bool) -> None:
+def _rung(
+    ax: object, y: float, rung: Rung, start: float, scale: float, is_current: bool,
+    column: float | None,
+) -> None:
+    """One bar, and its numbers behind it; with a `column` for them, they have no units."""
     weight = "bold" if is_current else "normal"
-    ax.text(_NAME - 6, y + _ROW / 2, rung.name, size=style.NORMAL, ha="right", va="center",
+    ax.text(start - 6, y + _ROW / 2, rung.name, size=style.NORMAL, ha="right", va="center",
             weight=weight)
     if rung.ratio is None:
-        ax.text(_NAME + 4, y + _ROW / 2, "not recorded yet", size=style.SMALL, va="center")
+        ax.text(start + 4, y + _ROW / 2, "not recorded yet", size=style.SMALL, va="center")
         return
     shapes.rectangles(
-        ax, [(_NAME, y + 3, rung.ratio * scale, _ROW - 6)],
+        ax, [(start, y + 3, rung.ratio * scale, _ROW - 6)],
         facecolor="none" if rung.peer else (
             style.FOCUS if is_current else style.OTHER),
         edgecolor=style.INK if rung.peer else "none", linewidth=0.8 if rung.peer else 0.0,
         alpha=1.0 if is_current or rung.peer else 0.55,
     )
     if rung.reported_ratio is not None:
-        tick = _NAME + rung.reported_ratio * scale
+        tick = start + rung.reported_ratio * scale
         shapes.strokes(ax, [((tick, y + 1), (tick, y + _ROW - 1))], edgecolor=style.INK,
                        linewidth=1.6)
-    end = max(_NAME + scale * max(rung.ratio, rung.reported_ratio or 0), _NAME) + 5
-    if end - 5 < _NAME + scale < end + 108:  # the line of cuBLAS must not cross the numbers
-        end = _NAME + scale + 5
-    text = f"{style.percent(rung.ratio)}, {style.number(rung.tflops)} TFLOP/s"
-    ax.text(end, y + _ROW / 2, text + (" (stale)" if rung.stale else ""), size=style.SMALL,
-            va="center", weight=weight)
+    end = max(start + scale * max(rung.ratio, rung.reported_ratio or 0), start) + 5
+    if end - 5 < start + scale < end + 108:  # the line of cuBLAS must not cross the numbers
+        end = start + scale + 5
+    share, speed = style.percent(rung.ratio), style.number(rung.tflops)
+    stale = " (stale)" if rung.stale else ""
+    if column is None:
+        text = f"{share}, {speed} TFLOP/s{stale}"
+    else:
+        text = f"{share}{stale}" if stale else f"{share}, {speed}"
+    ax.text(column or end, y + _ROW / 2, text, size=style.SMALL, va="center", weight=weight)
 
 
 def _of(rival: str, group: str) -> str:

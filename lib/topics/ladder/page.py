@@ -41,9 +41,14 @@ def draw(mark: str | None = None, size: int = scoreboard.LADDER_SIZE) -> None:
     best = kinds == {model.BEST}
     when = records.span(dates) if dates else "not yet"
     evidence = f"recorded: {RECORDED_ON}, {when}, {size:,}³"
-    show(ladder_figure.draw(
-        rungs, evidence=evidence, current=rung(CATALOGUE[mark]) if mark else None,
-        rival="the best of cuBLAS" if best else "cuBLAS", defaults=defaults if best else None))
+    wide, narrow = (
+        ladder_figure.draw(
+            rungs, evidence=evidence, current=rung(CATALOGUE[mark]) if mark else None,
+            rival="the best of cuBLAS" if best else "cuBLAS", defaults=defaults if best else None,
+            narrow=one)
+        for one in (False, True)
+    )
+    show(wide, narrow)
 
 
 def _others(size: int) -> tuple[dict[str, list[ladder_figure.Rung]], dict[str, float]]:
