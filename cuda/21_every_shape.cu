@@ -7,9 +7,9 @@
 //             blocks of a cluster share a tile's K and sum through each other's shared memory
 //             (split-K). Where rows of C are few its tiles have few, with wgmma's operands swapped.
 //             pack copies a matrix whose rows TMA can't step over into rows that are multiples of
-//             16 bytes; unaligned_tile is split_tile with threads in TMA's place, which read such
-//             rows as they are. Partials are summed in the order of K, whoever finishes last: the same
-//             bits each run.
+//             16 bytes; unaligned_tile is split_tile with warpgroups in TMA's place, which read
+//             such rows as they are. Partials are summed in the order of K, whoever finishes last:
+//             the same bits each run.
 // Bottleneck: the SMs that 20 leaves idle in the last wave or from the start; rows it refuses.
 // Launch:     every_shape as 20, with `parts` (2 tiles of floats per block), `arrivals` (2 ints per
 //             block; zeros, and left zero) and `sharers`: the clusters among which the last wave is
@@ -17,7 +17,8 @@
 //             split_tile: grid ceil(M / BM / CLUSTER_M) * ceil(N / BN / CLUSTER_N) blocks of each
 //             CLUSTER_M * CLUSTER_N * CLUSTER_K; block 2 * BM + 32, or 2 * BN + 32 if SWAPPED;
 //             dynamic shared memory for STAGES tiles and 1024 bytes; boxes as every_shape's.
-//             unaligned_tile: as split_tile without CLUSTER_M and CLUSTER_N; 96 threads more.
+//             unaligned_tile: as split_tile without CLUSTER_M and CLUSTER_N, and 128 * LOADERS
+//             threads in place of 32.
 //             pack: block X * Y of 128 threads, X a power of two, at most 128, from
 //             ceil(columns / 8) on; grid (ceil(columns / (8 * X)), min(ceil(rows / Y), 65535)).
 //             Each may be launched with programmatic stream serialization (grid.cuh).
@@ -30,6 +31,7 @@
 // CLUSTER_K:  blocks of a cluster that share a tile's steps along K.
 // SWAPPED:    a warpgroup multiplies 64 columns of B by BM rows of A, not 64 rows of A by BN
 //             columns of B: BM may be any multiple of 8.
+// LOADERS:    warpgroups that read the tiles of unaligned_tile.
 #include "barrier.cuh"
 #include "cluster.cuh"
 #include "grid.cuh"
@@ -407,7 +409,7 @@ every_shape(int M, int N, int K, float alpha, const __grid_constant__ TensorMap 
 template <class Operand> constexpr bool BY_TMA = false;
 template <> constexpr bool BY_TMA<TensorMap> = true;
 
-// What one of 128 threads reads of a step's tiles of A and B, and leaves in shared memory as TMA
+// What one thread of a warpgroup reads of a step's tiles of A and B, and leaves in shared memory as TMA
 // does: 8 elements of a row in each of its PARTS.
 template <int BM, int BN, bool B_BY_ROWS>
 struct Tiles {
@@ -457,7 +459,7 @@ private:
 
 // What a block of split_tile and of unaligned_tile does.
 template <class T, class TC, int BM, int BN, int STAGES, bool B_BY_ROWS, int CLUSTER_M,
-          int CLUSTER_N, int CLUSTER_K, bool SWAPPED, class Operand>
+          int CLUSTER_N, int CLUSTER_K, bool SWAPPED, int LOADERS, class Operand>
 __device__ inline void compute_tile(int M, int N, int K, float alpha, const Operand& A,
                                     const Operand& B, float beta, TC* C)
 {
@@ -468,6 +470,7 @@ __device__ inline void compute_tile(int M, int N, int K, float alpha, const Oper
     constexpr int PITCH = BN + 4;  // floats in a row of partial sums: no two rows begin in one bank
     static_assert(CLUSTER_K == 1 || BM * PITCH * 4 <= STAGES * (A_BYTES + B_BYTES));
     static_assert(BY_TMA<Operand> || SHARE_K == 1);
+    static_assert(LOADERS <= STAGES);  // or a wait could take the parity of an earlier round
     extern __shared__ unsigned char storage[];
     __shared__ __align__(8) unsigned long long full[STAGES], empty[STAGES];
     const unsigned As = (shared_address(storage) + ATOM_BYTES - 1) / ATOM_BYTES * ATOM_BYTES;
@@ -505,9 +508,14 @@ __device__ inline void compute_tile(int M, int N, int K, float alpha, const Oper
     float sum[(SWAPPED ? BM : BN) / 2] = {};
     if (warp >= 4 * CONSUMERS) {
         if constexpr (!BY_TMA<Operand>) {
+            // Warpgroups take the steps in turn: each has one on its way.
+            constexpr int STRIDE = LOADERS * CLUSTER_K;
+            const int loader = warp / 4 - CONSUMERS;
             Tiles<BM, BN, B_BY_ROWS> tiles;
-            tiles.fetch(A, B, M, N, K, row0, col0, rank_k * BK);
-            for (int step = rank_k; step < steps; step += CLUSTER_K, ring.next()) {
+            ring.skip(loader);
+            int step = rank_k + loader * CLUSTER_K;
+            if (step < steps) tiles.fetch(A, B, M, N, K, row0, col0, step * BK);
+            for (; step < steps; step += STRIDE, ring.skip(LOADERS)) {
                 MARK(WAIT);
                 mbarrier_wait(freed + 8 * ring.stage, ring.parity ^ 1);
                 MARK(LOAD);
@@ -515,8 +523,8 @@ __device__ inline void compute_tile(int M, int N, int K, float alpha, const Oper
                 fence_async_proxy();
                 mbarrier_arrive(filled + 8 * ring.stage);
                 // The next step's are on their way while this thread waits for room.
-                if (step + CLUSTER_K < steps)
-                    tiles.fetch(A, B, M, N, K, row0, col0, (step + CLUSTER_K) * BK);
+                if (step + STRIDE < steps)
+                    tiles.fetch(A, B, M, N, K, row0, col0, (step + STRIDE) * BK);
             }
         } else if (threadIdx.x % 32 == 0) {
             // Of the tiles that several blocks need, this one loads a part for all.
@@ -644,17 +652,17 @@ __launch_bounds__(2 * (SWAPPED ? BN : BM) + 32)
 split_tile(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A,
            const __grid_constant__ TensorMap B, float beta, TC* C)
 {
-    compute_tile<T, TC, BM, BN, STAGES, B_BY_ROWS, CLUSTER_M, CLUSTER_N, CLUSTER_K, SWAPPED>(
+    compute_tile<T, TC, BM, BN, STAGES, B_BY_ROWS, CLUSTER_M, CLUSTER_N, CLUSTER_K, SWAPPED, 1>(
         M, N, K, alpha, A, B, beta, C);
 }
 
 template <class T, class TC, int BM, int BN, int STAGES, bool B_BY_ROWS, int CLUSTER_K,
-          bool SWAPPED>
+          bool SWAPPED, int LOADERS>
 __global__ void __cluster_dims__(CLUSTER_K, 1, 1)
-__launch_bounds__(2 * (SWAPPED ? BN : BM) + 128)
+__launch_bounds__(2 * (SWAPPED ? BN : BM) + LOADERS * 128)
 unaligned_tile(int M, int N, int K, float alpha, const T* A, const T* B, float beta, TC* C)
 {
-    compute_tile<T, TC, BM, BN, STAGES, B_BY_ROWS, 1, 1, CLUSTER_K, SWAPPED>(
+    compute_tile<T, TC, BM, BN, STAGES, B_BY_ROWS, 1, 1, CLUSTER_K, SWAPPED, LOADERS>(
         M, N, K, alpha, A, B, beta, C);
 }
 

@@ -132,16 +132,17 @@ def split_tile(
 
 def unaligned_tile(
     name: str, meaning: str, *, tile: tuple[int, int], stages: int, split: int = 1,
-    swapped: bool = False, **more: object,
+    swapped: bool = False, loaders: int = 1, **more: object,
 ) -> Variant:
-    """21: as `split_tile`, but four warps read A and B, whose rows may begin anywhere."""
+    """21: as `split_tile`, but so many warpgroups read A and B, whose rows may begin anywhere."""
     base = split_tile(name, meaning, tile=tile, stages=stages, split=split, swapped=swapped, **more)
     (consumers, (producer, _)) = base.roles.warps
     constants = {key: value for key, value in base.constants.items()
                  if key not in ("CLUSTER_M", "CLUSTER_N")}
     return replace(
-        base, function="unaligned_tile", constants=constants, maps=None, pack=None, row_bytes=0,
-        block=(base.block[0] + 96, 1), roles=Roles((consumers, (producer, 4)), stages),
+        base, function="unaligned_tile", constants={**constants, "LOADERS": loaders}, maps=None,
+        block=(base.block[0] + 128 * loaders - 32, 1), pack=None, row_bytes=0,
+        roles=Roles((consumers, (producer, 4 * loaders)), stages),
     )
 
 

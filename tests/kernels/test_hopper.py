@@ -86,19 +86,19 @@ def test_packing_moves_every_element_from_any_boundary(rows, columns, offset, be
     assert across * down == 128 and (across == 1 or 8 * across < 2 * max(columns, 8))
 
 
-UNALIGNED = [((64, 64), 4, 4, False), ((64, 128), 3, 1, False), ((24, 128), 4, 2, True),
-             ((8, 64), 4, 1, True)]
+UNALIGNED = [((64, 64), 4, 4, False, 1), ((64, 128), 3, 1, False, 2), ((24, 128), 4, 2, True, 3),
+             ((8, 64), 3, 1, True, 3)]
 
 
-def unaligned(tile, stages, split, swapped, **types):
+def unaligned(tile, stages, split, swapped, loaders, **types):
     return hopper.unaligned_tile("unaligned", "", tile=tile, stages=stages, split=split,
-                                 swapped=swapped, **types)
+                                 swapped=swapped, loaders=loaders, **types)
 
 
 @pytest.mark.parametrize("types", [{}, hopper.BF16_COLUMN, hopper.HALF], ids=["", "bf16", "half"])
-@pytest.mark.parametrize("tile, stages, split, swapped", UNALIGNED)
-def test_rows_that_begin_anywhere_are_read_as_they_are(tile, stages, split, swapped, types):
-    variant = unaligned(tile, stages, split, swapped, **types)
+@pytest.mark.parametrize("given", UNALIGNED)
+def test_rows_that_begin_anywhere_are_read_as_they_are(given, types):
+    variant = unaligned(*given, **types)
     for shape in ((70, 33, 75), (5, 19, 391), (1, 1, 1), (9, 8, 0)):
         done = emulated(EVERY, variant.problem(*shape, 0.5, -2.0), variant=variant, trace=False,
                         landing="late", races=True)
