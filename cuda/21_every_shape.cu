@@ -90,49 +90,6 @@ __device__ inline void multiply(float (&sum)[SUMS], unsigned a, unsigned b, int 
     else wgmma<BN, T, B_BY_ROWS>(sum, of_a, of_b);
 }
 
-// Eight 16-bit elements of a tight row, which begin on any boundary, as they come from memory.
-struct Eight {
-    unsigned words[8];  // two aligned vectors that hold them
-    int shift, inside;  // elements before them, and how many of the eight lie in the row
-
-    // Those from `source` on, of a matrix that lies in [begin, end).
-    __device__ void fetch(size_t source, size_t begin, size_t end, int left)
-    {
-        const size_t aligned = source / 16 * 16;
-        shift = source % 16 / 2, inside = left;
-        if (inside > 0 && aligned >= begin && aligned + 32 <= end) {
-            const uint4 a = *reinterpret_cast<const uint4*>(aligned);
-            const uint4 b = *reinterpret_cast<const uint4*>(aligned + 16);
-            words[0] = a.x, words[1] = a.y, words[2] = a.z, words[3] = a.w;
-            words[4] = b.x, words[5] = b.y, words[6] = b.z, words[7] = b.w;
-            return;
-        }
-        // Outside of the matrix, or at its ends, where vectors would pass them.
-        const unsigned short* bits = reinterpret_cast<const unsigned short*>(source);
-        shift = 0;
-#pragma unroll
-        for (int i = 0; i < 8; ++i) words[i] = 0;
-#pragma unroll
-        for (int i = 0; i < 8; ++i)
-            if (i < inside) words[i / 2] |= unsigned(bits[i]) << i % 2 * 16;
-    }
-
-    // All eight in their order, and zeros for what lies behind the row.
-    __device__ uint4 vector()
-    {
-#pragma unroll
-        for (int i = 0; i < 6; ++i) words[i] = shift & 4 ? words[i + 2] : words[i];
-#pragma unroll
-        for (int i = 0; i < 5; ++i) words[i] = shift & 2 ? words[i + 1] : words[i];
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            words[i] = shift & 1 ? __funnelshift_r(words[i], words[i + 1], 16) : words[i];
-            if (2 * i + 1 >= inside) words[i] &= 2 * i < inside ? 0xffff : 0;
-        }
-        return make_uint4(words[0], words[1], words[2], words[3]);
-    }
-};
-
 // Steps [from, to) along K of one tile.
 struct Share {
     int tile, from, to;
@@ -409,51 +366,50 @@ every_shape(int M, int N, int K, float alpha, const __grid_constant__ TensorMap 
 template <class Operand> constexpr bool BY_TMA = false;
 template <> constexpr bool BY_TMA<TensorMap> = true;
 
-// What one thread of a warpgroup reads of a step's tiles of A and B, and leaves in shared memory as TMA
-// does: 8 elements of a row in each of its PARTS.
+// A step's tiles of A and B as a warpgroup reads them, a row of 64 elements per warp and two
+// neighbours per lane, and leaves them in shared memory as TMA does.
 template <int BM, int BN, bool B_BY_ROWS>
 struct Tiles {
-    static constexpr int ALL = (BM + BN) * 8, PARTS = (ALL + 127) / 128;
-    Eight eights[PARTS];
+    static constexpr int PARTS = (BM + BN) / 4;
+    unsigned short low[PARTS], high[PARTS];
 
     template <class T>
     __device__ void fetch(const T* A, const T* B, int M, int N, int K, int row0, int col0, int k)
     {
+        const int warp = threadIdx.x / 32 % 4, pair = threadIdx.x % 32 * 2;
+        read(0, BM, A, M, K, row0 + warp, k + pair);
+        if constexpr (!B_BY_ROWS) read(BM, BN, B, N, K, col0 + warp, k + pair);
+        else
 #pragma unroll
-        for (int i = 0; i < PARTS; ++i) {
-            const int part = i * 128 + threadIdx.x % 128, chunk = part % 8 * 8;
-            if (part >= ALL) break;
-            if (part / 8 < BM)
-                fetch(eights[i], A, M, K, row0 + part / 8, k + chunk);
-            else if (int row = part / 8 - BM; B_BY_ROWS)
-                fetch(eights[i], B, K, N, k + row % 64, col0 + row / 64 * 64 + chunk);
-            else
-                fetch(eights[i], B, N, K, col0 + row, k + chunk);
-        }
+            for (int n = 0; n < BN; n += 64) read(BM + n, 64, B, K, N, k + warp, col0 + n + pair);
     }
 
     __device__ void store(unsigned a, unsigned b)
     {
 #pragma unroll
         for (int i = 0; i < PARTS; ++i) {
-            const int part = i * 128 + threadIdx.x % 128, row = part / 8;
-            if (part >= ALL) break;
-            const unsigned to = row < BM ? a + row * 128 : b + (row - BM) * 128;
-            const uint4 v = eights[i].vector();
-            asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};"
-                         ::"r"(to + (part % 8 ^ (row < BM ? row : row - BM) % 8) * 16), "r"(v.x),
-                         "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
+            const int row = i * 4 + threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
+            const unsigned to = i * 4 < BM ? a + row * 128 : b + (row - BM) * 128;
+            asm volatile("st.shared.v2.u16 [%0], {%1, %2};"
+                         ::"r"(to + (lane / 4 ^ to / 128 % 8) * 16 + lane % 4 * 4), "h"(low[i]),
+                         "h"(high[i]) : "memory");
         }
     }
 
 private:
+    // Every fourth of `count` rows from `row` on, two elements from `column` on.
     template <class T>
-    __device__ static void fetch(Eight& eight, const T* matrix, int rows, int columns, int row,
-                                 int column)
+    __device__ void read(int first, int count, const T* matrix, int rows, int columns, int row,
+                         int column)
     {
-        const size_t begin = reinterpret_cast<size_t>(matrix);
-        eight.fetch(begin + ((size_t)row * columns + column) * sizeof(T), begin,
-                    begin + (size_t)rows * columns * sizeof(T), row < rows ? columns - column : 0);
+        const size_t offset = (size_t)row * columns + column;
+        const unsigned short* from = reinterpret_cast<const unsigned short*>(matrix) + offset;
+        const bool one = column < columns, two = column + 1 < columns;
+#pragma unroll
+        for (int i = 0; i < count; i += 4, from += 4 * (size_t)columns) {
+            low[(first + i) / 4] = one && row + i < rows ? from[0] : 0;
+            high[(first + i) / 4] = two && row + i < rows ? from[1] : 0;
+        }
     }
 };
 
@@ -681,10 +637,30 @@ __global__ void pack(int rows, int columns, const T* from, int pitch, T* to, int
     const int first = column < columns ? blockIdx.y * blockDim.y + threadIdx.y : rows;
 #pragma unroll 4
     for (int row = first; row < rows; row += gridDim.y * blockDim.y) {
-        Eight eight;
-        eight.fetch(begin + ((size_t)row * columns + column) * sizeof(T), begin, end,
-                    columns - column);
-        *reinterpret_cast<uint4*>(to + (size_t)row * pitch + column) = eight.vector();
+        const size_t source = begin + ((size_t)row * columns + column) * sizeof(T);
+        const size_t aligned = source / 16 * 16;
+        const int shift = source % 16 / 2;  // elements that the 8 lie behind a boundary
+        unsigned words[8] = {};
+        if (aligned >= begin && aligned + 32 <= end) {  // two aligned vectors hold them
+            const uint4 a = *reinterpret_cast<const uint4*>(aligned);
+            const uint4 b = *reinterpret_cast<const uint4*>(aligned + 16);
+            words[0] = a.x, words[1] = a.y, words[2] = a.z, words[3] = a.w;
+            words[4] = b.x, words[5] = b.y, words[6] = b.z, words[7] = b.w;
+#pragma unroll
+            for (int i = 0; i < 6; ++i) words[i] = shift & 4 ? words[i + 2] : words[i];
+#pragma unroll
+            for (int i = 0; i < 5; ++i) words[i] = shift & 2 ? words[i + 1] : words[i];
+#pragma unroll
+            for (int i = 0; i < 4; ++i)
+                words[i] = shift & 1 ? __funnelshift_r(words[i], words[i + 1], 16) : words[i];
+        } else {  // at the ends of the matrix, where vectors would pass them
+            const unsigned short* bits = reinterpret_cast<const unsigned short*>(source);
+#pragma unroll
+            for (int i = 0; i < 8; ++i)
+                if (column + i < columns) words[i / 2] |= unsigned(bits[i]) << i % 2 * 16;
+        }
+        *reinterpret_cast<uint4*>(to + (size_t)row * pitch + column) =
+            make_uint4(words[0], words[1], words[2], words[3]);
     }
     if (behind) grid_wait();  // who waits for this launch waits for the one before it too
 }
