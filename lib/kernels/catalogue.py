@@ -33,6 +33,7 @@ from lib.kernels.hopper import (
     split_tile,
     tma,
     tuned,
+    unaligned_tile,
     wgmma,
 )
 from lib.kernels.spec import Kernel, unknown
@@ -439,6 +440,8 @@ CATALOGUE: dict[str, Kernel] = {
                            stages=8, split=4, swapped=True),
                 split_tile("shared", "unsplit, clusters of 4 × 2 tiles share A and B",
                            tile=(64, 64), stages=8, down=4, beside=2),
+                unaligned_tile("unaligned", "unsplit, three warpgroups in TMA's place",
+                               tile=(64, 64), stages=8, loaders=3),
                 tuned(every_shape, "bf16_column", "tuned, bfloat16, B by columns",
                       candidates_of_21("bf16_", **BF16_COLUMN), **BF16_COLUMN),
                 tuned(every_shape, "half", "tuned, C in FP16", candidates_of_21("half_", **HALF),

@@ -239,6 +239,18 @@ _SWAPPED_TILES = (
     *(((160, 128), 6, *cluster) for cluster in ((1, 1, 1), (2, 4, 1), (1, 4, 1), (1, 4, 2))),
 )
 
+# And for rows that TMA can't step over: tile, stages, blocks that share K, warpgroups that read;
+# operands are swapped in the second list.
+_UNALIGNED_TILES = (
+    ((64, 64), 4, 2, 3), ((64, 64), 4, 4, 1), ((64, 64), 4, 4, 2), ((64, 64), 4, 4, 3),
+)
+_UNALIGNED_SWAPPED_TILES = (
+    ((8, 64), 8, 8, 3), ((16, 64), 6, 1, 3), ((24, 64), 6, 1, 3), ((24, 64), 6, 8, 3),
+    ((48, 64), 3, 1, 1), ((48, 64), 5, 1, 3), ((48, 64), 5, 2, 3), ((48, 64), 5, 4, 3),
+    ((80, 64), 4, 1, 1), ((80, 64), 4, 4, 3), ((80, 128), 4, 2, 2), ((96, 64), 2, 1, 1),
+    ((96, 128), 3, 1, 1),
+)
+
 
 def candidates_of_20(prefix: str = "", **types: str) -> tuple[Variant, ...]:
     """The instantiations among which 20 chooses, in some types."""
@@ -270,7 +282,19 @@ def candidates_of_21(prefix: str = "", **types: str) -> tuple[Variant, ...]:
         for swapped, given in ((False, _SPLIT_TILES), (True, _SWAPPED_TILES))
         for tile, stages, down, beside, split in given
     )
-    return (*whole, *cut)
+    unaligned = (
+        unaligned_tile(
+            f"{prefix}{tile[0]}x{tile[1]}x{stages}_unaligned_{loaders}x{split}"
+            + "_swapped" * swapped,
+            f"{tile[0]}×{tile[1]}, {stages} stages, {loaders} warpgroup{'s' * (loaders > 1)} that "
+            f"read rows of any length, clusters of {split} along K"
+            + ", operands swapped" * swapped,
+            tile=tile, stages=stages, split=split, loaders=loaders, swapped=swapped, **types,
+        )
+        for swapped, given in ((False, _UNALIGNED_TILES), (True, _UNALIGNED_SWAPPED_TILES))
+        for tile, stages, split, loaders in given
+    )
+    return (*whole, *cut, *unaligned)
 
 
 def _sizes(given: Mapping[str, object]) -> str:

@@ -5,7 +5,7 @@ part: the tensor cores' products, the bytes that the SM takes in, the bytes that
 Steps add up to waves, waves have a start and an end. Beside that stand the time that DRAM needs and
 the energy that the chip may spend; the longest of the three counts, and a little of the others.
 
-The costs of `H100` were fitted by random descent, three times. First to medians of times on an H100
+The costs of `H100` were fitted by random descent, four times. First to medians of times on an H100
 SXM (driver 580, CUDA 13): 24 random shapes (sides log-uniform from 16 to 11,585, a third of the
 shapes each in multiples of 1, 8 and 64) and 20 others, cubes, layers of Llama 3 and skinny ones.
 Then, from there, to all candidates in turns on 44 shapes on two other boards; where power is the
@@ -13,8 +13,10 @@ limit, to turns of 5 ms, in which all have one clock, and as much to turns of 0.
 has its own. Then, but for what says how power limits large products, to some thirty candidates each
 on 91 shapes below that limit, when clusters in two directions and swapped operands had come. On 17
 problems, most of them large, a persistent kernel with swapped operands took 0.5 % less time in the
-median than one without (0.92 to 1.03 times as long): swapping costs it nothing. No size stands in
-the costs. On random shapes that no fit had seen the choice was measured against cublasLt's best.
+median than one without (0.92 to 1.03 times as long): swapping costs it nothing. Last, what rows
+cost that TMA can't step over, and nothing else, to up to twenty candidates each on 31 shapes with
+such rows. No size stands in the costs. On random shapes that no fit had seen the choice was
+measured against cublasLt's best.
 """
 
 from __future__ import annotations
@@ -36,6 +38,8 @@ FMA = 2
 WARPS_OF_WARPGROUP = 4
 # Columns of wgmma under which it takes no less time.
 NARROW = 32
+# Registers come in eights; what a thread that reads tiles has beside their elements, about.
+REGISTERS, OTHERS = 8, 16
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,7 @@ class Costs:
         SMs, and how many of them clusters of more than two blocks can fill, since a cluster lies
         in one GPC: 15 clusters of eight, or 30 of four, ran at once, and one more took half as
         long again (medians of the third fit).
-    shared_bytes, threads : int
+    shared_bytes, threads, registers : int
         Of an SM, for blocks that share it.
     products : float
         Multiply-adds of an SM's tensor cores per cycle, as a loop of wgmma reaches them.
@@ -59,6 +63,8 @@ class Costs:
         Bytes that an SM takes in per cycle.
     flight : float
         From asking for a step's bytes to their arrival, which the stages of a ring divide.
+    read, read_flight : float
+        The same two where warps read the tiles; warpgroups that read in turn divide the second.
     l2, l2_misfit : float
         Bytes that the L2 gives out per cycle, to all; and where rows are no multiples of a line.
     dram : float
@@ -69,22 +75,22 @@ class Costs:
         How much longer DRAM takes where B is far larger than A and read in narrow columns.
     cut : float
         How much longer DRAM takes where blocks share K.
-    start : float
-        From the launch to the first product, and from the last store to the end.
+    start, read_start : float
+        From the launch to the first product, and from the last store to the end; what is left of it
+        where no tensor map is fetched.
     persist : float
         What setting up the roles of a persistent kernel adds.
     cluster, member : float
         What a cluster's meetings add, and each of its blocks.
-    wave, latency : float
-        What a tile adds for its first bytes, without a producer of its own and with one.
-    store, odd : float
+    wave, read_wave, latency : float
+        What a tile adds for its first bytes, without a producer of its own, where warps read them,
+        and with a producer.
+    store, odd, odd_swapped : float
         For each float of a tile of C, and how much longer where C's rows are no multiples of 16
-        bytes.
+        bytes, with pairs of a row per lane and, operands swapped, of a column.
     split, share, sums : float
         For adding up what blocks computed that share K, for each such block, and for each float of
         a tile.
-    packs : float
-        For the launches that pack.
     pack_bytes : float
         Bytes that packing moves per cycle.
     energy : float
@@ -100,11 +106,14 @@ class Costs:
     gathered: int
     shared_bytes: int
     threads: int
+    registers: int
     products: float
     alone: float
     swapped: float
     ingest: float
     flight: float
+    read: float
+    read_flight: float
     l2: float
     l2_misfit: float
     dram: float
@@ -112,17 +121,19 @@ class Costs:
     narrow: float
     cut: float
     start: float
+    read_start: float
     persist: float
     cluster: float
     member: float
     wave: float
+    read_wave: float
     latency: float
     store: float
     odd: float
+    odd_swapped: float
     split: float
     share: float
     sums: float
-    packs: float
     pack_bytes: float
     energy: float
     l2_energy: float
@@ -130,17 +141,21 @@ class Costs:
 
 
 H100 = Costs(
-    sms=PERSISTENT_SMS, gathered=120, shared_bytes=227 * 1024, threads=2048,
+    sms=PERSISTENT_SMS, gathered=120, shared_bytes=227 * 1024, threads=2048, registers=65536,
     products=1649.0, alone=1.267, swapped=1.041, ingest=70.69, flight=744.1,
+    read=14.2, read_flight=2450.0,
     l2=5133.0, l2_misfit=3275.0, dram=2142.0, spill=0.078, narrow=1.246, cut=1.346,
-    start=4589.0, persist=2110.0, cluster=1009.0, member=5.702, wave=3217.0,
-    latency=152.5, store=0.1884, odd=2.326, split=471.4, share=57.34, sums=0.2019,
-    packs=3500.0, pack_bytes=1782.0, energy=2.33e-6, l2_energy=17.12, sharpness=4.459,
+    start=4589.0, read_start=300.0, persist=2110.0, cluster=1009.0, member=5.702,
+    wave=3217.0, read_wave=1880.0, latency=152.5, store=0.1884, odd=4.63, odd_swapped=1.91,
+    split=471.4, share=57.34, sums=0.2019, pack_bytes=1620.0,
+    energy=2.33e-6, l2_energy=17.12, sharpness=4.459,
 )  # fmt: skip
 
 
 def choose(kernel: Kernel, variant: Variant, problem: Problem, costs: Costs = H100) -> Choice:
     """Choose among a variant's candidates by the least predicted time.
+
+    Those whose warps read A and B are considered only where TMA can't step over the rows.
 
     Parameters
     ----------
@@ -150,10 +165,11 @@ def choose(kernel: Kernel, variant: Variant, problem: Problem, costs: Costs = H1
     problem : Problem
     costs : Costs
     """
-    name = min(
-        variant.candidates, key=lambda name: cycles(kernel.variant(name), problem, costs)
-    )
-    return Choice(name, f"{name}: the least predicted time of {len(variant.candidates)} candidates")
+    candidates = [kernel.variant(name) for name in variant.candidates]
+    if not misfits(problem, TMA_STRIDE):
+        candidates = [candidate for candidate in candidates if not _reads(candidate)]
+    name = min(candidates, key=lambda candidate: cycles(candidate, problem, costs)).name
+    return Choice(name, f"{name}: the least predicted time of {len(candidates)} candidates")
 
 
 def cycles(variant: Variant, problem: Problem, costs: Costs = H100) -> float:
@@ -176,24 +192,33 @@ def cycles(variant: Variant, problem: Problem, costs: Costs = H100) -> float:
         products *= costs.swapped
     l2 = costs.l2 if _fits_lines(problem) else costs.l2_misfit
     from_l2 = rows * LINE * busy / min(l2, costs.l2)
-    step = max(products, sum(tile) * LINE / costs.ingest, from_l2) * sharing
-    loop = steps * max(step, costs.flight / variant.constants["STAGES"])
-    tail = costs.store * area * ITEM_BYTES[variant.out] / ITEM_BYTES["float32"] * sharing
+    taken, arrival = costs.ingest, costs.flight / variant.constants["STAGES"]
+    if _reads(variant):
+        taken, arrival = costs.read, costs.read_flight / variant.constants["LOADERS"]
+    alone = max(products, sum(tile) * LINE / taken, from_l2)
+    step = alone * sharing
+    loop = steps * max(step, arrival)
+    stored = costs.store * area * ITEM_BYTES[variant.out] / ITEM_BYTES["float32"]
     if problem.N * ITEM_BYTES[variant.out] % TMA_STRIDE:
-        tail *= costs.odd
+        stored *= costs.odd_swapped if variant.constants.get("SWAPPED") else costs.odd
+    tail = stored * sharing
     waves = -(-blocks // at_once)
 
-    busy_time = costs.start
+    start = costs.read_start if _reads(variant) else costs.start
+    busy_time = start
     if grid.size > 1:
         busy_time += costs.cluster + costs.member * grid.size
-    if not grid.resident:
+    if _reads(variant):  # an SM's blocks overlap but for what it can read and store
+        one = steps * max(alone, arrival) + costs.read_wave + stored
+        busy_time += max(waves * one, -(-blocks // sms) * (steps * alone + stored))
+    elif not grid.resident:
         busy_time += waves * (loop + costs.wave + tail)
-        if grid.split > 1:
-            busy_time += costs.split + costs.share * grid.split + costs.sums * area
     elif variant.constants["PING_PONG"]:  # stores hide behind the other's products, the last apart
         busy_time += costs.persist + waves * max(loop, (loop + tail) / 2) + costs.latency + tail
     else:
         busy_time += costs.persist + waves * (loop + tail + costs.latency)
+    if grid.split > 1:
+        busy_time += costs.split + costs.share * grid.split + costs.sums * area
 
     M, N, K = problem.M, problem.N, problem.K
     spilt = 1 + costs.spill * (M + N) * K * item / L2_BYTES
@@ -203,15 +228,15 @@ def cycles(variant: Variant, problem: Problem, costs: Costs = H100) -> float:
         dram *= costs.narrow
     if grid.split > 1:
         dram *= costs.cut
-    dram_time = costs.start + costs.latency + dram
+    dram_time = start + costs.latency + dram
     energy_time = FMA * M * N * K * costs.energy * (1 + costs.l2_energy * rows / area)
     power = costs.sharpness
     total = (busy_time**power + dram_time**power + energy_time**power) ** (1 / power)
 
     packed = misfits(problem, TMA_STRIDE)
-    if packed:
+    if packed and not _reads(variant):
         moved = sum({"A": M, "B": N}[name] * K for name in packed) * item
-        total += costs.packs + 2 * moved / costs.pack_bytes
+        total += 2 * moved / costs.pack_bytes
     return total
 
 
@@ -235,7 +260,17 @@ def _blocks_of_sm(variant: Variant, costs: Costs) -> int:
     if variant.grid.resident:
         return variant.grid.resident
     by_shared = costs.shared_bytes // (variant.shared_bytes + 1024)
-    return min(by_shared, costs.threads // variant.threads)
+    by_threads = costs.threads // variant.threads
+    if not _reads(variant):
+        return min(by_shared, by_threads)
+    # A thread holds two elements of every fourth row, in a register each, and some more.
+    registers = math.ceil((sum(variant.tile) / 2 + OTHERS) / REGISTERS) * REGISTERS
+    return min(by_shared, by_threads, costs.registers // (registers * variant.threads))
+
+
+def _reads(variant: Variant) -> bool:
+    """Whether warps read A and B, rather than TMA."""
+    return "LOADERS" in variant.constants
 
 
 def _one_warpgroup(variant: Variant, blocks: int, costs: Costs) -> bool:
