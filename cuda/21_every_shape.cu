@@ -397,7 +397,8 @@ struct Tiles {
     }
 
 private:
-    // Every fourth of `count` rows from `row` on, two elements from `column` on.
+    // Every fourth of `count` rows from `row` on, two elements from `column` on. They are read one
+    // by one: a row may begin on any element.
     template <class T>
     __device__ void read(int first, int count, const T* matrix, int rows, int columns, int row,
                          int column)

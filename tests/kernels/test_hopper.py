@@ -52,8 +52,9 @@ def test_rows_that_can_not_be_loaded_are_refused(kernel, variant):
 @pytest.mark.parametrize("name", ["tuned", "bf16_column", "half"])
 @pytest.mark.parametrize("shape", [(33, 57, 75), (64, 8, 61), (3, 5, 0)], ids=str)
 def test_rows_of_any_length_are_packed_and_the_run_says_so(name, shape):
-    names = EVERY.variant(name).candidates
-    variant = EVERY.variant(next(each for each in names if each.endswith("16x128x12_1x1x1_swapped")))
+    variant = EVERY.variant(next(
+        each for each in EVERY.variant(name).candidates if each.endswith("16x128x12_1x1x1_swapped")
+    ))
     done = run(EVERY, variant.problem(*shape, 0.5, -2.0), variant=variant, backend="emulator",
                exact=True, races=True, trace=False)
     assert done.verdict.ok and not done.launch.hazards
