@@ -376,12 +376,11 @@ struct Tiles {
     template <class T>
     __device__ void fetch(const T* A, const T* B, int M, int N, int K, int row0, int col0, int k)
     {
-        const int warp = threadIdx.x / 32 % 4, pair = threadIdx.x % 32 * 2;
-        read(0, BM, A, M, K, row0 + warp, k + pair);
-        if constexpr (!B_BY_ROWS) read(BM, BN, B, N, K, col0 + warp, k + pair);
+        read(0, BM, A, M, K, row0, k);
+        if constexpr (!B_BY_ROWS) read(BM, BN, B, N, K, col0, k);
         else
 #pragma unroll
-            for (int n = 0; n < BN; n += 64) read(BM + n, 64, B, K, N, k + warp, col0 + n + pair);
+            for (int n = 0; n < BN; n += 64) read(BM + n, 64, B, K, N, k, col0 + n);
     }
 
     __device__ void store(unsigned a, unsigned b)
@@ -397,19 +396,30 @@ struct Tiles {
     }
 
 private:
-    // Every fourth of `count` rows from `row` on, two elements from `column` on. They are read one
-    // by one: a row may begin on any element.
+    // `count` rows from `row` on, of 64 elements from `column` on; zeros outside of the matrix.
     template <class T>
     __device__ void read(int first, int count, const T* matrix, int rows, int columns, int row,
                          int column)
     {
+        if (row + count <= rows && column + 64 <= columns)  // nothing to ask for each row
+            read<true>(first, count, matrix, rows, columns, row, column);
+        else read<false>(first, count, matrix, rows, columns, row, column);
+    }
+
+    // Elements are read one by one: a row may begin on any.
+    template <bool INSIDE, class T>
+    __device__ void read(int first, int count, const T* matrix, int rows, int columns, int row,
+                         int column)
+    {
+        row += threadIdx.x / 32 % 4, column += threadIdx.x % 32 * 2;
         const size_t offset = (size_t)row * columns + column;
         const unsigned short* from = reinterpret_cast<const unsigned short*>(matrix) + offset;
-        const bool one = column < columns, two = column + 1 < columns;
+        const bool one = INSIDE || column < columns, two = INSIDE || column + 1 < columns;
 #pragma unroll
         for (int i = 0; i < count; i += 4, from += 4 * (size_t)columns) {
-            low[(first + i) / 4] = one && row + i < rows ? from[0] : 0;
-            high[(first + i) / 4] = two && row + i < rows ? from[1] : 0;
+            const bool inside = INSIDE || row + i < rows;
+            low[(first + i) / 4] = one && inside ? from[0] : 0;
+            high[(first + i) / 4] = two && inside ? from[1] : 0;
         }
     }
 };
@@ -470,18 +480,16 @@ __device__ inline void compute_tile(int M, int N, int K, float alpha, const Oper
             const int loader = warp / 4 - CONSUMERS;
             Tiles<BM, BN, B_BY_ROWS> tiles;
             ring.skip(loader);
-            int step = rank_k + loader * CLUSTER_K;
-            if (step < steps) tiles.fetch(A, B, M, N, K, row0, col0, step * BK);
-            for (; step < steps; step += STRIDE, ring.skip(LOADERS)) {
+            for (int step = rank_k + loader * CLUSTER_K; step < steps;
+                 step += STRIDE, ring.skip(LOADERS)) {
+                // They are on their way while this thread waits for room.
+                tiles.fetch(A, B, M, N, K, row0, col0, step * BK);
                 MARK(WAIT);
                 mbarrier_wait(freed + 8 * ring.stage, ring.parity ^ 1);
                 MARK(LOAD);
                 tiles.store(As + ring.stage * A_BYTES, Bs + ring.stage * B_BYTES);
                 fence_async_proxy();
                 mbarrier_arrive(filled + 8 * ring.stage);
-                // The next step's are on their way while this thread waits for room.
-                if (step + STRIDE < steps)
-                    tiles.fetch(A, B, M, N, K, row0, col0, (step + STRIDE) * BK);
             }
         } else if (threadIdx.x % 32 == 0) {
             // Of the tiles that several blocks need, this one loads a part for all.
