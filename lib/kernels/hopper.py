@@ -286,8 +286,8 @@ def candidates_of_21(prefix: str = "", **types: str) -> tuple[Variant, ...]:
         unaligned_tile(
             f"{prefix}{tile[0]}x{tile[1]}x{stages}_unaligned_{loaders}x{split}"
             + "_swapped" * swapped,
-            f"{tile[0]}×{tile[1]}, {stages} stages, {loaders} warpgroup{'s' * (loaders > 1)} that "
-            f"read rows of any length, clusters of {split} along K"
+            f"{tile[0]}×{tile[1]}, {stages} stages, {loaders} warpgroup{'s' * (loaders > 1)} for "
+            "rows of any length" + f", {split} blocks share K" * (split > 1)
             + ", operands swapped" * swapped,
             tile=tile, stages=stages, split=split, loaders=loaders, swapped=swapped, **types,
         )

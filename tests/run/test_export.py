@@ -99,6 +99,12 @@ def test_room_for_sums_and_counts_is_made():
     assert "alpha, A, B, beta, C, space.room0, space.room1);" in found.text
 
 
+def test_rows_that_warps_read_need_no_maps_and_no_copies():
+    found = made("21_every_shape", 70, 33, 75)
+    assert "unaligned_tile<half, float, 16, 64," in found.text
+    assert "tensor_map(" not in found.text and "launch(pack<half>," not in found.text
+
+
 def test_a_shape_without_products_is_refused(capsys):
     assert main(["export", "01_naive", "--shape", "5x7x0"]) == 2
     said = capsys.readouterr().err
@@ -136,7 +142,7 @@ def test_nvcc_builds_it_and_it_finds_itself_right(name, tmp_path):
     if nvcc is None:
         pytest.skip("nvcc is not on the PATH")
     kernel, variant = chosen(name)
-    for shape in ((512, 512, 512), (1000, 999, 1001), (33, 4096, 4096)):
+    for shape in ((512, 512, 512), (1000, 999, 1001), (33, 4096, 4096), (70, 33, 75)):
         found = made(name, *legal(variant, *shape), beta=0.5)
         (tmp_path / "gemm.cu").write_text(found.text)
         target = found.target if found.arch == "sm_90a" else "-arch=native"
