@@ -34,6 +34,7 @@
 // LOADERS:    warpgroups that read the tiles of unaligned_tile.
 #include "barrier.cuh"
 #include "cluster.cuh"
+#include "exchange.cuh"
 #include "grid.cuh"
 #include "mbarrier.cuh"
 #include "pairs.cuh"
@@ -60,6 +61,36 @@ __device__ inline void update_pair(TC* c, int inside, float alpha, float2 sum, f
         pair.x += beta * old.x, pair.y += beta * old.y;
     }
     write_pair<WHOLE>(c, inside, pair);
+}
+
+// Whether all rows of C begin on a multiple of so many bytes.
+template <int BYTES, class TC>
+__device__ inline bool begins_on(const TC* C, int N)
+{
+    return (reinterpret_cast<size_t>(C) | N * sizeof(TC)) % BYTES == 0;
+}
+
+template <int BYTES> struct VectorOf { using type = uint4; };
+template <> struct VectorOf<2> { using type = uint2; };
+
+// update_pair for four neighbours, which a vector holds.
+template <class TC>
+__device__ inline void update_four(TC* c, float alpha, float4 sum, float beta)
+{
+    using Pair = typename PairOf<TC>::type;
+    using Vector = typename VectorOf<sizeof(TC)>::type;
+    Vector four;
+    Pair* pairs = reinterpret_cast<Pair*>(&four);
+    float2 low = make_float2(alpha * sum.x, alpha * sum.y);
+    float2 high = make_float2(alpha * sum.z, alpha * sum.w);
+    if (beta != 0.0f) {
+        four = *reinterpret_cast<const Vector*>(c);
+        const float2 a = widen(pairs[0]), b = widen(pairs[1]);
+        low.x += beta * a.x, low.y += beta * a.y, high.x += beta * b.x, high.y += beta * b.y;
+    }
+    narrow(pairs[0], low);
+    narrow(pairs[1], high);
+    *reinterpret_cast<Vector*>(c) = four;
 }
 
 // The 16 columns from `col` on and the 2 * SUMS rows from `row` on, as far as they lie in C, of a
@@ -555,10 +586,15 @@ __device__ inline void compute_tile(int M, int N, int K, float alpha, const Oper
         if (SHARE_K > 1 && before >= 0) release(before);
         MARK(STORE);
         const int lane = threadIdx.x % 32;
-        if constexpr (CLUSTER_K == 1 && !SWAPPED) {
-            update_fragment(C, M, N, row0 + warp * 16, col0, alpha, sum, beta);
-        } else if constexpr (CLUSTER_K == 1) {
-            update_columns(C, M, N, row0, col0 + warp * 16, alpha, sum, beta);
+        if constexpr (CLUSTER_K == 1) {
+            const int y = row0 + (SWAPPED ? 0 : warp * 16), x = col0 + (SWAPPED ? warp * 16 : 0);
+            if constexpr (sizeof(TC) == 2) {
+                if (begins_on<16>(C, N)) update_vectors<SWAPPED>(C, M, N, y, x, alpha, sum, beta);
+            }
+            if (sizeof(TC) == 4 || !begins_on<16>(C, N)) {
+                if constexpr (SWAPPED) update_columns(C, M, N, y, x, alpha, sum, beta);
+                else update_fragment(C, M, N, y, x, alpha, sum, beta);
+            }
         } else {
             // Partial sums take the place of the ring, of which no product is left to be read.
             barrier_sync(1, CONSUMERS * 128);
@@ -597,7 +633,9 @@ __device__ inline void compute_tile(int M, int N, int K, float alpha, const Oper
             TC* to = &C[(size_t)(row0 + r) * N + col0 + c];
             const float2 low = make_float2(part[0].x, part[0].y);
             const float2 high = make_float2(part[0].z, part[0].w);
-            if (N % 2 == 0) {
+            if (begins_on<4 * sizeof(TC)>(C, N)) {
+                if (inside > 0) update_four(to, alpha, part[0], beta);
+            } else if (N % 2 == 0) {
                 update_pair<true>(to, inside, alpha, low, beta);
                 update_pair<true>(to + 2, inside - 2, alpha, high, beta);
             } else {

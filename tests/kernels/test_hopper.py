@@ -121,6 +121,34 @@ def test_rows_that_begin_anywhere_are_read_as_they_are(given, types):
         assert done.selection.packed == () and done.selection.variant is variant
 
 
+SIXTEEN = [{"tile": (64, 64), "stages": 4}, {"tile": (24, 64), "stages": 4, "swapped": True},
+           {"tile": (64, 64), "stages": 4, "split": 4}]
+
+
+@pytest.mark.parametrize("given", SIXTEEN, ids=str)
+def test_c_of_16_bits_leaves_in_whole_sectors(given):
+    variant = hopper.split_tile("sixteen", "", **given, **hopper.HALF)
+    done = emulated(EVERY, variant.problem(70, 80, 64), variant=variant)
+    assert done.verdict.ok
+    assert done.launch.trace.counters()["global_store_sectors"] == 70 * 80 * 2 // 32
+
+
+@pytest.mark.parametrize("given", SIXTEEN, ids=str)
+@pytest.mark.parametrize("columns, offset", [(80, 2), (80, 4), (36, 2), (34, 0), (33, 1)])
+def test_c_of_16_bits_may_begin_on_any_pair(given, columns, offset):
+    variant = hopper.split_tile("sixteen", "", **given, **hopper.HALF)
+    problem = variant.problem(26, columns, 64, 0.5, -2.0)
+    A, B, C = problem.inputs(3)
+    room = np.full(C.size + 8, 7, C.dtype)
+    room[offset:][: C.size] = C.ravel()
+    view = room[offset:][: C.size].reshape(C.shape)
+    ready = prepare(EVERY, variant, problem, [(A, B, view)], exact=True)
+    for step in ready.steps(0):
+        emulate(compile_kernel(EVERY, step.variant, "sm_90a"), step.launch, step.arguments)
+    assert problem.judge(view, problem.reference(A, B, C)).ok
+    assert (room[:offset] == 7).all() and (room[offset + C.size :] == 7).all()
+
+
 def test_threads_that_read_rows_fence_them_from_the_tensor_cores():
     variant = unaligned(*UNALIGNED[0])
     source = edited(EVERY.source.read_text(), "                fence_async_proxy();\n", "")
