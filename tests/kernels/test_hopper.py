@@ -13,7 +13,7 @@ from lib.kernels.grid import LastWave
 from lib.kernels.select import select
 from lib.kernels.source import edited
 from lib.problem import ITEM_BYTES
-from lib.run import prepared
+from lib.run import prepared, runner
 from lib.run.runner import emulate, prepare, run
 from tests.kernels.conftest import REPRESENTATIVES, slow_but, smallest_of_each
 
@@ -147,6 +147,15 @@ def test_c_of_16_bits_may_begin_on_any_pair(given, columns, offset):
         emulate(compile_kernel(EVERY, step.variant, "sm_90a"), step.launch, step.arguments)
     assert problem.judge(view, problem.reference(A, B, C)).ok
     assert (room[:offset] == 7).all() and (room[offset + C.size :] == 7).all()
+
+
+def test_pairs_of_c_must_begin_on_a_pair_where_warps_read_rows():
+    """A and B may begin on any element; C is refused before anything is launched."""
+    variant = EVERY.variant("unaligned")
+    runner._check_addresses(EVERY, variant, variant.problem(64, 34, 75), [2, 6, 8])
+    runner._check_addresses(EVERY, variant, variant.problem(64, 33, 75), [2, 6, 4])
+    with pytest.raises(ValueError, match="C must begin at a multiple of 8 bytes; copy it first"):
+        runner._check_addresses(EVERY, variant, variant.problem(64, 34, 75), [2, 6, 4])
 
 
 def test_threads_that_read_rows_fence_them_from_the_tensor_cores():
