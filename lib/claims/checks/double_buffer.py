@@ -180,7 +180,7 @@ def occupancy_d6(evidence: Evidence) -> Verdict:
         + ", ".join(f"{warps[DOUBLE, key]} on {key}" for key in keys)
         + ": a block of 1,024 threads fills a T4's SM with one buffer or two.",
         (MODELLED,),
-        "what ptxas reports; CUDA's occupancy rules in `lib/models/occupancy.py`",
+        "what ptxas reports; CUDA's occupancy rules in `lib/topics/occupancy/model.py`",
     )
 
 
@@ -198,7 +198,7 @@ def balance_d7(evidence: Evidence) -> Verdict:
         f"max(load, compute): at most {gains[best]:g}×, where both take equally long. With other "
         f"warps to fill the gaps there is less to gain everywhere; D8 is about those.",
         (MODELLED,),
-        "`lib/models/pipeline.py`",
+        "`lib/topics/pipeline/model.py`",
     )
 
 

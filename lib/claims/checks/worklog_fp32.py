@@ -243,7 +243,7 @@ def compute_bound_w50(evidence: Evidence) -> Verdict:
         f"Above DRAM's ridge is not compute-bound: the roof is shared memory. For each cycle that "
         f"the FMA pipe needs, its wavefronts need {shared_cycles / fma_cycles:.1f}.",
         (EMULATED, MODELLED),
-        f"{emulator(TILED)}; rates of the units in `lib/models/units.py`",
+        f"{emulator(TILED)}; rates of the units in `lib/gpus.py`",
     )
 
 
