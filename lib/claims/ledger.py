@@ -181,7 +181,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("W23", "14_ldmatrix",
           "Addresses swapped for ldmatrix read overlapping windows, with an error of 162.",
           worklog_turing.windows_w23),
-    Claim("W24", "14_ldmatrix", "Every thread issues two 128-bit loads a tile, for A and for B.",
+    Claim("W24", "14_ldmatrix", "Every thread issues two 128-bit loads per tile, for A and for B.",
           worklog_turing.loads_w24),
     Claim("W25", "14_ldmatrix",
           "17.06 TFLOP/s is 26.2% of the peak, 37% above the version before, and a jump of 5.7 "
@@ -267,7 +267,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("W54", "14_ldmatrix",
           "ldmatrix.x4 routes 256 bits in one cycle.", worklog_tensor.ldmatrix_w54),
     Claim("W55", "13_wmma_vectorized",
-          "Filling a 32×16 tile of A with scalar loads takes 512 load instructions a warp.",
+          "Filling a 32×16 tile of A with scalar loads takes 512 load instructions per warp.",
           worklog_tensor.half_tile_w55),
     Claim("W56", "13_wmma_vectorized",
           "The vectorised kernel executes no FFMA because it has no epilogue (the text describes "
@@ -277,7 +277,7 @@ CLAIMS: tuple[Claim, ...] = (
           "Being compute-bound is out of software's reach on Turing.",
           worklog_turing.compute_bound_w57),
     Claim("W58", "05_strip",
-          "A strip a thread improves occupancy, to 50–60% of the warps: register reuse lets more "
+          "A strip per thread improves occupancy, to 50–60% of the warps: register reuse lets more "
           "of them stay active.", worklog_fp32.strip_occupancy_w58),
     Claim("W59", "06_register_tile",
           "The outer product keeps more warps in flight: 60–70% active.",

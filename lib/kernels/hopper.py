@@ -18,7 +18,7 @@ ATOM_SLACK = 1024
 SLICE_BYTES = 64 * 128
 # Threads of a producer and two consumers, a warpgroup each.
 THREE_WARPGROUPS = 384
-# Elements of a row that a block of 21's `pack` moves.
+# Elements that a block of 21's `pack` moves at a time: of one row, or of several short ones.
 PACK_COLUMNS = 1024
 
 # Types and layout besides FP16 with C in FP32, which tables lead with: what published figures of
@@ -131,8 +131,8 @@ def split_tile(
 
 
 def unaligned_tile(
-    name: str, meaning: str, *, tile: tuple[int, int], stages: int, split: int = 1,
-    swapped: bool = False, loaders: int = 1, **more: object,
+    name: str, meaning: str, *, tile: tuple[int, int], stages: int, loaders: int, split: int = 1,
+    swapped: bool = False, **more: object,
 ) -> Variant:
     """21: as `split_tile`, but so many warpgroups read A and B, whose rows may begin anywhere."""
     base = split_tile(name, meaning, tile=tile, stages=stages, split=split, swapped=swapped, **more)

@@ -76,8 +76,8 @@ class Costs:
     cut : float
         How much longer DRAM takes where blocks share K.
     start, read_start : float
-        From the launch to the first product, and from the last store to the end; what is left of it
-        where no tensor map is fetched.
+        From the launch to the first product, and from the last store to the end, with TMA and where
+        warps read the tiles.
     persist : float
         What setting up the roles of a persistent kernel adds.
     cluster, member : float
@@ -167,7 +167,7 @@ def choose(kernel: Kernel, variant: Variant, problem: Problem, costs: Costs = H1
     """
     candidates = [kernel.variant(name) for name in variant.candidates]
     if not misfits(problem, TMA_STRIDE):
-        candidates = [candidate for candidate in candidates if not _reads(candidate)]
+        candidates = [candidate for candidate in candidates if not candidate.warps_read]
     name = min(candidates, key=lambda candidate: cycles(candidate, problem, costs)).name
     return Choice(name, f"{name}: the least predicted time of {len(candidates)} candidates")
 
@@ -193,10 +193,10 @@ def cycles(variant: Variant, problem: Problem, costs: Costs = H100) -> float:
     l2 = costs.l2 if _fits_lines(problem) else costs.l2_misfit
     from_l2 = rows * LINE * busy / min(l2, costs.l2)
     taken, arrival = costs.ingest, costs.flight / variant.constants["STAGES"]
-    if _reads(variant):
+    if variant.warps_read:
         taken, arrival = costs.read, costs.read_flight / variant.constants["LOADERS"]
-    alone = max(products, sum(tile) * LINE / taken, from_l2)
-    step = alone * sharing
+    of_block = max(products, sum(tile) * LINE / taken, from_l2)
+    step = of_block * sharing
     loop = steps * max(step, arrival)
     stored = costs.store * area * ITEM_BYTES[variant.out] / ITEM_BYTES["float32"]
     if problem.N * ITEM_BYTES[variant.out] % TMA_STRIDE:
@@ -204,13 +204,13 @@ def cycles(variant: Variant, problem: Problem, costs: Costs = H100) -> float:
     tail = stored * sharing
     waves = -(-blocks // at_once)
 
-    start = costs.read_start if _reads(variant) else costs.start
+    start = costs.read_start if variant.warps_read else costs.start
     busy_time = start
     if grid.size > 1:
         busy_time += costs.cluster + costs.member * grid.size
-    if _reads(variant):  # an SM's blocks overlap but for what it can read and store
-        one = steps * max(alone, arrival) + costs.read_wave + stored
-        busy_time += max(waves * one, -(-blocks // sms) * (steps * alone + stored))
+    if variant.warps_read:  # an SM's blocks overlap but for what it can read and store
+        one = steps * max(of_block, arrival) + costs.read_wave + stored
+        busy_time += max(waves * one, -(-blocks // sms) * (steps * of_block + stored))
     elif not grid.resident:
         busy_time += waves * (loop + costs.wave + tail)
     elif variant.constants["PING_PONG"]:  # stores hide behind the other's products, the last apart
@@ -234,7 +234,7 @@ def cycles(variant: Variant, problem: Problem, costs: Costs = H100) -> float:
     total = (busy_time**power + dram_time**power + energy_time**power) ** (1 / power)
 
     packed = misfits(problem, TMA_STRIDE)
-    if packed and not _reads(variant):
+    if packed and not variant.warps_read:
         moved = sum({"A": M, "B": N}[name] * K for name in packed) * item
         total += 2 * moved / costs.pack_bytes
     return total
@@ -261,16 +261,11 @@ def _blocks_of_sm(variant: Variant, costs: Costs) -> int:
         return variant.grid.resident
     by_shared = costs.shared_bytes // (variant.shared_bytes + 1024)
     by_threads = costs.threads // variant.threads
-    if not _reads(variant):
+    if not variant.warps_read:
         return min(by_shared, by_threads)
     # A thread holds two elements of every fourth row, in a register each, and some more.
     registers = math.ceil((sum(variant.tile) / 2 + OTHERS) / REGISTERS) * REGISTERS
     return min(by_shared, by_threads, costs.registers // (registers * variant.threads))
-
-
-def _reads(variant: Variant) -> bool:
-    """Whether warps read A and B, rather than TMA."""
-    return "LOADERS" in variant.constants
 
 
 def _one_warpgroup(variant: Variant, blocks: int, costs: Costs) -> bool:

@@ -157,6 +157,11 @@ class Variant:
         """Threads of a block."""
         return self.block[0] * self.block[1]
 
+    @property
+    def warps_read(self) -> bool:
+        """Whether warps of their own read A and B, where others have TMA (21)."""
+        return "LOADERS" in self.constants
+
     def problem(
         self, M: int, N: int, K: int, alpha: float = 1.0, beta: float = 0.0
     ) -> Problem:

@@ -82,12 +82,12 @@ def lay_out(
     packed = {
         name: room[:, :sets[0]["AB".index(name)].shape[1]] for name, room in rooms.items()
     }
+    filled = [("AB".index(name), room) for name, room in rooms.items() if room.size]
     return Prepared(
         selection, launch,
         [(*arguments(problem, *one, chosen, packed), *extra) for one in sets],
-        [[_packing(chosen.pack, one["AB".index(name)], room, behind)
-          for behind, (name, room) in enumerate(
-              (name, room) for name, room in rooms.items() if room.size)] for one in sets],
+        [[_packing(chosen.pack, one[place], room, behind)
+          for behind, (place, room) in enumerate(filled)] for one in sets],
     )
 
 

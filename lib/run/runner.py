@@ -292,7 +292,7 @@ def _check_addresses(
 ) -> None:
     """Refuse matrices that begin where vectors of 16 bytes, or pairs of C, can't be loaded."""
     wanted = {"A": variant.row_bytes, "B": variant.row_bytes} if not variant.pack else {}
-    if (variant.row_bytes or "LOADERS" in variant.constants) and problem.N % 2 == 0:
+    if (variant.row_bytes or variant.warps_read) and problem.N % 2 == 0:
         wanted["C"] = 2 * ITEM_BYTES[problem.out]
     for name, nbytes in wanted.items():
         if nbytes and any(place % nbytes for place in places["ABC".index(name)::3]):

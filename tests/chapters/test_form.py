@@ -129,3 +129,14 @@ def test_the_words_are_the_field_s(stem):
     text = "\n".join(markdown(stem))
     assert not PRIVATE.findall(text)
     assert not re.search(r"\b(?:simply|just|blazingly)\b", text)
+
+
+def test_files_that_a_chapter_names_are_there():
+    """Evidence is named by its file, and files move; what stands for any name is in capitals."""
+    said = re.compile(r"(?<![\w./-])(?:lib|book|tests|results)/[a-z0-9_/]+\.(?:py|json|md)")
+    named = {}
+    for file in sorted((ROOT / "chapters").glob("*.*")):
+        for path in said.findall(file.read_text()):
+            named.setdefault(path, file.name)
+    assert named
+    assert {path: by for path, by in named.items() if not (ROOT / path).exists()} == {}

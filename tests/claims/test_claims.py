@@ -464,7 +464,7 @@ def test_sentences_carry_the_numbers():
     assert "64%" in sentence("D14")
     assert "1.78 FLOP" in sentence("W8") and "5.33 FLOP" in sentence("W8")
     assert "8-way" in sentence("W8") and "without a conflict" in sentence("W8")
-    assert "110 for a T4" in sentence("W9") and "10.7 a load" in sentence("W9")
+    assert "110 for a T4" in sentence("W9") and "10.7 per load" in sentence("W9")
     assert "16 warps" in sentence("W59") and "50% of its slots" in sentence("W59")
 
 

@@ -134,7 +134,7 @@ def one_barrier_d4(evidence: Evidence) -> Verdict:
     }
     return Verdict(
         either(not any(with_it.values()) and all(without.values())),
-        "The race detector finds nothing in either form with one barrier a tile, and finds races "
+        "The race detector finds nothing in either form with one barrier per tile, and finds races "
         "in both when it is left out.",
         (EMULATED,),
         f"`cuda/{DOUBLE}.cu` in the emulator, 64×64×96, sm_75",
@@ -180,7 +180,7 @@ def occupancy_d6(evidence: Evidence) -> Verdict:
         + ", ".join(f"{warps[DOUBLE, key]} on {key}" for key in keys)
         + ": a block of 1,024 threads fills a T4's SM with one buffer or two.",
         (MODELLED,),
-        "what ptxas reports; CUDA's occupancy rules in `lib/models/occupancy.py`",
+        "what ptxas reports; CUDA's occupancy rules in `lib/topics/occupancy/model.py`",
     )
 
 
@@ -198,7 +198,7 @@ def balance_d7(evidence: Evidence) -> Verdict:
         f"max(load, compute): at most {gains[best]:g}×, where both take equally long. With other "
         f"warps to fill the gaps there is less to gain everywhere; D8 is about those.",
         (MODELLED,),
-        "`lib/models/pipeline.py`",
+        "`lib/topics/pipeline/model.py`",
     )
 
 
@@ -227,8 +227,8 @@ def sweep_d8(evidence: Evidence) -> Verdict:
         either(fewer == len(series) and intensity(largest) == intensity(high)),
         f"Few warps: in {fewer} of {len(series)} tiles the gain is larger with the fewest warps "
         f"than with the most; with {tile_of(widest[0])} it goes from {gain(widest[0]):+.0%} at "
-        f"{widest[0]['warps']} warps an SM to {gain(widest[-1]):+.0%} at {widest[-1]['warps']}. "
-        f"Large tiles: with {warps} warps an SM it is {gain(low):+.0%} for {tile_of(low)} "
+        f"{widest[0]['warps']} warps per SM to {gain(widest[-1]):+.0%} at {widest[-1]['warps']}. "
+        f"Large tiles: with {warps} warps per SM it is {gain(low):+.0%} for {tile_of(low)} "
         f"({intensity(low):.0f} FLOP a byte), {gain(high):+.0%} for {tile_of(high)} "
         f"({intensity(high):.0f}), and the most, {gain(largest):+.0%}, for {tile_of(largest)}. A "
         f"larger tile is less bound to memory, so the claim asks for two opposite things. "
@@ -314,7 +314,7 @@ def idle_d14(evidence: Evidence) -> Verdict:
 
 
 def tensor_core_d10(evidence: Evidence) -> Verdict:
-    """4×4×4 = 64 multiply-adds a cycle."""
+    """4×4×4 = 64 multiply-adds per cycle."""
     rates = {key: fma_per_tensor_core(evidence, key) for key in ("T4", "A100", "H100")}
     return Verdict(
         either(isclose(rates["T4"], 64, rel_tol=0.05)),

@@ -243,7 +243,7 @@ def compute_bound_w50(evidence: Evidence) -> Verdict:
         f"Above DRAM's ridge is not compute-bound: the roof is shared memory. For each cycle that "
         f"the FMA pipe needs, its wavefronts need {shared_cycles / fma_cycles:.1f}.",
         (EMULATED, MODELLED),
-        f"{emulator(TILED)}; rates of the units in `lib/models/units.py`",
+        f"{emulator(TILED)}; rates of the units in `lib/gpus.py`",
     )
 
 
@@ -346,10 +346,10 @@ def strip_w8(evidence: Evidence) -> Verdict:
     found = "without a conflict" if rows == 1 else f"with a {rows:g}-way conflict"
     return Verdict(
         either(isclose(as_written, 1.78, rel_tol=0.01) and isclose(rows, 8, rel_tol=0.1)),
-        f"2·8 / (8 + 1) = {as_written:.2f} FLOP a float as the source reads them; ptxas merges "
-        f"loads and makes it {executed:.2f} FLOP a load. In the mapping described, where a warp is "
-        f"a row of columns, all lanes read one float of As, a broadcast, {found}. A warp of 8 "
-        f"strips by 4 columns does conflict, {strips:g}-way.",
+        f"2·8 / (8 + 1) = {as_written:.2f} FLOP per float as the source reads them; ptxas "
+        f"merges loads and makes it {executed:.2f} FLOP per load. In the mapping described, where "
+        f"a warp is a row of columns, all lanes read one float of As, a broadcast, {found}. A warp "
+        f"of 8 strips by 4 columns does conflict, {strips:g}-way.",
         (MODELLED, EMULATED),
         f"`cuda/{STRIP}.cu` in the emulator, 128×128×128, sm_75",
     )
@@ -366,7 +366,7 @@ def strip_occupancy_w58(evidence: Evidence) -> Verdict:
     registers = evidence.resources(STRIP, COLUMNS_FIRST).registers
     return Verdict(
         either(after.warps > before.warps and now > was),
-        f"Registers hold the sums now, {registers} a thread instead of "
+        f"Registers hold the sums now, {registers} per thread instead of "
         f"{evidence.resources(TILED, TILE32).registers}, and registers are what warps compete "
         f"for. On a T4 {after.warps} warps fit an SM, before {before.warps}; on an H100 "
         f"{now:.0f}% of the warp slots are active, before {was:.0f}%. The kernel is faster "
@@ -383,7 +383,7 @@ def register_tile_w9(evidence: Evidence) -> Verdict:
     registers = {a: evidence.resources(SQUARE, SPREAD, a).registers for a in ("sm_75", "sm_90a")}
     return Verdict(
         either(as_written == 8 and max(registers.values()) <= 80),
-        f"128 / 16 = {as_written:g} FLOP a float stands ({executed:.1f} a load, since ptxas "
+        f"128 / 16 = {as_written:g} FLOP per float stands ({executed:.1f} per load, since ptxas "
         f"fetches floats of As in pairs). The registers don't: 80 counts sums and operands and "
         f"forgets addresses, the loop and the floats on their way to shared memory. ptxas takes "
         f"{registers['sm_75']} for a T4 and {registers['sm_90a']} for an H100.",

@@ -32,7 +32,8 @@ def history_w31(evidence: Evidence) -> Verdict:
         f"52% would have ended at {would_be / 1e9:.0f} GHz. In 2006 the 2.93 GHz part was a Core "
         f"2 Extreme, and Apple publishes no clock.",
         (REPORTED, MODELLED),
-        "`lib/history.py`; Hennessy and Patterson 2019, ch. 1; Dennard 1974; Borkar and Chien 2011",
+        "`lib/claims/history.py`; Hennessy and Patterson 2019, ch. 1; Dennard 1974; Borkar and "
+        "Chien 2011",
     )
 
 
@@ -45,7 +46,7 @@ def moore_w43(evidence: Evidence) -> Verdict:
         f"In 1965 Moore saw a doubling every year; two years is his revision of 1975. Since "
         f"{first.year} it has been one in {years:.1f} years.",
         (REPORTED, MODELLED),
-        "Moore 1965; Moore 1975; Denning and Lewis 2017; `lib/history.py`",
+        "Moore 1965; Moore 1975; Denning and Lewis 2017; `lib/claims/history.py`",
     )
 
 

@@ -129,7 +129,7 @@ def resident_w21(evidence: Evidence) -> Verdict:
         f"{ours.registers} that 14 takes: {fit.fraction:.0%} of the warp slots, limited by "
         f"{fit.limited_by}.",
         (MODELLED,),
-        "ptxas for sm_75; `lib/models/occupancy.py` for the T4",
+        "ptxas for sm_75; `lib/topics/occupancy/model.py` for the T4",
     )
 
 
@@ -159,10 +159,10 @@ def ldmatrix_w54(evidence: Evidence) -> Verdict:
     each = data_bytes_per_clock(evidence.gpu("T4"))
     return Verdict(
         either(moved * 8 == 256 and moved <= each),
-        f"x4 moves four 8×8 tiles of halves, {moved} bytes: {moved * 8:,} bits. At {each} bytes a "
-        f"cycle a T4's SM needs at least {moved // each} cycles.",
+        f"x4 moves four 8×8 tiles of halves, {moved} bytes: {moved * 8:,} bits. At {each} bytes "
+        f"per cycle a T4's SM needs at least {moved // each} cycles.",
         (MODELLED,),
-        "arithmetic; PTX ISA, ldmatrix; `lib/models/units.py`",
+        "arithmetic; PTX ISA, ldmatrix; `lib/gpus.py`",
     )
 
 

@@ -58,7 +58,7 @@ def one_block_w20(evidence: Evidence) -> Verdict:
         f"blocks fit a T4's SM. {other:,} bytes are two buffers of 128×128×16, padded in the same "
         f"way: the figure, and the 25% of warps active, seem to be of that tile.",
         (MODELLED,),
-        "ptxas for sm_75; `lib/models/occupancy.py` for the T4",
+        "ptxas for sm_75; `lib/topics/occupancy/model.py` for the T4",
     )
 
 
@@ -195,6 +195,6 @@ def compute_bound_w57(evidence: Evidence) -> Verdict:
         f"at most {next_longest:.0%} of its time. And {46.9 / 65:.0%} of the T4's peak are "
         f"published.",
         (MODELLED, EMULATED, REPORTED),
-        f"`cuda/{TURING}.cu` in the emulator, one tile, sm_75; `lib/models/busiest.py` for the T4; "
-        f"Armbruster 2024",
+        f"`cuda/{TURING}.cu` in the emulator, one tile, sm_75; "
+        "`lib/topics/bottleneck/model.py` for the T4; Armbruster 2024",
     )
