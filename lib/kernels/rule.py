@@ -153,7 +153,14 @@ H100 = Costs(
 
 
 def choose(kernel: Kernel, variant: Variant, problem: Problem, costs: Costs = H100) -> Choice:
-    """Choose among a variant's candidates by the least predicted time.
+    """Choose among a variant's candidates by the least predicted time: the first of `ranked`."""
+    return ranked(kernel, variant, problem, costs)[0]
+
+
+def ranked(
+    kernel: Kernel, variant: Variant, problem: Problem, costs: Costs = H100
+) -> list[Choice]:
+    """A variant's candidates, by the time predicted for them, the least first.
 
     Those whose warps read A and B are considered only where TMA can't step over the rows.
 
@@ -168,8 +175,13 @@ def choose(kernel: Kernel, variant: Variant, problem: Problem, costs: Costs = H1
     candidates = [kernel.variant(name) for name in variant.candidates]
     if not misfits(problem, TMA_STRIDE):
         candidates = [candidate for candidate in candidates if not candidate.warps_read]
-    name = min(candidates, key=lambda candidate: cycles(candidate, problem, costs)).name
-    return Choice(name, f"{name}: the least predicted time of {len(candidates)} candidates")
+    candidates.sort(key=lambda candidate: cycles(candidate, problem, costs))
+    of = f"of {len(candidates)} candidates"
+    return [
+        Choice(one.name, f"{one.name}: predicted to be number {place} {of}" if place > 1 else
+               f"{one.name}: the least predicted time {of}")
+        for place, one in enumerate(candidates, 1)
+    ]
 
 
 def cycles(variant: Variant, problem: Problem, costs: Costs = H100) -> float:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -18,7 +19,10 @@ from typing import Any
 import numpy as np
 
 from lib.compiler.compiled import Compiled, compile_file
+from lib.kernels import rule
+from lib.kernels.build import compile_kernel
 from lib.kernels.grid import Launch
+from lib.kernels.select import Choice
 from lib.kernels.spec import Kernel, Variant
 from lib.measure import cublas, cublaslt, inputs, turns
 from lib.measure.energy import energy
@@ -52,6 +56,8 @@ WARM_SERIES = 3
 OTHER_TURNS = {5e-3: 2, 50e-3: 2, 500e-3: 1}
 # A kernel is hot when it has run alone for so long, s.
 HOT_SECONDS = 0.5
+# Candidates that are timed of those which a rule chooses from, in the order of its ranking.
+TRIALS = 8
 # A batch of launches of a kernel that is kept running, s.
 BATCH_SECONDS = 0.1
 METHOD = (
@@ -110,16 +116,20 @@ class Contest:
         self.reference = problem.reference(*inputs.draw(problem, name, 0, cp))
         self.rival = rival or self._fastest()
 
-    def player(self, kernel: Kernel, variant: Variant, ptx_arch: str | None = None,
-               exact: bool = False) -> tuple[KernelPlayer, str]:
+    def player(
+        self, kernel: Kernel, variant: Variant, ptx_arch: str | None = None, exact: bool = False,
+        choice: Choice | None = None,
+    ) -> tuple[KernelPlayer, str]:
         """A kernel whose result is right, to be timed; and what is launched of it.
+
+        `choice` is a candidate to be launched in place of the one that a tuned variant chooses.
 
         Raises
         ------
         WrongResult
             If its result is wrong: a wrong kernel is not timed.
         """
-        prepared = prepare(kernel, variant, self.problem, self.copies, exact)
+        prepared = prepare(kernel, variant, self.problem, self.copies, exact, choice=choice)
         call = Loaded(kernel, prepared, device.arch(), ptx_arch)
         self.refuse_wrong(kernel.stem, call)
         expression = kernel.expression(prepared.selection.variant)
@@ -223,10 +233,28 @@ class Contest:
                 self._with_inputs(name, kernel, variant, ptx_arch, exact)
                 for name in inputs.OTHERS
             ]
+        if variant.by_rule and not (exact or ptx_arch):
+            row["trials"] = self._trials(kernel, variant, rounds)
         counter = nvml() if thorough or joules else None
         if counter and (used := energy(ours, rival, counter)):
             row["energy"] = used
         return row
+
+    def _trials(self, kernel: Kernel, variant: Variant, rounds: int) -> dict[str, Any]:
+        """The fastest of the candidates that a rule ranks first, in turns with the rival.
+
+        It is found as the rival is: all are timed, and the fastest takes turns.
+        """
+        tried = rule.ranked(kernel, variant, self.problem)[:TRIALS]
+        arch = device.arch()
+        with ThreadPoolExecutor(TRIALS) as pool:
+            list(pool.map(
+                lambda one: compile_kernel(kernel, kernel.variant(one.name), arch), tried))
+        entrants = [self.player(kernel, variant, choice=one) for one in tried]
+        ours, instantiation = entrants[fastest([player for player, _ in entrants]) or 0]
+        own, other = turns.take([ours, self.cublas()], max(rounds // SERIES, 1))
+        return {"of": len(tried), "instantiation": instantiation,
+                **_times(own, other, self.problem)}
 
     def _with_inputs(
         self, name: str, kernel: Kernel, variant: Variant, ptx_arch: str | None, exact: bool

@@ -213,6 +213,23 @@ class Pair(Part, kw_only=True):
     ratio: Positive
 
 
+class Trials(Part, kw_only=True):
+    """The fastest of the candidates that a rule ranks first, in turns with the best of cuBLAS.
+
+    It is found as cuBLAS's is: `of` candidates were timed, and the fastest took turns.
+    """
+
+    of: Size
+    instantiation: Code
+    seconds: Seconds
+    spread: Amount
+    tflops: Positive
+    cublas_seconds: Seconds
+    cublas_spread: Amount
+    cublas_tflops: Positive
+    ratio: Positive
+
+
 class Row(Row1, kw_only=True):
     """A kernel and the best of cuBLAS in turns (schema 2).
 
@@ -233,6 +250,7 @@ class Row(Row1, kw_only=True):
     energy: Energy | UnsetType = UNSET
     other_inputs: list[OtherInputs] = []
     pair: Pair | UnsetType = UNSET
+    trials: Trials | UnsetType = UNSET
 
 
 class RivalRow(RivalRow1, kw_only=True):

@@ -3,6 +3,7 @@
 >>> import lib
 >>> C = lib.gemm(A, B)                                                        # doctest: +SKIP
 >>> lib.gemm(A, B, alpha=0.5, beta=1.0, C=C, stream=stream)                   # doctest: +SKIP
+>>> lib.gemm(A, B, trials=8)                                                  # doctest: +SKIP
 
 A call looks its arrays up by address and shape. What it finds has the kernel loaded, its tensor
 maps encoded and its arguments laid out, so that nothing is left to do but to launch.
@@ -17,7 +18,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from lib.kernels import rule
 from lib.kernels.catalogue import CATALOGUE
+from lib.kernels.select import Choice
 from lib.kernels.spec import Kernel, Variant
 from lib.problem import Problem, numpy_dtype
 from lib.run import device
@@ -49,11 +52,17 @@ class Plan(NamedTuple):
     scalars: list[float]
 
 
+# A trial: turns, and launches of each.
+_TURNS, _LAUNCHES = 3, 10
+
+# What trials have found, by variant, problem and how many there were.
+_found: dict[tuple[str, Problem, int], Choice] = {}
 _plans: OrderedDict[tuple[Any, ...], Plan] = OrderedDict()
 
 
 def gemm(
-    A: Any, B: Any, alpha: float = 1.0, beta: float = 0.0, C: Any = None, stream: Any = None
+    A: Any, B: Any, alpha: float = 1.0, beta: float = 0.0, C: Any = None, stream: Any = None,
+    trials: int = 1,
 ) -> Any:
     """Enqueue C = alpha * A @ B + beta * C, and return C without waiting for it.
 
@@ -69,6 +78,10 @@ def gemm(
         CuPy's if not given.
     stream : optional
         CuPy's or PyTorch's stream, or a CUstream as an int; CuPy's current one if not given.
+    trials : int
+        How many instantiations are timed the first time that a kernel with a rule meets a shape and
+        its types, in the order of the rule's ranking; the fastest is kept. That waits for the GPU,
+        and C is not touched by it. With 1 nothing is timed, and the rule's first is taken.
 
     Returns
     -------
@@ -78,7 +91,7 @@ def gemm(
     Raises
     ------
     ValueError
-        If types, layouts, shapes or devices don't fit, or C overlaps A or B.
+        If types, layouts, shapes or devices don't fit, C overlaps A or B, or `trials` is below 1.
     NoGpu
         If there is no GPU.
     """
@@ -91,7 +104,7 @@ def gemm(
         C = cp.empty((a.shape[0], b.shape[1]), numpy_dtype(_OUT[a.dtype.name]))
     c = _on_gpu(cp, "C", C)
     queue = _stream(cp, stream)
-    plan = _planned(cp, a, b, c, queue)
+    plan = _planned(cp, a, b, c, queue, trials)
     if plan.scalars != [alpha, beta]:
         main = plan.launches[-1]
         main.put(_ALPHA, np.float32(alpha))
@@ -102,25 +115,25 @@ def gemm(
     return C
 
 
-def chosen(A: Any, B: Any, C: Any) -> str:
+def chosen(A: Any, B: Any, C: Any, trials: int = 1) -> str:
     """Say which kernel, and which instantiation of it, `gemm` takes for such arrays, and why."""
     cp = device.cupy()
     arrays = (_on_gpu(cp, name, one) for name, one in (("A", A), ("B", B), ("C", C)))
-    plan = _planned(cp, *arrays, cp.cuda.get_current_stream().ptr)
+    plan = _planned(cp, *arrays, cp.cuda.get_current_stream().ptr, trials)
     return f"{plan.kernel.stem}, {plan.kernel.expression(plan.variant)}" + (
         f" ({plan.reason})" if plan.reason else "")
 
 
-def _planned(cp: Any, a: Any, b: Any, c: Any, stream: int) -> Plan:
+def _planned(cp: Any, a: Any, b: Any, c: Any, stream: int, trials: int) -> Plan:
     """The plan for these arrays on this stream: what was made before, or a new one."""
     # Written out: a generator over the three takes twice as long, a tenth of a call.
     key = (
-        stream, a.data.ptr, a.shape, a.strides, a.dtype, b.data.ptr, b.shape, b.strides, b.dtype,
-        c.data.ptr, c.shape, c.strides, c.dtype,
+        stream, trials, a.data.ptr, a.shape, a.strides, a.dtype,
+        b.data.ptr, b.shape, b.strides, b.dtype, c.data.ptr, c.shape, c.strides, c.dtype,
     )
     plan = _plans.get(key)
     if plan is None:
-        plan = _plans[key] = _made(cp, a, b, c)
+        plan = _plans[key] = _made(cp, a, b, c, trials)
         if len(_plans) > KEPT:
             (where, *_), _ = _plans.popitem(last=False)
             cp.cuda.runtime.streamSynchronize(where)  # its workspace may still be in use
@@ -129,8 +142,10 @@ def _planned(cp: Any, a: Any, b: Any, c: Any, stream: int) -> Plan:
     return plan
 
 
-def _made(cp: Any, a: Any, b: Any, c: Any) -> Plan:
+def _made(cp: Any, a: Any, b: Any, c: Any, trials: int) -> Plan:
     """Check the arrays, choose a kernel and lay its launches out."""
+    if trials < 1:
+        raise ValueError(f"trials is {trials}: pass 1, which times nothing, or more")
     _check_operands(a, b)
     (M, K), N = a.shape, b.shape[1]
     if c.shape != (M, N) or not c.flags.c_contiguous:
@@ -147,7 +162,59 @@ def _made(cp: Any, a: Any, b: Any, c: Any) -> Plan:
         for layout, fits in layouts.items() if fits
     ])
     operands = a, b if problem.b_layout == "row" else b.T, c
-    prepared = prepare(kernel, variant, problem, [operands])
+    choice = _fastest(cp, kernel, variant, problem, operands, trials) if (
+        trials > 1 and variant.by_rule) else None
+    return _laid_out(cp, kernel, variant, problem, operands, choice)
+
+
+def _fastest(
+    cp: Any, kernel: Kernel, variant: Variant, problem: Problem, operands: Sequence[Any],
+    trials: int,
+) -> Choice:
+    """The candidate of a rule's first few that is fastest on these matrices, and as many trials."""
+    key = (variant.name, problem, trials)
+    if key not in _found:
+        A, B, C = operands
+        other = cp.empty_like(C)
+        tried = rule.ranked(kernel, variant, problem)[:trials]
+        seconds = [
+            _seconds(cp, _laid_out(cp, kernel, variant, problem, (A, B, other), choice))
+            for choice in tried
+        ]
+        best = tried[seconds.index(min(seconds))]
+        _found[key] = Choice(best.name, f"{best.name}: the fastest of {len(tried)} that were tried")
+    return _found[key]
+
+
+def _seconds(cp: Any, plan: Plan) -> float:
+    """What a plan takes, by the least of some turns behind one that is not counted, s.
+
+    A turn is a graph of launches: small products are done sooner than Python enqueues them.
+    """
+    stream = cp.cuda.Stream(non_blocking=True)
+    stream.begin_capture()
+    for _ in range(_LAUNCHES):
+        for launch in plan.launches:
+            launch(stream.ptr)
+    graph = stream.end_capture()
+    cp.cuda.runtime.deviceSynchronize()  # what the caller has enqueued would take its share
+    times = []
+    for _ in range(1 + _TURNS):
+        begin, end = cp.cuda.Event(), cp.cuda.Event()
+        begin.record(stream)
+        graph.launch(stream)
+        end.record(stream)
+        end.synchronize()
+        times.append(cp.cuda.get_elapsed_time(begin, end))
+    return min(times[1:]) / (1e3 * _LAUNCHES)
+
+
+def _laid_out(
+    cp: Any, kernel: Kernel, variant: Variant, problem: Problem, operands: Sequence[Any],
+    choice: Choice | None,
+) -> Plan:
+    """The launches of a kernel, or of a candidate of its rule."""
+    prepared = prepare(kernel, variant, problem, [operands], choice=choice)
     loaded = Loaded(kernel, prepared, device.arch())
     own = {one.data.ptr for one in operands}
     workspace = [

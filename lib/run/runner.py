@@ -15,7 +15,7 @@ from lib.compiler.arch import TARGETS, check_arch
 from lib.compiler.compiled import Compiled
 from lib.kernels.build import compile_kernel
 from lib.kernels.grid import Launch
-from lib.kernels.select import Selection, select
+from lib.kernels.select import Choice, Selection, select
 from lib.kernels.spec import Kernel, Variant
 from lib.problem import ITEM_BYTES, Problem, Verdict
 from lib.records.tuning import choose
@@ -251,6 +251,7 @@ def prepare(
     sets: Sequence[tuple[Any, Any, Any]],
     exact: bool = False,
     sms: int | None = None,
+    choice: Choice | None = None,
 ) -> Prepared:
     """Choose the instantiation that a problem and its matrices allow, and say how to launch it.
 
@@ -265,6 +266,8 @@ def prepare(
         Keep to the variant's own tile (see `lib.records.tuning`).
     sms : int, optional
         As `run` takes it.
+    choice : Choice, optional
+        The candidate of a tuned variant to launch, in place of the one that it would choose.
 
     Raises
     ------
@@ -275,7 +278,8 @@ def prepare(
     """
     on_host = isinstance(sets[0][0], np.ndarray)
     xp = np if on_host else device.cupy()
-    choice = choose(kernel, variant, problem) if variant.candidates and not exact else None
+    if choice is None and variant.candidates and not exact:
+        choice = choose(kernel, variant, problem)
     places = [place for one in sets for place in addresses(*one)]
     selection = select(kernel, problem, variant, places, choice)
     chosen = selection.variant

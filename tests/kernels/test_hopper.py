@@ -182,6 +182,9 @@ def test_the_rule_knows_every_candidate_and_takes_the_least():
             chosen = rule.choose(kernel, variant, problem)
             cycles = {n: rule.cycles(kernel.variant(n), problem) for n in variant.candidates}
             assert cycles[chosen.name] == min(cycles.values())
+            ranked = [one.name for one in rule.ranked(kernel, variant, problem)]
+            assert ranked[0] == chosen.name
+            assert sorted(ranked, key=cycles.__getitem__) == ranked
             assert {kernel.variant(n).dtype for n in cycles} == {variant.dtype}
             assert {kernel.variant(n).out for n in cycles} == {variant.out}
 

@@ -7,6 +7,7 @@ from lib.kernels.catalogue import CATALOGUE
 from lib.measure import bench, counters, cublas, cublaslt, plan, record
 from lib.records.journal import Journal
 from lib.records.schema import Row
+from lib.run import device
 from tests.built import CHUNK
 
 pytestmark = pytest.mark.gpu
@@ -19,6 +20,20 @@ def test_a_benchmark_is_a_row_of_a_record():
     convert({**row, "chunk": CHUNK}, Row)
     assert row["ratio"] < 1 and len(row["series"]) == 5
     assert (row["rival"]["best"] is None) == (cublaslt.binding() is None)
+
+
+def test_candidates_of_a_rule_are_tried_as_cublas_s_are():
+    kernel = CATALOGUE["21_every_shape"]
+    variant = kernel.variants[0]
+    if why := device.why_not(kernel, variant):
+        pytest.skip(why)
+    for shape in ((512, 256, 1024), (70, 33, 75)):
+        row = bench.bench(kernel, variant, variant.problem(*shape))
+        convert({**row, "chunk": CHUNK}, Row)
+        assert row["trials"]["of"] == bench.TRIALS
+        # The rule's own choice is among them, and noise is far below this.
+        assert row["trials"]["seconds"] < 1.2 * row["seconds"]
+        assert "trials" not in bench.bench(kernel, variant, variant.problem(*shape), exact=True)
 
 
 @pytest.mark.parametrize("name", cublas.PROBLEMS)

@@ -303,7 +303,8 @@ def timed_as(row, flops):
                  "cublas_tflops": 10.0, "ratio": 0.5, "series": [seconds] * 5,
                  "rival": {"default": side, "best": side, "candidates": 8}}
     return {key: value for key, value in row.items()
-            if key not in ("turns", "energy", "other_inputs", "alone", "cublas_alone", "pair")}
+            if key not in ("turns", "energy", "other_inputs", "alone", "cublas_alone", "pair",
+                           "trials")}
 
 
 def test_a_pass_that_is_stopped_says_that_nothing_is_lost(gpu, monkeypatch, capsys):

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import lib
+from lib.kernels import rule
+from lib.kernels.catalogue import CATALOGUE
 from lib.problem import Problem
 from lib.run import device
 from lib.run import gemm as products
@@ -134,6 +136,51 @@ def test_a_warm_call_costs_the_host_little():
     cp.cuda.runtime.deviceSynchronize()
     print(f"host: {best * 1e6:.1f} µs")
     assert best < 30e-6
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("types", TYPES[1:], ids=str)
+def test_trials_leave_c_alone_and_keep_what_was_fastest(types, monkeypatch):
+    dtype, out, layout = types
+    problem = Problem(264, 520, 304, 0.5, -2.0, dtype=dtype, out=out, b_layout=layout)
+    kernel, variant, _ = products._version([problem])
+    if not variant.by_rule:
+        pytest.skip(f"{kernel.stem} has no rule")
+    monkeypatch.setattr(products, "_found", {})
+    for seed in (1, 2):
+        A, B, C = operands(problem, seed)
+        reference = problem.reference(A, B if layout == "row" else B.T, C)
+        lib.gemm(A, B, 0.5, -2.0, C, trials=4)
+        assert problem.judge(C, reference).ok  # beta's C was still there
+    (choice,) = products._found.values()
+    assert "the fastest of 4 that were tried" in products.chosen(A, B, C, trials=4)
+    assert choice.name in [one.name for one in rule.ranked(kernel, variant, problem)[:4]]
+
+
+def test_the_fastest_of_the_rule_s_first_few_is_kept(monkeypatch):
+    kernel = CATALOGUE["21_every_shape"]
+    variant = kernel.variants[0]
+    problem = variant.problem(300, 200, 100)
+    tried = []
+
+    def laid_out(cp, kernel, variant, problem, operands, choice):
+        tried.append(choice.name)
+        assert operands[2] is not C
+        return choice
+
+    C = np.zeros((300, 200), "f4")
+    monkeypatch.setattr(products, "_found", {})
+    monkeypatch.setattr(products, "_laid_out", laid_out)
+    monkeypatch.setattr(products, "_seconds", lambda cp, plan: -tried.index(plan.name))
+    found = [products._fastest(np, kernel, variant, problem, (None, None, C), 5) for _ in range(2)]
+    ranked = [one.name for one in rule.ranked(kernel, variant, problem)]
+    assert tried == ranked[:5] and found[0] is found[1] and found[0].name == ranked[4]
+
+
+def test_no_trial_is_none():
+    arrays = [np.ones((8, 8), "f2")] * 3
+    with pytest.raises(ValueError, match="trials is 0: pass 1, which times nothing, or more"):
+        products._made(np, *arrays, 0)
 
 
 def _seconds(A, B, C, calls=200):

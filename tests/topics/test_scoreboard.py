@@ -71,7 +71,7 @@ def rivals(**peers):
     """A record of public kernels: by name whether it adds up in FP16."""
     row = {key: value for key, value in built.newer(1024).items()
            if key not in ("cublas_spread", "instantiation", "rounds", "series", "spread_within",
-                          "inputs", "turns", "energy", "alone", "cublas_alone", "pair",
+                          "inputs", "turns", "energy", "alone", "cublas_alone", "pair", "trials",
                           "other_inputs", "rival")}
     made = built.head(records.RIVALS, records.SCHEMA) | {"chunks": built.newer_record()["chunks"]}
     return made | {"peers": {

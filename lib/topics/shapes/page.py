@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import statistics
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lib.kernels import shapes
@@ -82,6 +83,49 @@ def others(version: Version) -> None:
     """Display what this version and the one before reach of cuBLAS at `OTHER_SHAPES`."""
     before = version.before
     others_table(*([before.kernel.stem] if before else []), version.kernel.stem)
+
+
+def trials(version: Version) -> None:
+    """Display what a rule chooses beside the fastest of those that it ranks first, by shape.
+
+    Shape by shape of the version's first variant, and of each variant with a rule the means.
+
+    Raises
+    ------
+    records.NotRecorded
+        If no row has trials.
+    """
+    kept = {
+        variant.name: found for variant in version.kernel.variants if variant.by_rule
+        if (found := [row for row in version.record["variants"].get(variant.name, {"bench": []})[
+            "bench"] if "trials" in row])
+    }
+    if not kept:
+        raise records.NotRecorded(f"the record of {version.kernel.stem} has no trials: "
+                                  f"python -m lib record {version.kernel.stem}")
+    first = version.kernel.variants[0].name
+    rows: list[tuple[str, ...]] = []
+    for row in kept.get(first, ()):
+        launched = [version.kept.launched(one) for one in (row, row["trials"] | _shape(row))]
+        rows.append(("×".join(f"{side:,}" for side in records.shape_of(row)),
+                     f"{row['ratio']:.3f}", f"**{row['trials']['ratio']:.3f}**",
+                     *(one.name if one else "another" for one in launched)))
+    for name, found in kept.items():
+        of_rule = [row["ratio"] for row in found]
+        tried = [row["trials"]["ratio"] for row in found]
+        rows.append((f"`{name}`, {len(found)} shapes: geometric mean; least", _summary(of_rule),
+                     f"**{_summary(tried)}**", "", ""))
+    (count,) = {row["trials"]["of"] for found in kept.values() for row in found}
+    table(("M×N×K", "of cuBLAS, the rule's first", f"the fastest of its first {count}",
+           "the rule's first", "the fastest"), rows, records.label(version.record))
+
+
+def _shape(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {side: row[side] for side in "MNK"}
+
+
+def _summary(ratios: Sequence[float]) -> str:
+    return f"{statistics.geometric_mean(ratios):.3f}; {min(ratios):.3f}"
 
 
 def layers(version: Version, beside: str | None = None) -> None:
