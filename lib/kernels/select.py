@@ -125,7 +125,8 @@ def instantiated(kernel: Kernel, expression: str) -> list[str]:
         if variant.candidates and variant.name not in variant.candidates:
             continue  # it is launched as one of its candidates
         changes = ({}, variant.vectors.narrow, *({"VEC": w} for w in variant.vectors.between))
-        forms = (replace(variant, constants={**variant.constants, **c}) for c in changes)
+        forms = (*(replace(variant, constants={**variant.constants, **c}) for c in changes),
+                 stored_by_lanes(variant))
         if expression in map(kernel.expression, forms):
             names.append(variant.name)
     return names

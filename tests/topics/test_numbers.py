@@ -1,5 +1,6 @@
 """Numbers in sentences: each is what its expression gives today."""
 
+import math
 from pathlib import Path
 
 import nbformat
@@ -82,7 +83,23 @@ def test_what_04_quotes():
     assert moved == pytest.approx(2 * 4096**3 / float(evaluate("intensity('L1')", "05_strip")))
 
 
+def test_what_21_quotes():
+    rows = records.load("H100", "21_every_shape")["variants"]["half"]["bench"]
+    ratios = [row["trials"]["ratio"] for row in rows]
+    assert evaluate("min(shapes('half', trials=True))", "21_every_shape") == f"{min(ratios)}"
+    assert evaluate("mean('half', trials=True) ** len(shapes('half')):.4f", "21_every_shape") == (
+        f"{math.prod(ratios):.4f}")
+    one = next(row for row in rows if row["M"] == row["N"] == row["K"] == 1024)
+    assert evaluate("tried('half', 1024)", "21_every_shape") == f"{one['trials']['ratio']}"
+    kept = records.load("H100", "cublas")["variants"]["fp16"]["best_counters"]
+    busy = next(row for row in kept if row["M"] == 8192)["metrics"]["tensor_pipe_percent"]
+    assert evaluate("best_metric('tensor_pipe_percent', 'fp16', 8192)", "21_every_shape") == (
+        f"{busy}")
+
+
 @pytest.mark.parametrize(("expression", "why"), [
+    ("tried()", "no trials are recorded"), ("shapes(trials=True)", "no trials are recorded"),
+    ("best_metric('cycles', 'fp16', 77)", "no counters of cuBLAS's best on fp16 at 77"),
     ("tflops('fastest'):.1f", "unknown variant 'fastest'"), ("open('x')", "'open'"),
     ("slot('lunch')", "no part 'lunch'"), ("1 +", "syntax"),
 ])

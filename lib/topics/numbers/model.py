@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ast
 import math
+import statistics
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
@@ -76,6 +77,25 @@ class Numbers:
         """Recorded speed over that of the best of cuBLAS in the same run."""
         return self._row(name, n)["ratio"]
 
+    def shapes(self, name: str = "", trials: bool = False) -> list[float]:
+        """`of_best` on each shape that is recorded: of a rule's choice, or the fastest it tried."""
+        version, variant = self._of(name)
+        rows = version.record["variants"][version.kernel.variant(variant).name]["bench"]
+        if trials and not all("trials" in row for row in rows):
+            raise records.NotRecorded(f"no trials are recorded of {name or self._stem}")
+        return [(row["trials"] if trials else row)["ratio"] for row in rows]
+
+    def mean(self, name: str = "", trials: bool = False) -> float:
+        """The geometric mean of `shapes`."""
+        return statistics.geometric_mean(self.shapes(name, trials))
+
+    def tried(self, name: str = "", n: int = SIZE) -> float:
+        """`of_best` of the fastest of the candidates that were tried, at one size."""
+        row = self._row(name, n)
+        if "trials" not in row:
+            raise records.NotRecorded(f"no trials are recorded of {name or self._stem} at {n:,}")
+        return row["trials"]["ratio"]
+
     def faster(self, name: str, than: str, n: int = SIZE) -> float:
         """How many times the speed of another."""
         return self.tflops(name, n) / self.tflops(than, n)
@@ -105,6 +125,14 @@ class Numbers:
     def ratio(self, key: str, name: str, to: str, n: int = SIZE) -> float:
         """A recorded hardware counter over that of another variant."""
         return self.metric(key, name, n) / self.metric(key, to, n)
+
+    def best_metric(self, key: str, problem: str, n: int = SIZE) -> float:
+        """A recorded hardware counter of the best of cuBLAS, on one of its problems."""
+        kept = Recorded(records.CUBLAS, RECORDED_ON).record["variants"][problem]
+        found = [one for one in kept.get("best_counters", ()) if one["M"] == n]
+        if not found:
+            raise records.NotRecorded(f"no counters of cuBLAS's best on {problem} at {n:,}")
+        return found[0]["metrics"][key]
 
     def per_fma(self, key: str, name: str = "", n: int = SIZE) -> float:
         """A recorded hardware counter per FMA of a warp: per 32 of its threads'."""
@@ -250,6 +278,10 @@ class Numbers:
         """Recorded energy of one product, J."""
         return self._energy(name, n)["joules"]
 
+    def cublas_joules(self, name: str = "", n: int = SIZE) -> float:
+        """Recorded energy of the best of cuBLAS for the same product, J."""
+        return self._energy(name, n)["cublas_joules"]
+
     def _energy(self, name: str, n: int) -> Any:
         row = self._row(name, n)
         if "energy" not in row:
@@ -331,7 +363,7 @@ def evaluate(expression: str, stem: str) -> str:
         name: getattr(numbers, name) for name in dir(Numbers) if not name.startswith("_")}
     try:
         return str(eval(f'f"""{{{expression}}}"""', {"__builtins__": {
-            "abs": abs, "max": max, "min": min, "round": round, "sum": sum,
+            "abs": abs, "len": len, "max": max, "min": min, "round": round, "sum": sum,
         }, "SIZE": SIZE, **names}))
     except Exception as error:
         raise ValueError(f"{stem}: {expression!r} gives no number: {error}") from error
