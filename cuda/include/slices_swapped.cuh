@@ -19,7 +19,7 @@ __device__ inline void store_columns(const TensorMap& C_map, unsigned staging, c
                                      int N, int row, int col, float alpha,
                                      const float (&sum)[SUMS], float beta, int warpgroup)
 {
-    constexpr int ROWS = 32, COLS = 128 / sizeof(TC), SLICES = SUMS * 2 / ROWS;
+    constexpr int ROWS = SUMS % 16 ? 16 : 32, COLS = 128 / sizeof(TC), SLICES = SUMS * 2 / ROWS;
     constexpr int HALF_BYTES = ROWS * 128;
     static_assert(SUMS * 2 % ROWS == 0 && SLICES % BUFFERS == 0);
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;

@@ -28,6 +28,9 @@
     "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
 #define WGMMA_D16_4 \
     "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79"
+#define WGMMA_D24_4 \
+    "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, " \
+    "%82, %83, %84, %85, %86, %87"
 #define WGMMA_D16_6 \
     "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111"
 #define WGMMA_4(d, i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
@@ -49,7 +52,7 @@ __device__ inline void wgmma_swapped(float (&d)[ROWS / 2], unsigned long long b,
     constexpr int TRANSPOSED = B_BY_ROWS;
     static_assert(ROWS == 8 || ROWS == 16 || ROWS == 24 || ROWS == 32 || ROWS == 40 ||
                   ROWS == 48 || ROWS == 64 || ROWS == 80 || ROWS == 96 || ROWS == 128 ||
-                  ROWS == 160 || ROWS == 192 || ROWS == 224 || ROWS == 256);
+                  ROWS == 160 || ROWS == 176 || ROWS == 192 || ROWS == 224 || ROWS == 256);
 #define WGMMA_SWAPPED_ANY(type) \
     if constexpr (ROWS == 8) \
         WGMMA_SWAPPED("m64n8k16", type, WGMMA_D4, "%4", "%5", "%6", \
@@ -85,6 +88,10 @@ __device__ inline void wgmma_swapped(float (&d)[ROWS / 2], unsigned long long b,
         WGMMA_SWAPPED("m64n160k16", type, WGMMA_D32_0 ", " WGMMA_D32_1 ", " WGMMA_D16_4, \
                       "%80", "%81", "%82", \
                       WGMMA_32(d, 0), WGMMA_32(d, 32), WGMMA_16(d, 64)); \
+    if constexpr (ROWS == 176) \
+        WGMMA_SWAPPED("m64n176k16", type, WGMMA_D32_0 ", " WGMMA_D32_1 ", " WGMMA_D24_4, \
+                      "%88", "%89", "%90", \
+                      WGMMA_32(d, 0), WGMMA_32(d, 32), WGMMA_16(d, 64), WGMMA_8(d, 80)); \
     if constexpr (ROWS == 192) \
         WGMMA_SWAPPED("m64n192k16", type, WGMMA_D32_0 ", " WGMMA_D32_1 ", " WGMMA_D32_2, \
                       "%96", "%97", "%98", \

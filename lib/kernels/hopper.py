@@ -97,8 +97,9 @@ def every_shape(
     constants = {key: value for key, value in base.constants.items() if key != "IN_FLIGHT"}
     maps = base.maps
     if swapped and "C" in maps.boxes:
-        rows, columns = maps.boxes["C"]
-        maps = replace(maps, boxes={**maps.boxes, "C": (rows // 2, columns)})
+        _, columns = maps.boxes["C"]
+        rows = 16 if base.tile[0] % 32 else 32
+        maps = replace(maps, boxes={**maps.boxes, "C": (rows, columns)})
     grid = LastWave(base.grid.cluster, resident=1, beside=base.grid.beside, wave_share=wave_share)
     return replace(
         base, constants={**constants, "SWAPPED": swapped}, grid=grid, maps=maps,
