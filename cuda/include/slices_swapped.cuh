@@ -12,8 +12,9 @@ __device__ inline void stmatrix_transposed(unsigned row, const unsigned (&matric
                  : "memory");
 }
 
-// A warpgroup's 64 columns and 2 * SUMS rows of C, 32 rows at a time. A buffer holds 32 rows of 64
-// columns: rows of 128 bytes, or of float two halves of 32 columns, one behind the other.
+// A warpgroup's 64 columns and 2 * SUMS rows of C, 32 rows at a time, or 16 where 32 don't divide
+// them. A buffer holds 64 columns of these: rows of 128 bytes, or of float two halves of 32 columns,
+// one behind the other.
 template <bool READS, int BUFFERS, int SUMS, class TC>
 __device__ inline void store_columns(const TensorMap& C_map, unsigned staging, const TC* C, int M,
                                      int N, int row, int col, float alpha,

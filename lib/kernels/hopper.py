@@ -98,7 +98,7 @@ def every_shape(
     maps = base.maps
     if swapped and "C" in maps.boxes:
         _, columns = maps.boxes["C"]
-        rows = 16 if base.tile[0] % 32 else 32
+        rows = 16 if base.tile[0] % 32 else 32  # of a slice: slices_swapped.cuh
         maps = replace(maps, boxes={**maps.boxes, "C": (rows, columns)})
     grid = LastWave(base.grid.cluster, resident=1, beside=base.grid.beside, wave_share=wave_share)
     return replace(
@@ -185,12 +185,17 @@ PERSISTENT: Mapping[str, dict] = {
         "ping_pong": True,
     },
 }
-# 21's rule has one more that persists: `ordered` with its operands swapped, and bands of 2,048 rows
-# in place of 1,024.
+# 21's rule has three more that persist, with their operands swapped: `ordered`, with bands of 2,048
+# rows in place of 1,024, and ping-pong over tiles of as many rows as 64 doesn't divide.
+_TURNED = {"cluster": (1, 2), "swapped": True}
 PERSISTENT_OF_21: Mapping[str, dict] = {
     **PERSISTENT,
-    "swapped_256": {
-        "tile": (256, 128), "stages": 4, "group": 8, "cluster": (1, 2), "swapped": True,
+    "swapped_256": {"tile": (256, 128), "stages": 4, "group": 8, **_TURNED},
+    "swapped_160": {
+        "tile": (160, 128), "stages": 5, "group": 14, "staged": 1, "ping_pong": True, **_TURNED,
+    },
+    "swapped_176": {
+        "tile": (176, 128), "stages": 5, "group": 12, "staged": 1, "ping_pong": True, **_TURNED,
     },
 }
 # Besides: tile, stages, clusters' tiles down and across C, blocks that share K.
