@@ -149,6 +149,19 @@ def test_c_of_16_bits_may_begin_on_any_pair(given, columns, offset):
     assert (room[:offset] == 7).all() and (room[offset + C.size :] == 7).all()
 
 
+@pytest.mark.parametrize("types", [{}, hopper.BF16_COLUMN, hopper.HALF], ids=["", "bf16", "half"])
+@pytest.mark.parametrize("name", ["swapped_160", "swapped_176"])
+def test_rows_that_64_does_not_divide_leave_in_slices(name, types):
+    """Slices of 32 rows, or of 16: more tiles than blocks, the last ones cut off by C's edges."""
+    variant = hopper.every_shape(name, "", **hopper.PERSISTENT_OF_21[name], **types)
+    rows, _ = variant.tile
+    assert rows % variant.maps.boxes["C"][0] == 0
+    for shape in ((2 * rows + 3, 264, 200), (17, 8, 0)):
+        done = emulated(EVERY, variant.problem(*shape, 0.5, -2.0), variant=variant, sms=2,
+                        trace=False, landing="late", races=True)
+        assert done.verdict.ok and not done.launch.hazards
+
+
 def test_pairs_of_c_must_begin_on_a_pair_where_warps_read_rows():
     """A and B may begin on any element; C is refused before anything is launched."""
     variant = EVERY.variant("unaligned")
