@@ -109,14 +109,27 @@ __device__ inline void update_columns(TC* C, int M, int N, int row, int col, flo
     }
 }
 
+// An address that all lanes have, and that the compiler keeps in a register: it would work that of
+// an mbarrier out anew in every step.
+__device__ inline unsigned kept(unsigned address)
+{
+    return __shfl_sync(0xffffffff, address, 0);
+}
+
+// The descriptor of what lies so many bytes behind: one addition, as its low bits are the address.
+__device__ inline unsigned long long behind(unsigned long long descriptor, int bytes)
+{
+    return descriptor >> 32 << 32 | unsigned(descriptor) + bytes / 16;
+}
+
 // 16 of K, from `k` on, of the stage whose tiles lie at `a` and `b`: 64 rows of A times BN columns
 // of B, or, swapped, 64 columns of B times BM rows of A.
 template <bool SWAPPED, int BM, int BN, class T, bool B_BY_ROWS, int SUMS>
 __device__ inline void multiply(float (&sum)[SUMS], unsigned a, unsigned b, int k)
 {
     constexpr int BK = 64;
-    const auto of_a = k_major(a + k * 2);
-    const auto of_b = B_BY_ROWS ? n_major(b + k * 128, BK) : k_major(b + k * 2);
+    const auto of_a = behind(k_major(a), k * 2);
+    const auto of_b = B_BY_ROWS ? behind(n_major(b, BK), k * 128) : behind(k_major(b), k * 2);
     if constexpr (SWAPPED) wgmma_swapped<BM, T, B_BY_ROWS>(sum, of_b, of_a);
     else wgmma<BN, T, B_BY_ROWS>(sum, of_a, of_b);
 }
@@ -247,7 +260,7 @@ every_shape(int M, int N, int K, float alpha, const __grid_constant__ TensorMap 
     __shared__ __align__(8) unsigned long long full[STAGES], empty[STAGES];
     const unsigned As = (shared_address(storage) + ATOM_BYTES - 1) / ATOM_BYTES * ATOM_BYTES;
     const unsigned Bs = As + STAGES * A_BYTES, staging = Bs + STAGES * B_BYTES;
-    const unsigned filled = shared_address(full), freed = shared_address(empty);
+    const unsigned filled = kept(shared_address(full)), freed = kept(shared_address(empty));
     const int tiles_m = (M + CLUSTER_M * BM - 1) / (CLUSTER_M * BM);  // clusters' tiles
     const int tiles_n = (N + CLUSTER_N * BN - 1) / (CLUSTER_N * BN);
     const int steps = (K + BK - 1) / BK;
@@ -473,7 +486,7 @@ __device__ inline void compute_tile(int M, int N, int K, float alpha, const Oper
     __shared__ __align__(8) unsigned long long full[STAGES], empty[STAGES];
     const unsigned As = (shared_address(storage) + ATOM_BYTES - 1) / ATOM_BYTES * ATOM_BYTES;
     const unsigned Bs = As + STAGES * A_BYTES;
-    const unsigned filled = shared_address(full), freed = shared_address(empty);
+    const unsigned filled = kept(shared_address(full)), freed = kept(shared_address(empty));
     const int tiles_m = (M + CLUSTER_M * BM - 1) / (CLUSTER_M * BM);
     const int tile = blockIdx.x / CLUSTER, rank = CLUSTER > 1 ? cluster_rank() : 0;
     const int rank_m = rank % CLUSTER_M, rank_n = rank / CLUSTER_M % CLUSTER_N;
