@@ -204,13 +204,6 @@ class Chapter:
         page.others(self.version)
 
     @once_recorded()
-    def trials(self) -> None:
-        """Display what a rule chooses beside the fastest of those that it ranks first."""
-        from lib.topics.shapes import page
-
-        page.trials(self.version)
-
-    @once_recorded()
     def timeline(
         self, *variants: str, with_previous: bool = False, above: Sequence[str] = (),
         cycles: float | None = None, title: str | None = None,

@@ -15,7 +15,7 @@ from lib.topics.ablation.page import predicted
 from lib.topics.counters.page import machines
 from lib.topics.in_flight.page import bytes_in_flight
 from lib.topics.ring.page import buffers
-from lib.topics.shapes.page import layers
+from lib.topics.shapes.page import layers, trials
 from lib.topics.source.page import instruction
 from lib.topics.speed.page import alone, how_it_ran, tensor_compare
 from lib.topics.tensor_pipe.page import account, accounted
@@ -109,6 +109,25 @@ def test_another_gpu_s_ratios_stand_beside(shown, monkeypatch):
     assert "recorded: H100" in shown[0] and "recorded: H200" in shown[0]
     with pytest.raises(records.NotRecorded, match="python -m lib record 20_hopper_limit"):
         layers(page.version, "T4")
+
+
+def test_trials_stand_beside_the_rule_s_choice(shown):
+    page = recorded("20_hopper_limit")
+    with pytest.raises(records.NotRecorded, match="has no trials: python -m lib record 20_hopper"):
+        trials(page.version)
+    kernel = page.kernel
+    rows = page.record["variants"]["tuned"]["bench"]
+    for row in rows:
+        row["trials"] = {"of": 8, "ratio": 2 * row["ratio"],
+                         "instantiation": kernel.expression(kernel.variant("ping_pong"))}
+    trials(page.version)
+    found = list(cells(shown[-1]))
+    assert len(found) == len(rows) + 1  # the means behind the shapes
+    assert found[0][1:3] == ["1.200", "**2.400**"] and found[0][3].endswith("<br>ping_pong")
+    assert found[-1][:3] == [
+        f"`tuned`, {len(rows)} shapes: geometric mean; least", "1.200; 1.200",
+        "**2.400; 2.400**"]
+
 
 
 def test_predictions_stand_beside_what_was_measured(shown):

@@ -107,17 +107,18 @@ def trials(version: Version) -> None:
     rows: list[tuple[str, ...]] = []
     for row in kept.get(first, ()):
         launched = [version.kept.launched(one) for one in (row, row["trials"] | _shape(row))]
+        names = dict.fromkeys(one.name if one else "another" for one in launched)
         rows.append(("×".join(f"{side:,}" for side in records.shape_of(row)),
                      f"{row['ratio']:.3f}", f"**{row['trials']['ratio']:.3f}**",
-                     *(one.name if one else "another" for one in launched)))
+                     "<br>".join(names)))
     for name, found in kept.items():
         of_rule = [row["ratio"] for row in found]
         tried = [row["trials"]["ratio"] for row in found]
         rows.append((f"`{name}`, {len(found)} shapes: geometric mean; least", _summary(of_rule),
-                     f"**{_summary(tried)}**", "", ""))
+                     f"**{_summary(tried)}**", ""))
     (count,) = {row["trials"]["of"] for found in kept.values() for row in found}
     table(("M×N×K", "of cuBLAS, the rule's first", f"the fastest of its first {count}",
-           "the rule's first", "the fastest"), rows, records.label(version.record))
+           "the first; the fastest, if another"), rows, records.label(version.record))
 
 
 def _shape(row: Mapping[str, Any]) -> dict[str, Any]:
