@@ -16,12 +16,13 @@ problems, most of them large, a persistent kernel with swapped operands took 0.5
 median than one without (0.92 to 1.03 times as long): swapping costs it nothing. Last, what rows
 cost that TMA can't step over, and nothing else, to up to twenty candidates each on 31 shapes with
 such rows. The loops of those warps have become some 2 % faster since (median over 13 shapes of the
-medians of their candidates), and a fit of all costs to 195 sets of times, 16 of them of new shapes,
-chose no better than these costs, which therefore stayed. No size stands in them. On random shapes
-that no fit had seen the choice was measured against cublasLt's best.
+medians of their candidates). A fit of all costs to 195 sets of times, 16 of them of new shapes,
+that had to keep what was recorded chose no better, so these costs stayed. No size stands in them.
+On random shapes that no fit had seen the choice was measured against cublasLt's best.
 
-What the rule can't know a trial finds: `ranked` gives the candidates in its order, and the fastest
-of the first few is rarely far behind the fastest of all.
+`ranked` gives all candidates in the rule's order, for trials. On those 16 shapes, with up to 40
+candidates each, the fastest of the first eight took 0.4 % longer than the fastest of all on average
+and 6 % at most; the rule's first 8 % and 28 %.
 """
 
 from __future__ import annotations

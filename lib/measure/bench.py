@@ -215,8 +215,7 @@ class Contest:
         rival = self.cublas()
         rounds = samples or fitting(usual_rounds(problem), ours.once() + rival.once())
         with ClockSampler() as clock:
-            own, other = turns.take(
-                [ours, rival], max(rounds // SERIES, 1), warm=WARM_SERIES if hot(problem) else 0)
+            own, other = self._in_turns(ours, rival, rounds)
         row = {
             **problem_of(problem), **_times(own, other, problem),
             "instantiation": instantiation, **clock.row(), "throttle": clock.throttle(),
@@ -234,13 +233,22 @@ class Contest:
                 for name in inputs.OTHERS
             ]
         if variant.by_rule and not (exact or ptx_arch):
-            row["trials"] = self._trials(kernel, variant, rounds)
+            row["trials"] = self._trials(kernel, variant, rival, rounds)
         counter = nvml() if thorough or joules else None
         if counter and (used := energy(ours, rival, counter)):
             row["energy"] = used
         return row
 
-    def _trials(self, kernel: Kernel, variant: Variant, rounds: int) -> dict[str, Any]:
+    def _in_turns(
+        self, ours: KernelPlayer, rival: KernelPlayer, rounds: int
+    ) -> list[Timing]:
+        """Time two in turns; where the clock falls under such a problem, when it has fallen."""
+        return turns.take([ours, rival], max(rounds // SERIES, 1),
+                          warm=WARM_SERIES if hot(self.problem) else 0)
+
+    def _trials(
+        self, kernel: Kernel, variant: Variant, rival: KernelPlayer, rounds: int
+    ) -> dict[str, Any]:
         """The fastest of the candidates that a rule ranks first, in turns with the rival.
 
         It is found as the rival is: all are timed, and the fastest takes turns.
@@ -252,7 +260,7 @@ class Contest:
                 lambda one: compile_kernel(kernel, kernel.variant(one.name), arch), tried))
         entrants = [self.player(kernel, variant, choice=one) for one in tried]
         ours, instantiation = entrants[fastest([player for player, _ in entrants]) or 0]
-        own, other = turns.take([ours, self.cublas()], max(rounds // SERIES, 1))
+        own, other = self._in_turns(ours, rival, rounds)
         return {"of": len(tried), "instantiation": instantiation,
                 **_times(own, other, self.problem)}
 

@@ -29,6 +29,8 @@ from lib.run.runner import Loaded, prepare
 
 # Products whose launches are kept laid out. Each holds its workspace on the GPU.
 KEPT = 64
+# A trial: turns, and launches of each.
+_TURNS, _LAUNCHES = 3, 10
 # Where the scalars stand among a kernel's arguments (`lib.run.prepared.arguments`).
 _ALPHA, _BETA = 3, 6
 # C's type where none is given; what can be asked for is what a variant of a kernel has.
@@ -51,9 +53,6 @@ class Plan(NamedTuple):
     kept: list[Any]
     scalars: list[float]
 
-
-# A trial: turns, and launches of each.
-_TURNS, _LAUNCHES = 3, 10
 
 # What trials have found, by variant, problem and how many there were.
 _found: dict[tuple[str, Problem, int], Choice] = {}
@@ -162,8 +161,9 @@ def _made(cp: Any, a: Any, b: Any, c: Any, trials: int) -> Plan:
         for layout, fits in layouts.items() if fits
     ])
     operands = a, b if problem.b_layout == "row" else b.T, c
-    choice = _fastest(cp, kernel, variant, problem, operands, trials) if (
-        trials > 1 and variant.by_rule) else None
+    choice = None
+    if trials > 1 and variant.by_rule:
+        choice = _fastest(cp, kernel, variant, problem, operands, trials)
     return _laid_out(cp, kernel, variant, problem, operands, choice)
 
 

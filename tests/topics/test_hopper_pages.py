@@ -129,7 +129,6 @@ def test_trials_stand_beside_the_rule_s_choice(shown):
         "**2.400; 2.400**"]
 
 
-
 def test_predictions_stand_beside_what_was_measured(shown):
     page = recorded("16_cp_async", lambda name, shape: 400.0 if name == "wide" else 300.0)
     predicted(page.version, against="wide")

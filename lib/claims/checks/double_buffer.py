@@ -120,7 +120,7 @@ def asynchronous_d3(evidence: Evidence) -> Verdict:
         f"statement does: its machine code has {max(work[SEED])} multiply-adds between the loads "
         f"and the stores. Kept in registers until the tile is done, there are "
         f"{min(work[STAGED])} to {max(work[STAGED])} of 32, and the stall for global memory falls "
-        f"from {stalls[SEED]:.1f} to {stalls[STAGED]:.2f} warps an issue (H100, 2,048).",
+        f"from {stalls[SEED]:.1f} to {stalls[STAGED]:.2f} warps per issue (H100, 2,048).",
         (MODELLED, RECORDED),
         f"SASS of the main loop for sm_75, sm_80, sm_90a; {record('H100', DOUBLE)}",
     )
@@ -207,7 +207,7 @@ def sweep_d8(evidence: Evidence) -> Verdict:
 
     Few warps: with each tile the gain is larger at the fewest blocks than at the most. Large
     tiles: among all tiles with as many warps on an SM, the gain is largest with the tiles of the
-    most FLOP a byte.
+    most FLOP per byte.
     """
     sweep = evidence.sweep("H100", DOUBLE_BUFFER)
     tiles: dict[str, list[Mapping[str, Any]]] = {}
@@ -229,7 +229,7 @@ def sweep_d8(evidence: Evidence) -> Verdict:
         f"than with the most; with {tile_of(widest[0])} it goes from {gain(widest[0]):+.0%} at "
         f"{widest[0]['warps']} warps per SM to {gain(widest[-1]):+.0%} at {widest[-1]['warps']}. "
         f"Large tiles: with {warps} warps per SM it is {gain(low):+.0%} for {tile_of(low)} "
-        f"({intensity(low):.0f} FLOP a byte), {gain(high):+.0%} for {tile_of(high)} "
+        f"({intensity(low):.0f} FLOP per byte), {gain(high):+.0%} for {tile_of(high)} "
         f"({intensity(high):.0f}), and the most, {gain(largest):+.0%}, for {tile_of(largest)}. A "
         f"larger tile is less bound to memory, so the claim asks for two opposite things. "
         f"(H100, {sweep['shape'][0]:,}³; 08's kernel, loads ahead and two buffers against loads "
