@@ -67,35 +67,34 @@ class Costs:
         where their operands are swapped in a kernel that isn't persistent.
     ingest : float
         Bytes that an SM takes in per cycle.
-    flight : float
-        From asking for a step's bytes to their arrival, which the stages of a ring divide.
     read, read_flight : float
-        The same two where warps read the tiles; warpgroups that read in turn divide the second.
+        The same where warps read the tiles; and from asking for a step's bytes to their arrival,
+        which warpgroups that read in turn divide. The rings of TMA are deep enough to hide it.
     l2, l2_misfit : float
         Bytes that the L2 gives out per cycle, to all; and where rows are no multiples of a line.
     dram : float
         Bytes that DRAM moves per cycle.
     spill : float
-        What DRAM reads more, as a share, for each time that A and B together fill the L2.
+        What DRAM reads more under ping-pong, as a share, for each time that A and B together fill
+        the L2: the two tiles of an SM lie half a loop apart, and want different parts of K.
     narrow : float
         How much longer DRAM takes where B is far larger than A and read in narrow columns.
     cut : float
         How much longer DRAM takes where blocks share K.
-    start, read_start : float
-        From the launch to the first product, and from the last store to the end, with TMA and where
-        warps read the tiles.
+    start : float
+        From the launch to the first product, and from the last store to the end, with TMA.
     persist : float
         What setting up the roles of a persistent kernel adds.
-    cluster, member : float
-        What a cluster's meetings add, and each of its blocks.
-    wave, read_wave, latency : float
-        What a tile adds for its first bytes, without a producer of its own, where warps read them,
-        and with a producer.
+    cluster : float
+        What a cluster's meetings add.
+    wave, read_wave : float
+        What a tile adds for its first bytes where no producer has asked for them before; where
+        warps read them the start is in it.
     store, odd, odd_swapped : float
         For each float of a tile of C, and how much longer where C's rows are no multiples of 16
         bytes, with pairs of a row per lane and, operands swapped, of a column.
-    split, share, sums : float
-        For adding up what blocks computed that share K, for each such block, and for each float of
+    share, sums : float
+        For adding up what blocks computed that share K: for each such block, and for each float of
         a tile.
     pack_bytes : float
         Bytes that packing moves per cycle.
@@ -117,7 +116,6 @@ class Costs:
     alone: float
     swapped: float
     ingest: float
-    flight: float
     read: float
     read_flight: float
     l2: float
@@ -127,17 +125,13 @@ class Costs:
     narrow: float
     cut: float
     start: float
-    read_start: float
     persist: float
     cluster: float
-    member: float
     wave: float
     read_wave: float
-    latency: float
     store: float
     odd: float
     odd_swapped: float
-    split: float
     share: float
     sums: float
     pack_bytes: float
@@ -148,13 +142,13 @@ class Costs:
 
 H100 = Costs(
     sms=PERSISTENT_SMS, gathered=120, shared_bytes=227 * 1024, threads=2048, registers=65536,
-    products=1649.0, alone=1.267, swapped=1.041, ingest=70.69, flight=744.1,
-    read=14.2, read_flight=2450.0,
-    l2=5133.0, l2_misfit=3275.0, dram=2142.0, spill=0.078, narrow=1.246, cut=1.346,
-    start=4589.0, read_start=300.0, persist=2110.0, cluster=1009.0, member=5.702,
-    wave=3217.0, read_wave=1880.0, latency=152.5, store=0.1884, odd=4.63, odd_swapped=1.91,
-    split=471.4, share=57.34, sums=0.2019, pack_bytes=1620.0,
-    energy=2.33e-6, l2_energy=17.12, sharpness=4.459,
+    products=1800.0, alone=1.334, swapped=1.067, ingest=73.54,
+    read=9.561, read_flight=1867.0,
+    l2=5398.0, l2_misfit=3235.0, dram=2430.0, spill=0.1003, narrow=1.352, cut=1.383,
+    start=2714.0, persist=1804.0, cluster=571.3, wave=2475.0, read_wave=1338.0,
+    store=0.09281, odd=12.62, odd_swapped=5.003,
+    share=266.3, sums=0.2513, pack_bytes=1737.0,
+    energy=1.809e-06, l2_energy=1.924, sharpness=4.426,
 )  # fmt: skip
 
 
@@ -210,43 +204,42 @@ def cycles(variant: Variant, problem: Problem, costs: Costs = H100) -> float:
         products *= costs.swapped
     l2 = costs.l2 if _fits_lines(problem) else costs.l2_misfit
     from_l2 = rows * LINE * busy / min(l2, costs.l2)
-    taken, arrival = costs.ingest, costs.flight / variant.constants["STAGES"]
-    if variant.warps_read:
-        taken, arrival = costs.read, costs.read_flight / variant.constants["LOADERS"]
+    taken = costs.read if variant.warps_read else costs.ingest
     of_block = max(products, sum(tile) * LINE / taken, from_l2)
-    step = of_block * sharing
-    loop = steps * max(step, arrival)
+    loop = steps * of_block * sharing
     stored = costs.store * area * ITEM_BYTES[variant.out] / ITEM_BYTES["float32"]
     if problem.N * ITEM_BYTES[variant.out] % TMA_STRIDE:
         stored *= costs.odd_swapped if variant.constants.get("SWAPPED") else costs.odd
     tail = stored * sharing
     waves = -(-blocks // at_once)
 
-    start = costs.read_start if variant.warps_read else costs.start
+    start = 0.0 if variant.warps_read else costs.start
     busy_time = start
     if grid.size > 1:
-        busy_time += costs.cluster + costs.member * grid.size
+        busy_time += costs.cluster
     if variant.warps_read:  # an SM's blocks overlap but for what it can read and store
+        arrival = costs.read_flight / variant.constants["LOADERS"]
         one = steps * max(of_block, arrival) + costs.read_wave + stored
         busy_time += max(waves * one, -(-blocks // sms) * (steps * of_block + stored))
     elif not grid.resident:
         busy_time += waves * (loop + costs.wave + tail)
     elif variant.constants["PING_PONG"]:  # stores hide behind the other's products, the last apart
-        busy_time += costs.persist + waves * max(loop, (loop + tail) / 2) + costs.latency + tail
+        busy_time += costs.persist + waves * max(loop, (loop + tail) / 2) + tail
     else:
-        busy_time += costs.persist + waves * (loop + tail + costs.latency)
+        busy_time += costs.persist + waves * (loop + tail)
     if grid.split > 1:
-        busy_time += costs.split + costs.share * grid.split + costs.sums * area
+        busy_time += costs.share * grid.split + costs.sums * area
 
     M, N, K = problem.M, problem.N, problem.K
-    spilt = 1 + costs.spill * (M + N) * K * item / L2_BYTES
-    read = _panels(variant, problem, at_once) * K * item * spilt
+    read = _panels(variant, problem, at_once) * K * item
+    if variant.constants.get("PING_PONG"):
+        read *= 1 + costs.spill * (M + N) * K * item / L2_BYTES
     dram = (read + M * N * ITEM_BYTES[variant.out]) / costs.dram
     if tile[1] < LINE and N > 4 * M:
         dram *= costs.narrow
     if grid.split > 1:
         dram *= costs.cut
-    dram_time = start + costs.latency + dram
+    dram_time = start + dram
     energy_time = FMA * M * N * K * costs.energy * (1 + costs.l2_energy * rows / area)
     power = costs.sharpness
     total = (busy_time**power + dram_time**power + energy_time**power) ** (1 / power)
