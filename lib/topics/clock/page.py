@@ -23,26 +23,26 @@ def clock(size: int = 4096) -> None:
 
     Of each version that was timed in turns of several lengths.
     """
-    rows = []
+    shares, energies = [], []
     for stem in _thorough(size):
         version = Version(stem)
         row = version.recorded(size)
+        name = rung(version.kernel)
         lengths = {turn["milliseconds"]: turn for turn in row["turns"]}
-        energy = row.get("energy")
-        rows.append((
-            rung(version.kernel), f"{row['ratio']:.1%}",
-            *(_ratio(lengths.get(length)) for length in _LENGTHS),
-            _alone(row), *_cycles(stem, size), _joules(energy),
-            reading(energy and energy["sm_clock_mhz"], ",.0f"),
-            reading(energy and energy["cublas_sm_clock_mhz"], ",.0f"),
+        shares.append((
+            name, f"{row['ratio']:.1%}", *(_ratio(lengths.get(length)) for length in _LENGTHS),
+            _alone(row), *_cycles(stem, size),
         ))
+        energies.append((name, *_energy(row.get("energy"))))
+    label = records.label(Version(_thorough(size)[-1]).record)
     table(
         (f"at {size:,}, of the best of cuBLAS", "in turns", *(f"{n:g} ms" for n in _LENGTHS),
-         "alone", "by cycles", "by the fewest cycles of cuBLAS", "joules per product: ours, cuBLAS",
-         "MHz while alone", "cuBLAS"),
-        rows, f"{records.label(Version(_thorough(size)[-1]).record)}; shares of speed, so that "
-        "over 100% is faster; cycles by ncu, of one launch; joules by NVML, each alone for two "
-        "seconds")
+         "alone", "by cycles", "by cuBLAS's fewest cycles"),
+        shares, f"{label}; shares of speed, so that over 100% is faster; cycles by ncu, of one "
+        "launch")
+    table(
+        (f"alone, {size:,}", "joules per product", "cuBLAS", "SM clock, MHz", "cuBLAS"),
+        energies, f"{label}; by NVML, each kernel alone for two seconds")
 
 
 def inputs(stem: str, size: int = 4096) -> None:
@@ -86,8 +86,12 @@ def _alone(row: Mapping[str, Any]) -> str:
     return f"{row['cublas_alone']['seconds'] / row['alone']['seconds']:.1%}"
 
 
-def _joules(energy: Mapping[str, Any] | None) -> str:
-    return f"{energy['joules']:.3f}, {energy['cublas_joules']:.3f}" if energy else "not recorded"
+def _energy(energy: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """Joules per product and the clock, MHz, each ours and cuBLAS's."""
+    if energy is None:
+        return ("not recorded",) * 4
+    return (f"{energy['joules']:.3f}", f"{energy['cublas_joules']:.3f}",
+            f"{energy['sm_clock_mhz']:,.0f}", f"{energy['cublas_sm_clock_mhz']:,.0f}")
 
 
 def _cycles(stem: str, size: int) -> tuple[str, str]:
