@@ -505,6 +505,25 @@ def test_the_nearest_roof_crosses_no_name_of_a_level():
     assert all(box.y1 <= roof + 1 for box in names)
 
 
+@pytest.mark.parametrize("speeds", [
+    (736, 720, 653, 624, 567, 422, 293, 209, 175, 97, 78, 28),  # 21 to 10, as its page has them
+    (60, 5.5, 5.6, 5.7, 5.8, 5.9, 6.0),  # a crowd near the axis
+    (9, 9, 9, 9),
+])  # fmt: skip
+def test_names_at_the_roofline_never_overlap(speeds):
+    roofs = Roofs(2.9e12, 8.2e12, 33e12, 66e12, 989e12, "recorded: H100")
+    points = [Point(f"v{i:02}", "DRAM", 700.0, speed * 1e12) for i, speed in enumerate(speeds)]
+    fig = roofline.draw(roofs, points, current="v00", evidence="recorded: H100",
+                        peaks=("tensor",) if max(speeds) > 66 else ("FFMA",))
+    fig.canvas.draw()
+    ax = fig.axes[0]
+    names = [t.get_window_extent() for t in ax.texts if t.get_text().startswith("v")]
+    assert len(names) == len(speeds)
+    for i, box in enumerate(names):
+        assert not any(box.overlaps(other) for other in names[i + 1 :])
+        assert box.y0 >= ax.get_window_extent().y0 - 2
+
+
 def test_a_raster_shows_what_a_wave_reads_and_what_crosses_the_l2(drawn):
     fig = drawn["raster"]
     assert fig.finding == "n = 4,096, 128×256: 4 waves, 97% busy; the first reads 35.7 MB"

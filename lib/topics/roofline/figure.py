@@ -15,6 +15,7 @@ _MARKERS = {"L1/shared": "o", "L2": "s", "DRAM": "D"}
 _HEIGHT = 4.3
 _NARROW_HEIGHT = 3.2
 _NARROW_LINE = 13.0  # of the names under the chart, pt
+_LINE = 12.0  # of the names beside their dots, at least, pt
 
 
 @style.styled
@@ -71,7 +72,7 @@ def draw(
     if narrow:
         _listed(fig, points, names, current, under)
     else:
-        _names(ax, points, names, current, max(drawn.values()))
+        _names(ax, points, names, current)
     return style.finish(fig, alt=_alt(roofs, points, current, drawn), evidence=evidence)
 
 
@@ -162,7 +163,7 @@ def _above(ax: Axes, flops_per_s: float, roof: float) -> float:
 
 
 def _names(
-    ax: Axes, points: Sequence[Point], names: Sequence[str], current: str | None, roof: float
+    ax: Axes, points: Sequence[Point], names: Sequence[str], current: str | None
 ) -> None:
     """Write each version's name at its rightmost dot, at least a line apart."""
     last = {
@@ -171,13 +172,12 @@ def _names(
     }
     wanted = {name: _points_of(ax, point)[1] for name, point in last.items()}
     placed: dict[str, float] = {}
-    near = {name for name in names if last[name].flops_per_s > roof / 3}
-    edge = np.inf  # close under the roof there is room below only
-    for name in sorted(near, key=lambda n: -wanted[n]):
-        placed[name] = edge = min(wanted[name], edge - 12)
-    edge = -np.inf
-    for name in sorted(set(names) - near, key=lambda n: wanted[n]):
-        placed[name] = edge = max(wanted[name], edge + 12)
+    edge = np.inf  # from the top, since close under the roof there is room below only
+    for name in sorted(names, key=lambda n: -wanted[n]):
+        placed[name] = edge = min(wanted[name], edge - _LINE)
+    edge = ax.get_window_extent().y0 / ax.figure.dpi * 72 - _LINE / 2
+    for name in reversed(placed):  # and from the bottom, where the axis stands
+        placed[name] = edge = max(placed[name], edge + _LINE)
     for name, point in last.items():
         x = _points_of(ax, point)[0]
         # Another version's dot may lie where the name would begin.
