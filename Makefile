@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 PY := $(BIN)/python
 PORT ?= 8000
 WORKERS ?= $(shell nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+# A worker that dies ends the run, and its test is named: with another one xdist waits for ever.
+SPREAD = -n $(WORKERS) --dist loadscope --max-worker-restart=0
 INSTALL := $(PY) -m pip install --quiet --disable-pip-version-check
 CHAPTERS := $(wildcard chapters/*.ipynb)
 
@@ -39,10 +41,10 @@ book: $(VENV)/.book  ## build the book to _build/html/index.html; warnings are e
 test: $(VENV)/.dev  ## style, unit tests, chapters, the built book in a browser
 	$(PY) -m ruff check .
 	$(PY) -m book.build
-	$(PY) -m pytest -n $(WORKERS) --dist loadscope tests
+	$(PY) -m pytest $(SPREAD) tests
 
 test-slow: $(VENV)/.dev  ## every shape, scalar, order of warps, architecture and mutant
-	$(PY) -m pytest -n $(WORKERS) --dist loadscope -m slow tests
+	$(PY) -m pytest $(SPREAD) -m slow tests
 
 test-gpu: $(VENV)/.dev  ## the tests that need an NVIDIA GPU
 	$(INSTALL) -r requirements-gpu.txt
