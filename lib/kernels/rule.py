@@ -68,14 +68,14 @@ class Costs:
         Bytes that an SM takes in per cycle.
     read, read_flight : float
         The same where warps read the tiles; and from asking for a step's bytes to their arrival,
-        which warpgroups that read in turn divide. The rings of TMA are deep enough to hide it.
+        which warpgroups that read in turn divide. For TMA's rings the fit found no such cost.
     l2, l2_misfit : float
         Bytes that the L2 gives out per cycle, to all; and where rows are no multiples of a line.
     dram : float
         Bytes that DRAM moves per cycle.
     spill : float
         What DRAM reads more under ping-pong, as a share, for each time that A and B together fill
-        the L2: the two tiles of an SM lie half a loop apart, and want different parts of K.
+        the L2. A guess why: an SM's two tiles lie half a loop apart and want different parts of K.
     narrow : float
         How much longer DRAM takes where B is far larger than A and read in narrow columns.
     cut : float
