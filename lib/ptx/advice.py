@@ -1,11 +1,9 @@
-"""What to do about a finding: a sentence for a hazard or an error, and the source line it is at."""
+"""What to do about a finding: a sentence for a hazard or an error."""
 
 from __future__ import annotations
 
-import linecache
 import re
-from collections.abc import Mapping
-from pathlib import PurePath
+from collections.abc import Sequence
 
 from .core.errors import (
     Deadlock,
@@ -18,8 +16,9 @@ from .core.errors import (
     ParseError,
     UninitialisedRead,
     UnsupportedInstruction,
+    source_line,
 )
-from .core.hazards import Hazard
+from .core.hazards import MISSING_LANE, Access, Hazard
 from .core.syntax import Instruction
 
 _OF_ERRORS: tuple[tuple[type[Error], str], ...] = (
@@ -39,12 +38,22 @@ _OF_HAZARDS = {
     "warning": "order the lanes with __syncwarp(), or let one lane write",
     "barrier divergence": "let all threads of the block reach the same barrier",
     "exited before barrier": "let every thread reach the barrier before it returns",
-    "shuffle from a missing lane": "let all lanes of the warp live until the shuffle, out-of-range "
-                                   "ones with a neutral value, or read from lanes that are there",
+    MISSING_LANE: "let all lanes of the warp live until the shuffle, out-of-range ones with a "
+                  "neutral value, or read from lanes that are there",
     "missing proxy fence": "after the writes, in the thread that wrote, fence.proxy.async "
                            "(cuda::ptx::fence_proxy_async), then the barrier",
     "missing wgmma.fence": "wgmma.fence before the first wgmma that uses the registers",
     "wgmma in flight": "wgmma.wait_group before the registers are touched",
+    "tensor memory in flight": "tcgen05.commit and a wait on its mbarrier behind mma and cp, "
+                               "tcgen05.wait behind ld and st, before the same words are accessed",
+    "missing tcgen05.fence": "tcgen05.fence::before_thread_sync ahead of the barrier, and "
+                             "tcgen05.fence::after_thread_sync behind it",
+    "tensor memory": "allocate the columns before their first use, free them after the last, and "
+                     "let each warp of a warpgroup reach its own 32 lanes",
+    "launch control": "read a response behind query_cancel.is_canceled, and end the loop at the "
+                      "first request that failed",
+    "alignment": "let the matrix begin at a multiple of 32 bytes and its rows lie a multiple of 16 "
+                 "bytes apart: PTX leaves open what else is loaded or stored",
     "mbarrier": "let expect_tx name as many bytes as the copies bring, before they complete",
 }
 
@@ -55,6 +64,16 @@ def for_hazard(hazard: Hazard) -> str:
         if "wait_group" in hazard.message:
             return "cp.async.bulk.wait_group.read 0 before the thread that issued the copy returns"
         return "keep the cluster together at the end: cluster.sync() before the kernel returns"
+    if hazard.kind == "mbarrier" and "an arrival in phase" in hazard.message:
+        return ("initialise the mbarrier for all arrivals of a phase, or let the thread wait for "
+                "the phase before it arrives again")
+    if hazard.kind == "mbarrier" and "can miss it" in hazard.message:
+        return ("let the phase after the one that is waited for need an arrival that comes behind "
+                "the wait, of the same thread or of one that it tells, such as an mbarrier on "
+                "which readers say that a buffer is free")
+    if hazard.kind == MISSING_LANE and "the mask leaves out" in hazard.message:
+        return ("name every lane that is read in the mask and let it run the shuffle, or use the "
+                "result only in lanes that read one which the mask names")
     if hazard.kind != "race" or hazard.first is None or hazard.second is None:
         return _OF_HAZARDS.get(hazard.kind, "")
     first, second = hazard.first, hazard.second
@@ -66,21 +85,63 @@ def for_hazard(hazard: Hazard) -> str:
             return "cluster.sync() between the two lines: the blocks of a cluster run in no order"
         return ("blocks run in no order: use an atomic, hand over through a flag with release and "
                 "acquire (__threadfence()), or launch a second kernel")
+    if any(name.startswith("tcgen05") for name in opcodes):
+        return ("tcgen05.commit behind what reads shared memory, and a wait on its mbarrier before "
+                "that is written")
+    if "write after read" in hazard.message and second.opcode.startswith("cp.async"):
+        wait = (", wgmma.wait_group before it" if first.opcode.startswith("wgmma") else "")
+        return (f"a barrier{wait} between the read at {_line(first)} and this copy: the buffer is "
+                "refilled while it may still be read (__syncthreads(), or an mbarrier at which the "
+                "readers arrive and for which the thread that issues the copy waits)")
     if any(name.startswith("wgmma") for name in opcodes):
         return "wgmma.wait_group, then a barrier, before shared memory that it reads is written"
     if any(name.startswith("cp.async.bulk") for name in opcodes):
-        return ("wait for the bulk copy: on its mbarrier where it loads, cp.async.bulk.wait_group "
-                "(.read before its source is written) where it stores, and then a barrier")
+        if "global memory" in hazard.message.partition(":")[0]:
+            return ("cp.async.bulk.wait_group in the thread that issued the copy (with .read it "
+                    "waits for the source to be read, not for the result to be written), and then "
+                    "a barrier")
+        return ("wait for the bulk copy: on its mbarrier, with the parity of the phase that it "
+                "completes, where it loads; by cp.async.bulk.wait_group.read, before its source is "
+                "written, where it stores; and then a barrier")
     if any(name.startswith("cp.async") for name in opcodes):
         return ("wait for the copy in the thread that issued it (cp.async.wait_group, "
-                "__pipeline_wait_prior), then __syncthreads()")
+                "__pipeline_wait_prior: of N, the newest N groups are not waited for), then "
+                "__syncthreads()")
     if first.warp == second.warp:
         return _OF_HAZARDS["warning"]
     return "__syncthreads() between the two lines, on the way from either to the other"
 
 
-def for_error(error: Error) -> str:
-    """Say in one sentence what to do about an error."""
+def _for_copies(copies: Sequence[Instruction]) -> str:
+    """What to do about shared memory that was read while copies into it were on their way."""
+    one = copies[-1]
+    where = source_line(one.cuda, one.callers) or f"PTX line {one.line}"
+    said = (f"the copy at {where} is on its way at that moment: if it brings what is read, its "
+            "wait is missing or too weak; ")
+    if one.opcode.startswith("cp.async.bulk"):
+        return said + ("wait on the copy's mbarrier with the parity of the phase that it "
+                       "completes, 0 for the first, then 1 and 0 in turn: with the other one a "
+                       "wait goes on at once")
+    return said + ("cp.async.wait_group N leaves the newest N groups on their way, so N must be so "
+                   "small that the copy's group is none of them, and a barrier must follow")
+
+
+def _line(access: Access) -> str:
+    """Name the source line of an access, or that of its PTX."""
+    return source_line(access.cuda, access.callers) or f"PTX line {access.line}"
+
+
+def for_error(error: Error, copies: Sequence[Instruction] = ()) -> str:
+    """Say in one sentence what to do about an error.
+
+    Parameters
+    ----------
+    error : Error
+    copies : sequence of Instruction
+        Whose copies into shared memory were on their way then.
+    """
+    if copies and isinstance(error, UninitialisedRead) and "shared memory" in str(error):
+        return _for_copies(copies)
     return next((text for kind, text in _OF_ERRORS if isinstance(error, kind)), "")
 
 
@@ -89,23 +150,3 @@ def instruction_of(error: Error, instructions: list[Instruction]) -> Instruction
     named = re.search(r"PTX line (\d+)", str(error))
     line = int(named[1]) if named else None
     return next((each for each in instructions if each.line == line), None)
-
-
-def source_text(place: tuple[str, int] | None, sources: Mapping[str, str]) -> str:
-    """A line of the source, without its indentation; empty if it can't be read.
-
-    Parameters
-    ----------
-    place : tuple of (str, int) or None
-        File and line.
-    sources : mapping of str to str
-        Texts that are in no file, by the last part of the name that they were compiled under.
-    """
-    if place is None:
-        return ""
-    file, number = place
-    text = sources.get(PurePath(file).name)
-    if text is not None:
-        lines = text.split("\n")
-        return lines[number - 1].strip() if 0 < number <= len(lines) else ""
-    return linecache.getline(file, number).strip()

@@ -5,9 +5,11 @@ from __future__ import annotations
 import difflib
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,8 +23,10 @@ from .core.device_memory import Allocation
 from .core.errors import Error, LaunchError, ParseError
 from .core.execution import Execution
 from .core.geometry import (
+    LOCAL_LIMIT,
     STATIC_LIMIT,
     Geometry,
+    Pending,
     check_geometry,
     cluster_sizes,
     shared_base,
@@ -38,11 +42,14 @@ from .core.syntax import Entry, Program
 from .count.trace import Trace, Wide
 from .race.detector import RaceDetector
 from .report import Finding, grouped, report
+from .source_lines import SourceLines
 
 # Blocks are independent (but see `spin_loops`), so a big grid runs in batches of about so many
 # lanes, and shared and local memory of about so many bytes. Larger batches gain nothing.
 LANES_PER_BATCH = 1 << 16
 BYTES_PER_BATCH = 1 << 26
+BYTES_TOGETHER = 1 << 31  # of blocks that wait for each other, which are one batch
+RESIDENT = 2  # clusters that run at once where a running one may cancel those that have not begun
 TURNS = 1 << 20  # of a batch; the longest kernels of this size take a few ten thousand
 if sys.platform == "linux":
     # glibc gives freed arrays of 128 KiB and more back to the system at once, so that each new
@@ -77,8 +84,8 @@ class Launch:
         How long the emulator took.
     code : Code or None
         What ran.
-    sources : mapping of str to str
-        Texts of the source that are in no file.
+    sources : SourceLines
+        Where reports find the lines of the source.
     """
 
     kernel: str
@@ -91,7 +98,20 @@ class Launch:
     errors: list[Error] = field(default_factory=list)
     seconds: float = 0.0
     code: Code | None = field(default=None, repr=False)
-    sources: Mapping[str, str] = field(default_factory=dict, repr=False)
+    sources: SourceLines = field(default_factory=SourceLines, repr=False)
+
+    @property
+    def traced(self) -> Trace:
+        """`trace`, of a launch that has one.
+
+        Raises
+        ------
+        Error
+            If the launch was told not to trace.
+        """
+        if self.trace is None:
+            raise Error(f"{self.kernel}: the launch was told not to trace")
+        return self.trace
 
     @property
     def findings(self) -> list[Finding]:
@@ -99,7 +119,7 @@ class Launch:
 
         One missing barrier is hundreds of hazards, a pair of instructions each, in unrolled code.
         """
-        return grouped(self.hazards, self.code)
+        return grouped(self.hazards)
 
     @property
     def clean(self) -> bool:
@@ -134,8 +154,12 @@ class Module:
         that: later GPUs run older PTX, and move the fragments of wmma.load with fewer, wider
         instructions. The one that the PTX names if not given.
     sources : mapping of str to str, optional
-        Texts of the source that are in no file, by the last part of their name, so that reports can
-        show their lines.
+        Texts of the source, by the name that they were compiled under or its last part, so that
+        reports can show their lines.
+    folders : iterable of str or Path, optional
+        Where files of the source may be read for that, if the PTX names them: regular files of at
+        most 4 MiB with a suffix of C++ or CUDA, in these folders and below. Without them no file
+        is ever read: PTX from outside may name any.
 
     Raises
     ------
@@ -144,12 +168,13 @@ class Module:
     """
 
     def __init__(
-        self, text: str, machine: str | None = None, sources: Mapping[str, str] | None = None
-    ):
+        self, text: str, machine: str | None = None, sources: Mapping[str, str] | None = None,
+        folders: Iterable[str | Path] = (),
+    ) -> None:  # fmt: skip
         if not isinstance(text, str):
             raise ParseError(f"PTX text must be a str, not {type(text).__name__}")
         self.program, self._codes = _read(text, machine)
-        self.sources = dict(sources or {})
+        self.sources = SourceLines(dict(sources or {}), tuple(map(Path, folders)))
         self._functions: dict[str, Function] = {}
         self._storage: dict[str, np.ndarray] = {}
 
@@ -192,18 +217,44 @@ class Module:
         return {name: self.get_global(name) for name in sorted(named) if self._in_memory(name)}
 
 
+@dataclass
+class Progress:
+    """How far a launch is: filled while it runs, for who looks from another thread.
+
+    Attributes
+    ----------
+    blocks, done : int
+        Blocks of the grid, and those that have ended.
+    """
+
+    blocks: int = 0
+    done: int = 0
+    _running: Execution | None = None
+
+    @property
+    def instructions(self) -> int:
+        """How many the blocks that run now have executed; all their lanes count once."""
+        return self._running.steps if self._running is not None else 0
+
+    def begin(self, blocks: int, done: int, running: Execution) -> None:
+        """Note that blocks begin to run."""
+        self.blocks, self.done, self._running = blocks, done, running
+
+
 class Function:
     """A kernel that can be launched: ``function(grid, block, args, shared_mem=0)``."""
 
-    def __init__(self, module: Module, entry: Entry, code: Code):
+    def __init__(self, module: Module, entry: Entry, code: Code) -> None:
         self.module, self.entry, self.name, self.code = module, entry, entry.name, code
 
     def __call__(
-        self, grid, block, args, shared_mem: int = 0, *, watch=None, trace: bool = True,
-        races: bool = False, schedule: str = "lowest", seed: int = 0, merge=None, ffma=None,
-        cluster=None, landing: str = "early", turns: int | None = TURNS, strict: bool = False,
-        go_on: bool = False,
-        recorder: Recorder | None = None,
+        self, grid: object, block: object, args: Sequence[Any], shared_mem: int = 0, *,
+        watch: tuple[int, int] | None = None, trace: bool = True, races: bool = False,
+        schedule: str = "lowest", seed: int = 0, merge: Mapping[int, Any] | None = None,
+        ffma: Mapping[int, int] | None = None, cluster: object | None = None,
+        landing: str = "early", turns: int | None = TURNS, strict: bool = False,
+        go_on: bool = False, recorder: Recorder | None = None,
+        progress: Progress | None = None,
     ) -> Launch:  # fmt: skip
         """Run the kernel; arrays are updated in place.
 
@@ -229,9 +280,9 @@ class Function:
             For the random schedule.
         merge : mapping of int to Wide, tuple or None, optional
             What ptxas made of the accesses at these PTX lines, as `Wide` has it: None where another
-            absorbed it. Without it the accesses are counted as the PTX has them.
+            absorbed it, or it was left out. Without it accesses are counted as the PTX has them.
         ffma : mapping of int to int, optional
-            How many FFMA ptxas made of each of these PTX lines, which are no fma.
+            How many FFMA ptxas made of each of these PTX lines, where not one of each fma.
         cluster : int or tuple of int, optional
             Blocks of a cluster, up to three sizes; by default what the kernel was compiled for.
         landing : str
@@ -251,6 +302,8 @@ class Function:
         recorder : Recorder, optional
             Keeps what one warp does, instruction by instruction. The launch ends when it has
             enough: its blocks are then not done, and their counts mean nothing.
+        progress : Progress, optional
+            Told how far the launch is.
 
         Returns
         -------
@@ -287,6 +340,11 @@ class Function:
                     f"kernel '{self.name}' wants {wanted} bytes of {what}shared memory a block; "
                     f"{target} has {most}"
                 )
+        if layout.local_bytes > LOCAL_LIMIT:
+            raise LaunchError(
+                f"kernel '{self.name}' wants {layout.local_bytes} bytes of local memory a thread; "
+                f"there are {LOCAL_LIMIT}"
+            )
         merged = merge and {line: wide and Wide(*wide) for line, wide in merge.items()}
         record = Trace(watch, merged, ffma or {}) if trace else None
         if record is not None:
@@ -300,15 +358,27 @@ class Function:
         size = max(1, min(LANES_PER_BATCH // threads, BYTES_PER_BATCH // max(1, own)))
         if self.code.cooperative:
             size = total
+            if total * own > BYTES_TOGETHER:
+                raise LaunchError(
+                    f"kernel '{self.name}': its {total} blocks wait for each other, and together "
+                    f"they take {total * own:,} bytes of shared and local memory"
+                    f"{' and of what races are found by' if races else ''}; the most is "
+                    f"{BYTES_TOGETHER:,}. Launch fewer blocks"
+                )
         together = int(np.prod(cluster or 1))
         size = together if go_on else max(1, size // together) * together
+        if self.code.cancels:
+            size = min(size, RESIDENT * together)
+        pending = Pending(total)
         errors: list[Error] = []
         began = time.perf_counter()
-        for first in range(0, total, size):
+        while pending.next < total:
+            first = pending.next
             blocks = min(size, total - first)
+            pending.next += blocks
             shared = (layout.static_bytes, shared_mem)
             geometry = Geometry(grid, block, first, blocks, shared, cluster)
-            geometry.workspace = workspace
+            geometry.workspace, geometry.pending = workspace, pending
             memory = Memory(device, layout, parameters, blocks, threads, geometry.peers)
             lanes = Execution(
                 self.code, geometry, memory, record, detector, hazards, schedule, random, landing,
@@ -316,15 +386,17 @@ class Function:
             )  # fmt: skip
             if detector is not None:
                 detector.begin(lanes)
+            if progress is not None:
+                progress.begin(total, first, lanes)
             try:
                 lanes.run()
             except Recorded:
                 break
             except Error as error:
-                self._tell(error, hazards.found)
+                self._tell(error, hazards.found, lanes)
                 if not go_on:
                     raise
-                errors.append(error)
+                errors.append(error.with_traceback(None))  # frames hold the batch's arrays
             if record is not None:
                 record.end()
             lanes.release()
@@ -333,14 +405,15 @@ class Function:
             layout.shared, errors, time.perf_counter() - began, self.code, self.module.sources,
         )
 
-    def _tell(self, error: Error, found: list[Hazard]):
+    def _tell(self, error: Error, found: list[Hazard], lanes: Execution) -> None:
         """Let an error say what the source has at its line, what to do, and what came before."""
         error.hazards = found
         at = advice.instruction_of(error, self.entry.instructions)
-        text = advice.source_text(at.cuda, self.module.sources) if at else ""
+        text = self.module.sources.line(at.cuda) if at else ""
         if text:
             error.add_note(f"There: {text}")
-        if what := advice.for_error(error):
+        copies = [copy for waiter in lanes.waiters.values() for copy in waiter.copies()]
+        if what := advice.for_error(error, copies):
             error.add_note(f"What to do: {what}.")
         if found:
             error.add_note("Found before: " + found[0].message)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 from .core.errors import Error
 from .core.parser import parse
@@ -70,8 +71,8 @@ def _more(match: re.Match) -> str:
 
 def _succeeds(match: re.Match) -> str:
     """Let a wait be over at once."""
-    predicate = re.search(r"\s([%\w$]+)(?:\|\S+)?\s*,", match.group()).group(1)
-    return f"setp.eq.u32 {predicate}, 0, 0;"
+    return re.sub(r".*?\s([%\w$]+)(?:\|\S+)?\s*,.*", r"setp.eq.u32 \1, 0, 0;", match.group(),
+                  count=1, flags=re.S)
 
 
 def _nothing(match: re.Match) -> str:
@@ -105,6 +106,7 @@ RULES: tuple[tuple[str, tuple[Callable[[re.Match], str], ...]], ...] = (
     (r"mbarrier\.(?:try_wait|test_wait)", (_succeeds,)),
     (r"wgmma\.(?:fence|commit_group)", (_nothing,)),
     (r"wgmma\.wait_group", (_nothing, _more)),
+    (r"tcgen05\.(?:fence::|wait::|commit|dealloc)", (_nothing,)),
     (r"(?:st|ld|atom|red)\.[^\s]*\b(?:acquire|release|acq_rel)\b",
      (_without("acquire|release|acq_rel", "relaxed"),)),
 )  # fmt: skip
@@ -130,8 +132,8 @@ def mutants(text: str, kernel: str) -> Iterator[Mutant]:
     if kernel not in entries:
         raise Error(f"no kernel '{kernel}' in this module; there are {', '.join(entries)}")
     cuda = {i.line: i.cuda for i in entries[kernel].instructions}
-    head = re.search(rf"\.entry\s+{re.escape(kernel)}\b", text)
-    end = text.find(".entry", head.end())
+    begin = next(re.finditer(rf"\.entry\s+{re.escape(kernel)}\b", text)).end()
+    end = text.find(".entry", begin)
     end = len(text) if end < 0 else end
     places = _places(text)
     groups: dict[tuple, list[tuple[int, re.Match, Callable]]] = {}
@@ -141,10 +143,10 @@ def mutants(text: str, kernel: str) -> Iterator[Mutant]:
             rf"(?:(?<=[;{{}}:])|^)[ \t]*(?P<s>{guard}(?:{beginning})[^;]*;)", re.M
         )
         for match, (which, change) in product(
-            statements.finditer(text, head.end(), end), enumerate(changes)
+            statements.finditer(text, begin, end), enumerate(changes)
         ):
             line = text.count("\n", 0, match.start("s")) + 1
-            found = re.compile(r".*", re.S).match(text, *match.span("s"))
+            found = next(re.compile(r".+", re.S).finditer(text, *match.span("s")))
             opcode = re.sub(r"^@\S+\s+", "", found.group()).split()[0].rstrip(";")
             key = (places[line - 1] or line, opcode, beginning, which)
             groups.setdefault(key, []).append((line, found, change))
@@ -176,7 +178,7 @@ def _places(text: str) -> list[str]:
     return found
 
 
-def verdict(run: Callable[..., tuple[Launch, bool]], settings=SETTINGS) -> str:
+def verdict(run: Callable[..., tuple[Launch, bool]], settings: Any = SETTINGS) -> str:
     """Run a mutant until it is found out.
 
     Parameters

@@ -10,13 +10,34 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
+from typing import TYPE_CHECKING, Protocol
 
 from . import advice
-from .core.code import Code
 from .core.hazards import Access, Hazard
 from .count.trace import Site
 
+if TYPE_CHECKING:
+    from .core.errors import Error
+    from .count.trace import Trace
+    from .source_lines import SourceLines
+
 Place = tuple[str, int]
+
+
+class Launched(Protocol):
+    """A launch, as far as it is told of; see `Launch`."""
+
+    kernel: str
+    races: bool
+    merged: bool
+    trace: Trace | None
+    hazards: list[Hazard]
+    errors: list[Error]
+    seconds: float
+    sources: SourceLines
+
+    @property
+    def findings(self) -> list[Finding]: ...
 
 
 @dataclass(frozen=True)
@@ -75,7 +96,7 @@ class Line:
     wavefronts: int = 0
     ideal: int = 0
 
-    def add(self, site: Site):
+    def add(self, site: Site) -> None:
         """Add an access."""
         for name in ("requests", "lanes", "sectors", "wavefronts", "ideal"):
             setattr(self, name, getattr(self, name) + getattr(site, name))
@@ -114,9 +135,9 @@ def by_line(
     """
     found: dict[tuple, Line] = {}
     for site in sites:
-        places = [*([site.cuda] if site.cuda else []), *site.callers]
+        places = (*([site.cuda] if site.cuda else []), *site.callers)
         source = source or (places[-1][0] if places else None)
-        place = own_place(places, source) if places else None
+        place = own_place(places, source) if source is not None and places else None
         key = (place or ("", site.line), site.kind, site.space)
         if key not in found:
             found[key] = Line(_named(place, site.line), site.kind, site.space)
@@ -131,23 +152,19 @@ def by_line(
     return [found[key] for key in sorted(found)]
 
 
-def grouped(hazards: Iterable[Hazard], code: Code | None = None) -> list[Finding]:
+def grouped(hazards: Iterable[Hazard]) -> list[Finding]:
     """Put hazards of one kind between the same two lines of the source together.
 
-    Parameters
-    ----------
-    hazards : iterable of Hazard
-    code : Code, optional
-        The kernel's. With it, what is inlined from a header of CUDA's is told where it was called.
+    What is inlined from a header of CUDA's is told where it was called.
     """
     found: dict[tuple[str, str, str], list[Hazard]] = {}
     for hazard in hazards:
-        key = (hazard.kind, *(_line_of(side, code) for side in (hazard.first, hazard.second)))
+        key = hazard.kind, _line_of(hazard.first), _line_of(hazard.second)
         found.setdefault(key, []).append(hazard)
     return [Finding(*key, len(several), several[0]) for key, several in found.items()]
 
 
-def report(launch) -> str:
+def report(launch: Launched) -> str:
     """Tell of a launch: how it ended, what is suspicious, what each line asked for."""
     findings = launch.findings
     stopped = len(launch.errors)
@@ -176,7 +193,7 @@ MOST_ERRORS = 4  # that are told whole
 MOST_FINDINGS = 16  # likewise; the rest lies in `Launch.findings`
 
 
-def told(launch) -> list[str]:
+def told(launch: Launched) -> list[str]:
     """What is suspicious in a launch, in rows: each pair of lines once, with how often it was met.
 
     Code that was compiled without its lines has a pair for every two instructions. Where there are
@@ -190,18 +207,19 @@ def told(launch) -> list[str]:
     return [*rows, f"and {more:,} more, between other lines"] if more > 0 else rows
 
 
-def _told(finding: Finding, launch) -> list[str]:
+def _told(finding: Finding, launch: Launched) -> list[str]:
     """A finding with its lines of the source, the calls they stand in, and what to do."""
     rows = [str(finding)]
     sides = [finding.example.first]
     if finding.second != finding.first:
         sides.append(finding.example.second)
     for access in sides:
-        place = access and _place_of(access, launch.code)
-        text = advice.source_text(place, launch.sources)
+        if access is None:
+            continue
+        place = _place_of(access)
+        text = launch.sources.line(place)
         if text:
-            calls = [call for call in _calls(launch.code, access.line)
-                     if call != _named(place, access.line)]
+            calls = [call for call in _calls(access) if call != _named(place, access.line)]
             inlined = f"   (called from {', from '.join(calls)})" if calls else ""
             rows.append(f"    {_named(place, access.line)}:  {text}{inlined}")
     rows.append(f"    {finding.example.message}")
@@ -210,23 +228,18 @@ def _told(finding: Finding, launch) -> list[str]:
     return rows
 
 
-def _calls(code: Code | None, line: int) -> list[str]:
-    """The lines that the code at a PTX line was inlined from, from the inside out."""
-    return [_named(place, line) for place in _callers(code, line)]
+def _calls(access: Access) -> list[str]:
+    """The lines that an access was inlined from, from the inside out."""
+    return [_named(place, access.line) for place in access.callers]
 
 
-def _callers(code: Code | None, line: int) -> tuple[Place, ...]:
-    instructions = code.entry.instructions if code is not None else ()
-    return next((each.callers for each in instructions if each.line == line), ())
-
-
-def _place_of(access: Access, code: Code | None) -> Place | None:
+def _place_of(access: Access) -> Place | None:
     """Where an access stands in the user's own files, if it can be told."""
-    places = [*([access.cuda] if access.cuda else []), *_callers(code, access.line)]
+    places = [*([access.cuda] if access.cuda else []), *access.callers]
     return own_place(places, places[-1][0]) if places else None
 
 
-def document(launch) -> dict:
+def document(launch: Launched) -> dict:
     """Return the same as `report`, as JSON holds it.
 
     Returns
@@ -245,7 +258,7 @@ def document(launch) -> dict:
              "notes": list(getattr(error, "__notes__", ()))} for error in launch.errors
         ],
         "races_looked_for": launch.races,
-        "hazards": hazards_document(launch.hazards, launch.code),
+        "hazards": hazards_document(launch.hazards),
         "counters": trace.counters() if trace else {},
         "lines": [dataclasses.asdict(line)
                   for line in by_line(trace.sites, None, trace.multiply_adds)] if trace else [],
@@ -254,20 +267,20 @@ def document(launch) -> dict:
     }
 
 
-def hazards_document(hazards: Iterable[Hazard], code: Code | None = None) -> list[dict]:
+def hazards_document(hazards: Iterable[Hazard]) -> list[dict]:
     """Return hazards as `document` holds them: all of them, grouped by pair of lines."""
     return [
         {"kind": f.kind, "first": f.first, "second": f.second, "pairs": f.pairs,
          "message": f.example.message, "advice": f.advice,
-         "called_from": [_calls(code, side.line) if side else []
+         "called_from": [_calls(side) if side else []
                          for side in (f.example.first, f.example.second)]}
-        for f in grouped(hazards, code)
+        for f in grouped(hazards)
     ]
 
 
 def _table(lines: Sequence[Line]) -> list[str]:
     head = ("line", "access", "requests", "sectors", "per request", "wavefronts", "ideal", "FMA")
-    rows = [head]
+    rows: list[tuple[str, ...]] = [head]
     for line in lines:
         if line.kind == "fma":
             rows.append((line.place, "multiply-add", *[""] * 5, f"{line.lanes:,}"))
@@ -285,8 +298,8 @@ def _table(lines: Sequence[Line]) -> list[str]:
             for row in rows]
 
 
-def _line_of(access: Access | None, code: Code | None) -> str:
-    return "" if access is None else _named(_place_of(access, code), access.line)
+def _line_of(access: Access | None) -> str:
+    return "" if access is None else _named(_place_of(access), access.line)
 
 
 def _named(place: Place | None, ptx_line: int) -> str:

@@ -201,6 +201,21 @@ def test_distributed_shared_memory(load, schedule):
     assert not result.hazards
 
 
+@pytest.mark.parametrize("peers", [2, 3, 4, 5, 6, 7, 8])
+def test_a_batch_holds_whole_clusters(peers, monkeypatch):
+    """Each block reads its right neighbour's shared memory; a batch has room for eight blocks."""
+    monkeypatch.setattr("lib.ptx.launch.LANES_PER_BATCH", 8 * 32)
+    text = EXCHANGE.replace("reqnctapercluster 2", f"reqnctapercluster {peers}")
+    text = text.replace("xor.b32 %b, %r, 1;", f"add.u32 %b, %r, 1; rem.u32 %b, %b, {peers};")
+    for label, code in (("FIRST", BARRIER), ("SECOND", BARRIER), ("LOAD", NARROW)):
+        text = text.replace(label, code)
+    out = np.zeros((4 * peers, 32), np.uint32)
+    result = ptx.Module(text).get_function("k")(4 * peers, 32, (out,), races=True)
+    for block in range(4 * peers):
+        assert out[block].tolist() == [100 * ((block + 1) % peers) + t for t in range(32)]
+    assert not result.hazards
+
+
 @pytest.mark.parametrize("load, own", [(NARROW, 0), (NARROW.replace("%b", "%r"), 4)])
 def test_a_load_from_a_peer_is_no_shared_load(load, own):
     """Seen on an H100: of 21's loads of partial sums only those of a block's own are counted."""

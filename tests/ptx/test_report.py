@@ -64,7 +64,7 @@ def test_one_missing_barrier_is_two_findings_however_far_the_loop_is_unrolled():
 
 def test_a_launch_has_its_hazards_by_pair_of_lines():
     launch = launched()
-    assert launch.findings == grouped(launch.hazards, launch.code)
+    assert launch.findings == grouped(launch.hazards)
     counted = [f.pairs for f in launch.findings]
     assert len(counted) == 2 < sum(counted) == len(launch.hazards)
     for finding in launch.findings:
@@ -196,6 +196,7 @@ def test_a_launch_can_go_on_after_an_error():
     "warning", "barrier divergence", "exited before barrier", "missing proxy fence",
     "shuffle from a missing lane",
     "missing wgmma.fence", "wgmma in flight", "mbarrier", "block exited",
+    "tensor memory in flight", "missing tcgen05.fence", "tensor memory", "launch control",
 ])
 def test_there_is_advice_for_every_kind_of_hazard(kind):
     assert advice.for_hazard(ptx.Hazard(kind, ""))
@@ -209,15 +210,33 @@ def test_there_is_advice_for_every_error(kind):
     assert advice.for_error(kind("something"))
 
 
-def test_a_hazard_in_a_header_of_cuda_is_told_where_it_was_called():
-    launch = launched_with_sources()
-    header = ("/cuda/include/mma.hpp", 9)
-    for hazard in launch.hazards:
-        object.__setattr__(hazard.first, "cuda", header)
-    inlined = [each for each in launch.code.entry.instructions if each.opcode.startswith("st.sha")]
-    for each in inlined:
-        each.callers = (("turn.cu", 40),)
-    firsts = {f.first for f in grouped(launch.hazards, launch.code) if "turn.cu:40" in f.first}
-    assert firsts == {"turn.cu:40"}
-    for each in inlined:
-        each.callers = ()
+WRAPPED = """
+#line 1 "copies.cuh"
+__device__ __forceinline__ void put(volatile float* s, int i, float v) { *(float*)(s + i) = v; }
+__device__ __forceinline__ float get(const float* s, int i) { return s[i]; }
+#line 1 "gemm.cu"
+extern "C" __global__ void turn(float* out)
+{
+    __shared__ float s[64];
+    put(s, threadIdx.x, 1.0f);
+    out[threadIdx.x] = get(s, threadIdx.x ^ 32);
+}
+"""
+
+
+def test_both_sides_of_a_hazard_name_the_line_that_called_a_wrapper():
+    text = compile_text(WRAPPED, lineinfo=True, filename="gemm.cu")
+    launch = ptx.Module(text).get_function("turn")(1, 64, (np.zeros(64, np.float32),), races=True)
+    (finding,) = launch.findings
+    message = finding.example.message
+    assert "CUDA gemm.cu:4, inlined from copies.cuh:1, by block (0, 0, 0) warp" in message
+    assert "CUDA gemm.cu:5, inlined from copies.cuh:2, by block (0, 0, 0) warp" in message
+    assert document(launch)["hazards"][0]["called_from"] == [["gemm.cu:4"], ["gemm.cu:5"]]
+
+
+def test_calls_between_headers_of_cuda_are_passed_over():
+    calls = (("/cuda/barrier.h", 8), ("/home/me/copies.cuh", 3), ("/home/me/gemm.cu", 5))
+    access = ptx.Access(1, ("/cuda/ptx.h", 9), "st", (0, 0, 0), 0, 0, calls)
+    assert "CUDA copies.cuh:3, inlined from ptx.h:9, by block" in str(access)
+    assert grouped([ptx.Hazard("race", "", access)])[0].first == "copies.cuh:3"
+    assert "CUDA ptx.h:9 by block" in str(ptx.Access(1, ("/cuda/ptx.h", 9), "st", (0, 0, 0), 0, 0))

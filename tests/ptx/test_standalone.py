@@ -62,11 +62,15 @@ def test_imports_are_relative_numpy_or_the_standard_library(path):
 
 # Whole kernels of each family, and tests of what no whole kernel has.
 NARROW = ("test_corpus.py", "isa/test_wmma.py", "isa/test_atom_red.py", "isa/test_opcodes.py",
-          "isa/test_mma_sp.py", "isa/test_im2col.py")  # fmt: skip
+          "isa/test_mma_sp.py", "isa/test_im2col.py", "isa/test_tcgen05.py",
+          "isa/test_tcgen05_pair.py", "isa/test_tcgen05_scaled.py",
+          "isa/test_clusterlaunchcontrol.py")  # fmt: skip
 CHOSEN = (
-    "13.5_07_vectorized or 13.5_tensor_80 or 13.5_hopper or 13.5_blocks or test_pairs_of_halves or "
+    "13.5_06_vectorized or 13.5_tensor_80 or 13.5_hopper or 13.5_blocks or test_pairs_of_halves or "
     "test_vectors or prmt or (shape10 and f16 and global) or (k64 and dense) or volumes or "
-    "test_stores"
+    "test_stores or test_a_second_mma_adds or is_renewed or left_out_and_shifted "
+    "or a_in_tensor_memory or multicast_signals or test_single_coordinates or "
+    "(test_products and mxf4nvf4)"
 )
 
 

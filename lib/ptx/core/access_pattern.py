@@ -7,9 +7,15 @@ distances between them is a `Shape`, and one shape serves all the patterns that 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from .masks import by_warp
+
+if TYPE_CHECKING:
+    from .lanes import Lanes
+    from .masks import Mask
 
 SHAPES = 48  # that are remembered
 REPEATED_LEAST = 1 << 13  # indices; to look for repetitions among fewer costs more than it saves
@@ -31,7 +37,9 @@ class Repeated:
 
     __slots__ = ("distinct", "along")
 
-    def __init__(self, distinct: np.ndarray, along: tuple[tuple[int, int], tuple[int, int]]):
+    def __init__(
+        self, distinct: np.ndarray, along: tuple[tuple[int, int], tuple[int, int]]
+    ) -> None:
         self.distinct, self.along = distinct, along
 
     @classmethod
@@ -89,7 +97,7 @@ class Shape:
 
     __slots__ = ("relative", "bits", "active", "index", "repeated", "counts", "valid")
 
-    def __init__(self, relative: np.ndarray, bits: int, active):
+    def __init__(self, relative: np.ndarray, bits: int, active: Mask | None) -> None:
         self.relative, self.bits, self.active = relative, bits, active
         self.index: dict = {}
         self.repeated: dict[int, Repeated | None] = {}
@@ -100,10 +108,10 @@ class Shape:
 class Shapes:
     """The shapes that a batch met last."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.known: dict[tuple, Shape] = {}
 
-    def of(self, relative: np.ndarray, span: int, active) -> Shape:
+    def of(self, relative: np.ndarray, span: int, active: Mask | None) -> Shape:
         """Return the shape with these addresses, whose largest is `span`, in these lanes."""
         bits = int(np.bitwise_or.reduce(relative, axis=None))
         key = relative.shape, span, bits, int(np.add.reduce(relative, axis=None)), id(active)
@@ -124,7 +132,7 @@ class AccessPattern:
     may treat the arrays as full. `places` has where they lie for each instruction that was there.
     """
 
-    def __init__(self, addresses: np.ndarray, active, f):
+    def __init__(self, addresses: np.ndarray, active: Mask | None, f: Lanes) -> None:
         self.register, self.active, self.f = addresses, active, f
         self.places: dict = {}
         # Signed, so that a register a little below 0 and an offset that brings it back make sense.
@@ -148,6 +156,11 @@ class AccessPattern:
     def active_lanes(self) -> np.ndarray:
         """The lanes that take part, bool (blocks, threads), not to be changed."""
         return self.f.lanes_in(self.active)
+
+    @property
+    def by_warps(self) -> np.ndarray:
+        """The warps with a lane that takes part, bool (blocks, warps), not to be changed."""
+        return self.f.active_warps if self.active is None else self.active.by_warps
 
     @property
     def warps(self) -> int:
@@ -187,7 +200,7 @@ class AccessPattern:
 def _filled(raw: np.ndarray, active: np.ndarray) -> np.ndarray:
     """Give inactive lanes the address of the first active lane of their warp."""
     if raw.shape[1] == 1:
-        rows = active.any(axis=1)[:, None]
+        rows = np.logical_or.reduce(active, axis=1)[:, None]
         if rows.all():
             return raw
         raw = np.broadcast_to(raw, rows.shape)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from .access_pattern import AccessPattern
@@ -9,9 +12,15 @@ from .decode import Decoding
 from .errors import Error, OutOfBounds
 from .hazards import access
 from .masks import Mask
-from .memory import PEER_BYTES, WINDOW_BYTES, WINDOWS
 from .origins import check_within
+from .segment import PEER_BYTES, WINDOW_BYTES, WINDOWS, rank_at
 from .syntax import SIZES, Address, Immediate, Register, Symbol
+
+if TYPE_CHECKING:
+    from .access_pattern import Repeated
+    from .batch import Batch
+    from .segment import Segment
+    from .syntax import Instruction, MemoryAccess
 
 SPACES = ("global", "shared", "local", "const", "param")
 # Cache hints and memory-order words that change nothing for an emulator that runs in order.
@@ -29,12 +38,15 @@ class ResolvedAccess:
 
     __slots__ = ("pattern", "segment", "view", "index", "repeated")
 
-    def __init__(self, pattern, segment, view=None, index=None, repeated=None):
+    def __init__(
+        self, pattern: AccessPattern, segment: Segment, view: np.ndarray | None = None,
+        index: np.ndarray | None = None, repeated: Repeated | None = None,
+    ) -> None:  # fmt: skip
         self.pattern, self.segment, self.view = pattern, segment, view
         self.index, self.repeated = index, repeated
 
 
-def known(f, index: int, pattern) -> ResolvedAccess | None:
+def known(f: Batch, index: int, pattern: AccessPattern) -> ResolvedAccess | None:
     """Return where an instruction's addresses lie if it had them before, and take note of it."""
     if f.memory.follows:  # which looks at other bytes behind the same addresses
         return None
@@ -44,7 +56,9 @@ def known(f, index: int, pattern) -> ResolvedAccess | None:
     return place
 
 
-def moved(f, index: int, pattern, offset: int, dtype, count: int) -> ResolvedAccess | None:
+def moved(
+    f: Batch, index: int, pattern: AccessPattern, offset: int, dtype: np.dtype, count: int
+) -> ResolvedAccess | None:
     """Return where addresses lie that are the last ones plus a distance, in the same array.
 
     In a loop over K the addresses of most loads move so, and need no second look.
@@ -53,7 +67,7 @@ def moved(f, index: int, pattern, offset: int, dtype, count: int) -> ResolvedAcc
     if last is None or last.pattern.shape is not pattern.shape or f.memory.follows:
         return None
     segment, width = last.segment, dtype.itemsize * count
-    if segment.valid is not None or (pattern.low - last.pattern.low) & (width - 1):
+    if segment.tracked or (pattern.low - last.pattern.low) & (width - 1):
         return None
     first = pattern.low + offset
     if first < segment.first or pattern.high + offset + width > segment.end:
@@ -66,7 +80,7 @@ def moved(f, index: int, pattern, offset: int, dtype, count: int) -> ResolvedAcc
     return place
 
 
-def kept(f, index: int, place: ResolvedAccess) -> ResolvedAccess:
+def kept(f: Batch, index: int, place: ResolvedAccess) -> ResolvedAccess:
     """Keep where an instruction's addresses lie."""
     f.resolved[index] = place.pattern.places[index] = place
     return place
@@ -101,7 +115,7 @@ def address_operand(d: Decoding, operand: int, space: str) -> tuple[int, int]:
     return d.slot(Symbol(base.name), "u64"), address.offset
 
 
-def segment_of(f, pattern, space: str, offset: int, width: int, instruction):
+def segment_of(f: Batch, pattern: AccessPattern, access: MemoryAccess) -> Segment | None:
     """Return the segment that holds an access, or None if it lies in several.
 
     Raises
@@ -109,58 +123,76 @@ def segment_of(f, pattern, space: str, offset: int, width: int, instruction):
     OutOfBounds, Misaligned
         If a lane may not access its address.
     """
-    first, end = pattern.low + offset, pattern.high + offset + width
-    segment = f.memory.locate(space, first, end)
-    if segment is None or (first | pattern.bits) & (width - 1):
-        f.memory.check(pattern, offset, width, space, segment, f, instruction)
-    if instruction.within is not None and segment is not None and segment.space == "shared":
+    first, end = pattern.low + access.offset, pattern.high + access.offset + access.nbytes
+    segment = f.memory.locate(access.space, first, end)
+    if segment is None or (first | pattern.bits) & (access.nbytes - 1):
+        f.memory.check(f, access, pattern, segment)
+    within = access.instruction.within
+    if within is not None and segment is not None and segment.space == "shared":
         if segment.rank is None:
-            window = segment.base - f.memory.shared.base
-            check_within(f, pattern, offset, width, window, instruction)
+            check_within(f, access, pattern, within, segment.base - f.memory.shared.base)
     return segment
 
 
-def by_segment(f, pattern, space, offset, width, instruction):
+def by_segment(
+    f: Batch, pattern: AccessPattern, access: MemoryAccess
+) -> Iterator[tuple[Segment, Mask]]:
     """Part the active lanes by the segment that they access; yields (segment, Mask)."""
-    addresses = np.broadcast_to(pattern.addresses(offset), (f.blocks, f.threads))
+    addresses = np.broadcast_to(pattern.addresses(access.offset), (f.blocks, f.threads))
     active = pattern.active_lanes
-    for segment in f.memory.segments[space]:
-        inside = (addresses >= segment.first) & (addresses + width <= segment.end) & active
+    for segment in f.memory.segments[access.space]:
+        inside = (addresses >= segment.first) & (addresses + access.nbytes <= segment.end) & active
         if inside.any():
             yield segment, Mask(inside)
 
 
-def check_writeable(f, segment, instruction):
+def check_writeable(f: Batch, segment: Segment, instruction: Instruction) -> None:
     """Raise OutOfBounds where an array may only be read."""
     if not segment.writeable:
         raise OutOfBounds(f"{f.place(instruction)}: {segment.name} may not be written")
 
 
-def report_access(f, index, pattern, instruction, kind, segment, offset, width, values=None):
-    """Report an access of global or shared memory to the trace and the race detector."""
+def report_access(
+    f: Batch, access: MemoryAccess, pattern: AccessPattern, segment: Segment,
+    values: list[np.ndarray] | None = None,
+) -> None:  # fmt: skip
+    """Report an access of global or shared memory to the trace and the race detector.
+
+    Parameters
+    ----------
+    f : Batch
+    access : MemoryAccess
+    pattern : AccessPattern
+    segment : Segment
+        The memory that it came to.
+    values : list of ndarray, optional
+        What a store writes, one array per element.
+    """
     if segment.space not in ("shared", "global"):
         return
     if f.trace is not None:
-        own, others = (pattern, None)
-        if kind == "load" and segment.rank is not None:
+        own: AccessPattern | None = pattern
+        others: AccessPattern | None = None
+        if access.kind == "load" and segment.rank is not None:
             own, others = _apart(f, pattern, segment.rank)
         if own is not None:
-            f.trace.access(index, own, f, instruction, kind, segment.space, offset, width)
+            f.trace.access(f, access, own, segment.space)
         if others is not None:
-            f.trace.access(index, others, f, instruction, kind, "shared::cluster", offset, width,
-                           part="of a peer")
+            f.trace.access(f, access, others, "shared::cluster")
     if f.races is not None:
-        f.races.access(f, segment, pattern, offset, width, index, instruction, kind, values)
+        f.races.access(f, access, pattern, segment, values)
 
 
-def _apart(f, pattern, rank: int) -> tuple[AccessPattern | None, AccessPattern | None]:
+def _apart(
+    f: Batch, pattern: AccessPattern, rank: int
+) -> tuple[AccessPattern | None, AccessPattern | None]:
     """Part the lanes that read their own block's shared memory from those that read a peer's.
 
     A load from another SM is no shared load to Nsight Compute, neither there nor here: so it is in
     what an H100 counts for `21_every_shape`, where blocks of a cluster add up their sums.
     """
     home = np.arange(f.blocks)[:, None] % f.geometry.peers == rank
-    found = []
+    found: list[AccessPattern | None] = []
     for lanes in (pattern.active_lanes & home, pattern.active_lanes & ~home):
         if not lanes.any():
             found.append(None)
@@ -168,10 +200,10 @@ def _apart(f, pattern, rank: int) -> tuple[AccessPattern | None, AccessPattern |
             found.append(pattern)
         else:
             found.append(AccessPattern(pattern.register, Mask(lanes), f))
-    return tuple(found)
+    return found[0], found[1]
 
 
-def shared_address(d: Decoding, operand: int):
+def shared_address(d: Decoding, operand: int) -> Callable[[Batch], np.ndarray]:
     """Make the function that reads an address in the shared::cluster window, as int64.
 
     Generic addresses of shared memory are taken as well.
@@ -179,7 +211,7 @@ def shared_address(d: Decoding, operand: int):
     slot, offset = address_operand(d, operand, "shared")
     base, place = WINDOWS["shared"], d.place
 
-    def read(f) -> np.ndarray:
+    def read(f: Batch) -> np.ndarray:
         address = f.r[slot].astype(np.int64) + offset
         if (address >= WINDOW_BYTES).any():
             address = np.where(address >= base, address - base, address)
@@ -190,7 +222,9 @@ def shared_address(d: Decoding, operand: int):
     return read
 
 
-def locate(f, row: int, address: int, nbytes: int, align: int, instruction) -> tuple[int, int]:
+def locate(
+    f: Batch, row: int, address: int, nbytes: int, align: int, instruction: Instruction
+) -> tuple[int, int]:
     """Return the row whose shared memory an address of a row's lane lies in, and the offset.
 
     Raises
@@ -198,9 +232,10 @@ def locate(f, row: int, address: int, nbytes: int, align: int, instruction) -> t
     Error
         If it is misaligned or lies outside.
     """
-    peers, (rank, within) = f.geometry.peers, divmod(address, PEER_BYTES)
-    offset = within - f.memory.shared.base
-    if rank > peers or offset < 0 or offset + nbytes > f.memory.shared.nbytes:
+    peers, rank = f.geometry.peers, rank_at(address)
+    own = address < PEER_BYTES
+    offset = address % PEER_BYTES - f.memory.shared.base
+    if not (own or 0 <= rank < peers) or offset < 0 or offset + nbytes > f.memory.shared.nbytes:
         raise OutOfBounds(
             f"{f.place(instruction)}: {nbytes} bytes at {address:#x} lie outside of the "
             f"{f.memory.shared.nbytes} bytes of shared memory, block {f.geometry.block_name(row)}"
@@ -209,15 +244,15 @@ def locate(f, row: int, address: int, nbytes: int, align: int, instruction) -> t
         raise Error(
             f"{f.place(instruction)}: shared address {address:#x} is no multiple of {align}"
         )
-    if rank == 0:
+    if own:
         return row, offset
-    home = row // peers * peers + rank - 1
+    home = row // peers * peers + rank
     if home != row:
         check_alive(f, home, instruction, row)
     return home, offset
 
 
-def check_alive(f, home: int, instruction, row: int):
+def check_alive(f: Batch, home: int, instruction: Instruction, row: int) -> None:
     """Report the use of the shared memory of a block that has exited."""
     if f.live is not None and not f.live.array[home].any():
         lane = 0 if f.active is None else int(f.active.array[row].argmax())

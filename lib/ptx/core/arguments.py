@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
 import numpy as np
 
 from .device_memory import Allocation, DeviceMemory
 from .errors import LaunchError
-from .memory import PARAMETER_BASE, Segment
 from .registers import RegisterFile
+from .segment import PARAMETER_BASE, Segment
 from .syntax import SIZES, Entry, Program, Reference, Variable
 from .tensormap import TENSOR_MAP_BYTES, TensorMap, encoded
 from .texture import Surface, Texture
@@ -22,7 +24,7 @@ class Layout:
 
     def __init__(
         self, registers: RegisterFile, device: DeviceMemory, shared_mem: int, shared_base: int = 0
-    ):
+    ) -> None:
         self.shared_base = shared_base
         self._addresses: dict[str, int] = {}
         entry, program = registers.entry, registers.program
@@ -56,7 +58,7 @@ class Layout:
             if name in device.variables:
                 self._addresses[name] = device.variables[name]
 
-    def _place_frames(self, registers: RegisterFile, at: int):
+    def _place_frames(self, registers: RegisterFile, at: int) -> None:
         """Place the variables of functions that may call themselves: each call has its own."""
         self.static_local = self.local_bytes = at
         self.stack_bytes = 0
@@ -146,7 +148,6 @@ def _referred(program: Program, variable: Variable, value: Reference) -> int:
 def device_memory(program: Program, storage: dict[str, np.ndarray]) -> DeviceMemory:
     """Place those of a module's variables whose bytes are in `storage`."""
     device = DeviceMemory()
-    device.variables = {}
     for name, array in storage.items():
         at = program.addresses[name]
         if program.variables[name].space == "const":
@@ -158,7 +159,7 @@ def device_memory(program: Program, storage: dict[str, np.ndarray]) -> DeviceMem
     return device
 
 
-def parameter_bytes(entry: Entry, args, device: DeviceMemory) -> np.ndarray:
+def parameter_bytes(entry: Entry, args: Sequence[Any], device: DeviceMemory) -> np.ndarray:
     """Check the arguments and lay them out as the bytes of the parameter space."""
     layout = entry.parameter_layout()
     args = tuple(args)
@@ -172,8 +173,8 @@ def parameter_bytes(entry: Entry, args, device: DeviceMemory) -> np.ndarray:
     return np.frombuffer(data, np.uint8)
 
 
-def _argument(entry: Entry, i: int, parameter: Variable, value, device: DeviceMemory) -> bytes:
-    def wrong(message):
+def _argument(entry: Entry, i: int, parameter: Variable, value: Any, device: DeviceMemory) -> bytes:
+    def wrong(message: str) -> NoReturn:
         raise LaunchError(f"kernel '{entry.name}', argument {i}: {message}")
 
     kind, size = parameter.type, parameter.size
@@ -228,7 +229,7 @@ def _argument(entry: Entry, i: int, parameter: Variable, value, device: DeviceMe
     return (int(value) & (1 << 8 * size) - 1).to_bytes(size, "little")
 
 
-def _describe(value) -> str:
+def _describe(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"an array of {value.dtype}, shape {value.shape}"
     if isinstance(value, np.generic):

@@ -6,7 +6,11 @@ labels and registers again.
 
 from __future__ import annotations
 
-from .lexer import OPERANDS, Token, integer, tokenise
+import itertools
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from .lexer import OPERANDS, Cursor, Token, integer, tokenise
 from .syntax import (
     SIZES,
     Address,
@@ -22,11 +26,24 @@ from .syntax import (
     Vector,
 )
 
+if TYPE_CHECKING:
+    from .syntax import Operand
+
+
+class ModuleParser(Cursor):
+    """A module's parser, as far as the bodies of its kernels ask it."""
+
+    files: dict[int, str]
+
+    def variable(self, space: str, into: dict[str, Variable], external: bool = False) -> None:
+        """Read the declaration of variables."""
+        raise NotImplementedError
+
 
 class _Scope:
     """What a pair of braces declares."""
 
-    def __init__(self, parent: _Scope | None):
+    def __init__(self, parent: _Scope | None) -> None:
         self.parent = parent
         self.names: dict[str, Register] = {}
         self.ranges: dict[str, tuple[str, int]] = {}
@@ -35,7 +52,7 @@ class _Scope:
         self.tables: dict[str, list[str]] = {}  # of .branchtargets
         self.operands: dict[str, object] = {}  # those read, by their text, until the next name
 
-    def chain(self):
+    def chain(self) -> Iterator[_Scope]:
         """Yield this scope and those around it, from the inside."""
         scope: _Scope | None = self
         while scope is not None:
@@ -46,7 +63,7 @@ class _Scope:
 class Body:
     """The statements between an entry's braces."""
 
-    def __init__(self, parser, entry: Entry, function: str = ""):
+    def __init__(self, parser: ModuleParser, entry: Entry, function: str = "") -> None:
         self.parser = parser
         self.entry = entry
         self.function = function  # its name, empty for a kernel
@@ -57,7 +74,7 @@ class Body:
         self.inlined: dict[tuple[int, ...], tuple[tuple[str, int], ...]] = {}
         self.pending: list[tuple[Instruction, _Scope, Token]] = []
 
-    def declare(self, name: str, kind: str, variable: Variable | None):
+    def declare(self, name: str, kind: str, variable: Variable | None) -> Variable | Register:
         """Declare a parameter or result of a function; returns what the call copies."""
         self.scope.operands.clear()
         if variable is None:
@@ -67,7 +84,7 @@ class Body:
         self.entry.variables[name] = variable
         return variable
 
-    def read(self):
+    def read(self) -> None:
         """Read to the closing brace, then resolve what names stand for."""
         parser, depth = self.parser, 1
         while depth:
@@ -103,7 +120,7 @@ class Body:
         for instruction, scope, token in self.pending:
             self.resolve(instruction, scope, token)
 
-    def location(self, token: Token, rest: list[str]):
+    def location(self, token: Token, rest: list[str]) -> None:
         """Read ``.loc file line column[, function_name label, inlined_at file line column]``.
 
         What is inlined into what is inlined itself has the location of the middle one in front
@@ -126,7 +143,7 @@ class Body:
         if own[1]:
             self.cuda, self.callers = line(own), callers
 
-    def directive(self, token: Token):
+    def directive(self, token: Token) -> None:
         """Read one directive of a body."""
         parser = self.parser
         if token.text != ".loc":
@@ -158,7 +175,7 @@ class Body:
             case _:
                 parser.fail(f"unexpected directive {token.text!r}", token)
 
-    def registers(self):
+    def registers(self) -> None:
         """Read a declaration of registers, single ones or a range."""
         parser = self.parser
         kind = parser.word("a register's type")[1:]
@@ -191,7 +208,7 @@ class Body:
         self.entry.registers.append(register)
         return register
 
-    def instruction(self, token: Token):
+    def instruction(self, token: Token) -> None:
         """Read one instruction, its guard and its operands."""
         parser, guard = self.parser, None
         if token.text == "@":
@@ -215,7 +232,7 @@ class Body:
             self.parser.fail(f"{name!r} is no predicate", token)
         return register, negated
 
-    def statement(self, token: Token):
+    def statement(self, token: Token) -> None:
         """Read one instruction that is a token by itself: operands that were read are known."""
         guard, known, operands = None, self.scope.operands, []
         if token.guard is not None:
@@ -227,7 +244,7 @@ class Body:
             operands.append(known[text])
         self.append(token.opcode, operands, guard, token)
 
-    def operand_in(self, text: str, line: int):
+    def operand_in(self, text: str, line: int) -> Operand:
         """Read the operand that a text is."""
         if text[0] == "[":
             name, _, offset = text[1:-1].partition("+")
@@ -249,7 +266,9 @@ class Body:
         finally:
             parser.tokens, parser.at = outside
 
-    def append(self, opcode: str, operands: list, guard, token: Token):
+    def append(
+        self, opcode: str, operands: list, guard: tuple[Register, bool] | None, token: Token
+    ) -> None:
         """Add an instruction; where a branch goes is found when all labels are known."""
         made = Instruction(
             token.line, opcode, tuple(operands), guard, self.cuda, callers=self.callers,
@@ -259,14 +278,14 @@ class Body:
         if opcode.startswith("br"):
             self.pending.append((made, self.scope, token))
 
-    def operand(self):
+    def operand(self) -> Operand:
         """Read an operand, or two with a bar between them."""
         first = self.simple()
         if self.parser.accept("|"):
             return Pair(first, self.simple())
         return first
 
-    def simple(self):
+    def simple(self) -> Operand:
         """Read an address, a list, a name, a negated predicate or a number."""
         parser = self.parser
         token = parser.peek()
@@ -287,24 +306,25 @@ class Body:
                     parser.fail(f"unexpected {parser.peek().text!r} in parentheses")
             return Vector(tuple(items))
         if parser.accept("!"):
-            return Not(self.lookup(parser.word("a predicate")))
+            return Not(self.plain(parser.word("a predicate"), token))
         if token.kind == "word":
             parser.next()
-            found = self.lookup(token.text)
             if parser.peek().text in ("+", "-"):
-                return Address(found, parser.offset())
-            return found
+                return Address(self.plain(token.text, token), parser.offset())
+            return self.lookup(token.text)
         return parser.constant()
 
     def address(self) -> Address:
         """Read what stands in brackets, whose first one was taken."""
         parser = self.parser
         token = parser.peek()
-        base = self.simple()
+        given = self.simple()
         offset = 0
-        if isinstance(base, Address):
-            base, offset = base.base, base.offset
-        elif not isinstance(base, Register | Symbol | Immediate):
+        if isinstance(given, Address):
+            base, offset = given.base, given.offset
+        elif isinstance(given, Register | Symbol | Immediate):
+            base = given
+        else:
             parser.fail("an address needs a register, a variable or a number", token)
         offset += parser.offset()
         coordinates = []
@@ -312,6 +332,13 @@ class Body:
             coordinates.append(self.simple())
         parser.expect("]")
         return Address(base, offset, tuple(coordinates))
+
+    def plain(self, name: str, token: Token) -> Register | Symbol:
+        """Find a name that must not be a part of a register."""
+        found = self.lookup(name)
+        if isinstance(found, Selected):
+            self.parser.fail(f"{name!r} is a part of a register", token)
+        return found
 
     def lookup(self, name: str) -> Register | Selected | Symbol:
         """Find the innermost register of this name; a range ``%r<28>`` makes them as needed."""
@@ -334,7 +361,7 @@ class Body:
                 return Selected(register, selector)
         return Symbol(name)
 
-    def resolve(self, instruction: Instruction, scope: _Scope, token: Token):
+    def resolve(self, instruction: Instruction, scope: _Scope, token: Token) -> None:
         """Turn the label of a branch into the index of an instruction."""
         if instruction.parts[0] not in ("bra", "brx"):
             return
@@ -342,10 +369,11 @@ class Body:
         if len(names) == 1 and instruction.parts[0] == "brx":
             names = next((s.tables[names[0]] for s in scope.chain() if names[0] in s.tables), [])
         found = [
-            next((s.labels[name] for s in scope.chain() if name in s.labels), None)
-            for name in names
+            s.labels[name] for name in names
+            for s in itertools.islice((s for s in scope.chain() if name in s.labels), 1)
         ]
-        if None in found or not found or (len(found) > 1 and instruction.parts[0] == "bra"):
+        unknown = len(found) < len(names) or not found
+        if unknown or (len(found) > 1 and instruction.parts[0] == "bra"):
             self.parser.fail(f"branch to an unknown label in '{instruction.opcode}'", token)
         if instruction.parts[0] == "bra":
             instruction.target = found[0]

@@ -8,6 +8,7 @@ its registers put away: since register arrays are never changed in place, that i
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,7 +17,14 @@ from .linking import Callee
 from .masks import Mask
 from .syntax import Instruction, Register, Variable
 
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from .batch import Batch
+
 DEPTH = 1 << 10  # calls inside of each other; a GPU's stack of 1 KiB a thread ends earlier
+
+Passed = Variable | Register | str | int  # what is passed: names of variables, constants' slots
 
 
 @dataclass(eq=False)
@@ -25,8 +33,8 @@ class CallSite:
 
     instruction: Instruction
     following: int
-    results: tuple  # names of variables, or Registers
-    arguments: tuple  # names of variables, Registers, or constant slots (int)
+    results: tuple[Passed, ...]
+    arguments: tuple[Passed, ...]
     caller: Callee | None
 
 
@@ -51,7 +59,7 @@ class CallStack:
     f : Execution
     """
 
-    def __init__(self, f):
+    def __init__(self, f: Batch) -> None:
         self.f = f
         self.records: dict[int, Record] = {}
         self.last = 0
@@ -60,7 +68,7 @@ class CallStack:
 
     # -- calling --------------------------------------------------------------------------------
 
-    def call(self, site: CallSite, callee: Callee):
+    def call(self, site: CallSite, callee: Callee) -> None:
         """Let the active lanes enter a function."""
         f = self.f
         if len(site.arguments) != len(callee.formals) or len(site.results) > len(callee.results):
@@ -74,12 +82,11 @@ class CallStack:
         if depth > DEPTH:
             self._overflow(site, callee, f"{DEPTH} calls inside of each other")
         passed = [self._value(a) for a in site.arguments]
-        again = site.caller is not None and site.caller.name in callee.reaches | {callee.name}
-        saved = [] if not again else [
-            (slot, f.r[slot])
-            for slot in (*(r.slot for r in site.caller.registers),
-                         *(s for s, _, _ in layout.frames.get(site.caller.name, ())))
-        ]  # fmt: skip
+        saved: list[tuple[int, np.ndarray]] = []
+        if site.caller is not None and site.caller.name in callee.reaches | {callee.name}:
+            slots = [register.slot for register in site.caller.registers]
+            slots += [slot for slot, _, _ in layout.frames.get(site.caller.name, ())]
+            saved = [(slot, f.r[slot]) for slot in slots]
         self.last += 1
         self.records[self.last] = Record(
             site, callee, self.current, self.stack, int(lanes.sum()), depth, saved
@@ -97,19 +104,19 @@ class CallStack:
             self._pass(formal, kind, value, f.active)
         f.go(callee.start, f.active)
 
-    def _overflow(self, site: CallSite, callee: Callee, what: str):
+    def _overflow(self, site: CallSite, callee: Callee, what: str) -> None:
         f = self.f
         raise Error(
             f"{f.place(site.instruction)}: the call of '{callee.name}' needs more than {what}: "
             f"does its recursion end? {f.lane_names(f.active_lanes)}"
         )
 
-    def leave(self):
+    def leave(self) -> None:
         """Let the active lanes return, each to where it was called from."""
         f, active = self.f, self.f.active
         for number in self._numbers(f.active_lanes):
             record = self.records[number]
-            mask = active if self.current.size == 1 else f.select(self.current == number)
+            mask = active if self.current.size == 1 else f.selected(self.current == number)
             values = [self._value(formal) for formal in record.callee.results]
             for slot, value in record.saved:
                 self.set(slot, value, mask)
@@ -138,7 +145,7 @@ class CallStack:
         out = np.where(mask.array, new, old)
         return out[:1, :1] if (out == out[0, 0]).all() else out
 
-    def set(self, slot: int, value: np.ndarray, mask: Mask | None):
+    def set(self, slot: int, value: np.ndarray, mask: Mask | None) -> None:
         """Let some lanes have a register's value."""
         f = self.f
         old = f.r[slot]
@@ -164,13 +171,13 @@ class CallStack:
         self.stack = self._merged(end, self.stack, f.active)
         return start
 
-    def restore(self, stack: np.ndarray):
+    def restore(self, stack: np.ndarray) -> None:
         """Let the memory of alloca end where it ended before."""
         self.stack = self._merged(stack, self.stack, self.f.active)
 
     # -- what the runtime's own functions are given (`isa.system_calls`) ------------------------
 
-    def argument(self, site: CallSite, i: int, dtype) -> np.ndarray:
+    def argument(self, site: CallSite, i: int, dtype: DTypeLike) -> np.ndarray:
         """Return an argument of a call in each lane, (blocks, threads)."""
         f, dtype = self.f, np.dtype(dtype)
         if i >= len(site.arguments):
@@ -181,14 +188,14 @@ class CallStack:
             return value.reshape(f.blocks, f.threads)
         return np.broadcast_to(value, (f.blocks, f.threads)).view(dtype)
 
-    def give(self, site: CallSite, value: np.ndarray):
+    def give(self, site: CallSite, value: np.ndarray) -> None:
         """Let the active lanes have the result of a call."""
         for given in site.results[:1]:
             self._pass(given, "register", value, self.f.active)
 
     # -- what is passed -------------------------------------------------------------------------
 
-    def _value(self, given) -> tuple[str, np.ndarray]:
+    def _value(self, given: Passed) -> tuple[str, np.ndarray]:
         """What an actual parameter or a result holds: a register's array, or an address."""
         if isinstance(given, int):
             return "register", self.f.r[given]
@@ -204,7 +211,7 @@ class CallStack:
             return self.f.r[layout.in_frame[name]].astype(np.int64)
         return np.full((1, 1), layout.address_of(name), np.int64)
 
-    def _pass(self, to, kind: str, value: np.ndarray, mask: Mask | None):
+    def _pass(self, to: Passed, kind: str, value: np.ndarray, mask: Mask | None) -> None:
         f = self.f
         if to == "_":
             return
@@ -215,14 +222,15 @@ class CallStack:
                 value = value.reshape(f.blocks, f.threads)
             self.set(to.slot, value, mask)
             return
-        target = self.address(to.name if isinstance(to, Variable) else to)
-        nbytes = f.memory.layout.sizes[to.name if isinstance(to, Variable) else to]
+        name = to.name if isinstance(to, Variable) else str(to)
+        target, nbytes = self.address(name), f.memory.layout.sizes[name]
         lanes = None if mask is None else mask.array.ravel()
         if kind == "register":
             shape = (f.blocks, f.threads)
             raw = np.ascontiguousarray(np.broadcast_to(value, shape))[..., None].view(np.uint8)
             data = raw.reshape(f.lanes, -1)[:, :nbytes]
-            data, valid = (data if lanes is None else data[lanes]), 1
+            data = data if lanes is None else data[lanes]
+            valid: np.ndarray | int = 1
         else:
             data, valid = self._bytes(value, nbytes, lanes)
         storage, known = f.memory.local_rows
@@ -236,7 +244,9 @@ class CallStack:
             storage[rows, columns] = data
             known[rows, columns] = valid
 
-    def _bytes(self, address: np.ndarray, nbytes: int, lanes: np.ndarray | None):
+    def _bytes(
+        self, address: np.ndarray, nbytes: int, lanes: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
         storage, known = self.f.memory.local_rows
         if address.size == 1:
             at = int(address[0, 0])
@@ -245,7 +255,9 @@ class CallStack:
         rows, columns = self._places(address, nbytes, lanes)
         return storage[rows, columns], known[rows, columns]
 
-    def _places(self, address: np.ndarray, nbytes: int, lanes: np.ndarray | None):
+    def _places(
+        self, address: np.ndarray, nbytes: int, lanes: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
         f = self.f
         where = np.broadcast_to(address, (f.blocks, f.threads)).ravel()
         rows = np.arange(f.lanes) if lanes is None else np.flatnonzero(lanes)

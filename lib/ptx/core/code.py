@@ -40,9 +40,11 @@ class Code:
         Whether it calls any.
     cooperative : bool
         Whether blocks of the grid may wait for each other.
+    cancels : bool
+        Whether a block may take over the work of another that has not begun.
     """
 
-    def __init__(self, program: Program, entry: Entry):
+    def __init__(self, program: Program, entry: Entry) -> None:
         self.entry = entry = link(program, entry)
         self.kernel, self.start = entry.name, entry.start
         self.registers = RegisterFile(program, entry)
@@ -67,6 +69,10 @@ class Code:
         loops = spin_loops(self.steps)
         self.polling = {start for start in self.blocks if any(start in loop for loop in loops)}
         self.cooperative = any(is_between_blocks(loop, self.steps) for loop in loops)
+        self.cancels = any(
+            step.instruction.opcode.startswith("clusterlaunchcontrol.try_cancel")
+            for step in self.steps
+        )
 
     def _step(self, index: int, instruction: Instruction) -> Step:
         decoding = Decoding(self.registers, instruction, index)
@@ -102,12 +108,12 @@ class Code:
                 run, writes = step.run, step.writes
                 if step.guard is not None:
                     # A guarded step merges what it writes by itself.
-                    run, writes = predicated(step, at - 1), ()
+                    run, writes = predicated(step, at - 1, step.guard), ()
                 block.single.append((run, writes))
                 if at in starts:
                     break
             block.pairs, block.put_off = fuse(
-                block.single, lambda i, start=start: _touched(self.steps[start + i])
+                block.single, [_touched(s) for s in self.steps[start : start + len(block.single)]]
             )
             block.runs = [run for run, _ in block.pairs]
             block.next, block.length = at, at - start

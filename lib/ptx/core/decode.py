@@ -8,7 +8,8 @@ Mnemonics that whole numbers and floats share have a second function, in `FLOAT_
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Container
+from typing import TYPE_CHECKING, NoReturn, overload
 
 import numpy as np
 
@@ -16,6 +17,10 @@ from .errors import ParseError, UnsupportedInstruction
 from .registers import DTYPES, SPECIAL, UNSIGNED, RegisterFile, scalar
 from .step import Run, Step
 from .syntax import SIZES, Address, Immediate, Instruction, Not, Pair, Register, Symbol, Vector
+
+if TYPE_CHECKING:
+    from .step import Registers
+    from .syntax import Operand
 
 FLOATS = ("f16", "f32", "f64", "bf16", "f16x2", "bf16x2")
 
@@ -26,23 +31,26 @@ _CHOSEN: dict[str, Decoder] = {}  # by the whole opcode, of those met so far
 DECODE_PASSES: list[Callable[[list[Step]], None]] = []  # look at all steps, once decoded
 
 
-def opcode(*names: str):
+def opcode(*names: str) -> Callable[[Decoder], Decoder]:
     """Enter a decoding function into `OPCODES` under its mnemonics."""
     return _entering(OPCODES, names)
 
 
-def float_opcode(*names: str):
+def float_opcode(*names: str) -> Callable[[Decoder], Decoder]:
     """Enter a decoding function for the floating-point types of mnemonics in `OPCODES`."""
     return _entering(FLOAT_OPCODES, names)
 
 
-def _entering(table: dict[str, Decoder], names: tuple[str, ...]):
+def _entering(table: dict[str, Decoder], names: tuple[str, ...]) -> Callable[[Decoder], Decoder]:
     def enter(function: Decoder) -> Decoder:
         for name in names:
             table[name] = function
         return function
 
     return enter
+
+
+_TEXTURE_QUERIES = ("txq", "suq", "istypep")
 
 
 def decoder(d: Decoding) -> Decoder:
@@ -57,8 +65,11 @@ def decoder(d: Decoding) -> Decoder:
     if opcode in _CHOSEN:
         return _CHOSEN[opcode]
     # Some families have a function of their own: cp.async.bulk is not cp.async.
-    names = (".".join(d.parts[:length]) for length in (3, 2, 1))
+    names = (".".join(d.parts[:length]) for length in (4, 3, 2, 1))
     base = next((name for name in names if name in OPCODES), d.parts[0])
+    if base in _TEXTURE_QUERIES:
+        d.unsupported(f"{base} is not emulated: of textures and surfaces only elements are read "
+                      "and written; pass sizes and formats as arguments")
     if base not in OPCODES:
         d.unsupported(f"the emulator has no '{base}'. It has: " + " ".join(sorted(OPCODES)))
     floats = d.type in FLOATS and base in FLOAT_OPCODES
@@ -69,7 +80,7 @@ def decoder(d: Decoding) -> Decoder:
 class Decoding:
     """One instruction while it is decoded: its modifiers, and its operands as slots."""
 
-    def __init__(self, registers: RegisterFile, instruction: Instruction, index: int):
+    def __init__(self, registers: RegisterFile, instruction: Instruction, index: int) -> None:
         self.registers, self.instruction, self.index = registers, instruction, index
         self.parts = instruction.parts
         self.operands = instruction.operands
@@ -88,21 +99,48 @@ class Decoding:
         """Tell whether any of these modifiers stands in the opcode."""
         return any(modifier in self.parts for modifier in modifiers)
 
-    def pick(self, choices, default=None):
+    @overload
+    def pick(self, choices: Container[str], default: str) -> str: ...
+
+    @overload
+    def pick(self, choices: Container[str], default: None = None) -> str | None: ...
+
+    def pick(self, choices: Container[str], default: str | None = None) -> str | None:
         """Return the modifier that is one of `choices`."""
         for part in self.parts[1:]:
             if part in choices:
                 return part
         return default
 
-    def only(self, *modifiers: str):
+    def one_of(self, choices: Collection[str]) -> str:
+        """Return the modifier that is one of `choices`; refuse the instruction without one."""
+        found = self.pick(choices)
+        if found is None:
+            self.unsupported(f"one of .{' .'.join(choices)} is needed")
+        return found
+
+    def constant(self, operand: int, what: str) -> int:
+        """Return the bits of an operand that must be a constant whole number."""
+        given = self.operands[operand]
+        if not isinstance(given, Immediate) or given.kind != "int":
+            self.wrong(f"{what} must be a constant")
+        return given.bits
+
+    def register(self, operand: int) -> Register:
+        """Return an operand that must be a register."""
+        given = self.operands[operand]
+        if not isinstance(given, Register):
+            self.wrong(f"operand {given} must be a register")
+        return given
+
+    def only(self, *modifiers: str) -> Decoding:
         """Refuse the instruction if it has a modifier that is neither a type nor listed."""
         for part in self.parts[1:]:
             if part not in SIZES and part not in modifiers:
                 self.unsupported(f"no modifier .{part}")
         return self
 
-    def count(self, *numbers: int):
+    def count(self, *numbers: int) -> Decoding:
         """Refuse the instruction unless it has so many operands."""
         if len(self.operands) not in numbers:
             raise ParseError(
@@ -110,23 +148,23 @@ class Decoding:
             )
         return self
 
-    def needs(self, *types: str):
+    def needs(self, *types: str) -> Decoding:
         """Refuse the instruction unless its type is one of these."""
         if self.type not in types:
             self.unsupported(f"the types are {' '.join(types)}")
         return self
 
-    def unsupported(self, supported: str):
+    def unsupported(self, supported: str) -> NoReturn:
         """Raise UnsupportedInstruction, with what there is instead."""
         raise UnsupportedInstruction(f"{self.place}: {supported}")
 
-    def wrong(self, message: str):
+    def wrong(self, message: str) -> NoReturn:
         """Raise ParseError at this instruction."""
         raise ParseError(f"{self.place}: {message}")
 
     # -- operands that are read -----------------------------------------------------------------
 
-    def slot(self, operand, kind: str) -> int:
+    def slot(self, operand: Operand | int, kind: str) -> int:
         """Return the slot of an operand that has exactly the width of `kind`."""
         dtype = DTYPES[kind]
         if isinstance(operand, int):
@@ -172,7 +210,7 @@ class Decoding:
             return given.view("f4" if value.kind == "f32" else "f8").astype(dtype)
         self.wrong("a float stands where a whole number must")
 
-    def read(self, operand, kind: str) -> Callable[[list], np.ndarray]:
+    def read(self, operand: Operand | int, kind: str) -> Callable[[list], np.ndarray]:
         """Make the function that reads an operand, from the list of registers, as a type.
 
         A register wider than the type gives its low bits, as PTX allows for ld, st and cvt.
@@ -198,18 +236,18 @@ class Decoding:
                     return lambda r: r[s].astype(dtype)
                 return lambda r: r[s].view(dtype)
 
-        def read(r):
+        def read(r: Registers) -> np.ndarray:
             value = r[s]
             return value if value.dtype is dtype else value.view(dtype)
 
         return read
 
-    def same_kind(self, register: Register, kind: str):
+    def same_kind(self, register: Register, kind: str) -> None:
         """Refuse a predicate where a number must stand, and the other way round."""
         if (register.type == "pred") != (kind == "pred"):
             self.wrong(f"register {register.name} (.{register.type}) used as .{kind}")
 
-    def plain(self, operand, kind: str) -> bool:
+    def plain(self, operand: Operand | int, kind: str) -> bool:
         """Tell whether the operand can be read from its slot without narrowing."""
         if isinstance(operand, int):
             operand = self.operands[operand]
@@ -219,7 +257,7 @@ class Decoding:
 
     # -- operands that are written --------------------------------------------------------------
 
-    def write(self, operand, kind: str) -> Callable[[list, np.ndarray], None]:
+    def write(self, operand: Operand | int, kind: str) -> Callable[[list, np.ndarray], None]:
         """Make the function that writes a value of a type; a wider register is extended."""
         if isinstance(operand, int):
             operand = self.operands[operand]
@@ -234,7 +272,7 @@ class Decoding:
             self.wrong(f"register {operand.name} (.{operand.type}) is narrower than .{kind}")
         if have == want:
 
-            def write(r, value):
+            def write(r: Registers, value: np.ndarray) -> None:
                 r[s] = value
 
             return write
@@ -247,13 +285,13 @@ class Decoding:
         """Write operand 0."""
         return self.write(0, kind)
 
-    def vector(self, operand) -> tuple:
+    def vector(self, operand: Operand | int) -> tuple:
         """Return the operands in braces, or the one operand as a list of one."""
         if isinstance(operand, int):
             operand = self.operands[operand]
         return operand.items if isinstance(operand, Vector) else (operand,)
 
-    def pair(self, operand) -> tuple:
+    def pair(self, operand: Operand | int) -> tuple:
         """Return ``p|q`` as two operands; the second is None where it is missing."""
         if isinstance(operand, int):
             operand = self.operands[operand]

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from .errors import Error
-from .memory import GLOBAL_BASE, Segment
+from .segment import GLOBAL_BASE, Segment
 from .syntax import GUARD
 
 ALIGNMENT = 256
 VECTOR_BYTES = 16  # of the widest access
+
+
+class HasArray(Protocol):
+    """A tensor map, as far as its place is concerned."""
+
+    @property
+    def array(self) -> np.ndarray: ...
 
 
 @dataclass(frozen=True)
@@ -63,9 +71,10 @@ def _bytes_of(array: np.ndarray) -> tuple[np.ndarray, int]:
 class DeviceMemory:
     """Global and constant memory of a launch: one segment an array, gaps between them."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.segments: list[Segment] = []
         self.constants: list[Segment] = []
+        self.variables: dict[str, int] = {}  # addresses of the module's variables
         self.allocations: list[Allocation] = []
         # Tensor maps, each with its segment and where in it the array begins.
         self.maps: dict[int, tuple] = {}
@@ -111,7 +120,7 @@ class DeviceMemory:
         self.allocations.append(Allocation(argument, address, array.nbytes))
         return address
 
-    def bind(self, tensor_map, argument: int | str = "of a tensor map") -> tuple:
+    def bind(self, tensor_map: HasArray, argument: int | str = "of a tensor map") -> tuple:
         """Place a tensor map's array, if it has no place yet; returns map, segment and start."""
         if id(tensor_map) not in self.maps:
             array = tensor_map.array

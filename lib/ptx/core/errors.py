@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from .syntax import Instruction
 
 
 class Error(RuntimeError):
@@ -44,7 +50,9 @@ class Misaligned(Error):
         PTX line of that access.
     """
 
-    def __init__(self, text: str, addresses=None, line: int | None = None):
+    def __init__(
+        self, text: str, addresses: np.ndarray | None = None, line: int | None = None
+    ) -> None:
         super().__init__(text)
         self.addresses, self.line = addresses, line
 
@@ -55,10 +63,11 @@ class UninitialisedRead(Error):
     Attributes
     ----------
     instruction : Instruction or None
-        The load, if it was one.
+        The load, if it was one; or a shuffle from a lane that its mask leaves out, while it is not
+        yet known whether anybody uses what it read (see `unwritten`).
     """
 
-    def __init__(self, text: str, instruction=None):
+    def __init__(self, text: str, instruction: Instruction | None = None) -> None:
         super().__init__(text)
         self.instruction = instruction
 
@@ -76,7 +85,8 @@ class Divergence(Error):
 
 
 def place(
-    kernel: str, line: int, cuda: tuple[str, int] | None, text: str = "", function: str = ""
+    kernel: str, line: int, cuda: tuple[str, int] | None, text: str = "", function: str = "",
+    callers: tuple[tuple[str, int], ...] = (),
 ) -> str:  # fmt: skip
     """Say where an instruction stands.
 
@@ -92,6 +102,9 @@ def place(
         The opcode, for the reader's eye.
     function : str
         The device function that it stands in, if it is in one.
+    callers : tuple of (str, int)
+        The calls that it was inlined from, from the inside out. What is inlined from another file,
+        such as a header's wrapper of an instruction, is told at the line that called it first.
 
     Returns
     -------
@@ -104,6 +117,34 @@ def place(
     where += f"PTX line {line}"
     if text:
         where += f" ({text})"
-    if cuda is not None:
-        where += f", CUDA {PurePath(cuda[0]).name}:{cuda[1]}"
-    return where
+    source = source_line(cuda, callers)
+    return f"{where}, CUDA {source}" if source else where
+
+
+def source_line(
+    cuda: tuple[str, int] | None, callers: tuple[tuple[str, int], ...] = ()
+) -> str:
+    """Name a CUDA line: of what is inlined from another file, the line that called it first.
+
+    Calls between headers of CUDA's are passed over: the line is in the folder of the outermost.
+
+    Parameters
+    ----------
+    cuda, callers
+        See `place`.
+
+    Returns
+    -------
+    str
+        Such as ``naive.cu:23``, or ``naive.cu:23, inlined from copies.cuh:7``; empty if there is
+        none.
+    """
+    if cuda is None:
+        return ""
+    own = f"{PurePath(cuda[0]).name}:{cuda[1]}"
+    folder = PurePath(callers[-1][0]).parent if callers else PurePath()
+    caller = next((each for each in callers
+                   if each[0] != cuda[0] and PurePath(each[0]).is_relative_to(folder)), None)
+    if caller is None:
+        return own
+    return f"{PurePath(caller[0]).name}:{caller[1]}, inlined from {own}"

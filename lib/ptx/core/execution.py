@@ -11,6 +11,9 @@ runs for all its lanes at once, and its last instruction says where they go next
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
+
 import numpy as np
 
 from .access_pattern import AccessPattern, Shapes
@@ -22,8 +25,17 @@ from .masks import WARP, Mask, any_in_warp
 from .named_barriers import NamedBarriers
 from .registers import scalar
 from .scheduler import Scheduler
-from .syntax import SIZES
+from .syntax import SIZES, Instruction
 from .unwritten import Unwritten, follows
+
+if TYPE_CHECKING:
+    from .batch import Races, Tracer
+    from .geometry import Geometry
+    from .hazards import Hazards
+    from .memory import Memory
+    from .recorder import Recorder
+    from .step import Registers, Run
+    from .syntax import Instruction
 
 PATTERNS = 16  # address registers that are remembered
 CONTENTS, CONTENT_MOST = 128, 1 << 10  # those found by content, and lanes of the largest
@@ -33,6 +45,8 @@ _POISON = {
 } | {16: np.full((1, 2), -1, np.int64).view(np.complex128)}  # all ones: NaN as a float
 _NO_PREDICATE = scalar(False, bool)
 _UNWRITTEN = {id(array) for array in (*_POISON.values(), _NO_PREDICATE)}
+
+W = TypeVar("W")
 
 
 class Execution:
@@ -65,11 +79,14 @@ class Execution:
     """
 
     def __init__(
-        self, code: Code, geometry, memory, trace, races, hazards, schedule, random,
-        landing="early", turns=None, strict=False, recorder=None,
-    ):  # fmt: skip
+        self, code: Code, geometry: Geometry, memory: Memory, trace: Tracer | None,
+        races: Races | None, hazards: Hazards, schedule: str, random: np.random.Generator,
+        landing: str = "early", turns: int | None = None, strict: bool = False,
+        recorder: Recorder | None = None,
+    ) -> None:  # fmt: skip
         self.recorder = recorder
-        self.strict, self.unwritten = strict, None
+        self.strict = strict
+        self.unwritten: Unwritten | None = None
         self.code, self.geometry, self.memory = code, geometry, memory
         self.trace, self.races, self.hazards = trace, races, hazards
         self.observed = trace is not None or races is not None
@@ -86,11 +103,12 @@ class Execution:
         self.scheduler = Scheduler(self, schedule, random, turns)
         self.late = landing == "late"
         # Others that may hold lanes or have something in flight: see `waiting`.
-        self.waiters: dict[type, object] = {}
+        self.waiters: dict[Any, Any] = {}  # of `Waiter`, by kind
         self.steps = 0  # instructions run so far
         self.origin = 0  # what to add to an instruction's index to have its step
-        self.exited_by = code.steps[-1].instruction if code.steps else None  # the latest exit
-        self.r: list[np.ndarray] = [None] * code.registers.slots
+        # The latest exit; a kernel without instructions has none, and nobody asks.
+        self.exited_by = code.steps[-1].instruction if code.steps else Instruction(0, "ret", ())
+        self.r: Registers = [_NO_PREDICATE] * code.registers.slots
         self.twins: list[tuple] = [(None, None)] * code.registers.slots
         # Results that were computed together, each and all, by the id of the first.
         self.stacks: dict[int, tuple[list[np.ndarray], np.ndarray]] = {}
@@ -106,7 +124,7 @@ class Execution:
         self._sums: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
         self._set_registers()
 
-    def _set_registers(self):
+    def _set_registers(self) -> None:
         for register in self.code.entry.registers:
             size = SIZES[register.type]
             poison = _NO_PREDICATE if register.type == "pred" else _POISON[size]
@@ -115,7 +133,7 @@ class Execution:
             self.r[slot] = value
         for name, slot in self.code.registers.specials.items():
             self.r[slot] = self.geometry.special(name)
-        self.calls = CallStack(self) if self.code.calls else None
+        self.calls = CallStack(self)
         for slot, name, offset, dtype in self.code.registers.addresses:
             if name in self.memory.layout.in_frame:
                 self.r[slot] = scalar(0, dtype)  # until the call
@@ -125,7 +143,7 @@ class Execution:
 
     # -- running --------------------------------------------------------------------------------
 
-    def run(self):
+    def run(self) -> None:
         """Run until every lane has exited.
 
         Raises
@@ -169,7 +187,7 @@ class Execution:
                         self.active, self.merge = active, merge
                         for late in block.put_off.get(first - at, ()):
                             late(self) if merge is None else self.masked(late, late.writes, merge)
-                        self.unwritten = Unwritten(self, str(error))
+                        self.unwritten = Unwritten(self)
                         self.unwritten.run(block, first)
                 self.steps += block.length
                 if block.end is not None:
@@ -217,13 +235,14 @@ class Execution:
         """Whether any lane is parked."""
         return self.barriers.waiting or any(w.waiting for w in self.waiters.values())
 
-    def waiter(self, kind: type):
+    def waiter(self, kind: Callable[[Any], W]) -> W:
         """Return the launch's one object of a kind: the mbarriers, the copies in flight, ..."""
         if kind not in self.waiters:
             self.waiters[kind] = kind(self)
-        return self.waiters[kind]
+        found: W = self.waiters[kind]
+        return found
 
-    def masked(self, run, writes: tuple[int, ...], mask: np.ndarray):
+    def masked(self, run: Run, writes: tuple[int, ...], mask: np.ndarray) -> None:
         """Run a step and keep, in the lanes outside of `mask`, what its registers held."""
         r = self.r
         kept = [r[slot] for slot in writes]
@@ -237,14 +256,14 @@ class Execution:
 
     # -- where lanes go -------------------------------------------------------------------------
 
-    def go(self, at: int, mask: Mask | None):
+    def go(self, at: int, mask: Mask | None) -> None:
         """Put lanes at a program counter, with those that stand there already."""
         if at in self.groups and mask is not None:
             there = self.groups[at]
             mask = Mask(there.array | mask.array) if there is not None else None
         self.groups[at] = mask
 
-    def branch(self, predicate: np.ndarray, target: int, otherwise: int):
+    def branch(self, predicate: np.ndarray, target: int, otherwise: int) -> None:
         """Send the active lanes to `target` where the predicate holds, else to `otherwise`."""
         active = self.active
         if predicate.size == 1:
@@ -271,7 +290,7 @@ class Execution:
             self.go(target, Mask(taken))
             self.go(otherwise, Mask(active.array & ~predicate))
 
-    def select(self, predicate: np.ndarray) -> Mask | None | bool:
+    def select(self, predicate: np.ndarray) -> Mask | None | Literal[False]:
         """Which active lanes have the predicate: False if none, `active` itself if all."""
         active = self.active
         if predicate.size == 1:
@@ -286,7 +305,12 @@ class Execution:
             return active
         return taken if taken.lanes else False
 
-    def exit(self, mask: Mask | None, instruction=None):
+    def selected(self, predicate: np.ndarray) -> Mask | None:
+        """Which active lanes have the predicate, where it is known that some have."""
+        found = self.select(predicate)
+        return Mask(np.zeros((self.blocks, self.threads), bool)) if found is False else found
+
+    def exit(self, mask: Mask | None, instruction: Instruction | None = None) -> None:
         """End lanes; a barrier that waits for them need not wait any more."""
         self.exited_by = instruction or self.exited_by
         if mask is None or mask is self.live:
@@ -302,7 +326,7 @@ class Execution:
         for waiter in self.waiters.values():
             waiter.left()
 
-    def _deadlock(self):
+    def _deadlock(self) -> NoReturn:
         raise Deadlock(
             f"kernel '{self.code.kernel}' is deadlocked: no lane can run. {self.parked()}"
         )
@@ -340,7 +364,7 @@ class Execution:
         self._contents[key] = pattern
         return pattern
 
-    def note_sum(self, total: np.ndarray, array: np.ndarray, added: np.ndarray):
+    def note_sum(self, total: np.ndarray, array: np.ndarray, added: np.ndarray) -> None:
         """Remember that a register's array is another one plus what all lanes share."""
         if len(self._sums) >= SUMS:
             del self._sums[next(iter(self._sums))]
@@ -348,10 +372,14 @@ class Execution:
 
     def _moved(self, addresses: np.ndarray) -> AccessPattern | None:
         """Make a pattern from that of the register that these addresses were counted up from."""
-        total, array, added = self._sums.get(id(addresses), (None, None, None))
-        held, before = self._patterns.get((id(array), id(self.active)), (None, None))
-        if total is not addresses or held is not array:
+        sum_ = self._sums.get(id(addresses))
+        if sum_ is None or sum_[0] is not addresses:
             return None
+        _, array, added = sum_
+        kept = self._patterns.get((id(array), id(self.active)))
+        if kept is None or kept[0] is not array:
+            return None
+        before = kept[1]
         kind = np.dtype(f"i{array.dtype.itemsize}")
         distance = int(added.view(kind)[0, 0])
         most = 1 << 8 * kind.itemsize - 2
@@ -359,7 +387,7 @@ class Execution:
             return None  # it may have wrapped
         return before.moved(addresses, distance)
 
-    def release(self):
+    def release(self) -> None:
         """Let go of all arrays: this object is in circles, and would keep them for a while."""
         for kept in (
             self.r, self.twins, self.resolved, self.stacks, self.fragments, self.products,
@@ -369,7 +397,7 @@ class Execution:
             kept.clear()
         self.room = None
 
-    def forget_addresses(self):
+    def forget_addresses(self) -> None:
         """Forget where addresses lie: an allocation has gone."""
         self._patterns.clear()
         self._contents.clear()
@@ -395,7 +423,10 @@ class Execution:
         more = f" and {len(found) - most} more" if len(found) > most else ""
         return "; ".join(names) + more
 
-    def hazard(self, kind: str, message: str, instruction, where: np.ndarray, before=None):
+    def hazard(
+        self, kind: str, message: str, instruction: Instruction, where: np.ndarray,
+        before: Instruction | None = None,
+    ) -> None:  # fmt: skip
         """Report something that is wrong but does not stop the kernel.
 
         `before` is an instruction that the same lanes ran earlier, the other side of the hazard.
@@ -408,6 +439,6 @@ class Execution:
         """Describe the exit of a lane, as the one side of a hazard."""
         return access(self.exited_by, block, thread, self)
 
-    def place(self, instruction) -> str:
+    def place(self, instruction: Instruction) -> str:
         """Say where an instruction stands, for a message."""
         return self.code.place(instruction)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -16,7 +17,10 @@ _SHARED_KIB = {"sm_75": 64, "sm_80": 163, "sm_86": 99, "sm_87": 163, "sm_89": 99
                "sm_121": 99}  # fmt: skip
 SHARED_LIMIT = max(_SHARED_KIB.values()) * 1024  # on any GPU
 STATIC_LIMIT = 48 * 1024  # what ptxas lets a kernel declare
+LOCAL_LIMIT = 512 * 1024  # bytes of a thread's local memory (CUDA C++ Programming Guide)
 CLUSTER_LIMIT = 16  # blocks; more than 8 need an attribute of the kernel on a GPU
+
+Sizes = tuple[int, int, int]  # along x, y, z
 
 
 def shared_limit(target: str) -> int:
@@ -34,10 +38,33 @@ def shared_base(target: str) -> int:
     return 1024 if digits.isdigit() and int(digits) >= 90 else 0
 
 
+class Pending:
+    """The blocks of a grid that have not begun, which a running one may cancel.
+
+    Attributes
+    ----------
+    next, total : int
+        The first of them, as blocks count cluster by cluster, and how many the grid has.
+    """
+
+    def __init__(self, total: int) -> None:
+        self.next, self.total = 0, total
+
+    def cancel(self, many: int) -> int | None:
+        """Take the next cluster of so many blocks away; returns its first, None if all began."""
+        if self.next >= self.total:
+            return None
+        self.next += many
+        return self.next - many
+
+
 class Geometry:
     """A grid, and which of its blocks run in this batch."""
 
-    def __init__(self, grid, block, first, blocks, shared_bytes, cluster=None):
+    def __init__(
+        self, grid: Sizes, block: Sizes, first: int, blocks: int, shared_bytes: tuple[int, int],
+        cluster: tuple[int, int, int] | None = None,
+    ) -> None:  # fmt: skip
         self.grid, self.block, self.first, self.blocks = grid, block, first, blocks
         self.explicit = cluster is not None
         self.cluster = cluster or (1, 1, 1)
@@ -45,12 +72,18 @@ class Geometry:
         self.threads = block[0] * block[1] * block[2]
         self.shared_bytes = shared_bytes
         self.workspace = 0  # address of what cooperative groups keep for a grid
+        self.pending = Pending(first + blocks)
 
     def block_index(self, row: int) -> tuple[int, int, int]:
         """Return blockIdx of a row of this batch."""
-        return tuple(int(i) for i in self._indices(self.first + row))
+        return self.index_of(self.first + row)
 
-    def _indices(self, at):
+    def index_of(self, at: int) -> tuple[int, int, int]:
+        """Return blockIdx of the at-th block of the grid, cluster by cluster."""
+        x, y, z = self._indices(at)
+        return int(x), int(y), int(z)
+
+    def _indices(self, at: Any) -> list[Any]:
         """Return blockIdx, as (x, y, z), of the at-th block of the grid; `at` may be an array.
 
         Blocks count along x, then y, then z; with clusters, cluster by cluster.
@@ -96,6 +129,7 @@ class Geometry:
             "%ntid": self.block, "%nctaid": self.grid, "%nclusterid": wholes,
             "%cluster_nctaid": self.cluster,
         }  # fmt: skip
+        value: np.ndarray | int
         if base in sizes:
             value = sizes[base]["xyz".index(axis)]
         elif base == "%tid":
@@ -112,7 +146,7 @@ class Geometry:
                 value = 0
         else:
             every = (1 << 32) - 1
-            value = {
+            others: dict[str, np.ndarray | int] = {
                 "%laneid": lane,
                 "%warpid": threads // 32,
                 "%nwarpid": warps,
@@ -130,25 +164,27 @@ class Geometry:
                 "%total_smem_size": sum(self.shared_bytes),
                 "%envreg1": self.workspace >> 32,
                 "%envreg2": self.workspace & every,
-            }.get(base, 0)
+            }
+            value = others.get(base, 0)
         kind = {"pred": "?", "u32": "u4", "u64": "u8"}[SPECIAL[name]]
         if isinstance(value, np.ndarray):
             return value.astype(kind)
         return scalar(value, kind)
 
 
-def three_sizes(given, name: str) -> tuple[int, int, int]:
+def three_sizes(given: object, name: str) -> tuple[int, int, int]:
     """Return one to three sizes as three."""
     sizes = given if isinstance(given, tuple | list) else (given,)
     if not 1 <= len(sizes) <= 3 or not all(isinstance(s, int | np.integer) for s in sizes):
         raise LaunchError(f"{name} {given!r} must be one to three whole numbers")
-    return tuple(itertools.islice((*map(int, sizes), 1, 1), 3))
+    x, y, z = itertools.islice((*map(int, sizes), 1, 1), 3)
+    return x, y, z
 
 
-def check_geometry(entry: Entry, grid, block, shared_mem):
+def check_geometry(entry: Entry, grid: Sizes, block: Sizes, shared_mem: int) -> None:
     """Refuse a grid, a block or an amount of shared memory that CUDA would refuse as well."""
 
-    def wrong(message):
+    def wrong(message: str) -> NoReturn:
         raise LaunchError(f"kernel '{entry.name}': {message}")
 
     for sizes, most, name in (
@@ -162,14 +198,14 @@ def check_geometry(entry: Entry, grid, block, shared_mem):
     if threads > 1024:
         wrong(f"block {block} has {threads} threads; the most is 1024")
     for directive in ("maxntid", "reqntid"):
-        limit = entry.limits.get(directive)
-        if limit and threads > np.prod(limit, dtype=object):
-            wrong(f"block {block} has {threads} threads; it was compiled for {limit}")
+        compiled = entry.limits.get(directive)
+        if compiled and threads > np.prod(compiled, dtype=object):
+            wrong(f"block {block} has {threads} threads; it was compiled for {compiled}")
     if not isinstance(shared_mem, int | np.integer) or not 0 <= shared_mem <= SHARED_LIMIT:
         wrong(f"shared_mem {shared_mem!r} must be a number of bytes up to {SHARED_LIMIT}")
 
 
-def cluster_sizes(entry: Entry, given, grid) -> tuple[int, int, int] | None:
+def cluster_sizes(entry: Entry, given: object, grid: Sizes) -> tuple[int, int, int] | None:
     """Return the sizes of a cluster, None if the kernel is launched without clusters."""
     limits = entry.limits
     compiled = limits.get("reqnctapercluster") or None

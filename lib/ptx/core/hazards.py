@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from .errors import source_line
+
+if TYPE_CHECKING:
+    from .lanes import Lanes
+    from .syntax import Instruction
+
+MISSING_LANE = "shuffle from a missing lane"
 
 
 @dataclass(frozen=True)
@@ -22,6 +30,8 @@ class Access:
         blockIdx as (x, y, z).
     warp, lane : int
         Inside of the block, inside of the warp.
+    callers : tuple of (str, int)
+        Files and lines of the calls that it was inlined from, from the inside out.
     """
 
     line: int
@@ -30,11 +40,19 @@ class Access:
     block: tuple[int, int, int]
     warp: int
     lane: int
+    callers: tuple[tuple[str, int], ...] = ()
+
+    @classmethod
+    def of(cls, instruction: Instruction, block: tuple[int, int, int], thread: int) -> Access:
+        """Describe a thread's access by an instruction; `block` is its blockIdx."""
+        return cls(instruction.line, instruction.cuda, instruction.opcode, block, thread // 32,
+                   thread % 32, instruction.callers)
 
     def __str__(self) -> str:
         where = f"PTX line {self.line} ({self.opcode})"
-        if self.cuda is not None:
-            where += f", CUDA {PurePath(self.cuda[0]).name}:{self.cuda[1]}"
+        source = source_line(self.cuda, self.callers)
+        if source:
+            where += f", CUDA {source}" + "," * ("inlined" in source)
         return f"{where} by block {self.block} warp {self.warp} lane {self.lane}"
 
 
@@ -46,19 +64,25 @@ class Hazard:
     ----------
     kind : str
         "race", "warning" (lanes of one warp without __syncwarp, or equal values written),
-        "barrier divergence", "exited before barrier", "shuffle from a missing lane" (which exited,
-        or which a smaller block lacks), "missing proxy fence" (fence.proxy.async before the
-        asynchronous proxy reads or writes), "missing wgmma.fence", "wgmma in flight" (registers of
-        a product before its wait), "mbarrier" (bytes that nobody expected), "block exited" (while
-        its shared memory was used by a peer or a copy) or "overflow" (from one shared variable into
-        another).
+        "barrier divergence", "exited before barrier", "shuffle from a missing lane" (which the mask
+        leaves out, which exited, or which a smaller block lacks), "missing proxy fence"
+        (fence.proxy.async before the asynchronous proxy reads or writes), "missing wgmma.fence",
+        "wgmma in flight" (registers of a product before its wait), "tensor memory in flight" (words
+        of it before what accessed them is complete), "missing tcgen05.fence" (on the way through a
+        barrier), "tensor memory" (not allocated, never freed, of another warp's lanes, or read by
+        an mma though nobody wrote it), "mbarrier" (bytes that nobody expected, more arrivals than
+        it is made for), "block exited" (while its shared memory was used by a peer or a copy),
+        "alignment" (of a matrix that wmma loads or stores, which PTX leaves undefined) or
+        "overflow" (from one shared variable into another).
     message : str
         For people.
     first, second : Access or None
         The accesses that conflict; `second` came later in this run. What a lane touched too early
-        or without a fence comes with the product; bytes that nobody expected with the mbarrier's
-        initialisation; a use of shared memory with the exit of its block, a shuffle with that of
-        the lane that it reads; "overflow" has one, and a shuffle from a lane that never was.
+        or without a fence comes with the product; bytes that nobody expected, and arrivals too
+        many, with the mbarrier's initialisation; a use of shared memory with the exit of its block,
+        a shuffle with that of the lane that it reads, or with the use of what it read from a lane
+        that the mask leaves out; "overflow" and "alignment" have one, and a shuffle from a lane
+        that never was.
     """
 
     kind: str
@@ -73,29 +97,30 @@ class Hazard:
 class Hazards:
     """The findings of a launch, each pair of instructions once."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.found: list[Hazard] = []
         self._known: set[tuple] = set()
 
-    def add(self, kind: str, message: str, first: Access, second: Access | None = None):
+    def add(self, kind: str, message: str, first: Access, second: Access | None = None) -> None:
         """Add a finding, with a message of its own, about one access or two."""
         key = (kind, first.line, None if second is None else second.line)
         if key not in self._known:
             self._known.add(key)
             self.found.append(Hazard(kind, message, first, second))
 
-    def add_pair(self, kind: str, what: str, first: Access, second: Access):
+    def add_pair(self, kind: str, what: str, first: Access, second: Access) -> None:
         """Add a finding about two accesses."""
         self.add(kind, f"{what}: {first} and {second}", first, second)
+
+    def is_told(self, kind: str, line: int) -> bool:
+        """Tell whether a finding of a kind has this PTX line on one side."""
+        return any(kind == each[0] and line in each[1:] for each in self._known)
 
     def knows(self, kind: str, first_line: int, second_line: int) -> bool:
         """Tell whether two lines were reported already."""
         return (kind, first_line, second_line) in self._known
 
 
-def access(instruction, block: int, thread: int, f) -> Access:
+def access(instruction: Instruction, block: int, thread: int, f: Lanes) -> Access:
     """Describe one lane's access; block counts inside of the batch."""
-    return Access(
-        instruction.line, instruction.cuda, instruction.opcode, f.geometry.block_index(block),
-        thread // 32, thread % 32,
-    )  # fmt: skip
+    return Access.of(instruction, f.geometry.block_index(block), thread)

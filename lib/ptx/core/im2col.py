@@ -9,11 +9,16 @@ pixels lie behind each other, each with its channels.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .tensormap import EMPTY, TensorMap, check_array, check_inner, whole_numbers
+
+if TYPE_CHECKING:
+    from .tensormap import Combine
 
 PIXELS_MOST, CHANNELS_MOST = 1024, 256
 # By the axes of the bounding box: bits of a corner, a signed number, and of an offset.
@@ -39,7 +44,7 @@ class Im2colMap(TensorMap):
         """Pixels and channels that arrive in shared memory."""
         return self.box
 
-    def misplaced(self, coordinates) -> str:
+    def misplaced(self, coordinates: Sequence[int]) -> str:
         """Say what is wrong with where a copy begins; an empty string if nothing is.
 
         Parameters
@@ -61,7 +66,7 @@ class Im2colMap(TensorMap):
                 return f"the im2col offset {offset}; with {axes + 2} dimensions it is 0 to {most}"
         return ""
 
-    def pixels(self, coordinates) -> np.ndarray:
+    def pixels(self, coordinates: Sequence[int]) -> np.ndarray:
         """Return where the pixels of a copy lie, (pixels, axes but the last), in the array's order.
 
         Those outside of the array are among them.
@@ -84,23 +89,23 @@ class Im2colMap(TensorMap):
                 place[axes] += 1
         return (np.array(found, np.int64) + offsets)[:, ::-1]
 
-    def _covered(self, coordinates) -> tuple[np.ndarray, np.ndarray, slice, slice]:
+    def _covered(self, coordinates: Sequence[int]) -> tuple[np.ndarray, np.ndarray, slice, slice]:
         """Pixels, which of them lie in the array, and the channels of the tile and of the array."""
         pixels = self.pixels(coordinates)
-        inside = ((pixels >= 0) & (pixels < self.array.shape[:-1])).all(axis=1)
+        inside = np.logical_and.reduce((pixels >= 0) & (pixels < self.array.shape[:-1]), axis=1)
         first, channels = coordinates[0], self.array.shape[-1]
         low = min(max(0, -first), self.box[1])
         high = max(low, min(self.box[1], channels - first))
         return pixels, inside, slice(low, high), slice(first + low, first + high)
 
-    def covered(self, coordinates) -> np.ndarray:
+    def covered(self, coordinates: Sequence[int]) -> np.ndarray:
         """Tell which elements of the tile lie in the array, bool (pixels, channels)."""
         _, inside, channels, _ = self._covered(coordinates)
         covered = np.zeros(self.box, bool)
         covered[inside, channels] = True
         return covered
 
-    def runs(self, coordinates) -> tuple[np.ndarray, int]:
+    def runs(self, coordinates: Sequence[int]) -> tuple[np.ndarray, int]:
         """Return where each pixel's bytes begin, behind the array's first, and how many they are.
 
         Pixels outside of the array are left out.
@@ -114,7 +119,7 @@ class Im2colMap(TensorMap):
             channels.start * size
         ), length
 
-    def load(self, coordinates) -> np.ndarray:
+    def load(self, coordinates: Sequence[int]) -> np.ndarray:
         """Return the pixels of a copy as bytes, before the swizzle."""
         dtype = np.dtype(f"u{self.array.dtype.itemsize}")
         tile = np.full(self.box, EMPTY[dtype.itemsize] if self.fill == "nan" else 0, dtype)
@@ -123,7 +128,9 @@ class Im2colMap(TensorMap):
         tile[inside, to] = self.words()[there][:, channels]
         return tile.reshape(-1).view(np.uint8)
 
-    def store(self, coordinates, data: np.ndarray, combine=None):
+    def store(
+        self, coordinates: Sequence[int], data: np.ndarray, combine: Combine | None = None
+    ) -> None:
         """Write pixels from bytes; what lies outside of the array is dropped."""
         pixels, inside, to, channels = self._covered(coordinates)
         array = self.words() if combine is None else self.array
@@ -135,8 +142,9 @@ class Im2colMap(TensorMap):
 
 
 def im2col_map(
-    array, lower, upper, channels: int, pixels: int, element_strides=None, swizzle=0, fill="zero"
-) -> Im2colMap:
+    array: np.ndarray, lower: Sequence[int], upper: Sequence[int], channels: int, pixels: int,
+    element_strides: Sequence[int] | int | None = None, swizzle: int = 0, fill: str = "zero",
+) -> Im2colMap:  # fmt: skip
     """Describe images to the tensor copies of a kernel, as cuTensorMapEncodeIm2col does.
 
     Parameters

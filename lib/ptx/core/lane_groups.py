@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 import numpy as np
 
+if TYPE_CHECKING:
+    from .lanes import Lanes
 
-def lane_groups(f, *values: np.ndarray):
+
+def lane_groups(f: Lanes, *values: np.ndarray) -> Iterator[tuple[int, list[int], np.ndarray]]:
     """Part the active lanes by row and by whole numbers.
 
     Yields
@@ -32,7 +38,7 @@ def lane_groups(f, *values: np.ndarray):
         yield int(rows[at]), [int(c[at]) for c in columns], threads[chosen]
 
 
-def each_lane(f, *values):
+def each_lane(f: Lanes, *values: np.ndarray) -> Iterator[tuple[int, int, list[int]]]:
     """Yield (row, thread, values) of each active lane, the copies being issued one by one."""
     for row, given, threads in lane_groups(f, *values):
         for thread in threads.tolist():

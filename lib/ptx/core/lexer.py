@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from .errors import ParseError
 from .syntax import Immediate
@@ -70,7 +70,7 @@ def tokenise(text: str, line: int = 1) -> list[Token]:
     for match in _TOKEN.finditer(text):
         if match.start() != at:
             break
-        at, kind = match.end(), match.lastgroup
+        at, kind = match.end(), match.lastgroup or ""
         if kind == "newline":
             line += 1
         elif kind == "statement":
@@ -90,7 +90,7 @@ def tokenise(text: str, line: int = 1) -> list[Token]:
 class Cursor:
     """A place among the tokens of a text, and what may be taken there."""
 
-    def __init__(self, text: str):
+    def __init__(self, text: str) -> None:
         self.tokens = tokenise(text)
         self.at = 0
 
@@ -127,7 +127,7 @@ class Cursor:
             self.fail(f"expected {what}, found {token.text!r}", token)
         return token.text
 
-    def fail(self, message: str, token: Token | None = None):
+    def fail(self, message: str, token: Token | None = None) -> NoReturn:
         """Raise a ParseError that names the line of a token, the next one if none is given."""
         raise ParseError(f"PTX line {(token or self.peek()).line}: {message}")
 
@@ -147,6 +147,14 @@ class Cursor:
             self.fail(f"expected a whole number, found {token.text!r}", token)
         return sign * integer(token.text)
 
+    def offset(self) -> int:
+        """Sum what follows a name: ``+16``, ``+-8``, ``-8``."""
+        total = 0
+        while self.peek().text in ("+", "-"):
+            sign = -1 if self.next().text == "-" else 1
+            total += sign * self.integer()
+        return total
+
     def constant(self) -> Immediate:
         """Take a number of any kind, and its signs."""
         negative = False
@@ -156,9 +164,7 @@ class Cursor:
         value = immediate(token)
         if value is None:
             self.fail(f"expected a number, found {token.text!r}", token)
-        if negative:
-            value = negated(value)
-        return value
+        return negated(value) if negative else value
 
 
 # -- numbers ------------------------------------------------------------------------------------

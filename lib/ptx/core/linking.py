@@ -7,12 +7,14 @@ again behind the call.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from .syntax import (
     Address,
     Entry,
+    Immediate,
     Instruction,
     Not,
     Pair,
@@ -24,6 +26,9 @@ from .syntax import (
     Variable,
     Vector,
 )
+
+if TYPE_CHECKING:
+    from .syntax import Operand
 
 
 @dataclass
@@ -72,15 +77,18 @@ def link(program: Program, entry: Entry) -> Linked:
     mentions, called = {}, {}
     order: list[str] = []
 
-    def visit(name: str, function: Entry):
+    def visit(name: str, function: Entry) -> None:
         if function.name in program.broken:
             raise program.broken[function.name]
         mentions[name] = _mentioned(program, function)
         called[name] = _called(program, function)
         for other in mentions[name]:
             if other not in mentions:
-                visit(other, program.functions[other])
+                visit(other, of(other))
         order.append(name)
+
+    def of(name: str) -> Entry:
+        return (program.functions[name] if name else None) or entry
 
     visit("", entry)
     linked = Linked(
@@ -93,17 +101,17 @@ def link(program: Program, entry: Entry) -> Linked:
     taken = {n for each in mentions for n in mentions[each]
              if any(n in _taken(program, program.functions.get(e) or entry) for e in mentions)}
     for name in mentions:
-        function = program.functions[name] if name else entry
+        function = of(name)
         if any(_is_indirect(i) for i in function.instructions):
             called[name] |= taken
     for name in order:
-        function = program.functions[name] if name else entry
+        function = of(name)
         move = _Move(linked, function, name)
         callee = Callee(name, len(linked.instructions))
         callee.reaches = _closure(called, name)
         callee.formals = [move.formal(f) for f in function.formals]
         callee.results = [move.formal(f) for f in function.results]
-        callee.registers = [move.operand(r) for r in function.registers]
+        callee.registers = [move.register(r) for r in function.registers]
         if name and name in callee.reaches:
             callee.frame = [linked.variables[move.names[n]] for n, v in function.variables.items()
                             if v.space in ("local", "call")]
@@ -120,7 +128,7 @@ def link(program: Program, entry: Entry) -> Linked:
 class _Move:
     """Gives the registers, variables and labels of a function a place in linked code."""
 
-    def __init__(self, linked: Linked, function: Entry, name: str):
+    def __init__(self, linked: Linked, function: Entry, name: str) -> None:
         self.slots, self.steps = len(linked.registers), len(linked.instructions)
         self.names: dict[str, str] = {}
         for given, variable in function.variables.items() if name else ():
@@ -130,32 +138,44 @@ class _Move:
             self.names[given] = unique
             linked.variables[unique] = replace(variable, name=unique)
 
-    def formal(self, given: Variable | Register):
+    def formal(self, given: Variable | Register) -> Variable | Register:
         if isinstance(given, Register):
-            return self.operand(given)
+            return self.register(given)
         return replace(given, name=self.names[given.name])
 
-    def operand(self, given):
+    def register(self, given: Register) -> Register:
+        return Register(given.slot + self.slots, given.name, given.type)
+
+    def symbol(self, given: Symbol) -> Symbol:
+        return Symbol(self.names.get(given.name, given.name))
+
+    def named(self, given: Register | Symbol) -> Register | Symbol:
+        return self.register(given) if isinstance(given, Register) else self.symbol(given)
+
+    def operand(self, given: Operand) -> Operand:
         match given:
             case Register():
-                return Register(given.slot + self.slots, given.name, given.type)
+                return self.register(given)
             case Symbol():
-                return Symbol(self.names.get(given.name, given.name))
+                return self.symbol(given)
             case Address():
                 coordinates = tuple(map(self.operand, given.coordinates))
-                return Address(self.operand(given.base), given.offset, coordinates)
+                base = given.base
+                if not isinstance(base, Immediate):
+                    base = self.named(base)
+                return Address(base, given.offset, coordinates)
             case Vector():
                 return Vector(tuple(map(self.operand, given.items)))
             case Not():
-                return Not(self.operand(given.operand))
+                return Not(self.named(given.operand))
             case Selected():
-                return Selected(self.operand(given.register), given.selector)
+                return Selected(self.register(given.register), given.selector)
             case Pair():
                 return Pair(self.operand(given.first), self.operand(given.second))
         return given
 
     def instruction(self, given: Instruction) -> Instruction:
-        guard = given.guard and (self.operand(given.guard[0]), given.guard[1])
+        guard = given.guard and (self.register(given.guard[0]), given.guard[1])
         target = None if given.target is None else given.target + self.steps
         return Instruction(
             given.line, given.opcode, tuple(map(self.operand, given.operands)), guard, given.cuda,
@@ -167,7 +187,8 @@ def called_name(instruction: Instruction) -> Symbol | Register | None:
     """The operand of a call that says what is called: behind the results, if it has any."""
     operands = instruction.operands
     at = 1 if operands and isinstance(operands[0], Vector) else 0
-    return operands[at] if at < len(operands) else None
+    called = operands[at] if at < len(operands) else None
+    return called if isinstance(called, Symbol | Register) else None
 
 
 def _is_indirect(instruction: Instruction) -> bool:
@@ -181,7 +202,7 @@ def _called(program: Program, function: Entry) -> set[str]:
     return {each.name for each in named if program.functions.get(each.name)}
 
 
-def _symbols(operand) -> Iterator[str]:
+def _symbols(operand: Operand) -> Iterator[str]:
     match operand:
         case Symbol():
             yield operand.name
@@ -194,7 +215,7 @@ def _symbols(operand) -> Iterator[str]:
 
 def _taken(program: Program, function: Entry) -> set[str]:
     """The functions whose address a function takes, or finds in a variable that it names."""
-    names = set()
+    names: set[str] = set()
     for instruction in function.instructions:
         for operand in instruction.operands:
             if instruction.parts[0] != "call" or not isinstance(operand, Symbol):
@@ -209,7 +230,7 @@ def _mentioned(program: Program, function: Entry) -> set[str]:
     return _called(program, function) | _taken(program, function)
 
 
-def referred(program: Program, names) -> set[str]:
+def referred(program: Program, names: Iterable[str]) -> set[str]:
     """All names that these variables hold the addresses of, and they themselves."""
     found, left = set(), list(names)
     while left:

@@ -12,9 +12,12 @@ class Mask:
 
     __slots__ = ("array", "_by_warps", "_lanes", "_warps", "_whole")
 
-    def __init__(self, array: np.ndarray):
+    def __init__(self, array: np.ndarray) -> None:
         self.array = array
-        self._lanes = self._warps = self._by_warps = self._whole = None
+        self._lanes: int | None = None
+        self._warps: int | None = None
+        self._by_warps: np.ndarray | None = None
+        self._whole: bool | None = None
 
     @property
     def lanes(self) -> int:
@@ -45,7 +48,7 @@ class Mask:
         return self._whole
 
 
-def by_warp(array: np.ndarray, fill=None) -> np.ndarray:
+def by_warp(array: np.ndarray, fill: bool | int | None = None) -> np.ndarray:
     """Reshape (blocks, threads) to (blocks, warps, 32).
 
     A last warp that is not full is filled up with `fill`, or with the last thread's value.
@@ -63,7 +66,7 @@ def by_warp(array: np.ndarray, fill=None) -> np.ndarray:
 
 def any_in_warp(array: np.ndarray) -> np.ndarray:
     """Tell, for (blocks, warps), whether a bool array holds somewhere in the warp."""
-    return by_warp(array, False).any(axis=2)
+    return np.logical_or.reduce(by_warp(array, False), axis=2)
 
 
 def spread(warps: np.ndarray, threads: int) -> np.ndarray:

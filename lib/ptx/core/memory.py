@@ -6,57 +6,19 @@ blocks of a batch, the local memory of all lanes.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from .errors import Misaligned, OutOfBounds, UninitialisedRead
+from .segment import PARAMETER_BASE, WINDOWS, Segment, peer_window
 
-# Generic addresses: a window for each space. Shared and local addresses count from 0 inside; the
-# first of shared memory belong to nobody on some architectures (see `geometry.shared_base`).
-GLOBAL_BASE = 0x7F0000000000
-PARAMETER_BASE = 0x040000000000
-WINDOWS = {"shared": 0x010000000000, "local": 0x020000000000}
-WINDOW_BYTES = 1 << 32
-PEER_BYTES = 1 << 24  # in the shared::cluster window, rank r of the cluster begins at (r + 1) times
-
-
-class Segment:
-    """Bytes at addresses from `base`; `rows` places each block's or lane's own copy.
-
-    Those before `first` are there for the alignment alone, and belong to nobody.
-    """
-
-    def __init__(self, name, space, base, nbytes, storage, rows=None, writeable=True, first=None):
-        self.name, self.space, self.base = name, space, base
-        self.first = base if first is None else first
-        self.nbytes, self.end = nbytes, self.first + nbytes
-        self.storage, self.rows, self.writeable = storage, rows, writeable
-        self.valid: np.ndarray | None = None  # one byte a byte: 1 where written
-        self.complete = True
-        self.rank: int | None = None  # whose shared memory this is, in a cluster
-        self._views: dict = {}
-
-    def view(self, dtype: np.dtype, count: int) -> np.ndarray:
-        """Show the bytes as elements, (n,), or as vectors of elements, (n, count)."""
-        key = (dtype, count)
-        if key not in self._views:
-            size = dtype.itemsize * count
-            whole = self.storage[: len(self.storage) // size * size].view(dtype)
-            self._views[key] = whole if count == 1 else whole.reshape(-1, count)
-        return self._views[key]
-
-    def track(self):
-        """Remember which bytes were written, so that reading others is an error."""
-        self.valid = np.zeros(len(self.storage), np.uint8)
-        self.complete = len(self.valid) == 0
-        self._width: dict[int, np.ndarray] = {}
-
-    def validity(self, width: int) -> np.ndarray:
-        """Show the validity bytes in elements of `width` bytes, (n, words)."""
-        if width not in self._width:
-            dtype = np.dtype(f"u{min(width, 8)}")
-            self._width[width] = self.valid.view(dtype).reshape(-1, max(1, width // 8))
-        return self._width[width]
-
+if TYPE_CHECKING:
+    from .access_pattern import AccessPattern
+    from .arguments import Layout
+    from .device_memory import DeviceMemory
+    from .lanes import Lanes
+    from .syntax import MemoryAccess
 
 LOADS = ("ld", "ldu", "ldmatrix")  # whose values may be followed: see `unwritten`
 # The validity pattern of a wholly written element, by its width.
@@ -68,21 +30,21 @@ class Memory:
 
     Parameters
     ----------
-    arrays : DeviceMemory
+    device : DeviceMemory
         Arguments and module variables, which outlive the batch.
-    shared : dict of str to int
-        Offsets of the shared variables.
-    shared_bytes : int
-        Shared memory of one block.
-    local : dict of str to int, local_bytes : int
-        Offsets of the local variables, bytes a lane.
-    parameters : dict of str to int, parameter_bytes : ndarray
-        Offsets of the parameters and their bytes.
+    layout : Layout
+        Where variables lie in shared and local memory, and how many bytes these take.
+    parameter_bytes : ndarray of uint8
     blocks, threads : int
         Size of the batch.
+    peers : int
+        Blocks of a cluster.
     """
 
-    def __init__(self, device, layout, parameter_bytes, blocks, threads, peers=1):
+    def __init__(
+        self, device: DeviceMemory, layout: Layout, parameter_bytes: np.ndarray, blocks: int,
+        threads: int, peers: int = 1,
+    ) -> None:  # fmt: skip
         self.device, self.layout = device, layout
         self.segments: dict[str, list[Segment]] = {
             "global": device.segments,
@@ -121,15 +83,14 @@ class Memory:
                 segment.name, segment.space, WINDOWS[segment.space] + segment.base, segment.nbytes,
                 segment.storage, segment.rows,
             )  # fmt: skip
-            window.valid, window.complete = segment.valid, segment.complete
-            if segment.valid is not None:
-                window._width = segment._width
+            window.tracked, window.valid = segment.tracked, segment.valid
+            window.complete, window._width = segment.complete, segment._width
             self.segments["generic"].append(window)
         self.shared = shared
         self.peers: list[Segment] = []  # the shared memory of each rank of the cluster
         self._add_peers(peers, blocks, padded)
 
-    def _add_peers(self, peers: int, blocks: int, padded: int):
+    def _add_peers(self, peers: int, blocks: int, padded: int) -> None:
         """Place the shared memory of every block of a cluster in the shared::cluster window."""
         own = self.shared
         self.segments["shared::cluster"] = [own]
@@ -137,11 +98,12 @@ class Memory:
         for window, space in ((0, "shared::cluster"), (WINDOWS["shared"], "generic")):
             for rank in range(peers):
                 rows = ((home + rank) * padded)[:, None]
-                base = window + (rank + 1) * PEER_BYTES + own.base
+                base = window + peer_window(rank) + own.base
                 peer = Segment(
                     f"shared memory of rank {rank}", "shared", base, own.nbytes, own.storage, rows
                 )
-                peer.valid, peer.complete, peer._width = own.valid, own.complete, own._width
+                peer.tracked, peer.valid = own.tracked, own.valid
+                peer.complete, peer._width = own.complete, own._width
                 peer.rank = rank
                 self.segments[space].append(peer)
                 if not window:
@@ -158,7 +120,9 @@ class Memory:
                 return segment
         return None
 
-    def read(self, segment, pattern, offset, dtype, count) -> np.ndarray:
+    def read(
+        self, segment: Segment, pattern: AccessPattern, offset: int, dtype: np.dtype, count: int
+    ) -> np.ndarray:
         """Gather elements: shape of the pattern, plus (count,) for vectors."""
         width = dtype.itemsize * count
         start = (pattern.low + offset - segment.base) // width
@@ -166,7 +130,9 @@ class Memory:
         view = segment.view(dtype, count)[start:]
         return view.take(index) if count == 1 else view.take(index, axis=0)
 
-    def write(self, segment, pattern, offset, values: list[np.ndarray]):
+    def write(
+        self, segment: Segment, pattern: AccessPattern, offset: int, values: list[np.ndarray]
+    ) -> None:
         """Scatter values, one array an element of the vector; the highest lane wins."""
         count = len(values)
         width = values[0].dtype.itemsize * count
@@ -185,19 +151,21 @@ class Memory:
         else:
             for i, value in enumerate(values):
                 view[:, i][index] = value
-        if segment.valid is not None and not segment.complete:
+        if segment.tracked and not segment.complete:
             segment.validity(width)[start:][index] = WRITTEN[width]
 
-    def check(self, pattern, offset, width, space, segment, f, instruction):
+    def check(
+        self, f: Lanes, access: MemoryAccess, pattern: AccessPattern, segment: Segment | None
+    ) -> None:
         """Raise what is wrong with an access that fits no single segment, or is misaligned."""
-        addresses = np.broadcast_to(pattern.addresses(offset), (f.blocks, f.threads))
-        active = pattern.active_lanes
+        addresses = np.broadcast_to(pattern.addresses(access.offset), (f.blocks, f.threads))
+        active, width, space = pattern.active_lanes, access.nbytes, access.space
         odd = (addresses % width != 0) & active
         if odd.any():
             raise Misaligned(
-                f"{f.place(instruction)}: address {_first(addresses, odd):#x} is no multiple of "
-                f"{width} bytes: {f.lane_names(odd)}",
-                addresses.copy(), instruction.line,
+                f"{f.place(access.instruction)}: address {_first(addresses, odd):#x} is no "
+                f"multiple of {width} bytes: {f.lane_names(odd)}",
+                addresses.copy(), access.instruction.line,
             )  # fmt: skip
         if segment is None:
             inside = np.zeros((f.blocks, f.threads), bool)
@@ -207,32 +175,34 @@ class Memory:
             if outside.any():
                 where = _first(addresses, outside)
                 raise OutOfBounds(
-                    f"{f.place(instruction)}: {width} bytes at {where:#x} lie outside of every "
-                    f"{space} allocation{self._near(space, where)}: {f.lane_names(outside)}"
+                    f"{f.place(access.instruction)}: {width} bytes at {where:#x} lie outside of "
+                    f"every {space} allocation{self._near(space, where)}: {f.lane_names(outside)}"
                 )
 
-    def check_valid(self, segment, pattern, offset, width, f, instruction):
+    def check_valid(
+        self, f: Lanes, access: MemoryAccess, pattern: AccessPattern, segment: Segment
+    ) -> None:
         """Raise UninitialisedRead if an active lane reads bytes that nobody wrote."""
-        if segment.complete or segment.valid is None:
+        if segment.complete:
             return
-        if self.follows and instruction.parts[0] in LOADS:
+        if self.follows and access.instruction.parts[0] in LOADS:
             return
         # What was written once stays so.
-        place, known = (id(segment), pattern.low + offset, width), pattern.shape.valid
+        first, width = pattern.low + access.offset, access.nbytes
+        place, known = (id(segment), first, width), pattern.shape.valid
         if place in known:
             return
-        start = (pattern.low + offset - segment.base) // width
-        there = segment.validity(width)[start:]
+        there = segment.validity(width)[(first - segment.base) // width :]
         bad = there.take(pattern.index(width, segment.rows), axis=0) != WRITTEN[width]
         if bad.any():
             bad = bad.any(axis=-1) & pattern.active_lanes
         if bad.any():
-            addresses = np.broadcast_to(pattern.addresses(offset), (f.blocks, f.threads))
+            addresses = np.broadcast_to(pattern.addresses(access.offset), (f.blocks, f.threads))
             raise UninitialisedRead(
-                f"{f.place(instruction)}: {width} bytes of {segment.name} at "
+                f"{f.place(access.instruction)}: {width} bytes of {segment.name} at "
                 f"{_first(addresses, bad):#x} were read before anybody wrote them: "
                 f"{f.lane_names(bad)}",
-                instruction,
+                access.instruction,
             )
         known.add(place)
         if segment.valid.all():

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from .syntax import Instruction
+
+if TYPE_CHECKING:
+    from .step import Step
 
 # How far the effect of a strong access reaches: a weak one, the block, the cluster, the GPU.
 WEAK, BLOCK, CLUSTER, GPU = range(4)
@@ -40,7 +46,7 @@ def order_scope(instruction: Instruction) -> int:
     return fence
 
 
-def scopes_to_follow(steps) -> set[int]:
+def scopes_to_follow(steps: Sequence[Step]) -> set[int]:
     """Tell in which scopes flags of a kernel may order its threads.
 
     GPU: blocks, by flags in global memory. CLUSTER and BLOCK: the threads of one cluster or block,

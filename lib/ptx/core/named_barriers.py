@@ -4,23 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .errors import Error
 from .masks import Mask, any_in_warp, spread
 
+if TYPE_CHECKING:
+    from .batch import Batch
+    from .syntax import Instruction
+
+Finish = Callable[[np.ndarray, np.ndarray, np.ndarray], None]  # votes, arrivals, released lanes
+
 
 @dataclass
 class Party:
     """Lanes that came to a barrier by one instruction."""
 
-    instruction: object
+    instruction: Instruction
     next: int
     lanes: np.ndarray  # bool (blocks, threads): parked here
     arrived: np.ndarray  # bool (blocks, threads): arrived, parked or not
-    votes: np.ndarray | None = None  # bool (blocks, threads): who said yes, for bar.red
-    finish: Callable | None = None  # takes votes, arrivals and released lanes, for bar.red
+    # For bar.red: who said yes, bool (blocks, threads), and who is told.
+    votes: np.ndarray | None = None
+    finish: Finish | None = None
 
 
 class NamedBarriers:
@@ -32,7 +40,7 @@ class NamedBarriers:
 
     NUMBER = 16
 
-    def __init__(self, lanes):
+    def __init__(self, lanes: Batch) -> None:
         self.f = lanes
         self.parties: dict[int, list[Party]] = {}
         self.expected: dict[int, np.ndarray] = {}  # number -> threads (blocks,), 0: all
@@ -45,9 +53,9 @@ class NamedBarriers:
         )
 
     def arrive(
-        self, instruction, number: int, count: int | None, next_step: int, parks: bool,
-        ballot: tuple[np.ndarray, Callable] | None = None,
-    ):  # fmt: skip
+        self, instruction: Instruction, number: int, count: int | None, next_step: int, parks: bool,
+        ballot: tuple[np.ndarray, Finish] | None = None,
+    ) -> None:  # fmt: skip
         """Let the active lanes arrive at a barrier, and wait there if `parks`.
 
         Parameters
@@ -99,7 +107,8 @@ class NamedBarriers:
             if party.instruction is instruction:
                 party.lanes, party.arrived = party.lanes | parked, party.arrived | active
                 if ballot is not None:
-                    party.votes = party.votes & ~active | ballot[0]
+                    before = False if party.votes is None else party.votes & ~active
+                    party.votes = before | ballot[0]
                 break
         else:
             self.parties[number].append(
@@ -115,7 +124,7 @@ class NamedBarriers:
             arrived |= party.arrived
         return arrived
 
-    def release(self):
+    def release(self) -> None:
         """Let go of every block whose barrier is complete."""
         f = self.f
         gone = ~f.live_lanes
@@ -134,11 +143,12 @@ class NamedBarriers:
                 waiters |= party.lanes
             if f.races is not None:
                 f.races.barrier(arrived & full[:, None], waiters & full[:, None])
-            told = [party for party in parties if party.finish is not None]
-            if told:
-                yes = np.logical_or.reduce([party.votes for party in told]) & arrived
-                for party in told:
-                    party.finish(yes, arrived, party.lanes & full[:, None])
+            votes = [party.votes for party in parties if party.votes is not None]
+            if votes:
+                yes = np.logical_or.reduce(votes) & arrived
+                for party in parties:
+                    if party.finish is not None:
+                        party.finish(yes, arrived, party.lanes & full[:, None])
             for party in parties:
                 released = party.lanes & full[:, None]
                 party.lanes = party.lanes & ~full[:, None]
@@ -149,7 +159,9 @@ class NamedBarriers:
             if not self.parties[number]:
                 del self.parties[number]
 
-    def _check(self, parties, arrived, gone, full):
+    def _check(
+        self, parties: list[Party], arrived: np.ndarray, gone: np.ndarray, full: np.ndarray
+    ) -> None:
         """Report warps that came in parts, and barriers that exited threads never reached."""
         f = self.f
         for party in parties:
@@ -187,7 +199,7 @@ class NamedBarriers:
                 f.exited_by,
             )
 
-    def expected_all(self, parties) -> np.ndarray:
+    def expected_all(self, parties: list[Party]) -> np.ndarray:
         """Which blocks wait for all of their threads."""
         for number, there in self.parties.items():
             if there is parties:

@@ -7,18 +7,28 @@ address, and from no other's, must stay in that variable.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from .registers import RegisterFile
 from .syntax import Address, Instruction, Not, Pair, Register, Symbol, Vector
+
+if TYPE_CHECKING:
+    from .access_pattern import AccessPattern
+    from .batch import Batch
+    from .step import Step
+    from .syntax import MemoryAccess, Operand
 
 # What gives a value that does not come from its operands' addresses.
 _FRESH = {
     "ld", "ldu", "atom", "shfl", "setp", "set", "call", "mapa", "popc", "clz", "vote", "match",
-    "redux", "fma", "ldmatrix", "mma", "wmma", "wgmma", "mbarrier", "getctarank", "isspacep", "mul",
+    "redux", "fma", "ldmatrix", "mma", "wmma", "wgmma", "tcgen05", "mbarrier", "getctarank",
+    "isspacep", "mul",
 }  # fmt: skip
 _ACCESSES = ("ld", "ldu", "st", "atom", "red", "ldmatrix", "stmatrix", "cp", "wmma")
 
 
-def mark_origins(steps, registers: RegisterFile):
+def mark_origins(steps: Sequence[Step], registers: RegisterFile) -> None:
     """Set `within` of each access whose address comes from one shared variable."""
     names = {name for _, name, _, _ in registers.addresses}
     shared = {name for name in names if _is_shared(registers, name)}
@@ -54,7 +64,10 @@ def _is_shared(registers: RegisterFile, name: str) -> bool:
     return variable is not None and variable.space == "shared"
 
 
-def _found(instruction: Instruction, writes, origins, shared) -> frozenset[str]:
+def _found(
+    instruction: Instruction, writes: Sequence[int], origins: dict[int, frozenset[str]],
+    shared: set[str],
+) -> frozenset[str]:  # fmt: skip
     """Where what an instruction writes comes from."""
     given = [
         _of(operand, origins, shared) for operand in instruction.operands
@@ -66,7 +79,7 @@ def _found(instruction: Instruction, writes, origins, shared) -> frozenset[str]:
     return frozenset().union(*given)
 
 
-def _of(operand, origins, shared) -> frozenset[str]:
+def _of(operand: Operand, origins: dict[int, frozenset[str]], shared: set[str]) -> frozenset[str]:
     match operand:
         case Register():
             return origins.get(operand.slot, frozenset())
@@ -82,20 +95,28 @@ def _of(operand, origins, shared) -> frozenset[str]:
     return frozenset()
 
 
-def check_within(f, pattern, offset: int, width: int, window: int, instruction: Instruction):
+def check_within(
+    f: Batch, access: MemoryAccess, pattern: AccessPattern, name: str, window: int
+) -> None:
     """Report lanes whose access leaves the shared variable that its address was made from.
 
     Parameters
     ----------
+    f : Batch
+    access : MemoryAccess
+    pattern : AccessPattern
+        Where the active lanes access memory.
+    name : str
+        The variable.
     window : int
         What to subtract from the addresses: 0, or where the generic window begins.
     """
-    layout, name = f.memory.layout, instruction.within
+    layout, width = f.memory.layout, access.nbytes
     first, end = layout.extent(name)
-    low, high = pattern.low + offset - window, pattern.high + offset + width - window
-    if first <= low and high <= end:
+    away = access.offset - window
+    if first <= pattern.low + away and pattern.high + away + width <= end:
         return
-    addresses = pattern.addresses(offset) - window
+    addresses = pattern.addresses(access.offset) - window
     outside = ((addresses < first) | (addresses + width > end)) & pattern.active_lanes
     if not outside.any():
         return
@@ -104,7 +125,7 @@ def check_within(f, pattern, offset: int, width: int, window: int, instruction: 
     lands = f"in {other}" if other else "in no variable"
     f.hazard(
         "overflow",
-        f"{f.place(instruction)}: {width} bytes at byte {where - first} of {name}, which has "
-        f"{end - first}, lie {lands}: {f.lane_names(outside)}",
-        instruction, outside,
+        f"{f.place(access.instruction)}: {width} bytes at byte {where - first} of {name}, which "
+        f"has {end - first}, lie {lands}: {f.lane_names(outside)}",
+        access.instruction, outside,
     )  # fmt: skip

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 
-from .body import Body
-from .errors import ParseError
-from .lexer import Cursor, integer
+from .body import Body, ModuleParser
+from .errors import ParseError, UnsupportedInstruction
+from .lexer import integer
 from .syntax import SIZES, Entry, Immediate, Program, Reference, Variable
 
 
@@ -32,13 +32,13 @@ def parse(text: str) -> Program:
     ParseError
         With the line, if the text is no PTX.
     """
-    return _Parser(text.rstrip("\0")).program()
+    return Parser(text.rstrip("\0")).program()
 
 
-class _Parser(Cursor):
+class Parser(ModuleParser):
     """Recursive descent over the tokens; one method for each rule of the grammar."""
 
-    def __init__(self, text: str):
+    def __init__(self, text: str) -> None:
         self.files = {
             int(number): name
             for number, name in re.findall(r'^\s*\.file\s+(\d{1,9})\s+"([^"\n]*)"', text, re.M)
@@ -81,7 +81,7 @@ class _Parser(Cursor):
             raise next(iter(self.result.broken.values()))
         return self.result
 
-    def skip_braces(self):
+    def skip_braces(self) -> None:
         """Skip to the next opening brace, and over what it holds."""
         while self.peek().text != "{":
             if self.next().kind == "end":
@@ -95,7 +95,7 @@ class _Parser(Cursor):
             if depth == 0:
                 return
 
-    def function(self):
+    def function(self) -> None:
         """Read one device function, or its declaration."""
         function = Entry("", self.peek().line)
         body = Body(self, function)
@@ -136,7 +136,7 @@ class _Parser(Cursor):
                 self.fail(f"unexpected {self.peek().text!r} among the parameters")
         return found
 
-    def body(self, body: Body):
+    def body(self, body: Body) -> None:
         """Read the statements of a kernel or function.
 
         What cannot be read concerns only launches that reach it, so it is remembered.
@@ -155,7 +155,7 @@ class _Parser(Cursor):
                 if token.kind == "end":
                     raise
 
-    def variable(self, space: str, into: dict[str, Variable], external: bool = False):
+    def variable(self, space: str, into: dict[str, Variable], external: bool = False) -> None:
         """Declare ``.shared .align 4 .b8 name[4096];`` and its kin."""
         align, kind, width = 0, None, 1
         while self.peek().text.startswith("."):
@@ -171,7 +171,18 @@ class _Parser(Cursor):
             elif token.text == ".ptr":
                 while self.peek().text in (".global", ".const", ".shared", ".local"):
                     self.next()
-            elif token.text not in (".attribute", ".managed"):
+            elif token.text == ".attribute":  # (.managed): where it lies makes no difference here
+                self.expect("(")
+                while not self.accept(")"):
+                    if self.next().kind == "end":
+                        self.fail("the text ends inside of an attribute", token)
+            elif token.text in (".texref", ".samplerref", ".surfref"):
+                raise UnsupportedInstruction(
+                    f"PTX line {token.line}: {token.text} {self.peek().text}: texture, sampler and "
+                    "surface references are not emulated; pass a texture object "
+                    "(cudaTextureObject_t) as an argument"
+                )
+            else:
                 self.fail(f"unexpected {token.text!r} in a declaration", token)
         if kind is None:
             self.fail("a declaration without a type")
@@ -224,17 +235,9 @@ class _Parser(Cursor):
             self.expect(")")
         return Reference(name, offset + self.offset())
 
-    def offset(self) -> int:
-        """Sum what follows a name: ``+16``, ``+-8``, ``-8``."""
-        total = 0
-        while self.peek().text in ("+", "-"):
-            sign = -1 if self.next().text == "-" else 1
-            total += sign * self.integer()
-        return total
-
     # -- entries --------------------------------------------------------------------------------
 
-    def entry(self):
+    def entry(self) -> None:
         """Read one kernel: its parameters, its directives, its body."""
         line = self.peek().line
         entry = Entry(self.word("an entry's name"), line)

@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .step import Step
 
+if TYPE_CHECKING:
+    from .batch import Batch
+    from .decode import Decoding
+    from .step import Run
 
-def predicated(step: Step, index: int):
-    """Wrap a step that has a predicate: it runs for the lanes where the predicate holds."""
-    run, writes, (guard, negated) = step.run, step.writes, step.guard
 
-    def when(f):
+def predicated(step: Step, index: int, guard_of: tuple[int, bool]) -> Run:
+    """Wrap a step that has a predicate: it runs for the lanes where the predicate holds.
+
+    Parameters
+    ----------
+    step : Step
+    index : int
+        Of the step.
+    guard_of : (int, bool)
+        The predicate's slot, and whether it must not hold.
+    """
+    run, writes = step.run, step.writes
+    guard, negated = guard_of
+
+    def when(f: Batch) -> None:
         predicate = f.r[guard]
         chosen = f.select(~predicate if negated else predicate)
         if chosen is not False:
             active, merge = f.active, f.merge
-            if chosen is not active:
+            if chosen is not active and chosen is not None:
                 f.active, f.merge = chosen, chosen.array
                 f.masked(run, writes, chosen.array)
                 f.active, f.merge = active, merge
@@ -29,7 +46,7 @@ def predicated(step: Step, index: int):
     return when
 
 
-def predicated_end(d, end):
+def predicated_end(d: Decoding, end: Run) -> Run:
     """Make the end of a block that holds only for lanes with the predicate; others go on."""
     d.ends = True
     otherwise = d.index + 1
@@ -37,7 +54,7 @@ def predicated_end(d, end):
         return end
     slot, negated = d.instruction.guard[0].slot, d.instruction.guard[1]
 
-    def step(f):
+    def step(f: Batch) -> None:
         active = f.active
         predicate = ~f.r[slot] if negated else f.r[slot]
         chosen = f.select(predicate)
@@ -45,7 +62,7 @@ def predicated_end(d, end):
             f.go(otherwise, active)
             return
         if chosen is not active:
-            f.active = f.select(~predicate)
+            f.active = f.selected(~predicate)
             f.go(otherwise, f.active)
         f.active = chosen
         end(f)

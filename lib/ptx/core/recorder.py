@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .masks import WARP
 from .syntax import SIZES, Address, Instruction, Register
+
+if TYPE_CHECKING:
+    from .batch import Batch
+    from .step import BasicBlock
 
 MOST = 4096  # steps that are kept
 
@@ -55,6 +60,10 @@ class Recorder:
         How many of the warp's instructions to let pass before.
     most : int
         How many to keep, at most `MOST`.
+    moments : list of Moment
+        What was kept.
+    passed : int
+        How many of the warp's instructions have passed before.
     """
 
     block: int
@@ -64,7 +73,7 @@ class Recorder:
     moments: list[Moment] = field(default_factory=list)
     passed: int = 0
 
-    def run(self, f, block, at: int):
+    def run(self, f: Batch, block: BasicBlock, at: int) -> None:
         """Run the steps of a basic block from the instruction `at` on."""
         merge = f.merge
         for index, (run, writes) in enumerate(block.single[at - block.start :], at):
@@ -75,7 +84,7 @@ class Recorder:
                 f.masked(run, writes, merge)
             self.end(f, index, taking)
 
-    def begin(self, f, index: int) -> tuple | None:
+    def begin(self, f: Batch, index: int) -> tuple | None:
         """Look at an instruction before it runs; None if the warp has no part in it."""
         row = f.geometry.row_of(self.block)
         if row is None or self.warp >= f.warps:
@@ -92,7 +101,7 @@ class Recorder:
         lanes[: len(active)] = active
         return row, threads, lanes, *_accessed(f, step.instruction, row, threads)
 
-    def end(self, f, index: int, taking: tuple | None):
+    def end(self, f: Batch, index: int, taking: tuple | None) -> None:
         """Keep what an instruction did; raises `Recorded` when there is enough."""
         if taking is None:
             return
@@ -113,7 +122,7 @@ class Recorder:
             raise Recorded
 
 
-def _values(f, slot: int, row: int, threads: slice) -> np.ndarray:
+def _values(f: Batch, slot: int, row: int, threads: slice) -> np.ndarray:
     return np.broadcast_to(f.r[slot], (f.blocks, f.threads))[row, threads].copy()
 
 
@@ -123,7 +132,9 @@ def _padded(values: np.ndarray) -> np.ndarray:
     return full
 
 
-def _accessed(f, instruction: Instruction, row: int, threads: slice):
+def _accessed(
+    f: Batch, instruction: Instruction, row: int, threads: slice
+) -> tuple[np.ndarray | None, int]:
     """Where the lanes of an access to memory begin, and its bytes a lane."""
     address = next((o for o in instruction.operands if isinstance(o, Address)), None)
     if address is None or not isinstance(address.base, Register):

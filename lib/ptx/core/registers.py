@@ -7,14 +7,21 @@ variables have theirs, so that at run time nothing is looked up by name.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from .errors import place
-from .syntax import Entry, Instruction, Program, Variable
+from .syntax import Instruction, Program, Variable
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from .linking import Linked
 
 # How the bits of each PTX type are held. bfloat16 has no NumPy type: its bits travel as uint16;
 # those of b128, which is only moved, as complex.
-DTYPES = {
+DTYPES: dict[str, np.dtype] = {
     name: np.dtype(code)
     for name, code in {
         "pred": "?", "b8": "u1", "u8": "u1", "s8": "i1", "b16": "u2", "u16": "u2", "s16": "i2",
@@ -23,8 +30,10 @@ DTYPES = {
         "f64": "f8", "u16x2": "u4", "s16x2": "u4", "b128": "c16",
     }.items()
 }  # fmt: skip
-UNSIGNED = {1: np.dtype("u1"), 2: np.dtype("u2"), 4: np.dtype("u4"), 8: np.dtype("u8"),
-            16: np.dtype("c16")}  # fmt: skip
+UNSIGNED: dict[int, np.dtype] = {
+    1: np.dtype("u1"), 2: np.dtype("u2"), 4: np.dtype("u4"), 8: np.dtype("u8"),
+    16: np.dtype("c16"),
+}  # fmt: skip
 
 SPECIAL = {
     f"%{name}.{axis}": "u32" for name in ("tid", "ntid", "ctaid", "nctaid") for axis in "xyz"
@@ -47,7 +56,7 @@ CLOCKS = {
 }  # fmt: skip
 
 
-def scalar(value, dtype) -> np.ndarray:
+def scalar(value: object, dtype: DTypeLike) -> np.ndarray:
     """Make the (1, 1) array that stands for a value which all lanes share."""
     return np.full((1, 1), value, dtype)
 
@@ -69,7 +78,7 @@ class RegisterFile:
         Offset of each parameter in the parameter space.
     """
 
-    def __init__(self, program: Program, entry: Entry):
+    def __init__(self, program: Program, entry: Linked) -> None:
         self.program, self.entry = program, entry
         self.slots = len(entry.registers)
         self.constants: list[tuple[int, np.ndarray]] = []
@@ -124,5 +133,5 @@ class RegisterFile:
         """Say where an instruction stands, for a message."""
         return place(
             self.entry.name, instruction.line, instruction.cuda, instruction.opcode,
-            instruction.function,
+            instruction.function, instruction.callers,
         )  # fmt: skip

@@ -34,7 +34,7 @@ def repaired(a: np.ndarray, b: np.ndarray, total: np.ndarray) -> np.ndarray:
     return np.where(even, bits + step, bits).view(np.float64)
 
 
-def two_sum_error(a, b, total) -> np.ndarray:
+def two_sum_error(a: np.ndarray, b: np.ndarray, total: np.ndarray) -> np.ndarray:
     """Return a + b - total exactly (Knuth's TwoSum)."""
     part = total - a
     return (a - (total - part)) + (b - part)
@@ -126,7 +126,7 @@ def fused_f64(x: np.ndarray, y: np.ndarray, z: np.ndarray, mode: str = "rn") -> 
     if slow.any():
         lanes = zip(*(v[slow].tolist() for v in (x, y, z)), strict=True)
         answer = answer.copy()
-        answer[slow] = [_fused_lane(*lane, mode) for lane in lanes]
+        answer[slow] = [_fused_lane(a, b, c, mode) for a, b, c in lanes]
     return answer
 
 

@@ -6,10 +6,15 @@ lanes come together again. Two more schedules part the warps, to show what depen
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, NoReturn
+
 import numpy as np
 
 from .errors import Deadlock, Endless
 from .masks import Mask, any_in_warp, spread
+
+if TYPE_CHECKING:
+    from .batch import Batch
 
 # After so many turns the scheduler takes the group that it would take last, so that lanes which
 # spin on a flag cannot starve the lanes that will set it. It is large, because a warp's lanes that
@@ -35,7 +40,9 @@ class Scheduler:
         How many turns the lanes may take before they are stopped; None: any number.
     """
 
-    def __init__(self, f, schedule: str, random: np.random.Generator, turns: int | None):
+    def __init__(
+        self, f: Batch, schedule: str, random: np.random.Generator, turns: int | None
+    ) -> None:
         self.f, self.schedule, self.random, self.turns = f, schedule, random, turns
         self.turn = 0
         self.polls = 0  # turns since anybody did anything but poll
@@ -45,7 +52,7 @@ class Scheduler:
         f, groups = self.f, self.f.groups
         self.turn += 1
         if self.turns is not None and self.turn > self.turns:
-            self._endless()
+            self._endless(self.turns)
         if f.code.polling:
             self._count_polls()
         if self.schedule == "lowest":
@@ -80,7 +87,7 @@ class Scheduler:
             order.sort(key=lambda at: at in f.code.polling)
         return order
 
-    def _count_polls(self):
+    def _count_polls(self) -> None:
         """Count the turns in which nobody can do anything but poll; give up after many."""
         f = self.f
         if not f.groups.keys() <= f.code.polling:
@@ -108,12 +115,12 @@ class Scheduler:
             told.append(f"at {f.place(step.instruction)}: {f.lane_names(f.lanes_in(mask))}")
         return told
 
-    def _endless(self):
+    def _endless(self, most: int) -> NoReturn:
         f = self.f
         raise Endless(
-            f"kernel '{f.code.kernel}' has taken {self.turns} turns and has not ended; it "
+            f"kernel '{f.code.kernel}' has taken {most} turns and has not ended; it "
             f"stands {'; '.join(self._standing())}. If it is right and only long, launch it with "
-            f"turns={8 * self.turns} or more (None: without end)"
+            f"turns={8 * most} or more (None: without end)"
         )
 
     def _torn(self, at: int) -> bool:

@@ -8,14 +8,22 @@ cooperative launch do, for each may wait for any other.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from .memory_order import WEAK, strength
 
+if TYPE_CHECKING:
+    from .step import Step
+    from .syntax import Instruction
+
 _WORK = (
-    "st", "red", "cp", "fma", "mma", "wmma", "wgmma", "ldmatrix", "stmatrix", "mbarrier", "ldu",
+    "st", "red", "cp", "fma", "mma", "wmma", "wgmma", "tcgen05", "ldmatrix", "stmatrix", "mbarrier",
+    "ldu",
 )  # fmt: skip
 
 
-def _polls(steps) -> bool:
+def _polls(steps: Sequence[Step]) -> bool:
     """Tell whether a run of steps reads by strong accesses and does no work."""
     found = False
     for step in steps:
@@ -26,11 +34,11 @@ def _polls(steps) -> bool:
     return found
 
 
-def _is_plain(instruction) -> bool:
+def _is_plain(instruction: Instruction) -> bool:
     return strength(instruction) == WEAK and "param" not in instruction.parts
 
 
-def spin_loops(steps) -> list[range]:
+def spin_loops(steps: Sequence[Step]) -> list[range]:
     """List the polling loops, each as the steps from a branch's target to the branch."""
     found = []
     for i, step in enumerate(steps):
@@ -40,7 +48,7 @@ def spin_loops(steps) -> list[range]:
     return found
 
 
-def is_between_blocks(loop: range, steps) -> bool:
+def is_between_blocks(loop: range, steps: Sequence[Step]) -> bool:
     """Tell whether a polling loop may read global memory."""
     return any(
         strength(steps[i].instruction) != WEAK

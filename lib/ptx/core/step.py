@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from .syntax import Instruction
 
-Run = Callable[..., None]  # takes the `Execution` whose active lanes it runs for
+if TYPE_CHECKING:
+    from .batch import Batch
+
+Registers = list[np.ndarray]  # by slot
+Run = Callable[["Batch"], None]  # runs for its active lanes
+Reader = Callable[[Registers], np.ndarray]  # gives an operand's values
+Writer = Callable[[Registers, np.ndarray], None]
+Compute = Callable[..., np.ndarray]  # takes and gives values of lanes
 FUSED_LEAST = 4  # fewer steps are not worth fusing
 
 
@@ -53,6 +63,10 @@ class Fusible:
     writes: tuple[int, ...]
     reads: tuple[int, ...]
 
+    def __call__(self, f: Batch) -> None:
+        """Do it for the active lanes."""
+        raise NotImplementedError
+
     @staticmethod
     def fused(steps: list) -> Run:
         """Make one step that does what these would do one by one."""
@@ -67,7 +81,7 @@ PASSED = {
 
 
 def fuse(
-    pairs: list[tuple[Run, tuple[int, ...]]], touched: Callable[[int], set[int] | None]
+    pairs: list[tuple[Run, tuple[int, ...]]], touched: list[set[int] | None]
 ) -> tuple[list[tuple[Run, tuple[int, ...]]], dict[int, list[Fusible]]]:
     """Join fusible steps, also those with others between them that don't mind.
 
@@ -75,8 +89,8 @@ def fuse(
     ----------
     pairs : list of (Run, tuple of int)
         Steps, and the slots that each writes.
-    touched : function of int to set of int or None
-        Of one of them the slots that it reads or writes; None if none may be put off behind it.
+    touched : list of set of int or None
+        Of each the slots that it reads or writes; None if none may be put off behind it.
 
     Returns
     -------
@@ -84,10 +98,13 @@ def fuse(
     put_off : dict of int to list of Fusible
         For steps that come before fusible ones that stood before them: which those are.
     """
-    found, group, written, read = [], [], set(), set()
+    found: list[tuple[Run, tuple[int, ...]]] = []
+    group: list[Fusible] = []
+    written: set[int] = set()
+    read: set[int] = set()
     put_off: dict[int, list[Fusible]] = {}
 
-    def close():
+    def close() -> None:
         if len(group) < FUSED_LEAST:
             found.extend((run, run.writes) for run in group)
         else:
@@ -108,7 +125,7 @@ def fuse(
             read.update(run.reads)
             continue
         if group:
-            slots = touched(i)
+            slots = touched[i]
             if slots is None or slots & written or not read.isdisjoint(writes):
                 close()
             else:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from .errors import ParseError
-
 # Where module variables and functions lie in the generic address space; between two variables
 # are at least so many bytes.
 VARIABLE_BASE = 0x7E0000000000
@@ -62,14 +60,14 @@ class Address:
 
     base: Register | Symbol | Immediate
     offset: int = 0
-    coordinates: tuple = ()
+    coordinates: tuple[Operand, ...] = ()
 
 
 @dataclass(frozen=True)
 class Vector:
     """Operands in braces."""
 
-    items: tuple
+    items: tuple[Operand, ...]
 
 
 @dataclass(frozen=True)
@@ -83,8 +81,11 @@ class Not:
 class Pair:
     """Two destinations ``p|q``."""
 
-    first: object
-    second: object
+    first: Operand
+    second: Operand
+
+
+Operand = Register | Selected | Immediate | Symbol | Address | Vector | Not | Pair
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,7 @@ class Instruction:
 
     line: int
     opcode: str
-    operands: tuple
+    operands: tuple[Operand, ...]
     guard: tuple[Register, bool] | None = None
     cuda: tuple[str, int] | None = None
     target: int | None = None
@@ -139,8 +140,38 @@ class Instruction:
     within: str | None = None
     parts: list[str] = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.parts = self.opcode.split(".")
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryAccess:
+    """What an instruction does to memory, as far as decoding tells; made once.
+
+    Attributes
+    ----------
+    index : int
+        Of the instruction in its kernel.
+    instruction : Instruction
+    kind : str
+        "load", "store", "atomic", "copy" (cp.async), "ldmatrix" or "stmatrix".
+    space : str
+        The state space that the opcode names, or "generic".
+    offset : int
+        What is added to the address register.
+    nbytes : int
+        Bytes per lane.
+    part : int
+        Which access of an instruction that the hardware does in several (wmma.load), from 0.
+    """
+
+    index: int
+    instruction: Instruction
+    kind: str
+    space: str
+    offset: int
+    nbytes: int
+    part: int = 0
 
 
 @dataclass
@@ -180,7 +211,7 @@ class Program:
     entries: dict[str, Entry] = field(default_factory=dict)
     variables: dict[str, Variable] = field(default_factory=dict)
     functions: dict[str, Entry | None] = field(default_factory=dict)  # None: declared only
-    broken: dict[str, ParseError] = field(default_factory=dict)  # what could not be read, and why
+    broken: dict[str, Exception] = field(default_factory=dict)  # what could not be read, and why
 
     def address_of_function(self, name: str) -> int:
         """Return the address that stands for a device function."""

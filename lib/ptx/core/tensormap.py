@@ -7,6 +7,7 @@ in NumPy's order here, the slowest first; in PTX coordinates the fastest comes f
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
@@ -23,6 +24,10 @@ FILLS = ("zero", "nan")
 TENSOR_MAP_BYTES = 128
 _MAGIC = b"tensor map of the emulator"
 _NEXT = itertools.count()
+
+
+
+Combine = Callable[[np.ndarray, np.ndarray], np.ndarray]  # of old elements and new ones
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +75,9 @@ class TensorMap:
         """Show the array's elements as unsigned whole numbers."""
         return self.array.view(f"u{self.array.dtype.itemsize}")
 
-    def parts(self, coordinates) -> tuple[tuple[slice, ...], tuple[slice, ...]] | None:
+    def parts(
+        self, coordinates: Sequence[int]
+    ) -> tuple[tuple[slice, ...], tuple[slice, ...]] | None:
         """Return where a box lies: slices of the tile and of the array, None if outside.
 
         Parameters
@@ -90,14 +97,14 @@ class TensorMap:
             outer.append(slice(start + low * stride, start + (high - 1) * stride + 1, stride))
         return tuple(inner), tuple(outer)
 
-    def covered(self, coordinates) -> np.ndarray:
+    def covered(self, coordinates: Sequence[int]) -> np.ndarray:
         """Tell which elements of the tile lie in the array, bool of the shape `tile`."""
         covered, parts = np.zeros(self.tile, bool), self.parts(coordinates)
         if parts is not None:
             covered[parts[0]] = True
         return covered
 
-    def runs(self, coordinates) -> tuple[np.ndarray, int]:
+    def runs(self, coordinates: Sequence[int]) -> tuple[np.ndarray, int]:
         """Return which bytes of the array a box covers, those outside of it left out.
 
         Returns
@@ -112,12 +119,12 @@ class TensorMap:
             return np.zeros(0, np.int64), 0
         *outer, inner = parts[1]
         starts = np.full(1, inner.start * self.array.dtype.itemsize, np.int64)
-        for places, stride in zip(outer, self.array.strides, strict=False):
-            places = np.arange(places.start, places.stop, places.step, dtype=np.int64)
+        for part, stride in zip(outer, self.array.strides, strict=False):
+            places = np.arange(part.start, part.stop, part.step, dtype=np.int64)
             starts = (starts[:, None] + places * stride).ravel()
         return starts, (inner.stop - inner.start) * self.array.dtype.itemsize
 
-    def load(self, coordinates) -> np.ndarray:
+    def load(self, coordinates: Sequence[int]) -> np.ndarray:
         """Return a box as bytes, before the swizzle."""
         dtype = np.dtype(f"u{self.array.dtype.itemsize}")
         empty = EMPTY[self.array.dtype.itemsize] if self.fill == "nan" else 0
@@ -127,11 +134,17 @@ class TensorMap:
             tile[parts[0]] = self.words()[parts[1]]
         return tile.reshape(-1).view(np.uint8)
 
-    def store(self, coordinates, data: np.ndarray, combine=None):
+    def store(
+        self, coordinates: Sequence[int], data: np.ndarray, combine: Combine | None = None
+    ) -> None:
         """Write a box from bytes; what lies outside of the array is dropped.
 
         Parameters
         ----------
+        coordinates : sequence of int
+            Of the box's first element, the innermost dimension first.
+        data : ndarray of uint8
+            The box as it lies in shared memory.
         combine : callable, optional
             Of (old, new) elements in the array's type, for reductions.
         """
@@ -153,7 +166,10 @@ _ENCODED: WeakValueDictionary[int, TensorMap] = WeakValueDictionary()
 EMPTY = {2: 0x7FF7, 4: 0x7FF77FF7, 8: 0x7FF77FF77FF77FF7}
 
 
-def tensor_map(array, box, element_strides=None, swizzle=0, fill="zero", interleave=None):
+def tensor_map(
+    array: object, box: Sequence[int], element_strides: Sequence[int] | int | None = None,
+    swizzle: int = 0, fill: str = "zero", interleave: int | None = None,
+) -> TensorMap:  # fmt: skip
     """Describe an array to the tensor copies of a kernel, as cuTensorMapEncodeTiled does.
 
     Parameters
@@ -187,7 +203,10 @@ def tensor_map(array, box, element_strides=None, swizzle=0, fill="zero", interle
     return TensorMap(array, box, strides, swizzle, fill)
 
 
-def check(array, address: int, box, element_strides, swizzle, fill, interleave):
+def check(
+    array: np.ndarray, address: int, box: Sequence[int],
+    element_strides: Sequence[int] | int | None, swizzle: int, fill: str, interleave: int | None,
+) -> tuple[tuple[int, ...], tuple[int, ...]]:  # fmt: skip
     """Refuse what the driver would refuse to encode, with the rule that is broken.
 
     Parameters
@@ -228,7 +247,7 @@ def check(array, address: int, box, element_strides, swizzle, fill, interleave):
     return box, strides
 
 
-def check_array(array, strides: tuple[int, ...], swizzle: int, fill: str):
+def check_array(array: np.ndarray, strides: tuple[int, ...], swizzle: int, fill: str) -> None:
     """Refuse an array, in whatever mode, that the driver would refuse."""
     if not isinstance(array, np.ndarray):
         raise ValueError(f"a tensor map needs a NumPy array, not {type(array).__name__}")
@@ -245,7 +264,7 @@ def _place(array: np.ndarray) -> int:
     return pointer(array) - pointer(root(array))
 
 
-def check_kind(array, swizzle: int, fill: str):
+def check_kind(array: np.ndarray, swizzle: int, fill: str) -> None:
     """Refuse elements, swizzles and fills that there are not."""
     size = array.dtype.itemsize
     if array.dtype.hasobject or size not in (1, 2, 4, 8):
@@ -258,7 +277,7 @@ def check_kind(array, swizzle: int, fill: str):
         raise ValueError(f"fill 'nan' needs floating-point elements, not {array.dtype}")
 
 
-def check_strides(array, strides: tuple[int, ...]):
+def check_strides(array: np.ndarray, strides: tuple[int, ...]) -> None:
     """Refuse axes and element strides that no tensor map has."""
     for axis, n in enumerate(array.shape):
         if not 1 <= n <= 1 << 32:
@@ -270,7 +289,7 @@ def check_strides(array, strides: tuple[int, ...]):
         raise ValueError("the element stride along the last axis must be 1")
 
 
-def check_inner(what: str, inner: int, swizzle: int):
+def check_inner(what: str, inner: int, swizzle: int) -> None:
     """Refuse so many neighbouring bytes that a copy moves as one."""
     if inner % 16:
         raise ValueError(f"{what} {inner} bytes; it must be a multiple of 16")
@@ -280,7 +299,7 @@ def check_inner(what: str, inner: int, swizzle: int):
         )
 
 
-def _check_layout(array, address: int):
+def _check_layout(array: np.ndarray, address: int) -> None:
     size = array.dtype.itemsize
     if address % 16:
         raise ValueError(
@@ -302,7 +321,7 @@ def _check_layout(array, address: int):
             )
 
 
-def whole_numbers(name: str, given, rank: int) -> tuple[int, ...]:
+def whole_numbers(name: str, given: object, rank: int) -> tuple[int, ...]:
     numbers = tuple(given) if isinstance(given, tuple | list) else (given,)
     if len(numbers) != rank or not all(isinstance(n, int | np.integer) for n in numbers):
         raise ValueError(f"{name} {given!r} must be {rank} whole numbers, one for each axis")

@@ -16,14 +16,14 @@ ADDRESS_MODES = ("clamp", "border", "wrap", "mirror")
 FILTERS = ("point", "linear")
 READS = ("element", "normalized")
 _NEXT = itertools.count(1)
-_OBJECTS: WeakValueDictionary[int, object] = WeakValueDictionary()
+_OBJECTS: WeakValueDictionary[int, _Object] = WeakValueDictionary()
 HANDLES = 0x7D0000000000
 
 
 class _Object:
     """What a handle stands for; the object must live as long as the handle is used."""
 
-    def __init__(self, array: np.ndarray, channels: int):
+    def __init__(self, array: np.ndarray, channels: int) -> None:
         if not isinstance(array, np.ndarray) or array.dtype.kind not in "iuf":
             raise ValueError("a texture or surface needs a NumPy array of numbers")
         if channels not in (1, 2, 4):
@@ -68,8 +68,10 @@ class Texture(_Object):
         "element", or "normalized": whole numbers of 8 and 16 bits as floats up to 1.
     """
 
-    def __init__(self, array, channels=1, address="clamp", filter="point", normalized=False,
-                 read="element"):
+    def __init__(
+        self, array: np.ndarray, channels: int = 1, address: str = "clamp", filter: str = "point",
+        normalized: bool = False, read: str = "element",
+    ) -> None:  # fmt: skip
         super().__init__(array, channels)
         for value, known in ((address, ADDRESS_MODES), (filter, FILTERS), (read, READS)):
             if value not in known:
@@ -108,7 +110,7 @@ class Texture(_Object):
             found = np.maximum(found / float(np.iinfo(found.dtype).max), -1.0)
         return np.where(outside[..., None], found.dtype.type(0), found)
 
-    def fetch(self, coordinates: list[np.ndarray], layer=None) -> np.ndarray:
+    def fetch(self, coordinates: list[np.ndarray], layer: np.ndarray | None = None) -> np.ndarray:
         """Read at coordinates (floats, the fastest axis first), filtered: (..., channels)."""
         sizes = (self.sizes if layer is None else self.sizes[1:])[::-1]
         scaled = [_finite(c) * (n if self.normalized else 1)
@@ -118,16 +120,16 @@ class Texture(_Object):
         base = [np.floor(c - 0.5).astype(np.int64) for c in scaled]
         # The fraction has 8 bits (Programming Guide, "Linear Filtering").
         part = [np.rint((c - 0.5 - b) * 256) / 256 for c, b in zip(scaled, base, strict=True)]
-        total = 0.0
+        total: np.ndarray | float = 0.0
         for corner in itertools.product((0, 1), repeat=len(base)):
             weight = 1.0
             for step, fraction in zip(corner, part, strict=True):
                 weight = weight * (fraction if step else 1 - fraction)
             at = [b + step for b, step in zip(base, corner, strict=True)][::-1]
             total = total + self.value(at, layer) * np.asarray(weight)[..., None]
-        return total
+        return np.asarray(total)
 
-    def element(self, coordinates: list[np.ndarray], layer=None) -> np.ndarray:
+    def element(self, coordinates: list[np.ndarray], layer: np.ndarray | None = None) -> np.ndarray:
         """Read at whole-number coordinates (tex1Dfetch); outside is zero."""
         sizes = (self.sizes if layer is None else self.sizes[1:])[::-1]
         inside = np.ones(coordinates[0].shape, bool)
@@ -159,13 +161,13 @@ class Surface(_Object):
         1, 2 or 4.
     """
 
-    def __init__(self, array, channels=1):
+    def __init__(self, array: np.ndarray, channels: int = 1) -> None:
         super().__init__(array, channels)
         if not array.flags.c_contiguous or not array.flags.writeable:
             raise ValueError("a surface needs a C-contiguous array that may be written")
 
 
-def object_of(handle: int):
+def object_of(handle: int) -> _Object | None:
     """Return the texture or surface of a handle, None if there is none or it is gone."""
     return _OBJECTS.get(handle)
 

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from .batch import Batch
+    from .syntax import Instruction
 
 
 @dataclass(eq=False)
@@ -21,7 +26,7 @@ class WaitingLanes:
         Who they are.
     """
 
-    instruction: object
+    instruction: Instruction
     next: int
     lanes: np.ndarray
 
@@ -33,7 +38,7 @@ class Waiter:
     is what holds for a kind that parks nobody and has nothing in flight.
     """
 
-    def __init__(self, f):
+    def __init__(self, f: Batch) -> None:
         self.f = f
 
     @property
@@ -45,15 +50,19 @@ class Waiter:
         """Nothing else can run: land what is in flight; tell whether that may let lanes go."""
         return False
 
-    def left(self):
+    def left(self) -> None:
         """Lanes have exited: nobody need wait for these."""
 
-    def finish(self):
+    def finish(self) -> None:
         """All lanes have exited."""
 
     def describe(self) -> str:
         """Say who waits where, for a deadlock report."""
         return ""
+
+    def copies(self) -> list[Instruction]:
+        """List the instructions whose copies into shared memory are on their way."""
+        return []
 
     def shown(self, row: int) -> list[str]:
         """Say what a block has in flight or waits for, for who looks at it step by step."""

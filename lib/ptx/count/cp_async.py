@@ -10,8 +10,9 @@ calibration set's records on an H100, all of which they meet:
 * Past the L1 (``.cg``): sectors go straight from the L2 to shared memory. The halves of one sector
   that land in one sector, straight or swapped, are one transfer. Whole sectors of one 128-byte line
   that land in one line go in one wavefront, in whatever order, so a swizzle costs nothing. Lone
-  halves go in one wavefront only if they are the same halves of one line, moved by the same
-  distance to one line. Of lanes with one destination only one copies. What the L1 counts as sectors
+  halves go in one wavefront only if they are the same halves of one line, moved to one line by
+  distances that are equal modulo 64 bytes, as those of chunks are that a row of 64 bytes rotates,
+  and no half twice. Of lanes with one destination only one copies. What the L1 counts as sectors
   are the pairs of source line and destination sector; what the counter of LDGSTS itself
   (``smsp__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_ldgsts``) has as sectors are the transfers.
 * Lanes that write zeros ask for no sector. A warp that has one takes the wavefronts of a store.
@@ -28,7 +29,7 @@ from ..core.masks import WARP
 from .banks import BANKS, with_ideal
 from .sectors import sectors
 
-LINE = 128
+LINE, HALF_LINE = 128, 64
 
 
 class Cost(NamedTuple):
@@ -48,6 +49,15 @@ class Cost(NamedTuple):
     transfers: np.ndarray
     wavefronts: np.ndarray
     ideal: np.ndarray
+
+
+class Totals(NamedTuple):
+    """What the copies of all warps cost; see `Cost`."""
+
+    sectors: int
+    transfers: int
+    wavefronts: int
+    ideal: int
 
 
 def cost(
@@ -90,7 +100,7 @@ def _busiest(rows: np.ndarray, active: np.ndarray, nbytes: int) -> np.ndarray:
     return counts.reshape(len(rows), words, BANKS).max(axis=2)
 
 
-def _past_l1(to, source, active, reading) -> Cost:
+def _past_l1(to: np.ndarray, source: np.ndarray, active: np.ndarray, reading: np.ndarray) -> Cost:
     later = np.triu(np.ones((WARP, WARP), bool), 1)
     copying = active & ~(_same(to) & active[:, None, :] & later).any(axis=2)
     asking = copying & reading
@@ -100,14 +110,17 @@ def _past_l1(to, source, active, reading) -> Cost:
     halves = np.bitwise_or.reduce(
         np.where(transfer & asking[:, None, :], half[:, None, :], 0), axis=2
     )
-    moved = np.where(halves == 3, 0, to - source)  # whole sectors go together however far they move
-    together = _classes(asking, _same(line, to // LINE, halves, moved))
+    whole = halves == 3  # whole sectors go together however far they move
+    together = _same(line, to // LINE, halves, np.where(whole, 0, (to - source) % HALF_LINE))
+    earlier = np.tril(np.ones((WARP, WARP), bool), -1)
+    again = (together & _same(source >> 4) & asking[:, None, :] & earlier).sum(axis=2)
+    wavefronts = _classes(asking, together & _same(np.where(whole, 0, again)))
     zeros = (active & ~reading).any(axis=1)
     stored = _busiest(to, active, 16).sum(axis=1)
     return Cost(
         _classes(asking, _same(line, landing)),
         _classes(asking, transfer),
-        *with_ideal(np.where(zeros, stored, together), copying, 16),
+        *with_ideal(np.where(zeros, stored, wavefronts), copying, 16),
     )
 
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ..core.masks import by_warp
 from . import cp_async
 from .banks import matrix_wavefronts, wavefronts
 from .sectors import sectors, total_sectors
+
+if TYPE_CHECKING:
+    from ..core.access_pattern import AccessPattern
+    from ..core.lanes import Lanes
 
 # How shared memory serves an access: whether its passes are the rows of 8 x 8 matrices, and
 # whether passes may go together.
@@ -19,7 +25,7 @@ def served_as(kind: str) -> str:
     return {"ldmatrix": ROWS, "stmatrix": ROWS, "store": STORE}.get(kind, LOAD)
 
 
-def access_cost(pattern, space: str, offset: int, nbytes: int, served: str) -> tuple:
+def access_cost(pattern: AccessPattern, space: str, offset: int, nbytes: int, served: str) -> tuple:
     """Return (requests, lanes, sectors, wavefronts, ideal) of one access with a pattern.
 
     Sectors do not change when all addresses move by a multiple of 32, nor do banks when they move
@@ -34,20 +40,20 @@ def access_cost(pattern, space: str, offset: int, nbytes: int, served: str) -> t
     return counts[key]
 
 
-def _rows(relative: np.ndarray, f) -> np.ndarray:
+def _rows(relative: np.ndarray, f: Lanes) -> np.ndarray:
     """Return addresses by warp, (blocks or 1, warps, 32)."""
     if relative.shape[1] == 1:
         relative = np.broadcast_to(relative, (len(relative), f.threads))
     return by_warp(relative)
 
 
-def _of_warps(pattern, shared: bool, phase: int, nbytes: int, served: str) -> tuple:
+def _of_warps(pattern: AccessPattern, shared: bool, phase: int, nbytes: int, served: str) -> tuple:
     """Count for a mask of whole warps: what each warp costs does not depend on the others.
 
     The schedules that part the warps make a new mask at every turn. So each warp's cost is kept
     with the register, and only summed over the warps that run.
     """
-    f, active = pattern.f, pattern.active
+    f = pattern.f
     costs = f.warp_costs(pattern.register)
     key = (shared, (phase - pattern.low) % 128, nbytes, served)
     if key not in costs:
@@ -59,18 +65,18 @@ def _of_warps(pattern, shared: bool, phase: int, nbytes: int, served: str) -> tu
             costs[key] = [c.reshape(shape) for c in _waves(flat, None, nbytes, served)]
         else:
             costs[key] = [sectors(flat, None, nbytes).reshape(shape)]
-    totals = [int(np.where(active.by_warps, cost, 0).sum()) for cost in costs[key]]
+    totals = [int(np.where(pattern.by_warps, cost, 0).sum()) for cost in costs[key]]
     return pattern.warps, pattern.lanes, *((0, *totals) if shared else (*totals, 0, 0))
 
 
-def _waves(rows, active, nbytes: int, served: str) -> tuple:
+def _waves(rows: np.ndarray, active: np.ndarray | None, nbytes: int, served: str) -> tuple:
     """Return wavefronts and ideal of each warp."""
     if served == ROWS:
         return matrix_wavefronts(rows, active)
     return wavefronts(rows, active, nbytes, served == STORE)
 
 
-def _analyse(pattern, shared: bool, phase: int, nbytes: int, served: str) -> tuple:
+def _analyse(pattern: AccessPattern, shared: bool, phase: int, nbytes: int, served: str) -> tuple:
     f, relative, active = pattern.f, pattern.relative, pattern.active
     requests, lanes = pattern.warps, pattern.lanes
     if relative.shape[1] == 1 and (not shared or nbytes <= 4) and phase % nbytes == 0:
@@ -102,14 +108,17 @@ def _analyse(pattern, shared: bool, phase: int, nbytes: int, served: str) -> tup
     return (requests, lanes, 0, scale * int(waves.sum()), scale * int(ideal.sum()))
 
 
-def copy_cost(to, source, to_phase, source_phase, nbytes: int, past_l1: bool) -> cp_async.Cost:
+def copy_cost(
+    to: AccessPattern, source: AccessPattern | None, to_phase: int, source_phase: int | None,
+    nbytes: int, past_l1: bool,
+) -> cp_async.Totals:  # fmt: skip
     """Sum the costs of all warps' copies."""
     f = to.f
 
-    def spread(array):
+    def spread(array: np.ndarray) -> np.ndarray:
         return by_warp(np.broadcast_to(array, (len(array), f.threads)))
 
-    def lanes(pattern):
+    def lanes(pattern: AccessPattern | None) -> np.ndarray:
         if pattern is None:
             return np.zeros((1, -(-f.threads // 32), 32), bool)
         array = np.ones((1, f.threads), bool) if pattern.active is None else pattern.active.array
@@ -117,7 +126,7 @@ def copy_cost(to, source, to_phase, source_phase, nbytes: int, past_l1: bool) ->
 
     arrays = np.broadcast_arrays(
         spread(to.relative + to_phase),
-        spread(source.relative + source_phase) if source else spread(to.relative),
+        spread(to.relative if source is None else source.relative + (source_phase or 0)),
         lanes(to), lanes(source),
     )  # fmt: skip
     scale = f.blocks // len(arrays[0])  # blocks that share their addresses are analysed once
@@ -126,8 +135,10 @@ def copy_cost(to, source, to_phase, source_phase, nbytes: int, past_l1: bool) ->
     for i, rows in enumerate(flat[:2]):
         flat[i] = rows - rows.min(axis=1, keepdims=True) // cp_async.LINE * cp_async.LINE
     first, many = _alike(flat)
-    found = cp_async.cost(*(array[first] for array in flat), nbytes, past_l1)
-    return cp_async.Cost(*(scale * int((count * many).sum()) for count in found))
+    where_to, where_from, active, reading = (array[first] for array in flat)
+    found = cp_async.cost(where_to, where_from, active, reading, nbytes, past_l1)
+    sums = (scale * int((count * many).sum()) for count in found)
+    return cp_async.Totals(*sums)
 
 
 def _alike(arrays: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

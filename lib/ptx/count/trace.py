@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,17 @@ from ..core.masks import WARP
 from . import cp_async
 from .pattern_costs import access_cost, copy_cost, served_as
 
+if TYPE_CHECKING:
+    from ..core.access_pattern import AccessPattern, Shape
+    from ..core.batch import Batch
+    from ..core.code import Code
+    from ..core.masks import Mask
+    from ..core.step import BasicBlock
+    from ..core.syntax import Instruction, MemoryAccess
+
 WATCHED_MOST = 64  # accesses that are kept of one line
+Place = int | tuple[int, int]  # of a site: an index, ~index for shared memory; and the part
+PEER = "shared::cluster"  # the space of loads from the shared memory of a peer
 NOTHING = 0, 0, 0, 0, 0  # requests, lanes, sectors, wavefronts and ideal ones
 
 
@@ -44,9 +54,9 @@ class Site:
     opcode : str
         For example ``ld.shared.f32``.
     kind : str
-        "load", "store", "atomic", "ldmatrix", "stmatrix", "wgmma" (its operands in shared memory)
-        or "copy" (cp.async: a site in global memory for what it reads and one in shared memory for
-        what it writes).
+        "load", "store", "atomic", "ldmatrix", "stmatrix", "wgmma" and "tcgen05" (their operands in
+        shared memory) or "copy" (cp.async: a site in global memory for what it reads and one in
+        shared memory for what it writes).
     space : str
         "global", "shared", "local", "const" or "generic"; "shared::cluster" for what a block loads
         from a peer's shared memory, which the counters leave out as Nsight Compute does.
@@ -108,8 +118,8 @@ class _Tally:
     nbytes: int
     served: str
     turns: bool = False
-    pattern: object = None
-    counts: tuple = ()
+    pattern: AccessPattern | None = None
+    counts: tuple[int, int, int, int, int] = NOTHING
     times: int = 0
 
 
@@ -125,6 +135,8 @@ class Trace:
         What ptxas made of PTX lines: None for an access that another absorbed.
     ffma : mapping of int to int
         FFMA that ptxas made of PTX lines which are no fma.
+    watched : dict of int to list of WarpAccess
+        Accesses of the watched warp by PTX line, `WATCHED_MOST` of each at most.
     """
 
     watch: tuple[int, int] | None = None
@@ -132,19 +144,19 @@ class Trace:
     ffma: Mapping[int, int] = field(default_factory=dict)
     watched: dict[int, list[WarpAccess]] = field(default_factory=dict)
     _sites: dict[tuple, Site] = field(default_factory=dict)
-    _tallies: dict[int, _Tally | None] = field(default_factory=dict)
+    _tallies: dict[Place, _Tally | None] = field(default_factory=dict)
     _blocks: dict[int, list[int]] = field(default_factory=dict)
     _guarded: dict[int, list[int]] = field(default_factory=dict)
-    _copies: dict[tuple, cp_async.Cost] = field(default_factory=dict)
-    _code: object = None
+    _copies: dict[tuple, cp_async.Totals] = field(default_factory=dict)
+    _code: Code | None = None
 
     # -- told by the lanes ----------------------------------------------------------------------
 
-    def begin(self, code):
+    def begin(self, code: Code) -> None:
         """Remember whose instructions these are."""
         self._code = code
 
-    def executed(self, block, f):
+    def executed(self, block: BasicBlock, f: Batch) -> None:
         """Count a block of instructions run by the active lanes."""
         tally = self._blocks.get(block.start)
         if tally is None:
@@ -156,7 +168,7 @@ class Trace:
             tally[0] += f.active.warps
             tally[1] += f.active.lanes
 
-    def guarded(self, index: int, chosen, f):
+    def guarded(self, index: int, chosen: Mask | None | Literal[False], f: Batch) -> None:
         """Count an instruction with a predicate, for the lanes where it holds."""
         tally = self._guarded.setdefault(index, [0, 0])
         if chosen is None:
@@ -166,19 +178,28 @@ class Trace:
             tally[0] += chosen.warps
             tally[1] += chosen.lanes
 
-    def access(self, index, pattern, f, instruction, kind, space, offset, nbytes, part=0):
+    def access(
+        self, f: Batch, access: MemoryAccess, pattern: AccessPattern, space: str
+    ) -> None:
         """Count an access of the active lanes to global or shared memory.
 
-        An instruction that the hardware does in several accesses (wmma.load) names its parts.
+        Parameters
+        ----------
+        f : Batch
+        access : MemoryAccess
+        pattern : AccessPattern
+            Where the active lanes access memory.
+        space : str
+            The memory that it came to, as `Site` has it: a generic access may come to several.
         """
-        # A generic access may come to both spaces; each is a site of its own.
-        place = index if space == "global" else ~index
-        if part:
-            place = place, part
+        site = access.index if space == "global" else ~access.index
+        place: Place = site
+        if access.part or space == PEER:
+            place = site, -1 if space == PEER else access.part
         try:
             tally = self._tallies[place]
         except KeyError:
-            tally = self._enter(place, index, instruction, kind, space, offset, nbytes)
+            tally = self._enter(place, access, access.kind, space)
         if tally is None:
             return
         if tally.pattern is not pattern:
@@ -194,39 +215,45 @@ class Trace:
                 tally.counts = counts
         tally.times += 1
         if self.watch is not None and tally.counts is not NOTHING:
-            self._watch(tally, pattern, f, f.origin + index)
+            self._watch(self.watch, tally, pattern, f, f.origin + access.index)
 
-    def copied(self, index, to, source, f, instruction, to_offset, source_offset, nbytes, past_l1):
-        """Count a cp.async: `to` and `source` are patterns, that of the source None if none reads.
+    def copied(
+        self, f: Batch, writing: MemoryAccess, to: AccessPattern, reading: MemoryAccess,
+        source: AccessPattern | None, past_l1: bool,
+    ) -> None:  # fmt: skip
+        """Count a cp.async: what it writes, and what it reads, if any lane does.
 
         It is a site of shared memory and one of global memory, and what it costs in one depends on
         the addresses in the other.
         """
-        halves = [(~index, "shared", to, to_offset)]
+        halves = [(~writing.index, writing, to)]
         if source is not None:
-            halves.append((index, "global", source, source_offset))
+            halves.append((reading.index, reading, source))
         tallies = []
-        for place, space, pattern, offset in halves:
-            tally = self._tallies.get(place)
+        for place, access, pattern in halves:
+            tally = self._tallies.get(place) or self._enter(place, access, "copy", access.space)
             if tally is None:
-                tally = self._enter(place, index, instruction, "copy", space, offset, nbytes)
+                return
             tallies.append((tally, pattern))
         if any(tally.pattern is not pattern for tally, pattern in tallies):
+            phase = None if source is None else (source.low + reading.offset) % cp_async.LINE
             costs = self._copy_costs(
-                to, source, (to.low + to_offset) % cp_async.LINE,
-                source and (source.low + source_offset) % cp_async.LINE, nbytes, past_l1,
+                to, source, (to.low + writing.offset) % cp_async.LINE, phase, writing.nbytes,
+                past_l1,
             )  # fmt: skip
             shares = (costs.transfers, costs.wavefronts, costs.ideal), (costs.sectors, 0, 0)
-            for (tally, pattern), share in zip(tallies, shares, strict=False):
+            for (tally, pattern), (sectors, waves, ideal) in zip(tallies, shares, strict=False):
                 self._flush(tally)
                 tally.pattern = pattern
-                tally.counts = pattern.warps, pattern.lanes, *share
+                tally.counts = pattern.warps, pattern.lanes, sectors, waves, ideal
         for tally, pattern in tallies:
             tally.times += 1
             if self.watch is not None:
-                self._watch(tally, pattern, f, f.origin + index)
+                self._watch(self.watch, tally, pattern, f, f.origin + writing.index)
 
-    def site(self, index: int, instruction, kind: str, space: str, nbytes: int) -> Site:
+    def site(
+        self, index: int, instruction: Instruction, kind: str, space: str, nbytes: int
+    ) -> Site:
         """Return the site of an instruction, made at its first access."""
         key = (instruction.line, index, space, kind)
         if key not in self._sites:
@@ -241,26 +268,33 @@ class Trace:
             )
         return self._sites[key]
 
-    def multiplied(self, index: int, instruction, warps: int, wavefronts: int):
-        """Count what wgmma reads of shared memory.
+    def multiplied(self, index: int, instruction: Instruction, warps: int, wavefronts: int) -> None:
+        """Count what wgmma or tcgen05.mma reads of shared memory.
 
         An H100 counts all bytes of the operands that lie there, 128 a wavefront: so it is for the
-        128-byte swizzle in the records of 17 and 18. Other layouts have not been measured.
+        128-byte swizzle in the records of 17 and 18. Other layouts have not been measured, nor has
+        tcgen05.
 
         Parameters
         ----------
+        index : int
+            Of the step.
+        instruction : Instruction
         warps : int
             That issued it.
         wavefronts : int
             Of all of their operands.
         """
-        site = self.site(index, instruction, "wgmma", "shared", 0)
+        site = self.site(index, instruction, instruction.parts[0], "shared", 0)
         site.requests += warps
         site.lanes += warps * WARP
         site.wavefronts += wavefronts
         site.ideal += wavefronts
 
-    def _copy_costs(self, to, source, to_phase, source_phase, nbytes, past_l1) -> cp_async.Cost:
+    def _copy_costs(
+        self, to: AccessPattern, source: AccessPattern | None, to_phase: int,
+        source_phase: int | None, nbytes: int, past_l1: bool,
+    ) -> cp_async.Totals:  # fmt: skip
         """Return the sums over all warps; a loop's copies differ by a constant, which is nothing.
 
         So what was found is kept by the contents of the patterns, and beside the destination's
@@ -274,34 +308,38 @@ class Trace:
         return to.shape.counts[short][1]
 
     def _copy_costs_by_content(
-        self, to, source, to_phase, source_phase, nbytes, past_l1
-    ) -> cp_async.Cost:
+        self, to: AccessPattern, source: AccessPattern | None, to_phase: int,
+        source_phase: int | None, nbytes: int, past_l1: bool,
+    ) -> cp_async.Totals:  # fmt: skip
         whose = _digest(to.shape), source and _digest(source.shape)
         key = (*whose, to_phase, source_phase, nbytes, past_l1, to.f.blocks)
         if key not in self._copies:
             self._copies[key] = copy_cost(to, source, to_phase, source_phase, nbytes, past_l1)
         return self._copies[key]
 
-    def end(self):
+    def end(self) -> None:
         """Add up what the last batch left; patterns of a batch die with it."""
         for tally in self._tallies.values():
             if tally is not None:
                 self._flush(tally)
                 tally.pattern = None
 
-    def _enter(self, place, index, instruction, kind, space, offset, nbytes):
-        turns = False
+    def _enter(
+        self, place: Place, access: MemoryAccess, kind: str, space: str
+    ) -> _Tally | None:
+        offset, nbytes, turns = access.offset, access.nbytes, False
+        instruction = access.instruction
         if self.merge is not None and instruction.line in self.merge:
             wide = self.merge[instruction.line]
             if wide is None:
                 self._tallies[place] = None
                 return None
             offset, nbytes, turns = wide
-        site = self.site(index, instruction, kind, space, nbytes)
+        site = self.site(access.index, instruction, kind, space, nbytes)
         tally = self._tallies[place] = _Tally(site, offset, nbytes, served_as(kind), turns)
         return tally
 
-    def _flush(self, tally: _Tally):
+    def _flush(self, tally: _Tally) -> None:
         if tally.times:
             site, times = tally.site, tally.times
             requests, lanes, sectors, wavefronts, ideal = tally.counts
@@ -312,8 +350,11 @@ class Trace:
             site.ideal += times * ideal
             tally.times = 0
 
-    def _watch(self, tally: _Tally, pattern, f, step: int):
-        block, warp = self.watch
+    def _watch(
+        self, watched: tuple[int, int], tally: _Tally, pattern: AccessPattern, f: Batch,
+        step: int,
+    ) -> None:  # fmt: skip
+        block, warp = watched
         row = f.geometry.row_of(block)
         if row is None or warp >= f.warps:
             return
@@ -351,7 +392,7 @@ class Trace:
     @property
     def multiply_adds(self) -> dict[tuple[tuple[str, int], ...], int]:
         """Lanes that executed a single-precision fma, by CUDA line and those it was called from."""
-        def place(instruction):
+        def place(instruction: Instruction) -> tuple[tuple[tuple[str, int], ...], int]:
             where = (instruction.cuda or ("", instruction.line)), *instruction.callers
             return where, self._ffma(instruction)
 
@@ -361,16 +402,17 @@ class Trace:
                 found[where] += each * threads
         return dict(found)
 
-    def _ffma(self, instruction) -> int:
+    def _ffma(self, instruction: Instruction) -> int:
         """Single-precision multiply-adds that an instruction is in the machine code."""
         opcode = instruction.opcode
-        if opcode.startswith("fma.") and opcode.endswith(".f32"):
-            return 1
-        return self.ffma.get(instruction.line, 0)
+        fma = opcode.startswith("fma.") and opcode.endswith(".f32")
+        return self.ffma.get(instruction.line, int(fma))
 
-    def _executed(self, key) -> dict:
+    def _executed(self, key: Callable[[Instruction], Any]) -> dict:
         total: dict = {}
         code = self._code
+        if code is None:
+            return total
         for start, (warps, threads) in self._blocks.items():
             block = code.blocks[start]
             for step in code.steps[start : start + block.length]:
@@ -455,13 +497,13 @@ class Trace:
         )
 
 
-def _digest(shape) -> bytes:
+def _digest(shape: Shape) -> bytes:
     """Stand for the addresses of a shape and the lanes that have them, in any batch."""
     if "digest" not in shape.counts:
         arrays = [shape.relative] if shape.active is None else [shape.relative, shape.active.array]
         content = hashlib.blake2b(digest_size=16)
         for array in arrays:
             content.update(repr(array.shape).encode())
-            content.update(np.ascontiguousarray(array))
+            content.update(np.ascontiguousarray(array).data)
         shape.counts["digest"] = content.digest()
     return shape.counts["digest"]

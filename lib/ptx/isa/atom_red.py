@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ..core.addressing import (
@@ -17,7 +20,13 @@ from ..core.addressing import (
 from ..core.decode import Decoding, opcode
 from ..core.registers import DTYPES
 from ..core.rounding import from_bf16, odd_f32, to_bf16
-from ..core.syntax import SIZES
+from ..core.syntax import SIZES, MemoryAccess
+
+if TYPE_CHECKING:
+    from ..core.batch import Batch
+    from ..core.masks import Mask
+    from ..core.segment import Segment
+    from ..core.step import Compute, Reader, Run
 
 TYPES = (
     "b16", "u16", "f16", "bf16", "b32", "u32", "s32", "f32", "f16x2", "bf16x2", "b64", "u64", "s64",
@@ -26,26 +35,30 @@ TYPES = (
 VECTORS = ("v2", "v4", "v8")
 
 
-def _wrapping_increment(old, b):
+def _wrapping_increment(old: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.where(old >= b, 0, old + 1).astype(old.dtype)
 
 
-def _wrapping_decrement(old, b):
+def _wrapping_decrement(old: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.where((old == 0) | (old > b), b, old - 1).astype(old.dtype)
 
 
-_ATOMIC = {
+def _compare_and_swap(old: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    return np.where(old == b, c, old)
+
+
+_ATOMIC: dict[str, Compute] = {
     "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and,
     "or": np.bitwise_or, "xor": np.bitwise_xor, "exch": lambda old, b: b,
     "inc": _wrapping_increment, "dec": _wrapping_decrement,
-    "cas": lambda old, b, c: np.where(old == b, c, old),
+    "cas": _compare_and_swap,
 }  # fmt: skip
 
 
-def in_bf16(compute):
+def in_bf16(compute: Compute) -> Compute:
     """Let an operation on numbers work on the bits of bfloat16, and round once."""
 
-    def on_bits(old, b):
+    def on_bits(old: np.ndarray, b: np.ndarray) -> np.ndarray:
         exact = compute(*(from_bf16(bits).astype(np.float64) for bits in (old, b)))
         return to_bf16(odd_f32(exact))
 
@@ -53,7 +66,7 @@ def in_bf16(compute):
 
 
 @opcode("atom", "red")
-def atomic(d: Decoding):
+def atomic(d: Decoding) -> Run:
     """atom{.space}.op{.vec}.type d, [a], b{, c}; red is the same without d."""
     space, returns = space_of(d), d.parts[0] == "atom"
     operation = d.pick(_ATOMIC)
@@ -86,25 +99,25 @@ def atomic(d: Decoding):
     reads = [[d.read(item, register) for item in items] for items in given]
     base, offset = address_operand(d, 1 if returns else 0, space)
     compute = in_bf16(_ATOMIC[operation]) if kind == "bf16" else _ATOMIC[operation]
-    index, instruction, width = d.index, d.instruction, size * many * packed
+    instruction = d.instruction
+    access = MemoryAccess(d.index, instruction, "atomic", space, offset, size * many * packed)
 
-    def step(f):
+    def step(f: Batch) -> None:
         # One lane after another where they meet at an address, as the hardware would.
         shape = (f.blocks, f.threads)
         pattern = f.pattern(f.r[base])
-        segment = segment_of(f, pattern, space, offset, width, instruction)
-        parts = [(segment, pattern.active)]
-        if segment is None:
-            parts = list(by_segment(f, pattern, space, offset, width, instruction))
+        whole = segment_of(f, pattern, access)
+        parts: list[tuple[Segment, Mask | None]]
+        parts = [*by_segment(f, pattern, access)] if whole is None else [(whole, pattern.active)]
         result = np.zeros((*shape, many * packed), dtype)
         outer = f.active
         for segment, active in parts:
             f.active = active
             part = f.pattern(f.r[base])
             check_writeable(f, segment, instruction)
-            if segment.valid is not None:
-                f.memory.check_valid(segment, part, offset, width, f, instruction)
-            report_access(f, index, part, instruction, "atomic", segment, offset, width)
+            if segment.tracked:
+                f.memory.check_valid(f, access, part, segment)
+            report_access(f, access, part, segment)
             lanes = f.lanes_in(active)
             where = np.broadcast_to(part.index(size, segment.rows), shape)[lanes]
             view = segment.view(dtype, 1)[(part.low + offset - segment.base) // size :]
@@ -122,7 +135,10 @@ def atomic(d: Decoding):
     return step
 
 
-def _element(f, reads, at: int, packed: int, dtype, shape) -> np.ndarray:
+def _element(
+    f: Batch, reads: Sequence[Reader], at: int, packed: int, dtype: np.dtype,
+    shape: tuple[int, ...],
+) -> np.ndarray:  # fmt: skip
     """Return one element of an operand in all lanes."""
     value = np.broadcast_to(reads[at // packed](f.r), shape)
     if packed == 1:
@@ -130,7 +146,9 @@ def _element(f, reads, at: int, packed: int, dtype, shape) -> np.ndarray:
     return np.ascontiguousarray(value)[..., None].view(dtype)[..., at % 2]
 
 
-def _serially(view, where, values, compute) -> np.ndarray:
+def _serially(
+    view: np.ndarray, where: np.ndarray, values: list[np.ndarray], compute: Compute
+) -> np.ndarray:
     """Apply an atomic for all lanes; lanes with one address go in lane order, in rounds."""
     order = np.argsort(where, kind="stable")
     ordered = where[order]

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ..core.decode import Decoding, opcode
 from ..core.predication import predicated_end
 from ..core.registers import DTYPES
 
+if TYPE_CHECKING:
+    from ..core.batch import Batch
+    from ..core.step import Run
+
 
 @opcode("bar", "barrier")
-def barrier(d: Decoding):
+def barrier(d: Decoding) -> Run:
     """bar{.cta}.sync a{, b}; bar.arrive a, b; bar.red; barrier.* the same."""
     d.only("cta", "sync", "arrive", "aligned", "red", *VOTES)
     if not d.has("sync", "arrive", "red"):
@@ -23,7 +29,7 @@ def barrier(d: Decoding):
     count = d.read(1, "u32") if len(d.operands) == 2 else None
     instruction, following = d.instruction, d.index + 1
 
-    def step(f):
+    def step(f: Batch) -> None:
         which = number(f.r)
         many = None if count is None else count(f.r)
         if which.size == 1 and (many is None or many.size == 1):
@@ -37,14 +43,14 @@ def barrier(d: Decoding):
         many = np.full(shape, -1) if many is None else np.broadcast_to(many, shape).astype(int)
         lanes = f.lanes_in(whole)
         for n, c in sorted(set(zip(which[lanes].tolist(), many[lanes].tolist(), strict=True))):
-            f.active = f.select((which == n) & (many == c))
+            f.active = f.selected((which == n) & (many == c))
             f.barriers.arrive(instruction, n, None if c < 0 else c, following, parks)
             f.active = whole
 
     return predicated_end(d, step)
 
 
-def _vote(d: Decoding):
+def _vote(d: Decoding) -> Run:
     """{bar,barrier.cta}.red.{and,or}.pred p, a{, b}, {!}c; .red.popc.u32 d, a{, b}, {!}c"""
     what = d.pick(VOTES)
     if what is None:
@@ -57,7 +63,7 @@ def _vote(d: Decoding):
     said, kind = d.read(len(d.operands) - 1, "pred"), DTYPES[d.type]
     instruction, following = d.instruction, d.index + 1
 
-    def step(f):
+    def step(f: Batch) -> None:
         which, many = number(f.r), None if count is None else count(f.r)
         if which.size != 1 or (many is not None and many.size != 1):
             d.unsupported("a barrier whose number and threads are the same for all lanes")
@@ -65,7 +71,7 @@ def _vote(d: Decoding):
         here = f.active_lanes
         votes = np.broadcast_to(said(f.r), shape) & here
 
-        def finish(yes: np.ndarray, arrived: np.ndarray, lanes: np.ndarray):
+        def finish(yes: np.ndarray, arrived: np.ndarray, lanes: np.ndarray) -> None:
             found = VOTES[what](yes.sum(axis=1), arrived.sum(axis=1))[:, None].astype(kind)
             if slot is not None:
                 old = f.r[slot]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ..core.decode import Decoding, opcode
@@ -10,15 +12,20 @@ from ..core.predication import predicated_end
 from ..core.waiting import Waiter, WaitingLanes
 from .membermask import check_membermask, lane_ids, names_all_lanes
 
+if TYPE_CHECKING:
+    from ..core.batch import Batch
+    from ..core.step import Run
+    from ..core.syntax import Instruction
+
 
 @opcode("bar.warp")
-def warp_barrier(d: Decoding):
+def warp_barrier(d: Decoding) -> Run:
     """bar.warp.sync mask: lanes wait for each other; those that run apart come together here."""
     d.only("warp", "sync").count(1)
     member = d.read(0, "u32")
     place, instruction, following = d.place, d.instruction, d.index + 1
 
-    def step(f):
+    def step(f: Batch) -> None:
         mask, barriers = member(f.r), f.waiter(WarpBarriers)
         check_membermask(f, mask, place, alone=True)
         if f.active is None and names_all_lanes(mask) and not barriers.parties:
@@ -37,7 +44,7 @@ class WarpBarriers(Waiter):
     They may have come by different instructions (PTX ISA, bar.warp.sync).
     """
 
-    def __init__(self, f):
+    def __init__(self, f: Batch) -> None:
         super().__init__(f)
         self.parties: list[WaitingLanes] = []
         self.masks = np.zeros((f.blocks, f.threads), np.uint32)
@@ -47,7 +54,7 @@ class WarpBarriers(Waiter):
         """Whether any lane is parked."""
         return bool(self.parties)
 
-    def arrive(self, mask: np.ndarray, instruction, following: int):
+    def arrive(self, mask: np.ndarray, instruction: Instruction, following: int) -> None:
         """Park the active lanes, and let go of who is complete."""
         f = self.f
         active = f.active_lanes
@@ -60,7 +67,7 @@ class WarpBarriers(Waiter):
             self.parties.append(WaitingLanes(instruction, following, active))
         self.left()
 
-    def left(self):
+    def left(self) -> None:
         """Let go of lanes that wait for nobody any more; an exit may be what they waited for."""
         f = self.f
         if not self.parties:

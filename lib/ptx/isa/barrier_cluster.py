@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ..core.decode import Decoding, opcode
@@ -11,17 +13,23 @@ from ..core.predication import predicated_end
 from ..core.waiting import Waiter, WaitingLanes
 from ..race.stamps import merged_clocks
 
+if TYPE_CHECKING:
+    from ..core.batch import Batch
+    from ..core.step import Run
+    from ..core.syntax import Instruction
+
 
 class ClusterBarriers(Waiter):
     """The barrier of each cluster: all threads that have not exited arrive, then go on."""
 
-    def __init__(self, f):
+    def __init__(self, f: Batch) -> None:
         super().__init__(f)
         shape = (f.blocks, f.threads)
         self.arrived = np.zeros(shape, bool)  # in this phase
         self.passed = np.zeros(shape, bool)  # arrived in a complete phase, has not waited yet
         self.parties: list[WaitingLanes] = []
         self.last: dict[int, object] = {}  # cluster -> instruction of an arrival
+        self.met = np.zeros(f.blocks, bool)  # blocks of which a thread has waited for the others
         clusters = f.blocks // f.geometry.peers
         self.gathering: list = [None] * clusters
         self.carried: list = [None] * clusters
@@ -31,7 +39,7 @@ class ClusterBarriers(Waiter):
         """Whether any lane is parked."""
         return bool(self.parties)
 
-    def arrive(self, instruction, releases: bool):
+    def arrive(self, instruction: Instruction, releases: bool) -> None:
         """Let the active lanes arrive."""
         f = self.f
         active = f.active_lanes
@@ -48,7 +56,7 @@ class ClusterBarriers(Waiter):
                 self.gathering[cluster] = f.races.proxy.release(row, warp, self.gathering[cluster])
         self.left()
 
-    def left(self):
+    def left(self) -> None:
         """Complete the barrier of every cluster whose remaining threads have all arrived."""
         f, peers = self.f, self.f.geometry.peers
         if not self.arrived.any():
@@ -76,7 +84,7 @@ class ClusterBarriers(Waiter):
                 if not party.lanes.any():
                     self.parties.remove(party)
 
-    def wait(self, instruction, following: int):
+    def wait(self, instruction: Instruction, following: int) -> None:
         """Let the active lanes wait, or go on if the barrier is complete."""
         f = self.f
         active = f.active_lanes
@@ -93,9 +101,10 @@ class ClusterBarriers(Waiter):
         if rest.any():
             self.parties.append(WaitingLanes(instruction, following, rest))
 
-    def _pass(self, lanes: np.ndarray):
+    def _pass(self, lanes: np.ndarray) -> None:
         f = self.f
         self.passed = self.passed & ~lanes
+        self.met |= lanes.any(axis=1)
         if f.races is not None and f.races.proxy is not None:
             for row, warp in np.argwhere(any_in_warp(lanes)).tolist():
                 f.races.proxy.acquire(row, warp, self.carried[row // f.geometry.peers])
@@ -115,7 +124,7 @@ class ClusterBarriers(Waiter):
 
 
 @opcode("barrier.cluster")
-def cluster_barrier(d: Decoding):
+def cluster_barrier(d: Decoding) -> Run:
     """barrier.cluster.arrive{.release|.relaxed}, barrier.cluster.wait{.acquire}"""
     d.only("cluster", "arrive", "wait", "release", "relaxed", "acquire", "aligned").count(0)
     instruction, following = d.instruction, d.index + 1
@@ -125,7 +134,7 @@ def cluster_barrier(d: Decoding):
         return predicated_end(d, lambda f: f.waiter(ClusterBarriers).wait(instruction, following))
     releases = not d.has("relaxed")
 
-    def step(f):
+    def step(f: Batch) -> None:
         active = f.active
         f.waiter(ClusterBarriers).arrive(instruction, releases)
         f.go(following, active)

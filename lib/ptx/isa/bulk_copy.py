@@ -1,14 +1,15 @@
 """What bulk copies share: bulk groups, destinations in shared memory, what trace and races hear.
 
 A copy into shared memory completes on an mbarrier. A copy out of it belongs to a bulk group of the
-thread that issued it; `wait_group.read` waits until its source is read, `wait_group` until it is
+thread that issued it; ``wait_group.read`` waits until its source is read, `wait_group` until it is
 written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,12 +17,17 @@ from ..core.addressing import locate
 from ..core.decode import Decoding
 from ..core.errors import Error, UninitialisedRead
 from ..core.hazards import access
-from ..core.memory import PEER_BYTES
+from ..core.segment import PEER_BYTES, peer_window, rank_at
 from ..core.waiting import Waiter
 from ..count.sectors import SECTOR
 from ..race.stamps import EPOCH
 from .atom_red import in_bf16
 from .mbarrier_object import Mbarriers
+
+if TYPE_CHECKING:
+    from ..core.batch import Batch, Races, Tracer
+    from ..core.syntax import Instruction
+    from .mbarrier_object import Mbarrier
 
 BULK_HINTS = ("L2::cache_hint", "weak")
 
@@ -33,23 +39,23 @@ class BulkCopy:
     `known`, if given, is called when the thread has waited until the bytes are written.
     """
 
-    instruction: object
+    instruction: Instruction
     read: Callable[[], np.ndarray]
     write: Callable[[np.ndarray], None]
     known: Callable[[], None] | None = None
     data: np.ndarray | None = None
     landed: bool = False
 
-    def fetch(self):
+    def fetch(self) -> np.ndarray:
         """Read the source, if that has not been done."""
         if self.data is None:
             self.data = self.read()
+        return self.data
 
-    def land(self):
+    def land(self) -> None:
         """Write the destination, if that has not been done."""
         if not self.landed:
-            self.fetch()
-            self.write(self.data)
+            self.write(self.fetch())
             self.landed = True
 
 
@@ -65,11 +71,11 @@ class ThreadGroups:
 class BulkGroups(Waiter):
     """The bulk groups of all threads of a batch."""
 
-    def __init__(self, f):
+    def __init__(self, f: Batch) -> None:
         super().__init__(f)
         self.threads: dict[tuple[int, int], ThreadGroups] = {}
 
-    def add(self, row: int, thread: int, copy: BulkCopy):
+    def add(self, row: int, thread: int, copy: BulkCopy) -> None:
         """Start a copy for a thread."""
         if not self.f.late:
             copy.land()
@@ -80,7 +86,7 @@ class BulkGroups(Waiter):
         groups = self.threads.get((row, thread))
         return 1 if groups is None else groups.committed + 1
 
-    def commit(self):
+    def commit(self) -> None:
         """Close the group of each active lane that has copies; others have an empty one."""
         active = self.f.active_lanes
         for (row, thread), groups in self.threads.items():
@@ -88,7 +94,7 @@ class BulkGroups(Waiter):
                 groups.groups.append([])
                 groups.committed += 1
 
-    def wait(self, most: int, read: bool):
+    def wait(self, most: int, read: bool) -> None:
         """Let all but the newest `most` groups of the active lanes be read, or be complete."""
         f, active = self.f, self.f.active_lanes
         for (row, thread), groups in self.threads.items():
@@ -105,10 +111,10 @@ class BulkGroups(Waiter):
                 del groups.groups[: max(0, done - first)]
             groups.read = max(groups.read, done)
             if f.races is not None:
-                proxy = f.races.proxy
+                proxy = f.races.agents
                 proxy.learn(row, thread // 32, proxy.bulk(row, thread // 32), done)
 
-    def finish(self):
+    def finish(self) -> None:
         """Land what nobody waited for; report copies that may have read a dead block's memory."""
         for (row, thread), groups in self.threads.items():
             first = groups.committed + 1 - len(groups.groups)
@@ -126,21 +132,21 @@ class BulkGroups(Waiter):
                     copy.land()
 
 
-def shared_bytes(f, row: int, offset: int, nbytes: int) -> np.ndarray:
+def shared_bytes(f: Batch, row: int, offset: int, nbytes: int) -> np.ndarray:
     """Show bytes of a block's shared memory."""
-    start = int(f.memory.shared.rows[row, 0]) + offset
+    start = f.memory.shared.start_of(row) + offset
     return f.memory.shared.storage[start : start + nbytes]
 
 
-def mark_valid(f, row: int, offset: int, nbytes: int):
+def mark_valid(f: Batch, row: int, offset: int, nbytes: int) -> None:
     """Remember that bytes of shared memory were written."""
-    start = int(f.memory.shared.rows[row, 0]) + offset
+    start = f.memory.shared.start_of(row) + offset
     f.memory.shared.valid[start : start + nbytes] = 1
 
 
-def check_valid(f, row: int, offset: int, nbytes: int, instruction):
+def check_valid(f: Batch, row: int, offset: int, nbytes: int, instruction: Instruction) -> None:
     """Raise UninitialisedRead if a copy reads shared memory that nobody wrote."""
-    start = int(f.memory.shared.rows[row, 0]) + offset
+    start = f.memory.shared.start_of(row) + offset
     valid = f.memory.shared.valid[start : start + nbytes] == 1
     if not valid.all():
         raise UninitialisedRead(
@@ -150,11 +156,18 @@ def check_valid(f, row: int, offset: int, nbytes: int, instruction):
         )
 
 
-def count_global(f, index: int, instruction, way: str, starts, length: int, nbytes: int):
+def count_global(
+    trace: Tracer, index: int, instruction: Instruction, way: str, starts: np.ndarray | int,
+    length: int, nbytes: int,
+) -> None:  # fmt: skip
     """Count a copy's global memory: one request, and the sectors that its runs of bytes touch.
 
     Parameters
     ----------
+    trace : Tracer
+    index : int
+        Of the step.
+    instruction : Instruction
     way : str
         "load" or "store".
     starts : ndarray of int
@@ -164,7 +177,7 @@ def count_global(f, index: int, instruction, way: str, starts, length: int, nbyt
     nbytes : int
         Bytes that the copy moves in shared memory.
     """
-    site = f.trace.site(index, instruction, f"bulk {way}", "global", nbytes)
+    site = trace.site(index, instruction, f"bulk {way}", "global", nbytes)
     site.requests += 1
     site.lanes += 1
     starts = np.sort(np.atleast_1d(starts))
@@ -177,14 +190,14 @@ def count_global(f, index: int, instruction, way: str, starts, length: int, nbyt
         site.sectors += int((last[1:] - np.maximum(starts[1:] // SECTOR - 1, last[:-1])).sum())
 
 
-def cells(f, row: int, offset: int, nbytes: int) -> np.ndarray:
+def cells(f: Batch, races: Races, row: int, offset: int, nbytes: int) -> np.ndarray:
     """Return the race detector's cells of a run of shared memory."""
-    start = int(f.memory.shared.rows[row, 0]) + offset
-    granule = f.races.granule
+    start = f.memory.shared.start_of(row) + offset
+    granule = races.granule
     return np.arange(start // granule, -(-(start + nbytes) // granule))
 
 
-def _add(old, new):
+def _add(old: np.ndarray, new: np.ndarray) -> np.ndarray:
     return (old + new).astype(old.dtype)
 
 
@@ -206,20 +219,67 @@ def reduction(d: Decoding) -> Callable | None:
     return in_bf16(REDUCTIONS[name]) if d.type == "bf16" else REDUCTIONS[name]
 
 
-def destinations(f, row, thread, at, b, nbytes, mask, align, instruction):
-    """Yield (row, offset, mbarrier) of every block that a copy into shared memory goes to.
+@dataclass(frozen=True)
+class Issuer:
+    """Who issues a copy: a block's row in the batch, its thread, the instruction and its index."""
+
+    row: int
+    thread: int
+    instruction: Instruction
+    index: int
+
+
+@dataclass(frozen=True)
+class Destination:
+    """Bytes of a block's shared memory that a copy goes to, and the mbarrier that counts them."""
+
+    row: int
+    offset: int
+    nbytes: int
+    barrier: Mbarrier
+
+    def bytes(self, f: Batch) -> np.ndarray:
+        """Show them."""
+        return shared_bytes(f, self.row, self.offset, self.nbytes)
+
+    def mark_valid(self, f: Batch) -> None:
+        """Remember that they were written."""
+        mark_valid(f, self.row, self.offset, self.nbytes)
+
+
+def destinations(
+    f: Batch, by: Issuer, at: int, bar: int, nbytes: int, align: int, mask: int | None = None,
+    pair: bool = False,
+) -> Iterator[Destination]:  # fmt: skip
+    """Yield what a copy into shared memory goes to, in every block.
 
     Parameters
     ----------
-    at, b : int
+    f : Batch
+    by : Issuer
+    at, bar : int
         Addresses of destination and mbarrier in the shared::cluster window.
+    nbytes, align : int
+        What the destination must hold, and be a multiple of.
     mask : int or None
         For a multicast: which ranks of the cluster receive the bytes.
+    pair : bool
+        ``.cta_group::2``: the mbarrier may lie in the other block of the destination's pair; of a
+        multicast, each destination signals the block of its pair whose rank is even, or odd, as
+        that is in which `bar` lies (PTX ISA, cp.async.bulk.tensor, ``.cta_group``).
     """
-    barriers = f.waiter(Mbarriers)
+    barriers, (row, instruction) = f.waiter(Mbarriers), (by.row, by.instruction)
+    user = row, by.thread
     home, offset = locate(f, row, at, nbytes, align, instruction)
     if mask is None:
-        yield home, offset, barriers.find(row, b, instruction, (row, thread))
+        barrier = barriers.find(row, bar, instruction, user)
+        if barrier.row != home and not (pair and barrier.row ^ 1 == home):
+            raise Error(
+                f"{f.place(instruction)}: the bytes go to block {f.geometry.block_name(home)}, the "
+                f"mbarrier lies in block {f.geometry.block_name(barrier.row)}: it must be the same "
+                "block, or with .cta_group::2 the other one of its pair"
+            )
+        yield Destination(home, offset, nbytes, barrier)
         return
     peers = f.geometry.peers
     if mask >> peers or not mask:
@@ -227,44 +287,53 @@ def destinations(f, row, thread, at, b, nbytes, mask, align, instruction):
             f"{f.place(instruction)}: the mask {mask:#x} names blocks that the cluster of {peers} "
             "has not, or none"
         )
+    odd = (row if bar < PEER_BYTES else rank_at(bar)) & 1
     for rank in range(peers):
         if mask >> rank & 1:
             to = row // peers * peers + rank
-            there = (rank + 1) * PEER_BYTES + b % PEER_BYTES
-            locate(f, row, (rank + 1) * PEER_BYTES + offset, nbytes, align, instruction)
-            yield to, offset, barriers.find(row, there, instruction, (row, thread))
+            signalled = rank & ~1 | odd if pair else rank
+            there = peer_window(signalled) + bar % PEER_BYTES
+            place = peer_window(rank) + f.memory.shared.base + offset
+            locate(f, row, place, nbytes, align, instruction)
+            yield Destination(to, offset, nbytes, barriers.find(row, there, instruction, user))
 
 
-def report_write(
-    f, barrier, target: int, offset: int, nbytes: int, row: int, thread: int, index: int
-):
-    """Tell the race detector of bytes that will land in shared memory for a thread."""
-    if f.races is not None:
-        proxy = f.races.proxy
-        column = proxy.mbarrier(barrier.row, barrier.offset)
-        time = barrier.phase + 1
-        proxy.writes(cells(f, target, offset, nbytes), row, thread, column, time, index)
-        proxy.uses(target, column, EPOCH + time, index, row, thread)
-        _check_init(f, barrier, row, thread, index)
+def report_write(f: Batch, to: Destination, by: Issuer, asynchronous: bool = True) -> None:
+    """Tell the race detector of bytes that will land; who waits for the phase knows of them.
+
+    `asynchronous` is not what st.async writes, which is of no other proxy.
+    """
+    if f.races is None:
+        return
+    proxy, barrier = f.races.agents, to.barrier
+    column, time = proxy.mbarrier(barrier.row, barrier.offset), barrier.time + 1
+    where = cells(f, f.races, to.row, to.offset, to.nbytes)
+    proxy.writes(where, by.row, by.thread, column, time, by.index, asynchronous)
+    proxy.uses(to.row, column, EPOCH + time, by.index, by.row, by.thread)
+    barrier.gathering = proxy.tell_phases(by.row, by.thread // 32, barrier.gathering)
+    barrier.waits.arrive(proxy.waits_known(by.row, by.thread // 32))
+    if asynchronous:
+        _check_init(f, f.races, barrier, by)
 
 
-def _check_init(f, barrier, row: int, thread: int, index: int):
+def _check_init(f: Batch, races: Races, barrier: Mbarrier, by: Issuer) -> None:
     """Warn of an mbarrier that no fence made known to the asynchronous proxy."""
     column, time, place = barrier.born
-    if f.races.proxy.fenced[row, thread // 32, column] < time:
-        instruction = f.races.code.steps[index].instruction
-        if any("/cuda/__memcpy_async/" in file for file, _ in instruction.callers):
+    if races.agents.fenced[by.row, by.thread // 32, column] < time:
+        if any("/cuda/__memcpy_async/" in file for file, _ in by.instruction.callers):
             return  # cuda::memcpy_async on a cuda::barrier, which CUDA's library makes without one
         f.hazards.add_pair(
             "warning", "a copy completes on an mbarrier, but neither fence.proxy.async nor "
             "fence.mbarrier_init stands between its initialisation and the copy",
-            access(barrier.instruction, *place, f), access(instruction, row, thread, f),
+            access(barrier.instruction, *place, f), access(by.instruction, by.row, by.thread, f),
         )  # fmt: skip
 
 
-def report_read(f, row: int, offset: int, nbytes: int, thread: int, index: int, time: int):
+def report_read(
+    f: Batch, row: int, offset: int, nbytes: int, thread: int, index: int, time: int
+) -> None:
     """Tell the race detector of bytes of shared memory that a bulk group will read."""
     if f.races is not None:
-        proxy = f.races.proxy
+        proxy = f.races.agents
         column = proxy.bulk(row, thread // 32)
-        proxy.reads(cells(f, row, offset, nbytes), row, thread, column, time, index)
+        proxy.reads(cells(f, f.races, row, offset, nbytes), row, thread, column, time, index)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ..core.calls import CallSite
@@ -12,17 +14,25 @@ from ..core.predication import predicated_end
 from ..core.syntax import SIZES, Register, Symbol, Vector
 from .system_calls import LAUNCHES, SYSTEM_CALLS
 
+if TYPE_CHECKING:
+    from ..core.batch import Batch
+    from ..core.calls import Passed
+    from ..core.step import Run
+    from ..core.syntax import Operand
+
 
 @opcode("call")
-def call(d: Decoding):
+def call(d: Decoding) -> Run:
     """call{.uni} {(results),} function|register{, (arguments)}{, prototype|targets}"""
     d.only("uni")
     d.ends = True
     operands = list(d.operands)
-    results = operands.pop(0).items if isinstance(operands[0], Vector) else ()
+    results = _listed(operands)
     target = called_name(d.instruction)
+    if target is None:
+        d.wrong("what is called is missing")
     operands.pop(0)
-    arguments = operands.pop(0).items if operands and isinstance(operands[0], Vector) else ()
+    arguments = _listed(operands)
     entry = d.registers.entry
     site = CallSite(
         d.instruction, d.index + 1, tuple(_passed(d, r, True) for r in results),
@@ -43,14 +53,23 @@ def call(d: Decoding):
                       f"the module, or one of {' '.join(SYSTEM_CALLS)}")
     run = SYSTEM_CALLS[name]
 
-    def system(f):
+    def system(f: Batch) -> None:
         run(f, site)
         f.go(site.following, f.active)
 
     return predicated_end(d, system)
 
 
-def _passed(d: Decoding, given, written: bool):
+def _listed(operands: list[Operand]) -> tuple[Operand, ...]:
+    """Take a list in parentheses, if one comes next."""
+    first = operands[0] if operands else None
+    if not isinstance(first, Vector):
+        return ()
+    del operands[0]
+    return first.items
+
+
+def _passed(d: Decoding, given: Operand, written: bool) -> Passed:
     """What a call passes or takes: the name of a variable, a Register, or a constant's slot."""
     if isinstance(given, Register):
         if written:
@@ -64,13 +83,13 @@ def _passed(d: Decoding, given, written: bool):
     return d.slot(given, "b64" if SIZES.get(d.type, 4) == 8 else "b32")
 
 
-def _through_pointer(d: Decoding, target: Register, site: CallSite):
+def _through_pointer(d: Decoding, target: Register, site: CallSite) -> Run:
     program, functions, place = d.registers.program, d.registers.entry.functions, d.place
 
-    def step(f):
+    def step(f: Batch) -> None:
         address = np.broadcast_to(f.r[target.slot], (f.blocks, f.threads))
         found = np.unique(f.of_active(address)).tolist()
-        masks = [f.select(address == a) for a in found]
+        masks = [f.selected(address == a) for a in found]
         outer = f.active, f.merge
         for one, mask in zip(found, masks, strict=True):
             f.active = mask

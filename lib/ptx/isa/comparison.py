@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ..core.decode import Decoding, opcode
@@ -9,6 +11,10 @@ from ..core.registers import DTYPES
 from .elementwise import BITS, INTEGERS
 from .floating_point import flushed
 from .half_precision import half_compare
+
+if TYPE_CHECKING:
+    from ..core.batch import Batch
+    from ..core.step import Compute, Run
 
 _COMPARE = {
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
@@ -18,7 +24,7 @@ _COMPARE = {
 _UNORDERED = {"equ": "eq", "neu": "ne", "ltu": "lt", "leu": "le", "gtu": "gt", "geu": "ge"}
 
 
-def comparison(d: Decoding, kind: str):
+def comparison(d: Decoding, kind: str) -> Compute:
     """Return the function that compares two arrays as the opcode says."""
     name = d.pick((*_COMPARE, *_UNORDERED, "num", "nan"))
     if name in _COMPARE:
@@ -36,7 +42,7 @@ def comparison(d: Decoding, kind: str):
 
 
 @opcode("setp", "set")
-def set_predicate(d: Decoding):
+def set_predicate(d: Decoding) -> Run:
     """setp.cmp{.bool}{.ftz}.type p{|q}, a, b{, {!}c}; set.* writes a number instead"""
     names = (*_COMPARE, *_UNORDERED, "num", "nan")
     if d.type in ("bf16", "f16x2", "bf16x2"):
@@ -57,9 +63,9 @@ def set_predicate(d: Decoding):
         put = d.write(0, result)
         one = DTYPES[result].type(1) if DTYPES[result].kind == "f" else ~DTYPES[result].type(0)
 
-        def as_number(f):
+        def as_number(f: Batch) -> None:
             holds = compare(a(f.r), b(f.r))
-            if join is not None:
+            if join is not None and c is not None:
                 holds = join(holds, c(f.r))
             put(f.r, np.where(holds, one, DTYPES[result].type(0)))
 
@@ -68,32 +74,35 @@ def set_predicate(d: Decoding):
     put = d.write(first, "pred")
     if second is None and join is None:
 
-        def simple(f):
+        def simple(f: Batch) -> None:
             r = f.r
             put(r, compare(a(r), b(r)))
 
         return simple
     put_second = d.write(second, "pred") if second is not None else None
 
-    def step(f):
+    def step(f: Batch) -> None:
         r = f.r
         holds = compare(a(r), b(r))
-        other = c(r) if join is not None else None
-        put(r, holds if join is None else join(holds, other))
+        first, second = holds, ~holds
+        if join is not None and c is not None:
+            other = c(r)
+            first, second = join(holds, other), join(second, other)
+        put(r, first)
         if put_second is not None:
-            put_second(r, ~holds if join is None else join(~holds, other))
+            put_second(r, second)
 
     return step
 
 
 @opcode("selp")
-def select(d: Decoding):
+def select(d: Decoding) -> Run:
     """selp.type d, a, b, p: a where p, else b"""
     d.only().count(4)
     kind = d.type
     put, a, b, p = d.write(0, kind), d.read(1, kind), d.read(2, kind), d.read(3, "pred")
 
-    def step(f):
+    def step(f: Batch) -> None:
         r = f.r
         choice = p(r)
         if choice.size == 1:
@@ -105,7 +114,7 @@ def select(d: Decoding):
 
 
 @opcode("slct")
-def select_by_sign(d: Decoding):
+def select_by_sign(d: Decoding) -> Run:
     """slct.dtype.ctype d, a, b, c: a where c >= 0, else b"""
     d.only("ftz").count(4)
     kind, sign = d.types

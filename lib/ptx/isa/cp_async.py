@@ -9,8 +9,9 @@ then has read or written too early; under either landing, the race detector says
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,15 +21,36 @@ from ..core.decode import Decoding, opcode
 from ..core.errors import Error
 from ..core.lane_groups import lane_groups
 from ..core.masks import Mask
-from ..core.memory import Segment
 from ..core.registers import UNSIGNED
-from ..core.syntax import Immediate, Register
+from ..core.segment import Segment
+from ..core.syntax import Immediate, MemoryAccess, Register
 from ..core.waiting import Waiter
-from .mbarrier_object import Mbarriers, release_clocks
+from .mbarrier_object import Mbarriers, arrivals
+
+if TYPE_CHECKING:
+    from ..core.batch import Batch, Tracer
+    from ..core.step import Reader, Run
+    from ..core.syntax import Instruction
 
 _SIZES = (4, 8, 16)  # bytes of one copy
 WORD = UNSIGNED[4]
 _HINTS = ("L2::cache_hint", "L2::64B", "L2::128B", "L2::256B")
+
+
+@dataclass(frozen=True)
+class Source:
+    """What some lanes copy from.
+
+    Attributes
+    ----------
+    fetch : callable
+        Reads the words, for a mask of lanes.
+    report : callable or None
+        Tells the race detector of that.
+    """
+
+    fetch: Callable[[Mask | None], list[np.ndarray]]
+    report: Callable[[Mask | None], None] | None = None
 
 
 @dataclass
@@ -41,24 +63,22 @@ class PendingCopy:
         Whose copies have not been waited for.
     group : ndarray of int
         The group that each lane's copy belongs to, from 0.
-    index : int
-        Of the instruction.
-    segment, pattern, offset, width
-        The destination.
+    access : MemoryAccess
+        The write.
+    segment, pattern
+        Where to.
     fetch : callable or None
         Reads the words from the source for a pattern of lanes; None: the bytes are there already.
     """
 
     lanes: np.ndarray
     group: np.ndarray
-    index: int
+    access: MemoryAccess
     segment: Segment
     pattern: AccessPattern
-    offset: int
-    width: int
     fetch: Callable[[Mask | None], list[np.ndarray]] | None
 
-    def land(self, f, lanes: np.ndarray):
+    def land(self, f: Batch, lanes: np.ndarray) -> None:
         """Let the copies of some lanes have their effect, and be known to these lanes."""
         everyone = lanes is self.lanes
         outer = f.active
@@ -67,16 +87,16 @@ class PendingCopy:
             pattern = (
                 self.pattern if everyone else AccessPattern(self.pattern.register, f.active, f)
             )
-            f.memory.write(self.segment, pattern, self.offset, self.fetch(f.active))
+            f.memory.write(self.segment, pattern, self.access.offset, self.fetch(f.active))
         if f.races is not None:
-            f.races.landed(f, self.segment, self.pattern, self.offset, self.width, self.index)
+            f.races.landed(f, self.access, self.pattern, self.segment)
         f.active = outer
 
 
 class CpAsyncGroups(Waiter):
     """The copies of a batch that are on their way, by groups of each thread."""
 
-    def __init__(self, f):
+    def __init__(self, f: Batch) -> None:
         super().__init__(f)
         self.pending: list[PendingCopy] = []
         self.opened = np.zeros((1, 1), np.int64)  # the group that each lane's next copy joins
@@ -93,17 +113,21 @@ class CpAsyncGroups(Waiter):
             number for copy in found
             for number in np.broadcast_to(copy.group, shape)[row, copy.lanes[row]].tolist()
         }
-        nbytes = sum(int(copy.lanes[row].sum()) * copy.width for copy in found)
+        nbytes = sum(int(copy.lanes[row].sum()) * copy.access.nbytes for copy in found)
         return [f"cp.async: {lanes} copies ({nbytes} bytes) of {len(groups)} "
                 f"group{'s' * (len(groups) > 1)} not waited for"]
 
-    def commit(self):
+    def copies(self) -> list[Instruction]:
+        """List the instructions whose copies are on their way."""
+        return [copy.access.instruction for copy in self.pending if copy.fetch is not None]
+
+    def commit(self) -> None:
         """Close the active lanes' groups."""
         active = self.f.active
         more = self.opened + 1
         self.opened = more if active is None else np.where(active.array, more, self.opened)
 
-    def wait(self, keep: int | None):
+    def wait(self, keep: int | None) -> None:
         """Finish the active lanes' groups but for the last `keep`; None: every copy."""
         f, rest = self.f, []
         for copy in self.pending:
@@ -125,7 +149,7 @@ class CpAsyncGroups(Waiter):
         if not rest:
             self._keep_promises()
 
-    def when_done(self, callback: Callable[[Mask | None], None]):
+    def when_done(self, callback: Callable[[Mask | None], None]) -> None:
         """Call back with the active lanes when all of their copies so far are done.
 
         Early this is now; late it is when nothing else can run.
@@ -136,7 +160,7 @@ class CpAsyncGroups(Waiter):
         self.wait(None)
         callback(self.f.active)
 
-    def _keep_promises(self):
+    def _keep_promises(self) -> None:
         promises, self.promises = self.promises, []
         outer = self.f.active
         for lanes, callback in promises:
@@ -155,14 +179,14 @@ class CpAsyncGroups(Waiter):
 
 
 @opcode("cp.async.commit_group")
-def commit_group(d: Decoding):
+def commit_group(d: Decoding) -> Run:
     """cp.async.commit_group: what was issued since the last one is a group"""
     d.only("async", "commit_group").count(0)
     return lambda f: f.waiter(CpAsyncGroups).commit()
 
 
 @opcode("cp.async.wait_group", "cp.async.wait_all")
-def wait_group(d: Decoding):
+def wait_group(d: Decoding) -> Run:
     """cp.async.wait_group n: all but the n latest groups are done; wait_all: every copy"""
     d.only("async", "wait_group", "wait_all")
     if d.has("wait_all"):
@@ -178,14 +202,14 @@ def wait_group(d: Decoding):
 
 
 @opcode("cp.async.mbarrier")
-def arrive_when_done(d: Decoding):
+def arrive_when_done(d: Decoding) -> Run:
     """cp.async.mbarrier.arrive{.noinc}{.shared}.b64 [a]: an arrival behind the copies so far"""
     d.only("async", "mbarrier", "arrive", "noinc", "shared", "shared::cta").count(1)
     address, counted, index, instruction = (
         shared_address(d, 0), d.has("noinc"), d.index, d.instruction,
     )  # fmt: skip
 
-    def step(f):
+    def step(f: Batch) -> None:
         barriers = f.waiter(Mbarriers)
         found = []
         for row, (at,), threads in lane_groups(f, address(f)):
@@ -194,10 +218,10 @@ def arrive_when_done(d: Decoding):
                 barrier.pending += len(threads)
             found.append((barrier, row, threads))
 
-        def arrive(_):
+        def arrive(_: Mask | None) -> None:
             for barrier, row, threads in found:
-                release_clocks(f, barrier, row, threads, index, True)
-                barriers.arrive(barrier, len(threads), instruction)
+                for _thread in arrivals(f, barrier, row, threads, index, True, in_order=False):
+                    barriers.arrive(barrier, 1, instruction)
 
         f.waiter(CpAsyncGroups).when_done(arrive)
 
@@ -205,7 +229,7 @@ def arrive_when_done(d: Decoding):
 
 
 @opcode("cp.async.ca", "cp.async.cg")
-def copy_async(d: Decoding):
+def copy_async(d: Decoding) -> Run:
     """cp.async.{ca,cg}.shared.global [dst], [src], size{, src-size | ignore-src}{, policy}"""
     d.only("async", "ca", "cg", "shared", "shared::cta", "global", *_HINTS)
     if len(d.parts) < 5 or d.parts[3] not in ("shared", "shared::cta") or d.parts[4] != "global":
@@ -233,25 +257,33 @@ def copy_async(d: Decoding):
 class _CpAsync:
     """The step of cp.async."""
 
-    def __init__(self, d: Decoding, width: int, to, source, count, ignored):
-        self.index, self.instruction, self.width = d.index, d.instruction, width
-        self.past_l1 = d.has("cg")
-        self.place = d.place
-        self.to, self.source, self.count, self.ignored = to, source, count, ignored
+    def __init__(
+        self, d: Decoding, width: int, to: tuple[int, int], source: tuple[int, int],
+        count: Reader | None, ignored: Reader | None,
+    ) -> None:  # fmt: skip
+        self.width, self.past_l1, self.place = width, d.has("cg"), d.place
+        self.to, offset = to
+        self.writing = MemoryAccess(d.index, d.instruction, "copy", "shared", offset, width)
+        self.source, offset = source
+        self.reading = MemoryAccess(d.index, d.instruction, "load", "global", offset, width)
+        self.bytes = [replace(self.reading, offset=offset + i, nbytes=1) for i in range(width)]
+        self.count, self.ignored = count, ignored
 
-    def __call__(self, f):
-        (slot, offset), outer = self.to, f.active
-        pattern = f.pattern(f.r[slot])
-        segment = segment_of(f, pattern, "shared", offset, self.width, self.instruction)
+    def __call__(self, f: Batch) -> None:
+        outer = f.active
+        pattern = f.pattern(f.r[self.to])
+        segment = segment_of(f, pattern, self.writing)
+        if segment is None:  # shared memory is one segment
+            raise Error(f"{self.place}: the destination is not in the block's shared memory")
         if f.trace is not None:
-            self._trace(f, pattern)
+            self._trace(f, f.trace, pattern)
         for lanes, nbytes in self._sizes(f):
-            for fetch, mask in self._sources(f, lanes, nbytes):
+            for source, mask in self._sources(f, lanes, nbytes):
                 f.active = mask
-                self._issue(f, segment, f.pattern(f.r[slot]), fetch)
+                self._issue(f, segment, f.pattern(f.r[self.to]), source)
         f.active = outer
 
-    def _sizes(self, f) -> list[tuple[Mask | None, int]]:
+    def _sizes(self, f: Batch) -> list[tuple[Mask | None, int]]:
         """Part the active lanes by how many bytes they read; the rest is filled with zeros."""
         active = f.active
         if self.count is not None:
@@ -271,110 +303,97 @@ class _CpAsync:
             return [(active, found[0])]
         return [(Mask((sizes == nbytes) & f.active_lanes), nbytes) for nbytes in found]
 
-    def _sources(self, f, lanes: Mask | None, nbytes: int):
-        """Yield, for each array that the lanes read, what fetches the words and which lanes."""
-        slot, offset = self.source
-        width, instruction = self.width, self.instruction
+    def _sources(
+        self, f: Batch, lanes: Mask | None, nbytes: int
+    ) -> Iterator[tuple[Source, Mask | None]]:
+        """Yield what the lanes copy from, for each array of it, and which lanes."""
         if nbytes == 0:
-            zero = [np.zeros((1, 1), WORD)] * (width // 4)
-            yield (lambda active: zero), lanes
+            zero = [np.zeros((1, 1), WORD)] * (self.width // 4)
+            yield Source(lambda active: zero), lanes
             return
-        addresses = f.r[slot]
+        addresses = f.r[self.source]
         outer, f.active = f.active, lanes
         pattern = f.pattern(addresses)
-        if nbytes < width:
+        parts: list[tuple[Source, Mask | None]]
+        if nbytes < self.width:
             parts = [self._part(f, addresses, pattern, nbytes)]
         else:
-            segment = segment_of(f, pattern, "global", offset, width, instruction)
+            segment = segment_of(f, pattern, self.reading)
             if segment is not None:
                 parts = [(self._whole(f, addresses, pattern, segment), lanes)]
             else:
                 parts = [
                     (self._whole(f, addresses, None, segment), mask)
-                    for segment, mask in by_segment(
-                        f, pattern, "global", offset, width, instruction
-                    )
+                    for segment, mask in by_segment(f, pattern, self.reading)
                 ]
         f.active = outer
         yield from parts
 
-    def _whole(self, f, addresses, pattern, segment):
-        """Make the function that reads whole copies out of one array."""
-        offset, words = self.source[1], self.width // 4
+    def _whole(
+        self, f: Batch, addresses: np.ndarray, pattern: AccessPattern | None, segment: Segment
+    ) -> Source:
+        """Let whole copies be read out of one array."""
+        words = self.width // 4
 
-        def fetch(active):
-            known = pattern is not None and pattern.active is active
-            where = pattern if known else AccessPattern(addresses, active, f)
-            values = f.memory.read(segment, where, offset, WORD, words)
+        def fetch(active: Mask | None) -> list[np.ndarray]:
+            where = pattern
+            if where is None or where.active is not active:
+                where = AccessPattern(addresses, active, f)
+            values = f.memory.read(segment, where, self.reading.offset, WORD, words)
             return [values] if words == 1 else [values[..., i] for i in range(words)]
 
-        if f.races is not None:
+        races = f.races
+        if races is None:
+            return Source(fetch)
 
-            def told(active):
-                where = AccessPattern(addresses, active, f)
-                f.races.access(
-                    f, segment, where, offset, self.width, self.index, self.instruction, "load",
-                    None,
-                )  # fmt: skip
+        def report(active: Mask | None) -> None:
+            races.access(f, self.reading, AccessPattern(addresses, active, f), segment, None)
 
-            fetch.told = told
-        return fetch
+        return Source(fetch, report)
 
-    def _part(self, f, addresses, pattern, nbytes: int):
-        """Make the function that reads the first bytes only, each checked; zeros follow."""
-        offset, width = self.source[1], self.width
-        if (pattern.low + offset | pattern.bits) & (width - 1):
-            f.memory.check(pattern, offset, width, "global", None, f, self.instruction)
+    def _part(
+        self, f: Batch, addresses: np.ndarray, pattern: AccessPattern, nbytes: int
+    ) -> tuple[Source, Mask | None]:
+        """Let the first bytes only be read, each checked; zeros follow."""
+        if (pattern.low + self.reading.offset | pattern.bits) & (self.width - 1):
+            f.memory.check(f, self.reading, pattern, None)
         where = []
-        for i in range(nbytes):
-            segment_of(
-                f, pattern, "global", offset + i, 1, self.instruction
-            )  # raises out of bounds
-            where.append(list(by_segment(f, pattern, "global", offset + i, 1, self.instruction)))
+        for access in self.bytes[:nbytes]:
+            segment_of(f, pattern, access)  # raises out of bounds
+            where.append(list(by_segment(f, pattern, access)))
 
-        def fetch(active):
+        def fetch(active: Mask | None) -> list[np.ndarray]:
             shape = (f.blocks, f.threads)
-            data = np.zeros((*shape, width), np.uint8)
-            for i, parts in enumerate(where):
+            data = np.zeros((*shape, self.width), np.uint8)
+            for i, (access, parts) in enumerate(zip(self.bytes, where, strict=False)):
                 for segment, mask in parts:
                     read = f.memory.read(
-                        segment, AccessPattern(addresses, mask, f), offset + i, UNSIGNED[1], 1
+                        segment, AccessPattern(addresses, mask, f), access.offset, UNSIGNED[1], 1
                     )
                     data[..., i] = np.where(mask.array, read, data[..., i])
             words = data.view(WORD)
-            return [np.ascontiguousarray(words[..., i]) for i in range(width // 4)]
+            return [np.ascontiguousarray(words[..., i]) for i in range(self.width // 4)]
 
-        return fetch, f.active
+        return Source(fetch), f.active
 
-    def _issue(self, f, segment, pattern, fetch):
-        offset, width = self.to[1], self.width
+    def _issue(
+        self, f: Batch, segment: Segment, pattern: AccessPattern, source: Source
+    ) -> None:
         if f.races is not None:
-            if hasattr(fetch, "told"):
-                fetch.told(f.active)
-            f.races.access(
-                f, segment, pattern, offset, width, self.index, self.instruction, "copy",
-                fetch(f.active),
-            )  # fmt: skip
+            if source.report is not None:
+                source.report(f.active)
+            f.races.access(f, self.writing, pattern, segment, source.fetch(f.active))
         if not f.late:
-            f.memory.write(segment, pattern, offset, fetch(f.active))
+            f.memory.write(segment, pattern, self.writing.offset, source.fetch(f.active))
             if f.races is None:
                 return
         copies = f.waiter(CpAsyncGroups)
-        lanes = f.active_lanes
+        fetch = source.fetch if f.late else None
         copies.pending.append(
-            PendingCopy(
-                lanes,
-                copies.opened,
-                self.index,
-                segment,
-                pattern,
-                offset,
-                width,
-                fetch if f.late else None,
-            )  # fmt: skip
+            PendingCopy(f.active_lanes, copies.opened, self.writing, segment, pattern, fetch)
         )
 
-    def _trace(self, f, pattern):
+    def _trace(self, f: Batch, trace: Tracer, pattern: AccessPattern) -> None:
         """Count the write of the shared memory, and the read of lanes that read at all."""
         reading = [(lanes, nbytes) for lanes, nbytes in self._sizes(f) if nbytes]
         source, outer = None, f.active
@@ -382,10 +401,7 @@ class _CpAsync:
             if len(reading) == 1:
                 f.active = reading[0][0]
             else:
-                f.active = Mask(np.logical_or.reduce([lanes.array for lanes, _ in reading]))
-            source = f.pattern(f.r[self.source[0]])
+                f.active = Mask(np.logical_or.reduce([f.lanes_in(lanes) for lanes, _ in reading]))
+            source = f.pattern(f.r[self.source])
             f.active = outer
-        f.trace.copied(
-            self.index, pattern, source, f, self.instruction, self.to[1], self.source[1],
-            self.width, self.past_l1,
-        )  # fmt: skip
+        trace.copied(f, self.writing, pattern, self.reading, source, self.past_l1)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -11,33 +12,40 @@ from ..core.decode import Decoding
 from ..core.errors import Error, Misaligned, UninitialisedRead
 from ..core.im2col import Im2colMap
 from ..core.lane_groups import each_lane
-from ..core.memory import Segment
-from ..core.syntax import Address, Vector
+from ..core.segment import Segment
+from ..core.syntax import Address, Register, Vector
 from ..core.tensormap import TENSOR_MAP_BYTES, TensorMap, decoded, swizzled
 from .bulk_copy import (
     BULK_HINTS,
     REDUCTIONS,
     BulkCopy,
     BulkGroups,
+    Destination,
+    Issuer,
     count_global,
     destinations,
-    mark_valid,
     reduction,
     report_read,
     report_write,
 )
 from .mbarrier_object import Mbarriers
+from .pairs import check_pairs
+
+if TYPE_CHECKING:
+    from ..core.batch import Batch
+    from ..core.step import Run
+    from ..core.syntax import Instruction, Operand
 
 DIMENSIONS = ("1d", "2d", "3d", "4d", "5d")
 BOX_ALIGNMENT = 128
 
 
-def tensor_copy(d: Decoding):
+def tensor_copy(d: Decoding) -> Run:
     """cp.async.bulk.tensor.Nd and cp.reduce.async.bulk.tensor.Nd, in tile and in im2col mode"""
     d.only(
         "async", "bulk", "reduce", "tensor", "global", "shared::cta", "shared::cluster", "tile",
         "im2col", "im2col_no_offs", "bulk_group", "mbarrier::complete_tx::bytes",
-        "multicast::cluster", *DIMENSIONS, *BULK_HINTS, *REDUCTIONS,
+        "multicast::cluster", "cta_group::1", "cta_group::2", *DIMENSIONS, *BULK_HINTS, *REDUCTIONS,
     )  # fmt: skip
     spaces = [p for p in d.parts if p.partition("::")[0] in ("shared", "global")]
     rank = DIMENSIONS.index(d.pick(DIMENSIONS, "none")) + 1
@@ -50,7 +58,9 @@ def tensor_copy(d: Decoding):
     return _load(d, rank) if into else _store(d, rank)
 
 
-def _tensor(d: Decoding, operand: int, rank: int, offsets=()):
+def _tensor(
+    d: Decoding, operand: int, rank: int, offsets: tuple[Operand, ...] = ()
+) -> Tensor:
     """Make the function that gives a lane's map and coordinates, [map, {x, y, ...}].
 
     In im2col mode the offsets are behind the coordinates.
@@ -58,17 +68,18 @@ def _tensor(d: Decoding, operand: int, rank: int, offsets=()):
     given = d.operands[operand]
     if not isinstance(given, Address) or len(given.coordinates) != 1:
         d.wrong("a tensor map with coordinates is missing")
-    (items,) = given.coordinates
-    items = items.items if isinstance(items, Vector) else (items,)
+    (inside,) = given.coordinates
+    items = inside.items if isinstance(inside, Vector) else (inside,)
     if len(items) != rank:
         d.wrong(f"{len(items)} coordinates for {rank} dimensions")
     reads = [d.read(item, "s32") for item in items] + [d.read(item, "u16") for item in offsets]
     im2col, into = d.has("im2col", "im2col_no_offs"), d.has("im2col")
-    slot = d.slot(given.base, "u64") if not hasattr(given.base, "slot") else given.base.slot
+    base = given.base
+    slot = base.slot if isinstance(base, Register) else d.slot(base, "u64")
     offset, instruction = given.offset, d.instruction
 
-    def tensor(f, row: int, thread: int) -> tuple[BoundTensorMap, list[int]]:
-        def of(array) -> int:
+    def tensor(f: Batch, row: int, thread: int) -> tuple[BoundTensorMap, list[int]]:
+        def of(array: np.ndarray) -> int:
             return int(array[row if len(array) > 1 else 0, thread if array.shape[1] > 1 else 0])
 
         bound = find_map(f, of(f.r[slot]) + offset, instruction)
@@ -84,7 +95,7 @@ def _tensor(d: Decoding, operand: int, rank: int, offsets=()):
                 "mode, the tensor map is not"
             )
         coordinates = [of(read(f.r)) for read in reads]
-        if im2col:
+        if isinstance(tensor_map, Im2colMap):
             _check_pixels(f, tensor_map, coordinates, into, instruction)
         _check_box(f, tensor_map, coordinates, instruction)
         return bound, coordinates
@@ -92,7 +103,9 @@ def _tensor(d: Decoding, operand: int, rank: int, offsets=()):
     return tensor
 
 
-def _check_box(f, tensor_map: TensorMap, coordinates: list[int], instruction):
+def _check_box(
+    f: Batch, tensor_map: TensorMap, coordinates: list[int], instruction: Instruction
+) -> None:
     """Refuse what an H100 and an H200 trap at, though the driver takes the map."""
     size, swizzle = tensor_map.array.dtype.itemsize, tensor_map.swizzle
     if coordinates[0] * size % 16:
@@ -108,7 +121,10 @@ def _check_box(f, tensor_map: TensorMap, coordinates: list[int], instruction):
         )
 
 
-def _check_pixels(f, tensor_map: Im2colMap, coordinates: list[int], into: bool, instruction):
+def _check_pixels(
+    f: Batch, tensor_map: Im2colMap, coordinates: list[int], into: bool,
+    instruction: Instruction,
+) -> None:  # fmt: skip
     """Refuse a filter's place that PTX leaves undefined."""
     wrong = tensor_map.misplaced(coordinates)
     if not (wrong or into):
@@ -127,24 +143,29 @@ class BoundTensorMap(NamedTuple):
     start: int
 
 
-def _touch(f, bound: BoundTensorMap, coordinates, row, thread, index, instruction, way: str):
+Tensor = Callable[["Batch", int, int], tuple[BoundTensorMap, list[int]]]
+
+
+def _touch(
+    f: Batch, bound: BoundTensorMap, coordinates: Sequence[int], by: Issuer, way: str
+) -> Callable[[], None] | None:
     """Report which global memory a box covers; see `AsyncProxy.global_access`."""
     if f.trace is None and f.races is None:
         return None
     starts, length = bound.map.runs(coordinates)
     starts = starts + bound.start
     if f.trace is not None:
-        count_global(f, index, instruction, way, starts, length, bound.map.nbytes)
+        count_global(f.trace, by.index, by.instruction, way, starts, length, bound.map.nbytes)
     if f.races is None:
         return None
     granule = f.races.granule
     # Runs begin at a multiple of 16 bytes, which every granule divides.
     cells = (starts[:, None] // granule + np.arange(-(-length // granule))).ravel()
     cells = cells.astype(np.intp, copy=False)
-    return f.races.proxy.global_access(bound.segment, cells, row, thread, index, way)
+    return f.races.agents.global_access(bound.segment, cells, by.row, by.thread, by.index, way)
 
 
-def find_map(f, address: int, instruction) -> BoundTensorMap:
+def find_map(f: Batch, address: int, instruction: Instruction) -> BoundTensorMap:
     """Return the tensor map at an address."""
     for space in ("generic", "param"):
         segment = f.memory.locate(space, address, address + TENSOR_MAP_BYTES)
@@ -160,7 +181,7 @@ def find_map(f, address: int, instruction) -> BoundTensorMap:
     )
 
 
-def _load(d: Decoding, rank: int):
+def _load(d: Decoding, rank: int) -> Run:
     """[dst], [map, {coordinates}], [mbar]{, {im2col offsets}}{, mask}{, policy}"""
     multicast, im2col = d.has("multicast::cluster"), d.has("im2col")
     d.count(3 + im2col + multicast + d.has("L2::cache_hint"))
@@ -170,49 +191,57 @@ def _load(d: Decoding, rank: int):
         d.wrong(f"{len(offsets)} im2col offsets for {rank} dimensions, which have {rank - 2}")
     mask = d.read(3 + im2col, "u16") if multicast else None
     tensor, instruction, index = _tensor(d, 1, rank, offsets), d.instruction, d.index
+    pair = d.has("cta_group::2")
 
-    def step(f):
+    def step(f: Batch) -> None:
+        if pair:
+            check_pairs(f, instruction)
         barriers = f.waiter(Mbarriers)
         for row, thread, (at, b) in each_lane(f, to(f), bar(f)):
             bound, coordinates = tensor(f, row, thread)
             tensor_map, n = bound.map, bound.map.nbytes
-            _touch(f, bound, coordinates, row, thread, index, instruction, "load")
+            by = Issuer(row, thread, instruction, index)
+            _touch(f, bound, coordinates, by, "load")
             chosen = None
             if mask is not None:
                 chosen = int(np.broadcast_to(mask(f.r), (f.blocks, f.threads))[row, thread])
-            for target, offset, barrier in destinations(
-                f, row, thread, at, b, n, chosen, BOX_ALIGNMENT, instruction
-            ):
-                report_write(f, barrier, target, offset, n, row, thread, index)
+            for there in destinations(f, by, at, b, n, BOX_ALIGNMENT, chosen, pair):
+                report_write(f, there, by)
 
-                def land(target=target, offset=offset, map=tensor_map, at=coordinates, n=n):
-                    places = _places(f, target, offset, map)
+                def land(
+                    there: Destination = there, map: TensorMap = tensor_map,
+                    at: Sequence[int] = coordinates,
+                ) -> None:  # fmt: skip
+                    places = _places(f, there.row, there.offset, map)
                     _chunks(f)[places] = map.load(at).view(np.uint64).reshape(-1, 2)
-                    mark_valid(f, target, offset, n)
+                    there.mark_valid(f)
 
-                barriers.fly(barrier, n, land, instruction)
+                barriers.fly(there.barrier, n, land, instruction)
 
     return step
 
 
-def _chunks(f) -> np.ndarray:
+def _chunks(f: Batch) -> np.ndarray:
     """Show shared memory in chunks of 16 bytes."""
     return f.memory.shared.view(np.dtype("u8"), 2)
 
 
-def _places(f, row: int, offset: int, tensor_map: TensorMap) -> np.ndarray:
+def _places(f: Batch, row: int, offset: int, tensor_map: TensorMap) -> np.ndarray:
     """Return where a box's chunks lie in the shared memory of all blocks."""
-    base = int(f.memory.shared.rows[row, 0]) >> 4
+    base = f.memory.shared.start_of(row) >> 4
     return base + swizzled(offset, tensor_map.nbytes // 16, tensor_map.swizzle)
 
 
-def _check_written(f, row: int, offset: int, tensor_map: TensorMap, coordinates, instruction):
+def _check_written(
+    f: Batch, row: int, offset: int, tensor_map: TensorMap, coordinates: Sequence[int],
+    instruction: Instruction,
+) -> None:  # fmt: skip
     """Raise UninitialisedRead if a store takes bytes that nobody wrote.
 
     What lies beyond the tensor's edge isn't stored, so it need not have been written.
     """
     n = tensor_map.nbytes
-    start = int(f.memory.shared.rows[row, 0]) + offset
+    start = f.memory.shared.start_of(row) + offset
     if (f.memory.shared.valid[start : start + n] == 1).all():
         return
     stored = tensor_map.covered(coordinates)
@@ -228,13 +257,13 @@ def _check_written(f, row: int, offset: int, tensor_map: TensorMap, coordinates,
         )
 
 
-def _store(d: Decoding, rank: int):
+def _store(d: Decoding, rank: int) -> Run:
     """[map, {coordinates}], [src]{, policy}"""
     d.count(2 + d.has("L2::cache_hint"))
     source, tensor = shared_address(d, 1), _tensor(d, 0, rank)
     combine, instruction, index = reduction(d), d.instruction, d.index
 
-    def step(f):
+    def step(f: Batch) -> None:
         groups = f.waiter(BulkGroups)
         for row, thread, (at,) in each_lane(f, source(f)):
             bound, coordinates = tensor(f, row, thread)
@@ -242,13 +271,16 @@ def _store(d: Decoding, rank: int):
             home, offset = locate(f, row, at, n, BOX_ALIGNMENT, instruction)
             _check_written(f, home, offset, tensor_map, coordinates, instruction)
             report_read(f, home, offset, n, thread, index, groups.time(row, thread))
-            known = _touch(f, bound, coordinates, row, thread, index, instruction, "store")
+            by = Issuer(row, thread, instruction, index)
+            known = _touch(f, bound, coordinates, by, "store")
             places = _places(f, home, offset, tensor_map)
 
-            def read(places=places):
+            def read(places: np.ndarray = places) -> np.ndarray:
                 return np.ascontiguousarray(_chunks(f)[places]).reshape(-1).view(np.uint8)
 
-            def write(data, map=tensor_map, at=coordinates):
+            def write(
+                data: np.ndarray, map: TensorMap = tensor_map, at: Sequence[int] = coordinates
+            ) -> None:
                 map.store(at, data, combine)
 
             groups.add(row, thread, BulkCopy(instruction, read, write, known))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ..core.alternate_formats import to_float32
@@ -9,6 +11,10 @@ from ..core.decode import Decoding, opcode
 from ..core.registers import DTYPES
 from ..core.rounding import directed, from_bf16, odd_f32, repaired, to_bf16, to_f32
 from .floating_point import flushed, saturated
+
+if TYPE_CHECKING:
+    from ..core.batch import Batch
+    from ..core.step import Compute, Run
 
 _WHOLE = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 _MODES = ("rn", "rz", "rm", "rp")
@@ -18,7 +24,7 @@ _SMALL = {"e4m3x2": 0x7E, "e5m2x2": 0x7B}  # the code of the largest finite numb
 
 
 @opcode("cvt")
-def convert(d: Decoding):
+def convert(d: Decoding) -> Run:
     """cvt{.rounding}{.ftz}{.sat}{.relu}.dtype.atype d, a"""
     small = d.pick(_SMALL)
     if small:
@@ -47,26 +53,26 @@ def convert(d: Decoding):
     return lambda f: put(f.r, compute(read(f.r)))
 
 
-def _integer_to_integer(to: str, source: str, saturate: bool):
+def _integer_to_integer(to: str, source: str, saturate: bool) -> Compute:
     dtype = DTYPES[to]
     if not saturate:
         return lambda a: a.astype(dtype)
     least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
     have = np.iinfo(DTYPES[source])
 
-    def clamp(a):
+    def clamp(a: np.ndarray) -> np.ndarray:
         low, high = max(least, have.min), min(most, have.max)
         return np.clip(a, a.dtype.type(low), a.dtype.type(high)).astype(dtype)
 
     return clamp
 
 
-def _float_to_integer(to: str, mode: str, ftz: bool):
+def _float_to_integer(to: str, mode: str, ftz: bool) -> Compute:
     """Out of range: the nearest whole number that fits. NaN: 0, or the top bit alone (PTX ISA)."""
     dtype, whole = DTYPES[to], _WHOLE[mode]
     least, most = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
 
-    def compute(a):
+    def compute(a: np.ndarray) -> np.ndarray:
         value = whole((flushed(a) if ftz and a.dtype.itemsize == 4 else a).astype(np.float64))
         high, low = value >= float(most), value <= float(least)
         inside = np.where(high | low | np.isnan(value), 0.0, value).astype(dtype)
@@ -82,12 +88,12 @@ def _float_to_integer(to: str, mode: str, ftz: bool):
     return compute
 
 
-def _to_float(d: Decoding, to: str, source: str):
+def _to_float(d: Decoding, to: str, source: str) -> Compute:
     mode = d.pick(_MODES, "rn")
-    whole = _WHOLE.get(d.pick(_WHOLE))
+    whole = _WHOLE.get(d.pick(_WHOLE, ""))
     ftz, sat, relu = d.has("ftz"), d.has("sat"), d.has("relu")
 
-    def compute(a):
+    def compute(a: np.ndarray) -> np.ndarray:
         if ftz and a.dtype == np.float32:
             a = flushed(a)
         if whole is not None and a.dtype.kind == "f":
@@ -105,11 +111,11 @@ def _to_float(d: Decoding, to: str, source: str):
     return compute
 
 
-def _number(result):
+def _number(result: np.ndarray) -> np.ndarray:
     return from_bf16(result) if result.dtype == np.uint16 else result
 
 
-def _nan(result):
+def _nan(result: np.ndarray) -> np.ndarray:
     return np.isnan(_number(result))
 
 
@@ -131,7 +137,7 @@ def _round(a: np.ndarray, to: str, mode: str) -> np.ndarray:
     return to_bf16(odd_f32(value))
 
 
-def _directed(value, nearest, mode):
+def _directed(value: np.ndarray, nearest: np.ndarray, mode: str) -> np.ndarray:
     if mode == "rn":
         return nearest
     wide = nearest.astype(np.float64)
@@ -159,14 +165,14 @@ def _round_64(a: np.ndarray, to: str, mode: str) -> np.ndarray:
     return _round(repaired(high, low, high + low), to, mode)
 
 
-def _pack(d: Decoding, to: str):
+def _pack(d: Decoding, to: str) -> Run:
     """cvt.rn.{f16x2,bf16x2}.f32 d, a, b: a goes to the upper half"""
     d.count(3)
     mode, relu = d.pick(_MODES, "rn"), d.has("relu")
     put, a, b = d.write(0, "b32"), d.read(1, "f32"), d.read(2, "f32")
     part = to[:-2]
 
-    def half(value):
+    def half(value: np.ndarray) -> np.ndarray:
         result = _round(value, part, mode)
         if relu:
             result = np.where(_nan(result) | (_number(result) > 0), result, result.dtype.type(0))
@@ -175,13 +181,13 @@ def _pack(d: Decoding, to: str):
     return lambda f: put(f.r, (half(a(f.r)) << np.uint32(16)) | half(b(f.r)))
 
 
-def _tf32(d: Decoding):
+def _tf32(d: Decoding) -> Run:
     """cvt.{rna,rn,rz}.tf32.f32 d, a: 10 bits of fraction, in the top of a word"""
     d.count(2)
     mode = d.pick(("rna", "rn", "rz"), "rna")
     put, a = d.write(0, "b32"), d.read(1, "f32")
 
-    def step(f):
+    def step(f: Batch) -> None:
         value = a(f.r)
         bits = value.view(np.uint32)
         if mode == "rna":  # half away from zero
@@ -196,7 +202,7 @@ def _tf32(d: Decoding):
     return step
 
 
-def _small_pair(d: Decoding, small: str):
+def _small_pair(d: Decoding, small: str) -> Run:
     """cvt.rn.satfinite{.relu}.{e4m3x2,e5m2x2}.{f32,f16x2}; cvt.rn{.relu}.f16x2.{e4m3x2,e5m2x2}"""
     d.only("rn", "satfinite", "relu", small)
     into = d.parts.index(small) < d.parts.index(d.type) if d.type else False
@@ -207,7 +213,7 @@ def _small_pair(d: Decoding, small: str):
         d.count(2)
         put, a = d.write(0, "b32"), d.read(1, "b16")
 
-        def widen(f):
+        def widen(f: Batch) -> None:
             value = to_float32(np.ascontiguousarray(a(f.r))[..., None].view(np.uint8), small[:-2])
             if relu:
                 value = np.where(value < 0, np.float32(0), value)
@@ -218,7 +224,7 @@ def _small_pair(d: Decoding, small: str):
     put = d.write(0, "b16")
     reads = [d.read(i, "f32") for i in (2, 1)] if d.type == "f32" else [d.read(1, "b32")]
 
-    def narrow(f):
+    def narrow(f: Batch) -> None:
         if len(reads) == 2:  # the first one goes to the upper half
             value = np.stack(np.broadcast_arrays(*(read(f.r) for read in reads)), axis=-1)
         else:
@@ -242,7 +248,7 @@ def _to_small(value: np.ndarray, small: str) -> np.ndarray:
 
 
 @opcode("cvt.pack")
-def pack_integers(d: Decoding):
+def pack_integers(d: Decoding) -> Run:
     """cvt.pack.sat.{u16,s16}.s32 d, a, b; cvt.pack.sat.{u8,s8,u4,s4,u2,s2}.s32.b32 d, a, b, c
 
     Clamps a and b, and puts them side by side; c, which comes above, loses its top.
@@ -260,7 +266,7 @@ def pack_integers(d: Decoding):
     most = least + (1 << bits) - 1
     mask, by = np.uint32((1 << bits) - 1), np.uint32(bits)
 
-    def step(f):
+    def step(f: Batch) -> None:
         high, low = (np.clip(v(f.r), least, most).view(np.uint32) & mask for v in (a, b))
         word = high << by | low
         put(f.r, word if c is None else c(f.r) << np.uint32(2 * bits) | word)

@@ -6,22 +6,33 @@ it.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import numpy as np
+
 from ..core.decode import Decoding, opcode
 from ..core.registers import DTYPES, UNSIGNED
 from ..core.syntax import SIZES
 from .integer import high_product
 
+if TYPE_CHECKING:
+    from ..core.batch import Batch
+    from ..core.step import Reader, Run, Writer
+
 TYPES = ("u32", "s32", "u64", "s64")
 
 
-def _operands(d: Decoding, many: int):
+def _operands(d: Decoding, many: int) -> tuple[Writer, list[Reader]]:
     """Return the writer and the readers, which see unsigned words."""
     d.needs(*TYPES).count(many + 1)
     word = f"u{8 * SIZES[d.type]}"
     return d.write(0, word), [d.read(i + 1, word) for i in range(many)]
 
 
-def _sum(f, d, flag: int, takes: bool, gives: bool, put, a, b):
+def _sum(
+    f: Batch, d: Decoding, flag: int, takes: bool, gives: bool, put: Writer, a: np.ndarray,
+    b: np.ndarray,
+) -> None:  # fmt: skip
     """Write a + b, plus the flag if it is taken; set the flag if it is given."""
     total = a + b
     over = total < a
@@ -35,7 +46,7 @@ def _sum(f, d, flag: int, takes: bool, gives: bool, put, a, b):
 
 
 @opcode("add.cc", "addc")
-def add(d: Decoding):
+def add(d: Decoding) -> Run:
     """add.cc.type d, a, b; addc{.cc}.type d, a, b"""
     d.only("cc")
     takes, gives, flag = d.parts[0] == "addc", d.has("cc"), d.registers.flag("CC.CF")
@@ -46,7 +57,7 @@ def add(d: Decoding):
 
 
 @opcode("sub.cc", "subc")
-def subtract(d: Decoding):
+def subtract(d: Decoding) -> Run:
     """sub.cc.type d, a, b; subc{.cc}.type d, a, b"""
     d.only("cc")
     takes, gives, flag = d.parts[0] == "subc", d.has("cc"), d.registers.flag("CC.CF")
@@ -54,7 +65,7 @@ def subtract(d: Decoding):
     if gives:
         d.writes.append(flag)
 
-    def step(f):
+    def step(f: Batch) -> None:
         x, y = a(f.r), b(f.r)
         rest, under = x - y, x < y
         if takes:
@@ -68,7 +79,7 @@ def subtract(d: Decoding):
 
 
 @opcode("mad.lo.cc", "mad.hi.cc", "madc")
-def multiply_add(d: Decoding):
+def multiply_add(d: Decoding) -> Run:
     """mad.{hi,lo}.cc.type d, a, b, c; madc.{hi,lo}{.cc}.type d, a, b, c"""
     d.only("lo", "hi", "cc")
     takes, gives, flag = d.parts[0] == "madc", d.has("cc"), d.registers.flag("CC.CF")
@@ -78,7 +89,7 @@ def multiply_add(d: Decoding):
     high, signed = d.has("hi"), DTYPES[d.type]
     unsigned = UNSIGNED[signed.itemsize]
 
-    def step(f):
+    def step(f: Batch) -> None:
         x, y = a(f.r), b(f.r)
         if high:
             product = high_product(x.view(signed), y.view(signed)).view(unsigned)

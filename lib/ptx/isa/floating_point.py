@@ -6,6 +6,8 @@ bit here, which is within the error that PTX allows them, and not the hardware's
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, NoReturn
+
 import numpy as np
 
 from ..core.decode import Decoding, float_opcode, opcode
@@ -15,6 +17,10 @@ from ..core.syntax import SIZES, Register
 from . import half_precision
 from .elementwise import binary, unary
 from .fma_f32 import FusedMultiplyAdd
+
+if TYPE_CHECKING:
+    from ..core.step import Compute, Run
+    from ..core.syntax import Operand
 
 MODES = ("rn", "rz", "rm", "rp")
 F32, F64 = np.dtype("f4"), np.dtype("f8")
@@ -32,15 +38,15 @@ def saturated(x: np.ndarray) -> np.ndarray:
     return np.where(x > 0, np.minimum(x, x.dtype.type(1)), x.dtype.type(0))
 
 
-def modified(d: Decoding, compute):
+def modified(d: Decoding, compute: Compute) -> Compute:
     """Put .ftz and .sat around a computation."""
     ftz, sat = d.has("ftz"), d.has("sat")
     if not ftz and not sat:
         return compute
 
-    def around(*values):
+    def around(*values: np.ndarray) -> np.ndarray:
         if ftz:
-            values = [flushed(v) for v in values]
+            values = tuple(flushed(v) for v in values)
         result = compute(*values)
         if ftz:
             result = flushed(result)
@@ -53,7 +59,7 @@ def _mode(d: Decoding) -> str:
     return d.pick(MODES, "rn")
 
 
-def _half(d: Decoding, compute, operands: int):
+def _half(d: Decoding, compute: Compute, operands: int) -> Run:
     if _mode(d) != "rn":
         d.unsupported("half precision rounds to nearest")
     if d.type.startswith("bf16"):
@@ -64,54 +70,52 @@ def _half(d: Decoding, compute, operands: int):
 
 
 @float_opcode("add", "sub")
-def add(d: Decoding):
+def add(d: Decoding) -> Run:
     """add{.rnd}{.ftz}{.sat}.type d, a, b; sub the same."""
     d.only(*MODES, "ftz", "sat").needs("f16", "f16x2", "f32", "f64", "bf16", "bf16x2")
     subtract, mode = d.parts[0] == "sub", _mode(d)
-    compute = np.subtract if subtract else np.add
     if DTYPES[d.type] not in (F32, F64):
         return _half(d, half_precision.subtract if subtract else half_precision.add, 2)
-    if mode != "rn":
 
-        def compute(a, b):
-            b = -b if subtract else b
-            if a.dtype == F32:
-                return sum_f32(a.astype(F64), b.astype(F64), mode)
-            return directed("add", (a, b), mode, 64)
+    def compute(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        b = -b if subtract else b
+        if a.dtype == F32:
+            return sum_f32(a.astype(F64), b.astype(F64), mode)
+        return directed("add", (a, b), mode, 64)
 
-    return binary(d, d.type, modified(d, compute))
+    to_nearest = np.subtract if subtract else np.add
+    return binary(d, d.type, modified(d, to_nearest if mode == "rn" else compute))
 
 
 @float_opcode("mul")
-def multiply(d: Decoding):
+def multiply(d: Decoding) -> Run:
     """mul{.rnd}{.ftz}{.sat}.type d, a, b"""
     d.only(*MODES, "ftz", "sat").needs("f16", "f16x2", "f32", "f64", "bf16", "bf16x2")
-    mode, compute = _mode(d), np.multiply
+    mode = _mode(d)
     if DTYPES[d.type] not in (F32, F64):
-        return _half(d, compute, 2)
-    if mode != "rn":
+        return _half(d, np.multiply, 2)
 
-        def compute(a, b):
-            if a.dtype == F32:
-                return to_f32(a.astype(F64) * b.astype(F64), mode)
-            return directed("mul", (a, b), mode, 64)
+    def compute(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        if a.dtype == F32:
+            return to_f32(a.astype(F64) * b.astype(F64), mode)
+        return directed("mul", (a, b), mode, 64)
 
-    return binary(d, d.type, modified(d, compute))
+    return binary(d, d.type, modified(d, np.multiply if mode == "rn" else compute))
 
 
-def _is_word(operand) -> bool:
+def _is_word(operand: Operand) -> bool:
     """Tell whether an operand is a register of 32 bits."""
     return isinstance(operand, Register) and SIZES[operand.type] == 4
 
 
 @opcode("fma")
 @float_opcode("mad")
-def fused(d: Decoding):
+def fused(d: Decoding) -> Run:
     """fma.rnd{.ftz}{.sat}.type d, a, b, c: one rounding"""
-    if d.instruction.opcode == "fma.rn.f32" and all(map(_is_word, d.operands)):
-        to, *reads = (operand.slot for operand in d.count(4).operands)  # most of a GEMM
+    if d.instruction.opcode == "fma.rn.f32" and all(map(_is_word, d.operands)):  # most of a GEMM
+        to, x, y, z = (d.count(4).register(i).slot for i in range(4))
         d.writes.append(to)
-        return FusedMultiplyAdd(to, tuple(reads))
+        return FusedMultiplyAdd(to, (x, y, z))
     d.only(*MODES, "ftz", "sat", "relu").needs("f32", "f64", *half_precision.HALVES).count(4)
     mode = _mode(d)
     if d.has("relu") and not half_precision.is_half(d):
@@ -119,53 +123,53 @@ def fused(d: Decoding):
     if DTYPES[d.type] not in (F32, F64):
         return _half(d, half_precision.fused, 3)
     if d.type == "f64":
-        put, reads = d.write(0, "f64"), [d.read(i, "f64") for i in (1, 2, 3)]
-        return lambda f: put(f.r, fused_f64(*(read(f.r) for read in reads), mode))
+        put, (a, b, c) = d.write(0, "f64"), (d.read(i, "f64") for i in (1, 2, 3))
+        return lambda f: put(f.r, fused_f64(a(f.r), b(f.r), c(f.r), mode))
     plain = all(d.plain(i, "f32") for i in (1, 2, 3)) and d.plain(0, "f32")
     if plain and mode == "rn" and not d.has("ftz", "sat"):
         d.write(0, "f32")
-        return FusedMultiplyAdd(d.operands[0].slot, tuple(d.slot(i, "f32") for i in (1, 2, 3)))
+        x, y, z = (d.slot(i, "f32") for i in (1, 2, 3))
+        return FusedMultiplyAdd(d.register(0).slot, (x, y, z))
 
-    def compute(x, y, z):
+    def compute(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
         product, z = x.astype(F64) * y.astype(F64), z.astype(F64)
         return sum_f32(product, z, mode)
 
-    compute = modified(d, compute)
+    rounded = modified(d, compute)
     put, reads = d.write(0, "f32"), [d.read(i, "f32") for i in (1, 2, 3)]
-    return lambda f: put(f.r, compute(*(read(f.r) for read in reads)))
+    return lambda f: put(f.r, rounded(*(read(f.r) for read in reads)))
 
 
 @float_opcode("div")
-def divide(d: Decoding):
+def divide(d: Decoding) -> Run:
     """div{.rnd|.approx|.full}{.ftz}.type d, a, b"""
     d.only(*MODES, "approx", "full", "ftz").needs("f32", "f64")
     mode, bits = _mode(d), 8 * DTYPES[d.type].itemsize
-    compute = np.divide
-    if mode != "rn":
 
-        def compute(a, b):
-            return directed("div", (a, b), mode, bits)
+    def compute(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return directed("div", (a, b), mode, bits)
 
-    return binary(d, d.type, modified(d, compute))
+    return binary(d, d.type, modified(d, np.divide if mode == "rn" else compute))
 
 
 @float_opcode("rem")
-def no_remainder(d: Decoding):
+def no_remainder(d: Decoding) -> NoReturn:
     """rem is for whole numbers."""
     d.unsupported("rem works on whole numbers")
 
 
 @float_opcode("min", "max")
-def extreme(d: Decoding):
+def extreme(d: Decoding) -> Run:
     """min, max{.ftz}{.NaN}.type d, a, b: a NaN loses unless .NaN; -0 is less than +0"""
     d.only("ftz", "NaN", "xorsign", "abs").needs("f16", "f16x2", "f32", "f64", "bf16", "bf16x2")
     least, nan = d.parts[0] == "min", d.has("NaN")
+    choose: Compute
     if nan:
         choose = np.minimum if least else np.maximum
     else:
         choose = np.fmin if least else np.fmax
 
-    def compute(a, b):
+    def compute(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         result = choose(a, b)
         zeros = (a == 0) & (b == 0)
         if zeros.any():
@@ -177,7 +181,7 @@ def extreme(d: Decoding):
     if d.has("xorsign"):  # of the magnitudes, with the product's sign
         plain = compute
 
-        def compute(a, b):
+        def compute(a: np.ndarray, b: np.ndarray) -> np.ndarray:
             sign = np.where(np.signbit(a) ^ np.signbit(b), -1, 1).astype(a.dtype)
             return np.copysign(plain(np.abs(a), np.abs(b)), sign)
 
@@ -187,7 +191,7 @@ def extreme(d: Decoding):
 
 
 @float_opcode("abs", "neg")
-def sign(d: Decoding):
+def sign(d: Decoding) -> Run:
     """abs, neg{.ftz}.type d, a: only the sign bit changes"""
     d.only("ftz").needs("f16", "f16x2", "f32", "f64", "bf16", "bf16x2")
     compute = np.abs if d.parts[0] == "abs" else np.negative
@@ -201,16 +205,16 @@ def sign(d: Decoding):
 
 
 @opcode("copysign")
-def copy_sign(d: Decoding):
+def copy_sign(d: Decoding) -> Run:
     """copysign.type d, a, b: the magnitude of b with the sign of a"""
     d.only().needs("f32", "f64")
     return binary(d, d.type, lambda a, b: np.copysign(b, a))
 
 
 @opcode("testp")
-def test(d: Decoding):
+def test(d: Decoding) -> Run:
     """testp.{finite,infinite,number,notanumber,normal,subnormal}.type p, a"""
-    tests = {
+    tests: dict[str, Compute] = {
         "finite": np.isfinite,
         "infinite": np.isinf,
         "number": lambda a: ~np.isnan(a),
@@ -219,7 +223,7 @@ def test(d: Decoding):
         "subnormal": lambda a: (a != 0) & (np.abs(a) < _LEAST_NORMAL[a.dtype.itemsize]),
     }
     d.only(*tests).needs("f32", "f64").count(2)
-    put, a, holds = d.write(0, "pred"), d.read(1, d.type), tests[d.pick(tests)]
+    put, a, holds = d.write(0, "pred"), d.read(1, d.type), tests[d.one_of(tests)]
     return lambda f: put(f.r, holds(a(f.r)))
 
 
@@ -227,13 +231,13 @@ def test(d: Decoding):
 
 
 @opcode("rcp", "sqrt")
-def reciprocal_or_root(d: Decoding):
+def reciprocal_or_root(d: Decoding) -> Run:
     """rcp, sqrt{.rnd|.approx}{.ftz}.type d, a"""
     d.only(*MODES, "approx", "ftz").needs("f32", "f64")
     mode, bits = _mode(d), 8 * DTYPES[d.type].itemsize
     reciprocal = d.parts[0] == "rcp"
 
-    def compute(a):
+    def compute(a: np.ndarray) -> np.ndarray:
         if mode != "rn":
             if reciprocal:
                 return directed("div", (np.ones_like(a), a), mode, bits)
@@ -244,9 +248,9 @@ def reciprocal_or_root(d: Decoding):
 
 
 @opcode("rsqrt", "ex2", "lg2", "sin", "cos", "tanh")
-def approximate(d: Decoding):
+def approximate(d: Decoding) -> Run:
     """rsqrt, ex2, lg2, sin, cos, tanh.approx{.ftz}.type d, a"""
-    functions = {
+    functions: dict[str, Compute] = {
         "rsqrt": lambda a: 1 / np.sqrt(a), "ex2": np.exp2, "lg2": np.log2, "sin": np.sin,
         "cos": np.cos, "tanh": np.tanh,
     }  # fmt: skip

@@ -11,13 +11,19 @@ The bits are the same: it is the same arithmetic, element by element.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 from operator import is_, itemgetter
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..core.rounding import LOW_BITS, repaired
 from ..core.step import Fusible
+
+if TYPE_CHECKING:
+    from ..core.batch import Batch
+    from ..core.step import Registers
 
 F32, F64, I64 = np.dtype("f4"), np.dtype("f8"), np.dtype("i8")
 CHUNKED_LEAST, CHUNK = 1 << 11, 1 << 14  # elements: what is done in pieces, and of what size
@@ -39,10 +45,10 @@ class FusedMultiplyAdd(Fusible):
 
     kind = "fma.rn.f32"
 
-    def __init__(self, to: int, reads: tuple[int, int, int]):
+    def __init__(self, to: int, reads: tuple[int, int, int]) -> None:
         self.to, self.reads, self.writes = to, reads, (to,)
 
-    def __call__(self, f):
+    def __call__(self, f: Batch) -> None:
         r, twins = f.r, f.twins
         a, b, c = self.reads
         x, y, z = r[a], r[b], r[c]
@@ -58,12 +64,12 @@ class FusedMultiplyAdd(Fusible):
         r[self.to] = _sum(x, y, z).astype(F32)
 
     @staticmethod
-    def fused(steps: list[FusedMultiplyAdd]):
+    def fused(steps: list[FusedMultiplyAdd]) -> _Stack:
         """Make one step of several, none of which reads what another one writes."""
         return _Stack(steps)
 
 
-def _widened(twins, slot: int, value: np.ndarray) -> np.ndarray:
+def _widened(twins: list[tuple], slot: int, value: np.ndarray) -> np.ndarray:
     twin = _as_f32(value).astype(F64)
     twins[slot] = (value, twin)
     return twin
@@ -81,7 +87,7 @@ def _sum(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
     return total
 
 
-def _in_chunks(f, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+def _in_chunks(f: Batch, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
     """Return x * y + z of large float32 arrays of one shape.
 
     What is wider than they are stays in two pieces of memory that fit the cache: arrays of float64
@@ -115,7 +121,7 @@ def _rounded_once(exact: np.ndarray, addend: np.ndarray) -> np.ndarray:
     return repaired(exact, addend, exact + addend)
 
 
-def _rooms(f, number: int, shape: tuple[int, ...]) -> np.ndarray:
+def _rooms(f: Batch, number: int, shape: tuple[int, ...]) -> np.ndarray:
     """Return room for float64 arrays of a shape, which the batch keeps for the next step."""
     many = number * prod(shape)
     if f.room is None or len(f.room) < many:
@@ -129,7 +135,7 @@ class _Stack:
     Sums that an earlier stack left, in whatever order, are taken from it whole.
     """
 
-    def __init__(self, steps: list[FusedMultiplyAdd]):
+    def __init__(self, steps: list[FusedMultiplyAdd]) -> None:
         self.steps = steps
         self.to = [step.to for step in steps]
         factors, self.places = zip(*(self._distinct(i) for i in (0, 1)), strict=True)
@@ -143,7 +149,7 @@ class _Stack:
         each = list(dict.fromkeys(slots))
         return each, np.array([each.index(slot) for slot in slots], np.intp)
 
-    def __call__(self, f):
+    def __call__(self, f: Batch) -> None:
         r = f.r
         operands = [get(r) for get in (*self.factors, self.addends)]
         before = self._sums(f, operands[2])
@@ -173,7 +179,10 @@ class _Stack:
             del f.stacks[next(iter(f.stacks))]
         f.stacks[id(values[0])] = values, found
 
-    def _form(self, f, x, y, z, found: np.ndarray, many: int):
+    def _form(
+        self, f: Batch, x: np.ndarray, y: np.ndarray, z: np.ndarray, found: np.ndarray,
+        many: int,
+    ) -> None:  # fmt: skip
         """Fill in the results for some blocks, (instructions, blocks, threads)."""
         shape = found.shape[1:]
         (room,) = _rooms(f, 1, (min(many, len(found)), *shape))
@@ -241,7 +250,7 @@ class _Stack:
         return found
 
     @staticmethod
-    def _sums(f, values: tuple[np.ndarray, ...]) -> np.ndarray | None:
+    def _sums(f: Batch, values: tuple[np.ndarray, ...]) -> np.ndarray | None:
         """Return the addends as one array, if they are the results of an earlier stack."""
         rows, stack = f.stacks.pop(id(values[0]), ((), None))
         if len(rows) == len(values) and all(map(is_, rows, values)):
@@ -249,13 +258,13 @@ class _Stack:
         return None
 
 
-def _getter(slots: list[int]):
+def _getter(slots: list[int]) -> Callable[[Registers], tuple[np.ndarray, ...]]:
     """Make the function that reads slots from the list of registers, always as a tuple."""
     return itemgetter(*slots) if len(slots) > 1 else lambda r: (r[slots[0]],)
 
 
-def _stacked(values: tuple[np.ndarray, ...], shape, dtype) -> np.ndarray:
+def _stacked(values: tuple[np.ndarray, ...], shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """Put registers of 32 bits, all broadcast to a shape, into one array."""
     if {(value.shape, value.dtype) for value in values} != {(shape, F32)}:
-        values = [np.broadcast_to(_as_f32(value), shape) for value in values]
+        values = tuple(np.broadcast_to(_as_f32(value), shape) for value in values)
     return np.concatenate(values, dtype=dtype).reshape(len(values), *shape)

@@ -11,11 +11,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache, cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..core.errors import Divergence
 from ..core.masks import WARP, spread
+
+if TYPE_CHECKING:
+    from ..core.batch import Batch
+    from ..core.step import Compute
 
 GROUP, IN_GROUP = 8, 4  # lane / 4 and lane % 4 take so many values
 KEPT = 32  # assembled fragments that are remembered
@@ -63,7 +68,7 @@ class Fragment:
         present = [a for a in ("W", "R", "H", "g", "C", "t", "J") if a in named]
         return tuple(named.index(a) for a in present), tuple(present.index(a) for a in named)
 
-    def assemble(self, registers, dtype: np.dtype) -> np.ndarray:
+    def assemble(self, registers: np.ndarray, dtype: np.dtype) -> np.ndarray:
         """Make the matrices of all warps.
 
         Parameters
@@ -79,7 +84,7 @@ class Fragment:
         """
         return self.words(registers).view(dtype)
 
-    def words(self, registers) -> np.ndarray:
+    def words(self, registers: np.ndarray) -> np.ndarray:
         """Make the matrices of all warps, of whole registers: (warps, rows, registers of a row)."""
         stacked = registers.reshape(*self.sizes, -1, GROUP, IN_GROUP)
         matrix = np.ascontiguousarray(stacked.transpose(self._forwards[0]))
@@ -130,7 +135,7 @@ def accumulator(rows: int, columns: int, packed: int) -> Fragment:
     return Fragment("RCHJ", (*tiles, 2), 1)
 
 
-def whole_warps(f, place: str):
+def whole_warps(f: Batch, place: str) -> None:
     """Refuse an aligned operation that only some lanes of a warp execute.
 
     Raises
@@ -155,7 +160,7 @@ def whole_warps(f, place: str):
     )
 
 
-def gather(f, registers: list[np.ndarray], dtype: np.dtype) -> np.ndarray:
+def gather(f: Batch, registers: list[np.ndarray], dtype: np.dtype) -> np.ndarray:
     """Stack registers of all lanes, the last warp filled up: (registers, lanes of whole warps)."""
     full = f.warps * WARP
     stacked = np.empty((len(registers), f.blocks, full), dtype)
@@ -169,7 +174,7 @@ def gather(f, registers: list[np.ndarray], dtype: np.dtype) -> np.ndarray:
     return stacked.reshape(len(registers), -1)
 
 
-def scatter(f, values: np.ndarray) -> list[np.ndarray]:
+def scatter(f: Batch, values: np.ndarray) -> list[np.ndarray]:
     """Undo `gather`: one array of shape (blocks, threads) a register."""
     parts = values.reshape(len(values), f.blocks, f.warps * WARP)
     if f.warps * WARP != f.threads:
@@ -177,7 +182,9 @@ def scatter(f, values: np.ndarray) -> list[np.ndarray]:
     return list(parts)
 
 
-def assembled(f, registers: list[np.ndarray], word: np.dtype, fragment: Fragment, widen):
+def assembled(
+    f: Batch, registers: list[np.ndarray], word: np.dtype, fragment: Fragment, widen: Compute
+) -> np.ndarray:
     """Assemble an operand, or return what was made of the same registers before.
 
     An operand of a GEMM's inner loop is multiplied several times, and registers are never changed

@@ -6,11 +6,19 @@ and then once to bfloat16, so that every result is rounded once.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ..core.decode import Decoding
 from ..core.rounding import from_bf16, odd_f32, repaired, to_bf16
 from ..core.syntax import Vector
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from ..core.batch import Batch
+    from ..core.step import Compute, Reader, Registers, Run, Writer
 
 HALVES = ("f16", "bf16", "f16x2", "bf16x2")
 HALF, F64 = np.dtype("f2"), np.dtype("f8")
@@ -21,7 +29,7 @@ def is_half(d: Decoding) -> bool:
     return d.type in HALVES
 
 
-def reader(d: Decoding, operand: int, kind: str):
+def reader(d: Decoding, operand: int, kind: str) -> Reader:
     """Make the function that reads an operand as numbers; pairs have a last axis of 2."""
     brain = kind.startswith("bf16")
     if not kind.endswith("x2"):
@@ -33,15 +41,15 @@ def reader(d: Decoding, operand: int, kind: str):
     return lambda r: _parted(read(r), np.float16)
 
 
-def _parted(words: np.ndarray, dtype) -> np.ndarray:
+def _parted(words: np.ndarray, dtype: DTypeLike) -> np.ndarray:
     return np.ascontiguousarray(words)[..., None].view(dtype)
 
 
-def writer(d: Decoding, operand: int, kind: str):
+def writer(d: Decoding, operand: int, kind: str) -> Writer:
     """Make the function that rounds numbers to a half-precision type and writes them."""
     put = d.write(operand, "b32" if kind.endswith("x2") else kind)
 
-    def write(r, value):
+    def write(r: Registers, value: np.ndarray) -> None:
         if kind.startswith("bf16"):
             value = to_bf16(odd_f32(value.astype(F64, copy=False)))
         else:
@@ -53,13 +61,13 @@ def writer(d: Decoding, operand: int, kind: str):
     return write
 
 
-def arithmetic(d: Decoding, compute, operands: int):
+def arithmetic(d: Decoding, compute: Compute, operands: int) -> Run:
     """Make the step of an operation: `compute` rounds f16 itself, or to odd in float64."""
     d.count(operands + 1)
     put, reads = writer(d, 0, d.type), [reader(d, i + 1, d.type) for i in range(operands)]
     relu = d.has("relu")
 
-    def step(f):
+    def step(f: Batch) -> None:
         result = compute(*(read(f.r) for read in reads))
         if relu:
             result = np.where(np.isnan(result) | (result > 0), result, result.dtype.type(0))
@@ -85,7 +93,7 @@ def fused(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
     return total.astype(HALF) if x.dtype == HALF else total
 
 
-def half_compare(d: Decoding, holds):
+def half_compare(d: Decoding, holds: Compute) -> Run:
     """Make the step of setp p{|q} and set on f16x2, bf16 and bf16x2; `holds` compares numbers."""
     d.count(3)
     a, b = reader(d, 1, d.type), reader(d, 2, d.type)
@@ -96,7 +104,7 @@ def half_compare(d: Decoding, holds):
         if isinstance(d.operands[0], Vector) or len(puts) > 1 + pairs:
             d.wrong("one predicate for each element")
 
-        def step(f):
+        def step(f: Batch) -> None:
             result = holds(a(f.r), b(f.r))
             if not pairs:
                 result = result[..., None]
@@ -112,7 +120,7 @@ def half_compare(d: Decoding, holds):
         d.unsupported("set to f16, bf16, their pairs, or 16 or 32 bits")
     put = d.write(0, "b32" if pairs else kind)
 
-    def ones(f):
+    def ones(f: Batch) -> None:
         result = holds(a(f.r), b(f.r))
         if pairs:  # all ones in each half
             mask = result.astype(np.uint32) * np.uint32(0xFFFF)

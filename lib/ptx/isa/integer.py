@@ -5,22 +5,28 @@ Each returns what runs on whole registers; NumPy's integers wrap as a GPU's do.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ..core.decode import Decoding, opcode
 from ..core.registers import DTYPES
 from .elementwise import INTEGERS, WIDER, binary, unary
 
+if TYPE_CHECKING:
+    from ..core.batch import Batch
+    from ..core.step import Compute, Run
+
 PAIRS = {"u16x2": np.dtype("u2"), "s16x2": np.dtype("i2")}
 
 
-def _pairwise(d: Decoding, compute):
+def _pairwise(d: Decoding, compute: Compute) -> Run:
     """Make a step on the two halves of a word."""
     d.count(3)
     put, a, b = d.write(0, "b32"), d.read(1, "b32"), d.read(2, "b32")
     part = PAIRS[d.type]
 
-    def step(f):
+    def step(f: Batch) -> None:
         x, y = (np.ascontiguousarray(read(f.r))[..., None].view(part) for read in (a, b))
         put(f.r, np.ascontiguousarray(compute(x, y)).view(np.uint32)[..., 0])
 
@@ -28,18 +34,18 @@ def _pairwise(d: Decoding, compute):
 
 
 @opcode("add")
-def add(d: Decoding):
+def add(d: Decoding) -> Run:
     """add.type d, a, b; add.sat.s32 clamps."""
     return _sum(d, np.add)
 
 
 @opcode("sub")
-def subtract(d: Decoding):
+def subtract(d: Decoding) -> Run:
     """sub.type d, a, b; sub.sat.s32 clamps."""
     return _sum(d, np.subtract)
 
 
-def _sum(d: Decoding, compute):
+def _sum(d: Decoding, compute: Compute) -> Run:
     if d.has("cc"):
         d.unsupported("no carry (.cc)")
     d.only("sat").needs(*INTEGERS, *PAIRS).count(3)
@@ -53,20 +59,20 @@ def _sum(d: Decoding, compute):
     if d.type != "s32":
         d.unsupported(".sat goes with s32")
 
-    def clamped(a, b):
+    def clamped(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         exact = compute(a.astype(np.int64), b.astype(np.int64))
         return np.clip(exact, -(2**31), 2**31 - 1).astype(np.int32)
 
     return binary(d, "s32", clamped)
 
 
-def _address_sum(d: Decoding):
+def _address_sum(d: Decoding) -> Run:
     """Make a sum that may be the next address of a loop: see `Execution.pattern`."""
     d.write(0, d.type)
-    to, dtype = d.operands[0].slot, DTYPES[d.type]
+    to, dtype = d.register(0).slot, DTYPES[d.type]
     one, two = d.slot(1, d.type), d.slot(2, d.type)
 
-    def step(f):
+    def step(f: Batch) -> None:
         r = f.r
         a, b = r[one], r[two]
         if b.size > a.size:
@@ -99,7 +105,7 @@ def high_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return high.view(np.int64)
 
 
-def _product(d: Decoding):
+def _product(d: Decoding) -> tuple[str, Compute]:
     """Return the type of a product and the function that computes it from factors."""
     d.needs(*INTEGERS)
     mode = d.pick(("lo", "hi", "wide"))
@@ -114,7 +120,7 @@ def _product(d: Decoding):
 
 
 @opcode("mul")
-def multiply(d: Decoding):
+def multiply(d: Decoding) -> Run:
     """mul.{lo,hi,wide}.type d, a, b"""
     d.only("lo", "hi", "wide").count(3)
     kind, compute = _product(d)
@@ -123,7 +129,7 @@ def multiply(d: Decoding):
 
 
 @opcode("mad")
-def multiply_add(d: Decoding):
+def multiply_add(d: Decoding) -> Run:
     """mad.{lo,hi,wide}.type d, a, b, c; mad.f32 is fma."""
     d.only("lo", "hi", "wide", "sat").count(4)
     if d.has("sat"):
@@ -134,14 +140,14 @@ def multiply_add(d: Decoding):
 
 
 @opcode("mul24", "mad24")
-def multiply_24(d: Decoding):
+def multiply_24(d: Decoding) -> Run:
     """mul24.lo, mad24.lo: products of the low 24 bits."""
     d.only("lo").needs("u32", "s32").count(3 if d.parts[0] == "mul24" else 4)
     put, a, b = d.write(0, d.type), d.read(1, d.type), d.read(2, d.type)
     c = d.read(3, d.type) if d.parts[0] == "mad24" else None
     short = DTYPES[d.type].type(8)
 
-    def step(f):
+    def step(f: Batch) -> None:
         x, y = (a(f.r) << short) >> short, (b(f.r) << short) >> short
         put(f.r, x * y if c is None else x * y + c(f.r))
 
@@ -149,12 +155,12 @@ def multiply_24(d: Decoding):
 
 
 @opcode("sad")
-def absolute_difference(d: Decoding):
+def absolute_difference(d: Decoding) -> Run:
     """sad.type d, a, b, c: |a - b| + c"""
     d.only().needs(*INTEGERS).count(4)
     put, a, b, c = d.write(0, d.type), *(d.read(i, d.type) for i in (1, 2, 3))
 
-    def step(f):
+    def step(f: Batch) -> None:
         x, y = a(f.r), b(f.r)
         put(f.r, np.where(x > y, x - y, y - x) + c(f.r))
 
@@ -162,7 +168,7 @@ def absolute_difference(d: Decoding):
 
 
 @opcode("dp4a", "dp2a")
-def dot_product(d: Decoding):
+def dot_product(d: Decoding) -> Run:
     """dp4a.atype.btype d, a, b, c: four products of bytes, and c; dp2a.{lo,hi}: two of 16 bits."""
     short = d.parts[0] == "dp2a"
     d.only(*(("lo", "hi") if short else ())).count(4)
@@ -173,7 +179,7 @@ def dot_product(d: Decoding):
     put, c = d.write(0, kind), d.read(3, kind)
     a, b = d.read(1, "b32"), d.read(2, "b32")
 
-    def step(f):
+    def step(f: Batch) -> None:
         x, y = (np.ascontiguousarray(v(f.r))[..., None] for v in (a, b))
         x, y = x.view(f"{signs[0]}{1 + short}"), y.view(f"{signs[1]}1")
         if short:
@@ -185,12 +191,12 @@ def dot_product(d: Decoding):
 
 
 @opcode("div", "rem")
-def divide(d: Decoding):
+def divide(d: Decoding) -> Run:
     """div.type, rem.type: rounds towards zero; a division by zero gives all ones, and a."""
     d.only().needs(*INTEGERS)
     remainder = d.parts[0] == "rem"
 
-    def quotient(a, b):
+    def quotient(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         if a.dtype.kind == "i":
             q = np.floor_divide(a, b)
             q = q + ((q * b != a) & ((a < 0) != (b < 0)))  # floor to truncation
@@ -198,37 +204,36 @@ def divide(d: Decoding):
             q = np.floor_divide(a, b)
         return np.where(b == 0, ~np.zeros_like(q), q)
 
-    def rest(a, b):
+    def rest(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return np.where(b == 0, a, a - quotient(a, b) * b)
 
     return binary(d, d.type, rest if remainder else quotient)
 
 
 @opcode("abs")
-def absolute(d: Decoding):
+def absolute(d: Decoding) -> Run:
     """abs.type d, a"""
     d.only().needs("s16", "s32", "s64")
     return unary(d, d.type, np.abs)
 
 
 @opcode("neg")
-def negate(d: Decoding):
+def negate(d: Decoding) -> Run:
     """neg.type d, a"""
     d.only().needs("s16", "s32", "s64")
     return unary(d, d.type, np.negative)
 
 
 @opcode("min", "max")
-def extreme(d: Decoding):
+def extreme(d: Decoding) -> Run:
     """min.type, max.type d, a, b"""
     d.only("relu").needs(*INTEGERS, *PAIRS)
-    compute = np.minimum if d.parts[0] == "min" else np.maximum
-    if d.has("relu"):
-        if d.type not in ("s32", "s16x2"):
-            d.unsupported(".relu goes with s32 and s16x2")
-        plain = compute
+    plain = np.minimum if d.parts[0] == "min" else np.maximum
+    if d.has("relu") and d.type not in ("s32", "s16x2"):
+        d.unsupported(".relu goes with s32 and s16x2")
 
-        def compute(a, b):
-            return np.maximum(plain(a, b), a.dtype.type(0))
+    def at_least_zero(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return np.maximum(plain(a, b), a.dtype.type(0))
 
+    compute = at_least_zero if d.has("relu") else plain
     return _pairwise(d, compute) if d.type in PAIRS else binary(d, d.type, compute)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..core.addressing import (
     HINTS,
     SPACES,
@@ -18,15 +20,20 @@ from ..core.addressing import (
 )
 from ..core.decode import Decoding, opcode
 from ..core.registers import DTYPES
-from ..core.syntax import SIZES
+from ..core.syntax import SIZES, MemoryAccess
+
+if TYPE_CHECKING:
+    from ..core.access_pattern import AccessPattern
+    from ..core.batch import Batch
+    from ..core.step import Run
 
 
 @opcode("ld", "ldu")
-def load(d: Decoding):
-    """ld{.space}{.v2|.v4}.type d, [a]"""
+def load(d: Decoding) -> Run:
+    """ld{.space}{.v2|.v4|.v8}.type d, [a]: 32 bytes a lane of global memory from sm_100 on"""
     space = space_of(d)
     _modifiers(d)
-    kind, index, instruction = d.type, d.index, d.instruction
+    kind, index = d.type, d.index
     targets = d.vector(0)
     count = int((d.pick(("v2", "v4", "v8")) or "v1")[1])
     if len(targets) != count:
@@ -34,21 +41,22 @@ def load(d: Decoding):
     puts = [d.write(target, kind) for target in targets]
     base, offset = address_operand(d, 1, space)
     dtype, width = DTYPES[kind], SIZES[kind] * count
+    access = MemoryAccess(index, d.instruction, "load", space, offset, width)
     put = puts[0]
 
-    def place_of(f, pattern):
-        segment = segment_of(f, pattern, space, offset, width, instruction)
+    def place_of(f: Batch, pattern: AccessPattern) -> ResolvedAccess | None:
+        segment = segment_of(f, pattern, access)
         if segment is None:
             return None
-        if segment.valid is not None:
-            f.memory.check_valid(segment, pattern, offset, width, f, instruction)
+        if segment.tracked:
+            f.memory.check_valid(f, access, pattern, segment)
         start = (pattern.low + offset - segment.base) // width
         view = segment.view(dtype, count)[start:]
         places = pattern.index(width, segment.rows)
         repeated = pattern.repeated(places) if count == 1 else None
         return kept(f, index, ResolvedAccess(pattern, segment, view, places, repeated))
 
-    def step(f):
+    def step(f: Batch) -> None:
         pattern = f.pattern(f.r[base])
         place = f.resolved[index]
         if place is None or place.pattern is not pattern:
@@ -66,16 +74,15 @@ def load(d: Decoding):
             for i, write in enumerate(puts):
                 write(f.r, values[..., i])
         if f.observed:
-            report_access(f, index, pattern, instruction, "load", segment, offset, width)
+            report_access(f, access, pattern, segment)
 
-    def several(f, pattern):
+    def several(f: Batch, pattern: AccessPattern) -> None:
         outer = f.active, f.merge
-        parts = list(by_segment(f, pattern, space, offset, width, instruction))
+        parts = list(by_segment(f, pattern, access))
         for segment, mask in parts:  # before a register changes, as the load may be begun again
-            if segment.valid is not None:
+            if segment.tracked:
                 f.active = mask
-                place = f.pattern(f.r[base])
-                f.memory.check_valid(segment, place, offset, width, f, instruction)
+                f.memory.check_valid(f, access, f.pattern(f.r[base]), segment)
         for _, mask in parts:
             f.active, f.merge = mask, mask.array
             f.masked(step, d_writes, mask.array)
@@ -86,8 +93,8 @@ def load(d: Decoding):
 
 
 @opcode("st")
-def store(d: Decoding):
-    """st{.space}{.v2|.v4}.type [a], b"""
+def store(d: Decoding) -> Run:
+    """st{.space}{.v2|.v4|.v8}.type [a], b: 32 bytes a lane of global memory from sm_100 on"""
     space = space_of(d)
     _modifiers(d)
     if space == "const":
@@ -99,15 +106,15 @@ def store(d: Decoding):
         d.wrong(f"{len(sources)} values for {count} elements")
     reads = [d.read(source, kind) for source in sources]
     base, offset = address_operand(d, 0, space)
-    width = SIZES[kind] * count
+    access = MemoryAccess(index, instruction, "store", space, offset, SIZES[kind] * count)
 
-    def step(f):
+    def step(f: Batch) -> None:
         pattern = f.pattern(f.r[base])
         place = f.resolved[index]
         if place is None or place.pattern is not pattern:
             place = known(f, index, pattern)
         if place is None:
-            segment = segment_of(f, pattern, space, offset, width, instruction)
+            segment = segment_of(f, pattern, access)
             if segment is None:
                 return several(f, pattern)
             check_writeable(f, segment, instruction)
@@ -115,12 +122,12 @@ def store(d: Decoding):
         segment = place.segment
         values = [read(f.r) for read in reads]
         if f.observed:
-            report_access(f, index, pattern, instruction, "store", segment, offset, width, values)
+            report_access(f, access, pattern, segment, values)
         f.memory.write(segment, pattern, offset, values)
 
-    def several(f, pattern):
+    def several(f: Batch, pattern: AccessPattern) -> None:
         outer = f.active, f.merge
-        for _, mask in list(by_segment(f, pattern, space, offset, width, instruction)):
+        for _, mask in list(by_segment(f, pattern, access)):
             f.active, f.merge = mask, mask.array
             step(f)
         f.active, f.merge = outer
@@ -128,7 +135,7 @@ def store(d: Decoding):
     return step
 
 
-def _modifiers(d: Decoding):
+def _modifiers(d: Decoding) -> None:
     d.count(2, 3)
     if len(d.types) != 1:
         d.wrong("exactly one type is needed")
@@ -138,6 +145,9 @@ def _modifiers(d: Decoding):
         known = part.partition("::")[0] in SPACES or part in HINTS or part in SIZES
         if not known and part not in ("v2", "v4", "v8"):
             d.unsupported(f"no modifier .{part}")
-    width = SIZES[d.type] * int((d.pick(("v2", "v4", "v8")) or "v1")[1])
-    if width > 16:
-        d.unsupported("an access of at most 16 bytes a lane")
+    many = int((d.pick(("v2", "v4", "v8")) or "v1")[1])
+    if many == 8 and SIZES[d.type] != 4:
+        d.wrong(".v8 is for types of 32 bits")
+    width = SIZES[d.type] * many
+    if width > 16 and (width > 32 or space_of(d) != "global"):
+        d.unsupported("an access of at most 16 bytes a lane, or 32 of global memory")

@@ -6,6 +6,8 @@ elements 2 (l % 4) and the next, in its m-th register; .trans holds the transpos
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ..core.access_pattern import AccessPattern
@@ -14,7 +16,13 @@ from ..core.decode import Decoding, opcode
 from ..core.errors import OutOfBounds
 from ..core.masks import WARP, Mask
 from ..core.registers import UNSIGNED
+from ..core.syntax import MemoryAccess
 from .fragments import gather, scatter, whole_warps
+
+if TYPE_CHECKING:
+    from ..core.batch import Batch
+    from ..core.segment import Segment
+    from ..core.step import Run
 
 ROW = 16  # bytes of one row
 NUMBERS = {"x1": 1, "x2": 2, "x4": 4}
@@ -25,11 +33,14 @@ class MatrixRows:
 
     __slots__ = ("source", "pattern", "segment", "index")
 
-    def __init__(self, source, pattern, segment, index):
+    def __init__(
+        self, source: AccessPattern | None, pattern: AccessPattern, segment: Segment,
+        index: np.ndarray,
+    ) -> None:  # fmt: skip
         self.source, self.pattern, self.segment, self.index = source, pattern, segment, index
 
 
-def first_lanes(f, count: int) -> Mask | None:
+def first_lanes(f: Batch, count: int) -> Mask | None:
     """Return the active lanes among the first `count` of each warp; None if that is all lanes."""
     if count == WARP:
         return f.active
@@ -38,17 +49,20 @@ def first_lanes(f, count: int) -> Mask | None:
 
 
 def rows_of(
-    f, addresses, number: int, space: str, offset: int, instruction, source=None
-) -> MatrixRows:
+    f: Batch, addresses: np.ndarray, number: int, access: MemoryAccess,
+    source: AccessPattern | None = None,
+) -> MatrixRows:  # fmt: skip
     """Find the rows of `number` matrices a warp; (number, blocks * warps, 8) as the index."""
     if number == 4 and source is not None:
         pattern = source
     else:
         pattern = AccessPattern(addresses, first_lanes(f, 8 * number), f)
-    segment = segment_of(f, pattern, space, offset, ROW, instruction)
+    segment = segment_of(f, pattern, access)
     if segment is None or segment.space != "shared":  # a generic address may be anywhere
-        raise OutOfBounds(f"{f.place(instruction)}: the rows must lie in the block's shared memory")
-    start = (pattern.low + offset - segment.base) // ROW
+        raise OutOfBounds(
+            f"{f.place(access.instruction)}: the rows must lie in the block's shared memory"
+        )
+    start = (pattern.low + access.offset - segment.base) // ROW
     key, known = ("matrices", number, id(segment.rows)), pattern.shape.index
     if key not in known:
         index = np.broadcast_to(pattern.index(ROW, segment.rows), (f.blocks, f.threads))
@@ -63,7 +77,7 @@ def transposed(words: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(halves.swapaxes(-1, -2)).view(np.uint32)
 
 
-def read_rows(f, rows: MatrixRows, number: int, transpose: bool) -> list[np.ndarray]:
+def read_rows(f: Batch, rows: MatrixRows, number: int, transpose: bool) -> list[np.ndarray]:
     """Load `number` matrices of each warp: one register of all lanes a matrix."""
     words = rows.segment.view(UNSIGNED[4], 4).take(rows.index, axis=0)
     if transpose:
@@ -72,95 +86,93 @@ def read_rows(f, rows: MatrixRows, number: int, transpose: bool) -> list[np.ndar
 
 
 def report_rows(
-    f, rows: MatrixRows, index: int, instruction, kind: str, offset: int, values=None, part=0
-):
+    f: Batch, access: MemoryAccess, rows: MatrixRows, values: list[np.ndarray] | None = None
+) -> None:
     """Report rows to the trace and to the race detector, each as its lane's 16 bytes."""
     segment = rows.segment
     if f.trace is not None:
-        f.trace.access(index, rows.pattern, f, instruction, kind, segment.space, offset, ROW, part)
+        f.trace.access(f, access, rows.pattern, segment.space)
     if f.races is not None:
         outer, f.active = f.active, rows.pattern.active
-        access = "load" if kind == "ldmatrix" else "store"
-        f.races.access(f, segment, rows.pattern, offset, ROW, index, instruction, access, values)
+        f.races.access(f, access, rows.pattern, segment, values)
         f.active = outer
 
 
-def _decode(d: Decoding, memory: int, registers: int):
-    """Check the modifiers; return how many matrices, and the slot and offset of the address."""
+def _decode(d: Decoding, memory: int, registers: int) -> tuple[int, int, MemoryAccess]:
+    """Check the modifiers; return how many matrices, the slot of the address, and the access."""
     d.only("sync", "aligned", "m8n8", *NUMBERS, "trans", "shared", "shared::cta").needs("b16")
     d.count(2)
     if not d.has("m8n8") or not d.has(*NUMBERS) or not d.has("sync"):
         d.unsupported(f"{d.parts[0]}.sync.aligned.m8n8.{{x1,x2,x4}}{{.trans}}.shared.b16")
-    number = NUMBERS[d.pick(NUMBERS)]
+    number = NUMBERS[d.one_of(NUMBERS)]
     if len(d.vector(registers)) != number:
         d.wrong(f"{len(d.vector(registers))} registers for {number} matrices")
     space = space_of(d)
-    return number, space, *address_operand(d, memory, space)
+    base, offset = address_operand(d, memory, space)
+    return number, base, MemoryAccess(d.index, d.instruction, d.parts[0], space, offset, ROW)
 
 
 @opcode("ldmatrix")
-def load_matrix(d: Decoding):
+def load_matrix(d: Decoding) -> Run:
     """ldmatrix.sync.aligned.m8n8.num{.trans}{.shared}.b16 r, [p]"""
-    number, space, base, offset = _decode(d, 1, 0)
+    number, base, access = _decode(d, 1, 0)
     puts = [d.write(target, "b32") for target in d.vector(0)]
-    transpose, index, instruction = d.has("trans"), d.index, d.instruction
+    transpose, index = d.has("trans"), d.index
     place = d.place
     # On sm_75 the addresses of all lanes must be valid, also of those whose rows are not read.
     strict = number < 4 and d.registers.program.target.startswith("sm_7")
 
-    def step(f):
+    def step(f: Batch) -> None:
         whole_warps(f, place)
         source = f.pattern(f.r[base])
         rows = f.resolved[index]
         if rows is None or rows.source is not source:
             if strict:
-                segment_of(f, source, space, offset, ROW, instruction)
-            addresses = f.r[base]
-            rows = rows_of(f, addresses, number, space, offset, instruction, source)
-            f.memory.check_valid(rows.segment, rows.pattern, offset, ROW, f, instruction)
+                segment_of(f, source, access)
+            rows = rows_of(f, f.r[base], number, access, source)
+            f.memory.check_valid(f, access, rows.pattern, rows.segment)
             f.resolved[index] = rows
         for put, value in zip(puts, read_rows(f, rows, number, transpose), strict=True):
             put(f.r, value)
         if f.observed:
-            report_rows(f, rows, index, instruction, "ldmatrix", offset)
+            report_rows(f, access, rows)
 
     return step
 
 
 @opcode("stmatrix")
-def store_matrix(d: Decoding):
+def store_matrix(d: Decoding) -> Run:
     """stmatrix.sync.aligned.m8n8.num{.trans}{.shared}.b16 [p], r"""
-    number, space, base, offset = _decode(d, 0, 1)
+    number, base, access = _decode(d, 0, 1)
     reads = [d.read(source, "b32") for source in d.vector(1)]
-    transpose, index, instruction = d.has("trans"), d.index, d.instruction
+    transpose, index = d.has("trans"), d.index
     place = d.place
 
-    def step(f):
+    def step(f: Batch) -> None:
         whole_warps(f, place)
         source = f.pattern(f.r[base])
         rows = f.resolved[index]
         if rows is None or rows.source is not source:
-            addresses = f.r[base]
-            rows = rows_of(f, addresses, number, space, offset, instruction, source)
+            rows = rows_of(f, f.r[base], number, access, source)
             f.resolved[index] = rows
         words = gather(f, [read(f.r) for read in reads], UNSIGNED[4]).reshape(number, -1, 8, 4)
         if transpose:
             words = transposed(words)
         values = by_lane(f, words)
         if f.observed:
-            report_rows(f, rows, index, instruction, "stmatrix", offset, values)
-        f.memory.write(rows.segment, rows.pattern, offset, values)
+            report_rows(f, access, rows, values)
+        f.memory.write(rows.segment, rows.pattern, access.offset, values)
 
     return step
 
 
 @opcode("movmatrix")
-def transpose_matrix(d: Decoding):
+def transpose_matrix(d: Decoding) -> Run:
     """movmatrix.sync.aligned.m8n8.trans.b16 d, a: the transpose of a matrix that a warp holds"""
     d.only("sync", "aligned", "m8n8", "trans").needs("b16").count(2)
     put, a, place = d.write(0, "b32"), d.read(1, "b32"), d.place
 
-    def step(f):
+    def step(f: Batch) -> None:
         whole_warps(f, place)
         words = gather(f, [a(f.r)], UNSIGNED[4]).reshape(-1, 8, 4)
         put(f.r, scatter(f, transposed(words).reshape(1, -1))[0])
@@ -168,7 +180,7 @@ def transpose_matrix(d: Decoding):
     return step
 
 
-def by_lane(f, words: np.ndarray) -> list[np.ndarray]:
+def by_lane(f: Batch, words: np.ndarray) -> list[np.ndarray]:
     """Give each lane the row that it addresses: four words of (number, warps, 8, 4)."""
     number, warps = words.shape[:2]
     rows = np.zeros((4, warps, 4, 8), np.uint32)

@@ -25,7 +25,7 @@ class Descriptor:
     def of(cls, bits: int) -> Descriptor:
         """Take a descriptor's 64 bits apart."""
 
-        def field_(low, width):
+        def field_(low: int, width: int) -> int:
             return bits >> low & (1 << width) - 1
 
         return cls(
@@ -35,7 +35,9 @@ class Descriptor:
 
 
 @lru_cache(maxsize=1024)
-def chunk_addresses(descriptor: Descriptor, rows: int, major: str) -> np.ndarray:
+def chunk_addresses(
+    descriptor: Descriptor, rows: int, major: str, chunks: int = 2
+) -> np.ndarray:
     """Return where the 16-byte chunks of an operand lie in shared memory.
 
     Parameters
@@ -45,8 +47,10 @@ def chunk_addresses(descriptor: Descriptor, rows: int, major: str) -> np.ndarray
     rows : int
         Rows of A, or columns of B.
     major : str
-        "k": chunks run along K, shape (rows, 2). "mn": along the rows, shape (16, rows / 8), for
-        elements of 2 bytes.
+        "k": chunks run along K, shape (rows, chunks). "mn": along the rows, shape (8 chunks, rows /
+        8), for elements of 2 bytes.
+    chunks : int
+        Of K, in one row: 2, or 4 where B is multiplied by a sparse A.
 
     Returns
     -------
@@ -58,16 +62,17 @@ def chunk_addresses(descriptor: Descriptor, rows: int, major: str) -> np.ndarray
     The canonical layouts of PTX ISA 9.7.15.5.1.2, in units of 16 bytes with T the span of the
     swizzle: K-major ((8, n), 2) : ((T, SBO), 1), without a swizzle ((8, n), 2) : ((1, SBO), LBO);
     MN-major ((T, n), (8, k)) : ((1, LBO), (T, SBO)), without ((1, n), (8, k)) : ((., SBO), (1,
-    LBO)). The swizzle then permutes the absolute addresses.
+    LBO)). The swizzle then permutes the absolute addresses. Four chunks go on as two do; a K-major
+    span of 32 bytes has no room for them, and the manual no offset.
     """
     span, mask = SPANS[descriptor.mode], MASKS[descriptor.mode]
     leading, stride = descriptor.leading, descriptor.stride
     if major == "k":
-        row, chunk = np.arange(rows)[:, None], np.arange(2)[None, :]
+        row, chunk = np.arange(rows)[:, None], np.arange(chunks)[None, :]
         place = row % 8 * span + row // 8 * stride
         place = place + chunk * (16 if descriptor.mode else leading)
     else:
-        k, chunk = np.arange(16)[:, None], np.arange(rows // 8)[None, :]
+        k, chunk = np.arange(8 * chunks)[:, None], np.arange(rows // 8)[None, :]
         if descriptor.mode:
             width = span // 16
             place = chunk % width * 16 + chunk // width * leading + k % 8 * span + k // 8 * stride

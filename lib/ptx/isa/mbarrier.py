@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ..core.addressing import shared_address
@@ -11,7 +13,12 @@ from ..core.lane_groups import lane_groups
 from ..core.masks import Mask
 from ..core.predication import predicated_end
 from ..core.syntax import Address, Symbol
-from .mbarrier_object import MOST, PENDING_BITS, Mbarrier, Mbarriers, release_clocks
+from .mbarrier_object import CARRIED, MOST, PENDING_BITS, Mbarrier, Mbarriers, arrivals
+
+if TYPE_CHECKING:
+    from ..core.batch import Batch
+    from ..core.step import Run
+    from ..core.syntax import Instruction, Operand
 
 _WORDS = (
     "release", "acquire", "relaxed", "cta", "cluster", "shared", "shared::cta", "shared::cluster",
@@ -19,7 +26,7 @@ _WORDS = (
 
 
 @opcode("mbarrier")
-def mbarrier(d: Decoding):
+def mbarrier(d: Decoding) -> Run:
     """mbarrier.{init,inval,arrive,arrive_drop,expect_tx,complete_tx,test_wait,try_wait,...}.b64"""
     what = d.parts[1] if len(d.parts) > 1 else ""
     kinds = {
@@ -32,11 +39,11 @@ def mbarrier(d: Decoding):
     return kinds[what](d)
 
 
-def _init(d: Decoding):
+def _init(d: Decoding) -> Run:
     d.only("init", *_WORDS).count(2)
     address, count, instruction = shared_address(d, 0), d.read(1, "u32"), d.instruction
 
-    def step(f):
+    def step(f: Batch) -> None:
         all_ = f.waiter(Mbarriers)
         for row, (at, n), threads in lane_groups(f, address(f), count(f.r)):
             all_.init(row, at, n, int(threads[0]), instruction)
@@ -44,11 +51,11 @@ def _init(d: Decoding):
     return step
 
 
-def _invalidate(d: Decoding):
+def _invalidate(d: Decoding) -> Run:
     d.only("inval", *_WORDS).count(1)
     address, instruction = shared_address(d, 0), d.instruction
 
-    def step(f):
+    def step(f: Batch) -> None:
         all_ = f.waiter(Mbarriers)
         for row, (at,), threads in lane_groups(f, address(f)):
             all_.invalidate(row, at, int(threads[0]), instruction)
@@ -56,7 +63,7 @@ def _invalidate(d: Decoding):
     return step
 
 
-def _arrive(d: Decoding):
+def _arrive(d: Decoding) -> Run:
     """mbarrier.arrive{.expect_tx}{.noComplete}{.sem}{.scope}{.space}.b64 {state|_}, [a]{, n}"""
     d.only("arrive", "arrive_drop", "expect_tx", "noComplete", *_WORDS)
     instruction, index, drop = d.instruction, d.index, d.has("arrive_drop")
@@ -72,17 +79,17 @@ def _arrive(d: Decoding):
         d.wrong("a count is missing")
     one = np.ones((1, 1), np.uint32)
 
-    def step(f):
+    def step(f: Batch) -> None:
         all_ = f.waiter(Mbarriers)
         state = np.zeros((f.blocks, f.threads), np.uint64) if put is not None else None
         number = one if given is None else given(f.r)
         for row, (at, n), threads in lane_groups(f, address(f), number):
             barrier = all_.find(row, at, instruction, (row, int(threads[0])))
-            release_clocks(f, barrier, row, threads, index, releases)
-            for thread in threads.tolist():
+            for thread in arrivals(f, barrier, row, threads, index, releases):
                 phase = barrier.phase
                 if expects:
                     barrier.tx += n
+                    barrier.bytes_came = True
                     all_._check_tx(barrier, instruction)
                 told = all_.arrive(barrier, 1 if expects else n, instruction, drop)
                 if state is not None:
@@ -92,23 +99,23 @@ def _arrive(d: Decoding):
                         f"{f.place(instruction)}: .noComplete, but the phase completes; "
                         f"{all_.state(barrier)}"
                     )
-        if put is not None:
+        if put is not None and state is not None:
             put(f.r, state)
 
     return step
 
 
-def _is_address(operand) -> bool:
+def _is_address(operand: Operand) -> bool:
     return isinstance(operand, Address)
 
 
-def _transaction(d: Decoding):
+def _transaction(d: Decoding) -> Run:
     """mbarrier.{expect_tx,complete_tx}{.relaxed}{.scope}{.space}.b64 [a], n"""
     d.only("expect_tx", "complete_tx", *_WORDS).count(2)
     address, number, instruction = shared_address(d, 0), d.read(1, "u32"), d.instruction
     expects = d.has("expect_tx")
 
-    def step(f):
+    def step(f: Batch) -> None:
         all_ = f.waiter(Mbarriers)
         for row, (at, n), threads in lane_groups(f, address(f), number(f.r)):
             barrier = all_.find(row, at, instruction, (row, int(threads[0])))
@@ -118,7 +125,7 @@ def _transaction(d: Decoding):
     return step
 
 
-def _wait(d: Decoding):
+def _wait(d: Decoding) -> Run:
     """mbarrier.{test_wait,try_wait}{.parity}...b64 p, [a], state{, time}"""
     d.only("test_wait", "try_wait", "parity", *_WORDS)
     d.count(*((3,) if d.has("test_wait") else (3, 4)))
@@ -129,7 +136,7 @@ def _wait(d: Decoding):
     acquires = not d.has("relaxed")
     (slot,) = d.writes
 
-    def step(f):
+    def step(f: Batch) -> None:
         all_, shape = f.waiter(Mbarriers), (f.blocks, f.threads)
         given = which(f.r)
         if by_parity:
@@ -152,10 +159,13 @@ def _wait(d: Decoding):
                 ready = behind == 1
             if ready:
                 done[row, threads] = True
-                if acquires:
-                    _acquire_clocks(f, barrier, row, threads)
+                _acquire_clocks(f, barrier, row, threads, instruction, by_parity, acquires)
             else:
                 held.append((barrier, row, threads))
+                if by_parity and f.races is not None and f.races.proxy is not None:
+                    for warp in np.unique(threads // 32).tolist():
+                        first = int(threads[threads // 32 == warp][0])
+                        barrier.wait_by_parity(f, row, first, instruction, ~barrier.phase & 1)
         active = f.active
         here = f.lanes_in(active)
         put(f.r, np.where(here, done, np.broadcast_to(f.r[slot], shape)))
@@ -170,18 +180,32 @@ def _wait(d: Decoding):
     return predicated_end(d, step)
 
 
-def _acquire_clocks(f, barrier: Mbarrier, row: int, threads: np.ndarray):
-    """Let the warps of some lanes learn what arrived at a barrier, and what was copied."""
+def _acquire_clocks(
+    f: Batch, barrier: Mbarrier, row: int, threads: np.ndarray, instruction: Instruction,
+    by_parity: bool, acquires: bool,
+) -> None:  # fmt: skip
+    """Let the warps of some lanes learn what arrived at a barrier, and what was copied.
+
+    A wait by parity has seen the first phase of that parity which its warp can't rule out. More may
+    be complete by now, but that would be luck.
+    """
     if f.races is None or f.races.proxy is None:
         return
     proxy = f.races.proxy
-    column = proxy.mbarrier(barrier.row, barrier.offset)
+    writes, column = (each(barrier.row, barrier.offset) for each in (proxy.mbarrier, proxy.phases))
     for warp in np.unique(threads // 32).tolist():
-        proxy.acquire(row, warp, barrier.carried)
-        proxy.learn(row, warp, column, barrier.phase)
+        seen = barrier.phase
+        if by_parity:
+            first = int(threads[threads // 32 == warp][0])
+            seen = barrier.wait_by_parity(f, row, first, instruction, barrier.phase & 1)
+        if acquires:
+            kept = max(seen, barrier.phase - CARRIED + 1)
+            proxy.acquire(row, warp, barrier.carried.get(kept))
+            proxy.learn(row, warp, writes, barrier.before + seen)
+        proxy.learn(row, warp, column, barrier.before + seen)
 
 
-def _pending_count(d: Decoding):
+def _pending_count(d: Decoding) -> Run:
     """mbarrier.pending_count.b64 count, state"""
     d.only("pending_count").count(2)
     put, state = d.write(0, "u32"), d.read(1, "b64")

@@ -7,20 +7,27 @@ parked until the phase flips: it would only ask again, and must not starve whom 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import PurePath
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..core.addressing import locate
-from ..core.errors import Error
+from ..core.errors import Error, source_line
 from ..core.hazards import access
 from ..core.masks import Mask
 from ..core.waiting import Waiter, WaitingLanes
-from ..race.stamps import merged_clocks
+from ..race.stamps import EPOCH, merged_clocks
+from .mbarrier_waits import PhaseWaits, Wait, report_missed
+
+if TYPE_CHECKING:
+    from ..core.batch import Batch, Races
+    from ..core.syntax import Instruction
 
 MOST = (1 << 20) - 1  # arrivals, and the size of a tx-count
 PENDING_BITS = 20  # a state holds the phase, and below it the pending arrivals
+CARRIED = 16  # phases whose clocks are kept: a wait learns of the one that it waited for
 _RETRIES = 1 << 13  # times that failed test_waits go on although nothing else can run
 
 
@@ -40,37 +47,100 @@ class Mbarrier:
         Bytes that this phase still needs; below zero when they came before they were expected.
     phase : int
         Phases completed so far.
+    before : int
+        Phases, and one more, of the objects that lay there before: their agent's clock goes on.
     """
 
     row: int
     offset: int
     count: int
-    instruction: object
+    instruction: Instruction
     pending: int = 0
     tx: int = 0
     phase: int = 0
-    flights: list = field(default_factory=list)  # copies on their way: (bytes, land, instruction)
-    completions: list = field(default_factory=list)  # instructions that brought unexpected bytes
-    gathering: list | None = None  # clocks of this phase's arrivals
-    carried: list | None = None  # clocks of all complete phases
+    before: int = 0
+    # Copies on their way: bytes, what lands them, their instruction; commits of tcgen05: no bytes.
+    flights: list[tuple[int, Callable[[], None], Instruction]] = field(default_factory=list)
+    completions: list[Instruction] = field(default_factory=list)  # that brought unexpected bytes
+    gathering: list[np.ndarray] | None = None  # clocks of this phase's arrivals
+    # By phases completed: the clocks of all that arrived at them.
+    carried: dict[int, list[np.ndarray]] = field(default_factory=dict)
+    # Clock columns and times of this phase's arrivals by program order; how many came in all, by
+    # copies and commits too; and whether bytes were part of it.
+    arrived: list[tuple[int, int]] = field(default_factory=list)
+    came: int = 0
+    bytes_came: bool = False
+    # By phases completed: the arrivals of the last of them, if it needed nothing else.
+    completed_by: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     parties: list[WaitingLanes] = field(default_factory=list)
-    seen: set = field(default_factory=set)  # warps that were found to know of the init
-    born: tuple = ()  # column and time in the clocks of the init; row and thread
+    waits: PhaseWaits = field(default_factory=PhaseWaits)
+    # Who came last of those that arrive at a point of their program: row, thread, instruction.
+    last: tuple[int, int, Instruction] | None = None
+    # Warps, as row and number, that were found to know of the init.
+    seen: set[tuple[int, int]] = field(default_factory=set)
+    # Of the init: column and time in the clocks, row and thread.
+    born: tuple[int, int, tuple[int, int]] = 0, 0, (0, 0)
+
+    @property
+    def time(self) -> int:
+        """What the agent's clock shows when the phases so far are complete."""
+        return self.before + self.phase
+
+    def phases_known(self, races: Races, row: int, warp: int) -> int:
+        """Return how many complete phases something orders before what a warp does now.
+
+        Either the warp learnt of a phase from somebody who waited for it, or something else orders
+        all arrivals of that phase before.
+        """
+        column = races.agents.phases(self.row, self.offset)
+        own, known = races.own[row % len(races.own), warp], races.known[row, warp]
+        phases = max(0, int(known[column]) - EPOCH - self.before)
+        while all_of_it := self.completed_by.get(phases + 1):
+            if any(time >= races.clock[row, warp] if who == own else time > known[who]
+                   for who, time in all_of_it):
+                break
+            phases += 1
+        return phases
+
+    def wait_by_parity(
+        self, f: Batch, row: int, thread: int, instruction: Instruction, odd: int
+    ) -> int:
+        """Return which phase a warp waits for: the first of a parity that it can't rule out.
+
+        Remember the wait if this phase is the last to be complete; report it if more are.
+        """
+        races = f.races
+        if races is None:
+            return self.phase
+        found = self.phases_known(races, row, thread // 32)
+        found += (found ^ odd) & 1
+        if found == self.phase:
+            self.waits.wait(f, row, thread, instruction)
+        elif found < self.phase and self.last is not None:
+            wait = Wait(0, row, thread, instruction)
+            report_missed(f, wait, self.last, found, f.waiter(Mbarriers).state(self))
+        return found
 
 
 class Mbarriers(Waiter):
     """All objects of a batch of blocks."""
 
-    def __init__(self, f):
+    def __init__(self, f: Batch) -> None:
         super().__init__(f)
         self.objects: dict[tuple[int, int], Mbarrier] = {}
+        self.ended: dict[tuple[int, int], int] = {}  # times of objects that are no more
         self.retries = 0
 
-    def find(self, row: int, address: int, instruction, user: tuple[int, int]) -> Mbarrier:
+    def find(
+        self, row: int, address: int, instruction: Instruction, user: tuple[int, int]
+    ) -> Mbarrier:
         """Return the object at an address.
 
         Parameters
         ----------
+        row, address : int
+            The block in whose shared memory it lies, and where.
+        instruction : Instruction
         user : (int, int)
             Row and thread that use it.
         """
@@ -83,16 +153,19 @@ class Mbarriers(Waiter):
                 f"{offset:#x} of block {f.geometry.block_name(row)}"
             )
         if f.races is not None:
-            self._check_known(barrier, instruction, user)
+            self._check_known(f.races, barrier, instruction, user)
         return barrier
 
-    def _check_known(self, barrier: Mbarrier, instruction, user):
+    def _check_known(
+        self, races: Races, barrier: Mbarrier, instruction: Instruction,
+        user: tuple[int, int],
+    ) -> None:  # fmt: skip
         f, (row, thread) = self.f, user
         key = (row, thread // 32)
         if key in barrier.seen:
             return
         barrier.seen.add(key)
-        races, (column, time, place) = f.races, barrier.born
+        column, time, place = barrier.born
         own = races.own[row % len(races.own), thread // 32]
         if column != own and races.known[row, thread // 32, column] < time:
             f.hazards.add_pair(
@@ -100,7 +173,9 @@ class Mbarriers(Waiter):
                 access(barrier.instruction, *place, f), access(instruction, row, thread, f),
             )  # fmt: skip
 
-    def init(self, row: int, address: int, count: int, thread: int, instruction):
+    def init(
+        self, row: int, address: int, count: int, thread: int, instruction: Instruction
+    ) -> None:
         """Make an object."""
         f = self.f
         if not 1 <= count <= MOST:
@@ -109,10 +184,13 @@ class Mbarriers(Waiter):
         old = self.objects.get((home, offset))
         if old is not None and any(p.lanes.any() for p in old.parties):
             raise Error(f"{f.place(instruction)}: lanes still wait at this mbarrier")
+        if old is not None:
+            self._end(old)
         barrier = Mbarrier(home, offset, count, instruction, count)
+        barrier.before = self.ended.get((home, offset), 0)
         self.objects[home, offset] = barrier
         shared = f.memory.shared
-        start = int(shared.rows[home, 0]) + offset
+        start = shared.start_of(home) + offset
         shared.valid[start : start + 8] = 1
         shared.storage[start : start + 8] = 0
         if f.races is not None:
@@ -120,36 +198,44 @@ class Mbarriers(Waiter):
             own = int(races.own[row % len(races.own), thread // 32])
             barrier.born = (own, int(races.clock[row, thread // 32]), (row, thread))
 
-    def invalidate(self, row: int, address: int, thread: int, instruction):
+    def invalidate(self, row: int, address: int, thread: int, instruction: Instruction) -> None:
         """End an object; its bytes may be used for something else."""
         barrier = self.find(row, address, instruction, (row, thread))
         self._check_end(barrier)
+        self._end(barrier)
+
+    def _end(self, barrier: Mbarrier) -> None:
         del self.objects[barrier.row, barrier.offset]
+        self.ended[barrier.row, barrier.offset] = barrier.time + 1
 
     # -- what changes an object -----------------------------------------------------------------
 
-    def expect(self, barrier: Mbarrier, nbytes: int, instruction):
+    def expect(self, barrier: Mbarrier, nbytes: int, instruction: Instruction) -> None:
         """Raise the tx-count of the current phase."""
         barrier.tx += nbytes
+        barrier.bytes_came = True
         self._check_tx(barrier, instruction)
         self._complete(barrier, instruction)
 
-    def brought(self, barrier: Mbarrier, nbytes: int, instruction):
+    def brought(self, barrier: Mbarrier, nbytes: int, instruction: Instruction) -> None:
         """Lower the tx-count of the current phase: bytes have come."""
         barrier.tx -= nbytes
+        barrier.bytes_came = True
         if barrier.tx < 0:
             barrier.completions = [*barrier.completions[-3:], instruction]
         self._check_tx(barrier, instruction)
         self._complete(barrier, instruction)
 
-    def _check_tx(self, barrier: Mbarrier, instruction):
+    def _check_tx(self, barrier: Mbarrier, instruction: Instruction) -> None:
         if not -MOST <= barrier.tx <= MOST:
             raise Error(
                 f"{self.f.place(instruction)}: the tx-count becomes {barrier.tx}, beyond "
                 f"{MOST}; {self.state(barrier)}"
             )
 
-    def arrive(self, barrier: Mbarrier, count: int, instruction, drop: bool = False):
+    def arrive(
+        self, barrier: Mbarrier, count: int, instruction: Instruction, drop: bool = False
+    ) -> tuple[int, int]:
         """Count arrivals; returns (phase, pending arrivals before)."""
         f, before = self.f, (barrier.phase, barrier.pending)
         if not 1 <= count <= MOST:
@@ -160,38 +246,56 @@ class Mbarriers(Waiter):
                 f"{barrier.pending} more; {self.state(barrier)}"
             )
         barrier.pending -= count
+        barrier.came += 1
         if drop:
             barrier.count -= count
         self._complete(barrier, instruction)
         return before
 
-    def _complete(self, barrier: Mbarrier, instruction):
+    def _complete(self, barrier: Mbarrier, instruction: Instruction) -> None:
         if barrier.pending:
             return
         if barrier.tx:
             if barrier.tx < 0:
                 self._unexpected(barrier)
             return
-        if barrier.flights:
-            flying = sum(nbytes for nbytes, _, _ in barrier.flights)
+        flying = sum(nbytes for nbytes, _, _ in barrier.flights)  # a tcgen05.commit has none
+        if flying:
             self._report(
                 barrier, instruction,
                 f"{self.f.place(instruction)}: the phase completes while {flying} bytes "
                 "are on their way to this mbarrier that nobody expects (expect_tx is missing or "
                 f"too small); {self.state(barrier)}",
             )  # fmt: skip
+        self._check_waits(barrier)
         barrier.phase += 1
         barrier.pending = barrier.count
+        whole = barrier.came == len(barrier.arrived) and not barrier.bytes_came
+        if whole:
+            barrier.completed_by[barrier.phase] = barrier.arrived
+        barrier.completed_by.pop(barrier.phase - CARRIED, None)
+        barrier.arrived, barrier.came, barrier.bytes_came = [], 0, False
         barrier.completions = []
         if barrier.gathering is not None:
-            barrier.carried = merged_clocks(barrier.carried, barrier.gathering)
+            before = barrier.carried.get(barrier.phase - 1)
+            barrier.carried[barrier.phase] = merged_clocks(before, barrier.gathering)
             barrier.gathering = None
+        elif barrier.phase - 1 in barrier.carried:
+            barrier.carried[barrier.phase] = barrier.carried[barrier.phase - 1]
+        barrier.carried.pop(barrier.phase - CARRIED, None)
         self.retries = 0
         for party in barrier.parties:
             self.f.go(party.next, Mask(party.lanes))
         barrier.parties = []
 
-    def _unexpected(self, barrier: Mbarrier):
+    def _check_waits(self, barrier: Mbarrier) -> None:
+        """Report waits for the phase before that may miss it now that this one is complete."""
+        waits, barrier.waits = barrier.waits, PhaseWaits()
+        for wait in waits.missing():
+            if barrier.last is not None:
+                report_missed(self.f, wait, barrier.last, barrier.phase, self.state(barrier))
+
+    def _unexpected(self, barrier: Mbarrier) -> None:
         if barrier.completions:
             instruction = barrier.completions[-1]
             self._report(
@@ -200,12 +304,14 @@ class Mbarriers(Waiter):
                 f"(expect_tx is missing or too small); {self.state(barrier)}",
             )  # fmt: skip
 
-    def _report(self, barrier: Mbarrier, instruction, message: str):
+    def _report(self, barrier: Mbarrier, instruction: Instruction, message: str) -> None:
         f = self.f
         sides = (access(i, barrier.row, 0, f) for i in (barrier.instruction, instruction))
         f.hazards.add("mbarrier", message, *sides)
 
-    def fly(self, barrier: Mbarrier, nbytes: int, land, instruction):
+    def fly(
+        self, barrier: Mbarrier, nbytes: int, land: Callable[[], None], instruction: Instruction
+    ) -> None:
         """Let a copy land here: `land` moves the bytes, at once or as late as can be."""
         if not self.f.late:
             land()
@@ -213,19 +319,31 @@ class Mbarriers(Waiter):
         else:
             barrier.flights.append((nbytes, land, instruction))
 
-    def _land(self, barrier: Mbarrier):
+    def track(
+        self, barrier: Mbarrier, signal: Callable[[], None], instruction: Instruction
+    ) -> None:
+        """Let tcgen05.commit arrive here: `signal` completes what it tracks, and arrives."""
+        if self.f.late:
+            barrier.flights.append((0, signal, instruction))
+        else:
+            signal()
+
+    def _land(self, barrier: Mbarrier) -> None:
         flights, barrier.flights = barrier.flights, []
         for nbytes, land, instruction in flights:
             land()
             self.brought(barrier, nbytes, instruction)
 
-    def _check_end(self, barrier: Mbarrier):
+    def _check_end(self, barrier: Mbarrier) -> None:
         if barrier.tx < 0:
             self._unexpected(barrier)
 
     # -- waiting --------------------------------------------------------------------------------
 
-    def park(self, barrier: Mbarrier, instruction, following: int, row: int, threads: np.ndarray):
+    def park(
+        self, barrier: Mbarrier, instruction: Instruction, following: int, row: int,
+        threads: np.ndarray,
+    ) -> None:  # fmt: skip
         """Hold lanes until the phase flips."""
         for party in barrier.parties:
             if party.instruction is instruction:
@@ -239,6 +357,11 @@ class Mbarriers(Waiter):
     def waiting(self) -> bool:
         """Whether any lane is parked."""
         return any(barrier.parties for barrier in self.objects.values())
+
+    def copies(self) -> list[Instruction]:
+        """List the instructions whose copies are on their way to an mbarrier."""
+        return [instruction for barrier in self.objects.values()
+                for nbytes, _, instruction in barrier.flights if nbytes]
 
     def stir(self) -> bool:
         """Land what somebody waits for; else let lanes go on whose test_wait failed."""
@@ -260,23 +383,24 @@ class Mbarriers(Waiter):
                     moved = True
         return moved
 
-    def finish(self):
+    def finish(self) -> None:
         """Report bytes that came and that nobody ever expected, or ever waited for."""
         for barrier in self.objects.values():
-            if barrier.flights:
+            if any(nbytes for nbytes, _, _ in barrier.flights):
                 instruction = barrier.flights[-1][2]
                 self._report(
                     barrier, instruction,
                     f"{self.f.place(instruction)}: the block exited while this copy into its "
                     f"shared memory was on its way; {self.state(barrier)}",
                 )  # fmt: skip
-                self._land(barrier)
+            self._land(barrier)
             self._check_end(barrier)
 
     def state(self, barrier: Mbarrier) -> str:
         """Describe an object."""
         init = barrier.instruction
-        cuda = "" if init.cuda is None else f", CUDA {PurePath(init.cuda[0]).name}:{init.cuda[1]}"
+        source = source_line(init.cuda, init.callers)
+        cuda = f", CUDA {source}" if source else ""
         return (
             f"mbarrier at {barrier.offset:#x} of block {self.f.geometry.block_name(barrier.row)}, "
             f"initialised at PTX line {init.line} ({init.opcode}){cuda}: phase {barrier.phase}, "
@@ -291,8 +415,11 @@ class Mbarriers(Waiter):
             text = (f"mbarrier {number} at {barrier.offset:#x}: phase {barrier.phase}, "
                     f"{barrier.count - barrier.pending} of {barrier.count} arrivals, "
                     f"{barrier.tx} bytes expected")
-            if barrier.flights:
-                text += f", {sum(nbytes for nbytes, _, _ in barrier.flights)} bytes in flight"
+            flying = [nbytes for nbytes, _, _ in barrier.flights]
+            if any(flying):
+                text += f", {sum(flying)} bytes in flight"
+            if 0 in flying:
+                text += f", {flying.count(0)} tcgen05.commit in flight"
             said.append(text)
         return said
 
@@ -311,12 +438,46 @@ class Mbarriers(Waiter):
         return " ".join(lines)
 
 
-def release_clocks(f, barrier: Mbarrier, row: int, threads: np.ndarray, index: int, releases: bool):
-    """Let the warps of some lanes leave what they know with a barrier."""
+def arrivals(
+    f: Batch, barrier: Mbarrier, row: int, threads: np.ndarray, index: int, releases: bool,
+    in_order: bool = True,
+) -> Iterator[int]:
+    """Yield the lanes that arrive; a warp's last one leaves with the barrier what the warp knows.
+
+    A barrier made for too few arrivals completes a phase before all have come. So a warp counts for
+    the phase in which the last of its lanes arrives, and who arrives in a phase must know that the
+    one before is complete, because it waited for that or because something else orders all of its
+    arrivals before this one: else this may have counted for that, in the place of another.
+
+    Without `in_order` what arrives is not the lane at this point of its program, but a copy of its.
+    """
     if f.races is None or f.races.proxy is None:
+        yield from threads.tolist()
         return
+    races, proxy = f.races, f.races.proxy
+    instruction = races.code.steps[index].instruction
     if barrier.row != row:
-        f.races.proxy.uses_remotely(barrier.row, row, threads, index)
-    if releases:
-        for warp in np.unique(threads // 32).tolist():
-            barrier.gathering = f.races.proxy.release(row, warp, barrier.gathering)
+        proxy.uses_remotely(barrier.row, row, threads, index)
+    last = {thread // 32: thread for thread in threads.tolist()}
+    known = {warp: barrier.phases_known(races, row, warp) for warp in last}
+    for thread in threads.tolist():
+        warp = thread // 32
+        if known[warp] < barrier.phase:
+            f.hazards.add(
+                "mbarrier",
+                f"{f.place(instruction)}: an arrival in phase {barrier.phase}, and nothing tells "
+                f"its thread that phase {barrier.phase - 1} is complete: more arrive than the "
+                f"{barrier.count} that a phase counts, or too early; "
+                f"{f.waiter(Mbarriers).state(barrier)}",
+                access(barrier.instruction, *barrier.born[2], f),
+                access(instruction, row, thread, f),
+            )  # fmt: skip
+        if in_order:
+            own = int(races.own[row % len(races.own), warp])
+            barrier.arrived.append((own, int(races.clock[row, warp])))
+        if releases and last[warp] == thread:
+            barrier.gathering = proxy.release(row, warp, barrier.gathering)
+        if last[warp] == thread:
+            barrier.waits.arrive(proxy.waits_known(row, warp))
+        barrier.last = row, thread, instruction
+        yield thread

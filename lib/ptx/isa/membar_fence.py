@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..core.decode import Decoding, opcode
 from ..core.memory_order import WEAK, fence_scope
 
+if TYPE_CHECKING:
+    from ..core.batch import Batch
+    from ..core.step import Run
+
 
 @opcode("membar", "fence")
-def fence(d: Decoding):
+def fence(d: Decoding) -> Run:
     """Fences order what the emulator runs in order anyway; the race detector is told of them."""
     d.only(
         "cta", "gl", "gpu", "sys", "cluster", "sc", "acq_rel", "acquire", "release", "proxy",
@@ -18,7 +24,7 @@ def fence(d: Decoding):
     scope = fence_scope(d.instruction)
     if scope != WEAK:
 
-        def publish(f):
+        def publish(f: Batch) -> None:
             if f.races is not None:
                 f.races.fence(f, scope)
 
@@ -26,7 +32,7 @@ def fence(d: Decoding):
     if not d.has("async", "async::generic", "mbarrier_init"):
         return lambda f: None
 
-    def step(f):
+    def step(f: Batch) -> None:
         if f.races is not None:
             f.races.proxy_fence(f)
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ..core.errors import Divergence
 from ..core.masks import by_warp, spread
+
+if TYPE_CHECKING:
+    from ..core.batch import Batch
 
 
 def names_all_lanes(mask: np.ndarray) -> bool:
     return mask.size == 1 and int(mask[0, 0]) == 0xFFFFFFFF
 
 
-def check_membermask(f, mask: np.ndarray, place: str, alone: bool = False):
+def check_membermask(f: Batch, mask: np.ndarray, place: str, alone: bool = False) -> None:
     """Report lanes that run a .sync operation and that its mask doesn't name.
 
     Unless `alone`, those too that it names and that don't run it, though they haven't exited, or
@@ -47,7 +52,7 @@ def check_membermask(f, mask: np.ndarray, place: str, alone: bool = False):
         )
 
 
-def parties(f, mask: np.ndarray) -> np.ndarray:
+def parties(f: Batch, mask: np.ndarray) -> np.ndarray:
     """Which active lanes take part with each lane, by the masks.
 
     Returns
@@ -73,6 +78,6 @@ def to_lanes(found: np.ndarray, threads: int) -> np.ndarray:
     return np.ascontiguousarray(rows[:, :threads])
 
 
-def lane_ids(f) -> np.ndarray:
+def lane_ids(f: Batch) -> np.ndarray:
     """Return the lane number of each thread, (1, threads), as uint32."""
     return (np.arange(f.threads, dtype=np.uint32) & np.uint32(31))[None, :]

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, NoReturn
+
 import numpy as np
 
 from ..core.decode import Decoding, opcode
 from ..core.errors import Error
 from ..core.predication import predicated_end
 
+if TYPE_CHECKING:
+    from ..core.batch import Batch
+    from ..core.step import Run
+
 
 @opcode("trap", "brkpt")
-def trap(d: Decoding):
+def trap(d: Decoding) -> Run:
     """trap stops the kernel: assertions end here."""
     d.ends = True
     place = d.place
 
-    def stop(f):
+    def stop(f: Batch) -> None:
         row, thread = np.argwhere(f.active_lanes)[0].tolist()
         raise Error(
             f"{place}: the kernel trapped: {f.geometry.thread_name(row, thread)}; in all "
@@ -26,22 +32,22 @@ def trap(d: Decoding):
 
 
 @opcode("setmaxnreg")
-def set_registers(d: Decoding):
+def set_registers(d: Decoding) -> Run:
     """setmaxnreg.{inc,dec}.sync.aligned.u32 n: registers here are as many as anybody wants"""
     d.only("inc", "dec", "sync", "aligned").needs("u32").count(1)
-    many = d.operands[0].bits
+    many = d.constant(0, "the number of registers")
     if not 24 <= many <= 256 or many % 8:
         d.wrong(f"{many} registers; the number must be a multiple of 8 from 24 to 256")
     return lambda f: None
 
 
 @opcode("nanosleep", "pragma", "griddepcontrol")
-def nothing(d: Decoding):
+def nothing(d: Decoding) -> Run:
     """Nothing to do."""
     return lambda f: None
 
 
 @opcode("tcgen05")
-def tensor_memory(d: Decoding):
+def tensor_memory(d: Decoding) -> NoReturn:
     """tcgen05 is not emulated."""
     d.unsupported("tcgen05, the tensor memory of sm_100, is not emulated; compile for sm_90a")

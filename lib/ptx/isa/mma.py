@@ -10,6 +10,7 @@ Whole numbers are exact; they wrap, or clamp under .satfinite.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,6 +23,11 @@ from ..core.step import Fusible
 from ..core.syntax import SIZES
 from .fragments import accumulator, assembled, gather, left, right, scatter, whole_warps
 from .mma_tile import ProductTile
+
+if TYPE_CHECKING:
+    from ..core.batch import Batch
+    from ..core.step import Compute, Registers, Run
+    from .fragments import Fragment
 
 U32, F64 = np.dtype("u4"), np.dtype("f8")
 # Bits of one element of A and B.
@@ -57,39 +63,39 @@ SHAPES = {
 # The elements of A and B in float64, from matrices of the registers that hold them.
 
 
-def _f16(words):
+def _f16(words: np.ndarray) -> np.ndarray:
     return words.view(np.dtype("f2")).astype(F64)
 
 
-def _bf16(words):
+def _bf16(words: np.ndarray) -> np.ndarray:
     return from_bf16(words.view(np.dtype("u2"))).astype(F64)
 
 
-def _tf32(words):
+def _tf32(words: np.ndarray) -> np.ndarray:
     # The low 13 bits of a register do not belong to the number.
     return (words & np.uint32(0xFFFFE000)).view(np.dtype("f4")).astype(F64)
 
 
-def _s8(words):
+def _s8(words: np.ndarray) -> np.ndarray:
     return words.view(np.dtype("i1")).astype(F64)
 
 
-def _u8(words):
+def _u8(words: np.ndarray) -> np.ndarray:
     return words.view(np.dtype("u1")).astype(F64)
 
 
-def _e4m3(words):
+def _e4m3(words: np.ndarray) -> np.ndarray:
     return to_float32(words.view(np.dtype("u1")), "e4m3").astype(F64)
 
 
-def _e5m2(words):
+def _e5m2(words: np.ndarray) -> np.ndarray:
     return to_float32(words.view(np.dtype("u1")), "e5m2").astype(F64)
 
 
-def _fields(bits: int, signed: bool):
+def _fields(bits: int, signed: bool) -> Compute:
     """Make the function for elements of less than a byte."""
 
-    def widen(words):
+    def widen(words: np.ndarray) -> np.ndarray:
         shifts = np.arange(0, 32, bits, dtype=np.uint32)
         parts = (words[..., None] >> shifts) & np.uint32((1 << bits) - 1)
         values = parts.reshape(*words.shape[:-1], -1).astype(F64)
@@ -98,7 +104,7 @@ def _fields(bits: int, signed: bool):
     return widen
 
 
-def _f64(words):
+def _f64(words: np.ndarray) -> np.ndarray:
     return words
 
 
@@ -157,7 +163,10 @@ class MatrixMultiply(Fusible):
         Whether the transposes are multiplied: then B is the left factor.
     """
 
-    def __init__(self, d: Decoding, fragments, kinds, copies=(1, 1), turned=False):
+    def __init__(
+        self, d: Decoding, fragments: tuple[Fragment, Fragment, Fragment, Fragment],
+        kinds: tuple[str, str, str, str], copies: tuple[int, int] = (1, 1), turned: bool = False,
+    ) -> None:  # fmt: skip
         self.place, self.fragments, self.kinds = d.place, fragments, kinds
         self.clamp, self.turned, self.differ = d.has("satfinite"), turned, d.has("xor")
         words = [_word(kind) for kind in kinds]
@@ -185,15 +194,15 @@ class MatrixMultiply(Fusible):
         self.kind = what if joins else object()
 
     @staticmethod
-    def fused(steps: list[MatrixMultiply]):
+    def fused(steps: list[MatrixMultiply]) -> ProductTile:
         """Make one step of several, none of which reads what another one writes."""
         return ProductTile(steps)
 
-    def left_factor(self, f, registers: list[np.ndarray]) -> np.ndarray:
+    def left_factor(self, f: Batch, registers: list[np.ndarray]) -> np.ndarray:
         """A of all warps, (warps, m, k), in float64, from its registers."""
         return assembled(f, registers, self.types[0], self.fragments[0], WIDEN[self.kinds[0]])
 
-    def factor_words(self, r, side: int) -> list[np.ndarray]:
+    def factor_words(self, r: Registers, side: int) -> list[np.ndarray]:
         """The registers of the left (0) or right (1) factor."""
         return [read(r) for read in self.operands[self.order[side]]]
 
@@ -201,7 +210,7 @@ class MatrixMultiply(Fusible):
         """The elements of a left or right factor in float64."""
         return WIDEN[self.kinds[self.order[side]]](words)
 
-    def addends(self, r) -> list[np.ndarray]:
+    def addends(self, r: Registers) -> list[np.ndarray]:
         """The registers of C."""
         return [read(r) for read in self.operands[2]]
 
@@ -209,23 +218,23 @@ class MatrixMultiply(Fusible):
         """Sums in float64 as elements of D."""
         return finished(total, self.kinds[3], self.clamp)
 
-    def __call__(self, f):
+    def __call__(self, f: Batch) -> None:
         """Execute it for the active warps."""
         whole_warps(f, self.place)
         r, (_, fb, fc, fd), types = f.r, self.fragments, self.types
-        a, b, c = ([read(r) for read in reads] for reads in self.operands)
-        a = self.left_factor(f, a)
-        b = assembled(f, b, types[1], fb, WIDEN[self.kinds[1]])
+        of_a, of_b, of_c = ([read(r) for read in reads] for reads in self.operands)
+        a = self.left_factor(f, of_a)
+        b = assembled(f, of_b, types[1], fb, WIDEN[self.kinds[1]])
         product = multiply(b, a) if self.turned else multiply(a, b)
         if self.differ:  # bits that are not the same
             product = a.sum(axis=2)[:, :, None] + b.sum(axis=2)[:, None, :] - 2 * product
         if fc is fd and fc.packed == 1:
             # C and D are held alike: add register by register, which saves one transposition.
             total = fd.split(product, F64)
-            total += gather(f, c, DTYPES[self.kinds[2]])
+            total += gather(f, of_c, DTYPES[self.kinds[2]])
             values = finished(total, self.kinds[3], self.clamp)
         else:
-            before = fc.assemble(gather(f, c, types[2]), DTYPES[self.kinds[2]])
+            before = fc.assemble(gather(f, of_c, types[2]), DTYPES[self.kinds[2]])
             values = fd.split(finished(product + before, self.kinds[3], self.clamp), types[3])
         for put, value in zip(self.puts, scatter(f, values), strict=True):
             put(r, value)
@@ -264,7 +273,7 @@ def types_of(
 
 
 @opcode("mma")
-def mma(d: Decoding):
+def mma(d: Decoding) -> Run:
     """mma.sync.aligned.shape.row.col{.satfinite}.dtype.atype.btype.ctype d, a, b, c"""
     m, n, k = shape = shape_of(d)
     d.only("sync", "aligned", "row", "col", "satfinite", "rn", "e4m3", "e5m2", *TINY,
@@ -299,7 +308,7 @@ def mma(d: Decoding):
 class QuadPairs:
     """mma.m8n8k4 of f16: four products at once, one for lanes 4q to 4q+3 and 16+4q to 19+4q."""
 
-    def __init__(self, d: Decoding, before: str, after: str):
+    def __init__(self, d: Decoding, before: str, after: str) -> None:
         layouts = [part for part in d.parts if part in ("row", "col")]
         if len(layouts) != 2:
             d.wrong("the layouts of A and B are missing")
@@ -319,7 +328,7 @@ class QuadPairs:
         self.a, self.b = _quad_operand(layouts[0] == "row"), _quad_operand(layouts[1] == "col")
         self.c, self.d = _quad_accumulator(before), _quad_accumulator(after)
 
-    def __call__(self, f):
+    def __call__(self, f: Batch) -> None:
         """Execute it for the active warps."""
         whole_warps(f, self.place)
         half = np.dtype("f2")
@@ -340,7 +349,10 @@ def _c_word(kind: str) -> str:
     return "f32" if kind == "f32" else "b32"
 
 
-def _pick(f, registers, dtype, where, shape) -> np.ndarray:
+def _pick(
+    f: Batch, registers: list[np.ndarray], dtype: np.dtype, where: np.ndarray,
+    shape: tuple[int, ...],
+) -> np.ndarray:  # fmt: skip
     """Make (warps, 4 quad pairs, rows, columns) of registers by a table of places."""
     words = gather(f, registers, registers[0].dtype if dtype.itemsize == 4 else U32)
     lanes = np.ascontiguousarray(words.T).view(dtype).reshape(len(words[0]) // WARP, -1)

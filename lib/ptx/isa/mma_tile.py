@@ -12,10 +12,14 @@ fragment) hold neighbours in memory, so that a matrix is dealt out to registers 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .fragments import GROUP, Fragment, gather, scatter, whole_warps
+
+if TYPE_CHECKING:
+    from ..core.batch import Batch
 
 PRODUCTS = 8  # matrices of accumulators that are remembered
 FOUR = np.dtype("c16")  # the words of four lanes, moved as one
@@ -93,11 +97,11 @@ class ProductTile:
         Of one kind, none of which reads what another one writes.
     """
 
-    def __init__(self, steps: list):
+    def __init__(self, steps: list) -> None:
         self.steps = steps
         self.blocks = blocks_of([step.factors for step in steps])
 
-    def __call__(self, f):
+    def __call__(self, f: Batch) -> None:
         """Execute them for the active warps."""
         one = self.steps[0]
         whole_warps(f, one.place)
@@ -118,7 +122,9 @@ class ProductTile:
                 del f.products[next(iter(f.products))]
             f.products[id(values[0])] = values, tiles, matrix
 
-    def _addends(self, f, registers: list[np.ndarray], tiles: tuple[int, int]) -> np.ndarray:
+    def _addends(
+        self, f: Batch, registers: list[np.ndarray], tiles: tuple[int, int]
+    ) -> np.ndarray:
         """Return C as matrices: those that an earlier tile left, if these are its registers."""
         values, shape, matrix = f.products.pop(id(registers[0]), ((), None, None))
         if shape == tiles and len(values) == len(registers):
@@ -126,7 +132,7 @@ class ProductTile:
                 return matrix
         return self._matrix(gather(f, registers, self.steps[0].types[2]), tiles)
 
-    def _factor(self, f, r: list, block: Block, side: int) -> np.ndarray:
+    def _factor(self, f: Batch, r: list, block: Block, side: int) -> np.ndarray:
         """Return the factors of all warps, (warps, rows or columns, k), in float64."""
         one, places = self.steps[0], (block.left, block.right)[side]
         registers = [value for i in places for value in self.steps[i].factor_words(r, side)]
@@ -140,7 +146,7 @@ class ProductTile:
         rows, along, halves = (fragment.size(axis) for axis in "RCH")
         return [*tiles, rows, along, halves, 2], [tiles[0], rows, halves, GROUP, tiles[1], along, 2]
 
-    def _registers(self, matrix: np.ndarray, tiles) -> np.ndarray:
+    def _registers(self, matrix: np.ndarray, tiles: tuple[int, int]) -> np.ndarray:
         """Deal matrices, (warps, rows, columns), to registers: (registers, lanes)."""
         sizes, axes = self._axes(tiles)
         # warp, i, R, H, g, j, C, e -> i, j, R, C, H, e, warp, g
@@ -148,7 +154,7 @@ class ProductTile:
         dealt = np.ascontiguousarray(parts).view(matrix.dtype)
         return dealt.reshape(int(np.prod(sizes)), -1)
 
-    def _matrix(self, words: np.ndarray, tiles) -> np.ndarray:
+    def _matrix(self, words: np.ndarray, tiles: tuple[int, int]) -> np.ndarray:
         """Undo `_registers`."""
         sizes, axes = self._axes(tiles)
         parts = words.view(FOUR).reshape(*sizes, -1, GROUP).transpose(6, 0, 2, 4, 7, 1, 3, 5)

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ..core.decode import Decoding, opcode
 from ..core.registers import CLOCKS, UNSIGNED
 from ..core.syntax import SIZES, Symbol, Vector
 
+if TYPE_CHECKING:
+    from ..core.batch import Batch
+    from ..core.step import Run, Writer
+
 
 @opcode("mov")
-def move(d: Decoding):
+def move(d: Decoding) -> Run:
     """mov.type d, a; d or a may be braces, which pack and unpack"""
     d.only().count(2)
     kind, source = d.type, d.operands[1]
@@ -21,18 +28,18 @@ def move(d: Decoding):
         return _read_clock(d, put, source.name)
     read = d.read(1, kind)
 
-    def step(f):
+    def step(f: Batch) -> None:
         r = f.r
         put(r, read(r))
 
     return step
 
 
-def _read_clock(d: Decoding, put, name: str):
+def _read_clock(d: Decoding, put: Writer, name: str) -> Run:
     """Clocks count the instructions that the emulator has run: steps, which are not time."""
     kind, high = d.type, name.endswith("_hi")
 
-    def step(f):
+    def step(f: Batch) -> None:
         steps = f.origin + d.index
         value = steps >> 32 if high else steps
         bits = value & (1 << 8 * SIZES[kind]) - 1
@@ -41,7 +48,7 @@ def _read_clock(d: Decoding, put, name: str):
     return step
 
 
-def _repack(d: Decoding):
+def _repack(d: Decoding) -> Run:
     """mov.b64 {lo, hi}, d and mov.b64 d, {lo, hi}, in 2 or 4 parts."""
     kind = d.type
     if kind == "b128":
@@ -56,7 +63,7 @@ def _repack(d: Decoding):
     if isinstance(d.operands[0], Vector):
         puts, a = [d.write(item, bits) for item in items], d.read(1, kind)
 
-        def unpack(f):
+        def unpack(f: Batch) -> None:
             value = a(f.r).view(whole)
             for put, by in zip(puts, shifts, strict=True):
                 put(f.r, (value >> by).astype(part))
@@ -64,17 +71,14 @@ def _repack(d: Decoding):
         return unpack
     put, reads = d.write(0, kind), [d.read(item, bits) for item in items]
 
-    def pack(f):
-        result = None
-        for read, by in zip(reads, shifts, strict=True):
-            piece = read(f.r).astype(whole) << by
-            result = piece if result is None else result | piece
-        put(f.r, result)
+    def pack(f: Batch) -> None:
+        pieces = (read(f.r).astype(whole) << by for read, by in zip(reads, shifts, strict=True))
+        put(f.r, reduce(np.bitwise_or, pieces))
 
     return pack
 
 
-def _repack_128(d: Decoding):
+def _repack_128(d: Decoding) -> Run:
     """mov.b128 {lo, hi}, d and mov.b128 d, {lo, hi}"""
     apart = isinstance(d.operands[0], Vector)
     items = d.vector(0 if apart else 1)
@@ -83,7 +87,7 @@ def _repack_128(d: Decoding):
     if apart:
         puts, a = [d.write(item, "b64") for item in items], d.read(1, "b128")
 
-        def unpack(f):
+        def unpack(f: Batch) -> None:
             halves = np.ascontiguousarray(a(f.r))[..., None].view(np.uint64)
             for i, put in enumerate(puts):
                 put(f.r, np.ascontiguousarray(halves[..., i]))
@@ -91,7 +95,7 @@ def _repack_128(d: Decoding):
         return unpack
     put, reads = d.write(0, "b128"), [d.read(item, "b64") for item in items]
 
-    def pack(f):
+    def pack(f: Batch) -> None:
         halves = np.stack(np.broadcast_arrays(*(read(f.r) for read in reads)), axis=-1)
         put(f.r, np.ascontiguousarray(halves).view(np.complex128)[..., 0])
 
@@ -99,7 +103,7 @@ def _repack_128(d: Decoding):
 
 
 @opcode("prmt")
-def permute(d: Decoding):
+def permute(d: Decoding) -> Run:
     """prmt.b32{.mode} d, a, b, c: picks four of eight bytes"""
     modes = ("f4e", "b4e", "rc8", "ecl", "ecr", "rc16")
     d.only(*modes).needs("b32").count(4)
@@ -114,7 +118,7 @@ def permute(d: Decoding):
         "rc16": [[1, 0, 1, 0], [3, 2, 3, 2], [1, 0, 1, 0], [3, 2, 3, 2]],
     }  # each row from the highest byte to the lowest
 
-    def step(f):
+    def step(f: Batch) -> None:
         both = (b(f.r).astype(np.uint64) << np.uint64(32)) | a(f.r)
         control = c(f.r)
         result = np.zeros((1, 1), np.uint32)

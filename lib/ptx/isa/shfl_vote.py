@@ -2,29 +2,41 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ..core.decode import Decoding, opcode
-from ..core.hazards import access
+from ..core.errors import UninitialisedRead
+from ..core.hazards import MISSING_LANE, access
 from ..core.masks import by_warp
 from ..core.registers import DTYPES
-from .membermask import check_membermask, lane_ids, parties, to_lanes
+from ..core.syntax import Instruction
+from .membermask import check_membermask, lane_ids, names_all_lanes, parties, to_lanes
+
+if TYPE_CHECKING:
+    from ..core.batch import Batch
+    from ..core.step import Run
+
+# What a shuffle gives of a lane that takes no part: all ones, as memory that nobody wrote. GPUs
+# differ in it.
+UNDEFINED = np.uint32(0xFFFFFFFF)
 
 
 @opcode("shfl")
-def shuffle(d: Decoding):
+def shuffle(d: Decoding) -> Run:
     """shfl.sync.mode.b32 d|p, a, b, c, mask"""
     d.only("sync", "up", "down", "bfly", "idx").count(5)
     if not d.has("sync"):
         d.unsupported("shfl.sync")
-    mode = d.pick(("up", "down", "bfly", "idx"))
+    mode = d.one_of(("up", "down", "bfly", "idx"))
     target, predicate = d.pair(0)
     put = d.write(target, "b32")
     put_valid = d.write(predicate, "pred") if predicate is not None else None
     a, b, c, member = d.read(1, "b32"), d.read(2, "s32"), d.read(3, "s32"), d.read(4, "u32")
     place, instruction = d.place, d.instruction
 
-    def step(f):
+    def step(f: Batch) -> None:
         r, shape, mask = f.r, (f.blocks, f.threads), member(f.r)
         check_membermask(f, mask, place)
         rows = by_warp(np.broadcast_to(a(r), shape))
@@ -43,9 +55,11 @@ def shuffle(d: Decoding):
             source = (lane & segment) | (move & ~segment)
             valid = source <= most
         source = np.where(valid, source, lane)
-        if f.live is not None or f.threads % 32:
-            _check_sources(f, source, mask, instruction)
         moved = np.take_along_axis(rows, source, axis=2)
+        if f.active is not None or f.threads % 32 or not names_all_lanes(mask):
+            missing = _missing(f, source, mask, instruction)
+            if missing is not None:
+                moved = np.where(missing, UNDEFINED, moved)
         put(r, np.ascontiguousarray(moved.reshape(f.blocks, -1)[:, : f.threads]))
         if put_valid is not None:
             valid = np.broadcast_to(valid, rows.shape).reshape(f.blocks, -1)[:, : f.threads]
@@ -54,60 +68,99 @@ def shuffle(d: Decoding):
     return step
 
 
-def _check_sources(f, source: np.ndarray, mask: np.ndarray, instruction):
-    """Report active lanes that read a lane that their mask names and that is not there any more.
+def _missing(
+    f: Batch, source: np.ndarray, mask: np.ndarray, instruction: Instruction
+) -> np.ndarray | None:
+    """Find active lanes that read a lane that takes no part; what they get is undefined.
 
-    What they get is undefined (PTX ISA, shfl.sync).
+    PTX ISA, shfl.sync: a lane's value is defined for others only where the mask names it and it
+    runs the instruction. Lanes that are named and not there any more are a mistake of the mask and
+    reported at once. A lane that the mask leaves out is often read in vain, as by a reduction of
+    half a warp with ``__shfl_down_sync``: that is reported when the value is used, see
+    `core.unwritten`, or at once if the launch is strict.
 
     Parameters
     ----------
+    f : Batch
     source : ndarray of int
         The lane that each lane reads; broadcasts to (blocks, warps, 32).
     mask : ndarray of uint32
         Broadcasts to (blocks, threads).
+    instruction : Instruction
+
+    Returns
+    -------
+    ndarray of bool or None
+        (blocks, warps, 32); None if there is none.
     """
-    live = by_warp(f.live_lanes, False)
-    source = np.broadcast_to(source, live.shape)
+    active = by_warp(f.active_lanes, False)
+    source = np.broadcast_to(source, active.shape)
     masks = by_warp(np.broadcast_to(mask, (f.blocks, f.threads)), 0)
     named = ((masks >> source.astype(np.uint32)) & 1).astype(bool)
-    gone = by_warp(f.active_lanes, False) & named & ~np.take_along_axis(live, source, axis=2)
-    if not gone.any():
-        return
+    # All lanes that are named and have not exited run it: `check_membermask` has seen to that.
+    missing = active & ~(named & np.take_along_axis(active, source, axis=2))
+    if not missing.any():
+        return None
+    gone, left_out = missing & named, missing & ~named
+    if gone.any():
+        _report_gone(f, source, gone, instruction)
+    if left_out.any() and not f.hazards.is_told(MISSING_LANE, instruction.line):
+        readers = np.argwhere(left_out).tolist()
+        row, warp, lane = readers[0]
+        text = (f"{f.place(instruction)}: the mask leaves out lanes that are read, and what is "
+                f"read from them is undefined: {_reading(f, source, readers)}")
+        reader = access(instruction, row, 32 * warp + lane, f)
+        if f.strict:
+            f.hazards.add(MISSING_LANE, text, reader)
+        elif f.unwritten is None:
+            raise UninitialisedRead(text, instruction)
+        else:
+            f.unwritten.undefined(to_lanes(left_out, f.threads), text, reader)
+    return missing
+
+
+def _report_gone(
+    f: Batch, source: np.ndarray, gone: np.ndarray, instruction: Instruction
+) -> None:
+    """Report lanes that read one that their mask names and that is not there any more."""
     readers = np.argwhere(gone)
     for left in (True, False):
-        some = [(row, warp, lane, int(source[row, warp, lane]))
-                for row, warp, lane in readers.tolist()
+        some = [[row, warp, lane] for row, warp, lane in readers.tolist()
                 if (32 * warp + source[row, warp, lane] < f.threads) == left]
         if not some:
             continue
         why = (f"have exited at {f.place(f.exited_by)}" if left
                else f"a block of {f.threads} threads does not have")
-        pairs = "; ".join(f"block {f.geometry.block_name(row)} warp {warp} lane {lane} reads lane "
-                          f"{other}" for row, warp, lane, other in some[:4])
-        more = f" and {len(some) - 4} more" if len(some) > 4 else ""
-        row, warp, lane, other = some[0]
+        row, warp, lane = some[0]
         reader = access(instruction, row, 32 * warp + lane, f)
-        sides = (f.exit_of(row, 32 * warp + other), reader) if left else (reader,)
+        exited = f.exit_of(row, 32 * warp + int(source[row, warp, lane]))
         f.hazards.add(
-            "shuffle from a missing lane",
+            MISSING_LANE,
             f"{f.place(instruction)}: the mask names lanes that {why}, and what is read from them "
-            f"is undefined: {pairs}{more}",
-            *sides,
+            f"is undefined: {_reading(f, source, some)}",
+            *((exited, reader) if left else (reader,)),
         )
 
 
+def _reading(f: Batch, source: np.ndarray, readers: list[list[int]]) -> str:
+    """Name lanes, as (row, warp, lane), and the lanes that they read."""
+    pairs = "; ".join(f"block {f.geometry.block_name(row)} warp {warp} lane {lane} reads lane "
+                      f"{source[row, warp, lane]}" for row, warp, lane in readers[:4])
+    return pairs + (f" and {len(readers) - 4} more" if len(readers) > 4 else "")
+
+
 @opcode("vote")
-def vote(d: Decoding):
+def vote(d: Decoding) -> Run:
     """vote.sync.{all,any,uni,ballot} d, {!}a, mask"""
     d.only("sync", "all", "any", "uni", "ballot").count(3)
     if not d.has("sync"):
         d.unsupported("vote.sync")
-    mode = d.pick(("all", "any", "uni", "ballot"))
+    mode = d.one_of(("all", "any", "uni", "ballot"))
     put = d.write(0, "b32" if mode == "ballot" else "pred")
     a, member = d.read(1, "pred"), d.read(2, "u32")
     place = d.place
 
-    def step(f):
+    def step(f: Batch) -> None:
         r, shape = f.r, (f.blocks, f.threads)
         mask = member(r)
         check_membermask(f, mask, place)
@@ -129,12 +182,12 @@ def ballot(said: np.ndarray) -> np.ndarray:
 
 
 @opcode("activemask")
-def active_mask(d: Decoding):
+def active_mask(d: Decoding) -> Run:
     """activemask.b32 d"""
     d.only().count(1)
     put = d.write(0, "b32")
 
-    def step(f):
+    def step(f: Batch) -> None:
         active = by_warp(f.active_lanes, False)
         put(f.r, to_lanes(ballot(active[..., None, :]), f.threads))
 
@@ -142,7 +195,7 @@ def active_mask(d: Decoding):
 
 
 @opcode("match")
-def match(d: Decoding):
+def match(d: Decoding) -> Run:
     """match.{any,all}.sync.type d{|p}, a, mask"""
     d.only("any", "all", "sync").count(3)
     target, predicate = d.pair(0)
@@ -152,7 +205,7 @@ def match(d: Decoding):
     every = d.has("all")
     place = d.place
 
-    def step(f):
+    def step(f: Batch) -> None:
         r, shape = f.r, (f.blocks, f.threads)
         mask = member(r)
         check_membermask(f, mask, place)
@@ -170,7 +223,7 @@ def match(d: Decoding):
 
 
 @opcode("elect")
-def elect(d: Decoding):
+def elect(d: Decoding) -> Run:
     """elect.sync d|p, mask: the lowest lane that the mask names is the leader."""
     d.only("sync").count(2)
     target, predicate = d.pair(0)
@@ -178,7 +231,7 @@ def elect(d: Decoding):
     put_leader = d.write(predicate, "pred") if predicate is not None else None
     member, place = d.read(1, "u32"), d.place
 
-    def step(f):
+    def step(f: Batch) -> None:
         mask = member(f.r)
         check_membermask(f, mask, place)
         leader = parties(f, mask).argmax(axis=3).astype(np.uint32)
@@ -191,20 +244,20 @@ def elect(d: Decoding):
 
 
 @opcode("redux")
-def warp_reduce(d: Decoding):
+def warp_reduce(d: Decoding) -> Run:
     """redux.sync.op.type d, a, mask"""
     operations = {
         "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and,
         "or": np.bitwise_or, "xor": np.bitwise_xor,
     }  # fmt: skip
     d.only("sync", *operations).count(3)
-    operation = operations[d.pick(operations)]
+    operation = operations[d.one_of(operations)]
     kind = d.type
     put, a, member = d.write(0, kind), d.read(1, kind), d.read(2, "u32")
     place = d.place
     dtype = DTYPES[kind]
 
-    def step(f):
+    def step(f: Batch) -> None:
         r, shape = f.r, (f.blocks, f.threads)
         mask = member(r)
         check_membermask(f, mask, place)

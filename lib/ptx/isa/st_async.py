@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ..core.addressing import shared_address
@@ -9,10 +11,13 @@ from ..core.decode import Decoding, opcode
 from ..core.lane_groups import each_lane
 from ..core.registers import DTYPES
 from ..core.syntax import SIZES
-from ..race.stamps import EPOCH
 from .atom_red import VECTORS
-from .bulk_copy import REDUCTIONS, cells, destinations, mark_valid, shared_bytes
+from .bulk_copy import REDUCTIONS, Destination, Issuer, destinations, report_write
 from .mbarrier_object import Mbarriers
+
+if TYPE_CHECKING:
+    from ..core.batch import Batch
+    from ..core.step import Run
 
 _STORED = ("b32", "u32", "s32", "f32", "b64", "u64", "s64", "f64")
 _REDUCED = {
@@ -25,15 +30,15 @@ _WORDS = (
 
 
 @opcode("st.async", "red.async")
-def store_async(d: Decoding):
+def store_async(d: Decoding) -> Run:
     """st.async{.vec}.type [a], b, [mbar]; red.async.op.type [a], b, [mbar]: to shared::cluster"""
     reduces = d.parts[0] == "red"
     operation = d.pick(_REDUCED) if reduces else None
     d.only(*_WORDS, *(_REDUCED if reduces else VECTORS[:2])).count(3)
     if reduces and operation is None:
         d.unsupported(f"the operations are {' '.join(_REDUCED)}")
-    d.needs(*(_REDUCED[operation] if reduces else _STORED))
-    kind, combine = d.type, REDUCTIONS[operation] if reduces else None
+    d.needs(*(_STORED if operation is None else _REDUCED[operation]))
+    kind, combine = d.type, None if operation is None else REDUCTIONS[operation]
     items, many = d.vector(1), int((d.pick(VECTORS) or "v1")[1])
     if len(items) != many:
         d.wrong(f"{many} registers are needed in braces")
@@ -41,32 +46,20 @@ def store_async(d: Decoding):
     to, bar, size = shared_address(d, 0), shared_address(d, 2), SIZES[kind] * many
     instruction, index = d.instruction, d.index
 
-    def step(f):
+    def step(f: Batch) -> None:
         barriers, shape = f.waiter(Mbarriers), (f.blocks, f.threads)
         values = np.stack([np.broadcast_to(read(f.r), shape) for read in reads], axis=-1)
         for row, thread, (at, b) in each_lane(f, to(f), bar(f)):
             given = values[row, thread].copy()
-            for home, offset, barrier in destinations(
-                f, row, thread, at, b, size, None, size, instruction
-            ):
-                _report_store(f, barrier, home, offset, size, row, thread, index)
+            by = Issuer(row, thread, instruction, index)
+            for there in destinations(f, by, at, b, size, size):
+                report_write(f, there, by, asynchronous=False)
 
-                def land(home=home, offset=offset, given=given):
-                    there = shared_bytes(f, home, offset, size).view(DTYPES[kind])
-                    there[:] = given if combine is None else combine(there, given)
-                    mark_valid(f, home, offset, size)
+                def land(there: Destination = there, given: np.ndarray = given) -> None:
+                    here = there.bytes(f).view(DTYPES[kind])
+                    here[:] = given if combine is None else combine(here, given)
+                    there.mark_valid(f)
 
-                barriers.fly(barrier, size, land, instruction)
+                barriers.fly(there.barrier, size, land, instruction)
 
     return step
-
-
-def _report_store(f, barrier, home: int, offset: int, size: int, row: int, thread: int, index: int):
-    """Tell the race detector of bytes that will land; who waits for the phase knows of them."""
-    if f.races is not None:
-        proxy = f.races.proxy
-        column, time = proxy.mbarrier(barrier.row, barrier.offset), barrier.phase + 1
-        proxy.writes(
-            cells(f, home, offset, size), row, thread, column, time, index, asynchronous=False
-        )
-        proxy.uses(home, column, EPOCH + time, index, row, thread)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ..core.decode import Decoding, opcode
 from ..core.registers import DTYPES
 from ..core.syntax import Immediate
 
+if TYPE_CHECKING:
+    from ..core.step import Run
+
 
 @opcode("alloca")
-def allocate(d: Decoding):
+def allocate(d: Decoding) -> Run:
     """alloca.type ptr, size{, align}: a local address"""
     d.only().needs("u32", "u64").count(2, 3)
     put, size = d.write(0, d.type), d.read(1, d.type)
@@ -23,7 +28,7 @@ def allocate(d: Decoding):
 
 
 @opcode("stacksave")
-def save(d: Decoding):
+def save(d: Decoding) -> Run:
     """stacksave.type d"""
     d.only().needs("u32", "u64").count(1)
     put, dtype = d.write(0, d.type), DTYPES[d.type]
@@ -31,7 +36,7 @@ def save(d: Decoding):
 
 
 @opcode("stackrestore")
-def restore(d: Decoding):
+def restore(d: Decoding) -> Run:
     """stackrestore.type a"""
     d.only().needs("u32", "u64").count(1)
     read = d.read(0, d.type)

@@ -10,12 +10,16 @@ import re
 import struct
 import sys
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..core.calls import CallSite
 from ..core.errors import Error, OutOfBounds
-from ..core.memory import Segment
+from ..core.segment import Segment
+
+if TYPE_CHECKING:
+    from ..core.batch import Batch
 
 HEAP_BYTES = 8 << 20  # of all that malloc has given; what CUDA sets aside unless told otherwise
 # What CUDA declares for kernels that launch kernels.
@@ -28,12 +32,12 @@ _CONVERSION = re.compile(r"%([-+ #0]*)(\*|\d+)?(?:\.(\*|\d+)?)?(hh|h|ll|l|z|t|j|
 SystemCall = Callable[..., None]  # takes the `Execution` and the `CallSite`
 
 
-def _lanes(f):
+def _lanes(f: Batch) -> list[list[int]]:
     """Rows and threads of the active lanes, by block and thread."""
     return np.argwhere(f.active_lanes).tolist()
 
 
-def _bytes(f, row: int, thread: int, address: int, nbytes: int, site: CallSite) -> bytes:
+def _bytes(f: Batch, row: int, thread: int, address: int, nbytes: int, site: CallSite) -> bytes:
     """Read bytes at a generic address of a lane."""
     segment = f.memory.locate("generic", address, address + nbytes)
     if segment is None:
@@ -47,7 +51,7 @@ def _bytes(f, row: int, thread: int, address: int, nbytes: int, site: CallSite) 
     return segment.storage[start : start + nbytes].tobytes()
 
 
-def _text(f, row: int, thread: int, address: int, site: CallSite) -> str:
+def _text(f: Batch, row: int, thread: int, address: int, site: CallSite) -> str:
     """Read a string that ends with a zero."""
     found = bytearray()
     while not found or found[-1]:
@@ -58,10 +62,10 @@ def _text(f, row: int, thread: int, address: int, site: CallSite) -> str:
 class _Arguments:
     """The values behind printf's format, each aligned to its size."""
 
-    def __init__(self, read):
+    def __init__(self, read: Callable[[int, int], bytes]) -> None:
         self.read, self.at = read, 0
 
-    def take(self, code: str):
+    def take(self, code: str) -> Any:
         size = struct.calcsize(code)
         self.at = -(-self.at // size) * size
         value = struct.unpack("<" + code, self.read(self.at, size))[0]
@@ -119,24 +123,26 @@ def formatted(text: str, arguments: _Arguments, string: Callable[[int], str]) ->
     return _CONVERSION.sub(one, text)
 
 
-def _printf(f, site: CallSite):
+def _printf(f: Batch, site: CallSite) -> None:
     """int vprintf(const char* format, const void* arguments)"""
     formats, buffers = (f.calls.argument(site, i, np.uint64) for i in (0, 1))
     for row, thread in _lanes(f):
         text = _text(f, row, thread, int(formats[row, thread]), site)
         base = int(buffers[row, thread])
 
-        def read(at: int, nbytes: int, row=row, thread=thread, base=base) -> bytes:
+        def read(
+            at: int, nbytes: int, row: int = row, thread: int = thread, base: int = base
+        ) -> bytes:
             return _bytes(f, row, thread, base + at, nbytes, site)
 
-        def string(address: int, row=row, thread=thread) -> str:
+        def string(address: int, row: int = row, thread: int = thread) -> str:
             return _text(f, row, thread, address, site) if address else "(null)"
 
         sys.stdout.write(formatted(text, _Arguments(read), string))
     f.calls.give(site, np.zeros((f.blocks, f.threads), np.int32))
 
 
-def _assert_fail(f, site: CallSite):
+def _assert_fail(f: Batch, site: CallSite) -> None:
     """void __assertfail(message, file, line, function, size of a character)"""
     row, thread = _lanes(f)[0]
     values = [int(f.calls.argument(site, i, np.uint32 if i == 2 else np.uint64)[row, thread])
@@ -148,7 +154,7 @@ def _assert_fail(f, site: CallSite):
     )
 
 
-def _malloc(f, site: CallSite):
+def _malloc(f: Batch, site: CallSite) -> None:
     """void* malloc(size): one segment for all lanes that call it together, with gaps"""
     sizes = f.calls.argument(site, 0, np.uint64)
     lanes = _lanes(f)
@@ -169,7 +175,7 @@ def _malloc(f, site: CallSite):
     f.calls.give(site, result)
 
 
-def _free(f, site: CallSite):
+def _free(f: Batch, site: CallSite) -> None:
     """void free(pointer)"""
     pointers = f.calls.argument(site, 0, np.uint64)
     device = f.memory.device

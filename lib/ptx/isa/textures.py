@@ -5,30 +5,42 @@ Their accesses go through the texture unit: they are not counted, nor looked at 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from ..core.decode import Decoding, opcode
 from ..core.errors import Error, OutOfBounds
 from ..core.registers import DTYPES, UNSIGNED
-from ..core.syntax import SIZES, Address, Register, Vector
+from ..core.syntax import SIZES, Address, Register, Symbol, Vector
 from ..core.texture import Surface, Texture, object_of
 
+if TYPE_CHECKING:
+    from ..core.batch import Batch
+    from ..core.step import Reader, Run
+    from ..core.syntax import Operand
+
+Places = Callable[["Batch", Surface, np.ndarray], tuple[np.ndarray, np.ndarray]]
 GEOMETRIES = {"1d": (1, False), "2d": (2, False), "3d": (3, False), "a1d": (1, True),
               "a2d": (2, True)}  # fmt: skip
 
 
-def _place(d: Decoding, operand: int, whole: bool):
+def _place(d: Decoding, operand: int, whole: bool) -> tuple[int, Reader | None, list[Reader]]:
     """Read ``[object, {coordinates}]``: the handle's slot, readers of the layer and coordinates."""
     geometry = d.pick(GEOMETRIES)
     if geometry is None:
         d.unsupported(f"the geometries are {' '.join(GEOMETRIES)}")
     rank, layered = GEOMETRIES[geometry]
     given = d.operands[operand]
+    if isinstance(given, Address) and isinstance(given.base, Symbol):
+        d.unsupported("texture and surface references are not emulated; pass a texture object "
+                      "(cudaTextureObject_t) as an argument")
     if (not isinstance(given, Address) or not isinstance(given.base, Register)
             or len(given.coordinates) != 1):  # fmt: skip
         d.unsupported("[object, {coordinates}] with the object in a register")
-    items = given.coordinates[0]
-    items = items.items if isinstance(items, Vector) else (items,)
+    inside = given.coordinates[0]
+    items = inside.items if isinstance(inside, Vector) else (inside,)
     if len(items) < rank + layered:
         d.wrong(f"{len(items)} coordinates for .{geometry}")
     layer = d.read(items[0], "u32") if layered else None
@@ -36,7 +48,9 @@ def _place(d: Decoding, operand: int, whole: bool):
     return given.base.slot, layer, [d.read(i, kind) for i in items[layered : layered + rank]]
 
 
-def _each_object(f, slot: int, kind: type, d: Decoding):
+def _each_object(
+    f: Batch, slot: int, kind: type, d: Decoding
+) -> Iterator[tuple[Any, np.ndarray]]:
     """Yield each object that active lanes name, and the lanes, bool (blocks, threads)."""
     shape = (f.blocks, f.threads)
     handles = np.broadcast_to(f.r[slot], shape)
@@ -52,7 +66,7 @@ def _each_object(f, slot: int, kind: type, d: Decoding):
         yield found, lanes
 
 
-def _sampled(d: Decoding, coordinates: int, read):
+def _sampled(d: Decoding, coordinates: int, read: Callable[..., np.ndarray]) -> Run:
     """Make the step that gives each lane four values of a texture; `read` is asked for them."""
     targets = d.vector(0)
     to, whole = d.types[0], d.types[1] == "s32"
@@ -62,7 +76,7 @@ def _sampled(d: Decoding, coordinates: int, read):
     slot, layer, reads = _place(d, coordinates, whole)
     dtype = DTYPES[to]
 
-    def step(f):
+    def step(f: Batch) -> None:
         shape = (f.blocks, f.threads)
         result = np.zeros((*shape, 4), dtype)
         for texture, lanes in _each_object(f, slot, Texture, d):
@@ -92,13 +106,15 @@ def _sampled(d: Decoding, coordinates: int, read):
 
 
 @opcode("tex")
-def sample(d: Decoding):
+def sample(d: Decoding) -> Run:
     """tex{.base|.level|.grad}.geometry.v4.dtype.ctype {d}, [object, {coordinates}]{, level}"""
     d.only(*GEOMETRIES, "v2", "v4", "level", "base", "grad").count(2, 3, 4)
     if len(d.types) != 2:
         d.wrong("tex needs the types of results and coordinates")
 
-    def read(texture: Texture, at, layer, whole: bool):
+    def read(
+        texture: Texture, at: list[np.ndarray], layer: np.ndarray | None, whole: bool
+    ) -> np.ndarray:
         if whole:
             return texture.element([a.astype(np.int64) for a in at], layer)
         return texture.fetch(at, layer)
@@ -107,7 +123,7 @@ def sample(d: Decoding):
 
 
 @opcode("tld4")
-def gather(d: Decoding):
+def gather(d: Decoding) -> Run:
     """tld4.{r,g,b,a}.2d.v4.dtype.f32 {d}, [object, {x, y}]: one channel of four neighbours"""
     channels = ("r", "g", "b", "a")
     d.only("2d", "v4", *channels).count(2)
@@ -115,7 +131,9 @@ def gather(d: Decoding):
     if len(d.types) != 2 or d.types[1] != "f32":
         d.wrong("tld4 takes coordinates of f32")
 
-    def read(texture: Texture, at, layer, whole):
+    def read(
+        texture: Texture, at: list[np.ndarray], layer: np.ndarray | None, whole: bool
+    ) -> np.ndarray:
         if channel >= texture.channels:
             raise Error(f"{d.place}: channel {channel} of {texture.channels}")
         return texture.gather(at, channel)
@@ -123,7 +141,9 @@ def gather(d: Decoding):
     return _sampled(d, 1, read)
 
 
-def _surface(d: Decoding, memory: int, values: int):
+def _surface(
+    d: Decoding, memory: int, values: int
+) -> tuple[int, int, tuple[Operand, ...], Places]:
     """Decode suld and sust: the step calls `move` with bytes of the surface, place and elements."""
     d.only("b", *GEOMETRIES, "v2", "v4", "trap", "clamp", "zero").count(2)
     if not d.has("b"):
@@ -135,7 +155,7 @@ def _surface(d: Decoding, memory: int, values: int):
     slot, layer, reads = _place(d, memory, True)
     width, mode = SIZES[d.type] * count, d.pick(("trap", "clamp", "zero"), "trap")
 
-    def places(f, surface: Surface, lanes):
+    def places(f: Batch, surface: Surface, lanes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Byte offsets of the lanes' elements, and which of them lie inside."""
         shape = (f.blocks, f.threads)
         at = [np.broadcast_to(one(f.r), shape)[lanes].astype(np.int64) for one in reads]
@@ -172,12 +192,12 @@ def _rows(surface: Surface, width: int) -> np.ndarray:
 
 
 @opcode("suld")
-def surface_load(d: Decoding):
+def surface_load(d: Decoding) -> Run:
     """suld.b.geometry{.v2|.v4}.type{.trap|.clamp|.zero} {d}, [object, {x, ...}]; x in bytes"""
     slot, width, items, places = _surface(d, 1, 0)
     puts, dtype = [d.write(item, d.type) for item in items], UNSIGNED[SIZES[d.type]]
 
-    def step(f):
+    def step(f: Batch) -> None:
         result = np.zeros((f.blocks, f.threads, len(items)), dtype)
         for surface, lanes in _each_object(f, slot, Surface, d):
             where, inside = places(f, surface, lanes)
@@ -190,12 +210,12 @@ def surface_load(d: Decoding):
 
 
 @opcode("sust")
-def surface_store(d: Decoding):
+def surface_store(d: Decoding) -> Run:
     """sust.b.geometry{.v2|.v4}.type{.trap|.clamp|.zero} [object, {x, ...}], {a}; x in bytes"""
     slot, width, items, places = _surface(d, 0, 1)
     reads, dtype = [d.read(item, d.type) for item in items], UNSIGNED[SIZES[d.type]]
 
-    def step(f):
+    def step(f: Batch) -> None:
         shape = (f.blocks, f.threads)
         for surface, lanes in _each_object(f, slot, Surface, d):
             where, inside = places(f, surface, lanes)

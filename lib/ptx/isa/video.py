@@ -7,12 +7,19 @@ half words, vop4 on bytes, whose operands select their lanes from both registers
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ..core.decode import Decoding, opcode
 from ..core.syntax import Selected
 
-_OPERATIONS = {
+if TYPE_CHECKING:
+    from ..core.batch import Batch
+    from ..core.step import Compute, Run
+    from ..core.syntax import Operand
+
+_OPERATIONS: dict[str, Compute] = {
     "vadd": np.add, "vsub": np.subtract, "vabsdiff": lambda a, b: np.abs(a - b),
     "vmin": np.minimum, "vmax": np.maximum, "vavrg": lambda a, b: (a + b + (a + b >= 0)) >> 1,
 }  # fmt: skip
@@ -21,7 +28,7 @@ _COMPARE = {"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equ
 _SECOND = {"add": np.add, "min": np.minimum, "max": np.maximum}
 
 
-def _parted(operand) -> tuple:
+def _parted(operand: Operand) -> tuple:
     """An operand and the selector behind it, empty if there is none."""
     return (operand.register, operand.selector) if isinstance(operand, Selected) else (operand, "")
 
@@ -37,7 +44,7 @@ def _clamped(value: np.ndarray, bits: int, signed: bool) -> np.ndarray:
     return np.clip(value, low, low + (1 << bits) - 1)
 
 
-def _binary(d: Decoding, name: str):
+def _binary(d: Decoding, name: str) -> Compute:
     if name == "vset":
         compare = _COMPARE.get(d.pick(_COMPARE, ""))
         if compare is None:
@@ -56,7 +63,7 @@ def _signs(d: Decoding) -> list[bool]:
 
 
 @opcode("vadd", "vsub", "vabsdiff", "vmin", "vmax", "vset", "vshl", "vshr", "vmad")
-def scalar(d: Decoding):
+def scalar(d: Decoding) -> Run:
     """vop.dtype.atype.btype{.sat}{.op2} d, a{.asel}, b{.bsel}{, c}; d.dsel merges into c"""
     name, shift = d.parts[0], d.parts[0] in ("vshl", "vshr")
     d.only("sat", "clamp", "wrap", *_SECOND, *_COMPARE, "po", "shr7", "shr15").count(3, 4)
@@ -78,14 +85,16 @@ def scalar(d: Decoding):
     second = _SECOND.get(d.pick(_SECOND, ""))
     bits = {"": 32, "b": 8, "h": 16}[into[:1]]
     start = int(into[1:] or 0) * bits
+    no_third = np.zeros((1, 1), np.uint32)
 
-    def step(f):
-        a, b = (_field(read(f.r).astype(np.uint64), *where) for read, *where in reads)
-        c = None if third is None else third(f.r)
+    def step(f: Batch) -> None:
+        a, b = (_field(read(f.r).astype(np.uint64), first, many, signed)
+                for read, first, many, signed in reads)
+        c = no_third if third is None else third(f.r)
         if shift:
             by = b & 31 if d.has("wrap") else np.clip(b & 0xFFFFFFFF, 0, 32)
             value = a << by if name == "vshl" else a >> by
-        elif name == "vmad":
+        elif compute is None:  # vmad
             value = a * b + _field(c.astype(np.uint64), 0, 32, signs[0])
         else:
             value = compute(a, b)
@@ -96,7 +105,7 @@ def scalar(d: Decoding):
             value = second(_field(value.astype(np.uint64), 0, 32, signs[0]),
                            _field(c.astype(np.uint64), 0, 32, signs[0]))  # fmt: skip
         word = value.astype(np.uint64)
-        if into and c is not None and name != "vmad" and second is None:
+        if into and third is not None and name != "vmad" and second is None:
             mask = np.uint64(((1 << bits) - 1) << start)
             word = c.astype(np.uint64) & ~mask | (word << np.uint64(start)) & mask
         put(f.r, (word & np.uint64(0xFFFFFFFF)).astype(np.uint32))
@@ -105,7 +114,7 @@ def scalar(d: Decoding):
 
 
 @opcode(*(f"{name}{n}" for name in (*_OPERATIONS, "vset") for n in (2, 4)))
-def parallel(d: Decoding):
+def parallel(d: Decoding) -> Run:
     """vop{2,4}.dtype.atype.btype{.sat}{.add} d{.mask}, a{.asel}, b{.bsel}, c"""
     name, many = d.parts[0][:-1], int(d.parts[0][-1])
     d.only("sat", "add", *_COMPARE).count(3, 4)
@@ -126,7 +135,7 @@ def parallel(d: Decoding):
     third = d.read(3, "b32") if len(d.operands) == 4 else None
     compute = _binary(d, name)
 
-    def step(f):
+    def step(f: Batch) -> None:
         low, high = (read(f.r).astype(np.uint64) for read in reads)
         both = low | high << np.uint64(32)
         c = np.zeros((1, 1), np.uint32) if third is None else third(f.r)

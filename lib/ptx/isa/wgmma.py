@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..core.alternate_formats import to_float32
 from ..core.decode import Decoding, opcode
-from ..core.errors import Divergence, Error, OutOfBounds, UninitialisedRead
+from ..core.errors import Divergence, Error
 from ..core.masks import WARP, Mask, any_in_warp, by_warpgroup, spread
 from ..core.predication import predicated_end
 from ..core.syntax import Immediate, Register, Vector
 from ..count.banks import BANKS
-from .matrix_descriptor import Descriptor, chunk_addresses
+from . import wgmma_fp8
+from .sparse_metadata import ROWS, Sparsity
 from .wgmma_groups import WgmmaGroups
+from .wgmma_operands import CHUNK, GROUP, Operand, from_registers
 
-GROUP = 4 * WARP  # threads of a warpgroup
-K_BYTES = 32  # of one row of A, one column of B, in every type
+if TYPE_CHECKING:
+    from ..core.batch import Batch
+    from ..core.step import Reader, Run
+    from ..core.syntax import Instruction
+
+Keep = np.ndarray | bool  # whether accumulators are added to: of all lanes, or of each
+K_BYTES = 32  # of one row of A as it is stored, in every type; of a sparse A, half of K
 # Type of A and B -> bytes, what the accumulator may be.
 TYPES = {
     "f16": (2, ("f16", "f32")), "bf16": (2, ("f32",)), "tf32": (4, ("f32",)),
@@ -26,68 +33,12 @@ TYPES = {
 }  # fmt: skip
 
 
-def _operands(f, groups, known, rows: int, major: str, kind: str, instruction) -> np.ndarray:
-    """Return an operand of each warpgroup, (groups, rows, K), as float32.
-
-    Parameters
-    ----------
-    groups : list of (int, int)
-        Row and warpgroup.
-    known : list of int
-        The descriptor of each.
-    """
-    shared, found = f.memory.shared, None
-    of_bits: dict[int, list[int]] = {}
-    for i, bits in enumerate(known):
-        of_bits.setdefault(bits, []).append(i)
-    for bits, which in of_bits.items():
-        descriptor = Descriptor.of(bits)
-        place = chunk_addresses(descriptor, rows, major) - shared.base
-        if int(place.min()) < 0 or int(place.max()) + 16 > shared.nbytes:
-            raise OutOfBounds(
-                f"{f.place(instruction)}: the operand at {descriptor.start:#x} reaches from byte "
-                f"{int(place.min())} to {int(place.max()) + 16} of shared memory, which has "
-                f"{shared.nbytes}"
-            )
-        blocks = list(dict.fromkeys(groups[i][0] for i in which))  # groups of one share B
-        index = (place >> 4) + (shared.rows[blocks, 0] >> 4)[:, None, None]
-        index = index.astype(np.intp, copy=False)
-        if not shared.complete:
-            _check_written(f, index, place, descriptor, blocks, instruction)
-        raw = shared.view(np.dtype("u8"), 2).take(index, axis=0)
-        value = to_float32(raw.view(np.uint8).reshape(len(blocks), len(place), -1), kind)
-        if major != "k":
-            value = value.swapaxes(1, 2)
-        if len(which) > len(blocks):
-            number = {row: j for j, row in enumerate(blocks)}
-            value = value[[number[groups[i][0]] for i in which]]
-        if len(of_bits) == 1:
-            return value
-        if found is None:
-            found = np.empty((len(groups), *value.shape[1:]), np.float32)
-        found[which] = value
-    return found
-
-
-def _check_written(f, index, place, descriptor: Descriptor, blocks: list[int], instruction):
-    """Raise UninitialisedRead where an operand has shared memory that nobody wrote."""
-    valid = f.memory.shared.valid.view(np.uint64).reshape(-1, 2).take(index, axis=0)
-    bad = (valid != 0x0101010101010101).any(axis=-1)
-    if bad.any():
-        at = int(bad.any(axis=(1, 2)).argmax())
-        raise UninitialisedRead(
-            f"{f.place(instruction)}: the operand at {descriptor.start:#x} has shared memory that "
-            f"nobody wrote, at {f.memory.shared.base + int(place[bad[at]][0]):#x}, block "
-            f"{f.geometry.block_name(blocks[at])}"
-        )
-
-
 # -- instructions -------------------------------------------------------------------------------
 
 
 @opcode("wgmma")
-def wgmma(d: Decoding):
-    """wgmma.{fence,commit_group,wait_group,mma_async}.sync.aligned"""
+def wgmma(d: Decoding) -> Run:
+    """wgmma.{fence,commit_group,wait_group,mma_async{.sp}}.sync.aligned"""
     what = d.parts[1] if len(d.parts) > 1 else ""
     if what == "mma_async":
         return _product(d)
@@ -100,13 +51,13 @@ def wgmma(d: Decoding):
             d.wrong("the number of groups must be a constant")
         most, following = d.operands[0].bits, d.index + 1
 
-        def wait(f):
+        def wait(f: Batch) -> None:
             _check_warps(f, instruction)
             f.waiter(WgmmaGroups).wait(instruction, following, most)
 
         return predicated_end(d, wait)
 
-    def step(f):
+    def step(f: Batch) -> None:
         _check_warps(f, instruction)
         products = f.waiter(WgmmaGroups)
         products.fence() if what == "fence" else products.commit()
@@ -114,7 +65,7 @@ def wgmma(d: Decoding):
     return step
 
 
-def _check_warps(f, instruction):
+def _check_warps(f: Batch, instruction: Instruction) -> None:
     """Raise Divergence unless whole warps run an .aligned instruction."""
     if f.threads % GROUP and f.threads % WARP:
         raise Divergence(f"{f.place(instruction)}: needs whole warps, in a block of {f.threads}")
@@ -126,7 +77,7 @@ def _check_warps(f, instruction):
         )
 
 
-def _check_groups(f, groups, instruction):
+def _check_groups(f: Batch, groups: list[tuple[int, int]], instruction: Instruction) -> None:
     """Raise Divergence where a block has no four warps for a warpgroup."""
     short = [group for _, group in groups if (group + 1) * GROUP > f.threads]
     if short:
@@ -139,24 +90,28 @@ def _check_groups(f, groups, instruction):
 def _shape(d: Decoding) -> tuple[str, str, str, int]:
     """Return the types of D, A and B, and N."""
     kinds = [p for p in d.parts[2:] if p in (*TYPES, "f32", "s32")]
-    sizes = [re.fullmatch(r"m64n(\d+)k(\d+)", p) for p in d.parts]
-    sizes = [m for m in sizes if m]
+    sizes = [m for m in (re.fullmatch(r"m64n(\d+)k(\d+)", p) for p in d.parts) if m]
     if len(kinds) != 3 or len(sizes) != 1:
         d.unsupported(f"wgmma.mma_async.m64nNkK.dtype.atype.btype of {' '.join(TYPES)}")
     dtype, a, b = kinds
     n, k = map(int, sizes[0].groups())
     if a not in TYPES or b not in TYPES or dtype not in TYPES[a][1]:
         d.unsupported(f"wgmma of {' '.join(TYPES)}; not .{dtype}.{a}.{b}")
+    depth = 2 * K_BYTES if d.has("sp") else K_BYTES
     same = a == b or {a, b} in ({"s8", "u8"}, {"e4m3", "e5m2"})
-    if not same or k * TYPES[a][0] != K_BYTES or not 8 <= n <= 256 or n % 8:
-        d.wrong(f"there is no m64n{n}k{k} of .{a} and .{b}")
+    if not same or k * TYPES[a][0] != depth or not 8 <= n <= 256 or n % 8:
+        sparse = ", sparse" if d.has("sp") else ""
+        d.wrong(f"there is no m64n{n}k{k} of .{a} and .{b}{sparse}")
     if dtype == "s32" and n not in (8, 16, 24) and n % 16:
         d.wrong(f"N = {n}: whole numbers have 8, 16, 24 and multiples of 16")
     return dtype, a, b, n
 
 
-def _product(d: Decoding):
-    """d, a-desc|{a}, b-desc, scale-d{, scale-a, scale-b{, trans-a}{, trans-b}}"""
+def _product(d: Decoding) -> Run:
+    """d, a-desc|{a}, b-desc, scale-d{, scale-a, scale-b{, trans-a}{, trans-b}}
+
+    Of .sp, where A is stored by half, metadata and selector stand behind b-desc (PTX ISA 9.7.15.6).
+    """
     dtype, a_kind, b_kind, n = _shape(d)
     saturate = d.has("satfinite")
     register = "b32" if dtype == "f16" else dtype
@@ -169,19 +124,19 @@ def _product(d: Decoding):
     d.writes.clear()  # merged here, for the lanes that are not active
     slots = tuple(t.slot for t in targets)
     in_registers = isinstance(d.operands[1], Vector)
-    a_parts = [d.read(item, "b32") for item in d.vector(1)] if in_registers else None
+    a_parts = [d.read(item, "b32") for item in d.vector(1)] if in_registers else []
     if in_registers and len(a_parts) != 4:
         d.wrong("A in registers has 4 of them")
     reads = {i.slot for i in d.vector(1) if isinstance(i, Register)} if in_registers else set()
-    a_bits = None if in_registers else d.read(1, "b64")
-    b_bits, scale = d.read(2, "b64"), None
-    given = d.operands[3:]
-    keep = given[0] if given else None
-    if isinstance(keep, Immediate):
-        scale = bool(keep.bits)
-    elif keep is not None:
-        keep = d.read(keep, "pred")
-    flags = [g.bits for g in given[1:]]
+    descriptors = [d.read(i, "b64") for i in ((2,) if in_registers else (1, 2))]
+    sparse = _sparsity(d, a_kind) if d.has("sp") else None
+    after = 3 if sparse is None else 5
+    scale: Reader | bool = True
+    if len(d.operands) > after:
+        given = d.operands[after]
+        scale = bool(given.bits) if isinstance(given, Immediate) else d.read(given, "pred")
+    metadata = d.read(3, "b32") if sparse is not None else None
+    flags = [d.constant(i, "a scale or a transposition") for i in range(after + 1, len(d.operands))]
     floating = dtype != "s32"
     signs = [-1.0 if f < 0 or f == (1 << 64) - 1 else 1.0 for f in flags[:2]] if floating else []
     trans = flags[2:] if floating else []
@@ -192,12 +147,13 @@ def _product(d: Decoding):
     b_major = majors[-1] if majors else "k"
     sign = signs[0] * signs[1] if len(signs) == 2 else 1.0
     instruction, index = d.instruction, d.index
-    # A row of K is 32 bytes in every type.
-    wavefronts = K_BYTES * (n + (0 if in_registers else 64)) // (4 * BANKS)
+    chunks = K_BYTES // CHUNK
+    of_a = Operand(64, a_major, a_kind, chunks, instruction)
+    of_b = Operand(n, b_major, b_kind, chunks if sparse is None else 2 * chunks, instruction)
+    # Bytes of both, where they lie in shared memory.
+    wavefronts = CHUNK * (n * of_b.chunks + (0 if in_registers else 64 * chunks)) // (4 * BANKS)
 
-    descriptors = [b_bits] if in_registers else [a_bits, b_bits]
-
-    def step(f):
+    def step(f: Batch) -> None:
         _check_warps(f, instruction)
         outer = f.active
         for part in _in_step(f, descriptors):
@@ -205,38 +161,63 @@ def _product(d: Decoding):
             issue(f)
         f.active = outer
 
-    def issue(f):
+    def issue(f: Batch) -> None:
         products = f.waiter(WgmmaGroups)
-        products.check_fence(instruction, (*slots, *reads))
+        products.check_fence(instruction, slots, reads)
         shape = (f.blocks, f.threads)
         here = f.active_warps
         groups = _warpgroups(here)
         _check_groups(f, groups, instruction)
         if f.trace is not None:
             f.trace.multiplied(index, instruction, 4 * len(groups), wavefronts * len(groups))
-        known_b = _uniform(f, b_bits(f.r), groups, here, instruction)
-        b = _operands(f, groups, known_b, n, b_major, b_kind, instruction)
+        known_b = _uniform(f, descriptors[-1](f.r), groups, here, instruction)
+        b = of_b.read(f, groups, known_b)
         if in_registers:
             whole = np.stack([np.broadcast_to(p(f.r), shape) for p in a_parts])
-            a = np.stack([_from_registers(whole, row, group, a_kind) for row, group in groups])
+            a = np.stack([from_registers(whole, row, group, a_kind) for row, group in groups])
         else:
-            known_a = _uniform(f, a_bits(f.r), groups, here, instruction)
-            a = _operands(f, groups, known_a, 64, a_major, a_kind, instruction)
+            known_a = _uniform(f, descriptors[0](f.r), groups, here, instruction)
+            a = of_a.read(f, groups, known_a)
+        if sparse is not None and metadata is not None:
+            a = _with_zeros(f, sparse, a, np.broadcast_to(metadata(f.r), shape), groups)
         if f.races is not None:
             for i, (row, group) in enumerate(groups):
-                pairs = [(known_b[i], n, b_major)]
+                warp = group * 4 + int(here[row, group * 4 : group * 4 + 4].argmax())
+                reader = warp, int(products.committed[row, warp]) + 1
+                of_b.report(f, f.races, (row, group), reader, known_b[i], index)
                 if not in_registers:
-                    pairs.append((known_a[i], 64, a_major))
-                _report_operands(f, products, row, group, here, pairs, index)
-        fresh = dealt_product(a, b)
-        if sign != 1:
-            fresh *= np.float32(sign)
+                    of_a.report(f, f.races, (row, group), reader, known_a[i], index)
         old = products.accumulators(slots, _DTYPES[dtype])
-        values = _combined(f, old, fresh, groups, dtype, saturate,
-                           scale if scale is not None or keep is None else keep(f.r))  # fmt: skip
+        keep = scale if isinstance(scale, bool) else scale(f.r)
+        if a_kind in wgmma_fp8.KINDS:
+            values = _summed(old, a * np.float32(sign), b, groups, (dtype, a_kind, b_kind), keep)
+        else:
+            fresh = dealt_product(a, b)
+            if sign != 1:
+                fresh *= np.float32(sign)
+            values = _combined(f, old, fresh, groups, dtype, saturate, keep)
         products.issue(instruction, slots, values, reads)
 
     return step
+
+
+def _sparsity(d: Decoding, kind: str) -> Sparsity:
+    """Take the selector of a sparse A, whose K is twice what is stored."""
+    if len(d.operands) < 5:
+        d.wrong("wgmma.mma_async.sp has metadata and a sparsity selector behind the operand B")
+    size = TYPES[kind][0]
+    return Sparsity.of(d, 4, 2 * K_BYTES // size, 8 * size, ordered=False)
+
+
+def _with_zeros(
+    f: Batch, sparse: Sparsity, stored: np.ndarray, metadata: np.ndarray,
+    groups: list[tuple[int, int]],
+) -> np.ndarray:  # fmt: skip
+    """Return a sparse A, (groups, 64, K), of its stored half and each lane's metadata."""
+    warps = np.array([row * f.warps + 4 * group + w for row, group in groups for w in range(4)])
+    lanes = np.stack([metadata[row, group * GROUP : (group + 1) * GROUP] for row, group in groups])
+    whole = sparse.whole(f, stored.reshape(len(warps), ROWS, -1), lanes.view(np.uint32), warps)
+    return whole.reshape(len(groups), 4 * ROWS, -1)
 
 
 _DTYPES = {"f16": np.dtype("u4"), "f32": np.dtype("f4"), "s32": np.dtype("i4")}
@@ -244,10 +225,11 @@ _DTYPES = {"f16": np.dtype("u4"), "f32": np.dtype("f4"), "s32": np.dtype("i4")}
 
 def _warpgroups(here: np.ndarray) -> list[tuple[int, int]]:
     """List (row, warpgroup) of the groups with an active warp."""
-    return [tuple(g) for g in np.argwhere(by_warpgroup(here).any(axis=2)).tolist()]
+    found = np.argwhere(by_warpgroup(here).any(axis=2)).tolist()
+    return [(row, group) for row, group in found]
 
 
-def _in_step(f, descriptors) -> list[Mask | None]:
+def _in_step(f: Batch, descriptors: list[Reader]) -> list[Mask | None]:
     """Part the active warps so that those of one warpgroup have the same descriptors.
 
     Warps of a warpgroup need not run together: one may be ahead by turns of a loop.
@@ -278,7 +260,10 @@ def _in_step(f, descriptors) -> list[Mask | None]:
     return [Mask(spread(chosen, f.threads) & active) for chosen in parts]
 
 
-def _uniform(f, bits: np.ndarray, groups, here, instruction) -> list[int]:
+def _uniform(
+    f: Batch, bits: np.ndarray, groups: list[tuple[int, int]], here: np.ndarray,
+    instruction: Instruction,
+) -> list[int]:  # fmt: skip
     """Return the descriptor of each warpgroup; all of its lanes must have the same."""
     if bits.shape[1] == 1:
         return [int(bits[row if len(bits) > 1 else 0, 0]) for row, _ in groups]
@@ -300,16 +285,6 @@ def _uniform(f, bits: np.ndarray, groups, here, instruction) -> list[int]:
     return found.tolist()
 
 
-def _from_registers(whole: np.ndarray, row: int, group: int, kind: str) -> np.ndarray:
-    """Gather A, (64, K): register r of a lane has row lane/4 + 8 (r % 2), byte 16 (r/2) + ..."""
-    part = np.zeros((4, GROUP), np.uint32)
-    lanes = whole[:, row, group * GROUP : group * GROUP + GROUP]
-    part[:, : lanes.shape[1]] = lanes
-    # (column half, row half, warp, g, t) -> (warp, row half, g, column half, t)
-    parts = part.reshape(2, 2, 4, 8, 4).transpose(2, 1, 3, 0, 4)
-    return to_float32(np.ascontiguousarray(parts).reshape(64, 8).view(np.uint8), kind)
-
-
 def dealt_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Multiply (groups, 64, K) by (groups, N, K), transposed, and deal it to the lanes.
 
@@ -323,14 +298,60 @@ def dealt_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """
     many, n, k = b.shape
     b = b.reshape(many, n // 8, 4, 2, k).swapaxes(2, 3).reshape(many, n, k)
-    product = np.matmul(a, b.swapaxes(1, 2))
+    return _dealt(np.matmul(a, b.swapaxes(1, 2)))
+
+
+def _dealt(product: np.ndarray) -> np.ndarray:
+    """Deal matrices, (groups, 64, N), of such columns to the lanes."""
+    many, _, n = product.shape
     # (group, warp, half, g, block, e) of four t -> (block, half, e, group, warp, g)
     parts = product.view(np.complex128).reshape(many, 4, 2, 8, n // 8, 2)
     parts = np.ascontiguousarray(parts.transpose(4, 2, 5, 0, 1, 3))
     return parts.view(np.float32).reshape(n // 2, many * GROUP)
 
 
-def _combined(f, old, fresh, groups, dtype, saturate, keep) -> np.ndarray:
+def _gathered(values: np.ndarray) -> np.ndarray:
+    """Undo `_dealt`: registers of lanes, (N / 2, groups, 128), to matrices, (groups, 64, N)."""
+    n, many = 2 * len(values), values.shape[1]
+    # (block, half, e, group, warp, g) of four t -> (group, warp, half, g, block, e)
+    parts = np.ascontiguousarray(values).view(np.complex128).reshape(n // 8, 2, 2, many, 4, 8)
+    parts = np.ascontiguousarray(parts.transpose(3, 4, 1, 5, 0, 2))
+    return parts.view(np.float32).reshape(many, 64, n)
+
+
+def _summed(
+    old: np.ndarray, a: np.ndarray, b: np.ndarray, groups: list[tuple[int, int]],
+    kinds: tuple[str, str, str], keep: Keep,
+) -> np.ndarray:  # fmt: skip
+    """Return the accumulators with products of 8-bit floats added, as `wgmma_fp8` says."""
+    many, n, k = b.shape
+    narrow = kinds[0] == "f16"
+    lanes = [slice(group * GROUP, group * GROUP + GROUP) for _, group in groups]
+    before = np.stack([old[:, row, part] for (row, _), part in zip(groups, lanes, strict=True)],
+                      axis=1)  # fmt: skip
+    if narrow:
+        before = np.moveaxis(before[..., None].view(np.float16), -1, 1).astype(np.float32)
+        before = before.reshape(n // 2, many, GROUP)
+    kept = [_kept(keep, row, part) for (row, _), part in zip(groups, lanes, strict=True)]
+    if keep is not True:
+        rows = np.stack([np.broadcast_to(np.asarray(one), GROUP) for one in kept])
+        before = np.where(rows, before, np.float32(0))
+    b = b.reshape(many, n // 8, 4, 2, k).swapaxes(2, 3).reshape(many, n, k)
+    found = wgmma_fp8.sums(a, b, _gathered(before), kinds[1:], narrow)
+    dealt = _dealt(found).reshape(n // 2, many, GROUP)
+    if narrow:
+        halves = np.moveaxis(dealt.reshape(n // 4, 2, many, GROUP), 1, -1).astype(np.float16)
+        dealt = np.ascontiguousarray(halves).view(np.uint32)[..., 0]
+    values = old.copy()
+    for i, ((row, _), part) in enumerate(zip(groups, lanes, strict=True)):
+        values[:, row, part] = dealt[:, i]
+    return values
+
+
+def _combined(
+    f: Batch, old: np.ndarray, fresh: np.ndarray, groups: list[tuple[int, int]],
+    dtype: str, saturate: bool, keep: Keep,
+) -> np.ndarray:  # fmt: skip
     """Add the products to the accumulators, where scale-d says so."""
     first, last = groups[0][1], groups[-1][1] + 1
     per_row = last - first
@@ -338,7 +359,7 @@ def _combined(f, old, fresh, groups, dtype, saturate, keep) -> np.ndarray:
         # The same warpgroups of every block take part.
         lanes = slice(first * GROUP, last * GROUP)
         fresh = fresh.reshape(len(fresh), f.blocks, per_row * GROUP)
-        part = _added(old[..., lanes], fresh, dtype, saturate, _kept(keep, slice(None), lanes))
+        part = _added(old[..., lanes], fresh, dtype, saturate, _kept(keep, None, lanes))
         if part.shape == old.shape:
             return part
         values = old.copy()
@@ -352,16 +373,19 @@ def _combined(f, old, fresh, groups, dtype, saturate, keep) -> np.ndarray:
     return values
 
 
-def _kept(keep, row, lanes):
-    if keep is None or isinstance(keep, bool):
-        return keep if keep is not None else True
+def _kept(keep: Keep, row: int | None, lanes: slice) -> Keep:
+    """Take what concerns some lanes of a row, or of all rows."""
+    if isinstance(keep, bool):
+        return keep
     if keep.size == 1:
         return bool(keep[0, 0])
-    keep = keep[row if len(keep) > 1 or isinstance(row, slice) else 0]
-    return keep[..., lanes] if keep.shape[-1] > 1 else keep
+    rows = keep if row is None else keep[row if len(keep) > 1 else 0]
+    return rows[..., lanes] if rows.shape[-1] > 1 else rows
 
 
-def _added(old, fresh, dtype, saturate, keep):
+def _added(
+    old: np.ndarray, fresh: np.ndarray, dtype: str, saturate: bool, keep: Keep
+) -> np.ndarray:
     """Return old + fresh in the registers' format; fresh alone where keep is false."""
     if dtype == "f32":
         return old + fresh if keep is True else np.where(keep, old, np.float32(0)) + fresh
@@ -375,15 +399,3 @@ def _added(old, fresh, dtype, saturate, keep):
     kept = True if keep is True else np.asarray(keep)[..., None]
     total = np.where(kept, halves, np.float16(0)).astype(np.float32) + pairs
     return np.ascontiguousarray(total.astype(np.float16)).view(np.uint32)[..., 0]
-
-
-def _report_operands(f, products, row, group, here, pairs, index):
-    """Tell the race detector which shared memory a product reads."""
-    proxy, granule = f.races.proxy, f.races.granule
-    warp = group * 4 + int(here[row, group * 4 : group * 4 + 4].argmax())
-    base = int(f.memory.shared.rows[row, 0]) - f.memory.shared.base
-    time = int(products.committed[row, warp]) + 1
-    for bits, rows, major in pairs:
-        place = base + np.unique(chunk_addresses(Descriptor.of(bits), rows, major))
-        cells = (place[:, None] // granule + np.arange(16 // granule)).ravel()
-        proxy.reads(cells, row, warp * 32, proxy.warpgroup(row, warp), time, index)

@@ -1,14 +1,21 @@
 """wgmma in flight: fences, commit groups, waits, and who touches a register too early.
 
-The accumulators of an MMA are in flight from `wgmma.mma_async` to the `wgmma.wait_group` that
+The accumulators of an MMA are in flight from ``wgmma.mma_async`` to the ``wgmma.wait_group`` that
 covers its commit group. Until then their values are held here; the registers themselves get them at
 once, or hold NaN until the wait, as the launch's `landing` says. Every other instruction that
 touches such a register is watched, for it must not.
+
+PTX ISA 9.7.15.7.1 asks for a ``wgmma.fence`` before the first MMA of a warpgroup, and between an
+access to a register and an MMA that has it as an accumulator or as part of A. It makes one
+exception, MMAs of the same shape on the same accumulators, which are in order by themselves; so
+MMAs of two shapes, or one that takes as A what another one accumulated, need the fence as well.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,6 +24,11 @@ from ..core.masks import Mask, any_in_warp, by_warpgroup, spread
 from ..core.step import Step
 from ..core.syntax import Address, Immediate, Not, Pair, Register, Vector
 from ..core.waiting import Waiter, WaitingLanes
+
+if TYPE_CHECKING:
+    from ..core.batch import Batch
+    from ..core.step import Run
+    from ..core.syntax import Instruction, Operand
 
 
 @dataclass(eq=False)
@@ -35,7 +47,7 @@ class WgmmaInFlight:
         Slots of the registers that hold A.
     """
 
-    instruction: object
+    instruction: Instruction
     slots: tuple[int, ...]
     values: np.ndarray
     lanes: np.ndarray
@@ -43,10 +55,20 @@ class WgmmaInFlight:
     reads: set[int] = field(default_factory=set)
 
 
+@dataclass(eq=False)
+class Unfenced:
+    """Accumulators that an MMA of one shape has used, with no wgmma.fence since in some lanes."""
+
+    shape: str
+    slots: set[int]
+    lanes: np.ndarray
+    instruction: Instruction
+
+
 class WgmmaGroups(Waiter):
     """What the warpgroups of a batch have in flight."""
 
-    def __init__(self, f):
+    def __init__(self, f: Batch) -> None:
         super().__init__(f)
         shape = (f.blocks, f.warps)
         self.in_flight: list[WgmmaInFlight] = []
@@ -56,7 +78,8 @@ class WgmmaGroups(Waiter):
         self.committed = np.zeros(shape, np.int64)
         self.fenced = np.zeros(shape, bool)
         self.dirty: dict[int, np.ndarray] = {}  # slot -> lanes that touched it since their fence
-        self.touchers: dict[int, object] = {}  # slot -> the instruction that touched it last
+        self.touchers: dict[int, Instruction] = {}  # slot -> the instruction that touched it last
+        self.unfenced: dict[tuple[int, ...], Unfenced] = {}
         self.parties: list[WaitingLanes] = []
         self.issued = np.zeros(shape, np.int64)
 
@@ -74,7 +97,7 @@ class WgmmaGroups(Waiter):
 
     # -- registers ------------------------------------------------------------------------------
 
-    def value(self, slot: int, dtype) -> np.ndarray:
+    def value(self, slot: int, dtype: np.dtype) -> np.ndarray:
         """Return what a register holds, or will hold when all MMAs are done."""
         f = self.f
         value = np.broadcast_to(f.r[slot], (f.blocks, f.threads))
@@ -83,7 +106,7 @@ class WgmmaGroups(Waiter):
             value = np.where(mma.lanes, mma.values[row], value)
         return value
 
-    def accumulators(self, slots: tuple[int, ...], dtype) -> np.ndarray:
+    def accumulators(self, slots: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         """Return the registers as (registers, blocks, threads)."""
         held = self.holders.get(slots[0])
         if held and len(held) == 1:
@@ -92,13 +115,15 @@ class WgmmaGroups(Waiter):
                 return mma.values
         return np.stack([self.value(slot, dtype) for slot in slots])
 
-    def _whole(self, mma: WgmmaInFlight, slots) -> bool:
+    def _whole(self, mma: WgmmaInFlight, slots: Sequence[int]) -> bool:
         f = self.f
         if f.active is not None and (f.active.array & ~mma.lanes).any():
             return False
         return all(self.holders.get(s) == [(mma, i)] for i, s in enumerate(slots))
 
-    def issue(self, instruction, slots, values, reads):
+    def issue(
+        self, instruction: Instruction, slots: tuple[int, ...], values: np.ndarray, reads: set[int]
+    ) -> None:
         """Put the results of the active lanes in flight."""
         f = self.f
         active = f.active_lanes
@@ -111,6 +136,7 @@ class WgmmaGroups(Waiter):
         )
         self._tidy()
         self.in_flight.append(mma)
+        self._leave_unfenced(instruction, slots, active)
         for row, slot in enumerate(slots):
             self.holders.setdefault(slot, []).append((mma, row))
         if f.late:
@@ -125,7 +151,17 @@ class WgmmaGroups(Waiter):
             for row, slot in enumerate(slots):
                 self._set(slot, values[row], active)
 
-    def _set(self, slot: int, value: np.ndarray, lanes: np.ndarray):
+    def _leave_unfenced(
+        self, instruction: Instruction, slots: tuple[int, ...], active: np.ndarray
+    ) -> None:
+        """Remember which accumulators an MMA has used."""
+        shape, old = _shape_of(instruction), self.unfenced.get(slots)
+        if old is None or old.shape != shape or len(old.slots) != len(slots):
+            self.unfenced[slots] = Unfenced(shape, set(slots), active.copy(), instruction)
+        else:
+            old.lanes, old.instruction = old.lanes | active, instruction
+
+    def _set(self, slot: int, value: np.ndarray, lanes: np.ndarray) -> None:
         f = self.f
         if lanes.all():
             f.r[slot] = np.broadcast_to(value, lanes.shape)
@@ -134,7 +170,7 @@ class WgmmaGroups(Waiter):
         old = old if old.dtype == value.dtype else old.view(value.dtype)
         f.r[slot] = np.where(lanes, value, old)
 
-    def _tidy(self):
+    def _tidy(self) -> None:
         """Forget the MMAs that no lane has any more."""
         gone = [mma for mma in self.in_flight if not mma.lanes.any()]
         if gone:
@@ -146,27 +182,30 @@ class WgmmaGroups(Waiter):
                 else:
                     del self.holders[slot]
 
-    def moved(self, to: int, source: int | None):
+    def moved(self, to: int, source: int | None) -> None:
         """mov renames: what is in flight comes along, and no constant needs a fence.
 
         Compilers put such copies between wgmma.fence and an MMA; ptxas makes nothing of them.
         """
         f = self.f
         active = f.active_lanes
+        for used in self.unfenced.values():
+            used.slots.discard(to)
         old = self.holders.pop(to, [])
         in_flight = [h for h in old if (h[0].lanes & ~active).any()]
-        in_flight += [h for h in self.holders.get(source, []) if (h[0].lanes & active).any()]
+        held = [] if source is None else self.holders.get(source, [])
+        in_flight += [h for h in held if (h[0].lanes & active).any()]
         if in_flight:
             self.holders[to] = in_flight
-        dirt = self.dirty.get(source)
-        if source in self.touchers:
+        dirt = None if source is None else self.dirty.get(source)
+        if source is not None and source in self.touchers:
             self.touchers[to] = self.touchers[source]
         here = self.dirty.get(to, np.zeros_like(active)) & ~active
         self.dirty[to] = here if dirt is None else here | (dirt & active)
 
     # -- order ----------------------------------------------------------------------------------
 
-    def fence(self):
+    def fence(self) -> None:
         """wgmma.fence: registers touched before may be used by products behind it."""
         f = self.f
         active = f.active_lanes
@@ -177,8 +216,12 @@ class WgmmaGroups(Waiter):
                 self.dirty[slot] = left
             else:
                 del self.dirty[slot]
+        for slots, used in list(self.unfenced.items()):
+            used.lanes = used.lanes & ~active
+            if not used.lanes.any():
+                del self.unfenced[slots]
 
-    def touched(self, slots, written, instruction):
+    def touched(self, slots: Iterable[int], written: set[int], instruction: Instruction) -> None:
         """Look at an instruction that uses registers which products use as well."""
         f = self.f
         active = f.active_lanes
@@ -199,7 +242,7 @@ class WgmmaGroups(Waiter):
                 mma.values = mma.values.copy()
                 mma.values[row] = np.where(active, value, mma.values[row])
 
-    def overwritten(self, slot: int, instruction):
+    def overwritten(self, slot: int, instruction: Instruction) -> None:
         """Look at a mov into a register that an MMA may still read or write."""
         f = self.f
         if not self.in_flight:
@@ -211,7 +254,9 @@ class WgmmaGroups(Waiter):
             elif slot in mma.slots and slot in self.holders:
                 self._early(mma, mma.lanes & active, instruction, "an accumulator")
 
-    def _early(self, mma: WgmmaInFlight, lanes: np.ndarray, instruction, what: str):
+    def _early(
+        self, mma: WgmmaInFlight, lanes: np.ndarray, instruction: Instruction, what: str
+    ) -> None:
         if lanes.any():
             f = self.f
             f.hazard(
@@ -221,13 +266,25 @@ class WgmmaGroups(Waiter):
                 instruction, lanes, mma.instruction,
             )  # fmt: skip
 
-    def check_fence(self, instruction, slots):
-        """Report an MMA whose registers were touched behind the last wgmma.fence."""
+    def check_fence(
+        self, instruction: Instruction, slots: tuple[int, ...], reads: set[int]
+    ) -> None:
+        """Report an MMA whose registers were touched behind the last wgmma.fence.
+
+        Parameters
+        ----------
+        instruction : Instruction
+        slots : tuple of int
+            Its accumulators.
+        reads : set of int
+            Registers that hold A.
+        """
         f = self.f
         active = f.active_lanes
         bad = active & spread(~self.fenced, f.threads)
-        toucher = next(map(self.touchers.get, slots), None)
-        for slot in slots:
+        both = (*slots, *reads)
+        toucher = next(map(self.touchers.get, both), None)
+        for slot in both:
             if slot in self.dirty and (self.dirty[slot] & active).any():
                 bad, toucher = bad | (self.dirty[slot] & active), self.touchers.get(slot)
         if bad.any():
@@ -238,14 +295,39 @@ class WgmmaGroups(Waiter):
                 f"its registers before{before}: {f.lane_names(bad)}",
                 instruction, bad, toucher,
             )  # fmt: skip
+        for slot in reads & self.holders.keys():
+            for mma, _ in self.holders[slot]:
+                self._early(mma, mma.lanes & active, instruction, "an accumulator")
+        self._check_shapes(instruction, slots, reads)
 
-    def commit(self):
+    def _check_shapes(
+        self, instruction: Instruction, slots: tuple[int, ...], reads: set[int]
+    ) -> None:
+        """Report registers that MMAs use in a way which only a wgmma.fence puts in order."""
+        f, shape = self.f, _shape_of(instruction)
+        active = f.active_lanes
+        for of, used in self.unfenced.items():
+            as_a = reads & used.slots
+            if not as_a and (used.shape == shape or of != slots and used.slots.isdisjoint(slots)):
+                continue
+            bad = used.lanes & active
+            if bad.any() and used.slots:
+                what = "takes as A the accumulators" if as_a else f"of {shape} has the accumulators"
+                f.hazard(
+                    "missing wgmma.fence",
+                    f"{f.place(instruction)}: this product {what} of one of {used.shape} "
+                    f"({f.place(used.instruction)}), with no wgmma.fence in between: only products "
+                    f"of one shape on the same accumulators are in order: {f.lane_names(bad)}",
+                    instruction, bad, used.instruction,
+                )  # fmt: skip
+
+    def commit(self) -> None:
         """wgmma.commit_group: the MMAs issued so far form a group."""
         f = self.f
         active = f.active_lanes
         self.committed = self.committed + any_in_warp(active)
 
-    def wait(self, instruction, following: int, most: int):
+    def wait(self, instruction: Instruction, following: int, most: int) -> None:
         """Let the active warps wait until at most `most` groups are in flight.
 
         An MMA is the whole warpgroup's, so its warps go on together.
@@ -271,7 +353,7 @@ class WgmmaGroups(Waiter):
             self._land(ready, most)
             f.go(following, Mask(ready) if not ready.all() else None)
 
-    def _land(self, lanes: np.ndarray, most: int):
+    def _land(self, lanes: np.ndarray, most: int) -> None:
         f = self.f
         done = spread(self.committed - most, f.threads)
         for mma in self.in_flight:
@@ -286,9 +368,11 @@ class WgmmaGroups(Waiter):
             mma.lanes = mma.lanes & ~landing
         self._tidy()
         if f.races is not None:
+            for row, group in np.argwhere(by_warpgroup(any_in_warp(lanes)).any(axis=2)).tolist():
+                f.races.agents.waits_meet(row, slice(4 * group, 4 * group + 4))
             for row, warp in np.argwhere(any_in_warp(lanes)).tolist():
                 time = int(self.committed[row, warp]) - most
-                f.races.proxy.learn(row, warp, f.races.proxy.warpgroup(row, warp), time)
+                f.races.agents.learn(row, warp, f.races.agents.warpgroup(row, warp), time)
 
     # -- asked by the lanes ---------------------------------------------------------------------
 
@@ -306,6 +390,11 @@ class WgmmaGroups(Waiter):
         )
 
 
+def _shape_of(instruction: Instruction) -> str:
+    """Return an MMA's shape, such as ``"m64n8k16"``."""
+    return next(part for part in instruction.parts if part.startswith("m64n"))
+
+
 def _whole_groups(lanes: np.ndarray) -> bool:
     """Tell whether each warpgroup has all of its 128 lanes here or none."""
     groups = by_warpgroup(any_in_warp(lanes)).any(axis=2)
@@ -315,7 +404,7 @@ def _whole_groups(lanes: np.ndarray) -> bool:
 # -- watching registers -------------------------------------------------------------------------
 
 
-def _slots(operand) -> set[int]:
+def _slots(operand: Operand) -> set[int]:
     """List the registers of an operand."""
     if isinstance(operand, Register):
         return {operand.slot}
@@ -330,7 +419,7 @@ def _slots(operand) -> set[int]:
     return set()
 
 
-def watch(steps: list[Step]):
+def watch(steps: list[Step]) -> None:
     """Let every step report that uses registers of MMAs; called when all are decoded."""
     products = [s for s in steps if s.instruction.opcode.startswith("wgmma.mma_async")]
     used: set[int] = set()
@@ -350,9 +439,10 @@ def watch(steps: list[Step]):
     for step in steps:
         if step.instruction.parts[0] == "wgmma" or not _slots_of(step) & used:
             continue
-        if _is_move(step):
-            to, source = (getattr(o, "slot", None) for o in step.instruction.operands)
-            step.run = _moving(step.run, step.instruction, to, source)
+        to, *given = step.instruction.operands
+        if _is_move(step) and isinstance(to, Register):
+            source = given[0].slot if isinstance(given[0], Register) else None
+            step.run = _moving(step.run, step.instruction, to.slot, source)
         else:
             step.run = _watched(step, _slots_of(step) & used)
 
@@ -370,8 +460,8 @@ def _is_move(step: Step) -> bool:
     )
 
 
-def _moving(run, instruction, to: int, source: int | None):
-    def step(f):
+def _moving(run: Run, instruction: Instruction, to: int, source: int | None) -> Run:
+    def step(f: Batch) -> None:
         run(f)
         products = f.waiter(WgmmaGroups)
         products.overwritten(to, instruction)
@@ -380,11 +470,11 @@ def _moving(run, instruction, to: int, source: int | None):
     return step
 
 
-def _watched(step: Step, slots: set[int]):
+def _watched(step: Step, slots: set[int]) -> Run:
     run, instruction = step.run, step.instruction
     written = set(step.writes)
 
-    def watched(f):
+    def watched(f: Batch) -> None:
         run(f)
         f.waiter(WgmmaGroups).touched(slots, written, instruction)
 

@@ -17,6 +17,8 @@ sm_75, sm_80 and sm_90a, alike but for the width of LDSM):
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,10 +28,17 @@ from ..core.decode import Decoding, opcode
 from ..core.errors import Error, Misaligned
 from ..core.masks import WARP, by_warp
 from ..core.registers import UNSIGNED
-from ..core.syntax import SIZES
+from ..core.segment import Segment
+from ..core.syntax import SIZES, MemoryAccess
 from .fragments import Fragment, accumulator, gather, left, right, scatter, whole_warps
-from .ldmatrix import read_rows, report_rows, rows_of, transposed
+from .ldmatrix import MatrixRows, read_rows, report_rows, rows_of, transposed
 from .mma import ELEMENT_BITS, MatrixMultiply, accumulator_kinds, shape_of
+
+if TYPE_CHECKING:
+    from ..core.batch import Batch
+    from ..core.masks import Mask
+    from ..core.segment import Segment
+    from ..core.step import Run
 
 FLOAT_SHAPES = ((16, 16, 16), (32, 8, 16), (8, 32, 16))
 SHAPES = {
@@ -58,7 +67,7 @@ def repeats(use: str, kind: str, fragment: Fragment) -> int:
 
 
 @opcode("wmma.mma")
-def wmma_multiply(d: Decoding):
+def wmma_multiply(d: Decoding) -> Run:
     """wmma.mma.sync.aligned.alayout.blayout.shape.dtype{.atype.btype}.ctype d, a, b, c"""
     m, n, k = shape = shape_of(d)
     d.only("mma", "sync", "aligned", "row", "col", "satfinite", "rn", f"m{m}n{n}k{k}").count(4)
@@ -69,13 +78,13 @@ def wmma_multiply(d: Decoding):
         _no_shape(d)
     before, after = accumulator_kinds(d, kind, d.types)
     a, b = (fragment_of(use, shape, kind) for use in "ab")
-    times = [repeats(use, kind, each) for use, each in (("a", a), ("b", b))]
+    times = repeats("a", kind, a), repeats("b", kind, b)
     fragments = (a, b, fragment_of("c", shape, before), fragment_of("d", shape, after))
     kinds = (kind, kind, before, after)
-    return MatrixMultiply(d, fragments, kinds, tuple(times), turned=m < n)
+    return MatrixMultiply(d, fragments, kinds, times, turned=m < n)
 
 
-def _no_shape(d: Decoding):
+def _no_shape(d: Decoding) -> None:
     d.unsupported("the shapes are " + "; ".join(
         f"{kind}: {' '.join(f'm{m}n{n}k{k}' for m, n, k in shapes)}"
         for kind, shapes in SHAPES.items()
@@ -117,6 +126,7 @@ def parts_of(fragment: Fragment, nbytes: int, natural: bool, matrix: int) -> lis
 
     Parameters
     ----------
+    fragment : Fragment
     nbytes : int
         Of one element.
     natural : bool
@@ -152,11 +162,14 @@ def parts_of(fragment: Fragment, nbytes: int, natural: bool, matrix: int) -> lis
         for j in range(fragment.packed)
     ]
 
+# Where a part lies in memory: rows where an ldmatrix loads it.
+Placed = tuple[Segment, AccessPattern, MatrixRows | None]
+
 
 class _Move:
     """What wmma.load and wmma.store have in common: where the parts lie."""
 
-    def __init__(self, d: Decoding, use: str, memory: int, registers: int):
+    def __init__(self, d: Decoding, use: str, memory: int, registers: int) -> None:
         m, n, k = shape = shape_of(d)
         d.only(
             "load", "store", "a", "b", "c", "d", "sync", "aligned", "row", "col", "shared::cta",
@@ -194,18 +207,28 @@ class _Move:
         old = d.registers.program.machine.startswith("sm_7")
         matrix = (2 if old else 4) if self.space == "shared" and use in "ab" else 0
         self.parts = parts_of(self.fragment, self.nbytes, self.natural, matrix)
+        # Their addresses have the offset added already.
+        self.accesses = [
+            MemoryAccess(d.index, d.instruction, "ldmatrix" if part.form == "lines" else d.parts[1],
+                         self.space, 0, part.nbytes, number)
+            for number, part in enumerate(self.parts)
+        ]
+        self.first_byte = MemoryAccess(
+            d.index, d.instruction, d.parts[1], self.space, self.offset, 1
+        )
         self.alignment = min(32, self.fragment.registers * self.repeats * SIZES[word])
 
-    def places(self, f) -> list[tuple[object, list]]:
+    def places(self, f: Batch) -> list[tuple[Mask | None, list[Placed]]]:
         """Return, for each array that warps access, its lanes and the parts' places in it."""
         base, stride = f.r[self.slot], self.stride(f.r)
         known = f.resolved[self.index]
         if known is not None and known[0] is base and known[2] is f.active:
             if known[1] is stride or np.array_equal(known[1], stride):
                 return known[3]
-        self._check(f, base, stride)
+        self._check_same(f, base, stride)
         addresses = [self._addresses(f, base, stride, part) for part in self.parts]
         patterns = [AccessPattern(each, f.active, f) for each in addresses]
+        self._check_aligned(f, base, stride, patterns)
         first = min(p.low for p in patterns)
         end = max(p.high + part.nbytes for p, part in zip(patterns, self.parts, strict=True))
         segment = f.memory.locate(self.space, first, end)
@@ -213,12 +236,10 @@ class _Move:
         if segment is not None:
             found.append((outer, self._in(f, segment, addresses, patterns)))
         else:
-            for pattern, part in zip(patterns, self.parts, strict=True):
-                f.memory.check(pattern, 0, part.nbytes, self.space, None, f, self.instruction)
+            for pattern, access in zip(patterns, self.accesses, strict=True):
+                f.memory.check(f, access, pattern, None)
             whole = AccessPattern(base, outer, f)
-            for segment, lanes in list(
-                by_segment(f, whole, self.space, self.offset, 1, self.instruction)
-            ):
+            for segment, lanes in list(by_segment(f, whole, self.first_byte)):
                 f.active = lanes
                 patterns = [AccessPattern(each, lanes, f) for each in addresses]
                 for pattern, part in zip(patterns, self.parts, strict=True):
@@ -230,26 +251,42 @@ class _Move:
         f.resolved[self.index] = (base, stride, outer, found)
         return found
 
-    def _check(self, f, base, stride):
-        """Refuse addresses that differ within a warp, and what is not aligned."""
+    def _check_same(self, f: Batch, base: np.ndarray, stride: np.ndarray) -> None:
+        """Refuse addresses that differ within a warp."""
         active = by_warp(f.active_lanes, False)
         for value, name in ((base, "address"), (stride, "stride")):
             if value.shape[1] > 1:
                 rows = by_warp(np.broadcast_to(value, (f.blocks, f.threads)))
                 if ((rows != rows[..., :1]) & active).any():
                     raise Error(f"{self.place}: the {name} must be the same in all lanes of a warp")
-        whole = AccessPattern(base, f.active, f)
-        if (whole.low + self.offset | whole.bits) & (self.alignment - 1):
-            raise Misaligned(
-                f"{self.place}: a matrix must begin at a multiple of {self.alignment} bytes: "
-                f"{whole.low + self.offset:#x}"
-            )
-        # The CUDA guide asks for 16 bytes, PTX for a lane's share of the matrix.
-        unit = min(16, self.alignment) if self.nbytes != 1 or not self.natural else 16
-        if ((stride.astype(np.int64) * self.nbytes) & (unit - 1)).any():
-            raise Misaligned(f"{self.place}: the stride must be a multiple of {unit} bytes")
 
-    def _addresses(self, f, base, stride, part: Part) -> np.ndarray:
+    def _check_aligned(
+        self, f: Batch, base: np.ndarray, stride: np.ndarray, patterns: list[AccessPattern]
+    ) -> None:
+        """Refuse accesses that are not aligned, and report what PTX leaves undefined.
+
+        PTX wants rows (columns) to begin at multiples of a lane's share of the matrix in bytes, the
+        CUDA guide the matrix at 32 bytes and its rows 16 apart. What is less, but enough for the
+        accesses that ptxas makes, a GPU loads as if nothing were wrong.
+        """
+        whole = AccessPattern(base, f.active, f)
+        unit = min(16, self.alignment) if self.nbytes != 1 or not self.natural else 16
+        said = ""
+        if (whole.low + self.offset | whole.bits) & (self.alignment - 1):
+            said = (f"a matrix must begin at a multiple of {self.alignment} bytes: "
+                    f"{whole.low + self.offset:#x}")
+        elif ((stride.astype(np.int64) * self.nbytes) & (unit - 1)).any():
+            said = f"the stride must be a multiple of {unit} bytes"
+        if not said:
+            return
+        for pattern, part in zip(patterns, self.parts, strict=True):
+            if (pattern.low | pattern.bits) & (part.nbytes - 1):
+                raise Misaligned(f"{self.place}: {said}")
+        f.hazard("alignment", f"{self.place}: {said}", self.instruction, f.active_lanes)
+
+    def _addresses(
+        self, f: Batch, base: np.ndarray, stride: np.ndarray, part: Part
+    ) -> np.ndarray:
         repeat = np.arange(f.threads) % WARP
         row, column = part.rows[repeat], part.columns[repeat]
         if not self.natural:
@@ -258,13 +295,16 @@ class _Move:
         whole = base.view(f"i{base.dtype.itemsize}").astype(np.int64) + self.offset
         return (whole + away).view(np.uint64)
 
-    def _in(self, f, segment, addresses, patterns) -> list:
+    def _in(
+        self, f: Batch, segment: Segment, addresses: list[np.ndarray],
+        patterns: list[AccessPattern],
+    ) -> list[Placed]:  # fmt: skip
         """Place the parts in a segment: rows for ldmatrix, patterns for the others."""
-        found = []
-        for part, where, pattern in zip(self.parts, addresses, patterns, strict=True):
+        found: list[Placed] = []
+        each = zip(self.parts, self.accesses, addresses, patterns, strict=True)
+        for part, access, where, pattern in each:
             if part.form == "lines":
-                number = len(part.registers)
-                rows = rows_of(f, where, number, self.space, 0, self.instruction)
+                rows = rows_of(f, where, len(part.registers), access)
                 found.append((segment, rows.pattern, rows))
             else:
                 found.append((segment, pattern, None))
@@ -274,7 +314,7 @@ class _Move:
 class _Load(_Move):
     """The step of wmma.load."""
 
-    def __init__(self, d: Decoding, use: str):
+    def __init__(self, d: Decoding, use: str) -> None:
         super().__init__(d, use, 1, 0)
         count = self.fragment.registers
         self.puts = [
@@ -283,7 +323,7 @@ class _Load(_Move):
         ]
         self.writes = tuple(d.writes)
 
-    def __call__(self, f):
+    def __call__(self, f: Batch) -> None:
         whole_warps(f, self.place)
         found = self.places(f)
         if len(found) == 1:
@@ -291,28 +331,32 @@ class _Load(_Move):
             return
         outer = f.active, f.merge
         for lanes, places in found:
-            f.active, f.merge = lanes, lanes.array
-            f.masked(lambda f, places=places: self._load(f, places), self.writes, lanes.array)
+            inside = f.lanes_in(lanes)
+            f.active, f.merge = lanes, inside
+            f.masked(partial(self._load, places=places), self.writes, inside)
         f.active, f.merge = outer
 
-    def _load(self, f, places):
+    def _load(self, f: Batch, places: list[Placed]) -> None:
         narrow: dict[int, np.ndarray] = {}
-        for number, (part, place) in enumerate(zip(self.parts, places, strict=True)):
+        for part, access, place in zip(self.parts, self.accesses, places, strict=True):
             segment, pattern, rows = place
-            f.memory.check_valid(segment, pattern, 0, part.nbytes, f, self.instruction)
+            f.memory.check_valid(f, access, pattern, segment)
             if rows is not None:
                 values = read_rows(f, rows, len(part.registers), not self.natural)
                 if f.observed:
-                    report_rows(f, rows, self.index, self.instruction, "ldmatrix", 0, None, number)
+                    report_rows(f, access, rows)
             else:
                 values = self._read(f, part, segment, pattern, narrow)
                 if f.observed:
-                    _report_access(f, self, pattern, segment, "load", part.nbytes, None, number)
+                    _report_access(f, access, pattern, segment)
             for register, value in zip(part.registers, values, strict=False):
                 for put in self.puts[register]:
                     put(f.r, value)
 
-    def _read(self, f, part, segment, pattern, narrow) -> list[np.ndarray]:
+    def _read(
+        self, f: Batch, part: Part, segment: Segment, pattern: AccessPattern,
+        narrow: dict[int, np.ndarray],
+    ) -> list[np.ndarray]:  # fmt: skip
         count = len(part.registers)
         dtype = UNSIGNED[part.nbytes // count]
         value = f.memory.read(segment, pattern, 0, dtype, count)
@@ -331,16 +375,16 @@ class _Load(_Move):
 class _Store(_Move):
     """The step of wmma.store."""
 
-    def __init__(self, d: Decoding):
+    def __init__(self, d: Decoding) -> None:
         super().__init__(d, "d", 0, 1)
         self.reads = [d.read(operand, self.word) for operand in self.operands]
 
-    def __call__(self, f):
+    def __call__(self, f: Batch) -> None:
         whole_warps(f, self.place)
         outer = f.active
         for lanes, places in self.places(f):
             f.active = lanes
-            for number, (part, place) in enumerate(zip(self.parts, places, strict=True)):
+            for part, access, place in zip(self.parts, self.accesses, places, strict=True):
                 segment, pattern, _ = place
                 if not segment.writeable:
                     raise Error(f"{self.place}: {segment.name} may not be written")
@@ -348,34 +392,36 @@ class _Store(_Move):
                 if part.form == "block" and not self.natural:
                     values = [_turned(f, values[0])]
                 if f.observed:
-                    _report_access(f, self, pattern, segment, "store", part.nbytes, values, number)
+                    _report_access(f, access, pattern, segment, values)
                 f.memory.write(segment, pattern, 0, values)
         f.active = outer
 
 
-def _turned(f, register: np.ndarray) -> np.ndarray:
+def _turned(f: Batch, register: np.ndarray) -> np.ndarray:
     """Transpose the 8 x 8 matrix that each warp holds in a register (MOVM)."""
     words = gather(f, [np.broadcast_to(register, (f.blocks, f.threads))], UNSIGNED[4])
     return scatter(f, transposed(words.reshape(1, -1, 8, 4)).reshape(1, -1))[0]
 
 
-def _report_access(f, move, pattern, segment, kind, nbytes, values, part):
+def _report_access(
+    f: Batch, access: MemoryAccess, pattern: AccessPattern, segment: Segment,
+    values: list[np.ndarray] | None = None,
+) -> None:  # fmt: skip
     if segment.space not in ("shared", "global"):
         return
-    index, instruction = move.index, move.instruction
     if f.trace is not None:
-        f.trace.access(index, pattern, f, instruction, kind, segment.space, 0, nbytes, part)
+        f.trace.access(f, access, pattern, segment.space)
     if f.races is not None:
-        f.races.access(f, segment, pattern, 0, nbytes, index, instruction, kind, values)
+        f.races.access(f, access, pattern, segment, values)
 
 
 @opcode("wmma.load")
-def wmma_load(d: Decoding):
+def wmma_load(d: Decoding) -> Run:
     """wmma.load.{a,b,c}.sync.aligned.layout.shape{.space}.type r, [p]{, stride}"""
     return _Load(d, d.parts[2])
 
 
 @opcode("wmma.store")
-def wmma_store(d: Decoding):
+def wmma_store(d: Decoding) -> Run:
     """wmma.store.d.sync.aligned.layout.shape{.space}.type [p], r{, stride}"""
     return _Store(d)

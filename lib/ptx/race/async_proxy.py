@@ -5,21 +5,38 @@ the agent's column in the clocks of `detector` tells who may take it for done:
 
 * a bulk copy that completes on an mbarrier writes as the agent of that mbarrier, at the time of the
   phase that it completes; a warp that waits for the phase learns of it;
+* beside it stands a column for the phases of the mbarrier that are known to be complete, which a
+  copy takes along from the thread that issued it to those that wait for the copy;
 * wgmma reads its operands as the agent of the warpgroup, at the time of its commit group;
+* tcgen05.mma and cp read theirs as an agent of the issuing warp, each at its own time; the mbarrier
+  of a commit carries it. What they do to tensor memory is in `tensor_order`;
+* the waits of a warp for mbarriers by parity have a column of their own, which tells who comes
+  behind them: `mbarrier_waits`;
 * a bulk copy out of shared memory reads as the agent of the issuing warp, at the time of its group;
   what it writes to global memory is known to nobody before the thread has waited for the group.
 
-What ordinary instructions wrote is seen by the asynchronous proxy only behind `fence.proxy.async`.
-So there are two clocks: `known`, what is ordered before a warp, and `fenced`, what is ordered
-before it with such a fence on the way.
+The asynchronous proxy sees what ordinary instructions wrote only behind ``fence.proxy.async``. So
+there are two clocks: `known`, what is ordered before a warp, and `fenced`, what is ordered before
+it with such a fence on the way.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 import numpy as np
 
+from ..core.errors import Error
 from ..core.hazards import access
 from .stamps import EPOCH, INDEX, PENDING, THREAD, TIME, column_of, index_of, merged_clocks
+from .tensor_order import TensorOrder
+
+if TYPE_CHECKING:
+    from ..core.batch import Batch
+    from ..core.segment import Segment
+    from .clocks import Detector
+    from .stamps import Group
 
 
 class AsyncProxy:
@@ -33,17 +50,27 @@ class AsyncProxy:
         The batch.
     """
 
-    def __init__(self, races, f):
+    def __init__(self, races: Detector, f: Batch) -> None:
         self.races, self.f = races, f
         self.groups = -(-f.warps // 4)  # warpgroups of a block
         self.peers = f.geometry.peers
         self.first = self.peers * f.warps
         # Agents that read: warpgroups, and warps with bulk copies. Writers follow as they come.
+        # In a kernel with tcgen05, what each warp issues there as well.
         self.readers = self.peers * (self.groups + f.warps)
-        self.fenced = np.zeros((f.blocks, f.warps, self.first + self.readers), np.int64)
+        self._tensor = self.first + self.readers
+        self.readers += self.peers * f.warps * races.uses_tensors
+        # What reads nothing: the waits of warps, and behind them what each mbarrier needs.
+        self._waits = self.first + self.readers
+        self.columns = self._waits + self.first
+        self.waited = np.zeros((f.blocks, f.warps), np.int64)  # how often each warp did, by parity
+        self.fenced = np.zeros((f.blocks, f.warps, self.columns), np.int64)
         self._writers: dict[tuple[int, int, int], int] = {}
         self._uses: dict[tuple[int, int, int], tuple[int, int, int]] = {}
         self._issuers: dict[tuple[int, int], tuple[int, int]] = {}
+        self.tensors: TensorOrder | None = None
+        if races.uses_tensors:
+            self.tensors = TensorOrder(races, f, self.columns)
 
     # -- agents ---------------------------------------------------------------------------------
 
@@ -55,19 +82,49 @@ class AsyncProxy:
         """Return the column of the agent that reads for a warp's bulk groups."""
         return self.first + self.peers * self.groups + row % self.peers * self.f.warps + warp
 
+    def waiting(self, row: int, warp: int) -> int:
+        """Return the column of a warp's waits by parity."""
+        return self._waits + row % self.peers * self.f.warps + warp
+
+    def waits_known(self, row: int, warp: int) -> np.ndarray:
+        """Return the times of all warps' waits that come before what a warp does now."""
+        known = self.races.known[row, warp, self._waits : self._waits + self.first]
+        return known.copy()
+
+    def waits_meet(self, row: int, warps: slice) -> None:
+        """Let warps of a block know of each other's waits, and of nothing else."""
+        part = self.races.known[row, :, self._waits : self._waits + self.first]
+        part[warps] = part[warps].max(axis=0)
+
+    def tensor(self, row: int, warp: int) -> int:
+        """Return the column of the agent of what a warp issues for tensor memory."""
+        return self._tensor + row % self.peers * self.f.warps + warp
+
     def mbarrier(self, row: int, offset: int) -> int:
         """Return the column of the agent that writes for an mbarrier; made when first asked for."""
         home = row // self.peers
         key = (home, row, offset)
         if key not in self._writers:
             column = sum(1 for other, _, _ in self._writers if other == home)
-            self._writers[key] = self.first + self.readers + column
-            lacking = self._writers[key] + 1 - self.races.known.shape[2]
+            self._writers[key] = self.columns + 2 * column
+            if self._writers[key] > THREAD >> 5:
+                raise Error(
+                    f"the race detector tells {(THREAD >> 5) + 1:,} warps and asynchronous agents "
+                    "of a cluster apart, and this one has more: launch smaller clusters, or "
+                    "without races"
+                )
+            lacking = self._writers[key] + 2 - self.races.known.shape[2]
             if lacking > 0:
                 more = ((0, 0), (0, 0), (0, lacking + 15))
                 self.races.known = np.pad(self.races.known, more)
                 self.fenced = np.pad(self.fenced, more)
+                if self.tensors is not None:
+                    self.tensors.grow(more)
         return self._writers[key]
+
+    def phases(self, row: int, offset: int) -> int:
+        """Return the column of the phases of an mbarrier that are known to be complete."""
+        return self.mbarrier(row, offset) + 1
 
     def issuer(self, row: int, column: int) -> tuple[int, int]:
         """Return (first row of the cluster, thread in the cluster) that used an agent last."""
@@ -75,7 +132,7 @@ class AsyncProxy:
 
     # -- what orders ----------------------------------------------------------------------------
 
-    def fence(self, f):
+    def fence(self, f: Batch) -> None:
         """fence.proxy.async by the active lanes: what they know is now known with a fence."""
         races = self.races
         came = f.active_warps
@@ -91,29 +148,45 @@ class AsyncProxy:
         known[races.own[row % len(races.own), warp]] = races.clock[row, warp]
         races.clock = races.clock.copy()
         races.clock[row, warp] += 1
-        return merged_clocks(onto, [known, fenced])
+        carried = [known, fenced]
+        if self.tensors is not None:
+            carried.append(self.tensors.passed[row, warp].copy())
+        return merged_clocks(onto, carried)
 
-    def acquire(self, row: int, warp: int, carried: list[np.ndarray] | None):
+    def tell_phases(
+        self, row: int, warp: int, onto: list[np.ndarray] | None
+    ) -> list[np.ndarray]:
+        """Add the phases that a warp knows to be complete to what an object carries."""
+        first = self.columns + 1
+        known = np.zeros_like(self.races.known[row, warp])
+        known[first::2] = self.races.known[row, warp, first::2]
+        others = 1 if self.tensors is None else 2
+        return merged_clocks(onto, [known, *(np.zeros_like(known) for _ in range(others))])
+
+    def acquire(self, row: int, warp: int, carried: list[np.ndarray] | None) -> None:
         """Let a warp learn what an object carries."""
         if carried is None:
             return
-        for mine, theirs in zip((self.races.known, self.fenced), carried, strict=True):
+        clocks = [self.races.known, self.fenced]
+        if self.tensors is not None:
+            clocks.append(self.tensors.passed)
+        for mine, theirs in zip(clocks, carried, strict=True):
             part = mine[row, warp, : len(theirs)]
             np.maximum(part, theirs, out=part)
         self.races._set_floor()
 
-    def learn(self, row: int, warp: int, column: int, time: int):
+    def learn(self, row: int, warp: int, column: int, time: int) -> None:
         """Let a warp know that an agent's operations up to a time are done."""
         for clocks in (self.races.known, self.fenced):
             clocks[row, warp, column] = max(int(clocks[row, warp, column]), EPOCH + time)
 
     # -- blocks that exit -----------------------------------------------------------------------
 
-    def uses(self, home: int, column: int, time: int, index: int, row: int, thread: int):
+    def uses(self, home: int, column: int, time: int, index: int, row: int, thread: int) -> None:
         """Remember that an actor uses the shared memory of a block at a time."""
         self._uses[home, column, index] = (time, row, thread)
 
-    def uses_remotely(self, home: int, row: int, threads: np.ndarray, index: int):
+    def uses_remotely(self, home: int, row: int, threads: np.ndarray, index: int) -> None:
         """Remember that lanes of a block use the shared memory of a peer."""
         races = self.races
         for warp in np.unique(threads // 32).tolist():
@@ -121,7 +194,7 @@ class AsyncProxy:
             thread = int(threads[threads // 32 == warp][0])
             self.uses(home, int(races.own[row, warp]), time, index, row, thread)
 
-    def finish(self):
+    def finish(self) -> None:
         """Report uses of shared memory that its block may not have lived to see."""
         f, races = self.f, self.races
         for (home, column, index), (time, row, thread) in self._uses.items():
@@ -136,7 +209,9 @@ class AsyncProxy:
 
     # -- accesses -------------------------------------------------------------------------------
 
-    def reads(self, cells: np.ndarray, row: int, thread: int, column: int, time: int, index: int):
+    def reads(
+        self, cells: np.ndarray, row: int, thread: int, column: int, time: int, index: int
+    ) -> None:
         """Let an agent read cells of shared memory for a thread, by the instruction `index`."""
         self._access(cells, row, thread, index)
         shadow = self.races.shared_shadow
@@ -147,16 +222,18 @@ class AsyncProxy:
     def writes(
         self, cells: np.ndarray, row: int, thread: int, column: int, time: int, index: int,
         asynchronous: bool = True,
-    ):  # fmt: skip
+    ) -> None:  # fmt: skip
         """Let an agent write cells of shared memory for a thread; st.async is of no other proxy."""
         self._access(cells, row, thread, index, True, asynchronous)
         self.races.shared_shadow.writer[cells] = self._stamp(row, thread, column, time, index)
 
-    def checks(self, cells: np.ndarray, row: int, thread: int, index: int):
+    def checks(self, cells: np.ndarray, row: int, thread: int, index: int) -> None:
         """Compare an asynchronous read with what came before, without remembering it."""
         self._access(cells, row, thread, index)
 
-    def global_access(self, segment, cells, row, thread, index, kind):
+    def global_access(
+        self, segment: Segment, cells: np.ndarray, row: int, thread: int, index: int, kind: str
+    ) -> Callable[[], None]:
         """Let a copy access cells of global memory, at the time when it was issued.
 
         Returns
@@ -166,10 +243,11 @@ class AsyncProxy:
         """
         races, shadow = self.races, self.races.global_shadow(segment)
 
-        def group():
+        def group() -> Group:
             warp, time = thread // 32, int(races.clock[row, thread // 32])
-            values = (row, np.intp), (self._number(row, thread), np.int64), (warp, np.intp)
-            return tuple(np.full(len(cells), *each) for each in (*values, (time, np.int64)))
+            many = len(cells)
+            return (np.full(many, row, np.intp), np.full(many, self._number(row, thread), np.int64),
+                    np.full(many, warp, np.intp), np.full(many, time, np.int64))
 
         if kind == "load":
             shadow.load(cells, group(), index)
@@ -178,7 +256,7 @@ class AsyncProxy:
             shadow.in_flight(cells, group(), index)
         return lambda: shadow.landed(cells, group(), index)
 
-    def _stamp(self, row, thread, column, time, index) -> int:
+    def _stamp(self, row: int, thread: int, column: int, time: int, index: int) -> int:
         home = row // self.peers * self.peers
         self._issuers[home, column] = (home, self._number(row, thread))
         return (EPOCH + time << TIME) | (index << INDEX) | (column << 5)
@@ -186,7 +264,10 @@ class AsyncProxy:
     def _number(self, row: int, thread: int) -> int:
         return thread + row % self.peers * 32 * self.f.warps
 
-    def _access(self, cells, row, thread, index, writes=False, asynchronous=True):
+    def _access(
+        self, cells: np.ndarray, row: int, thread: int, index: int, writes: bool = False,
+        asynchronous: bool = True,
+    ) -> None:  # fmt: skip
         """Compare with what came before: ordered before the issuing warp, and with a fence?"""
         races, warp = self.races, thread // 32
         shadow, known = races.shared_shadow, races.known[row, warp]
@@ -229,7 +310,10 @@ class AsyncProxy:
                     index,
                 )
 
-    def _report(self, kind, what, seen, bad, row, thread, index):
+    def _report(
+        self, kind: str, what: str, seen: np.ndarray, bad: np.ndarray, row: int, thread: int,
+        index: int,
+    ) -> None:  # fmt: skip
         if not bad.any():
             return
         first = index_of(seen[bad])

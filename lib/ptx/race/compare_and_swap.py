@@ -7,12 +7,18 @@ that others may be writing. A wrong guess is found by the atomic operation, so i
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ..core.memory_order import WEAK, strength
 from ..core.syntax import SIZES, Address, Instruction, Register
 
+if TYPE_CHECKING:
+    from ..core.step import Step
+    from ..core.syntax import Operand
 
-def guesses(steps) -> set[int]:
+
+def guesses(steps: Sequence[Step]) -> set[int]:
     """The indices of plain loads whose value is what an ``atom.cas`` of that address compares."""
     swaps = [s.instruction for s in steps if s.instruction.parts[0] == "atom"
              and "cas" in s.instruction.parts]
@@ -54,7 +60,9 @@ def _copied(instruction: Instruction) -> int | None:
     return None
 
 
-def _place(address, steps, writers) -> tuple[int, int] | None:
+def _place(
+    address: Operand, steps: Sequence[Step], writers: dict[int, list[int]]
+) -> tuple[int, int] | None:
     """The register that an address was copied from first, and the offset."""
     if not isinstance(address, Address) or not isinstance(address.base, Register):
         return None

@@ -15,8 +15,10 @@ what orders asynchronous copies and wgmma in `async_proxy`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -33,8 +35,19 @@ from .scoped_order import ScopedOrder
 from .shared_memory import SharedShadow
 from .stamps import INDEX, TIME, pending_stamp
 
+if TYPE_CHECKING:
+    from ..core.access_pattern import AccessPattern
+    from ..core.batch import Batch
+    from ..core.code import Code
+    from ..core.masks import Mask
+    from ..core.segment import Segment
+    from ..core.step import Step
+    from ..core.syntax import MemoryAccess
+    from .stamps import Change, Group, Side, Stamped
+
 KEPT_MOST = 1 << 12  # words of a load; to keep more costs more memory than their addresses time
 FACTS_KEPT = 32  # kernels
+_LOADS, _STORES = ("load", "ldmatrix"), ("store", "stmatrix", "copy")  # kinds of `MemoryAccess`
 _MEMORY_OPCODES = ("ld", "ldu", "st", "atom", "red")
 
 
@@ -52,6 +65,8 @@ class Facts:
         Whose order is followed: see `core.memory_order`.
     asynchronous : bool
         Whether the asynchronous proxy takes part.
+    tensors : bool
+        Whether tcgen05 does.
     """
 
     granule: int
@@ -60,10 +75,11 @@ class Facts:
     is_volatile: np.ndarray
     scopes: set[int]
     asynchronous: bool
+    tensors: bool
 
 
 @lru_cache(FACTS_KEPT)
-def facts_of(code) -> Facts:
+def facts_of(code: Code) -> Facts:
     """Look at all instructions of a kernel."""
     widths = [4]
     atomic = np.zeros(len(code.steps) + 1, bool)
@@ -76,14 +92,14 @@ def facts_of(code) -> Facts:
     for index in guesses(code.steps):
         strengths[index] = GPU
     asynchronous = any(
-        step.instruction.parts[0] in ("mbarrier", "wgmma", "mapa")
+        step.instruction.parts[0] in ("mbarrier", "wgmma", "mapa", "tcgen05")
         or "cluster" in step.instruction.parts
         or step.instruction.opcode.startswith(("cp.async.bulk", "cp.reduce.async.bulk"))
         for step in code.steps
     )
     return Facts(
         min(widths), atomic, strengths, _volatile_data(code.steps), scopes_to_follow(code.steps),
-        asynchronous,
+        asynchronous, any(step.instruction.parts[0] == "tcgen05" for step in code.steps),
     )  # fmt: skip
 
 
@@ -98,18 +114,27 @@ class RaceDetector:
         Whose instructions the stamps refer to.
     """
 
-    def __init__(self, hazards: Hazards, code):
+    def __init__(self, hazards: Hazards, code: Code) -> None:
         self.hazards, self.code = hazards, code
         facts = facts_of(code)
         self.granule, self.is_atomic = facts.granule, facts.is_atomic
         self.strength, self.is_volatile = facts.strength, facts.is_volatile
         self._scopes, self.asynchronous = facts.scopes, facts.asynchronous
+        self.uses_tensors = facts.tensors
         self.release_acquire = ReleaseAcquire(self) if GPU in self._scopes else None
         self.scoped: list[ScopedOrder] = []
+        self.remembered = 0  # bytes that the arrays' words take: see `pages`
         self.global_shadows: dict[int, GlobalShadow] = {}
         self.proxy: AsyncProxy | None = None
 
-    def begin(self, f):
+    @property
+    def agents(self) -> AsyncProxy:
+        """The asynchronous proxy, for instructions that make a kernel have one."""
+        if self.proxy is None:
+            raise LookupError("the kernel has no instruction of the asynchronous proxy")
+        return self.proxy
+
+    def begin(self, f: Batch) -> None:
         """Start a batch: its clocks and its shared memory are new."""
         self.f = f
         shape = (f.blocks, f.warps)
@@ -118,12 +143,14 @@ class RaceDetector:
         self.clock = np.ones(shape, np.int64)
         self.proxy = AsyncProxy(self, f) if self.asynchronous else None
         readers = self.warps + (self.proxy.readers if self.proxy else 0)
-        self.known = np.zeros((*shape, readers), np.int64)
+        columns = self.proxy.columns if self.proxy else readers
+        self.known = np.zeros((*shape, columns), np.int64)
         self.met = np.zeros(shape, np.int64)  # when the lanes of a warp were at one place last
         self.floor = 0
-        self._grouped = None
+        # For which clocks and lanes a group was made, and these.
+        self._grouped: tuple[int, int, Group, np.ndarray, Mask | None] | None = None
         self._read: dict[int, tuple] = {}  # what shared loads read last: see `_read_cells`
-        self.stamped = (None,)  # what global_races makes of a group
+        self.stamped: Stamped | None = None  # what `global_memory` makes of a group
         self.block = np.arange(f.blocks)[:, None]
         rank = self.block % self.peers
         self.thread = np.arange(f.threads, dtype=np.int64)[None, :] + rank * (32 * f.warps)
@@ -140,7 +167,7 @@ class RaceDetector:
 
     # -- what orders accesses -------------------------------------------------------------------
 
-    def barrier(self, arrived: np.ndarray | None, waiting: np.ndarray | None):
+    def barrier(self, arrived: np.ndarray | None, waiting: np.ndarray | None) -> None:
         """Join the clocks of the warps that met; None means all of every block."""
         if (
             arrived is None
@@ -152,13 +179,15 @@ class RaceDetector:
             self.known = np.maximum(self.known, self.clock[:, None, :])
             self.clock = self.clock + 1
         else:
-            if arrived is None:
+            if arrived is None or waiting is None:
                 came = waits = np.ones(self.clock.shape, bool)
             else:
                 came, waits = any_in_warp(arrived), any_in_warp(waiting)
             self.known = self._joined(self.known, came, waits, True)
             if self.proxy is not None:
                 self.proxy.fenced = self._joined(self.proxy.fenced, came, waits, False)
+                if self.proxy.tensors is not None:
+                    self.proxy.tensors.barrier(came, waits)
             if self.release_acquire is not None:
                 self.release_acquire.barrier(came, waits)
             for order in self.scoped:
@@ -166,7 +195,9 @@ class RaceDetector:
             self.clock = self.clock + came
         self._set_floor()
 
-    def _joined(self, known, came, waits, own: bool):
+    def _joined(
+        self, known: np.ndarray, came: np.ndarray, waits: np.ndarray, own: bool
+    ) -> np.ndarray:
         """Return what the warps that waited know, when some of each block have come."""
         joined = np.where(came[:, :, None], known, 0).max(axis=1)
         if own:
@@ -176,11 +207,11 @@ class RaceDetector:
         learned = np.maximum(known, joined[:, None, :])
         return np.where(waits[:, :, None], learned, known)
 
-    def _set_floor(self):
+    def _set_floor(self) -> None:
         """Find the time that every warp knows of every other: what is older needs no look."""
         self.floor = int(self.known[:, :, : self.warps].min())
 
-    def fence(self, f, scope: int):
+    def fence(self, f: Batch, scope: int) -> None:
         """Let a fence of a scope publish what the active lanes' warps know."""
         for order in self.scoped:
             if scope >= order.scope:
@@ -188,12 +219,12 @@ class RaceDetector:
         if self.release_acquire is not None and scope == GPU:
             self.release_acquire.fence(f)
 
-    def proxy_fence(self, f):
+    def proxy_fence(self, f: Batch) -> None:
         """Tell the detector of the asynchronous proxy, if there is one, of fence.proxy.async."""
         if self.proxy is not None:
             self.proxy.fence(f)
 
-    def warp_barrier(self, f):
+    def warp_barrier(self, f: Batch) -> None:
         """Order the lanes of each warp that came to bar.warp.sync."""
         came = f.active_warps
         row, warp = np.nonzero(came)
@@ -202,7 +233,7 @@ class RaceDetector:
         self.clock = self.clock + came
         self._set_floor()
 
-    def lanes_meet(self, f):
+    def lanes_meet(self, f: Batch) -> None:
         """Let the lanes of the active warps be in step: a shuffle, which orders no plain access."""
         if self.is_volatile.any():
             came = f.active_warps
@@ -211,110 +242,119 @@ class RaceDetector:
 
     # -- accesses -------------------------------------------------------------------------------
 
-    def access(self, f, segment, pattern, offset, width, index, instruction, kind, values):
+    def access(
+        self, f: Batch, access: MemoryAccess, pattern: AccessPattern, segment: Segment,
+        values: list[np.ndarray] | None = None,
+    ) -> None:  # fmt: skip
         """Compare an access of the active lanes with what came before, and remember it.
 
         Parameters
         ----------
-        segment, pattern, offset, width
-            Where the active lanes access memory, and how many bytes each.
-        index : int
-            Of the instruction.
-        kind : str
-            "load", "store", "atomic" or "copy", the write of a cp.async.
+        f : Batch
+        access : MemoryAccess
+        pattern : AccessPattern
+            Where the active lanes access memory.
+        segment : Segment
+            Which memory.
         values : list of ndarray or None
             What a store or copy writes, one array an element.
         """
         if segment.space not in ("shared", "global"):
             return
-        if segment.space == "shared":
-            shadow = self.shared_shadow
-        else:
-            shadow = self.global_shadow(segment)
+        index, kind, start = access.index, access.kind, pattern.low + access.offset - segment.base
         group = self._group(f)
         if segment.rank is not None and self.proxy is not None:
-            self._tell_remote(f, segment.rank, pattern.active, index)
-        if kind == "load" and segment.space == "shared" and not self.scoped:
-            shadow.load(*self._read_cells(f, segment, pattern, offset, width, index, group))
+            self._tell_remote(f, self.proxy, segment.rank, pattern.active, index)
+        if kind in _LOADS and segment.space == "shared" and not self.scoped:
+            cells, places = self._read_cells(f, access, pattern, segment, group)
+            self.shared_shadow.load(cells, group, index, places)
             return
-        start = (pattern.low + offset - segment.base) // self.granule
-        cells = self._cells(f, segment, pattern)
+        cells = self._cells(f, segment, pattern) + start // self.granule
+        shadow: SharedShadow | GlobalShadow = self.shared_shadow
+        if segment.space == "global":
+            shadow = self.global_shadow(segment)
         old = None
-        if kind in ("store", "copy"):
-            old = self._differs(f, segment, pattern, offset, values)
-        for part in range(width // self.granule):
-            where = cells + (start + part)
-            if kind == "load":
+        if kind in _STORES and values is not None:
+            old = self._differs(f, access, pattern, segment, values)
+        for part in range(access.nbytes // self.granule):
+            where = cells + part if part else cells
+            if kind in _LOADS:
                 shadow.load(where, group, index)
             else:
                 shadow.store(where, group, index, old, kind == "atomic")
             if kind == "copy":
-                shadow.writer[where] = pending_stamp(index, group[1])
+                self.shared_shadow.writer[where] = pending_stamp(index, group[1])
         for order in self.scoped:
             if self.strength[index] >= order.scope:
-                order.strong(segment, cells + start, group, instruction)
+                order.strong(segment, cells, group, access.instruction)
         if (
             self.release_acquire is not None
             and segment.space == "global"
             and self.strength[index] == GPU
         ):
-            self.release_acquire.strong(segment, cells + start, group, instruction)
+            self.release_acquire.strong(segment, cells, group, access.instruction)
 
-    def _cells(self, f, segment, pattern) -> np.ndarray:
+    def _cells(self, f: Batch, segment: Segment, pattern: AccessPattern) -> np.ndarray:
         """Return the word of each active lane's address, from that of the lowest one on."""
         cells = pattern.index(self.granule, segment.rows)
         if cells.shape != (f.blocks, f.threads):
             cells = np.broadcast_to(cells, (f.blocks, f.threads))
         return cells if pattern.active is None else cells[pattern.active.array]
 
-    def _read_cells(self, f, segment, pattern, offset, width, index, group) -> tuple:
-        """Return the words that a shared load reads, and with them what the shadow asks for.
+    def _read_cells(
+        self, f: Batch, access: MemoryAccess, pattern: AccessPattern, segment: Segment,
+        group: Group,
+    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+        """Return the words that a shared load reads, and where the shadow keeps their readers.
 
         A loop's loads come again with the pattern that they had; of few lanes it is kept.
         """
-        kept = self._read.get(index)
+        kept = self._read.get(access.index)
         if kept is not None and kept[0] is pattern and kept[1] == segment.base:
-            return kept[2], group, index, kept[3]
-        start = (pattern.low + offset - segment.base) // self.granule
+            return kept[2], kept[3]
+        start = (pattern.low + access.offset - segment.base) // self.granule
         cells = self._cells(f, segment, pattern) + start
-        parts = width // self.granule
+        parts = access.nbytes // self.granule
         if parts > 1:  # all words of each lane at once, along the first axis
             cells = cells + np.arange(parts).reshape(-1, *(1,) * cells.ndim)
         places = self.shared_shadow.places_of(cells, group)
         if cells.size <= KEPT_MOST:
-            self._read[index] = pattern, segment.base, cells, places
-        return cells, group, index, places
+            self._read[access.index] = pattern, segment.base, cells, places
+        return cells, places
 
-    def _tell_remote(self, f, rank: int, active, index: int):
+    def _tell_remote(
+        self, f: Batch, proxy: AsyncProxy, rank: int, active: Mask | None, index: int
+    ) -> None:
         """Let the blocks of this rank be used by their peers."""
         lanes = f.lanes_in(active)
         for row in np.flatnonzero(lanes.any(axis=1)).tolist():
             home = row // self.peers * self.peers + rank
             if home != row:
-                self.proxy.uses_remotely(home, row, np.flatnonzero(lanes[row]), index)
+                proxy.uses_remotely(home, row, np.flatnonzero(lanes[row]), index)
 
-    def global_shadow(self, segment):
+    def global_shadow(self, segment: Segment) -> GlobalShadow:
         """Return what is remembered of an array in global memory."""
         if segment.base not in self.global_shadows:
-            cells = -(-len(segment.storage) // self.granule)
-            self.global_shadows[segment.base] = GlobalShadow(self, cells)
+            self.global_shadows[segment.base] = GlobalShadow(self, segment)
         return self.global_shadows[segment.base]
 
-    def landed(self, f, segment, pattern, offset, width, index):
+    def landed(
+        self, f: Batch, access: MemoryAccess, pattern: AccessPattern, segment: Segment
+    ) -> None:
         """Let the copies of the active lanes be their own writes from now on."""
-        group = self._group(f)
-        _, thread, _, time = group
-        start = (pattern.low + offset - segment.base) // self.granule
+        _, thread, _, time = self._group(f)
+        index = access.index
+        start = (pattern.low + access.offset - segment.base) // self.granule
         cells = np.broadcast_to(pattern.index(self.granule, segment.rows), (f.blocks, f.threads))
         if f.active is not None:
             cells = cells[f.active.array]
         writer, mine = self.shared_shadow.writer, pending_stamp(index, thread)
-        for part in range(width // self.granule):
+        for part in range(access.nbytes // self.granule):
             where = cells + (start + part)
             still = writer.take(where) == mine
             writer[where[still]] = ((time << TIME) | (index << INDEX) | thread)[still]
 
-    def _group(self, f):
+    def _group(self, f: Batch) -> Group:
         """Return block, thread, warp and time of the active lanes."""
         # Until the next barrier the same lanes have the same times.
         if self._grouped is not None and self._grouped[:2] == (id(self.clock), id(f.active)):
@@ -322,18 +362,23 @@ class RaceDetector:
         time = np.take_along_axis(self.clock, np.broadcast_to(self.warp, (f.blocks, f.threads)), 1)
         shape = (f.blocks, f.threads)
         arrays = self.block, self.thread, self.warp, time
-        group = tuple(np.broadcast_to(a, shape) for a in arrays)
+        block, thread, warp, time = (np.broadcast_to(a, shape) for a in arrays)
+        group: Group = block, thread, warp, time
         if f.active is not None:
-            group = tuple(a[f.active.array] for a in group)
+            lanes = f.active.array
+            group = block[lanes], thread[lanes], warp[lanes], time[lanes]
         self._grouped = (id(self.clock), id(f.active), group, self.clock, f.active)
         return group
 
-    def _differs(self, f, segment, pattern, offset, values):
+    def _differs(
+        self, f: Batch, access: MemoryAccess, pattern: AccessPattern, segment: Segment,
+        values: list[np.ndarray],
+    ) -> Change:  # fmt: skip
         """Return the bytes that each lane stores, and whether they change the memory."""
         shape = (f.blocks, f.threads)
         raw = [np.ascontiguousarray(np.broadcast_to(v, shape)) for v in values]
         new = np.stack(raw, axis=-1).view(np.uint8).reshape(*shape, -1)
-        now = f.memory.read(segment, pattern, offset, values[0].dtype, len(values))
+        now = f.memory.read(segment, pattern, access.offset, values[0].dtype, len(values))
         now = now.reshape(*now.shape[:2], -1)
         now = np.ascontiguousarray(np.broadcast_to(now, (*shape, len(values))))
         changes = (now.view(np.uint8).reshape(new.shape) != new).any(axis=-1)
@@ -343,11 +388,15 @@ class RaceDetector:
 
     # -- findings -------------------------------------------------------------------------------
 
-    def report(self, kind, what, earlier, later):
+    def report(self, kind: str, what: str, earlier: Side, later: Side) -> None:
         """Report pairs of accesses, one for each pair of instructions.
 
         Parameters
         ----------
+        kind : str
+            Of the hazard, as `Hazard` has it.
+        what : str
+            What conflicts, and in which memory, for the message.
         earlier, later : tuple of ndarray
             Index of the instruction, linear block, thread; one element a pair.
         """
@@ -360,12 +409,9 @@ class RaceDetector:
         instruction, geometry = self.code.steps[index].instruction, self.f.geometry
         row = block - geometry.first
         if thread >> 5 >= self.warps:
-            row, thread = self.proxy.issuer(row, thread >> 5)
+            row, thread = self.agents.issuer(row, thread >> 5)
         rank, thread = divmod(thread, 32 * self.f.warps)
-        return Access(
-            instruction.line, instruction.cuda, instruction.opcode,
-            geometry.block_index(row + rank), thread // 32, thread % 32,
-        )  # fmt: skip
+        return Access.of(instruction, geometry.block_index(row + rank), thread)
 
     def linear(self, rows: np.ndarray) -> np.ndarray:
         """Return, for rows of this batch, the number of the first block of their cluster."""
@@ -373,7 +419,7 @@ class RaceDetector:
         return rows // self.peers * self.peers + self.f.geometry.first
 
 
-def _volatile_data(steps) -> np.ndarray:
+def _volatile_data(steps: Sequence[Step]) -> np.ndarray:
     """Tell which steps access data by ``volatile``: flags that a loop polls are left out.
 
     Returns

@@ -1,5 +1,7 @@
 """Races in global memory: words of arrays, which are too many to remember each warp's reads.
 
+Only pages that were touched are remembered: see `pages`.
+
 A word remembers its last writer, the last reader and the last one of another warp, which is exact
 for barriers of the whole block, and the first reader and one of another cluster, for blocks are
 ordered by flags only (see `release_acquire`).
@@ -7,20 +9,31 @@ ordered by flags only (see `release_acquire`).
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ..core.memory_order import BLOCK, GPU
+from .pages import Pages, lengthened
 from .stamps import INDEX, LARGEST_INDEX, PENDING, THREAD, column_of
+
+if TYPE_CHECKING:
+    from ..core.segment import Segment
+    from .clocks import Detector
+    from .stamps import Change, Group, Stamped
 
 
 class _Record:
     """For each word, one access: block and thread, time and instruction; -1 is nobody."""
 
-    def __init__(self, cells: int):
-        self.who = np.full(cells, -1, np.int64)
-        self.when = np.zeros(cells, np.int64)
+    def __init__(self) -> None:
+        self.who, self.when = np.zeros(0, np.int64), np.zeros(0, np.int64)
 
-    def set(self, cells, who, when):
+    def grow(self, begin: int, end: int) -> None:
+        self.who = lengthened(self.who, begin, end, -1)
+        self.when = lengthened(self.when, begin, end, 0)
+
+    def set(self, cells: np.ndarray, who: np.ndarray, when: np.ndarray) -> None:
         self.who[cells] = who
         self.when[cells] = when
 
@@ -28,23 +41,38 @@ class _Record:
 class GlobalShadow:
     """Who wrote each word of an array last, and some of who read it."""
 
-    def __init__(self, races, cells: int):
+    def __init__(self, races: Detector, segment: Segment) -> None:
         self.races = races
-        self.writer, self.reader, self.other = (_Record(cells) for _ in range(3))
-        self.first, self.foreign = _Record(cells), _Record(cells)
+        self.writer, self.reader, self.other, self.first, self.foreign = self._records = tuple(
+            _Record() for _ in range(5)
+        )
         self.touched = False
+        self._pages = Pages(races, segment, 16 * len(self._records), self._grow)
 
-    def _stamps(self, group, index):
-        if self.races.stamped[0] is not group:  # the same until a barrier
-            block, thread, _, time = group
-            who = (self.races.linear(block) << INDEX) | thread
-            self.races.stamped = group, who, time << 20, who >> 5
-        _, who, when, _ = self.races.stamped
+    def _grow(self, begin: int, end: int) -> None:
+        for record in self._records:
+            record.grow(begin, end)
+
+    def _places(self, cells: np.ndarray, index: int) -> np.ndarray:
+        """Return where the words that an instruction accesses are kept."""
+        return self._pages.places(cells, self.races.code.steps[index].instruction)
+
+    def _stamps(self, group: Group, index: int) -> tuple[np.ndarray, np.ndarray]:
+        _, who, when, _ = self._stamped(group)
         return who, when | index
 
-    def load(self, cells, group, index):
+    def _stamped(self, group: Group) -> Stamped:
+        known = self.races.stamped
+        if known is None or known[0] is not group:  # the same until a barrier
+            block, thread, _, time = group
+            who = (self.races.linear(block) << INDEX) | thread
+            known = self.races.stamped = group, who, time << 20, who >> 5
+        return known
+
+    def load(self, cells: np.ndarray, group: Group, index: int) -> None:
+        cells = self._places(cells, index)
         who, when = self._stamps(group, index)
-        warps = self.races.stamped[3]
+        warps = self._stamped(group)[3]
         if self.touched:
             self._compare(self.writer, cells, group, index, "read after write", None)
         last = self.reader.who.take(cells)
@@ -66,7 +94,10 @@ class GlobalShadow:
         if strange.any():
             self.foreign.set(cells[strange], who[strange], when[strange])
 
-    def store(self, cells, group, index, old, atomic):
+    def store(
+        self, cells: np.ndarray, group: Group, index: int, old: Change | None, atomic: bool
+    ) -> None:
+        cells = self._places(cells, index)
         who, when = self._stamps(group, index)
         if self.touched:
             self._compare(self.writer, cells, group, index, "write after write", old)
@@ -82,20 +113,25 @@ class GlobalShadow:
             block, thread, _, _ = group
             report_lost(self.races, cells, lost, block, thread, index, old, "global")
 
-    def in_flight(self, cells, group, index):
+    def in_flight(self, cells: np.ndarray, group: Group, index: int) -> None:
         """Let what a copy just wrote be unknown to everybody, until `landed`."""
+        cells = self._places(cells, index)
         who, _ = self._stamps(group, index)
-        self.writer.set(cells, who, (PENDING << 20) | index)
+        self.writer.set(cells, who, np.full(who.shape, (PENDING << 20) | index))
 
-    def landed(self, cells, group, index):
+    def landed(self, cells: np.ndarray, group: Group, index: int) -> None:
         """Let a copy's writes be those of its thread, at the time of its wait."""
+        cells = self._places(cells, index)
         who, when = self._stamps(group, index)
         still = (self.writer.who.take(cells) == who) & (
             self.writer.when.take(cells) == (PENDING << 20) | index
         )
         self.writer.set(cells[still], who[still], when[still])
 
-    def _compare(self, record, cells, group, index, what, old):
+    def _compare(
+        self, record: _Record, cells: np.ndarray, group: Group, index: int, what: str,
+        old: Change | None,
+    ) -> None:  # fmt: skip
         """Report accesses of other clusters, and those of this one, that nothing ordered before."""
         races = self.races
         block, thread, warp, _ = group
@@ -128,7 +164,12 @@ class GlobalShadow:
                 races.report(kind, f"{what} in global memory", earlier, later)
 
 
-def report_lost(races, cells, lost, block, thread, index, old, space):
+def report_lost(
+    races: Detector, cells: np.ndarray, lost: np.ndarray, block: np.ndarray, thread: np.ndarray,
+    index: int, old: Change | None, space: str,
+) -> None:  # fmt: skip
+    if old is None:  # the lanes of an atomic come one after another
+        return
     new = old[0].reshape(-1, old[0].shape[-1])
     flat = cells.ravel()
     order = np.argsort(flat, kind="stable")

@@ -17,9 +17,30 @@ it. Messages are never changed, so that many warps can hold the same one.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ..core.syntax import Instruction
+from .pages import Pages, lengthened
+
+if TYPE_CHECKING:
+    from ..core.batch import Batch
+    from ..core.segment import Segment
+    from .clocks import Detector
+    from .stamps import Group
+
+
+class _Carried:
+    """The message of each word of an array."""
+
+    def __init__(self, races: Detector, segment: Segment) -> None:
+        self.numbers = np.zeros(0, np.int64)
+        self.pages = Pages(races, segment, 8, self._grow)
+
+    def _grow(self, begin: int, end: int) -> None:
+        self.numbers = lengthened(self.numbers, begin, end, 0)
 
 
 class ReleaseAcquire:
@@ -31,14 +52,14 @@ class ReleaseAcquire:
         The detector, whose clocks and columns are used.
     """
 
-    def __init__(self, races):
+    def __init__(self, races: Detector) -> None:
         self.races = races
         self.messages: dict[int, np.ndarray] = {}  # number -> times (clusters, warps); 0 is none
-        self.carried: dict[int, np.ndarray] = {}  # segment's base -> message of each cell
+        self.carried: dict[int, _Carried] = {}  # by the segment's base
         self._pairs: dict[tuple[int, int], int] = {}
         self._last = 0
 
-    def begin(self, f):
+    def begin(self, f: Batch) -> None:
         """Start a batch: its warps know nothing of others yet."""
         races = self.races
         shape = (f.blocks, f.warps)
@@ -50,25 +71,25 @@ class ReleaseAcquire:
         self.message = np.zeros(shape, np.int64)  # what a strong write leaves; -1: to be made
         self.rows: set[int] = set()  # blocks with anything of the three above
         used = {0}
-        for numbers in self.carried.values():
-            used |= set(np.unique(numbers).tolist())
+        for carried in self.carried.values():
+            used |= set(np.unique(carried.numbers).tolist())
         self.messages = {n: m for n, m in self.messages.items() if n in used}
         self._pairs.clear()
 
     # -- fences and barriers --------------------------------------------------------------------
 
-    def fence(self, f):
+    def fence(self, f: Batch) -> None:
         """A fence of the GPU's scope by the active lanes."""
         came = f.active_warps
         self._fence(np.argwhere(came).tolist())
         self.races.clock = self.races.clock + came
 
-    def _fence(self, warps):
+    def _fence(self, warps: list[list[int]]) -> None:
         for row, warp in warps:
             self._learn(row, warp)
             self._publish(row, warp)
 
-    def _publish(self, row: int, warp: int):
+    def _publish(self, row: int, warp: int) -> None:
         races = self.races
         now = races.known[row, warp, : races.warps].copy()
         now[races.own[row % len(races.own), warp]] = races.clock[row, warp]
@@ -76,7 +97,7 @@ class ReleaseAcquire:
         self.sent[row, warp] = self.known[row, warp]
         self.message[row, warp] = -1
 
-    def _learn(self, row: int, warp: int):
+    def _learn(self, row: int, warp: int) -> None:
         """Let a warp know what it has seen."""
         seen, races = self.seen[row, warp], self.races
         if seen is None:
@@ -86,7 +107,7 @@ class ReleaseAcquire:
         own = races.known[row, warp, : races.warps]
         np.maximum(own, seen[self._cluster(row)], out=own)
 
-    def barrier(self, came: np.ndarray, waits: np.ndarray):
+    def barrier(self, came: np.ndarray, waits: np.ndarray) -> None:
         """Let the warps that waited know what those that came know; bool (blocks, warps)."""
         races = self.races
         before = self.published
@@ -106,7 +127,9 @@ class ReleaseAcquire:
 
     # -- flags ----------------------------------------------------------------------------------
 
-    def strong(self, segment, cells, group, instruction: Instruction):
+    def strong(
+        self, segment: Segment, cells: np.ndarray, group: Group, instruction: Instruction
+    ) -> None:
         """Let strong accesses leave and take messages; one cell a lane, the first of its word."""
         parts = instruction.parts
         reads = parts[0] in ("ld", "atom")
@@ -115,20 +138,19 @@ class ReleaseAcquire:
         releases = writes and bool({"release", "acq_rel"} & set(parts))
         block, _, warp, _ = group
         rows, warps, cells = block.ravel(), warp.ravel(), cells.ravel()
-        carried = self.carried.get(segment.base)
-        if carried is None:
+        if segment.base not in self.carried:
             if not releases and not self.message[rows, warps].any():
                 return
-            size = len(segment.storage) // self.races.granule + 1
-            carried = self.carried[segment.base] = np.zeros(size, np.int64)
+            self.carried[segment.base] = _Carried(self.races, segment)
+        kept = self.carried[segment.base]
+        cells, carried = kept.pages.places(cells, instruction), kept.numbers
         rounds = _rounds(cells, rows, warps, self.f.warps)
         for lanes in rounds:
             at, r, w = cells[lanes], rows[lanes], warps[lanes]
             there = carried[at]
             if reads and there.any():
                 self._see(there, r, w)
-            each = np.unique(r * self.f.warps + w)
-            each = [divmod(int(n), self.f.warps) for n in each]
+            each = [divmod(n, self.f.warps) for n in np.unique(r * self.f.warps + w).tolist()]
             if acquires:
                 for row, one in each:
                     self._learn(row, one)
@@ -145,7 +167,7 @@ class ReleaseAcquire:
             self.races.clock = self.races.clock.copy()
             self.races.clock[rows, warps] += 1
 
-    def _see(self, there, rows, warps):
+    def _see(self, there: np.ndarray, rows: np.ndarray, warps: np.ndarray) -> None:
         """Let warps take the messages that they found."""
         for number, row, warp in {
             key for key in zip(there.tolist(), rows.tolist(), warps.tolist(), strict=True) if key[0]
@@ -153,7 +175,7 @@ class ReleaseAcquire:
             self.seen[row, warp] = _union(self.seen[row, warp], self.messages[number])
             self.rows.add(row)
 
-    def _make(self, row: int, warp: int):
+    def _make(self, row: int, warp: int) -> None:
         """Write the message of what a warp has published."""
         sent = self.sent[row, warp]
         message = (
@@ -187,7 +209,10 @@ class ReleaseAcquire:
 
     # -- asked when accesses are compared -------------------------------------------------------
 
-    def knows(self, rows, warps, others, columns, times, asked) -> np.ndarray:
+    def knows(
+        self, rows: np.ndarray, warps: np.ndarray, others: np.ndarray, columns: np.ndarray,
+        times: np.ndarray, asked: np.ndarray,
+    ) -> np.ndarray:  # fmt: skip
         """Tell which lanes know of accesses by other clusters.
 
         Parameters
@@ -226,7 +251,9 @@ def _union(first: np.ndarray | None, second: np.ndarray | None) -> np.ndarray | 
     return np.maximum(first, second)
 
 
-def _rounds(cells, rows, warps, many: int):
+def _rounds(
+    cells: np.ndarray, rows: np.ndarray, warps: np.ndarray, many: int
+) -> Iterator[np.ndarray]:
     """Part lanes so that no cell is met twice in a part; a warp that meets it again counts once."""
     key = (rows * many + warps).astype(np.int64)
     order = np.lexsort((np.arange(len(cells)), key, cells))

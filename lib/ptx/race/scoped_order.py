@@ -9,11 +9,19 @@ block (or cluster) take it.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ..core.memory_order import BLOCK
 from ..core.syntax import Instruction
 from .stamps import merged_clocks
+
+if TYPE_CHECKING:
+    from ..core.batch import Batch
+    from ..core.segment import Segment
+    from .clocks import Detector
+    from .stamps import Group
 
 Clocks = list[np.ndarray]
 Warp = tuple[int, int]  # row and warp
@@ -32,7 +40,7 @@ class ScopedOrder:
         BLOCK or CLUSTER.
     """
 
-    def __init__(self, races, f, scope: int):
+    def __init__(self, races: Detector, f: Batch, scope: int) -> None:
         self.races, self.f, self.scope = races, f, scope
         self.size = 1 if scope == BLOCK else races.peers
         self.published: dict[Warp, Clocks] = {}
@@ -40,26 +48,30 @@ class ScopedOrder:
         # By memory, word and domain; a word holds what its writers had published.
         self.carried: dict[tuple[int, int, int], Clocks] = {}
 
-    def fence(self, f):
+    def fence(self, f: Batch) -> None:
         """A fence of this scope or a larger one by the active lanes."""
-        warps = [tuple(at) for at in np.argwhere(f.active_warps).tolist()]
+        warps: list[Warp] = [(row, warp) for row, warp in np.argwhere(f.active_warps).tolist()]
         for one in warps:
             self._learn(one)
             self._publish(one)
         self._advance(warps)
 
-    def barrier(self, came: np.ndarray, waits: np.ndarray):
+    def barrier(self, came: np.ndarray, waits: np.ndarray) -> None:
         """Let the warps that waited pass on what those that came have published, and seen."""
         for held in (self.published, self.seen):
             for row in {row for row, _ in held}:
-                joined = None
+                joined: Clocks | None = None
                 for (other, warp), clocks in held.items():
                     if other == row and came[row, warp]:
                         joined = merged_clocks(joined, clocks)
-                for warp in np.flatnonzero(waits[row]).tolist() if joined else ():
+                if joined is None:
+                    continue
+                for warp in np.flatnonzero(waits[row]).tolist():
                     held[row, warp] = merged_clocks(held.get((row, warp)), joined)
 
-    def strong(self, segment, cells, group, instruction: Instruction):
+    def strong(
+        self, segment: Segment, cells: np.ndarray, group: Group, instruction: Instruction
+    ) -> None:
         """Let strong accesses leave and take messages; one cell a lane, the first of its word."""
         parts = instruction.parts
         reads, writes = parts[0] in ("ld", "atom"), parts[0] != "ld"
@@ -69,7 +81,7 @@ class ScopedOrder:
             return
         block, _, warp, _ = group
         memory = id(segment.storage)
-        seen: set[tuple[int, int, int]] = set()
+        seen: set[Warp] = set()
         lanes = np.stack([cells.ravel(), block.ravel(), warp.ravel()])
         for cell, row, one in np.unique(lanes, axis=1).T.tolist():
             key, me = (memory, cell, row // self.size), (row, one)
@@ -93,7 +105,7 @@ class ScopedOrder:
         if seen:
             self._advance(list(seen))
 
-    def _publish(self, one: Warp):
+    def _publish(self, one: Warp) -> None:
         races, (row, warp) = self.races, one
         clocks = [races.known[row, warp].copy()]
         clocks[0][races.own[row % len(races.own), warp]] = races.clock[row, warp]
@@ -101,7 +113,7 @@ class ScopedOrder:
             clocks.append(races.proxy.fenced[row, warp].copy())
         self.published[one] = merged_clocks(self.published.get(one), clocks)
 
-    def _learn(self, one: Warp):
+    def _learn(self, one: Warp) -> None:
         """Let a warp know what it has seen."""
         seen = self.seen.pop(one, None)
         if seen is None:
@@ -113,7 +125,7 @@ class ScopedOrder:
             np.maximum(part, theirs, out=part)
         races._set_floor()
 
-    def _advance(self, warps: list[Warp]):
+    def _advance(self, warps: list[Warp]) -> None:
         """Let what these warps do from now on be later than what they have published."""
         races = self.races
         races.clock = races.clock.copy()

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ..core.memory_order import BLOCK, CLUSTER
 from .global_memory import report_lost
 from .stamps import INDEX, PENDING, THREAD, TIME, column_of, index_of
 
+if TYPE_CHECKING:
+    from .clocks import Detector
+    from .stamps import Change, Group
+
 
 class SharedShadow:
     """Who wrote each word of shared memory last, and who read it since."""
 
-    def __init__(self, races, cells: int, warps: int):
+    def __init__(self, races: Detector, cells: int, warps: int) -> None:
         self.races, self.warps = races, warps
         self.writer = np.zeros(cells, np.int64)
         self.readers = np.zeros(cells * warps, np.int64)
         self._stamped: tuple = (None, None)
 
-    def load(self, cells, group, index, places=None):
+    def load(
+        self, cells: np.ndarray, group: Group, index: int, places: np.ndarray | None = None
+    ) -> None:
         """Compare and remember reads; `places` is what `places_of` these words returns."""
         races = self.races
         seen = self.writer.take(cells)
@@ -28,17 +36,19 @@ class SharedShadow:
             places = self.places_of(cells, group)
         self.readers[places] = self._stamps(group) | (index << INDEX)
 
-    def places_of(self, cells, group):
+    def places_of(self, cells: np.ndarray, group: Group) -> np.ndarray:
         """Return where the readers of words are remembered, for the warps of a group."""
         return cells * self.warps + column_of(group[1])
 
-    def _stamps(self, group):
+    def _stamps(self, group: Group) -> np.ndarray:
         """Return the stamps of a group but for the instruction: the same until a barrier."""
         if self._stamped[0] is not group:
             self._stamped = group, (group[3] << TIME) | group[1]
         return self._stamped[1]
 
-    def store(self, cells, group, index, old, atomic):
+    def store(
+        self, cells: np.ndarray, group: Group, index: int, old: Change | None, atomic: bool
+    ) -> None:
         races = self.races
         _, thread, _, time = group
         seen = self.writer.take(cells)
@@ -55,7 +65,9 @@ class SharedShadow:
         if not atomic:
             self._same_instruction(cells, mine, group, index, old)
 
-    def _compare(self, seen, group, index, what, old):
+    def _compare(
+        self, seen: np.ndarray, group: Group, index: int, what: str, old: Change | None
+    ) -> None:
         """Report the earlier accesses in `seen` that the lanes' warps do not know."""
         races = self.races
         row, thread, warp, _ = group
@@ -88,7 +100,9 @@ class SharedShadow:
                 later = (np.full(rows.shape, index), rows, thread[where])
                 races.report(kind, said, (first[where], rows, other[where]), later)
 
-    def _same_instruction(self, cells, mine, group, index, old):
+    def _same_instruction(
+        self, cells: np.ndarray, mine: np.ndarray, group: Group, index: int, old: Change | None
+    ) -> None:
         """Report lanes that wrote different values to one word in one instruction."""
         got = self.writer.take(cells)
         lost = got != mine

@@ -13,6 +13,15 @@ PENDING = 1 << 27
 TIME, INDEX, THREAD = 35, 15, (1 << 15) - 1
 LARGEST_INDEX = (1 << 20) - 1
 
+# Block, thread, warp and time of the lanes of an access.
+Group = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+# What lanes store, and whether it changes the memory.
+Change = tuple[np.ndarray, np.ndarray]
+# A group, and of each lane: thread in the grid, time as a stamp has it, warp.
+Stamped = tuple[Group, np.ndarray, np.ndarray, np.ndarray]
+# Of accesses in a finding: instructions, blocks by number in the grid, threads.
+Side = tuple[np.ndarray, np.ndarray, np.ndarray]
+
 
 def column_of(thread: np.ndarray, columns: int | None = None) -> np.ndarray:
     """Return the column of a thread's warp, or of an agent, in the clocks; at most the last one."""

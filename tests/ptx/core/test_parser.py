@@ -218,3 +218,22 @@ def test_a_name_declared_again_is_another_register_from_there_on():
     body = ".reg .b32 a; mov.b32 a, 1;\n{ .reg .b32 a;\nmov.b32 a, 2;\n}\nmov.b32 a, 3;"
     slots = [i.operands[0].slot for i in parse(entry(body)).entries["k"].instructions[:3]]
     assert slots[0] == slots[2] != slots[1]
+
+
+def test_managed_variables_are_variables():
+    text = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .global .attribute(.managed) .align 4 .u32 total;
+.visible .entry k()
+{
+    .reg .b32 %v;
+    ld.global.u32 %v, [total]; add.u32 %v, %v, 7; st.global.u32 [total], %v;
+    ret;
+}
+"""
+    module = ptx.Module(text)
+    module.get_function("k")(1, 1, ())
+    assert module.get_global("total").view(np.uint32).tolist() == [7]
+    with pytest.raises(ptx.ParseError, match="ends inside of an attribute"):
+        ptx.Module(text[: text.index("managed")])

@@ -523,8 +523,8 @@ def test_geometry(grid, block, message):
 def test_names_and_unknown_instructions(kernels):
     with pytest.raises(ptx.Error, match="nearest is 'naive'"):
         kernels.get_function("naiv")
-    module = ptx.Module(entry("txq.width.b32 %r, [out];"))
-    with pytest.raises(ptx.UnsupportedInstruction, match=r"PTX line 6.*no 'txq'.*It has: .*fma"):
+    module = ptx.Module(entry("foo.width.b32 %r, [out];"))
+    with pytest.raises(ptx.UnsupportedInstruction, match=r"PTX line 6.*no 'foo'.*It has: .*fma"):
         module.get_function("k")
     with pytest.raises(ptx.LaunchError, match="schedule"):
         run("", np.zeros(1), schedule="sideways")

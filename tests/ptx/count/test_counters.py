@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lib import ptx
-from lib.ptx.count import banks
+from lib.ptx.count import banks, cp_async
 from lib.ptx.count.sectors import sectors as count_sectors
 
 from ..conftest import HEAD, compile_kernels, run
@@ -221,6 +221,19 @@ def test_naive_kernel_needs_two_and_a_half_sectors_a_request():
         "ffma_thread_instructions": 64**3,
     }
     assert result.trace.instructions["fma.rn.f32"] == (64**3 // 32, 64**3)
+
+
+@pytest.mark.parametrize("to, source, wavefronts", [
+    pytest.param(LANE // 4 * 64 + (LANE + LANE // 4) % 4 * 16, LANE // 4 * 1024 + LANE % 4 * 16, 12,
+                 id="rotated in rows of 64 bytes"),
+    pytest.param(LANE * 16, LANE * 0, 32, id="one source"),
+    pytest.param((LANE ^ 1) * 16, LANE * 16, 4, id="halves swapped"),
+])
+def test_lone_halves_go_together_by_their_distance_modulo_64(to, source, wavefronts):
+    """ncu counts 12 wavefronts of such an LDGSTS, not one for each distance."""
+    everyone = np.ones((1, 32), bool)
+    found = cp_async.cost(to[None], source[None], everyone, everyone, 16, past_l1=True)
+    assert found.wavefronts.tolist() == [wavefronts]
 
 
 @pytest.mark.parametrize("other", [-64, 0x7FFFFFFFFFFFFFC0, -1 << 63], ids=hex)

@@ -51,6 +51,23 @@ def test_widths(kind, width, landing):
     assert launch.trace.counters()["shared_store_instructions"] == 0
 
 
+def test_copies_of_one_shape_through_the_l1_and_past_it_have_costs_of_their_own():
+    """Both halves of a sector by two lanes: what is found for the one is not the other's."""
+    apart = "shl.b32 %r2, %r0, 5; add.u32 %r2, %r2, %r1; "  # destinations 32 bytes apart
+    copy = "cp.async.{}.shared.global [%r2], [%d3], 16;"
+
+    def wavefronts(*kinds):
+        body = HEAD.replace("WIDTH", "16") + apart + "\n".join(map(copy.format, kinds)) + WAIT
+        source, out = np.zeros(512, np.uint8), np.zeros(512, np.uint8)
+        launch = run(body, source, out, parameters=PARAMETERS)
+        return {site.opcode.split(".")[2]: site.wavefronts for site in launch.trace.sites
+                if site.kind == "copy" and site.space == "shared"}
+
+    alone = wavefronts("ca") | wavefronts("cg")
+    assert alone["ca"] != alone["cg"]
+    assert wavefronts("ca", "cg") == wavefronts("cg", "ca") == alone
+
+
 @pytest.mark.parametrize("landing", ["early", "late"])
 def test_hints_and_wait_all(landing):
     copies = """cp.async.cg.shared::cta.global.L2::128B [%r2], [%d3], 16;

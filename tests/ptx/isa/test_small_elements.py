@@ -304,9 +304,3 @@ def test_memory_of_the_stack():
     assert (out == np.arange(32) + 7).all()
     with pytest.raises(ptx.Error, match="alloca needs more than"):
         run(ALLOCA.replace("SIZE", "65536"), out)
-
-
-def test_tensor_memory_is_refused_in_one_sentence():
-    with pytest.raises(ptx.UnsupportedInstruction, match="tcgen05, the tensor memory of sm_100"):
-        run("tcgen05.wait::ld.sync.aligned;")
-

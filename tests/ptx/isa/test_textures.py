@@ -187,3 +187,29 @@ def test_what_is_wrong_is_named():
     for options in ({"filter": "cubic"}, {"channels": 3}, {"read": "normalized"}):
         with pytest.raises(ValueError):
             ptx.Texture(np.zeros((4, 4), np.float32), **options)
+
+
+DECLARED = """.version 8.0
+.target sm_75
+.address_size 64
+{0}
+.visible .entry k() {{ .reg .f32 %f<5>; .reg .b64 %r; .reg .s32 %i; mov.u32 %i, 0; {1} ret; }}
+"""
+
+
+@pytest.mark.parametrize("declared, used", [
+    (".global .texref t;", "tex.1d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [t, {%i}];"),
+    (".global .samplerref t;", ""), (".global .surfref t;", "suld.b.1d.b32.trap {%i}, [t, {%i}];"),
+    (".global .texref t;", "mov.u64 %r, t;"),
+    (".tex .u64 t;", "tex.1d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [t, {%i}];"),
+])  # fmt: skip
+def test_references_are_said_not_to_be_emulated_in_one_plain_line(declared, used):
+    with pytest.raises(ptx.UnsupportedInstruction, match="references are not emulated; pass a tex"):
+        ptx.Module(DECLARED.format(declared, used)).get_function("k")
+
+
+@pytest.mark.parametrize("query", ["txq.width.b32 %i, [%r];", "suq.height.b32 %i, [%r];"])
+def test_queries_are_said_not_to_be_emulated(query):
+    with pytest.raises(ptx.UnsupportedInstruction, match=f"{query[:3]} is not emulated") as said:
+        ptx.Module(DECLARED.format("", query)).get_function("k")
+    assert "It has" not in str(said.value) and "\n" not in str(said.value)

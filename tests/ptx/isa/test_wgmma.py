@@ -231,7 +231,7 @@ def check(kind, dtype, n, a_mode=1, b_mode=1, a_major="k", b_major="k", a_regist
         assert np.array_equal(out, deal(exact))
     else:
         # Tensor cores add products of 8-bit floats with fewer bits than float32 has.
-        coarse = gpu and kind in ("e4m3", "e5m2")
+        coarse = kind in ("e4m3", "e5m2")
         np.testing.assert_allclose(out, deal(exact), rtol=1e-5, atol=1e-2 if coarse else 1e-4)
     return result
 
@@ -323,6 +323,45 @@ def test_faults():
     assert "race" in broken(lambda t: t.replace(wait, early), races=True)
     late = f"{wait} bar.sync 0; setp.eq.u32 q, %t, 0; mov.u32 %v, s; @q st.shared.b32 [%v], 0;"
     assert broken(lambda t: t.replace(wait, late), races=True) == set()
+
+
+F16, TF32 = "m64n8k16.f32.f16.f16", "m64n8k8.f32.tf32.tf32"
+
+
+@pytest.mark.parametrize("kind, d, a, between, expected", [
+    (F16, "d0 d1 d2 d3", "a0 a1 a2 a3", "", set()),
+    (TF32, "d0 d1 d2 d3", "a0 a1 a2 a3", "", {"fence"}),
+    (TF32, "d0 d1 d2 d3", "a0 a1 a2 a3", "fence", set()),
+    # Other registers need nothing.
+    (TF32, "z0 z1 z2 z3", "a0 a1 a2 a3", "", set()),
+    (TF32, "z0 z1 z2 d3", "a0 a1 a2 a3", "", {"fence"}),
+    # Sums of one product as A of another: they must have come, and a fence must stand between.
+    (F16, "z0 z1 z2 z3", "w0 w1 a2 a3", "", {"fence", "in flight"}),
+    (F16, "z0 z1 z2 z3", "w0 w1 a2 a3", "wait", {"fence"}),
+    (F16, "z0 z1 z2 z3", "w0 w1 a2 a3", "wait fence", set()),
+])  # fmt: skip
+def test_products_of_two_shapes_need_a_fence(kind, d, a, between, expected):
+    """PTX ISA 9.7.15.7.1: only accumulators of products of one shape are in order by themselves."""
+    said = {"wait": "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;",
+            "fence": "wgmma.fence.sync.aligned;"}
+    first = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%d0, %d1, %d2, %d3}"
+    halves = "wgmma.mma_async.sync.aligned.m64n8k16.f16.f16.f16 {%w0, %w1}"
+    d, a = ("{%" + names.replace(" ", ", %") + "}" for names in (d, a))
+    tail = "1, 1, 1, 0" if kind == F16 else "1, 1, 1"
+    more = " ".join(said[word] for word in between.split())
+    more += f" wgmma.mma_async.sync.aligned.{kind} {d}, {a}, %bd, {tail}; wgmma.commit_group"
+
+    def change(text):
+        text = text.replace("wgmma.commit_group", more, 1)
+        if "%w0" in a:
+            text = text.replace(first, halves)
+        extra = ".reg .f32 %z<4>; .reg .b32 %w<2>;"
+        zero = "mov.f32 %z0, 0f00000000; mov.f32 %z1, %z0; mov.f32 %z2, %z0; mov.f32 %z3, %z0;"
+        zero += "mov.u32 %w0, 0; mov.u32 %w1, 0;"
+        return text.replace(".reg .pred p, q;", f".reg .pred p, q; {extra} {zero}")
+
+    kinds = {"fence": "missing wgmma.fence", "in flight": "wgmma in flight"}
+    assert broken(change) == {kinds[name] for name in expected}
 
 
 @pytest.mark.parametrize("threads", [32, 96, 160])

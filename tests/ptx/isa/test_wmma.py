@@ -140,9 +140,38 @@ def test_wmma_refuses_what_is_not_aligned():
     body = """.reg .b64 %p; .reg .b32 %r<8>; ld.param.u64 %p, [p];
     wmma.load.a.sync.aligned.row.m16n16k16.global.f16
         {%r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7}, [%p+16], 16;"""
-    with pytest.raises(ptx.Misaligned, match="32 bytes"):
-        run(body, np.zeros(4096, np.float16), parameters=parameters)
-    with pytest.raises(ptx.Misaligned, match="stride"):
-        run(body.replace("+16], 16", "], 20"), np.zeros(4096, np.float16), parameters=parameters)
+    data = np.zeros(4096, np.float16)
+    for odd, match in (("+18], 16", "32 bytes"), ("], 19", "stride")):
+        with pytest.raises(ptx.Misaligned, match=match):
+            run(body.replace("+16], 16", odd), data, parameters=parameters)
+    shared = "mov.u32 %s, m; wmma.load.a.sync.aligned.row.m16n16k16.shared.f16"
+    inside = body.replace("wmma.load.a.sync.aligned.row.m16n16k16.global.f16", shared)
+    inside = ".shared .align 32 .b8 m[4096]; .reg .b32 %s;" + inside.replace("%p+16", "%s")
+    with pytest.raises(ptx.Misaligned, match="stride"):  # ldmatrix wants rows of 16 bytes
+        run(inside.replace("], 16", "], 20"), data, parameters=parameters)
     with pytest.raises(ptx.OutOfBounds):
         run(body.replace("+16], 16", "], 24"), np.zeros(300, np.float16), parameters=parameters)
+
+
+@pytest.mark.parametrize("at, stride", [(16, 16), (16, 24), (8, 16), (0, 20), (4, 18)])
+@pytest.mark.parametrize("layout", ["row", "col"])
+def test_wmma_loads_what_the_accesses_allow_and_says_what_ptx_wants(at, stride, layout):
+    """A load from global memory is 32 bits at a time: PTX asks for more, and the GPU does not."""
+    data = np.arange(600).astype(np.float16)
+    moved = f"""
+    wmma.load.a.sync.aligned.{layout}.m16n16k16.global.f16 {{REGISTERS}}, [%p+{at}], {stride};"""
+    fits = data[at // 2:].copy()
+    body = """.reg .b64 %p, %o; .reg .b32 %r<8>, %t; ld.param.u64 %p, [p]; ld.param.u64 %o, [o];
+    mov.u32 %t, %tid.x; mad.wide.u32 %o, %t, 16, %o;LOAD
+    st.global.v4.b32 [%o], {%r0, %r1, %r2, %r3};""".replace(
+        "LOAD", moved.replace("REGISTERS", ", ".join(f"%r{i}" for i in range(8))))
+    parameters = ".param .u64 p, .param .u64 o"
+    out, expected = np.zeros(128, np.uint32), np.zeros(128, np.uint32)
+    found = run(body, data, out, parameters=parameters)
+    assert [h.kind for h in found.hazards] == ["alignment"]
+    tight = np.zeros((16, 16), np.float16)
+    for row in range(16):
+        tight[row] = fits[row * stride : row * stride + 16]
+    right = body.replace(f"[%p+{at}], {stride};", "[%p], 16;")
+    assert not run(right, tight.reshape(-1).copy(), expected, parameters=parameters).hazards
+    assert np.array_equal(out, expected) and out.any()

@@ -6,6 +6,8 @@ import pytest
 import lib
 from lib import ptx
 
+from ..conftest import run as run_ptx
+
 SOURCE = r"""
 // NVRTC puts a cold path behind the code that both paths join: lanes come to it one after another.
 extern "C" __global__ void shuffle(int* out, const int* in, int n)
@@ -60,8 +62,8 @@ extern "C" __global__ void reads_who_stayed(int* out, const int* in, int n)
 extern "C" __global__ void half_of_them(int* out, const int* in, int n)
 {
     int v = in[threadIdx.x];
-    if (threadIdx.x < n) v += __shfl_down_sync((1u << n) - 1, v, 1);
-    out[threadIdx.x] = v;
+    if (threadIdx.x < n) v += __shfl_down_sync((1u << n) - 1, v, 1);  // half
+    out[threadIdx.x] = v;  // sum
 }
 extern "C" __global__ void too_many_named(int* out, const int* in, int n)
 {
@@ -166,10 +168,118 @@ def test_a_shuffle_from_lanes_that_are_there_is_clean(module, given, n):
     assert not launched(module, "reads_who_left", given, 32).hazards
 
 
-def test_a_mask_of_those_that_run_it_is_right(module, given):
-    out = run(module, "half_of_them", given, 20)
-    # Lane 19 reads a lane that its mask leaves out: PTX says nothing of the value.
+def test_a_mask_of_those_that_run_it_is_right_where_its_lanes_are_read(module, given):
+    launch = launched(module, "half_of_them", given, 20)
+    out = np.zeros(32, np.int32)
+    module.get_function("half_of_them")((1,), (32,), (out, given, np.int32(20)))
     assert (out[:19] == given[:19] + given[1:20]).all() and (out[20:] == given[20:]).all()
+    # Lane 19 reads a lane that its mask leaves out, which PTX says nothing of, and stores the sum.
+    (hazard,) = launch.hazards
+    assert hazard.kind == "shuffle from a missing lane"
+    assert "block (0, 0, 0) warp 0 lane 19 reads lane 20" in hazard.message
+    assert hazard.message.count("reads lane") == 1
+    assert (hazard.first.lane, hazard.second.lane) == (19, 19)
+    assert hazard.first.cuda[1] == line_of("half") and hazard.second.cuda[1] == line_of("sum")
+    assert "What to do: name every lane that is read in the mask" in str(launch)
+
+
+# Lanes 0 to 15 run each shuffle by themselves; the first lane that reads one of the others.
+LEFT_OUT = {
+    "idx": ("add.u32 %s, %t, 4; shfl.sync.idx.b32 %x, %v, %s, 31, 0xFFFF;", 12, 16),
+    "up": ("shfl.sync.up.b32 %x, %v, 4, 0, 0xFFF0;", 4, 0),
+    "down": ("shfl.sync.down.b32 %x, %v, 4, 31, 0xFFFF;", 12, 16),
+    "bfly": ("shfl.sync.bfly.b32 %x, %v, 16, 31, 0xFFFF;", 0, 16),
+    "with its predicate": ("shfl.sync.down.b32 %x|%q, %v, 4, 31, 0xFFFF;", 12, 16),
+    "of lanes that have left": ("shfl.sync.down.b32 %x, %v, 1, 31, 0xFFFF;", 15, 16),
+}
+
+
+def shuffled(shuffle, after="st.global.u32 [%g], %x;", others="", **options):
+    """Run a shuffle in lanes 0 to 15, or 4 to 15; the result and the launch."""
+    last = "setp.lt.u32 %p, %t, 16;"
+    if "0xFFF0" in shuffle:
+        last += "setp.gt.u32 %q, %t, 3; and.pred %p, %p, %q;"
+    body = f"""
+    .reg .b32 %t, %v, %s, %x, %y; .reg .b64 %o, %g; .reg .pred %p, %q;
+    mov.u32 %t, %tid.x; ld.param.u64 %o, [out]; mad.wide.u32 %g, %t, 4, %o;
+    add.u32 %v, %t, 100; mov.u32 %x, 7;
+    {last} @!%p bra OTHERS;
+    {shuffle} {after} bra DONE;
+    OTHERS: {others}
+    DONE:"""
+    out = np.full(32, 77, np.uint32)
+    launch = run_ptx(body, out, **options)
+    return out.tolist(), launch
+
+
+@pytest.mark.parametrize("form", LEFT_OUT)
+@pytest.mark.parametrize("options", [{}, {"races": True, "strict": True}, {"schedule": "highest"}])
+def test_what_a_shuffle_reads_from_a_lane_that_its_mask_leaves_out_is_undefined(form, options):
+    shuffle, reader, read = LEFT_OUT[form]
+    others = "exit;" if "left" in form else ""
+    out, launch = shuffled(shuffle, others=others, **options)
+    (hazard,) = launch.hazards
+    assert hazard.kind == "shuffle from a missing lane"
+    assert f"warp 0 lane {reader} reads lane {read}" in hazard.message
+    assert hazard.first.lane == reader and hazard.first.opcode.startswith("shfl.sync")
+    assert (hazard.second is None) == ("strict" in options)
+    assert out[reader] == 0xFFFFFFFF  # and not what the register held before
+
+
+IN_VAIN = {
+    "of lanes that it names": ("shfl.sync.up.b32 %x, %v, 4, 0, 0xFFFF;", "st.global.u32 [%g], %x;"),
+    "within its width": ("shfl.sync.bfly.b32 %x, %v, 8, 0x101F, 0xFFFF;",
+                         "st.global.u32 [%g], %x;"),
+    "of itself, where the clamp ends": ("shfl.sync.down.b32 %x, %v, 4, 15, 0xFFFF;",
+                                        "st.global.u32 [%g], %x;"),
+    "a reduction whose first lane is asked": (
+        "".join(f"shfl.sync.down.b32 %x, %v, {by}, 31, 0xFFFF; add.u32 %v, %v, %x;"
+                for by in (8, 4, 2, 1)), "setp.eq.u32 %q, %t, 0; @%q st.global.u32 [%g], %v;"),
+    "overwritten": ("shfl.sync.down.b32 %x, %v, 8, 31, 0xFFFF; mov.u32 %x, %t;",
+                    "st.global.u32 [%g], %x;"),
+    "chosen by the shuffle's own index":
+        ("shfl.sync.idx.b32 %x, %t, %t, 31, 0xFFFF;", "st.global.u32 [%g], %x;"),
+    "shuffled on from lanes that are right": (
+        "shfl.sync.down.b32 %x, %v, 8, 31, 0xFFFF; shfl.sync.idx.b32 %y, %x, 3, 31, 0xFFFF;",
+        "st.global.u32 [%g], %y;"),
+}
+
+
+@pytest.mark.parametrize("form", IN_VAIN)
+def test_a_shuffle_whose_undefined_lanes_are_not_used_is_no_hazard(form):
+    out, launch = shuffled(*IN_VAIN[form], races=True)
+    assert not launch.hazards
+    if "reduction" in form:
+        assert out[0] == sum(range(100, 116)) and set(out[1:]) == {77}
+    if "names" in form:
+        assert out[:16] == [100, 101, 102, 103, *range(100, 112)]
+
+
+USES = {
+    "branch": ("setp.gt.u32 %q, %x, 5; @%q bra DONE; st.global.u32 [%g], %t;", "where lanes go"),
+    "guard": ("setp.gt.u32 %q, %x, 5; @%q st.global.u32 [%g], %t;", "decides whether it runs"),
+    "vote": ("setp.gt.u32 %q, %x, 5; vote.sync.any.pred %q, %q, 0xFFFF;", "is given to it"),
+    "match": ("match.any.sync.b32 %y, %x, 0xFFFF;", "is given to it"),
+    "redux": ("redux.sync.add.u32 %y, %x, 0xFFFF;", "is given to it"),
+    "shuffled to another lane": ("shfl.sync.idx.b32 %y, %x, 12, 31, 0xFFFF; @%p st.global.u32 [%g],"
+                                 " %y;", "is stored"),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_the_first_use_of_an_undefined_lane_is_told_once(use):
+    after, how = USES[use]
+    _, launch = shuffled(LEFT_OUT["down"][0], after)
+    (hazard,) = launch.hazards
+    assert how in hazard.message and "lane 12 reads lane 16" in hazard.message
+
+
+def test_a_read_of_unwritten_memory_still_stops_where_a_shuffle_is_followed():
+    body = """.shared .b8 s[128]; mov.u32 %s, s; ld.shared.u32 %y, [%s+64];
+    add.u32 %x, %x, 1; st.global.u32 [%g], %x; st.global.u32 [%g], %y;"""
+    with pytest.raises(ptx.UninitialisedRead, match="is stored") as error:
+        shuffled(LEFT_OUT["down"][0], body)
+    assert [one.kind for one in error.value.hazards] == ["shuffle from a missing lane"]
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 
 from lib import ptx
+from lib.ptx import advice
+from lib.topics.zoo import model
 
 from ..conftest import HERE, compile_kernels
 
+SPECIMENS = {one.name: one for one in model.specimens()}
 SOURCE = HERE / "hazards.cu"
 LINES = SOURCE.read_text().splitlines()
 REPORTED = {
@@ -90,3 +93,26 @@ def test_what_stops_a_kernel_names_kernel_and_lines(kernel):
 def test_every_kernel_is_run():
     names = set(re.findall(r"__global__ void .*?(\w+)\(float\* out\)", SOURCE.read_text()))
     assert names == set(REPORTED) | set(STOPPED)
+
+
+# -- advice, and lines of wrappers ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["copy_over_a_read", "load_over_a_read"])
+def test_a_refill_is_told_to_wait_for_the_readers_and_where_they_read(name):
+    kernel = model.compiled(SPECIMENS[name], False)
+    specimen = SPECIMENS[name]
+    found = kernel(specimen.grid, specimen.block, specimen.args(), races=True).hazards
+    hazard = next(h for h in found if h.kind == "race" and "write after read" in h.message)
+    said = advice.for_hazard(hazard)
+    assert said.startswith("a barrier") and "wait for the copy" not in said
+    assert f"the read at {specimen.name}.cu:{hazard.first.cuda[1]} and this copy" in said
+
+
+def test_an_error_in_a_header_s_wrapper_names_the_line_that_called_it_first():
+    specimen = SPECIMENS["mbarrier_too_many"]
+    with pytest.raises(ptx.Deadlock) as stopped:
+        model.compiled(specimen, False)(specimen.grid, specimen.block, specimen.args())
+    line = 1 + next(i for i, text in enumerate(specimen.path.read_text().split("\n"))
+                    if "wait_for(&barrier" in text)
+    assert f"CUDA mbarrier_too_many.cu:{line}, inlined from asm.cuh:" in str(stopped.value)

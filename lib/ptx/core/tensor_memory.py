@@ -1,0 +1,123 @@
+"""Tensor memory: 128 lanes by 512 columns of 32 bits for each block, and what is allocated of it.
+
+PTX ISA 9.7.16.1 (Tensor Memory). An address holds a lane in its bits 31 to 16 and a column in its
+bits 15 to 0. Whole columns are allocated, a power of two of them from 32 on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from .syntax import Instruction
+
+LANES, COLUMNS = 128, 512
+LEAST = 32  # columns of an allocation
+EVERY_LANE = (1 << LANES) - 1
+UNWRITTEN = 0xFFFFFFFF  # a word that nobody wrote: all ones, NaN as a float
+
+
+@dataclass(frozen=True)
+class Area:
+    """Some lanes of a run of columns.
+
+    Attributes
+    ----------
+    lanes : int
+        A bit for each lane.
+    first, last : int
+        Columns, the last one not included.
+    """
+
+    lanes: int
+    first: int
+    last: int
+
+    def meets(self, other: Area) -> bool:
+        """Tell whether two areas have a word in common."""
+        return bool(
+            self.lanes & other.lanes and self.first < other.last and other.first < self.last
+        )
+
+    def covers(self, other: Area) -> bool:
+        """Tell whether all of another area is in this one."""
+        inside = self.first <= other.first and other.last <= self.last
+        return inside and not other.lanes & ~self.lanes
+
+    def __str__(self) -> str:
+        runs, lane = [], 0
+        while self.lanes >> lane:
+            if self.lanes >> lane & 1:
+                end = lane
+                while self.lanes >> end & 1:
+                    end += 1
+                runs.append(f"{lane}-{end - 1}" if end > lane + 1 else f"{lane}")
+                lane = end
+            lane += 1
+        return f"lanes {', '.join(runs) or 'none'}, columns {self.first}-{self.last - 1}"
+
+
+def lanes_from(first: int, many: int) -> int:
+    """Return the bits of a run of lanes."""
+    return ((1 << many) - 1) << first
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """Columns that a warp of a block was given.
+
+    Attributes
+    ----------
+    first, columns : int
+    instruction : Instruction
+        The alloc.
+    thread : int
+        First lane of the warp that ran it.
+    time : int
+        Of that warp's clock, if races are looked for.
+    """
+
+    first: int
+    columns: int
+    instruction: Instruction
+    thread: int
+    time: int = 0
+
+
+class TensorMemory:
+    """The tensor memory of one block."""
+
+    def __init__(self) -> None:
+        self.words = np.full((LANES, COLUMNS), UNWRITTEN, np.uint32)
+        self.written = np.zeros((LANES, COLUMNS), bool)
+        self.allocations: list[Allocation] = []
+        self.least = COLUMNS  # columns of the latest allocation: they may not grow
+        self.relinquished: Instruction | None = None
+
+    @property
+    def free(self) -> int:
+        """How many columns are not allocated."""
+        return COLUMNS - sum(a.columns for a in self.allocations)
+
+    def place_for(self, columns: int) -> int | None:
+        """Return where so many free columns begin, at a multiple of their number; or None."""
+        taken = np.zeros(COLUMNS, bool)
+        for each in self.allocations:
+            taken[each.first : each.first + each.columns] = True
+        starts = np.flatnonzero(~taken.reshape(-1, columns).any(axis=1))
+        return int(starts[0]) * columns if len(starts) else None
+
+    def allocated(self, first: int, last: int) -> bool:
+        """Tell whether all columns from `first` to `last`, not included, are allocated."""
+        taken = np.zeros(COLUMNS, bool)
+        for each in self.allocations:
+            taken[each.first : each.first + each.columns] = True
+        return 0 <= first < last <= COLUMNS and bool(taken[first:last].all())
+
+    def forget(self, first: int, columns: int) -> None:
+        """Let freed columns hold what nobody wrote."""
+        self.words[:, first : first + columns] = UNWRITTEN
+        self.written[:, first : first + columns] = False

@@ -1,0 +1,166 @@
+"""clusterlaunchcontrol: a running cluster cancels one that has not begun, and does its work.
+
+PTX ISA, clusterlaunchcontrol.try_cancel and .query_cancel. The emulator runs `launch.RESIDENT`
+clusters at once in such a kernel: the others can be cancelled, the first ones first. The response
+of 16 bytes comes by the asynchronous proxy and completes on an mbarrier, as a bulk copy does.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..core.addressing import locate, shared_address
+from ..core.decode import Decoding, opcode
+from ..core.errors import Error
+from ..core.hazards import access
+from ..core.lane_groups import each_lane
+from ..core.segment import PEER_BYTES, peer_window
+from ..core.waiting import Waiter
+from .bulk_copy import Destination, Issuer, report_write
+from .mbarrier_object import Mbarriers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..core.batch import Batch
+    from ..core.step import Run
+    from ..core.syntax import Instruction
+
+KIND = "launch control"
+_BYTES = 16
+# The last word of a response, which nothing else has: refused, or granted.
+_REFUSED, _GRANTED = 0xC1C00000, 0xC1C00001
+
+
+class LaunchControl(Waiter):
+    """Which blocks of a batch have seen that nothing is left to be cancelled."""
+
+    def __init__(self, f: Batch) -> None:
+        super().__init__(f)
+        self.seen: dict[int, Instruction] = {}
+
+    def hazard(self, instruction: Instruction, row: int, thread: int, message: str) -> None:
+        """Report what PTX leaves undefined."""
+        side = access(instruction, row, thread, self.f)
+        self.f.hazards.add(KIND, f"{side} {message}", side)
+
+
+@opcode("clusterlaunchcontrol")
+def cluster_launch_control(d: Decoding) -> Run:
+    """clusterlaunchcontrol.try_cancel, .query_cancel.is_canceled, .query_cancel.get_first_ctaid"""
+    names = d.instruction.opcode.removeprefix("clusterlaunchcontrol.")
+    if names.startswith("try_cancel."):
+        return _try_cancel(d)
+    if names.startswith("query_cancel.is_canceled."):
+        return _is_canceled(d)
+    if names.startswith("query_cancel.get_first_ctaid"):
+        return _first_block(d, d.parts[2].partition("::")[2])
+    d.unsupported("try_cancel, query_cancel.is_canceled and query_cancel.get_first_ctaid")
+
+
+def _try_cancel(d: Decoding) -> Run:
+    """...async{.shared::cta}.mbarrier::complete_tx::bytes{.multicast::cluster::all} [to], [mbar]"""
+    d.only(
+        "try_cancel", "async", "shared::cta", "mbarrier::complete_tx::bytes",
+        "multicast::cluster::all",
+    ).needs("b128").count(2)  # fmt: skip
+    to, bar, cast = shared_address(d, 0), shared_address(d, 1), d.has("multicast::cluster::all")
+    instruction, index = d.instruction, d.index
+
+    def step(f: Batch) -> None:
+        control, barriers = f.waiter(LaunchControl), f.waiter(Mbarriers)
+        peers = f.geometry.peers
+        for row, thread, (at, b) in each_lane(f, to(f), bar(f)):
+            if row in control.seen:
+                control.hazard(
+                    instruction, row, thread,
+                    "asks for one more cluster after its block has seen a request that failed, at "
+                    f"{f.place(control.seen[row])}: that is undefined; end the loop there",
+                )  # fmt: skip
+            given = _response(f, f.geometry.pending.cancel(peers))
+            ranks = range(peers) if cast else [None]
+            for rank in ranks:
+                places = [each if rank is None else peer_window(rank) + each % PEER_BYTES
+                          for each in (at, b)]  # fmt: skip
+                home, offset = locate(f, row, places[0], _BYTES, _BYTES, instruction)
+                barrier = barriers.find(row, places[1], instruction, (row, thread))
+                if barrier.row != home:
+                    raise Error(
+                        f"{f.place(instruction)}: the response goes to block "
+                        f"{f.geometry.block_name(home)}, the mbarrier lies in another"
+                    )
+                there = Destination(home, offset, _BYTES, barrier)
+                report_write(f, there, Issuer(row, thread, instruction, index))
+
+                def land(there: Destination = there, given: np.ndarray = given) -> None:
+                    there.bytes(f).view(np.uint32)[:] = given
+                    there.mark_valid(f)
+
+                barriers.fly(barrier, _BYTES, land, instruction)
+
+    return step
+
+
+def _response(f: Batch, first: int | None) -> np.ndarray:
+    if first is None:
+        return np.array([0, 0, 0, _REFUSED], np.uint32)
+    return np.array([*f.geometry.index_of(first), _GRANTED], np.uint32)
+
+
+def _words(d: Decoding, operand: int) -> Callable[[Batch], np.ndarray]:
+    """Make the function that reads responses, (4, blocks, threads)."""
+    read, instruction = d.read(operand, "b128"), d.instruction
+
+    def words(f: Batch) -> np.ndarray:
+        whole = np.broadcast_to(read(f.r), (f.blocks, f.threads))
+        found = np.ascontiguousarray(whole)[..., None].view(np.uint32)
+        if not np.isin(f.of_active(found[..., 3]), (_REFUSED, _GRANTED)).all():
+            raise Error(
+                f"{f.place(instruction)}: these 16 bytes are no response of "
+                "clusterlaunchcontrol.try_cancel: load what it wrote, behind a wait on its mbarrier"
+            )
+        return np.moveaxis(found, -1, 0)
+
+    return words
+
+
+def _is_canceled(d: Decoding) -> Run:
+    d.only("query_cancel", "is_canceled", "pred").needs("b128").count(2)
+    put, words, instruction = d.write(0, "pred"), _words(d, 1), d.instruction
+
+    def step(f: Batch) -> None:
+        granted = words(f)[3] == _GRANTED
+        control = f.waiter(LaunchControl)
+        for row in np.flatnonzero((~granted & f.active_lanes).any(axis=1)).tolist():
+            control.seen.setdefault(row, instruction)
+        put(f.r, granted)
+
+    return step
+
+
+def _first_block(d: Decoding, axis: str) -> Run:
+    """get_first_ctaid.v4.b32.b128 {x, y, z, _}, response and get_first_ctaid::x.b32.b128 d, ..."""
+    items = d.vector(0)
+    if axis not in ("", "x", "y", "z") or len(items) != (1 if axis else 4):
+        d.wrong("the forms are .get_first_ctaid.v4 {x, y, z, _} and .get_first_ctaid::x, ::y, ::z")
+    d.only("query_cancel", d.parts[2], "v4").needs("b128").count(2)
+    words, instruction = _words(d, 1), d.instruction
+    axes = ["xyz".index(axis)] if axis else [0, 1, 2]
+    puts = [d.write(item, "b32") for item in items[:3]]
+
+    def step(f: Batch) -> None:
+        found = words(f)
+        refused = (found[3] == _REFUSED) & f.active_lanes
+        if refused.any():
+            row, thread = np.argwhere(refused)[0].tolist()
+            f.waiter(LaunchControl).hazard(
+                instruction, row, thread,
+                "reads the first block of a request that failed, which is undefined: ask "
+                "query_cancel.is_canceled before",
+            )  # fmt: skip
+        for put, at in zip(puts, axes, strict=True):
+            put(f.r, np.ascontiguousarray(found[at]))
+
+    return step

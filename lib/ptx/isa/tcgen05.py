@@ -1,0 +1,349 @@
+"""tcgen05: tensor memory allocated, loaded, stored, waited for, fenced (PTX ISA 9.7.16).
+
+alloc, dealloc and relinquish_alloc_permit are 9.7.16.7; ld, st and wait 9.7.16.8; fence 9.7.16.11.
+What multiplies is in `tcgen05_mma`, what copies, shifts and commits in `tcgen05_copy`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..core.addressing import locate, shared_address
+from ..core.decode import Decoding, opcode
+from ..core.errors import Divergence, Error
+from ..core.lanes import Lanes
+from ..core.masks import WARP, any_in_warp, spread
+from ..core.predication import predicated_end
+from ..core.syntax import Address, Register
+from ..core.tensor_memory import UNWRITTEN, Area, lanes_from
+from ..race.tensor_order import TensorAccess
+from .bulk_copy import cells, mark_valid, shared_bytes
+from .tcgen05_layouts import MOST_REGISTERS, SHAPES, fragment, registers_of
+from .tcgen05_pair import PairMemories
+from .tcgen05_state import TensorMemories, Waiting, one_for_warp, report_order, tensor_address
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..core.batch import Batch
+    from ..core.step import Run
+    from ..core.syntax import Instruction
+
+_MANAGEMENT = ("alloc", "dealloc", "relinquish_alloc_permit")
+
+
+@opcode("tcgen05")
+def tcgen05(d: Decoding) -> Run:
+    """tcgen05.{alloc,dealloc,relinquish_alloc_permit,ld,st,wait::ld,wait::st,fence::...}"""
+    what = d.parts[1] if len(d.parts) > 1 else ""
+    if what in _MANAGEMENT:
+        return _manage(d, what)
+    if what in ("ld", "st"):
+        return _move(d, what)
+    if what in ("wait::ld", "wait::st"):
+        return _wait(d, what[-2:])
+    if what in ("fence::before_thread_sync", "fence::after_thread_sync"):
+        return _fence(d, what.startswith("fence::before"))
+    d.unsupported(
+        "tcgen05.{alloc,dealloc,relinquish_alloc_permit,ld,st,wait,fence,mma,cp,shift,commit}"
+    )
+
+
+def check_group(d: Decoding) -> int:
+    """Return how many blocks do it together; in a kernel it is the same everywhere (9.7.16.5)."""
+    if not d.has("cta_group::1", "cta_group::2"):
+        d.wrong("a .cta_group is missing")
+    group = "cta_group::2" if d.has("cta_group::2") else "cta_group::1"
+    for each in d.registers.entry.instructions:
+        others = [p for p in each.parts if p.startswith("cta_group::") and p != group]
+        if others and each.parts[0] == "tcgen05":
+            d.wrong(
+                f".{group} here and .{others[0]} at {d.registers.place(each)}: all of a kernel's "
+                "tcgen05 instructions must have the same"
+            )
+    return int(group[-1])
+
+
+def whole_warps(f: Batch, instruction: Instruction) -> list[tuple[int, int]]:
+    """List row and warp of the active warps.
+
+    Raises
+    ------
+    Divergence
+        If only part of one runs an .aligned instruction.
+    """
+    if f.threads % WARP:
+        raise Divergence(f"{f.place(instruction)}: needs whole warps, in a block of {f.threads}")
+    if f.active is not None and not f.active.whole_warps:
+        active = f.active.array
+        lacking = spread(any_in_warp(active), f.threads) & ~active
+        raise Divergence(
+            f"{f.place(instruction)}: only part of a warp runs it; lacking: {f.lane_names(lacking)}"
+        )
+    return [(row, warp) for row, warp in np.argwhere(f.active_warps).tolist()]
+
+
+def same_in_warp(
+    f: Batch, values: np.ndarray, row: int, warp: int, what: str, instruction: Instruction
+) -> int:
+    """Return a value that all lanes of a warp must have.
+
+    Raises
+    ------
+    Error
+        If they have not.
+    """
+    found = one_for_warp(f, values, row, warp)
+    if (found != found[0]).any():
+        raise Error(
+            f"{f.place(instruction)}: lanes of a warp have different {what}, block "
+            f"{f.geometry.block_name(row)} warp {warp}"
+        )
+    return int(found[0])
+
+
+def tensor_operand(d: Decoding, operand: int) -> Callable[[Lanes], np.ndarray]:
+    """Make the function that reads an address of tensor memory in square brackets."""
+    address = d.operands[operand]
+    if not isinstance(address, Address) or not isinstance(address.base, Register):
+        d.wrong("an address of tensor memory in square brackets is missing")
+    base, offset = d.read(address.base, "b32"), np.uint32(address.offset & 0xFFFFFFFF)
+    return lambda f: base(f.r).view(np.uint32) + offset  # type: ignore[attr-defined]
+
+
+# -- allocation ---------------------------------------------------------------------------------
+
+
+def _manage(d: Decoding, what: str) -> Run:
+    d.only(*_MANAGEMENT, "cta_group::1", "cta_group::2", "sync", "aligned", "shared::cta")
+    pair = check_group(d) == 2
+    instruction, index, following = d.instruction, d.index, d.index + 1
+    if what == "relinquish_alloc_permit":
+        d.count(0)
+
+        def relinquish(f: Batch) -> None:
+            for row, _ in whole_warps(f, instruction):
+                f.waiter(TensorMemories).relinquish(row, instruction)
+
+        return relinquish
+    d.count(2)
+    columns = d.read(1, "u32")
+    if what == "dealloc":
+        address = d.read(0, "u32")
+
+        def dealloc(f: Batch) -> None:
+            for row, warp in whole_warps(f, instruction):
+                at = same_in_warp(f, address(f.r), row, warp, "addresses", instruction)
+                many = same_in_warp(f, columns(f.r), row, warp, "columns", instruction)
+                memories = f.waiter(PairMemories) if pair else f.waiter(TensorMemories)
+                memories.dealloc(row, warp * WARP, at, many, instruction)
+
+        return dealloc
+    put = shared_address(d, 0)
+
+    def alloc(f: Batch) -> None:
+        warps = whole_warps(f, instruction)  # before any of them goes on
+        places, many = put(f), columns(f.r)
+        for row, warp in warps:
+            at = same_in_warp(f, places, row, warp, "addresses", instruction)
+            lanes = np.zeros((f.blocks, f.threads), bool)
+            lanes[row, warp * WARP : warp * WARP + WARP] = True
+            memories = f.waiter(PairMemories) if pair else f.waiter(TensorMemories)
+            memories.alloc(Waiting(
+                instruction, following, row, warp * WARP,
+                same_in_warp(f, many, row, warp, "columns", instruction), lanes,
+                _teller(f, row, warp * WARP, at, instruction, index),
+            ))  # fmt: skip
+
+    return predicated_end(d, alloc)
+
+
+def _teller(
+    f: Batch, row: int, thread: int, address: int, instruction: Instruction, index: int
+) -> Callable[[int], None]:
+    """Make the function that writes the address of an allocation to shared memory."""
+
+    def tell(first: int) -> None:
+        home, offset = locate(f, row, address, 4, 4, instruction)
+        shared_bytes(f, home, offset, 4).view(np.uint32)[0] = first
+        mark_valid(f, home, offset, 4)
+        if f.races is not None:
+            place = cells(f, f.races, home, offset, 4)
+            warp = thread // WARP
+            number = thread + row % f.geometry.peers * WARP * f.warps
+            each = (row, number, warp, int(f.races.clock[row, warp]))
+            kinds = (np.intp, np.int64, np.intp, np.int64)
+            group = tuple(np.full(len(place), v, k) for v, k in zip(each, kinds, strict=True))
+            f.races.agents.races.shared_shadow.store(place, group, index, None, True)
+
+    return tell
+
+
+# -- between registers and tensor memory --------------------------------------------------------
+
+
+def _move(d: Decoding, what: str) -> Run:
+    """tcgen05.ld.sync.aligned.shape.num{.pack::16b}.b32 r, [taddr]{, split}; st the other way"""
+    narrow = "pack::16b" if what == "ld" else "unpack::16b"
+    counts = [m for m in (re.fullmatch(r"x(\d+)", p) for p in d.parts) if m]
+    d.only(what, "sync", "aligned", narrow, *SHAPES, *(m.group() for m in counts))
+    shape = d.one_of(SHAPES)
+    repeats = int(counts[0].group(1)) if len(counts) == 1 else 0
+    if repeats not in (1, 2, 4, 8, 16, 32, 64, 128):
+        d.wrong("a number of repetitions, .x1 to .x128, is missing")
+    many = registers_of(shape, repeats)
+    if many > MOST_REGISTERS:
+        d.wrong(f".{shape}.x{repeats} would need {many} registers")
+    halves = shape == "16x32bx2"
+    d.count(3 if halves else 2)
+    at, data = (1, 0) if what == "ld" else (0, len(d.operands) - 1)
+    split = d.constant(2 if what == "ld" else 1, "the offset of the second half") if halves else 0
+    items = d.vector(data)
+    if len(items) != many:
+        d.wrong(f".{shape}.x{repeats} has {many} registers, not {len(items)}")
+    address = tensor_operand(d, at)
+    wide = 2 if d.has(narrow) else 1
+    lane, word = fragment(shape, repeats)
+    column = word * wide
+    if halves:
+        column = np.where(word < repeats, column, split + (word - repeats) * wide)
+    reach = Reach(int(lane.max()) + 1, lane, column, wide)
+    instruction = d.instruction
+
+    if what == "ld":
+        puts = [d.write(item, "b32") for item in items]
+
+        def load(f: Batch) -> None:
+            found = np.zeros((many, f.blocks, f.threads), np.uint32)
+            addresses = address(f)
+            for row, warp in whole_warps(f, instruction):
+                place = reach.at(f, row, warp, addresses, instruction, "ld")
+                found[:, row, warp * WARP : warp * WARP + WARP] = (
+                    UNWRITTEN if place is None else reach.read(f, row, place)
+                )
+            for put, value in zip(puts, found, strict=True):
+                put(f.r, value)
+
+        return load
+    takes = [d.read(item, "b32") for item in items]
+
+    def store(f: Batch) -> None:
+        given = [take(f.r) for take in takes]
+        addresses = address(f)
+        for row, warp in whole_warps(f, instruction):
+            place = reach.at(f, row, warp, addresses, instruction, "st")
+            if place is not None:
+                values = np.stack([one_for_warp(f, v, row, warp) for v in given]).view(np.uint32)
+                f.waiter(TensorMemories).store(row, warp, reach.writer(f, row, place, values))
+
+    return store
+
+
+class Reach:
+    """Which words of tensor memory a warp's load or store moves.
+
+    Parameters
+    ----------
+    lanes : int
+        16 or 32.
+    lane, column : ndarray of int, shape (registers, 32)
+        From the address on.
+    wide : int
+        2 if a register holds the lower halves of two columns, else 1.
+    """
+
+    def __init__(self, lanes: int, lane: np.ndarray, column: np.ndarray, wide: int) -> None:
+        self.lanes, self.lane, self.column, self.wide = lanes, lane, column, wide
+        self.columns = np.unique(column)
+
+    def at(
+        self, f: Batch, row: int, warp: int, addresses: np.ndarray, instruction: Instruction,
+        what: str,
+    ) -> tuple[int, int] | None:  # fmt: skip
+        """Check an access and report it; None if the warp may not reach these lanes.
+
+        PTX ISA 9.7.16.8.1 (Access restrictions): warp w of a warpgroup reaches lanes 32 w to
+        32 w + 31. What happens to others is undefined: here nothing is stored, and all ones come.
+        """
+        value = same_in_warp(f, addresses, row, warp, "addresses", instruction)
+        lane, column = tensor_address(value)
+        thread, memories = warp * WARP, f.waiter(TensorMemories)
+        bits = lanes_from(lane, self.lanes) if lane < 1 << 12 else 1 << 12
+        areas = [Area(bits, column + int(run[0]), column + int(run[-1]) + self.wide)
+                 for run in self._runs()]  # fmt: skip
+        home = warp % 4 * 32
+        if not home <= lane <= home + 32 - self.lanes or lane % 16:
+            memories.hazard(
+                instruction, row, thread,
+                f"accesses {areas[0]} of tensor memory; warp {warp} reaches lanes {home}-"
+                f"{home + 31} only: add (warp % 4 * 32) << 16 to the address",
+            )  # fmt: skip
+            return None
+        for area in areas:
+            memories.check(area, instruction, row, thread)
+        report_order(f, [
+            TensorAccess(what, area, what == "st", instruction, row, thread) for area in areas
+        ])  # fmt: skip
+        return lane, column
+
+    def _runs(self) -> list[np.ndarray]:
+        """Part the columns where they don't follow on each other."""
+        apart = np.flatnonzero(np.diff(self.columns) > self.wide) + 1
+        return list(np.split(self.columns, apart))
+
+    def read(self, f: Batch, row: int, place: tuple[int, int]) -> np.ndarray:
+        """Return what the registers of a warp get, (registers, 32)."""
+        words = f.waiter(TensorMemories).of(row).words
+        lane, column = self.lane + place[0], self.column + place[1]
+        if self.wide == 1:
+            return words[lane, column]
+        low, high = words[lane, column], words[lane, column + 1]
+        return (low & np.uint32(0xFFFF)) | high << np.uint32(16)
+
+    def writer(
+        self, f: Batch, row: int, place: tuple[int, int], values: np.ndarray
+    ) -> Callable[[], None]:
+        """Make the function that stores a warp's registers."""
+        memory = f.waiter(TensorMemories).of(row)
+        lane, column = self.lane + place[0], self.column + place[1]
+
+        def write() -> None:
+            if self.wide == 1:
+                parts = [values]
+            else:
+                parts = [values & np.uint32(0xFFFF), values >> np.uint32(16)]
+            for i, part in enumerate(parts):
+                memory.words[lane, column + i] = part
+                memory.written[lane, column + i] = True
+
+        return write
+
+
+def _wait(d: Decoding, what: str) -> Run:
+    d.only(f"wait::{what}", "sync", "aligned").count(0)
+    instruction = d.instruction
+
+    def step(f: Batch) -> None:
+        for row, warp in whole_warps(f, instruction):
+            if what == "st":
+                f.waiter(TensorMemories).waited(row, warp)
+            if f.races is not None:
+                f.races.agents.tensors.waited(row, warp, what)
+
+    return step
+
+
+def _fence(d: Decoding, before: bool) -> Run:
+    d.only("fence::before_thread_sync", "fence::after_thread_sync").count(0)
+
+    def step(f: Batch) -> None:
+        if f.races is None:
+            return
+        order = f.races.agents.tensors
+        for row, warp in np.argwhere(f.active_warps).tolist():
+            order.before(row, warp) if before else order.after(row, warp)
+
+    return step

@@ -1,0 +1,138 @@
+"""tcgen05.cp and shift: what one thread issues beside mma, for its block or for both of a pair.
+
+PTX ISA 9.7.16.9.2 (cp), 9.7.16.9.3 (shift); what orders them is in `race.tensor_order`. Of a pair,
+each block copies from its own shared memory to its own tensor memory, from and to the same places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..core.decode import Decoding, opcode
+from ..core.errors import Error, UnsupportedInstruction
+from ..core.lane_groups import each_lane
+from ..core.tensor_memory import EVERY_LANE, Area, lanes_from
+from ..race.tensor_order import TensorAccess
+from .tcgen05 import check_group, tensor_operand
+from .tcgen05_descriptors import operand_chunks, operand_descriptor
+from .tcgen05_layouts import copied
+from .tcgen05_operands import BITS64, chunks_in_shared, placed, read_chunks, report_chunks
+from .tcgen05_pair import reached_blocks
+from .tcgen05_state import TensorMemories, report_order, tensor_address
+
+if TYPE_CHECKING:
+    from ..core.batch import Batch
+    from ..core.step import Run
+    from ..core.syntax import Instruction
+
+
+@opcode("tcgen05.cp")
+def copy(d: Decoding) -> Run:
+    """tcgen05.cp.cta_group.shape{.multicast} [taddr], s-desc"""
+    shapes = ("128x256b", "4x256b", "128x128b", "64x128b", "32x128b")
+    casts = ("warpx2::02_13", "warpx2::01_23", "warpx4")
+    if any(part.startswith("b8x16") for part in d.parts):
+        d.unsupported("no decompression")
+    d.only("cp", "cta_group::1", "cta_group::2", *shapes, *casts).count(2)
+    pair = check_group(d) == 2
+    shape, cast = d.one_of(shapes), d.pick(casts, "")
+    need = {"64x128b": casts[:2], "32x128b": casts[2:]}.get(shape, ("",))
+    if cast not in need:
+        d.wrong(f".{shape} goes with {' or '.join('.' + n for n in need if n) or 'no multicast'}")
+    rows, chunks = int(shape.split("x")[0]), int(shape.split("x")[1][:-1]) // 128
+    to, source, instruction, index = tensor_operand(d, 0), d.read(1, "b64"), d.instruction, d.index
+    runs = copied(shape, cast)
+    lanes = sum({first: lanes_from(first, many) for _, many, first in runs}.values())
+
+    def step(f: Batch) -> None:
+        memories = f.waiter(TensorMemories)
+        for row, thread, (at, bits) in each_lane(f, to(f), source(f.r)):
+            lane, column = tensor_address(at)
+            if lane >= (32 if rows == 4 else 1):
+                raise Error(
+                    f"{f.place(instruction)}: the copy begins at lane {lane}; it must be "
+                    + ("one of 0 to 31, of each warp's" if rows == 4 else "0")
+                )
+            area = Area(lanes << lane, column, column + 4 * chunks)
+            blocks = reached_blocks(f, row, thread, area, instruction, pair)
+            with placed(f, instruction):
+                descriptor = operand_descriptor(bits & BITS64)
+                chosen = operand_chunks(descriptor, rows, "k", 1, chunks)
+            place = chunks_in_shared(f, row, descriptor, chosen, "the source", instruction)
+            parts = [TensorAccess("cp", area, True, instruction, row, thread, (shape,), peer=block)
+                     for block in blocks]  # fmt: skip
+            report_order(f, parts)
+            to_lanes = [(first, many, start + lane) for first, many, start in runs]
+            for block in blocks:
+                report_chunks(f, row, thread, [place], parts[0].number, index, block)
+                memories.issue(row, _copier(f, block, place, column, to_lanes, instruction))
+
+    return step
+
+
+def _copier(
+    f: Batch, row: int, place: np.ndarray, column: int, runs: list[tuple[int, int, int]],
+    instruction: Instruction,
+) -> Callable[[], None]:  # fmt: skip
+    memory = f.waiter(TensorMemories).of(row)
+
+    def run() -> None:
+        words = read_chunks(f, row, place, "the source", instruction)
+        words = words.reshape(len(words), -1).view(np.uint32)
+        columns = slice(column, column + words.shape[1])
+        for first, many, lane in runs:
+            memory.words[lane : lane + many, columns] = words[first : first + many]
+            memory.written[lane : lane + many, columns] = True
+
+    return run
+
+
+@opcode("tcgen05.shift")
+def shift(d: Decoding) -> Run:
+    """tcgen05.shift.cta_group.down [taddr]: all lanes, 32 bytes of each
+
+    PTX ISA 9.7.16.9.3 moves all rows but the last by one, "for a warp": lane i gets what lane i + 1
+    holds, and lanes 31, 63, 95 and 127 keep what they have, which a cp.4x256b, that may follow in
+    order, renews. One instruction does so for all four warps' lanes: read back on a B200
+    (``cicuvc/nvidia-sass-document``, ``notes/sm100/instr/utcshift.md``) from lane 0.
+    """
+    d.only("shift", "cta_group::1", "cta_group::2", "down").count(1)
+    pair = check_group(d) == 2
+    to, instruction = tensor_operand(d, 0), d.instruction
+
+    def step(f: Batch) -> None:
+        memories = f.waiter(TensorMemories)
+        for row, thread, (at,) in each_lane(f, to(f)):
+            lane, column = tensor_address(at)
+            if lane % 32:
+                raise Error(f"{f.place(instruction)}: lane {lane} is no multiple of 32")
+            if lane:
+                raise UnsupportedInstruction(
+                    f"{f.place(instruction)}: a shift from lane {lane}: which lanes it moves is "
+                    "documented nowhere"
+                )
+            area = Area(EVERY_LANE, column, column + 8)
+            blocks = reached_blocks(f, row, thread, area, instruction, pair)
+            report_order(f, [
+                TensorAccess("shift", area, True, instruction, row, thread, peer=block)
+                for block in blocks
+            ])  # fmt: skip
+            for block in blocks:
+                memories.issue(row, _shifter(f, block, column))
+
+    return step
+
+
+def _shifter(f: Batch, row: int, column: int) -> Callable[[], None]:
+    memory = f.waiter(TensorMemories).of(row)
+
+    def run() -> None:
+        for each in (memory.words, memory.written):
+            part = each[:, column : column + 8].reshape(4, 32, 8).copy()
+            part[:, :-1] = part[:, 1:].copy()
+            each[:, column : column + 8] = part.reshape(-1, 8)
+
+    return run

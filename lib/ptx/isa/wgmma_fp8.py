@@ -1,0 +1,127 @@
+"""What a wgmma of 8-bit floats adds up on Hopper, to the bit, by published models of it.
+
+Modelled: the rule is put together from what others measured, and `tests/ptx/isa/test_wgmma_fp8.py`
+holds it against a GPU where there is one; until that has run, it is nobody's measurement of ours.
+
+For each element of D the terms are the 32 exact products of A and B, and the element that was
+there. A product's exponent is the sum of its factors' own, where a subnormal counts with the least
+exponent of a normal number; E is the largest exponent of a term that is not zero. Each term is
+cut off, toward zero, at a multiple of 2^(E − 13); these are summed exactly; the sum is cut off,
+toward zero, to 13 bits of fraction. A sum of nothing is +0, and what is no number is the one NaN
+0x7fffffff. So of D at most 13 bits of fraction are ever added to, and kept.
+
+Where each part is from:
+
+- Alignment to the largest exponent, and that bits beyond the 14 highest are cut off: DeepSeek-AI,
+  DeepSeek-V3 Technical Report, 2024, section 3.5.2.
+- 13 bits of fraction of D, cut off where A and B are zero: Zhang et al., SageAttention2, 2024, on
+  Ada and Hopper.
+- 32 products at a time, D aligned with them, the sum cut off to 13 bits: Khattak and Mikaitis,
+  Accurate Models of NVIDIA Tensor Cores, ACM TACO 23(3), 2026 (arXiv:2512.07004), and its reader
+  `mmaemu` 0.1.0 (preset ``hopper``), which reports the bits of FP8 products of cuBLAS on an H100.
+- +0, which `mmaemu` measured on Ada and takes for Hopper.
+
+No model is published of a sparse A, which is taken with its zeros, 32 columns at a time, nor for D
+of 16 bits: there the sum is rounded to nearest even, as on Blackwell (`tcgen05_arithmetic`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+# Bits of fraction below the largest exponent, and of the result.
+FRACTION = 13
+# Products that are added up at once.
+PRODUCTS = 32
+KINDS = ("e4m3", "e5m2")
+# The least exponent of a normal number.
+LEAST = {"e4m3": -6, "e5m2": -14}
+NAN = np.uint32(0x7FFFFFFF)
+# float32: bits of fraction, and what its exponent is counted from.
+_BITS, _BIAS = 23, 127
+_KEPT = np.uint32(0xFFFFFFFF ^ (1 << _BITS - FRACTION) - 1)
+# The exponent of a zero: below all others, and so are sums of it and another one.
+_NOTHING = -1000
+
+
+def sums(
+    a: np.ndarray, b: np.ndarray, old: np.ndarray, kinds: tuple[str, str], narrow: bool = False
+) -> np.ndarray:
+    """Multiply and add as one wgmma, or several behind each other, do.
+
+    Parameters
+    ----------
+    a, b : ndarray of float32, shape (..., M, K) and (..., N, K)
+        Values of 8-bit floats; K is a multiple of 32.
+    old : ndarray of float32, shape (..., M, N)
+        What is added to.
+    kinds : (str, str)
+        Types of A and B, of `KINDS`.
+    narrow : bool
+        Whether D is of 16 bits: the sum is left as float32, not cut off, to be rounded once.
+
+    Returns
+    -------
+    ndarray of float32, shape (..., M, N)
+    """
+    for k in range(0, a.shape[-1], PRODUCTS):
+        part = slice(k, k + PRODUCTS)
+        old = _sum(a[..., part], b[..., part], old, kinds, narrow)
+    return old
+
+
+def _sum(
+    a: np.ndarray, b: np.ndarray, old: np.ndarray, kinds: tuple[str, str], narrow: bool
+) -> np.ndarray:
+    """`sums` for 32 products."""
+    with np.errstate(all="ignore"):
+        left, right = (
+            np.ascontiguousarray(np.moveaxis(np.where(np.isfinite(x), x, np.float32(0)), -1, 0))
+            for x in (a, b)
+        )
+        added = np.where(np.isfinite(old), old, np.float32(0))
+        of_a, of_b = (_exponents(x, LEAST[kind])
+                      for x, kind in zip((left, right), kinds, strict=True))
+        top = np.full(added.shape, 2 * _NOTHING, np.int16)
+        for x, y in zip(of_a, of_b, strict=True):
+            np.maximum(top, x[..., :, None] + y[..., None, :], out=top)
+        none = top < _NOTHING // 2
+        # Without products D stands alone; its exponent may be too low for what follows.
+        top = np.where(none, np.int16(0), np.maximum(top, _exponents(added, 1 - _BIAS)))
+        places = FRACTION - top.astype(np.int32)
+        finer = np.ldexp(np.float32(1), places)
+        total = np.trunc(added * finer)
+        for x, y in zip(left, right, strict=True):
+            total += np.trunc(x[..., :, None] * y[..., None, :] * finer)  # 33 below 2^15: exact
+        total = np.where(none, added, np.ldexp(total, -places))
+        if not narrow:
+            total = cut(total)
+        total += np.float32(0)  # a sum of nothing is +0
+        if not all(np.isfinite(x).all() for x in (a, b, old)):
+            total = _with_specials(total, a, b, old)
+    return total
+
+
+def cut(value: np.ndarray) -> np.ndarray:
+    """Cut float32 off, toward zero, to 13 bits of fraction."""
+    bits = np.ascontiguousarray(value, np.float32).view(np.uint32)
+    return np.where(np.isfinite(value), (bits & _KEPT).view(np.float32), value)
+
+
+def _exponents(value: np.ndarray, least: int) -> np.ndarray:
+    """Exponents of float32, of zero `_NOTHING`, of what is below the least normal number its."""
+    bits = np.ascontiguousarray(value).view(np.uint32) >> np.uint32(_BITS) & np.uint32(0xFF)
+    exponent = np.maximum(bits.astype(np.int16) - np.int16(_BIAS), np.int16(least))
+    return np.where(value == 0, np.int16(_NOTHING), exponent)
+
+
+def _with_specials(
+    total: np.ndarray, a: np.ndarray, b: np.ndarray, old: np.ndarray
+) -> np.ndarray:
+    """Put infinities and NaN where a term is one: the sum of these alone says which."""
+    found = np.where(np.isfinite(old), np.float32(0), old)
+    for k in range(a.shape[-1]):
+        each = a[..., :, None, k] * b[..., None, :, k]  # an infinity times zero is a NaN
+        found = found + np.where(np.isfinite(each), np.float32(0), each)
+    total = np.where(np.isinf(found), found, total)
+    return np.where(np.isnan(found), NAN.view(np.float32), total)

@@ -1,0 +1,325 @@
+"""What orders accesses of tensor memory: PTX ISA 9.7.16.6 (memory consistency model of tcgen05).
+
+Five instructions are asynchronous: mma, cp, shift, ld, st (9.7.16.6.1). Two of them that access one
+word, at least one writing, are ordered
+
+* by being a pipelined pair, issued in this order (9.7.16.6.2): mma → mma of one accumulator, shape
+  and kind, cp → mma, shift → mma, shift → cp.4x256b, mma → shift. *Not* mma → cp, nor anything with
+  ld or st;
+* by completion: of mma, cp and shift through tcgen05.commit and a wait on its mbarrier
+  (9.7.16.6.2.1.1), of ld and st through tcgen05.wait in the thread that issued them
+  (9.7.16.6.2.1.2).
+
+What is issued is ordered behind a wait on an mbarrier, or behind other threads, only with
+``fence::after_thread_sync`` in between; what was issued before is ordered before what other threads
+do only with ``fence::before_thread_sync`` ahead of the barrier, which commit does by itself
+(9.7.16.6.3, and the five canonical patterns of 9.7.16.6.4). A commit passes on through other
+threads' barriers without fences of theirs, as any causality order does. That a load's registers
+are there when they are used (9.7.16.6.4.5) orders no access of tensor memory.
+
+This is PTX ISA 9.2. Notes of others on 9.4 name further pairs, of an mma's operands ahead of a cp:
+until they can be read here, such a copy is reported.
+
+So there are more clocks beside those of `detector`: `passed`, what reached a warp through
+barriers, ordered before what they order; `ordered`, the same at its latest
+``fence::after_thread_sync``, which its own asynchronous instructions may rely on; `settled`, all
+that it knew then, for what these read of shared memory. A warp counts as one thread here. An
+asynchronous operation of a warp is one of an agent, at the time of its number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import count
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..core.hazards import access
+from .stamps import EPOCH, THREAD, TIME, column_of, index_of
+
+if TYPE_CHECKING:
+    from ..core.batch import Batch
+    from ..core.syntax import Instruction
+    from ..core.tensor_memory import Area
+    from .clocks import Detector
+
+IN_FLIGHT, UNFENCED = "tensor memory in flight", "missing tcgen05.fence"
+
+
+@dataclass(eq=False)
+class TensorAccess:
+    """What one instruction does to an area of a block's tensor memory.
+
+    Attributes
+    ----------
+    what : str
+        "mma", "cp", "shift", "ld" or "st".
+    shape : tuple
+        Of an mma: what must be the same for the next one to follow in order.
+    issued : int
+        Time of the warp's clock when it was issued.
+    number : int
+        Of an mma, cp or shift: its time as the agent of its warp.
+    done : int
+        Of a ld or st: the warp's clock when it had been waited for; 0: it has not.
+    peer : int or None
+        Of what two blocks do together: whose tensor memory this is, if not the issuer's.
+    serial : int
+        Its number among all.
+    behind : set of int
+        Numbers of those that it meets and is ordered behind.
+    """
+
+    what: str
+    area: Area
+    writes: bool
+    instruction: Instruction
+    row: int
+    thread: int
+    shape: tuple = ()
+    issued: int = 0
+    number: int = 0
+    done: int = 0
+    serial: int = field(default_factory=count().__next__)
+    behind: set[int] = field(default_factory=set)
+    peer: int | None = None
+
+    @property
+    def block(self) -> int:
+        """The block whose tensor memory is accessed."""
+        return self.row if self.peer is None else self.peer
+
+    @property
+    def warp(self) -> int:
+        """The warp that issued it."""
+        return self.thread // 32
+
+    @property
+    def committed(self) -> bool:
+        """Whether it completes through a commit, not a wait."""
+        return self.what not in ("ld", "st")
+
+
+class TensorOrder:
+    """The clocks of one batch, and what its blocks do to tensor memory."""
+
+    def __init__(self, races: Detector, f: Batch, columns: int) -> None:
+        self.races, self.f = races, f
+        shape = (f.blocks, f.warps, columns)
+        self.passed = np.zeros(shape, np.int64)
+        self.ordered = np.zeros(shape, np.int64)
+        self.settled = np.zeros(shape, np.int64)
+        self.numbers = np.zeros((f.blocks, f.warps), np.int64)
+        self.accesses: dict[int, list[TensorAccess]] = {}
+
+    def own(self, row: int, warp: int) -> int:
+        """Return a warp's column in the clocks."""
+        return int(self.races.own[row % len(self.races.own), warp])
+
+    def grow(self, more: tuple) -> None:
+        """Make room for agents that have come."""
+        self.passed, self.ordered = np.pad(self.passed, more), np.pad(self.ordered, more)
+        self.settled = np.pad(self.settled, more)
+
+    # -- what orders ----------------------------------------------------------------------------
+
+    def before(self, row: int, warp: int) -> None:
+        """fence::before_thread_sync (9.7.16.6.3): what it issued comes before its barriers."""
+        races = self.races
+        self.passed[row, warp, self.own(row, warp)] = races.clock[row, warp]
+        races.clock = races.clock.copy()
+        races.clock[row, warp] += 1
+
+    def after(self, row: int, warp: int) -> None:
+        """fence::after_thread_sync (9.7.16.6.3): what the warp issues now comes behind them."""
+        np.maximum(self.ordered[row, warp], self.passed[row, warp], out=self.ordered[row, warp])
+        self.settled[row, warp] = self.races.known[row, warp]
+
+    def barrier(self, came: np.ndarray, waits: np.ndarray) -> None:
+        """Join what the warps that met pass on."""
+        joined = np.where(came[:, :, None], self.passed, 0).max(axis=1)
+        learned = np.maximum(self.passed, joined[:, None, :])
+        self.passed = np.where(waits[:, :, None], learned, self.passed)
+
+    def committed(self, row: int, warp: int, column: int) -> list[np.ndarray]:
+        """Return what an mbarrier learns of a commit (9.7.16.6.2.1.1; its fence: 9.7.16.6.4.2).
+
+        That is all of the warp's operations so far, and what these were issued behind: the copies,
+        say, of which the warp had learnt before. Its ordinary accesses are not released.
+        """
+        proxy = self.races.proxy
+        clocks = [self.races.known, proxy.fenced, self.passed]
+        found = [each[row, warp].copy() for each in clocks]
+        for clock in found:
+            clock[column] = EPOCH + int(self.numbers[row, warp])
+        return found
+
+    def reads_shared(self, cells: np.ndarray, row: int, thread: int, index: int) -> None:
+        """Report shared memory that an mma or cp reads behind a barrier, but behind no fence.
+
+        9.7.16.6.3: only behind ``fence::after_thread_sync`` is it ordered after prior execution
+        ordering operations, and so after what others wrote. (CUTLASS 4.2 leaves this fence out.)
+        """
+        races, warp = self.races, thread // 32
+        seen = races.shared_shadow.writer.take(cells)
+        other, time = column_of(seen & THREAD), seen >> TIME
+        bad = (time > self.settled[row, warp][other]) & (time <= races.known[row, warp][other])
+        bad &= other != self.own(row, warp)
+        if bad.any():
+            first = index_of(seen[bad])
+            base = races.linear(np.full(first.shape, row))
+            number = thread + row % races.peers * 32 * self.f.warps
+            races.report(
+                UNFENCED, "shared memory is read behind a barrier, without "
+                "tcgen05.fence::after_thread_sync in between; insert it before the second",
+                (first, base, seen[bad] & THREAD),
+                (np.full(first.shape, index), base, np.full(first.shape, number)),
+            )  # fmt: skip
+
+    def waited(self, row: int, warp: int, what: str) -> None:
+        """tcgen05.wait (9.7.16.6.2.1.2): the warp's loads, or stores, are complete."""
+        races, found = self.races, False
+        for each in self.accesses.get(row, ()):
+            if each.what == what and each.warp == warp and not each.done:
+                each.done, found = int(races.clock[row, warp]), True
+        if found:
+            races.clock = races.clock.copy()
+            races.clock[row, warp] += 1
+
+    # -- accesses -------------------------------------------------------------------------------
+
+    def issue(self, parts: list[TensorAccess]) -> None:
+        """Compare what one instruction does with what is in flight, and remember it."""
+        first = parts[0]
+        row, warp = first.row, first.warp
+        if first.committed:
+            self.numbers[row, warp] += 1
+        for part in parts:
+            part.issued = int(self.races.clock[row, warp])
+            part.number = int(self.numbers[row, warp])
+        for block in dict.fromkeys(part.block for part in parts):
+            self._compare(block, [part for part in parts if part.block == block])
+
+    def _compare(self, block: int, parts: list[TensorAccess]) -> None:
+        """Compare what an instruction does with one block's tensor memory."""
+        known = self.accesses.setdefault(block, [])
+        behind: list[TensorAccess] = []
+        for old in known:
+            superseded = False
+            for new in parts:
+                if not old.area.meets(new.area):
+                    continue
+                right = self._is_ordered(old, new) or self._by_another(old, new, known)
+                if right:
+                    new.behind.add(old.serial)
+                if (old.writes or new.writes) and not right:
+                    self._report(old, new)
+                    right = True  # it is told once
+                superseded |= right and new.area.covers(old.area) and (new.writes or not old.writes)
+            if not superseded:
+                behind.append(old)
+        self.accesses[block] = behind + parts
+
+    def _is_ordered(self, old: TensorAccess, new: TensorAccess) -> bool:
+        row, clocks = old.row, self.ordered[new.row, new.warp]
+        same = (row, old.warp) == (new.row, new.warp)
+        own = self.own(row, old.warp)
+        if old.committed:
+            if clocks[self._agent(old)] >= EPOCH + old.number:
+                return True
+        elif old.done and (same or clocks[own] >= old.done):
+            return True
+        return _is_pipelined(old, new) and (same or bool(clocks[own] >= old.issued))
+
+    def _by_another(
+        self, old: TensorAccess, new: TensorAccess, known: list[TensorAccess]
+    ) -> bool:
+        """Tell whether one in between is ordered behind `old` and ahead of `new`.
+
+        An order of execution is passed on: mma → shift and shift → cp.4x256b are pairs, so of what
+        the shift writes the cp renews nothing that the mma has yet to write.
+        """
+        return any(
+            old.serial in each.behind and each.writes and each.area.covers(new.area)
+            and self._is_ordered(each, new) for each in known
+        )
+
+    def _agent(self, each: TensorAccess) -> int:
+        return int(self.races.proxy.tensor(each.row, each.warp))
+
+    def _report(self, old: TensorAccess, new: TensorAccess) -> None:
+        f, races = self.f, self.races
+        known, passed = races.known[new.row, new.warp], self.passed[new.row, new.warp]
+        own = self.own(old.row, old.warp)
+        kind, cure = IN_FLIGHT, "tcgen05.commit on an mbarrier behind the first, a wait on it and "
+        cure += "tcgen05.fence::after_thread_sync before the second"
+        if old.committed:
+            complete = known[self._agent(old)] >= EPOCH + old.number
+            if complete:
+                kind, cure = UNFENCED, "tcgen05.fence::after_thread_sync before the second"
+        elif not old.done:
+            cure = (f"tcgen05.wait::{old.what} behind the first"
+                    + ("" if (old.row, old.warp) == (new.row, new.warp)
+                       else ", in its warp, before the barrier"))
+        elif known[own] >= old.done:
+            kind = UNFENCED
+            cure = ("tcgen05.fence::after_thread_sync before the second" if passed[own] >= old.done
+                    else "tcgen05.fence::before_thread_sync behind the first, before the barrier")
+        else:
+            cure = ("a barrier between the warps, behind tcgen05.fence::before_thread_sync and "
+                    "before tcgen05.fence::after_thread_sync")
+        if kind == IN_FLIGHT and _is_pipelined(old, new):
+            kind = UNFENCED if known[own] >= old.issued else kind
+            cure = ("tcgen05.fence::before_thread_sync behind the first, a barrier, and "
+                    "tcgen05.fence::after_thread_sync before the second")
+        verb = {True: "writes", False: "reads"}
+        sides = [access(e.instruction, e.row, e.thread, f) for e in (old, new)]
+        f.hazards.add(
+            kind,
+            f"{sides[1]} {verb[new.writes]} tensor memory, {new.area}, while nothing orders it "
+            f"behind {sides[0]}, which {verb[old.writes]} {old.area}; insert {cure}",
+            *sides,
+        )  # fmt: skip
+
+    def freed(
+        self, row: int, thread: int, area: Area, instruction: Instruction
+    ) -> None:
+        """Compare a dealloc, which is synchronous (9.7.16.6.1), with what is in flight there."""
+        f, kept = self.f, []
+        warp = thread // 32
+        known = self.races.known[row, warp]
+        for old in self.accesses.get(row, []):
+            if not old.area.meets(area):
+                kept.append(old)
+                continue
+            if old.committed:
+                right = known[self._agent(old)] >= EPOCH + old.number
+                cure = "tcgen05.commit on an mbarrier, and a wait on it"
+            else:
+                own = self.own(old.row, old.warp)
+                right = (old.row, old.warp) == (row, warp)
+                right = right or bool(old.done and known[own] >= old.done)
+                cure = f"tcgen05.wait::{old.what} in the warp that issued it, then a barrier"
+            if not right:
+                sides = [access(old.instruction, old.row, old.thread, f),
+                         access(instruction, row, thread, f)]  # fmt: skip
+                f.hazards.add(
+                    IN_FLIGHT,
+                    f"{sides[1]} frees tensor memory, columns {area.first}-{area.last - 1}, while "
+                    f"nothing orders it behind {sides[0]}, which accesses {old.area}; insert "
+                    f"{cure}",
+                    *sides,
+                )  # fmt: skip
+        self.accesses[row] = kept
+
+
+def _is_pipelined(old: TensorAccess, new: TensorAccess) -> bool:
+    """Tell whether two instructions, issued in this order, execute in it (9.7.16.6.2)."""
+    if new.what == "mma":
+        if old.what == "mma":
+            return old.shape == new.shape
+        return old.what in ("cp", "shift")
+    if new.what == "shift":
+        return old.what == "mma"
+    return (old.what, new.what, new.shape) == ("shift", "cp", ("4x256b",))

@@ -1,0 +1,63 @@
+"""Lines of the source that reports show: from texts that were given, or files in given folders.
+
+PTX names the files that it was compiled from, and PTX from outside may name any file. So none is
+read but regular files of source code, of bounded size, that lie in a folder that the caller gave.
+"""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
+
+SUFFIXES = {".cu", ".cuh", ".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".hxx", ".inl"}
+MAX_BYTES = 4 << 20  # of a file; the largest header of CUDA's has about 1 MiB
+
+
+@dataclass(frozen=True)
+class SourceLines:
+    """Where the text of a source line comes from.
+
+    Attributes
+    ----------
+    texts : mapping of str to str
+        Texts of whole files, by the name that they were compiled under or its last part.
+    folders : tuple of Path
+        Where files may be read, with all folders in them. None: nothing is read.
+    """
+
+    texts: Mapping[str, str] = field(default_factory=dict)
+    folders: tuple[Path, ...] = ()
+
+    def line(self, place: tuple[str, int] | None) -> str:
+        """Return a line of the source, without its indentation; empty if it is not to be had.
+
+        Parameters
+        ----------
+        place : tuple of (str, int) or None
+            File and line, from 1.
+        """
+        if place is None:
+            return ""
+        file, number = place
+        text = self.texts.get(file, self.texts.get(PurePath(file).name))
+        lines = (self._read(file) if text is None else text).split("\n")
+        return lines[number - 1].strip() if 0 < number <= len(lines) else ""
+
+    def _read(self, file: str) -> str:
+        """Return the text of a file; empty if it may not or can't be read."""
+        if not self.folders or PurePath(file).suffix not in SUFFIXES:
+            return ""
+        try:
+            path = Path(file).resolve(strict=True)  # where it lies, and not what links to it
+            if path.suffix not in SUFFIXES or not any(
+                path.is_relative_to(folder.resolve()) for folder in self.folders
+            ):
+                return ""
+            status = path.stat()
+            if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:
+                return ""
+            return path.read_text(encoding="utf-8", errors="replace")
+        except (OSError, ValueError, RuntimeError):  # missing; a NUL; links in a circle
+            return ""

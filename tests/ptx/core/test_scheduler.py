@@ -1,0 +1,116 @@
+"""Who runs next: lanes of a warp come together before what needs the whole warp."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from lib.compiler.raw_module import RawModule
+from lib.paths import ROOT
+from lib.ptx.core.masks import Mask
+from lib.ptx.core.scheduler import Scheduler
+
+from ..conftest import run
+
+SCHEDULES = ("lowest", "highest", "random")
+# The first 16 lanes of warp 0 take the long way to JOIN, where warp 1 stands whole from the start.
+TORN = """
+.reg .b64 %o, %q; .reg .b32 %t, %v, %s, %d<4>; .reg .pred %p;
+.shared .align 16 .b8 tile[2048];
+ld.param.u64 %o, [out]; mov.u32 %t, %tid.x;
+setp.lt.u32 %p, %t, 16;
+@%p bra LONG;
+JOIN:
+WHOLE
+mad.wide.u32 %q, %t, 4, %o; st.global.u32 [%q], %v;
+bra END;
+LONG:
+add.u32 %v, %t, 1;
+bra JOIN;
+END:
+"""
+SHUFFLE = "shfl.sync.bfly.b32 %v, %t, 16, 31, 0xffffffff;"
+MATRIX = """
+mov.u32 %s, tile; mad.lo.u32 %s, %t, 16, %s;
+st.shared.v4.b32 [%s], {%t, %t, %t, %t};
+ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%d0, %d1, %d2, %d3}, [%s];
+mov.u32 %v, %d3;
+"""
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("block", [32, 64, 96])
+def test_a_torn_warp_comes_together_before_a_shuffle_beside_whole_ones(block, schedule):
+    out = np.zeros(block, np.uint32)
+    done = run(TORN.replace("WHOLE", SHUFFLE), out, block=block, schedule=schedule)
+    assert not done.hazards and (out == np.arange(block) ^ 16).all()
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("block", [32, 64, 96])
+def test_a_torn_warp_comes_together_before_an_aligned_instruction(block, schedule):
+    out = np.zeros(block, np.uint32)
+    done = run(TORN.replace("WHOLE", MATRIX), out, block=block, schedule=schedule)
+    # The fourth matrix: rows of lanes 24 to 31, four lanes a row.
+    lanes = np.arange(block)
+    assert not done.hazards and (out == lanes // 32 * 32 + 24 + lanes % 32 // 4).all()
+
+
+# -- held up: all that can run needs a whole warp, and the rest of it is parked --------------------
+
+
+def standing(*groups, parked=False, aligned=(7, 9), threads=64):
+    """A scheduler of one block whose lanes stand in groups: (place, first lane, last lane)."""
+    masks = {}
+    for place, first, last in groups:
+        lanes = np.zeros((1, threads), bool)
+        lanes[:, first : last + 1] = True
+        masks[place] = Mask(lanes)
+    batch = SimpleNamespace(
+        groups=masks, code=SimpleNamespace(aligned=set(aligned)), waiting=parked,
+        live_lanes=np.ones((1, threads), bool),
+    )
+    return Scheduler(batch, "lowest", np.random.default_rng(0), None)
+
+
+@pytest.mark.parametrize("groups, parked, held", [
+    ([(7, 0, 15)], True, True),
+    ([(7, 0, 15)], False, False),  # nobody is parked: the others come by themselves
+    ([(8, 0, 15)], True, False),  # a place that needs no whole warp
+    ([(7, 0, 31)], True, False),  # a whole warp
+    ([(7, 0, 15), (9, 32, 47)], True, True),
+    ([(7, 0, 15), (9, 32, 63)], True, False),  # of two, one may run
+    ([(7, 0, 15), (8, 32, 47)], True, False),
+])
+def test_lanes_are_held_up_where_none_of_them_may_run_without_parked_ones(groups, parked, held):
+    assert standing(*groups, parked=parked).held_up() is held
+
+
+# Half of a warp waits for a copy that lands as late as it may, the other half for the whole warp.
+HALF = r"""
+#include "asm.cuh"
+extern "C" __global__ void half(const int* x, unsigned* y)
+{
+    __shared__ Barrier bar;
+    __shared__ alignas(128) int s[128];
+    const int t = threadIdx.x;
+    if (t == 0) { init(&bar, 1); fence_init(); arrive_expecting(&bar, 512); }
+    __syncwarp();
+    if (t == 0) bulk_load(s, x, 512, &bar);
+    if (t < 16) wait_for(&bar, 0);
+    unsigned d;
+    asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];"
+                 : "=r"(d) : "r"(shared_address(&s[t % 8 * 4])) : "memory");
+    y[t] = d;
+}
+"""
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_half_a_warp_before_an_aligned_instruction_waits_for_the_half_that_is_parked(schedule):
+    module = RawModule(code=HALF, options=[f"-I{ROOT / 'cuda' / 'zoo'}"], arch="sm_90a")
+    x, y = np.arange(128, dtype=np.int32), np.zeros(32, np.uint32)
+    module.get_function("half")(1, 32, (x, y), landing="late", schedule=schedule)
+    assert (y == np.arange(32)).all()

@@ -1,0 +1,123 @@
+"""clusterlaunchcontrol: each block's work is done once, by whomever; what is undefined is told."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lib import ptx
+
+HEAD = """.version 8.7
+.target sm_100a
+.address_size 64
+.visible .entry k(.param .u64 done, .param .u64 by) {
+.reg .pred %one, %more, %p; .reg .b32 %tid, %x, %y, %z, %i, %n, %parity; .reg .b64 %done, %by, %at;
+.reg .b128 %r;
+.shared .align 16 .b8 response[16]; .shared .align 8 .b64 bar;
+ld.param.u64 %done, [done]; ld.param.u64 %by, [by];
+mov.u32 %tid, %tid.x; setp.eq.u32 %one, %tid, 0; mov.u32 %parity, 0;
+@%one mbarrier.init.shared::cta.b64 [bar], 1;
+@%one fence.mbarrier_init.release.cluster;
+SYNC
+mov.u32 %x, %ctaid.x; mov.u32 %y, %ctaid.y; mov.u32 %n, %nctaid.x;
+"""
+ASK = """@%one mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 16;
+@%asks clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytesCAST.b128 """ \
+    """[response], [bar];
+"""
+WORK = """mad.lo.u32 %i, %y, %n, %x; mul.wide.u32 %at, %i, 4; add.u64 %at, %done, %at;
+@%one red.global.add.u32 [%at], 1;
+mov.u32 %i, %ctaid.x; mul.wide.u32 %at, %i, 4; add.u64 %at, %by, %at;
+@%one red.global.add.u32 [%at], 1;
+"""
+WAIT = """wait: mbarrier.try_wait.parity.shared::cta.b64 %more, [bar], %parity; @!%more bra wait;
+xor.b32 %parity, %parity, 1;
+"""
+QUERY = """ld.shared.b128 %r, [response];
+clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p, %r;
+@!%p bra end;
+clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 {%x, %y, %z, _}, %r;
+"""
+NEXT = "fence.proxy.async.shared::cta;\nSYNC\nbra loop;\n"
+PROGRAM = HEAD + "loop:\n" + ASK + WORK + WAIT + QUERY + NEXT + "end: LAST ret; }"
+RANKS = ".reg .b32 %rank; .reg .pred %asks; mov.u32 %rank, %cluster_ctarank;\n"
+
+
+def run(text=PROGRAM, grid=(5, 2), cluster=None, **options):
+    """Launch; returns the launch, how often each block's work was done, and by which column."""
+    many = 1 if cluster is None else cluster
+    alone = many == 1
+    begin = RANKS + "setp.eq.u32 %asks, %rank, 0; and.pred %asks, %asks, %one;\nloop:\n"
+    text = text.replace("loop:\n", begin, 1).replace("CAST", "" if alone else
+                                                    ".multicast::cluster::all")  # fmt: skip
+    cluster_sync = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
+    text = text.replace("SYNC", "bar.sync 0;" if alone else cluster_sync)
+    text = text.replace("LAST", "" if alone else cluster_sync)
+    if not alone:  # the response names the first block of the cluster
+        text = text.replace("fence.proxy", "add.u32 %x, %x, %rank;\nfence.proxy", 1)
+    done, by = np.zeros(grid[::-1], np.uint32), np.zeros(grid[0], np.uint32)
+    launch = ptx.Module(text).get_function("k")(grid, 64, (done, by), cluster=cluster, **options)
+    return launch, done, by
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"landing": "late"}, {"schedule": "highest", "landing": "late"},
+    {"schedule": "random", "seed": 2}, {"go_on": True},
+], ids=str)  # fmt: skip
+@pytest.mark.parametrize("grid,cluster", [((5, 2), None), ((1, 1), None), ((8, 1), 2)])
+def test_each_block_s_work_is_done_once(grid, cluster, options):
+    launch, done, by = run(grid=grid, cluster=cluster, races=True, **options)
+    assert not launch.hazards
+    assert (done == 1).all() and by.sum() == done.size
+    assert np.count_nonzero(by) <= 2 * (cluster or 1)  # the others never began
+
+
+def test_a_block_that_does_not_ask_leaves_the_others_to_run():
+    launch, done, by = run(PROGRAM.replace(QUERY, QUERY + "bra end;\n"), grid=(6, 1))
+    # Each block cancels one, whose work nobody does.
+    assert not launch.hazards and done.sum() == 4 and by.sum() == 4 and done.max() == 1
+
+
+def test_single_coordinates():
+    single = "".join(f"clusterlaunchcontrol.query_cancel.get_first_ctaid::{a}.b32.b128 %{a}, %r;\n"
+                     for a in "xyz")  # fmt: skip
+    text = PROGRAM.replace(QUERY.splitlines()[3] + "\n", single)
+    assert "::y" in text
+    _, done, _ = run(text)
+    assert (done == 1).all()
+
+
+def test_one_more_request_after_one_that_failed():
+    last = "again:" + ASK + WAIT.replace("wait:", "last:").replace("bra wait", "bra last")
+    again = PROGRAM.replace("@!%p bra end;\n", "@!%p bra again;\n")
+    again = again.replace("end: LAST", last + "end: LAST")
+    launch, *_ = run(again)
+    assert {h.kind for h in launch.hazards} == {"launch control"}
+    assert "after its block has seen a request that failed" in launch.hazards[0].message
+
+
+def test_the_block_of_a_request_that_failed():
+    blind = QUERY.splitlines(True)
+    text = PROGRAM.replace(QUERY, blind[0] + blind[3] + blind[1] + blind[2])
+    launch, *_ = run(text)
+    assert {h.kind for h in launch.hazards} == {"launch control"}
+    assert "ask query_cancel.is_canceled before" in launch.hazards[0].message
+
+
+def test_the_response_is_waited_for():
+    unwaited = PROGRAM.replace(WAIT, "")
+    launch, *_ = run(unwaited, grid=(1, 1), races=True, landing="early")
+    assert "race" in {h.kind for h in launch.hazards}
+
+
+def test_the_response_is_read_by_all_before_the_next():
+    launch, *_ = run(PROGRAM.replace(NEXT, NEXT.replace("SYNC\n", "")), races=True)
+    assert any("asynchronous write after read" in h.message for h in launch.hazards)
+
+
+def test_bytes_that_are_no_response():
+    text = PROGRAM.replace(QUERY, "mov.b128 %r, {%at, %at};\n" + QUERY.split("\n", 1)[1])
+    with pytest.raises(ptx.Error, match="no response of clusterlaunchcontrol.try_cancel"):
+        run(text)
+    with pytest.raises(ptx.UnsupportedInstruction, match="try_cancel, query_cancel.is_canceled"):
+        run(PROGRAM.replace("query_cancel.is_canceled", "query_cancel.is_it"))

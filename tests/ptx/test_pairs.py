@@ -1,0 +1,72 @@
+"""A GEMM of pairs of blocks, with TMA: right, silent, and what is left out of it is found."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lib import ptx
+from lib.compiler.raw_module import RawModule
+from lib.paths import CUDA
+from lib.ptx.mutants import SETTINGS
+
+SOURCE = Path(__file__).parent / "pairs.cu"
+
+
+@lru_cache
+def compiled():
+    module = RawModule(
+        path=SOURCE, name_expressions=["pair_gemm<64, 2>"], arch="sm_100a",
+        options=(f"-I{CUDA / 'include'}", "-lineinfo"),
+    )  # fmt: skip
+    return module.ptx, module.get_function("pair_gemm<64, 2>").name
+
+
+def run(m=256, n=128, k=320, change=lambda text: text, **options):
+    """Launch; returns the launch, and whether C is right."""
+    text, name = compiled()
+    rng = np.random.default_rng(5)
+    a, b = (rng.uniform(-1, 1, shape).astype(np.float16) for shape in ((m, k), (n, k)))
+    c = np.full((m, n), np.nan, np.float32)
+    maps = (ptx.tensor_map(a.view(np.uint16), (128, 64), swizzle=128),
+            ptx.tensor_map(b.view(np.uint16), (32, 64), swizzle=128))
+    launch = ptx.Module(change(text)).get_function(name)(
+        2 * (m // 256) * (n // 64), 128, (n, k, *maps, c), 1024 + 2 * (128 + 32) * 128,
+        trace=False, **options)  # fmt: skip
+    return launch, bool(np.allclose(c, a.astype(float) @ b.astype(float).T, atol=4e-3))
+
+
+@pytest.mark.parametrize("options", SETTINGS, ids=str)
+def test_two_tiles_of_five_steps(options):
+    launch, right = run(races=True, **options)
+    assert right and not launch.hazards
+
+
+def test_each_block_signals_the_barrier_of_the_first():
+    """Without the mask, the second block's bytes come to its own barrier: the first waits."""
+    assert "-16777224" in compiled()[0]  # the mask, less the bits that a multiple of 8 lacks
+    with pytest.raises(ptx.Deadlock):
+        run(change=lambda text: text.replace("-16777224", "-8"), landing="late")
+
+
+def test_the_barrier_of_another_block_needs_the_group():
+    with pytest.raises(ptx.Error, match="or with .cta_group::2 the other one of its pair"):
+        run(change=lambda text: text.replace("tensor.2d.cta_group::2.", "tensor.2d."))
+
+
+def test_a_buffer_of_the_peer_refilled_early():
+    """Who loads in the second block waits for nothing: the first one's mma may still read."""
+    text, _ = compiled()
+    waits = [line for line in text.splitlines() if "mbarrier.try_wait" in line]
+    with pytest.raises(ptx.Deadlock) as stopped:
+        run(change=lambda text: _at_once(text, waits[0]), races=True)
+    assert {"race", "mbarrier"} & {h.kind for h in stopped.value.hazards}
+
+
+def _at_once(text, line):
+    """Let the first wait of the kernel be over at once."""
+    predicate = line.split()[1].rstrip(",")
+    return text.replace(line, f"setp.eq.u32 {predicate}, 0, 0;", 1)
