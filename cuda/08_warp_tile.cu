@@ -1,8 +1,8 @@
 // 08: a warp owns a rectangle of C, and its lanes lie in it so that their loads share wavefronts.
 //
-// Changes:    block tile, warp tile, thread tile; lanes in pairs along both directions; the next
-//             tiles' floats fly while these are computed.
-// Bottleneck: 07's waits for global memory. (Loads of Bs also take half the wavefronts.)
+// Changes:    block tile, warp tile, thread tile; lanes in pairs along both directions.
+// Bottleneck: 07's wavefronts of shared memory: a warp that lies flat reads more floats than a
+//             square one, and loads of Bs take twice the wavefronts that they need.
 // Launch:     grid (ceil(N / BN), ceil(M / BM)), block 32 * BM / WM * BN / WN; any M, N, K. VEC = 4
 //             asks for N and K that are multiples of 4 and pointers aligned to 16 bytes; VEC = 1
 //             for nothing.

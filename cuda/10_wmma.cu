@@ -7,11 +7,17 @@
 //             multiples of 8 and pointers aligned to 32 bytes; VEC = 1 for nothing.
 // Runs on:    sm_75 and later.
 //
-// FM, FN: fragments of C that a warp owns, down and across.
+// FM, FN:    fragments of C that a warp owns, down and across.
+// B_BY_ROWS: B is K×N, row by row; otherwise it is kept column by column.
 #include "timeline.cuh"
 #include "wmma.cuh"
 
-template <int WARPS_M, int WARPS_N, int FM, int FN, int VEC>
+template <bool BY_ROWS> struct FragmentOfB { using type = FragmentB; };
+template <> struct FragmentOfB<false> {
+    using type = wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::col_major>;
+};
+
+template <int WARPS_M, int WARPS_N, int FM, int FN, bool B_BY_ROWS, int VEC>
 __global__ void __launch_bounds__(32 * WARPS_M * WARPS_N)
 wmma_direct(int M, int N, int K, float alpha, const half* A, const half* B, float beta, float* C)
 {
@@ -29,7 +35,7 @@ wmma_direct(int M, int N, int K, float alpha, const half* A, const half* B, floa
 #pragma unroll
         for (int j = 0; j < FN; ++j) wmma::fill_fragment(sum[i][j], 0.0f);
     FragmentA a[FM];
-    FragmentB b[FN];
+    typename FragmentOfB<B_BY_ROWS>::type b[FN];
     auto multiply = [&] {
 #pragma unroll
         for (int i = 0; i < FM; ++i)
@@ -40,16 +46,18 @@ wmma_direct(int M, int N, int K, float alpha, const half* A, const half* B, floa
     int k = 0;
     if (WHOLE && inside) {
         const half* from_a = &A[(size_t)row * K];
-        const half* from_b = &B[col];
+        const half* from_b = &B[B_BY_ROWS ? col : (size_t)col * K];
         for (; k + 16 <= K; k += 16) {
             MARK(LOAD);
 #pragma unroll
             for (int i = 0; i < FM; ++i)
                 wmma::load_matrix_sync(a[i], from_a + (size_t)(16 * i) * K, K);
 #pragma unroll
-            for (int j = 0; j < FN; ++j) wmma::load_matrix_sync(b[j], from_b + 16 * j, N);
+            for (int j = 0; j < FN; ++j)
+                if (B_BY_ROWS) wmma::load_matrix_sync(b[j], from_b + 16 * j, N);
+                else wmma::load_matrix_sync(b[j], from_b + (size_t)(16 * j) * K, K);
             from_a += 16;
-            from_b += (size_t)16 * N;
+            from_b += B_BY_ROWS ? (size_t)16 * N : 16;
             MARK_ARRIVAL(a, b);
             multiply();
         }
@@ -59,7 +67,9 @@ wmma_direct(int M, int N, int K, float alpha, const half* A, const half* B, floa
 #pragma unroll
         for (int i = 0; i < FM; ++i) load_edge(a[i], edges[warp], A, M, K, row + 16 * i, k);
 #pragma unroll
-        for (int j = 0; j < FN; ++j) load_edge(b[j], edges[warp], B, K, N, k, col + 16 * j);
+        for (int j = 0; j < FN; ++j)
+            if (B_BY_ROWS) load_edge(b[j], edges[warp], B, K, N, k, col + 16 * j);
+            else load_edge(b[j], edges[warp], B, N, K, col + 16 * j, k);  // its transpose, by rows
         MARK_ARRIVAL(a, b);
         multiply();
     }

@@ -6,11 +6,14 @@
 //             asks for N and K that are multiples of 8 and pointers aligned to 32 bytes, and stores
 //             whole fragments of C; VEC = 1 asks for nothing.
 // Runs on:    sm_75 and later.
+//
+// PADDING: halves behind each row of a tile. 8 of them let the rows of a fragment meet different
+//          banks; 0 leaves them out.
 #include "halves.cuh"
 #include "timeline.cuh"
 #include "wmma.cuh"
 
-template <int BM, int BN, int BK, int WM, int WN, int VEC>
+template <int BM, int BN, int BK, int WM, int WN, int VEC, int PADDING>
 __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
 wmma_shared(int M, int N, int K, float alpha, const half* A, const half* B, float beta, float* C)
 {
@@ -18,7 +21,7 @@ wmma_shared(int M, int N, int K, float alpha, const half* A, const half* B, floa
     constexpr int A_STEP = THREADS / BK, B_STEP = THREADS / BN;
     constexpr int A_LOADS = BM / A_STEP, B_LOADS = BK / B_STEP;
     static_assert(A_STEP * BK == THREADS && B_STEP * BN == THREADS && BM % A_STEP == 0);
-    __shared__ __align__(32) half As[BM][BK + PAD], Bs[BK][BN + PAD];
+    __shared__ __align__(32) half As[BM][BK + PADDING], Bs[BK][BN + PADDING];
     __shared__ __align__(32) float edges[THREADS / 32][EDGE];
     const int tid = threadIdx.x, warp = tid / 32;
     const int am = tid / BK, ak = tid % BK, bk = tid / BN, bn = tid % BN;
@@ -63,10 +66,10 @@ wmma_shared(int M, int N, int K, float alpha, const half* A, const half* B, floa
             FragmentB b_k[FN];
 #pragma unroll
             for (int i = 0; i < FM; ++i)
-                wmma::load_matrix_sync(a_k[i], &As[ty + 16 * i][k], BK + PAD);
+                wmma::load_matrix_sync(a_k[i], &As[ty + 16 * i][k], BK + PADDING);
 #pragma unroll
             for (int j = 0; j < FN; ++j)
-                wmma::load_matrix_sync(b_k[j], &Bs[k][tx + 16 * j], BN + PAD);
+                wmma::load_matrix_sync(b_k[j], &Bs[k][tx + 16 * j], BN + PADDING);
 #pragma unroll
             for (int i = 0; i < FM; ++i)
 #pragma unroll

@@ -7,9 +7,10 @@
 //             that; any M, N, K.
 // Runs on:    sm_75 and later.
 //
-// LOADS: AT_ONCE: what was loaded is stored to shared memory at once, as the worklog has it.
-//        STAGED:  it stays in registers until the present tiles have been multiplied.
-//        ROLES:   half of the warps load, the other half multiply.
+// LOADS:  AT_ONCE: what was loaded is stored to shared memory at once, as the worklog has it.
+//         STAGED:  it stays in registers until the present tiles have been multiplied.
+//         ROLES:   half of the warps load, the other half multiply.
+// BLOCKS: blocks that the compiler must leave registers for on one SM; 0: as it sees fit.
 #include "barrier.cuh"
 #include "halves.cuh"
 #include "timeline.cuh"
@@ -20,8 +21,8 @@ enum Loads { AT_ONCE, STAGED, ROLES };
 // Barriers: a buffer is full or empty; all tiles are used.
 enum Barrier { FULL = 1, EMPTY = 3, DONE = 5 };
 
-template <int BM, int BN, int BK, int WM, int WN, Loads LOADS>
-__global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN) * (LOADS == ROLES ? 2 : 1))
+template <int BM, int BN, int BK, int WM, int WN, Loads LOADS, int BLOCKS>
+__global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN) * (LOADS == ROLES ? 2 : 1), BLOCKS)
 wmma_pipeline(int M, int N, int K, float alpha, const half* A, const half* B, float beta, float* C)
 {
     // Threads that multiply; as many load, be they the same or others.

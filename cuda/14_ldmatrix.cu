@@ -6,17 +6,19 @@
 // Launch:     grid (ceil(N / BN), ceil(M / BM)), block 32 * BM / WM * BN / WN; any M, N, K. VEC = 8
 //             asks for N and K that are multiples of 8 and pointers aligned to 16 bytes; VEC = 1
 //             for nothing.
-// Runs on:    sm_75 and later.
+// Runs on:    sm_75 and later; with MMA_K = 16 sm_80 and later.
 //
+// MMA_K:          depth of a product, 8 or 16: mma.m16n8k8 twice, or mma.m16n8k16 once.
 // SWAPPED = true: the worklog's first attempt, kept because it is instructive. For the tile of B
 //                 the lane's number is taken as a column where it must be a row. Never right.
 #include "halves.cuh"
 #include "ldmatrix.cuh"
-#include "mma.cuh"
+#include "product.cuh"
 #include "timeline.cuh"
 #include "vector.cuh"
 
-template <int BM, int BN, int BK, int WM, int WN, int VEC, bool SWAPPED>
+template <int BM, int BN, int BK, int WM, int WN, int VEC, int MMA_K,
+          bool SWAPPED>
 __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
 ldmatrix_mma(int M, int N, int K, float alpha, const half* A, const half* B, float beta, float* C)
 {
@@ -76,15 +78,14 @@ ldmatrix_mma(int M, int N, int K, float alpha, const half* A, const half* B, flo
                                           : &Bs[k + down][tx + 16 * j + across];
                 unsigned b_k[4];  // 16×16 of B: for two tiles of C beside each other
                 ldmatrix_trans(b_k, shared_address(row));
-                // 16×16 of A and 16×8 of B are two products of half the depth.
+                // 16×16 of A and 16×8 of B: one product of that depth, or two of half of it.
 #pragma unroll
-                for (int h = 0; h < 2; ++h)
+                for (int h = 0; h < 16 / MMA_K; ++h)
 #pragma unroll
                     for (int i = 0; i < TM; ++i)
 #pragma unroll
                         for (int c = 0; c < 2; ++c)
-                            mma_k8(sum[i][2 * j + c], a_k[i][2 * h], a_k[i][2 * h + 1],
-                                   b_k[2 * c + h]);
+                            mma<MMA_K>(sum[i][2 * j + c], a_k[i], &b_k[2 * c], h);
             }
         }
         MARK(BARRIER);

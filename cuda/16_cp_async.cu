@@ -14,17 +14,18 @@
 // STAGES:     tiles in the ring: one in use, the others on their way or waiting.
 // BLOCKS:     blocks that the compiler must leave registers for on one SM.
 // GROUP:      rows of tiles in a band of the raster.
+// MMA_K:      depth of a product, 8 or 16: mma.m16n8k8 twice, or mma.m16n8k16 once.
 // PAST_L1:    16-byte copies go past the L1, not through it.
 // VEC:        elements that one copy moves.
 #include "cp_async.cuh"
 #include "ldmatrix.cuh"
-#include "mma.cuh"
 #include "pairs.cuh"
+#include "product.cuh"
 #include "raster.cuh"
 #include "timeline.cuh"
 
 template <class T, class TC, int BM, int BN, int BK, int WM, int WN, int STAGES, int BLOCKS,
-          int GROUP, bool PAST_L1, int VEC>
+          int GROUP, bool PAST_L1, int MMA_K, int VEC>
 __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN), BLOCKS)
 cp_async(int M, int N, int K, float alpha, const T* A, const T* B, float beta, TC* C)
 {
@@ -35,6 +36,7 @@ cp_async(int M, int N, int K, float alpha, const T* A, const T* B, float beta, T
     constexpr int A_BYTES = BM * BK * 2, STAGE_BYTES = A_BYTES + BK * BN * 2;
     constexpr int KS = BK / 16;  // products along K in a step
     static_assert(A_STEP % 8 == 0 && BM % A_STEP == 0 && BK % B_STEP == 0 && KS % 2 == 0);
+    static_assert(is_half<T> || MMA_K == 16);
     extern __shared__ __align__(128) unsigned char storage[];
     const unsigned tiles = shared_address(storage);
     const int tid = threadIdx.x, lane = tid % 32, warp = tid / 32;
@@ -56,12 +58,14 @@ cp_async(int M, int N, int K, float alpha, const T* A, const T* B, float beta, T
     auto fetch = [&](unsigned stage, int left) {  // the next tiles; `left` of K are inside
 #pragma unroll UNROLL
         for (int i = 0; i < A_COPIES; ++i)
-            copy_chunk<VEC, PAST_L1>(to_a + stage + i * A_STEP * BK * 2, from_a + (size_t)(i * A_STEP) * K,
-                            row0 + ar + i * A_STEP < M ? left - ac * 8 : 0);
+            copy_chunk<VEC, PAST_L1>(to_a + stage + i * A_STEP * BK * 2,
+                                     from_a + (size_t)(i * A_STEP) * K,
+                                     row0 + ar + i * A_STEP < M ? left - ac * 8 : 0);
 #pragma unroll UNROLL
         for (int i = 0; i < B_COPIES; ++i)
-            copy_chunk<VEC, PAST_L1>(to_b + stage + i * B_STEP * BN * 2, from_b + (size_t)(i * B_STEP) * N,
-                            br + i * B_STEP < left ? N - col0 - bc * 8 : 0);
+            copy_chunk<VEC, PAST_L1>(to_b + stage + i * B_STEP * BN * 2,
+                                     from_b + (size_t)(i * B_STEP) * N,
+                                     br + i * B_STEP < left ? N - col0 - bc * 8 : 0);
         copies_commit();
         from_a += BK;
         from_b += (size_t)BK * N;
@@ -106,15 +110,17 @@ cp_async(int M, int N, int K, float alpha, const T* A, const T* B, float beta, T
                 writing = writing == (STAGES - 1) * STAGE_BYTES ? 0 : writing + STAGE_BYTES;
             }
 #pragma unroll
-            for (int i = 0; i < WM / 16; ++i)
+            for (int h = 0; h < 16 / MMA_K; ++h)
 #pragma unroll
-                for (int j = 0; j < WN / 8; ++j) {
-                    float (&d)[4] = reinterpret_cast<float (&)[4]>(sum[i][4 * j]);
-                    const unsigned* x = a[k % 2][i];
-                    const unsigned* y = &b[k % 2][j / 2][j % 2 * 2];
-                    if constexpr (is_half<T>) mma_k16(d, x[0], x[1], x[2], x[3], y[0], y[1]);
-                    else mma_k16_bf16(d, x[0], x[1], x[2], x[3], y[0], y[1]);
-                }
+                for (int i = 0; i < WM / 16; ++i)
+#pragma unroll
+                    for (int j = 0; j < WN / 8; ++j) {
+                        float (&d)[4] = reinterpret_cast<float (&)[4]>(sum[i][4 * j]);
+                        const unsigned* x = a[k % 2][i];
+                        const unsigned* y = &b[k % 2][j / 2][j % 2 * 2];
+                        if constexpr (is_half<T>) mma<MMA_K>(d, x, y, h);
+                        else mma_k16_bf16(d, x[0], x[1], x[2], x[3], y[0], y[1]);
+                    }
         }
     }
     copies_wait<0>();  // no copy is on its way into a block that is gone

@@ -1,4 +1,4 @@
-// Between 07 and 08: one buffer, nothing loaded ahead; threads in the order of 07, or warps that own
+// Between 06 and 08: one buffer, nothing loaded ahead; threads in the order of 06, or warps that own
 // rectangles of C.
 //
 // Launch:  that of 08.
@@ -7,7 +7,7 @@
 #include "vector.cuh"
 
 enum Order {
-    BLOCK,   // threads row by row over the tile of the block, as in 07
+    BLOCK,   // threads row by row over the tile of the block, as in 06
     ROWS,    // lanes row by row over the tile of their warp
     PAIRED,  // lane bit 0 counts columns and bit 1 rows, as in 08
 };

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lib.compiler.arch import TARGETS, check_arch
+from lib.compiler.arch import BLACKWELL, KNOWN, check_arch, check_compiler, legal
 from lib.compiler.compiled import (
     Compiled,
     compile_file,
@@ -32,7 +32,8 @@ def compile_kernel(
     variant : Variant, optional
         The kernel's first one if not given.
     arch : str, optional
-        ``"sm_75"``, ``"sm_80"`` or ``"sm_90a"``; the oldest that the kernel runs on if not given.
+        ``"sm_75"``, ``"sm_80"``, ``"sm_90a"`` or ``"sm_100a"``; the oldest that has the variant's
+        instructions if not given.
     timeline : bool
         Compile the marks in.
     ptx_arch : str, optional
@@ -46,15 +47,21 @@ def compile_kernel(
     Raises
     ------
     ValueError
-        If the architecture is unknown, or older than the kernel's oldest.
+        If the architecture is unknown, can't run the variant, or isn't known to this NVRTC.
     CompileError
         With NVRTC's message and our source line.
     """
     variant = variant or kernel.variants[0]
-    target = check_arch(arch or kernel.min_arch)
+    needs = kernel.needs(variant)
+    target = check_arch(arch or needs)
     source_arch = check_arch(ptx_arch or target)
-    if TARGETS.index(source_arch) < TARGETS.index(kernel.min_arch):
-        raise ValueError(f"{kernel.stem} runs on {kernel.min_arch} and later, not on {source_arch}")
+    if source_arch not in legal(needs):
+        which = f"{kernel.stem}/{variant.name}" if variant.min_arch else kernel.stem
+        if BLACKWELL in (needs, source_arch):
+            known = ", ".join(legal(needs))
+            raise ValueError(f"{which} is compiled for {known}, not for {source_arch}")
+        raise ValueError(f"{which} runs on {needs} and later, not on {source_arch}")
+    check_compiler(target)
     options = ("-DTIMELINE",) if timeline else ()
     expression = kernel.expression(variant)
     file = kernel.file(variant)
@@ -83,18 +90,17 @@ def prepare(kernels: Iterable[Kernel], share: int = 0, shares: int = 1) -> None:
         Do one of so many equal shares of the work: for processes that do it side by side.
     """
     pairs = [
-        (kernel, arch) for arch in TARGETS for kernel in kernels
-        if TARGETS.index(arch) >= TARGETS.index(kernel.min_arch)
+        (kernel, arch) for arch in KNOWN for kernel in kernels if arch in legal(kernel.min_arch)
     ]
     shown: dict[str, list[Compiled]] = {}
     for kernel, arch in pairs[share::shares]:
         stand_ins = {name for variant in kernel.variants for name in variant.candidates
                      if name != variant.name}
         for variant in kernel.variants:
-            if variant.name in stand_ins:
+            if variant.name in stand_ins or arch not in legal(kernel.needs(variant)):
                 continue
             compiled = compile_kernel(kernel, variant, arch)
-            if arch in (kernel.oldest(variant), TARGETS[-1]):
+            if arch in (kernel.oldest(variant), legal(kernel.needs(variant))[-1]):
                 shown.setdefault(arch, []).append(compiled)
     for found in shown.values():
         disassemble_together(found)

@@ -44,9 +44,14 @@ class Plane:
     Its attributes are those of a `Line` whose blocks neither stay, nor cluster, nor share a tile.
     """
 
-    cluster = 1
+    cluster = beside = split = size = 1
     resident = 0
     least_share = 0
+
+    def cluster_tiles(self, problem: Problem, tile: tuple[int, int]) -> int:
+        """Tiles that cover C, of all products."""
+        across, down = tiles(problem, tile)
+        return across * down * problem.batch
 
     def blocks(
         self, problem: Problem, tile: tuple[int, int], step: int, sms: int
@@ -111,9 +116,9 @@ class Line:
         return self.cluster * self.beside * self.split
 
     def cluster_tiles(self, problem: Problem, tile: tuple[int, int]) -> int:
-        """Tiles of whole clusters that cover C."""
+        """Tiles of whole clusters that cover C, of all products."""
         down, across = tile[0] * self.cluster, tile[1] * self.beside
-        return -(-problem.M // down) * -(-problem.N // across)
+        return -(-problem.M // down) * -(-problem.N // across) * problem.batch
 
     def blocks(
         self, problem: Problem, tile: tuple[int, int], step: int, sms: int
@@ -130,8 +135,9 @@ class Line:
         clusters = self.cluster_tiles(problem, tile)
         if clusters * self.size > MAX_GRID_X:
             raise ValueError(
-                f"M = {problem.M} and N = {problem.N} make {clusters * self.size} tiles and "
-                f"there may be {MAX_GRID_X}"
+                f"M = {problem.M} and N = {problem.N} make {clusters * self.size} tiles"
+                f"{f' in {problem.batch} products' if problem.batch > 1 else ''} and there may be "
+                f"{MAX_GRID_X}"
             )
         clusters = -(-clusters // self.each)
         if self.resident:

@@ -1,13 +1,14 @@
-"""From tiles, stages and clusters of the kernels for Hopper to their constants and their launch."""
+"""From tiles, stages and clusters of the kernels for Hopper to their schedules and launches."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import TypedDict, Unpack
 
-from lib.kernels.families import CUDA_TYPES
 from lib.kernels.grid import LastWave, Line
-from lib.kernels.spec import TMA_STRIDE, Roles, TensorMaps, Variant
+from lib.kernels.schedule import Argument, Schedule
+from lib.kernels.spec import TMA_STRIDE, Kernel, Roles, TensorMaps, Variant
 from lib.problem import ITEM_BYTES
 
 # Elements that one row of a swizzled box holds: 128 bytes of 16-bit elements. K goes in such steps.
@@ -21,186 +22,314 @@ THREE_WARPGROUPS = 384
 # Elements that a block of 21's `pack` moves at a time: of one row, or of several short ones.
 PACK_COLUMNS = 1024
 
+
+class Types(TypedDict, total=False):
+    """Types and layout of the matrices, as a `Problem` has them: FP16, C in FP32, B by rows if not
+    given."""
+
+    dtype: str
+    out: str
+    b_layout: str
+
+
 # Types and layout besides FP16 with C in FP32, which tables lead with: what published figures of
 # Hopper kernels use, and C in the type of A and B.
-BF16_COLUMN = {"dtype": "bfloat16", "out": "bfloat16", "b_layout": "column"}
-HALF = {"dtype": "float16", "out": "float16", "b_layout": "row"}
+BF16_COLUMN: Types = {"dtype": "bfloat16", "out": "bfloat16", "b_layout": "column"}
+HALF: Types = {"dtype": "float16", "out": "float16", "b_layout": "row"}
+
+# The types that the rule takes: a prefix of names, and what sets them apart.
+TYPES: Mapping[str, Types] = {"": {}, "bf16_": BF16_COLUMN, "half_": HALF}
+# And how the rule is called for each.
+RULED = {
+    "tuned": "the instantiation that suits the shape",
+    "bf16_column": "tuned, bfloat16, B by columns", "half": "tuned, C in FP16",
+}
+
+# What the templates of 17 to 21 take, those of later versions more.
+_RING = ("T", "TC", "BM", "BN", "STAGES", "B_BY_ROWS")
+_CLUSTER = ("CLUSTER_M", "CLUSTER_N")
 
 
 def wgmma(
-    name: str, meaning: str, *, tile: tuple[int, int], stages: int, group: int = 8,
-    dtype: str = "float16", out: str = "float32", b_layout: str = "row",
+    name: str, meaning: str, schedule: Schedule, *, dtype: str = "float16", out: str = "float32",
+    b_layout: str = "row",
 ) -> Variant:
-    """17: warpgroups of 64 rows each that copy a ring of `stages` tiles and multiply them."""
-    BM, BN = tile
-    constants = {
-        "T": CUDA_TYPES[dtype], "TC": CUDA_TYPES[out], "BM": BM, "BN": BN, "STAGES": stages,
-        "B_BY_ROWS": b_layout == "row", "GROUP": group,
-    }
+    """17: warpgroups of 64 rows each that copy a ring of tiles and multiply them."""
     return Variant(
-        name, constants, tile, (2 * BM, 1), ROW, "block", meaning, dtype=dtype, out=out,
-        b_layout=b_layout, grid=Line(), row_bytes=TMA_STRIDE,
-        shared_bytes=stages * (BM + BN) * ROW * ITEM_BYTES[dtype] + ATOM_SLACK,
+        name, schedule, (*_RING, "GROUP"), (2 * schedule.tile[0], 1), "block", meaning,
+        dtype=dtype, out=out, b_layout=b_layout, grid=Line(), row_bytes=TMA_STRIDE,
+        shared_bytes=(schedule.stages * sum(schedule.tile) * ROW * ITEM_BYTES[dtype]
+                      + ATOM_SLACK),
     )
 
 
-def tma(name: str, meaning: str, **more: object) -> Variant:
+def tma(name: str, meaning: str, schedule: Schedule, **types: Unpack[Types]) -> Variant:
     """18: the same, its tiles brought by TMA."""
-    base = wgmma(name, meaning, **more)
+    base = wgmma(name, meaning, schedule, **types)
     return replace(base, maps=TensorMaps(_boxes(base)))
 
 
-def specialized(
-    name: str, meaning: str, *, ping_pong: bool = False, tile: tuple[int, int] = (128, 256),
-    stages: int = 4, **more: object,
-) -> Variant:
+def specialized(name: str, meaning: str, schedule: Schedule, **types: Unpack[Types]) -> Variant:
     """19: a producer fills the ring for two consumers; a block has two tiles."""
-    base = tma(name, meaning, tile=tile, stages=stages, **more)
     return replace(
-        base, constants={**base.constants, "PING_PONG": ping_pong},
-        block=(THREE_WARPGROUPS, 1), grid=Line(each=2), roles=_roles(stages, ping_pong),
+        tma(name, meaning, schedule, **types), template=(*_RING, "GROUP", "PING_PONG"),
+        block=(THREE_WARPGROUPS, 1), grid=Line(each=2), roles=_roles(schedule),
     )
 
 
 def persistent(
-    name: str, meaning: str, *, tile: tuple[int, int] = (128, 256), stages: int = 4,
-    cluster: tuple[int, int] = (2, 1), in_flight: int = 1, staged: int = 2,
-    ping_pong: bool = False, candidates: tuple[str, ...] = (), **more: object,
+    name: str, meaning: str, schedule: Schedule, *, candidates: tuple[str, ...] = (),
+    **types: Unpack[Types],
 ) -> Variant:
-    """20: persistent, in clusters of so many tiles (down, across) of C."""
-    base = tma(name, meaning, tile=tile, stages=stages, **more)
-    down, across = cluster
-    boxes = _boxes(base, cluster)
-    if staged:
-        boxes["C"] = (64, 128 // ITEM_BYTES[base.out])
+    """20: persistent, in clusters."""
+    base = tma(name, meaning, schedule, **types)
+    down, across = schedule.cluster
     return replace(
-        base,
-        constants={
-            **base.constants, "CLUSTER_M": down, "CLUSTER_N": across, "IN_FLIGHT": in_flight,
-            "STAGED": staged, "PING_PONG": ping_pong,
-        },
-        maps=TensorMaps(boxes, lanes_store={"STAGED": 0}), block=(THREE_WARPGROUPS, 1),
-        grid=Line(down, resident=1, beside=across), roles=_roles(stages, ping_pong),
-        shared_bytes=base.shared_bytes + 2 * staged * SLICE_BYTES,
+        base, template=(*_RING, "GROUP", *_CLUSTER, "IN_FLIGHT", "STAGED", "PING_PONG"),
+        maps=TensorMaps(_boxes(base, 64), lanes_store=True), block=(THREE_WARPGROUPS, 1),
+        grid=Line(down, resident=1, beside=across), roles=_roles(schedule),
+        shared_bytes=base.shared_bytes + 2 * schedule.staged * SLICE_BYTES,
         candidates=candidates, by_rule=bool(candidates), early=True,
     )
 
 
 def every_shape(
-    name: str, meaning: str, *, wave_share: int = 0, swapped: bool = False, **more: object
+    name: str, meaning: str, schedule: Schedule, *, wave_share: int = 0,
+    candidates: tuple[str, ...] = (), **types: Unpack[Types],
 ) -> Variant:
     """21: as 20 with products in flight; the last wave is cut if `wave_share` is not 0.
 
-    `swapped`: the warpgroups divide the columns of a tile, and its rows are any multiple of 8.
+    With operands swapped the warpgroups divide the columns of a tile, and its rows are any multiple
+    of 8.
     """
-    base = persistent(name, meaning, **more)
-    constants = {key: value for key, value in base.constants.items() if key != "IN_FLIGHT"}
-    maps = base.maps
-    if swapped and "C" in maps.boxes:
-        _, columns = maps.boxes["C"]
-        rows = 16 if base.tile[0] % 32 else 32  # of a slice: slices_swapped.cuh
-        maps = replace(maps, boxes={**maps.boxes, "C": (rows, columns)})
-    grid = LastWave(base.grid.cluster, resident=1, beside=base.grid.beside, wave_share=wave_share)
+    base = persistent(name, meaning, schedule, candidates=candidates, **types)
+    slice_rows = 64
+    if schedule.swapped:
+        slice_rows = 16 if base.tile[0] % 32 else 32  # slices_swapped.cuh
+    down, across = schedule.cluster
     return replace(
-        base, constants={**constants, "SWAPPED": swapped}, grid=grid, maps=maps,
-        pack=_pack(base.dtype),
+        base, template=(*_RING, "GROUP", *_CLUSTER, "STAGED", "PING_PONG", "SWAPPED"),
+        grid=LastWave(down, resident=1, beside=across, wave_share=wave_share),
+        maps=TensorMaps(_boxes(base, slice_rows), lanes_store=True), pack=_pack(base.dtype),
     )
 
 
-def split_tile(
-    name: str, meaning: str, *, tile: tuple[int, int], stages: int, down: int = 1, beside: int = 1,
-    split: int = 1, swapped: bool = False, **more: object,
-) -> Variant:
-    """21: a tile for a block, in clusters of `down` × `beside` tiles and `split` blocks along K.
+def split_tile(name: str, meaning: str, schedule: Schedule, **types: Unpack[Types]) -> Variant:
+    """21: a tile for a block, in clusters of tiles and of blocks along K.
 
-    `swapped`: the warpgroups divide the columns of a tile, and its rows are any multiple of 8.
+    With operands swapped the warpgroups divide the columns of a tile, and its rows are any multiple
+    of 8.
     """
-    base = tma(name, meaning, tile=tile, stages=stages, **more)
-    constants = {key: value for key, value in base.constants.items() if key != "GROUP"}
-    warps = 4 * tile[swapped] // 64
+    base = tma(name, meaning, schedule, **types)
+    warps = 4 * schedule.tile[schedule.swapped] // 64
+    down, across = schedule.cluster
     return replace(
-        base, function="split_tile",
-        constants={
-            **constants, "CLUSTER_M": down, "CLUSTER_N": beside, "CLUSTER_K": split,
-            "SWAPPED": swapped,
-        },
-        maps=TensorMaps(_boxes(base, (down, beside))), block=(32 * (warps + 1), 1),
-        grid=Line(down, split=split, beside=beside),
-        roles=Roles((("consumers", warps), ("producer", 1)), stages),
+        base, function="split_tile", template=(*_RING, *_CLUSTER, "CLUSTER_K", "SWAPPED"),
+        block=(32 * (warps + 1), 1), grid=Line(down, split=schedule.split, beside=across),
+        roles=Roles((("consumers", warps), ("producer", 1)), schedule.stages),
         pack=_pack(base.dtype), early=True,
     )
 
 
-def unaligned_tile(
-    name: str, meaning: str, *, tile: tuple[int, int], stages: int, loaders: int, split: int = 1,
-    swapped: bool = False, **more: object,
-) -> Variant:
-    """21: as `split_tile`, but so many warpgroups read A and B, whose rows may begin anywhere."""
-    base = split_tile(name, meaning, tile=tile, stages=stages, split=split, swapped=swapped, **more)
+def unaligned_tile(name: str, meaning: str, schedule: Schedule, **types: Unpack[Types]) -> Variant:
+    """21: as `split_tile`, but warpgroups read A and B, whose rows may begin anywhere."""
+    base = split_tile(name, meaning, schedule, **types)
     (consumers, (producer, _)) = base.roles.warps
-    constants = {key: value for key, value in base.constants.items()
-                 if key not in ("CLUSTER_M", "CLUSTER_N")}
     return replace(
-        base, function="unaligned_tile", constants={**constants, "LOADERS": loaders}, maps=None,
-        block=(base.block[0] + 128 * loaders - 32, 1), pack=None, row_bytes=0,
-        roles=Roles((consumers, (producer, 4 * loaders)), stages),
+        base, function="unaligned_tile", template=(*_RING, "CLUSTER_K", "SWAPPED", "LOADERS"),
+        maps=None, block=(base.block[0] + 128 * schedule.loaders - 32, 1), pack=None, row_bytes=0,
+        roles=Roles((consumers, (producer, 4 * schedule.loaders)), schedule.stages),
     )
+
+
+def wgmma_part(
+    name: str, meaning: str, *, width: int = 256, serial: bool = False, copies: bool = True
+) -> Variant:
+    """17's first variant with one thing changed: its instruction's columns, its order, its copies.
+    """
+    own: dict[str, Argument] = {"WIDTH": width, "SERIAL": serial, "COPIES": copies}
+    base = wgmma(name, meaning, replace(RING, own=own))
+    return replace(base, template=(*base.template, *own), file="17_wgmma_parts",
+                   function="wgmma_parts")
+
+
+def tma_part(name: str, meaning: str, *, whole: bool) -> Variant:
+    """18's first variant, with a barrier of the block per step if `whole`."""
+    base = tma(name, meaning, replace(RING, own={"WHOLE": whole}))
+    return replace(base, template=(*base.template, "WHOLE"), file="18_tma_barrier",
+                   function="tma_barrier")
+
+
+def specialized_part(
+    name: str, meaning: str, *, tiles: int = 2, warps: int = 4, moves: bool = True
+) -> Variant:
+    """19's first variant with one thing changed: a block's tiles, its producer, its registers."""
+    own: dict[str, Argument] = {"TILES": tiles, "WARPS": warps, "MOVES": moves}
+    base = specialized(name, meaning, replace(RING, own=own))
+    return replace(
+        base, template=(*base.template, *own), grid=Line(each=tiles), block=(256 + 32 * warps, 1),
+        roles=Roles((("consumers", 8), ("producer", warps)), RING.stages),
+        file="19_warp_specialization_parts", function="warp_specialization_parts",
+    )
+
+
+def persists(name: str, meaning: str, schedule: Schedule, **types: Unpack[Types]) -> Variant:
+    """20: persistent blocks, a producer and two consumers each."""
+    base = tma(name, meaning, schedule, **types)
+    return replace(
+        base, template=(*_RING, "GROUP", "IN_FLIGHT", "STAGED", "PING_PONG"),
+        maps=TensorMaps(_boxes(base, 64), lanes_store=True), block=(THREE_WARPGROUPS, 1),
+        grid=Line(resident=1), roles=_roles(schedule), early=True,
+        shared_bytes=base.shared_bytes + 2 * schedule.staged * SLICE_BYTES,
+    )
+
+
+def clustered(name: str, meaning: str, schedule: Schedule, **types: Unpack[Types]) -> Variant:
+    """21: the same in clusters, in bands or along Hilbert's curve."""
+    base = persists(name, meaning, schedule.with_own(**{"HILBERT": False, **schedule.own}), **types)
+    down, across = schedule.cluster
+    return replace(
+        base, grid=Line(down, resident=1, beside=across),
+        template=(*_RING, "GROUP", "HILBERT", *_CLUSTER, "IN_FLIGHT", "STAGED", "PING_PONG"),
+    )
+
+
+def few_tiles(name: str, meaning: str, schedule: Schedule, **types: Unpack[Types]) -> Variant:
+    """22: a tile for a block, in clusters of tiles and of blocks along K.
+
+    With operands swapped the warpgroups divide the columns of a tile, and its rows are any multiple
+    of 8.
+    """
+    base = tma(name, meaning, schedule, **types)
+    warps = 4 * schedule.tile[schedule.swapped] // 64
+    down, across = schedule.cluster
+    return replace(
+        base, template=(*_RING, *_CLUSTER, "CLUSTER_K", "SWAPPED"), block=(32 * (warps + 1), 1),
+        any_layout=True, grid=Line(down, split=schedule.split, beside=across), early=True,
+        roles=Roles((("consumers", warps), ("producer", 1)), schedule.stages),
+    )
+
+
+def swapped_persists(
+    name: str, meaning: str, schedule: Schedule, **types: Unpack[Types]
+) -> Variant:
+    """22: 21 with the tensor cores' operands swapped, for tiles of any multiple of 8 rows."""
+    base = clustered(name, meaning, schedule, **types)
+    slice_rows = 16 if base.tile[0] % 32 else 32  # slices_swapped.cuh
+    return replace(
+        base, schedule=schedule, template=(*_RING, "GROUP", *_CLUSTER, "STAGED", "PING_PONG"),
+        maps=TensorMaps(_boxes(base, slice_rows), lanes_store=True),
+        file="22_few_tiles_persistent", function="few_tiles_persistent", any_layout=True,
+    )
+
+
+def stream_k(
+    name: str, meaning: str, schedule: Schedule, *, wave_share: int, **types: Unpack[Types]
+) -> Variant:
+    """23: 21 with products in flight, its last wave cut along K; whole if `wave_share` is 0."""
+    base = clustered(name, meaning, schedule, **types)
+    down, across = schedule.cluster
+    return replace(
+        base, schedule=schedule, template=(*_RING, "GROUP", *_CLUSTER, "STAGED", "PING_PONG"),
+        any_layout=True, grid=LastWave(down, resident=1, beside=across, wave_share=wave_share),
+    )
+
+
+def any_row(name: str, meaning: str, schedule: Schedule, **types: Unpack[Types]) -> Variant:
+    """24: as `few_tiles`, but warpgroups read A and B, whose rows may begin anywhere."""
+    base = few_tiles(name, meaning, schedule, **types)
+    (consumers, (producer, _)) = base.roles.warps
+    return replace(
+        base, template=(*_RING, "CLUSTER_K", "SWAPPED", "LOADERS"), maps=None, row_bytes=0,
+        block=(base.block[0] + 128 * schedule.loaders - 32, 1),
+        roles=Roles((consumers, (producer, 4 * schedule.loaders)), schedule.stages),
+    )
+
+
+def packed(variant: Variant) -> Variant:
+    """A variant that loads by TMA, with 24's `pack` for rows that TMA can't step over."""
+    pack = Variant(
+        "pack", Schedule((1, PACK_COLUMNS), 1), ("T",), (128, 1), "block", "rows of 16 bytes",
+        dtype=variant.dtype, function="pack", version="24_any_row", early=True,
+    )
+    return replace(variant, pack=pack)
 
 
 def _pack(dtype: str) -> Variant:
     """21: copies rows of any length into rows that tensor maps can step over."""
     return Variant(
-        "pack", {"T": CUDA_TYPES[dtype]}, (1, PACK_COLUMNS), (128, 1), 1, "block",
-        "rows of 16 bytes", dtype=dtype, function="pack", early=True,
+        "pack", Schedule((1, PACK_COLUMNS), 1), ("T",), (128, 1), "block", "rows of 16 bytes",
+        dtype=dtype, function="pack", early=True,
     )
 
 
-def _boxes(variant: Variant, cluster: tuple[int, int] = (1, 1)) -> dict[str, tuple[int, int]]:
-    """The boxes of A and B: of what a cluster shares, a block loads its part."""
-    (BM, BN), (down, across) = variant.tile, cluster
+def boxes(variant: Variant) -> dict[str, tuple[int, int]]:
+    """The boxes of A and B, and of a slice of C if one is staged.
+
+    Of what a cluster shares, a block loads its part.
+    """
+    rows = variant.tile[0]
+    if not variant.schedule.swapped:
+        return _boxes(variant, 64)
+    return _boxes(variant, 16 if rows % 32 else 32)  # slices_swapped.cuh
+
+
+def _boxes(variant: Variant, slice_rows: int = 0) -> dict[str, tuple[int, int]]:
+    """The boxes, those of C of so many rows."""
+    (BM, BN), (down, across) = variant.tile, variant.schedule.cluster
+    of_a = (BM // across, ROW) if variant.a_layout == "row" else (ROW // across, ROW)
     of_b = (ROW // down, ROW) if variant.b_layout == "row" else (BN // down, ROW)
-    return {"A": (BM // across, ROW), "B": of_b}
+    found = {"A": of_a, "B": of_b}
+    if variant.schedule.staged:
+        found["C"] = (slice_rows, 128 // ITEM_BYTES[variant.out])
+    return found
 
 
-def _roles(stages: int, ping_pong: bool) -> Roles:
+def _roles(schedule: Schedule) -> Roles:
     # In turns, each warpgroup multiplies only half of the ring's tiles.
-    return Roles((("consumers", 8), ("producer", 4)), 0 if ping_pong else stages)
+    return Roles((("consumers", 8), ("producer", 4)), 0 if schedule.ping_pong else schedule.stages)
 
 
-# The candidates of 20's rule: tile, stages, band of the raster, cluster, slices of C. Of two that
-# it can't tell apart it takes the first: sharing A was the faster at 2,048 and 4,096.
-_WIDE = {"tile": (128, 256), "stages": 4, "group": 4}
-PERSISTENT: Mapping[str, dict] = {
+# What 17 to 20 begin with; and 21, for few tiles.
+RING = Schedule((128, 256), ROW, stages=4, group=8)
+SMALL = Schedule((64, 64), ROW, stages=8)
+# The candidates of 20's rule. Of two that it can't tell apart it takes the first: sharing A was the
+# faster at 2,048 and 4,096.
+_WIDE = replace(RING, group=4, cluster=(2, 1), in_flight=1, staged=2)
+_PING_PONG = replace(_WIDE, tile=(128, 128), stages=6, ping_pong=True)
+PERSISTENT: Mapping[str, Schedule] = {
     "ordered": _WIDE,
-    "one_wave": {**_WIDE, "cluster": (1, 1)},
-    "ping_pong_share_a": {
-        "tile": (128, 128), "stages": 6, "group": 16, "cluster": (1, 2), "ping_pong": True,
-    },
-    "ping_pong": {"tile": (128, 128), "stages": 6, "group": 4, "ping_pong": True},
-    "ping_pong_192": {
-        "tile": (128, 192), "stages": 5, "group": 6, "staged": 1, "ping_pong": True,
-    },
-    "ping_pong_tall": {
-        "tile": (192, 128), "stages": 5, "group": 8, "cluster": (1, 2), "staged": 1,
-        "ping_pong": True,
-    },
+    "one_wave": replace(_WIDE, cluster=(1, 1)),
+    "ping_pong_share_a": replace(_PING_PONG, group=16, cluster=(1, 2)),
+    "ping_pong": _PING_PONG,
+    "ping_pong_192": replace(_PING_PONG, tile=(128, 192), stages=5, group=6, staged=1),
+    "ping_pong_tall": replace(
+        _PING_PONG, tile=(192, 128), stages=5, group=8, cluster=(1, 2), staged=1),
 }
 # Of these 21's rule has one with bands of 1,536 columns in place of 1,152: at 8,192 its DRAM read 8
 # or 9 % less, in a time that turns in four orders couldn't tell apart. And it has three more that
 # persist, with their operands swapped: `ordered`, with bands of 2,048 rows in place of 1,024, and
 # ping-pong over tiles of as many rows as 64 doesn't divide.
-_TURNED = {"cluster": (1, 2), "swapped": True}
-PERSISTENT_OF_21: Mapping[str, dict] = {
+_TURNED = replace(_PING_PONG, stages=5, cluster=(1, 2), staged=1, swapped=True)
+PERSISTENT_OF_21: Mapping[str, Schedule] = {
     **PERSISTENT,
-    "ping_pong_192": {**PERSISTENT["ping_pong_192"], "group": 8},
-    "swapped_256": {"tile": (256, 128), "stages": 4, "group": 8, **_TURNED},
-    "swapped_160": {
-        "tile": (160, 128), "stages": 5, "group": 14, "staged": 1, "ping_pong": True, **_TURNED,
-    },
-    "swapped_176": {
-        "tile": (176, 128), "stages": 5, "group": 12, "staged": 1, "ping_pong": True, **_TURNED,
-    },
+    "ping_pong_192": replace(PERSISTENT["ping_pong_192"], group=8),
+    "swapped_256": replace(_WIDE, tile=(256, 128), group=8, cluster=(1, 2), swapped=True),
+    "swapped_160": replace(_TURNED, tile=(160, 128), group=14),
+    "swapped_176": replace(_TURNED, tile=(176, 128), group=12),
 }
+# What the rule may launch of 20, of 21, and of 22's persistent kernel.
+OF_20: Mapping[str, Schedule] = {"one_wave": PERSISTENT["one_wave"]}
+OF_21: Mapping[str, Schedule] = {
+    "wide": PERSISTENT["ordered"], **{
+        name: PERSISTENT_OF_21[name]
+        for name in ("ping_pong_share_a", "ping_pong", "ping_pong_192", "ping_pong_tall")},
+}
+OF_22: Mapping[str, Schedule] = {
+    name: PERSISTENT_OF_21[name] for name in ("swapped_256", "swapped_160", "swapped_176")
+}
+# 20's ping-pong, in 19's order of tiles.
+IN_TURN = replace(_PING_PONG, group=8, cluster=(1, 1))
 # Besides: tile, stages, clusters' tiles down and across C, blocks that share K.
 _SPLIT_TILES = (
     *(((64, 64), 14, *cluster) for cluster in ((1, 1, 1), (1, 2, 1), (2, 1, 1), (1, 2, 4))),
@@ -261,23 +390,86 @@ _UNALIGNED_SWAPPED_TILES = (
 )
 
 
-def candidates_of_20(prefix: str = "", **types: str) -> tuple[Variant, ...]:
-    """The instantiations among which 20 chooses, in some types."""
+def launched_of_20(prefix: str = "", **types: Unpack[Types]) -> tuple[Variant, ...]:
+    """The instantiations of 20 that the rule may launch, in some types."""
+    return tuple(persists(prefix + name, f"{_sizes(one)}, without clusters", one, **types)
+                 for name, one in OF_20.items())
+
+
+def launched_of_21(prefix: str = "", **types: Unpack[Types]) -> tuple[Variant, ...]:
+    """Those of 21."""
     return tuple(
-        persistent(prefix + name, f"{_sizes(given)}, a candidate", **given, **types)
-        for name, given in PERSISTENT.items()
+        clustered(
+            prefix + name, f"{_sizes(one)}, clusters of {one.cluster[0]} × {one.cluster[1]}"
+            + ", in turn" * one.ping_pong, one, **types)
+        for name, one in OF_21.items()
     )
 
 
-def candidates_of_21(prefix: str = "", **types: str) -> tuple[Variant, ...]:
+def launched_of_22(prefix: str = "", **types: Unpack[Types]) -> tuple[Variant, ...]:
+    """Those of 22: a tile for a block, and persistent with operands swapped."""
+    whole = (
+        swapped_persists(prefix + name, f"{_sizes(one)}, persistent, operands swapped", one,
+                         **types)
+        for name, one in OF_22.items()
+    )
+    split = (
+        few_tiles(
+            f"{prefix}{tile[0]}x{tile[1]}x{stages}_{down}x{beside}x{split}"
+            + "_swapped" * swapped,
+            f"{tile[0]}×{tile[1]}, {stages} stages, clusters of {down} × {beside} tiles × {split} "
+            "of K" + ", operands swapped" * swapped,
+            Schedule(tile, ROW, stages=stages, cluster=(down, beside), split=split,
+                     swapped=swapped),
+            **types,
+        )
+        for swapped, given in ((False, _SPLIT_TILES), (True, _SWAPPED_TILES))
+        for tile, stages, down, beside, split in given
+    )
+    return (*whole, *split)
+
+
+def launched_of_23(prefix: str = "", **types: Unpack[Types]) -> tuple[Variant, ...]:
+    """Those of 23: 21's tiles, where A lies by columns or products come in batches."""
+    return tuple(
+        stream_k(prefix + name, f"{_sizes(one)}, its last wave whole", one, wave_share=0, **types)
+        for name, one in OF_21.items()
+    )
+
+
+def launched_of_24(prefix: str = "", **types: Unpack[Types]) -> tuple[Variant, ...]:
+    """Those of 24, whose warps read A and B."""
+    return tuple(
+        any_row(
+            f"{prefix}{tile[0]}x{tile[1]}x{stages}_{loaders}x{split}" + "_swapped" * swapped,
+            f"{tile[0]}×{tile[1]}, {stages} stages, {loaders} warpgroup{'s' * (loaders > 1)} that "
+            "read" + f", {split} blocks share K" * (split > 1)
+            + ", operands swapped" * swapped,
+            Schedule(tile, ROW, stages=stages, split=split, swapped=swapped, loaders=loaders),
+            **types,
+        )
+        for swapped, given in ((False, _UNALIGNED_TILES), (True, _UNALIGNED_SWAPPED_TILES))
+        for tile, stages, split, loaders in given
+    )
+
+
+def candidates_of_20(prefix: str = "", **types: Unpack[Types]) -> tuple[Variant, ...]:
+    """The instantiations among which 20 chooses, in some types."""
+    return tuple(
+        persistent(prefix + name, f"{_sizes(schedule)}, a candidate", schedule, **types)
+        for name, schedule in PERSISTENT.items()
+    )
+
+
+def candidates_of_21(prefix: str = "", **types: Unpack[Types]) -> tuple[Variant, ...]:
     """The instantiations among which 21 chooses, in some types."""
     whole = (
         every_shape(
             prefix + name,
-            f"{_sizes(given)}, persistent" + ", operands swapped" * given.get("swapped", False),
-            **given, **types,
+            f"{_sizes(schedule)}, persistent" + ", operands swapped" * schedule.swapped,
+            schedule, **types,
         )
-        for name, given in PERSISTENT_OF_21.items()
+        for name, schedule in PERSISTENT_OF_21.items()
     )
     cut = (
         split_tile(
@@ -285,7 +477,8 @@ def candidates_of_21(prefix: str = "", **types: str) -> tuple[Variant, ...]:
             + "_swapped" * swapped,
             f"{tile[0]}×{tile[1]}, {stages} stages, clusters of {down} × {beside} tiles × {split} "
             "of K" + ", operands swapped" * swapped,
-            tile=tile, stages=stages, down=down, beside=beside, split=split, swapped=swapped,
+            Schedule(tile, ROW, stages=stages, cluster=(down, beside), split=split,
+                     swapped=swapped),
             **types,
         )
         for swapped, given in ((False, _SPLIT_TILES), (True, _SWAPPED_TILES))
@@ -298,7 +491,8 @@ def candidates_of_21(prefix: str = "", **types: str) -> tuple[Variant, ...]:
             f"{tile[0]}×{tile[1]}, {stages} stages, {loaders} warpgroup{'s' * (loaders > 1)} for "
             "rows of any length" + f", {split} blocks share K" * (split > 1)
             + ", operands swapped" * swapped,
-            tile=tile, stages=stages, split=split, loaders=loaders, swapped=swapped, **types,
+            Schedule(tile, ROW, stages=stages, split=split, swapped=swapped, loaders=loaders),
+            **types,
         )
         for swapped, given in ((False, _UNALIGNED_TILES), (True, _UNALIGNED_SWAPPED_TILES))
         for tile, stages, split, loaders in given
@@ -306,15 +500,66 @@ def candidates_of_21(prefix: str = "", **types: str) -> tuple[Variant, ...]:
     return (*whole, *cut, *unaligned)
 
 
-def _sizes(given: Mapping[str, object]) -> str:
-    rows, columns = given["tile"]
-    return f"{rows}×{columns}, {given['stages']} stages"
+def every_type(launched: Callable[..., tuple[Variant, ...]]) -> tuple[Variant, ...]:
+    """What the rule may launch of a version, in all the types that it takes."""
+    return tuple(one for prefix, types in TYPES.items() for one in launched(prefix, **types))
+
+
+def of_version(kernel: Kernel, variant: Variant, name: str = "") -> Variant:
+    """A version's variant as an entry of another one launches it."""
+    return replace(variant, name=name or variant.name, version=kernel.stem,
+                   function=variant.function or kernel.function)
+
+
+def rule(versions: Mapping[str, Kernel]) -> Kernel:
+    """What `lib.gemm` launches on Hopper: whichever instantiation of 20 to 24 suits the problem.
+
+    It has no file of its own. Its candidates are named ``"NN_name/variant"``, in an order that
+    decides where the costs can't: of two that they can't tell apart the first is taken.
+    """
+    variants, menu = [], []
+    for (name, meaning), (prefix, types) in zip(RULED.items(), TYPES.items(), strict=True):
+        first, *others = launched_of_21(prefix, **types)
+        listed = [
+            ("21_clusters", (first,)), ("20_persistent", launched_of_20(prefix, **types)),
+            ("21_clusters", others), ("22_few_tiles", launched_of_22(prefix, **types)),
+            ("24_any_row", launched_of_24(prefix, **types)),
+        ]
+        candidates = [
+            of_version(versions[stem], one if one.warps_read else packed(one),
+                       f"{stem}/{one.name}")
+            for stem, launched in listed for one in launched
+        ]
+        variants.append(replace(
+            candidates[0], name=name, meaning=meaning, by_rule=True,
+            candidates=tuple(one.name for one in candidates),
+        ))
+        menu += candidates
+    listed = [("23_stream_k", launched_of_23()), ("22_few_tiles", launched_of_22()),
+              ("24_any_row", launched_of_24())]
+    menu += [of_version(versions["23_stream_k"], packed(one), f"23_stream_k/{one.name}")
+             for one in launched_of_23()]
+    laid = replace(
+        next(one for one in menu if one.name == "23_stream_k/wide"), name="any_layout",
+        meaning="tuned, for all types and layouts", by_rule=True,
+        candidates=tuple(f"{stem}/{one.name}" for stem, launched in listed for one in launched),
+    )
+    return Kernel(
+        stem="hopper", function="", title="Hopper's rule", level="grid", group="FP16",
+        change="whichever of 20 to 24 suits the problem", min_arch="sm_90a", large=True,
+        layers=True, variants=tuple(variants), laid=(laid,), menu=tuple(menu),
+    )
+
+
+def _sizes(schedule: Schedule) -> str:
+    rows, columns = schedule.tile
+    return f"{rows}×{columns}, {schedule.stages} stages"
 
 
 def tuned(
     make: Callable[..., Variant], name: str, meaning: str, candidates: tuple[Variant, ...],
-    **types: str,
+    **types: Unpack[Types],
 ) -> Variant:
-    """A variant that is launched as one of its candidates; its own constants are the first's."""
+    """A variant that is launched as one of its candidates; its own schedule is the first's."""
     names = tuple(candidate.name for candidate in candidates)
-    return make(name, meaning, candidates=names, **PERSISTENT["ordered"], **types)
+    return make(name, meaning, PERSISTENT["ordered"], candidates=names, **types)

@@ -17,7 +17,7 @@ LEAST_KEPT = 0.25
 
 def listing(kernel: Kernel) -> str:
     """The kernel's file, without its marks."""
-    return without_marks(kernel.source.read_text())
+    return without_marks(kernel.source.read_text(encoding="utf-8"))
 
 
 def body(kernel: Kernel) -> str:

@@ -1,21 +1,23 @@
-"""What a kernel version is: its instantiations, and how each is launched."""
+"""What a kernel version is: its instantiations, and what each needs to be launched."""
 
 from __future__ import annotations
 
 import difflib
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
-from lib.compiler.arch import TARGETS
+from lib.compiler.arch import legal
 from lib.compiler.fingerprint import fingerprint
-from lib.gpus import ARCHITECTURES, GPUS
-from lib.kernels.grid import MAX_GRID_X, PERSISTENT_SMS, Grid, Launch, Plane
+from lib.gpus import for_arch
+from lib.kernels.grid import Grid, Plane
+from lib.kernels.schedule import Argument, Schedule
 from lib.paths import CHAPTERS, CUDA
-from lib.problem import ITEM_BYTES, Problem
+from lib.problem import Problem
 
-# Rows of more bytes than an int can hold are not for kernels that step over them with ints.
-MAX_ROW_FLOATS = (2**31 - 1) // ITEM_BYTES["float32"]
 # A tensor map's strides are multiples of 16 bytes (CUDA driver API, cuTensorMapEncodeTiled), and so
 # is the address of each vector of 16 bytes that cp.async copies.
 TMA_STRIDE = 16
@@ -28,8 +30,9 @@ class Vectors:
     Attributes
     ----------
     narrow : mapping of str to int or bool
-        The constants that differ in the narrower instantiation: the one for operands that this
-        one's vectors don't fit (see `lib.kernels.select`). Empty if this one fits every operand.
+        What differs in the narrower instantiation's schedule, by its fields: the one for operands
+        that this one's vectors don't fit (see `lib.dispatch.fit`). Empty if this one fits every
+        operand.
     along : tuple of str
         The dimensions along which vectors lie, which must be multiples of them.
     between : tuple of int
@@ -51,15 +54,15 @@ class TensorMaps:
     Attributes
     ----------
     boxes : mapping of str to (int, int)
-        Rows and columns of the boxes in which tensor maps move A, B and C; of the matrices that the
-        kernel takes through tensor maps.
-    lanes_store : mapping of str to int, optional
-        The constants with which the lanes store C where it has no map. A kernel that has them takes
-        a map of C as an argument of its own, behind the others. None where it takes none.
+        Lines of A, B and C, and elements of each, in the boxes in which tensor maps move them; of
+        the matrices that the kernel takes through tensor maps.
+    lanes_store : bool
+        Whether the lanes store C where it has no map and nothing is staged. Such a kernel takes a
+        map of C as an argument of its own, behind the others.
     """
 
     boxes: Mapping[str, tuple[int, int]]
-    lanes_store: Mapping[str, int] | None = None
+    lanes_store: bool = False
 
 
 @dataclass(frozen=True)
@@ -87,22 +90,25 @@ class Variant:
     ----------
     name : str
         How the command line and the records call it.
-    constants : mapping of str to int, bool or str
-        Template arguments by name, in the template's order; an enumerator by its name.
-    tile : (int, int)
-        Rows and columns of C that one block computes.
+    schedule : Schedule
+        How it divides the product.
+    template : tuple of str
+        The names of the template's arguments, in its order: their values follow from the schedule.
     block : (int, int)
         Threads of a block, x and y.
-    step : int
-        How far the main loop goes along K in one step.
     step_reader : str
         Who reads a step's operands together: ``"warp"`` or ``"block"``.
     meaning : str
         What sets this variant apart, for tables.
     dtype, out : str
         NumPy's names of the types of A and B, and of C.
-    b_layout : str
-        ``"row"`` or ``"column"``: how B is kept.
+    b_layout, a_layout : str
+        ``"row"`` or ``"column"``: how B and A are kept.
+    strided : bool
+        Whether it takes a batch, and a C with gaps between its rows (`Strides`, strides.cuh).
+    any_layout : bool
+        Whether its template has instantiations for all layouts and all types of as many bytes
+        (`lib.dispatch.fit.laid`).
     shared_bytes : int
         Dynamic shared memory of a block, B.
     vectors : Vectors
@@ -115,11 +121,13 @@ class Variant:
         Names of the variants of which the one that suits the shape takes over; its own may be among
         them. Empty where the variant is launched as it is.
     by_rule : bool
-        Whether `lib.kernels.rule` chooses among the candidates; otherwise a recorded search does.
+        Whether `lib.dispatch.cost` chooses among the candidates; otherwise a recorded search does.
     function : str
         Name of the ``__global__`` template, where it isn't the kernel's own.
     file : str
         Stem of the file in ``cuda/steps`` that it is in, where that isn't the kernel's own.
+    version : str
+        Stem of the version that it is of, where that isn't the kernel: what another one launches.
     row_bytes : int
         What rows and addresses of A and B must be multiples of, B; 0 if they may be anything.
     pack : Variant, optional
@@ -127,18 +135,22 @@ class Variant:
         Without one such matrices are refused.
     early : bool
         Whether the launch lets it begin while the grid before it in the stream still ends.
+    min_arch : str
+        The oldest architecture it is legal on, where that is a later one than its kernel's.
     """
 
     name: str
-    constants: Mapping[str, int | bool | str]
-    tile: tuple[int, int]
+    schedule: Schedule
+    template: tuple[str, ...]
     block: tuple[int, int]
-    step: int
     step_reader: str
     meaning: str
     dtype: str = "float32"
     out: str = "float32"
     b_layout: str = "row"
+    a_layout: str = "row"
+    strided: bool = False
+    any_layout: bool = False
     shared_bytes: int = 0
     vectors: Vectors = Vectors()
     grid: Grid = Plane()
@@ -148,9 +160,21 @@ class Variant:
     by_rule: bool = False
     function: str = ""
     file: str = ""
+    version: str = ""
     row_bytes: int = 0
     pack: Variant | None = None
     early: bool = False
+    min_arch: str = ""
+
+    @property
+    def tile(self) -> tuple[int, int]:
+        """Rows and columns of C that one block computes."""
+        return self.schedule.tile
+
+    @property
+    def step(self) -> int:
+        """How far the main loop goes along K in one step."""
+        return self.schedule.step
 
     @property
     def threads(self) -> int:
@@ -160,17 +184,52 @@ class Variant:
     @property
     def warps_read(self) -> bool:
         """Whether warps of their own read A and B, where others have TMA (21)."""
-        return "LOADERS" in self.constants
+        return self.schedule.loaders > 0
+
+    @cached_property
+    def constants(self) -> Mapping[str, Argument]:
+        """The template's arguments by name, in its order."""
+        return self.schedule.arguments(
+            self.template, self.dtype, self.out, self.b_layout, self.a_layout)
+
+    def scheduled(self, **changes: Any) -> Variant:
+        """The same with parts of its schedule changed."""
+        return replace(self, schedule=replace(self.schedule, **changes))
 
     def problem(
         self, M: int, N: int, K: int, alpha: float = 1.0, beta: float = 0.0
     ) -> Problem:
         """A problem of the types and the layout that this instantiation takes."""
-        return self.typed(Problem(M, N, K, alpha, beta))
+        return Problem(M, N, K, alpha, beta, self.dtype, self.out, self.b_layout, self.a_layout)
 
     def typed(self, problem: Problem) -> Problem:
         """The same problem in the types and the layout that this instantiation takes."""
-        return replace(problem, dtype=self.dtype, out=self.out, b_layout=self.b_layout)
+        return replace(problem, dtype=self.dtype, out=self.out, b_layout=self.b_layout,
+                       a_layout=self.a_layout)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two instantiations that differ in one thing: what a sentence that says "because" stands on.
+
+    Attributes
+    ----------
+    change : str
+        The one thing, for tables: what the second has and the first has not.
+    first, second : str
+        ``"NN_name/variant"``.
+    constant : str
+        The argument of the template that both share in which alone they differ; empty where they
+        are of two templates, or one change takes several arguments.
+    launched : bool
+        Whether both are the same code, launched otherwise.
+    """
+
+    change: str
+    first: str
+    second: str
+    constant: str = ""
+    launched: bool = False
 
 
 @dataclass(frozen=True)
@@ -191,14 +250,20 @@ class Kernel:
         ``"FP32"`` or ``"FP16"``: which rival it is measured against.
     variants : tuple of Variant
     min_arch : str
-        The oldest architecture it is legal on.
-    builds_on : str or None
-        Stem of the version that this one changes, where that is not the one before it.
+        The oldest architecture its variants are legal on, but for those that name a later one.
+    builds_on : tuple of str
+        Stems of the versions that this one changes, where that is not the one before it: the first
+        is what its difference is shown against and its step is measured from.
+    pairs : tuple of Pair
+        What isolates its changes, and each part of them.
     steps : tuple of Variant
         Instantiations on the way from the version before, each with one thing more: run, tested and
         measured like the variants, and not in a page's tables unless it names them.
     exhibits : tuple of Variant
         Instantiations that show a mistake: found by name and run, never listed or measured.
+    laid : tuple of Variant
+        For the types and layouts that no other variant takes: found by name and run, and launched
+        by `lib.gemm`; never listed or measured.
     menu : tuple of Variant
         Further candidates of tuned variants: found by name and run, measured only in their place.
     ptx_archs : tuple of str
@@ -218,9 +283,11 @@ class Kernel:
     variants: tuple[Variant, ...]
     group: str = "FP32"
     min_arch: str = "sm_75"
-    builds_on: str | None = None
+    builds_on: tuple[str, ...] = ()
+    pairs: tuple[Pair, ...] = ()
     steps: tuple[Variant, ...] = ()
     exhibits: tuple[Variant, ...] = ()
+    laid: tuple[Variant, ...] = ()
     menu: tuple[Variant, ...] = ()
     ptx_archs: tuple[str, ...] = ()
     large: bool = False
@@ -238,7 +305,9 @@ class Kernel:
 
     def file(self, variant: Variant) -> Path:
         """The CUDA file that an instantiation is in."""
-        return CUDA / "steps" / f"{variant.file}.cu" if variant.file else self.source
+        if variant.file:
+            return CUDA / "steps" / f"{variant.file}.cu"
+        return CUDA / f"{variant.version}.cu" if variant.version else self.source
 
     @property
     def chapter(self) -> Path:
@@ -266,7 +335,7 @@ class Kernel:
         """
         if name is None:
             return self.variants[0]
-        every = (*self.measured, *self.exhibits, *self.menu)
+        every = (*self.measured, *self.exhibits, *self.laid, *self.menu)
         by_name = {variant.name: variant for variant in every}
         if name not in by_name:
             raise ValueError(unknown("variant", name, by_name) + f" of {self.stem}")
@@ -280,59 +349,17 @@ class Kernel:
         )
         return f"{variant.function or self.function}<{', '.join(arguments)}>"
 
-    def launch(
-        self, problem: Problem, variant: Variant, sms: int | None = None
-    ) -> Launch:
-        """Say how to launch this kernel on a problem.
-
-        Parameters
-        ----------
-        problem : Problem
-        variant : Variant
-        sms : int, optional
-            SMs of the GPU, `PERSISTENT_SMS` if not given: a persistent kernel has as many blocks as
-            fit them.
-
-        Raises
-        ------
-        ValueError
-            If types or layout differ, if the shape passes what CUDA's grid or 32-bit indices can
-            hold, or if rows of A or B are no multiples of `row_bytes` and nothing packs them.
-        """
-        for what, takes, given in (
-            ("A and B in", variant.dtype, problem.dtype), ("C in", variant.out, problem.out),
-            ("B in layout", variant.b_layout, problem.b_layout),
-        ):
-            if takes != given:
-                raise ValueError(f"{self.stem} {variant.name} takes {what} {takes}, not {given}")
-        if variant.row_bytes and not variant.pack:
-            for name, reason in misfits(problem, variant.row_bytes).items():
-                raise ValueError(
-                    f"{self.stem} loads {name} in rows that are multiples of {variant.row_bytes} "
-                    f"bytes: {reason}"
-                )
-        # Row, column and k are ints inside the kernel and may run one tile past the edge.
-        for name, size, step in (
-            ("M", problem.M, variant.grid.rows_past_the_end(variant.tile)),
-            ("N", problem.N, variant.tile[1]), ("K", problem.K, max(variant.tile)),
-        ):
-            if size > MAX_GRID_X - step:
-                raise ValueError(f"{name} = {size} passes what a 32-bit index can hold")
-        if variant.grid.least_share and max(problem.N, problem.K) > MAX_ROW_FLOATS:
-            raise ValueError(
-                f"{self.stem} takes rows of at most {MAX_ROW_FLOATS} floats; N is {problem.N} "
-                f"and K {problem.K}"
-            )
-        grid = variant.grid.blocks(problem, variant.tile, variant.step, sms or PERSISTENT_SMS)
-        return Launch(grid, (*variant.block, 1), variant.shared_bytes, variant.early)
+    def needs(self, variant: Variant) -> str:
+        """The oldest architecture that has an instantiation's instructions."""
+        return variant.min_arch or self.min_arch
 
     def oldest(self, variant: Variant) -> str:
         """The oldest architecture that has the instructions, and room for a block's tiles."""
-        for arch in TARGETS[TARGETS.index(self.min_arch):]:
-            if variant.shared_bytes <= GPUS[ARCHITECTURES[arch]].shared_bytes_per_block:
+        for arch in legal(self.needs(variant)):
+            if variant.shared_bytes <= for_arch(arch).shared_bytes_per_block:
                 return arch
         raise ValueError(
-            f"{self.stem} {variant.name} wants {variant.shared_bytes} bytes of shared memory a "
+            f"{self.stem}/{variant.name} wants {variant.shared_bytes} bytes of shared memory a "
             "block, more than any GPU of this book has"
         )
 
@@ -341,21 +368,25 @@ class Kernel:
 
         Comments and white space do not count, so that a record stays fresh when only they change.
         Neither do the timeline's marks and their header, which compile to nothing, unless `marks`
-        is set: a recorded timeline depends on them, a recorded time doesn't.
+        is set: a recorded timeline depends on them, a recorded time doesn't. What packs its rows,
+        where that is of another file, counts too.
         """
-        return fingerprint(self.file(variant), self.expression(variant), marks)
+        own = fingerprint(self.file(variant), self.expression(variant), marks)
+        pack = variant.pack
+        if pack is None or self.file(pack) == self.file(variant):
+            return own
+        other = fingerprint(self.file(pack), self.expression(pack), marks)
+        return hashlib.sha256(f"{own} {other}".encode()).hexdigest()[:16]
 
 
-def misfits(problem: Problem, row_bytes: int) -> dict[str, str]:
-    """Which of A and B have rows that are no multiples of so many bytes, and what would mend it."""
-    unit = row_bytes // ITEM_BYTES[problem.dtype]
-    along = {"A": ("K", problem.K), "B": ("K", problem.K)}
-    if problem.b_layout == "row":
-        along["B"] = "N", problem.N
-    return {
-        name: f"{which} = {size} must be a multiple of {unit}"
-        for name, (which, size) in along.items() if size % unit
-    }
+def parted(name: str) -> tuple[str, str | None]:
+    """The two parts of ``NAME/VARIANT``; of ``NAME`` alone the second is None.
+
+    So a variant is named everywhere: on the command line, in records' searches, in pairs, in what a
+    chapter asks for.
+    """
+    stem, stroke, variant = name.partition("/")
+    return stem, variant if stroke else None
 
 
 def unknown(kind: str, name: str, known: Mapping[str, object]) -> str:

@@ -5,8 +5,8 @@ from functools import cache
 
 import pytest
 
+from lib.compiler import arch as targets
 from lib.compiler.compiled import disassemble_together
-from lib.gpus import ARCHITECTURES
 from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import CATALOGUE
 
@@ -17,6 +17,13 @@ SHAPES = (
 )
 ALPHAS = BETAS = (0.0, 1.0, 0.5, -2.0)
 SCALARS = tuple((alpha, beta) for alpha in ALPHAS for beta in BETAS)
+
+# What steps spill at most, B per thread, that ask for more than the registers hold: for a number of
+# blocks per SM, or for fragments of twice the depth.
+SPILLS = {
+    ("12_wmma_pipeline", "eight_blocks"): 40, ("15_turing_limit", "prefetch"): 8,
+    ("15_turing_limit", "unpadded"): 24, ("15_turing_limit", "k16"): 24,
+}
 
 # A tuned variant is one of its candidates, whichever suits the shape: these are here.
 VARIANTS = [
@@ -29,8 +36,7 @@ VARIANTS = [
 
 def architectures(kernel, variant):
     """Return the architectures that a kernel's instantiation is legal on."""
-    known = tuple(ARCHITECTURES)
-    return known[known.index(kernel.oldest(variant)):]
+    return targets.legal(kernel.oldest(variant))
 
 
 def statements(kernel, variant):
@@ -44,6 +50,8 @@ def statements(kernel, variant):
         for name, value in variant.constants.items()
         if name != "BLOCKS"  # a promise to the compiler
     )
+    # An instruction of another size is another statement.
+    constants += (("MMA_K", variant.constants.get("MMA_K")),)
     return (kernel.stem, variant.file, variant.function, type(variant.grid), variant.dtype,
             variant.grid.resident > 0, variant.out, variant.b_layout, constants)
 

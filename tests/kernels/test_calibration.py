@@ -14,9 +14,10 @@ from lib.measure import calibration
 from lib.measure.patterns import MEMORY_BYTES, TILE_BYTES, patterns
 from lib.ptx.count import banks
 from lib.records import store as records
+from lib.records.schema import CalibrationRecord
 from lib.run import device
 
-RECORD = records.load("H100", records.CALIBRATION)
+RECORD = records.load(CalibrationRecord, "H100")
 PATTERNS = {pattern.name: pattern for pattern in patterns()}
 WANTED = "python -m lib record calibration"
 
@@ -43,20 +44,19 @@ PTX_COUNTERS = {
 
 def recorded(name):
     """What a GPU counted for a pattern, by ncu's names; the test is skipped if nothing was."""
-    if RECORD is None or name not in RECORD["patterns"]:
+    if RECORD is None or name not in RECORD.patterns:
         pytest.skip(f"{name} was not recorded on an H100 yet: {WANTED}")
-    row = dict(RECORD["patterns"][name])
-    counts = row.pop("counts")
-    assert row == PATTERNS[name].definition(), f"recorded as another pattern: {WANTED}"
-    return dict(zip(RECORD["metrics"], counts, strict=True))
+    kept = RECORD.patterns[name]
+    assert kept == PATTERNS[name].recorded(kept.counts), f"recorded as another pattern: {WANTED}"
+    return dict(zip(RECORD.metrics, kept.counts, strict=True))
 
 
 def test_the_record_is_of_these_kernels():
     if RECORD is None:
         pytest.skip(f"the calibration set was not recorded on an H100 yet: {WANTED}")
-    assert RECORD["hash"] == records.calibration_hash(), f"recorded with other kernels: {WANTED}"
-    assert RECORD["patterns"].keys() <= PATTERNS.keys()
-    assert RECORD["metrics"] and PTX_COUNTERS.keys() <= set(RECORD["metrics"])
+    assert RECORD.hash == records.calibration_hash(), f"recorded with other kernels: {WANTED}"
+    assert RECORD.patterns.keys() <= PATTERNS.keys()
+    assert RECORD.metrics and PTX_COUNTERS.keys() <= set(RECORD.metrics)
 
 
 def agree(pattern, arch, counted):
@@ -74,7 +74,7 @@ def agree(pattern, arch, counted):
 
 @pytest.mark.parametrize("name", PATTERNS)
 def test_the_emulator_counts_what_the_gpu_counted(name):
-    agree(PATTERNS[name], RECORD and RECORD["arch"], recorded(name))
+    agree(PATTERNS[name], RECORD and RECORD.arch, recorded(name))
 
 
 @pytest.mark.gpu
@@ -82,8 +82,8 @@ def test_the_emulator_counts_what_this_gpu_counts():
     if shutil.which("ncu") is None:
         pytest.skip("ncu is not installed")
     found = calibration.measure()
-    for name, row in found["patterns"].items():
-        counted = dict(zip(found["metrics"], row["counts"], strict=True))
+    for name, row in found.patterns.items():
+        counted = dict(zip(found.metrics, row.counts, strict=True))
         agree(PATTERNS[name], device.arch(), counted)
 
 

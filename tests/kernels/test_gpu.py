@@ -59,11 +59,11 @@ def test_gpu_and_emulator_give_the_same_bits(kernel, variant, shape):
     A, B, C = problem.inputs(7)
     cp = device.cupy()
     on_gpu = tuple(cp.asarray(X) for X in (A, B, C))
-    selected, launch, (args,), _ = prepare(kernel, variant, problem, [on_gpu], exact=True)
-    compiled = compile_kernel(kernel, selected.variant, device.arch())
-    device.Loaded(compiled)(launch, args)
+    found, (args,), _ = prepare(kernel, variant, problem, [on_gpu], exact=True)
+    compiled = compile_kernel(kernel, found.variant, device.arch())
+    device.Loaded(compiled)(found.launch, args)
     here = prepare(kernel, variant, problem, [(A, B, C)], exact=True)
-    emulate(compiled, launch, here.arguments[0])
+    emulate(compiled, found.launch, here.arguments[0])
     assert (on_gpu[2].get().view(np.uint32) == C.view(np.uint32)).all()
 
 
@@ -88,7 +88,7 @@ def test_clean_under_compute_sanitizer(kernel, variant, tool):
     for shape, beta in ((legal(variant, 100, 99, 101), "-2"), ((64, 64, 64), "0")):
         done = subprocess.run(
             [sanitizer, "--tool", tool, "--error-exitcode", "9", sys.executable, "-m", "lib",
-             "launch", kernel.stem, "--variant", variant.name, "--shape",
+             "launch", f"{kernel.stem}/{variant.name}", "--shape",
              "x".join(map(str, shape)), "--beta", beta],
             capture_output=True, text=True, cwd=ROOT, check=False,
         )

@@ -1,43 +1,47 @@
 """16 to 21: rings, tensor maps, clusters, persistent blocks, and the shapes that they refuse."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pytest
 
 from lib import ptx
-from lib.kernels import hopper, rule
+from lib.dispatch import cost
+from lib.dispatch.plan import packing_launch, plan
+from lib.kernels import hopper
 from lib.kernels.build import compile_kernel
-from lib.kernels.catalogue import CATALOGUE
+from lib.kernels.catalogue import CATALOGUE, RULES
 from lib.kernels.grid import LastWave
-from lib.kernels.select import select
+from lib.kernels.schedule import Schedule
 from lib.kernels.source import edited
-from lib.problem import ITEM_BYTES
-from lib.run import prepared, runner
+from lib.problem import ITEM_BYTES, Problem
+from lib.run import prepared
 from lib.run.runner import emulate, prepare, run
 from tests.kernels.conftest import REPRESENTATIVES, slow_but, smallest_of_each
 
-CP_ASYNC, WGMMA, TMA, ROLES, LIMIT, EVERY = (
+CP_ASYNC, WGMMA, TMA, ROLES, PERSISTENT, CLUSTERS, FEW, STREAM_K, ANY = (
     CATALOGUE[stem] for stem in (
-        "16_cp_async", "17_wgmma", "18_tma", "19_warp_specialization", "20_hopper_limit",
-        "21_every_shape",
+        "16_cp_async", "17_wgmma", "18_tma", "19_warp_specialization", "20_persistent",
+        "21_clusters", "22_few_tiles", "23_stream_k", "24_any_row",
     )
 )
+RULE = RULES["hopper"]
 emulated = partial(run, backend="emulator", exact=True)
 HOPPER = [
     pytest.param(kernel, variant, id=f"{kernel.stem}-{variant.name}")
-    for kernel in (WGMMA, TMA, ROLES, LIMIT, EVERY) for variant in kernel.variants
+    for kernel in (WGMMA, TMA, ROLES, PERSISTENT, CLUSTERS, FEW, STREAM_K)
+    for variant in kernel.variants
 ]
-REFUSING = [param for param in HOPPER if param.values[0] is not EVERY]
 # Of the other types, those that differ in more than a type.
 MENU = [
-    pytest.param(EVERY, variant, id=variant.name) for variant in EVERY.menu
+    pytest.param(RULE, variant, id=variant.name) for variant in RULE.menu
     if (variant.dtype, variant.out) == ("float16", "float32")
     or variant.name.endswith(("ping_pong_192", "64x64x8_1x1x4"))
 ]
 
 
-@pytest.mark.parametrize("kernel, variant", slow_but(REFUSING, REPRESENTATIVES))
+@pytest.mark.parametrize("kernel, variant", slow_but(HOPPER, REPRESENTATIVES))
 def test_rows_that_can_not_be_loaded_are_refused(kernel, variant):
     with pytest.raises(ValueError, match="multiples of 16 bytes: K = 60 must be a multiple of 8"):
         emulated(kernel, variant.problem(64, 64, 60), variant=variant)
@@ -52,19 +56,19 @@ def test_rows_that_can_not_be_loaded_are_refused(kernel, variant):
 @pytest.mark.parametrize("name", ["tuned", "bf16_column", "half"])
 @pytest.mark.parametrize("shape", [(33, 57, 75), (64, 8, 61), (3, 5, 0)], ids=str)
 def test_rows_of_any_length_are_packed_and_the_run_says_so(name, shape):
-    variant = EVERY.variant(next(
-        each for each in EVERY.variant(name).candidates if each.endswith("16x128x12_1x1x1_swapped")
+    variant = RULE.variant(next(
+        each for each in RULE.variant(name).candidates if each.endswith("16x128x12_1x1x1_swapped")
     ))
-    done = run(EVERY, variant.problem(*shape, 0.5, -2.0), variant=variant, backend="emulator",
+    done = run(RULE, variant.problem(*shape, 0.5, -2.0), variant=variant, backend="emulator",
                exact=True, races=True, trace=False)
     assert done.verdict.ok and not done.launch.hazards
     M, N, K = shape
     along = K if variant.b_layout == "column" else N
-    assert done.selection.packed == tuple(
+    assert done.plan.packed == tuple(
         matrix for matrix, size in (("A", K), ("B", along)) if size % 8
     )
-    for matrix in done.selection.packed:
-        assert f"{matrix} is packed: " in done.selection.reason
+    for matrix in done.plan.packed:
+        assert f"{matrix} is packed: " in done.plan.reason
 
 
 @pytest.mark.parametrize("behind", [0, 1])
@@ -73,13 +77,15 @@ def test_rows_of_any_length_are_packed_and_the_run_says_so(name, shape):
 ])
 def test_packing_moves_every_element_from_any_boundary(rows, columns, offset, behind):
     """And reads nothing outside of the matrix: the emulator would stop it."""
-    pack = EVERY.variants[0].pack
-    code = compile_kernel(EVERY, pack, "sm_90a")
+    pack = ANY.variant("packed").pack
+    code = compile_kernel(ANY, pack, "sm_90a")
     block = np.random.default_rng(1).random(offset + rows * columns).astype("f2")
     tight = block[offset:].reshape(rows, columns)
     pitch = -(-columns // 8) * 8
     to = np.full((rows, pitch), np.nan, "f2")
-    step = prepared._packing(pack, tight, to, behind)
+    launch = packing_launch(pack, rows, columns)
+    operand = Problem(rows, 1, columns, dtype="float16").operand("A")
+    step = prepared._packing(pack, launch, operand, tight, to, behind)
     launched = ptx.Module(code.ptx, code.arch).get_function(code.name)(
         step.launch.grid, step.launch.block, step.arguments, races=True)
     assert (to[:, :columns] == tight).all() and not launched.hazards
@@ -90,15 +96,15 @@ def test_packing_moves_every_element_from_any_boundary(rows, columns, offset, be
 
 @pytest.mark.parametrize("name", ["tuned", "bf16_column", "half"])
 def test_warps_read_rows_only_where_tma_can_t_step_over_them(name):
-    variant = EVERY.variant(name)
+    variant = RULE.variant(name)
     for shape in ((33, 57, 75), (64, 8, 61), (3, 5, 9)):
-        done = run(EVERY, variant.problem(*shape, 0.5, -2.0), variant=variant, backend="emulator",
+        done = run(RULE, variant.problem(*shape, 0.5, -2.0), variant=variant, backend="emulator",
                    races=True, trace=False)
         assert done.verdict.ok and not done.launch.hazards
-        assert done.selection.variant.function == "unaligned_tile" and not done.selection.packed
+        assert done.plan.variant.warps_read and not done.plan.packed
     for shape in ((32, 56, 72), (64, 8, 64), (8192, 8192, 8192)):
-        chosen = rule.choose(EVERY, variant, variant.problem(*shape))
-        assert EVERY.variant(chosen.name).function != "unaligned_tile"
+        chosen = cost.choose(RULE, variant, variant.problem(*shape))
+        assert not RULE.variant(chosen.name).warps_read
 
 
 UNALIGNED = [((64, 64), 4, 4, False, 1), ((64, 128), 3, 1, False, 2), ((24, 128), 4, 2, True, 3),
@@ -106,8 +112,9 @@ UNALIGNED = [((64, 64), 4, 4, False, 1), ((64, 128), 3, 1, False, 2), ((24, 128)
 
 
 def unaligned(tile, stages, split, swapped, loaders, **types):
-    return hopper.unaligned_tile("unaligned", "", tile=tile, stages=stages, split=split,
-                                 swapped=swapped, loaders=loaders, **types)
+    schedule = Schedule(tile, hopper.ROW, stages=stages, split=split, swapped=swapped,
+                        loaders=loaders)
+    return hopper.any_row("unaligned", "", schedule, **types)
 
 
 @pytest.mark.parametrize("types", [{}, hopper.BF16_COLUMN, hopper.HALF], ids=["", "bf16", "half"])
@@ -115,36 +122,37 @@ def unaligned(tile, stages, split, swapped, loaders, **types):
 def test_rows_that_begin_anywhere_are_read_as_they_are(given, types):
     variant = unaligned(*given, **types)
     for shape in ((70, 33, 75), (5, 19, 391), (1, 1, 1), (9, 8, 0)):
-        done = emulated(EVERY, variant.problem(*shape, 0.5, -2.0), variant=variant, trace=False,
+        done = emulated(ANY, variant.problem(*shape, 0.5, -2.0), variant=variant, trace=False,
                         landing="late", races=True)
         assert done.verdict.ok and not done.launch.hazards
-        assert done.selection.packed == () and done.selection.variant is variant
+        assert done.plan.packed == () and done.plan.variant is variant
 
 
-SIXTEEN = [{"tile": (64, 64), "stages": 4}, {"tile": (24, 64), "stages": 4, "swapped": True},
-           {"tile": (64, 64), "stages": 4, "split": 4}]
+SIXTEEN = [replace(hopper.SMALL, stages=4),
+           replace(hopper.SMALL, tile=(24, 64), stages=4, swapped=True),
+           replace(hopper.SMALL, stages=4, split=4)]
 
 
-@pytest.mark.parametrize("given", SIXTEEN, ids=str)
+@pytest.mark.parametrize("given", SIXTEEN, ids=["whole", "swapped", "split"])
 def test_c_of_16_bits_leaves_in_whole_sectors(given):
-    variant = hopper.split_tile("sixteen", "", **given, **hopper.HALF)
-    done = emulated(EVERY, variant.problem(70, 80, 64), variant=variant)
+    variant = hopper.few_tiles("sixteen", "", given, **hopper.HALF)
+    done = emulated(FEW, variant.problem(70, 80, 64), variant=variant)
     assert done.verdict.ok
     assert done.launch.trace.counters()["global_store_sectors"] == 70 * 80 * 2 // 32
 
 
-@pytest.mark.parametrize("given", SIXTEEN, ids=str)
+@pytest.mark.parametrize("given", SIXTEEN, ids=["whole", "swapped", "split"])
 @pytest.mark.parametrize("columns, offset", [(80, 2), (80, 4), (36, 2), (34, 0), (33, 1)])
 def test_c_of_16_bits_may_begin_on_any_pair(given, columns, offset):
-    variant = hopper.split_tile("sixteen", "", **given, **hopper.HALF)
+    variant = hopper.packed(hopper.few_tiles("sixteen", "", given, **hopper.HALF))
     problem = variant.problem(26, columns, 64, 0.5, -2.0)
     A, B, C = problem.inputs(3)
     room = np.full(C.size + 8, 7, C.dtype)
     room[offset:][: C.size] = C.ravel()
     view = room[offset:][: C.size].reshape(C.shape)
-    ready = prepare(EVERY, variant, problem, [(A, B, view)], exact=True)
+    ready = prepare(FEW, variant, problem, [(A, B, view)], exact=True)
     for step in ready.steps(0):
-        emulate(compile_kernel(EVERY, step.variant, "sm_90a"), step.launch, step.arguments)
+        emulate(compile_kernel(FEW, step.variant, "sm_90a"), step.launch, step.arguments)
     assert problem.judge(view, problem.reference(A, B, C)).ok
     assert (room[:offset] == 7).all() and (room[offset + C.size :] == 7).all()
 
@@ -153,28 +161,28 @@ def test_c_of_16_bits_may_begin_on_any_pair(given, columns, offset):
 @pytest.mark.parametrize("name", ["swapped_160", "swapped_176"])
 def test_rows_that_64_does_not_divide_leave_in_slices(name, types):
     """Slices of 32 rows, or of 16: more tiles than blocks, the last ones cut off by C's edges."""
-    variant = hopper.every_shape(name, "", **hopper.PERSISTENT_OF_21[name], **types)
+    variant = hopper.swapped_persists(name, "", hopper.OF_22[name], **types)
     rows, _ = variant.tile
     assert rows % variant.maps.boxes["C"][0] == 0
     for shape in ((2 * rows + 3, 264, 200), (17, 8, 0)):
-        done = emulated(EVERY, variant.problem(*shape, 0.5, -2.0), variant=variant, sms=2,
+        done = emulated(FEW, variant.problem(*shape, 0.5, -2.0), variant=variant, sms=2,
                         trace=False, landing="late", races=True)
         assert done.verdict.ok and not done.launch.hazards
 
 
 def test_pairs_of_c_must_begin_on_a_pair_where_warps_read_rows():
     """A and B may begin on any element; C is refused before anything is launched."""
-    variant = EVERY.variant("unaligned")
-    runner._check_addresses(EVERY, variant, variant.problem(64, 34, 75), [2, 6, 8])
-    runner._check_addresses(EVERY, variant, variant.problem(64, 33, 75), [2, 6, 4])
+    variant = ANY.variant("read")
+    plan(ANY, variant, variant.problem(64, 34, 75), [2, 6, 8], exact=True)
+    plan(ANY, variant, variant.problem(64, 33, 75), [2, 6, 4], exact=True)
     with pytest.raises(ValueError, match="C must begin at a multiple of 8 bytes; copy it first"):
-        runner._check_addresses(EVERY, variant, variant.problem(64, 34, 75), [2, 6, 4])
+        plan(ANY, variant, variant.problem(64, 34, 75), [2, 6, 4], exact=True)
 
 
 def test_threads_that_read_rows_fence_them_from_the_tensor_cores():
     variant = unaligned(*UNALIGNED[0])
-    source = edited(EVERY.source.read_text(), "                fence_async_proxy();\n", "")
-    done = emulated(EVERY, variant.problem(70, 33, 75), variant=variant, source=source,
+    source = edited(ANY.source.read_text(), "            fence_async_proxy();\n", "")
+    done = emulated(ANY, variant.problem(70, 33, 75), variant=variant, source=source,
                     trace=False, races=True)
     assert done.launch.hazards
 
@@ -188,14 +196,14 @@ def test_every_candidate_is_right(kernel, variant):
 
 
 def test_the_rule_knows_every_candidate_and_takes_the_least():
-    for kernel in (LIMIT, EVERY):
-        for variant in (v for v in kernel.variants if v.candidates):
+    for kernel in (RULE,):
+        for variant in kernel.variants:
             assert variant.by_rule
             problem = variant.problem(1000, 1000, 1000)
-            chosen = rule.choose(kernel, variant, problem)
-            cycles = {n: rule.cycles(kernel.variant(n), problem) for n in variant.candidates}
+            chosen = cost.choose(kernel, variant, problem)
+            cycles = {n: cost.cycles(kernel.variant(n), problem) for n in variant.candidates}
             assert cycles[chosen.name] == min(cycles.values())
-            ranked = [one.name for one in rule.ranked(kernel, variant, problem)]
+            ranked = [one.name for one in cost.ranked(kernel, variant, problem)]
             assert ranked[0] == chosen.name
             assert sorted(ranked, key=cycles.__getitem__) == ranked
             assert {kernel.variant(n).dtype for n in cycles} == {variant.dtype}
@@ -203,10 +211,10 @@ def test_the_rule_knows_every_candidate_and_takes_the_least():
 
 
 def test_the_rule_gives_large_products_large_tiles_and_cuts_k_of_small_ones():
-    variant = EVERY.variants[0]
+    variant = RULE.variants[0]
 
     def chosen(*shape):
-        return EVERY.variant(rule.choose(EVERY, variant, variant.problem(*shape)).name)
+        return RULE.variant(cost.choose(RULE, variant, variant.problem(*shape)).name)
 
     assert chosen(8192, 8192, 8192).grid.resident == 1
     assert np.prod(chosen(8192, 8192, 8192).tile) >= 128 * 192
@@ -214,31 +222,29 @@ def test_the_rule_gives_large_products_large_tiles_and_cuts_k_of_small_ones():
     assert chosen(512, 512, 512).tile == (64, 64)
 
 
-@pytest.mark.parametrize("shape, kernel", [((512, 512, 512), EVERY), ((300, 264, 120), LIMIT)],
-                         ids=str)
-def test_a_run_says_which_candidate_was_chosen(shape, kernel):
-    variant = kernel.variants[0]
+@pytest.mark.parametrize("shape", [(512, 512, 512), (300, 264, 120)], ids=str)
+def test_a_run_says_which_candidate_was_chosen(shape):
+    variant = RULE.variants[0]
     problem = variant.problem(*shape)
-    chosen = rule.choose(kernel, variant, problem)
-    selection = prepare(kernel, variant, problem, [problem.inputs(0, np)]).selection
-    assert selection.reason.startswith(f"{chosen.name}: ")
-    assert selection.variant.name == chosen.name
+    chosen = cost.choose(RULE, variant, problem)
+    found = prepare(RULE, variant, problem, [problem.inputs(0, np)]).plan
+    assert found.reason.startswith(f"{chosen.name}: ") and found.variant.name == chosen.name
 
 
 def test_rows_of_c_that_tma_can_not_store_come_from_registers():
-    variant = LIMIT.variant("bf16_column")
-    done = emulated(LIMIT, variant.problem(40, 61, 64, 0.5, -2.0), variant=variant,
+    variant = CLUSTERS.variant("bf16_column")
+    done = emulated(CLUSTERS, variant.problem(40, 61, 64, 0.5, -2.0), variant=variant,
                     races=True)
     assert done.verdict.ok and not done.launch.hazards
-    assert done.selection.reason == "rows of C, 61 elements, are no multiple of 16 bytes"
-    assert done.selection.variant.constants["STAGED"] == 0
+    assert done.plan.reason == "rows of C, 61 elements, are no multiple of 16 bytes"
+    assert done.plan.variant.schedule.staged == 0
 
 
 def test_matrices_on_no_boundary_are_packed_or_stored_by_lanes():
-    variant = EVERY.variant("whole")
+    variant = RULE.variants[0]
     problem = variant.problem(64, 64, 64)
-    chosen = select(EVERY, problem, variant, (256 + 2, 256, 256 + 8))
-    assert chosen.packed == ("A",) and chosen.variant.constants["STAGED"] == 0
+    chosen = plan(RULE, variant, problem, (256 + 2, 256, 256 + 8), exact=True)
+    assert chosen.packed == ("A",) and chosen.variant.schedule.staged == 0
     assert chosen.reason == (
         "C is not aligned to 16 bytes and A is packed: it must be aligned to 16 bytes"
     )
@@ -249,19 +255,20 @@ def test_copies_are_as_wide_as_rows_allow(N, K, vec):
     variant = CP_ASYNC.variants[0]
     done = emulated(CP_ASYNC, variant.problem(33, N, K, 0.5, -2.0), variant=variant, races=True)
     assert done.verdict.ok and not done.launch.hazards
-    assert done.selection.variant.constants["VEC"] == vec
+    assert done.plan.variant.schedule.vec == vec
     copies = done.launch.trace.matrix_counters()["copy_instructions"]
     tile = sum(variant.tile) * variant.step
     # Tiles that are all outside are asked for as well: the ring is filled before the first step.
-    steps = -(-K // variant.step) + variant.constants["STAGES"] - 1
+    steps = -(-K // variant.step) + variant.schedule.stages - 1
     assert copies == (0 if vec == 1 else steps * tile // vec // 32)
 
 
 @pytest.mark.parametrize("kernel, name, schedule, landing", [
-    (LIMIT, "cluster", "highest", "early"), (LIMIT, "ping_pong", "random", "late"),
+    (CLUSTERS, "wide", "highest", "early"), (CLUSTERS, "ping_pong", "random", "late"),
+    (CLUSTERS, "hilbert_8", "random", "late"), (PERSISTENT, "ping_pong", "random", "late"),
     *(pytest.param(*given, marks=pytest.mark.slow) for given in (
-        (LIMIT, "share_a", "random", "late"), (LIMIT, "bf16_column", "lowest", "late"),
-        (EVERY, "whole", "highest", "early"),
+        (CLUSTERS, "cluster_1x2", "random", "late"), (CLUSTERS, "bf16_column", "lowest", "late"),
+        (STREAM_K, "whole", "highest", "early"), (PERSISTENT, "wide", "highest", "late"),
     )),
 ])
 def test_few_blocks_walk_through_many_tiles(kernel, name, schedule, landing):
@@ -272,24 +279,26 @@ def test_few_blocks_walk_through_many_tiles(kernel, name, schedule, landing):
         rows * variant.grid.cluster + rows // 2, columns * variant.grid.beside + columns // 2, 136,
         0.5, -2.0,
     )
-    assert kernel.launch(problem, variant, 2).grid == (2, 1, 1)
+    assert plan(kernel, variant, problem, sms=2, exact=True).launch.grid == (2, 1, 1)
     done = emulated(kernel, problem, variant=variant, races=True, trace=False,
                     schedule=schedule, landing=landing, seed=5, sms=2)
     assert done.verdict.ok and not done.launch.hazards
 
 
-CUT = hopper.every_shape("cut", "small", tile=(64, 64), stages=3, ping_pong=True, wave_share=1)
+CUT = hopper.stream_k(
+    "cut", "small", replace(hopper.OF_21["ping_pong"], tile=(64, 64), stages=3, group=8),
+    wave_share=1)
 
 
 def test_a_cut_wave_gives_the_same_bits_in_every_order():
     """Three tiles of clusters, of which one is cut between the two clusters."""
     problem = CUT.problem(128, 3 * 64 - 8, 64 * 9, 0.5, -2.0)
-    launch = EVERY.launch(problem, CUT, 4)
+    launch = plan(STREAM_K, CUT, problem, sms=4, exact=True).launch
     space = CUT.grid.workspace(problem, CUT.tile, CUT.step, launch.grid)
     assert launch.grid == (4, 1, 1) and space.scalars == (2,)
     results = []
     for schedule, landing in (("lowest", "early"), ("random", "late"), ("highest", "early")):
-        done = emulated(EVERY, problem, variant=CUT, races=True, trace=False, seed=7, sms=4,
+        done = emulated(STREAM_K, problem, variant=CUT, races=True, trace=False, seed=7, sms=4,
                         schedule=schedule, landing=landing)
         assert done.verdict.ok and not done.launch.hazards
         results.append(done.C)
@@ -301,7 +310,7 @@ def test_a_cut_wave_gives_the_same_bits_in_every_order():
 ])
 def test_the_last_wave_is_cut_where_shares_are_long_enough(tiles, steps, share, sharers):
     grid = LastWave(resident=1, wave_share=share)
-    problem = EVERY.variants[0].problem(1, 64 * tiles, 64 * steps)
+    problem = CUT.problem(1, 64 * tiles, 64 * steps)
     blocks = grid.blocks(problem, (64, 64), 64, 2)
     assert grid.workspace(problem, (64, 64), 64, blocks).scalars == (sharers,)
     assert blocks[0] == max(min(tiles, 2), sharers)
@@ -311,30 +320,33 @@ def test_the_counts_of_arrivals_are_left_as_they_were():
     """The next product takes the same workspace."""
     problem = CUT.problem(128, 64, 64 * 4)
     A, B, C = problem.inputs(0, np)
-    prepared = prepare(EVERY, CUT, problem, [(A, B, C)], exact=True, sms=4)
+    prepared = prepare(STREAM_K, CUT, problem, [(A, B, C)], exact=True, sms=4)
     arrivals, sharers = prepared.arguments[0][-2:]
     assert arrivals.dtype == np.int32 and arrivals.size == 8 and sharers == 2
     for _ in range(2):
         C[...] = np.nan
-        emulate(compile_kernel(EVERY, CUT, "sm_90a"), prepared.launch, prepared.arguments[0],
-                trace=False)
+        emulate(compile_kernel(STREAM_K, CUT, "sm_90a"), prepared.plan.launch,
+                prepared.arguments[0], trace=False)
         assert problem.judge(C, problem.reference(A, B, C)).ok
         assert not arrivals.any()
 
 
 def test_the_grid_is_whole_clusters_and_no_more_than_the_gpu_holds():
-    variant = LIMIT.variants[0]
-    assert LIMIT.launch(variant.problem(1, 8, 8), variant).grid == (2, 1, 1)
-    assert LIMIT.launch(variant.problem(257, 264, 8), variant).grid == (8, 1, 1)
-    assert LIMIT.launch(variant.problem(8192, 8192, 8), variant).grid == (132, 1, 1)
-    assert ROLES.launch(variant.problem(257, 264, 8), ROLES.variants[0]).grid == (3, 1, 1)
-    split = EVERY.variant("split")
-    assert EVERY.launch(variant.problem(65, 64, 8), split).grid == (8, 1, 1)
-    for kernel in (CP_ASYNC, WGMMA, TMA, LIMIT):
+    def grid(kernel, *shape, name=None):
+        variant = kernel.variant(name)
+        return plan(kernel, variant, variant.problem(*shape), exact=True).launch.grid
+
+    assert grid(CLUSTERS, 1, 8, 8) == (2, 1, 1)
+    assert grid(CLUSTERS, 257, 264, 8) == (8, 1, 1)
+    assert grid(PERSISTENT, 257, 264, 8) == (6, 1, 1)
+    assert grid(CLUSTERS, 8192, 8192, 8) == (132, 1, 1)
+    assert grid(ROLES, 257, 264, 8) == (3, 1, 1)
+    assert grid(FEW, 65, 64, 8, name="split") == (8, 1, 1)
+    for kernel in (CP_ASYNC, WGMMA, TMA, PERSISTENT, CLUSTERS):
         with pytest.raises(ValueError, match=r"^M = \d+ and N = \d+ make \d+ tiles"):
-            kernel.launch(kernel.variants[0].problem(2**30, 2**30, 8), kernel.variants[0])
+            grid(kernel, 2**30, 2**30, 8)
         with pytest.raises(ValueError, match="^M = "):
-            kernel.launch(kernel.variants[0].problem(2**31 - 1, 8, 8), kernel.variants[0])
+            grid(kernel, 2**31 - 1, 8, 8)
 
 
 @pytest.mark.parametrize("kernel, variant", slow_but(HOPPER, REPRESENTATIVES))
@@ -352,15 +364,6 @@ def test_what_19_calls_cooperative_and_ping_pong_differ_in_nothing_else():
     assert changed == {"PING_PONG"}
     assert (one.tile, one.block, one.shared_bytes, one.grid, one.maps) == (
         other.tile, other.block, other.shared_bytes, other.grid, other.maps)
-
-
-def test_each_step_of_20_changes_one_constant():
-    steps = ["persistent", "in_flight", "cluster", "staged", "ordered"]
-    found = []
-    for before, after in zip(steps, steps[1:], strict=False):
-        old, new = (LIMIT.variant(name).constants for name in (before, after))
-        found.append({name for name in old if old[name] != new[name]})
-    assert found == [{"IN_FLIGHT"}, {"CLUSTER_M"}, {"STAGED"}, {"GROUP"}]
 
 
 def test_a_missing_proxy_fence_shows_in_no_result_and_is_found_by_the_emulator():
@@ -392,14 +395,15 @@ def test_products_and_copies_are_as_many_as_the_tiles_ask_for(kernel, copies):
 
 def test_a_cluster_loads_each_tile_once():
     boxes = {}
-    for name in ("cluster", "in_flight", "share_a"):
-        variant = LIMIT.variant(name)
-        done = emulated(LIMIT, variant.problem(256, 512, 64), variant=variant)
+    for name in ("wide", "cluster_1x1", "cluster_1x2"):
+        variant = CLUSTERS.variant(name)
+        done = emulated(CLUSTERS, variant.problem(256, 512, 64), variant=variant)
         assert done.verdict.ok
         counts = done.launch.trace.sites
         boxes[name] = sum(site.sectors for site in counts if site.kind == "bulk load")
     a, b = 256 * 64 * 2 // 32, 512 * 64 * 2 // 32  # sectors
-    assert boxes == {"in_flight": 2 * a + 2 * b, "cluster": 2 * a + b, "share_a": a + 2 * b}
+    assert boxes == {
+        "cluster_1x1": 2 * a + 2 * b, "wide": 2 * a + b, "cluster_1x2": a + 2 * b}
 
 
 def test_fragments_and_copies_of_the_ring_meet_no_conflict():
@@ -408,21 +412,21 @@ def test_fragments_and_copies_of_the_ring_meet_no_conflict():
         done = emulated(CP_ASYNC, variant.problem(128, 256, 192), variant=variant)
         counters[variant.name] = found = done.launch.trace.matrix_counters()
         assert found["ldmatrix_wavefronts"] == found["ldmatrix_wavefronts_ideal"] > 0
-    for name in ("wide", "stages2", "stages4", "square"):
+    for name in ("step_64", "two_blocks"):
         assert counters[name]["copy_wavefronts"] == counters[name]["copy_wavefronts_ideal"] > 0
 
 
 def test_a_swizzle_costs_copies_nothing_through_the_l1_or_past_it():
     """Row r's chunks change places by XOR with r % 8, within one line of 128 bytes."""
-    for name in ("wide", "past_l1"):
-        variant = CP_ASYNC.variant(name)
+    past = CP_ASYNC.variant("step_64")
+    for variant in (past, replace(past, schedule=past.schedule.with_own(PAST_L1=False))):
         done = emulated(CP_ASYNC, variant.problem(128, 256, 192), variant=variant)
         counters = done.launch.trace.matrix_counters()
         assert counters["copy_wavefronts"] == counters["copy_wavefronts_ideal"] > 0
 
 
 def test_shared_memory_holds_the_ring():
-    variant = CP_ASYNC.variant("wide")
+    variant = CP_ASYNC.variant("step_64")
     assert variant.shared_bytes == 3 * (128 + 256) * 64 * ITEM_BYTES["float16"]
-    two = CP_ASYNC.variant("square")
+    two = CP_ASYNC.variant("two_blocks")
     assert 2 * (two.shared_bytes + 1024) <= 228 * 1024

@@ -7,6 +7,7 @@ from lib.compiler.sass import executions
 from lib.kernels.build import compile_kernel
 from lib.measure.counters import EMULATED, MATRIX
 from lib.records import store as records
+from lib.records.schema import KernelRecord
 from lib.run.runner import emulate, prepare
 from tests.kernels.conftest import REPRESENTATIVES, VARIANTS, every_other, slow_but
 
@@ -35,18 +36,18 @@ def main_loop(compiled):
 
 def recorded(kernel, variant, ptx_arch):
     """What the record has of a piece of code: its architecture, and its counters at `SIZE`."""
-    record = records.load("H100", kernel.stem)
+    record = records.load(KernelRecord, "H100", kernel.stem)
     again = f"python -m lib record {kernel.stem}"
-    if record is None or variant.name not in record["variants"]:
+    if record is None or variant.name not in record.variants:
         pytest.skip(f"{kernel.stem} {variant.name} was not recorded on an H100 yet: {again}")
     if records.stale(record, variant.name):
         pytest.skip(f"{kernel.stem} {variant.name} has changed since it was recorded: {again}")
-    kept = record["variants"][variant.name]
-    rows = (kept["ptx"][ptx_arch] if ptx_arch else kept)["counters"]
-    row = next((c for c in rows if (c["M"], c["N"], c["K"]) == (SIZE,) * 3), None)
+    kept = record.variants[variant.name]
+    rows = (kept.ptx[ptx_arch] if ptx_arch else kept).counters
+    row = next((c for c in rows if c.is_cube(SIZE)), None)
     if row is None:
         pytest.skip(f"{kernel.stem} {variant.name} has no counters at {SIZE}: {again}")
-    return kept["arch"], row["metrics"]
+    return kept.arch, row.metrics
 
 
 @pytest.mark.parametrize("kernel, variant, ptx_arch", slow_but(
@@ -54,11 +55,11 @@ def recorded(kernel, variant, ptx_arch):
 def test_the_emulator_counts_what_was_recorded(kernel, variant, ptx_arch):
     arch, metrics = recorded(kernel, variant, ptx_arch)
     problem = variant.problem(SIZE, SIZE, SIZE)
-    selected, launch, (args,), _ = prepare(
+    found, (args,), _ = prepare(
         kernel, variant, problem, [problem.inputs(0, np)], exact=True
     )
-    compiled = compile_kernel(kernel, selected.variant, arch, ptx_arch=ptx_arch)
-    trace = emulate(compiled, launch, args).trace
+    compiled = compile_kernel(kernel, found.variant, arch, ptx_arch=ptx_arch)
+    trace = emulate(compiled, found.launch, args).trace
     emulated = trace.counters()
     if variant.name in PREDICATED.get(kernel.stem, ()) and ptx_arch is None:
         past_l1 = [

@@ -1,4 +1,4 @@
-// 05: one thread computes a strip of C, TM elements of a column.
+// 03: one thread computes a strip of C, TM elements of a column.
 //
 // Changes:    a float of Bs is loaded once and used TM times, from a register.
 // Bottleneck: 02's reads of shared memory, two floats for every multiply-add.

@@ -1,9 +1,7 @@
-// 03: 02 with its tiles laid out otherwise, to see which layouts bank conflicts come from.
+// 05 in small: 02 with its tiles laid out otherwise, where padding only hurts.
 //
-// Changes:    the tiles' layout in shared memory: padded rows, or A's tile transposed.
-// Bottleneck: wavefronts of shared memory beyond what an access must take; 02 has none.
-// Launch:     grid (ceil(N / TILE), ceil(M / TILE)), block (TILE, TILE), TILE = 32; any M, N, K.
-// Runs on:    sm_75 and later.
+// Launch:  that of 02.
+// Runs on: sm_75 and later.
 //
 // PAD:    unused floats at the end of each row, which shift the next row by as many banks.
 // LAYOUT: how A's tile lies in shared memory.
@@ -18,7 +16,7 @@ enum Layout {
 
 template <int TILE, int PAD, Layout LAYOUT>
 __global__ void __launch_bounds__(TILE * TILE, 2)  // two blocks an SM, swizzled or not
-bank_conflicts(
+bank_conflicts_tile(
     int M, int N, int K, float alpha, const float* A, const float* B, float beta, float* C)
 {
     __shared__ float As[TILE][TILE + PAD], Bs[TILE][TILE + PAD];

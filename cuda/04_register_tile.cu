@@ -1,22 +1,18 @@
-// 06: one thread computes a tile of C, TM x TN elements: an outer product for every k.
+// 04: one thread computes a tile of C, TM x TN elements: an outer product for every k.
 //
 // Changes:    TM floats of As and TN of Bs in registers serve TM * TN multiply-adds.
-// Bottleneck: 05's reads of shared memory, more than one float for every multiply-add.
+// Bottleneck: 03's reads of shared memory, more than one float for every multiply-add.
 // Launch:     grid (ceil(N / BN), ceil(M / BM)), block BM / TM * BN / TN; any M, N, K.
 // Runs on:    sm_75 and later.
-//
-// SPREAD = true:  a thread's rows and columns lie apart, so that its neighbours' are next to them.
-// SPREAD = false: they lie together, and neighbours' reads of Bs meet in the same banks.
 #include "epilogue.cuh"
 #include "timeline.cuh"
 
-template <int BM, int BN, int BK, int TM, int TN, bool SPREAD>
+template <int BM, int BN, int BK, int TM, int TN>
 __global__ void __launch_bounds__(BM / TM * (BN / TN), 2)
 register_tile(
     int M, int N, int K, float alpha, const float* A, const float* B, float beta, float* C)
 {
-    constexpr int ROWS = BM / TM, COLS = BN / TN, THREADS = ROWS * COLS;
-    constexpr int ROW_STEP = SPREAD ? ROWS : 1, COL_STEP = SPREAD ? COLS : 1;
+    constexpr int COLS = BN / TN, THREADS = BM / TM * COLS;
     constexpr int A_STEP = THREADS / BK, B_STEP = THREADS / BN;
     static_assert(THREADS % BK == 0 && THREADS % BN == 0, "a thread stays in one column of each");
     static_assert(BM % A_STEP == 0 && BK % B_STEP == 0, "and all load equally many floats");
@@ -24,8 +20,8 @@ register_tile(
     const int tid = threadIdx.x;
     const int ak = tid % BK, am = tid / BK;  // the first float of each tile that this thread loads:
     const int bn = tid % BN, bk = tid / BN;  // the next ones are A_STEP and B_STEP rows below
-    const int tx = tid % COLS * (SPREAD ? 1 : TN);  // the thread's first column in the tile of C,
-    const int ty = tid / COLS * (SPREAD ? 1 : TM);  // and its first row
+    const int tx = tid % COLS * TN;  // the thread's first column in the tile of C,
+    const int ty = tid / COLS * TM;  // and its first row
     const int row0 = blockIdx.y * BM, col0 = blockIdx.x * BN;
     TIMELINE_BEGIN;
 
@@ -57,9 +53,9 @@ register_tile(
         for (int k = 0; k < BK; ++k) {
             float a_k[TM], b_k[TN];
 #pragma unroll
-            for (int i = 0; i < TM; ++i) a_k[i] = As[ty + i * ROW_STEP][k];
+            for (int i = 0; i < TM; ++i) a_k[i] = As[ty + i][k];
 #pragma unroll
-            for (int j = 0; j < TN; ++j) b_k[j] = Bs[k][tx + j * COL_STEP];
+            for (int j = 0; j < TN; ++j) b_k[j] = Bs[k][tx + j];
 #pragma unroll
             for (int i = 0; i < TM; ++i)
 #pragma unroll
@@ -73,12 +69,12 @@ register_tile(
     const int col = col0 + tx;
 #pragma unroll
     for (int i = 0; i < TM; ++i) {
-        const int row = row0 + ty + i * ROW_STEP;
+        const int row = row0 + ty + i;
         if (row >= M) break;
 #pragma unroll
         for (int j = 0; j < TN; ++j)
-            if (col + j * COL_STEP < N)
-                update(&C[(size_t)row * N + col + j * COL_STEP], alpha, sum[i][j], beta);
+            if (col + j < N)
+                update(&C[(size_t)row * N + col + j], alpha, sum[i][j], beta);
     }
     TIMELINE_END;
 }

@@ -1,8 +1,8 @@
-// 07: the register tile, with four floats in every load and store.
+// 06: the register tile, with four floats in every load and store.
 //
 // Changes:    global and shared memory are read and written 128 bits at a time; the tile of A is
 //             transposed on its way in, so that a thread's rows lie side by side for each k.
-// Bottleneck: 06's loads, an instruction for nearly every float.
+// Bottleneck: 05's loads, an instruction for nearly every float.
 // Launch:     grid (ceil(N / BN), ceil(M / BM)), block BM / TM * BN / TN; any M, N, K. VEC = 4 asks
 //             for N and K that are multiples of 4 and pointers aligned to 16 bytes; VEC = 1 for
 //             nothing.

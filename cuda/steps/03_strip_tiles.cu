@@ -1,4 +1,4 @@
-// Between 02 and 05: strips in tiles of any size, of which a thread loads as many floats as it takes.
+// Between 02 and 03: strips in tiles of any size, of which a thread loads as many floats as it takes.
 //
 // Launch:  grid (ceil(N / BN), ceil(M / BM)), block BM / TM * BN; any M, N, K.
 // Runs on: sm_75 and later.

@@ -1,0 +1,203 @@
+// 26: 8-bit operands with scales, and partial sums that CUDA cores add up in FP32.
+//
+// Changes:    A and B are E4M3, 128 of K in a row of 128 bytes. Tensor cores keep few bits of what
+//             they add to, so each 128 of K are sums of their own (PARTS), which are multiplied by
+//             their scales and added to FP32 sums: promotion. With two sets of partial sums one is
+//             promoted while the other's products run. Scales are read a step ahead (AHEAD).
+// Bottleneck: 20's operands of two bytes; then what promotion takes from the tensor cores' time.
+// Launch:     grid at most one block per SM; block 384; dynamic shared memory for STAGES tiles,
+//             2 * STAGED slices of 8 KiB and 1024 bytes. Rows of A, columns of B and rows of C are
+//             multiples of 16 bytes, so aligned. Boxes: A (BM, 128), B (BN, 128) of its columns,
+//             C (64, 128 bytes). May be launched with programmatic stream serialization.
+// Runs on:    sm_90a.
+//
+// TC:         type of C: float or __nv_bfloat16. A is row-major, B column-major.
+// STAGES:     tiles in the ring.
+// GROUP:      rows of tiles in a band of the raster.
+// SCALES:     what shares a scale (scales.cuh). BLOCKS: a scale of A for each row and 128 of K, of
+//             B for each 128 columns and 128 of K; tiles then have no more columns than that.
+// PARTS:      sets of partial sums, each of 64 rows: 0, the tensor cores add up all of K; 1, each
+//             128 of K are waited for and promoted; 2, they are promoted behind the next products.
+// AHEAD:      scales are read before the step whose sums they scale. Otherwise when those are there.
+// STAGED:     slices of shared memory through which C leaves, of each warpgroup.
+// PING_PONG:  the two warpgroups take tiles of their own in turn. Otherwise each has half of the
+//             rows of every tile.
+#include "barrier.cuh"
+#include "grid.cuh"
+#include "mbarrier.cuh"
+#include "raster.cuh"
+#include "scales.cuh"
+#include "slices.cuh"
+#include "timeline.cuh"
+#include "tma.cuh"
+#include "wgmma_fp8.cuh"
+
+template <class TC, int BM, int BN, int STAGES, int GROUP, Scales SCALES, int PARTS, bool AHEAD,
+          int STAGED, bool PING_PONG>
+__global__ void __launch_bounds__(384, 1)
+fp8(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A,
+    const __grid_constant__ TensorMap B, float beta, TC* C, const __grid_constant__ TensorMap C_map,
+    const float* a_scales, int a_along, int a_k, const float* b_scales, int b_along, int b_k)
+{
+    constexpr int BK = 128;  // elements in a row of 128 bytes, the span of the swizzle, and a scale's
+    constexpr int CONSUMERS = 2, TURNS = PING_PONG ? CONSUMERS : 1;
+    constexpr int ROWS = PING_PONG ? BM : BM / CONSUMERS;  // of a tile, for each warpgroup
+    constexpr int FRAGMENTS = ROWS / 64;
+    constexpr int A_BYTES = BM * BK, B_BYTES = BK * BN;
+    static_assert(SCALES != BLOCKS || (PARTS > 0 && SCALED % BN == 0));
+    static_assert(PARTS < 2 || (FRAGMENTS == 1 && AHEAD));
+    extern __shared__ unsigned char storage[];
+    __shared__ __align__(8) unsigned long long full[STAGES], empty[STAGES];
+    const unsigned As = (shared_address(storage) + ATOM_BYTES - 1) / ATOM_BYTES * ATOM_BYTES;
+    const unsigned Bs = As + STAGES * A_BYTES, staging = Bs + STAGES * B_BYTES;
+    const unsigned filled = kept(shared_address(full)), freed = kept(shared_address(empty));
+    const int tiles_m = (M + BM - 1) / BM, tiles_n = (N + BN - 1) / BN;
+    const int first = blockIdx.x, blocks = gridDim.x;
+    // The same for all lanes of a warp, and known to be so.
+    const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / 128, 0);
+    TIMELINE_BEGIN;
+
+    if (threadIdx.x == 0) {
+        for (int s = 0; s < STAGES; ++s) {
+            mbarrier_init(filled + 8 * s, 1);                  // the producer, and its bytes
+            mbarrier_init(freed + 8 * s, CONSUMERS / TURNS);  // one thread of each consumer
+        }
+        mbarrier_init_fence();
+    }
+    __syncthreads();
+    grid_wait();
+    grid_go();
+
+    Ring<STAGES> ring;
+    if (warpgroup == CONSUMERS) {
+        asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+        if (threadIdx.x == CONSUMERS * 128) {
+            for (int t = first; t < tiles_m * tiles_n; t += blocks) {
+                const int2 tile = raster<GROUP>(t, tiles_m, tiles_n);
+                for (int k = 0; k < K; k += BK, ring.next()) {
+                    const unsigned arrival = filled + 8 * ring.stage;
+                    MARK(WAIT);
+                    mbarrier_wait(freed + 8 * ring.stage, ring.parity ^ 1);
+                    MARK(LOAD);
+                    mbarrier_expect(arrival, A_BYTES + B_BYTES);
+                    tma_load(As + ring.stage * A_BYTES, A, arrival, tile.x * BM, k);
+                    tma_load(Bs + ring.stage * B_BYTES, B, arrival, tile.y * BN, k);
+                }
+            }
+        }
+    } else {
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+        const unsigned slices = staging + warpgroup * STAGED * SLICE_BYTES;
+        const ScaleMap of_a = {a_scales, a_along, a_k}, of_b = {b_scales, b_along, b_k};
+        const int steps = (K + BK - 1) / BK, turn = PING_PONG ? warpgroup : 0;
+        const int shift = PING_PONG ? 0 : warpgroup * ROWS;  // first row of the tile
+        if constexpr (SCALES == TENSOR) alpha *= of_a.at(0, 0) * of_b.at(0, 0);
+        auto release = [&](int stage) {
+            if (threadIdx.x % 128 == 0) mbarrier_arrive(freed + 8 * stage);
+        };
+        // As in 20: who waited for a stage two rounds ahead would mistake its parity.
+        auto pass = [&](int next, int to) {
+            if (PING_PONG && next < tiles_m * tiles_n) barrier_arrive(3 + to, 256);
+        };
+        // Ask for the products of fragment i of the stage that is next, once its tiles are there.
+        auto ask = [&](float (&to)[BN / 2], int i, bool adds) {
+            MARK(WAIT);
+            if (i == 0) mbarrier_wait(filled + 8 * ring.stage, ring.parity);
+            MARK(COMPUTE);
+            multiply_e4m3<BN>(to, As + ring.stage * A_BYTES + (shift + i * 64) * 128,
+                              Bs + ring.stage * B_BYTES, adds);
+        };
+        if (warpgroup == 1) pass(first, 0);
+        ring.skip(turn * steps);
+        for (int t = first + turn * blocks; t < tiles_m * tiles_n; t += TURNS * blocks) {
+            const int2 tile = raster<GROUP>(t, tiles_m, tiles_n);
+            const int row = tile.x * BM + shift, col = tile.y * BN;
+            float sum[FRAGMENTS][BN / 2] = {};
+            float part[PARTS > 0 ? PARTS : 1][BN / 2];
+            auto scales = [&](int i, int step) {
+                return factors<SCALES>(of_a, of_b, M, row + i * 64, col, min(step, steps - 1));
+            };
+            if (PING_PONG) barrier_sync(3 + turn, 256);
+            int before = -1;  // the stage that the products in flight read
+            if constexpr (PARTS == 0) {
+                for (int step = 0; step < steps; ++step, ring.next()) {
+#pragma unroll
+                    for (int i = 0; i < FRAGMENTS; ++i) ask(sum[i], i, true);
+                    wgmma_wait<FRAGMENTS>();
+                    if (before >= 0) release(before);
+                    before = ring.stage;
+                }
+                pass(t + blocks, turn ^ 1);
+                wgmma_wait<0>();
+                if (before >= 0) release(before);
+            }
+            if constexpr (PARTS == 1) {
+                Factors now[FRAGMENTS], next[FRAGMENTS];
+                if (AHEAD && steps > 0)
+                    for (int i = 0; i < FRAGMENTS; ++i) next[i] = scales(i, 0);
+                for (int step = 0; step < steps; ++step, ring.next()) {
+#pragma unroll
+                    for (int i = 0; i < FRAGMENTS; ++i) {
+                        ask(part[0], i, false);
+                        if constexpr (AHEAD) now[i] = next[i], next[i] = scales(i, step + 1);
+                        wgmma_wait<0>();
+                        if constexpr (!AHEAD) now[i] = scales(i, step);
+                        if (i == FRAGMENTS - 1) release(ring.stage);
+                        promote<SCALES>(sum[i], part[0], now[i]);
+                    }
+                }
+                pass(t + blocks, turn ^ 1);
+            }
+            if constexpr (PARTS == 2) {
+                Factors scale;
+                // The next products run while the last ones, of the stage `before`, are promoted.
+                auto follow = [&](float (&to)[BN / 2], float (&from)[BN / 2], int step) {
+                    ask(to, 0, false);
+                    const Factors next = scales(0, step);
+                    wgmma_wait<1>();
+                    release(before);
+                    promote<SCALES>(sum[0], from, scale);
+                    scale = next, before = ring.stage;
+                    ring.next();
+                };
+                auto finish = [&](float (&from)[BN / 2]) {
+                    pass(t + blocks, turn ^ 1);
+                    wgmma_wait<0>();
+                    release(before);
+                    promote<SCALES>(sum[0], from, scale);
+                };
+                if (steps == 0) {
+                    pass(t + blocks, turn ^ 1);
+                } else {
+                    scale = scales(0, 0);
+                    ask(part[0], 0, false);
+                    before = ring.stage;
+                    ring.next();
+                    int step = 1;
+                    for (; step + 1 < steps; step += 2) {
+                        follow(part[1], part[0], step);
+                        follow(part[0], part[1], step + 1);
+                    }
+                    if (step < steps) follow(part[1], part[0], step), finish(part[1]);
+                    else finish(part[0]);
+                }
+            }
+            MARK(STORE);
+#pragma unroll
+            for (int i = 0; i < FRAGMENTS; ++i) {
+                const int y = row + i * 64;
+                if constexpr (SCALES == VECTOR)
+                    scale_vectors(sum[i], of_a, of_b, M, N, y, col);
+                if (beta == 0.0f)
+                    store_slices<false, STAGED>(C_map, slices, C, M, N, y, col, alpha, sum[i],
+                                                beta, warpgroup);
+                else
+                    store_slices<true, STAGED>(C_map, slices, C, M, N, y, col, alpha, sum[i],
+                                               beta, warpgroup);
+            }
+            ring.skip((TURNS - 1) * steps);
+        }
+        if (threadIdx.x % 128 == 0) tma_wait_read<0>();
+    }
+    TIMELINE_END;
+}

@@ -1,0 +1,66 @@
+// Scales of 8-bit operands: what an element stands for is its value times its scale, in FP32.
+#pragma once
+
+// How many elements share a scale: all of a matrix; a row of A or a column of B; of A 128 of K in
+// a row, of B a square of 128 of K and 128 columns.
+enum Scales { TENSOR, VECTOR, BLOCKS };
+
+// Elements along K that share a scale, and columns of B.
+constexpr int SCALED = 128;
+
+// Where scales lie: of which row or column, and of which 128 of K, is how many floats further.
+struct ScaleMap {
+    const float* first;
+    int along, k;
+
+    __device__ float at(int place, int block) const
+    {
+        return __ldg(first + (size_t)place * along + (size_t)block * k);
+    }
+};
+
+// Of the 16 rows that a warp has sums of, a lane has row lane / 4 and the one 8 below: the scales of
+// both, and B's. They are multiplied when they are needed: what asks for them doesn't wait.
+struct Factors {
+    float upper, lower, common;
+};
+
+// The factors of the sums of 64 rows from `row` on and a tile's columns from `col` on, for a block
+// of 128 of K.
+template <Scales SCALES>
+__device__ inline Factors factors(const ScaleMap& of_a, const ScaleMap& of_b, int M, int row,
+                                  int col, int block)
+{
+    if constexpr (SCALES != BLOCKS) return {1.0f, 1.0f, 1.0f};
+    // A row past A's end takes the last one's; its sums are never stored.
+    const int y = row + threadIdx.x / 32 % 4 * 16 + threadIdx.x % 32 / 4;
+    return {of_a.at(min(y, M - 1), block), of_a.at(min(y + 8, M - 1), block),
+            of_b.at(col / SCALED, block)};
+}
+
+// Add partial sums, which have few bits, to sums in FP32.
+template <Scales SCALES, int SUMS>
+__device__ inline void promote(float (&sum)[SUMS], const float (&part)[SUMS], Factors scale)
+{
+    const float upper = scale.upper * scale.common, lower = scale.lower * scale.common;
+#pragma unroll
+    for (int i = 0; i < SUMS; ++i) {
+        if constexpr (SCALES == BLOCKS) sum[i] += (i / 2 % 2 ? lower : upper) * part[i];
+        else sum[i] += part[i];
+    }
+}
+
+// Multiply the sums of 64 rows from `row` on, and the columns from `col` on, by the scales of their
+// rows and columns.
+template <int SUMS>
+__device__ inline void scale_vectors(float (&sum)[SUMS], const ScaleMap& of_a,
+                                     const ScaleMap& of_b, int M, int N, int row, int col)
+{
+    const int lane = threadIdx.x % 32, y = row + threadIdx.x / 32 % 4 * 16 + lane / 4;
+    const float upper = of_a.at(min(y, M - 1), 0), lower = of_a.at(min(y + 8, M - 1), 0);
+#pragma unroll
+    for (int i = 0; i < SUMS; ++i) {
+        const int x = col + i / 4 * 8 + lane % 4 * 2 + i % 2;
+        sum[i] *= (i / 2 % 2 ? lower : upper) * of_b.at(min(x, N - 1), 0);
+    }
+}

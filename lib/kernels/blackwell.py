@@ -1,0 +1,53 @@
+"""From tiles, stages and accumulators of the kernels for Blackwell to their schedules."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Unpack
+
+from lib.kernels.grid import Line
+from lib.kernels.hopper import BF16_COLUMN, HALF, ROW, Types, tma
+from lib.kernels.schedule import Schedule
+from lib.kernels.spec import Roles, TensorMaps, Variant
+from lib.problem import ITEM_BYTES
+
+# Warps that store, of which each reaches 32 lanes of tensor memory; one that multiplies, one that
+# loads. A slice of C in shared memory has 32 rows of 128 bytes.
+STORERS = 4
+SLICE_ROWS, SLICE_ROW_BYTES = 32, 128
+
+
+def tensor_tiles(
+    name: str, meaning: str, schedule: Schedule, **types: Unpack[Types]
+) -> Variant:
+    """27: persistent blocks, whose accumulators lie in tensor memory."""
+    base = tma(name, meaning, schedule, **types)
+    assert base.maps is not None
+    boxes = dict(base.maps.boxes)
+    if schedule.staged:
+        boxes["C"] = (SLICE_ROWS, SLICE_ROW_BYTES // ITEM_BYTES[base.out])
+    slices = STORERS * schedule.staged * SLICE_ROWS * SLICE_ROW_BYTES
+    return replace(
+        base, maps=TensorMaps(boxes, lanes_store=True), block=(32 * (STORERS + 2), 1),
+        template=("T", "TC", "BM", "BN", "STAGES", "B_BY_ROWS", "GROUP", "STAGED", "ACCUMULATORS"),
+        grid=Line(resident=1), early=True, shared_bytes=base.shared_bytes + slices,
+        roles=Roles((("epilogue", STORERS), ("mma", 1), ("producer", 1)), schedule.stages),
+    )
+
+
+# 512 columns of tensor memory hold two tiles of 256 columns. The tile is that of 20's first.
+WIDE = Schedule((128, 256), ROW, stages=4, group=8, staged=2, own={"ACCUMULATORS": 2})
+
+
+def tcgen05() -> tuple[Variant, ...]:
+    """27 as it is, and with one thing less each."""
+    return (
+        tensor_tiles("wide", "128×256, 4 stages, two accumulators, staged", WIDE),
+        tensor_tiles("one_accumulator", "wide, a tile is stored before the next is begun",
+                     WIDE.with_own(ACCUMULATORS=1)),
+        tensor_tiles("unstaged", "wide, C from registers", replace(WIDE, staged=0)),
+        tensor_tiles("narrow", "wide, 128×128, 6 stages",
+                     replace(WIDE, tile=(128, 128), stages=6)),
+        tensor_tiles("bf16_column", "wide, bfloat16, B by columns", WIDE, **BF16_COLUMN),
+        tensor_tiles("half", "wide, C in FP16", WIDE, **HALF),
+    )

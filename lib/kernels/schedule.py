@@ -1,0 +1,108 @@
+"""How a kernel divides a product, and the arguments of its C++ template that follow from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+# NumPy's names of types and what they are called in CUDA.
+CUDA_TYPES = {"float32": "float", "float16": "half", "bfloat16": "__nv_bfloat16",
+              "float8_e4m3fn": "__nv_fp8_e4m3"}
+
+# A template's argument; an enumerator by its name.
+Argument = int | bool | str
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Tiles, and who computes and moves which part of them when.
+
+    What a kernel's template has no argument for is 0, False or one.
+
+    Attributes
+    ----------
+    tile : (int, int)
+        Rows and columns of C that one block computes.
+    step : int
+        How far the main loop goes along K in one step.
+    warp, thread : (int, int)
+        Rows and columns of C that a warp or a thread computes.
+    vec : int
+        Elements of A and B in a vector.
+    stages : int
+        Tiles of A and of B in the ring that is filled ahead.
+    group : int
+        Rows of tiles, or of clusters, that are gone through together, column by column.
+    blocks : int
+        Blocks that an SM must hold at a time: a promise to the compiler.
+    cluster : (int, int)
+        Tiles of a cluster, down and across C.
+    split : int
+        Blocks of a cluster that share the steps of K of one tile.
+    in_flight : int
+        Steps whose products may be under way when the next one's are asked for.
+    prefetch : bool
+        Whether the next tiles wait in registers while the present ones are multiplied.
+    staged : int
+        Slices of C in shared memory of each consumer, which tensor maps store; the lanes store C
+        if 0.
+    ping_pong : bool
+        Whether each consumer has a tile of its own, in turn, where otherwise both share one.
+    swapped : bool
+        Whether the tensor cores get their operands in the other order, Bᵀ·Aᵀ.
+    loaders : int
+        Warpgroups that read A and B where TMA can't.
+    own : mapping of str to int, bool or str
+        Arguments that mean something to one kernel alone, by their names in its template.
+    """
+
+    tile: tuple[int, int]
+    step: int
+    warp: tuple[int, int] = (0, 0)
+    thread: tuple[int, int] = (1, 1)
+    vec: int = 0
+    stages: int = 0
+    group: int = 0
+    blocks: int = 0
+    cluster: tuple[int, int] = (1, 1)
+    split: int = 1
+    in_flight: int = 0
+    prefetch: bool = False
+    staged: int = 0
+    ping_pong: bool = False
+    swapped: bool = False
+    loaders: int = 0
+    own: Mapping[str, Argument] = field(default_factory=dict)
+
+    def with_own(self, **changes: Argument) -> Schedule:
+        """The schedule with other arguments of the kernel's own."""
+        return replace(self, own={**self.own, **changes})
+
+    def arguments(
+        self, template: Iterable[str], dtype: str, out: str, b_layout: str, a_layout: str = "row"
+    ) -> dict[str, Argument]:
+        """The arguments of a template that takes those of these names, in that order.
+
+        Parameters
+        ----------
+        template : iterable of str
+        dtype, out, b_layout, a_layout : str
+            Types and layouts of the matrices, as a `Problem` has them.
+
+        Raises
+        ------
+        KeyError
+            If the template takes one that no schedule has.
+        """
+        known: dict[str, Argument] = {
+            "T": CUDA_TYPES[dtype], "TC": CUDA_TYPES[out], "B_BY_ROWS": b_layout == "row",
+            "A_BY_ROWS": a_layout == "row", "S": "Strides",
+            "TILE": self.tile[0], "BM": self.tile[0], "BN": self.tile[1], "BK": self.step,
+            "WM": self.warp[0], "WN": self.warp[1], "TM": self.thread[0], "TN": self.thread[1],
+            "VEC": self.vec, "STAGES": self.stages, "GROUP": self.group, "BLOCKS": self.blocks,
+            "CLUSTER_M": self.cluster[0], "CLUSTER_N": self.cluster[1], "CLUSTER_K": self.split,
+            "IN_FLIGHT": self.in_flight, "PREFETCH": self.prefetch, "STAGED": self.staged,
+            "PING_PONG": self.ping_pong, "SWAPPED": self.swapped, "LOADERS": self.loaders,
+            **self.own,
+        }
+        return {name: known[name] for name in template}

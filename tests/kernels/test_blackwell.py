@@ -1,0 +1,172 @@
+"""27: accumulators in tensor memory: right, silent, and what it asks of GPU and compiler."""
+
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from lib import ptx
+from lib.compiler import arch as architectures
+from lib.dispatch.plan import plan
+from lib.kernels import blackwell, hopper
+from lib.kernels.build import compile_kernel
+from lib.kernels.catalogue import CATALOGUE
+from lib.kernels.source import edited
+from lib.ptx.mutants import SETTINGS, mutants
+from lib.run import device
+from lib.run.runner import run
+from tests import played
+from tests.mutation import template
+
+TENSOR, PERSISTENT = CATALOGUE["27_tcgen05"], CATALOGUE["20_persistent"]
+emulated = partial(run, TENSOR, backend="emulator", exact=True, trace=False, races=True)
+# A small tile and ring, so that six tiles in one block go round both.
+SMALL = replace(blackwell.WIDE, tile=(128, 64), stages=2, group=2)
+
+
+def small(**changes):
+    types = changes.pop("types", {})
+    return blackwell.tensor_tiles("small", "", replace(SMALL, **changes), **types)
+
+
+@pytest.mark.parametrize("accumulators", [1, 2])
+@pytest.mark.parametrize("options", SETTINGS, ids=str)
+def test_a_block_walks_through_ragged_tiles(options, accumulators):
+    """Each accumulator is used three times, the ring comes round, no tile is whole."""
+    variant = small(own={"ACCUMULATORS": accumulators})
+    done = emulated(variant.problem(250, 184, 136, 0.75, -0.5), variant=variant, sms=1, **options)
+    assert done.plan.launch.grid == (1, 1, 1)
+    assert done.verdict.ok and not done.launch.hazards
+
+
+@pytest.mark.parametrize("types", [{}, hopper.BF16_COLUMN, hopper.HALF], ids=["", "bf16", "half"])
+@pytest.mark.parametrize("staged", [0, 1, 2])
+@pytest.mark.parametrize("shape", [(1, 8, 8), (130, 72, 200), (128, 128, 0)], ids=str)
+def test_every_way_out_of_tensor_memory_is_right(shape, staged, types):
+    variant = small(tile=(128, 128), staged=staged, types=types)
+    for beta in (0.0, -2.0):
+        done = emulated(variant.problem(*shape, 0.5, beta), variant=variant, sms=2,
+                        landing="late")
+        assert done.verdict.ok and not done.launch.hazards
+
+
+def test_rows_of_c_that_tma_can_not_step_over_leave_from_registers():
+    variant = TENSOR.variant("bf16_column")
+    done = emulated(variant.problem(40, 61, 64, 0.5, -2.0), variant=variant)
+    assert done.verdict.ok and not done.launch.hazards
+    assert done.plan.reason == "rows of C, 61 elements, are no multiple of 16 bytes"
+    assert done.plan.variant.schedule.staged == 0
+
+
+@pytest.mark.parametrize("variant", TENSOR.variants, ids=lambda variant: variant.name)
+def test_rows_that_tma_can_not_load_are_refused(variant):
+    with pytest.raises(ValueError, match="multiples of 16 bytes: K = 60 must be a multiple of 8"):
+        emulated(variant.problem(64, 64, 60), variant=variant)
+
+
+def test_two_accumulators_fill_tensor_memory_and_a_third_does_not_fit():
+    variant = TENSOR.variants[0]
+    rows, columns = variant.tile
+    assert variant.constants["ACCUMULATORS"] * columns == 512 and rows == 128
+    too_many = small(tile=(128, 256), own={"ACCUMULATORS": 4})
+    with pytest.raises(ptx.Error, match="alloc"):
+        emulated(too_many.problem(128, 256, 64), variant=too_many)
+
+
+def test_nothing_of_c_is_held_in_registers_while_it_is_added_up():
+    """20's consumers hold 64 sums of a 128×256 tile each in 128 threads' registers."""
+    ours, before = (compile_kernel(kernel, kernel.variant("wide")).resources
+                    for kernel in (TENSOR, PERSISTENT))
+    assert ours.spill_store_bytes == before.spill_store_bytes == 0
+    # 20's launch bound lets a thread have 168; setmaxnreg then gives a consumer 232.
+    assert ours.registers < 128 <= before.registers
+
+
+def test_one_thread_issues_what_eight_warps_did():
+    """Warp instructions that multiply, and multiply-adds of each, of one tile and 256 of K."""
+    found = {}
+    for kernel, opcode in ((TENSOR, "tcgen05.mma"), (PERSISTENT, "wgmma.mma_async")):
+        variant = kernel.variant("wide")
+        done = run(kernel, variant.problem(128, 256, 256), variant=variant, backend="emulator",
+                   exact=True, sms=1)
+        assert done.verdict.ok
+        (count, lanes), = (given for name, given in done.trace.instructions.items()
+                           if name.startswith(opcode))
+        found[opcode] = count, lanes
+    steps = 256 // 16
+    assert found == {"tcgen05.mma": (steps, steps), "wgmma.mma_async": (8 * steps, 256 * steps)}
+
+
+def test_the_epilogue_meets_no_conflict_and_leaves_in_whole_sectors():
+    variant = TENSOR.variants[0]
+    done = run(TENSOR, variant.problem(128, 256, 64), variant=variant, backend="emulator",
+               exact=True)
+    counters = done.trace.counters()
+    assert counters["shared_wavefronts"] == counters["shared_wavefronts_ideal"] > 0
+    stored = sum(site.sectors for site in done.trace.sites if site.kind == "bulk store")
+    assert stored == 128 * 256 * 4 // 32
+
+
+def test_every_kind_of_order_has_a_mutant():
+    code = compile_kernel(TENSOR, None, ptx_only=True)
+    begun = {".".join(mutant.opcode.split(".")[:2]) for mutant in mutants(code.ptx, code.name)}
+    assert {"tcgen05.commit", "tcgen05.wait::ld", "tcgen05.dealloc",
+            "tcgen05.fence::before_thread_sync", "tcgen05.fence::after_thread_sync",
+            "mbarrier.try_wait", "mbarrier.arrive", "bar.sync", "fence.proxy"} <= begun
+    assert template(code.name) == TENSOR.function
+
+
+@pytest.mark.parametrize("old, new", [
+    ("if (warp == STORERS) tensor_free<ACCUMULATORS * BN>(sums);", ""),
+    ("            fence_before_sync();\n", ""),
+    ("            tensor_commit(ready", "            if (t != first) tensor_commit(ready"),
+    ("step > 0 || k > 0", "true"),
+    ("(warp * 32 << 16)", "0"),
+])
+def test_a_planted_mistake_is_found(old, new):
+    """Never freed, handed on unfenced, not committed, added to garbage, another warp's lanes."""
+    variant = small()
+    source = edited(TENSOR.source.read_text(), old, new)
+    try:
+        done = emulated(variant.problem(250, 184, 136), variant=variant, sms=1, source=source)
+    except ptx.Error:
+        pass
+    else:
+        assert done.launch.hazards or not done.verdict.ok
+
+
+@pytest.mark.parametrize("gpu", [played.T4, played.H100])
+def test_an_older_gpu_says_so_in_one_line(gpu, monkeypatch):
+    played.play(gpu, monkeypatch.setattr)
+    said = f"{gpu.name} doesn't run sm_100a code"
+    assert device.why_not(TENSOR, TENSOR.variants[0]) == said
+    with pytest.raises(device.NoGpu, match=said):
+        run(TENSOR, TENSOR.variants[0].problem(8, 8, 8), backend="gpu")
+
+
+def test_a_blackwell_gpu_gets_its_own_code_for_it_and_older_code_for_the_rest(monkeypatch):
+    played.play(played.B200, monkeypatch.setattr)
+    assert device.arch() == "sm_80" and device.arch("sm_100a") == "sm_100a"
+    assert device.why_not(TENSOR, TENSOR.variants[0]) is None
+    assert device.why_not(PERSISTENT, PERSISTENT.variants[0]) == (
+        "NVIDIA B200 doesn't run sm_90a code")
+
+
+def test_code_for_blackwell_is_legal_there_alone():
+    with pytest.raises(ValueError, match="27_tcgen05 is compiled for sm_100a, not for sm_90a"):
+        compile_kernel(TENSOR, None, "sm_90a")
+    with pytest.raises(ValueError, match="20_persistent is compiled for sm_90a, not for sm_100a"):
+        compile_kernel(PERSISTENT, None, "sm_100a")
+
+
+def test_a_compiler_that_is_too_old_is_named(monkeypatch):
+    monkeypatch.setattr(architectures, "nvrtc_architectures", lambda: (75, 80, 90))
+    monkeypatch.setattr(architectures, "nvrtc_version", lambda: (12, 6))
+    with pytest.raises(ValueError, match=r"NVRTC 12\.6 doesn't know sm_100a; 12\.8 and later do"):
+        compile_kernel(TENSOR)
+
+
+def test_persistent_blocks_are_no_more_than_the_gpu_holds():
+    variant = TENSOR.variants[0]
+    found = plan(TENSOR, variant, variant.problem(4096, 4096, 64), sms=148, exact=True)
+    assert found.launch.grid == (148, 1, 1) and found.launch.block == (192, 1, 1)

@@ -1,0 +1,52 @@
+"""The declared pairs: both sides are there, and differ where the pair says."""
+
+import pytest
+
+from lib.kernels import pairs
+from lib.kernels.catalogue import CATALOGUE, named
+from lib.kernels.spec import Pair
+
+DECLARED = [(stem, pair) for stem, kernel in CATALOGUE.items() for pair in kernel.pairs]
+NAMES = [f"{pair.first}-{pair.second}" for _, pair in DECLARED]
+COALESCED = Pair("the other mapping", "01_naive/swapped", "01_naive/coalesced", "COALESCED")
+
+
+@pytest.mark.parametrize(("stem", "pair"), DECLARED, ids=NAMES)
+def test_a_pair_names_two_that_are_measured_one_of_them_its_version_s(stem, pair):
+    sides = [named(name) for name in (pair.first, pair.second)]
+    assert all(variant in kernel.measured for kernel, variant in sides)
+    assert stem in {kernel.stem for kernel, _ in sides} and pair.first != pair.second
+    assert all("/" in name for name in (pair.first, pair.second))
+
+
+@pytest.mark.parametrize(("stem", "pair"), DECLARED, ids=NAMES)
+def test_a_pair_s_code_differs_and_where_it_says(stem, pair):
+    if pair.launched:
+        (one, first), (other, second) = (named(n) for n in (pair.first, pair.second))
+        assert one.hash(first) == other.hash(second) and pairs.ptx_difference(pair) == []
+        assert (first.shared_bytes, first.grid, first.early) != (
+            second.shared_bytes, second.grid, second.early)
+        return
+    assert pairs.ptx_difference(pair)
+    if pair.constant:
+        assert pairs.changed_arguments(pair) == (pair.constant,)
+
+
+def test_nothing_is_declared_twice():
+    both = [frozenset((pair.first, pair.second)) for _, pair in DECLARED]
+    assert len(both) == len(set(both))
+
+
+def test_a_difference_is_counted_past_the_numbers_of_registers():
+    found = pairs.ptx_difference(COALESCED)
+    assert pairs.changed_arguments(COALESCED) == ("COALESCED",)
+    # Only which index is the row: the arithmetic in front of the loop.
+    assert 0 < len(found) < 20 and not any("fma" in line for line in found)
+    assert pairs.ptx_difference(Pair("nothing", "01_naive/swapped", "01_naive/swapped")) == []
+
+
+def test_what_no_pair_can_be_is_refused():
+    with pytest.raises(ValueError, match="two templates"):
+        pairs.changed_arguments(Pair("", "01_naive/swapped", "02_shared_tile/tile32"))
+    with pytest.raises(ValueError, match="unknown variant"):
+        named("01_naive/nonesuch")
