@@ -37,8 +37,109 @@ class WrongResult(RuntimeError):
 
 
 @dataclass(frozen=True)
+class Operand:
+    """How A, B or C of a product lies in memory, or of all products of a batch.
+
+    The one description of it: from a problem's three follow which instantiation is launched, its
+    tensor maps and its arguments.
+
+    A line is what lies together: a row, or of a matrix that is kept column by column a column.
+
+    Attributes
+    ----------
+    name : str
+        ``"A"``, ``"B"`` or ``"C"``.
+    layout : str
+        One of `LAYOUTS`.
+    lines, length : int
+        How many lines the matrix has, and how many elements one has.
+    lead : int
+        Elements from the beginning of a line to that of the next.
+    products : int
+        How many products there are.
+    stride : int
+        Elements from one product's matrix to that of the next; 0 if all share one.
+    """
+
+    name: str
+    layout: str
+    lines: int
+    length: int
+    lead: int
+    products: int
+    stride: int
+
+    @property
+    def dense(self) -> bool:
+        """Whether lines follow each other without gaps."""
+        return self.lead == self.length or self.lines <= 1 or not self.length
+
+    @property
+    def tight(self) -> bool:
+        """Whether it is one matrix, whose lines follow each other without gaps."""
+        return self.dense and self.products == 1
+
+    @property
+    def distinct(self) -> int:
+        """How many matrices there are in memory."""
+        return self.products if self.stride or not self.span else 1
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the array that holds it: lines by length; of a batch, products first."""
+        batch = (self.products,) if self.products > 1 else ()
+        return (*batch, self.lines, self.length)
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """Elements from one to the next along each axis of that array."""
+        return (*((self.stride,) if self.products > 1 else ()), self.lead, 1)
+
+    @property
+    def span(self) -> int:
+        """Elements from the first to behind the last."""
+        if not self.lines * self.length:
+            return 0
+        return (self.products - 1) * self.stride + (self.lines - 1) * self.lead + self.length
+
+    def check(self) -> None:
+        """Refuse lines or matrices that overlap.
+
+        Raises
+        ------
+        ValueError
+        """
+        what = {"row": "rows", "column": "columns"}[self.layout]
+        if self.lead < self.length:
+            raise ValueError(f"{self.name}'s {what} have {self.length} elements and lie "
+                             f"{self.lead} apart: they overlap")
+        if self.stride < 0:
+            raise ValueError(f"{self.name}'s matrices lie {self.stride} elements apart: that must "
+                             "be 0 or more")
+        matrix = (self.lines - 1) * self.lead + self.length
+        beside = (self.products - 1) * self.stride + self.length <= self.lead  # line by line
+        if self.name == "C" and self.products > 1 and self.stride < (
+                self.length if beside else matrix):
+            raise ValueError(f"C's matrices lie {self.stride} elements apart: they overlap")
+
+    def placed(self, values: Any, xp: Any = np) -> Any:
+        """The values in an array that lies so, with NaN in the gaps.
+
+        Parameters
+        ----------
+        values : array of `shape`
+        xp : module
+            ``numpy`` or ``cupy``: where it lives.
+        """
+        flat = xp.full(self.span, xp.nan, values.dtype)
+        made = viewed(flat, self.shape, self.steps)
+        made[...] = values if self.distinct == self.products else values[:1]
+        return made
+
+
+@dataclass(frozen=True)
 class Problem:
-    """One instance: an M×K matrix A, a K×N matrix B, an M×N matrix C, all tight.
+    """One instance: an M×K matrix A, a K×N matrix B, an M×N matrix C; or a batch of such products.
 
     Attributes
     ----------
@@ -49,14 +150,23 @@ class Problem:
         Type of A and B, one of `DTYPES`; sums are FP32.
     out : str
         Type of C: ``"float32"``, or that of A and B.
-    b_layout : str
-        ``"row"``, as A and C always are; ``"column"``: B is kept column by column, and its array
-        is the N×K transpose.
+    b_layout, a_layout : str
+        ``"row"``, as C always is; ``"column"``: the matrix is kept column by column, and its array
+        is the transpose.
+    batch : int
+        How many products of this shape there are.
+    leads : (int, int, int)
+        Elements from a row of A, B and C to the next, of a matrix by columns from a column; 0 where
+        rows follow each other without gaps.
+    strides : (int, int, int), optional
+        Elements from the A, B and C of one product to those of the next, 0 where all products share
+        an A or a B; if not given, matrices follow each other without gaps.
 
     Raises
     ------
     ValueError
-        If M or N is below 1, K is below 0, or a type or layout is none of these.
+        If M, N or `batch` is below 1, K is below 0, a type or layout is none of these, rows overlap
+        or the products' C do.
     """
 
     M: int
@@ -67,6 +177,10 @@ class Problem:
     dtype: str = "float32"
     out: str = "float32"
     b_layout: str = "row"
+    a_layout: str = "row"
+    batch: int = 1
+    leads: tuple[int, int, int] = (0, 0, 0)
+    strides: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.M < 1 or self.N < 1 or self.K < 0:
@@ -77,11 +191,41 @@ class Problem:
             raise ValueError(f"type {self.dtype!r} is not supported; use {', '.join(DTYPES)}")
         if self.out not in ("float32", self.dtype):
             raise ValueError(f"C can't be {self.out}: use float32, or the type of A and B")
-        if self.b_layout not in LAYOUTS:
-            raise ValueError(f"layout {self.b_layout!r} is unknown; use {' or '.join(LAYOUTS)}")
+        for layout in (self.a_layout, self.b_layout):
+            if layout not in LAYOUTS:
+                raise ValueError(f"layout {layout!r} is unknown; use {' or '.join(LAYOUTS)}")
+        if self.batch < 1:
+            raise ValueError(f"a batch of {self.batch}: it must have at least 1 product")
+        operands = self.operands
+        for one in operands:
+            one.check()
+        # One name for each problem: a lead or stride that says nothing new is not kept.
+        object.__setattr__(self, "leads", tuple(0 if one.dense else one.lead for one in operands))
+        if all(one.stride == one.lines * one.lead for one in operands) or self.batch == 1:
+            object.__setattr__(self, "strides", ())
         for name in ("alpha", "beta"):
             if math.isfinite(value := getattr(self, name)) and abs(value) > LARGEST["float32"]:
                 object.__setattr__(self, name, math.copysign(math.inf, value))
+
+    def operand(self, name: str) -> Operand:
+        """How ``"A"``, ``"B"`` or ``"C"`` lies in memory."""
+        place = "ABC".index(name)
+        rows, columns = ((self.M, self.K), (self.K, self.N), (self.M, self.N))[place]
+        layout = (self.a_layout, self.b_layout, "row")[place]
+        lines, length = (rows, columns) if layout == "row" else (columns, rows)
+        lead = self.leads[place] or length
+        stride = self.strides[place] if self.strides else lines * lead
+        return Operand(name, layout, lines, length, lead, self.batch, stride)
+
+    @property
+    def operands(self) -> tuple[Operand, Operand, Operand]:
+        """How A, B and C lie."""
+        return self.operand("A"), self.operand("B"), self.operand("C")
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is one product of matrices without gaps."""
+        return self.batch == 1 and not any(self.leads)
 
     @property
     def shape(self) -> str:
@@ -90,15 +234,15 @@ class Problem:
 
     @property
     def flops(self) -> float:
-        """Floating-point operations of the product: a multiply and an add for each of M·N·K."""
-        return 2.0 * self.M * self.N * self.K
+        """Floating-point operations: a multiply and an add for each of M·N·K, of each product."""
+        return 2.0 * self.M * self.N * self.K * self.batch
 
     @property
     def compulsory_bytes(self) -> int:
         """The fewest bytes that must cross DRAM: A, B read once, C written (and read if β ≠ 0)."""
         passes_over_c = 1 if self.beta == 0 else 2
-        inputs = ITEM_BYTES[self.dtype] * (self.M * self.K + self.K * self.N)
-        return inputs + ITEM_BYTES[self.out] * passes_over_c * self.M * self.N
+        A, B, C = (one.distinct * one.lines * one.length for one in self.operands)
+        return ITEM_BYTES[self.dtype] * (A + B) + ITEM_BYTES[self.out] * passes_over_c * C
 
     @property
     def tolerance(self) -> float:
@@ -132,34 +276,37 @@ class Problem:
 
         Returns
         -------
-        A : (M, K) array of `dtype`
+        A : (M, K) array of `dtype`; (K, M) if it is kept column by column
         B : (K, N) array of `dtype`; (N, K) if it is kept column by column
         C : (M, N) array of `out`
             Where β = 0 it holds NaN: a kernel that reads it, or leaves an element unwritten, shows.
+
+        Of a batch they have one axis more, the first. What lies between rows holds NaN.
         """
         random = xp.random.default_rng(seed)
 
-        def draw(rows: int, columns: int, dtype: str) -> Any:
-            values = random.random((rows, columns), dtype=xp.float32) * 2 - 1
+        def draw(one: Operand, dtype: str) -> Any:
+            values = random.random((*one.shape[:-2], one.lines, one.length), dtype=xp.float32)
+            values = values * 2 - 1
             return bfloat16.rounded(values) if _bits(dtype) else values.astype(numpy_dtype(dtype))
 
-        A = draw(self.M, self.K, self.dtype)
-        B = draw(*self.shape_of_b, self.dtype)
-        if self.beta != 0:
-            return A, B, draw(self.M, self.N, self.out)
-        if _bits(self.out):
-            return A, B, bfloat16.rounded(np.full((self.M, self.N), np.nan))
-        return A, B, xp.full((self.M, self.N), xp.nan, numpy_dtype(self.out))
+        def poison(one: Operand) -> Any:
+            if _bits(self.out):
+                return bfloat16.rounded(np.full(one.shape, np.nan))
+            return xp.full(one.shape, xp.nan, numpy_dtype(self.out))
 
-    @property
-    def shape_of_b(self) -> tuple[int, int]:
-        """Shape of the array that holds B: (K, N), or (N, K) if it is kept column by column."""
-        return (self.K, self.N) if self.b_layout == "row" else (self.N, self.K)
+        of_a, of_b, of_c = self.operands
+        A, B = draw(of_a, self.dtype), draw(of_b, self.dtype)
+        C = draw(of_c, self.out) if self.beta != 0 else poison(of_c)
+        if self.plain:
+            return A, B, C
+        return of_a.placed(A, xp), of_b.placed(B, xp), of_c.placed(C, xp)
 
     def reference(self, A: Any, B: Any, C: Any) -> Reference:
         """Compute the answer in float64, on the device the matrices live on."""
         A, B = A.astype("float64"), B.astype("float64")
-        B = B if self.b_layout == "row" else B.T
+        A = A if self.a_layout == "row" else A.swapaxes(-1, -2)
+        B = B if self.b_layout == "row" else B.swapaxes(-1, -2)
         with np.errstate(all="ignore"):  # an infinite α or β has an answer, too
             product = self.alpha * (A @ B)
             magnitude = abs(self.alpha) * (abs(A) @ abs(B))
@@ -249,6 +396,14 @@ class Verdict:
         return f"{word}: error {self.error:.1e}, tolerance {self.tolerance:.1e}"
 
 
+def viewed(flat: Any, shape: tuple[int, ...], steps: tuple[int, ...]) -> Any:
+    """An array over the elements of a flat one, so many of these apart along each axis."""
+    strides = tuple(n * flat.dtype.itemsize for n in steps)
+    if isinstance(flat, np.ndarray):
+        return np.ndarray(shape, flat.dtype, flat.view(np.uint8), 0, strides)
+    return type(flat)(shape, flat.dtype, flat.data, strides)
+
+
 def numpy_dtype(name: str) -> np.dtype:
     """NumPy's type of that name; bfloat16, which NumPy lacks, is that of ml_dtypes.
 
@@ -268,14 +423,14 @@ def _bits(dtype: str) -> bool:
 
 
 def parse_shape(text: str) -> tuple[int, int, int]:
-    """Read a shape: ``"2048"`` is a cube, ``"100x99x101"`` is M×N×K.
+    """Read a shape: ``"2048"`` is a cube, ``"100x99x101"`` and ``"100,99,101"`` are M×N×K.
 
     Raises
     ------
     ValueError
-        If the text is neither.
+        If the text is none of these.
     """
-    numbers = re.fullmatch(r"(\d+)(?:[x×](\d+)[x×](\d+))?", text.strip().lower())
+    numbers = re.fullmatch(r"(\d+)(?:\s*[x×,]\s*(\d+)\s*[x×,]\s*(\d+))?", text.strip().lower())
     if not numbers:
         raise ValueError(f"{text!r} is no shape: write MxNxK, such as 100x99x101, or one number")
     M, N, K = numbers.groups()

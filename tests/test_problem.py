@@ -146,13 +146,15 @@ def test_inputs_repeat_with_their_seed_and_differ_without():
 
 @pytest.mark.parametrize(
     "text, shape",
-    [("256", (256, 256, 256)), ("100x99x101", (100, 99, 101)), ("5×6×0", (5, 6, 0))],
+    [("256", (256, 256, 256)), ("100x99x101", (100, 99, 101)), ("5×6×0", (5, 6, 0)),
+     ("4096,4096,4096", (4096, 4096, 4096)), (" 100, 99, 101 ", (100, 99, 101))],
 )
 def test_shapes_are_read(text, shape):
     assert parse_shape(text) == shape
 
 
-@pytest.mark.parametrize("text", ["", "12x13", "axbxc", "1x2x3x4", "-1x2x3", "1.5"])
+@pytest.mark.parametrize(
+    "text", ["", "12x13", "12,13", "1 2", "1,2,3,4", "axbxc", "1x2x3x4", "-1x2x3", "1.5"])
 def test_what_is_no_shape_is_refused(text):
     with pytest.raises(ValueError, match="is no shape"):
         parse_shape(text)
@@ -171,7 +173,8 @@ def test_an_unknown_type_is_refused():
 
 def test_compulsory_bytes_count_c_twice_when_it_is_read():
     assert Problem(2, 3, 4).compulsory_bytes == 4 * (8 + 12 + 6)
-    assert Problem(2, 3, 4, beta=1.0).compulsory_bytes == 4 * (8 + 12 + 6 + 6)
+    for beta in (1.0, -2.0, float("nan")):
+        assert Problem(2, 3, 4, beta=beta).compulsory_bytes == 4 * (8 + 12 + 6 + 6)
     half = Problem(2, 3, 4, dtype="float16")
     assert half.compulsory_bytes == 2 * (8 + 12) + 4 * 6
     assert Problem(2, 3, 4, dtype="float16", out="float16").compulsory_bytes == 2 * (8 + 12 + 6)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from lib.compiler.arch import TARGETS
+from lib.compiler.arch import BLACKWELL, legal
 from lib.compiler.compiled import Compiled
 from lib.compiler.nvrtc import assemble
 from lib.compiler.toolkit import load_nvrtc
@@ -78,25 +78,43 @@ def available() -> bool:
 
 def name() -> str:
     """The driver's name of the device."""
-    return _properties()["name"].decode()
+    return str(_properties()["name"].decode())
+
+
+def current() -> int:
+    """The number of the current device."""
+    return int(_runtime().getDevice())
+
+
+@lru_cache(maxsize=1)
+def _runtime() -> Any:
+    return cupy().cuda.runtime
+
+
+def driver() -> int:
+    """The CUDA version of the driver, 13000 for 13.0."""
+    return int(cupy().cuda.runtime.driverGetVersion())
 
 
 def sms() -> int:
     """Streaming multiprocessors of the device."""
-    return _properties()["multiProcessorCount"]
+    return int(_properties()["multiProcessorCount"])
 
 
 def shared_limit() -> int:
     """Bytes of shared memory that a block can opt in to on the device."""
-    return _properties()["sharedMemPerBlockOptin"]
+    return int(_properties()["sharedMemPerBlockOptin"])
 
 
-def arch() -> str:
-    """The target that code for this device is compiled for.
+def arch(needs: str = "") -> str:
+    """The target that code for this device is compiled for, or code that needs some instructions.
 
     A cubin runs on later devices of its own major version. A device newer than all of ours takes
-    the newest code that is no architecture-specific one, assembled for it (see `Loaded`).
+    the newest code that is no architecture-specific one, assembled for it (see `Loaded`); a
+    Blackwell one takes what `needs` it as it is.
     """
+    if needs == BLACKWELL and f"sm_{_capability()}a" == BLACKWELL:
+        return BLACKWELL
     return {7: "sm_75", 8: "sm_80", 9: "sm_90a"}.get(_capability() // 10, "sm_80")
 
 
@@ -104,11 +122,13 @@ def why_not(kernel: Kernel, variant: Variant) -> str | None:
     """Say why a variant can't run on a GPU here, or return None if it can."""
     if not available():
         return why_unusable()
-    if TARGETS.index(kernel.min_arch) > TARGETS.index(arch()):
-        return f"{name()} doesn't run {kernel.min_arch} code"
+    needs = kernel.needs(variant)
+    if arch(needs) not in legal(needs):
+        which = f", and {kernel.stem}/{variant.name} is that" if variant.min_arch else ""
+        return f"{name()} doesn't run {needs} code{which}"
     if variant.shared_bytes > shared_limit():
         return (f"{name()} has {shared_limit():,} bytes of shared memory for a block, and "
-                f"{kernel.stem} {variant.name} takes {variant.shared_bytes:,}")
+                f"{kernel.stem}/{variant.name} takes {variant.shared_bytes:,}")
     return None
 
 
@@ -186,7 +206,8 @@ def _assembled(ptx: str, arch: str) -> bytes:
 def _properties() -> dict[str, Any]:
     """What the CUDA runtime says of the device."""
     cp = cupy()
-    return cp.cuda.runtime.getDeviceProperties(cp.cuda.Device().id)
+    found: dict[str, Any] = cp.cuda.runtime.getDeviceProperties(cp.cuda.Device().id)
+    return found
 
 
 def _capability() -> int:

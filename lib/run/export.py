@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lib.compiler.fingerprint import include_folder, without_marks
-from lib.kernels.families import CUDA_TYPES
+from lib.dispatch.plan import Plan
 from lib.kernels.grid import PERSISTENT_SMS
-from lib.kernels.select import Selection
+from lib.kernels.schedule import CUDA_TYPES
 from lib.kernels.spec import Kernel, Variant
 from lib.problem import LARGEST, Problem, numpy_dtype
 from lib.ptx import TensorMap
@@ -103,18 +103,19 @@ def made(
             raise ValueError(f"{name} = {scalar} is no finite float: export with another")
     matrices = _placeholders(problem)
     prepared = prepare(kernel, variant, problem, [matrices])
-    selection = prepared.selection
+    plan = prepared.plan
     names = dict(zip(map(id, matrices), "ABC", strict=True))
     makes, frees = _rooms(prepared, names)
     launches = "\n".join(
         line for number, step in enumerate(prepared.steps(0))
         for line in _launch(kernel, step, names, number))
-    instantiation = kernel.expression(selection.variant)
-    arch = kernel.oldest(selection.variant)
+    packs = [plan.variant.pack] if plan.packing and plan.variant.pack else []
+    instantiation = kernel.expression(plan.variant)
+    arch = kernel.oldest(plan.variant)
     words = {
         "command": command, "sms": PERSISTENT_SMS, "kernel": instantiation,
-        "meaning": selection.variant.meaning, "why": _why(selection),
-        "target": flag(arch), "device": flattened(kernel, selection.variant),
+        "meaning": plan.variant.meaning, "why": _why(plan),
+        "target": flag(arch), "device": flattened(kernel, plan.variant, *packs),
         "T": CUDA_TYPES[problem.dtype], "TC": CUDA_TYPES[problem.out],
         "M": problem.M, "N": problem.N,
         "K": problem.K, "alpha": repr(float(problem.alpha)), "beta": repr(float(problem.beta)),
@@ -129,29 +130,32 @@ def made(
     return Made(text, instantiation, arch)
 
 
-def _placeholders(problem: Problem) -> tuple[np.ndarray, ...]:
+def _placeholders(problem: Problem) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Matrices of the problem's shapes and types that take no memory until they are touched."""
-    shapes = ((problem.M, problem.K), problem.shape_of_b, (problem.M, problem.N))
-    types = (problem.dtype, problem.dtype, problem.out)
-    return tuple(np.empty(shape, numpy_dtype(kind))
-                 for shape, kind in zip(shapes, types, strict=True))
+    if not problem.plain or problem.a_layout != "row":
+        raise ValueError("a file is exported for one product, A by rows, without gaps")
+    inputs, out = numpy_dtype(problem.dtype), numpy_dtype(problem.out)
+    A, B, C = (one.shape for one in problem.operands)
+    return np.empty(A, inputs), np.empty(B, inputs), np.empty(C, out)
 
 
-def _why(selection: Selection) -> str:
+def _why(plan: Plan) -> str:
     """Why it isn't the instantiation that was asked for, as the end of a sentence."""
-    return f" ({selection.reason})" if selection.reason else ""
+    return f" ({plan.reason})" if plan.reason else ""
 
 
 # -- the device's part ---------------------------------------------------------------------------
 
 
-def flattened(kernel: Kernel, variant: Variant) -> str:
-    """An instantiation's file with the headers of ours that it includes in their places, once each.
+def flattened(kernel: Kernel, *variants: Variant) -> str:
+    """The files of instantiations with the headers of ours that they include in their places.
 
-    Without the timeline's marks.
+    Each once, and without the timeline's marks.
     """
-    file = kernel.file(variant)
-    return "\n".join(_lines(file, include_folder(file), set())) + "\n"
+    seen: set[Path] = set()
+    lines = [line for file in dict.fromkeys(map(kernel.file, variants))
+             for line in _lines(file, include_folder(file), seen)]
+    return "\n".join(lines) + "\n"
 
 
 def _lines(file: Path, folder: Path, seen: set[Path]) -> Iterator[str]:
@@ -176,7 +180,8 @@ def _rooms(prepared: Prepared, names: dict[int, str]) -> tuple[list[str], list[s
 
     Names what it finds.
     """
-    makes, frees = [], []
+    makes: list[str] = []
+    frees: list[str] = []
     for step in prepared.steps(0):
         for argument in step.arguments:
             array = _array(argument)

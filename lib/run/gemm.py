@@ -5,285 +5,422 @@
 >>> lib.gemm(A, B, alpha=0.5, beta=1.0, C=C, stream=stream)                   # doctest: +SKIP
 >>> lib.gemm(A, B, trials=8)                                                  # doctest: +SKIP
 
-A call looks its arrays up by address and shape. What it finds has the kernel loaded, its tensor
-maps encoded and its arguments laid out, so that nothing is left to do but to launch.
+A call looks up the shapes, types and alignments of its matrices. What it finds has the kernel
+loaded and its arguments laid out, so that nothing is left but to put the addresses in and to
+launch. PyTorch's operator, which has gradients and which `torch.compile` traces, is `lib.torch`.
 """
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-import numpy as np
-
-from lib.kernels import rule
-from lib.kernels.catalogue import CATALOGUE
-from lib.kernels.select import Choice
+from lib.dispatch import cost, fit
+from lib.dispatch.choice import Choice
+from lib.kernels.build import compile_kernel
+from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import Kernel, Variant
-from lib.problem import Problem, numpy_dtype
-from lib.run import device
-from lib.run.launching import Ready
-from lib.run.runner import Loaded, prepare
+from lib.problem import ITEM_BYTES, Operand, Problem
+from lib.run import described, device, libraries, placed, scaled_gemm
+from lib.run import trials as timing
+from lib.run.bound import Bound
+from lib.run.launching import capturing, while_capturing
+from lib.run.libraries import Library, Look, WantsGradient
+from lib.run.placed import Placed, Sketch
+from lib.run.prepared import lay_out
+from lib.run.runner import planned
 
-# Products whose launches are kept laid out. Each holds its workspace on the GPU.
-KEPT = 64
-# A trial: turns, and launches of each.
-_TURNS, _LAUNCHES = 3, 10
-# Where the scalars stand among a kernel's arguments (`lib.run.prepared.arguments`).
-_ALPHA, _BETA = 3, 6
+# Plans that are kept: a few kilobytes each, on the host. What kernels are loaded stay so.
+MAX_PLANS = 1024
+# Streams, of all GPUs, whose scratch memory is kept.
+MAX_STREAMS = 64
 # C's type where none is given; what can be asked for is what a variant of a kernel has.
-_OUT = {"float32": "float32", "float16": "float32", "bfloat16": "bfloat16"}
-# DLPack's header, DLDeviceType: kDLCUDA.
-_DLPACK_CUDA = 2
+OUT = {"float32": "float32", "float16": "float32", "bfloat16": "bfloat16"}
 
 
-class Plan(NamedTuple):
-    """How a product is computed: which kernel, why, its launches, and what they need to live.
+class Operator(Protocol):
+    """`lib.torch`, which puts itself here when it is imported, for tensors that it takes over."""
 
-    That is the loaded code and the workspace; the matrices are the caller's to keep. `scalars` are
-    the alpha and beta that the launches have now.
+    def traced(self) -> bool:
+        """Whether `torch.compile` traces the call."""
+
+    def call(
+        self, A: Any, B: Any, C: Any, alpha: float, beta: float, stream: Any, trials: int
+    ) -> Any:
+        """Compute the product by the operators."""
+
+
+@dataclass(frozen=True)
+class Product:
+    """How products of matrices of one kind are computed: a plan, laid out.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    variant : Variant
+        The instantiation.
+    reason : str
+        Why this one.
+    shape, out : tuple of int, str
+        C's.
+    nbytes : tuple of int
+        Bytes of A, B and C, each from its first to its last.
+    rows : tuple of (int, int)
+        Of A, B and C bytes from a row to the next, and of a row; of a column where that is one.
+    memory : tuple of int
+        Bytes of scratch memory and of counters that the launches take; both 0 if none.
+    bound : callable
+        Enqueues the launches (`Bound`); does nothing where C has no elements.
     """
 
     kernel: Kernel
     variant: Variant
     reason: str
-    launches: list[Ready]
-    kept: list[Any]
-    scalars: list[float]
+    shape: tuple[int, ...]
+    out: str
+    nbytes: tuple[int, int, int]
+    rows: tuple[tuple[int, int], ...]
+    memory: tuple[int, int]
+    bound: Callable[[int, Sequence[int], float, float], None]
 
 
-# What trials have found, by variant, problem and how many there were.
-_found: dict[tuple[str, Problem, int], Choice] = {}
-_plans: OrderedDict[tuple[Any, ...], Plan] = OrderedDict()
+class Rooms(NamedTuple):
+    """What launches on one stream share: scratch memory, and counters that they leave at zero."""
+
+    held: tuple[Any, Any]
+    nbytes: tuple[int, int]
+    addresses: tuple[int, int]
+
+
+operator: Operator | None = None
+_plans: OrderedDict[tuple[Any, ...], Product] = OrderedDict()
+_loaded: dict[tuple[int, str, str], device.Loaded] = {}
+_rooms: OrderedDict[tuple[str, int, int], Rooms] = OrderedDict()
+# A plan's arguments are written and launched, and a stream's scratch memory is used by the launches
+# of one product after another: one thread at a time.
+_launching = threading.Lock()
+# Threads that meet the same shape compile it once.
+_planning = threading.RLock()
 
 
 def gemm(
     A: Any, B: Any, alpha: float = 1.0, beta: float = 0.0, C: Any = None, stream: Any = None,
-    trials: int = 1,
+    trials: int = 1, scale_a: Any = None, scale_b: Any = None,
 ) -> Any:
     """Enqueue C = alpha * A @ B + beta * C, and return C without waiting for it.
 
     Parameters
     ----------
     A, B : (M, K) and (K, N) arrays on one GPU
-        CuPy's, or any that speak DLPack, such as PyTorch's. float32 or float16 by rows, or bfloat16
-        with B by columns (the transpose of an (N, K) array).
+        CuPy's, PyTorch's tensors, or others that speak DLPack: float32, and on Hopper float16 or
+        bfloat16, each by rows or by columns (a transpose), with gaps between these or without. On
+        older GPUs float16 is taken by rows without gaps. Either may have an axis of products before
+        the others; where only one has it, all products share the other.
     alpha, beta : float
         With a `beta` of 0 C is not read.
-    C : (M, N) array, optional
-        By rows: float32, or of the type of A and B where that is float16 or bfloat16. A new one of
-        CuPy's if not given.
+    C : (M, N) array, or (batch, M, N), optional
+        By rows, with gaps or without: float32, or of the type of A and B where that is float16 or
+        bfloat16. A new one of the library of A and B if not given.
     stream : optional
-        CuPy's or PyTorch's stream, or a CUstream as an int; CuPy's current one if not given.
+        CuPy's or PyTorch's stream, or a CUstream as an int. If not given, the current one of the
+        library of A and B. A stream that is captured into a graph records the product.
     trials : int
         How many instantiations are timed the first time that a kernel with a rule meets a shape and
-        its types, in the order of the rule's ranking; the fastest is kept. That waits for the GPU,
-        and C is not touched by it. With 1 nothing is timed, and the rule's first is taken.
+        its types, in the order of the rule's ranking; the fastest is kept, on disk too. That waits
+        for the GPU, and C is not touched by it. With 1 nothing is timed, and the rule's first is
+        taken.
+    scale_a, scale_b : float32 arrays, optional
+        Of A and B in float8_e4m3fn (CuPy's uint8 for its bytes), B by columns, on Hopper: one for
+        all, (1, 1) each; for each row of A and column of B, (M, 1) and (1, N); or for each row and
+        128 of K and for squares of 128, (M, ⌈K/128⌉) and (⌈K/128⌉, ⌈N/128⌉). Of any strides. C is
+        bfloat16, or float32 where one is given; `trials` has no part in it.
 
     Returns
     -------
     C : array
-        The one that was given, or CuPy's.
+        The one that was given, or a new one.
 
     Raises
     ------
     ValueError
-        If types, layouts, shapes or devices don't fit, C overlaps A or B, or `trials` is below 1.
+        If types, layouts, shapes, libraries or devices don't fit, a matrix wants a gradient, C
+        overlaps A, B or itself, or `trials` is below 1 or would be made while the stream is
+        captured.
     NoGpu
         If there is no GPU.
     """
-    cp = device.cupy()
-    a, b = _on_gpu(cp, "A", A), _on_gpu(cp, "B", B)
-    if C is None:
-        if beta != 0:
-            raise ValueError(f"beta is {beta:g} and there is no C to add: pass one")
-        _check_operands(a, b)
-        C = cp.empty((a.shape[0], b.shape[1]), numpy_dtype(_OUT[a.dtype.name]))
-    c = _on_gpu(cp, "C", C)
-    queue = _stream(cp, stream)
-    plan = _planned(cp, a, b, c, queue, trials)
-    if plan.scalars != [alpha, beta]:
-        main = plan.launches[-1]
-        main.put(_ALPHA, np.float32(alpha))
-        main.put(_BETA, np.float32(beta))
-        plan.scalars[:] = alpha, beta
-    for launch in plan.launches:
-        launch(queue)
+    if scale_a is not None or scale_b is not None:
+        if operator is not None and operator.traced():
+            raise ValueError("products with scales can't be traced yet: call lib.gemm outside of "
+                             "torch.compile, or under torch.compiler.disable")
+        return scaled_gemm.compute(A, B, alpha, beta, C, stream, scale_a, scale_b)
+    if operator is not None and operator.traced():
+        return operator.call(A, B, C, alpha, beta, stream, trials)
+    try:
+        return compute(A, B, alpha, beta, C, stream, trials)
+    except WantsGradient:
+        if operator is None:
+            raise
+    return operator.call(A, B, C, alpha, beta, stream, trials)
+
+
+def compute(
+    A: Any, B: Any, alpha: float, beta: float, C: Any, stream: Any, trials: int,
+    out: str | None = None,
+) -> Any:
+    """Enqueue a product, as `gemm` does, without gradients; `out` is the type of a new C."""
+    library = libraries.of(A, B, C)
+    a, b, c = library.look("A", A), library.look("B", B), None
+    if C is not None:
+        c = library.look("C", C)
+    elif beta != 0:
+        raise ValueError(f"beta is {beta:g} and there is no C to add: pass one")
+    index = a[2][-1]
+    if index != device.current():
+        with library.on(index):
+            return compute(A, B, alpha, beta, C, stream, trials, out)
+    queue = library.stream(stream, index)
+    plan = _planned(library, index, queue, a, b, c, trials, out)
+    if c is None:
+        C = library.empty(plan.shape, plan.out, index, queue)
+        place = library.address(C)
+    else:
+        place = c[0]
+        _check_overlap(plan, a[0], b[0], place)
+    scratch, counters = plan.memory
+    if not scratch and not counters:
+        with _launching:
+            plan.bound(queue, (a[0], b[0], place, 0, 0), alpha, beta)
+    elif capturing(queue):  # the graph may run beside what the stream is given later
+        with _launching, library.captured(plan.memory, index, queue) as rooms:
+            plan.bound(queue, (a[0], b[0], place, *rooms), alpha, beta)
+    else:
+        with _launching:
+            rooms = _room(library, index, queue, plan.memory)
+            plan.bound(queue, (a[0], b[0], place, *rooms), alpha, beta)
     return C
 
 
-def chosen(A: Any, B: Any, C: Any, trials: int = 1) -> str:
-    """Say which kernel, and which instantiation of it, `gemm` takes for such arrays, and why."""
-    cp = device.cupy()
-    arrays = (_on_gpu(cp, name, one) for name, one in (("A", A), ("B", B), ("C", C)))
-    plan = _planned(cp, *arrays, cp.cuda.get_current_stream().ptr, trials)
+def chosen(A: Any, B: Any, C: Any = None, trials: int = 1) -> str:
+    """Say which kernel, and which instantiation of it, `gemm` takes for such matrices, and why."""
+    library = libraries.of(A, B, C)
+    a, b = library.look("A", A), library.look("B", B)
+    c = None if C is None else library.look("C", C)
+    index = a[2][-1]
+    with library.on(index):
+        plan = _planned(library, index, library.stream(None, index), a, b, c, trials)
     return f"{plan.kernel.stem}, {plan.kernel.expression(plan.variant)}" + (
         f" ({plan.reason})" if plan.reason else "")
 
 
-def _planned(cp: Any, a: Any, b: Any, c: Any, stream: int, trials: int) -> Plan:
-    """The plan for these arrays on this stream: what was made before, or a new one."""
-    # Written out: a generator over the three takes twice as long, a tenth of a call.
+def forget() -> None:
+    """Let go of all plans and of the scratch memory of all streams."""
+    with _planning, _launching:
+        _plans.clear()
+        _rooms.clear()
+
+
+def _planned(
+    library: Library, index: int, stream: int, a: Look, b: Look, c: Look | None, trials: int,
+    out: str | None = None,
+) -> Product:
+    """The plan for matrices of these kinds: what was made before, or a new one."""
     key = (
-        stream, trials, a.data.ptr, a.shape, a.strides, a.dtype,
-        b.data.ptr, b.shape, b.strides, b.dtype, c.data.ptr, c.shape, c.strides, c.dtype,
+        library.name, trials, a[2], a[0] % fit.MAX_ALIGNMENT, b[2], b[0] % fit.MAX_ALIGNMENT,
+        out if c is None else (c[2], c[0] % fit.MAX_ALIGNMENT),
     )
-    plan = _plans.get(key)
-    if plan is None:
-        plan = _plans[key] = _made(cp, a, b, c, trials)
-        if len(_plans) > KEPT:
-            (where, *_), _ = _plans.popitem(last=False)
-            cp.cuda.runtime.streamSynchronize(where)  # its workspace may still be in use
-    else:
+    try:
+        plan = _plans[key]
         _plans.move_to_end(key)
+    except KeyError:  # never there, or another thread has just thrown it out
+        with _planning:
+            plan = _plans.get(key) or _made(library, index, stream, a, b, c, trials, out)
+            _plans[key] = plan
+            while len(_plans) > MAX_PLANS:
+                _plans.popitem(last=False)
+    _check_reach(plan.nbytes, a, b, c)
     return plan
 
 
-def _made(cp: Any, a: Any, b: Any, c: Any, trials: int) -> Plan:
-    """Check the arrays, choose a kernel and lay its launches out."""
-    if trials < 1:
-        raise ValueError(f"trials is {trials}: pass 1, which times nothing, or more")
-    _check_operands(a, b)
-    (M, K), N = a.shape, b.shape[1]
-    if c.shape != (M, N) or not c.flags.c_contiguous:
-        raise ValueError(f"C must be a C-contiguous array of {M}×{N}, not {c.shape} of {c.strides}")
-    if len({one.device.id for one in (a, b, c)}) > 1:
-        raise ValueError("A, B and C must lie on one GPU")
-    for name, one in (("A", a), ("B", b)):
-        if cp.shares_memory(one, c) and one.size:
-            raise ValueError(f"C overlaps {name}: pass another C")
-    # Where N or K is 1, B lies both ways.
-    layouts = {"row": b.flags.c_contiguous, "column": b.flags.f_contiguous}
-    kernel, variant, problem = _version([
-        Problem(M, N, K, dtype=a.dtype.name, out=c.dtype.name, b_layout=layout)
-        for layout, fits in layouts.items() if fits
-    ])
-    operands = a, b if problem.b_layout == "row" else b.T, c
-    choice = None
-    if trials > 1 and variant.by_rule:
-        choice = _fastest(cp, kernel, variant, problem, operands, trials)
-    return _laid_out(cp, kernel, variant, problem, operands, choice)
+def _check_reach(nbytes: tuple[int, int, int], a: Look, b: Look, c: Look | None) -> None:
+    """Refuse a matrix that its memory ends before."""
+    of_a, of_b, of_c = nbytes
+    if a[1] < of_a or b[1] < of_b or (c is not None and c[1] < of_c):
+        raise ValueError(
+            f"A, B and C take {of_a:,}, {of_b:,} and {of_c:,} bytes, and one of them is a view "
+            "past the end of its memory"
+        )
 
 
-def _fastest(
-    cp: Any, kernel: Kernel, variant: Variant, problem: Problem, operands: Sequence[Any],
-    trials: int,
-) -> Choice:
-    """The candidate of a rule's first few that is fastest on these matrices, and as many trials."""
-    key = (variant.name, problem, trials)
-    if key not in _found:
-        A, B, C = operands
-        other = cp.empty_like(C)
-        tried = rule.ranked(kernel, variant, problem)[:trials]
-        seconds = [
-            _seconds(cp, _laid_out(cp, kernel, variant, problem, (A, B, other), choice))
-            for choice in tried
-        ]
-        best = tried[seconds.index(min(seconds))]
-        _found[key] = Choice(best.name, f"{best.name}: the fastest of {len(tried)} that were tried")
-    return _found[key]
+def _check_overlap(plan: Product, a: int, b: int, c: int) -> None:
+    """Refuse a C whose bytes are A's or B's, too."""
+    for n, place in enumerate((a, b)):
+        nbytes, (pitch, row) = plan.nbytes[n], plan.rows[n]
+        if not nbytes or place >= c + plan.nbytes[2] or c >= place + nbytes:
+            continue
+        # Rows of one array, cut lengthwise, lie between each other and don't overlap.
+        behind = (place - c) % pitch
+        if pitch != plan.rows[2][0] or behind < plan.rows[2][1] or behind + row > pitch:
+            raise ValueError(f"C overlaps {'AB'[n]}: pass another C")
 
 
-def _seconds(cp: Any, plan: Plan) -> float:
-    """What a plan takes, by the least of some turns behind one that is not counted, s.
+def _room(
+    library: Library, index: int, stream: int, nbytes: tuple[int, int]
+) -> tuple[int, int]:
+    """Addresses of a stream's scratch memory and counters, which grow with what is asked for.
 
-    A turn is a graph of launches: small products are done sooner than Python enqueues them.
+    What has become too small goes back to the library's allocator, which gives it to nothing but
+    later work of the same stream: nobody has to wait.
     """
-    stream = cp.cuda.Stream(non_blocking=True)
-    stream.begin_capture()
-    for _ in range(_LAUNCHES):
-        for launch in plan.launches:
-            launch(stream.ptr)
-    graph = stream.end_capture()
-    cp.cuda.runtime.deviceSynchronize()  # what the caller has enqueued would take its share
-    times = []
-    for _ in range(1 + _TURNS):
-        begin, end = cp.cuda.Event(), cp.cuda.Event()
-        begin.record(stream)
-        graph.launch(stream)
-        end.record(stream)
-        end.synchronize()
-        times.append(cp.cuda.get_elapsed_time(begin, end))
-    return min(times[1:]) / (1e3 * _LAUNCHES)
+    key = library.name, index, stream
+    found = _rooms.get(key)
+    if found is None or found.nbytes[0] < nbytes[0] or found.nbytes[1] < nbytes[1]:
+        before = found.nbytes if found else (1, 1)
+        scratch, counters = max(nbytes[0], before[0]), max(nbytes[1], before[1])
+        held = (library.empty((scratch,), "uint8", index, stream),
+                library.zeros(counters, index, stream))
+        found = Rooms(held, (scratch, counters),
+                      (library.address(held[0]), library.address(held[1])))
+        _rooms[key] = found
+        while len(_rooms) > MAX_STREAMS:
+            _rooms.popitem(last=False)
+    _rooms.move_to_end(key)
+    return found.addresses
 
 
-def _laid_out(
-    cp: Any, kernel: Kernel, variant: Variant, problem: Problem, operands: Sequence[Any],
-    choice: Choice | None,
-) -> Plan:
-    """The launches of a kernel, or of a candidate of its rule."""
-    prepared = prepare(kernel, variant, problem, [operands], choice=choice)
-    loaded = Loaded(kernel, prepared, device.arch())
-    own = {one.data.ptr for one in operands}
-    workspace = [
-        value for step in prepared.steps(0) for value in step.arguments
-        if isinstance(value, cp.ndarray) and value.data.ptr not in own
+def _made(
+    library: Library, index: int, stream: int, a: Look, b: Look, c: Look | None, count: int,
+    out: str | None,
+) -> Product:
+    """Check matrices of these kinds, choose a kernel and lay its launches out."""
+    if count < 1:
+        raise ValueError(f"trials is {count}: pass 1, which times nothing, or more")
+    if any(one is not None and one[2][-1] != index for one in (b, c)):
+        raise ValueError("A, B and C must lie on one GPU")
+    A, B = library.placed(placed.A, a[2]), library.placed(placed.B, b[2])
+    _check_types(A, B)
+    shape = described.shape_of(A, B)
+    out = out or OUT[A.dtype.name]
+    C = None
+    if c is not None:
+        C = library.placed(placed.C, c[2])
+        if C.shape != shape.of_c:
+            raise ValueError(f"C is {C.shape}: it must be {shape.of_c}")
+        out = C.dtype.name
+    if shape.empty:
+        kernel, variant, _ = version([Problem(1, 1, 8, dtype=A.dtype.name, out=out)])
+        return Product(kernel, variant, "nothing to compute", shape.of_c, out, (0, 0, 0),
+                       ((1, 0),) * 3, (0, 0), lambda *given: None)
+    kernel, variant, problem = version(described.problems(A, B, C, shape, out))
+    places = (a[0], b[0], c[0] if c else fit.MAX_ALIGNMENT)
+    choice = None
+    if count > 1 and variant.by_rule:
+        _check_reach((A.nbytes, B.nbytes, 0), a, b, c)  # before a trial reads them
+        choice = _fastest(library, index, stream, kernel, variant, problem, places, count)
+    return replace(laid_out(kernel, variant, problem, places, choice), shape=shape.of_c)
+
+
+def laid_out(
+    kernel: Kernel, variant: Variant, problem: Problem, places: Sequence[int],
+    choice: Choice | None = None,
+) -> Product:
+    """The launches of a kernel, or of a candidate of its rule, for matrices so aligned."""
+    found = planned(kernel, variant, problem, places, choice=choice, on_gpu=True)
+    operands = problem.operands
+    types = (problem.dtype, problem.dtype, problem.out)
+    A, B, C = (
+        Placed.tight(source, one.shape, dtype).viewed(one.shape, one.steps)
+        for source, one, dtype in zip((placed.A, placed.B, placed.C), operands, types, strict=True)
+    )
+    sketch = Sketch()
+    steps = lay_out(found, problem, [(A, B, C)], sketch).steps(0)
+    launches = [
+        _code(kernel, step.variant).ready(step.launch, step.arguments) for step in steps
     ]
-    return Plan(
-        kernel, prepared.selection.variant, prepared.selection.reason, loaded.ready(0),
-        [*loaded.modules.values(), *workspace], [problem.alpha, problem.beta],
+    return Product(
+        kernel, found.variant, found.reason, operands[2].shape, problem.out,
+        (A.nbytes, B.nbytes, C.nbytes),
+        tuple(_rows(one, dtype) for one, dtype in zip(operands, types, strict=True)),
+        (sketch.nbytes[placed.SCRATCH], sketch.nbytes[placed.COUNTERS]),
+        Bound(steps, launches),
     )
 
 
-def _version(problems: Sequence[Problem]) -> tuple[Kernel, Variant, Problem]:
+def _rows(operand: Operand, dtype: str) -> tuple[int, int]:
+    """Bytes from a line to the next, and of a line; of a batch, of all that it spans."""
+    item = ITEM_BYTES[dtype]
+    if operand.products > 1 or not operand.span:
+        return max(operand.span * item, 1), operand.span * item
+    return operand.lead * item, operand.length * item
+
+
+def version(problems: Sequence[Problem]) -> tuple[Kernel, Variant, Problem]:
     """The latest version that the GPU here runs and that takes one of the problems.
 
-    They are one product, in layouts that B has. Of the version the first variant of their types.
+    They are one product, in layouts that its matrices have. Of the version the first variant that
+    takes their types and layouts.
 
     Raises
     ------
     ValueError
-        If none has them.
+        If none takes them.
     """
-    for kernel in reversed(CATALOGUE.values()):
-        for variant, problem in product(kernel.variants, problems):
-            if variant.typed(problem) == problem and device.runs(kernel, variant):
+    for kernel in reversed(KERNELS.values()):
+        for variant, problem in product((*kernel.variants, *kernel.laid), problems):
+            if not fit.refusal(variant, problem) and device.runs(kernel, variant):
                 return kernel, variant, problem
     problem = problems[0]
+    gaps = "" if problem.plain else ", with gaps between rows" if problem.batch == 1 else (
+        f", {problem.batch} products at once")
     raise ValueError(
-        f"no kernel on {device.name()} takes A and B in {problem.dtype}, B by {problem.b_layout}s "
-        f"and C in {problem.out}"
+        f"no kernel on {device.name()} takes A and B in {problem.dtype}, A by {problem.a_layout}s, "
+        f"B by {problem.b_layout}s and C in {problem.out}{gaps}"
     )
 
 
-def _check_operands(a: Any, b: Any) -> None:
-    """Refuse what no kernel takes, whatever C is."""
-    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0] or 0 in (a.shape[0], b.shape[1]):
-        raise ValueError(f"A is {a.shape} and B is {b.shape}: they must be M×K and K×N")
-    if a.dtype != b.dtype or a.dtype.name not in _OUT:
+def _fastest(
+    library: Library, index: int, stream: int, kernel: Kernel, variant: Variant, problem: Problem,
+    places: tuple[int, int, int], count: int,
+) -> Choice:
+    """The fastest of the first candidates of a rule, as it was found before or is found now."""
+    tried = cost.ranked(kernel, variant, problem)[:count]
+    parts = timing.depends_on(kernel, [kernel.variant(one.name) for one in tried], problem,
+                              list(map(fit.alignment, places)))
+    if capturing(stream) and not timing.known(parts):
         raise ValueError(
-            f"A holds {a.dtype} and B {b.dtype}: both must be one of {', '.join(_OUT)}"
+            f"trials is {count}, {problem.shape} hasn't been timed yet, and the stream is "
+            "captured: call once before the capture, or pass trials=1"
         )
-    if not a.flags.c_contiguous:
-        raise ValueError("A must be C-contiguous: pass cupy.ascontiguousarray(A)")
-    if not (b.flags.c_contiguous or b.flags.f_contiguous):
-        raise ValueError("B must be C- or F-contiguous: pass cupy.ascontiguousarray(B)")
+
+    def seconds(choice: Choice) -> float:
+        found = laid_out(kernel, variant, problem, places, choice)
+        other = library.empty((found.nbytes[2],), "uint8", index, stream)
+        rooms = [library.zeros(max(n, 1), index, stream) for n in found.memory]
+        addresses = (places[0], places[1], *map(library.address, (other, *rooms)))
+        return timing.seconds(lambda queue: found.bound(queue, addresses, 1.0, 0.0))
+
+    name = timing.fastest(parts, tried, seconds)
+    return Choice(name, f"{name}: the fastest of {len(tried)} that were tried")
 
 
-def _on_gpu(cp: Any, name: str, array: Any) -> Any:
-    """A CuPy array over the same memory."""
-    if type(array) is cp.ndarray:
-        return array
-    if isinstance(array, cp.ndarray) and not isinstance(array, np.ndarray):
-        return array
-    if isinstance(array, np.ndarray) or not hasattr(array, "__dlpack__"):
+def _code(kernel: Kernel, variant: Variant) -> device.Loaded:
+    """An instantiation on the GPU. It stays there: a graph may hold it when no plan does any more.
+    """
+    key = device.current(), kernel.stem, kernel.expression(variant)
+    if key not in _loaded:
+        compiled = compile_kernel(kernel, variant, device.arch())
+        with while_capturing():
+            _loaded[key] = device.Loaded(compiled)
+    return _loaded[key]
+
+
+def _check_types(A: Placed, B: Placed) -> None:
+    """Refuse types that no kernel takes, whatever C is."""
+    if A.dtype != B.dtype or A.dtype.name not in OUT:
         raise ValueError(
-            f"{name} is a {type(array).__module__}.{type(array).__name__}: pass an array on the "
-            "GPU, of CuPy or one that speaks DLPack"
+            f"A holds {A.dtype} and B {B.dtype}: both must be one of {', '.join(OUT)}"
         )
-    kind, _ = array.__dlpack_device__()
-    if int(kind) != _DLPACK_CUDA:
-        raise ValueError(f"{name} does not lie on a GPU: move it there first")
-    return cp.from_dlpack(array)
-
-
-def _stream(cp: Any, stream: Any) -> int:
-    """The CUstream of what was given."""
-    if stream is None:
-        return cp.cuda.get_current_stream().ptr
-    for attribute in ("ptr", "cuda_stream"):  # CuPy's, PyTorch's
-        if hasattr(stream, attribute):
-            return int(getattr(stream, attribute))
-    return int(stream)

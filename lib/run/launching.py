@@ -7,14 +7,21 @@ time.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
 from lib.kernels.grid import Launch
+from lib.run.placed import Mapped
 
-# CUDA driver API, cuda.h: CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION.
+# CUDA driver API, cuda.h: CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+# CU_STREAM_CAPTURE_MODE_RELAXED, CU_STREAM_CAPTURE_STATUS_NONE.
 _STREAM_SERIALIZATION = 6
+_RELAXED = 2
+_NOT_CAPTURING = 0
+# What the largest argument, a CUtensorMap, is aligned to, B.
+_ALIGNMENT = 64
 
 
 class _Attribute(ctypes.Structure):
@@ -35,7 +42,8 @@ class _Configuration(ctypes.Structure):
 class Ready:
     """A launch whose arguments are laid out: a call enqueues it on a stream (cuLaunchKernelEx).
 
-    It keeps addresses of arrays and not the arrays: these must live until it has run.
+    It keeps addresses of arrays and not the arrays: these must live until it has run. The driver
+    copies the arguments while it is called, so they may be changed for the next call.
 
     Parameters
     ----------
@@ -43,13 +51,22 @@ class Ready:
         CUfunction.
     launch : Launch
     args : sequence
-        CuPy's arrays, NumPy's scalars and structures, as CuPy's own launch takes them.
+        Arrays of CuPy, matrices that are `Placed`, tensor maps, NumPy's scalars.
     """
 
     def __init__(self, function: int, launch: Launch, args: Sequence[Any]) -> None:
         self._launch, self._function = launch, ctypes.c_void_p(function)
-        self._values = [ctypes.create_string_buffer(raw, len(raw)) for raw in map(_raw, args)]
-        self._pointers = (ctypes.c_void_p * len(args))(*map(ctypes.addressof, self._values))
+        raws = [_raw(value) for value in args]
+        places, end = [], 0
+        for raw in raws:
+            places.append(end)
+            end += -(-len(raw) // _ALIGNMENT) * _ALIGNMENT
+        self._memory = ctypes.create_string_buffer(end + _ALIGNMENT)
+        start = -(-ctypes.addressof(self._memory) // _ALIGNMENT) * _ALIGNMENT
+        self.places = [start + place for place in places]
+        for place, raw in zip(self.places, raws, strict=True):
+            ctypes.memmove(place, raw, len(raw))
+        self._pointers = (ctypes.c_void_p * len(args))(*self.places)
         self._attribute = _Attribute(_STREAM_SERIALIZATION)
         self._attribute.value[0] = 1
         self._configuration = _Configuration(
@@ -57,10 +74,7 @@ class Ready:
             ctypes.addressof(self._attribute), int(launch.early),
         )
         self._reference = ctypes.byref(self._configuration)
-
-    def put(self, place: int, value: Any) -> None:
-        """Give the argument at a place another value of the same size."""
-        self._values[place].raw = _raw(value)
+        self._enqueue = _driver().cuLaunchKernelEx
 
     def __call__(self, stream: int) -> None:
         """Enqueue it on a CUstream.
@@ -71,13 +85,37 @@ class Ready:
             If the driver refuses; the message has its CUresult.
         """
         self._configuration.stream = stream
-        code = _driver().cuLaunchKernelEx(self._reference, self._function, self._pointers, None)
+        code = self._enqueue(self._reference, self._function, self._pointers, None)
         if code:
             raise RuntimeError(f"the driver refuses to launch {self._launch}: CUresult {code}")
 
 
+def capturing(stream: int) -> bool:
+    """Whether what is enqueued on a CUstream becomes part of a graph."""
+    status = ctypes.c_int()
+    code = _driver().cuStreamIsCapturing(ctypes.c_void_p(stream), ctypes.byref(status))
+    return bool(code) or status.value != _NOT_CAPTURING
+
+
+@contextmanager
+def while_capturing() -> Iterator[None]:
+    """Let this thread load code and allocate memory while a stream is captured.
+
+    A capture forbids both to all threads unless they say that they know (CUDA driver API,
+    cuThreadExchangeStreamCaptureMode); neither is enqueued on the stream.
+    """
+    mode = ctypes.c_int(_RELAXED)
+    _driver().cuThreadExchangeStreamCaptureMode(ctypes.byref(mode))
+    try:
+        yield
+    finally:
+        _driver().cuThreadExchangeStreamCaptureMode(ctypes.byref(mode))
+
+
 def _raw(value: Any) -> bytes:
     """An argument's bytes: of an array its address."""
+    if isinstance(value, Mapped):
+        value = value.encoded
     address = getattr(getattr(value, "data", None), "ptr", None)
     return value.tobytes() if address is None else int(address).to_bytes(8, "little")
 

@@ -5,23 +5,28 @@ It compiles nothing and reads no records, so it runs where neither can be: in a 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from lib.kernels.grid import MAX_GRID_Y, Launch
-from lib.kernels.select import Selection
-from lib.kernels.spec import Kernel, Variant
-from lib.problem import Problem, numpy_dtype
+from lib.dispatch.plan import Plan
+from lib.kernels.grid import Launch
+from lib.kernels.spec import Variant
+from lib.problem import Operand, Problem, numpy_dtype, viewed
+from lib.run.placed import Mapped, Placed
 from lib.run.tensor_maps import encode
 
 # How tensor maps are made: the swizzle that wgmma reads, and a hint to the
 # L2. A matrix without elements has no map, and nothing is loaded from it.
 TMA_SWIZZLE = 128
 L2_PROMOTION = 128
+# Where the scalars stand among a kernel's arguments.
+ALPHA, BETA = 3, 6
 NO_MAP = np.zeros(1, "V128")[0]
+# `Strides` of strides.cuh.
+STRIDES = np.dtype([("count", "i4"), ("a", "i4"), ("b", "i4"), ("c", "i4"),
+                    ("next_a", "i8"), ("next_b", "i8"), ("next_c", "i8")])
 
 
 class Step(NamedTuple):
@@ -33,82 +38,119 @@ class Step(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """What there is to launch: the instantiation, how, and the arguments for each set of matrices.
+    """What there is to launch: the plan, and the arguments for each set of matrices.
 
     `packing` has for each set the launches that must come first. The sets share their workspace, so
     their launches must follow each other.
     """
 
-    selection: Selection
-    launch: Launch
+    plan: Plan
     arguments: list[tuple[Any, ...]]
     packing: list[list[Step]]
 
     def steps(self, index: int) -> list[Step]:
         """All launches for one set of matrices, in their order."""
-        main = Step(self.selection.variant, self.launch, self.arguments[index])
+        main = Step(self.plan.variant, self.plan.launch, self.arguments[index])
         return [*self.packing[index], main]
 
 
 def lay_out(
-    kernel: Kernel, selection: Selection, problem: Problem, sets: Sequence[tuple[Any, Any, Any]],
-    xp: Any = np, sms: int | None = None,
+    plan: Plan, problem: Problem, sets: Sequence[tuple[Any, Any, Any]], xp: Any = np
 ) -> Prepared:
-    """Make the launches of a selected instantiation, and all that they take.
+    """Make all that the launches of a plan take.
 
     Parameters
     ----------
-    kernel : Kernel
-    selection : Selection
+    plan : Plan
+        The problem's, for matrices aligned as these are.
     problem : Problem
     sets : sequence of (A, B, C)
     xp : module
         ``numpy`` or ``cupy``: where the matrices live.
-    sms : int, optional
-        SMs that a persistent kernel's blocks must fit (see `Kernel.launch`).
 
     Raises
     ------
     ValueError
-        If the shape can't be launched.
+        If an array's shape, type or layout is not the problem's.
     """
-    chosen = selection.variant
-    launch = kernel.launch(problem, chosen, sms)
-    space = chosen.grid.workspace(problem, chosen.tile, chosen.step, launch.grid)
+    chosen, space = plan.variant, plan.workspace
     # Floats are poison and ints zeros, as a kernel leaves them.
     extra = (xp.full(space.floats, xp.nan, "float32"), xp.zeros(space.ints, "int32"),
              *map(np.int32, space.scalars)) if space.ints else ()
-    rooms = {name: _room(xp, sets[0]["AB".index(name)], chosen) for name in selection.packed}
-    packed = {
-        name: room[:, :sets[0]["AB".index(name)].shape[1]] for name, room in rooms.items()
-    }
-    filled = [("AB".index(name), room) for name, room in rooms.items() if room.size]
+    if chosen.strided:
+        extra = (*extra, _strides(*problem.operands))
+    operands = {name: problem.operand(name) for name in plan.packed}
+    rooms = {name: _room(xp, one, sets[0]["AB".index(name)].dtype, chosen)
+             for name, one in operands.items()}
+    packed = {name: _packed(room, operands[name]) for name, room in rooms.items()}
+    filled = [(operands[name], room) for name, room in rooms.items() if room.size]
+    packing = list(zip(filled, plan.packing, strict=True))
     return Prepared(
-        selection, launch,
-        [(*arguments(problem, *one, chosen, packed), *extra) for one in sets],
-        [[_packing(chosen.pack, one[place], room, behind)
-          for behind, (place, room) in enumerate(filled)] for one in sets],
+        plan, [(*arguments(problem, *one, chosen, packed), *extra) for one in sets],
+        [[_packing(chosen.pack, launch, operand, one["AB".index(operand.name)], room, behind)
+          for behind, ((operand, room), launch) in enumerate(packing)]
+         if chosen.pack else [] for one in sets],
     )
 
 
-def _room(xp: Any, matrix: Any, variant: Variant) -> Any:
-    """Room for a matrix with its rows padded to a multiple of `row_bytes`."""
-    rows, columns = matrix.shape
-    unit = variant.row_bytes // matrix.dtype.itemsize
-    return xp.empty((rows, -(-columns // unit) * unit), matrix.dtype)
+def _strides(a: Operand, b: Operand, c: Operand) -> Any:
+    """The argument that says how matrices lie that no tensor map describes."""
+    leads = (one.lead for one in (a, b, c))
+    return np.array((c.products, *leads, a.stride, b.stride, c.stride), STRIDES)[()]
 
 
-def _packing(variant: Variant, matrix: Any, room: Any, behind: int) -> Step:
-    """The launch that copies a matrix into such room; of two, the second may overlap the first."""
-    (rows, columns), pitch = matrix.shape, room.shape[1]
-    threads, each = math.prod(variant.block), variant.tile[1] // math.prod(variant.block)
-    # Where rows are short, several share a block: else most of its threads would have no part.
-    across = min(threads, 1 << (-(-columns // each) - 1).bit_length())
-    down = threads // across
-    grid = (-(-columns // (each * across)), min(-(-rows // down), MAX_GRID_Y), 1)
-    launch = Launch(grid, (across, down, 1), early=variant.early)
-    sizes = (np.int32(rows), np.int32(columns))
-    return Step(variant, launch, (*sizes, matrix, np.int32(pitch), room, np.int32(behind)))
+def _room(xp: Any, operand: Operand, dtype: Any, variant: Variant) -> Any:
+    """Room for an operand's matrices, with their rows padded to a multiple of `row_bytes`."""
+    unit = variant.row_bytes // dtype.itemsize
+    pitch = -(-operand.length // unit) * unit
+    return xp.empty((operand.lines * operand.distinct, pitch), dtype)
+
+
+def _packed(room: Any, operand: Operand) -> Any:
+    """The operand's matrices in that room."""
+    if operand.products == 1:
+        return room[:, :operand.length]
+    pitch = room.shape[1]
+    stride = pitch * operand.lines if operand.stride else 0
+    return _viewed(room, operand.shape, (stride, pitch, 1))
+
+
+def _packing(
+    variant: Variant, launch: Launch, operand: Operand, matrix: Any, room: Any, behind: int
+) -> Step:
+    """The step that copies an operand into such room; of two, the second may overlap the first."""
+    sizes = (np.int32(operand.lines), np.int32(operand.length))
+    gaps: tuple[Any, ...] = ()
+    if variant.strided:
+        matrix = _flat(matrix)
+        stride = operand.stride if operand.distinct > 1 else 0
+        gaps = (np.array((operand.distinct, operand.lead, 0, 0, stride, 0, 0), STRIDES)[()],)
+    pitch = np.int32(room.shape[1])
+    return Step(variant, launch, (*sizes, matrix, pitch, room, np.int32(behind), *gaps))
+
+
+def _viewed(matrix: Any, shape: tuple[int, ...], steps: tuple[int, ...]) -> Any:
+    """Another view of a matrix, so many elements apart along each axis."""
+    if isinstance(matrix, Placed):
+        return matrix.viewed(shape, steps)
+    return viewed(_flat(matrix), shape, steps)
+
+
+def _flat(matrix: Any) -> Any:
+    """A matrix with gaps as a kernel's argument: NumPy's as the memory from its beginning on.
+
+    Of another one only the address counts.
+    """
+    if not isinstance(matrix, np.ndarray) or matrix.flags.c_contiguous:
+        return matrix
+    root = matrix
+    while isinstance(root.base, np.ndarray):
+        root = root.base
+    behind = (matrix.ctypes.data - root.ctypes.data) // matrix.dtype.itemsize
+    steps = zip(matrix.shape, matrix.strides, strict=True)
+    last = sum((n - 1) * step for n, step in steps) // matrix.dtype.itemsize
+    flat: Any = root.reshape(-1).view(matrix.dtype)[behind:behind + last + 1]
+    return flat
 
 
 def addresses(*matrices: Any) -> list[int]:
@@ -130,27 +172,46 @@ def arguments(
     ValueError
         If an array's shape, type or layout is not the problem's.
     """
-    shapes = {"A": (problem.M, problem.K), "B": problem.shape_of_b, "C": (problem.M, problem.N)}
-    for (name, shape), array in zip(shapes.items(), (A, B, C), strict=True):
-        wanted = numpy_dtype(problem.out if name == "C" else problem.dtype)
-        if array.shape != shape:
-            raise ValueError(f"{name} is {array.shape}; the problem asks for {shape}")
+    for one, array in zip(problem.operands, (A, B, C), strict=True):
+        name, wanted = one.name, numpy_dtype(problem.out if one.name == "C" else problem.dtype)
+        if array.shape != one.shape:
+            raise ValueError(f"{name} is {array.shape}; the problem asks for {one.shape}")
         if array.dtype != wanted:
             raise ValueError(f"{name} holds {array.dtype}; the kernel takes {wanted}")
-        if not array.flags.c_contiguous:
+        if one.tight and not array.flags.c_contiguous:
             raise ValueError(f"{name} is not row-major and tight: pass a C-contiguous array")
+        steps = tuple(step * wanted.itemsize for step in one.steps)
+        if any(n > 1 and got != step for n, got, step in zip(
+                array.shape, array.strides, steps, strict=True)) and array.size:
+            raise ValueError(f"{name} has strides of {array.strides} bytes; the problem asks for "
+                             f"{steps}")
     sizes = (np.int32(problem.M), np.int32(problem.N), np.int32(problem.K))
     tensor_maps = variant.maps if variant else None
     boxes = tensor_maps.boxes if tensor_maps else {}
     copied = packed or {}
+    strided = variant is not None and variant.strided
     maps = {
-        name: encode(
-            copied.get(name, array), boxes[name], swizzle=TMA_SWIZZLE, l2_promotion=L2_PROMOTION
-        )
-        if name in boxes and array.size
-        else NO_MAP
+        name: _map(copied.get(name, array), boxes[name], strided)
+        if name in boxes and array.size else NO_MAP
         for name, array in (("A", A), ("B", B), ("C", C))
     }
+    if strided:
+        A, B, C = map(_flat, (A, B, C))
     a, b = (maps["A"], maps["B"]) if boxes else (A, B)
-    last = (maps["C"],) if tensor_maps and tensor_maps.lanes_store is not None else ()
+    last = (maps["C"],) if tensor_maps and tensor_maps.lanes_store else ()
     return (*sizes, np.float32(problem.alpha), a, b, np.float32(problem.beta), C, *last)
+
+
+def _map(array: Any, lines: tuple[int, int], batch: bool) -> Any:
+    """The tensor map of a matrix; of one whose address is put in later, with the matrix.
+
+    Of a batch it has three axes, also if that is of one product.
+    """
+    box: tuple[int, ...] = lines
+    if batch:
+        box = (1, *lines)
+        if array.ndim == 2:
+            lead, step = (n // array.dtype.itemsize for n in array.strides)
+            array = _viewed(array, (1, *array.shape), (lead, lead, step))
+    made = encode(array, box, swizzle=TMA_SWIZZLE, l2_promotion=L2_PROMOTION)
+    return Mapped(array, made) if isinstance(array, Placed) else made

@@ -11,17 +11,18 @@ from typing import Any
 import numpy as np
 
 from lib import ptx
-from lib.compiler.arch import TARGETS, check_arch
+from lib.compiler.arch import check_arch, legal
 from lib.compiler.compiled import Compiled
+from lib.dispatch.choice import Choice
+from lib.dispatch.plan import Plan, plan
 from lib.kernels.build import compile_kernel
 from lib.kernels.grid import Launch
-from lib.kernels.select import Choice, Selection, select
 from lib.kernels.spec import Kernel, Variant
-from lib.problem import ITEM_BYTES, Problem, Verdict
-from lib.records.tuning import choose
+from lib.paths import CUDA
+from lib.problem import Problem, Verdict
+from lib.records import searches
 from lib.run import device
-from lib.run.launching import Ready
-from lib.run.prepared import Prepared, addresses, lay_out
+from lib.run.prepared import Prepared, Step, addresses, lay_out
 
 BACKENDS = ("auto", "gpu", "emulator")
 
@@ -42,8 +43,8 @@ class Run:
         The result, NumPy's or CuPy's.
     verdict : Verdict
         Against the float64 reference.
-    selection : Selection
-        The instantiation that was launched, and why if it is not `variant` itself.
+    plan : Plan
+        The instantiation that was launched, how, and why if it is not `variant` itself.
     compiled : Compiled
     launch : ptx.Launch or None
         The emulator's trace, hazards and allocations; None on a GPU.
@@ -56,9 +57,27 @@ class Run:
     arch: str
     C: Any
     verdict: Verdict
-    selection: Selection
+    plan: Plan
     compiled: Compiled
     launch: ptx.Launch | None
+
+    @property
+    def emulated(self) -> ptx.Launch:
+        """`launch`, of a run in the emulator.
+
+        Raises
+        ------
+        ValueError
+            If it ran on a GPU.
+        """
+        if self.launch is None:
+            raise ValueError(f"{self.kernel.stem} ran on a GPU; use backend 'emulator'")
+        return self.launch
+
+    @property
+    def trace(self) -> ptx.Trace:
+        """What the emulator counted; raises as `emulated` does, and where it did not count."""
+        return self.emulated.traced
 
 
 def run(
@@ -130,20 +149,21 @@ def run(
     where = choose_backend(backend, kernel, variant)
     if asked and where == "gpu":
         raise ValueError(f"{', '.join(asked)}: the emulator's alone; use backend 'emulator'")
-    kernel.launch(problem, variant)  # raises before anything is allocated
     if where == "gpu":
-        target = check_arch(arch or device.arch())
-        if TARGETS.index(target) > TARGETS.index(device.arch()):
-            raise ValueError(f"code for {target} doesn't run on this GPU, an {device.arch()}")
+        here = device.arch(kernel.needs(variant))
+        target = check_arch(arch or here)
+        if here not in legal(target):
+            raise ValueError(f"code for {target} doesn't run on this GPU, an {here}")
         xp = device.cupy()
     else:
         target = check_arch(arch or kernel.oldest(variant))
         xp = np
+    # Raises before anything is allocated.
+    chosen = planned(kernel, variant, problem, sms=sms, exact=exact, on_gpu=where == "gpu")
     A, B, C = problem.inputs(seed, xp)
-    prepared = prepare(kernel, variant, problem, [(A, B, C)], exact, sms)
-    selection = prepared.selection
+    prepared = lay_out(chosen, problem, [(A, B, C)], xp)
     compiled = compile_kernel(
-        kernel, selection.variant, target, source=source,
+        kernel, chosen.variant, target, source=source,
         ptx_only=where == "emulator" and not trace,  # counting asks how ptxas merged accesses
     )
     reference = problem.reference(A, B, C)
@@ -157,13 +177,14 @@ def run(
         *packing, main = prepared.steps(0)
         hazards = []
         for step in packing:
-            packs = compile_kernel(kernel, step.variant, target, source=source)
+            packs = compile_kernel(kernel, step.variant, target,
+                                   source=_of_its_file(kernel, chosen.variant, step, source))
             hazards += emulate(packs, step.launch, step.arguments, trace=False,
                                **(options | {"watch": None})).hazards
         launched = emulate(compiled, main.launch, main.arguments, trace=trace, **options)
         launched.hazards[:0] = hazards
     verdict = problem.judge(C, reference)
-    return Run(kernel, variant, problem, where, target, C, verdict, selection, compiled, launched)
+    return Run(kernel, variant, problem, where, target, C, verdict, chosen, compiled, launched)
 
 
 def emulate(
@@ -185,7 +206,8 @@ def emulate(
     if trace:
         options |= {"merge": compiled.merge, "ffma": compiled.ffma}
     sys.audit("gemm.blocks emulated", math.prod(launch.grid))
-    function = ptx.Module(compiled.ptx, compiled.arch).get_function(compiled.name)
+    module = ptx.Module(compiled.ptx, compiled.arch, folders=[CUDA])
+    function = module.get_function(compiled.name)
     return function(
         launch.grid, launch.block, args, shared_mem=launch.shared_bytes, trace=trace, **options
     )
@@ -227,7 +249,8 @@ class Loaded:
         self._kernel, self._prepared = kernel, prepared
         self.modules = {
             kernel.expression(step.variant): device.Loaded(
-                compile_kernel(kernel, step.variant, arch, ptx_arch=ptx_arch, source=source)
+                compile_kernel(kernel, step.variant, arch, ptx_arch=ptx_arch,
+                               source=_of_its_file(kernel, prepared.plan.variant, step, source))
             )
             for index in range(len(prepared.arguments)) for step in prepared.steps(index)
         }
@@ -236,12 +259,41 @@ class Loaded:
         for step in self._prepared.steps(index):
             self.modules[self._kernel.expression(step.variant)](step.launch, step.arguments)
 
-    def ready(self, index: int) -> list[Ready]:
-        """The launches for one set, laid out; the last is the kernel's, the others pack."""
-        return [
-            self.modules[self._kernel.expression(step.variant)].ready(step.launch, step.arguments)
-            for step in self._prepared.steps(index)
-        ]
+
+def _of_its_file(kernel: Kernel, main: Variant, step: Step, source: str | None) -> str | None:
+    """The changed text of the main launch's file, for a launch of the same file."""
+    return source if kernel.file(step.variant) == kernel.file(main) else None
+
+
+def planned(
+    kernel: Kernel,
+    variant: Variant,
+    problem: Problem,
+    addresses: Sequence[int] = (),
+    sms: int | None = None,
+    *,
+    exact: bool = False,
+    choice: Choice | None = None,
+    on_gpu: bool = False,
+) -> Plan:
+    """Decide what is launched (`lib.dispatch.plan.plan`), by the recorded searches.
+
+    `on_gpu`: for the GPU here, with its SMs if none are given.
+
+    Raises
+    ------
+    NoGpu
+        If the GPU here can't run the instantiation.
+    ValueError
+        As `lib.dispatch.plan.plan` does.
+    """
+    if sms is None and on_gpu:
+        sms = device.sms()
+    found = plan(kernel, variant, problem, addresses, sms, exact=exact, choice=choice,
+                 searches=searches.of(kernel, variant))
+    if on_gpu and (refused := device.why_not(kernel, found.variant)):
+        raise device.NoGpu(refused)
+    return found
 
 
 def prepare(
@@ -253,7 +305,7 @@ def prepare(
     sms: int | None = None,
     choice: Choice | None = None,
 ) -> Prepared:
-    """Choose the instantiation that a problem and its matrices allow, and say how to launch it.
+    """Decide what is launched for a problem and its matrices, and lay out all that it takes.
 
     Parameters
     ----------
@@ -263,7 +315,7 @@ def prepare(
     sets : sequence of (A, B, C)
         NumPy's or CuPy's arrays.
     exact : bool
-        Keep to the variant's own tile (see `lib.records.tuning`).
+        Keep to the variant's own tile (see `lib.dispatch.plan`).
     sms : int, optional
         As `run` takes it.
     choice : Choice, optional
@@ -276,30 +328,8 @@ def prepare(
     ValueError
         If the shape can't be launched, or a matrix begins where the instantiation can't reach it.
     """
-    on_host = isinstance(sets[0][0], np.ndarray)
-    xp = np if on_host else device.cupy()
-    if choice is None and variant.candidates and not exact:
-        choice = choose(kernel, variant, problem)
+    on_gpu = not isinstance(sets[0][0], np.ndarray)
     places = [place for one in sets for place in addresses(*one)]
-    selection = select(kernel, problem, variant, places, choice)
-    chosen = selection.variant
-    _check_addresses(kernel, chosen, problem, places)
-    if not on_host and (refused := device.why_not(kernel, chosen)):
-        raise device.NoGpu(refused)
-    if sms is None and not on_host:
-        sms = device.sms()
-    return lay_out(kernel, selection, problem, sets, xp, sms)
-
-
-def _check_addresses(
-    kernel: Kernel, variant: Variant, problem: Problem, places: Sequence[int]
-) -> None:
-    """Refuse matrices that begin where vectors of 16 bytes, or pairs of C, can't be loaded."""
-    wanted = {"A": variant.row_bytes, "B": variant.row_bytes} if not variant.pack else {}
-    if (variant.row_bytes or variant.warps_read) and problem.N % 2 == 0:
-        wanted["C"] = 2 * ITEM_BYTES[problem.out]
-    for name, nbytes in wanted.items():
-        if nbytes and any(place % nbytes for place in places["ABC".index(name)::3]):
-            raise ValueError(
-                f"{kernel.stem}: {name} must begin at a multiple of {nbytes} bytes; copy it first"
-            )
+    found = planned(kernel, variant, problem, places, sms, exact=exact, choice=choice,
+                    on_gpu=on_gpu)
+    return lay_out(found, problem, sets, device.cupy() if on_gpu else np)

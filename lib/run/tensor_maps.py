@@ -10,7 +10,7 @@ The same call for both, the same limits and the same messages. A kernel takes a 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -76,7 +76,9 @@ def encode(
             f"l2_promotion {l2_promotion!r}; there are {', '.join(map(str, _PROMOTIONS))} bytes"
         )
     if isinstance(array, np.ndarray) or not hasattr(array, "data"):
-        return ptx.tensor_map(array, box, element_strides, swizzle, fill, interleave)
+        emulated: ptx.TensorMap = ptx.tensor_map(
+            array, box, element_strides, swizzle, fill, interleave)
+        return emulated
     address = int(array.data.ptr)
     box, strides = tensormap.check(
         array, address, box, element_strides, swizzle, fill, interleave
@@ -118,6 +120,23 @@ def drive(
     )  # fmt: skip
     data = ctypes.string_at(start, tensormap.TENSOR_MAP_BYTES)
     return int(code), np.frombuffer(data, f"V{tensormap.TENSOR_MAP_BYTES}")[0]
+
+
+@lru_cache(maxsize=1)
+def address_replacer() -> Callable[[int, int], int]:
+    """The driver's call that lets an encoded map describe another array, alike but for its place.
+
+    It takes where the 128 bytes of the map are, on a multiple of 64, and the array's address, a
+    multiple of 16, and returns a CUresult (cuTensorMapReplaceAddress; CUDA 12.0 and later).
+    """
+    found = _driver().cuTensorMapReplaceAddress
+    found.argtypes = ctypes.c_void_p, ctypes.c_void_p
+    return found
+
+
+def refused(code: int) -> str:
+    """The line that says that the driver took no address for a map."""
+    return f"the driver refuses the address of a tensor map: {_name(code)}"
 
 
 @lru_cache(maxsize=1)

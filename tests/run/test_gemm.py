@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 import lib
-from lib.kernels import rule
-from lib.kernels.catalogue import CATALOGUE
+from lib.compiler import cache
+from lib.dispatch import cost
 from lib.problem import Problem
 from lib.run import device
 from lib.run import gemm as products
-from tests import played
+from lib.run import trials as timing
+from tests import driver, played
 
 TYPES = [
     ("float32", "float32", "row"), ("float16", "float32", "row"), ("float16", "float16", "row"),
@@ -21,8 +22,17 @@ TYPES = [
 SHAPES = [(256, 512, 128), (33, 57, 75), (1, 1, 1), (5, 7, 0), (1000, 1000, 1000), (128, 128, 8192)]
 
 
+@pytest.fixture(autouse=True)
+def forgotten():
+    """Each test plans anew."""
+    products.forget()
+    yield
+    products.forget()
+    products._loaded.clear()
+
+
 @pytest.mark.parametrize("gpu, types, stem", [
-    (played.H100, TYPES[1], "21_every_shape"), (played.H100, TYPES[3], "21_every_shape"),
+    (played.H100, TYPES[1], "hopper"), (played.H100, TYPES[3], "hopper"),
     (played.H100, TYPES[0], "09_fp32_limit"), (played.T4, TYPES[1], "15_turing_limit"),
     (played.A100, TYPES[1], "16_cp_async"),
 ])
@@ -32,7 +42,7 @@ def test_the_version_is_the_latest_that_the_gpu_runs(gpu, types, stem, monkeypat
     wanted = Problem(1, 1, 8, dtype=dtype, out=out, b_layout=layout)
     both = [replace(wanted, b_layout=name) for name in ("row", "column")]
     for problems in ([wanted], both):
-        kernel, variant, problem = products._version(problems)
+        kernel, variant, problem = products.version(problems)
         assert kernel.stem == stem and problem == wanted
         assert (variant.dtype, variant.out) == (dtype, out)
 
@@ -41,7 +51,7 @@ def test_types_that_no_kernel_takes_are_refused(monkeypatch):
     played.play(played.T4, monkeypatch.setattr)
     problem = Problem(8, 8, 8, dtype="bfloat16", out="bfloat16", b_layout="column")
     with pytest.raises(ValueError, match="no kernel on Tesla T4 takes A and B in bfloat16"):
-        products._version([problem])
+        products.version([problem])
 
 
 @pytest.mark.skipif(device.available(), reason="there is a GPU")
@@ -50,10 +60,238 @@ def test_without_a_gpu_the_reason_is_told():
         lib.gemm(np.ones((8, 8), "f2"), np.ones((8, 8), "f2"))
 
 
+# -- without a GPU: a played driver, and the emulator ----------------------------------------------
+
+HOPPER = [Problem(72, 40, 64, dtype="float16"), Problem(33, 21, 50, dtype="float16")]
+AMPERE = [Problem(70, 66, 40), Problem(96, 64, 32, dtype="float16"), Problem(130, 9, 300)]
+
+
+@pytest.mark.parametrize("gpu, problem", [
+    *((played.H100, problem) for problem in HOPPER), *((played.A100, one) for one in AMPERE),
+], ids=lambda value: getattr(value, "shape", getattr(value, "name", "")))
+def test_one_plan_serves_all_addresses_and_scalars(gpu, problem, monkeypatch):
+    """What an earlier call put into the arguments is none of a later one's."""
+    gpu = driver.play(gpu, monkeypatch.setattr)
+    one = replace(problem, alpha=1.0, beta=0.0)
+    for number, (alpha, beta) in enumerate([(1.0, 0.0), (1.0, -2.0), (1.0, 0.5), (3.0, 0.5)]):
+        asked = replace(one, alpha=alpha, beta=beta)
+        A, B, C, reference = driver.operands(gpu, asked, number)
+        assert lib.gemm(A, B, alpha, beta, C) is C
+        verdict = asked.judge(C.numpy(), reference)
+        assert verdict.ok, (alpha, beta, verdict)
+    assert len(products._plans) == 1
+    A, B, _, reference = driver.operands(gpu, one, 9)
+    assert one.judge(lib.gemm(A, B).numpy(), reference).ok  # a C of its own
+
+
+LAID = [
+    Problem(72, 40, 64, 0.5, -2.0, dtype="float16", a_layout="column", b_layout="column"),
+    Problem(33, 24, 50, dtype="bfloat16", out="float32", batch=2, leads=(57, 0, 29)),
+    Problem(33, 21, 50, 0.5, -2.0, dtype="float16", out="float16", b_layout="column", batch=3,
+            strides=(0, 50 * 21, 33 * 21)),
+    Problem(33, 21, 50, 0.5, -2.0, a_layout="column", batch=2, leads=(0, 24, 0)),
+    Problem(9, 7, 0, 0.5, -2.0, dtype="bfloat16", out="bfloat16", batch=2),
+]
+
+
+@pytest.mark.parametrize("problem", LAID, ids=str)
+def test_matrices_are_read_as_they_lie(problem, monkeypatch):
+    """One plan for all addresses; nothing is launched but the kernel and what packs rows."""
+    gpu = driver.play(played.H100, monkeypatch.setattr)
+    for seed in (1, 2):
+        A, B, C, reference = driver.operands(gpu, problem, seed)
+        assert lib.gemm(A, B, problem.alpha, problem.beta, C) is C
+        verdict = problem.judge(C.numpy(), reference)
+        assert verdict.ok, verdict
+    assert len(products._plans) == 1
+    if problem.beta == 0 and products.OUT[problem.dtype] == problem.out:
+        assert problem.judge(lib.gemm(A, B).numpy(), reference).ok
+
+
+def test_empty_products_launch_nothing(monkeypatch):
+    gpu = driver.play(played.H100, monkeypatch.setattr)
+    for of_a, of_b, of_c in (((0, 5), (5, 4), (0, 4)), ((3, 5), (5, 0), (3, 0)),
+                             ((0, 3, 5), (0, 5, 4), (0, 3, 4)), ((0, 0), (0, 0), (0, 0))):
+        A, B, C = gpu.new(of_a, "f2"), gpu.new(of_b, "f2"), gpu.new(of_c, "f4")
+        assert lib.gemm(A, B).shape == of_c and lib.gemm(A, B, 0.5, 2.0, C) is C
+    assert not gpu.launched
+    with pytest.raises(ValueError, match="C is"):
+        lib.gemm(gpu.new((0, 5), "f2"), gpu.new((5, 4), "f2"), C=gpu.new((1, 4), "f4"))
+    nothing = lib.gemm(gpu.new((2, 0), "f2"), gpu.new((0, 3), "f2"))
+    assert not nothing.numpy().any() and len(gpu.launched) == 1
+
+
+def test_parts_of_one_array_s_rows_are_no_overlap(monkeypatch):
+    """A, B and C side by side in the same rows; a C that shares a column with A is refused.
+
+    The emulator takes no arguments that lie within each other: nothing is computed here.
+    """
+    gpu = driver.play(played.H100, monkeypatch.setattr)
+    launched = []
+    monkeypatch.setattr(driver.Gpu, "cuLaunchKernelEx", lambda *call: len(launched.append(1) or ""))
+    room = gpu.new((32, 88), "f2", 0.0)
+
+    def part(first, columns):
+        return driver.Array(gpu, room.data.ptr, (32, columns), "f2", 2 * first, (176, 2))
+
+    A, B, C = part(0, 32), part(32, 24), part(56, 24)
+    lib.gemm(A, B, C=C)
+    assert len(launched) == 1
+    for first in (24, 40):
+        with pytest.raises(ValueError, match="C overlaps [AB]: pass another"):
+            lib.gemm(A, B, C=part(first, 24))
+    assert len(launched) == 1
+
+
+def test_launches_of_a_stream_share_memory_that_they_leave_as_they_found_it(monkeypatch):
+    """Tiles that are cut along K count arrivals: whoever comes next must find zeros."""
+    gpu = driver.play(played.A100, monkeypatch.setattr)
+    cut = [Problem(64, 64, 1024), Problem(130, 70, 512)]
+    plans = []
+    for number in range(4):
+        problem = cut[number % 2]
+        A, B, C, reference = driver.operands(gpu, problem, number)
+        lib.gemm(A, B, C=C)
+        assert problem.judge(C.numpy(), reference).ok
+        plans.append(next(reversed(products._plans.values())))
+    assert all(plan.memory[0] > driver.ALLOCATED for plan in plans), "none of them was cut"
+    (rooms,) = products._rooms.values()
+    assert not rooms.held[1].numpy().any()
+
+
+def test_streams_are_kept_apart_and_graphs_have_memory_of_their_own(monkeypatch):
+    gpu = driver.play(played.A100, monkeypatch.setattr)
+    problem = Problem(64, 64, 1024)
+    A, B, C, reference = driver.operands(gpu, problem, 0)
+    for stream in (None, 21, 22, None):
+        lib.gemm(A, B, C=C, stream=stream)
+    assert [stream for _, stream in gpu.launched] == [driver.CURRENT, 21, 22, driver.CURRENT]
+    assert {stream for _, _, stream in products._rooms} == {driver.CURRENT, 21, 22}
+    held = {one.data.ptr for rooms in products._rooms.values() for one in rooms.held}
+    gpu.captured = True
+    C.numpy()[...] = np.nan
+    lib.gemm(A, B, C=C)
+    assert problem.judge(C.numpy(), reference).ok
+    assert gpu.freed == gpu.graphs and not held & set(gpu.graphs) and len(gpu.graphs) == 2
+
+
+def test_the_plan_that_was_not_used_for_longest_goes_first(monkeypatch):
+    gpu = driver.play(played.A100, monkeypatch.setattr)
+    monkeypatch.setattr(products, "MAX_PLANS", 2)
+    shapes = {M: driver.operands(gpu, Problem(M, 8, 8), M) for M in (8, 16, 24)}
+
+    def kept():
+        return [plan.shape[0] for plan in products._plans.values()]
+
+    for M in (8, 16, 8, 24):
+        A, B, C, reference = shapes[M]
+        lib.gemm(A, B, C=C)
+        assert Problem(M, 8, 8).judge(C.numpy(), reference).ok
+    assert kept() == [8, 24]
+
+
+def test_alignment_decides_and_not_the_address(monkeypatch):
+    gpu = driver.play(played.A100, monkeypatch.setattr)
+    problem = Problem(64, 64, 64, dtype="float16")
+    A, B, C, reference = driver.operands(gpu, problem, 0)
+    room = gpu.new((64 * 64 + 1,), "f2")
+    odd = driver.Array(gpu, room.data.ptr, (64, 64), "f2", 2)
+    odd.numpy()[...] = A.numpy()
+    for one in (A, odd, A, odd):
+        C.numpy()[...] = np.nan
+        lib.gemm(one, B, C=C)
+        assert problem.judge(C.numpy(), reference).ok
+    assert len(products._plans) == 2
+    assert "not aligned" in products.chosen(odd, B, C) not in products.chosen(A, B, C)
+
+
+def test_bad_matrices_are_refused_in_one_line_before_anything_is_launched(monkeypatch):
+    gpu = driver.play(played.H100, monkeypatch.setattr)
+    A, B, C = gpu.new((64, 32), "f2"), gpu.new((32, 48), "f2"), gpu.new((64, 48), "f4")
+    flat = gpu.new((4096,), "f2")
+    beside = driver.Array(gpu, flat.data.ptr, (64, 48), "f2", 4096)
+    elsewhere = gpu.new((32, 48), "f2")
+    elsewhere.data.device_id = 1
+    for word, call in {
+        "both must be one of": lambda: lib.gemm(A, gpu.new((32, 48), "f4")),
+        "must be M×K and K×N": lambda: lib.gemm(A, B.T),
+        "or batches of as many": lambda: lib.gemm(gpu.new((2, 4, 8), "f2"),
+                                                  gpu.new((3, 8, 4), "f2")),
+        "A's strides are (64, 4) bytes": lambda: lib.gemm(
+            driver.Array(gpu, flat.data.ptr, (8, 16), "f2", 0, (64, 4)), gpu.new((16, 8), "f2")),
+        "B's strides are (0, 2) bytes": lambda: lib.gemm(
+            gpu.new((8, 16), "f2"), driver.Array(gpu, flat.data.ptr, (16, 8), "f2", 0, (0, 2))),
+        "C must lie by rows": lambda: lib.gemm(A, B, C=gpu.new((48, 64), "f4").T),
+        "C's matrices lie 0 elements apart: they overlap": lambda: lib.gemm(
+            gpu.new((2, 8, 8), "f2"), gpu.new((8, 8), "f2"),
+            C=driver.Array(gpu, flat.data.ptr, (2, 8, 8), "f2", 0, (0, 16, 2))),
+        "there is no C to add": lambda: lib.gemm(A, B, beta=1.0),
+        "C is (64, 8): it must be (64, 48)": lambda: lib.gemm(A, B, C=gpu.new((64, 8), "f4")),
+        "C can't be float64": lambda: lib.gemm(A, B, C=gpu.new((64, 48), "f8")),
+        "past the end of its memory": lambda: lib.gemm(A, B, C=beside),
+        "C overlaps A": lambda: lib.gemm(
+            driver.Array(gpu, flat.data.ptr, (32, 32), "f2"), gpu.new((32, 32), "f2"),
+            C=driver.Array(gpu, flat.data.ptr, (32, 32), "f2", 1024)),
+        "pass an array on the GPU": lambda: lib.gemm(np.ones((64, 32), "f2"), B),
+        "must lie on one GPU": lambda: lib.gemm(A, elsewhere),
+        "view past the end of its": lambda: lib.gemm(
+            driver.Array(gpu, flat.data.ptr, (64, 64), "f2", 4096), gpu.new((64, 8), "f2"),
+            trials=4),
+        "trials is 0": lambda: lib.gemm(A, B, C=C, trials=0),
+        "the stream is a str": lambda: lib.gemm(A, B, C=C, stream="mine"),
+    }.items():
+        with pytest.raises(ValueError) as refused:
+            call()
+        assert word in str(refused.value) and "\n" not in str(refused.value)
+    assert not gpu.launched
+
+
+def test_the_fastest_of_the_rule_s_first_few_is_remembered(monkeypatch, tmp_path):
+    """Another process finds it on disk; a captured stream takes what is known and times nothing."""
+    gpu = driver.play(played.H100, monkeypatch.setattr)
+    monkeypatch.setattr(cache, "FOLDER", tmp_path)
+    problem = HOPPER[0]
+    A, B, C, reference = driver.operands(gpu, problem, 1)
+    C.numpy()[...] = 5
+    times = iter([3.0, 1.0, 2.0])
+    monkeypatch.setattr(timing, "seconds", lambda launch: (launch(1), next(times))[1])
+    gpu.captured = True
+    with pytest.raises(ValueError, match="call once before the capture, or pass trials=1"):
+        lib.gemm(A, B, C=C, trials=3)
+    gpu.captured = False
+    assert "the fastest of 3 that were tried" in products.chosen(A, B, C, trials=3)
+    assert (C.numpy() == 5).all()  # a trial writes elsewhere
+    kernel, variant, _ = products.version([problem])
+    second = cost.ranked(kernel, variant, problem)[1].name
+    for captured in (False, True):  # as in processes that come later
+        products.forget()
+        gpu.captured = captured
+        assert products.chosen(A, B, C, trials=3).endswith(f"({second}: the fastest of 3 that were "
+                                                           "tried)")
+    lib.gemm(A, B, C=C, trials=3)
+    assert problem.judge(C.numpy(), reference).ok
+
+
+# -- on a GPU --------------------------------------------------------------------------------------
+
+
 def operands(problem, seed=0):
     """A, B as `gemm` takes it, and C."""
     A, B, C = problem.inputs(seed, device.cupy())
-    return A, B if problem.b_layout == "row" else B.T, C
+    return (A if problem.a_layout == "row" else A.swapaxes(-1, -2),
+            B if problem.b_layout == "row" else B.swapaxes(-1, -2), C)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("problem", LAID, ids=str)
+def test_right_in_every_layout_on_a_gpu(problem):
+    if problem.dtype != "float32" and not device.arch().startswith("sm_90"):
+        pytest.skip("before Hopper 16 bits are taken by rows without gaps")
+    for seed in (1, 2):
+        A, B, C = problem.inputs(seed, device.cupy())
+        reference = problem.reference(A, B, C)
+        A, B, C = operands(problem, seed)
+        assert problem.judge(lib.gemm(A, B, problem.alpha, problem.beta, C), reference).ok
 
 
 @pytest.mark.gpu
@@ -63,14 +301,14 @@ def test_right_with_and_without_c(types, shape):
     dtype, out, layout = types
     for alpha, beta in ((1.0, 0.0), (0.5, -2.0)):
         problem = Problem(*shape, alpha, beta, dtype=dtype, out=out, b_layout=layout)
-        for seed in (1, 2):  # other arrays, and the same plan where they lie in the same place
+        for seed in (1, 2):  # other arrays, and the same plan
             A, B, C = operands(problem, seed)
             reference = problem.reference(A, B if layout == "row" else B.T, C)
             found = lib.gemm(A, B, alpha, beta, C)
             assert found is C
             verdict = problem.judge(C, reference)
             assert verdict.ok, verdict
-    if beta == 0 and out == products._OUT[dtype]:
+    if beta == 0 and out == products.OUT[dtype]:
         assert lib.gemm(A, B).dtype == C.dtype
 
 
@@ -91,39 +329,23 @@ def test_it_runs_on_the_stream_that_it_is_given():
 
 
 @pytest.mark.gpu
-def test_arrays_of_pytorch_are_taken_by_dlpack():
-    torch = pytest.importorskip("torch")
-    A = torch.randn(300, 200, device="cuda", dtype=torch.bfloat16)
-    B = torch.randn(264, 200, device="cuda", dtype=torch.bfloat16)
-    C = torch.full((300, 264), float("nan"), device="cuda", dtype=torch.bfloat16)
-    stream = torch.cuda.current_stream()
-    assert lib.gemm(A, B.T, C=C, stream=stream) is C
-    torch.cuda.synchronize()
-    assert torch.allclose(C.float(), A.float() @ B.float().T, rtol=1e-2, atol=0.2)
-
-
-@pytest.mark.gpu
-def test_what_does_not_fit_is_refused_in_one_line():
+def test_a_graph_of_cupy_s_has_memory_of_its_own():
     cp = device.cupy()
-    A, B = cp.ones((64, 32), "f2"), cp.ones((32, 48), "f2")
-    flat = cp.zeros(4096, "f2")
-    for word, call in {
-        "both must be one of": lambda: lib.gemm(A, B.astype("f4")),
-        "must be M×K and K×N": lambda: lib.gemm(A, B.T),
-        "A must be C-contiguous": lambda: lib.gemm(A.T[:, :32].T[:, ::2], B[::2]),
-        "there is no C to add": lambda: lib.gemm(A, B, beta=1.0),
-        "C must be a C-contiguous array of 64×48": lambda: lib.gemm(A, B, C=cp.ones((64, 8), "f4")),
-        "C overlaps A": lambda: lib.gemm(
-            flat[:1024].reshape(32, 32), cp.ones((32, 32), "f2"),
-            C=flat[512:1536].reshape(32, 32)),
-        "pass an array on the GPU": lambda: lib.gemm(A.get(), B),
-        "C can't be float64": lambda: lib.gemm(A, B, C=cp.ones((64, 48), "f8")),
-        "must begin at a multiple": lambda: lib.gemm(
-            A, B, C=cp.ones(64 * 48 + 1, "f4")[1:].reshape(64, 48)),
-    }.items():
-        with pytest.raises(ValueError) as refused:
-            call()
-        assert word in str(refused.value) and "\n" not in str(refused.value)
+    problem = Problem(64, 64, 8192)  # cut along K: its launches count arrivals
+    A, B, C = operands(problem)
+    reference = problem.reference(A, B, C)
+    stream = cp.cuda.Stream(non_blocking=True)
+    cp.cuda.runtime.deviceSynchronize()
+    with stream:
+        stream.begin_capture()
+        lib.gemm(A, B, C=C)
+        graph = stream.end_capture()
+    for _ in range(3):
+        C[...] = cp.nan
+        cp.cuda.runtime.deviceSynchronize()
+        graph.launch(stream)
+        stream.synchronize()
+        assert problem.judge(C, reference).ok
 
 
 @pytest.mark.gpu
@@ -131,7 +353,7 @@ def test_a_warm_call_costs_the_host_little():
     cp = device.cupy()
     A, B, C = operands(Problem(512, 512, 512, dtype="float16"))
     lib.gemm(A, B, C=C)
-    assert products.chosen(A, B, C).startswith(("21_every_shape, ", "16_cp_async", "15_turing"))
+    assert products.chosen(A, B, C).startswith(("hopper, ", "16_cp_async", "15_turing"))
     best = min(_seconds(A, B, C) for _ in range(5))
     cp.cuda.runtime.deviceSynchronize()
     print(f"host: {best * 1e6:.1f} µs")
@@ -140,47 +362,21 @@ def test_a_warm_call_costs_the_host_little():
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("types", TYPES[1:], ids=str)
-def test_trials_leave_c_alone_and_keep_what_was_fastest(types, monkeypatch):
+def test_trials_leave_c_alone_and_keep_what_was_fastest(types, monkeypatch, tmp_path):
     dtype, out, layout = types
     problem = Problem(264, 520, 304, 0.5, -2.0, dtype=dtype, out=out, b_layout=layout)
-    kernel, variant, _ = products._version([problem])
+    kernel, variant, _ = products.version([problem])
     if not variant.by_rule:
         pytest.skip(f"{kernel.stem} has no rule")
-    monkeypatch.setattr(products, "_found", {})
+    monkeypatch.setattr(cache, "FOLDER", tmp_path)
     for seed in (1, 2):
         A, B, C = operands(problem, seed)
         reference = problem.reference(A, B if layout == "row" else B.T, C)
         lib.gemm(A, B, 0.5, -2.0, C, trials=4)
         assert problem.judge(C, reference).ok  # beta's C was still there
-    (choice,) = products._found.values()
-    assert "the fastest of 4 that were tried" in products.chosen(A, B, C, trials=4)
-    assert choice.name in [one.name for one in rule.ranked(kernel, variant, problem)[:4]]
-
-
-def test_the_fastest_of_the_rule_s_first_few_is_kept(monkeypatch):
-    kernel = CATALOGUE["21_every_shape"]
-    variant = kernel.variants[0]
-    problem = variant.problem(300, 200, 100)
-    tried = []
-
-    def laid_out(cp, kernel, variant, problem, operands, choice):
-        tried.append(choice.name)
-        assert operands[2] is not C
-        return choice
-
-    C = np.zeros((300, 200), "f4")
-    monkeypatch.setattr(products, "_found", {})
-    monkeypatch.setattr(products, "_laid_out", laid_out)
-    monkeypatch.setattr(products, "_seconds", lambda cp, plan: -tried.index(plan.name))
-    found = [products._fastest(np, kernel, variant, problem, (None, None, C), 5) for _ in range(2)]
-    ranked = [one.name for one in rule.ranked(kernel, variant, problem)]
-    assert tried == ranked[:5] and found[0] is found[1] and found[0].name == ranked[4]
-
-
-def test_no_trial_is_none():
-    arrays = [np.ones((8, 8), "f2")] * 3
-    with pytest.raises(ValueError, match="trials is 0: pass 1, which times nothing, or more"):
-        products._made(np, *arrays, 0)
+    said = products.chosen(A, B, C, trials=4)
+    assert "the fastest of 4 that were tried" in said
+    assert any(one.name in said for one in cost.ranked(kernel, variant, problem)[:4])
 
 
 def _seconds(A, B, C, calls=200):

@@ -1,0 +1,130 @@
+"""What is launched for a problem: which instantiation, how many blocks of it, and why.
+
+The one place that decides it, for a run as for `lib.gemm`, an exported file, the panel and a
+benchmark: `lib.dispatch.fit` says what rows and addresses allow, and of a variant with candidates
+`lib.dispatch.cost` (a model) or `lib.dispatch.nearest` (a search on a GPU) says which suits the
+shape. A plan depends on the shape, the types, the SMs and on how the matrices are aligned, and on
+no address; `lib.run.prepared` lays out what it takes in memory.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from lib.dispatch import cost, nearest
+from lib.dispatch.choice import Choice
+from lib.dispatch.fit import check_shape, check_types, fit, laid
+from lib.dispatch.nearest import Timed
+from lib.kernels.grid import MAX_GRID_Y, PERSISTENT_SMS, Launch, Workspace
+from lib.kernels.spec import Kernel, Variant
+from lib.problem import Problem
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is launched for a problem.
+
+    Attributes
+    ----------
+    variant : Variant
+        The instantiation: the one that was asked for, one of its candidates, or one of these with a
+        narrower schedule.
+    launch : Launch
+    workspace : Workspace
+        What the launch takes behind the matrices.
+    packed : tuple of str
+        ``"A"``, ``"B"``: the matrices that the variant's `pack` copies first.
+    packing : tuple of Launch
+        The launches of `pack`: one for each of `packed` that has elements, in that order.
+    reason : str
+        Why it is not the variant that was asked for, or what is done besides; empty if neither.
+    """
+
+    variant: Variant
+    launch: Launch
+    workspace: Workspace = Workspace()
+    packed: tuple[str, ...] = ()
+    packing: tuple[Launch, ...] = ()
+    reason: str = ""
+
+
+def plan(
+    kernel: Kernel,
+    variant: Variant,
+    problem: Problem,
+    addresses: Sequence[int] = (),
+    sms: int | None = None,
+    *,
+    exact: bool = False,
+    choice: Choice | None = None,
+    searches: Sequence[Timed] | None = None,
+) -> Plan:
+    """Decide what is launched for a problem.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    variant : Variant
+    problem : Problem
+    addresses : sequence of int
+        Where A, B and C begin, or their alignments (`lib.dispatch.fit.alignment`), if that is
+        known; of several sets of matrices, one after the other.
+    sms : int, optional
+        SMs of the GPU, `PERSISTENT_SMS` if not given: a persistent kernel has as many blocks as
+        fit them.
+    exact : bool
+        Keep to the variant's own tile, also where a candidate suits the shape better.
+    choice : Choice, optional
+        The candidate to launch, in place of the one that would be chosen.
+    searches : sequence of Timed, optional
+        The shapes on which the variant's candidates were timed (`lib.records.searches.of`), where a
+        search decides.
+
+    Raises
+    ------
+    ValueError
+        If types or layout differ, if the shape passes what CUDA's grid or 32-bit indices can hold,
+        or if rows or addresses are not what the instantiation needs and nothing packs them.
+    """
+    check_types(kernel, variant, problem)
+    if choice is None and variant.candidates and not exact:
+        choice = choose(kernel, variant, problem, searches or ())
+    chosen = laid(kernel.variant(choice.name) if choice else variant, problem)
+    fitted = fit(kernel, chosen, problem, addresses)
+    one = fitted.variant
+    check_shape(kernel, one, problem)
+    grid = one.grid.blocks(problem, one.tile, one.step, sms or PERSISTENT_SMS)
+    return Plan(
+        one, Launch(grid, (*one.block, 1), one.shared_bytes, one.early),
+        one.grid.workspace(problem, one.tile, one.step, grid),
+        fitted.packed, tuple(_packing(one.pack, problem, fitted.packed)) if one.pack else (),
+        " and ".join(filter(None, (choice.reason if choice else "", fitted.reason))),
+    )
+
+
+def choose(
+    kernel: Kernel, variant: Variant, problem: Problem, searches: Sequence[Timed] = ()
+) -> Choice:
+    """Choose among a variant's candidates: by the model, or by the timed shape that is nearest."""
+    if variant.by_rule:
+        return cost.choose(kernel, variant, problem)
+    return nearest.choose(variant, problem, searches)
+
+
+def _packing(pack: Variant, problem: Problem, names: Sequence[str]) -> Iterator[Launch]:
+    """The launches that copy matrices into rows that tensor maps can step over."""
+    for one in map(problem.operand, names):
+        if one.span:
+            yield packing_launch(pack, one.lines * one.distinct, one.length)
+
+
+def packing_launch(pack: Variant, rows: int, columns: int) -> Launch:
+    """The launch of `pack` for a matrix of so many rows and columns."""
+    threads, each = math.prod(pack.block), pack.tile[1] // math.prod(pack.block)
+    # Where rows are short, several share a block: else most of its threads would have no part.
+    across = min(threads, 1 << (-(-columns // each) - 1).bit_length())
+    down = threads // across
+    grid = (-(-columns // (each * across)), min(-(-rows // down), MAX_GRID_Y), 1)
+    return Launch(grid, (across, down, 1), early=pack.early)

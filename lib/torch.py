@@ -1,0 +1,355 @@
+"""The product as PyTorch's operator: on its current stream, with gradients, traced by its compiler.
+
+>>> import lib.torch
+>>> C = lib.torch.gemm(A, B)                                                  # doctest: +SKIP
+>>> y = lib.torch.linear(x, weight, bias)                                     # doctest: +SKIP
+
+Importing it registers `torch.ops.gemm_worklog.gemm` and `gemm_out`, and lets `lib.gemm` hand them
+what wants a gradient or is traced. The operator is recorded by CUDA graphs, in PyTorch's pool of
+memory, and stands as one node in what `torch.compile` makes. Nothing else of `lib` imports PyTorch.
+"""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lib.problem import LAYOUTS, Problem
+from lib.run import gemm as products
+
+NAMESPACE = "gemm_worklog"
+# Of layouts: all, of both operands, with gaps and in batches.
+ANY = ("any",)
+
+_LIBRARY = torch.library.Library(NAMESPACE, "DEF")
+_LIBRARY.define(
+    "gemm(Tensor A, Tensor B, Tensor? C=None, *, float alpha=1.0, float beta=0.0, "
+    "ScalarType? out_dtype=None, int trials=1) -> Tensor"
+)
+_LIBRARY.define(
+    "gemm_out(Tensor A, Tensor B, Tensor(a!) C, float alpha=1.0, float beta=0.0, "
+    "int trials=1) -> ()"
+)
+# `gemm` without gradients: what is called where none is wanted.
+_LIBRARY.define(
+    "forward(Tensor A, Tensor B, Tensor? C, float alpha, float beta, ScalarType? out_dtype, "
+    "int trials) -> Tensor"
+)
+_GEMM = torch.ops.gemm_worklog.gemm.default
+_FORWARD = torch.ops.gemm_worklog.forward.default
+_GEMM_OUT = torch.ops.gemm_worklog.gemm_out.default
+
+
+def gemm(
+    A: Tensor, B: Tensor, alpha: float = 1.0, beta: float = 0.0, C: Tensor | None = None, *,
+    out_dtype: torch.dtype | None = None, trials: int = 1,
+) -> Tensor:
+    """Compute alpha * A @ B + beta * C in a new tensor, on PyTorch's current stream.
+
+    Transposes, rows with gaps between them and batches are read as they lie. What no kernel of the
+    GPU takes is copied first: other strides everywhere, and before Hopper all float16 that isn't by
+    rows without gaps.
+
+    Parameters
+    ----------
+    A, B : (M, K) and (K, N) tensors on one GPU
+        Both float32, float16 or bfloat16. Either may have an axis of products before the others;
+        where only one has it, all products share the other.
+    alpha, beta : float
+        With a `beta` of 0 C is not read.
+    C : (M, N) tensor, or (batch, M, N), optional
+        Of the type of the result.
+    out_dtype : torch.dtype, optional
+        Type of the result: that of A and B if not given; float32 for float16, too.
+    trials : int
+        As `lib.gemm` takes it.
+
+    Returns
+    -------
+    result : (M, N) tensor, or (batch, M, N)
+        With gradients for A, B and C where these ask for them. Where `out_dtype` is wider than A
+        and B, the result's gradient is rounded to their type.
+
+    Raises
+    ------
+    ValueError
+        In one line, before anything is launched, if the tensors don't fit.
+    """
+    if torch.compiler.is_compiling():
+        return _GEMM(A, B, C, alpha=alpha, beta=beta, out_dtype=out_dtype, trials=trials)
+    if _wants_gradient(A, B, C):
+        made: Tensor = _Differentiable.apply(A, B, C, alpha, beta, out_dtype, trials)
+        return made
+    return _FORWARD(A, B, C, alpha, beta, out_dtype, trials)
+
+
+def gemm_out(
+    A: Tensor, B: Tensor, C: Tensor, alpha: float = 1.0, beta: float = 0.0, *, trials: int = 1
+) -> Tensor:
+    """Compute alpha * A @ B + beta * C in C itself, and return it; it has no gradient."""
+    _GEMM_OUT(A, B, C, alpha, beta, trials)
+    return C
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Compute x @ weight.T + bias, as `torch.nn.functional.linear` does.
+
+    Parameters
+    ----------
+    x : (…, K) tensor
+    weight : (N, K) tensor
+    bias : (N,) tensor, optional
+    """
+    if torch.is_autocast_enabled("cuda"):
+        kind = torch.get_autocast_dtype("cuda")
+        x, weight = x.to(kind), weight.to(kind)
+        bias = None if bias is None else bias.to(kind)
+    y = gemm(x.reshape(-1, x.shape[-1]), weight.T)
+    return (y if bias is None else y + bias).reshape(*x.shape[:-1], weight.shape[0])
+
+
+# -- what the dispatcher calls --------------------------------------------------------------------
+
+
+def _on_gpu(
+    A: Tensor, B: Tensor, C: Tensor | None = None, *, alpha: float = 1.0, beta: float = 0.0,
+    out_dtype: torch.dtype | None = None, trials: int = 1,
+) -> Tensor:
+    """`gemm` for tensors on a GPU."""
+    return _forward_on_gpu(A, B, C, alpha, beta, out_dtype, trials)
+
+
+def _forward_on_gpu(
+    A: Tensor, B: Tensor, C: Tensor | None, alpha: float, beta: float,
+    out_dtype: torch.dtype | None, trials: int,
+) -> Tensor:
+    """`forward` for tensors on a GPU."""
+    if C is None and beta == 0 and A.numel() and B.numel():
+        out = out_dtype or A.dtype
+        A, B = _laid(A, B, out)
+        made: Tensor = products.compute(A, B, alpha, beta, None, None, trials, _name(out))
+        return made
+    made = _result(A, B, C, beta, out_dtype)
+    if C is not None and beta != 0:
+        made.copy_(C)
+    _out_on_gpu(A, B, made, alpha, beta, trials)
+    return made
+
+
+def _out_on_gpu(
+    A: Tensor, B: Tensor, C: Tensor, alpha: float = 1.0, beta: float = 0.0, trials: int = 1
+) -> None:
+    """`gemm_out` for tensors on a GPU."""
+    if not C.numel():
+        _check(A, B, C)
+        return
+    A, B = _laid(A, B, C.dtype)
+    products.compute(A, B, alpha, beta, C, None, trials)
+
+
+def _elsewhere(A: Tensor, B: Tensor, *others: Any, **options: Any) -> Tensor:
+    """The operators for tensors that lie on no GPU."""
+    raise ValueError(f"A and B lie on the {A.device.type}: move them to a GPU first")
+
+
+def _result(
+    A: Tensor, B: Tensor, C: Tensor | None, beta: float, out_dtype: torch.dtype | None
+) -> Tensor:
+    """An empty result, once the operands are known to fit."""
+    shape = _check(A, B, C)
+    made = A.new_empty(shape) if out_dtype is None else A.new_empty(shape, dtype=out_dtype)
+    if C is None and beta != 0:
+        raise ValueError(f"beta is {beta:g} and there is no C to add: pass one")
+    if C is not None and C.dtype != made.dtype:
+        raise ValueError(f"C holds {C.dtype} and the result {made.dtype}: they must be the same")
+    return made
+
+
+def _check(A: Tensor, B: Tensor, C: Tensor | None) -> tuple[int, ...]:
+    """C's shape; operands that no kernel takes are refused, whatever is known of their memory."""
+    of_a, of_b = A.shape, B.shape
+    batches = [of[0] for of in (of_a, of_b) if len(of) == 3]
+    ranks = {len(of_a), len(of_b)} <= {2, 3}
+    if not ranks or of_a[-1] != of_b[-2] or any(one != batches[0] for one in batches):
+        raise ValueError(f"A is {tuple(of_a)} and B is {tuple(of_b)}: they must be M×K and K×N, or "
+                         "batches of as many")
+    if A.dtype != B.dtype:
+        raise ValueError(f"A holds {A.dtype} and B {B.dtype}: they must be the same")
+    shape = (*batches[:1], of_a[-2], of_b[-1])
+    if C is not None and tuple(C.shape) != shape:
+        named = "batch×M×N" if batches else "M×N"
+        raise ValueError(f"C is {tuple(C.shape)}: it must be {named}, {'×'.join(map(str, shape))}")
+    return shape
+
+
+def _laid(A: Tensor, B: Tensor, out: torch.dtype) -> tuple[Tensor, Tensor]:
+    """A and B in layouts that a kernel takes: themselves, or copies."""
+    taken = _layouts(A.dtype, out, A.get_device())
+    if taken == ANY:
+        return _readable(A), _readable(B)
+    if A.ndim == 3 or B.ndim == 3:
+        raise ValueError(f"no kernel on {torch.cuda.get_device_name(A.get_device())} takes a batch "
+                         f"in {_name(A.dtype)}: multiply one after the other")
+    if "row" in taken:
+        return A.contiguous(), B.contiguous()
+    return A.contiguous(), B.mT.contiguous().mT
+
+
+def _readable(matrix: Tensor) -> Tensor:
+    """A matrix whose rows or columns lie without gaps inside, and don't overlap; or a copy."""
+    (rows, columns), (down, across) = matrix.shape[-2:], matrix.stride()[-2:]
+    by_rows = (across == 1 or columns == 1) and (down >= columns or rows == 1)
+    by_columns = (down == 1 or rows == 1) and (across >= rows or columns == 1)
+    return matrix if by_rows or by_columns or not matrix.numel() else matrix.contiguous()
+
+
+@lru_cache(maxsize=64)
+def _layouts(dtype: torch.dtype, out: torch.dtype, index: int) -> tuple[str, ...]:
+    """The layouts of B in which some kernel takes such types on a GPU; `ANY` if it takes batches.
+
+    Raises
+    ------
+    ValueError
+        If there is none.
+    """
+    with torch.cuda.device(index):
+        def takes(**layout: Any) -> bool:
+            problem = Problem(1, 1, 8, dtype=_name(dtype), out=_name(out), **layout)
+            try:
+                products.version([problem])
+            except ValueError:
+                return False
+            return True
+
+        if takes(batch=2):
+            return ANY
+        found = tuple(layout for layout in LAYOUTS if takes(b_layout=layout))
+        if not found:
+            products.version([Problem(1, 1, 8, dtype=_name(dtype), out=_name(out))])  # raises
+        return found
+
+
+def _wants_gradient(A: Tensor, B: Tensor, C: Tensor | None) -> bool:
+    return torch.is_grad_enabled() and (
+        A.requires_grad or B.requires_grad or (C is not None and C.requires_grad))
+
+
+@cache
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+# -- what the compiler and autograd call ----------------------------------------------------------
+
+
+def _fake(
+    A: Tensor, B: Tensor, C: Tensor | None = None, *, alpha: float = 1.0, beta: float = 0.0,
+    out_dtype: torch.dtype | None = None, trials: int = 1,
+) -> Tensor:
+    """The result's shape and type."""
+    return _result(A, B, C, beta, out_dtype)
+
+
+def _fake_forward(
+    A: Tensor, B: Tensor, C: Tensor | None, alpha: float, beta: float,
+    out_dtype: torch.dtype | None, trials: int,
+) -> Tensor:
+    """The same."""
+    return _result(A, B, C, beta, out_dtype)
+
+
+def _fake_out(
+    A: Tensor, B: Tensor, C: Tensor, alpha: float = 1.0, beta: float = 0.0, trials: int = 1
+) -> None:
+    """Nothing new: C has its shape."""
+    _check(A, B, C)
+
+
+def _keep(
+    ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: dict[str, Any], output: Tensor
+) -> None:
+    """Keep what the gradients need."""
+    A, B, C = inputs
+    ctx.save_for_backward(A, B)
+    ctx.alpha, ctx.beta = keyword_only_inputs["alpha"], keyword_only_inputs["beta"]
+    ctx.type_of_c = None if C is None else C.dtype
+
+
+def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """Gradients: alpha·G·Bᵀ, alpha·Aᵀ·G and beta·G; transposes are read as they lie."""
+    A, B = ctx.saved_tensors
+    of_a = of_b = of_c = None
+    rounded = grad.to(A.dtype)
+    if ctx.needs_input_grad[0]:
+        of_a = _for(A, gemm(rounded, B.mT, ctx.alpha))
+    if ctx.needs_input_grad[1]:
+        of_b = _for(B, gemm(A.mT, rounded, ctx.alpha))
+    if ctx.type_of_c is not None and ctx.needs_input_grad[2]:
+        of_c = (ctx.beta * grad).to(ctx.type_of_c)
+    return of_a, of_b, of_c
+
+
+def _for(operand: Tensor, grad: Tensor) -> Tensor:
+    """A gradient for an operand; for one that all products share, the sum of theirs."""
+    return grad.sum(0) if grad.ndim > operand.ndim else grad
+
+
+class _Differentiable(torch.autograd.Function):
+    """The same gradients where nothing is traced, in less of the host's time."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, A: Tensor, B: Tensor, C: Tensor | None, alpha: float, beta: float,
+        out_dtype: torch.dtype | None, trials: int,
+    ) -> Tensor:
+        """Compute the product."""
+        made = _FORWARD(A, B, C, alpha, beta, out_dtype, trials)
+        _keep(ctx, (A, B, C), {"alpha": alpha, "beta": beta}, made)
+        return made
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        """Compute the gradients."""
+        return *_backward(ctx, grad), None, None, None, None
+
+
+for _operator, _kernel, _shape in (
+    ("gemm", _on_gpu, _fake), ("forward", _forward_on_gpu, _fake_forward),
+    ("gemm_out", _out_on_gpu, _fake_out),
+):
+    _LIBRARY.impl(_operator, _kernel, "CUDA")
+    _LIBRARY.impl(_operator, _elsewhere, "CPU")
+    torch.library.register_fake(f"{NAMESPACE}::{_operator}", _shape, lib=_LIBRARY)
+torch.library.register_autograd(f"{NAMESPACE}::gemm", _backward, setup_context=_keep, lib=_LIBRARY)
+
+
+class _Operator:
+    """What `lib.gemm` hands over (`lib.run.gemm.Operator`)."""
+
+    def traced(self) -> bool:
+        """Whether `torch.compile` traces the call."""
+        return bool(torch.compiler.is_compiling())
+
+    def call(
+        self, A: Any, B: Any, C: Any, alpha: float, beta: float, stream: Any, trials: int
+    ) -> Any:
+        """Compute the product by the operators."""
+        if stream is not None:
+            raise ValueError(
+                "a product that is traced or differentiated runs on PyTorch's current stream: "
+                "pass no stream"
+            )
+        if C is None:
+            out = getattr(torch, products.OUT.get(_name(A.dtype), _name(A.dtype)))
+            return gemm(A, B, alpha, beta, out_dtype=out, trials=trials)
+        if _wants_gradient(A, B, C):
+            raise ValueError(
+                "C is written in place, which has no gradient: call lib.torch.gemm, or detach"
+            )
+        return gemm_out(A, B, C, alpha, beta, trials=trials)
+
+
+products.operator = _Operator()
