@@ -5,18 +5,50 @@ from __future__ import annotations
 import difflib
 import re
 
-from lib.compiler.toolkit import nvrtc_architectures
+from lib.compiler.toolkit import nvrtc_architectures, nvrtc_version
 
 # Oldest first: Turing, Ampere, and Hopper with the instructions that only it has.
 TARGETS = ("sm_75", "sm_80", "sm_90a")
+# Blackwell, with the instructions that only it has. It lacks Hopper's wgmma, so it is no later step
+# of the ladder: what is compiled for it is compiled for nothing else.
+BLACKWELL = "sm_100a"
+KNOWN = (*TARGETS, BLACKWELL)
 
 
 def check_arch(arch: str) -> str:
     """Return `arch` if code is compiled for it, else raise a ValueError that lists the targets."""
-    if arch not in TARGETS:
-        near = difflib.get_close_matches(arch, TARGETS, n=1)
+    if arch not in KNOWN:
+        near = difflib.get_close_matches(arch, KNOWN, n=1)
         hint = f" (did you mean {near[0]}?)" if near else ""
-        raise ValueError(f"unknown architecture {arch!r}{hint}; known: {', '.join(TARGETS)}")
+        raise ValueError(f"unknown architecture {arch!r}{hint}; known: {', '.join(KNOWN)}")
+    return arch
+
+
+def legal(needs: str) -> tuple[str, ...]:
+    """Return the architectures that run what needs the instructions of one, oldest first.
+
+    Examples
+    --------
+    >>> legal("sm_80"), legal("sm_100a")
+    (('sm_80', 'sm_90a'), ('sm_100a',))
+    """
+    if check_arch(needs) == BLACKWELL:
+        return (BLACKWELL,)
+    return TARGETS[TARGETS.index(needs):]
+
+
+def check_compiler(arch: str) -> str:
+    """Return `arch` if the NVRTC that is here compiles for it.
+
+    Raises
+    ------
+    ValueError
+        With its release, and the first that does.
+    """
+    if arch == BLACKWELL and 100 not in nvrtc_architectures():
+        release = ".".join(map(str, nvrtc_version()))
+        raise ValueError(f"NVRTC {release} doesn't know {arch}; 12.8 and later do: "
+                         "pip install --upgrade nvidia-cuda-nvrtc-cu12")
     return arch
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,7 +99,7 @@ def _map(
     """A tensor map, or the 128 bytes that a pointer to it shows."""
     name, swizzle, width = ((match["value"] or "") + "::").split(":")[:3]
     array = arrays.get(name)
-    if getattr(array, "ndim", 0) != 2:
+    if array is None or getattr(array, "ndim", 0) != 2:
         raise ValueError(f"there is no matrix {name!r} before it")
     box = _sizes(match["shape"] or "")
     if len(box) > 2:
@@ -121,7 +122,7 @@ def _sizes(text: str) -> list[int]:
 
 def _value(match: re.Match, random: np.random.Generator) -> Any:
     if match["file"]:
-        return np.load(Path(match["file"]))
+        return _loaded(Path(match["file"]))
     kind, value = match["type"], match["value"]
     if kind == "null":
         return None
@@ -134,6 +135,19 @@ def _value(match: re.Match, random: np.random.Generator) -> Any:
     return _array(_dtype(kind), _sizes(match["shape"]), value or "zeros", random)
 
 
+def _loaded(file: Path) -> np.ndarray:
+    """The array of a .npy file."""
+    if not file.is_file():
+        raise ValueError("there is no such file")
+    try:
+        array = np.load(file)
+    except (EOFError, ValueError, zipfile.BadZipFile):  # torn, of another kind, or with objects
+        array = None
+    if not isinstance(array, np.ndarray):
+        raise ValueError("holds no array: numpy.save writes such files")
+    return array
+
+
 def _dtype(name: str) -> np.dtype:
     if name in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
         try:
@@ -141,7 +155,10 @@ def _dtype(name: str) -> np.dtype:
         except ImportError as missing:
             raise ValueError(f"{name} needs the package ml_dtypes") from missing
         return np.dtype(getattr(ml_dtypes, name))
-    return np.dtype(_SCALARS.get(name, name))
+    try:
+        return np.dtype(_SCALARS.get(name, name))
+    except TypeError:
+        raise ValueError(f"there is no type {name}; such as {', '.join(_SCALARS)}") from None
 
 
 def _number(dtype: np.dtype, text: str) -> Any:
@@ -172,7 +189,10 @@ def _array(dtype: np.dtype, shape: list[int], fill: str, random: np.random.Gener
         raise ValueError(f"{dtype.name} has no NaN; fill with a number")
     if fill == "nan":
         return np.full(shape, np.nan, dtype)
-    *first, rest = (_number(dtype, number) for number in fill.split(","))
+    try:
+        *first, rest = (_number(dtype, number) for number in fill.split(","))
+    except ValueError as error:
+        raise ValueError(f"{error}; fill with numbers, or {', '.join(FILLS)}") from None
     array = np.full(shape, rest, dtype)
     array.reshape(-1)[: len(first)] = first
     return array

@@ -1,7 +1,8 @@
-"""Tell which arithmetic of PTX ptxas makes single-precision multiply-adds of, besides its fma.
+"""Tell which arithmetic of PTX ptxas makes single-precision multiply-adds of, and which fma not.
 
 A division is five FFMA behind a reciprocal, a square root two; a product and the sum that takes it
-become one. A GPU's counter of FFMA counts all of them, and the emulator runs the PTX.
+become one. An fma whose result nothing uses is left out, and one by a constant may become a sum or
+a product. A GPU's counter of FFMA counts all of them, and the emulator runs the PTX.
 """
 
 from __future__ import annotations
@@ -12,15 +13,16 @@ from collections.abc import Iterable
 
 from lib.compiler.merging import rows_of
 from lib.compiler.sass import Instruction
+from lib.compiler.unused import unused
 
 _ARITHMETIC = re.compile(
-    r"^\s*(?:@!?%?\w+\s+)?(?P<name>add|sub|mul|div|rcp|sqrt)\.(?:[a-z]+\.)*f32\s"
+    r"^\s*(?:@!?%?\w+\s+)?(?P<name>add|sub|mul|fma|div|rcp|sqrt)\.(?:[a-z]+\.)*f32\s"
 )
 _SUMS = ("add", "sub", "mul")
 
 
 def ffma_of_others(ptx: str, instructions: Iterable[Instruction], function: str) -> dict[int, int]:
-    """Count the FFMA that each execution of a PTX line takes, where the line is no fma.
+    """Count the FFMA that each execution of a PTX line takes, where they aren't one for an fma.
 
     Of divisions and roots it is those that all operands take. What ptxas's subroutine adds for
     denormal, huge and infinite ones is left out.
@@ -37,17 +39,22 @@ def ffma_of_others(ptx: str, instructions: Iterable[Instruction], function: str)
     Returns
     -------
     dict
-        By PTX line. Lines of which some copies (of an unrolled loop) are FFMA and others are not
-        are left out.
+        By PTX line; 0 for an fma of which the machine code makes none. Lines of which some copies
+        (of an unrolled loop) are FFMA and others are not are left out.
     """
     made: dict[int, Counter[str]] = defaultdict(Counter)
     for i in instructions:
         if i.ptx_line is not None:
             made[i.ptx_line][i.base] += 1
     found = {}
-    for line, row in rows_of(ptx, function):
+    rows = list(rows_of(ptx, function))
+    gone = unused(rows)
+    for line, row in rows:
         arithmetic = _ARITHMETIC.match(row)
-        if not arithmetic or not made[line]["FFMA"]:
+        if arithmetic and arithmetic["name"] == "fma" and not made[line]["FFMA"] and (
+                line in gone or made[line]["FADD"] or made[line]["FMUL"]):
+            found[line] = 0
+        if not arithmetic or arithmetic["name"] == "fma" or not made[line]["FFMA"]:
             continue
         # A line stands there as often as ptxas unrolled its loop: a sum is one instruction each
         # time, a division or root has one approximation.

@@ -8,8 +8,10 @@ Exit status 0: the kernel ran and nothing is suspicious; 1: a hazard, an error o
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from lib.compiler import arguments
 
@@ -33,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--grid", type=_sizes, default=(1, 1, 1), metavar="X[,Y[,Z]]")
     parser.add_argument("--block", type=_sizes, default=(1, 1, 1), metavar="X[,Y[,Z]]")
     parser.add_argument("--cluster", type=_sizes, metavar="X[,Y[,Z]]")
-    parser.add_argument("--shared", type=int, default=0, metavar="BYTES",
+    parser.add_argument("--shared", type=_natural, default=0, metavar="BYTES",
                         help="dynamic shared memory per block")
     parser.add_argument("--arg", action="append", default=[], metavar="[NAME=]TYPE…",
                         help="the next argument: int:128, float:0.5, 'A=float32[128,128]:uniform' "
@@ -52,10 +54,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--budget", action="append", default=[], metavar="'FIGURE < NUMBER'",
                         help="fail if a launch costs more: 'sectors_per_request < 5', "
                         "'bank_conflicts == 0'")
-    parser.add_argument("--seed", type=int, default=0, help="of random arrays and schedules")
+    parser.add_argument("--seed", type=_natural, default=0,
+                        help="of random arrays and schedules: 0 or more")
     parser.add_argument("--arch", default="sm_80", help="what to compile for (default: sm_80)")
-    parser.add_argument("-I", action="append", default=[], dest="include", metavar="FOLDER")
-    parser.add_argument("-D", action="append", default=[], dest="define", metavar="NAME[=VALUE]")
+    parser.add_argument("-I", action="append", default=[], type=_folder, dest="include",
+                        metavar="FOLDER")
+    parser.add_argument("-D", action="append", default=[], type=_macro, dest="define",
+                        metavar="NAME[=VALUE]")
     parser.add_argument("--option", action="append", default=[], help="one more of NVRTC's")
 
 
@@ -78,13 +83,37 @@ def main(argv: Sequence[str] | None = None) -> int:
     add_arguments(parser)
     try:
         return run(parser.parse_args(argv))
-    except (ValueError, OSError, ImportError, CompileError, ToolMissing) as error:
+    except MemoryError as error:
+        print(f"error: too large for the memory here: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"error: {where}{error.strerror or error}", file=sys.stderr)
+        return 2
+    except (ValueError, ImportError, CompileError, ToolMissing) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
 
 
 def _sizes(text: str) -> tuple[int, ...]:
-    sizes = tuple(int(size) for size in text.replace("x", ",").split(","))
-    if not 1 <= len(sizes) <= 3:
-        raise argparse.ArgumentTypeError(f"{text}: one to three sizes")
-    return sizes
+    if not re.fullmatch(r"\d+(?:[,x×]\d+){0,2}", text):
+        raise argparse.ArgumentTypeError(f"{text!r}: one to three sizes, such as 8,8")
+    return tuple(int(size) for size in re.split("[,x×]", text))
+
+
+def _natural(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r}: a number from 0 on")
+    return int(text)
+
+
+def _folder(text: str) -> str:
+    if not Path(text).is_dir():
+        raise argparse.ArgumentTypeError(f"{text!r}: there is no such folder")
+    return text
+
+
+def _macro(text: str) -> str:
+    if not re.match(r"[A-Za-z_]\w*(=|$)", text):
+        raise argparse.ArgumentTypeError(f"{text!r}: NAME or NAME=VALUE")
+    return text

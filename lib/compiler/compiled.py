@@ -12,13 +12,14 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 
 from lib.compiler import arithmetic, listings, merging, nvrtc, sass
 from lib.compiler.cache import is_kept, kept
 from lib.compiler.fingerprint import file_identity, include_folder
 from lib.compiler.nvrtc import DISASSEMBLY, CompileError, assemble, compile_nvrtc, disassemble
+from lib.compiler.sass import Instruction
 from lib.compiler.toolkit import (
     find_tool,
     nvrtc_version,
@@ -102,8 +103,10 @@ class Compiled:
         if self._both:
             return self._both.document()
         found = self._translated
-        parts = ["assembled", Path(nvrtc.__file__).read_bytes(), found["ptx"], self.arch,
-                 file_identity(find_tool("ptxas"))]
+        parts: list[str | bytes] = [
+            "assembled", Path(nvrtc.__file__).read_bytes(), found["ptx"], self.arch,
+            file_identity(find_tool("ptxas")),
+        ]
         return json.loads(kept(
             parts, lambda: _document(b"", found["name"], *assemble(found["ptx"], self.arch))
         ))
@@ -139,14 +142,14 @@ class Compiled:
         return self
 
     @cached_property
-    def sass(self) -> list[sass.Instruction]:
+    def sass(self) -> list[Instruction]:
         """The machine code, each instruction tied to its PTX line and its CUDA line."""
         sys.audit("gemm.kernels disassembled", 1)
         listing = kept(_listed(self.cubin), lambda: disassemble(self.cubin))
         return sass.parse(listing.decode(), self.name)
 
     @cached_property
-    def inner_loop(self) -> list[sass.Instruction]:
+    def inner_loop(self) -> list[Instruction]:
         """The loop that does the arithmetic (see `lib.compiler.sass.inner_loop`)."""
         return sass.inner_loop(self.sass)
 
@@ -182,7 +185,7 @@ def disassemble_together(found: Sequence[Compiled]) -> None:
     cubins = [cubin for cubin in dict.fromkeys(one.cubin for one in found)
               if not is_kept(_listed(cubin))]
     for cubin, listing in zip(cubins, listings.together(cubins), strict=True):
-        kept(_listed(cubin), lambda made=listing: made)
+        kept(_listed(cubin), partial(bytes, listing))
 
 
 def _listed(cubin: bytes) -> list[str | bytes]:
@@ -213,8 +216,8 @@ def _compile_file(
     dynamic_bytes: int, identity: tuple[str, ...],
 ) -> Compiled:
     return _to_compile(
-        source.read_text(), expression, arch, options, str(source), ptx_arch, dynamic_bytes,
-        include_folder(source),
+        source.read_text(encoding="utf-8"), expression, arch, options, str(source), ptx_arch,
+        dynamic_bytes, include_folder(source),
     )
 
 

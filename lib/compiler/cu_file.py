@@ -5,24 +5,30 @@ headers of the C++ library. So a file is cut into its declarations: functions of
 out, and so is, of what could be either (types, constants, macros' expansions), whatever NVRTC finds
 an error in. Code that says ``__device__`` or ``__global__`` always stays, and lines stay where they
 were, in the file and in the headers beside it, so that messages and line information name them.
+Headers in folders of ``-I`` are first taken as they are, which many are made for; where NVRTC can't
+take one, they are cut like those beside the file.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 
 from lib.compiler import host_headers
 from lib.compiler.cache import kept
-from lib.compiler.host_headers import PRELUDE, headers
+from lib.compiler.host_headers import PRELUDE, brought, headers
 from lib.compiler.nvrtc import CompileError, Output, compile_nvrtc
 from lib.compiler.toolkit import toolkit_identity, toolkit_includes
 
 ROUNDS = 30  # of leaving out and compiling again; each leaves out all that NVRTC complains of
 _ON_DEVICE = ("__global__", "__device__", "__constant__", "__shared__", "__managed__")
+_ATTRIBUTES = ("__launch_bounds__", "__cluster_dims__", "__attribute__", "__maxnreg__",
+               "__block_size__", "__align__", "alignas")
 _TOKEN = re.compile(
     r"""(?P<directive>^[ \t]*\#(?:\\\n|//[^\n]*|/\*.*?\*/|[^\n\\]|\\)*)
     | (?P<comment>//(?:\\\n|[^\n])*|/\*.*?\*/)
@@ -32,9 +38,28 @@ _TOKEN = re.compile(
     re.S | re.M | re.X,
 )
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"(?P<own>[^"\n]+)"|<(?P<other>[^>\n]+)>)')
+_THRUST = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<thrust/")
 _ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once\b")
 _DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(.*)", re.S)
 _ERROR = re.compile(r"^(?P<file>[^\n(]+)\((?P<line>\d+)\): (?:catastrophic )?error", re.M)
+# What NVRTC says of a header of the toolkit's that is for the host alone.
+_HOSTS_ALONE = re.compile(
+    r"^(?P<file>[^\n(]+)\(\d+\): error: A function explicitly marked as a __host__ function", re.M
+)
+# What the emulator lacks, by what NVRTC says of it.
+_LAUNCH = ("a kernel that launches kernels (dynamic parallelism) is not emulated: launch each of "
+           "them by itself")
+_UNSUPPORTED = {
+    "device-side kernel launch": _LAUNCH,
+    "requires separate compilation mode": _LAUNCH,
+    "texture is not a template": "CUDA 12 has no texture references any more, and they are not "
+                                 "emulated: pass a cudaTextureObject_t, which ptx.Texture makes",
+    "surface is not a template": "CUDA 12 has no surface references any more, and they are not "
+                                 "emulated: pass a cudaSurfaceObject_t, which ptx.Surface makes",
+}
+_WHEELS = {"curand_kernel.h": "nvidia-curand-cu12"}  # what brings a header for the device
+# Where headers lie, beside a file or a few folders up.
+_FOLDERS = ("", "include", "inc", "includes", "src", "common", "utils")
 _INSTANTIATED = re.compile(r"at line (?P<line>\d+)(?: of (?P<file>\S+))?")
 
 
@@ -63,6 +88,8 @@ class Item:
         Whether it says that it is the device's: it never goes.
     start, end : int
         Its place in the text, in characters.
+    scope : str
+        The namespaces around it, such as ``"ns::detail"``.
     gone : bool
         Whether it is left out.
     """
@@ -73,6 +100,7 @@ class Item:
     device: bool
     start: int
     end: int
+    scope: str = ""
     gone: bool = False
 
 
@@ -105,6 +133,25 @@ class Source:
         return "".join([*parts, self.text[at:]])
 
 
+@dataclass(frozen=True)
+class Declared:
+    """A kernel as the source has it.
+
+    Attributes
+    ----------
+    parameters : str
+        Without the parentheses.
+    template : str
+        The template's parameters, such as ``"typename T, int TILE"``; empty if it is none.
+    scope : str
+        As `Item` has it.
+    """
+
+    parameters: str
+    template: str = ""
+    scope: str = ""
+
+
 class CudaFile:
     """A .cu file and the headers beside it that it includes.
 
@@ -112,7 +159,7 @@ class CudaFile:
     ----------
     path : str or Path
     options : sequence of str
-        NVRTC's. Headers in the folders of ``-I`` are taken as they are.
+        NVRTC's.
 
     Raises
     ------
@@ -122,9 +169,14 @@ class CudaFile:
 
     def __init__(self, path: str | Path, options: Sequence[str] = ()) -> None:
         self.path, self.options = Path(path).resolve(), tuple(options)
-        self._folders = [
-            Path(option[2:]) for option in (*options, *toolkit_includes()) if option[:2] == "-I"
-        ]
+        self._given = [Path(option[2:]).resolve() for option in options if option[:2] == "-I"]
+        self._toolkit = [Path(option[2:]).resolve() for option in toolkit_includes()]
+        self._cut: list[Path] = []  # folders whose headers are cut, those beside a file apart
+        self._emptied: dict[str, str] = {}  # headers of the toolkit's that are for the host alone
+        self._read()
+
+    def _read(self) -> None:
+        """Read the file and the headers that are cut with it."""
         self._sources: dict[Path, Source] = {}
         self._macros: set[str] = set()
         self._load(self.path)
@@ -134,7 +186,24 @@ class CudaFile:
     @property
     def kernels(self) -> dict[str, str]:
         """Each kernel's name, and its parameters as they are written."""
+        return {name: one.parameters for name, one in self.declared.items()}
+
+    @property
+    def declared(self) -> dict[str, Declared]:
+        """Each kernel by its name, as it is written."""
         return _kernels(item for source in self._sources.values() for item in source.items)
+
+    def qualified(self, expression: str) -> str:
+        """A name expression with the kernel's namespaces before it, if it names none itself."""
+        name, bracket, arguments = expression.partition("<")
+        found = self.declared.get(name.strip())
+        scope = f"{found.scope}::" if found and found.scope else ""
+        return f"{scope}{name.strip()}{bracket}{arguments}"
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """The text of each file, by the name that line information gives it."""
+        return {str(path): source.text for path, source in self._sources.items()}
 
     def left_out(self) -> list[str]:
         """What was taken for the host's: file and lines."""
@@ -145,7 +214,8 @@ class CudaFile:
 
     def text(self) -> str:
         """The device's code as one text; ``#line`` says where each part of it stands."""
-        return PRELUDE + "".join(self._rendered(self.path, (), set()))
+        wanted = "".join(f"#include <{name}>\n" for name in brought(self._of_std()))
+        return PRELUDE + wanted + "".join(self._rendered(self.path, (), set()))
 
     def compile(self, expressions: Sequence[str], arch: str) -> Output:
         """Compile to PTX, leaving out what turns out to be the host's.
@@ -168,10 +238,12 @@ class CudaFile:
             options.append("--std=c++17")
         if any(option[:2] == "-I" for option in self.options):
             return self._compile(expressions, options)  # of headers that may change
-        parts = ["file", *(Path(used).read_bytes() for used in (__file__, host_headers.__file__)),
-                 *(part for path, source in self._sources.items()
-                   for part in (str(path), source.text)),
-                 *expressions, *options, toolkit_identity()]
+        parts: list[str | bytes] = [
+            "file", *(Path(used).read_bytes() for used in (__file__, host_headers.__file__)),
+            *(part for path, source in self._sources.items()
+              for part in (str(path), source.text)),
+            *expressions, *options, toolkit_identity(),
+        ]
         found = json.loads(kept(parts, lambda: self._document(expressions, options)))
         for source in self._sources.values():
             gone = set(found["gone"][str(source.path)])
@@ -188,26 +260,97 @@ class CudaFile:
 
     def _compile(self, expressions: Sequence[str], options: Sequence[str]) -> Output:
         std = self._names(r"\bstd\s*::|using\s+namespace\s+std\b")
+        told = ""
         for _ in range(ROUNDS):
             try:
                 return compile_nvrtc(
                     self.text(), expressions, options, str(self.path),
-                    headers(std, self._names(r"\bcub\s*::")), self._line_at,
+                    headers(std, self._names(r"\bcub\s*::")) | self._emptied, self._line_at,
                 )
             except CompileError as error:
+                told += str(error)
                 guilty = self._guilty(str(error))
-                if not guilty and not std and '"std"' in str(error):
-                    std = True  # a header of the toolkit's wants it
-                elif not guilty:
-                    raise
                 for item in guilty:
                     item.gone = True
+                if guilty or self._empty(str(error)) or self._cut_more(str(error)):
+                    continue
+                if std or '"std"' not in str(error):
+                    raise CompileError(self._elsewhere() or f"{error}{self._advice(told)}") \
+                        from None
+                std = True  # a header of the toolkit's wants it
         raise CompileError(f"{self.path.name}: errors remain after leaving out {ROUNDS} times")
+
+    def _empty(self, log: str) -> bool:
+        """Leave out headers of the toolkit's that are for the host alone, if errors are of such."""
+        found = {
+            str(path.relative_to(folder)): ""
+            for path in (Path(place["file"]).resolve() for place in _HOSTS_ALONE.finditer(log))
+            for folder in self._toolkit if path.is_relative_to(folder)
+        }
+        more = found.keys() - self._emptied.keys()
+        self._emptied |= found
+        return bool(more)
+
+    def _cut_more(self, log: str) -> bool:
+        """Cut the headers in folders of ``-I``, if errors are of them and they aren't cut yet."""
+        folders = [folder for folder in self._given if folder not in self._toolkit]
+        places = (Path(place["file"]).resolve() for place in _ERROR.finditer(log))
+        if self._cut or not any(path.is_relative_to(folder)
+                                for path in places for folder in folders):
+            return False
+        self._cut = folders
+        self._read()
+        return True
+
+    def _elsewhere(self) -> str:
+        """The one line for headers that lie in a folder which was not given; or nothing.
+
+        What NVRTC says then follows from their lack, or is said again once they are there.
+        """
+        folders: dict[Path, list[str]] = {}
+        for name, (path, number) in self._missing().items():
+            if (folder := _nearby(path, name)) is not None:
+                folders.setdefault(folder, []).append(f"{path.name}:{number} {name}")
+        if not folders:
+            return ""
+        flags = " ".join(f"-I {shlex.quote(_called(folder))}" for folder in folders)
+        where = "; ".join(f"{', '.join(names)} in {_called(folder)}"
+                          for folder, names in folders.items())
+        return f"{self.path.name} includes headers that lie elsewhere: pass {flags} ({where})"
+
+    def _advice(self, logs: str) -> str:
+        """What to do about errors that are left: lines behind NVRTC's message, or nothing."""
+        told = list(dict.fromkeys(said for sign, said in _UNSUPPORTED.items() if sign in logs))
+        if missing := self._missing():
+            said = [f"{name} ({path.name}:{number}"
+                    + (f"; pip install {_WHEELS[name]})" if name in _WHEELS else ")")
+                    for name, (path, number) in missing.items()]
+            told.append(f"not found, and left out: {', '.join(said)}. If the device's code "
+                        "needs one of them, pass its folder with -I")
+        return "".join(f"\n{line}" for line in told)
+
+    def _missing(self) -> dict[str, tuple[Path, int]]:
+        """The headers that are nowhere: by name, the file and the line that includes them."""
+        found: dict[str, tuple[Path, int]] = {}
+        for source in self._sources.values():
+            for number, row in enumerate(source.text.split("\n"), 1):
+                include = _INCLUDE.match(row)
+                if include and self._beside(source.path, row) is None and self._is_missing(row):
+                    name = include["own"] or include["other"]
+                    found.setdefault(name, (source.path, number))
+        return found
+
+    def _of_std(self) -> set[str]:
+        """The names of ``std`` in what may be the device's code."""
+        return {
+            name for source in self._sources.values() for item in source.items if not item.gone
+            for name in re.findall(r"\bstd\s*::\s*(\w+)", source.text[item.start : item.end])
+        }
 
     def _load(self, path: Path) -> None:
         if path in self._sources:
             return
-        text = path.read_text(errors="replace").replace("\r\n", "\n")
+        text = path.read_text(encoding="utf-8-sig", errors="replace").replace("\r\n", "\n")
         source = self._sources[path] = Source(path, text)
         for token in _tokens(text):
             if token.kind != "directive":
@@ -216,22 +359,33 @@ class CudaFile:
             if define := _DEFINE.match(token.text):
                 if any(word in define[2] for word in (*_ON_DEVICE, *self._macros)):
                     self._macros.add(define[1])
-            if (beside := _beside(path, token.text)) is not None:
+            if (beside := self._beside(path, token.text)) is not None:
                 self._load(beside)
+
+    def _beside(self, path: Path, row: str) -> Path | None:
+        """The file that a line includes from beside its own, or from folders that are cut."""
+        include = _INCLUDE.match(row)
+        if include is None:
+            return None
+        folders = [path.parent, *self._cut] if include["own"] else self._cut
+        name = include["own"] or include["other"]
+        found = (folder / name for folder in folders)
+        return next((file.resolve() for file in found if file.is_file()), None)
 
     def _rendered(self, path: Path, above: tuple[Path, ...], seen: set[Path]) -> Iterator[str]:
         """A file's text, with the files that it includes in the place of the directives."""
         source = self._sources[path]
         if path in above or source.once and path in seen:
             return
+        thrust = self._names(r"\bthrust\s*::")  # whose headers are the host's, a few types apart
         seen.add(path)
         yield f'#line 1 "{path}"\n'
         for number, row in enumerate(source.kept().split("\n"), 1):
-            beside = _beside(path, row)
+            beside = self._beside(path, row)
             if beside is not None:
                 yield from self._rendered(beside, (*above, path), seen)
                 yield f'#line {number + 1} "{path}"\n'
-            elif _ONCE.match(row) or self._is_missing(row):
+            elif _ONCE.match(row) or self._is_missing(row) or not thrust and _THRUST.match(row):
                 yield "\n"
             else:
                 yield row + "\n"
@@ -243,7 +397,7 @@ class CudaFile:
             return False
         name = include["own"] or include["other"]
         return name not in headers() and not any(
-            (folder / name).is_file() for folder in self._folders
+            (folder / name).is_file() for folder in (*self._given, *self._toolkit)
         )
 
     def _names(self, pattern: str) -> bool:
@@ -263,7 +417,7 @@ class CudaFile:
         """The items with errors that may go."""
         places = list(_ERROR.finditer(log))
         found = []
-        for place, after in zip(places, [*places[1:], None], strict=True):
+        for place, after in zip_longest(places, places[1:]):
             told = log[place.end() : after.start() if after else None]
             lines = [(place["file"], int(place["line"]))]
             lines += [(up["file"] or place["file"], int(up["line"]))
@@ -281,26 +435,39 @@ class CudaFile:
         return None
 
 
-def kernels_of(text: str) -> dict[str, str]:
-    """Return the name of each kernel in CUDA C++ text, and its parameters as they are written."""
+def _nearby(path: Path, name: str) -> Path | None:
+    """The folder of a header that is a few folders from a file, such as ``../include``."""
+    return next((folder / inside for folder in list(path.parents)[:3] for inside in _FOLDERS
+                 if (folder / inside / name).is_file()), None)
+
+
+def _called(folder: Path) -> str:
+    """A folder as who types the command would name it: from where they are, if it is below."""
+    here = Path.cwd()
+    return str(folder.relative_to(here) if folder.is_relative_to(here) else folder)
+
+
+def kernels_of(text: str) -> dict[str, Declared]:
+    """Return each kernel in CUDA C++ text by its name."""
     return _kernels(_items(text, set()))
 
 
-def _kernels(items: Iterable[Item]) -> dict[str, str]:
-    found: dict[str, str] = {}
+def _kernels(items: Iterable[Item]) -> dict[str, Declared]:
+    found: dict[str, Declared] = {}
     for item in items:
-        if "__global__" in item.head and (signature := _signature(item.head)):
-            found.setdefault(*signature)
+        words = item.head.split(" ")
+        explicit = words[0] == "template" and words[1:2] != ["<"]  # an instantiation
+        if "__global__" in words and not explicit and (signature := _signature(item.head)):
+            name, parameters = signature
+            template = " ".join(words[: len(words) - len(_without_template(words))])
+            found.setdefault(name, Declared(parameters, _inside(template), item.scope))
     return found
 
 
-def _beside(path: Path, row: str) -> Path | None:
-    """The file that a line includes from beside its own file."""
-    include = _INCLUDE.match(row)
-    if include is None or include["own"] is None:
-        return None
-    found = (path.parent / include["own"]).resolve()
-    return found if found.is_file() else None
+def _inside(template: str) -> str:
+    """The parameters of a ``template <…>`` as a person writes them."""
+    plain = template.removeprefix("template").strip()
+    return re.sub(r"\s+([,:>])", r"\1", plain[1:-1].strip()) if plain.startswith("<") else ""
 
 
 def _tokens(text: str) -> Iterator[Token]:
@@ -315,13 +482,16 @@ def _tokens(text: str) -> Iterator[Token]:
 def _items(text: str, macros: set[str]) -> Iterator[Item]:
     """Cut a file; bodies of namespaces and classes are cut further."""
     tokens = list(_tokens(text))
-    at, closers = 0, []  # closers: whether a `}` ends a class, which has a `;` behind it
+    at = 0
+    closers: list[str] = []  # what a `}` ends: a namespace or a class, which has a `;` behind it
+    names: list[str] = []  # what the namespaces among them are called
     while at < len(tokens):
         token = tokens[at]
         if token.kind == "directive":
             at += 1
         elif token.text == "}":
             at += 1
+            names[-1:] = []
             if closers and closers.pop() == "class":
                 while at < len(tokens) and tokens[at].text != ";":
                     at += 1
@@ -333,9 +503,12 @@ def _items(text: str, macros: set[str]) -> Iterator[Item]:
             head = [t for t in tokens[at : end] if t.kind != "directive"]
             if opened:
                 closers.append(opened)
+                names.append(_namespace([t.text for t in head]))
             elif head and head[0].text != ";":
                 body = next((i for i, t in enumerate(head) if t.text == "{"), len(head))
-                yield _item(head, body, macros, "class" in closers[-1:])
+                item = _item(head, body, macros, "class" in closers[-1:])
+                item.scope = "::".join(filter(None, names))
+                yield item
             at = end
 
 
@@ -348,7 +521,8 @@ def _end_of_item(tokens: Sequence[Token], start: int) -> tuple[int, str]:
         token = tokens[at]
         text = token.text if token.kind != "text" or token.text == '"C"' else ""
         if token.kind == "directive":
-            word = re.match(r"\s*#\s*(\w*)", text)[1]
+            directive = re.match(r"\s*#\s*(\w*)", text)
+            word = directive[1] if directive else ""
             if word.startswith("if"):
                 before.append(depth)
             elif word in ("else", "elif"):
@@ -381,6 +555,15 @@ def _end_of_item(tokens: Sequence[Token], start: int) -> tuple[int, str]:
             words.append(text)
         at += 1
     return at, ""
+
+
+def _namespace(words: Sequence[str]) -> str:
+    """What a namespace is called, from its head; empty if it has no name, or is none."""
+    if "namespace" not in words:
+        return ""
+    name = "".join(words[list(words).index("namespace") + 1 :])
+    found = re.match(r"[A-Za-z_]\w*(?:::[A-Za-z_]\w*)*", name)
+    return found[0] if found else ""
 
 
 def _without_template(words: Sequence[str]) -> list[str]:
@@ -421,10 +604,12 @@ def _item(tokens: Sequence[Token], body: int, macros: set[str], in_class: bool) 
 
 
 def _blank(text: str) -> str:
-    """As many lines, of which only the directives are left."""
-    rows, at = [], 0
+    """As many lines, of which only the directives are left; what a body includes is its own."""
+    rows, at, depth = [], 0, 0
     for token in _tokens(text):
-        if token.kind == "directive":
+        if token.kind == "sign":
+            depth += (token.text == "{") - (token.text == "}")
+        if token.kind == "directive" and not (depth and _INCLUDE.match(token.text)):
             rows.append(re.sub(r"[^\n]", "", text[at : token.start]))
             rows.append(text[token.start : token.end])
             at = token.end
@@ -434,11 +619,11 @@ def _blank(text: str) -> str:
 def _signature(head: str) -> tuple[str, str] | None:
     """A kernel's name and its parameters, from its head."""
     words = _without_template(head.split(" "))
+    depth = 0
     for at, word in enumerate(words):
-        if word == "(" and at and words[at - 1] not in (
-                "__launch_bounds__", "__cluster_dims__", "__attribute__", "__maxnreg__", "(",
-                "__block_size__"):
+        if word == "(" and depth == 0 and at and words[at - 1] not in _ATTRIBUTES:
             if re.fullmatch(r"[A-Za-z_]\w*", words[at - 1]):
                 inside = " ".join(words[at + 1 :])
                 return words[at - 1], inside.rpartition(")")[0].strip()
+        depth += (word == "(") - (word == ")")
     return None

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import json
 import runpy
 import sys
+import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from lib import ptx
-from lib.compiler import arguments
+from lib.compiler import arguments, waiting
 from lib.compiler.budgets import broken, parse
 from lib.compiler.nvrtc import CompileError
 from lib.compiler.raw_module import WATCHES, CompileException, RawModule, Watch
+from lib.compiler.waiting import lasting
 from lib.ptx.report import document, hazards_document
 
 
@@ -26,7 +30,9 @@ def emulate(options: argparse.Namespace) -> int:
     path, limits = Path(options.file), parse(options.budget)
     if not path.is_file():
         raise ValueError(f"{path}: there is no such file")
-    with _recorded(options) as launches:
+    progress = ptx.Progress()
+    far = partial(_far, path, progress)
+    with _recorded(options, progress) as launches, waiting.told(far):
         try:
             error = (_run_script if path.suffix == ".py" else _run_kernel)(path, options)
         except CompileException as refused:
@@ -57,13 +63,26 @@ def emulate(options: argparse.Namespace) -> int:
     return 0 if ok else 1
 
 
+def _far(path: Path, progress: ptx.Progress, spent: float) -> str:
+    """How far a launch is, and how long all of it will take once some of its blocks have ended."""
+    if progress.done:
+        whole = lasting(spent * progress.blocks / progress.done)
+        return (f"{path.name}: {progress.done:,} of {progress.blocks:,} blocks, {lasting(spent)} "
+                f"of about {whole}")
+    ran = f", {progress.instructions:,} instructions" if progress.instructions else ""
+    return f"{path.name}: {lasting(spent)}{ran}"
+
+
 @contextmanager
-def _recorded(options: argparse.Namespace) -> Iterator[list[ptx.Launch]]:
+def _recorded(
+    options: argparse.Namespace, progress: ptx.Progress
+) -> Iterator[list[ptx.Launch]]:
     """Collect what is launched; launches that don't say otherwise get the command's options."""
     launches: list[ptx.Launch] = []
     defaults = {
         "races": options.races, "schedule": options.schedule, "landing": options.landing,
         "strict": options.strict, "go_on": options.go_on, "seed": options.seed,
+        "progress": progress,
     }
     watch = Watch(launches.append, defaults)
     WATCHES.append(watch)
@@ -80,9 +99,26 @@ def _run_script(path: Path, options: argparse.Namespace) -> ptx.Error | None:
         runpy.run_path(str(path), run_name="__main__")
     except ptx.Error as error:
         return error
+    except CompileException:
+        raise
+    except SystemExit as end:
+        if end.code:
+            raise ValueError(f"{path} ended with status {end.code}") from None
+    except Exception as error:
+        said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        raise ValueError(f"{path}{_line_of(path, error)}: {said}") from error
     finally:
         sys.path[:] = before
     return None
+
+
+def _line_of(path: Path, error: Exception) -> str:
+    """The line of a script that an error came from, behind a colon; nothing if it is none's."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__)
+             if frame.filename == str(path)]
+    if isinstance(error, SyntaxError) and error.filename == str(path):
+        lines.append(error.lineno)
+    return f":{lines[-1]}" if lines else ""
 
 
 def _run_kernel(path: Path, options: argparse.Namespace) -> ptx.Error | None:
@@ -92,18 +128,42 @@ def _run_kernel(path: Path, options: argparse.Namespace) -> ptx.Error | None:
              *(f"-D{name}" for name in options.define), *options.option]
     wanted = options.kernel
     expressions = [wanted] if wanted and "<" in wanted else []
-    module = RawModule(
-        path=path, options=flags, name_expressions=expressions, arch=options.arch
-    )
     try:
+        module = RawModule(
+            path=path, options=flags, name_expressions=expressions, arch=options.arch
+        )
         kernel = module.get_function(wanted or module.only_kernel())
-        extra: dict[str, Any] = {"cluster": options.cluster} if options.cluster else {}
-        kernel(options.grid, options.block, [one.value for one in args], options.shared, **extra)
+    except ptx.UnsupportedInstruction as error:
+        return error
+    except ptx.Error as error:  # no PTX, no such kernel
+        raise ValueError(str(error)) from error
+    extra: dict[str, Any] = {"cluster": options.cluster} if options.cluster else {}
+    values = [one.value for one in args]
+    try:
+        kernel(options.grid, options.block, values, options.shared, **extra)
+    except ptx.LaunchError as error:  # what CUDA would refuse as well: nothing ran
+        raise ValueError(str(error)) from error
     except ptx.Error as error:
         return error
     for file, value in outputs:
-        np.save(file, value)
+        _save(file, value)
     return None
+
+
+def _save(file: Path, value: np.ndarray) -> None:
+    """Write an array to the very file that was named; `numpy.save` would add a suffix.
+
+    Raises
+    ------
+    OSError
+        Naming the file.
+    """
+    try:
+        with open(file, "wb") as opened:
+            np.save(opened, value)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise OSError(error.errno or errno.EIO, reason, str(file)) from error
 
 
 def _outputs(
@@ -115,6 +175,8 @@ def _outputs(
     for word in words:
         name, _, file = word.rpartition("=")
         name = name or Path(file).stem
+        if not file:
+            raise ValueError(f"--out {word}: name a file")
         if name not in arrays:
             raise ValueError(f"--out {word}: no array is called {name}; there are: "
                              f"{', '.join(arrays) or 'none'}")

@@ -29,7 +29,7 @@ def fingerprint(source: Path, expression: str, marks: bool = False) -> str:
 def fingerprint_of(text: str, source: Path, expression: str, marks: bool = False) -> str:
     """Fingerprint of an instantiation of a CUDA file whose own text was changed to `text`."""
     return _digest(expression, (
-        _code(text if path == source else path.read_text(), marks)
+        _code(text if path == source else path.read_text(encoding="utf-8"), marks)
         for path in _parts(source, marks)
     ))
 
@@ -56,7 +56,8 @@ def include_folder(source: Path) -> Path:
 @cache
 def _included(file: Path, folder: Path) -> tuple[Path, ...]:
     found = [file]
-    for header in re.findall(r'^\s*#include "([^"]+)"', file.read_text(), re.MULTILINE):
+    text = file.read_text(encoding="utf-8")
+    for header in re.findall(r'^\s*#include "([^"]+)"', text, re.MULTILINE):
         found += [path for path in _included(folder / header, folder) if path not in found]
     return tuple(found)
 
@@ -77,7 +78,7 @@ def _code(text: str, marks: bool) -> str:
 @lru_cache(maxsize=256)
 def _code_of(path: Path, identity: str, marks: bool) -> str:
     """`_code` of a file, until another one with another `identity` lies there."""
-    return _code(path.read_text(), marks)
+    return _code(path.read_text(encoding="utf-8"), marks)
 
 
 def without_marks(text: str) -> str:

@@ -8,6 +8,8 @@ headers empty, too.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 _EMPTY = (
     "assert.h", "atomic", "cassert", "cctype", "cerrno", "chrono", "condition_variable", "cstdarg",
     "cstdio", "cstdlib", "cstring", "ctime", "ctype.h", "deque", "errno.h", "exception", "fstream",
@@ -41,6 +43,11 @@ template <class T>
 __device__ constexpr const T& min(const T& a, const T& b) { return b < a ? b : a; }
 template <class T>
 __device__ constexpr const T& max(const T& a, const T& b) { return a < b ? b : a; }
+template <class T>
+__device__ constexpr const T& clamp(const T& x, const T& low, const T& high)
+{
+    return x < low ? low : high < x ? high : x;
+}
 }
 #endif
 """
@@ -66,15 +73,52 @@ _CUB = "".join(f"#include <cub/{name}.cuh>\n" for name in (
     "block/block_radix_sort", "warp/warp_reduce", "warp/warp_scan",
 ))
 
+# What each name of ``std`` in device code takes. A file need not include it: the host's headers
+# bring one another, so what nvcc takes without it is taken here as well.
+_BRINGS = {
+    "algorithm": "clamp max min swap",
+    "array": "array",
+    "bit": "bit_cast bit_ceil countl_zero countr_zero has_single_bit popcount",
+    "cmath": "abs ceil copysign cos erf exp exp2 fabs floor fma fmax fmin fmod isfinite isinf "
+             "isnan ldexp log log10 log2 lround nearbyint pow rint round sin sqrt tan tanh trunc",
+    "complex": "complex",
+    "cstddef": "byte max_align_t nullptr_t ptrdiff_t size_t",
+    "cstdint": "int8_t int16_t int32_t int64_t intptr_t uint8_t uint16_t uint32_t uint64_t "
+               "uintptr_t",
+    "functional": "divides equal_to greater greater_equal less less_equal minus multiplies plus",
+    "limits": "numeric_limits",
+    "optional": "nullopt optional",
+    "tuple": "get make_tuple tie tuple tuple_element_t tuple_size_v",
+    "type_traits": "bool_constant conditional conditional_t decay_t enable_if enable_if_t "
+                   "false_type integral_constant invoke_result_t is_arithmetic_v is_const "
+                   "is_convertible_v is_enum_v is_floating_point is_floating_point_v "
+                   "is_integral is_integral_v is_pointer_v is_same is_same_v is_signed_v "
+                   "is_trivially_copyable_v is_unsigned_v make_signed_t make_unsigned_t "
+                   "remove_const_t remove_cv_t remove_cvref_t remove_pointer_t "
+                   "remove_reference_t true_type underlying_type_t void_t",
+    "utility": "declval exchange forward index_sequence integer_sequence make_index_sequence "
+               "make_pair move pair",
+}
+_BROUGHT = {name: header for header, names in _BRINGS.items() for name in names.split()}
+
 # What every file that nvcc compiles finds without asking: the host's headers bring it.
 PRELUDE = """\
+#include <cuda/std/cstdint>
+#include <cuda/std/climits>
 typedef unsigned int uint;
 typedef unsigned short ushort;
 typedef unsigned long ulong;
 #define M_E 2.7182818284590452354
 #define M_LOG2E 1.4426950408889634074
+#define M_LOG10E 0.43429448190325182765
 #define M_LN2 0.69314718055994530942
+#define M_LN10 2.30258509299404568402
 #define M_PI 3.14159265358979323846
+#define M_PI_2 1.57079632679489661923
+#define M_PI_4 0.78539816339744830962
+#define M_1_PI 0.31830988618379067154
+#define M_2_PI 0.63661977236758134308
+#define M_2_SQRTPI 1.12837916709551257390
 #define M_SQRT2 1.41421356237309504880
 #define M_SQRT1_2 0.70710678118654752440
 #define INFINITY __int_as_float(0x7f800000)
@@ -100,3 +144,8 @@ def headers(std: bool = True, cub: bool = True) -> dict[str, str]:
     """
     found = dict(_WITH_STD if std else _PLAIN)
     return found | ({"cub/cub.cuh": _CUB} if cub else {})
+
+
+def brought(names: Iterable[str]) -> list[str]:
+    """The headers that names of ``std`` take, such as ``algorithm`` for ``max``, in their order."""
+    return sorted({_BROUGHT[name] for name in names if name in _BROUGHT})

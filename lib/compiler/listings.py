@@ -161,7 +161,8 @@ class _Joined:
     def __init__(self) -> None:
         self._file = _File()
         self._strings = bytearray(b"\0")
-        self._local, self._global = [bytes(_SYMBOL.size)], []
+        self._local = [bytes(_SYMBOL.size)]
+        self._global: list[bytes] = []
         self._codes: list[int] = []
         self._section_symbols: list[int] = []
         self._tables = {name: bytearray() for name in _LINE_TABLES}

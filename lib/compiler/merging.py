@@ -2,8 +2,9 @@
 
 ptxas merges neighbouring loads and stores: four shared loads of a word become one LDS.128. Each
 machine instruction keeps the line of one of the PTX instructions it came from, its leader; the
-others have no machine instruction left. The emulator runs the PTX, so it needs to be told: the
-leader counts as the wide access, the others count nothing.
+others have no machine instruction left. Loads whose results nothing uses have none either. The
+emulator runs the PTX, so it needs to be told: the leader counts as the wide access, the others
+count nothing.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lib.compiler.sass import Instruction
+from lib.compiler.unused import unused
 
 _ACCESS = re.compile(
     r"^\s*(?:@!?%?\w+\s+)?(?P<kind>ld|st|ldmatrix|stmatrix|cp\.async)\.(?P<words>[\w.:]+)\s"
@@ -108,8 +110,10 @@ def accesses(ptx: str, function: str) -> dict[int, Access]:
         block += bool(_LABEL.match(row) or _JUMP.match(row))
         chain += bool(_LABEL.match(row) or _ALWAYS.match(row))
         access = _ACCESS.match(row)
-        address = access and _ADDRESS.search(access["operands"])
-        if not address:
+        if access is None:
+            continue
+        address = _ADDRESS.search(access["operands"])
+        if address is None:
             continue
         words = access["words"].replace("::cta", "").split(".")
         space = next((w for w in ("shared", "global", "shared::cluster") if w in words), "")
@@ -204,8 +208,9 @@ class _Registers:
             case "add", [int(first), int(second)]:
                 return first + second
             case "mul" | "mad", [int(first), 0, *rest] if _NUMBER.fullmatch(sources[1]):
-                if None not in rest:
-                    return first * int(sources[1]) + sum(rest)
+                added = [each for each in rest if each is not None]
+                if len(added) == len(rest):
+                    return first * int(sources[1]) + sum(added)
             case "shl", [int(first), 0] if _NUMBER.fullmatch(sources[1]):
                 return first << int(sources[1])
             case "cvt" | "mov", [int(first)]:
@@ -253,25 +258,30 @@ def merged_accesses(
     dict
         By PTX line: ``(offset, nbytes)`` where one machine instruction reads or writes `nbytes` a
         lane from the base register plus `offset`; ``(offset, nbytes, True)`` where it does so for
-        several turns of a loop, which is where that address is aligned; None where an access is
-        part of such a one, or the same as another of its straight-line stretch, or where a wider
-        one before it, without which it is never reached, has read it already. Lines that stand in
-        the PTX and in the machine code alike are left out; so are those that ptxas moved together
-        from two branches, of which only one is executed.
+        several turns of a loop, which is where that address is aligned; None where nothing uses
+        what is loaded and the machine code has no such load, where an access is part of a wide
+        one, or the same as another of its straight-line stretch, or where a wider one before it,
+        without which it is never reached, has read it already. Lines that stand in the PTX and in
+        the machine code alike are left out; so are those that ptxas moved together from two
+        branches, of which only one is executed.
     """
+    every = accesses(ptx, function)
+    there = list(machine_accesses(instructions))
+    kept = {i.ptx_line for i in there}
+    removed = {line for line in unused(rows_of(ptx, function)) & every.keys() if line not in kept}
     found = {
         line: access
-        for line, access in accesses(ptx, function).items()
-        if access.machine in MERGEABLE.values()
+        for line, access in every.items()
+        if access.machine in MERGEABLE.values() and line not in removed
     }
     widths: dict[int, int] = {}
-    for i in machine_accesses(instructions):
+    for i in there:
         if i.ptx_line in found and i.base == found[i.ptx_line].machine:
             widths[i.ptx_line] = max(widths.get(i.ptx_line, 0), i.access_bytes)
     groups: dict[tuple, list[int]] = defaultdict(list)
     for line, access in found.items():
         groups[access.machine, access.root, access.block].append(line)
-    merge: dict[int, Merged | None] = {}
+    merge: dict[int, Merged | None] = dict.fromkeys(sorted(removed))
     chains: dict[tuple, list[Window]] = defaultdict(list)
     for (machine, root, _), lines in groups.items():
         group = {line: found[line] for line in lines}
@@ -306,11 +316,10 @@ def _merge_group(
             residue = _lowest(width, leaders, free) % width
         for line, access in zip(by_width[width], leaders, strict=True):
             start = access.at if residue is None else access.at - (access.at - residue) % width
-            merge[line] = access.offset + start - access.at, width
-            if access.step % width:
-                # A wide access is aligned, and in the next turn this one would not be: it reads
-                # for that turn, too.
-                merge[line] = *merge[line], True
+            wide = access.offset + start - access.at, width
+            # A wide access is aligned, and in the next turn this one might not be: then it reads
+            # for that turn, too.
+            merge[line] = (*wide, True) if access.step % width else wide
             reached.append((start, start + width))
     merge.update({line: None for line, access in gone.items() if _inside(access, reached)})
     return reached

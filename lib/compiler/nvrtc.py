@@ -142,7 +142,7 @@ def assemble(ptx: str, arch: str) -> tuple[bytes, str]:
     """
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
-        source.write_text(ptx)
+        source.write_text(ptx, encoding="utf-8")
         run = subprocess.run(
             [find_tool("ptxas"), "-v", "-lineinfo", f"-arch={arch}", str(source), "-o",
              str(target)],
@@ -173,7 +173,9 @@ def _errors(log: str) -> str:
 def _with_source_line(log: str, line_at: Callable[[str, int], str | None]) -> str:
     """Put the source line that an NVRTC error names behind its message."""
     place = re.search(r"^([^\n(]+)\((\d+)\): (?:catastrophic )?error", log, re.M)
-    line = line_at(place[1], int(place[2])) if place else None
+    if place is None:
+        return log.strip()
+    line = line_at(place[1], int(place[2]))
     if line is None:
         return log.strip()
     return f"{log.strip()}\n{Path(place[1]).name}:{place[2]}: {line}"

@@ -12,6 +12,7 @@ where they are missing.
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ from lib import ptx
 from lib.compiler import arithmetic, merging, sass
 from lib.compiler.arch import TARGETS, check_any_arch, nearest_target
 from lib.compiler.cache import kept
-from lib.compiler.cu_file import CudaFile, kernels_of
+from lib.compiler.cu_file import CudaFile, Declared, kernels_of
 from lib.compiler.fingerprint import file_identity
 from lib.compiler.nvrtc import (
     DISASSEMBLY,
@@ -120,7 +121,9 @@ class RawModule:
         if path is not None:
             if Path(path).suffix not in (".ptx", *_CUDA_SUFFIXES):
                 raise ValueError(f"{path}: {_NOT_EMULATED}")
-            code = Path(path).read_text(errors="replace")
+            code = Path(path).read_text(encoding="utf-8", errors="replace")
+            if Path(path).suffix == ".ptx" and not _is_ptx(code):
+                raise ptx.ParseError(f"{path} is no PTX: it doesn't begin with .version")
         if not isinstance(code, str):
             raise TypeError(f"code must be a str, not {type(code).__name__}")
         for name, given in (("options", options), ("name_expressions", name_expressions)):
@@ -133,8 +136,7 @@ class RawModule:
         if path is not None and Path(path).suffix in _CUDA_SUFFIXES:
             self._file = CudaFile(path, self.options)
         self.ptx = code if _is_ptx(code) else self._compile()
-        written = {} if path is not None or _is_ptx(code) else {"module.cu": code}
-        self._module = ptx.Module(self.ptx, sources=written)
+        self._module = ptx.Module(self.ptx, sources=self._texts(), folders=self._folders())
 
     def get_function(self, name: str) -> Kernel:
         """Return a kernel: by its name expression, or by its name.
@@ -164,19 +166,44 @@ class RawModule:
             wanted = called[0] if called else wanted
         if wanted not in entries:
             self._explain_missing(name)
-        written = self._file.kernels if self._file else kernels_of(self.code)
-        return Kernel(self._module.get_function(wanted), self.ptx, written.get(name))
+        written = self._declared().get(name.partition("<")[0].strip().rpartition("::")[2])
+        return Kernel(self._module.get_function(wanted), self.ptx,
+                      written.parameters if written else None)
+
+    def _declared(self) -> dict[str, Declared]:
+        """The kernels that the source has."""
+        return self._file.declared if self._file else kernels_of(self.code)
 
     def _explain_missing(self, name: str) -> None:
-        """Say of a kernel that the source has, and the PTX has not, how to get it."""
+        """Say of a kernel that the PTX has not how to get it, or which are nearest.
+
+        Raises
+        ------
+        ptx.Error
+        """
         template = name.partition("<")[0].strip()
-        source = self._file.kernels if self._file else kernels_of(self.code)
-        if template.rpartition("::")[2] in source and name not in self._names:
-            wanted = name if "<" in name else f"{name}<…>"
+        declared = self._declared()
+        found = declared.get(template.rpartition("::")[2])
+        if found is not None and found.template:
+            wanted = name if "<" in name else f"{name}<{found.template}>"
             raise ptx.Error(
-                f"kernel '{template}' is a template that nothing instantiates: pass "
-                f"name_expressions=[{wanted!r}]"
+                f"kernel '{template}' is a template that nothing instantiates: name it with its "
+                f"arguments, {wanted} (--kernel on the command line, name_expressions=[…] of a "
+                "RawModule)"
             )
+        known = list(dict.fromkeys([*self._names, *map(plain_name, self._module.program.entries),
+                                    *declared]))
+        near = difflib.get_close_matches(name, known, 3, 0.4) or known[:5]
+        raise ptx.Error(f"no kernel '{name}'; " + (
+            f"the nearest: {', '.join(near)}" if near else f"there is none: {self._of_none()}"))
+
+    def _of_none(self) -> str:
+        """What a source without kernels lacks."""
+        return "the PTX has no .entry" if _is_ptx(self.code) else "no __global__ in the source"
+
+    def kernels(self) -> list[str]:
+        """Return the names of the module's kernels, as the PTX has them."""
+        return list(self._module.program.entries)
 
     def only_kernel(self) -> str:
         """Return the name of the module's kernel, where there is one.
@@ -186,16 +213,35 @@ class RawModule:
         ValueError
             If there are none or several; the message names them, templates included.
         """
-        entries = list(self._module.program.entries)
-        source = self._file.kernels if self._file else kernels_of(self.code)
-        names = dict.fromkeys([*map(plain_name, entries), *source])
+        entries = self.kernels()
+        declared = self._declared()
+        names = {plain_name(entry): "" for entry in entries}
+        names |= {name: f"<{one.template}>" if one.template else ""
+                  for name, one in declared.items()}
         if len(entries) == len(names) == 1:
             return entries[0]
-        raise ValueError(f"name a kernel; there are: {', '.join(names) or 'none'}")
+        if not names:
+            raise ValueError(f"there is no kernel: {self._of_none()}")
+        raise ValueError(f"name a kernel; there are: "
+                         f"{', '.join(name + template for name, template in names.items())}")
 
     def get_global(self, name: str) -> np.ndarray:
         """Return the bytes of a ``__device__`` variable; launches read and write them in place."""
         return self._module.get_global(name)
+
+    def _texts(self) -> dict[str, str]:
+        """The source's text, by the names that the PTX has for its files."""
+        if self._file is not None:
+            return self._file.texts
+        return {} if _is_ptx(self.code) else {"module.cu": self.code}
+
+    def _folders(self) -> list[str]:
+        """Where reports may read lines of headers: the folders of ``-I``, given or the toolkit's.
+
+        PTX that was not compiled here may name any file; for it there are those given alone.
+        """
+        options = self.options if _is_ptx(self.code) else (*self.options, *toolkit_includes())
+        return [option[2:] for option in options if option[:2] == "-I"]
 
     def _compile(self) -> str:
         virtual = self.arch.replace("sm_", "compute_")
@@ -214,8 +260,9 @@ class RawModule:
         return made.ptx.decode()
 
     def _compile_file(self, file: CudaFile, virtual: str) -> str:
+        expressions = [file.qualified(each) for each in self.name_expressions]
         try:
-            made = file.compile(self.name_expressions, virtual)
+            made = file.compile(expressions, virtual)
         except CompileError as error:
             raise CompileException(
                 str(error), self.code, str(file.path), self.options, "nvrtc"

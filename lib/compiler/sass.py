@@ -156,7 +156,10 @@ def executions(
     base : str
         The opcode without modifiers, such as ``"HMMA"``.
     """
-    return sum(lines.get(i.ptx_line, (0, 0))[0] for i in instructions if i.base == base)
+    return sum(
+        lines.get(i.ptx_line, (0, 0))[0] for i in instructions
+        if i.base == base and i.ptx_line is not None
+    )
 
 
 def multiply_adds(instructions: Iterable[Instruction]) -> int:

@@ -116,11 +116,14 @@ def from_mangled(name: str) -> tuple[Type, ...]:
 
 def plain_name(mangled: str) -> str:
     """The name of a function in the source, from its mangled one."""
+    nested = mangled.startswith("_ZN")
     rest = re.sub(r"^_ZN?", "", mangled) if mangled.startswith("_Z") else ""
     name = mangled
     while length := re.match(r"L?(\d+)", rest):
         start = length.end()
         name, rest = rest[start : start + int(length[1])], rest[start + int(length[1]) :]
+        if not nested:  # what follows is a parameter's type
+            break
     return name
 
 

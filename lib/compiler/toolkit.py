@@ -41,7 +41,7 @@ def find_tool(name: str) -> str:
 def _in_a_wheel(name: str) -> str | None:
     """Path of a program in one of NVIDIA's wheels; CUDA 13's come before CUDA 12's."""
     nvidia = importlib.util.find_spec("nvidia")
-    folders = nvidia.submodule_search_locations if nvidia else ()
+    folders = (nvidia and nvidia.submodule_search_locations) or ()
     found = sorted(path for folder in folders for path in Path(folder).glob(f"*/bin/{name}"))
     return str(found[0]) if found else None
 
@@ -71,7 +71,7 @@ def toolkit_includes() -> tuple[str, ...]:
     """
     from cuda.pathfinder import find_nvidia_header_directory
 
-    found = [find_nvidia_header_directory(part) for part in ("cudart", "nvcc", "cccl")]
+    found = [find_nvidia_header_directory(part) for part in ("cudart", "nvcc", "cccl", "curand")]
     if nvcc := shutil.which("nvcc"):  # a toolkit on the PATH has what no wheel brought
         found.append(str(Path(nvcc).resolve().parent.parent / "include"))
     return tuple(f"-I{folder}" for folder in dict.fromkeys(found) if folder)
@@ -80,10 +80,10 @@ def toolkit_includes() -> tuple[str, ...]:
 @lru_cache(maxsize=1)
 def toolkit_identity() -> str:
     """A text that changes with the installed NVRTC and with the headers that it can include."""
-    library = load_nvrtc()
-    files = [Path(folder, name) for option in toolkit_includes()
-             for folder, _, names in os.walk(option.removeprefix("-I")) for name in names]
-    return "\n".join([str(nvrtc_version()), *map(file_identity, (library, *sorted(files)))])
+    headers = [Path(folder, name) for option in toolkit_includes()
+               for folder, _, names in os.walk(option.removeprefix("-I")) for name in names]
+    return "\n".join([str(nvrtc_version()), file_identity(load_nvrtc()),
+                      *map(file_identity, sorted(headers))])
 
 
 @lru_cache(maxsize=1)

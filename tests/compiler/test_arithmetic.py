@@ -8,6 +8,7 @@ import pytest
 from lib import ptx
 from lib.compiler.arithmetic import ffma_of_others
 from lib.compiler.compiled import compile_source
+from lib.compiler.raw_module import RawModule
 from lib.compiler.sass import Instruction
 from lib.gpus import ARCHITECTURES
 
@@ -47,6 +48,23 @@ def test_products_that_a_sum_takes_in():
     assert made("add.f32 %f1, %f2, %f3;", "FADD") == {}
     assert made("fma.rn.f32 %f1, %f2, %f3, %f4;", "FFMA") == {}  # that is one already
     assert made("sub.f64 %fd1, %fd2, %fd3;", "FFMA") == {}
+
+
+def test_an_fma_that_the_machine_code_has_not_counts_nothing():
+    fma = "fma.rn.f32 %f1, %f2, 0f3F800000, %f4;"
+    assert made(fma) == {2: 0} and made(fma, "FADD") == {2: 0}
+    assert made(f"{fma} st.global.f32 [%rd1], %f1;") == {}  # used: it may stand at another line
+    text = """
+extern "C" __global__ void f(const float* A, float* C)
+{
+    float used = A[threadIdx.x], not_used;
+    asm volatile("fma.rn.f32 %0, %1, %1, %1;" : "=f"(not_used) : "f"(used));
+    asm volatile("fma.rn.f32 %0, %0, %0, %0;" : "+f"(used));
+    C[threadIdx.x] = used;
+}"""
+    A, C = np.ones(32, np.float32), np.zeros(32, np.float32)
+    trace = RawModule(code=text).get_function("f")(1, 32, (A, C)).trace
+    assert trace.counters()["ffma_thread_instructions"] == 32 and C[0] == 2
 
 
 def test_copies_of_a_division_are_told_by_its_approximation():

@@ -1,8 +1,12 @@
 """The folder of what was compiled before: never another's content, never a torn one."""
 
+import subprocess
+import sys
+
 import pytest
 
 from lib.compiler import cache as kept
+from lib.paths import ROOT
 
 
 @pytest.fixture(autouse=True)
@@ -62,3 +66,47 @@ def test_what_nobody_asks_for_goes_first(folder, monkeypatch):
     left = {file.name for file in folder.iterdir()}
     assert left == {kept.digest([name]) for name in "aed"}
     assert kept.kept(["a"], never) == noise(1)
+
+
+WRITER = """
+import sys, time
+from pathlib import Path
+from lib.compiler import cache
+cache.FOLDER = Path(sys.argv[1])
+made = []
+
+def make():
+    made.append(1)
+    time.sleep(float(sys.argv[2]))
+    return bytes(range(256)) * 4096
+
+print("began", flush=True)
+content = cache.kept(["shared"], make)
+print(len(made), content == bytes(range(256)) * 4096, flush=True)
+"""
+
+
+def writer(folder, seconds):
+    """Another process that asks for the same thing, and takes a while to make it."""
+    return subprocess.Popen([sys.executable, "-c", WRITER, str(folder), str(seconds)], text=True,
+                            stdout=subprocess.PIPE, cwd=ROOT)
+
+
+def test_processes_share_what_they_make(folder):
+    both = [writer(folder, 0.3) for _ in range(2)]
+    assert [one.communicate(timeout=60)[0].split()[-1] for one in both] == ["True", "True"]
+    later = writer(folder, 0)
+    assert later.communicate(timeout=60)[0].split()[-2:] == ["0", "True"]  # nothing is made again
+    assert len(list(folder.iterdir())) == 1
+
+
+def test_a_process_that_is_killed_leaves_nothing_half_written(folder):
+    killed = writer(folder, 60)
+    assert killed.stdout.readline() == "began\n"
+    killed.kill()
+    killed.wait()
+    killed.stdout.close()
+    assert kept.kept(["shared"], lambda: b"made again") == b"made again"
+    # As if it had died while it wrote: its file has another name, and goes like all that is old.
+    folder.joinpath("new-half").write_bytes(b"torn")
+    assert kept.kept(["shared"], lambda: b"never") == b"made again"

@@ -21,6 +21,7 @@ from lib.kernels.catalogue import CATALOGUE
 from tests.kernels.conftest import (
     ON_ARCHITECTURES,
     REPRESENTATIVES,
+    SPILLS,
     VARIANTS,
     one_in,
     slow_but,
@@ -37,7 +38,8 @@ def test_every_kernel_compiles_for_every_architecture_from_its_oldest_on(kernel,
     assert f".target {arch}" in compiled.ptx
     assert compiled.cubin.startswith(b"\x7fELF")
     assert 0 < compiled.resources.registers <= 255
-    assert compiled.resources.spill_store_bytes == compiled.resources.spill_load_bytes == 0
+    most = SPILLS.get((kernel.stem, variant.name), 0)
+    assert max(compiled.resources.spill_store_bytes, compiled.resources.spill_load_bytes) <= most
     # A block of the kernel must fit an SM.
     assert compiled.resources.registers * variant.threads <= 65536
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from cupy.cuda.compiler import CompileException
 
 import lib
 from lib import ptx
-from lib.compiler.cu_file import CudaFile, kernels_of
+from lib.__main__ import main
+from lib.compiler.cu_file import CudaFile, Declared, kernels_of
+from lib.compiler.toolkit import toolkit_includes
+from lib.paths import CUDA
 
 HELPERS = """\
 #pragma once
@@ -163,16 +168,41 @@ def test_an_error_in_device_code_is_told_with_its_line(tmp_path):
 
 def test_a_template_without_its_arguments_is_told_so(path):
     module = lib.RawModule(path=path)
-    with pytest.raises(ptx.Error, match=r"name_expressions=\['largest<…>'\]"):
+    with pytest.raises(ptx.Error, match=r"arguments, largest<int BLOCK, typename T = float> "):
         module.get_function("largest")
+    with pytest.raises(ptx.Error, match=r"arguments, largest<32> "):
+        module.get_function("largest<32>")
+
+
+def test_the_nearest_names_are_those_of_the_source(path):
+    module = lib.RawModule(path=path)
+    with pytest.raises(ptx.Error, match=r"^no kernel 'scales'; the nearest: scale\b"):
+        module.get_function("scales")
+    with pytest.raises(ValueError, match=r"there are: scale, volume, largest<int BLOCK, typename"):
+        module.only_kernel()
+
+
+def test_a_file_without_a_kernel_is_told_so(tmp_path):
+    file = tmp_path / "none.cu"
+    file.write_text("#include <cstdio>\n__device__ float twice(float x) { return 2 * x; }\n")
+    module = lib.RawModule(path=file)
+    with pytest.raises(ValueError, match="no __global__ in the source"):
+        module.only_kernel()
+    with pytest.raises(ptx.Error, match="no kernel 'f'.* no __global__ in the source"):
+        module.get_function("f")
 
 
 def test_kernels_are_read_off_a_text():
     assert kernels_of(FILE) == {
-        "scale": "float * x , float factor , long n",
-        "largest": "const T * x , T * out , int n",
-        "volume": "Shape shape , int * out",
+        "scale": Declared("float * x , float factor , long n"),
+        "largest": Declared("const T * x , T * out , int n", "int BLOCK, typename T = float",
+                            "inner"),
+        "volume": Declared("Shape shape , int * out"),
     }
+    assert list(kernels_of(
+        "__global__ __launch_bounds__(CEIL(N, 2), 1) void f(int* x) { *x = 1; }\n"
+        "template <int N> __global__ void g(int* x) { *x = N; }\n"
+        "template __global__ void g<4>(int* x);\n")) == ["f", "g"]
 
 
 def test_a_file_that_includes_itself_ends(tmp_path):
@@ -190,3 +220,160 @@ def test_headers_of_the_host_are_found_or_left_out(tmp_path, header):
     file = tmp_path / "one.cu"
     file.write_text(f"#include <{header}>\n__global__ void f(uint* x) {{ *x = 3; }}\n")
     assert lib.RawModule(path=file).get_function("f").name == "_Z1fPj"
+
+
+BARE = """\
+__global__ void f(uint32_t* x, int64_t* y, float* z)
+{
+    x[0] = std::max(x[1], uint32_t(7)) + std::min(2u, 3u);
+    y[0] = INT_MAX + int64_t(1);
+    z[0] = std::sqrt(z[1]) + std::numeric_limits<float>::infinity();
+    std::swap(z[1], z[2]);
+    if constexpr (std::is_same_v<float, decltype(z[0] + 1)>) z[3] = M_PI_2;
+}
+"""
+
+
+def test_names_of_the_host_s_headers_need_no_include(tmp_path):
+    """nvcc's own headers, and each other header of the C++ library, bring more than they say."""
+    file = tmp_path / "bare.cu"
+    file.write_text(BARE)
+    x, y = np.array([0, 5], np.uint32), np.zeros(1, np.int64)
+    z = np.array([0, 4, 9, 0], np.float32)
+    lib.RawModule(path=file).get_function("f")(1, 1, (x, y, z))
+    assert x[0] == 9 and y[0] == 2**31
+    assert z.tolist() == [np.inf, 9, 4, np.float32(np.pi / 2)]
+
+
+def test_headers_in_given_folders_are_cut_like_those_beside(tmp_path):
+    (tmp_path / "include" / "deep").mkdir(parents=True)
+    (tmp_path / "include" / "tensor.hpp").write_text(
+        "#pragma once\n#include <sys/syscall.h>\n#include <torch/extension.h>\n"
+        '#include "deep/more.hpp"\n'
+        "inline at::Tensor twice(at::Tensor x) { return x + x; }\n"
+        "struct Shape { int rows; std::shared_ptr<float> data; };\n")
+    (tmp_path / "include" / "deep" / "more.hpp").write_text(
+        '#pragma once\n#include "../tensor.hpp"\nvoid host(std::mutex& m);\n'
+        "constexpr int WIDTH = 5;\n")
+    file = tmp_path / "src.cu"
+    file.write_text("#include <tensor.hpp>\n#include \"tensor.hpp\"\n"
+                    "__global__ void f(int* x) { *x = WIDTH; }\n")
+    x = np.zeros(1, np.int32)
+    module = lib.RawModule(path=file, options=[f"-I{tmp_path / 'include'}"])
+    module.get_function("f")(1, 1, (x,))
+    assert x[0] == 5
+    told = CudaFile(file, [f"-I{tmp_path / 'include'}"])
+    told.compile((), "compute_80")
+    assert {line.partition(":")[0] for line in told.left_out()} == {"tensor.hpp", "more.hpp"}
+
+
+def test_a_header_in_a_given_folder_that_can_be_taken_is_taken_as_it_is(tmp_path):
+    (tmp_path / "include").mkdir()
+    (tmp_path / "include" / "width.h").write_text(
+        "#ifdef __CUDACC_RTC__\nconstexpr int WIDTH = 5;\n#endif\n"
+        "inline int of_the_host() { return WIDTH; }\n")
+    file = tmp_path / "src.cu"
+    file.write_text("#include <width.h>\n__global__ void f(int* x) { *x = of_the_host(); }\n")
+    x = np.zeros(1, np.int32)
+    module = lib.RawModule(path=file, options=[f"-I{tmp_path / 'include'}"])
+    module.get_function("f")(1, 1, (x,))
+    assert x[0] == 5
+
+
+def test_a_header_that_device_code_needs_is_told_with_where_it_lies(tmp_path):
+    (tmp_path / "include").mkdir()
+    (tmp_path / "src").mkdir()
+    (tmp_path / "include" / "width.h").write_text("#define WIDTH 5\n")
+    file = tmp_path / "src" / "needs.cu"
+    file.write_text('#include "width.h"\n#include <nobody/has.h>\n'
+                    "__global__ void f(int* x) { *x = WIDTH; }\n")
+    with pytest.raises(CompileException) as caught:
+        lib.RawModule(path=file)
+    folder = tmp_path / "include"
+    assert str(caught.value) == (f"needs.cu includes headers that lie elsewhere: pass -I {folder} "
+                                 f"(needs.cu:1 width.h in {folder})")
+    (folder / "width.h").rename(tmp_path / "nowhere.h")
+    with pytest.raises(CompileException) as caught:
+        lib.RawModule(path=file)
+    said = str(caught.value).splitlines()[-1]
+    assert "width.h (needs.cu:1), nobody/has.h (needs.cu:2)" in said
+    assert "pass its folder with -I" in said and 'identifier "WIDTH"' in str(caught.value)
+    (tmp_path / "nowhere.h").rename(folder / "width.h")
+    lib.RawModule(path=file, options=[f"-I{tmp_path / 'include'}"])
+
+
+def test_a_kernel_of_the_book_without_its_headers_is_one_line(capsys, monkeypatch):
+    monkeypatch.chdir(CUDA.parent)
+    assert main(["emulate", "cuda/01_naive.cu", "--kernel", "naive<32, true>"]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and f"pass -I {Path('cuda', 'include')} (" in said
+    assert "01_naive.cu:10 epilogue.cuh" in said
+
+
+@pytest.mark.parametrize("header", ["driver_functions.h", "thrust/device_malloc.h"])
+def test_headers_of_the_toolkit_s_for_the_host_alone_are_left_out(tmp_path, header):
+    file = tmp_path / "host.cu"
+    file.write_text(f"#include <{header}>\n__global__ void f(int* x) {{ *x = 7; }}\n")
+    assert lib.RawModule(path=file).get_function("f").name == "_Z1fPi"
+
+
+def test_a_byte_order_mark_is_no_code(tmp_path):
+    (tmp_path / "own.cuh").write_text("\ufeffconstexpr int WIDTH = 5;\n", encoding="utf-8")
+    file = tmp_path / "mark.cu"
+    file.write_text('\ufeff#include "own.cuh"\n__global__ void f(int* x) { *x = WIDTH; }\n',
+                    encoding="utf-8")
+    assert lib.RawModule(path=file).get_function("f").name == "_Z1fPi"
+
+
+def test_a_template_in_a_namespace_goes_by_its_plain_name(tmp_path):
+    file = tmp_path / "inside.cu"
+    file.write_text("namespace a::b { namespace {\ntemplate <int N> __global__ void f(int* x) "
+                    "{ *x = N; }\n} }\n")
+    x = np.zeros(1, np.int32)
+    lib.RawModule(path=file, name_expressions=["f<6>"]).get_function("f<6>")(1, 1, (x,))
+    assert x[0] == 6
+
+
+@pytest.mark.parametrize("code, said", [
+    ("__global__ void g(int* x) { *x = 1; }\n"
+     "__global__ void f(int* x) { g<<<1, 1>>>(x); }\n", "dynamic parallelism"),
+    ("texture<float, 2> picture;\n"
+     "__global__ void f(float* x) { *x = tex2D(picture, 1.0f, 1.0f); }\n", "ptx.Texture makes"),
+])
+def test_what_is_not_emulated_is_said_plainly(tmp_path, code, said):
+    file = tmp_path / "more.cu"
+    file.write_text(code)
+    with pytest.raises(CompileException, match=said):
+        lib.RawModule(path=file)
+
+
+def test_a_structure_in_a_signature_is_no_kernel(tmp_path):
+    file = tmp_path / "by_value.cu"
+    file.write_text("struct Shape { int rows; };\n"
+                    "__global__ void f(Shape shape, int* x) { *x = shape.rows; }\n")
+    module = lib.RawModule(path=file)
+    assert module.only_kernel() == "_Z1f5ShapePi"
+    assert module.get_function("f").name == "_Z1f5ShapePi"
+
+
+def test_what_a_function_of_the_host_s_includes_goes_with_it(tmp_path):
+    (tmp_path / "body.inc").write_text("mode = 1;\n")
+    file = tmp_path / "inside.cu"
+    file.write_text("int mode;\nvoid start() {\n#include \"body.inc\"\n}\n"
+                    "__global__ void f(int* x) {\n    int mode;\n#include \"body.inc\"\n"
+                    "    *x = mode;\n}\n")
+    x = np.zeros(1, np.int32)
+    lib.RawModule(path=file).get_function("f")(1, 1, (x,))
+    assert x[0] == 1
+
+
+def test_a_header_of_a_library_for_the_device_is_told_with_its_package(tmp_path):
+    file = tmp_path / "dice.cu"
+    file.write_text("#include <curand_kernel.h>\n"
+                    "__global__ void f(curandState* s) { curand_init(1, 0, 0, s); }\n")
+    try:
+        lib.RawModule(path=file)
+    except CompileException as error:
+        assert "pip install nvidia-curand-cu12" in str(error)
+    else:  # it is installed
+        assert any("curand" in option for option in toolkit_includes())

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
+import re
+import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from lib import ptx
 from lib.__main__ import main as book_main
-from lib.compiler import arguments, command
+from lib.compiler import arguments, command, emulate, waiting
 
 FILE = r"""
 #include <cstdio>
@@ -33,6 +40,14 @@ int main() { gemm<64, 64><<<64, 64>>>(64, nullptr, nullptr, nullptr); printf("\n
 GEMM = ["--kernel", "gemm<64,64>", "--grid", "64", "--block", "64", "--arg", "int:64",
         "--arg", "A=float32[64,64]:uniform", "--arg", "B=float32[64,64]:uniform",
         "--arg", "C=float32[64,64]:nan"]
+
+
+LATE = ["FILE", "--kernel", "late", "--arg", "int32[4]", "--arg", "int:1"]
+BAD_FILES = {
+    "empty.npy": "", "torn.npy": "\x93NUMPY", "none.ptx": "garbage\n", "syntax.py": "def (\n",
+    "import.py": "import sys\nimport nowhere\n", "value.py": "raise ValueError('of the script')\n",
+    "exit.py": "raise SystemExit(3)\n",
+}
 
 
 @pytest.fixture(scope="module")
@@ -140,15 +155,91 @@ def test_a_budget_is_held(call, path):
     (["FILE", "--kernel", "late", "--arg", "int32[4]", "--out", "C.npy"], "no array is called C"),
     (["FILE", "--kernel", "gemm<64>"], "gemm<64>"),
     (["FILE", "--arch", "sm_20"], "sm_20"),
+    (["FILE", "--kernel", "lat"], "no kernel 'lat'"),
+    (LATE[:5], "takes 2 arguments (int* out, int n), not 1"),
+    ([*LATE, "--arg", "int:1"], "takes 2 arguments (int* out, int n), not 3"),
+    (["FILE", "--kernel", "late", "--arg", "float64[4]", "--arg", "int:1"],
+     "argument 0 (int* out): was given an array of float64"),
+    (["FILE", "--kernel", "late", "--arg", "int32[4]", "--arg", "float:1"], "needs an integer"),
+    (["FILE", "--kernel", "late", "--arg", "int:1", "--arg", "int:1"], "needs an array"),
+    ([*LATE, "--block", "2048"], "x must be from 1 to 1024"),
+    ([*LATE, "--grid", "0"], "grid (0, 1, 1)"),
+    ([*LATE, "--cluster", "3"], "no multiple of the cluster"),
+    ([*LATE, "--shared", "999999999"], "shared_mem 999999999"),
+    ([*LATE, "--out", "arg0="], "name a file"),
+    ([*LATE, "--out", "arg0=nowhere/C.npy"], "nowhere/C.npy: No such file or directory"),
+    (["FILE", "--kernel", "late", "--arg", "@FOLDER/torn.npy"], "torn.npy': holds no array"),
+    (["FILE", "--kernel", "late", "--arg", "@FOLDER/empty.npy"], "empty.npy': holds no array"),
+    (["FILE", "--kernel", "late", "--arg", "@FOLDER"], "there is no such file"),
+    (["FILE", "--kernel", "late", "--arg", "int32[4]:many"], "fill with numbers, or zeros"),
+    (["FILE", "--kernel", "late", "--option=-Da b"], "a b"),
+    (["FOLDER/none.ptx"], "none.ptx is no PTX"),
+    (["FOLDER/import.py"], "import.py:2: ModuleNotFoundError: No module named 'nowhere'"),
+    (["FOLDER/syntax.py"], "syntax.py:1: SyntaxError"),
+    (["FOLDER/value.py"], "value.py:1: ValueError: of the script"),
+    (["FOLDER/exit.py"], "exit.py ended with status 3"),
 ])
 def test_bad_input_is_status_2_and_one_clear_line(call, path, words, said):
-    status, out, err = call(*(path if word == "FILE" else word for word in words))
-    assert status == 2 and err.startswith("error:") and said in err
+    """What never began: nothing ran, so nothing is wrong with the kernel."""
+    folder = Path(path).parent
+    for name, text in BAD_FILES.items():
+        (folder / name).write_text(text)
+    status, out, err = call(
+        *(path if word == "FILE" else word.replace("FOLDER", str(folder)) for word in words))
+    assert (status, out) == (2, "") and err.startswith("error:") and said in err
+    assert err.count("\n") == 1 or "compil" in err  # NVRTC says more
 
 
-def test_an_argument_of_the_wrong_type_is_told_in_one_line(call, path):
-    status, out, _ = call(path, "--kernel", "late", "--arg", "float64[4]", "--arg", "int:1")
-    assert status == 1 and "argument 0 (int* out): was given an array of float64" in out
+@pytest.mark.parametrize("words, said", [
+    (["--seed", "-1"], "--seed"), (["--shared", "-1"], "--shared"), (["--grid", "1,a"], "--grid"),
+    (["--block", "1,1,1,1"], "--block"), (["--cluster", ""], "--cluster"),
+    (["-I", "nowhere"], "-I: 'nowhere': there is no such folder"),
+    (["-D", "a b"], "-D: 'a b': NAME or NAME=VALUE"), (["-D", "=1"], "-D"),
+])
+def test_the_option_that_was_given_a_bad_value_is_named(call, path, capsys, words, said):
+    with pytest.raises(SystemExit) as end:
+        call(path, *words)
+    assert end.value.code == 2 and f"argument {said}" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full on this system")
+def test_an_array_goes_to_the_very_file_that_was_named(call, path, tmp_path):
+    ok = [path, "--kernel", "late", "--arg", "x=int32[4]", "--arg", "int:1"]
+    status, _, err = call(*ok, "--out", "x=/dev/full")
+    assert status == 2 and "/dev/full" in err and "No space left" in err and err.count("\n") == 1
+    assert call(*ok, "--out", f"x={tmp_path / 'plain'}")[0] == 0
+    assert np.load(tmp_path / "plain").tolist() == [0, 1, 0, 0]
+    assert [file.name for file in tmp_path.iterdir()] == ["plain"]
+
+
+def test_a_script_that_ends_itself_is_reported_on(call, path, tmp_path):
+    script = tmp_path / "ends.py"
+    script.write_text(SCRIPT.format(path=path, options=[]) + "raise SystemExit(0)\n")
+    status, out, _ = call(script, "--json")
+    assert status == 0 and len(json.loads(out)["launches"]) == 2
+
+
+def test_a_long_launch_says_how_far_it_is(call, path, tmp_path, monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(waiting, "SILENT_SECONDS", 0.01)
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    (tmp_path / "long.cu").write_text(
+        "__global__ void turn(int* x, int n) { for (int i = 0; i < n; i++) atomicAdd(x, i); }")
+    call(tmp_path / "long.cu", "--block", "32", "--arg", "x=int32[1]", "--arg", "int:20000")
+    assert re.search(r"long\.cu: \d s, [\d,]+ instructions \(Ctrl-C stops\)", terminal.getvalue())
+
+
+def test_how_long_all_blocks_take_is_told_once_some_have_ended():
+    progress, running = ptx.Progress(), SimpleNamespace(steps=1234567)
+    assert emulate._far(Path("my.cu"), progress, 3.0) == "my.cu: 3 s"
+    progress.begin(4096, 0, running)
+    assert emulate._far(Path("my.cu"), progress, 5.0) == "my.cu: 5 s, 1,234,567 instructions"
+    progress.begin(4096, 1024, running)
+    assert emulate._far(Path("my.cu"), progress, 60.0) == (
+        "my.cu: 1,024 of 4,096 blocks, 60 s of about 4 minutes")
 
 
 SCRIPT = """

@@ -9,7 +9,9 @@ import pytest
 from lib import ptx
 from lib.compiler import merging as ties
 from lib.compiler.compiled import compile_source
+from lib.compiler.raw_module import RawModule
 from lib.compiler.sass import Instruction
+from lib.compiler.unused import unused
 from lib.gpus import ARCHITECTURES
 from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import CATALOGUE
@@ -68,8 +70,10 @@ def test_the_merged_sites_are_those_of_the_listing(kernel, variant, arch):
     list_machine_code(kernel.stem, arch)
     compiled = compile_kernel(kernel, variant, arch)
     machine = machine_sites(compiled)
+    # ptxas writes WMMA, and the book that tensor memory's allocator keeps, as code of its own.
     expanded = {
-        number for number, row in enumerate(compiled.ptx.splitlines(), 1) if "wmma." in row
+        number for number, row in enumerate(compiled.ptx.splitlines(), 1)
+        if re.search(r"wmma\.|tcgen05\.(de|relinquish_)?alloc", row)
     }
     sites = [
         (line, access.machine, (compiled.merge.get(line) or (0, access.nbytes))[1])
@@ -145,9 +149,12 @@ def test_shared_stores_that_ptxas_merges_count_once(arch):
     assert (counters["shared_store_instructions"], counters["shared_wavefronts"]) == (1, 4 + 1)
 
 
-def tied(body, *machine):
-    """What becomes of the PTX lines of a body; `machine` names (line, opcode), from 1."""
-    text = ".entry k(\n)\n" + body
+def tied(body, *machine, used=tuple(f"%f{i}" for i in range(9))):
+    """What becomes of the PTX lines of a body; `machine` names (line, opcode), from 1.
+
+    Registers of `used` are used behind it.
+    """
+    text = ".entry k(\n)\n" + body + f"\ncall use, ({', '.join(used)});"
     instructions = [Instruction(16 * n, opcode, opcode, line + 2)
                     for n, (line, opcode) in enumerate(machine)]
     return {line - 2: to for line, to in ties.merged_accesses(text, instructions, "k").items()}
@@ -188,9 +195,69 @@ def test_addresses_are_compared_through_the_constants_that_are_added():
     assert tied("mov.u32 %r0, s;\n" + body, (4, "LDS.64")) == {4: (8, 8), 3: None}
 
 
+@pytest.mark.parametrize("again", ["add.s32 %r2, %r0, 8;", "mov.u32 %r0, t;"])
+def test_a_register_that_is_written_twice_is_no_other_one_plus_a_constant(again):
+    """Else the two loads would be of neighbours, and part of the one wide load."""
+    body = (f"mov.u32 %r0, s;\nadd.s32 %r2, %r0, 8;\n{again}\n"
+            "ld.shared.f32 %f1, [%r2];\nld.shared.f32 %f2, [%r0+12];")
+    assert tied(body, (4, "LDS.64")) == {4: (0, 8)}
+
+
 def test_a_load_that_is_there_already_counts_nothing():
     body = "ld.shared.f32 %f1, [%r1];\nld.shared.f32 %f2, [%r1];"
     assert tied(body, (1, "LDS")) == {2: None}
+
+
+@pytest.mark.parametrize("load", [
+    "ld.shared.f32 %f2, [%r1+64];",
+    "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%f2, %f3}, [%r1];",
+])
+def test_a_load_that_nothing_uses_counts_nothing_where_ptxas_left_it_out(load):
+    machine = "LDSM" if "matrix" in load else "LDS"
+    body = f"ld.shared.f32 %f1, [%r1];\n{load}\nadd.f32 %f4, %f2, %f2;\nst.global.f32 [%rd1], "
+    assert tied(body + "%f1;", (1, "LDS"), (4, "STG.E"), used=()) == {2: None}
+    assert tied(body + "%f1;", (1, "LDS"), (2, machine), (4, "STG.E"), used=()) == {}
+    assert tied(body + "%f4;", (1, "LDS"), (4, "STG.E"), used=()) == {}  # moved elsewhere
+    volatile = body.replace("ld.shared", "ld.volatile.shared") + "%f1;"
+    assert tied(volatile, (1, "LDS"), (4, "STG.E"), used=()) == (
+        {2: None} if machine == "LDSM" else {})
+
+
+def test_what_a_branch_or_a_second_statement_of_a_line_uses_is_used():
+    rows = enumerate([
+        "ld.shared.u32 %r1, [%r9];", "setp.ne.u32 %p1, %r1, 0;", "@%p1 bra END;",
+        "ld.shared.u32 %r2, [%r9];", "ld.shared.u32 %r3, [%r9];", "END: add.u32 %r4, %r2, 1;",
+        "{ .reg .b32 x; mov.u32 x, %r3; st.shared.u32 [%r9], x; }",
+        "mov.u32 %r5, %tid.x;  // of no use",
+    ], 1)
+    assert unused(rows) == {4, 6, 8}
+
+
+DEAD = r"""
+extern "C" __global__ void dead(const float* x, float* y)
+{
+    __shared__ __align__(16) float s[256];
+    s[threadIdx.x] = x[threadIdx.x];
+    __syncthreads();
+    const unsigned at = (unsigned)__cvta_generic_to_shared(s) + threadIdx.x * 16;
+    unsigned a, b, c, d;
+    asm volatile("ld.shared.u32 %0, [%1+256];" : "=r"(a) : "r"(at));
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
+                 : "=r"(b), "=r"(c) : "r"(at));
+    asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(d) : "r"(at));
+    y[threadIdx.x] = __uint_as_float(d);
+}
+"""
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
+def test_dead_loads_are_counted_as_the_machine_code_has_them(arch):
+    module = RawModule(code=DEAD, arch=arch)
+    x, y = np.zeros(32, np.float32), np.zeros(32, np.float32)
+    trace = module.get_function("dead")(1, 32, (x, y)).trace
+    counters = trace.counters()
+    assert counters["shared_load_instructions"] == 0
+    assert trace.matrix_counters()["ldmatrix_instructions"] == 1
 
 
 def test_stores_moved_together_from_two_branches_both_count():
@@ -279,6 +346,10 @@ def test_a_wide_load_of_a_loop_reads_for_the_turns_in_which_it_is_not_aligned(st
     ("mul.lo.s32 %r2, %r1, %r1;\ncvt.s64.s32 %rd3, %r2;", 0),  # which grows by more and more
     ("add.s32 %r2, %r1, %r1;\nmov.u32 %r1, %r2;\nmov.u64 %rd3, %rd1;", 0),
     ("@%p2 add.s64 %rd3, %rd3, 8;", 0), ("add.s64 %rd3, %rd3, %rd4;", 0), ("", 0),
+    # Written twice in a turn: neither of the two says how far it goes.
+    ("add.s64 %rd3, %rd3, 8;\nadd.s64 %rd3, %rd3, 4;", 0),
+    ("mul.wide.s32 %rd3, %r1, 4;\nxor.b64 %rd3, %rd3, %rd4;", 0),
+    ("add.s32 %r1, %r1, 2;\nmul.wide.s32 %rd3, %r1, 4;", 0),
 ])
 def test_how_far_an_address_goes_in_a_turn(made, step):
     body = f"{made}\nld.shared.f32 %f1, [%rd3];\nadd.s32 %r1, %r1, 2;\n@%p1 bra L;"
