@@ -2,8 +2,9 @@
 
 A benchmark without its rival in the same run is an anecdote: clocks move with temperature. So the
 two take turns, A B B A (`lib.measure.turns`), on random inputs, over several copies of the matrices
-that together exceed the L2 cache three times, and the sensors are read while they run. The rival is
-the faster of cuBLAS's default and the best of its candidates (`lib.measure.rival`).
+that together exceed the L2 cache three times. Each sample carries the clock of its own launches
+(`lib.measure.probe`); temperature and throttling are read while they run. The rival is the faster
+of cuBLAS's default and the best of its candidates (`Rival`).
 """
 
 from __future__ import annotations
@@ -14,22 +15,25 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypedDict, cast
 
 import numpy as np
 
 from lib.compiler.compiled import Compiled, compile_file
-from lib.kernels import rule
+from lib.dispatch import cost
+from lib.dispatch.choice import Choice
 from lib.kernels.build import compile_kernel
 from lib.kernels.grid import Launch
-from lib.kernels.select import Choice
 from lib.kernels.spec import Kernel, Variant
-from lib.measure import cublas, cublaslt, inputs, turns
-from lib.measure.energy import energy
-from lib.measure.sensors import ClockSampler, board, nvml
+from lib.measure import cublas, cublaslt, inputs, probe, turns
+from lib.measure.energy import sustained
+from lib.measure.probe import Sample
+from lib.measure.sensors import Sampler, board, nvml
 from lib.measure.turns import ATTEMPTS, SERIES, TURN_SECONDS, Timing
 from lib.paths import CUDA
 from lib.problem import Problem, WrongResult
+from lib.records import schema
+from lib.records.schema import Alone, Benchmark, OtherInputs, RivalRow, Trials, Turn
 from lib.records.store import HOT_ROUNDS
 from lib.run import device
 from lib.run.runner import Loaded, prepare
@@ -64,7 +68,8 @@ METHOD = (
     f"median of {SERIES} series of {ROUNDS // SERIES} samples ({HOT_ROUNDS // SERIES} for large "
     f"products of 16-bit matrices, after {WARM_SERIES} series that are not kept), kernel and "
     f"cuBLAS in turns A B B A; a sample is launches of about {TURN_SECONDS * 1e3:g} ms together, "
-    f"at most {MOST_QUEUED}, queued ahead, between two events; inputs uniform, copies rotated over "
+    f"at most {MOST_QUEUED}, queued ahead, between two events; the clock by each SM's own "
+    "counters, read by a kernel before and after these events; inputs uniform, copies rotated over "
     f"{L2_MULTIPLE}× the L2; "
     "cuBLAS is the faster of its default and the best of the candidates of cublasLt, timed on "
     "that problem"
@@ -79,12 +84,12 @@ class Rival:
     ----------
     gemm : callable
         Enqueues it, given A, B and C.
-    about : dict
-        What a row's `rival` holds: `default`, `best`, `candidates`, `why_not`.
+    about : schema.Rival or None
+        What a row says of it; None where the candidates were not timed.
     """
 
     gemm: Callable[[Any, Any, Any], None]
-    about: dict[str, Any]
+    about: schema.Rival | None
 
 
 class Contest:
@@ -130,9 +135,9 @@ class Contest:
             If its result is wrong: a wrong kernel is not timed.
         """
         prepared = prepare(kernel, variant, self.problem, self.copies, exact, choice=choice)
-        call = Loaded(kernel, prepared, device.arch(), ptx_arch)
+        call = Loaded(kernel, prepared, device.arch(kernel.needs(variant)), ptx_arch)
         self.refuse_wrong(kernel.stem, call)
-        expression = kernel.expression(prepared.selection.variant)
+        expression = kernel.expression(prepared.plan.variant)
         return KernelPlayer(call, len(self.copies)), expression
 
     def cublas(self, gemm: Callable[[Any, Any, Any], None] | None = None) -> KernelPlayer:
@@ -157,22 +162,23 @@ class Contest:
         timings = turns.take([self.cublas(gemm) for gemm in gemms], usual_rounds(self.problem)
                              // SERIES)
         first = self.copies[0]
-        about: dict[str, Any] = {
-            "default": {**_side(timings[0], self.problem),
-                        "kernels": cublaslt.default_kernels(self.problem, *first)},
-            "best": None, "candidates": len(offered),
-        }
+        default_side = schema.Default(
+            **side_of(timings[0], self.problem),
+            kernels=cublaslt.default_kernels(self.problem, *first))
+        best_side, why_not = None, None
         if best is not None:
-            about["best"] = {
-                **_side(timings[1], self.problem), **offered[best].about,
-                "kernels": cublaslt.kernels(lambda: offered[best].gemm(*first)),
-            }
+            chosen = offered[best]
+            best_side = schema.Candidate(
+                **side_of(timings[1], self.problem), place=chosen.place,
+                workspace_bytes=chosen.workspace_bytes, **chosen.about._asdict(),
+                kernels=cublaslt.kernels(lambda: chosen.gemm(*first)))
         elif cublaslt.binding() is None:
-            about["why_not"] = cublaslt.MISSING
+            why_not = cublaslt.MISSING
         else:
-            about["why_not"] = "cublasLt offers no candidate for this problem"
+            why_not = "cublasLt offers no candidate for this problem"
         quickest = min(range(len(gemms)), key=lambda index: timings[index].seconds)
-        return Rival(gemms[quickest], about)
+        return Rival(gemms[quickest], schema.Rival(
+            default=default_side, best=best_side, candidates=len(offered), why_not=why_not))
 
     def _right(self, gemm: Callable[[Any, Any, Any], None]) -> bool:
         """Whether a candidate's result is: one that rounds sums to 16 bits is no rival."""
@@ -186,8 +192,8 @@ class Contest:
         self, kernel: Kernel, variant: Variant, samples: int | None = None,
         ptx_arch: str | None = None, exact: bool = False, thorough: bool = False,
         joules: bool = False,
-    ) -> dict[str, Any]:
-        """Time one instantiation against the rival: a row of a record (`lib.records.schema.Row`).
+    ) -> Benchmark:
+        """Time one instantiation against the rival.
 
         Parameters
         ----------
@@ -199,7 +205,7 @@ class Contest:
         ptx_arch : str, optional
             The code is this older architecture's PTX, assembled for this GPU.
         exact : bool
-            The variant keeps its own tile (see `lib.records.tuning`).
+            The variant keeps its own tile (see `lib.dispatch.plan`).
         thorough : bool
             What headline sizes have besides: turns of other lengths, energy, other inputs.
         joules : bool
@@ -214,30 +220,45 @@ class Contest:
         ours, instantiation = self.player(kernel, variant, ptx_arch, exact)
         rival = self.cublas()
         rounds = samples or fitting(usual_rounds(problem), ours.once() + rival.once())
-        with ClockSampler() as clock:
+        with Sampler() as sensed:
             own, other = self._in_turns(ours, rival, rounds)
-        row = {
-            **problem_of(problem), **_times(own, other, problem),
-            "instantiation": instantiation, **clock.row(), "throttle": clock.throttle(),
-            "rounds": sum(map(len, own.series)), "series": own.medians,
-            "spread_within": own.within, "inputs": self.inputs, "rival": self.rival.about,
-            "board": board(),
-        }
-        if hot(problem) or thorough:
-            row["alone"] = alone(ours, problem, rounds, hot_first=thorough)
+        by_itself = alone(ours, problem, rounds, hot_first=thorough) if (
+            hot(problem) or thorough) else None
+        rival_by_itself, of_lengths, on_inputs = None, [], []
         if thorough:
-            row["cublas_alone"] = alone(rival, problem, rounds, hot_first=True)
-            row["turns"] = [_turns(ours, rival, turn, n) for turn, n in OTHER_TURNS.items()]
-            row["other_inputs"] = [
+            rival_by_itself = alone(rival, problem, rounds, hot_first=True)
+            of_lengths = [_turns(ours, rival, turn, n) for turn, n in OTHER_TURNS.items()]
+            on_inputs = [
                 self._with_inputs(name, kernel, variant, ptx_arch, exact)
                 for name in inputs.OTHERS
             ]
-        if variant.by_rule and not (exact or ptx_arch):
-            row["trials"] = self._trials(kernel, variant, rival, rounds)
+        by_rule = variant.by_rule and not (exact or ptx_arch)
+        tried = self._trials(kernel, variant, rival, rounds) if by_rule else None
         counter = nvml() if thorough or joules else None
-        if counter and (used := energy(ours, rival, counter)):
-            row["energy"] = used
-        return row
+        return Benchmark(
+            **problem_of(problem), **times_of(own, other, problem), **clocks_of(own, other),
+            cublas_spread=other.spread, instantiation=instantiation,
+            temperature_c=sensed.temperature_c, throttle=sensed.throttle(),
+            rounds=sum(map(len, own.series)), series=own.medians, spread_within=own.within,
+            inputs=self.inputs, rival=self.rival_timed, board=board(),
+            alone=by_itself, cublas_alone=rival_by_itself, turns=of_lengths,
+            other_inputs=on_inputs, trials=tried,
+            sustained=sustained(ours, rival, counter, problem.flops) if counter else None,
+        )
+
+    @property
+    def rival_timed(self) -> schema.Rival:
+        """What a row says of the rival.
+
+        Raises
+        ------
+        ValueError
+            If only its default was taken, and nothing timed.
+        """
+        if self.rival.about is None:
+            raise ValueError("a row is against the best of cuBLAS, and its candidates were not "
+                             "timed")
+        return self.rival.about
 
     def _in_turns(
         self, ours: KernelPlayer, rival: KernelPlayer, rounds: int
@@ -248,12 +269,12 @@ class Contest:
 
     def _trials(
         self, kernel: Kernel, variant: Variant, rival: KernelPlayer, rounds: int
-    ) -> dict[str, Any]:
+    ) -> Trials:
         """The fastest of the candidates that a rule ranks first, in turns with the rival.
 
         It is found as the rival is: all are timed, and the fastest takes turns.
         """
-        tried = rule.ranked(kernel, variant, self.problem)[:TRIALS]
+        tried = cost.ranked(kernel, variant, self.problem)[:TRIALS]
         arch = device.arch()
         with ThreadPoolExecutor(TRIALS) as pool:
             list(pool.map(
@@ -261,21 +282,18 @@ class Contest:
         entrants = [self.player(kernel, variant, choice=one) for one in tried]
         ours, instantiation = entrants[fastest([player for player, _ in entrants]) or 0]
         own, other = self._in_turns(ours, rival, rounds)
-        return {"of": len(tried), "instantiation": instantiation,
-                **_times(own, other, self.problem)}
+        return Trials(of=len(tried), instantiation=instantiation, cublas_spread=other.spread,
+                      **times_of(own, other, self.problem), **clocks_of(own, other))
 
     def _with_inputs(
         self, name: str, kernel: Kernel, variant: Variant, ptx_arch: str | None, exact: bool
-    ) -> dict[str, Any]:
+    ) -> OtherInputs:
         """The same two on matrices of another distribution."""
         other = Contest(self.problem, name, self.rival)
         ours, _ = other.player(kernel, variant, ptx_arch, exact)
-        with ClockSampler() as clock:
-            own, rival = turns.take([ours, other.cublas()], usual_rounds(self.problem) // SERIES)
-        sensed = clock.row()
-        return {"inputs": name, "seconds": own.seconds, "cublas_seconds": rival.seconds,
-                "spread": own.spread, "sm_clock_mhz": sensed["sm_clock_mhz"],
-                "power_w": sensed["power_w"]}
+        own, rival = turns.take([ours, other.cublas()], usual_rounds(self.problem) // SERIES)
+        return OtherInputs(inputs=name, seconds=own.seconds, cublas_seconds=rival.seconds,
+                           spread=own.spread, **clocks_of(own, rival))
 
 
 def bench(
@@ -286,13 +304,8 @@ def bench(
     ptx_arch: str | None = None,
     exact: bool = False,
     thorough: bool = False,
-) -> dict[str, Any]:
-    """Time one instantiation and the best of cuBLAS on one problem.
-
-    Returns
-    -------
-    dict
-        As `Contest.row` does.
+) -> Benchmark:
+    """Time one instantiation and the best of cuBLAS on one problem, as `Contest.row` does.
 
     Raises
     ------
@@ -329,22 +342,21 @@ def compare(
 
 def default_rival(problem: Problem) -> Rival:
     """cuBLAS by its default, without a look at what else it has."""
-    return Rival(lambda A, B, C: cublas.gemm(problem, A, B, C), {})
+    return Rival(lambda A, B, C: cublas.gemm(problem, A, B, C), None)
 
 
-def bench_cublas(problem: Problem) -> dict[str, Any]:
-    """Time cuBLAS by itself; a row like `bench`'s, with a ratio of 1."""
+def bench_cublas(problem: Problem, chunk: str) -> RivalRow:
+    """Time cuBLAS by itself in a chunk: its seconds are those of its rival, its ratio is 1."""
     contest = Contest(problem)
     rounds = usual_rounds(problem)
-    with ClockSampler() as clock:
+    with Sampler() as sensed:
         (own,) = turns.take([contest.cublas()], rounds // SERIES)
-    row = _times(own, own, problem)
-    del row["cublas_spread"]
-    return {
-        **problem_of(problem), **row, **clock.row(), "throttle": clock.throttle(),
-        "rounds": sum(map(len, own.series)), "series": own.medians, "spread_within": own.within,
-        "inputs": contest.inputs, "rival": contest.rival.about, "board": board(),
-    }
+    return RivalRow(
+        **problem_of(problem), **times_of(own, own, problem), clock=own.clock,
+        temperature_c=sensed.temperature_c, throttle=sensed.throttle(),
+        rounds=sum(map(len, own.series)), series=own.medians, spread_within=own.within,
+        inputs=contest.inputs, rival=contest.rival_timed, board=board(), chunk=chunk,
+    )
 
 
 def fastest(players: Sequence[turns.Player]) -> int | None:
@@ -355,52 +367,104 @@ def fastest(players: Sequence[turns.Player]) -> int | None:
     times: list[float] = []
     launches = [turns.launches_of(player, TURN_SECONDS) for player in players]
     for _ in range(2):
-        times = [player.take(number) for player, number in zip(players, launches, strict=True)]
+        times = [player.take(number).seconds
+                 for player, number in zip(players, launches, strict=True)]
     return times.index(min(times)) if times else None
 
 
-def problem_of(problem: Problem) -> dict[str, Any]:
+class ProblemFields(TypedDict):
+    """What a row says of its problem (`lib.records.schema.Problem`)."""
+
+    M: int
+    N: int
+    K: int
+    dtype: schema.Type
+    out: schema.Type
+    b_layout: schema.Layout
+    alpha: float
+    beta: float
+
+
+def problem_of(problem: Problem) -> ProblemFields:
     """What a row says of its problem."""
     return {
-        "M": problem.M, "N": problem.N, "K": problem.K, "dtype": problem.dtype,
-        "out": problem.out, "b_layout": problem.b_layout,
+        "M": problem.M, "N": problem.N, "K": problem.K,
+        # A problem of other types or layouts can't be made.
+        "dtype": cast(schema.Type, problem.dtype), "out": cast(schema.Type, problem.out),
+        "b_layout": cast(schema.Layout, problem.b_layout),
         "alpha": problem.alpha, "beta": problem.beta,
     }
 
 
-def _times(own: Timing, rival: Timing, problem: Problem) -> dict[str, Any]:
+class Times(TypedDict):
+    """What a row says of the two that took turns."""
+
+    seconds: float
+    spread: float
+    tflops: float
+    cublas_seconds: float
+    cublas_tflops: float
+    ratio: float
+
+
+def times_of(own: Timing, rival: Timing, problem: Problem) -> Times:
+    """What a row says of a kernel and of its rival, in turns on a problem."""
     return {
-        "seconds": own.seconds, "spread": own.spread,
-        "tflops": problem.flops / own.seconds / 1e12,
-        "cublas_seconds": rival.seconds, "cublas_spread": rival.spread,
-        "cublas_tflops": problem.flops / rival.seconds / 1e12,
+        "seconds": own.seconds, "spread": own.spread, "tflops": _tflops(own, problem),
+        "cublas_seconds": rival.seconds, "cublas_tflops": _tflops(rival, problem),
         "ratio": rival.seconds / own.seconds,
     }
 
 
-def _side(timing: Timing, problem: Problem) -> dict[str, Any]:
+class Clocks(TypedDict):
+    """What a row says of the clocks of the two that took turns."""
+
+    clock: schema.Clock | None
+    cublas_clock: schema.Clock | None
+
+
+def clocks_of(own: Timing, rival: Timing) -> Clocks:
+    """What a row says of the clocks of the two that took turns."""
+    return {"clock": own.clock, "cublas_clock": rival.clock}
+
+
+class SideFields(TypedDict):
+    """What is said of one kernel (`lib.records.schema.Side`)."""
+
+    seconds: float
+    spread: float
+    tflops: float
+    clock: schema.Clock | None
+
+
+def side_of(timing: Timing, problem: Problem) -> SideFields:
+    """What is said of one kernel's time on a problem."""
     return {"seconds": timing.seconds, "spread": timing.spread,
-            "tflops": problem.flops / timing.seconds / 1e12}
+            "tflops": _tflops(timing, problem), "clock": timing.clock}
+
+
+def _tflops(timing: Timing, problem: Problem) -> float:
+    return problem.flops / timing.seconds / 1e12
 
 
 def alone(
     player: KernelPlayer, problem: Problem, rounds: int, hot_first: bool = False
-) -> dict[str, Any]:
+) -> Alone:
     """Time one player without its rival, back to back; hot, where it ran for a while before."""
     if hot_first:
         player.keep(HOT_SECONDS)
-    with ClockSampler() as clock:
+    with Sampler() as sensed:
         (timing,) = turns.take([player], max(rounds // SERIES, 1))
-    return {**_side(timing, problem), **clock.row(), "throttle": clock.throttle()}
+    return Alone(**side_of(timing, problem), temperature_c=sensed.temperature_c,
+                 throttle=sensed.throttle())
 
 
 def _turns(
     ours: KernelPlayer, rival: KernelPlayer, turn: float, samples: int
-) -> dict[str, Any]:
-    with ClockSampler() as clock:
-        own, other = turns.take([ours, rival], samples, turn=turn)
-    return {"milliseconds": turn * 1e3, "seconds": own.seconds, "cublas_seconds": other.seconds,
-            "spread": own.spread, "sm_clock_mhz": clock.median}
+) -> Turn:
+    own, other = turns.take([ours, rival], samples, turn=turn)
+    return Turn(milliseconds=turn * 1e3, seconds=own.seconds, cublas_seconds=other.seconds,
+                spread=own.spread, **clocks_of(own, other))
 
 
 def hot(problem: Problem) -> bool:
@@ -467,8 +531,8 @@ class KernelPlayer:
             self._once = min(elapsed(lambda: self._queue(1)) for _ in range(3))
         return self._once
 
-    def take(self, launches: int) -> float:
-        """Seconds a launch.
+    def take(self, launches: int) -> Sample:
+        """Launches back to back, between two events, and the clock that they had.
 
         The GPU is kept busy while the launches are queued, so that it finds each one waiting and
         Python's time between them is not measured. Where Python needed longer than that, the
@@ -476,30 +540,35 @@ class KernelPlayer:
         """
         launches = min(launches, MOST_QUEUED)
         for _ in range(ATTEMPTS):
-            ahead = self._enqueue * launches
+            # The first probe is queued too, before the launches.
+            ahead = self._enqueue * (launches + 1)
             keep_busy(ahead)
             begin = time.perf_counter()
-            seconds = elapsed(lambda: self._queue(launches))
+            sample = probed(lambda: self._queue(launches), launches)
             if self._queued - begin <= ahead:
                 break
-            self._enqueue = MARGIN * (self._queued - begin) / launches
-        return seconds / launches
+            self._enqueue = MARGIN * (self._queued - begin) / (launches + 1)
+        return sample
 
-    def keep(self, seconds: float) -> int:
-        """Run without a pause for at least so long, to the end; how many launches that were."""
+    def keep(self, seconds: float) -> Sample:
+        """Run without a pause for at least so long, to the end."""
         cp = device.cupy()
         batch = turns.launches_of(self, BATCH_SECONDS)
         ends: deque[Any] = deque()
         launches, start = 0, time.perf_counter()
-        while not launches or time.perf_counter() - start < seconds:
-            self._queue(batch)
-            launches += batch
-            ends.append(cp.cuda.Event())
-            ends[-1].record()
-            if len(ends) > 1:  # one batch waits while another runs
-                ends.popleft().synchronize()
-        ends[-1].synchronize()
-        return launches
+
+        def run() -> None:
+            nonlocal launches
+            while not launches or time.perf_counter() - start < seconds:
+                self._queue(batch)
+                launches += batch
+                ends.append(cp.cuda.Event())
+                ends[-1].record()
+                if len(ends) > 1:  # one batch waits while another runs
+                    ends.popleft().synchronize()
+
+        sample = probed(run)
+        return replace(sample, seconds=sample.seconds / launches, launches=launches)
 
     def _queue(self, launches: int) -> None:
         """Enqueue launches, each on the next copy of the data."""
@@ -520,12 +589,26 @@ def _loaded(compiled: Compiled) -> device.Loaded:
     return device.Loaded(compiled)
 
 
-def elapsed(work: Callable[[], None]) -> float:
-    """Seconds of the current stream's time that `work` takes, between two events."""
+def probed(work: Callable[[], None], launches: int = 1) -> Sample:
+    """Time launches that `work` enqueues, with a probe of the clock before and after."""
+    around = probe.here()
+    around.before()
+    seconds = elapsed(work, around.after)
+    return Sample(seconds / launches, launches, around.passed(), around.tick)
+
+
+def elapsed(work: Callable[[], None], behind: Callable[[], None] | None = None) -> float:
+    """Seconds of the current stream's time that `work` takes, between two events.
+
+    What `behind` enqueues comes after the second event, and has ended too.
+    """
     cp = device.cupy()
     start, end = cp.cuda.Event(), cp.cuda.Event()
     start.record()
     work()
     end.record()
+    if behind:
+        behind()
+        cp.cuda.get_current_stream().synchronize()
     end.synchronize()
     return cp.cuda.get_elapsed_time(start, end) / 1e3

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from lib.compiler.compiled import Compiled, compile_file
 from lib.kernels.grid import Launch
 from lib.measure import ncu
 from lib.measure.patterns import MEMORY_BYTES, WARP, Pattern, patterns_for
+from lib.records import schema
 from lib.records.store import CALIBRATION_SOURCE as SOURCE
 from lib.run import device
 
@@ -74,14 +75,15 @@ def launch_all() -> int:
     return len(launched)
 
 
-def measure() -> dict[str, Any]:
-    """Profile the whole set with one ncu.
+class Counted(NamedTuple):
+    """ncu's names of the metrics, and by the patterns' names what was counted, in their order."""
 
-    Returns
-    -------
-    dict
-        ``metrics``: ncu's names; ``patterns``: by the pattern's name its definition and ``counts``,
-        in the order of the metrics.
+    metrics: list[str]
+    patterns: dict[str, schema.Pattern]
+
+
+def measure() -> Counted:
+    """Profile the whole set with one ncu.
 
     Raises
     ------
@@ -101,14 +103,14 @@ def measure() -> dict[str, Any]:
     metrics = [m for m in metrics if all(ncu.number(row.get(m)) is not None for row in rows)]
     measured = {}
     for pattern, row in zip(launched, rows, strict=True):
-        function = re.match(r"\w+", pattern.access)[0]
+        function = pattern.access.partition("<")[0]
         if not re.search(rf"\b{function}\b", row["Kernel Name"]):
             raise ncu.ProfilerMissing(
                 f"ncu saw {row['Kernel Name']} where {pattern.name} was launched"
             )
-        counts = [ncu.number(row[m]) for m in metrics]
-        measured[pattern.name] = {**pattern.definition(), "counts": counts}
-    return {"metrics": metrics, "patterns": measured}
+        counts = [number for m in metrics if (number := ncu.number(row[m])) is not None]
+        measured[pattern.name] = pattern.recorded(counts)
+    return Counted(metrics, measured)
 
 
 def compiled(pattern: Pattern, arch: str) -> Compiled:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 from lib.measure.plan import Unit
@@ -45,8 +46,10 @@ def run(
 ) -> Outcome:
     """Measure what the journal lacks, in order, for at most so many seconds.
 
-    The first unit that doesn't fit ends the chunk: what pages need first is not overtaken. A chunk
-    measures one unit at least, however long that takes, or a long one would never be measured.
+    The first unit that doesn't fit ends the chunk: what pages need first is not overtaken. Nor does
+    a chunk begin what is compared, all versions on one cube, where that fits a chunk of its own and
+    not the rest of this one. A chunk measures one unit at least, however long that takes, or a long
+    one would never be measured.
 
     Parameters
     ----------
@@ -66,27 +69,65 @@ def run(
         A clock, s.
     """
     start, measured = now(), 0
+    last: Unit | None = None
     left = [unit for unit in units if journal.find(unit.name, unit.mark) is None]
     done = len(units) - len(left)
     while left:
         unit = left[0]
-        pace = _pace(units, journal)
+        speed = pace(units, journal)
         over = now() - start
-        if measured and over + pace * unit.estimate > most * (1 - MARGIN):
+        if last and _ends(last, left, over, speed, most):
             break
         begun = now()
         made = measure(unit)
         journal.done(unit.name, unit.mark, chunk, now() - begun, made)
-        left.pop(0)
+        last = left.pop(0)
         measured += 1
-        rest = _rest(left, _pace(units, journal))
+        rest = _rest(left, pace(units, journal))
         say(f"[{done + measured}/{len(units)}] {unit.name}: {now() - begun:.1f} s; "
             f"{max(most - (now() - start), 0):.0f} s left in this chunk, about {rest:.0f} s to the "
             "end of the pass")
-    return Outcome(measured, tuple(left), _rest(left, _pace(units, journal)))
+    return Outcome(measured, tuple(left), _rest(left, pace(units, journal)))
 
 
-def _pace(units: Sequence[Unit], journal: Journal) -> float:
+def laid_out(
+    units: Sequence[Unit], most: float = MOST_SECONDS, pace: float = 1.0
+) -> list[list[Unit]]:
+    """The chunks in which `run` would measure some units, if each took what it is expected to.
+
+    Parameters
+    ----------
+    units : sequence of Unit
+        What is not measured yet, in order.
+    most : float
+        Seconds of a chunk.
+    pace : float
+        How long units take of what they were expected to.
+    """
+    found: list[list[Unit]] = []
+    left, over = list(units), 0.0
+    while left:
+        if not found or _ends(found[-1][-1], left, over, pace, most):
+            found.append([])
+            over = 0.0
+        over += pace * left[0].estimate
+        found[-1].append(left.pop(0))
+    return found
+
+
+def _ends(last: Unit, left: Sequence[Unit], over: float, pace: float, most: float) -> bool:
+    """Whether a chunk that has measured a unit last ends before the first of those left."""
+    room, first = most * (1 - MARGIN), left[0]
+    if over + pace * first.estimate > room:
+        return True
+    if first.compared is None or first.compared == last.compared:
+        return False
+    whole = pace * sum(unit.estimate for unit in
+                       takewhile(lambda unit: unit.compared == first.compared, left))
+    return over + whole > room >= whole
+
+
+def pace(units: Sequence[Unit], journal: Journal) -> float:
     """How long units took of what they were expected to; 1 before any was measured."""
     took = journal.took()
     known = [unit for unit in units if unit.name in took]

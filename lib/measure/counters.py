@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
-from lib.kernels.catalogue import CATALOGUE
+from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import Kernel, Variant
 from lib.measure import cublas, ncu
 from lib.measure.ncu import ProfilerMissing
 from lib.problem import Problem
-from lib.records.store import CUBLAS
+from lib.records.schema import CUBLAS, Rival
 from lib.run import device
 
 __all__ = ["ALL", "EMULATED", "HARDWARE", "MATRIX", "ProfilerMissing", "counters", "parse"]
@@ -50,6 +50,7 @@ HARDWARE = {
     "tensor_pipe_percent": "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active",
     "lsu_pipe_percent": "l1tex__lsuin_requests.avg.pct_of_peak_sustained_elapsed",
     "l1_data_percent": "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed",
+    "l1_wavefronts": "l1tex__data_pipe_lsu_wavefronts.sum",
     "instructions": "smsp__inst_executed.sum",
     "cycles": "sm__cycles_elapsed.max",
     "nanoseconds": "gpu__time_duration.sum",
@@ -178,20 +179,28 @@ def of_variants(
     return {name: [parse([next(rows)], metrics) for _ in shapes] for name in variants}
 
 
-def cycles(
-    kernel: Kernel, variant: Variant, problem: Problem, rival: Mapping[str, Any],
-    ptx_arch: str | None = None,
-) -> dict[str, Any]:
-    """SM cycles of one launch of a kernel and of its rival, by ncu.
+@dataclass(frozen=True)
+class Cycles:
+    """SM cycles of one launch of a kernel and of its rival."""
 
-    Returns
-    -------
-    dict
-        `cycles` and `cublas_cycles`; or `why_not`, where counters can't be read.
-    """
+    cycles: float
+    cublas_cycles: float
+
+
+@dataclass(frozen=True)
+class NotCounted:
+    """Why counters can't be read."""
+
+    why_not: str
+
+
+def cycles(
+    kernel: Kernel, variant: Variant, problem: Problem, rival: Rival,
+    ptx_arch: str | None = None,
+) -> Cycles | NotCounted:
+    """SM cycles of one launch of a kernel and of its rival, by ncu."""
     shape = (problem.M, problem.N, problem.K)
-    best, default = rival["best"], rival["default"]
-    candidate = best["place"] if best and best["seconds"] < default["seconds"] else None
+    candidate = rival.best.place if rival.best and rival.fastest is rival.best else None
     name = cublas.name_of(problem)
     try:
         (own,) = counters(kernel.stem, variant.name, [shape], problem.alpha, problem.beta,
@@ -199,8 +208,8 @@ def cycles(
         (other,) = counters(CUBLAS, name, [shape], problem.alpha, problem.beta, None, CYCLES,
                             [candidate])
     except ProfilerMissing as error:
-        return {"why_not": f"cycles are not read: {error}"}
-    return {"cycles": own["cycles"], "cublas_cycles": other["cycles"]}
+        return NotCounted(f"cycles are not read: {error}")
+    return Cycles(own["cycles"], other["cycles"])
 
 
 def _launches(
@@ -209,10 +218,10 @@ def _launches(
 ) -> list[dict[str, str]]:
     """What ncu saw of ``python -m lib launch``: a row a launch, variant by variant."""
     return ncu.profile(list(metrics.values()), [
-        "launch", stem, "--shape", _texts(shapes), "--alpha", repr(alpha), "--beta", repr(beta),
-        *(["--variant", ",".join(variants)] if variants else []),
+        "launch", f"{stem}/{','.join(variants)}" if variants else stem,
+        "--shape", _texts(shapes), "--alpha", repr(alpha), "--beta", repr(beta),
         *(["--ptx-arch", ptx_arch] if ptx_arch else []),
-    ], f"regex:^({'|'.join(CATALOGUE[stem].functions)})$")
+    ], f"regex:^({'|'.join(KERNELS[stem].functions)})$")
 
 
 def _of_cublas(
@@ -226,8 +235,8 @@ def _of_cublas(
     """
     places = [str(-1 if place is None else place) for place in candidates]
     rows = ncu.profile(list(metrics.values()), [
-        "launch", CUBLAS, "--shape", _texts(shapes), "--alpha", repr(alpha), "--beta", repr(beta),
-        *(["--variant", variant] if variant else []),
+        "launch", f"{CUBLAS}/{variant}" if variant else CUBLAS,
+        "--shape", _texts(shapes), "--alpha", repr(alpha), "--beta", repr(beta),
         *([f"--candidate={','.join(places)}"] if places else []), "--apart",
     ])
     seen: list[list[dict[str, str]]] = []
@@ -240,7 +249,7 @@ def _of_cublas(
 
 
 def _texts(shapes: Sequence[Shape]) -> str:
-    return ",".join("x".join(map(str, shape)) for shape in shapes)
+    return "+".join("x".join(map(str, shape)) for shape in shapes)
 
 
 def parse(rows: list[dict[str, str]], metrics: Mapping[str, str]) -> dict[str, float]:
@@ -250,12 +259,12 @@ def parse(rows: list[dict[str, str]], metrics: Mapping[str, str]) -> dict[str, f
     ratios are those of the longest launch.
     """
     duration = metrics.get("nanoseconds", "")
-    longest = max(rows, key=lambda row: ncu.number(row.get(duration)) or 0.0)
+    longest = max(range(len(rows)), key=lambda at: ncu.number(rows[at].get(duration)) or 0.0)
     found: dict[str, float] = {}
     for key, metric in metrics.items():
-        values = [ncu.number(row.get(metric)) for row in rows]
-        if None in values:
+        values = [value for row in rows if (value := ncu.number(row.get(metric))) is not None]
+        if len(values) < len(rows):
             continue
         added = metric.endswith((".sum", "cycles_elapsed.max")) or metric.startswith("memory_")
-        found[key] = sum(values) if added else ncu.number(longest[metric])
+        found[key] = sum(values) if added else values[longest]
     return found

@@ -1,6 +1,6 @@
 """The rival by its default: cuBLAS on the same types and layouts, as its heuristic chooses.
 
-The fastest that it has is `lib.measure.rival`.
+The fastest that it has is `lib.measure.bench.Rival`.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,27 @@ from lib.run import device
 MOST = 100
 WORKSPACE = 128 << 20  # B
 
+BINDING = "nvmath.bindings.cublasLt"
 MISSING = "cublasLt's candidates are not timed: pip install nvmath-python"
+
+
+class About(NamedTuple):
+    """How cublasLt describes an algorithm; None where it leaves something to the algorithm.
+
+    Attributes
+    ----------
+    algorithm : int or None
+        cublasLt's number.
+    tile, stages, cluster : str or None
+        As cublasLt names them.
+    split_k : int
+    """
+
+    algorithm: int | None
+    tile: str | None
+    stages: str | None
+    cluster: str | None
+    split_k: int
 
 
 @dataclass(frozen=True)
@@ -34,20 +54,22 @@ class Candidate:
     ----------
     gemm : callable
         Enqueues C = α·A·B + β·C on the current stream, given A, B and C.
-    about : dict
-        `place` among the candidates, `algorithm` (cublasLt's number), `tile`, `stages`, `cluster`,
-        `split_k` and `workspace_bytes`, as cublasLt names them; None where it leaves them to the
-        algorithm.
+    place : int
+        Among the candidates.
+    about : About
+    workspace_bytes : int
     """
 
     gemm: Callable[[Any, Any, Any], None]
-    about: dict[str, Any]
+    place: int
+    about: About
+    workspace_bytes: int
 
 
 def binding() -> Any | None:
     """nvmath-python's binding of cublasLt; None where it is not installed."""
     try:
-        return importlib.import_module("nvmath.bindings.cublasLt")
+        return importlib.import_module(BINDING)
     except ImportError:
         return None
 
@@ -120,20 +142,19 @@ def _candidate(
     where = algorithm.ctypes.data
     memory = _workspace()
 
-    def gemm(A: Any, B: Any, C: Any) -> None:
+    # The default keeps alive what `where`, `alpha` and `beta` are addresses of.
+    def gemm(A: Any, B: Any, C: Any, _kept: object = (algorithm, scalars)) -> None:
         stream = device.cupy().cuda.get_current_stream().ptr
-        # `algorithm` and `scalars` are kept alive by this closure, as the plan is.
         lt.matmul(
             _handle(), plan.operation, alpha, B.data.ptr, plan.first, A.data.ptr, plan.second,
             beta, C.data.ptr, plan.out, C.data.ptr, plan.out, where, memory.data.ptr, workspace,
             stream,
         )
 
-    gemm.kept = (plan, algorithm, scalars, memory)
-    return Candidate(gemm, {"place": place, **about(lt, where), "workspace_bytes": workspace})
+    return Candidate(gemm, place, about(lt, where), workspace)
 
 
-def about(lt: Any, algorithm: int) -> dict[str, Any]:
+def about(lt: Any, algorithm: int) -> About:
     """How cublasLt describes an algorithm, given its address."""
     attributes = lt.MatmulAlgoConfigAttribute
 
@@ -148,13 +169,13 @@ def about(lt: Any, algorithm: int) -> dict[str, Any]:
             return None
         return int(value[0])
 
-    return {
-        "algorithm": read(attributes.ID),
-        "tile": named(lt.MatmulTile, read(attributes.TILE_ID)),
-        "stages": named(lt.MatmulStages, read(attributes.STAGES_ID)),
-        "cluster": named(lt.ClusterShape, read(attributes.CLUSTER_SHAPE_ID)),
-        "split_k": read(attributes.SPLITK_NUM) or 1,
-    }
+    return About(
+        read(attributes.ID),
+        named(lt.MatmulTile, read(attributes.TILE_ID)),
+        named(lt.MatmulStages, read(attributes.STAGES_ID)),
+        named(lt.ClusterShape, read(attributes.CLUSTER_SHAPE_ID)),
+        read(attributes.SPLITK_NUM) or 1,
+    )
 
 
 def named(kind: Any, value: int | None) -> str | None:
@@ -244,7 +265,7 @@ def _names(driver: Any, graph: Any) -> list[str] | None:
 
 @lru_cache(maxsize=1)
 def _handle() -> int:
-    return binding().create()
+    return importlib.import_module(BINDING).create()
 
 
 @lru_cache(maxsize=1)

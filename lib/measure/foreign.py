@@ -28,6 +28,7 @@ from lib.compiler.toolkit import nvrtc_version
 from lib.kernels.grid import Launch
 from lib.measure import ncu, sensors
 from lib.measure.counters import EMULATED, parse
+from lib.records.foreign import Measured
 from lib.run import device, runner
 from lib.run.tensor_maps import encode
 from lib.topics.foreign import model
@@ -48,7 +49,7 @@ class Made(NamedTuple):
 
 def measure(
     kernels: Sequence[Foreign], folder: Path, tell: Callable[[str], None] = print
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, Measured]:
     """Profile kernels, each launched once as the set says.
 
     Parameters
@@ -62,9 +63,7 @@ def measure(
     Returns
     -------
     dict
-        By `Foreign.key`: `machine`'s keys; launch: `Foreign.digest`; right and emulated_right:
-        whether the oracle agrees with the GPU's result and with the emulator's of the same machine
-        code; ncu and emulated: counters by the emulator's names.
+        By `Foreign.key`; counters are by the emulator's names.
 
     Raises
     ------
@@ -80,11 +79,11 @@ def measure(
     made = _all_made(kernels, folder, tell)
     found = {}
     for one, right, row in _launched(made, list(metrics.values()), tell):
-        found[one.kernel.key] = {
-            **where, "launch": one.kernel.digest, "right": right, "emulated_right": one.right,
-            "ncu": parse([row], metrics),
-            "emulated": {name: one.emulated[name] for name in metrics},
-        }
+        found[one.kernel.key] = Measured(
+            **where, launch=one.kernel.digest, right=right, emulated_right=one.right,
+            ncu={name: int(number) for name, number in parse([row], metrics).items()},
+            emulated={name: one.emulated[name] for name in metrics},
+        )
     return found
 
 
@@ -117,7 +116,7 @@ def _all_made(
             except (ptx.Error, CompileError, ValueError) as error:
                 tell(f"{kernel.key}: left out: {_line(error)}")
                 continue
-            made.append(Made(kernel, compiled, launch.trace.counters(), right))
+            made.append(Made(kernel, compiled, launch.traced.counters(), right))
     return made
 
 
@@ -140,8 +139,12 @@ def _emulated(kernel: Foreign, compiled: Compiled) -> tuple[ptx.Launch, bool | N
 
 
 def _grid(kernel: Foreign) -> Launch:
-    grid, block = ((*sizes, 1, 1)[:3] for sizes in (kernel.grid, kernel.block))
-    return Launch(grid, block, kernel.shared)
+    return Launch(_three(kernel.grid), _three(kernel.block), kernel.shared)
+
+
+def _three(sizes: tuple[int, ...]) -> tuple[int, int, int]:
+    x, y, z = (*sizes, 1, 1)[:3]
+    return x, y, z
 
 
 def _launched(
@@ -155,8 +158,8 @@ def _launched(
             work.write_text(json.dumps([
                 (one.kernel.key, one.compiled.name, one.compiled.ptx, one.compiled.arch)
                 for one in left
-            ]))
-            said.write_text("")
+            ]), encoding="utf-8")
+            said.write_text("", encoding="utf-8")
             rows, missing = [], None
             try:
                 rows = ncu.profile(metrics, [str(work), str(said)], cached=True, module=__name__)
@@ -179,9 +182,9 @@ def _matched(
     tell: Callable[[str], None],
 ) -> list[tuple[Made, bool | None, dict[str, str]]]:
     """Each kernel with ncu's row of it: both are in the order of the launches."""
-    found = []
+    found: list[tuple[Made, bool | None, dict[str, str]]] = []
     for one in made:
-        name = re.match(r"(?:\w+::)*(\w+)", one.kernel.name)[1]
+        name = one.kernel.name.partition("<")[0].rpartition("::")[2]
         row = rows[len(found)] if len(found) < len(rows) else {"Kernel Name": "nothing more"}
         if re.search(rf"\b{name}\b", row["Kernel Name"]):
             found.append((one, right[one.kernel.key], row))
@@ -194,7 +197,7 @@ def _told(said: Path) -> tuple[dict[str, bool | None], dict[str, str]]:
     """What the process that launches has said: kernels that ended, and those that failed."""
     ended: dict[str, bool | None] = {}
     failed: dict[str, str] = {}
-    for row in said.read_text().splitlines():
+    for row in said.read_text(encoding="utf-8").splitlines():
         what, key, more = json.loads(row)
         failed.pop(key, None)
         if what == "ended":
@@ -209,14 +212,14 @@ def launch_all(work: Path, said: Path) -> int:
     kernels = {one.key: one for one in model.kernels()}
 
     def say(*words: Any) -> None:
-        with said.open("a") as file:
+        with said.open("a", encoding="utf-8") as file:
             print(json.dumps(words), file=file)
 
     def stop(key: str) -> None:
         say("failed", key, f"stopped after {SECONDS:g} s")
         os._exit(1)  # the launch that hangs holds the main thread, and may hold it for ever
 
-    for key, name, text, arch in json.loads(work.read_text()):
+    for key, name, text, arch in json.loads(work.read_text(encoding="utf-8")):
         say("begun", key, "it ended the process")
         watch = threading.Timer(SECONDS, stop, [key])
         watch.start()

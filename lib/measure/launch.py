@@ -12,14 +12,16 @@ from lib.run.runner import Loaded, prepare
 
 
 def launch_once(
-    kernel: Kernel | None, variant: Variant | None, problem: Problem, ptx_arch: str | None = None,
+    ours: tuple[Kernel, Variant] | None, problem: Problem, ptx_arch: str | None = None,
     candidate: int | None = None,
 ) -> None:
-    """Launch a kernel of the catalogue, or cuBLAS if `kernel` is None.
+    """Launch a kernel of the catalogue, or cuBLAS.
 
     Parameters
     ----------
-    kernel, variant, problem
+    ours : (Kernel, Variant) or None
+        None for cuBLAS.
+    problem : Problem
     ptx_arch : str, optional
         Launch what this older architecture's PTX becomes on this GPU.
     candidate : int, optional
@@ -34,18 +36,19 @@ def launch_once(
     """
     cp = device.cupy()
     # For cuBLAS drawn on the host, so that no kernel but its own, of any name, runs on the device.
-    operands = [cp.asarray(matrix) for matrix in problem.inputs(0, cp if kernel else np)]
-    if kernel is None and candidate is not None:
+    operands = [cp.asarray(matrix) for matrix in problem.inputs(0, cp if ours else np)]
+    if ours is None and candidate is not None:
         offered = cublaslt.candidates(problem)
         if candidate >= len(offered):
             raise ValueError(f"cublasLt offers {len(offered)} candidates for {problem.shape}")
         offered[candidate].gemm(*operands)
-    elif kernel is None:
+    elif ours is None:
         cublas.gemm(problem, *operands)
     else:
+        kernel, variant = ours
         # What a search chose is profiled by its own name; what a rule chooses, in its place.
         prepared = prepare(
             kernel, variant, problem, [tuple(operands)], exact=not variant.by_rule
         )
-        Loaded(kernel, prepared, device.arch(), ptx_arch)(0)
+        Loaded(kernel, prepared, device.arch(kernel.needs(variant)), ptx_arch)(0)
     cp.cuda.get_current_stream().synchronize()

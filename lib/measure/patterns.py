@@ -14,6 +14,8 @@ from functools import cache
 
 import numpy as np
 
+from lib.records import schema
+
 WARP = 32
 LANES = np.arange(WARP)
 EVERYONE = np.ones(WARP, bool)
@@ -66,18 +68,16 @@ class Pattern:
             return "sm_80"
         return "sm_90a" if self.access.startswith("store_matrix") else "sm_75"
 
-    def definition(self) -> dict[str, object]:
+    def recorded(self, counts: list[float]) -> schema.Pattern:
         """What a record keeps of it, so that the record explains itself; without what is usual."""
-        kept: dict[str, object] = {"offsets": self.offsets.tolist()}
-        for name in ("active", "reading"):
-            lanes = getattr(self, name)
-            if not lanes.all():
-                kept[name] = "".join("01"[int(on)] for on in lanes)
-        if self.sources.any():
-            kept["sources"] = self.sources.tolist()
-        if self.stride:
-            kept["stride"] = self.stride
-        return kept
+        def some(lanes: np.ndarray) -> str | None:
+            return None if lanes.all() else "".join("01"[int(on)] for on in lanes)
+
+        return schema.Pattern(
+            offsets=self.offsets.tolist(), active=some(self.active), reading=some(self.reading),
+            sources=self.sources.tolist() if self.sources.any() else None,
+            stride=self.stride or None, counts=counts,
+        )
 
 
 def patterns_for(arch: str) -> list[Pattern]:
@@ -333,6 +333,10 @@ def _copies() -> Iterator[Pattern]:
              row * 1024 + chunk * 16),
             ("rows of four, swizzled", of_four[1] * 64 + (of_four[0] ^ of_four[1] // 2 % 4) * 16,
              of_four[1] * 1024 + of_four[0] * 16),
+            ("rows of four, rotated", of_four[1] * 64 + (of_four[0] + of_four[1]) % 4 * 16,
+             of_four[1] * 1024 + of_four[0] * 16),
+            ("rows of eight, rotated", row * 128 + (chunk + row) % 8 * 16,
+             row * 1024 + chunk * 16),
             ("halves of sectors swapped", (LANES ^ 1) * 16, LANES * 16),
             ("sectors swapped", (LANES ^ 2) * 16, LANES * 16),
             ("reversed", LANES[::-1] * 16, LANES * 16),

@@ -12,17 +12,20 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from lib.kernels.catalogue import CATALOGUE, find
+from lib.kernels.catalogue import KERNELS, find
 from lib.kernels.shapes import CUBES, timed
-from lib.kernels.spec import Kernel, Variant
+from lib.kernels.spec import Kernel, Variant, parted
 from lib.measure import cublas
+from lib.records import schema
 from lib.records import store as records
 
 Shape = tuple[int, int, int]
 
+# The open pass's journal, in a GPU's folder.
+PASS = ".pass.jsonl"
 BENCH, COUNTERS, TIMELINE = "bench", "counters", "timeline"
 THOROUGH, JOULES = "thorough", "joules"
-OTHERS = (records.MACHINE, records.SEARCH, records.CUBLAS, records.SWEEPS, records.CALIBRATION)
+OTHERS = (schema.MACHINE, schema.SEARCH, schema.CUBLAS, schema.SWEEPS, schema.CALIBRATION)
 
 # Headline sizes. At the first each version's energy of a product is measured, and of those that
 # others are held against all that a thorough row has; at the others these only where they are the
@@ -40,8 +43,8 @@ THOROUGH_SECONDS = 25.0
 ENERGY_SECONDS = 12.0
 COUNTERS_SECONDS, LAUNCH_SECONDS = 8.0, 0.5
 TIMELINE_SECONDS = 0.7
-OTHER_SECONDS = {records.MACHINE: 8.0, records.SEARCH: 70.0, records.SWEEPS: 30.0,
-                 records.CALIBRATION: 60.0}
+OTHER_SECONDS = {schema.MACHINE: 8.0, schema.SEARCH: 70.0, schema.SWEEPS: 30.0,
+                 schema.CALIBRATION: 60.0}
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,15 @@ class Unit:
     depth: str = ""
 
     @property
+    def compared(self) -> tuple[str, Shape | None] | None:
+        """What is shown beside each other, and so should be of one chunk: a cube's benchmarks.
+
+        None of what stands by itself.
+        """
+        cube = self.shape is not None and len(set(self.shape)) == 1
+        return (self.kind, self.shape) if self.kind == BENCH and cube else None
+
+    @property
     def name(self) -> str:
         """What the journal calls it, and people read: ``bench 01_naive 4096x4096x4096``."""
         if self.kind in OTHERS:
@@ -95,7 +107,7 @@ def mark(kernel: Kernel, variants: Iterable[Variant]) -> str:
 
 def last_of_its_kind(kernel: Kernel) -> bool:
     """Whether a version is the last of its group and architecture."""
-    kinds = {(other.group, other.min_arch): other for other in CATALOGUE.values()}
+    kinds = {(other.group, other.min_arch): other for other in KERNELS.values()}
     return kernel is kinds[kernel.group, kernel.min_arch]
 
 
@@ -137,7 +149,7 @@ def units(
     ValueError
         If there is no such version or variant, or nothing of them has headline sizes.
     """
-    chosen = [(find(stem), name) for stem, name in (split(name) for name in names)
+    chosen = [(find(stem), name) for stem, name in map(parted, names)
               if stem not in OTHERS]
     others = [name for name in names if name in OTHERS]
     of = [Chosen(kernel, tuple(v for v in _variants(kernel, name) if runs(kernel, v)),
@@ -147,37 +159,31 @@ def units(
         shapes = [(size,) * 3 for size in HEADLINE]
         of = [replace(one, variants=_written(one)) for one in of]
         timings = [unit for unit in _cublas(HEADLINE) if unit.kind == BENCH]
-        found = _benches(of, shapes, headline=True) + (timings if records.CUBLAS in others else [])
+        found = _benches(of, shapes, headline=True) + (timings if schema.CUBLAS in others else [])
         if not found:
-            raise ValueError(f"the headline sizes are of versions and {records.CUBLAS}: name one")
+            raise ValueError(f"the headline sizes are of versions and {schema.CUBLAS}: name one")
         return found
-    found = [_other(name) for name in (records.MACHINE, records.SEARCH) if name in others]
+    found = [_other(name) for name in (schema.MACHINE, schema.SEARCH) if name in others]
     small = [size for size in CUBES if size not in FIRST_CUBES]
     found += _benches(of, [(FIRST_CUBES[0],) * 3])
     found += [_counters(one.kernel, one.variants) for one in of]
     found += _benches(of, [(size,) * 3 for size in FIRST_CUBES[1:]])
     found += [_timelines(one.kernel, one.variants) for one in of]
-    if records.CUBLAS in others:
+    if schema.CUBLAS in others:
         found += _cublas()
     found += _benches(of, [(size,) * 3 for size in reversed(small)])
-    found += [_other(name) for name in (records.SWEEPS, records.CALIBRATION) if name in others]
+    found += [_other(name) for name in (schema.SWEEPS, schema.CALIBRATION) if name in others]
     cubes = {(size,) * 3 for size in CUBES}
-    shapes = dict.fromkeys(
+    every = dict.fromkeys(
         shape for one in of for v in one.variants for shape in timed(one.kernel, v))
-    return found + _benches(of, [shape for shape in shapes if shape not in cubes])
+    return found + _benches(of, [shape for shape in every if shape not in cubes])
 
 
 def quick(runs: Callable[[Kernel, Variant], bool]) -> list[Unit]:
     """What `--quick` measures: each version's first variant on cubes, no counters."""
-    of = [Chosen(kernel, kernel.variants[:1], False) for kernel in CATALOGUE.values()
+    of = [Chosen(kernel, kernel.variants[:1], False) for kernel in KERNELS.values()
           if runs(kernel, kernel.variants[0])]
     return _benches(of, [(size,) * 3 for size in QUICK_CUBES])
-
-
-def split(name: str) -> tuple[str, str | None]:
-    """``"09_fp32_limit/wide"`` is a version and a variant; without a stroke, all variants."""
-    stem, _, variant = name.partition("/")
-    return stem, variant or None
 
 
 def pair(kernel: Kernel, variant: Variant) -> Variant | None:
@@ -245,10 +251,10 @@ def _timelines(kernel: Kernel, variants: tuple[Variant, ...]) -> Unit:
 
 def _cublas(sizes: Sequence[int] = CUBES) -> list[Unit]:
     found = [
-        Unit(BENCH, records.CUBLAS, (name,), (size,) * 3, "", 2 * ROW_SECONDS)
+        Unit(BENCH, schema.CUBLAS, (name,), (size,) * 3, "", 2 * ROW_SECONDS)
         for size in sizes for name in cublas.PROBLEMS
     ]
-    return found + [Unit(COUNTERS, records.CUBLAS, (name,), None, "", COUNTERS_SECONDS + 6.0)
+    return found + [Unit(COUNTERS, schema.CUBLAS, (name,), None, "", COUNTERS_SECONDS + 6.0)
                     for name in cublas.PROBLEMS]
 
 

@@ -7,9 +7,8 @@ written when all of it is measured (`lib.measure.plan` says what, `lib.measure.c
 from __future__ import annotations
 
 import datetime
-import os
+import math
 import platform
-import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,8 +21,8 @@ import numpy as np
 from lib import gpus
 from lib.compiler.toolkit import nvrtc_version
 from lib.kernels.build import compile_kernel
-from lib.kernels.catalogue import CATALOGUE, find
-from lib.kernels.spec import Kernel, Variant
+from lib.kernels.catalogue import KERNELS, find
+from lib.kernels.spec import Kernel, Variant, parted
 from lib.measure import (
     bench,
     calibration,
@@ -38,13 +37,34 @@ from lib.measure import (
     sweeps,
     timeline,
 )
-from lib.measure.assembled import assembled, rows_of
+from lib.measure.assembled import assembled, rival_rows, rows_of
+from lib.measure.measured import Calibrated, Counted, Counts, Variants, noted
 from lib.measure.plan import Unit
 from lib.paths import ROOT
 from lib.problem import Problem
+from lib.records import revision, schema, searches
 from lib.records import store as records
-from lib.records import tuning
 from lib.records.journal import Journal
+from lib.records.plausible import rows_of as rows_in
+from lib.records.schema import (
+    Chunk,
+    Counters,
+    CublasRecord,
+    Gpu,
+    KernelRecord,
+    MachineCode,
+    Method,
+    Pair,
+    PublicPeer,
+    QuickRecord,
+    QuickVariant,
+    Record,
+    RivalRow,
+    RivalsRecord,
+    Row,
+    SearchRecord,
+    Software,
+)
 from lib.run import device
 
 COUNTER_SIZES = (256, 1024, 2048, 4096)
@@ -52,7 +72,7 @@ COUNTER_SIZES = (256, 1024, 2048, 4096)
 # there the last version is held against cuBLAS's bytes.
 MORE_COUNTER_SIZES = {
     "01_naive": (8192, 16384), "02_shared_tile": (8192,), "08_warp_tile": (8192,),
-    "21_every_shape": (8192,), records.CUBLAS: (8192,),
+    "21_every_shape": (8192,), schema.CUBLAS: (8192,),
 }
 TIMELINE_SIZE = 2048
 CLOCKS = "free, as the machine sets them"
@@ -61,7 +81,10 @@ QUICK_SECONDS = 270.0
 # Below this speed a size is left out: one ncu pass would take seconds, and it runs many.
 SLOW_SECONDS = 0.5
 
-PASS, QUICK_PASS = ".pass.jsonl", ".quick.jsonl"
+# Where drafts lie: below nothing that a page, a table or a release reads.
+DRAFTS = ROOT / "_build" / "drafts"
+
+PASS, QUICK_PASS = plan.PASS, ".quick.jsonl"
 
 
 @dataclass(frozen=True)
@@ -75,12 +98,12 @@ class Done:
 
 def everything() -> list[str]:
     """What a pass is of where nothing is named."""
-    return [*plan.OTHERS, *CATALOGUE]
+    return [*plan.OTHERS, *KERNELS]
 
 
 def record(
     names: Sequence[str] = (), most: float = chunks.MOST_SECONDS, again: bool = False,
-    finish: bool = False, root: Path | None = None, headline: bool = False,
+    finish: bool = False, root: Path | None = None, headline: bool = False, draft: bool = False,
 ) -> Done:
     """Measure for one chunk, and write each record that is complete.
 
@@ -100,28 +123,34 @@ def record(
     headline : bool
         Time the headline sizes and measure nothing else. An open pass keeps to what it was begun
         with.
+    draft : bool
+        Measure what no commit names, into `DRAFTS`, where no page looks.
 
     Raises
     ------
     NoGpu
         If there is no GPU.
     ValueError
-        If a name is none, another pass is open, or headline sizes would replace a whole record.
+        If a name is none, another pass is open, headline sizes would replace a whole record, or
+        cuda/ or lib/ differ from the commit and it is no draft.
     """
+    root = _root(root, draft)
     journal = Journal(_folder(root) / PASS)
     if again:
         journal.close()
     chosen = list(names) or journal.names or everything()
-    wider = journal.names is not None and headline and not journal.headline
     units = plan.units(chosen, device.runs, headline or journal.headline)
-    if wider or journal.names is not None and journal.names != chosen:
+    if draft:  # a search decides what is launched of the kernels that pages show
+        units = [unit for unit in units if unit.kind != schema.SEARCH]
+    wider = headline and not journal.headline
+    if journal.names is not None and (wider or journal.names != chosen):
         raise ValueError(
             f"a pass of {_few(journal.names)} is open in {journal.file}: go on with python -m lib "
             "record, write what it has with --finish, or throw it away with --again"
         )
-    for stem, variant in map(plan.split, chosen):
+    for stem, variant in map(parted, chosen):
         if variant:
-            _refuse_older(stem, variant, root)
+            _refuse_missing(stem, variant, root)
     if headline:
         for stem in dict.fromkeys(unit.stem for unit in units):
             _refuse_whole(stem, root)
@@ -145,7 +174,9 @@ def record(
     return Done(tuple(files), tuple(unit.name for unit in left), seconds)
 
 
-def record_quick(most: float = QUICK_SECONDS, root: Path | None = None) -> Done:
+def record_quick(
+    most: float = QUICK_SECONDS, root: Path | None = None, draft: bool = False
+) -> Done:
     """Measure each version's first variant on a few cubes, in one go, into one file.
 
     What doesn't fit the time is left out.
@@ -154,21 +185,34 @@ def record_quick(most: float = QUICK_SECONDS, root: Path | None = None) -> Done:
     ------
     NoGpu
         If there is no GPU.
+    ValueError
+        If cuda/ or lib/ differ from the commit, and it is no draft.
     """
+    root = _root(root, draft)
     journal = Journal(_folder(root) / QUICK_PASS)
     units = plan.quick(device.runs)
     outcome = _chunk(units, journal, most)
-    made = {**provenance(records.QUICK), "chunks": journal.chunks, "versions": {}}
-    for unit in units:
-        if (line := journal.find(unit.name, unit.mark)) is not None:
-            version = made["versions"].setdefault(unit.stem, {})
-            for name, variant in line["made"]["variants"].items():
-                kept = version.setdefault(name, {**variant, "bench": []})
-                kept["bench"] += variant["bench"]
-                kept.pop("ptx", None)
-    file = records.write(made, root)
+    versions: dict[str, dict[str, QuickVariant]] = {}
+    for unit, part in noted(journal, units):
+        version = versions.setdefault(unit.stem, {})
+        for name, variant in part.items():
+            before = version[name].bench if name in version else []
+            version[name] = QuickVariant(
+                hash=variant.hash, launch=variant.launch, arch=variant.arch,
+                registers=variant.registers, shared_bytes=variant.shared_bytes,
+                bench=[*before, *variant.bench])
+    file = records.write(
+        QuickRecord.of(provenance(schema.QUICK), chunks=journal.chunks, versions=versions), root)
     journal.close()
     return Done((file,), tuple(unit.name for unit in outcome.left), outcome.seconds)
+
+
+def _root(root: Path | None, draft: bool) -> Path | None:
+    """The folder of results, or that of drafts: a record of no commit is none for pages."""
+    if draft:
+        return DRAFTS
+    revision.refuse_dirty()
+    return root
 
 
 def _chunk(units: Sequence[Unit], journal: Journal, most: float) -> chunks.Outcome:
@@ -185,26 +229,27 @@ def _chunk(units: Sequence[Unit], journal: Journal, most: float) -> chunks.Outco
     return chunks.run(units, journal, name, lambda unit: measure(unit, name, journal), say, most)
 
 
-def chunk_here() -> tuple[str, dict[str, Any]]:
+def chunk_here() -> tuple[str, Chunk]:
     """A name for a chunk that begins now, and what a record says of it."""
     started = datetime.datetime.now(datetime.UTC)
     found, board = sensors.nvml(), sensors.board()
-    return f"{started:%Y%m%dT%H%M%S}-{board[:4]}", {
-        "started": f"{started:%Y-%m-%dT%H:%M:%SZ}", "board": board, "driver": sensors.driver(),
-        "revision": _revision(), "others": found.others() if found else 0,
-    }
+    return f"{started:%Y%m%dT%H%M%S}-{board[:4]}", Chunk(
+        started=f"{started:%Y-%m-%dT%H:%M:%SZ}", board=board, driver=sensors.driver(),
+        revision=revision.revision(), others=found.others() if found else 0,
+    )
 
 
-def write_rivals(peers: Mapping[str, Any], root: Path | None = None) -> Path:
-    """Write what `lib.measure.rivals` measured; peers that were not measured now are kept."""
-    name, where = chunk_here()
-    old = records.load(_key(), records.RIVALS, root) or {"peers": {}, "chunks": {}}
-    new = {peer: {**found, "rows": [{**row, "chunk": name} for row in found["rows"]]}
-           for peer, found in peers.items()}
-    kept = {**old["peers"], **new}
-    used = {row["chunk"] for peer in kept.values() for row in peer["rows"]}
-    chunks = {key: one for key, one in {**old["chunks"], name: where}.items() if key in used}
-    made = {**provenance(records.RIVALS), "peers": kept, "chunks": chunks}
+def write_rivals(
+    peers: Mapping[str, PublicPeer], chunk: str, where: Chunk, root: Path | None = None
+) -> Path:
+    """Write what `lib.measure.rivals` measured in a chunk; peers that were not are kept."""
+    old = records.load(RivalsRecord, _key(), root=root)
+    kept = {**(old.peers if old else {}), **peers}
+    used = {row.chunk for peer in kept.values() for row in peer.rows}
+    chunks = {**(old.chunks if old else {}), chunk: where}
+    made = RivalsRecord.of(
+        provenance(schema.RIVALS), peers=kept,
+        chunks={name: one for name, one in chunks.items() if name in used})
     return records.write(made, root)
 
 
@@ -213,58 +258,55 @@ def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def measure(unit: Unit, chunk: str, journal: Journal) -> dict[str, Any]:
-    """Measure one unit.
-
-    Returns
-    -------
-    dict
-        For `lib.measure.assembled`.
+def measure(unit: Unit, chunk: str, journal: Journal) -> Any:
+    """Measure one unit; what comes of it is of the type that `lib.measure.measured.kind_of` says.
     """
-    if unit.kind == records.MACHINE:
-        return {"roofs": roofs.roofs()}
-    if unit.kind == records.CALIBRATION:
+    if unit.kind == schema.MACHINE:
+        return roofs.roofs()
+    if unit.kind == schema.CALIBRATION:
         try:
-            return {
-                "arch": device.arch(), "hash": records.calibration_hash(),
-                "method": {"counters": calibration.METHOD, "clocks": CLOCKS},
-                **calibration.measure(),
-            }
+            counted = calibration.measure()
         except counters.ProfilerMissing as error:
-            return {"missing": _told(error)}
-    if unit.kind == records.SEARCH:
-        made = {"searches": search.search()}
+            _told(error)
+            return None
+        return Calibrated(method=calibration.METHOD, arch=device.arch(),
+                          hash=records.calibration_hash(), metrics=counted.metrics,
+                          patterns=counted.patterns)
+    if unit.kind == schema.SEARCH:
+        found = search.search()
         # The rows behind it are of the tiles that it chooses.
-        records.write({**provenance(records.SEARCH), **made})
-        tuning.forget()
-        return made
-    if unit.kind == records.SWEEPS:
-        return {"sweeps": sweeps.measure()}
+        records.write(SearchRecord.of(provenance(schema.SEARCH), searches=found))
+        searches.forget()
+        return found
+    if unit.kind == schema.SWEEPS:
+        return sweeps.measure()
     if unit.kind == plan.COUNTERS:
-        return _counters(unit, rows_of(unit.stem, journal))
+        return (_rival_counters(unit, rival_rows(journal)) if unit.stem == schema.CUBLAS
+                else _counters(unit, rows_of(unit.stem, journal)))
     if unit.kind == plan.TIMELINE:
         kernel = find(unit.stem)
-        return {"variants": {
-            name: {"timeline": timeline.timeline(
-                kernel, kernel.variant(name),
-                kernel.variant(name).problem(*(TIMELINE_SIZE,) * 3))}
+        return {
+            name: timeline.timeline(kernel, kernel.variant(name),
+                                    kernel.variant(name).problem(*(TIMELINE_SIZE,) * 3))
             for name in unit.variants
-        }}
-    if unit.stem == records.CUBLAS:
+        }
+    if unit.shape is None:
+        raise ValueError(f"{unit.name}: no shape to time")
+    if unit.stem == schema.CUBLAS:
         (name,) = unit.variants
-        row = bench.bench_cublas(cublas.problem(name, *unit.shape))
-        return {"variants": {name: {"arch": device.arch(), "bench": [{**row, "chunk": chunk}]}}}
-    return _bench(unit, chunk)
+        row = bench.bench_cublas(cublas.problem(name, *unit.shape), chunk)
+        return {name: schema.RivalVariant(bench=[row], counters=[], arch=device.arch())}
+    return _bench(unit, unit.shape, chunk)
 
 
-def _bench(unit: Unit, chunk: str) -> dict[str, Any]:
+def _bench(unit: Unit, shape: plan.Shape, chunk: str) -> Variants:
     """All of a version's variants on one shape, and the rival."""
     kernel = find(unit.stem)
     contests: dict[Problem, bench.Contest] = {}
     made = {}
     for name in unit.variants:
         variant = kernel.variant(name)
-        problem = variant.problem(*unit.shape)
+        problem = variant.problem(*shape)
         if problem not in contests:
             contests[problem] = bench.Contest(problem)
         contest = contests[problem]
@@ -272,96 +314,105 @@ def _bench(unit: Unit, chunk: str) -> dict[str, Any]:
         row = contest.row(
             kernel, variant, thorough=first and unit.depth == plan.THOROUGH,
             joules=first and unit.depth == plan.JOULES)
-        if unit.pair:
-            row["pair"] = _pair(contest, kernel, kernel.variant(unit.pair))
-        older = {
-            arch: {**_code(kernel, variant, arch),
-                   "bench": [{**contest.row(kernel, variant, ptx_arch=arch), "chunk": chunk}]}
-            for arch in (kernel.ptx_archs if first else ()) if arch != device.arch()
-        }
-        made[name] = {
-            "hash": kernel.hash(variant), "launch": records.launch_hash(kernel, variant),
-            **_code(kernel, variant), "bench": [{**row, "chunk": chunk}],
-            **({"ptx": older} if older else {}),
-        }
-    return {"variants": made}
+        beside = _pair(contest, kernel, kernel.variant(unit.pair)) if unit.pair else None
+        code = compile_kernel(kernel, variant, device.arch(kernel.needs(variant)))
+        made[name] = schema.Variant(
+            bench=[Row.of(row, chunk, beside)], counters=[], hash=kernel.hash(variant),
+            launch=records.launch_hash(kernel, variant), arch=code.arch,
+            registers=code.resources.registers, shared_bytes=code.resources.shared_bytes,
+            ptx={arch: _older(contest, kernel, variant, arch, chunk)
+                 for arch in (kernel.ptx_archs if first else ()) if arch != device.arch()},
+        )
+    return made
 
 
-def _pair(contest: bench.Contest, kernel: Kernel, variant: Variant) -> dict[str, Any]:
+def _older(
+    contest: bench.Contest, kernel: Kernel, variant: Variant, arch: str, chunk: str
+) -> MachineCode:
+    """An older architecture's PTX of a variant, assembled for this GPU and timed."""
+    code = compile_kernel(kernel, variant, device.arch(), ptx_arch=arch)
+    row = contest.row(kernel, variant, ptx_arch=arch)
+    return MachineCode(bench=[Row.of(row, chunk)], counters=[], arch=code.arch,
+                       registers=code.resources.registers,
+                       shared_bytes=code.resources.shared_bytes)
+
+
+def _pair(contest: bench.Contest, kernel: Kernel, variant: Variant) -> Pair:
     """What an added variant is held against, measured beside it."""
     problem = variant.typed(contest.problem)
     if problem != contest.problem:  # it has types of its own, and is held against their rival
         contest = bench.Contest(problem)
     row = contest.row(kernel, variant)
-    return {"variant": variant.name,
-            **{key: row[key] for key in ("seconds", "spread", "tflops", "cublas_seconds", "ratio")}}
+    return Pair(variant=variant.name, seconds=row.seconds, spread=row.spread, tflops=row.tflops,
+                cublas_seconds=row.cublas_seconds, ratio=row.ratio, clock=row.clock)
 
 
-def _code(kernel: Kernel, variant: Variant, ptx_arch: str | None = None) -> dict[str, Any]:
-    compiled = compile_kernel(kernel, variant, device.arch(), ptx_arch=ptx_arch)
-    return {"arch": compiled.arch, "registers": compiled.resources.registers,
-            "shared_bytes": compiled.resources.shared_bytes}
-
-
-def _counters(unit: Unit, rows: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:
-    """Counters of a version's variants, or of one of cuBLAS's problems; or why there are none."""
-    made: dict[str, Any] = {}
-    kernel = CATALOGUE.get(unit.stem)
+def _counters(unit: Unit, rows: Mapping[str, Sequence[Row]]) -> Counts:
+    """Counters of a version's variants; or why there are none."""
+    made: Counts = {}
+    kernel = KERNELS[unit.stem]
+    first = kernel.variants[0].name
     try:
         for sizes, names in _by_sizes(unit, rows).items():
             shapes = [(size,) * 3 for size in sizes]
             found = counters.of_variants(unit.stem, names, shapes)
             for name, metrics in found.items():
-                made[name] = {"counters": _counted(sizes, metrics)}
-            if unit.stem == records.CUBLAS:
-                (name,) = names
-                places = _places(rows.get(name, ()))
-                sizes = [size for size in sizes if size in places]
-                best = counters.counters(
-                    unit.stem, name, [(size,) * 3 for size in sizes],
-                    candidates=[places[size] for size in sizes])
-                made[name]["best_counters"] = _counted(sizes, best)
-        first = kernel.variants[0].name if kernel else None
-        for arch in kernel.ptx_archs if kernel and first in made else ():
-            if arch != device.arch():
-                sizes = [row["M"] for row in made[first]["counters"]]
-                found = counters.of_variants(
-                    unit.stem, [first], [(size,) * 3 for size in sizes], arch)
-                made[first].setdefault("ptx", {})[arch] = {
-                    "counters": _counted(sizes, found[first])}
+                older = {}
+                for arch in kernel.ptx_archs if name == first else ():
+                    if arch != device.arch():
+                        (of_older,) = counters.of_variants(unit.stem, [name], shapes, arch).values()
+                        older[arch] = _counted(sizes, of_older)
+                made[name] = Counted(counters=_counted(sizes, metrics), ptx=older)
     except counters.ProfilerMissing as error:
-        return {"variants": {name: {"counters_missing": _told(error)} for name in unit.variants}}
-    return {"variants": made}
+        missing = _told(error)
+        return {name: Counted(missing=missing) for name in unit.variants}
+    return made
 
 
-def _places(rows: Iterable[Mapping[str, Any]]) -> dict[int, int]:
+def _rival_counters(unit: Unit, rows: Mapping[str, Sequence[RivalRow]]) -> Counts:
+    """Counters of one of cuBLAS's problems: its default's, and its best's where that was faster."""
+    (name,) = unit.variants
+    try:
+        ((sizes, _),) = _by_sizes(unit, rows).items()
+        (default,) = counters.of_variants(
+            unit.stem, [name], [(size,) * 3 for size in sizes]).values()
+        places = _places(rows.get(name, ()))
+        faster = [size for size in sizes if size in places]
+        best = counters.counters(
+            unit.stem, name, [(size,) * 3 for size in faster],
+            candidates=[places[size] for size in faster])
+    except counters.ProfilerMissing as error:
+        return {name: Counted(missing=_told(error))}
+    return {name: Counted(counters=_counted(sizes, default), best_counters=_counted(faster, best))}
+
+
+def _places(rows: Iterable[RivalRow]) -> dict[int, int]:
     """Which of cublasLt's candidates was the best, by size, where one was faster than the default.
     """
     return {
-        row["M"]: row["rival"]["best"]["place"] for row in rows
-        if row["rival"]["best"]
-        and row["rival"]["best"]["seconds"] < row["rival"]["default"]["seconds"]
+        row.M: best.place for row in rows
+        if (best := row.rival.best) and row.rival.fastest is best
     }
 
 
 def _by_sizes(
-    unit: Unit, rows: Mapping[str, list[dict[str, Any]]]
+    unit: Unit, rows: Mapping[str, Sequence[Row] | Sequence[RivalRow]]
 ) -> dict[tuple[int, ...], list[str]]:
     """Which variants are profiled at which sizes: not where a launch would take too long."""
     found: dict[tuple[int, ...], list[str]] = {}
     wanted = (*COUNTER_SIZES, *MORE_COUNTER_SIZES.get(unit.stem, ()))
     for name in unit.variants:
         # By the largest product that was timed; where none was, nothing is known to be slow.
-        largest = max(((row["M"] * row["N"] * row["K"], row["seconds"])
-                       for row in rows.get(name, ())), default=(1, 0.0))
+        largest = max(((math.prod(row.shape), row.seconds) for row in rows.get(name, ())),
+                      default=(1, 0.0))
         pace = largest[1] / largest[0]
         sizes = tuple(size for size in wanted if pace * size**3 <= SLOW_SECONDS)
         found.setdefault(sizes, []).append(name)
     return found
 
 
-def _counted(sizes: Iterable[int], metrics: Iterable[Mapping[str, float]]) -> list[dict[str, Any]]:
-    return [{"M": size, "N": size, "K": size, "metrics": one}
+def _counted(sizes: Iterable[int], metrics: Iterable[dict[str, float]]) -> list[Counters]:
+    return [Counters(M=size, N=size, K=size, metrics=one)
             for size, one in zip(sizes, metrics, strict=True)]
 
 
@@ -374,11 +425,11 @@ def _write(
     stem: str, units: Sequence[Unit], journal: Journal, root: Path | None
 ) -> Path | None:
     """Write one record from what the journal has; None if it says why there can't be one."""
-    made = [(unit, line["made"]) for unit in units
-            if (line := journal.find(unit.name, unit.mark)) is not None]
-    if any("missing" in part for _, part in made):
+    made = noted(journal, units)
+    if any(part is None for _, part in made):
         return None
-    old = records.load(_key(), stem, root) if any(unit.pair for unit in units) else None
+    old = records.load(KernelRecord, _key(), stem, root) if any(
+        unit.pair for unit in units) else None
     found = assembled(provenance(stem), made, journal.chunks, old)
     return records.write(found, root)
 
@@ -392,20 +443,19 @@ def _enough(stem: str, units: Sequence[Unit], journal: Journal) -> bool:
     return bool(done) and timed == wanted
 
 
-def _refuse_older(stem: str, variant: str, root: Path | None) -> None:
-    """One variant is added to a record of this schema, not to an older one."""
-    kept = records.load(_key(), stem, root)
-    if kept is None or kept["schema"] != records.SCHEMA:
-        what = "none" if kept is None else "one of the older schema"
-        raise ValueError(f"{stem}/{variant} is added to a record of {stem}, and there is {what}: "
+def _refuse_missing(stem: str, variant: str, root: Path | None) -> None:
+    """One variant is added to a record of its version."""
+    if records.load(KernelRecord, _key(), stem, root) is None:
+        raise ValueError(f"{stem}/{variant} is added to a record of {stem}, and there is none: "
                          f"python -m lib record {stem}")
 
 
 def _refuse_whole(stem: str, root: Path | None) -> None:
     """A record that has other sizes is not replaced by one of the headline sizes alone."""
-    kept = records.load(_key(), stem, root)
-    rows = [row for part in kept["variants"].values() for row in part["bench"]] if kept else []
-    if any(records.shape_of(row) not in [(size,) * 3 for size in plan.HEADLINE] for row in rows):
+    kept = records.load(KernelRecord, _key(), stem, root) if stem in KERNELS else (
+        records.load(CublasRecord, _key(), root=root))
+    shapes = {row.shape for _, row in rows_in(kept)} if kept else set()
+    if shapes - {(size,) * 3 for size in plan.HEADLINE}:
         file = records.path(_key(), stem, root)
         raise ValueError(f"{file} has other sizes too, which --headline would drop: "
                          f"python -m lib record {stem}")
@@ -425,33 +475,31 @@ def _folder(root: Path | None) -> Path:
     return records.path(_key(), "any", root).parent
 
 
-def provenance(stem: str) -> dict[str, Any]:
+def provenance(stem: str) -> Record:
     """Where and with what the record was made."""
     cp = device.cupy()
     properties = cp.cuda.runtime.getDeviceProperties(cp.cuda.Device().id)
     runtime = cp.cuda.runtime.runtimeGetVersion()
-    return {
-        "schema": records.SCHEMA,
-        "kernel": stem,
-        "gpu": {
-            "key": _key(), "name": device.name(), "driver": sensors.driver(),
-            "sms": properties["multiProcessorCount"],
-            "memory_bytes": int(properties["totalGlobalMem"]),
-            "l2_bytes": int(properties["l2CacheSize"]),
-        },
-        "software": {
-            "cuda": f"{runtime // 1000}.{runtime % 1000 // 10}",
-            "nvrtc": ".".join(map(str, nvrtc_version())),
-            "cublas": cublas.version(), "cupy": cp.__version__, "numpy": np.__version__,
-            "python": platform.python_version(), "nvmath": _release("nvmath-python"),
-        },
-        "date": datetime.date.today().isoformat(),
-        "revision": _revision(),
-        "method": {
-            "bench": bench.METHOD, "clocks": CLOCKS,
-            "counters": {**counters.ALL, **counters.ISSUE},
-        },
-    }
+    return Record(
+        schema=schema.SCHEMA,
+        kernel=stem,
+        gpu=Gpu(
+            key=_key(), name=device.name(), driver=sensors.driver(),
+            sms=properties["multiProcessorCount"],
+            memory_bytes=int(properties["totalGlobalMem"]),
+            l2_bytes=int(properties["l2CacheSize"]),
+        ),
+        software=Software(
+            cuda=f"{runtime // 1000}.{runtime % 1000 // 10}",
+            nvrtc=".".join(map(str, nvrtc_version())),
+            cublas=cublas.version(), cupy=cp.__version__, numpy=np.__version__,
+            python=platform.python_version(), nvmath=_release("nvmath-python"),
+        ),
+        date=datetime.date.today().isoformat(),
+        revision=revision.revision(),
+        method=Method(bench=bench.METHOD, clocks=CLOCKS,
+                      counters={**counters.ALL, **counters.ISSUE}),
+    )
 
 
 def _release(package: str) -> str | None:
@@ -460,14 +508,3 @@ def _release(package: str) -> str | None:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return None
-
-
-def _revision() -> str:
-    """The commit, marked if the tree differs from it; REVISION names it where git can't."""
-    if named := os.environ.get("REVISION"):
-        return named
-    git = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=12"]
-    try:
-        return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
-    except (FileNotFoundError, subprocess.CalledProcessError):
-        return "unknown"

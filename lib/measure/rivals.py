@@ -7,15 +7,16 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-from lib.kernels.catalogue import CATALOGUE
+from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import Kernel, Variant
 from lib.measure import bench, cublas, turns
 from lib.measure.peers import PEERS, Built, Peer, PeerMissing, build, find_source, runs_on
-from lib.measure.sensors import ClockSampler, board
+from lib.measure.sensors import Sampler, board
 from lib.problem import ROUNDING_MARGIN, ROUNDOFF, Problem, WrongResult
+from lib.records.schema import Ours, PeerRow, PublicPeer
 from lib.run import device
 
 SIZES = (2048, 4096, 8192)
@@ -30,7 +31,7 @@ def ours(peer: Peer) -> tuple[Kernel, Variant] | None:
         return None
     types = (peer.problem.dtype, peer.problem.out, peer.problem.b_layout)
     return next((
-        (kernel, variant) for kernel in reversed(CATALOGUE.values())
+        (kernel, variant) for kernel in reversed(KERNELS.values())
         if kernel.min_arch == peer.arch
         for variant in kernel.variants if (variant.dtype, variant.out, variant.b_layout) == types
     ), None)
@@ -38,8 +39,8 @@ def ours(peer: Peer) -> tuple[Kernel, Variant] | None:
 
 def measure(
     names: Sequence[str], folders: Mapping[str, Path], sizes: Sequence[int],
-    say: Callable[[str], None],
-) -> dict[str, Any]:
+    say: Callable[[str], None], chunk: str,
+) -> dict[str, PublicPeer]:
     """Build and time peers.
 
     Parameters
@@ -52,11 +53,8 @@ def measure(
         Cubes.
     say : callable
         Is told what can't be measured, a line each.
-
-    Returns
-    -------
-    dict
-        By peer `repository`, `revision`, `licence`, `half_sums` and `rows`.
+    chunk : str
+        The stretch of GPU time that it is done in.
 
     Raises
     ------
@@ -75,9 +73,9 @@ def measure(
                   say)
     for peer, (file, revision) in ready.items():
         library = Built(file)
-        rows = [row for size in sizes if (row := timed(peer, library, size, say))]
-        found[peer.name] = {"repository": peer.repository, "revision": revision,
-                            "licence": peer.licence, "half_sums": peer.half_sums, "rows": rows}
+        rows = [row for size in sizes if (row := timed(peer, library, size, say, chunk))]
+        found[peer.name] = PublicPeer(repository=peer.repository, revision=revision,
+                                      licence=peer.licence, half_sums=peer.half_sums, rows=rows)
     return found
 
 
@@ -108,9 +106,13 @@ def built(
     return {peer: one for peer, one in made.items() if not isinstance(one, PeerMissing)}
 
 
+def _run(library: Built, place: int, prepared: Sequence[int], index: int) -> None:
+    library.run(place, prepared[index])
+
+
 def timed(
-    peer: Peer, library: Built, size: int, say: Callable[[str], None]
-) -> dict[str, Any] | None:
+    peer: Peer, library: Built, size: int, say: Callable[[str], None], chunk: str
+) -> PeerRow | None:
     """Time a peer's best configuration on one cube; None, with a line, where none is right."""
     problem = replace(peer.problem, M=size, N=size, K=size)
     contest = bench.Contest(problem, rival=half_rival(problem) if peer.half_sums else None)
@@ -118,14 +120,11 @@ def timed(
     for place, name in enumerate(library.names):
         if not library.takes(place, problem):
             continue
-        prepared = library.prepare(place, problem, contest.copies)
-        if prepared is None:
+        ready = library.prepare(place, problem, contest.copies)
+        if ready is None:
             say(f"{peer.name} {name} at {problem.shape}: can't be prepared")
             continue
-
-        def call(index: int, place: int = place, prepared: list[int] = prepared) -> None:
-            library.run(place, prepared[index])
-
+        call = partial(_run, library, place, ready)
         try:
             check(peer, contest, name, call)
         except WrongResult as error:
@@ -141,23 +140,20 @@ def timed(
     entrants = [players[best], contest.cublas()]
     if chosen:
         entrants.append(contest.player(*chosen)[0])
-    with ClockSampler() as clock:
+    with Sampler() as sensed:
         timings = turns.take(entrants, bench.usual_rounds(problem) // turns.SERIES)
-    own = timings[2] if chosen else None
-    return {
-        **bench.problem_of(problem), "configuration": names[best],
-        "seconds": timings[0].seconds, "spread": timings[0].spread,
-        "tflops": problem.flops / timings[0].seconds / 1e12,
-        "cublas_seconds": timings[1].seconds,
-        "cublas_tflops": problem.flops / timings[1].seconds / 1e12,
-        "ratio": timings[1].seconds / timings[0].seconds,
-        **({"ours": {
-            "kernel": chosen[0].stem, "variant": chosen[1].name, "seconds": own.seconds,
-            "spread": own.spread, "tflops": problem.flops / own.seconds / 1e12,
-        }} if chosen else {}),
-        **({} if peer.half_sums else {"rival": contest.rival.about}),
-        **clock.row(), "throttle": clock.throttle(), "board": board(),
-    }
+    beside = None
+    if chosen:
+        (kernel, variant), own = chosen, timings[2]
+        beside = Ours(kernel=kernel.stem, variant=variant.name,
+                      **bench.side_of(own, problem))
+    return PeerRow(
+        **bench.problem_of(problem), configuration=names[best],
+        **bench.times_of(timings[0], timings[1], problem), ours=beside,
+        rival=None if peer.half_sums else contest.rival_timed,
+        **bench.clocks_of(timings[0], timings[1]),
+        temperature_c=sensed.temperature_c, throttle=sensed.throttle(), board=board(), chunk=chunk,
+    )
 
 
 def check(peer: Peer, contest: bench.Contest, name: str, call: Callable[[int], None]) -> None:
@@ -184,20 +180,20 @@ def half_tolerance(problem: Problem) -> float:
 
 def half_rival(problem: Problem) -> bench.Rival:
     """cuBLAS with sums in FP16, ``cublasHgemm``, by its default."""
-    return bench.Rival(lambda A, B, C: cublas.gemm(problem, A, B, C, half_sums=True), {})
+    return bench.Rival(lambda A, B, C: cublas.gemm(problem, A, B, C, half_sums=True), None)
 
 
-def lines(found: Mapping[str, Any]) -> list[str]:
+def lines(found: Mapping[str, PublicPeer]) -> list[str]:
     """What was measured, a line a row, for a terminal."""
     made = []
     for name, peer in found.items():
-        for row in peer["rows"]:
-            rival = "cublasHgemm" if peer["half_sums"] else "the best of cuBLAS"
-            mine = row.get("ours")
+        for row in peer.rows:
+            rival = "cublasHgemm" if peer.half_sums else "the best of cuBLAS"
+            mine = row.ours
             made.append(
-                f"{name} ({row['configuration']}) {row['M']}x{row['N']}x{row['K']}: "
-                f"{row['tflops']:.1f} TFLOP/s, {row['ratio']:.3f} of {rival}"
-                + (f"; {mine['kernel']} {mine['variant']} {mine['tflops']:.1f}" if mine else
+                f"{name} ({row.configuration}) {row.M}x{row.N}x{row.K}: "
+                f"{row.tflops:.1f} TFLOP/s, {row.ratio:.3f} of {rival}"
+                + (f"; {mine.kernel} {mine.variant} {mine.tflops:.1f}" if mine else
                    "; sums in FP16, not ranked with ours")
             )
     return made

@@ -7,18 +7,20 @@ gives what the wires allow; these are what a kernel can hope for.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from lib.compiler.compiled import compile_file
 from lib.kernels.grid import Launch
-from lib.measure.bench import elapsed
-from lib.measure.sensors import ClockSampler
+from lib.measure.bench import probed
+from lib.measure.probe import clock
 from lib.paths import CUDA
 from lib.problem import Problem
+from lib.records.schema import Roof, Roofs
 from lib.run import device
 
+Unit = Literal["B/s", "FLOP/s"]
 THREADS = 256
 REPEATS = 9
 BATCH = 8  # launches between two events
@@ -30,15 +32,8 @@ WGMMA_TILES = (THREADS // 128 * 64 + WGMMA_N) * 128
 WGMMA_SHARED = WGMMA_TILES + 1024
 
 
-def roofs() -> dict[str, dict[str, Any]]:
+def roofs() -> Roofs:
     """Measure the roofs.
-
-    Returns
-    -------
-    dict
-        By roof (`copy`, `l2`, `shared`, `ffma`, `mma_k8`, and where the GPU has them `mma_k16` and
-        `wgmma`):
-        `value`, `unit` (``"B/s"`` or ``"FLOP/s"``), `method`, `sm_clock_mhz`.
 
     Raises
     ------
@@ -47,28 +42,25 @@ def roofs() -> dict[str, dict[str, Any]]:
     """
     cp = device.cupy()
     blocks = 8 * device.sms()
-    found = {
-        "copy": _copy(cp, blocks),
-        "l2": _l2(cp, blocks, cp.cuda.runtime.getDeviceProperties(0)["l2CacheSize"]),
-        "shared": _shared(cp, blocks),
-        "ffma": _ffma(cp, blocks),
-        "mma_k8": _mma(cp, blocks, 8),
-    }
-    if device.arch() != "sm_75":
-        found["mma_k16"] = _mma(cp, blocks, 16)
-    if device.arch() == "sm_90a":
-        found["wgmma"] = _wgmma(cp, blocks)
-    return found
+    return Roofs(
+        copy=_copy(cp, blocks),
+        l2=_l2(cp, blocks, cp.cuda.runtime.getDeviceProperties(0)["l2CacheSize"]),
+        shared=_shared(cp, blocks),
+        ffma=_ffma(cp, blocks),
+        mma_k8=_mma(cp, blocks, 8),
+        mma_k16=_mma(cp, blocks, 16) if device.arch() != "sm_75" else None,
+        wgmma=_wgmma(cp, blocks) if device.arch() == "sm_90a" else None,
+    )
 
 
-def _copy(cp: Any, blocks: int) -> dict[str, Any]:
+def _copy(cp: Any, blocks: int) -> Roof:
     count = 2**26  # 1 GiB read and 1 GiB written, far beyond any L2
     source, target = cp.ones((count, 4), "float32"), cp.empty((count, 4), "float32")
     call = _kernel("copy", 4 * blocks, (source, target, np.uint64(count)))
     return _best(call, 2 * count * FLOAT4, "B/s", "copy of 1 GiB, bytes read plus bytes written")
 
 
-def _l2(cp: Any, blocks: int, l2_bytes: int) -> dict[str, Any]:
+def _l2(cp: Any, blocks: int, l2_bytes: int) -> Roof:
     # An eighth of the L2: small enough to stay in it whichever half of the chip asks.
     step = 4 * THREADS
     count = l2_bytes // 8 // FLOAT4 // step * step
@@ -81,7 +73,7 @@ def _l2(cp: Any, blocks: int, l2_bytes: int) -> dict[str, Any]:
     return _best(call, moved, "B/s", f"every block reads the same {size} past the L1")
 
 
-def _shared(cp: Any, blocks: int) -> dict[str, Any]:
+def _shared(cp: Any, blocks: int) -> Roof:
     repeats = 4096
     target = cp.empty((blocks * THREADS, 4), "float32")
     call = _kernel("read_shared", blocks, (target, np.int32(repeats)))
@@ -89,7 +81,7 @@ def _shared(cp: Any, blocks: int) -> dict[str, Any]:
     return _best(call, moved, "B/s", "128-bit shared loads without conflicts")
 
 
-def _ffma(cp: Any, blocks: int) -> dict[str, Any]:
+def _ffma(cp: Any, blocks: int) -> Roof:
     repeats = 2048
     target = cp.empty(blocks * THREADS, "float32")
     args = (target, np.float32(0.999), np.float32(0.5), np.int32(repeats))
@@ -98,7 +90,7 @@ def _ffma(cp: Any, blocks: int) -> dict[str, Any]:
                  "16 independent chains of FFMA a thread, registers only")
 
 
-def _mma(cp: Any, blocks: int, k: int) -> dict[str, Any]:
+def _mma(cp: Any, blocks: int, k: int) -> Roof:
     repeats = 4096
     target = cp.empty(blocks * THREADS, "float32")
     # Zeros would draw less power than products do, and so run at a clock that no GEMM can have.
@@ -109,7 +101,7 @@ def _mma(cp: Any, blocks: int, k: int) -> dict[str, Any]:
                  f"8 independent chains of mma.m16n8k{k} a warp, sums in FP32, registers only")
 
 
-def _wgmma(cp: Any, blocks: int) -> dict[str, Any]:
+def _wgmma(cp: Any, blocks: int) -> Roof:
     repeats = 2048
     target = cp.empty(blocks * THREADS, "float32")
     tiles = cp.asarray(Problem(1, WGMMA_TILES // 128, 64, dtype="float16").inputs()[1])
@@ -131,12 +123,13 @@ def _kernel(
     return lambda: loaded(launch, args)
 
 
-def _best(call: Callable[[], None], amount: float, unit: str, method: str) -> dict[str, Any]:
+def _best(call: Callable[[], None], amount: float, unit: Unit, method: str) -> Roof:
     """Rate of the fastest of several launches: a roof is what can be reached."""
+    def batch() -> None:
+        for _ in range(BATCH):
+            call()
+
     call()
-    times = []
-    with ClockSampler() as clock:
-        for _ in range(REPEATS):
-            times.append(elapsed(lambda: [call() for _ in range(BATCH)]) / BATCH)
-    return {"value": amount / min(times), "unit": unit, "method": method,
-            "sm_clock_mhz": clock.median}
+    samples = [probed(batch, BATCH) for _ in range(REPEATS)]
+    best = min(samples, key=lambda one: one.seconds)
+    return Roof(value=amount / best.seconds, unit=unit, method=method, clock=clock([[best]]))

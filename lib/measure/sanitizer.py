@@ -18,10 +18,11 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Literal, TypedDict
 
 from lib.paths import ROOT
 from lib.records import sanitizer as records
+from lib.records.sanitizer import Checked, Sanitizer, Verdict
 from lib.topics.zoo import model
 
 VARIANTS = ("mistake", "cured")
@@ -78,34 +79,48 @@ def record(
         How many kernels are left.
     """
     program = find_sanitizer()
-    found = records.read(path) | machine(program)
+    found, where = records.read(path), machine(program)
+    kernels = dict(found.kernels) if found else {}
     wanted = [one for one in model.specimens() if not names or one.name in names]
     if unknown := set(names) - {one.name for one in wanted}:
         raise ValueError(f"no such kernel in the zoo: {', '.join(sorted(unknown))}")
     todo = [one for one in wanted if not records.current(found, one.name, model.digest(one))]
-    until = time.monotonic() + 60 * minutes
+    until, has = time.monotonic() + 60 * minutes, capability()
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(jobs) as pool:
         for done, specimen in enumerate(todo):
             if time.monotonic() > until:
                 return len(todo) - done
+            if has is not None and not model.runs_on(specimen, has):
+                tell(f"{specimen.name}: no GPU of this architecture, {specimen.arch}")
+                continue
             for variant in VARIANTS:
                 kernel = model.compiled(specimen, variant == "cured")
-                Path(folder, f"{specimen.name}.{variant}.ptx").write_text(kernel.text)
+                file = Path(folder, f"{specimen.name}.{variant}.ptx")
+                file.write_text(kernel.text, encoding="utf-8")
             runs = {
                 (variant, tool): pool.submit(
                     _run, program, tool, specimen.name, variant, Path(folder), seconds)
                 for variant in VARIANTS for tool in records.TOOLS
             }
-            verdicts = {variant: {tool: runs[variant, tool].result() for tool in records.TOOLS}
-                        for variant in VARIANTS}
-            found["kernels"][specimen.name] = {"hash": model.digest(specimen), **verdicts}
-            records.write(found, path)
-            tell(f"{specimen.name}: {records.summary(verdicts['mistake'])}; cured: "
-                 f"{records.summary(verdicts['cured'])}")
+            mistake, cured = ({tool: runs[variant, tool].result() for tool in records.TOOLS}
+                              for variant in VARIANTS)
+            kernels[specimen.name] = Checked(hash=model.digest(specimen), mistake=mistake,
+                                             cured=cured)
+            records.write(Sanitizer(**where, kernels=kernels), path)
+            tell(f"{specimen.name}: {records.summary(mistake)}; cured: {records.summary(cured)}")
     return 0
 
 
-def machine(program: str) -> dict[str, str]:
+class Machine(TypedDict):
+    """Where verdicts are of."""
+
+    gpu: str
+    driver: str
+    sanitizer: str
+    date: str
+
+
+def machine(program: str) -> Machine:
     """Which GPU, driver and compute-sanitizer this is, and when."""
     told = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
     version = re.search(r"Version ([\d.]+)", told.stdout)
@@ -121,8 +136,19 @@ def machine(program: str) -> dict[str, str]:
             "date": datetime.date.today().isoformat()}
 
 
+def capability() -> tuple[int, int] | None:
+    """Return the compute capability of the first GPU, None if nvidia-smi doesn't tell."""
+    smi = shutil.which("nvidia-smi")
+    if smi is None:
+        return None
+    said = subprocess.run([smi, "--query-gpu=compute_cap", "--format=csv,noheader"],
+                          capture_output=True, text=True, check=False).stdout
+    found = re.match(r"\s*(\d+)\.(\d+)", said)
+    return (int(found[1]), int(found[2])) if found else None
+
+
 def _run(program: str, tool: str, name: str, variant: str, folder: Path, seconds: float
-         ) -> dict[str, Any]:
+         ) -> Verdict:
     words = [program, "--tool", tool, sys.executable, "-m", "lib.measure.sanitizer", name,
              str(folder / f"{name}.{variant}.ptx")]
     # A session of its own: the tool has children, and all of them must go when one hangs.
@@ -135,7 +161,7 @@ def _run(program: str, tool: str, name: str, variant: str, folder: Path, seconds
             return verdict(process.communicate()[0], hung=True)
 
 
-def verdict(said: str, hung: bool = False) -> dict[str, Any]:
+def verdict(said: str, hung: bool = False) -> Verdict:
     """Read what a tool of compute-sanitizer printed.
 
     Parameters
@@ -152,6 +178,7 @@ def verdict(said: str, hung: bool = False) -> dict[str, Any]:
     warnings = int(hazards[2]) if hazards else 0
     reports = re.findall(r"^========= (?!COMPUTE|ERROR SUMMARY|RACECHECK SUMMARY)(\S.*)$", said,
                          re.M)
+    told: Literal["errors", "clean", "hangs", "failed"]
     if hung:
         told = "hangs"
     elif errors or warnings:
@@ -161,7 +188,7 @@ def verdict(said: str, hung: bool = False) -> dict[str, Any]:
     else:
         told = "failed"
     first = reports[0].strip() if reports else "" if told == "clean" else said.strip()[-200:]
-    return {"said": told, "errors": errors, "warnings": warnings, "first": first}
+    return Verdict(said=told, errors=errors, warnings=warnings, first=first)
 
 
 def _launch(name: str, path: str) -> None:
@@ -170,8 +197,10 @@ def _launch(name: str, path: str) -> None:
     import numpy as np
 
     specimen = next(one for one in model.specimens() if one.name == name)
-    entry = re.search(r"\.entry\s+(\w+)", Path(path).read_text())[1]
-    kernel = cupy.RawModule(path=path).get_function(entry)
+    entry = re.search(r"\.entry\s+(\w+)", Path(path).read_text(encoding="utf-8"))
+    if entry is None:
+        raise ValueError(f"{path} has no kernel")
+    kernel = cupy.RawModule(path=path).get_function(entry[1])
     args = [cupy.asarray(value) if isinstance(value, np.ndarray) else value
             for value in specimen.args()]
     kernel((specimen.grid,), (specimen.block,), tuple(args))

@@ -1,47 +1,43 @@
-"""The search that `lib.records.tuning` chooses by: every candidate on the shapes of the records."""
+"""The search that `lib.dispatch.nearest` chooses by: every candidate on shapes of the records."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from tqdm import tqdm
 
 from lib.kernels.catalogue import CATALOGUE
 from lib.kernels.shapes import timed
 from lib.measure.bench import compare, usual_rounds
+from lib.records.schema import Search, Searched
 
 
-def search(sizes: tuple[tuple[int, int, int], ...] | None = None) -> dict[str, Any]:
+def search(sizes: tuple[tuple[int, int, int], ...] | None = None) -> dict[str, Search]:
     """Time every candidate of every tuned variant on the shapes of the search, all in turns.
 
     Returns
     -------
     dict
-        By ``stem/variant`` the `hashes` of the candidates and `rows`: M, N, K, `seconds` by
-        candidate, `cublas_seconds`.
+        By ``stem/variant``.
 
     Raises
     ------
     NoGpu
         If there is no GPU.
     """
-    found: dict[str, Any] = {}
+    found = {}
     for kernel in CATALOGUE.values():
         for variant in (v for v in kernel.variants if v.candidates and not v.by_rule):
-            rows: list[dict[str, Any]] = []
-            found[f"{kernel.stem}/{variant.name}"] = {
-                "hashes": {name: kernel.hash(kernel.variant(name)) for name in variant.candidates},
-                "rows": rows,
-            }
+            rows = []
             chosen = sizes or timed(kernel, variant)
-            for shape in tqdm(chosen, desc=f"{kernel.stem} {variant.name}: search"):
+            for shape in tqdm(chosen, desc=f"{kernel.stem}/{variant.name}: search"):
                 candidates = [kernel.variant(name) for name in variant.candidates]
                 problem = variant.problem(*shape)
                 seconds, rival = compare(
                     kernel, candidates, problem, usual_rounds(problem) // 3
                 )
-                rows.append({
-                    **dict(zip("MNK", shape, strict=True)),
-                    "seconds": seconds, "cublas_seconds": rival,
-                })
+                rows.append(Searched(M=problem.M, N=problem.N, K=problem.K, seconds=seconds,
+                                     cublas_seconds=rival))
+            found[f"{kernel.stem}/{variant.name}"] = Search(
+                hashes={name: kernel.hash(kernel.variant(name)) for name in variant.candidates},
+                rows=rows,
+            )
     return found

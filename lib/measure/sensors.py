@@ -1,4 +1,8 @@
-"""What the GPU's sensors say: clock, power, temperature, throttling, energy; read only.
+"""What the GPU's sensors say: temperature, throttling, energy; read only.
+
+Neither the clock nor the power of what is timed: a reading is of a moment, or of the last second,
+and a turn lasts 5 ms. The clock is the SMs' own (`lib.measure.probe`), the power that of a run of
+seconds by the energy counter (`lib.measure.energy`).
 
 Through NVML (the package ``nvidia-ml-py``) where it is installed, else through ``nvidia-smi``,
 which knows no energy and no reasons. Nothing is ever set.
@@ -30,7 +34,6 @@ REASONS = {
 # The others say that the machine, not the kernel, set the clock.
 USUAL = frozenset({"power cap"})
 PERIOD = 0.02  # s between two readings
-_POWER_INSTANT = 186  # nvml.h, NVML_FI_DEV_POWER_INSTANT, mW
 
 NOT_READ = "energy and throttling are not read: "
 WITHOUT_NVML = NOT_READ + "pip install nvidia-ml-py"
@@ -51,9 +54,14 @@ class Nvml(Protocol):
 
     def nvmlDeviceGetClockInfo(self, handle: Any, kind: int) -> int: ...
     def nvmlDeviceGetTemperature(self, handle: Any, kind: int) -> int: ...
-    def nvmlDeviceGetPowerUsage(self, handle: Any) -> int: ...
     def nvmlDeviceGetTotalEnergyConsumption(self, handle: Any) -> int: ...
     def nvmlDeviceGetCurrentClocksEventReasons(self, handle: Any) -> int: ...
+
+
+class Counter(Protocol):
+    """NVML's energy counter."""
+
+    def joules(self) -> float | None: ...
 
 
 class Sensors:
@@ -71,11 +79,9 @@ class Sensors:
         self._nvml, self._handle = nvml, handle
 
     def read(self) -> dict[str, Any]:
-        """What can be read now: `sm_clock_mhz`, `power_w`, `temperature_c`, `reasons`."""
+        """What can be read now: `temperature_c`, `reasons`."""
         nvml, handle = self._nvml, self._handle
         asked = {
-            "sm_clock_mhz": lambda: float(nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)),
-            "power_w": self._power,
             "temperature_c": lambda: float(
                 nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)),
             "reasons": lambda: nvml.nvmlDeviceGetCurrentClocksEventReasons(handle),
@@ -86,12 +92,15 @@ class Sensors:
                 found[name] = ask()
         return found
 
-    def _power(self) -> float:
-        """This moment's power where the driver tells, else the last second's, W."""
-        (value,) = self._nvml.nvmlDeviceGetFieldValues(self._handle, [_POWER_INSTANT])
-        if value.nvmlReturn == 0:
-            return value.value.uiVal / 1e3
-        return self._nvml.nvmlDeviceGetPowerUsage(self._handle) / 1e3
+    def sm_clock_mhz(self) -> float | None:
+        """This moment's SM clock, MHz: what the probe's is held against where the clock is steady.
+
+        None where it can't be read.
+        """
+        try:
+            return float(self._nvml.nvmlDeviceGetClockInfo(self._handle, self._nvml.NVML_CLOCK_SM))
+        except self._nvml.NVMLError:
+            return None
 
     def joules(self) -> float | None:
         """Energy since the driver was loaded, J; None on a GPU without the counter."""
@@ -153,22 +162,19 @@ def board() -> str:
     return hashlib.sha256(uuid().encode()).hexdigest()[:16]
 
 
-class ClockSampler:
-    """Read the sensors while the block runs: SM clock, power, temperature, throttling; read only.
+class Sampler:
+    """Read the sensors while the block runs: temperature and throttling; read only.
 
-    By NVML every 20 ms, or by ``nvidia-smi`` every 50 ms.
+    By NVML every 20 ms, or the temperature by ``nvidia-smi`` every 50 ms.
     """
-
-    # In the order in which nvidia-smi is asked; the power of this moment, not the last second's.
-    FIELDS = {"sm_clock_mhz": "clocks.sm", "power_w": "power.draw.instant",
-              "temperature_c": "temperature.gpu"}
 
     def __init__(self, sensors: Callable[[], Sensors | None] = nvml) -> None:
         self._sensors = sensors
 
-    def __enter__(self) -> ClockSampler:
+    def __enter__(self) -> Sampler:
         self._samples: list[dict[str, Any]] = []
-        self._process = self._reader = None
+        self._process: subprocess.Popen[str] | None = None
+        self._reader: threading.Thread | None = None
         self._over = threading.Event()
         source = self._sensors()
         if source is not None:
@@ -176,11 +182,12 @@ class ClockSampler:
         else:
             with contextlib.suppress(FileNotFoundError):
                 self._process = subprocess.Popen(
-                    ["nvidia-smi", f"--query-gpu={','.join(self.FIELDS.values())}",
+                    ["nvidia-smi", "--query-gpu=temperature.gpu",
                      "--format=csv,noheader,nounits", "--loop-ms=50", f"--id={uuid()}"],
                     stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                 )
-                self._reader = threading.Thread(target=self._read, daemon=True)
+                self._reader = threading.Thread(
+                    target=self._read, args=(self._process.stdout,), daemon=True)
         if self._reader:
             self._reader.start()
         return self
@@ -189,8 +196,8 @@ class ClockSampler:
         while not self._over.wait(PERIOD):
             self._samples.append(source.read())
 
-    def _read(self) -> None:
-        for line in self._process.stdout:
+    def _read(self, said: Iterable[str]) -> None:
+        for line in said:
             self._samples.append(self.parse(line))
 
     def __exit__(self, *_: object) -> None:
@@ -201,32 +208,24 @@ class ClockSampler:
         if self._reader is not None:
             self._reader.join(timeout=1)
 
-    @classmethod
-    def parse(cls, line: str) -> dict[str, float]:
+    @staticmethod
+    def parse(line: str) -> dict[str, float]:
         """What one line of nvidia-smi says; what it can't read (``[N/A]``) is left out."""
-        found = {}
-        for name, cell in zip(cls.FIELDS, line.split(","), strict=False):
-            with contextlib.suppress(ValueError):
-                found[name] = float(cell)
-        return found
+        with contextlib.suppress(ValueError):
+            return {"temperature_c": float(line)}
+        return {}
 
-    def row(self) -> dict[str, float | None]:
-        """The medians by `FIELDS`; None where nothing was read."""
+    @property
+    def temperature_c(self) -> float | None:
+        """The median of what was read, °C; None where nothing was."""
         # The first reading may be of the time before the work began.
-        busy = self._samples[1:]
-        read = {name: [one[name] for one in busy if name in one] for name in self.FIELDS}
-        return {name: statistics.median(values) if values else None
-                for name, values in read.items()}
+        read = [one["temperature_c"] for one in self._samples[1:] if "temperature_c" in one]
+        return statistics.median(read) if read else None
 
     def throttle(self) -> list[str] | None:
         """Why the clock was not the highest at some moment; None where that can't be read."""
         masks = [one["reasons"] for one in self._samples[1:] if "reasons" in one]
         return reasons(masks) if masks else None
-
-    @property
-    def median(self) -> float | None:
-        """Median SM clock, MHz; None where it can't be read or too little time passed."""
-        return self.row()["sm_clock_mhz"]
 
 
 def reasons(masks: Iterable[int]) -> list[str]:
@@ -237,9 +236,11 @@ def reasons(masks: Iterable[int]) -> list[str]:
     return [name for bit, name in REASONS.items() if seen & bit]
 
 
-def idle_watts(sensors: Sensors, seconds: float, sleep: Callable[[float], None] = time.sleep,
-               now: Callable[[], float] = time.perf_counter) -> float:
-    """Power of the GPU while nothing runs, W, by the energy counter."""
-    before, start = sensors.joules(), now()
+def idle_watts(counter: Counter, seconds: float, sleep: Callable[[float], None] = time.sleep,
+               now: Callable[[], float] = time.perf_counter) -> float | None:
+    """Power of the GPU while nothing runs, W, by the energy counter; None where it can't be read.
+    """
+    before, start = counter.joules(), now()
     sleep(seconds)
-    return (sensors.joules() - before) / (now() - start)
+    after, lasted = counter.joules(), now() - start
+    return None if before is None or after is None else (after - before) / lasted

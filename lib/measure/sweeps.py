@@ -19,8 +19,8 @@ from lib.kernels.catalogue import find
 from lib.kernels.spec import Variant
 from lib.measure import cublas, turns
 from lib.measure.bench import KernelPlayer, copies_of, refuse_wrong
-from lib.measure.sensors import ClockSampler
 from lib.problem import Problem
+from lib.records.schema import Sweep, Swept
 from lib.records.sweeps import (
     DOUBLE_BUFFER,
     FORMS,
@@ -101,16 +101,8 @@ def work_between(setting: Setting) -> int:
     return order.work_between([i.opcode for i in setting.compiled.inner_loop])
 
 
-def measure() -> dict[str, Any]:
-    """Measure every sweep.
-
-    Returns
-    -------
-    dict
-        By the sweep's name its `kernel`, `shape` (M, N, K), `method` and `rows`. A row of
-        ``double_buffer`` has the sizes of the tile of a `block` and of a `warp`, `blocks` and
-        `warps` on an SM, and by form `seconds`, `spread`, `registers`, `hashes`; besides
-        `cublas_seconds` and the SM clock in MHz.
+def measure() -> dict[str, Sweep]:
+    """Measure every sweep, each by its name.
 
     Raises
     ------
@@ -131,38 +123,37 @@ def measure() -> dict[str, Any]:
     ]
     method = (f"median of {turns.SERIES} samples, the forms and cuBLAS's default in turns; "
               "otherwise as bench")
-    shape = [problem.M, problem.N, problem.K]
-    return {DOUBLE_BUFFER: {"kernel": STEM, "shape": shape, "method": method, "rows": rows}}
+    shape = problem.M, problem.N, problem.K
+    return {DOUBLE_BUFFER: Sweep(kernel=STEM, shape=shape, method=method, rows=rows)}
 
 
 def _row(
     forms: Mapping[str, Setting], problem: Problem, copies: list[tuple[Any, Any, Any]],
     reference: Any,
-) -> dict[str, Any]:
+) -> Swept:
     """Time the forms of one tile at one number of blocks, and cuBLAS, in turns."""
     kernel = find(STEM)
 
     def launcher(setting: Setting) -> Callable[[int], None]:
         # The launch is made here, and not from a narrower instantiation: SIZE fits every vector.
-        _, launch, args, _ = prepare(kernel, setting.variant, problem, copies, exact=True)
+        prepared = prepare(kernel, setting.variant, problem, copies, exact=True)
         loaded = device.Loaded(setting.compiled)
-        return lambda index: loaded(launch, args[index])
+        return lambda index: loaded(prepared.plan.launch, prepared.arguments[index])
 
     calls = {form: launcher(setting) for form, setting in forms.items()}
     calls["cuBLAS"] = lambda index: cublas.gemm(problem, *copies[index])
     for name, call in calls.items():
         refuse_wrong(name, call, problem, copies[0][2], reference)
-    with ClockSampler() as clock:
-        players = [KernelPlayer(call, len(copies)) for call in calls.values()]
-        times = dict(zip(calls, turns.take(players, 1), strict=True))
+    players = [KernelPlayer(call, len(copies)) for call in calls.values()]
+    times = dict(zip(calls, turns.take(players, 1), strict=True))
     one = forms[LATE]
-    return {
-        "block": list(one.tile.block), "warp": list(one.tile.warp), "blocks": one.blocks,
-        "warps": one.blocks * one.variant.threads // 32,
-        "seconds": {form: times[form].seconds for form in FORMS},
-        "spread": {form: times[form].spread for form in FORMS},
-        "registers": {form: forms[form].compiled.resources.registers for form in FORMS},
-        "hashes": hashes(one.tile),
-        "cublas_seconds": times["cuBLAS"].seconds,
-        "sm_clock_mhz": clock.median,
-    }
+    return Swept(
+        block=one.tile.block, warp=one.tile.warp, blocks=one.blocks,
+        warps=one.blocks * one.variant.threads // 32,
+        seconds={form: times[form].seconds for form in FORMS},
+        spread={form: times[form].spread for form in FORMS},
+        registers={form: forms[form].compiled.resources.registers for form in FORMS},
+        hashes=hashes(one.tile),
+        cublas_seconds=times["cuBLAS"].seconds,
+        clock={form: clock for form in FORMS if (clock := times[form].clock)},
+    )

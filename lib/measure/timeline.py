@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable
-from typing import Any
+from typing import cast
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from lib.kernels.spec import Kernel, Variant
 from lib.measure.bench import elapsed
 from lib.paths import CUDA
 from lib.problem import Problem
+from lib.records.schema import Block, Timeline, Type
 from lib.run import device
 from lib.run.runner import prepare
 
@@ -41,7 +42,7 @@ _BUFFERS = np.dtype(
 )
 
 
-def timeline(kernel: Kernel, variant: Variant, problem: Problem) -> dict[str, Any]:
+def timeline(kernel: Kernel, variant: Variant, problem: Problem) -> Timeline:
     """Run a kernel with its marks compiled in and return a record's timeline.
 
     Parameters
@@ -51,9 +52,9 @@ def timeline(kernel: Kernel, variant: Variant, problem: Problem) -> dict[str, An
 
     Returns
     -------
-    dict
+    Timeline
         `blocks`: two blocks of one SM that ran at the same time (one if none did), each with its
-        first warps' ``[phase, cycle]`` pairs, cycles counted from the first event. `overview`: for
+        first warps' (phase, cycle) pairs, cycles counted from the first event. `overview`: for
         each of the first blocks its SM, first and last nanosecond.
         `mark_cycles`: what one mark costs. `seconds_with` and `seconds_without` marks.
 
@@ -65,9 +66,10 @@ def timeline(kernel: Kernel, variant: Variant, problem: Problem) -> dict[str, An
     cp = device.cupy()
     operands = problem.inputs(0, cp)
     prepared = prepare(kernel, variant, problem, [operands], exact=not variant.by_rule)
-    selected, launch, (args,) = prepared.selection.variant, prepared.launch, prepared.arguments
-    marked = device.Loaded(compile_kernel(kernel, selected, device.arch(), timeline=True))
-    plain = device.Loaded(compile_kernel(kernel, selected, device.arch()))
+    selected, launch, (args,) = prepared.plan.variant, prepared.plan.launch, prepared.arguments
+    arch = device.arch(kernel.needs(selected))
+    marked = device.Loaded(compile_kernel(kernel, selected, arch, timeline=True))
+    plain = device.Loaded(compile_kernel(kernel, selected, arch))
     buffers = _Buffers(launch)
     marked.set_symbol("timeline_buffers", buffers.symbol)
     with_marks = _seconds(lambda: marked(launch, args))
@@ -78,14 +80,14 @@ def timeline(kernel: Kernel, variant: Variant, problem: Problem) -> dict[str, An
     chosen = _pair_on_one_sm(overview[:buffers.blocks])
     events = {block: buffers.events[block].get() for block in chosen}
     warps = launch.block[0] * launch.block[1] // 32
-    return {
-        "M": problem.M, "N": problem.N, "K": problem.K, "dtype": problem.dtype,
-        "hash": kernel.hash(variant, marks=True), "events": list(PHASES),
-        "mark_cycles": mark_cycles(), "seconds_with": with_marks, "seconds_without": without,
-        "warps": warps, "sm": SM, "total_blocks": len(overview),
-        "blocks": _relative(events),
-        "overview": _relative_overview(overview[:KEPT_OVERVIEW]),
-    }
+    return Timeline(
+        M=problem.M, N=problem.N, K=problem.K, dtype=cast(Type, problem.dtype),
+        hash=kernel.hash(variant, marks=True), events=list(PHASES),
+        mark_cycles=mark_cycles(), seconds_with=with_marks, seconds_without=without,
+        warps=warps, sm=SM, total_blocks=len(overview),
+        blocks=_relative(events),
+        overview=_relative_overview(overview[:KEPT_OVERVIEW]),
+    )
 
 
 class _Buffers:
@@ -137,7 +139,7 @@ def _pair_on_one_sm(overview: np.ndarray) -> list[int]:
     return [first, *(int(b) for b in together[np.argsort(start[together])][:1])]
 
 
-def _relative(events: dict[int, np.ndarray]) -> list[dict[str, Any]]:
+def _relative(events: dict[int, np.ndarray]) -> list[Block]:
     """The events of the chosen blocks, cycles counted from the earliest one."""
     # A clock of 32 bits wraps every few seconds; differences from a common one do not care.
     origin = next(iter(events.values()))[0, 0, 0]
@@ -154,15 +156,15 @@ def _relative(events: dict[int, np.ndarray]) -> list[dict[str, Any]]:
         for row, cycles in zip(rows, relative[block], strict=True):
             noted = row[:, 0] != 0
             pairs = zip(row[noted, 1], cycles[noted] - first, strict=True)
-            warps.append([[int(phase), int(cycle)] for phase, cycle in pairs])
-        blocks.append({"block": block, "sm": SM, "warps": [w for w in warps if w]})
+            warps.append([(int(phase), int(cycle)) for phase, cycle in pairs])
+        blocks.append(Block(block=block, sm=SM, warps=[w for w in warps if w]))
     return blocks
 
 
-def _relative_overview(overview: np.ndarray) -> list[list[int]]:
+def _relative_overview(overview: np.ndarray) -> list[tuple[int, int, int]]:
     """SM, start and end in nanoseconds since the first block began."""
     first = int(overview[:, 1].min())
-    return [[int(sm), int(start) - first, int(end) - first] for sm, start, end in overview]
+    return [(int(sm), int(start) - first, int(end) - first) for sm, start, end in overview]
 
 
 def _seconds(call: Callable[[], None], repeats: int = 7) -> float:

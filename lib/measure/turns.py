@@ -12,6 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from lib.measure import probe
+from lib.measure.probe import Sample
+from lib.records import schema
+from lib.records.series import spread
+
 # One turn is far above an event's resolution (0.5 µs) and short enough that many samples fit.
 TURN_SECONDS = 5e-3
 SERIES = 5
@@ -27,25 +32,35 @@ class Player(Protocol):
     def once(self) -> float:
         """About how long one launch takes, s."""
 
-    def take(self, launches: int) -> float:
-        """Launch so many times, back to back; the time of one, s."""
+    def take(self, launches: int) -> Sample:
+        """Launch so many times, back to back."""
 
 
 @dataclass(frozen=True)
 class Timing:
-    """What several series of turns say of one player, s.
+    """What several series of turns say of one player.
 
     Attributes
     ----------
-    series : tuple of tuple of float
-        Each series' samples: seconds a launch.
+    taken : tuple of tuple of Sample
+        Each series' samples.
     """
 
-    series: tuple[tuple[float, ...], ...]
+    taken: tuple[tuple[Sample, ...], ...]
+
+    @property
+    def series(self) -> tuple[tuple[float, ...], ...]:
+        """Each series' samples: seconds a launch."""
+        return tuple(tuple(one.seconds for one in samples) for samples in self.taken)
+
+    @property
+    def clock(self) -> schema.Clock | None:
+        """The clock of these launches; None where no probes were around them."""
+        return probe.clock(self.taken)
 
     @property
     def medians(self) -> list[float]:
-        """Each series' median."""
+        """Each series' median, s."""
         return [statistics.median(samples) for samples in self.series]
 
     @property
@@ -90,17 +105,17 @@ def take(
         In the order of the players.
     """
     launches = [launches_of(player, turn) for player in players]
-    taken: list[list[tuple[float, ...]]] = [[] for _ in players]
+    taken: list[list[tuple[Sample, ...]]] = [[] for _ in players]
     forward = True
     for number in range(-warm, series):
         for _ in range(ATTEMPTS if number >= 0 else 1):
-            times: list[list[float]] = [[] for _ in players]
+            times: list[list[Sample]] = [[] for _ in players]
             for _ in range(max(samples, 1)):
                 order = range(len(players)) if forward else reversed(range(len(players)))
                 for index in order:
                     times[index].append(players[index].take(launches[index]))
                 forward = not forward
-            if all(spread(one) <= MOST_SPREAD for one in times):
+            if all(spread([sample.seconds for sample in one]) <= MOST_SPREAD for one in times):
                 break
         if number >= 0:
             for kept, one in zip(taken, times, strict=True):
@@ -111,11 +126,3 @@ def take(
 def launches_of(player: Player, turn: float) -> int:
     """How many launches last about as long as a turn; at least one."""
     return max(1, round(turn / player.once()))
-
-
-def spread(series: Sequence[float]) -> float:
-    """Half the distance between the quartiles, over the median."""
-    if len(series) < 2:
-        return 0.0
-    low, middle, high = statistics.quantiles(series, n=4)
-    return (high - low) / 2 / middle

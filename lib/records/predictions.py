@@ -29,7 +29,6 @@ class Prediction:
 # By kernel and variant. 09's `square` is a new loop, not a change of 08's: nothing was predicted.
 # 15's are for code of sm_90a on an H100 at n = 4,096. They were made from what the emulator counts
 # and the compiler reports, before any of its steps had a record.
-# 16's are against `wide`, each alone.
 PREDICTIONS: dict[str, dict[str, Prediction]] = {
     "09_fp32_limit": {
         "wide": Prediction(0.02, "fewer bytes from the L2 and fewer wavefronts"),
@@ -38,34 +37,29 @@ PREDICTIONS: dict[str, dict[str, Prediction]] = {
         "large": Prediction(0.031, "the last wave's idle SMs work too"),
     },
     "15_turing_limit": {
-        "start": Prediction(0.0, "14's tile, 14's wavefronts, 14's blocks an SM"),
+        "padded": Prediction(0.0, "14's tile, 14's wavefronts, 14's blocks an SM"),
         "swizzled": Prediction(
             0.05, "1.00 wavefronts an HMMA after 1.125, and shared memory is nearly as busy as the "
             "tensor pipe"
         ),
-        "prefetch": Prediction(
+        "one_block": Prediction(
             -0.05, "the wait for global memory goes, but 130 registers leave one block an SM"
         ),
-        "large": Prediction(
+        "one_buffer": Prediction(
             0.14, "0.69 wavefronts and 0.75 sectors an HMMA after 1.00 of both; twice the products "
             "between barriers"
         ),
-        "walk": Prediction(0.0, "189 instructions in the loop, with it and without"),
-        "double": Prediction(
+        "two_buffers": Prediction(
             0.12, "one barrier a step after two, and products behind it that hide the first loads"
         ),
-        "staged": Prediction(0.005, "half the store requests, of a part that takes 2% of the time"),
-        "limit": Prediction(
+        "addresses_xored": Prediction(0.0, "189 instructions in the loop, with it and without"),
+        "row_by_row": Prediction(
+            0.005, "half the store requests, of a part that takes 2% of the time"
+        ),
+        "tile_128x256": Prediction(
             0.0, "at n = 4,096 a row of tiles is 16 long: 132 blocks in groups of 8 rows read the "
             "same as row by row"
         ),
-    },
-    "16_cp_async": {
-        "past_l1": Prediction(0.0, "the same wavefronts, and nothing in the L1 is read twice"),
-        "stages2": Prediction(-0.02, "a step's products take longer than a copy's way"),
-        "stages4": Prediction(0.0, "for the same reason"),
-        "shallow": Prediction(-0.02, "twice as many barriers"),
-        "square": Prediction(0.02, "two blocks, each at work while the other is at its barrier"),
     },
 }
 

@@ -2,80 +2,106 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
-from lib.kernels.catalogue import CATALOGUE
-from lib.kernels.select import instantiated
-from lib.kernels.spec import Kernel, Variant
-from lib.records import store, tuning
-from lib.records.store import NotRecorded
+from lib.dispatch.fit import instantiated
+from lib.dispatch.plan import choose
+from lib.kernels.catalogue import find
+from lib.kernels.spec import Kernel
+from lib.kernels.spec import Variant as KernelVariant
+from lib.records import searches, store
+from lib.records.schema import (
+    Counters,
+    CublasRecord,
+    KernelRecord,
+    MachineCode,
+    RivalVariant,
+    Row,
+    Shape,
+    Timeline,
+    Variant,
+)
+from lib.records.store import NotRecorded, NotYet
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """What was recorded of a kernel version, or of cuBLAS, on a GPU.
+    """What was recorded of a kernel version on a GPU.
 
     Attributes
     ----------
     stem : str
-        The version's, or `store.CUBLAS`.
+        The version's.
     gpu : str
         Key of its data sheet.
+    fresh : bool
+        Whether what was measured of other source than today's counts as not recorded.
     """
 
     stem: str
     gpu: str
+    fresh: bool = False
 
     @property
-    def kernel(self) -> Kernel | None:
-        """The catalogue's entry; None of cuBLAS."""
-        return CATALOGUE.get(self.stem)
+    def kernel(self) -> Kernel:
+        """The catalogue's entry."""
+        return find(self.stem)
 
     @cached_property
-    def record(self) -> dict[str, Any]:
+    def record(self) -> KernelRecord:
         """The whole record.
 
         Raises
         ------
-        NotRecorded
+        NotYet
             If there is none.
         """
-        found = store.load(self.gpu, self.stem)
+        found = store.load(KernelRecord, self.gpu, self.stem)
         if found is None:
-            name = self.stem if self.kernel else "cuBLAS"
-            raise NotRecorded(f"{name} has no record: python -m lib record {self.stem}")
+            raise NotYet(f"{self.stem} has no record: python -m lib record {self.stem}")
         return found
 
     @property
     def stale(self) -> bool:
-        """Whether the source of a variant has changed since."""
-        variants = self.kernel.variants if self.kernel else ()
-        return any(store.stale(self.record, v.name) for v in variants)
+        """Whether the source of a recorded variant has changed since."""
+        recorded = self.record.variants
+        return any(store.stale(self.record, v.name) for v in self.kernel.variants
+                   if v.name in recorded)
 
-    def variant(self, name: str | None = None, ptx_arch: str | None = None) -> Mapping[str, Any]:
-        """What was recorded of a variant, or of an older architecture's code of it.
+    def variant(self, name: str | None = None) -> Variant:
+        """What was recorded of a variant.
+
+        Raises
+        ------
+        NotYet
+            If nothing was, or, of a `fresh` record, nothing of today's source.
+        """
+        kept = self.record.variants.get(self._name(name))
+        if kept is None:
+            raise NotYet(self.nothing(name, "nothing"))
+        if self.fresh and store.changed(self.kernel, self._name(name), kept):
+            raise NotYet(self.nothing(name, "nothing of today's source"))
+        return kept
+
+    def code(self, name: str | None = None, ptx_arch: str | None = None) -> Variant | MachineCode:
+        """What was recorded of a variant's code for the GPU, or of an older architecture's.
 
         Raises
         ------
         NotRecorded
             If nothing was.
         """
-        kept = self.record["variants"].get(self._name(name))
-        if kept is None:
-            raise self.nothing(name, "nothing")
-        if ptx_arch:
-            kept = kept.get("ptx", {}).get(ptx_arch)
-            if kept is None:
-                raise self.nothing(name, f"no code of {ptx_arch}")
-        return kept
+        kept = self.variant(name)
+        if not ptx_arch:
+            return kept
+        if ptx_arch not in kept.ptx:
+            raise self.nothing(name, f"no code of {ptx_arch}")
+        return kept.ptx[ptx_arch]
 
-    def bench(
-        self, size: int, variant: str | None = None, ptx_arch: str | None = None
-    ) -> Mapping[str, Any]:
-        """The recorded benchmark at one size: a row of the record.
+    def bench(self, size: int, variant: str | None = None, ptx_arch: str | None = None) -> Row:
+        """The recorded benchmark at one size.
 
         Parameters
         ----------
@@ -90,7 +116,10 @@ class Recorded:
         NotRecorded
             If there is no such record, variant, code or size.
         """
-        return self._cube(size, variant, ptx_arch, "bench", "time")
+        for row in self.code(variant, ptx_arch).bench:
+            if row.is_cube(size):
+                return row
+        raise self.nothing(variant, f"no time at {size:,}")
 
     def counters(
         self, size: int, variant: str | None = None, ptx_arch: str | None = None
@@ -106,13 +135,16 @@ class Recorded:
         NotRecorded
             As `bench` does.
         """
-        chosen = self.kernel and self.kernel.variant(variant)
-        if chosen and chosen.candidates and not chosen.by_rule and not ptx_arch:
-            timed = self.launched(self.bench(size, chosen.name))
+        chosen = self.kernel.variant(variant)
+        if chosen.candidates and not chosen.by_rule and not ptx_arch:
+            timed = self.launched(self.bench(size, chosen.name).instantiation, (size,) * 3)
             variant = (timed or chosen).name
-        return self._cube(size, variant, ptx_arch, "counters", "counters")["metrics"]
+        found = counted(self.code(variant, ptx_arch).counters, size)
+        if found is None:
+            raise self.nothing(variant, f"no counters at {size:,}")
+        return found
 
-    def timeline(self, variant: str | None = None) -> Mapping[str, Any]:
+    def timeline(self, variant: str | None = None) -> Timeline:
         """The recorded marks inside a variant.
 
         Raises
@@ -120,21 +152,21 @@ class Recorded:
         NotRecorded
             If there are none.
         """
-        times = self.record["variants"].get(self._name(variant), {}).get("timeline")
+        times = self.variant(variant).timeline
         if times is None:
             raise self.nothing(variant, "no timeline")
         return times
 
-    def launched(self, row: Mapping[str, Any]) -> Variant | None:
-        """The variant that a recorded row is of; None if the catalogue has it no more.
+    def launched(self, instantiation: str, shape: Shape) -> KernelVariant | None:
+        """The variant that a row of a shape is of; None if the catalogue has it no more.
 
         Of several that differ in how they are launched today's choice, if it is among them.
         """
-        names = instantiated(self.kernel, row["instantiation"])
+        names = instantiated(self.kernel, instantiation)
         tuned = self.kernel.variants[0]
         if len(names) > 1 and tuned.candidates:
-            problem = tuned.problem(row["M"], row["N"], row["K"])
-            chosen = tuning.choose(self.kernel, tuned, problem).name
+            search = searches.of(self.kernel, tuned)
+            chosen = choose(self.kernel, tuned, tuned.problem(*shape), search).name
             names = [chosen] if chosen in names else names
         return self.kernel.variant(names[0]) if names else None
 
@@ -145,14 +177,68 @@ class Recorded:
             f"python -m lib record {self.stem}"
         )
 
-    def _name(self, variant: str | None) -> str | None:
+    def _name(self, variant: str | None) -> str:
         """The variant's name, the first one's if none is named."""
-        return self.kernel.variant(variant).name if self.kernel else variant
+        return self.kernel.variant(variant).name
 
-    def _cube(
-        self, size: int, variant: str | None, ptx_arch: str | None, part: str, what: str
-    ) -> Mapping[str, Any]:
-        for row in self.variant(variant, ptx_arch).get(part, []):
-            if row["M"] == row["N"] == row["K"] == size:
-                return row
-        raise self.nothing(variant, f"no {what} at {size:,}")
+
+@dataclass(frozen=True)
+class RecordedRival:
+    """What was recorded of cuBLAS by itself on a GPU.
+
+    Attributes
+    ----------
+    gpu : str
+        Key of its data sheet.
+    """
+
+    gpu: str
+
+    @cached_property
+    def record(self) -> CublasRecord:
+        """The whole record.
+
+        Raises
+        ------
+        NotRecorded
+            If there is none.
+        """
+        found = store.load(CublasRecord, self.gpu)
+        if found is None:
+            raise NotRecorded("cuBLAS has no record: python -m lib record cublas")
+        return found
+
+    def variant(self, problem: str) -> RivalVariant:
+        """What was recorded of one combination of types and layout, such as ``"fp32"``.
+
+        Raises
+        ------
+        NotRecorded
+            If nothing was.
+        """
+        if problem not in self.record.variants:
+            raise self._nothing(f"nothing for {problem}")
+        return self.record.variants[problem]
+
+    def counters(self, size: int, problem: str, best: bool = False) -> Mapping[str, float]:
+        """The recorded hardware counters of its default at one size, or of its `best`.
+
+        Raises
+        ------
+        NotRecorded
+            If there are none.
+        """
+        kept = self.variant(problem)
+        found = counted(kept.best_counters if best else kept.counters, size)
+        if found is None:
+            what = "counters of its best" if best else "counters"
+            raise self._nothing(f"no {what} for {problem} at {size:,}")
+        return found
+
+    def _nothing(self, missing: str) -> NotRecorded:
+        return NotRecorded(f"the record of cuBLAS has {missing}: python -m lib record cublas")
+
+
+def counted(counters: Sequence[Counters], size: int) -> Mapping[str, float] | None:
+    """The counters of a cube, if they were read."""
+    return next((one.metrics for one in counters if one.is_cube(size)), None)

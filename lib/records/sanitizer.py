@@ -2,52 +2,76 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 from lib.paths import RESULTS
+from lib.records import singles
+from lib.records.schema import Count, Date, Hash, Name, Part
 
 FILE = RESULTS / "sanitizer.json"
-TOOLS = ("memcheck", "racecheck", "synccheck")
+AGAIN = "delete it and record again: python -m lib zoo --record, on a machine with a GPU"
+
+Tool = Literal["memcheck", "racecheck", "synccheck"]
+TOOLS: tuple[Tool, ...] = ("memcheck", "racecheck", "synccheck")
 
 
-def read(path: Path = FILE) -> dict[str, Any]:
-    """Return the record; an empty one if nothing is recorded.
+class Verdict(Part, kw_only=True, frozen=True):
+    """What a tool says of one kernel; `first` is the first line of its report."""
 
-    Returns
-    -------
-    dict
-        gpu, driver, sanitizer (its release), date; kernels: by name {hash, mistake, cured}, both by
-        tool {said ("errors", "clean", "hangs" or "failed"), errors, warnings, first: the first line
-        of a report}.
+    said: Literal["errors", "clean", "hangs", "failed"]
+    errors: Count
+    warnings: Count
+    first: str
+
+
+class Checked(Part, kw_only=True, frozen=True):
+    """A kernel of the zoo with its mistake and cured, each by tool; and the hash of its source."""
+
+    hash: Hash
+    mistake: dict[Tool, Verdict]
+    cured: dict[Tool, Verdict]
+
+
+class Sanitizer(singles.Single, kw_only=True, frozen=True):
+    """All verdicts, and the machine and compute-sanitizer's release that the last ones are of."""
+
+    gpu: Name
+    driver: Name
+    sanitizer: Name
+    date: Date
+    kernels: dict[str, Checked]
+
+
+def read(path: Path = FILE) -> Sanitizer | None:
+    """The record; None if nothing is recorded.
+
+    Raises
+    ------
+    RecordError
+        If it can't be read, or was edited since it was written.
     """
-    if not path.exists():
-        return {"kernels": {}}
-    return json.loads(path.read_text())
+    return singles.read(path, Sanitizer, AGAIN)
 
 
-def write(record: dict[str, Any], path: Path = FILE) -> None:
+def write(record: Sanitizer, path: Path = FILE) -> None:
     """Write the record."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
+    singles.write(path, record)
 
 
-def current(record: dict[str, Any], name: str, digest: str) -> dict[str, Any] | None:
+def current(record: Sanitizer | None, name: str, source: str) -> Checked | None:
     """The verdicts on a kernel, if they are of its present source."""
-    found = record["kernels"].get(name)
-    return found if found and found["hash"] == digest else None
+    found = record.kernels.get(name) if record else None
+    return found if found and found.hash == source else None
 
 
-def summary(verdicts: dict[str, Any]) -> str:
+def summary(verdicts: Mapping[Tool, Verdict]) -> str:
     """What the tools say of one variant, in a few words: ``"racecheck"``, ``"nothing"``."""
     told = []
-    for tool in TOOLS:
-        verdict = verdicts.get(tool)
-        if verdict is None:
-            continue
-        if verdict["said"] == "errors":
-            told.append(tool if verdict["errors"] else f"{tool} (warning)")
-        elif verdict["said"] != "clean":
-            told.append(f"{tool} {verdict['said']}")
+    for tool, verdict in verdicts.items():
+        if verdict.said == "errors":
+            told.append(tool if verdict.errors else f"{tool} (warning)")
+        elif verdict.said != "clean":
+            told.append(f"{tool} {verdict.said}")
     return ", ".join(told) or "nothing"

@@ -1,37 +1,36 @@
-"""What a record holds, as types: the reader validates every file of ``results/`` by them.
+"""What a record holds, as types: what `lib.records.store` reads, hands on and writes.
 
-Two schemas are read. A row of schema 1 holds cuBLAS by its default heuristic alone, and its spread
-is that of the samples. A row of schema 2 holds the fastest that cuBLAS has beside it, the spread
-between series, the board and the chunk that it is of. What schema 1 lacks is not made up: its rows
-stay as they are, and say of themselves that they hold the default.
+A file has a type's fields in their order. A field with a default may be missing there, and is left
+out where it has that value. One without a default that may be None is null in the file where it
+could not be read.
 
 ``python -m lib results --schema`` prints these types as a JSON Schema.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
-from msgspec import UNSET, Meta, Struct, UnsetType, json
+from msgspec import Meta, Struct, json, structs
 
-OLDER, SCHEMA = 1, 2
+SCHEMA: Final = 3
 
 # Records that are not of a kernel of the catalogue: the rival, the machine's own roofs, what the
 # emulator's counters are held against, which tile suits which shape, and series in which one thing
 # is varied; what a reader measured in a few minutes; and public peers.
 CUBLAS, MACHINE, CALIBRATION, SEARCH, SWEEPS, QUICK, RIVALS = (
     "cublas", "machine", "calibration", "search", "sweeps", "quick", "rivals")
-# The part that each of them has its measurements in.
-PARTS = {MACHINE: "roofs", CALIBRATION: "patterns", SEARCH: "searches", SWEEPS: "sweeps",
-         QUICK: "versions", RIVALS: "peers"}
 
 # Text that reaches a page holds nothing that a browser or Markdown could take for markup, and no
 # line ends.
 Text = Annotated[str, Meta(pattern=r"^[^][<>&|`*\\\x00-\x1f]*$", max_length=1000)]
 Name = Annotated[str, Meta(pattern=r"^[\w.+/:()\- ]+$", max_length=120)]
 Code = Annotated[str, Meta(max_length=400, description="C++, never shown without escaping")]
+Symbol = Annotated[str, Meta(pattern=r"^[\w.$]+$", max_length=1000)]
+Lanes = Annotated[str, Meta(pattern="^[01]+$")]
 Hash = Annotated[str, Meta(pattern=r"^[0-9a-f]{16,64}$")]
 Date = Annotated[str, Meta(pattern=r"^\d{4}-\d{2}-\d{2}$")]
+Moment = Annotated[str, Meta(pattern=r"^\d{4}-\d{2}-\d{2}T[\d:]+(Z|[+-]\d\d:\d\d)$")]
 Arch = Annotated[str, Meta(pattern=r"^sm_\d{2,3}a?$")]
 Count = Annotated[int, Meta(ge=0)]
 Size = Annotated[int, Meta(ge=1)]
@@ -41,16 +40,14 @@ Amount = Annotated[float, Meta(ge=0)]
 Type = Literal["float32", "float16", "bfloat16"]
 Layout = Literal["row", "column"]
 
-
-class Part(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What all parts have in common: no key but those named.
-
-    What may be missing is `UNSET` where it is; what is there may be null only where a type says so,
-    of something that could not be read.
-    """
+Shape = tuple[int, int, int]
 
 
-class Gpu(Part, kw_only=True):
+class Part(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What all parts have in common: no key but those named."""
+
+
+class Gpu(Part, kw_only=True, frozen=True):
     """The GPU: its data sheet's key, and what the driver said of it."""
 
     key: Name
@@ -61,8 +58,8 @@ class Gpu(Part, kw_only=True):
     l2_bytes: Size
 
 
-class Software(Part, kw_only=True):
-    """Releases of what measured."""
+class Software(Part, kw_only=True, frozen=True):
+    """Releases of what measured; None of a package that was not there."""
 
     cuda: Name
     nvrtc: Name
@@ -73,90 +70,111 @@ class Software(Part, kw_only=True):
     nvmath: Name | None = None
 
 
-class Method(Part, kw_only=True):
+class Method(Part, kw_only=True, frozen=True):
     """How it was measured, in words, and ncu's names of the counters."""
 
+    bench: Text | None = None
     clocks: Text
-    bench: Text | UnsetType = UNSET
-    counters: dict[Name, Name] | Text | UnsetType = UNSET
+    counters: dict[Name, Name] | Text
 
 
-class Timed(Part, kw_only=True):
-    """When and from which commit the times are, where they are younger than the rest."""
-
-    date: Date
-    revision: Name
-
-
-class Alone(Part, kw_only=True):
-    """The kernel without cuBLAS, back to back."""
-
-    seconds: Seconds
-    spread: Amount
-    tflops: Positive
-    sm_clock_mhz: Amount | None
-    power_w: Amount | None
-    temperature_c: float | None
-    throttle: list[Name] | None = None
-
-
-class Problem(Part, kw_only=True):
-    """Which problem a row is of."""
+class Sized(Part, kw_only=True, frozen=True):
+    """What was measured on one shape."""
 
     M: Size
     N: Size
     K: Count
+
+    @property
+    def shape(self) -> Shape:
+        """M, N and K."""
+        return self.M, self.N, self.K
+
+    @property
+    def flops(self) -> float:
+        """FLOP of one product."""
+        return 2.0 * self.M * self.N * self.K
+
+    def is_cube(self, size: int) -> bool:
+        """Whether M = N = K = `size`."""
+        return self.shape == (size, size, size)
+
+
+class Problem(Sized, kw_only=True, frozen=True):
+    """Which problem a row is of."""
+
     dtype: Type
     out: Type
     b_layout: Layout
     alpha: float
     beta: float
 
-
-class RivalRow1(Problem, kw_only=True):
-    """cuBLAS by itself, by its default heuristic (schema 1)."""
-
-    seconds: Seconds
-    spread: Amount
-    tflops: Positive
-    cublas_seconds: Seconds
-    cublas_tflops: Positive
-    ratio: Positive
-    sm_clock_mhz: Amount | None
-    rounds: Size
-    power_w: Amount | None = None
-    temperature_c: float | None = None
+    @property
+    def types(self) -> tuple[str, str, str]:
+        """Types of A and B and of C, and the layout of B."""
+        return self.dtype, self.out, self.b_layout
 
 
-class Row1(RivalRow1, kw_only=True):
-    """A kernel and cuBLAS's default in turns (schema 1).
+class Clock(Part, kw_only=True, frozen=True):
+    """The SM clock of the very launches that were timed, by the SMs' own counters.
 
-    `seconds` are medians of samples, `spread` half the distance between their quartiles over the
-    median, `ratio` the kernel's speed over cuBLAS's.
+    `mhz` is the median of `series_mhz`, each the mean clock of a series' launches; `cycles` those
+    of one launch, the median of the series'. `sms` is the number of SMs that both probes met, at
+    least. `tick_ns` is what ``%globaltimer`` moves by and `error` that over the shortest interval:
+    how far a clock may be off, as a share. `outside` is the share of the interval between the
+    probes in which the launches did not run (`lib.measure.probe`).
     """
 
-    cublas_spread: Amount
-    instantiation: Code
-    alone: Alone | UnsetType = UNSET
+    mhz: Positive
+    cycles: Positive
+    series_mhz: Annotated[list[Positive], Meta(min_length=1)]
+    sms: Size
+    tick_ns: Positive
+    error: Amount
+    outside: Amount
 
 
-class Candidate(Part, kw_only=True):
-    """What cuBLAS ran: by its default, or one of cublasLt's candidates."""
+def mhz(clock: Clock | None) -> float | None:
+    """The clock, MHz; None where it was not measured."""
+    return clock.mhz if clock else None
+
+
+class Side(Part, kw_only=True, frozen=True):
+    """One kernel's time, and the clock that it had; None where that was not measured."""
 
     seconds: Seconds
     spread: Amount
     tflops: Positive
-    kernels: list[Annotated[str, Meta(pattern=r"^[\w.$]+$", max_length=1000)]] | None = None
-    tile: Name | None = None
-    stages: Name | None = None
-    cluster: Name | None = None
-    split_k: Size | None = None
-    workspace_bytes: Count | None = None
-    algorithm: Count | None = None
-    place: Count | None = None
+    clock: Clock | None = None
 
 
-class Rival(Part, kw_only=True):
+class Alone(Side, kw_only=True, frozen=True):
+    """The kernel without cuBLAS, back to back."""
+
+    temperature_c: float | None
+    throttle: list[Name] | None
+
+
+class Default(Side, kw_only=True, frozen=True):
+    """What cuBLAS runs by its default heuristic; no kernels where they could not be read."""
+
+    kernels: list[Symbol] | None
+
+
+class Candidate(Side, kw_only=True, frozen=True):
+    """One of cublasLt's candidates, as cublasLt names it; None where the algorithm decides."""
+
+    place: Count
+    algorithm: Count | None
+    tile: Name | None
+    stages: Name | None
+    cluster: Name | None
+    split_k: Size | None
+    workspace_bytes: Count | None
+    kernels: list[Symbol] | None
+
+
+class Rival(Part, kw_only=True, frozen=True):
     """cuBLAS on this row's problem: by default, and the fastest of `candidates` that were timed.
 
     Both are timed in turns with each other, once a problem and chunk. The faster of the two is then
@@ -164,45 +182,96 @@ class Rival(Part, kw_only=True):
     binding of cublasLt was there, or it had no candidate; `why_not` says which.
     """
 
-    default: Candidate
+    default: Default
     best: Candidate | None
     candidates: Count
-    why_not: Text | UnsetType = UNSET
+    why_not: Text | None = None
+
+    @property
+    def sides(self) -> tuple[Default | Candidate, ...]:
+        """What was timed, the default first."""
+        return (self.default, self.best) if self.best else (self.default,)
+
+    @property
+    def fastest(self) -> Default | Candidate:
+        """The faster of the two: what takes turns with a kernel."""
+        return min(self.sides, key=lambda side: side.seconds)
 
 
-class Turn(Part, kw_only=True):
+class Turn(Part, kw_only=True, frozen=True):
     """The same two in turns of another length, ms."""
 
     milliseconds: Positive
     seconds: Seconds
     cublas_seconds: Seconds
     spread: Amount
-    sm_clock_mhz: Amount | None
+    clock: Clock | None = None
+    cublas_clock: Clock | None = None
 
 
-class Energy(Part, kw_only=True):
-    """Joules a product, from NVML's counter: each alone, in the order A B B A."""
+class Energy(Part, kw_only=True, frozen=True):
+    """Joules per product of rows that are older than `Sustained`: no speed is known beside them.
+
+    From NVML's counter, each alone, in the order A B B A; `seconds_each` is the shortest stretch
+    that one of them ran.
+    """
 
     joules: Positive
     cublas_joules: Positive
     idle_w: Amount
     seconds_each: Seconds
-    sm_clock_mhz: Amount | None
-    cublas_sm_clock_mhz: Amount | None
 
 
-class OtherInputs(Part, kw_only=True):
+class Steady(Side, kw_only=True, frozen=True):
+    """One kernel alone, run without a pause: its own speed, clock and energy of that time.
+
+    `series` has the seconds of one launch in each stretch, `launches` the number of them in all.
+    `joules` are those of one launch by NVML's counter, `joules_error` how far they may be off by
+    the moments at which the counter was read, as a share; the sensor's own error comes on top.
+    """
+
+    series: Annotated[list[Seconds], Meta(min_length=1)]
+    launches: Size
+    joules: Positive
+    joules_error: Amount
+
+    @property
+    def watts(self) -> float:
+        """The board's mean power, W."""
+        return self.joules / self.seconds
+
+
+class Sustained(Part, kw_only=True, frozen=True):
+    """Both for seconds, each alone, in the order A B B A: what is left when the clock has settled.
+
+    `seconds_each` is the shortest stretch, `idle_w` the power of the idle GPU, W, which is in the
+    joules too.
+    """
+
+    own: Steady
+    cublas: Steady
+    idle_w: Amount
+    seconds_each: Seconds
+    throttle: list[Name] | None
+
+    @property
+    def ratio(self) -> float:
+        """The kernel's speed over that of cuBLAS."""
+        return self.cublas.seconds / self.own.seconds
+
+
+class OtherInputs(Part, kw_only=True, frozen=True):
     """The same two on matrices of another distribution."""
 
     inputs: Name
     seconds: Seconds
     cublas_seconds: Seconds
     spread: Amount
-    sm_clock_mhz: Amount | None
-    power_w: Amount | None
+    clock: Clock | None = None
+    cublas_clock: Clock | None = None
 
 
-class Pair(Part, kw_only=True):
+class Pair(Part, kw_only=True, frozen=True):
     """The variant that one added later is held against, measured again in the same chunk."""
 
     variant: Name
@@ -211,9 +280,10 @@ class Pair(Part, kw_only=True):
     tflops: Positive
     cublas_seconds: Seconds
     ratio: Positive
+    clock: Clock | None = None
 
 
-class Trials(Part, kw_only=True):
+class Trials(Part, kw_only=True, frozen=True):
     """The fastest of the candidates that a rule ranks first, in turns with the best of cuBLAS.
 
     It is found as cuBLAS's is: `of` candidates were timed, and the fastest took turns.
@@ -228,54 +298,95 @@ class Trials(Part, kw_only=True):
     cublas_spread: Amount
     cublas_tflops: Positive
     ratio: Positive
+    clock: Clock | None = None
+    cublas_clock: Clock | None = None
 
 
-class Row(Row1, kw_only=True):
-    """A kernel and the best of cuBLAS in turns (schema 2).
+class Benchmark(Problem, kw_only=True, frozen=True):
+    """A kernel and the best of cuBLAS in turns: what ``python -m lib bench`` measures.
 
     `seconds` is the median of the series' medians and `spread` half the distance between the
     quartiles of these over it: the spread between series. `spread_within` is that of one series'
-    samples.
+    samples. `ratio` is the kernel's speed over that of cuBLAS. `clock` and `cublas_clock` are of
+    the same launches. There is no power of turns of 5 ms: NVML's counter moves a few times a
+    second. `sustained` has it, of a run that is long enough.
     """
 
+    seconds: Seconds
+    spread: Amount
+    tflops: Positive
+    cublas_seconds: Seconds
+    cublas_spread: Amount
+    cublas_tflops: Positive
+    ratio: Positive
+    instantiation: Code
+    temperature_c: float | None
+    throttle: list[Name] | None
+    rounds: Size
     series: Annotated[list[Seconds], Meta(min_length=1)]
     spread_within: Amount
     inputs: Name
     rival: Rival
     board: Hash
-    chunk: Name
-    throttle: list[Name] | None = None
-    cublas_alone: Alone | UnsetType = UNSET
+    alone: Alone | None = None
+    cublas_alone: Alone | None = None
     turns: list[Turn] = []
-    energy: Energy | UnsetType = UNSET
     other_inputs: list[OtherInputs] = []
-    pair: Pair | UnsetType = UNSET
-    trials: Trials | UnsetType = UNSET
+    trials: Trials | None = None
+    energy: Energy | None = None
+    sustained: Sustained | None = None
+    clock: Clock | None = None
+    cublas_clock: Clock | None = None
+
+    @property
+    def joules(self) -> tuple[float, float] | None:
+        """Of one product, ours and cuBLAS's, each alone for seconds; None if not measured."""
+        if self.sustained:
+            return self.sustained.own.joules, self.sustained.cublas.joules
+        return (self.energy.joules, self.energy.cublas_joules) if self.energy else None
 
 
-class RivalRow(RivalRow1, kw_only=True):
-    """cuBLAS by itself (schema 2): its default and the best of its candidates in turns."""
+class Row(Benchmark, kw_only=True, frozen=True):
+    """A benchmark of a record, and the chunk that it was measured in."""
 
-    rival: Rival
-    board: Hash
+    pair: Pair | None = None
     chunk: Name
+
+    @classmethod
+    def of(cls, benchmark: Benchmark, chunk: str, pair: Pair | None = None) -> Row:
+        """A benchmark in a chunk."""
+        fields = {name: getattr(benchmark, name) for name in Benchmark.__struct_fields__}
+        return cls(**fields, pair=pair, chunk=chunk)
+
+
+class RivalRow(Problem, kw_only=True, frozen=True):
+    """cuBLAS by itself: the faster of its default and the best of its candidates."""
+
+    seconds: Seconds
+    spread: Amount
+    tflops: Positive
+    cublas_seconds: Seconds
+    cublas_tflops: Positive
+    ratio: Positive
+    temperature_c: float | None
+    throttle: list[Name] | None
+    rounds: Size
     series: Annotated[list[Seconds], Meta(min_length=1)]
     spread_within: Amount
     inputs: Name
-    throttle: list[Name] | None = None
+    rival: Rival
+    board: Hash
+    chunk: Name
+    clock: Clock | None = None
 
 
-class Counters(Part, kw_only=True):
-    """ncu's counters of one launch."""
+class Counters(Sized, kw_only=True, frozen=True):
+    """ncu's counters of one launch, by `lib.measure.counters`' names."""
 
-    M: Size
-    N: Size
-    K: Count
-    metrics: dict[Name, Amount]
-    revision: Name | UnsetType = UNSET
+    metrics: dict[Name, Count | Amount]
 
 
-class Block(Part, kw_only=True):
+class Block(Part, kw_only=True, frozen=True):
     """The marks of one block's warps: [phase, cycles since the first mark]."""
 
     block: Count
@@ -283,94 +394,85 @@ class Block(Part, kw_only=True):
     warps: list[list[tuple[Count, int]]]
 
 
-class Timeline(Part, kw_only=True):
-    """What the warps of blocks of one SM did, from marks in the kernel."""
+class Timeline(Sized, kw_only=True, frozen=True):
+    """What the warps of blocks of one SM did, from marks in the kernel.
 
-    hash: Hash
-    M: Size
-    N: Size
-    K: Count
+    `overview` has each block's SM, start and end, ns.
+    """
+
     dtype: Type
-    sm: Count
-    warps: Size
-    total_blocks: Size
+    hash: Hash
+    events: list[Name]
     mark_cycles: Amount
     seconds_with: Seconds
     seconds_without: Seconds
-    events: list[Name]
+    warps: Size
+    sm: Count
+    total_blocks: Size
     blocks: list[Block]
     overview: list[tuple[Count, int, int]]
 
 
-class Code1(Part, kw_only=True):
-    """Machine code of an instantiation, its speed and its counters."""
+class MachineCode(Part, kw_only=True, frozen=True):
+    """Machine code of an instantiation, its speed and its counters.
 
-    arch: Arch
-    registers: Count
-    shared_bytes: Count
-    bench: list[Row1]
-    counters: list[Counters]
+    `counters_missing` says why there are none.
+    """
 
-
-class Variant1(Code1, kw_only=True):
-    """An instantiation; older architectures' PTX of it, assembled for this GPU, in `ptx`."""
-
-    hash: Hash
-    timeline: Timeline | UnsetType = UNSET
-    ptx: dict[Arch, Code1] = {}
-
-
-class MachineCode(Part, kw_only=True):
-    """As `Code1`, of schema 2. `counters_missing` says why there are none."""
-
-    arch: Arch
-    registers: Count
-    shared_bytes: Count
     bench: list[Row]
     counters: list[Counters]
-    counters_missing: Text | UnsetType = UNSET
+    arch: Arch
+    registers: Count
+    shared_bytes: Count
+    counters_missing: Text | None = None
 
 
-class Variant(MachineCode, kw_only=True):
-    """As `Variant1`, of schema 2. `launch` is `lib.records.store.launch_hash`."""
+class Variant(Part, kw_only=True, frozen=True):
+    """An instantiation, as `MachineCode`; and older architectures' PTX of it, assembled here.
 
+    `launch` is `lib.records.store.launch_hash`.
+    """
+
+    bench: list[Row]
+    counters: list[Counters]
     hash: Hash
     launch: Hash
-    timeline: Timeline | UnsetType = UNSET
-    ptx: dict[Arch, MachineCode] = {}
-
-
-class RivalVariant1(Part, kw_only=True):
-    """cuBLAS on one combination of types and layout."""
-
     arch: Arch
-    bench: list[RivalRow1]
-    counters: list[Counters]
+    registers: Count
+    shared_bytes: Count
+    ptx: dict[Arch, MachineCode] = {}
+    timeline: Timeline | None = None
+    counters_missing: Text | None = None
+
+    @property
+    def codes(self) -> dict[str, Variant | MachineCode]:
+        """Its machine code by the architecture whose PTX it is from, the GPU's own first."""
+        return {self.arch: self, **self.ptx}
 
 
-class RivalVariant(Part, kw_only=True):
-    """As `RivalVariant1`, of schema 2.
+class RivalVariant(Part, kw_only=True, frozen=True):
+    """cuBLAS on one combination of types and layout.
 
     `counters` are the default's, `best_counters` the best candidate's, where that was faster.
     """
 
-    arch: Arch
     bench: list[RivalRow]
     counters: list[Counters]
+    arch: Arch
     best_counters: list[Counters] = []
-    counters_missing: Text | UnsetType = UNSET
+    counters_missing: Text | None = None
 
 
-class Roof(Part, kw_only=True):
+class Roof(Part, kw_only=True, frozen=True):
     """What one unit of the machine reaches."""
 
     value: Positive
     unit: Literal["B/s", "FLOP/s"]
     method: Text
-    sm_clock_mhz: Amount | None
+    clock: Clock | None = None
 
 
-class Roofs(Part, kw_only=True):
+class Roofs(Part, kw_only=True, frozen=True):
     """DRAM, L2, shared memory, FP32 units, tensor cores: the last two where the GPU has them."""
 
     copy: Roof
@@ -378,39 +480,44 @@ class Roofs(Part, kw_only=True):
     shared: Roof
     ffma: Roof
     mma_k8: Roof
-    mma_k16: Roof | UnsetType = UNSET
-    wgmma: Roof | UnsetType = UNSET
+    mma_k16: Roof | None = None
+    wgmma: Roof | None = None
+
+    def named(self) -> dict[str, Roof]:
+        """Those that the GPU has, by name."""
+        return {name: roof for name, roof in structs.asdict(self).items() if roof is not None}
 
 
-class Pattern(Part, kw_only=True):
-    """One access of one warp, and what the GPU counted of it."""
+class Pattern(Part, kw_only=True, frozen=True):
+    """One access of one warp, and what the GPU counted of it.
+
+    A byte offset per lane, or a row's for ``ldmatrix``; `sources` of a copy's other side; which
+    lanes are `active`, and which read, where not all; the `stride` of a fragment's rows.
+    """
 
     offsets: list[int]
-    counts: list[Amount]
-    sources: list[int] | UnsetType = UNSET
-    active: Annotated[str, Meta(pattern="^[01]+$")] | UnsetType = UNSET
-    reading: Annotated[str, Meta(pattern="^[01]+$")] | UnsetType = UNSET
-    stride: int | UnsetType = UNSET
+    active: Lanes | None = None
+    reading: Lanes | None = None
+    sources: list[int] | None = None
+    stride: int | None = None
+    counts: list[Count | Amount]
 
 
-class Searched(Part, kw_only=True):
+class Searched(Sized, kw_only=True, frozen=True):
     """The candidates' times on one shape."""
 
-    M: Size
-    N: Size
-    K: Count
     seconds: Annotated[dict[Name, Seconds], Meta(min_length=1)]
     cublas_seconds: Seconds
 
 
-class Search(Part, kw_only=True):
+class Search(Part, kw_only=True, frozen=True):
     """Which of a variant's candidates is fastest where."""
 
     hashes: dict[Name, Hash]
     rows: list[Searched]
 
 
-class Swept(Part, kw_only=True):
+class Swept(Part, kw_only=True, frozen=True):
     """One tile at one number of blocks, in each of its forms."""
 
     block: tuple[Size, Size, Size]
@@ -422,10 +529,10 @@ class Swept(Part, kw_only=True):
     registers: dict[Name, Count]
     hashes: dict[Name, Hash]
     cublas_seconds: Seconds
-    sm_clock_mhz: Amount | None
+    clock: dict[Name, Clock] = {}
 
 
-class Sweep(Part, kw_only=True):
+class Sweep(Part, kw_only=True, frozen=True):
     """A series in which one thing is varied."""
 
     kernel: Name
@@ -434,62 +541,61 @@ class Sweep(Part, kw_only=True):
     rows: list[Swept]
 
 
-class Chunk(Part, kw_only=True):
+class Chunk(Part, kw_only=True, frozen=True):
     """One stretch of GPU time: all that was measured in it is of one board and one process.
 
     `others` is the number of other processes that used the GPU.
     """
 
-    started: Annotated[str, Meta(pattern=r"^\d{4}-\d{2}-\d{2}T[\d:]+(Z|[+-]\d\d:\d\d)$")]
+    started: Moment
     board: Hash
     driver: Name
     revision: Name
-    others: Count = 0
+    others: Count
 
 
-class Record(Part, kw_only=True):
-    """What every record has."""
+class Record(Part, kw_only=True, frozen=True):
+    """What every record has.
 
-    schema: Literal[1, 2]
+    Each kind has a `digest` besides, behind all else: empty until it is sealed.
+    """
+
+    # The file's name, where all records of a kind have one.
+    STEM: ClassVar[str] = ""
+
+    schema: Literal[3]
     kernel: Name
     gpu: Gpu
     software: Software
     date: Date
     revision: Name
     method: Method
-    digest: Hash | UnsetType = UNSET
+
+    @classmethod
+    def of(cls, head: Record, **parts: Any) -> Self:
+        """A record that begins as another does: `parts` are the fields that its kind has more."""
+        return cls(**{name: getattr(head, name) for name in Record.__struct_fields__}, **parts)
 
 
-class KernelRecord1(Record, kw_only=True):
-    """A version, measured by the older method."""
-
-    variants: dict[Name, Variant1]
-    timed: Timed | UnsetType = UNSET
-
-
-class KernelRecord(Record, kw_only=True):
+class KernelRecord(Record, kw_only=True, frozen=True):
     """A version of the catalogue."""
 
-    digest: Hash
     variants: dict[Name, Variant]
     chunks: dict[Name, Chunk]
+    digest: Hash = ""
 
 
-class CublasRecord1(Record, kw_only=True):
-    """The rival by itself, by its default heuristic."""
-
-    variants: dict[Name, RivalVariant1]
-
-
-class CublasRecord(Record, kw_only=True):
+class CublasRecord(Record, kw_only=True, frozen=True):
     """The rival by itself."""
 
-    digest: Hash
+    STEM: ClassVar[str] = CUBLAS
+
     variants: dict[Name, RivalVariant]
     chunks: dict[Name, Chunk]
+    digest: Hash = ""
 
 
-class QuickVariant(Part, kw_only=True):
+class QuickVariant(Part, kw_only=True, frozen=True):
     """A version's first instantiation, timed and no more."""
 
     hash: Hash
@@ -499,16 +605,23 @@ class QuickVariant(Part, kw_only=True):
     shared_bytes: Count
     bench: list[Row]
 
+    @property
+    def codes(self) -> dict[str, QuickVariant]:
+        """As `Variant.codes`: code for the GPU alone."""
+        return {self.arch: self}
 
-class QuickRecord(Record, kw_only=True):
+
+class QuickRecord(Record, kw_only=True, frozen=True):
     """A reader's own: each version's first variant on a few cubes, in one file."""
 
-    digest: Hash
-    versions: dict[Name, dict[Name, QuickVariant]]
+    STEM: ClassVar[str] = QUICK
+
     chunks: dict[Name, Chunk]
+    versions: dict[Name, dict[Name, QuickVariant]]
+    digest: Hash = ""
 
 
-class Ours(Part, kw_only=True):
+class Ours(Part, kw_only=True, frozen=True):
     """What of ours a peer was in turns with."""
 
     kernel: Name
@@ -516,9 +629,10 @@ class Ours(Part, kw_only=True):
     seconds: Seconds
     spread: Amount
     tflops: Positive
+    clock: Clock | None = None
 
 
-class PeerRow(Problem, kw_only=True):
+class PeerRow(Problem, kw_only=True, frozen=True):
     """A peer's best configuration in turns with cuBLAS and with ours.
 
     Of a peer that adds up in FP16 `cublas_seconds` are those of ``cublasHgemm``, and there is
@@ -532,17 +646,17 @@ class PeerRow(Problem, kw_only=True):
     cublas_seconds: Seconds
     cublas_tflops: Positive
     ratio: Positive
-    sm_clock_mhz: Amount | None
-    power_w: Amount | None
+    ours: Ours | None = None
+    rival: Rival | None = None
+    clock: Clock | None = None
+    cublas_clock: Clock | None = None
     temperature_c: float | None
     throttle: list[Name] | None
     board: Hash
     chunk: Name
-    ours: Ours | UnsetType = UNSET
-    rival: Rival | UnsetType = UNSET
 
 
-class PublicPeer(Part, kw_only=True):
+class PublicPeer(Part, kw_only=True, frozen=True):
     """A public kernel: where it is from, and how fast it is here."""
 
     repository: Name
@@ -552,60 +666,70 @@ class PublicPeer(Part, kw_only=True):
     rows: list[PeerRow]
 
 
-class RivalsRecord(Record, kw_only=True):
+class RivalsRecord(Record, kw_only=True, frozen=True):
     """Public peers, measured by ``python -m lib rivals``."""
 
-    digest: Hash
+    STEM: ClassVar[str] = RIVALS
+
     peers: dict[Name, PublicPeer]
     chunks: dict[Name, Chunk]
+    digest: Hash = ""
 
 
-class MachineRecord(Record, kw_only=True):
+class MachineRecord(Record, kw_only=True, frozen=True):
     """The machine's own roofs."""
 
+    STEM: ClassVar[str] = MACHINE
+
     roofs: Roofs
+    digest: Hash = ""
 
 
-class CalibrationRecord(Record, kw_only=True):
+class CalibrationRecord(Record, kw_only=True, frozen=True):
     """What the emulator's counters are held against."""
+
+    STEM: ClassVar[str] = CALIBRATION
 
     arch: Arch
     hash: Hash
     metrics: list[Name]
     patterns: dict[Code, Pattern]
+    digest: Hash = ""
 
 
-class SearchRecord(Record, kw_only=True):
+class SearchRecord(Record, kw_only=True, frozen=True):
     """Which tile suits which shape."""
 
+    STEM: ClassVar[str] = SEARCH
+
     searches: dict[Name, Search]
+    digest: Hash = ""
 
 
-class SweepsRecord(Record, kw_only=True):
+class SweepsRecord(Record, kw_only=True, frozen=True):
     """Series in which one thing is varied."""
 
+    STEM: ClassVar[str] = SWEEPS
+
     sweeps: dict[Name, Sweep]
+    digest: Hash = ""
 
 
-_OTHERS: dict[str, type[Record]] = {
-    MACHINE: MachineRecord, CALIBRATION: CalibrationRecord, SEARCH: SearchRecord,
-    SWEEPS: SweepsRecord, QUICK: QuickRecord,
-    RIVALS: RivalsRecord,
-}
+AnyRecord = (KernelRecord | CublasRecord | QuickRecord | RivalsRecord | MachineRecord
+             | CalibrationRecord | SearchRecord | SweepsRecord)
+_KINDS: dict[str, type[AnyRecord]] = {kind.STEM: kind for kind in (
+    CublasRecord, QuickRecord, RivalsRecord, MachineRecord, CalibrationRecord, SearchRecord,
+    SweepsRecord)}
 
 
-def type_of(stem: str, schema: int) -> type[Record]:
-    """The type that a record of this name and schema must have."""
-    if stem in _OTHERS:
-        return _OTHERS[stem]
-    if stem == CUBLAS:
-        return CublasRecord if schema == SCHEMA else CublasRecord1
-    return KernelRecord if schema == SCHEMA else KernelRecord1
+def type_of(stem: str) -> type[AnyRecord]:
+    """The type that a record of this name must have."""
+    return _KINDS.get(stem, KernelRecord)
 
 
 def documentation() -> dict[str, Any]:
     """These types as a JSON Schema."""
-    kinds = (KernelRecord, KernelRecord1, CublasRecord, CublasRecord1, *_OTHERS.values())
-    schemas, components = json.schema_components(kinds, ref_template="#/$defs/{name}")
+    schemas, components = json.schema_components(
+        (KernelRecord, *_KINDS.values()), ref_template="#/$defs/{name}")
     return {"$schema": "https://json-schema.org/draft/2020-12/schema",
             "anyOf": list(schemas), "$defs": components}

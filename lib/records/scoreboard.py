@@ -6,13 +6,21 @@ import datetime
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from lib.kernels.catalogue import CATALOGUE
-from lib.paths import ROOT
+from lib.kernels.catalogue import KERNELS
+from lib.paths import ROOT, naming
 from lib.records import store as records
 from lib.records import sweeps
 from lib.records.plausible import faults_of_date
+from lib.records.revision import DIRTY
+from lib.records.schema import (
+    AnyRecord,
+    CalibrationRecord,
+    CublasRecord,
+    KernelRecord,
+    SearchRecord,
+    SweepsRecord,
+)
 from lib.records.store import Row
 
 README = ROOT / "README.md"
@@ -51,7 +59,7 @@ def markdown(rows: Iterable[Row], size: int) -> str:
     order = {place: i for i, place in enumerate(dict.fromkeys((r.kernel, r.variant) for r in rows))}
     for row in sorted(rows, key=lambda row: (order[row.kernel, row.variant], row.M)):
         if row.M == row.N == row.K == size:
-            groups.setdefault(CATALOGUE[row.kernel].group, []).append(row)
+            groups.setdefault(KERNELS[row.kernel].group, []).append(row)
     if len(groups) < 2:
         return _table([row for group in groups.values() for row in group])
     return "\n\n".join(f"**{GROUPS[name]}**\n\n{_table(group)}" for name, group in groups.items())
@@ -91,7 +99,7 @@ def summary(rows: Iterable[Row]) -> str:
     """
     large = 2 * LADDER_SIZE
     rows = [r for r in rows
-            if r.M == r.N == r.K and r.variant == CATALOGUE[r.kernel].variants[0].name]
+            if r.M == r.N == r.K and r.variant == KERNELS[r.kernel].variants[0].name]
     against = rival(rows)
     found: dict[str, dict[str, dict[int, Row]]] = {}
     for r in rows:
@@ -105,7 +113,7 @@ def summary(rows: Iterable[Row]) -> str:
     ]
     for stem, by_gpu in found.items():
         cells = [_sizes(by_gpu.get(gpu, {}), large, against == "cuBLAS") for gpu in gpus]
-        table.append(" | ".join([f"| {stem}", CATALOGUE[stem].change, *cells]) + " |")
+        table.append(" | ".join([f"| {stem}", KERNELS[stem].change, *cells]) + " |")
     return "\n".join(table)
 
 
@@ -149,7 +157,8 @@ def readme_text(text: str, rows: Iterable[Row]) -> str:
 def write_readme(path: Path = README) -> None:
     """Write the table of results into README.md."""
     text = readme_text(path.read_text(encoding="utf-8"), records.rows())
-    path.write_text(text, encoding="utf-8")
+    with naming(path):
+        path.write_text(text, encoding="utf-8")
 
 
 def faults(path: Path = README) -> list[str]:
@@ -158,36 +167,11 @@ def faults(path: Path = README) -> list[str]:
     Stale or missing records, ones that can't be trusted, an old table in README.
     """
     every = list(records.every())
-    found = [
-        f"{r['kernel']} {name} on {r['gpu']['key']} is stale: python -m lib record {r['kernel']}"
-        for r in every
-        if r["kernel"] in CATALOGUE
-        for name in r["variants"]
-        if records.stale(r, name)
-    ]
-    found += [
-        f"calibration on {r['gpu']['key']} is stale: python -m lib record calibration"
-        for r in every
-        if r["kernel"] == records.CALIBRATION and r["hash"] != records.calibration_hash()
-    ]
-    found += [
-        f"the search of {tuned} on {r['gpu']['key']} is stale: python -m lib record search"
-        for r in every
-        if r["kernel"] == records.SEARCH
-        for tuned in r["searches"]
-        if records.stale(r, tuned)
-    ]
-    found += [
-        f"the sweep {name} on {r['gpu']['key']} is stale: python -m lib record sweeps"
-        for r in every
-        if r["kernel"] == records.SWEEPS
-        for name, sweep in r["sweeps"].items()
-        if sweeps.stale(sweep)
-    ]
-    recorded = {r["kernel"] for r in every}
+    found = list(_stale(every))
+    recorded = {record.kernel for record in every}
     found += [
         f"{stem} has no record: python -m lib record {stem}"
-        for stem in CATALOGUE
+        for stem in KERNELS
         if stem not in recorded
     ]
     found += _distrusted(every)
@@ -197,19 +181,41 @@ def faults(path: Path = README) -> list[str]:
     return found
 
 
-def _distrusted(every: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Records that no digest holds together, whose dates can't be, or that lack their rival."""
-    for r in every:
-        name = f"{r['kernel']} on {r['gpu']['key']}"
-        again = f"python -m lib record {r['kernel']}"
-        if "digest" not in r:
-            yield f"{name} has no digest, so an edited figure would not be noticed: {again}"
-        for fault in faults_of_date(r, datetime.date.today()):
-            yield f"{name} can't be right: {fault}: {again}"
-    versions = Counter(r["gpu"]["key"] for r in every if r["kernel"] in CATALOGUE)
-    rivals = {r["gpu"]["key"] for r in every if r["kernel"] == records.CUBLAS}
+def _stale(every: Iterable[AnyRecord]) -> Iterator[str]:
+    """Records of other source than today's."""
+    for record in every:
+        gpu = record.gpu.key
+        if isinstance(record, KernelRecord) and record.kernel in KERNELS:
+            for name in record.variants:
+                if records.stale(record, name):
+                    yield (f"{record.kernel}/{name} on {gpu} is stale: "
+                           f"python -m lib record {record.kernel}")
+        elif isinstance(record, CalibrationRecord):
+            if record.hash != records.calibration_hash():
+                yield f"calibration on {gpu} is stale: python -m lib record calibration"
+        elif isinstance(record, SearchRecord):
+            for tuned, search in record.searches.items():
+                if records.searched_other_code(tuned, search):
+                    yield f"the search of {tuned} on {gpu} is stale: python -m lib record search"
+        elif isinstance(record, SweepsRecord):
+            for name, sweep in record.sweeps.items():
+                if sweeps.stale(sweep):
+                    yield f"the sweep {name} on {gpu} is stale: python -m lib record sweeps"
+
+
+def _distrusted(every: Sequence[AnyRecord]) -> Iterator[str]:
+    """Records whose dates can't be, that no commit is all of, or that lack their rival."""
+    for record in every:
+        for fault in faults_of_date(record, datetime.date.today()):
+            yield (f"{record.kernel} on {record.gpu.key} can't be right: {fault}: "
+                   f"python -m lib record {record.kernel}")
+        if record.revision.endswith(DIRTY):
+            yield (f"{record.kernel} on {record.gpu.key} names a commit that isn't all of what was "
+                   f"measured: python -m lib record {record.kernel}")
+    versions = Counter(record.gpu.key for record in every if record.kernel in KERNELS)
+    rivals = {record.gpu.key for record in every if isinstance(record, CublasRecord)}
     for gpu, number in versions.items():
         # One version by itself has the rival in its rows. What several are drawn beside is cuBLAS's
         # own record.
         if number > 1 and gpu not in rivals:
-            yield f"cuBLAS has no record on {gpu}: python -m lib record {records.CUBLAS}"
+            yield f"cuBLAS has no record on {gpu}: python -m lib record {CublasRecord.STEM}"

@@ -15,27 +15,38 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
-from msgspec import DecodeError, Struct, ValidationError, convert, json
+from msgspec import DecodeError, Struct, ValidationError, convert, json, structs
 
 from lib.compiler.fingerprint import file_identity, fingerprint
-from lib.kernels.catalogue import CATALOGUE
-from lib.kernels.spec import Kernel, Variant
-from lib.paths import CUDA, RESULTS
+from lib.kernels.catalogue import KERNELS
+from lib.kernels.spec import Kernel, parted
+from lib.kernels.spec import Variant as KernelVariant
+from lib.paths import CUDA, RESULTS, bytes_of, naming
 from lib.records.plausible import faults
 from lib.records.schema import (
     CALIBRATION,
     CUBLAS,
     MACHINE,
-    OLDER,
     QUICK,
     RIVALS,
     SCHEMA,
     SEARCH,
     SWEEPS,
+    AnyRecord,
+    Benchmark,
+    KernelRecord,
+    PeerRow,
+    QuickRecord,
+    QuickVariant,
+    Record,
+    Search,
+    Variant,
     type_of,
 )
+
+R = TypeVar("R", bound=Record)
 
 # Samples of a series that is long enough for clock, power and temperature to follow.
 HOT_ROUNDS = 60
@@ -49,6 +60,10 @@ class RecordError(Exception):
 
 class NotRecorded(RecordError):
     """Nothing was recorded of what is asked for. The message names the command that records it."""
+
+
+class NotYet(NotRecorded):
+    """Nothing at all was recorded of a version or a variant as its source is today."""
 
 
 @dataclass(frozen=True)
@@ -86,12 +101,21 @@ def path(gpu_key: str, stem: str, root: Path | None = None) -> Path:
     return (root or RESULTS) / gpu_key.lower() / f"{stem}.json"
 
 
-def load(gpu_key: str, stem: str, root: Path | None = None) -> dict[str, Any] | None:
-    """Read one record; not to be changed, for whoever asks next gets the same one.
+def load(kind: type[R], gpu_key: str, stem: str = "", root: Path | None = None) -> R | None:
+    """Read one record.
+
+    Parameters
+    ----------
+    kind : type
+        Of `lib.records.schema`: what is asked for.
+    gpu_key : str
+    stem : str
+        A version's; other kinds have a name of their own.
+    root : Path, optional
 
     Returns
     -------
-    dict or None
+    kind or None
         None if nothing was recorded.
 
     Raises
@@ -99,18 +123,23 @@ def load(gpu_key: str, stem: str, root: Path | None = None) -> dict[str, Any] | 
     RecordError
         As `read` does.
     """
-    file = path(gpu_key, stem, root)
-    return read(file) if file.exists() else None
+    file = path(gpu_key, stem or kind.STEM, root)
+    if not file.exists():
+        return None
+    found = read(file)
+    if not isinstance(found, kind):
+        raise TypeError(f"{file} is a {type(found).__name__}, and a {kind.__name__} is asked for")
+    return found
 
 
-def read(file: Path) -> dict[str, Any]:
-    """Read and check one results file, or return what was read of it before: not to be changed.
+def read(file: Path) -> AnyRecord:
+    """Read and check one results file, or return what was read of it before.
 
     Raises
     ------
     RecordError
-        If it can't be read, is not JSON, not of a schema that this code reads, edited since it was
-        written, or says what can't be.
+        If it can't be read, is not JSON, not of the schema that this code reads, edited since it
+        was written, or says what can't be.
     """
     try:
         return _read(file, file_identity(file))
@@ -123,30 +152,55 @@ def read(file: Path) -> dict[str, Any]:
 
 # A page asks for the same records dozens of times; to read them all takes a third of a second.
 @lru_cache(maxsize=256)
-def _read(file: Path, identity: str) -> dict[str, Any]:
+def _read(file: Path, identity: str) -> AnyRecord:
     """What a file holds, until another one with another `identity` lies there."""
     again = f"delete it and record again: python -m lib record {file.stem}"
     try:
-        record = json.decode(file.read_bytes())
+        document = json.decode(bytes_of(file))
     except (DecodeError, RecursionError) as error:
         raise RecordError(f"{file} is torn ({error}); {again}") from None
-    if fault := _fault(record) or _fault_of_place(record, file):
-        raise RecordError(f"{file} {fault}; {again}")
+    try:
+        record = _parsed(document)
+        _refuse_place(record, file)
+    except _Unfit as fault:
+        raise RecordError(f"{file} {fault}; {again}") from None
     return record
 
 
-def _fault(record: Any) -> str | None:
-    """Say what is wrong with what a file holds, or return None."""
-    found = record.get("schema") if isinstance(record, dict) else None
-    if found not in (OLDER, SCHEMA) or isinstance(found, bool):
-        return f"has schema {found!r}, this code reads {OLDER} and {SCHEMA}"
-    kind = type_of(str(record.get("kernel")), found)
-    if fault := _misfit(record, kind):
-        return fault
-    if "digest" in record and record["digest"] != digest(record):
-        return ("was edited since it was written: its digest is not that of its figures "
-                "(git checkout brings back the one that was committed)")
-    return next(faults(record), None)
+class _Unfit(Exception):
+    """What is wrong with what a file holds, a clause that the file's name goes before."""
+
+
+def _parsed(document: Any) -> AnyRecord:
+    """The record that a decoded file is.
+
+    Raises
+    ------
+    _Unfit
+        If it is none that can be trusted.
+    """
+    found = document.get("schema") if isinstance(document, dict) else None
+    if found != SCHEMA or isinstance(found, bool):
+        raise _Unfit(f"has schema {found!r}, this code reads {SCHEMA}")
+    kind = type_of(str(document.get("kernel")))
+    if fault := _misfit(document, kind):
+        raise _Unfit(fault)
+    record: AnyRecord = convert(document, kind)
+    if json.decode(json.encode(record)) != document:
+        raise _Unfit("does not fit its schema: what has its default is left out of a record, and "
+                     "here it is null or empty")
+    if not record.digest:
+        raise _Unfit("has no digest, so an edited figure would not be noticed")
+    if record.digest != digest(document):
+        raise _Unfit("was edited since it was written: its digest is not that of its figures "
+                     "(git checkout brings back the one that was committed)")
+    try:
+        clause = next(faults(record), None)
+    except ArithmeticError as error:  # a size of 400 digits, a time of 0
+        clause = f"holds numbers that nobody can have measured: {error}"
+    if clause:
+        raise _Unfit(clause)
+    return record
 
 
 def _misfit(value: Any, kind: Any) -> str | None:
@@ -169,21 +223,20 @@ def _misfit(value: Any, kind: Any) -> str | None:
     return None
 
 
-def _fault_of_place(record: Mapping[str, Any], file: Path) -> str | None:
-    """Say that a record lies where another should, or return None."""
-    key, stem = record["gpu"]["key"], record["kernel"]
+def _refuse_place(record: Record, file: Path) -> None:
+    """Raise `_Unfit` if a record lies where another should."""
+    key, stem = record.gpu.key, record.kernel
     if (file.parent.name, file.stem) != (key.lower(), stem):
-        return f"is of {stem} on {key}, and belongs in {path(key, stem, file.parent.parent)}"
-    return None
+        raise _Unfit(f"is of {stem} on {key}, and belongs in {path(key, stem, file.parent.parent)}")
 
 
-def digest(record: Mapping[str, Any]) -> str:
+def digest(document: Mapping[str, Any]) -> str:
     """What is noticed of a figure edited by hand: a SHA-256 over all of a record but itself."""
-    kept = {key: value for key, value in record.items() if key != "digest"}
+    kept = {key: value for key, value in document.items() if key != "digest"}
     return hashlib.sha256(json.encode(kept, order="sorted")).hexdigest()[:32]
 
 
-def sealed(record: Mapping[str, Any]) -> dict[str, Any]:
+def sealed(record: R) -> R:
     """A record with the digest of what it holds.
 
     Raises
@@ -192,15 +245,15 @@ def sealed(record: Mapping[str, Any]) -> dict[str, Any]:
         If it doesn't fit its schema, or says what can't be.
     """
     # As it will be read: what JSON can't tell apart must not change the digest.
-    made = json.decode(json.encode(record))
-    made = {key: value for key, value in made.items() if key != "digest"}
-    made["digest"] = digest(made)
-    if fault := _fault(made):
-        raise RecordError(f"the record of {made.get('kernel')} {fault}: it was not written")
-    return made
+    document = json.decode(json.encode(record))
+    document["digest"] = digest(document)
+    try:
+        return structs.replace(record, digest=_parsed(document).digest)
+    except _Unfit as fault:
+        raise RecordError(f"the record of {record.kernel} {fault}: it was not written") from None
 
 
-def write(record: Mapping[str, Any], root: Path | None = None) -> Path:
+def write(record: Record, root: Path | None = None) -> Path:
     """Write a record, sealed, whole or not at all: to a file beside its place, then renamed.
 
     Raises
@@ -209,11 +262,11 @@ def write(record: Mapping[str, Any], root: Path | None = None) -> Path:
         As `sealed` does.
     """
     made = sealed(record)
-    file = path(made["gpu"]["key"], made["kernel"], root)
+    file = path(made.gpu.key, made.kernel, root)
     file.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.stem}-", suffix=".json")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+        with naming(file), os.fdopen(handle, "w", encoding="utf-8") as stream:
             stream.write(dumps(made))
         os.chmod(temporary, 0o644)
         os.replace(temporary, file)
@@ -222,9 +275,9 @@ def write(record: Mapping[str, Any], root: Path | None = None) -> Path:
     return file
 
 
-def dumps(record: Mapping[str, Any]) -> str:
+def dumps(record: Record) -> str:
     """JSON that a diff can be read in: indented, but lists of numbers on one line each."""
-    return _layout(record, "") + "\n"
+    return _layout(json.decode(json.encode(record)), "") + "\n"
 
 
 def _layout(value: Any, indent: str) -> str:
@@ -252,39 +305,49 @@ def plain(text: str) -> str:
     return " ".join(re.sub(r"[][<>&|`*\\\x00-\x1f]", " ", text).split())[:900]
 
 
-def stale(record: Mapping[str, Any], variant: str) -> bool:
+def stale(record: KernelRecord, variant: str) -> bool:
     """Whether the source of a recorded variant has changed since it was measured.
 
-    That of its marks too, if it has a timeline; and what it is launched with, where the record says
-    (schema 1 doesn't).
+    That of its marks too, if it has a timeline; and what it is launched with.
     """
-    if record["kernel"] == SEARCH:
-        return _searched_other_code(record, variant)
-    kernel = CATALOGUE.get(record["kernel"])
-    return kernel is not None and changed(kernel, variant, record["variants"][variant])
+    kernel = KERNELS.get(record.kernel)
+    return kernel is not None and changed(kernel, variant, record.variants[variant])
 
 
-def changed(kernel: Kernel, variant: str, kept: Mapping[str, Any]) -> bool:
+def changed(kernel: Kernel, variant: str, kept: Variant | QuickVariant) -> bool:
     """Whether what was recorded of a variant is of other source or another launch than today's."""
     names = {v.name: v for v in kernel.measured}
     if variant not in names:
         return True
-    marks = kept.get("timeline", {}).get("hash")
-    launch = kept.get("launch")
-    return kernel.hash(names[variant]) != kept["hash"] or (
-        marks is not None and kernel.hash(names[variant], marks=True) != marks
-    ) or (launch is not None and launch_hash(kernel, names[variant]) != launch)
+    times = kept.timeline if isinstance(kept, Variant) else None
+    return (
+        kernel.hash(names[variant]) != kept.hash
+        or times is not None and kernel.hash(names[variant], marks=True) != times.hash
+        or launch_hash(kernel, names[variant]) != kept.launch
+    )
 
 
-def launch_hash(kernel: Kernel, variant: Variant) -> str:
+def launch_hash(kernel: Kernel, variant: KernelVariant) -> str:
     """Fingerprint of what the catalogue launches a variant with, and each of its candidates.
 
     The number of a persistent kernel's blocks, say, stands in no source.
     """
     launched = [variant, *(kernel.variant(name) for name in variant.candidates)]
-    data = [(one.tile, one.block, one.step, one.shared_bytes, one.vectors, one.grid, one.maps)
-            for one in launched]
-    return hashlib.sha256(repr(data).encode()).hexdigest()[:16]
+    text = ", ".join(map(_launched, launched))
+    return hashlib.sha256(f"[{text}]".encode()).hexdigest()[:16]
+
+
+def _launched(one: KernelVariant) -> str:
+    """What a variant is launched with, in the words that records were hashed by: they stay."""
+    narrow = {name.upper(): value for name, value in one.vectors.narrow.items()}
+    vectors = (f"Vectors(narrow={narrow}, along={one.vectors.along}, "
+               f"between={one.vectors.between}, alignment={one.vectors.alignment})")
+    maps = None
+    if one.maps:
+        by_lanes = {"STAGED": 0} if one.maps.lanes_store else None
+        maps = f"TensorMaps(boxes={one.maps.boxes}, lanes_store={by_lanes})"
+    return (f"({one.tile}, {one.block}, {one.step}, {one.shared_bytes}, {vectors}, {one.grid}, "
+            f"{maps})")
 
 
 def calibration_hash() -> str:
@@ -292,25 +355,32 @@ def calibration_hash() -> str:
     return fingerprint(CALIBRATION_SOURCE, "")
 
 
-def _searched_other_code(record: Mapping[str, Any], tuned: str) -> bool:
+def searched_other_code(tuned: str, search: Search) -> bool:
     """Whether the source of a candidate of ``stem/variant`` has changed since the search."""
-    stem, _, name = tuned.partition("/")
-    kernel = CATALOGUE.get(stem)
-    return kernel is None or record["searches"][tuned]["hashes"] != {
+    stem, name = parted(tuned)
+    kernel = KERNELS.get(stem)
+    return kernel is None or search.hashes != {
         candidate: kernel.hash(kernel.variant(candidate))
         for variant in kernel.variants if variant.name == name
         for candidate in variant.candidates
     }
 
 
-def every(root: Path | None = None) -> Iterator[dict[str, Any]]:
+def every(root: Path | None = None) -> Iterator[AnyRecord]:
     """All records, GPU by GPU, kernels in the catalogue's order, then cuBLAS and the machine's."""
-    order = [*CATALOGUE, CUBLAS, RIVALS, MACHINE, CALIBRATION, SEARCH, SWEEPS, QUICK]
+    order = [*KERNELS, CUBLAS, RIVALS, MACHINE, CALIBRATION, SEARCH, SWEEPS, QUICK]
     files = sorted(
         (root or RESULTS).glob("*/*.json"),
         key=lambda f: (f.parent.name, order.index(f.stem) if f.stem in order else len(order), f),
     )
     yield from (read(file) for file in files if not file.name.startswith("."))
+
+
+def versions(root: Path | None = None) -> Iterator[KernelRecord]:
+    """The records of the catalogue's versions, in the order of `every`."""
+    for record in every(root):
+        if isinstance(record, KernelRecord) and record.kernel in KERNELS:
+            yield record
 
 
 def rows(root: Path | None = None) -> list[Row]:
@@ -324,41 +394,38 @@ def all_rows(root: Path | None = None) -> list[Row]:
     A reader's quick record counts for the versions of which its GPU has no whole one.
     """
     kept = list(every(root))
-    whole = {(record["kernel"], record["gpu"]["key"]) for record in kept}
+    whole = {(record.kernel, record.gpu.key) for record in kept}
     return [
         Row(
-            kernel.stem, name, record["gpu"]["key"], code["arch"], ptx_arch, bench["dtype"],
-            bench["out"], bench["b_layout"], bench["M"], bench["N"], bench["K"], bench["seconds"],
-            bench["spread"], bench["tflops"], bench["cublas_tflops"], bench["ratio"], rival(bench),
-            record["date"], changed(kernel, name, variant),
+            kernel.stem, name, record.gpu.key, code.arch, ptx_arch, bench.dtype,
+            bench.out, bench.b_layout, bench.M, bench.N, bench.K, bench.seconds,
+            bench.spread, bench.tflops, bench.cublas_tflops, bench.ratio, rival(bench),
+            record.date, changed(kernel, name, variant),
         )
         for record in kept
         for kernel, variants in _versions(record)
-        if record["kernel"] != QUICK or (kernel.stem, record["gpu"]["key"]) not in whole
+        if not isinstance(record, QuickRecord) or (kernel.stem, record.gpu.key) not in whole
         for name, variant in variants.items()
-        for ptx_arch, code in {variant["arch"]: variant, **variant.get("ptx", {})}.items()
-        for bench in code["bench"]
+        for ptx_arch, code in variant.codes.items()
+        for bench in code.bench
     ]
 
 
-def _versions(record: Mapping[str, Any]) -> Iterator[tuple[Kernel, Mapping[str, Any]]]:
+def _versions(
+    record: AnyRecord,
+) -> Iterator[tuple[Kernel, Mapping[str, Variant] | Mapping[str, QuickVariant]]]:
     """The catalogue's kernels that a record has benchmarks of, and their variants."""
-    if record["kernel"] == QUICK:
-        for stem, variants in record["versions"].items():
-            if stem in CATALOGUE:
-                yield CATALOGUE[stem], variants
-    elif record["kernel"] in CATALOGUE:
-        yield CATALOGUE[record["kernel"]], record["variants"]
+    if isinstance(record, QuickRecord):
+        for stem, variants in record.versions.items():
+            if stem in KERNELS:
+                yield KERNELS[stem], variants
+    elif isinstance(record, KernelRecord) and record.kernel in KERNELS:
+        yield KERNELS[record.kernel], record.variants
 
 
-def rival(row: Mapping[str, Any]) -> str:
+def rival(row: Benchmark | PeerRow) -> str:
     """Which cuBLAS a row's ratio is to: the ``"best"`` that it has, or its ``"default"``."""
-    return "best" if row.get("rival", {}).get("best") else "default"
-
-
-def shape_of(row: Mapping[str, Any]) -> tuple[int, int, int]:
-    """M, N and K of a recorded row."""
-    return row["M"], row["N"], row["K"]
+    return "best" if row.rival and row.rival.best else "default"
 
 
 def span(dates: Iterable[str]) -> str:
@@ -376,6 +443,6 @@ def span(dates: Iterable[str]) -> str:
     return f"{first} to {last[same:]}"
 
 
-def label(record: Mapping[str, Any]) -> str:
+def label(record: Record) -> str:
     """The evidence label of a figure drawn from a record."""
-    return f"recorded: {record['gpu']['name'].removeprefix('NVIDIA ')}, {record['date']}"
+    return f"recorded: {record.gpu.name.removeprefix('NVIDIA ')}, {record.date}"

@@ -8,15 +8,14 @@ nobody touches.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from lib.compiler.fingerprint import fingerprint_of
 from lib.kernels.catalogue import find
 from lib.kernels.families import warp_tile
 from lib.kernels.source import edited
 from lib.kernels.spec import Variant
+from lib.records.schema import Sweep, Swept
 
 DOUBLE_BUFFER = "double_buffer"
 STEM = "08_warp_tile"
@@ -74,7 +73,7 @@ def loading_late(text: str) -> str:
 
 def source(form: str) -> str:
     """The CUDA text of a form."""
-    text = find(STEM).source.read_text()
+    text = find(STEM).source.read_text(encoding="utf-8")
     return loading_late(text) if form == LATE else text
 
 
@@ -93,26 +92,23 @@ def hashes(tile: Tile) -> dict[str, str]:
     }
 
 
-def stale(sweep: Mapping[str, Any]) -> bool:
+def stale(sweep: Sweep) -> bool:
     """Whether the source, or a tile's constants, have changed since a sweep was recorded."""
     today = {(tile.block, tile.warp): hashes(tile) for tile in TILES}
-    return any(
-        today.get((tuple(row["block"]), tuple(row["warp"]))) != row["hashes"]
-        for row in sweep["rows"]
-    )
+    return any(today.get((row.block, row.warp)) != row.hashes for row in sweep.rows)
 
 
-def gain(row: Mapping[str, Any], form: str = DOUBLE, over: str = LATE) -> float:
+def gain(row: Swept, form: str = DOUBLE, over: str = LATE) -> float:
     """How much faster one form is than another in a row of ``double_buffer``: 0.1 is 10 %."""
-    return row["seconds"][over] / row["seconds"][form] - 1
+    return row.seconds[over] / row.seconds[form] - 1
 
 
-def intensity(row: Mapping[str, Any]) -> float:
+def intensity(row: Swept) -> float:
     """FLOP for each byte that a block loads: 2·BM·BN / (4·(BM + BN)), for any BK."""
-    rows, columns, _ = row["block"]
+    rows, columns, _ = row.block
     return 2 * rows * columns / (4 * (rows + columns))
 
 
-def tile_of(row: Mapping[str, Any]) -> str:
+def tile_of(row: Swept) -> str:
     """``"128×128×8"``."""
-    return "×".join(map(str, row["block"]))
+    return "×".join(map(str, row.block))

@@ -6,10 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from lib.__main__ import main
 from lib.measure import foreign, ncu
 from lib.measure.counters import EMULATED
+from lib.records import foreign as records
 from lib.run import device
 from lib.topics.foreign import model, page
 from tests import played
@@ -58,10 +60,10 @@ def profiler(clones, monkeypatch):  # noqa: F811
                                                    for name in EMULATED.values()})
     monkeypatch.setattr(ncu, "profile", made.profile)
     monkeypatch.setattr(foreign, "machine", lambda: WHERE)
-    model.write({one.key: {
-        "ended": "OutOfBounds: no" if one.name == "past" else "ran to its end", "right": True,
-        "hazards": [], "counters": {}, "mutants": {"tried": 0, "unseen": []},
-    } for one in model.kernels()})
+    model.write({one.key: records.Result(
+        ended="OutOfBounds: no" if one.name == "past" else records.ENDED, right=True,
+        hazards=[], counters={}, mutants=records.Mutants(tried=0, unseen=[]),
+    ) for one in model.kernels()})
     return made
 
 
@@ -78,18 +80,19 @@ def test_counters_are_recorded_beside_the_emulator_s(clones, profiler, capsys, s
     assert f"{TILED}: 9 of 9 counters alike\n" in out and "past: left out: OutOfBounds" in out
     assert "2 of 2 kernels profiled" in out
     record = model.recorded()
-    assert "gpu" not in record["nobody/matmul:past"]
-    kept = record[TURNED]["gpu"]
-    assert kept | WHERE == kept and kept["right"] is True
-    assert kept["ncu"] == kept["emulated"] and kept["ncu"]["global_store_requests"] > 0
+    assert record["nobody/matmul:past"].gpu is None
+    kept = record[TURNED].gpu
+    assert structs.asdict(kept).items() >= WHERE.items() and kept.right is True
+    assert kept.ncu == kept.emulated and kept.ncu["global_store_requests"] > 0
     page.counted()
     assert "9 of 9" in shown[-1] and "NVIDIA H100 80GB HBM3" in shown[-1]
 
     # What the emulator says later leaves it alone; of another launch it says nothing.
     assert main([*command[:-1], "--write", "tiled"]) == 0
     tiled = next(one for one in model.kernels() if one.key == TILED)
-    assert model.profiled(tiled, model.recorded()) == record[TILED]["gpu"]
-    record[TILED]["gpu"]["launch"] = "of another grid"
+    assert model.profiled(tiled, model.recorded()) == record[TILED].gpu
+    record[TILED] = structs.replace(
+        record[TILED], gpu=structs.replace(record[TILED].gpu, launch="0123456789abcdef"))
     assert model.profiled(tiled, record) is None
 
 

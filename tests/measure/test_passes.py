@@ -3,6 +3,8 @@
 Measuring is made up; the clock is too, but where a process is killed.
 """
 
+import datetime
+import math
 import os
 import signal
 import subprocess
@@ -12,19 +14,23 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from lib.__main__ import main
-from lib.kernels.catalogue import CATALOGUE
+from lib.kernels.catalogue import KERNELS
 from lib.kernels.shapes import timed
 from lib.measure import bench, chunks, cublas, plan, record
 from lib.measure.assembled import assembled
+from lib.measure.energy import sustained
+from lib.measure.measured import Counted
+from lib.measure.probe import Interval, Sample
 from lib.paths import ROOT
-from lib.records import scoreboard
+from lib.records import schema, scoreboard
 from lib.records import store as records
 from lib.records.journal import Journal
+from lib.records.schema import Counters, KernelRecord, MachineRecord, Pair, Variant
 from tests import built, played
-from tests.built import BOARD, CHUNK, GPU, NAIVE, machine, newer, newer_record
-from tests.built import record as older_record
+from tests.built import BOARD, CHUNK, GPU, NAIVE
 
 
 def every_unit(names=None):
@@ -36,49 +42,50 @@ def test_a_pass_measures_everything_once():
     names = [unit.name for unit in units]
     assert len(names) == len(set(names))
     rows = [(unit.stem, variant, unit.shape) for unit in units if unit.kind == plan.BENCH
-            for variant in unit.variants if unit.stem in CATALOGUE]
+            for variant in unit.variants if unit.stem in KERNELS]
     assert sorted(rows) == sorted(
-        (kernel.stem, variant.name, shape) for kernel in CATALOGUE.values()
+        (kernel.stem, variant.name, shape) for kernel in KERNELS.values()
         for variant in kernel.measured for shape in timed(kernel, variant))
     for kind in (plan.COUNTERS, plan.TIMELINE):
-        assert {u.stem for u in units if u.kind == kind} >= set(CATALOGUE)
+        assert {u.stem for u in units if u.kind == kind} >= set(KERNELS)
     assert {u.kind for u in units} == {
-        plan.BENCH, plan.COUNTERS, plan.TIMELINE, *plan.OTHERS} - {records.CUBLAS}
+        plan.BENCH, plan.COUNTERS, plan.TIMELINE, *plan.OTHERS} - {schema.CUBLAS}
 
 
 def test_steps_stand_in_a_record_behind_the_variants():
-    kernel = CATALOGUE["07_vectorized"]
+    kernel = KERNELS["06_vectorized"]
     (unit,) = (unit for unit in every_unit([kernel.stem])
                if unit.kind == plan.BENCH and unit.shape == (2048,) * 3)
-    rows = [{"M": 2048, "N": 2048, "K": 2048, "chunk": "first"}]
-    part = {"variants": {name: {"bench": rows} for name in reversed(unit.variants)}}
-    found = assembled({"kernel": kernel.stem}, [(unit, part)], {"first": {}})
-    assert list(found["variants"]) == [variant.name for variant in kernel.measured]
-    assert found["variants"].keys() >= {"float4", "transposed", "global_128"}
+    head = built.parsed(built.record(kernel.stem, [built.row(2048)]))
+    one = next(iter(head.variants.values()))
+    part = {name: one for name in reversed(unit.variants)}
+    found = assembled(head, [(unit, part)], head.chunks)
+    assert list(found.variants) == [variant.name for variant in kernel.measured]
+    assert found.variants.keys() >= {"float4", "transposed", "global_128"}
 
 
 def test_what_a_page_shows_first_comes_first():
     units = every_unit()
-    assert [unit.kind for unit in units[:2]] == [records.MACHINE, records.SEARCH]
+    assert [unit.kind for unit in units[:2]] == [schema.MACHINE, schema.SEARCH]
     place = {}
     for index, unit in enumerate(units):
-        key = (unit.kind, unit.shape) if unit.stem in CATALOGUE else unit.stem
+        key = (unit.kind, unit.shape) if unit.stem in KERNELS else unit.stem
         place.setdefault(key, index)
     cubes = [place[plan.BENCH, (size,) * 3] for size in (4096, 2048, 8192, 1024, 512)]
     assert cubes == sorted(cubes)
     assert place[plan.BENCH, (4096,) * 3] < place[plan.COUNTERS, None] < cubes[1]
     # Every version has its first row before any has its second.
-    first = [unit.stem for unit in units if unit.shape == (4096,) * 3 and unit.stem in CATALOGUE]
-    assert first == list(CATALOGUE)
+    first = [unit.stem for unit in units if unit.shape == (4096,) * 3 and unit.stem in KERNELS]
+    assert first == list(KERNELS)
     # What is left out first: shapes that are no cubes, then the smallest cubes.
     assert units[-1].shape and len(set(units[-1].shape)) > 1
     assert place[plan.BENCH, (1000,) * 3] > max(cubes)
 
 
 def test_a_second_gpu_is_looked_at_thoroughly_at_one_size():
-    found = plan.units(list(CATALOGUE), lambda kernel, variant: True, headline=True)
+    found = plan.units(list(KERNELS), lambda kernel, variant: True, headline=True)
     deep = {(unit.stem, unit.shape) for unit in found if unit.depth}
-    last = {kernel.stem for kernel in CATALOGUE.values() if plan.last_of_its_kind(kernel)}
+    last = {kernel.stem for kernel in KERNELS.values() if plan.last_of_its_kind(kernel)}
     assert deep == {(stem, (4096,) * 3) for stem in last}
     assert {unit.depth for unit in found} == {plan.THOROUGH, ""}
     whole = {(unit.stem, unit.shape): unit.depth for unit in every_unit()
@@ -92,20 +99,20 @@ def test_a_unit_fits_a_chunk():
 
 def test_which_versions_are_looked_at_thoroughly():
     def at(size, depth):
-        return {stem for stem, kernel in CATALOGUE.items()
+        return {stem for stem, kernel in KERNELS.items()
                 if plan.depth(kernel, (size,) * 3) == depth}
 
-    hopper = {stem for stem, kernel in CATALOGUE.items() if kernel.min_arch == "sm_90a"}
+    hopper = {stem for stem, kernel in KERNELS.items() if kernel.min_arch == "sm_90a"}
     last = {"09_fp32_limit", "15_turing_limit", "16_cp_async", max(hopper)}
     assert at(4096, plan.THOROUGH) == last | hopper
-    assert at(4096, plan.JOULES) == set(CATALOGUE) - last - hopper
+    assert at(4096, plan.JOULES) == set(KERNELS) - last - hopper
     assert at(8192, plan.THOROUGH) == last and not at(8192, plan.JOULES)
-    assert at(2048, "") == set(CATALOGUE)
-    assert plan.depth(CATALOGUE["09_fp32_limit"], (4096, 33, 4096)) == ""
+    assert at(2048, "") == set(KERNELS)
+    assert plan.depth(KERNELS["09_fp32_limit"], (4096, 33, 4096)) == ""
 
 
 def test_an_older_gpu_measures_what_it_runs():
-    units = plan.units(list(CATALOGUE), lambda kernel, variant: kernel.min_arch == "sm_75")
+    units = plan.units(list(KERNELS), lambda kernel, variant: kernel.min_arch == "sm_75")
     assert {"15_turing_limit"} <= {unit.stem for unit in units}
     assert "16_cp_async" not in {unit.stem for unit in units}
 
@@ -114,10 +121,10 @@ def test_one_variant_is_measured_beside_its_pair():
     units = every_unit(["09_fp32_limit/turning"])
     benches = [unit for unit in units if unit.kind == plan.BENCH]
     assert {unit.variants for unit in units} == {("turning",)}
-    names = [v.name for v in CATALOGUE["09_fp32_limit"].variants]
+    names = [v.name for v in KERNELS["09_fp32_limit"].variants]
     assert {unit.pair for unit in benches} == {names[names.index("turning") - 1]}
     assert {unit.kind for unit in units} == {plan.BENCH, plan.COUNTERS, plan.TIMELINE}
-    naive = CATALOGUE["01_naive"]
+    naive = KERNELS["01_naive"]
     assert plan.pair(naive, naive.variants[0]) is naive.variants[1]
 
 
@@ -187,7 +194,7 @@ def test_a_pass_that_is_cut_off_loses_nothing_and_repeats_only_the_unit_it_was_i
     go_on(units, file, rest)
     assert broken.begun[:-1] + rest.begun == [unit.name for unit in units]
     assert broken.begun[-1] == rest.begun[0]
-    assert [Journal(file).find(u.name, "0")["made"]["of"] for u in units] == [
+    assert [Journal(file).find(u.name, "0").decoded(dict)["of"] for u in units] == [
         u.name for u in units]
 
 
@@ -211,6 +218,23 @@ def test_a_unit_of_other_source_is_measured_again(tmp_path):
     clock = Clock()
     go_on(changed, file, clock)
     assert clock.begun == [changed[1].name]
+
+
+def test_of_a_unit_that_was_measured_twice_the_last_counts(tmp_path):
+    journal = Journal(tmp_path / "journal")
+    for made in (1, 2):
+        journal.done("bench k", "0", "c", float(made), made)
+    for one in (journal, Journal(tmp_path / "journal")):
+        found = one.find("bench k", "0")
+        assert (found.decoded(int), found.seconds) == (2, 2.0)
+        assert one.took() == {"bench k": 2.0} and list(one.made("bench", int)) == [1, 2]
+
+
+def test_a_unit_that_an_older_release_noted_otherwise_is_told(tmp_path):
+    journal = Journal(tmp_path / "journal")
+    journal.done("bench k", "0", "c", 1.0, {"variants": {}})
+    with pytest.raises(records.RecordError, match="bench k in another form .*--again"):
+        journal.find("bench k", "0").decoded(dict[str, Variant])
 
 
 KILLED = """
@@ -248,7 +272,9 @@ def test_a_killed_process_loses_nothing(tmp_path):
 @pytest.fixture
 def gpu(monkeypatch, tmp_path):
     """An H100 that takes as long as was expected; `asked` says what it was asked for."""
-    head = newer_record()
+    # Its chunks begin now, and no record is older than its chunks.
+    today = datetime.date.today().isoformat()
+    head = structs.replace(built.parsed(built.record()), date=today)
     monkeypatch.setattr(records, "RESULTS", tmp_path)
     monkeypatch.setattr(record.device, "cupy", lambda: None)
     monkeypatch.setattr(record.device, "name", lambda: GPU["name"])
@@ -256,55 +282,43 @@ def gpu(monkeypatch, tmp_path):
     monkeypatch.setattr(record.sensors, "nvml", lambda: None)
     monkeypatch.setattr(record.sensors, "board", lambda: BOARD)
     monkeypatch.setattr(record.sensors, "driver", lambda: "580.1")
-    monkeypatch.setattr(record, "_revision", lambda: "abc")
-    monkeypatch.setattr(record, "provenance", lambda stem: {
-        key: head[key] for key in ("schema", "gpu", "software", "date", "revision", "method")
-    } | {"kernel": stem})
+    monkeypatch.setattr(record.revision, "revision", lambda: "abc")
+    monkeypatch.setattr(record, "provenance", lambda stem: structs.replace(head, kernel=stem))
     asked, clock = [], Clock()
     monkeypatch.setattr(record.chunks, "run", partial(chunks.run, now=clock.now))
 
     def measure(unit, chunk, journal):
         asked.append(unit.name)
         clock.time += unit.estimate
-        kernel = CATALOGUE.get(unit.stem)
-        if unit.kind == records.MACHINE:
-            return {"roofs": machine()["roofs"]}
-        made = {}
-        for name in unit.variants:
-            if unit.kind == plan.BENCH:
-                row = newer(unit.shape[0]) | {"chunk": chunk}
-                for size, side in zip(unit.shape, "MNK", strict=True):
-                    row[side] = size
-                flops = 2.0 * row["M"] * row["N"] * row["K"]
-                row = timed_as(row, flops)
-                if unit.pair:
-                    row["pair"] = {"variant": unit.pair, "ratio": 0.4, **{
-                        key: row[key] for key in ("seconds", "spread", "tflops", "cublas_seconds")}}
-                variant = kernel.variant(name)
-                made[name] = {
-                    "hash": kernel.hash(variant), "launch": records.launch_hash(kernel, variant),
-                    "arch": "sm_90a", "registers": 32, "shared_bytes": 0, "bench": [row]}
-            elif unit.kind == plan.COUNTERS:
-                made[name] = {"counters": [{"M": 256, "N": 256, "K": 256,
-                                            "metrics": {"cycles": 1000}}]}
-            else:
-                made[name] = {}
-        return {"variants": made}
+        kernel = KERNELS.get(unit.stem)
+        if unit.kind == schema.MACHINE:
+            return built.parsed(built.machine()).roofs
+        if unit.kind == plan.COUNTERS:
+            counters = [Counters(M=256, N=256, K=256, metrics={"cycles": 1000})]
+            return {name: Counted(counters=counters) for name in unit.variants}
+        if unit.kind == plan.TIMELINE:
+            return {}
+        row = timed_as(unit.shape, chunk)
+        pair = Pair(variant=unit.pair, ratio=row.ratio, seconds=row.seconds, spread=row.spread,
+                    tflops=row.tflops, cublas_seconds=row.cublas_seconds) if unit.pair else None
+        return {variant.name: Variant(
+            bench=[structs.replace(
+                row, pair=pair, dtype=variant.dtype, out=variant.out, b_layout=variant.b_layout,
+                instantiation=kernel.expression(variant))],
+            counters=[], hash=kernel.hash(variant),
+            launch=records.launch_hash(kernel, variant), **built.code(),
+        ) for variant in map(kernel.variant, unit.variants)}
 
     monkeypatch.setattr(record, "measure", measure)
     return SimpleNamespace(asked=asked, folder=tmp_path / "h100")
 
 
-def timed_as(row, flops):
+def timed_as(shape, chunk):
     """A row whose times give 5 TFLOP/s, cuBLAS's 10."""
-    seconds, rival = flops / 5e12, flops / 10e12
-    side = {"seconds": rival, "spread": 0.01, "tflops": 10.0, "kernels": ["gemm"]}
-    row = row | {"seconds": seconds, "cublas_seconds": rival, "tflops": 5.0,
-                 "cublas_tflops": 10.0, "ratio": 0.5, "series": [seconds] * 5,
-                 "rival": {"default": side, "best": side, "candidates": 8}}
-    return {key: value for key, value in row.items()
-            if key not in ("turns", "energy", "other_inputs", "alone", "cublas_alone", "pair",
-                           "trials")}
+    flops = 2.0 * math.prod(shape)
+    row = built.plain(built.row(1, flops / 5e12, flops / 10e12, flops / 10e12))
+    row = built.of_shape(row | dict(zip("MNK", shape, strict=True)), flops / 2)
+    return built.parsed_row(row | {"chunk": chunk})
 
 
 def test_a_pass_that_is_stopped_says_that_nothing_is_lost(gpu, monkeypatch, capsys):
@@ -333,19 +347,30 @@ def test_a_record_is_written_when_all_of_it_is_measured(gpu):
     assert "01_naive" not in written and first.left and first.seconds_left > 0
     while record.record(most=3.0).left:
         pass
-    made = records.load("H100", "01_naive")
-    assert made["schema"] == records.SCHEMA and not (gpu.folder / record.PASS).exists()
-    assert set(made["variants"]) == {v.name for v in NAIVE.variants}
-    shapes = [records.shape_of(row) for row in made["variants"]["coalesced"]["bench"]]
+    made = records.load(KernelRecord, "H100", "01_naive")
+    assert not (gpu.folder / record.PASS).exists()
+    assert set(made.variants) == {v.name for v in NAIVE.variants}
+    shapes = [row.shape for row in made.variants["coalesced"].bench]
     assert shapes[:5] == [(size,) * 3 for size in (512, 1024, 2048, 4096, 8192)]
     assert sorted(shapes) == sorted(timed(NAIVE, NAIVE.variants[0]))
-    assert made["variants"]["swapped"]["counters"]
+    assert made.variants["swapped"].counters
     assert len(gpu.asked) == len(set(gpu.asked))
-    rows = made["variants"]["coalesced"]["bench"]
-    assert {row["chunk"] for row in rows} <= set(made["chunks"])
-    assert {chunk["board"] for chunk in made["chunks"].values()} == {BOARD}
-    assert records.load("H100", "machine")["roofs"]
+    rows = made.variants["coalesced"].bench
+    assert {row.chunk for row in rows} <= set(made.chunks)
+    assert {chunk.board for chunk in made.chunks.values()} == {BOARD}
+    assert records.load(MachineRecord, "H100").roofs
     assert {row.rival for row in records.rows()} == {"best"}
+
+
+def test_a_draft_lies_apart_and_searches_for_nothing(gpu, monkeypatch, tmp_path):
+    """A search decides what is launched of the kernels that pages show."""
+    monkeypatch.setattr(record, "DRAFTS", tmp_path / "drafts")
+    monkeypatch.setattr(record.revision, "revision", lambda: "abc-dirty")
+    while (done := record.record(["machine", "search", "01_naive"], most=30.0, draft=True)).left:
+        pass
+    assert {file.parent for file in done.files} == {tmp_path / "drafts" / "h100"}
+    assert "search" not in gpu.asked and not gpu.folder.exists()
+    assert list(records.every()) == []
 
 
 def test_a_pass_of_something_else_is_refused_while_one_is_open(gpu):
@@ -360,8 +385,8 @@ def test_a_pass_may_be_finished_with_what_it_has(gpu):
     record.record(["01_naive"], most=1e-3)
     done = record.record(finish=True)
     assert done.left and [path.stem for path in done.files] == ["01_naive"]
-    made = records.load("H100", "01_naive")
-    assert [records.shape_of(row) for row in made["variants"]["swapped"]["bench"]] == [(4096,) * 3]
+    made = records.load(KernelRecord, "H100", "01_naive")
+    assert [row.shape for row in made.variants["swapped"].bench] == [(4096,) * 3]
     assert not (gpu.folder / record.PASS).exists()
 
 
@@ -374,10 +399,10 @@ def test_a_second_gpu_is_recorded_on_the_headline_sizes(gpu):
     assert {name.split()[0] for name in gpu.asked} == {plan.BENCH}
     assert {name.split()[2] for name in gpu.asked} == {"4096x4096x4096", "8192x8192x8192"}
     for stem in asked:
-        made = records.load("H100", stem)
-        assert made["variants"].keys() == {v.name for v in CATALOGUE[stem].variants}
-        shapes = [records.shape_of(row) for row in
-                  made["variants"][CATALOGUE[stem].variants[0].name]["bench"]]
+        made = records.load(KernelRecord, "H100", stem)
+        assert made.variants.keys() == {v.name for v in KERNELS[stem].variants}
+        shapes = [row.shape for row in
+                  made.variants[KERNELS[stem].variants[0].name].bench]
         assert shapes == [(4096,) * 3, (8192,) * 3]
 
 
@@ -421,37 +446,34 @@ def test_a_pair_of_other_types_is_held_against_the_rival_of_its_own(monkeypatch)
 
         def row(self, kernel, variant):
             assert variant.typed(self.problem) == self.problem
-            return dict.fromkeys(("seconds", "spread", "tflops", "cublas_seconds", "ratio"), 1.0)
+            return built.parsed_row(built.row(64, 1e-3, 1e-3, 1e-3))
 
     monkeypatch.setattr(record.bench, "Contest", Contest)
-    kernel = CATALOGUE["16_cp_async"]
+    kernel = KERNELS["16_cp_async"]
     half = kernel.variant("half")
     beside = plan.pair(kernel, half)
     assert beside.out != half.out
     made = record._pair(Contest(half.problem(64, 64, 64)), kernel, beside)
-    assert made["variant"] == beside.name and made["ratio"] == 1.0
+    assert made.variant == beside.name and made.ratio == 1.0
 
 
 def test_a_variant_is_added_to_its_record_with_its_pair_beside_it(gpu):
     while record.record(["01_naive"], most=60.0).left:
         pass
-    before = records.load("H100", "01_naive")
+    before = records.load(KernelRecord, "H100", "01_naive")
     gpu.asked.clear()
     while record.record(["01_naive/swapped"], most=60.0).left:
         pass
-    after = records.load("H100", "01_naive")
+    after = records.load(KernelRecord, "H100", "01_naive")
     assert all("swapped" in name and "coalesced" not in name for name in gpu.asked)
-    assert after["variants"]["coalesced"] == before["variants"]["coalesced"]
-    row = after["variants"]["swapped"]["bench"][0]
-    assert row["pair"]["variant"] == "coalesced" and row["chunk"] in after["chunks"]
-    assert before["variants"]["coalesced"]["bench"][0]["chunk"] in after["chunks"]
+    assert after.variants["coalesced"] == before.variants["coalesced"]
+    row = after.variants["swapped"].bench[0]
+    assert row.pair.variant == "coalesced" and row.chunk in after.chunks
+    assert before.variants["coalesced"].bench[0].chunk in after.chunks
 
 
-def test_a_variant_is_not_added_to_a_record_of_another_schema(gpu):
+def test_a_variant_is_not_added_to_a_record_that_is_not_there(gpu):
     with pytest.raises(ValueError, match="there is none: python -m lib record 01_naive"):
-        record.record(["01_naive/swapped"])
-    records.write(older_record())
-    with pytest.raises(ValueError, match="one of the older schema: python -m lib record 01_naive"):
         record.record(["01_naive/swapped"])
     assert gpu.asked == []
 
@@ -461,31 +483,31 @@ def test_a_reader_s_own_record_is_one_file_beside_the_others(gpu):
     assert [path.name for path in done.files] == ["quick.json"]
     assert os.listdir(gpu.folder) == ["quick.json"]
     rows = records.rows()
-    assert {row.kernel for row in rows} <= set(CATALOGUE) and len(rows) > 5
+    assert {row.kernel for row in rows} <= set(KERNELS) and len(rows) > 5
     assert {row.variant for row in rows if row.kernel == "01_naive"} == {"coalesced"}
     assert not any(row.stale for row in rows)
     # The version's own record, where there is one, is the better one.
-    records.write(older_record())
+    built.write(built.record(rows=[built.by_default(built.row())]))
     naive = [row for row in records.rows() if row.kernel == "01_naive"]
     assert {row.rival for row in naive} == {"default"}
 
 
 def test_a_gpu_without_a_data_sheet_has_a_record_too(gpu, monkeypatch):
     name = "NVIDIA GeForce RTX 4090"
-    head = newer_record()
+    head = record.provenance("quick")
+    other = structs.replace(head.gpu, key="RTX-4090", name=name)
     monkeypatch.setattr(record.device, "name", lambda: name)
-    monkeypatch.setattr(record, "provenance", lambda stem: {
-        key: head[key] for key in ("schema", "software", "date", "revision", "method")
-    } | {"kernel": stem, "gpu": {**GPU, "key": "RTX-4090", "name": name, "sms": 128}})
+    monkeypatch.setattr(record, "provenance",
+                        lambda stem: structs.replace(head, kernel=stem, gpu=other))
     (file,) = record.record_quick(most=60.0).files
     assert file.parent.name == "rtx-4090"
     assert {row.gpu for row in records.rows()} == {"RTX-4090"}
     head, _, *versions = scoreboard.summary(records.rows()).splitlines()
-    assert "| RTX-4090: TFLOP/s at 4,096 |" in head and len(versions) == len(CATALOGUE)
+    assert "| RTX-4090: TFLOP/s at 4,096 |" in head and len(versions) == len(KERNELS)
 
 
 def test_a_record_that_can_t_be_made_leaves_the_old_one(gpu, monkeypatch):
-    monkeypatch.setattr(record, "measure", lambda *_: {"missing": "ncu is not on the PATH"})
+    monkeypatch.setattr(record, "measure", lambda *_: None)
     assert record.record(["calibration"], most=60.0).files == ()
     assert not (gpu.folder / "calibration.json").exists()
     assert not (gpu.folder / record.PASS).exists()
@@ -499,8 +521,8 @@ def test_counters_that_can_t_be_read_are_skipped_and_the_record_says_so(monkeypa
     monkeypatch.setattr(record.counters, "of_variants", refuse)
     unit = next(u for u in every_unit(["01_naive"]) if u.kind == plan.COUNTERS)
     made = record.measure(unit, "c", Journal(tmp_path / "journal"))
-    assert set(made["variants"]) == {"coalesced", "swapped"}
-    reason = made["variants"]["coalesced"]["counters_missing"]
+    assert set(made) == {"coalesced", "swapped"}
+    reason = made["coalesced"].missing
     assert "run as root" in reason and "NVreg_RestrictProfilingToAdminUsers=0" in reason
     assert capsys.readouterr().err.startswith("skipped: the driver lets only administrators")
 
@@ -528,25 +550,32 @@ class Played:
         return 1e-8
 
     def take(self, launches):
-        return 1e-8
+        return Sample(1e-8, launches, Interval(17.55 * launches, 10.0 * launches, 132), 32.0)
 
     def keep(self, seconds):
-        return 100
+        BOARD_HERE.pass_time(seconds, 650.0)
+        return self.take(round(seconds / 1e-8))
 
 
-class Sensed:
+BOARD_HERE = played.Board(100.0)
+
+
+def held(ours, rival, counter, flops):
+    """Both kept running on the played board, in its time."""
+    return sustained(ours, rival, BOARD_HERE, flops, 2.0, BOARD_HERE.meter, Hot, BOARD_HERE.now,
+                     BOARD_HERE.pass_time)
+
+
+class Hot:
     """Sensors of a GPU that is hot."""
 
-    median = 1755.0
+    temperature_c = 60.0
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
         pass
-
-    def row(self):
-        return {"sm_clock_mhz": 1755.0, "power_w": 700.0, "temperature_c": 60.0}
 
     def throttle(self):
         return ["power cap"]
@@ -560,22 +589,23 @@ def played_h100(monkeypatch, tmp_path):
         C[...] = A.astype("float32") @ B.astype("float32")
 
     def profile(metrics, command, kernel=None, cached=False):
-        shapes = command[command.index("--shape") + 1].split(",")
-        names = command[command.index("--variant") + 1].split(",")
-        return [{name: "10" for name in metrics} | {"Kernel Name": kernel}
-                for _ in names for _ in shapes]
+        shapes = command[command.index("--shape") + 1].split("+")
+        names = command[1].partition("/")[2].split(",")
+        counted = {name: "10" if "pct" in name else "1e13" for name in metrics}
+        return [counted | {"Kernel Name": kernel} for _ in names for _ in shapes]
 
     played.play(played.H100, monkeypatch.setattr)
     monkeypatch.setattr(bench, "copies_of", lambda problem, cp, name: [
         bench.inputs.draw(problem, name, 0, np)] * 2)
     monkeypatch.setattr(bench, "KernelPlayer", Played)
-    monkeypatch.setattr(bench, "ClockSampler", Sensed)
+    monkeypatch.setattr(bench, "Sampler", Hot)
     monkeypatch.setattr(bench, "board", lambda: BOARD)
     monkeypatch.setattr(bench, "nvml", lambda: SimpleNamespace(joules=lambda: 1.0))
-    monkeypatch.setattr(bench, "energy", lambda *_: newer()["energy"])
+    monkeypatch.setattr(bench, "sustained", held)
     monkeypatch.setattr(bench.cublas, "gemm", product)
     monkeypatch.setattr(bench.cublaslt, "candidates", lambda problem: [SimpleNamespace(
-        gemm=lambda A, B, C: product(problem, A, B, C), about={"place": 0, "tile": "128x128"})])
+        gemm=lambda A, B, C: product(problem, A, B, C), place=0,
+        about=bench.cublaslt.About(66, "128x128", None, None, 1), workspace_bytes=0)])
     for name in ("kernels", "default_kernels"):
         monkeypatch.setattr(bench.cublaslt, name, lambda *_: ["gemm"])
     monkeypatch.setattr(record.counters.ncu, "profile", profile)
@@ -587,7 +617,7 @@ def played_h100(monkeypatch, tmp_path):
 @pytest.mark.parametrize("stem", ["01_naive", "09_fp32_limit", "10_wmma"])
 def test_what_is_really_measured_of_a_version_makes_a_record(stem, played_h100, tmp_path):
     """The whole way, but for the GPU: benchmarks, older code, counters, a timeline, the file."""
-    kernel = CATALOGUE[stem]
+    kernel = KERNELS[stem]
     names = tuple(variant.name for variant in kernel.variants[:2])
     made = []
     for kind, shape in ((plan.BENCH, (32, 32, 32)), (plan.COUNTERS, None), (plan.TIMELINE, None)):
@@ -595,28 +625,38 @@ def test_what_is_really_measured_of_a_version_makes_a_record(stem, played_h100, 
                          plan.depth(kernel, shape) if shape else "")
         made.append((unit, record.measure(unit, CHUNK, played_h100)))
         played_h100.done(unit.name, "0", CHUNK, 1.0, made[-1][1])
-    head = built.head(stem, records.SCHEMA)
-    where = {CHUNK: newer_record()["chunks"][CHUNK]}
+    head = built.parsed(built.record(stem))
+    where = head.chunks
     file = records.write(record.assembled(head, made, where), tmp_path)
-    kept = records.read(file)["variants"][names[0]]
-    (row,) = kept["bench"]
-    assert row["rival"]["best"]["tile"] == "128x128" and row["throttle"] == ["power cap"]
-    assert row["energy"]["joules"] and row["pair"]["variant"] == names[1]
-    assert len(row["series"]) == 5
+    kept = records.read(file).variants[names[0]]
+    (row,) = kept.bench
+    assert row.rival.best.tile == "128x128" and row.throttle == ["power cap"]
+    assert row.pair.variant == names[1] and row.temperature_c == 60.0
+    # Each with its own speed, clock and cycles: burst, and sustained with its power.
+    burst, steady = row, row.sustained.own
+    for one in (burst, steady, row.pair, row.rival.default, row.sustained.cublas):
+        assert one.clock.mhz == pytest.approx(1755.0)
+        assert one.clock.cycles == pytest.approx(1755e6 * one.seconds)
+    assert row.cublas_clock.sms == 132 and len(burst.clock.series_mhz) == 5
+    assert steady.watts == pytest.approx(650.0) and len(steady.clock.series_mhz) == 2
+    assert row.energy is None and row.joules == (steady.joules, row.sustained.cublas.joules)
+    assert len(row.series) == 5
     thorough = plan.last_of_its_kind(kernel)
-    assert ("turns" in row) == thorough
+    assert bool(row.turns) == thorough
     if thorough:
-        assert [turn["milliseconds"] for turn in row["turns"]] == [5, 50, 500]
-        assert [one["inputs"] for one in row["other_inputs"]] == [
+        assert [turn.milliseconds for turn in row.turns] == [5, 50, 500]
+        assert all(turn.clock and turn.cublas_clock for turn in row.turns)
+        assert [one.inputs for one in row.other_inputs] == [
             "normal", "small integers", "zeros"]
-    assert set(kept.get("ptx", {})) == set(kernel.ptx_archs)
-    assert [one["M"] for one in kept["counters"]][:4] == [256, 1024, 2048, 4096]
-    assert kept["timeline"]["blocks"]
+    assert set(kept.ptx) == set(kernel.ptx_archs)
+    assert [one.M for one in kept.counters][:4] == [256, 1024, 2048, 4096]
+    assert kept.timeline.blocks
 
 
 def test_launches_that_would_take_long_are_not_profiled():
     unit = plan.Unit(plan.COUNTERS, "01_naive", ("coalesced", "swapped"), None, "0", 1.0)
-    rows = {"coalesced": [newer(512, 1e-3), newer(4096, 0.02)], "swapped": [newer(4096, 0.3)]}
+    rows = {name: [built.parsed_row(built.row(*one)) for one in timed] for name, timed in {
+        "coalesced": [(512, 1e-3), (4096, 0.02)], "swapped": [(4096, 0.3)]}.items()}
     assert record._by_sizes(unit, rows) == {
         (256, 1024, 2048, 4096, 8192): ["coalesced"],  # 8,192 in 0.16 s, 16,384 in 1.3
         (256, 1024, 2048, 4096): ["swapped"],
@@ -627,7 +667,7 @@ def test_launches_that_would_take_long_are_not_profiled():
 
 def test_what_is_really_measured_of_cublas_makes_a_record(played_h100, tmp_path, monkeypatch):
     def profile(metrics, command, kernel=None):
-        shapes = command[command.index("--shape") + 1].split(",")
+        shapes = command[command.index("--shape") + 1].split("+")
         launch = {name: "10" for name in metrics}
         return [launch | {"Kernel Name": name} for _ in shapes
                 for name in ("void busy<(int)1>(unsigned long long)", "gemm", "reduce")]
@@ -640,9 +680,9 @@ def test_what_is_really_measured_of_cublas_makes_a_record(played_h100, tmp_path,
                              "", 1.0)
             made.append((unit, record.measure(unit, CHUNK, played_h100)))
             played_h100.done(unit.name, "", CHUNK, 1.0, made[-1][1])
-    where = {CHUNK: newer_record()["chunks"][CHUNK]}
-    head = built.head("cublas", records.SCHEMA)
+    head = structs.replace(built.parsed(built.record()), kernel="cublas")
+    where = head.chunks
     kept = records.read(records.write(record.assembled(head, made, where), tmp_path))
-    assert set(kept["variants"]) == set(record.cublas.PROBLEMS)
-    one = kept["variants"]["fp16_out"]
-    assert one["bench"][0]["ratio"] == 1.0 and one["counters"][0]["metrics"]["cycles"] == 20
+    assert set(kept.variants) == set(record.cublas.PROBLEMS)
+    one = kept.variants["fp16_out"]
+    assert one.bench[0].ratio == 1.0 and one.counters[0].metrics["cycles"] == 20

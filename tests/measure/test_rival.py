@@ -6,10 +6,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from lib.measure import bench, cublas, cublaslt
+from lib.measure.probe import Sample
 from lib.measure.told import told
 from lib.problem import Problem, WrongResult
+from tests import built
 
 
 class Tile(enum.IntEnum):
@@ -97,10 +100,9 @@ def test_cublaslt_is_asked_for_all_it_has_of_the_same_product(lt, name, layouts,
     offered = cublaslt.candidates(problem)
     assert lt.layouts == layouts and lt.transposed == transposed
     assert lt.asked >= 100 and lt.workspace >= 64 << 20
-    assert [one.about["place"] for one in offered] == [0, 1]  # the unusable one is left out
-    assert offered[0].about == {
-        "place": 0, "algorithm": 66, "tile": "128x256", "stages": "99", "cluster": None,
-        "split_k": 1, "workspace_bytes": 64}
+    assert [one.place for one in offered] == [0, 1]  # the unusable one is left out
+    assert offered[0].about == cublaslt.About(66, "128x256", "99", None, 1)
+    assert offered[0].workspace_bytes == 64
     memory = SimpleNamespace(data=SimpleNamespace(ptr=0))
     for one in offered:
         one.gemm(memory, memory, memory)
@@ -128,11 +130,11 @@ class Timed:
         self._call = call
 
     def once(self):
-        return self.take(1)
+        return self.take(1).seconds
 
     def take(self, launches):
         self._call(0)
-        return SPEED["now"]
+        return Sample(SPEED["now"], launches)
 
 
 SPEED = {"now": 0.0}
@@ -157,7 +159,7 @@ def contest(monkeypatch):
         monkeypatch.setattr(bench.cublas, "gemm",
                             lambda problem, A, B, C: gemm(default)(A, B, C))
         monkeypatch.setattr(bench.cublaslt, "candidates", lambda problem: [
-            cublaslt.Candidate(gemm(*one), {"place": place})
+            cublaslt.Candidate(gemm(*one), place, cublaslt.About(66, None, None, None, 1), 0)
             for place, one in enumerate(offered)])
         return bench.Contest(Problem(8, 8, 8))
 
@@ -167,31 +169,33 @@ def contest(monkeypatch):
 def test_the_best_of_the_candidates_is_the_rival(contest):
     made = contest(3e-3, (4e-3,), (2e-3,), (5e-3,))
     about = made.rival.about
-    assert about["candidates"] == 3 and about["best"]["place"] == 1
-    assert about["default"]["seconds"] == 3e-3 and about["best"]["seconds"] == 2e-3
-    assert about["default"]["kernels"] == ["default_kernel"]
-    assert made.cublas().take(1) == 2e-3
+    assert about.candidates == 3 and about.best.place == 1
+    assert about.default.seconds == 3e-3 and about.best.seconds == 2e-3
+    assert about.default.kernels == ["default_kernel"]
+    assert made.cublas().take(1).seconds == 2e-3
 
 
 def test_the_default_is_the_rival_where_it_is_faster(contest):
     made = contest(1e-3, (4e-3,), (2e-3,))
-    assert made.rival.about["best"]["seconds"] == 2e-3 and made.cublas().take(1) == 1e-3
+    assert made.rival.about.best.seconds == 2e-3 and made.cublas().take(1).seconds == 1e-3
 
 
 def test_a_candidate_that_is_wrong_is_no_rival(contest):
     made = contest(3e-3, (1e-3, 0.5), (2e-3,))
-    assert made.rival.about["candidates"] == 1 and made.rival.about["best"]["place"] == 1
+    assert made.rival.about.candidates == 1 and made.rival.about.best.place == 1
 
 
 def test_without_candidates_the_default_is_the_rival_and_a_line_says_why(contest, monkeypatch):
     monkeypatch.setattr(bench.cublaslt, "binding", lambda: None)
     about = contest(3e-3).rival.about
-    assert about["best"] is None and about["why_not"] == cublaslt.MISSING
-    row = {"kernel": "k", "variant": "v", "M": 8, "N": 8, "K": 8, "tflops": 1.0, "ratio": 0.5,
-           "cublas_tflops": 2.0, "spread": 0.01, "sm_clock_mhz": None, "power_w": 650.0,
-           "temperature_c": None, "throttle": ["power cap", "hardware slowdown"], "rival": about}
-    lines = list(told(row))
-    assert "cuBLAS's default 2.00, ratio 0.500" in lines[0] and "MHz not read, 650 W" in lines[0]
+    assert about.best is None and about.why_not == cublaslt.MISSING
+    row = structs.replace(
+        built.parsed_row(built.plain(built.row(8))),
+        tflops=1.0, ratio=0.5, cublas_tflops=2.0, cublas_clock=None,
+        temperature_c=None, throttle=["power cap", "hardware slowdown"], rival=about)
+    lines = list(told("k", "v", row))
+    assert "cuBLAS's default 2.00, ratio 0.500" in lines[0]
+    assert "1,755 MHz, 1,755,000 cycles, cuBLAS clock not measured, °C not read" in lines[0]
     assert "pip install nvmath-python" in lines[2]
     assert lines[3] == "the clock was held down by: hardware slowdown; don't trust the times"
 

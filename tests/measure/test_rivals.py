@@ -10,14 +10,18 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from lib.__main__ import main
-from lib.kernels.catalogue import CATALOGUE
+from lib.kernels.catalogue import KERNELS
 from lib.measure import bench, peers, record, rivals
 from lib.measure.peers import PEERS, Built, PeerMissing
+from lib.measure.probe import Sample
 from lib.problem import Problem
 from lib.records import store as records
-from tests.built import BOARD, CHUNK, GPU, newer_record
+from lib.records.schema import PublicPeer
+from tests import built
+from tests.built import BOARD, CHUNK, GPU
 
 FP32_PEER = PEERS["siboehm"]
 
@@ -127,18 +131,18 @@ def test_a_library_is_loaded_and_called(tmp_path):
     source, file = tmp_path / "peer.c", tmp_path / "peer.so"
     source.write_text(LIBRARY)
     subprocess.run(["gcc", "-shared", "-fPIC", source, "-o", file], check=True)
-    built = Built(file)
-    assert built.names == ["narrow", "wide"]
+    library = Built(file)
+    assert library.names == ["narrow", "wide"]
     odd = Problem(7, 4, 4)
-    assert built.takes(0, odd) and not built.takes(1, odd)
+    assert library.takes(0, odd) and not library.takes(1, odd)
     matrix = SimpleNamespace(data=SimpleNamespace(ptr=1 << 40))
     copies = [(matrix,) * 3] * 2
-    assert built.prepare(0, Problem(8, 8, 0), copies) is None
-    first, second = built.prepare(0, Problem(8, 8, 8), copies)
+    assert library.prepare(0, Problem(8, 8, 0), copies) is None
+    first, second = library.prepare(0, Problem(8, 8, 8), copies)
     assert first != second
-    built.run(0, first)
+    library.run(0, first)
     with pytest.raises(RuntimeError, match="error 700"):
-        built.run(0, built.prepare(0, odd, copies)[0])
+        library.run(0, library.prepare(0, odd, copies)[0])
 
 
 class Fake:
@@ -171,11 +175,11 @@ class Player:
         self._call = call
 
     def once(self):
-        return self.take(1)
+        return self.take(1).seconds
 
     def take(self, launches):
         self._call(0)
-        return CLOCK["now"]
+        return Sample(CLOCK["now"], launches)
 
 
 @pytest.fixture
@@ -198,41 +202,46 @@ def numpy_gpu(monkeypatch):
     monkeypatch.setattr(bench.cublaslt, "candidates", lambda problem: [])
     monkeypatch.setattr(bench.cublaslt, "default_kernels", lambda *_: None)
     monkeypatch.setattr(rivals, "board", lambda: BOARD)
-    silent = SimpleNamespace(row=lambda: {"sm_clock_mhz": None, "power_w": None,
-                                          "temperature_c": None}, throttle=lambda: None)
+    silent = SimpleNamespace(temperature_c=None, throttle=lambda: None)
     sampler = type("S", (), {"__enter__": lambda self: silent, "__exit__": lambda *_: None})
-    monkeypatch.setattr(rivals, "ClockSampler", sampler)
+    monkeypatch.setattr(rivals, "Sampler", sampler)
+
+
+def of_peer(peer, rows):
+    """What is recorded of a peer."""
+    return PublicPeer(repository=peer.repository, revision=peer.revision, licence=peer.licence,
+                      half_sums=peer.half_sums, rows=rows)
 
 
 def test_the_best_configuration_that_is_right_is_timed_beside_ours(numpy_gpu):
     said = []
-    row = rivals.timed(FP32_PEER, Fake(), 16, said.append)
-    assert row["configuration"] == "even" and row["seconds"] == pytest.approx(2e-6)
-    assert row["cublas_seconds"] == pytest.approx(4e-6) and row["ratio"] == pytest.approx(2.0)
-    assert row["ours"]["kernel"] == "09_fp32_limit"
-    assert row["ours"]["seconds"] == pytest.approx(5e-6)
+    row = rivals.timed(FP32_PEER, Fake(), 16, said.append, CHUNK)
+    assert row.configuration == "even" and row.seconds == pytest.approx(2e-6)
+    assert row.cublas_seconds == pytest.approx(4e-6) and row.ratio == pytest.approx(2.0)
+    assert row.ours.kernel == "09_fp32_limit"
+    assert row.ours.seconds == pytest.approx(5e-6)
     assert len(said) == 1 and "siboehm wrong at 16x16x16: wrong, error" in said[0]
 
 
 def test_a_shape_that_a_configuration_refuses_is_left_to_the_others(numpy_gpu):
-    assert rivals.timed(FP32_PEER, Fake(), 15, lambda line: None)["configuration"] == "slow"
+    assert rivals.timed(FP32_PEER, Fake(), 15, lambda line: None, CHUNK).configuration == "slow"
 
 
 def test_a_peer_of_which_nothing_is_right_is_not_timed(numpy_gpu, monkeypatch):
     said = []
     monkeypatch.setattr(Fake, "errors", {0: 0.5, 1: 0.5, 2: float("nan")})
-    assert rivals.timed(FP32_PEER, Fake(), 16, said.append) is None
+    assert rivals.timed(FP32_PEER, Fake(), 16, said.append, CHUNK) is None
     assert said[-1] == "siboehm: none of its configurations is right at 16x16x16"
 
 
 def test_sums_in_fp16_have_their_own_tolerance_and_rank(numpy_gpu, monkeypatch):
     peer = PEERS["alexarmbr"]
     monkeypatch.setattr(Fake, "errors", {0: 2e-3, 1: 0.5, 2: 0.0})
-    row = rivals.timed(peer, Fake(), 16, lambda line: None)
-    assert row["configuration"] == "even" and "ours" not in row and "rival" not in row
+    row = rivals.timed(peer, Fake(), 16, lambda line: None, CHUNK)
+    assert row.configuration == "even" and row.ours is None and row.rival is None
     problem = Problem(16, 16, 16, dtype="float16", out="float16")
     assert problem.tolerance < 2e-3 < rivals.half_tolerance(problem)
-    told = rivals.lines({"alexarmbr": {"half_sums": True, "rows": [row]}})
+    told = rivals.lines({"alexarmbr": of_peer(peer, [row])})
     assert "of cublasHgemm; sums in FP16, not ranked with ours" in told[0]
 
 
@@ -241,28 +250,24 @@ def test_what_of_ours_a_peer_is_held_against():
     assert held["siboehm"][0].stem == "09_fp32_limit"
     assert held["cutlass_sm75"][0].stem == "15_turing_limit"
     assert held["cutlass_sm80"][0].stem == "16_cp_async"
-    last = [k for k in CATALOGUE.values() if k.min_arch == "sm_90a"][-1]
+    last = [k for k in KERNELS.values() if k.min_arch == "sm_90a"][-1]
     assert held["cutlass_sm90"][0] is last
     assert held["fast.cu"][1].b_layout == "column" and held["fast.cu"][1].dtype == "bfloat16"
     assert held["alexarmbr"] is None
 
 
 def test_measured_peers_make_a_record_and_others_stay_in_it(numpy_gpu, monkeypatch, tmp_path):
-    head = newer_record()
-    monkeypatch.setattr(record, "provenance", lambda stem: {
-        key: head[key] for key in ("schema", "gpu", "software", "date", "revision", "method")
-    } | {"kernel": stem})
+    head = built.parsed(built.record())
+    monkeypatch.setattr(record, "provenance", lambda stem: structs.replace(head, kernel=stem))
     monkeypatch.setattr(record.device, "name", lambda: GPU["name"])
-    monkeypatch.setattr(record, "chunk_here", lambda: (CHUNK, head["chunks"][CHUNK]))
     for name in ("siboehm", "fast.cu"):
         peer = PEERS[name]
-        rows = [rivals.timed(peer, Fake(), 16, lambda line: None)]
-        file = record.write_rivals({name: {
-            "repository": peer.repository, "revision": peer.revision, "licence": peer.licence,
-            "half_sums": peer.half_sums, "rows": rows}}, tmp_path)
+        rows = [rivals.timed(peer, Fake(), 16, lambda line: None, CHUNK)]
+        file = record.write_rivals(
+            {name: of_peer(peer, rows)}, CHUNK, head.chunks[CHUNK], tmp_path)
     kept = records.read(file)
-    assert set(kept["peers"]) == {"siboehm", "fast.cu"} and records.rows(tmp_path) == []
-    assert kept["peers"]["siboehm"]["licence"] == "MIT"
+    assert set(kept.peers) == {"siboehm", "fast.cu"} and records.rows(tmp_path) == []
+    assert kept.peers["siboehm"].licence == "MIT"
 
 
 def test_the_command_line_says_what_it_expects(capsys):
@@ -284,9 +289,9 @@ def test_without_any_source_the_first_peer_s_is_named(monkeypatch):
     monkeypatch.setattr(rivals.device, "arch", lambda: "sm_90a")
     said = []
     with pytest.raises(PeerMissing, match="clone siboehm/SGEMM_CUDA"):
-        rivals.measure(["siboehm", "fast.cu"], {}, [64], said.append)
+        rivals.measure(["siboehm", "fast.cu"], {}, [64], said.append, CHUNK)
     assert len(said) == 2
     monkeypatch.setattr(rivals.device, "arch", lambda: "sm_75")
     monkeypatch.setattr(rivals.device, "name", lambda: "Tesla T4")
-    assert rivals.measure(["fast.cu"], {}, [64], said.append) == {}
+    assert rivals.measure(["fast.cu"], {}, [64], said.append, CHUNK) == {}
     assert said[-1] == "fast.cu: Tesla T4 has not the instructions of sm_90a"

@@ -1,12 +1,14 @@
 """The sweeps: their forms are right and what they claim to be, their settings fit the SM."""
 
 import pytest
+from msgspec import structs
 
 from lib import gpus
 from lib.kernels import catalogue as kernels
 from lib.measure import sweeps as measured
 from lib.records import store as records
 from lib.records import sweeps
+from lib.records.schema import Sweep, SweepsRecord, Swept
 from lib.run import runner
 from lib.topics.occupancy.model import occupancy
 from tests import built
@@ -54,10 +56,15 @@ def test_source_that_has_lost_the_moved_lines_is_refused():
 
 
 def row(tile=SMALL):
-    return {"block": list(tile.block), "warp": list(tile.warp), "hashes": sweeps.hashes(tile),
-            "seconds": {"late": 3.0, "staged": 2.0, "double": 1.5},
-            "spread": {"late": 0.01}, "registers": {"late": 40}, "blocks": 1, "warps": 2,
-            "cublas_seconds": 1.0, "sm_clock_mhz": None}
+    return Swept(block=tile.block, warp=tile.warp, hashes=sweeps.hashes(tile),
+                 seconds={"late": 3.0, "staged": 2.0, "double": 1.5},
+                 spread=dict.fromkeys(sweeps.FORMS, 0.01),
+                 registers=dict.fromkeys(sweeps.FORMS, 40), blocks=1, warps=2,
+                 cublas_seconds=1.0)
+
+
+def sweep(*rows):
+    return Sweep(kernel=sweeps.STEM, shape=(4096,) * 3, method="in turns", rows=list(rows))
 
 
 def test_gain_and_intensity():
@@ -68,18 +75,19 @@ def test_gain_and_intensity():
 
 
 def test_a_sweep_is_stale_when_a_form_or_a_tile_has_changed():
-    assert not sweeps.stale({"rows": [row()]})
-    assert sweeps.stale({"rows": [row() | {"hashes": {"late": "0"}}]})
-    assert sweeps.stale({"rows": [row() | {"warp": [8, 8]}]})
+    assert not sweeps.stale(sweep(row()))
+    assert sweeps.stale(sweep(structs.replace(row(), hashes={"late": "0"})))
+    assert sweeps.stale(sweep(structs.replace(row(), warp=(8, 8))))
     late, staged = (sweeps.hashes(SMALL)[form] for form in (sweeps.LATE, sweeps.STAGED))
     assert late != staged
 
 
 def test_a_record_of_sweeps_is_read(tmp_path):
-    sweep = {"kernel": sweeps.STEM, "shape": [4096] * 3, "method": "in turns", "rows": [row()]}
-    made = built.head(records.SWEEPS) | {"sweeps": {sweeps.DOUBLE_BUFFER: sweep}}
+    head = built.parsed(built.machine())
+    made = SweepsRecord.of(structs.replace(head, kernel=SweepsRecord.STEM),
+                           sweeps={sweeps.DOUBLE_BUFFER: sweep(row())})
     file = records.write(made, tmp_path)
-    assert records.load("H100", records.SWEEPS, tmp_path) == records.sealed(made)
+    assert records.load(SweepsRecord, "H100", root=tmp_path) == records.sealed(made)
     file.write_text(file.read_text().replace('"sweeps": {', '"swept": {'))
     with pytest.raises(records.RecordError, match="missing required field `sweeps`|`swept`"):
-        records.load("H100", records.SWEEPS, tmp_path)
+        records.load(SweepsRecord, "H100", root=tmp_path)

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from lib.measure import bench, inputs, sensors, turns
-from lib.measure.energy import energy
-from lib.measure.sensors import ClockSampler, Sensors
+from lib.measure.energy import Meter, Power, power, sustained
+from lib.measure.probe import Interval, Sample
+from lib.measure.sensors import Sampler, Sensors
 from lib.problem import Problem
+from tests.played import Board, Readings
 
 
 class Player:
@@ -24,11 +26,7 @@ class Player:
 
     def take(self, launches):
         self.log.append((self.name, launches))
-        return self.times.popleft() if self.times else self._once
-
-    def keep(self, seconds):
-        self.log.append((self.name, seconds))
-        return 100
+        return Sample(self.times.popleft() if self.times else self._once, launches)
 
 
 def order(log):
@@ -94,25 +92,8 @@ def test_the_fastest_candidate_is_that_of_the_second_round():
     assert bench.fastest([]) is None
 
 
-class Gpu:
-    """A clock and an energy counter that move together, at so many watts."""
-
-    def __init__(self, watts):
-        self.watts, self.time, self.energy = watts, 0.0, 1000.0
-
-    def joules(self):
-        return self.energy
-
-    def now(self):
-        return self.time
-
-    def pass_time(self, seconds, watts=None):
-        self.time += seconds
-        self.energy += seconds * (self.watts if watts is None else watts)
-
-
-class Sampler:
-    median = 1755.0
+class Sensed:
+    """Sensors that say why the clock was low."""
 
     def __enter__(self):
         return self
@@ -120,31 +101,93 @@ class Sampler:
     def __exit__(self, *_):
         pass
 
+    def throttle(self):
+        return ["power cap"]
 
-def test_energy_is_of_each_alone_in_the_order_a_b_b_a():
-    gpu, log = Gpu(100.0), []
 
-    def runner(name, watts, launches):
-        def keep(seconds):
-            log.append(name)
-            gpu.pass_time(seconds, watts)
-            return launches
-        return SimpleNamespace(keep=keep)
+def runner(gpu, log, name, watts, seconds, mhz=1500.0):
+    """A kernel of so many seconds a launch at some watts and MHz, on a board that it runs on."""
+    def keep(at_least):
+        log.append(name)
+        launches = round(at_least / seconds)
+        gpu.pass_time(launches * seconds, watts)
+        passed = Interval(launches * seconds * mhz * 1e6, launches * seconds * 1e9, 132)
+        return Sample(seconds, launches, passed, 32.0)
 
-    found = energy(runner("A", 700.0, 1000), runner("B", 500.0, 500), gpu, 2.0, Sampler, gpu.now,
-                   gpu.pass_time)
-    assert log == ["A", "B", "B", "A"]
-    assert found["joules"] == pytest.approx(1.4) and found["cublas_joules"] == pytest.approx(2.0)
-    assert found["idle_w"] == pytest.approx(100.0) and found["seconds_each"] == pytest.approx(2.0)
-    assert found["sm_clock_mhz"] == 1755.0
+    return SimpleNamespace(keep=keep)
+
+
+def test_a_sustained_run_has_its_own_speed_clock_and_joules_in_the_order_a_b_b_a():
+    gpu, log = Board(100.0), []
+    both = runner(gpu, log, "A", 700.0, 2e-3, 1400.0), runner(gpu, log, "B", 500.0, 4e-3)
+    found = sustained(*both, gpu, 2e9, 2.0, gpu.meter, Sensed, gpu.now, gpu.pass_time)
+    assert log == ["A", "A", "B", "B", "A"]  # the first of them warms the chip
+    assert found.idle_w == pytest.approx(100.0) and found.seconds_each == pytest.approx(2.0)
+    own, rival = found.own, found.cublas
+    assert own.joules == pytest.approx(1.4) and rival.joules == pytest.approx(2.0)
+    assert own.watts == pytest.approx(700.0) and own.launches == 2000
+    assert own.tflops == pytest.approx(1.0) and found.ratio == pytest.approx(2.0)
+    assert own.clock.series_mhz == pytest.approx([1400.0] * 2)
+    assert own.clock.cycles == pytest.approx(2.8e6) and rival.clock.mhz == pytest.approx(1500.0)
+    assert own.joules_error == pytest.approx(0.02 / 2.0) and found.throttle == ["power cap"]
+
+
+def test_power_is_what_passed_between_the_first_and_the_last_move_of_the_counter():
+    """A counter that moves every 100 ms, read every 10: what is before and behind is left out."""
+    readings = [(t / 100, 500.0 * (t // 10) / 10) for t in range(5, 78)]
+    assert power(readings) == Power(pytest.approx(500.0), pytest.approx(0.02 / 0.6))
+    assert power(readings[:10]) is None and power([]) is None
+
+
+def test_the_meter_reads_while_the_block_runs():
+    moved, said = threading.Event(), iter(range(10**6))
+
+    def joules():
+        found = next(said)
+        if found > 5:
+            moved.set()
+        return None if found == 2 else float(found)
+
+    with Meter(SimpleNamespace(joules=joules)) as meter:
+        assert moved.wait(5)
+    assert [joules for _, joules in meter.readings[:4]] == [0.0, 1.0, 3.0, 4.0]
+    assert not meter._thread.is_alive()
+
+
+def timing(seconds):
+    """Five series of one sample each."""
+    return turns.Timing(((Sample(seconds),),) * 5)
+
+
+def test_a_row_has_the_speed_of_each_of_the_two():
+    row = bench.times_of(timing(2.0), timing(0.5), Problem(1000, 1000, 1000))
+    assert (row["tflops"], row["cublas_tflops"], row["ratio"]) == (1e-3, 4e-3, 0.25)
 
 
 def test_a_gpu_that_counts_no_energy_has_none():
-    assert energy(None, None, SimpleNamespace(joules=lambda: None)) is None
+    assert sustained(None, None, SimpleNamespace(joules=lambda: None), 1.0) is None
+
+
+def test_a_gpu_that_stops_counting_energy_has_none():
+    gpu, log = Board(100.0), []
+    for answers in (1, 2):
+        said = iter(range(10))
+        counter = SimpleNamespace(
+            joules=lambda: gpu.energy if next(said) < answers else None)  # noqa: B023
+        assert sustained(None, None, counter, 1.0, 2.0, gpu.meter, Sensed, gpu.now,
+                         gpu.pass_time) is None
+    both = [runner(gpu, log, name, 100.0, 1e-3) for name in "AB"]
+
+    class Still(Readings):
+        def __exit__(self, *_):
+            self.readings = []
+
+    assert sustained(*both, gpu, 1.0, 2.0, lambda counter: Still(gpu), Sensed, gpu.now,
+                     gpu.pass_time) is None
 
 
 class Nvml:
-    """The module pynvml, of a GPU that can't tell its temperature."""
+    """The module pynvml, of a GPU that can't tell its clock."""
 
     NVML_CLOCK_SM, NVML_TEMPERATURE_GPU = 1, 0
     NVMLError = RuntimeError
@@ -153,14 +196,11 @@ class Nvml:
         self.asked = threading.Event()
 
     def nvmlDeviceGetClockInfo(self, handle, kind):
-        self.asked.set()
-        return 1755
-
-    def nvmlDeviceGetTemperature(self, handle, kind):
         raise self.NVMLError("Not Supported")
 
-    def nvmlDeviceGetFieldValues(self, handle, fields):
-        return [SimpleNamespace(nvmlReturn=0, value=SimpleNamespace(uiVal=650_500))]
+    def nvmlDeviceGetTemperature(self, handle, kind):
+        self.asked.set()
+        return 55
 
     def nvmlDeviceGetTotalEnergyConsumption(self, handle):
         return 12_345
@@ -192,18 +232,18 @@ def test_why_there_are_no_sensors_is_said(monkeypatch):
 
 def test_sensors_say_what_they_can():
     read = Sensors(Nvml(), None)
-    assert read.read() == {"sm_clock_mhz": 1755.0, "power_w": 650.5, "reasons": 5}
-    assert read.joules() == 12.345 and read.others() == 2
+    assert read.read() == {"temperature_c": 55.0, "reasons": 5}
+    assert read.joules() == 12.345 and read.others() == 2 and read.sm_clock_mhz() is None
 
 
 def test_the_sampler_polls_while_the_block_runs():
     nvml = Nvml()
-    with ClockSampler(lambda: Sensors(nvml, None)) as clock:
+    with Sampler(lambda: Sensors(nvml, None)) as sensed:
         for _ in range(3):
             nvml.asked.clear()
             assert nvml.asked.wait(5)
-    assert clock.row() == {"sm_clock_mhz": 1755.0, "power_w": 650.5, "temperature_c": None}
-    assert clock.throttle() == ["power cap"] and set(clock.throttle()) <= sensors.USUAL
+    assert sensed.temperature_c == 55.0
+    assert sensed.throttle() == ["power cap"] and set(sensed.throttle()) <= sensors.USUAL
 
 
 def test_reasons_are_named_and_idling_is_none():
@@ -211,14 +251,12 @@ def test_reasons_are_named_and_idling_is_none():
     assert sensors.reasons([0x1]) == []
 
 
-def test_clock_power_and_temperature_are_medians_of_what_nvidia_smi_could_read():
-    sampler = ClockSampler()
-    said = "345, 90.1, 30\n1980, 600.5, 50\n1755, [N/A], 52\n1800, 700.5, 54\n"
-    sampler._samples = [sampler.parse(line) for line in said.splitlines()]
-    assert sampler.row() == {"sm_clock_mhz": 1800.0, "power_w": 650.5, "temperature_c": 52.0}
-    assert sampler.throttle() is None
+def test_the_temperature_is_the_median_of_what_nvidia_smi_could_read():
+    sampler = Sampler()
+    sampler._samples = [sampler.parse(line) for line in ("30", "50", "[N/A]", "52", "54")]
+    assert sampler.temperature_c == 52.0 and sampler.throttle() is None
     sampler._samples = []
-    assert set(sampler.row().values()) == {None} and sampler.median is None
+    assert sampler.temperature_c is None
 
 
 def test_each_launch_takes_the_next_copy(monkeypatch):
@@ -226,8 +264,10 @@ def test_each_launch_takes_the_next_copy(monkeypatch):
     seen = []
     monkeypatch.setattr(bench, "keep_busy", lambda seconds: None)
     monkeypatch.setattr(bench, "elapsed", lambda work: work() or 1.0)
+    monkeypatch.setattr(bench, "probed", lambda work, launches: Sample(
+        (work() or 1.0) / launches, launches))
     player = bench.KernelPlayer(seen.append, 3)
-    assert player.take(4) == 0.25
+    assert player.take(4) == Sample(0.25, 4)
     player.take(2)
     assert seen == [0, 1, 2, 0, 1, 2]
     assert player.once() == 1.0 and player.once() == 1.0 and len(seen) == 10
@@ -240,7 +280,8 @@ class SlowHost:
         self.now, self.busy, self.enqueue, self.kept = 0.0, 0.0, enqueue, []
         monkeypatch.setattr(bench.time, "perf_counter", lambda: self.now)
         monkeypatch.setattr(bench, "keep_busy", self.keep)
-        monkeypatch.setattr(bench, "elapsed", self.elapsed)
+        monkeypatch.setattr(bench, "probed", lambda work, launches: Sample(
+            self.elapsed(work) / launches, launches))
 
     def keep(self, seconds):
         self.kept.append(seconds)
@@ -260,14 +301,14 @@ class SlowHost:
 def test_a_slow_host_s_time_is_not_measured(monkeypatch):
     host = SlowHost(monkeypatch, enqueue=80e-6)
     player = bench.KernelPlayer(host.launch, 1)
-    assert player.take(10) == pytest.approx(1e-6)
+    assert player.take(10).seconds == pytest.approx(1e-6)
     assert len(host.kept) == 2 and host.kept[1] > 10 * host.enqueue > host.kept[0]
-    assert player.take(10) == pytest.approx(1e-6) and len(host.kept) == 3  # it is known now
+    assert player.take(10).seconds == pytest.approx(1e-6) and len(host.kept) == 3  # it is known now
 
 
 def test_a_sample_is_no_longer_than_what_the_driver_queues_ahead(monkeypatch):
     host = SlowHost(monkeypatch, enqueue=10e-6)
-    assert bench.KernelPlayer(host.launch, 1).take(5000) == pytest.approx(1e-6)
+    assert bench.KernelPlayer(host.launch, 1).take(5000).seconds == pytest.approx(1e-6)
     assert host.now == pytest.approx(bench.MOST_QUEUED * host.enqueue) and len(host.kept) == 1
 
 

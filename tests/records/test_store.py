@@ -4,32 +4,39 @@ import copy
 import dataclasses
 import datetime
 import json
+import os
 import subprocess
 import sys
 from itertools import cycle
 
 import pytest
+from msgspec import structs
 
 from lib.__main__ import main
 from lib.kernels.catalogue import CATALOGUE
 from lib.paths import ROOT
-from lib.records import schema, scoreboard
+from lib.records import sanitizer, schema, scoreboard
 from lib.records import store as records
-from tests.built import calibrated, machine, newer, newer_record, row, timeline
+from lib.records.schema import CalibrationRecord, KernelRecord, Search, SearchRecord
+from lib.topics.foreign import model as foreign
+from tests import built
+from tests.built import by_default, calibrated, machine, row, timeline
 from tests.built import record as made
 
 NAIVE = CATALOGUE["01_naive"]
 
 
 def test_what_is_written_is_read(tmp_path):
-    file = records.write(made(), tmp_path)
+    file = built.write(made(), tmp_path)
     assert file == tmp_path / "h100" / "01_naive.json"
-    assert records.load("H100", "01_naive", tmp_path) == records.sealed(made())
+    found = records.load(KernelRecord, "H100", "01_naive", tmp_path)
+    assert found == records.sealed(built.parsed(made()))
+    assert {**built.document_of(found), "digest": None} == {**made(), "digest": None}
     assert list(file.parent.iterdir()) == [file]
 
 
 def test_an_interrupted_write_leaves_the_old_record(tmp_path, monkeypatch):
-    records.write(made(), tmp_path)
+    built.write(made(), tmp_path)
 
     def fail(*_):
         raise OSError("disk full")
@@ -38,13 +45,13 @@ def test_an_interrupted_write_leaves_the_old_record(tmp_path, monkeypatch):
     changed = made()
     changed["date"] = "2026-11-23"
     with pytest.raises(OSError):
-        records.write(changed, tmp_path)
-    assert records.load("H100", "01_naive", tmp_path)["date"] == made()["date"]
+        built.write(changed, tmp_path)
+    assert records.load(KernelRecord, "H100", "01_naive", tmp_path).date == made()["date"]
     assert len(list((tmp_path / "h100").iterdir())) == 1
 
 
 def test_nothing_recorded_is_none(tmp_path):
-    assert records.load("H100", "01_naive", tmp_path) is None
+    assert records.load(KernelRecord, "H100", "01_naive", tmp_path) is None
     assert records.rows(tmp_path) == []
 
 
@@ -56,8 +63,9 @@ def test_nothing_recorded_is_none(tmp_path):
         (lambda text: "[" * 200_000, "torn"),
         (lambda text: "[]", "schema None"),
         (lambda text: "null", "schema None"),
-        (lambda text: text.replace('"schema": 1', '"schema": 99'), "schema 99"),
-        (lambda text: text.replace('"schema": 1', '"schema": true'), "schema True"),
+        (lambda text: text.replace('"schema": 3', '"schema": 99'), "schema 99"),
+        (lambda text: text.replace('"schema": 3', '"schema": 2'), "schema 2, this code reads 3"),
+        (lambda text: text.replace('"schema": 3', '"schema": true'), "schema True"),
         (lambda text: text.replace('"driver"', '"motor"'), r"`driver` at \$\.gpu|`motor`"),
         (lambda text: text.replace('"variants"', '"variations"'), "`variants`|`variations`"),
         (lambda text: text.replace('"bench"', '"benches"'), r"variants\.coalesced|benches"),
@@ -69,7 +77,7 @@ def test_nothing_recorded_is_none(tmp_path):
     ],
 )
 def test_a_spoilt_file_is_named_and_says_what_to_do(tmp_path, spoil, word):
-    file = records.write(made(), tmp_path)
+    file = built.write(made(), tmp_path)
     file.write_text(spoil(file.read_text()))
     with pytest.raises(records.RecordError, match=word) as error:
         records.rows(tmp_path)
@@ -78,7 +86,7 @@ def test_a_spoilt_file_is_named_and_says_what_to_do(tmp_path, spoil, word):
 
 
 def test_nesting_without_end_inside_a_record_is_refused(tmp_path):
-    file = records.write(made(), tmp_path)
+    file = built.write(made(), tmp_path)
     deep = '"method": ' + '{"a":' * 50_000 + "1" + "}" * 50_000
     file.write_text(file.read_text().replace('"revision": "abc"', '"revision": "abc", ' + deep))
     with pytest.raises(records.RecordError, match="torn|schema"):
@@ -88,13 +96,47 @@ def test_nesting_without_end_inside_a_record_is_refused(tmp_path):
 def test_a_folder_in_a_record_s_place_is_refused(tmp_path):
     (tmp_path / "h100" / "01_naive.json").mkdir(parents=True)
     for read in (lambda: records.rows(tmp_path),
-                 lambda: records.load("H100", "01_naive", tmp_path)):
+                 lambda: records.load(KernelRecord, "H100", "01_naive", tmp_path)):
         with pytest.raises(records.RecordError, match="Is a directory.*only the file"):
             read()
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names on this system")
+def test_a_pipe_in_a_record_s_place_is_refused_and_not_waited_for(tmp_path):
+    (tmp_path / "h100").mkdir()
+    os.mkfifo(tmp_path / "h100" / "01_naive.json")
+    os.mkfifo(tmp_path / "sanitizer.json")
+    with pytest.raises(records.RecordError, match="it is a pipe.*only the file"):
+        records.rows(tmp_path)
+    with pytest.raises(records.RecordError, match="sanitizer.json can't be read .it is a pipe"):
+        sanitizer.read(tmp_path / "sanitizer.json")
+
+
+def test_numbers_past_every_float_are_refused(tmp_path):
+    file = built.write(made(), tmp_path)
+    document = json.loads(file.read_text())
+    for one in next(iter(document["variants"].values()))["bench"]:
+        one["M"] = 10**400
+    document["digest"] = records.digest(document)
+    file.write_text(json.dumps(document))
+    with pytest.raises(records.RecordError, match=f"{file} (holds numbers|does not fit)"):
+        records.rows(tmp_path)
+
+
+def test_a_torn_record_of_others_kernels_is_named(tmp_path):
+    (tmp_path / "foreign.json").write_text('{"a": ')
+    with pytest.raises(records.RecordError, match="foreign.json (is torn|does not fit)"):
+        foreign.recorded(tmp_path / "foreign.json")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full on this system")
+def test_a_full_disk_names_the_file_that_was_written(capsys):
+    assert main(["export", "01_naive", "--shape", "64", "--out", "/dev/full"]) == 2
+    assert capsys.readouterr().err == "error: /dev/full: No space left on device\n"
+
+
 def test_a_record_in_another_s_place_is_refused(tmp_path):
-    file = records.write(made(), tmp_path)
+    file = built.write(made(), tmp_path)
     file.rename(file.with_name("02_shared_tile.json"))
     with pytest.raises(records.RecordError, match="is of 01_naive on H100, and belongs in .*01_"):
         records.rows(tmp_path)
@@ -102,9 +144,9 @@ def test_a_record_in_another_s_place_is_refused(tmp_path):
 
 def test_a_figure_edited_by_hand_is_noticed(tmp_path):
     """Though it hangs together: speed, time and ratio are all changed."""
-    file = records.write(made(), tmp_path)
-    file.write_text(records.dumps({**made(rows=[row(seconds=9e-4)]),
-                                   "digest": records.read(file)["digest"]}))
+    file = built.write(made(), tmp_path)
+    file.write_text(json.dumps({**made(rows=[row(seconds=9e-4)]),
+                                "digest": records.read(file).digest}))
     with pytest.raises(records.RecordError, match="edited since it was written"):
         records.rows(tmp_path)
 
@@ -122,41 +164,64 @@ def doubled(record):
     (lambda r: r["variants"]["coalesced"]["bench"][0].update(tflops=3.0), "FLOP in 0.001 s are"),
     (lambda r: r["variants"]["coalesced"]["bench"][0].update(cublas_tflops=3.0), "cublas_tflops"),
     (lambda r: r["variants"]["coalesced"]["bench"][0].update(ratio=0.6), "ratio is 0.6"),
-    (lambda r: r["variants"]["coalesced"]["bench"][0].pop("cublas_seconds"), "cublas_seconds"),
     (lambda r: r["gpu"].update(name="NVIDIA H200"), "gpu.key is H100 and gpu.name NVIDIA H200"),
     (lambda r: r["gpu"].update(sms=264), "sms is 264"),
     (lambda r: r["variants"]["coalesced"].update(ptx={"sm_75": {
-        **r["variants"]["coalesced"], "bench": [row() | {"ratio": 2.0}]}}), "ptx.sm_75|hash"),
+        **built.older_code(r["variants"]["coalesced"]), "bench": [row() | {"ratio": 2.0}]}}),
+     "coalesced as sm_75, 1024×1024×1024: ratio is 2"),
 ])
 def test_what_can_t_be_is_neither_written_nor_read(tmp_path, spoil, word):
     record = copy.deepcopy(made())
     spoil(record)
     with pytest.raises(records.RecordError, match=word):
-        records.write(record, tmp_path)
+        built.write(record, tmp_path)
     assert not (tmp_path / "h100").exists()
-    file = records.write(made(), tmp_path)
-    file.write_text(records.dumps({**record, "digest": records.digest(record)}))
+    built.put(record, tmp_path)
     with pytest.raises(records.RecordError, match=word):
         records.rows(tmp_path)
 
 
 @pytest.mark.parametrize("spoil, word", [
+    (lambda r: r["variants"]["coalesced"]["bench"][0].pop("cublas_seconds"), "cublas_seconds"),
+    (lambda r: r["variants"]["coalesced"]["bench"][0]["rival"].pop("default"),
+     "missing required field `default`"),
+    (lambda r: r["variants"]["coalesced"].update(ptx={"sm_75": dict(r["variants"]["coalesced"])}),
+     "ptx.sm_75|hash"),
+    (lambda r: r["variants"]["coalesced"]["bench"][0].update(turns=[]), "its default is left out"),
+    (lambda r: r["variants"]["coalesced"].update(timeline=None), "its default is left out"),
+])
+def test_what_fits_no_schema_is_not_read(tmp_path, spoil, word):
+    record = copy.deepcopy(made())
+    spoil(record)
+    built.put(record, tmp_path)
+    with pytest.raises(records.RecordError, match=word):
+        records.rows(tmp_path)
+
+
+def test_what_fits_no_schema_is_not_written(tmp_path):
+    record = built.parsed(made())
+    unfit = structs.replace(record, gpu=structs.replace(record.gpu, name="<b>H100"))
+    with pytest.raises(records.RecordError, match=r"01_naive does not fit .*regex .*not written"):
+        records.write(unfit, tmp_path)
+    assert not (tmp_path / "h100").exists()
+
+
+@pytest.mark.parametrize("spoil, word", [
     (lambda row: row["rival"]["best"].update(tflops=1.0), "rival.best.tflops"),
-    (lambda row: row["rival"].pop("default"), "missing required field `default`"),
     (lambda row: row.update(chunk="another"), "its chunk another is none of the record's"),
     (lambda row: row.update(board="f" * 16), "its board is ffff"),
 ])
 def test_a_row_and_its_rival_hang_together(tmp_path, spoil, word):
-    record = copy.deepcopy(newer_record())
-    records.write(record, tmp_path)
+    record = copy.deepcopy(made())
+    built.write(record, tmp_path)
     spoil(record["variants"]["coalesced"]["bench"][0])
     with pytest.raises(records.RecordError, match=word):
-        records.write(record, tmp_path)
+        built.write(record, tmp_path)
 
 
 def test_a_row_says_which_cublas_it_is_measured_against(tmp_path):
-    records.write(made(), tmp_path)
-    records.write({**newer_record(), "gpu": {**made()["gpu"], "key": "H200",
+    built.write(made(rows=[by_default(row())]), tmp_path)
+    built.write({**made(), "gpu": {**made()["gpu"], "key": "H200",
                                              "name": "NVIDIA H200"}}, tmp_path)
     assert {(row.gpu, row.rival) for row in records.rows(tmp_path)} == {
         ("H100", "default"), ("H200", "best")}
@@ -192,10 +257,10 @@ def spoilt_in_turn(sound):
             yield ".".join(map(str, (*into, last))), value, changed
 
 
-@pytest.mark.parametrize("made_of", [made, newer_record, calibrated, machine])
+@pytest.mark.parametrize("made_of", [made, calibrated, machine])
 def test_no_key_may_go_or_change_its_type(made_of, tmp_path, monkeypatch, capsys):
     """Each gives one line and status 2; sealed again, so does each but what a record may lack."""
-    sound = records.sealed(made_of())
+    sound = built.document_of(records.sealed(built.parsed(made_of())))
     monkeypatch.setattr(records, "RESULTS", tmp_path)
     file = records.path("H100", sound["kernel"])
     file.parent.mkdir(parents=True)
@@ -209,8 +274,9 @@ def test_no_key_may_go_or_change_its_type(made_of, tmp_path, monkeypatch, capsys
                 assert said.startswith("error: ") and said.count("\n") == 1 and file.name in said
             with pytest.raises(records.RecordError):
                 records.rows()
+        file.write_text(json.dumps({**spoilt, "digest": records.digest(spoilt)}))
         try:
-            records.write(spoilt)
+            records.read(file)
         except records.RecordError as error:
             assert "\n" not in str(error)
         else:
@@ -218,7 +284,8 @@ def test_no_key_may_go_or_change_its_type(made_of, tmp_path, monkeypatch, capsys
             null |= {place} if value is None else set()
             list(scoreboard.lines(records.rows()))
     # Nothing but what could not be read is null.
-    assert not any(place.endswith((".timeline", ".alone", ".energy", ".ptx")) for place in null)
+    assert not any(place.endswith((".timeline", ".alone", ".energy", ".sustained",
+                                   ".clock", ".ptx")) for place in null)
     required = {"schema", "kernel", "gpu.key", "gpu.sms", "software.cublas", "date", "revision"}
     assert "digest" in allowed and not allowed & required
     assert not any(place.endswith((".seconds", ".ratio", ".hash", ".M")) for place in allowed)
@@ -228,14 +295,14 @@ def test_records_are_utf_8_whatever_the_locale(tmp_path):
     """A sound file must not be called torn where the locale is C."""
     record = made()
     record["method"]["bench"] = "rotated over 3× the L2"
-    file = records.write(record, tmp_path)
+    file = built.write(record, tmp_path)
     code = ("import sys; from pathlib import Path; from lib.records import store;"
             "file = Path(sys.argv[1]); made = store.read(file); file.unlink();"
             "store.write(made, file.parent.parent)")
     plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PATH": ""}
     subprocess.run([sys.executable, "-c", code, file], check=True, cwd=ROOT, env=plain)
     assert "3× the L2" in file.read_text(encoding="utf-8")
-    assert records.read(file) == records.sealed(record)
+    assert records.read(file) == records.sealed(built.parsed(record))
 
 
 def test_neither_the_library_nor_the_emulator_loads_what_validates():
@@ -245,7 +312,7 @@ def test_neither_the_library_nor_the_emulator_loads_what_validates():
 
 def test_the_schema_is_documented():
     documented = schema.documentation()["$defs"]
-    assert {"KernelRecord", "KernelRecord1", "Row", "Rival", "SearchRecord"} <= set(documented)
+    assert {"KernelRecord", "Row", "Rival", "SearchRecord"} <= set(documented)
     assert "best" in documented["Rival"]["required"]
     assert all(part.get("description") for part in documented.values())
 
@@ -253,7 +320,7 @@ def test_the_schema_is_documented():
 def test_a_record_is_stale_when_the_hash_differs(tmp_path):
     record = made()
     record["variants"]["swapped"]["hash"] = "0" * 16
-    records.write(record, tmp_path)
+    built.write(record, tmp_path)
     stale = {row.variant: row.stale for row in records.rows(tmp_path)}
     assert stale == {"coalesced": False, "swapped": True}
 
@@ -264,20 +331,21 @@ def test_a_record_is_stale_when_its_marks_differ_and_only_then(tmp_path):
     for name, other in (("coalesced", "0" * 16), ("swapped", NAIVE.hash(
             NAIVE.variant("swapped"), marks=True))):
         record["variants"][name]["timeline"] = timeline(other)
-    records.write(record, tmp_path)
+    built.write(record, tmp_path)
     stale = {row.variant: row.stale for row in records.rows(tmp_path)}
     assert stale == {"coalesced": True, "swapped": False}
     assert NAIVE.hash(NAIVE.variant("swapped"), marks=True) != NAIVE.hash(NAIVE.variant("swapped"))
 
 
 def test_a_record_is_stale_when_it_would_be_launched_otherwise(tmp_path):
-    record = newer_record()
+    record = made()
     record["variants"]["coalesced"]["launch"] = "0" * 16
-    records.write(record, tmp_path)
+    built.write(record, tmp_path)
     stale = {row.variant: row.stale for row in records.rows(tmp_path)}
     assert stale == {"coalesced": True, "swapped": False}
     variant = NAIVE.variants[0]
-    for change in ({"block": (16, 16)}, {"shared_bytes": 64}, {"tile": (64, 16)}):
+    for change in ({"block": (16, 16)}, {"shared_bytes": 64},
+                   {"schedule": dataclasses.replace(variant.schedule, tile=(64, 16))}):
         other = dataclasses.replace(variant, **change)
         assert records.launch_hash(NAIVE, other) != records.launch_hash(NAIVE, variant)
     renamed = dataclasses.replace(variant, meaning="else")
@@ -287,37 +355,36 @@ def test_a_record_is_stale_when_it_would_be_launched_otherwise(tmp_path):
 def test_the_file_is_readable_in_a_diff(tmp_path):
     record = made()
     record["variants"]["coalesced"]["counters"] = [
-        {"M": 8, "N": 8, "K": 8, "metrics": {f"metric_{i}": i for i in range(40)}}] * 9
-    text = records.write(record, tmp_path).read_text()
-    assert json.loads(text) == records.sealed(record)
+        {"M": size, "N": 8, "K": 8, "metrics": {f"metric_{i}": i for i in range(40)}}
+        for size in range(1, 10)]
+    text = built.write(record, tmp_path).read_text()
+    assert json.loads(text) == {**record, "digest": records.digest(record)}
     assert max(map(len, text.splitlines())) < 1000 and text.count("\n") > 10
 
 
 def test_rows_have_the_documented_keys(tmp_path):
-    records.write(made(), tmp_path)
+    built.write(made(), tmp_path)
     row = records.rows(tmp_path)[0]
     assert (row.kernel, row.gpu, row.M, row.ratio) == ("01_naive", "H100", 1024, 0.5)
 
 
 def test_readme_s_table_is_made_from_the_records(tmp_path):
-    record = copy.deepcopy(made())
-    odd = row(4096, 0.1, 0.09) | {"N": 33}
-    for key in ("tflops", "cublas_tflops"):
-        odd[key] *= 33 / 4096
-    record["variants"]["coalesced"]["bench"] = [row(4096, 0.1, 0.05), odd]
-    records.write(record, tmp_path)
+    record = made(rows=[by_default(row())])
+    odd = built.of_shape(by_default(row(4096, 0.1, best=0.09)) | {"N": 33}, 33 / 4096)
+    record["variants"]["coalesced"]["bench"] = [by_default(row(4096, 0.1, best=0.05)), odd]
+    built.write(record, tmp_path)
     text = f"above\n{scoreboard.BEGIN}\nold\n{scoreboard.END}\nbelow\n"
     new = scoreboard.readme_text(text, records.rows(tmp_path))
     assert "straight from global memory | 1.4 | 50.0% | – |" in new and "90" not in new
     assert "| H100: TFLOP/s at 4,096 | of cuBLAS's default |" in new
     assert "old" not in new and new.startswith("above") and new.endswith("below\n")
     other = {**record["gpu"], "key": "H200", "name": "NVIDIA H200"}
-    records.write({**record, "gpu": other}, tmp_path)
+    built.write({**record, "gpu": other}, tmp_path)
     both = scoreboard.readme_text(text, records.rows(tmp_path))
     assert "global memory | 1.4 | 50.0% | – | 1.4 | 50.0% | – |" in both  # one line a version
     assert both.index("H100: TFLOP/s") < both.index("H200: TFLOP/s")
     assert "of cuBLAS's default |" in both and "its default heuristic" in both
-    records.write(newer_record(rows=[newer(4096, 0.1, 0.06, 0.05)]), tmp_path)
+    built.write(made(rows=[row(4096, 0.1, 0.06, 0.05)]), tmp_path)
     mixed = scoreboard.readme_text(text, records.rows(tmp_path))
     assert "– | 1.4 | 50.0%, of its default | – |" in mixed and "of cuBLAS |" in mixed
     with pytest.raises(ValueError, match="put the markers back"):
@@ -337,13 +404,13 @@ def test_days_are_told_as_a_span(dates, said):
 def test_faults_name_stale_and_missing_records(tmp_path, monkeypatch):
     record = copy.deepcopy(made())
     record["variants"]["swapped"]["hash"] = "0" * 16
-    records.write(record, tmp_path / "results")
-    records.write(calibrated("0" * 16), tmp_path / "results")
+    built.write(record, tmp_path / "results")
+    built.write(calibrated("0" * 16), tmp_path / "results")
     readme = tmp_path / "README.md"
     readme.write_text(f"{scoreboard.BEGIN}{scoreboard.END}")
     monkeypatch.setattr(records, "RESULTS", tmp_path / "results")
     found = "\n".join(scoreboard.faults(readme))
-    assert "01_naive swapped on H100 is stale" in found
+    assert "01_naive/swapped on H100 is stale" in found
     assert "coalesced" not in found
     assert "02_shared_tile has no record" in found
     assert "calibration on H100 is stale: python -m lib record calibration" in found
@@ -353,29 +420,33 @@ def test_faults_name_stale_and_missing_records(tmp_path, monkeypatch):
 def test_faults_name_what_can_t_be_trusted(tmp_path, monkeypatch):
     monkeypatch.setattr(records, "RESULTS", tmp_path)
     ahead = datetime.date.today() + datetime.timedelta(days=40)
-    file = records.write({**made(), "date": ahead.isoformat()})
-    records.write({**made("02_shared_tile"), "date": "2026-11-20"})
-    unsealed = records.write(made("03_bank_conflicts"))
-    unsealed.write_text(records.dumps(made("03_bank_conflicts")))
+    file = built.write({**made(), "date": ahead.isoformat()})
+    built.write(made("02_shared_tile"))
+    built.write({**machine(), "date": "2026-11-20", "revision": "abc-dirty"})
     found = "\n".join(scoreboard.faults())
     assert f"01_naive on H100 can't be right: its date {ahead} is in the future" in found
-    assert "02_shared_tile on H100 can't be right: its date 2026-11-20 is before" in found
-    assert "03_bank_conflicts on H100 has no digest" in found
+    assert "machine on H100 can't be right: its date 2026-11-20 is before" in found
+    assert ("machine on H100 names a commit that isn't all of what was measured: python -m lib "
+            "record machine") in found
+    assert "01_naive on H100 names a commit" not in found
     assert "cuBLAS has no record on H100: python -m lib record cublas" in found
     file.write_text(file.read_text().replace('"spread": 0.01', '"spread": 0.001'))
     assert main(["results", "--check"]) == 2
+    file.write_text(json.dumps(made()))
+    with pytest.raises(records.RecordError, match="has no digest"):
+        records.read(file)
 
 
 def test_faults_name_a_search_of_other_code(tmp_path, monkeypatch):
-    search = copy.deepcopy(records.load("H100", records.SEARCH))
+    search = records.load(SearchRecord, "H100")
     monkeypatch.setattr(records, "RESULTS", tmp_path)
     records.write(search)
-    assert not any("search" in fault for fault in scoreboard.faults())
-    hashes = search["searches"]["15_turing_limit/limit"]["hashes"]
-    hashes["small"] = "0" * 16
-    records.write(search)
-    assert "the search of 15_turing_limit/limit on H100 is stale: python -m lib record search" in (
-        scoreboard.faults())
+    assert not any("the search of" in fault for fault in scoreboard.faults())
+    document = built.document_of(search)
+    document["searches"]["15_turing_limit/tile_128x256"]["hashes"]["tile_64x128"] = "0" * 16
+    built.write(document)
+    stale = "the search of 15_turing_limit/tile_128x256 on H100 is stale"
+    assert f"{stale}: python -m lib record search" in scoreboard.faults()
 
 
 def test_a_search_is_of_its_own_variant_s_candidates():
@@ -385,25 +456,24 @@ def test_a_search_is_of_its_own_variant_s_candidates():
     for variant in searched:
         name = f"{kernel.stem}/{variant.name}"
         hashes = {each: kernel.hash(kernel.variant(each)) for each in variant.candidates}
-        record = {"kernel": records.SEARCH, "searches": {name: {"hashes": hashes}}}
-        assert not records.stale(record, name)
+        assert not records.searched_other_code(name, Search(hashes=dict(hashes), rows=[]))
         hashes.popitem()
-        assert records.stale(record, name)
+        assert records.searched_other_code(name, Search(hashes=hashes, rows=[]))
 
 
 def test_records_of_kernels_that_are_gone_come_last(tmp_path):
     for stem in ("00_gone", "02_shared_tile", "01_naive"):
-        records.write({**made(), "kernel": stem}, tmp_path)
-    assert [r["kernel"] for r in records.every(tmp_path)] == [
+        built.write({**made(), "kernel": stem}, tmp_path)
+    assert [r.kernel for r in records.every(tmp_path)] == [
         "01_naive", "02_shared_tile", "00_gone",
     ]  # fmt: skip
 
 
 def test_a_calibration_record_is_no_kernel_s(tmp_path):
-    records.write(calibrated("0" * 16), tmp_path)
-    assert records.load("H100", records.CALIBRATION, tmp_path)["hash"] == "0" * 16
+    built.write(calibrated("0" * 16), tmp_path)
+    assert records.load(CalibrationRecord, "H100", root=tmp_path).hash == "0" * 16
     assert records.rows(tmp_path) == []
-    assert [r["kernel"] for r in records.every(tmp_path)] == [records.CALIBRATION]
+    assert [r.kernel for r in records.every(tmp_path)] == [schema.CALIBRATION]
 
 
 def test_committed_records_are_sound():
@@ -412,15 +482,16 @@ def test_committed_records_are_sound():
         assert one.tflops == pytest.approx(2 * one.M * one.N * one.K / one.seconds / 1e12)
         assert one.ratio == pytest.approx(one.tflops / one.cublas_tflops)
     for record in records.every():
-        assert record["digest"] == records.digest(record)
+        file = records.path(record.gpu.key, record.kernel)
+        # Written again, it is the same file, byte for byte.
+        assert records.dumps(records.sealed(record)) == file.read_text(encoding="utf-8"), file
 
 
 def test_older_ptx_on_a_gpu_has_rows_of_its_own(tmp_path):
     record = made()
     code = record["variants"]["coalesced"]
-    code["ptx"] = {"sm_75": {key: code[key] for key in code
-                              if key not in ("hash", "timeline")}}
-    records.write(record, tmp_path)
+    code["ptx"] = {"sm_75": built.older_code(code)}
+    built.write(record, tmp_path)
     assert {row.ptx_arch for row in records.rows(tmp_path)} == {"sm_90a"}
     older = [row for row in records.all_rows(tmp_path) if row.ptx_arch != row.arch]
     assert [(row.variant, row.ptx_arch, row.arch) for row in older] == [

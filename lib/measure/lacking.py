@@ -1,0 +1,234 @@
+"""What results/ lack for a GPU, or have of other source than today's: what is to be measured.
+
+A record is written whole, so what is named here are records, as ``python -m lib record`` takes
+them; where nothing is wrong with a version's record but that a variant isn't in it, that variant.
+It needs no GPU: what one can run is read off its data sheet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lib import gpus
+from lib.compiler.arch import legal
+from lib.kernels.catalogue import KERNELS, find
+from lib.kernels.shapes import CUBES, timed
+from lib.kernels.spec import Kernel, Variant
+from lib.measure import chunks, cublas, plan
+from lib.measure.plan import PASS, Unit
+from lib.records import schema, sweeps
+from lib.records import store as records
+from lib.records.journal import Journal
+from lib.records.plausible import chunks_of
+from lib.records.revision import DIRTY
+from lib.records.schema import (
+    AnyRecord,
+    CalibrationRecord,
+    CublasRecord,
+    KernelRecord,
+    MachineRecord,
+    Row,
+    SearchRecord,
+    SweepsRecord,
+)
+
+NEVER = "not recorded"
+WITHOUT_CLOCK = "rows without the clock of their launches"
+NOT_CLEAN = "measured with cuda/ or lib/ changed"
+
+Runs = Callable[[Kernel, Variant], bool]
+
+
+def runs_on(gpu: gpus.Gpu) -> Runs:
+    """Whether a variant can run on a GPU, by its data sheet."""
+    def runs(kernel: Kernel, variant: Variant) -> bool:
+        return (gpu.arch in legal(kernel.oldest(variant))
+                and variant.shared_bytes <= gpu.shared_bytes_per_block)
+
+    return runs
+
+
+def lacking(
+    key: str, runs: Runs, names: Sequence[str] = (), headline: bool = False,
+    root: Path | None = None,
+) -> dict[str, str]:
+    """What has to be measured on a GPU, by the name that ``record`` takes, and why.
+
+    Parameters
+    ----------
+    key : str
+        The GPU's.
+    runs : callable
+        Whether a variant can run on it.
+    names : sequence of str, optional
+        Versions and records of `lib.measure.plan.OTHERS`; all if none is named.
+    headline : bool
+        Only what `lib.measure.plan.units` measures of headline sizes is asked for.
+    root : Path, optional
+        The folder of results.
+    """
+    found = {}
+    for name in names or [*plan.OTHERS, *KERNELS]:
+        if name in plan.OTHERS:
+            if not headline or name == schema.CUBLAS:
+                kept = records.load(schema.type_of(name), key, name, root)
+                if why := "; ".join(_other(kept, headline)) if kept else NEVER:
+                    found[name] = why
+            continue
+        found |= _version(find(name), key, runs, headline, root)
+    return found
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be measured on a GPU.
+
+    Attributes
+    ----------
+    gpu : str
+    why : dict of str to str
+        As `lacking` has it.
+    chunks : list of list of Unit
+        In which it is measured; what an open pass has measured by now is left out.
+    pace : float
+        How long units took of what they were expected to, in an open pass; 1 without one.
+    """
+
+    gpu: str
+    why: dict[str, str]
+    chunks: list[list[Unit]]
+    pace: float
+
+    def seconds(self, chunk: Sequence[Unit]) -> float:
+        """About how long a chunk takes, s."""
+        return self.pace * sum(unit.estimate for unit in chunk)
+
+
+def planned(
+    key: str, runs: Runs, names: Sequence[str] = (), headline: bool = False,
+    most: float = chunks.MOST_SECONDS, root: Path | None = None,
+) -> Plan:
+    """What ``record`` would measure of what is lacking, chunk by chunk.
+
+    Parameters
+    ----------
+    key, runs, names, headline, root
+        As `lacking` has them.
+    most : float
+        How long a chunk may last, s.
+    """
+    why = lacking(key, runs, names, headline, root)
+    journal = Journal(records.path(key, "any", root).with_name(PASS))
+    units = plan.units(list(why), runs, headline) if why else []
+    left = [unit for unit in units if journal.find(unit.name, unit.mark) is None]
+    pace = chunks.pace(units, journal)
+    return Plan(key, why, chunks.laid_out(left, most, pace), pace)
+
+
+def told(found: Plan) -> Iterator[str]:
+    """A plan for a terminal: what lacks and why, the chunks with their minutes, the command."""
+    if not found.why:
+        yield f"{found.gpu}: nothing is missing or stale"
+        return
+    for name, why in found.why.items():
+        yield f"{name}: {why}"
+    number = sum(map(len, found.chunks))
+    minutes = sum(map(found.seconds, found.chunks)) / 60
+    yield (f"{found.gpu}: {number} units, about {minutes:.0f} minutes, in so many chunks: "
+           f"{len(found.chunks)}")
+    for place, chunk in enumerate(found.chunks, 1):
+        kinds: dict[str, list[str]] = {}
+        for unit in chunk:
+            size = f" {'x'.join(map(str, unit.shape))}" if unit.shape else ""
+            kinds.setdefault(unit.kind + size, []).append(unit.stem)
+        yield f"chunk {place}, {found.seconds(chunk) / 60:.1f} minutes: " + "; ".join(
+            kind if stems == [kind] else f"{kind} of {', '.join(dict.fromkeys(stems))}"
+            for kind, stems in kinds.items())
+    yield f"python -m lib record {' '.join(found.why)}, and then python -m lib record until it ends"
+
+
+def _version(
+    kernel: Kernel, key: str, runs: Runs, headline: bool, root: Path | None
+) -> dict[str, str]:
+    """A version's record, or its variants that are not in it."""
+    of = kernel.variants if headline else kernel.measured
+    wanted = [variant for variant in of if runs(kernel, variant)]
+    if not wanted:
+        return {}
+    kept = records.load(KernelRecord, key, kernel.stem, root)
+    if kept is None:
+        return {kernel.stem: NEVER}
+    there = [variant for variant in wanted if variant.name in kept.variants]
+    if not there:
+        return {kernel.stem: NEVER}
+    if why := "; ".join(_whole(kernel, kept, there, headline)):
+        return {kernel.stem: why}
+    return {f"{kernel.stem}/{variant.name}": NEVER for variant in wanted if variant not in there}
+
+
+def _whole(
+    kernel: Kernel, kept: KernelRecord, there: Sequence[Variant], headline: bool
+) -> Iterator[str]:
+    """Why a version's record has to be measured again, a clause each."""
+    if changed := [v.name for v in there if records.changed(kernel, v.name,
+                                                           kept.variants[v.name])]:
+        yield f"the source of {', '.join(changed)} has changed"
+    yield from _not_clean(kept)
+    cubes = {(size,) * 3 for size in plan.HEADLINE}
+    missing, rows = 0, list[Row]()
+    for variant in there:
+        bench = kept.variants[variant.name].bench
+        wanted = {shape for shape in timed(kernel, variant) if not headline or shape in cubes}
+        missing += len(wanted - {row.shape for row in bench})
+        rows += [row for row in bench if row.shape in wanted]
+    if missing:
+        yield f"rows missing: {missing}"
+    if any(row.clock is None or row.cublas_clock is None for row in rows):
+        yield WITHOUT_CLOCK
+    if headline:
+        return
+    if without := [v.name for v in there if not kept.variants[v.name].counters
+                   and kept.variants[v.name].counters_missing is None]:
+        yield f"no counters of {', '.join(without)}"
+    if without := [v.name for v in there if kept.variants[v.name].timeline is None]:
+        yield f"no timeline of {', '.join(without)}"
+    first = there[0] if there[0] is kernel.variants[0] else None
+    if first and any(plan.depth(kernel, row.shape) and row.sustained is None
+                     for row in kept.variants[first.name].bench):
+        yield "no sustained run"
+
+
+def _other(kept: AnyRecord, headline: bool) -> Iterator[str]:
+    """Why a record that is no version's has to be measured again, a clause each."""
+    yield from _not_clean(kept)
+    if isinstance(kept, CublasRecord):
+        sizes = plan.HEADLINE if headline else CUBES
+        wanted = {(name, (size,) * 3) for name in cublas.PROBLEMS for size in sizes}
+        rows = {(name, row.shape): row for name, one in kept.variants.items() for row in one.bench}
+        if lost := len(wanted - rows.keys()):
+            yield f"rows missing: {lost}"
+        if any(rows[at].clock is None for at in wanted & rows.keys()):
+            yield WITHOUT_CLOCK
+    elif isinstance(kept, MachineRecord):
+        if any(roof.clock is None for roof in kept.roofs.named().values()):
+            yield WITHOUT_CLOCK
+    elif isinstance(kept, CalibrationRecord):
+        if kept.hash != records.calibration_hash():
+            yield "its patterns have changed"
+    elif isinstance(kept, SearchRecord):
+        for tuned, search in kept.searches.items():
+            if records.searched_other_code(tuned, search):
+                yield f"the candidates of {tuned} have changed"
+    elif isinstance(kept, SweepsRecord):
+        for name, sweep in kept.sweeps.items():
+            if sweeps.stale(sweep):
+                yield f"the kernel of {name} has changed"
+
+
+def _not_clean(kept: AnyRecord) -> Iterator[str]:
+    """Whether a record names a commit that wasn't all of what was measured."""
+    named = [kept.revision, *(chunk.revision for chunk in chunks_of(kept).values())]
+    if any(revision.endswith(DIRTY) for revision in named):
+        yield NOT_CLEAN
