@@ -7,7 +7,9 @@ Exit status: 0 all well; 1 a result was wrong or a check failed; 2 bad input, on
 from __future__ import annotations
 
 import argparse
+import codecs
 import importlib
+import io
 import os
 import sys
 from typing import NoReturn
@@ -27,6 +29,7 @@ class Parser(argparse.ArgumentParser):
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command; return its exit status."""
+    _prepare_streams()
     try:
         return _run(sys.argv[1:] if argv is None else argv)
     except KeyboardInterrupt:
@@ -36,13 +39,21 @@ def main(argv: list[str] | None = None) -> int:
         _drop_output()
         return 0
     except OSError as error:  # a full disk, a file that can't be written
-        _drop_output()
+        if error.filename is None:
+            _drop_output()
         where = f"{error.filename}: " if error.filename else ""
         print(f"error: {where}{error.strerror or error}", file=sys.stderr)
         return 2
 
 
-def _run(argv: list[str]) -> int:
+def parse(argv: list[str]) -> argparse.Namespace:
+    """Read the words of a command; its `run` carries it out.
+
+    Raises
+    ------
+    SystemExit
+        With status 2 for words that no command takes, one line said; with 0 behind ``--help``.
+    """
     # Here, so that an interruption while it is loaded is an interruption like any other.
     commands = importlib.import_module("lib.cli.commands")
     parser = Parser(
@@ -54,7 +65,12 @@ def _run(argv: list[str]) -> int:
     for command, module in AUTHORING.items():
         if asked in (command, "-h", "--help"):
             importlib.import_module(module).add_command(subparsers)
-    options = parser.parse_args(argv)
+    return parser.parse_args(argv)
+
+
+def _run(argv: list[str]) -> int:
+    options = parse(argv)
+    commands = importlib.import_module("lib.cli.commands")
     if sys.stdout is None:
         print("error: there is no standard output to write to", file=sys.stderr)
         return 2
@@ -71,6 +87,17 @@ def _run(argv: list[str]) -> int:
     except commands.wrong_results() as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+
+
+def _prepare_streams() -> None:
+    """Let messages go nowhere where there is no standard error, and let any output be written."""
+    if sys.stderr is None:  # print would take standard output in its place
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the end
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # ASCII is what a C locale has, and no terminal of today: as in Python's UTF-8 mode.
+            plain = codecs.lookup(stream.encoding).name == "ascii"
+            stream.reconfigure(encoding="utf-8" if plain else None, errors="replace")
 
 
 def _drop_output() -> None:

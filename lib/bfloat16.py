@@ -21,7 +21,7 @@ def as_bits() -> bool:
 class Bits(np.ndarray):
     """An array of uint16 that holds bfloat16; `astype` gives its numbers.
 
-    What works on the bits wants them as `numpy.asarray` gives them, which shares the memory.
+    What works on the bits wants them as ``numpy.asarray`` gives them, which shares the memory.
     """
 
     def astype(self, dtype: Any, *args: Any, **options: Any) -> np.ndarray:

@@ -15,6 +15,7 @@ from lib.kernels.spec import Kernel, Variant
 from lib.plotting.display import note, once_recorded, show, table
 from lib.problem import Problem
 from lib.records import store as records
+from lib.records.schema import Benchmark, KernelRecord, Row, Timeline
 from lib.run.runner import Run
 from lib.topics.version import RECORDED_ON, TIMED, TRACED, Version
 
@@ -28,13 +29,13 @@ ROUNDS = 5
 class Here:
     """What measures on the GPU that is here."""
 
-    def bench(self, kernel: Kernel, variant: Variant, problem: Problem) -> Mapping[str, Any]:
+    def bench(self, kernel: Kernel, variant: Variant, problem: Problem) -> Benchmark:
         """Time a variant against cuBLAS (see `lib.measure.bench.bench`)."""
         from lib.measure.bench import bench
 
         return bench(kernel, variant, problem, rounds=ROUNDS)
 
-    def timeline(self, kernel: Kernel, variant: Variant, problem: Problem) -> Mapping[str, Any]:
+    def timeline(self, kernel: Kernel, variant: Variant, problem: Problem) -> Timeline:
         """Take marks inside a variant (see `lib.measure.timeline.timeline`)."""
         from lib.measure.timeline import timeline
 
@@ -67,7 +68,7 @@ class Chapter:
         return self.version.kernel
 
     @property
-    def record(self) -> dict[str, Any]:
+    def record(self) -> KernelRecord:
         """The record of the GPU that the book was recorded on."""
         return self.version.record
 
@@ -87,7 +88,7 @@ class Chapter:
 
     def recorded(
         self, size: int, variant: str | None = None, ptx_arch: str | None = None
-    ) -> Mapping[str, Any]:
+    ) -> Row:
         """The recorded benchmark at one size (see `lib.records.reader.Recorded.bench`)."""
         return self.version.recorded(size, variant, ptx_arch)
 
@@ -168,6 +169,20 @@ class Chapter:
         from lib.topics.correctness import page
 
         page.check(self.version, *variants)
+
+    def verify(self, text: str, variant: str | None = None) -> None:
+        """Print what is wrong with a reader's own text of this kernel: result, races, counters.
+
+        Parameters
+        ----------
+        text : str
+            The whole .cu file, changed; empty, it says what to write.
+        variant : str, optional
+            Whose template arguments and launch it is run with: the first if not given.
+        """
+        from lib.topics.correctness import page
+
+        page.verify(self.version, text, variant)
 
     def counters(self, *variants: str) -> None:
         """Display the counters of the traced run, one column a variant."""

@@ -10,7 +10,7 @@ import difflib
 import re
 from dataclasses import dataclass
 
-from lib.compiler.arch import TARGETS, check_arch
+from lib.compiler.arch import BLACKWELL, TARGETS, check_arch
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -25,7 +25,7 @@ TAG_LOOKUPS = 1
 unit the tag stage; the recorded time of ``01_naive`` with swapped lanes, 33 lines for each FFMA,
 is the check of this rate."""
 
-_DATA_BYTES_PER_CLOCK = {"sm_75": 64, "sm_80": 128, "sm_90a": 128}
+_DATA_BYTES_PER_CLOCK = {"sm_75": 64, "sm_80": 128, "sm_90a": 128, "sm_100a": 128}
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,11 @@ class Gpu:
         FP32 fused multiply-adds an SM can start in one clock.
     tensor_fp16_flops : float
         Dense FP16 tensor-core peak with FP32 accumulators, FLOP/s.
+    tensor_fp16_per_cycle : int
+        The same of one SM in one cycle, FLOP. A vendor's peak is at a clock of its own: Hopper's is
+        this at 1,830 MHz, and its SMs run at up to 1,980.
+    board_watts : float
+        What the board may draw, W: its power cap as it is sold.
     sources : tuple of str
         Keys of the vendor's documents in ``chapters/references.bib``.
     """
@@ -85,7 +90,15 @@ class Gpu:
     blocks_per_sm: int
     fp32_lanes_per_sm: int
     tensor_fp16_flops: float
+    tensor_fp16_per_cycle: int
+    board_watts: float
     sources: tuple[str, ...]
+
+    def flops_per_cycle(self, dtype: str) -> int:
+        """The most that one SM does of a product of these types in one cycle, FLOP."""
+        if dtype == "float32":
+            return 2 * self.fp32_lanes_per_sm
+        return self.tensor_fp16_per_cycle
 
     @property
     def fp32_flops(self) -> float:
@@ -115,6 +128,7 @@ GPUS: dict[str, Gpu] = {
             shared_bytes_reserved=0, shared_allocation_bytes=256,
             registers_per_sm=65536, register_allocation=256, warps_per_sm=32, blocks_per_sm=16,
             fp32_lanes_per_sm=64, tensor_fp16_flops=65e12,
+            tensor_fp16_per_cycle=1024, board_watts=70.0,
             sources=("nvidia2019t4", "nvidia2018turing", "cudaguide"),
         ),
         Gpu(
@@ -124,6 +138,7 @@ GPUS: dict[str, Gpu] = {
             shared_bytes_reserved=KIB, shared_allocation_bytes=128,
             registers_per_sm=65536, register_allocation=256, warps_per_sm=64, blocks_per_sm=32,
             fp32_lanes_per_sm=64, tensor_fp16_flops=312e12,
+            tensor_fp16_per_cycle=2048, board_watts=400.0,
             sources=("nvidia2021a100", "nvidia2020ampere", "cudaguide"),
         ),
         Gpu(
@@ -133,6 +148,7 @@ GPUS: dict[str, Gpu] = {
             shared_bytes_reserved=KIB, shared_allocation_bytes=128,
             registers_per_sm=65536, register_allocation=256, warps_per_sm=64, blocks_per_sm=32,
             fp32_lanes_per_sm=128, tensor_fp16_flops=989.4e12,
+            tensor_fp16_per_cycle=4096, board_watts=700.0,
             sources=("nvidia2023h100", "nvidia2022hopper", "cudaguide"),
         ),
         Gpu(
@@ -142,13 +158,28 @@ GPUS: dict[str, Gpu] = {
             shared_bytes_reserved=KIB, shared_allocation_bytes=128,
             registers_per_sm=65536, register_allocation=256, warps_per_sm=64, blocks_per_sm=32,
             fp32_lanes_per_sm=128, tensor_fp16_flops=989.4e12,
+            tensor_fp16_per_cycle=4096, board_watts=700.0,
             sources=("nvidia2024h200", "nvidia2022hopper", "cudaguide"),
+        ),
+        # A DGX B200 is eight of them: its sheet's 72 PFLOP/s of FP8 are 2.25 of dense FP16 for each
+        # (half of it is sparsity, half of the rest FP8), its 64 TB/s are 8. No sheet names the
+        # clock: this one gives the 75 TFLOP/s of FP32 that it prints.
+        Gpu(
+            key="B200", name="NVIDIA B200", arch="sm_100a", sms=148, clock_hz=1980e6,
+            dram_bytes_per_s=8000e9, l2_bytes=126 * MIB,
+            shared_bytes_per_sm=228 * KIB, shared_bytes_per_block=227 * KIB,
+            shared_bytes_reserved=KIB, shared_allocation_bytes=128,
+            registers_per_sm=65536, register_allocation=256, warps_per_sm=64, blocks_per_sm=32,
+            fp32_lanes_per_sm=128, tensor_fp16_flops=2250e12,
+            tensor_fp16_per_cycle=8192, board_watts=1000.0,
+            sources=("nvidia2025b200", "nvidia2025blackwell", "cudaguide"),
         ),
     )
 }
 
 # What the book compiles for, and which data sheet stands for each target.
 ARCHITECTURES: dict[str, str] = dict(zip(TARGETS, ("T4", "A100", "H100"), strict=True))
+_SHEETS = {**ARCHITECTURES, BLACKWELL: "B200"}
 
 
 def find(name: str) -> Gpu:
@@ -188,7 +219,7 @@ def key_of(name: str) -> str:
 
 def for_arch(arch: str) -> Gpu:
     """Return the GPU whose data sheet stands for a compilation target."""
-    return GPUS[ARCHITECTURES[check_arch(arch)]]
+    return GPUS[_SHEETS[check_arch(arch)]]
 
 
 def data_bytes_per_clock(gpu: Gpu) -> int:

@@ -1,10 +1,32 @@
-"""Where things lie in a checkout of this repository."""
+"""Where things lie in a checkout of this repository, and how its files are opened."""
 
 from __future__ import annotations
 
+import errno
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CUDA = ROOT / "cuda"
 CHAPTERS = ROOT / "chapters"
 RESULTS = ROOT / "results"
+
+
+def bytes_of(file: Path) -> bytes:
+    """What a file holds; a pipe is refused, where a reader would wait for a writer."""
+    if stat.S_ISFIFO(file.stat().st_mode):
+        raise OSError(errno.EINVAL, "it is a pipe", str(file))
+    return file.read_bytes()
+
+
+@contextmanager
+def naming(file: Path) -> Iterator[None]:
+    """Let an error while a file is written name it, which that of a full disk doesn't."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror or str(error), str(file)) from error

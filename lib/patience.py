@@ -6,59 +6,53 @@ with the steps along K and with the number of blocks, and a small run of the sam
 
 from __future__ import annotations
 
-import dataclasses
-import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from lib.problem import Problem
+from lib.compiler import waiting
+from lib.compiler.waiting import lasting
 
 # Problems so small take seconds, and are not foreseen.
 SMALL = 2**27
 SHORT = 2**14
-# A sample: at most so many rows and columns of C, and two numbers of steps along K.
-ROWS, STEPS = 256, (256, 512)
+# A sample: at most so many rows and columns of C, and so many steps along K, then twice as many
+# until that takes so many times as long: on a busy machine 512 steps can be over sooner than 256.
+ROWS, STEPS, GROWTH = 256, 256, 1.5
 LONG_SECONDS = 60.0
-SILENT_SECONDS = 2.0
-
-
-def lasting(seconds: float) -> str:
-    """A duration as people say it: ``"40 s"``, ``"12 minutes"``, ``"5 days"``."""
-    for unit, size in (("year", 31_557_600), ("day", 86_400), ("hour", 3600), ("minute", 60)):
-        if seconds >= 1.5 * size:
-            count = round(seconds / size)
-            return f"{count:,} {unit}s" if count > 1 else f"{count} {unit}"
-    return f"{seconds:.0f} s"
 
 
 class TooLong(ValueError):
     """A run that would take longer than anyone expects. The message says how long."""
 
 
-def foreseen(problem: Problem, run: Callable[[Problem], object]) -> float:
-    """Seconds that a problem would take, from two small ones; 0 if it is small itself.
+def foreseen(M: int, N: int, K: int, run: Callable[[int, int, int], object]) -> float:
+    """Seconds that a problem of a shape would take, from small ones; 0 if it is small itself.
 
     Parameters
     ----------
-    problem : Problem
+    M, N, K : int
     run : callable
-        Runs a problem of the same kind, in the same way.
+        Runs a problem of another shape in the same way.
     """
-    if problem.M * problem.N * problem.K <= SMALL and problem.K <= SHORT:
+    if M * N * K <= SMALL and K <= SHORT:
         return 0.0
-    M, N = min(problem.M, ROWS), min(problem.N, ROWS)
-    steps = [min(problem.K, k) for k in STEPS]
-    run(dataclasses.replace(problem, M=M, N=N, K=min(problem.K, 1)))  # compiled, loaded, decoded
-    took = []
-    for K in steps:
+    rows, columns = min(M, ROWS), min(N, ROWS)
+    run(rows, columns, min(K, 1))  # compiled, loaded, decoded
+
+    def took(steps: int) -> float:
         began = time.perf_counter()
-        run(dataclasses.replace(problem, M=M, N=N, K=K))
-        took.append(time.perf_counter() - began)
-    a_step = max(0.0, took[1] - took[0]) / max(1, steps[1] - steps[0])
-    one = took[0] + a_step * (problem.K - steps[0])
-    return one * (problem.M / M) * (problem.N / N)
+        run(rows, columns, steps)
+        return time.perf_counter() - began
+
+    few = steps = min(K, STEPS)
+    short = long = took(few)
+    while steps < K and long < GROWTH * short:
+        steps = min(K, 2 * steps)
+        long = took(steps)
+    a_step = max(0.0, long - short) / max(1, steps - few)
+    one = short + a_step * (K - few)
+    return one * (M / rows) * (N / columns)
 
 
 def refuse_too_long(seconds: float, shape: str) -> None:
@@ -79,27 +73,6 @@ def told(what: str, seconds: float = 0.0) -> Iterator[None]:
     seconds : float
         How long it is expected to take; 0 if nobody knows.
     """
-    if not sys.stderr.isatty():
+    of = f" of about {lasting(seconds)}" if seconds else ""
+    with waiting.told(lambda spent: f"{what}: {lasting(spent)}{of}"):
         yield
-        return
-    done = threading.Event()
-    began = time.monotonic()
-
-    def report() -> None:
-        wait = SILENT_SECONDS
-        while not done.wait(wait):
-            wait = 1.0
-            spent = lasting(time.monotonic() - began)
-            of = f" of about {lasting(seconds)}" if seconds else ""
-            line = f"\r\033[K{what}: {spent}{of} (Ctrl-C stops)"
-            print(line, end="", file=sys.stderr, flush=True)
-        if wait == 1.0:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
-
-    thread = threading.Thread(target=report, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join()

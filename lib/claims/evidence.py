@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -24,7 +24,8 @@ from lib.kernels.source import edited
 from lib.paths import CUDA
 from lib.records import store as records
 from lib.records import sweeps
-from lib.records.reader import Recorded
+from lib.records.reader import Recorded, RecordedRival
+from lib.records.schema import CUBLAS, MachineRecord, Row, Sweep, SweepsRecord, mhz
 from lib.run import runner
 from lib.topics.accesses import model as accesses
 from lib.topics.bottleneck import emulated as saturation
@@ -49,6 +50,8 @@ REPORTED = "reported"
 KINDS = (MEASURED, RECORDED, EMULATED, MODELLED, REPORTED)
 
 SECTOR_BYTES = 32
+
+R = TypeVar("R")
 
 # The records' names (``lib.measure.counters``) of the counters that judges ask for.
 DRAM_READ = "dram_read_bytes"
@@ -133,11 +136,11 @@ class Evidence:
 
     def counters(self, stem: str, variant: str, n: int = 64) -> Mapping[str, int]:
         """Counters of an n×n×n emulated run of the oldest code that runs it, α = 1, β = 0."""
-        return _emulate(stem, variant, n).launch.trace.counters()
+        return _emulate(stem, variant, n).trace.counters()
 
     def counters_with_beta(self, stem: str, variant: str, n: int = 64) -> Mapping[str, int]:
         """The same counters with β = 1/2, so that C is read."""
-        return _emulate(stem, variant, n, beta=0.5).launch.trace.counters()
+        return _emulate(stem, variant, n, beta=0.5).trace.counters()
 
     def work_of_warps(self, stem: str, variant: str, n: int = 64) -> list[frozenset[str]]:
         """What each warp of the first block does in an n×n×n run in the emulator.
@@ -151,7 +154,7 @@ class Evidence:
         warps = kernels.find(stem).variant(variant).threads // 32
         found = []
         for warp in range(warps):
-            trace = _emulate(stem, variant, n, warp=warp).launch.trace
+            trace = _emulate(stem, variant, n, warp=warp).trace
             kinds = {
                 (site.kind, site.space) for site in trace.sites if trace.watched.get(site.line)
             }
@@ -178,21 +181,21 @@ class Evidence:
     def races(self, stem: str, variant: str, without: str = "") -> int:
         """Hazards that the emulator finds, with the source's line that holds `without` left out."""
         kernel = kernels.find(stem)
-        text = kernel.source.read_text()
+        chosen = kernel.variant(variant)
+        text = kernel.file(chosen).read_text(encoding="utf-8")
         if without:
             line = next((r for r in text.splitlines(keepends=True) if without in r), without)
             text = edited(text, line, "")
-        chosen = kernel.variant(variant)
         done = runner.run(kernel, chosen.problem(64, 64, 96), variant=chosen,
                           backend="emulator", source=text, races=True)
-        return len(done.launch.hazards)
+        return len(done.emulated.hazards)
 
     def buffers(self, stem: str, variant: str) -> list[tuple[int, int]]:
         """Which buffer of A each step of the main loop fills, and which it reads, by addresses.
 
         From a run of four steps; the first warp of the first block.
         """
-        launch = _emulate(stem, variant, 128).launch
+        launch = _emulate(stem, variant, 128).emulated
         tiles = next(a for a in launch.shared if accesses.name_of(a) == "As")
         longest: dict[str, list[int]] = {"store": [], "load": []}
         for site in launch.trace.sites:
@@ -215,7 +218,7 @@ class Evidence:
         """
         marks = self._found(f"the timeline of {stem} ({variant}) on the {gpu}",
                             lambda: Recorded(stem, gpu).timeline(variant))
-        spans = phases(marks["events"], marks["blocks"][0]["warps"])
+        spans = phases(marks.events, marks.blocks[0].warps)
         took = [
             load.end - load.start + wait.end - wait.start
             for load, wait in zip(spans, spans[1:], strict=False)
@@ -228,7 +231,7 @@ class Evidence:
 
         Which matrix a load reads is told by its addresses, taken from the first warp.
         """
-        launch = _emulate(stem, variant, n).launch
+        launch = _emulate(stem, variant, n).emulated
         found: dict[str, Loads] = {}
         for site in launch.trace.sites:
             if site.kind != "load" or site.space != "global" or not site.requests:
@@ -240,7 +243,7 @@ class Evidence:
 
     def shared_loads(self, stem: str, variant: str, n: int = 128) -> Mapping[str, SharedLoads]:
         """Shared loads of each array, by its name in the source, in an n×n×n emulated run."""
-        launch = _emulate(stem, variant, n).launch
+        launch = _emulate(stem, variant, n).emulated
         found: dict[str, SharedLoads] = {}
         for site in launch.trace.sites:
             if site.kind != "load" or site.space != "shared" or not site.requests:
@@ -316,12 +319,12 @@ class Evidence:
                 "global_store_sectors", "shared_wavefronts", "ffma_thread_instructions",
                 "instructions", L2_BYTES, DRAM_READ, "dram_write_bytes")
         }
-        machine = records.load(gpu, records.MACHINE)
+        machine = records.load(MachineRecord, gpu)
         return busiest.longest(busiest.of_record(
             found, self.gpu(gpu),
             roofline.Roofs.from_record(machine, self.gpu(gpu)) if machine else None,
-            product=roofline.product_of(_emulate(stem, name, 128).launch.trace.instructions),
-            flops=2.0 * n**3, clock_mhz=self.bench(gpu, stem, name, n)["sm_clock_mhz"],
+            product=roofline.product_of(_emulate(stem, name, 128).trace.instructions),
+            flops=2.0 * n**3, clock_mhz=mhz(self.bench(gpu, stem, name, n).clock),
         ))
 
     def legal(self, header: str, call: str, arch: str) -> bool:
@@ -342,15 +345,17 @@ class Evidence:
             If there is no such record, size or counter.
         """
         what = f"{metric} of {stem} ({variant}) at {n:,} on the {gpu}"
-        found = self._found(what, lambda: Recorded(stem, gpu).counters(n, variant))
+        found = self._found(what, lambda: (
+            RecordedRival(gpu).counters(n, variant) if stem == CUBLAS
+            else Recorded(stem, gpu).counters(n, variant)))
         if metric not in found:
             raise Missing(what)
         return float(found[metric])
 
     def bench(
         self, gpu: str, stem: str, variant: str, n: int, ptx_arch: str | None = None
-    ) -> Mapping[str, Any]:
-        """The recorded timing of an n×n×n run: ``seconds``, ``tflops``, ``ratio`` and more.
+    ) -> Row:
+        """The recorded timing of an n×n×n run: seconds, TFLOP/s, ratio and more.
 
         With a `ptx_arch` it is that of this older architecture's code, assembled for the GPU.
 
@@ -363,11 +368,11 @@ class Evidence:
         return self._found(f"the time of {stem} ({variant}){code} at {n:,} on the {gpu}",
                            lambda: Recorded(stem, gpu).bench(n, variant, ptx_arch))
 
-    def first(self, gpu: str, stem: str, n: int) -> Mapping[str, Any]:
+    def first(self, gpu: str, stem: str, n: int) -> Row:
         """`bench` of a version's first variant."""
         return self.bench(gpu, stem, kernels.find(stem).variants[0].name, n)
 
-    def sweep(self, gpu: str, name: str) -> Mapping[str, Any]:
+    def sweep(self, gpu: str, name: str) -> Sweep:
         """A recorded series of `lib.measure.sweeps`.
 
         Raises
@@ -375,15 +380,15 @@ class Evidence:
         Missing
             If there is no such record, or it is of other source than today's.
         """
-        record = records.load(gpu, records.SWEEPS)
-        if record is None or name not in record["sweeps"]:
+        record = records.load(SweepsRecord, gpu)
+        if record is None or name not in record.sweeps:
             raise Missing(f"the sweep {name} on the {gpu}")
-        if sweeps.stale(record["sweeps"][name]):
+        if sweeps.stale(record.sweeps[name]):
             raise Missing(f"the sweep {name} of today's source on the {gpu}")
-        return record["sweeps"][name]
+        return record.sweeps[name]
 
     @staticmethod
-    def _found(what: str, read: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
+    def _found(what: str, read: Callable[[], R]) -> R:
         """What a record holds; `what` says what is missing where it holds nothing."""
         try:
             return read()

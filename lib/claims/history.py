@@ -58,6 +58,19 @@ def find(name: str) -> Processor:
     raise KeyError(f"no processor {name!r}; known: {', '.join(p.name for p in PROCESSORS)}")
 
 
+def clock(processor: Processor) -> float:
+    """The highest clock that a processor was introduced with, Hz.
+
+    Raises
+    ------
+    ValueError
+        If its maker publishes none.
+    """
+    if processor.clock_hz is None:
+        raise ValueError(f"no published clock for {processor.name}")
+    return processor.clock_hz
+
+
 def yearly_growth(first: Processor, last: Processor) -> float:
     """Mean growth of the clock a year between two processors, as a fraction.
 
@@ -68,11 +81,9 @@ def yearly_growth(first: Processor, last: Processor) -> float:
     ValueError
         If one of the two has no published clock, or the second is not the younger.
     """
-    if first.clock_hz is None or last.clock_hz is None:
-        raise ValueError(f"no published clock for {first.name} or {last.name}")
     if last.year <= first.year:
         raise ValueError(f"{last.name} is not younger than {first.name}")
-    return (last.clock_hz / first.clock_hz) ** (1 / (last.year - first.year)) - 1
+    return (clock(last) / clock(first)) ** (1 / (last.year - first.year)) - 1
 
 
 def clock_text(processor: Processor) -> str:

@@ -24,10 +24,11 @@ def bad_input() -> tuple[type[Exception], ...]:
     from lib.compiler.toolkit import ToolMissing
     from lib.measure.ncu import ProfilerMissing
     from lib.measure.peers import PeerMissing
+    from lib.measure.probe import NoClock
     from lib.run.device import NoGpu
 
     return (ValueError, NoGpu, CompileError, ToolMissing, ProfilerMissing, PeerMissing,
-            records.RecordError)
+            NoClock, records.RecordError)
 
 
 def wrong_results() -> tuple[type[Exception], ...]:

@@ -8,14 +8,18 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
+
+from msgspec import Struct, to_builtins
 
 from lib import gpus
 from lib.compiler.arch import check_arch
 from lib.kernels import catalogue as kernels
-from lib.kernels.catalogue import CATALOGUE
-from lib.kernels.spec import Kernel, Variant
+from lib.kernels.catalogue import KERNELS
+from lib.kernels.spec import Kernel, Variant, parted
 from lib.problem import DTYPES, Problem, parse_shape
+
+Number = TypeVar("Number", int, float)
 
 
 def adder(subparsers: Any) -> Callable[..., argparse.ArgumentParser]:
@@ -29,8 +33,9 @@ def adder(subparsers: Any) -> Callable[..., argparse.ArgumentParser]:
 
 
 def add_kernel(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("kernel", help=f"one of {', '.join(CATALOGUE)}")
-    parser.add_argument("--variant", help="an instantiation of it (default: its first)")
+    parser.add_argument("kernel", metavar="NAME[/VARIANT]",
+                        help=f"a kernel and an instantiation of it (default: its first); NAME is "
+                        f"one of {', '.join(KERNELS)}")
 
 
 def add_arch(parser: argparse.ArgumentParser) -> None:
@@ -47,7 +52,7 @@ def add_problem(
         parser.add_argument("--ptx-arch", choices=tuple(gpus.ARCHITECTURES),
                             help="run this older architecture's PTX, assembled for this GPU")
     if others:
-        parser.description = f"{parser.description}; KERNEL may also be {' or '.join(others)}"
+        parser.description = f"{parser.description}; NAME may also be {' or '.join(others)}"
     parser.add_argument("--shape", default="256", help="MxNxK, or one number for a cube")
     parser.add_argument("--alpha", type=float, default=1.0)
     parser.add_argument("--beta", type=float, default=0.0)
@@ -63,9 +68,20 @@ def add_patience(parser: argparse.ArgumentParser) -> None:
 
 
 def seed(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise argparse.ArgumentTypeError(f"{text} is below 0")
+    return _at_least(0, int(text))
+
+
+def count(text: str) -> int:
+    return _at_least(1, int(text))
+
+
+def minutes(text: str) -> float:
+    return _at_least(0.0, float(text))
+
+
+def _at_least(least: Number, number: Number) -> Number:
+    if not number >= least:  # nor NaN
+        raise argparse.ArgumentTypeError(f"{number} is below {least}")
     return number
 
 
@@ -79,15 +95,13 @@ def of(option: str) -> Iterator[None]:
 
 
 def chosen(options: argparse.Namespace) -> tuple[Kernel, Variant]:
-    with of("KERNEL"):
-        kernel = kernels.find(options.kernel)
-    with of("--variant"):
-        return kernel, kernel.variant(options.variant)
+    with of("NAME/VARIANT"):
+        return kernels.named(options.kernel)
 
 
 def target(options: argparse.Namespace) -> str | None:
     with of("--arch"):
-        return check_arch(options.arch) if options.arch else None
+        return check_arch(options.arch) if options.arch is not None else None
 
 
 def problem(
@@ -96,18 +110,44 @@ def problem(
     """The problem of the options in a variant's types, or in those of cuBLAS that they name."""
     from lib.measure import cublas
 
+    if variant is None:
+        with of("NAME/VARIANT"):
+            usual = cublas.problem(rival(options), 1, 1, 1)
     with of("--shape"):
         sizes = (*parse_shape(shape or options.shape), options.alpha, options.beta)
         problem = variant.problem(*sizes) if variant else cublas.problem(rival(options), *sizes)
+    if options.dtype is None:
+        return problem
     with of("--dtype"):
-        return dataclasses.replace(problem, dtype=options.dtype) if options.dtype else problem
+        problem = dataclasses.replace(problem, dtype=options.dtype)
+        takes = variant.dtype if variant else usual.dtype
+        if options.dtype != takes:
+            name = parted(options.kernel)[0]
+            what = f"{name}/{variant.name if variant else rival(options)}"
+            raise ValueError(f"{what} takes A and B in {takes}, not {options.dtype}")
+    return problem
+
+
+def cubes(text: str) -> list[int]:
+    """Sides of cubes, with commas between them: ``"2048,4096"``.
+
+    Raises
+    ------
+    ValueError
+        If one is no shape, or no cube.
+    """
+    shapes = [parse_shape(size) for size in text.split(",")]
+    if other := [shape for shape in shapes if len(set(shape)) > 1]:
+        raise ValueError(f"{'x'.join(map(str, other[0]))} is no cube")
+    return [size for size, _, _ in shapes]
 
 
 def rival(options: argparse.Namespace) -> str:
     """Which types and layout of cuBLAS, by their name in `cublas.PROBLEMS`."""
     from lib.measure import cublas
 
-    return options.variant or next(iter(cublas.PROBLEMS))
+    _, name = parted(options.kernel)
+    return next(iter(cublas.PROBLEMS)) if name is None else name
 
 
 def say(options: argparse.Namespace, document: Any, lines: Iterable[str]) -> None:
@@ -119,8 +159,15 @@ def say(options: argparse.Namespace, document: Any, lines: Iterable[str]) -> Non
             print(line)
 
 
+def fields(part: Any) -> dict[str, Any]:
+    """What a measured part prints as, field by field: one of a record, or a dataclass."""
+    return to_builtins(part)
+
+
 def _plain(value: Any) -> Any:
     """The value as JSON can hold it: a number that isn't finite as a string, ``"inf"``."""
+    if isinstance(value, Struct):
+        return _plain(to_builtins(value))
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, dict):

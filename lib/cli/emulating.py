@@ -29,18 +29,21 @@ def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
     zoo.add_argument("kernels", nargs="*", metavar="KERNEL", help="only these (default: all)")
     zoo.add_argument("--record", action="store_true",
                      help="run them under compute-sanitizer on this GPU, and record what it says")
-    zoo.add_argument("--minutes", type=float, default=8.0,
+    zoo.add_argument("--minutes", type=common.minutes, default=8.0,
                      help="how long this chunk of --record may last; the next one goes on")
-    zoo.add_argument("--jobs", type=int, default=6, help="processes at once, for --record")
+    zoo.add_argument("--jobs", type=common.count, default=6, help="processes at once, for --record")
 
     foreign = add(_foreign, "foreign", "kernels that nobody here wrote, run on clones of theirs",
                   json_help="by REPOSITORY:KERNEL {ended, right, hazards, counters, mutants, "
-                  "differences}; with --counters {gpu, arch, driver, cuda, nvrtc, ncu_release, "
+                  "differences}; with --files by REPOSITORY:FILE {kernels, said}; with "
+                  "--counters {gpu, arch, driver, cuda, nvrtc, ncu_release, "
                   "date, launch, right, emulated_right, ncu, emulated}")
     foreign.add_argument("kernels", nargs="*", metavar="TEXT",
                          help="only kernels whose REPOSITORY:KERNEL has such a text")
     foreign.add_argument("--folder", required=True,
                          help="where the clones are, each at the revision that the set names")
+    foreign.add_argument("--files", action="store_true",
+                         help="compile public files as they are, in place of running kernels")
     foreign.add_argument("--counters", action="store_true",
                          help="launch them on this GPU under ncu, beside the emulator")
     foreign.add_argument("--write", action="store_true", help="record the results")
@@ -72,7 +75,32 @@ def _zoo(options: argparse.Namespace) -> int:
     return 0 if right else 1
 
 
+def _files(options: argparse.Namespace) -> int:
+    from msgspec.structs import replace
+
+    from lib.records import foreign as records
+    from lib.topics.public_files import model as files
+
+    wanted = [one for one in files.files()
+              if not options.kernels or any(text in one.key for text in options.kernels)]
+    found = {one.key: files.compiled(one, Path(options.folder)) for one in wanted}
+    if options.write:
+        before = records.read() or records.Foreign(kernels={})
+        records.write(replace(before, files=before.files | found))
+    unlike = [one for one in wanted if bool(found[one.key].said) != bool(one.broken)]
+    common.say(options, found, [
+        *(f"{key}: {files.told(result)}" for key, result in found.items()),
+        f"{sum(not result.said for result in found.values())} of {len(found)} files are taken as "
+        f"they are",
+    ])
+    return 1 if unlike else 0
+
+
 def _foreign(options: argparse.Namespace) -> int:
+    if options.files:
+        return _files(options)
+    from msgspec.structs import replace
+
     from lib.topics.foreign import model
 
     wanted = [one for one in model.kernels()
@@ -81,13 +109,13 @@ def _foreign(options: argparse.Namespace) -> int:
         raise ValueError(f"no kernel of the set has {', '.join(options.kernels)} in its name")
     if options.counters:
         return _counters_of_foreign(options, wanted)
-    record, document = model.recorded(), {}
+    record, said = model.recorded(), {}
     for kernel in wanted:
         found = model.run(kernel, Path(options.folder))
         before = record.get(kernel.key)
         differences = model.differences(found, before) if before and not options.write else []
-        document[kernel.key] = {**found, "differences": differences}
-        record[kernel.key] = {**(before or {}), **found}  # what a GPU said stays
+        said[kernel.key] = found, differences
+        record[kernel.key] = replace(found, gpu=before.gpu if before else None)
         if options.write:
             model.write(record)
         if not options.json:
@@ -95,27 +123,31 @@ def _foreign(options: argparse.Namespace) -> int:
             for difference in differences:
                 print(f"  {difference}")
     if options.json:
-        common.say(options, document, [])
-    unlike = sum(bool(one["differences"]) for one in document.values())
-    wrong = sum(one["right"] is False for one in document.values())
+        common.say(options, {key: common.fields(found) | {"differences": differences}
+                             for key, (found, differences) in said.items()}, [])
+    unlike = sum(bool(differences) for _, differences in said.values())
+    wrong = sum(found.right is False for found, _ in said.values())
     if not options.json:
-        print(f"{len(document)} kernels, {wrong} wrong, {unlike} unlike the record")
+        print(f"{len(said)} kernels, {wrong} wrong, {unlike} unlike the record")
     return 1 if wrong or unlike else 0
 
 
 def _counters_of_foreign(options: argparse.Namespace, wanted: Sequence[Foreign]) -> int:
+    from msgspec.structs import replace
+
     from lib.measure.foreign import measure
+    from lib.records import foreign as records
     from lib.topics.foreign import model
 
     record = model.recorded()
     if missing := [one.key for one in wanted if one.key not in record]:
         raise ValueError(f"{missing[0]} is not recorded yet: --write without --counters first")
-    ending = [one for one in wanted if record[one.key]["ended"] == "ran to its end"]
+    ending = [one for one in wanted if record[one.key].ended == records.ENDED]
     found = measure(ending, Path(options.folder), partial(print, file=sys.stderr))
     seen = [kernel for kernel in wanted if kernel.key in found]
     if options.write:
         for kernel in seen:
-            record[kernel.key]["gpu"] = found[kernel.key]
+            record[kernel.key] = replace(record[kernel.key], gpu=found[kernel.key])
         model.write(record)
     common.say(options, found, [
         *(f"{kernel.key}: {model.told_of_gpu(kernel, found[kernel.key])}" for kernel in seen),

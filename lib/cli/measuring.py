@@ -7,13 +7,15 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from lib import gpus
 from lib.cli import common
 from lib.kernels import catalogue as kernels
-from lib.problem import parse_shape
-from lib.records import store as records
+from lib.kernels import spec
+from lib.kernels.spec import Kernel, Variant, parted
+from lib.records import schema
 
 OTHER_RECORDS = (
-    records.MACHINE, records.CUBLAS, records.CALIBRATION, records.SEARCH, records.SWEEPS,
+    schema.MACHINE, schema.CUBLAS, schema.CALIBRATION, schema.SEARCH, schema.SWEEPS,
 )
 # What a shell returns of a command that Ctrl-C ended.
 STOPPED = 130
@@ -31,14 +33,14 @@ def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
 
     profile = add(_profile, "profile", "read hardware counters of one launch with ncu",
                   json_help="{kernel, variant, M, N, K, metrics}")
-    common.add_problem(profile, arch=False, others=(records.CUBLAS,), ptx_arch=True)
+    common.add_problem(profile, arch=False, others=(schema.CUBLAS,), ptx_arch=True)
 
     timeline = add(_timeline, "timeline", "what the warps of a block do, from marks in the kernel",
                    json_help="a record's timeline")
     common.add_problem(timeline, arch=False)
 
     record = add(_record, "record", "measure, chunk by chunk, and write records into results/",
-                 json_help="{files, left, seconds_left}")
+                 json_help="{files, left, seconds_left}; with --plan {gpu, why, chunks}")
     record.add_argument("kernels", nargs="*", metavar="NAME",
                         help=f"catalogue names, NAME/VARIANT, {', '.join(OTHER_RECORDS)}; default: "
                         "what is left of an open pass, or all")
@@ -50,8 +52,22 @@ def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
                         help="measure no more, and write what an open pass has")
     record.add_argument("--headline", action="store_true",
                         help="time 4096 and 8192, and measure nothing else: for a second GPU")
+    record.add_argument("--before", type=Path, metavar="CUDA",
+                        help="measure nothing: seal records anew with today's names of variants, "
+                        "named as VERSION/OLD=NEW; CUDA is the folder cuda of when they were made, "
+                        "and where its code is today's, line by line of PTX, they stay current")
     record.add_argument("--quick", action="store_true",
                         help="each version's first variant in under five minutes, into one file")
+    record.add_argument("--migrate", nargs=2, metavar=("OLD", "NEW"),
+                        help="measure nothing: seal the records of OLD anew as those of NEW, which "
+                        "has the same code by another name")
+    record.add_argument("--draft", action="store_true",
+                        help="measure though cuda/ or lib/ differ from the commit, into "
+                        "_build/drafts, which no page shows")
+    record.add_argument("--plan", action="store_true",
+                        help="measure nothing: print what is missing or stale, in chunks of "
+                        "--minutes; with --gpu for a GPU that need not be here")
+    record.add_argument("--gpu", help="of --plan: whose records, such as H200 (default: this one)")
 
     rivals = add(_rivals, "rivals", "build and time public peers beside ours and cuBLAS",
                  json_help="by peer {repository, revision, licence, half_sums, rows}")
@@ -68,13 +84,14 @@ def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
 
     launch = add(_launch, "launch", "launch a kernel once, for a profiler to look at",
                  json_help="{kernel, shapes}, or {kernel, patterns}")
-    common.add_problem(launch, arch=False, others=(records.CUBLAS, records.CALIBRATION),
+    common.add_problem(launch, arch=False, others=(schema.CUBLAS, schema.CALIBRATION),
                         ptx_arch=True)
     launch.add_argument("--candidate", default="",
                         help="of cuBLAS: which of cublasLt's candidates, from 0; -1 is its default")
     launch.add_argument("--apart", action="store_true",
                         help="launch a kernel called busy before each")
-    launch.description += "; SHAPE, VARIANT and CANDIDATE may be several, with commas between them"
+    launch.description = (f"{launch.description}; SHAPE may be several, with + between them, "
+                          "VARIANT and CANDIDATE too, with commas")
 
 
 def _bench(options: argparse.Namespace) -> int:
@@ -87,11 +104,15 @@ def _bench(options: argparse.Namespace) -> int:
     problem = common.problem(options, variant)
     device.cupy()
     row = bench(kernel, variant, problem, ptx_arch=options.ptx_arch, thorough=options.thorough)
+    arch = device.arch(kernel.needs(variant))
     document = {"kernel": kernel.stem, "variant": variant.name, "gpu": device.name(),
-                "arch": device.arch(), "ptx_arch": options.ptx_arch or device.arch(), **row}
+                "arch": arch, "ptx_arch": options.ptx_arch or arch,
+                **common.fields(row)}
+    counted = None
     if options.thorough:
-        document["cycles"] = cycles(kernel, variant, problem, row["rival"], options.ptx_arch)
-    common.say(options, document, told(document))
+        counted = cycles(kernel, variant, problem, row.rival, options.ptx_arch)
+        document["cycles"] = common.fields(counted)
+    common.say(options, document, told(kernel.stem, variant.name, row, counted))
     return 0
 
 
@@ -99,15 +120,16 @@ def _profile(options: argparse.Namespace) -> int:
     from lib.measure.counters import counters
 
     kernel = variant = None
-    if options.kernel != records.CUBLAS:
+    stem, _ = parted(options.kernel)
+    if stem != schema.CUBLAS:
         kernel, variant = common.chosen(options)
     problem = common.problem(options, variant)
     name = variant.name if variant else common.rival(options)
     (metrics,) = counters(
-        options.kernel, name, [(problem.M, problem.N, problem.K)], problem.alpha, problem.beta,
+        stem, name, [(problem.M, problem.N, problem.K)], problem.alpha, problem.beta,
         options.ptx_arch,
     )
-    document = {"kernel": options.kernel, "variant": name,
+    document = {"kernel": stem, "variant": name,
                 "M": problem.M, "N": problem.N, "K": problem.K, "metrics": metrics}
     common.say(options, document, (f"{name:<28} {value:>18,}" for name, value in metrics.items()))
     return 0
@@ -119,15 +141,40 @@ def _timeline(options: argparse.Namespace) -> int:
     kernel, variant = common.chosen(options)
     measured = timeline(kernel, variant, common.problem(options, variant))
     common.say(options, measured, [
-        f"{kernel.stem} {variant.name}: {len(measured['blocks'])} blocks on SM "
-        f"{measured['sm']}, a mark costs {measured['mark_cycles']:g} cycles; "
-        f"{measured['seconds_without'] * 1e3:.3f} ms, with marks "
-        f"{measured['seconds_with'] * 1e3:.3f} ms; --json prints the events"
+        f"{kernel.stem}/{variant.name}: {len(measured.blocks)} blocks on SM "
+        f"{measured.sm}, a mark costs {measured.mark_cycles:g} cycles; "
+        f"{measured.seconds_without * 1e3:.3f} ms, with marks "
+        f"{measured.seconds_with * 1e3:.3f} ms; --json prints the events"
     ])
     return 0
 
 
+def _renamed(options: argparse.Namespace) -> int:
+    from lib.records.respelled import rename
+
+    if not options.before.is_dir():
+        raise ValueError(f"--before: there is no folder {options.before}")
+    names: dict[str, dict[str, str]] = {}
+    for name in options.kernels:
+        stem, slash, change = name.partition("/")
+        old, equals, new = change.partition("=")
+        if not (slash and old and equals):
+            raise ValueError(f"{name}: with --before a name is VERSION/OLD=NEW, or VERSION/OLD= "
+                             "for a variant to leave out")
+        names.setdefault(stem, {})[old] = new
+    done = {str(file): same for stem, change in names.items()
+            for file, same in rename(stem, change, options.before).items()}
+    common.say(options, {"files": list(done), "left": [], "seconds_left": 0.0}, [
+        f"{file}: {name}" + ("" if current else ", of other code than today's")
+        for file, same in done.items() for name, current in same.items()])
+    return 0
+
+
 def _record(options: argparse.Namespace) -> int:
+    if options.migrate:
+        return _migrate(options)
+    if options.before:
+        return _renamed(options)
     from lib.measure.record import record, record_quick
     from lib.run import device
 
@@ -136,16 +183,20 @@ def _record(options: argparse.Namespace) -> int:
     if not 0 < options.minutes <= MOST_MINUTES:
         raise ValueError(f"--minutes {options.minutes:g}: a chunk lasts up to {MOST_MINUTES}")
     for name in options.kernels:
-        stem, _, variant = name.partition("/")
+        stem, variant = parted(name)
         if stem not in OTHER_RECORDS:
-            kernels.find(stem).variant(variant or None)
-        elif variant:
+            kernels.named(name)
+        elif variant is not None:
             raise ValueError(f"{stem} has no variants: python -m lib record {stem}")
+    if options.plan:
+        return _plan(options)
+    if options.gpu:
+        raise ValueError("--gpu goes with --plan: what is measured is the GPU that is here")
     device.cupy()
     try:
-        done = record_quick() if options.quick else record(
+        done = record_quick(draft=options.draft) if options.quick else record(
             options.kernels, 60 * options.minutes, options.again, options.finish,
-            headline=options.headline)
+            headline=options.headline, draft=options.draft)
     except KeyboardInterrupt:
         print("stopped; what was measured is kept: go on with the same command", file=sys.stderr)
         return STOPPED
@@ -161,13 +212,50 @@ def _record(options: argparse.Namespace) -> int:
     return 0
 
 
+def _plan(options: argparse.Namespace) -> int:
+    from lib.measure import lacking
+    from lib.run import device
+
+    if options.quick or options.again or options.finish or options.draft:
+        raise ValueError("--plan measures nothing, and takes none of --quick, --again, --finish, "
+                         "--draft")
+    if named := [name for name in options.kernels if parted(name)[1] is not None]:
+        raise ValueError(f"--plan is of records, which are written whole: {parted(named[0])[0]}")
+    if options.gpu:
+        sheet = gpus.find(options.gpu)
+        key, runs = sheet.key, lacking.runs_on(sheet)
+    elif device.available():
+        key, runs = gpus.key_of(device.name()), device.runs
+    else:
+        raise ValueError("no GPU here: --gpu H200 plans for one that is elsewhere")
+    found = lacking.planned(key, runs, options.kernels, options.headline, 60 * options.minutes)
+    document = {"gpu": key, "why": found.why, "chunks": [
+        {"minutes": found.seconds(chunk) / 60, "units": [unit.name for unit in chunk]}
+        for chunk in found.chunks]}
+    common.say(options, document, lacking.told(found))
+    return 0
+
+
+def _migrate(options: argparse.Namespace) -> int:
+    from lib.records.renamed import rename
+
+    if options.kernels or options.quick or options.finish or options.again or options.headline \
+            or options.draft or options.plan:
+        raise ValueError("--migrate takes the two names, and nothing else")
+    files = [str(file) for file in rename(*options.migrate)]
+    common.say(options, {"files": files, "left": [], "seconds_left": 0.0}, files)
+    return 0
+
+
 def _rivals(options: argparse.Namespace) -> int:
     from lib.measure import rivals
     from lib.measure.peers import PEERS
-    from lib.measure.record import say, write_rivals
+    from lib.measure.record import chunk_here, say, write_rivals
+    from lib.records.revision import refuse_dirty
+    from lib.run import device
 
     if unknown := [name for name in options.peers if name not in PEERS]:
-        raise ValueError(kernels.unknown("peer", unknown[0], PEERS))
+        raise ValueError(spec.unknown("peer", unknown[0], PEERS))
     folders = {}
     for named in options.folder:
         name, stroke, folder = named.partition("=")
@@ -179,12 +267,12 @@ def _rivals(options: argparse.Namespace) -> int:
             raise ValueError(f"--folder {named}: there is no folder {folder}")
         folders[name] = Path(folder)
     if options.list:
-        known = [{"peer": peer.name, "repository": peer.repository, "revision": peer.revision,
-                  "licence": peer.licence, "folder": peer.source, "from": peer.arch}
-                 for peer in PEERS.values()]
-        common.say(options, known, (
+        listed = [{"peer": peer.name, "repository": peer.repository, "revision": peer.revision,
+                   "licence": peer.licence, "folder": peer.source, "from": peer.arch}
+                  for peer in PEERS.values()]
+        common.say(options, listed, (
             f"{one['peer']:<18} {one['repository']} at {one['revision'][:12]}, {one['licence']}; "
-            f"from {one['from']} on; --folder {one['folder']}=FOLDER" for one in known))
+            f"from {one['from']} on; --folder {one['folder']}=FOLDER" for one in listed))
         return 0
     if options.build is not None:
         chosen = [PEERS[name] for name in options.peers or PEERS]
@@ -192,11 +280,16 @@ def _rivals(options: argparse.Namespace) -> int:
         files = {peer.name: str(file) for peer, (file, _) in made.items()}
         common.say(options, files, (f"{name}: {file}" for name, file in files.items()))
         return 0
-    sizes = [parse_shape(size)[0] for size in options.sizes.split(",")]
-    found = rivals.measure(options.peers, folders, sizes, say)
+    with common.of("--sizes"):
+        sizes = common.cubes(options.sizes)
+    device.cupy()
+    if options.record:
+        refuse_dirty()
+    chunk, where = chunk_here()
+    found = rivals.measure(options.peers, folders, sizes, say, chunk)
     told = rivals.lines(found)
-    if options.record and any(peer["rows"] for peer in found.values()):
-        told.append(str(write_rivals(found)))
+    if options.record and any(peer.rows for peer in found.values()):
+        told.append(str(write_rivals(found, chunk, where)))
     common.say(options, found, told)
     return 0
 
@@ -205,30 +298,31 @@ def _launch(options: argparse.Namespace) -> int:
     from lib.measure.bench import keep_busy
     from lib.measure.launch import launch_once
 
-    if options.kernel == records.CALIBRATION:
+    if options.kernel == schema.CALIBRATION:
         from lib.measure.calibration import launch_all
 
         number = launch_all()
         common.say(options, {"kernel": options.kernel, "patterns": number},
              [f"launched {number} patterns of the calibration set"])
         return 0
-    kernel, variants = None, [None]
-    if options.kernel != records.CUBLAS:
-        kernel = kernels.find(options.kernel)
-        variants = [kernel.variant(name) for name in (options.variant or "").split(",")
-                    ] if options.variant else [kernel.variant()]
-    shapes = options.shape.split(",")
-    candidates = [int(place) for place in options.candidate.split(",") if place]
+    chosen: list[tuple[Kernel, Variant] | None] = [None]
+    stem, variants = parted(options.kernel)
+    if stem != schema.CUBLAS:
+        chosen = [kernels.named(stem if name is None else f"{stem}/{name}")
+                  for name in ([None] if variants is None else variants.split(","))]
+    shapes = options.shape.split("+")
+    with common.of("--candidate"):
+        candidates = [int(place) for place in options.candidate.split(",") if place]
     launched = []
-    for variant in variants:
+    for ours in chosen:
         for place, shape in enumerate(shapes):
-            problem = common.problem(options, variant, shape)
+            problem = common.problem(options, ours and ours[1], shape)
             candidate = candidates[place] if place < len(candidates) else -1
             if options.apart:
                 keep_busy(0.0)
-            launch_once(kernel, variant, problem, options.ptx_arch,
+            launch_once(ours, problem, options.ptx_arch,
                         None if candidate < 0 else candidate)
             launched.append(problem.shape)
-    common.say(options, {"kernel": options.kernel, "shapes": launched},
+    common.say(options, {"kernel": stem, "shapes": launched},
          [f"launched {options.kernel} at {', '.join(launched)}"])
     return 0

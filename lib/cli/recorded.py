@@ -9,7 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from lib.cli import common
-from lib.kernels.catalogue import CATALOGUE
+from lib.kernels.catalogue import KERNELS
+from lib.kernels.spec import parted
 from lib.problem import parse_shape
 from lib.records import store as records
 
@@ -25,10 +26,10 @@ def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
     """Add them to the parser of ``python -m lib``."""
     results = add(_results, "results", "the recorded benchmarks",
                   json_help="a list of rows with " + ", ".join(RESULT_KEYS))
-    results.add_argument("kernels", nargs="*", metavar="KERNEL",
-                         help="only these versions (default: each one's first variant at "
-                         f"{HEADLINE:,}, which --all and any filter widen to all rows)")
-    results.add_argument("--variant", help="only this instantiation")
+    results.add_argument("kernels", nargs="*", metavar="NAME[/VARIANT]",
+                         help="only these versions, or instantiations of them (default: each "
+                         f"version's first at {HEADLINE:,}, which --all and any filter widen to "
+                         "all rows)")
     results.add_argument("--gpu", help="only this GPU, such as H100")
     results.add_argument("--shape", help="only this shape: MxNxK, or one number for a cube")
     results.add_argument("--all", action="store_true", help="every row")
@@ -39,6 +40,8 @@ def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
                       "trusted, or if README's table differs")
     what.add_argument("--sent", nargs="+", metavar="FILE", type=Path, default=[],
                       help="fail if records that somebody sent can't be taken: say why")
+    what.add_argument("--migrate", action="store_true",
+                      help="bring records of the schema before this one to it, and seal them anew")
     what.add_argument("--schema", action="store_true",
                       help="print what a record holds, as a JSON Schema")
     what.add_argument("--csv", action="store_true",
@@ -46,9 +49,16 @@ def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
 
 
 def _results(options: argparse.Namespace) -> int:
-    from lib.records import scoreboard, sent
+    from lib.records import migrate, scoreboard, sent
     from lib.records.schema import documentation
 
+    narrowed = [name for name, given in (
+        ("a NAME", options.kernels), ("--gpu", options.gpu is not None),
+        ("--shape", options.shape is not None),
+    ) if given]
+    if narrowed and (options.schema or options.csv or options.readme or options.check
+                     or options.sent or options.migrate):
+        raise ValueError(f"{narrowed[0]} narrows the rows that are shown, and nothing else")
     if options.schema:
         print(json.dumps(documentation(), indent=1))
         return 0
@@ -56,6 +66,10 @@ def _results(options: argparse.Namespace) -> int:
         from lib.topics.scoreboard.model import csv_text
 
         print(csv_text(), end="")
+        return 0
+    if options.migrate:
+        files = [str(file) for file in migrate.migrate()]
+        common.say(options, files, files or ["every record is of today's schema"])
         return 0
     if options.readme:
         scoreboard.write_readme()
@@ -66,25 +80,32 @@ def _results(options: argparse.Namespace) -> int:
                    faults or ["every record is of today's source, and hangs together"])
         return 1 if faults else 0
     if options.sent:
+        for file in options.sent:
+            if not file.is_file():
+                raise ValueError(f"--sent: there is no file {file}")
         faults = sent.faults(options.sent, datetime.date.today())
         common.say(options, faults, faults or [f"{len(options.sent)} records can be taken"])
         return 1 if faults else 0
     every = records.all_rows()
     rows = _filtered(options, every)
     document = [{key: getattr(row, key) for key in RESULT_KEYS} for row in rows]
-    asked = options.kernels or options.variant or options.gpu or options.shape or options.all
+    asked = narrowed or options.all
     if asked or options.json:
         common.say(options, document, scoreboard.lines(rows))
         return 0
     first = [
         row for row in rows
         if (row.M, row.N, row.K) == (HEADLINE,) * 3 and row.ptx_arch == row.arch
-        and row.variant == CATALOGUE[row.kernel].variants[0].name
+        and row.variant == KERNELS[row.kernel].variants[0].name
     ]
-    more = f"each version's first variant at {HEADLINE:,}; {len(every):,} rows in all: name a " \
-           "KERNEL, --variant, --gpu or --shape, or --all"
+    more = f"each version's first variant at {HEADLINE:,}; {len(every):,} rows in all: give " \
+           "NAME or NAME/VARIANT, --gpu or --shape, or --all"
     common.say(options, document, [*scoreboard.lines(first), *([more] if every else [])])
     return 0
+
+
+def _given(name: str | None) -> list[str]:
+    return [] if name is None else [name]
 
 
 def _filtered(options: argparse.Namespace, rows: list[records.Row]) -> list[records.Row]:
@@ -95,20 +116,23 @@ def _filtered(options: argparse.Namespace, rows: list[records.Row]) -> list[reco
     ValueError
         If an option names what no record has; the message lists what there is.
     """
+    wanted = [parted(name) for name in options.kernels]
     for option, asked, there in (
-        ("KERNEL", options.kernels, sorted({row.kernel for row in rows})),
-        ("--variant", [options.variant], sorted({row.variant for row in rows})),
-        ("--gpu", [options.gpu], sorted({row.gpu for row in rows})),
+        ("NAME", [stem for stem, _ in wanted], sorted({row.kernel for row in rows})),
+        *((f"NAME/VARIANT: {stem}", [variant],
+           sorted({row.variant for row in rows if row.kernel == stem}))
+          for stem, variant in wanted if variant is not None),
+        ("--gpu", _given(options.gpu), sorted({row.gpu for row in rows})),
     ):
-        for name in filter(None, asked):
+        for name in asked:
             if rows and name not in there:
                 raise ValueError(f"{option}: nothing is recorded of {name!r}; recorded: "
                                  f"{', '.join(there)}")
     with common.of("--shape"):
-        shape = parse_shape(options.shape) if options.shape else None
+        shape = None if options.shape is None else parse_shape(options.shape)
     return [
         row for row in rows
-        if (not options.kernels or row.kernel in options.kernels)
-        and options.variant in (None, row.variant) and options.gpu in (None, row.gpu)
-        and shape in (None, (row.M, row.N, row.K))
+        if (not wanted or any(row.kernel == stem and variant in (None, row.variant)
+                              for stem, variant in wanted))
+        and options.gpu in (None, row.gpu) and shape in (None, (row.M, row.N, row.K))
     ]

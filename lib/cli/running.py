@@ -1,18 +1,21 @@
-"""The book's kernels: list, check, trace, resources, export, diff."""
+"""The book's kernels: list, check, trace, resources, export, diff, pairs."""
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from lib import gpus, patience
 from lib.cli import common
+from lib.dispatch.plan import plan
 from lib.kernels import catalogue as kernels
-from lib.kernels.catalogue import CATALOGUE
-from lib.kernels.spec import Kernel, Variant
+from lib.kernels.catalogue import KERNELS
+from lib.kernels.spec import Kernel, Pair, Variant
+from lib.paths import naming
 from lib.problem import Problem, parse_shape
 
 BACKENDS = ("auto", "gpu", "emulator")
@@ -21,7 +24,8 @@ BACKENDS = ("auto", "gpu", "emulator")
 def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
     """Add them to the parser of ``python -m lib``."""
     add(_list, "list", "the kernel versions of the catalogue",
-        json_help="a list of {kernel, title, change, group, variants}")
+        json_help="a list of {kernel, title, change, group, variants, steps, min_arch, later}; "
+        "later has the architecture of variants and steps that ask for more than min_arch")
 
     check = add(_check, "check", "run a kernel and compare it with float64",
                 json_help="{kernel, variant, instantiation, narrowed, backend, arch, shape, alpha, "
@@ -64,22 +68,79 @@ def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
                "source: lines of a unified diff}")
     for side in ("one", "other"):
         diff.add_argument(side, metavar="A" if side == "one" else "B",
-                          help="KERNEL, or KERNEL:VARIANT")
+                          help="NAME, or NAME/VARIANT")
     diff.add_argument("--shape", default="128", help="what both run: MxNxK, or one number")
     common.add_arch(diff)
     common.add_patience(diff)
+
+    pairs = add(_pairs, "pairs", "instantiations that differ in one thing, and in how much PTX",
+                json_help="a list of {change, first, second, constant, launched, lines}; lines of "
+                "PTX that differ, registers and labels without their numbers")
+    pairs.add_argument("kernels", nargs="*", metavar="KERNEL", help="only these versions'")
+    pairs.add_argument("--sizes", metavar="N,N", help="time each pair on these cubes, in turns on "
+                       "this GPU; --json is then a list of {change, size, first, second, gain, "
+                       "spread, gain_in_cycles}")
 
 
 def _list(options: argparse.Namespace) -> int:
     rows = [
         {"kernel": k.stem, "title": k.title, "change": k.change, "group": k.group,
-         "variants": [v.name for v in k.variants]}
-        for k in CATALOGUE.values()
+         "variants": [v.name for v in k.variants], "steps": [v.name for v in k.steps],
+         "min_arch": k.min_arch,
+         "later": {v.name: v.min_arch for v in k.measured if v.min_arch}}
+        for k in KERNELS.values()
     ]
     common.say(options, rows, (
-        f"{r['kernel']:<16} {r['group']}  {r['change']}  [{', '.join(r['variants'])}]" for r in rows
+        f"{k.stem:<16} {k.group}  {k.change}  [{', '.join(map(_named, k.variants))}]"
+        + (f"; steps: {', '.join(map(_named, k.steps))}" if k.steps else "")
+        for k in KERNELS.values()
     ))
     return 0
+
+
+def _pairs(options: argparse.Namespace) -> int:
+    from lib.kernels import pairs
+
+    if options.sizes is not None:
+        return _timed_pairs(options, pairs.declared(map(kernels.find, options.kernels)))
+    rows = [{**dataclasses.asdict(pair), "lines": len(pairs.ptx_difference(pair))}
+            for pair in pairs.declared(map(kernels.find, options.kernels))]
+    common.say(options, rows, (
+        f"{r['first']:<32} {r['second']:<32} {r['lines']:>5} lines  {r['change']}"
+        + (f"  [{r['constant']}]" if r["constant"] else "")
+        + ("  [launch]" if r["launched"] else "") for r in rows
+    ))
+    return 0
+
+
+def _timed_pairs(options: argparse.Namespace, declared: Sequence[Pair]) -> int:
+    """Time pairs; each is told as soon as it is measured, so that a call cut off has told some."""
+    from lib.measure import pairs
+    from lib.run import device
+
+    with common.of("--sizes"):
+        sizes = common.cubes(options.sizes)
+    if not declared:
+        raise ValueError(f"no pairs are declared of {', '.join(options.kernels)}")
+    device.cupy()
+    found = []
+    for one in pairs.measure(declared, sizes, _beside):
+        found.append(one)
+        for line in pairs.lines(one):
+            print(line, file=sys.stderr if options.json else sys.stdout, flush=True)
+    if options.json:
+        common.say(options, [common.fields(one) for one in found], ())
+    return 0 if found else 1
+
+
+def _beside(line: str) -> None:
+    """Beside the output."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def _named(variant: Variant) -> str:
+    """A variant's name, and the architecture that it asks for where that is not its kernel's."""
+    return f"{variant.name} ({variant.min_arch})" if variant.min_arch else variant.name
 
 
 def _check(options: argparse.Namespace) -> int:
@@ -94,8 +155,8 @@ def _check(options: argparse.Namespace) -> int:
     verdict = done.verdict
     document = {
         "kernel": kernel.stem, "variant": variant.name,
-        "instantiation": kernel.expression(done.selection.variant),
-        "narrowed": done.selection.reason, "backend": done.backend, "arch": done.arch,
+        "instantiation": kernel.expression(done.plan.variant),
+        "narrowed": done.plan.reason, "backend": done.backend, "arch": done.arch,
         "shape": problem.shape, "alpha": problem.alpha, "beta": problem.beta,
         "error": verdict.error, "tolerance": verdict.tolerance, "unwritten": verdict.unwritten,
         "ok": verdict.ok, "hazards": _hazards(done),
@@ -106,7 +167,7 @@ def _check(options: argparse.Namespace) -> int:
     ):
         where = f"in the emulator ({why_not})"
     common.say(options, document, [
-        f"{kernel.stem} {variant.name} {problem.shape}, {done.arch} code {where}: {verdict}",
+        f"{kernel.stem}/{variant.name} {problem.shape}, {done.arch} code {where}: {verdict}",
         *([f"launched {document['instantiation']}: {document['narrowed']}"]
           if document["narrowed"] else []),
         *_told(done),
@@ -118,7 +179,7 @@ def _hazards(done: Any) -> list[dict[str, Any]]:
     """The hazards of a run in the emulator by pair of source lines, as JSON holds them."""
     from lib.ptx.report import hazards_document
 
-    return hazards_document(done.launch.hazards, done.launch.code) if done.launch else []
+    return hazards_document(done.launch.hazards) if done.launch else []
 
 
 def _told(done: Any) -> list[str]:
@@ -134,15 +195,18 @@ def _run_patiently(
     """Run a kernel; in the emulator, not for long without having been asked to."""
     from lib.run.runner import choose_backend, run
 
+    def small(M: int, N: int, K: int) -> None:
+        run(kernel, dataclasses.replace(problem, M=M, N=N, K=K), **chosen)
+
     chosen["arch"] = common.target(options)
     seconds = 0.0
     asked = chosen.get("races") or chosen.get("schedule", "lowest") != "lowest"
     where = choose_backend(chosen["backend"], kernel, chosen["variant"])
     if where == "emulator" or (asked and chosen["backend"] == "auto"):
         with common.of("--shape"):
-            kernel.launch(problem, chosen["variant"])
+            plan(kernel, chosen["variant"], problem, exact=True)
         with patience.told(f"trying {kernel.stem} on a small problem"):
-            seconds = patience.foreseen(problem, lambda small: run(kernel, small, **chosen))
+            seconds = patience.foreseen(problem.M, problem.N, problem.K, small)
         if not options.yes:
             patience.refuse_too_long(seconds, options.shape)
     with patience.told(f"{kernel.stem} {problem.shape}", seconds):
@@ -153,14 +217,14 @@ def _trace(options: argparse.Namespace) -> int:
     kernel, variant = common.chosen(options)
     problem = common.problem(options, variant)
     done = _run_patiently(options, kernel, problem, variant=variant, backend="emulator")
-    counters = done.launch.trace.counters()
+    counters = done.trace.counters()
     document = {
         "kernel": kernel.stem, "variant": variant.name, "arch": done.arch,
         "M": problem.M, "N": problem.N, "K": problem.K,
         "alpha": problem.alpha, "beta": problem.beta, **counters, "hazards": _hazards(done),
     }
     common.say(options, document, [
-        f"{kernel.stem} {variant.name} {problem.shape}, emulated from {done.arch} PTX, "
+        f"{kernel.stem}/{variant.name} {problem.shape}, emulated from {done.arch} PTX, "
         "shared memory as its SASS has it:",
         *(f"  {name.replace('_', ' '):<26} {value:>16,}" for name, value in counters.items()),
         *_told(done),
@@ -174,7 +238,8 @@ def _resources(options: argparse.Namespace) -> int:
     from lib.topics.occupancy.model import occupancy
 
     kernel, variant = common.chosen(options)
-    here = device.arch() if device.runs(kernel, variant) else kernel.oldest(variant)
+    needs = kernel.needs(variant)
+    here = device.arch(needs) if device.runs(kernel, variant) else kernel.oldest(variant)
     arch = common.target(options) or here
     compiled = compile_kernel(kernel, variant, arch)
     used, gpu = compiled.resources, gpus.for_arch(arch)
@@ -186,7 +251,7 @@ def _resources(options: argparse.Namespace) -> int:
         "occupancy": resident.fraction, "limited_by": resident.limited_by,
     }
     lines = [
-        f"{kernel.stem} {variant.name} for {arch} (NVRTC {compiled.toolkit}):",
+        f"{kernel.stem}/{variant.name} for {arch} (NVRTC {compiled.toolkit}):",
         f"  {used.registers} registers per thread, {used.shared_bytes} B shared memory per block, "
         f"{used.spill_store_bytes + used.spill_load_bytes} B spilled",
         f"  {gpu.key}: {resident.warps} of {gpu.warps_per_sm} warps per SM (blocks of "
@@ -204,14 +269,13 @@ def _export(options: argparse.Namespace) -> int:
 
     kernel, variant = common.chosen(options)
     problem = common.problem(options, variant)
-    named = f"/{options.variant}" if options.variant else ""
-    command = f"python -m lib export {kernel.stem}{named} --shape {problem.shape}"
-    made = export.made(kernel, variant, problem, command)
+    made = export.made(kernel, variant, problem, _export_command(options, problem))
     if options.out is None and not options.json:
         print(made.text, end="")
         return 0
     if options.out is not None:
-        options.out.write_text(made.text, encoding="utf-8")
+        with naming(options.out):
+            options.out.write_text(made.text, encoding="utf-8")
     document = {"kernel": kernel.stem, "variant": variant.name, "instantiation": made.instantiation,
                 "M": problem.M, "N": problem.N, "K": problem.K, "arch": made.arch,
                 "file": str(options.out) if options.out else made.text}
@@ -220,26 +284,33 @@ def _export(options: argparse.Namespace) -> int:
     return 0
 
 
+def _export_command(options: argparse.Namespace, problem: Problem) -> str:
+    """The command that makes this file again."""
+    words = [f"python -m lib export {options.kernel} --shape {problem.shape}"]
+    words += [f"--{name}={getattr(problem, name)!r}" for name, usual in (("alpha", 1), ("beta", 0))
+              if getattr(problem, name) != usual]
+    return " ".join([*words, *([f"--dtype {options.dtype}"] if options.dtype else [])])
+
+
 def _diff(options: argparse.Namespace) -> int:
     from lib.topics.difference import model
 
     chosen = []
     for option, text in (("A", options.one), ("B", options.other)):
-        stem, _, variant = text.partition(":")
         with common.of(option):
-            kernel = kernels.find(stem)
-            chosen.append((kernel, kernel.variant(variant or None)))
+            chosen.append(kernels.named(text))
     arch = common.target(options) or model.common_arch(*chosen)
     with common.of("--shape"):
         shape = parse_shape(options.shape)
         for kernel, variant in chosen:
-            kernel.launch(variant.problem(*shape), variant)
+            plan(kernel, variant, variant.problem(*shape), exact=True)
     sides = []
     for kernel, variant in chosen:
-        def small(problem: Problem, kernel: Kernel = kernel, variant: Variant = variant) -> None:
-            model.side(kernel, variant, arch, (problem.M, problem.N, problem.K))
+        def small(*sizes: int, kernel: Kernel = kernel, variant: Variant = variant) -> None:
+            M, N, K = sizes
+            model.side(kernel, variant, arch, (M, N, K))
 
-        seconds = patience.foreseen(variant.problem(*shape), small)
+        seconds = patience.foreseen(*shape, small)
         if not options.yes:
             patience.refuse_too_long(seconds, options.shape)
         with patience.told(f"{kernel.stem} {options.shape}", seconds):

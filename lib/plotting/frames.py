@@ -1,25 +1,28 @@
-"""Controls over a stack of frames: how every explorer works, with a kernel or without one.
+"""Controls over frames: how every explorer works, with a kernel or without one.
 
-Every frame is drawn when the book is built and sits in a ``Stack``; a control's ``index`` is linked
-to the stack's ``selected_index`` in the reader's browser, one level of stacks for each control. So
-nothing is computed while the reader moves a control, and a static page needs no kernel. A reader
-who blocks scripts sees the first frame as a plain image.
-
-Google Colab keeps to ipywidgets 7, whose front end has no ``Stack``. There is always a kernel
-there, so it draws a frame when a control asks for it: `LiveExplorer`.
+Where a kernel answers, in Jupyter and on Colab, an explorer is widgets, and a frame is drawn when a
+control asks for it. A built page has no kernel: there all frames are drawn when the book is built
+and lie in the page as text, of which the page's script shows the one that the controls stand at. A
+reader who blocks scripts sees the first.
 """
 
 from __future__ import annotations
 
 import html as html_text
+import itertools
+import json
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import ipywidgets as widgets
+from IPython import get_ipython
 from IPython.display import HTML, display
 from matplotlib.figure import Figure
 
 from lib.plotting import html
+
+_numbers = itertools.count(1)
 
 
 @dataclass(frozen=True)
@@ -43,11 +46,15 @@ class Control:
     default: int = 0
     slider: bool = False
 
+    @property
+    def names(self) -> list[str]:
+        """What the reader sees of the options."""
+        return [name for name, _ in self.options]
+
     def widget(self) -> widgets.Widget:
         """Return the control as a widget with an ``index``."""
-        names = [(name, position) for position, (name, _) in enumerate(self.options)]
         made = (widgets.SelectionSlider if self.slider else widgets.ToggleButtons)(
-            options=names,
+            options=[(name, position) for position, name in enumerate(self.names)],
             index=self.default,
             description=self.label,
             style={"description_width": "initial"},
@@ -57,101 +64,39 @@ class Control:
             made.style.button_width = "auto"
         return made
 
+    def page(self, group: str) -> str:
+        """Return the control as HTML.
 
-@dataclass(frozen=True)
-class Explorer:
-    """Controls over a stack of frames, ready to be the last value of a cell.
-
-    Attributes
-    ----------
-    label : str
-        What the whole is called.
-    controls : tuple of Widget
-    stack : Stack
-        Nested one level a control.
-    links : tuple of Link
-        From a control's index to the stacks that it chooses in.
-    fallback : str
-        The first frame as an ``<img>``.
-    frames : tuple of str
-        All frames as HTML, the last control changing fastest.
-    """
-
-    label: str
-    controls: tuple[widgets.Widget, ...]
-    stack: widgets.Stack
-    links: tuple[widgets.Widget, ...]
-    fallback: str
-    frames: tuple[str, ...]
-
-    @property
-    def widget(self) -> widgets.Widget:
-        """Controls and frames in one box."""
-        return widgets.VBox([*self.controls, self.stack])
-
-    def noscript(self) -> str:
-        """The first frame for readers without scripts, who see no widget.
-
-        The page's script takes the explorer's name from it, for screen readers.
+        Parameters
+        ----------
+        group : str
+            A name that no other control of the page has.
         """
         label = html_text.escape(self.label)
+        if self.slider:
+            names = html_text.escape(json.dumps(self.names, ensure_ascii=False))
+            now = html_text.escape(self.names[self.default])
+            return (
+                f'<label class="explorer-control" data-options="{len(self.options)}">'
+                f"<span>{label}</span> <output>{now}</output>"
+                f'<input type="range" min="0" max="{len(self.options) - 1}" '
+                f'value="{self.default}" aria-label="{label}" aria-valuetext="{now}" '
+                f'autocomplete="off" data-names="{names}"></label>'
+            )
+        buttons = "".join(
+            f'<label><input type="radio" name="{group}" value="{place}" autocomplete="off"'
+            f'{" checked" if place == self.default else ""}><span>{html_text.escape(name)}</span>'
+            "</label>"
+            for place, name in enumerate(self.names)
+        )
         return (
-            f'<noscript data-explorer="{label}"><p>{label}: the controls need scripts; this is '
-            f"their first position.</p>{self.fallback}</noscript>"
+            f'<fieldset class="explorer-control" data-options="{len(self.options)}">'
+            f"<legend>{label}</legend>{buttons}</fieldset>"
         )
 
-    def _ipython_display_(self) -> None:
-        display(HTML(self.noscript()), self.widget)
 
-
-class LiveExplorer:
-    """Controls over one frame that the kernel draws: where ipywidgets has no ``Stack``.
-
-    Attributes
-    ----------
-    label : str
-        What the whole is called.
-    controls : tuple of Widget
-    shown : widgets.HTML
-        The frame at the controls' positions.
-    """
-
-    def __init__(
-        self, controls: Sequence[Control], frame: Callable[..., Figure], label: str
-    ) -> None:
-        self.label = label
-        self.controls = tuple(control.widget() for control in controls)
-        self.shown = widgets.HTML(layout={"width": "100%", "margin": "0"})
-        self._options = tuple(control.options for control in controls)
-        self._frame = frame
-        self._frames: dict[tuple[int, ...], str] = {}
-        for control in self.controls:
-            control.observe(self._show, "index")
-        self._show()
-
-    @property
-    def widget(self) -> widgets.Widget:
-        """Controls and frame in one box."""
-        return widgets.VBox([*self.controls, self.shown])
-
-    def _show(self, _: object = None) -> None:
-        """Show the frame at the controls' positions, drawn when it is first asked for."""
-        at = tuple(control.index for control in self.controls)
-        if at not in self._frames:
-            values = (options[i][1] for options, i in zip(self._options, at, strict=True))
-            self._frames[at] = html.svg(self._frame(*values))
-        self.shown.value = self._frames[at]
-
-    def _ipython_display_(self) -> None:
-        display(self.widget)
-
-
-def explorer(
-    controls: Sequence[Control], frame: Callable[..., Figure], label: str
-) -> Explorer | LiveExplorer:
-    """Draw a frame for every combination of options, and link the controls to them.
-
-    Where ipywidgets has no ``Stack`` the frames are drawn one by one, as they are asked for.
+class Explorer:
+    """Controls over frames, ready to be the last value of a cell.
 
     Parameters
     ----------
@@ -161,30 +106,88 @@ def explorer(
         Takes one value of each control, in order; returns a finished figure.
     label : str
         What the explorer is called.
+    narrow : callable, optional
+        As `frame`, in a layout for phones.
     """
-    if not hasattr(widgets, "Stack"):
-        return LiveExplorer(controls, frame, label)
-    made = tuple(control.widget() for control in controls)
-    links: list[widgets.Widget] = []
-    frames: list[str] = []
-    fallback = ""
 
-    def level(depth: int, values: tuple[object, ...], first: bool) -> widgets.Widget:
-        nonlocal fallback
-        if depth == len(controls):
-            figure = frame(*values)
-            frames.append(html.svg(figure))
-            if first:
-                fallback = html.image(figure)
-            return widgets.HTML(frames[-1], layout={"width": "100%", "margin": "0"})
-        control = controls[depth]
-        children = [
-            level(depth + 1, (*values, value), first and place == control.default)
-            for place, (_, value) in enumerate(control.options)
-        ]
-        stack = widgets.Stack(children, selected_index=control.default, layout={"width": "100%"})
-        links.append(widgets.jslink((made[depth], "index"), (stack, "selected_index")))
-        return stack
+    def __init__(
+        self, controls: Sequence[Control], frame: Callable[..., Figure], label: str,
+        narrow: Callable[..., Figure] | None = None,
+    ) -> None:
+        self.label = label
+        self.controls = tuple(controls)
+        self._frame, self._narrow = frame, narrow
+        self._drawn: dict[tuple[int, ...], str] = {}
 
-    stack = level(0, (), True)
-    return Explorer(label, made, stack, tuple(links), fallback, tuple(frames))
+    @property
+    def default(self) -> tuple[int, ...]:
+        """The positions of the controls that are shown first."""
+        return tuple(control.default for control in self.controls)
+
+    def at(self, *positions: int) -> str:
+        """Return the frame at some positions of the controls as HTML, drawn when first asked for.
+
+        Raises
+        ------
+        ValueError
+            If there are more or fewer positions than controls.
+        IndexError
+            If a control has no such position.
+        """
+        if positions not in self._drawn:
+            values = [control.options[place][1]
+                      for control, place in zip(self.controls, positions, strict=True)]
+            self._drawn[positions] = html.svg(
+                self._frame(*values), self._narrow(*values) if self._narrow else None)
+        return self._drawn[positions]
+
+    @property
+    def frames(self) -> tuple[str, ...]:
+        """All frames as HTML, the last control changing fastest."""
+        places = (range(len(control.options)) for control in self.controls)
+        return tuple(self.at(*positions) for positions in itertools.product(*places))
+
+    def page(self) -> str:
+        """Return controls and frames as HTML for a page without a kernel.
+
+        The frame that is shown first stands in the page; the others are text in a script, which
+        costs a reader nothing until a control is moved.
+        """
+        number = next(_numbers)
+        controls = "".join(control.page(f"explorer-{number}-{place}")
+                           for place, control in enumerate(self.controls))
+        first = self._index(self.default)
+        others = [None if place == first else frame for place, frame in enumerate(self.frames)]
+        # In a script "</" would end it.
+        text = json.dumps(others, ensure_ascii=False).replace("</", "<\\/")
+        return (
+            f'<div class="explorer" role="group" aria-label="{html_text.escape(self.label)}">'
+            f'<div class="explorer-controls" hidden>{controls}</div>'
+            "<noscript><p>The controls of this figure need scripts; this is their first position."
+            "</p></noscript>"
+            f'<div class="explorer-frame" aria-live="polite">{self.at(*self.default)}</div>'
+            f'<script type="application/json">{text}</script></div>'
+        )
+
+    def _index(self, positions: Sequence[int]) -> int:
+        """Where the frame at some positions stands among `frames`."""
+        sizes = [len(control.options) for control in self.controls]
+        return sum(place * math.prod(sizes[depth + 1:]) for depth, place in enumerate(positions))
+
+    @property
+    def widget(self) -> widgets.Widget:
+        """Controls and a frame in one box, moved by the kernel."""
+        made = tuple(control.widget() for control in self.controls)
+        shown = widgets.HTML(layout={"width": "100%", "margin": "0"})
+
+        def show(_: object = None) -> None:
+            shown.value = self.at(*(control.index for control in made))
+
+        for control in made:
+            control.observe(show, "index")
+        show()
+        return widgets.VBox([*made, shown])
+
+    def _ipython_display_(self) -> None:
+        # What runs cells for the book's pages is IPython's shell without a kernel around it.
+        display(self.widget if hasattr(get_ipython(), "kernel") else HTML(self.page()))

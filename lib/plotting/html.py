@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import html
 import io
@@ -14,7 +13,7 @@ from collections import Counter
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from lib.plotting.style import INK, RC
+from lib.plotting.style import INK, RC, Drawing
 
 _FONTS = "'DejaVu Sans', Verdana, 'Bitstream Vera Sans', sans-serif"
 _seen: Counter[str] = Counter()
@@ -78,27 +77,6 @@ def _drawing(fig: Figure, name_of_class: str, shown: str = "block") -> str:
     )
 
 
-def png(fig: Figure, background: str = "#ffffff", dpi: int = 120) -> bytes:
-    """Return a finished figure as PNG on a light background, for readers without scripts."""
-    with rc_context(RC):
-        buffer = io.BytesIO()
-        fig.savefig(buffer, format="png", facecolor=background, dpi=dpi)
-    return buffer.getvalue()
-
-
-def image(fig: Figure) -> str:
-    """Return a finished figure as an ``<img>`` that needs nothing else: a PNG as a data URI."""
-    data = base64.b64encode(png(fig)).decode()
-    label, rest = label_and_description(_alt(fig))
-    picture = (
-        f'<img alt="{html.escape(label)}" src="data:image/png;base64,{data}" '
-        'style="max-width:100%;height:auto">'
-    )
-    if not rest:
-        return picture
-    return f"{picture}<details><summary>The picture in words</summary>{html.escape(rest)}</details>"
-
-
 def label_and_description(alt: str, most: int = MOST_LABEL) -> tuple[str, str]:
     """Cut what a figure says in words into a label and the rest, between two sentences.
 
@@ -128,10 +106,9 @@ def label_and_description(alt: str, most: int = MOST_LABEL) -> tuple[str, str]:
 
 
 def _alt(fig: Figure) -> str:
-    alt = getattr(fig, "alt", "")
-    if not alt:
+    if not isinstance(fig, Drawing) or not fig.alt:
         raise ValueError("the figure has no alt text; call style.finish before showing it")
-    return alt
+    return fig.alt
 
 
 def _body(document: str) -> str:
@@ -148,7 +125,7 @@ def _body(document: str) -> str:
     body = re.sub(r"font-family: 'DejaVu Sans'(; )?", "", body)
     body = re.sub(r' transform="rotate\(-0 [^)]*\)"', "", body)
     # Coordinates are rounded; a number that is written in the figure stays as it was written.
-    body = re.sub(r"<[^>]+>", lambda tag: _DECIMALS.sub(_rounded, tag[0]), body)
+    body = re.sub(r"<[^>]+>", _rounded_tag, body)
     body = re.sub(r"[ \n]*\n[ ]*", "\n", body)
     body = re.sub(r";? ?stroke-linejoin: (round|miter)|;? ?stroke-linecap: \w+", "", body)
     body = re.sub(r' d="([^"]+)"', lambda match: f' d="{_short_path(match[1])}"', body)
@@ -156,6 +133,10 @@ def _body(document: str) -> str:
 
 
 _DECIMALS = re.compile(r"\d+\.\d{3,}")
+
+
+def _rounded_tag(tag: re.Match[str]) -> str:
+    return _DECIMALS.sub(_rounded, tag[0])
 
 
 def _rounded(number: re.Match[str]) -> str:

@@ -10,9 +10,20 @@ _WORDS = 28  # characters of a cell that is a sentence, though it may begin with
 _NUMBER = re.compile(r"\*{0,2}(?:under )?[-+−]?\d[\d.,]*(?![\w×])")
 
 
+NOT_READ = "not read"
+
+
 def reading(value: float | None, form: str, unit: str = "") -> str:
     """A sensor's value for a cell of a table, or that there is none."""
-    return "not read" if value is None else f"{value:{form}}{unit}"
+    return NOT_READ if value is None else f"{value:{form}}{unit}"
+
+
+def without_unread(
+    head: Sequence[str], rows: Sequence[Sequence[str]]
+) -> tuple[list[str], list[list[str]]]:
+    """A table without the columns in which nothing was read of any row."""
+    kept = [i for i in range(len(head)) if not rows or any(row[i] != NOT_READ for row in rows)]
+    return [head[i] for i in kept], [[row[i] for i in kept] for row in rows]
 
 
 def markdown(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -11,12 +11,14 @@ from __future__ import annotations
 import functools
 import textwrap
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import text_to_path
 
 from lib.plotting.colours import ACCESS as ACCESS
 from lib.plotting.colours import FOCUS as FOCUS
@@ -29,6 +31,9 @@ from lib.plotting.colours import PHASE as PHASE
 from lib.plotting.colours import STALL as STALL
 from lib.plotting.colours import WARNING as WARNING
 from lib.plotting.colours import on as on
+
+if TYPE_CHECKING:  # not before Matplotlib 3.11, and Colab's is older
+    from matplotlib.typing import RcKeyType
 
 EVIDENCE = ("measured", "recorded", "emulated", "modelled", "reported")
 """Where a number comes from: the first word of a figure's label."""
@@ -45,7 +50,7 @@ INK = "#010203"
 SMALL, NORMAL, LARGE, TITLE = 9.0, 9.5, 12.0, 11.5
 """Font sizes, pt."""
 
-RC = {
+RC: dict[RcKeyType, Any] = {
     "font.family": ["DejaVu Sans"],
     "font.size": NORMAL,
     "axes.edgecolor": INK,
@@ -87,6 +92,26 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+class Drawing(Figure):
+    """A figure with what the book says about it.
+
+    Attributes
+    ----------
+    drawing_height, foot : float
+        Inches: of the drawing itself, and of the evidence label under it.
+    finding : str
+        Its title: a sentence made from the numbers.
+    alt, evidence : str
+        Its alt text and the kind and source of its numbers; empty until `finish`.
+    """
+
+    drawing_height: float
+    foot: float
+    finding: str
+    alt: str = ""
+    evidence: str = ""
+
+
 def styled(draw: Callable[P, R]) -> Callable[P, R]:
     """Run a figure function with the book's settings, and leave the reader's own as they were."""
 
@@ -98,7 +123,7 @@ def styled(draw: Callable[P, R]) -> Callable[P, R]:
     return wrapper
 
 
-def figure(title: str, height: float, width: float = WIDTH) -> Figure:
+def figure(title: str, height: float, width: float = WIDTH) -> Drawing:
     """Return an empty figure with its finding on top.
 
     Parameters
@@ -113,7 +138,7 @@ def figure(title: str, height: float, width: float = WIDTH) -> Figure:
     rows = textwrap.wrap(title, round(_TITLE_COLUMNS * width / WIDTH) - 2 * (width < WIDTH))
     head = _TITLE_LINE * len(rows) + 0.12
     foot = _FOOT if width >= WIDTH else _FOOT_LINE * _FOOT_LINES + 0.12
-    fig = Figure(figsize=(width, height + head + foot))
+    fig = Drawing(figsize=(width, height + head + foot))
     FigureCanvasAgg(fig)
     fig.drawing_height, fig.foot = height, foot
     fig.finding = title
@@ -125,12 +150,15 @@ def figure(title: str, height: float, width: float = WIDTH) -> Figure:
 
 
 def axes(
-    fig: Figure, left: float, bottom: float, width: float, height: float, *, bare: bool = False
+    fig: Drawing, left: float, bottom: float, width: float, height: float, *, bare: bool = False
 ) -> Axes:
     """Add axes at a place in inches, counted from the lower left corner of the drawing.
 
     Parameters
     ----------
+    fig : Drawing
+    left, bottom, width, height : float
+        Inches.
     bare : bool
         No frame, no ticks: a canvas of 1 unit = 1 pt, from its lower left corner.
     """
@@ -144,11 +172,12 @@ def axes(
     return made
 
 
-def finish(fig: Figure, *, alt: str, evidence: str, note: str = "") -> Figure:
+def finish(fig: Drawing, *, alt: str, evidence: str, note: str = "") -> Drawing:
     """Set the alt text and the evidence label, and return the figure.
 
     Parameters
     ----------
+    fig : Drawing
     alt : str
         What a reader who cannot see the picture should know, with its numbers.
     evidence : str
@@ -202,6 +231,12 @@ def code(text: str, room: float, beside: str = "") -> str:
     left = room - (0.64 * SMALL * len(beside) + 8 if beside else 0)
     most = int(left / (0.602 * NORMAL))
     return text if len(text) <= most else text[: most - 1].rstrip() + "…"
+
+
+def text_width(text: str, size: float, weight: str = "normal") -> float:
+    """Return how wide a line of text is, pt."""
+    font = FontProperties(family=RC["font.family"], size=size, weight=weight)
+    return text_to_path.get_text_width_height_descent(text, font, ismath=False)[0]
 
 
 def number(value: float, digits: int = 3) -> str:

@@ -9,14 +9,17 @@ from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, Protocol
 
 from lib.compiler.compiled import Compiled
+from lib.dispatch.fit import stored_by_lanes
+from lib.dispatch.plan import plan
 from lib.kernels import catalogue as kernels
 from lib.kernels.build import compile_kernel
 from lib.kernels.grid import tiles
-from lib.kernels.select import stored_by_lanes
-from lib.kernels.spec import Kernel, Variant
+from lib.kernels.spec import Kernel, Variant, parted
 from lib.problem import Problem
 from lib.records import store as records
 from lib.records.reader import Recorded
+from lib.records.schema import Benchmark, KernelRecord, MachineRecord, Timeline
+from lib.records.schema import Row as RecordedRow
 from lib.run import device, runner
 from lib.topics.bottleneck import model as busiest
 
@@ -44,10 +47,11 @@ def roof(name: str) -> float:
     records.NotRecorded
         If it was not measured.
     """
-    record = records.load(RECORDED_ON, records.MACHINE)
-    if record is None or name not in record["roofs"]:
+    record = records.load(MachineRecord, RECORDED_ON)
+    roofs = record.roofs.named() if record else {}
+    if name not in roofs:
         raise records.NotRecorded(f"no roof {name} is recorded: python -m lib record machine")
-    return record["roofs"][name]["value"]
+    return roofs[name].value
 
 
 def by_kind(labels: Mapping[str, Sequence[str]]) -> str:
@@ -79,11 +83,11 @@ class Row(NamedTuple):
 class Live(Protocol):
     """What measures on the GPU that is here (`lib.measure`)."""
 
-    def bench(self, kernel: Kernel, variant: Variant, problem: Problem) -> Mapping[str, Any]:
-        """Time a variant against cuBLAS: a row of a record."""
+    def bench(self, kernel: Kernel, variant: Variant, problem: Problem) -> Benchmark:
+        """Time a variant against cuBLAS."""
         ...
 
-    def timeline(self, kernel: Kernel, variant: Variant, problem: Problem) -> Mapping[str, Any]:
+    def timeline(self, kernel: Kernel, variant: Variant, problem: Problem) -> Timeline:
         """Take marks inside a variant."""
         ...
 
@@ -97,12 +101,14 @@ class Version:
         Name in the catalogue.
     live : Live, optional
         What measures where there is a GPU. Without it a version is known by its record.
+    fresh : bool
+        Whether a record of other source than today's counts as none.
     """
 
-    def __init__(self, stem: str, live: Live | None = None) -> None:
+    def __init__(self, stem: str, live: Live | None = None, fresh: bool = False) -> None:
         self.kernel = kernels.find(stem)
         self.live = live
-        self.kept = Recorded(stem, RECORDED_ON)
+        self.kept = Recorded(stem, RECORDED_ON, fresh)
 
     def of(self, stem: str) -> Version:
         """Another version, measured by the same means."""
@@ -112,7 +118,7 @@ class Version:
     def before(self) -> Version | None:
         """The version that this one changes; None for the first."""
         kernel = kernels.predecessor(self.kernel)
-        return kernel and self.of(kernel.stem)
+        return self.of(kernel.stem) if kernel else None
 
     def run(self, problem: Problem = TRACED, variant: str | None = None, **options: Any
             ) -> runner.Run:
@@ -144,7 +150,8 @@ class Version:
         return problem
 
     def _blocks(self, problem: Problem, variant: Variant) -> int:
-        columns, rows, _ = self.kernel.launch(variant.typed(problem), variant).grid
+        launch = plan(self.kernel, variant, variant.typed(problem), exact=True).launch
+        columns, rows, _ = launch.grid
         return columns * rows
 
     def compiled(self, arch: str, variant: str | None = None) -> Compiled:
@@ -159,7 +166,7 @@ class Version:
         Where a version's tiles divide the traced problem, so that no lane idles, this does not
         depend on the size: versions that are traced at different sizes can be compared by it.
         """
-        trace = self.traced(variant).launch.trace
+        trace = self.traced(variant).trace
         counters = trace.counters()
         on_tensor_cores = busiest.tensor_flops(trace.instructions) / 2
         work = on_tensor_cores or counters["ffma_thread_instructions"]
@@ -170,13 +177,13 @@ class Version:
         return f"emulated: {self.kernel.min_arch} PTX, {self.problem.shape.replace('x', '×')}"
 
     @property
-    def record(self) -> dict[str, Any]:
+    def record(self) -> KernelRecord:
         """This version's record."""
         return self.kept.record
 
     def recorded(
         self, size: int, variant: str | None = None, ptx_arch: str | None = None
-    ) -> Mapping[str, Any]:
+    ) -> RecordedRow:
         """The recorded benchmark at one size (see `Recorded.bench`)."""
         return self.kept.bench(size, variant, ptx_arch)
 
@@ -186,22 +193,29 @@ class Version:
         """The recorded hardware counters at one size (see `Recorded.counters`)."""
         return self.kept.counters(size, variant, ptx_arch)
 
-    def measures(self, variant: Variant) -> bool:
-        """Whether a variant is measured on the GPU here; it may be too old for it."""
-        return self.live is not None and device.runs(self.kernel, variant)
+    def measuring(self, variant: Variant) -> Live | None:
+        """What measures a variant on the GPU here; None without one, or if it is too old for it."""
+        if self.live is None or not device.runs(self.kernel, variant):
+            return None
+        return self.live
 
-    def timed(self, variant: Variant, size: int) -> Mapping[str, Any]:
+    def measures(self, variant: Variant) -> bool:
+        """Whether a variant is measured on the GPU here."""
+        return self.measuring(variant) is not None
+
+    def timed(self, variant: Variant, size: int) -> Benchmark:
         """A benchmark at one size: measured here once, or recorded."""
-        if not self.measures(variant):
+        live = self.measuring(variant)
+        if live is None:
             return self.recorded(size, variant.name)
         key = (variant.name, size)
         if key not in self._times:
             problem = variant.problem(size, size, size)
-            self._times[key] = self.live.bench(self.kernel, variant, problem)
+            self._times[key] = live.bench(self.kernel, variant, problem)
         return self._times[key]
 
     @cached_property
-    def _times(self) -> dict[tuple[str, int], Mapping[str, Any]]:
+    def _times(self) -> dict[tuple[str, int], Benchmark]:
         return {}
 
     def timed_on(self, variants: Sequence[str] = (), above: Sequence[str] = ()) -> str:
@@ -232,7 +246,7 @@ class Version:
             Other versions, as ``stem`` or ``stem/variant``.
         every : bool
         """
-        others = [(self.of(stem), name) for stem, _, name in (a.partition("/") for a in above)]
+        others = [(self.of(stem), name) for stem, name in map(parted, above)]
         names = variants or [v.name for v in self.kernel.variants[: None if every else 1]]
         chosen = (*others, *((self, name) for name in names))
         return [Row(page, page.kernel.variant(name or None)) for page, name in chosen]

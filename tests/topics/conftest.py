@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from lib.gpus import GPUS
+from lib.records import schema, store
 from lib.topics.ablation import figure as ablation
 from lib.topics.banks import figure as banks
 from lib.topics.bottleneck import figure as busiest
@@ -25,6 +27,8 @@ from lib.topics.mapping import figure as who
 from lib.topics.mapping.model import Region, Work
 from lib.topics.occupancy import figure as occupancy
 from lib.topics.occupancy.model import occupancy as occupancy_of
+from lib.topics.operand import figure as operand
+from lib.topics.operand.model import Operand
 from lib.topics.overlap import figure as overlap
 from lib.topics.overlap.model import overlap as order_of
 from lib.topics.pipeline import figure as pipeline
@@ -47,6 +51,7 @@ from lib.topics.sweep import figure as sweep
 from lib.topics.tiling import model as tiling
 from lib.topics.tiling import thread_figure as thread_tile
 from lib.topics.timeline import figure as timeline
+from lib.topics.timeline.page import of_marks
 from lib.topics.tma_box import figure as box
 from lib.topics.tma_box import model as box_model
 from lib.topics.tma_swizzle import figure as tma_swizzle
@@ -58,6 +63,7 @@ from lib.topics.waves import figure as waves
 from lib.topics.waves.model import Deal
 from lib.topics.windows import figure as windows
 from lib.topics.windows.model import windows as windows_of
+from tests import built
 
 RECORDED = "recorded: H100 80GB, 2026-11-21, 2048³"
 EMULATED = "emulated: sm_75 PTX"
@@ -115,8 +121,8 @@ def record(warps=8, blocks=2, iterations=6, tile_cycles=900):
 
 def timelines(count, narrow=False):
     versions = [
-        timeline.version("02 shared tile", record(), 1.98e9),
-        timeline.version("03 strip", record(tile_cycles=1500), 1.98e9, blocks=[0]),
+        of_marks("02 shared tile", built.marks(record()), 1.98e9),
+        of_marks("05 strip", built.marks(record(tile_cycles=1500)), 1.98e9, blocks=[0]),
     ]
     return timeline.draw(versions[:count], evidence=RECORDED, window=(0, 5000),
                          narrow=narrow)
@@ -147,7 +153,8 @@ def ring_record(steps=8, stages=4):
 
 
 def timeline_with_roles(narrow=False):
-    one = timeline.version("19 warp specialization", ring_record(), 1.7e9, roles=ROLES, stages=4)
+    one = of_marks("19 warp specialization", built.marks(ring_record()), 1.7e9, roles=ROLES,
+                   stages=4)
     return timeline.draw([one], evidence=RECORDED, narrow=narrow)
 
 
@@ -188,7 +195,7 @@ def rungs():
     return [
         ladder.Rung("01 naive", "FP32", 0.114, 5.82, 0.06),
         ladder.Rung("02 shared tile", "FP32", 0.17, 8.7, 0.11),
-        ladder.Rung("07 vectorised", "FP32", 0.71, 36.3, stale=True),
+        ladder.Rung("06 vectorised", "FP32", 0.71, 36.3, stale=True),
         ladder.Rung("08 warp tile", "FP32", 0.94, 48.3),
         ladder.Rung("09 beyond", "FP32", 1.03, 52.9),
         ladder.Rung("10 WMMA", "FP16", None, None),
@@ -244,7 +251,7 @@ def mappings_of_a_tile(second):
 def accounts(narrow=False):
     issued = dict.fromkeys(("fma", "tensor", "memory", "integer", "control"), 0.01)
     return slots.draw(
-        {"07 vectorised": Account({**issued, "fma": 0.6, "memory": 0.07},
+        {"06 vectorised": Account({**issued, "fma": 0.6, "memory": 0.07},
                                   {"long_scoreboard": 0.2, "barrier": 0.07}, 0.03),
          "cuBLAS": Account({**issued, "fma": 0.77}, {"short_scoreboard": 0.12, "wait": 0.05}, 0.02),
          "09 large": Account({**issued, "fma": 0.84}, {"dispatch_stall": 0.1, "drain": 0.01},
@@ -307,7 +314,7 @@ def read_by_threads(narrow=False):
     """One element, and a strip of eight: the rows of a thread lie apart, and are drawn together."""
     strip = work(thread=[who.Region(36 + 2 * i, 70, 1, 1) for i in range(8)])
     return reads.draw(
-        [reads_of(work(), "02 shared tile", "thread", 8), reads_of(strip, "05 strip", "thread", 8)],
+        [reads_of(work(), "02 shared tile", "thread", 8), reads_of(strip, "03 strip", "thread", 8)],
         evidence=EMULATED, narrow=narrow)
 
 
@@ -324,8 +331,8 @@ FIGURES = {
     "step": one_step,
     "step, narrow": lambda: one_step(narrow=True),
     "slots, narrow": lambda: accounts(narrow=True),
-    "running picture, narrow": lambda: nest(8, 8, "06_register_tile", narrow=True),
-    "running picture": lambda: nest(16, 128, "06_register_tile"),
+    "running picture, narrow": lambda: nest(8, 8, "04_register_tile", narrow=True),
+    "running picture": lambda: nest(16, 128, "04_register_tile"),
     "running picture of single threads": lambda: nest(1, 32, "01_naive"),
     "ablation, small steps": small_steps,
     "by_shape": ratios,
@@ -446,7 +453,16 @@ FIGURES = {
     "fragments, A": lambda: fragments.draw(held("mma.m16n8k16", "A")),
     "fragments, B": lambda: fragments.draw(held("mma.m16n8k8", "B"), lane=30),
     "fragments, wgmma": lambda: fragments.draw(held("wgmma.m64n64k16", "C")),
-    "fragments, none": lambda: fragments.absent("A"),
+    "fragments, none": lambda: fragments.absent("B"),
+    "fragments, A of wgmma": lambda: fragments.draw(held("wgmma.m64n256k16", "A")),
+    "fragments, product": lambda: fragments.product([held("mma.m16n8k8", o) for o in "ABC"]),
+    "fragments, product, narrow": lambda: fragments.product(
+        [held("mma.m16n8k16", operand) for operand in "ABC"], narrow=True),
+    "fragments, product of k16": lambda: fragments.product(
+        [held("mma.m16n8k16", operand) for operand in "ABC"]),
+    "operand": lambda: operand.draw(Operand(128), 13, 5),
+    "operand, MN": lambda: operand.draw(Operand(64, 2, "MN"), 13, 5),
+    "operand, none": lambda: operand.absent("wgmma takes it only of 16-bit types: not of FP8"),
     "ldmatrix, plain": lambda: matrix_loads.draw(MatrixLoad(HalfTile(64)), layout="plain"),
     "ldmatrix, transposed": lambda: matrix_loads.draw(
         MatrixLoad(HalfTile(64, 8), 4, True), lane=27, layout="padded"
@@ -491,3 +507,20 @@ def drawn():
 def fig(request, drawn):
     """Each figure in turn."""
     return drawn[request.param]
+
+
+@pytest.fixture
+def machine_of():
+    """A machine's record with other roofs, by name and in B/s or FLOP/s: a recorded one's rest."""
+    recorded = store.load(schema.MachineRecord, "H100")
+
+    def made(**values: float) -> schema.MachineRecord:
+        roofs = schema.Roofs(**{
+            name: schema.Roof(
+                value=value, unit="B/s" if name in ("copy", "l2", "shared") else "FLOP/s",
+                method="")
+            for name, value in values.items()
+        })
+        return structs.replace(recorded, roofs=roofs)
+
+    return made

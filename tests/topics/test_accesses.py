@@ -32,13 +32,13 @@ def test_naive_has_a_load_of_each_operand_and_a_store():
 
 
 def test_an_access_of_an_inlined_function_has_the_kernel_s_line():
-    kernel = kernels.find("07_vectorized")
+    kernel = kernels.find("06_vectorized")
     lines = kernel.source.read_text().splitlines()
-    run = emulated("07_vectorized", watch=(0, 3))
+    run = emulated("06_vectorized", watch=(0, 3))
     for space in ("global", "shared"):
         for one in named(run.launch, space):
             file, _, line = one.where.partition(":")
-            assert file == "07_vectorized.cu"
+            assert file == "06_vectorized.cu"
             call = "store<" if one.kind == "store" else "load<"
             text = lines[int(line) - 1]
             assert call in text or "update<" in text or f"{one.array}[" in text
@@ -59,7 +59,7 @@ def test_shared_variables_go_by_their_names_in_the_source():
 
 def test_tiles_that_share_their_memory_go_by_their_own_names():
     kernel = kernels.find("13_wmma_vectorized")
-    variant = kernel.variant("wide")
+    variant = kernel.variant("vectors_128x128")
     run = runner.run(kernel, variant.problem(128, 128, 64), variant=variant, backend="emulator",
                      watch=(0, 3), exact=True)
     found = {(n.kind, n.label) for n in named(run.launch, "shared")}
@@ -70,7 +70,7 @@ def test_tiles_that_share_their_memory_go_by_their_own_names():
 
 def test_where_a_line_has_a_pointer_alone_its_callers_say_what_it_moves():
     kernel = kernels.find("15_turing_limit")
-    variant = kernel.variant("small")
+    variant = kernel.variant("tile_64x128")
     run = runner.run(kernel, variant.problem(64, 128, 96), variant=variant, backend="emulator",
                      watch=(0, 1), exact=True)
     found = {(n.kind, n.label) for n in named(run.launch, "shared")}

@@ -85,7 +85,7 @@ def test_passes_of_ldmatrix_never_go_together():
     assert (found.wavefronts, found.ideal) == (16, 4)
 
 
-@pytest.mark.parametrize(("variant", "of_bs"), [("small", 2), ("unpaired", 4)])
+@pytest.mark.parametrize(("variant", "of_bs"), [("warp_64x32", 2), ("unpaired", 4)])
 def test_the_figures_of_08_say_the_wavefronts_in_which_they_differ(variant, of_bs, shown):
     draw(Version("08_warp_tile"), variant, "load")
     assert f"A 128-bit load takes: of As 2 wavefronts, of Bs {of_bs} wavefronts" in shown[0]

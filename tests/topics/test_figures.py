@@ -21,6 +21,8 @@ from lib.topics.roofline.model import Point, Roofs
 from lib.topics.roofline.model import points as points_of
 from lib.topics.running_picture import model as running_picture_model
 from lib.topics.timeline import figure as timeline
+from lib.topics.timeline.page import of_marks
+from tests import built
 from tests.topics.conftest import mappings_of_a_tile, record
 
 
@@ -131,7 +133,7 @@ def test_what_is_read_is_counted_once(drawn):
     assert ("swapped: a warp owns 32×1 of 32×32 elements of C; in one k it reads 32 floats of A, "
             "from 32 rows, and 1 float of B, from 1 column, for 32 FMAs.") in fig.alt
     fig = drawn["reads, threads"]
-    assert fig.finding == "05 strip: 9 floats for 8 FMAs; 02 shared tile: 2 floats for 1 FMA"
+    assert fig.finding == "03 strip: 9 floats for 8 FMAs; 02 shared tile: 2 floats for 1 FMA"
     assert {"2 floats per FMA", "1.125 floats per FMA"} <= set(shown(fig))
     assert set(shown(drawn["reads, threads, narrow"])) >= set(shown(fig)[1:]) - {fig.finding}
 
@@ -234,7 +236,7 @@ def test_timeline_shares_and_time_scale():
         "blocks": [{"block": 0, "warps": [[[0, 1000], [1, 1100], [2, 1400], [5, 2000]]]}],
         "overview": [[0, 0, 1000]],
     }
-    version = timeline.version("x", record, clock_hz=1e9)
+    version = of_marks("x", built.marks(record), clock_hz=1e9)
     fig = timeline.draw([version], evidence="measured: H100")
     assert fig.finding == "Warps are in the inner loop for 60% of the time and spend 30% waiting"
     assert "load 10%, wait 30%, inner loop 60%" in fig.alt
@@ -245,7 +247,7 @@ def test_timeline_shares_and_time_scale():
 
 @pytest.mark.parametrize("cycles", [1000, 4200, 4900, 6000, 9999, 14000])
 def test_a_timeline_of_any_window_fits_a_phone(cycles):
-    one = timeline.version("02 shared tile", record(), 1.98e9)
+    one = of_marks("02 shared tile", built.marks(record()), 1.98e9)
     fig = timeline.draw([one], evidence="recorded: H100", window=(0, cycles), narrow=True)
     numbers = [t.get_position()[0] for t in fig.findobj(Text)
                if re.fullmatch(r"[\d,]+", t.get_text()) and t.get_va() == "top"]
@@ -265,7 +267,7 @@ def test_timeline_says_where_steps_are_not_marked(drawn):
 
 def test_timeline_of_a_record_without_blocks_is_an_error():
     with pytest.raises(ValueError, match="no block"):
-        timeline.version("x", {"blocks": []}, 1e9)
+        of_marks("x", built.marks({**record(), "blocks": []}), 1e9)
 
 
 def test_two_timelines_share_a_scale(drawn):
@@ -295,10 +297,14 @@ def test_swizzle(drawn):
 
 def test_fragments(drawn):
     fig = drawn["fragments, A"]
-    assert fig.finding == "mma.m16n8k16: lane 5 holds 8 elements of A, in 2 rows and 4 columns"
+    assert fig.finding == "mma.m16n8k16: lane 5 holds 8 elements of A: 2 rows, 4 columns"
     assert {"r0", "r1", "r2", "r3", "(1, 2) (1, 3)"} <= set(shown(fig))
     assert "… r8 to r31: further columns" in shown(drawn["fragments, wgmma"])
-    assert drawn["fragments, none"].finding == "wgmma.m64n64k16: no lane holds A"
+    assert drawn["fragments, none"].finding == "wgmma.m64n64k16: no lane holds B"
+    both = drawn["fragments, product"], drawn["fragments, product, narrow"]
+    assert both[0].finding == "mma.m16n8k8: lane 5 holds 4 elements of A, 2 of B, 4 of C"
+    assert "    row g + 8·m, column 2·t + h" in shown(both[0])
+    assert "    row 2·t + 8·m + h, column g" in shown(both[1])
 
 
 def test_ldmatrix(drawn):
@@ -540,7 +546,7 @@ def test_timeline_of_blocks_that_all_begin_at_once_has_no_overview():
         "blocks": [{"block": 0, "warps": [[[0, 1000], [1, 1100], [2, 4400], [5, 9000]]]}],
         "overview": [[i % 132, i, 90_000 + i] for i in range(512)],
     }
-    version = timeline.version("x", record, clock_hz=1e9)
+    version = of_marks("x", built.marks(record), clock_hz=1e9)
     fig = timeline.draw([version], evidence="measured: H100", window=(0, 5000))
     assert "The first 512 of 1,024 blocks all begin within 511 ns." in shown(fig)
     assert "blocks\nrunning" not in shown(fig)
@@ -550,5 +556,5 @@ def test_timeline_of_blocks_that_all_begin_at_once_has_no_overview():
 def test_the_lines_of_a_loop_nest_fit_a_phone(stem):
     most = 31  # letters of the narrow picture's column
     for lines in running_picture_model.NESTS[stem].loop.values():
-        text = textwrap.dedent("\n".join(lines)).format(m=128, n=128, step=16)
+        text = textwrap.dedent("\n".join(lines)).format(m=128, n=128, step=16, each=128)
         assert all(len(re.sub(r" +#", " #", line)) <= most for line in text.splitlines()), text

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
+from msgspec import structs
 
 from lib.__main__ import main
 from lib.measure import foreign
-from lib.topics.foreign import model, page
+from lib.records import foreign as records
+from lib.topics.foreign import model, page, published
+from lib.topics.public_files import model as files
 
 SOURCE = r"""
 #include <cstdio>
@@ -136,7 +139,7 @@ def test_results_mutants_and_defects_are_recorded_and_held(clones, capsys, shown
     assert "tiled<16>: ran to its end; right; no hazard; 2 of 2 mutants found" in out
     assert "past: OutOfBounds" in out
     assert "turned<16>: ran to its end; right; no hazard; " in out
-    unseen = model.recorded()["nobody/matmul:turned<16>"]["mutants"]["unseen"]
+    unseen = model.recorded()["nobody/matmul:turned<16>"].mutants.unseen
     turned = next(one for one in model.kernels() if one.name == "turned<16>")
     assert unseen and not turned.unexplained(unseen) and turned.unexplained(["bar.sync 1"])
     assert main(command) == 0 and "0 unlike the record" in capsys.readouterr().out
@@ -146,9 +149,14 @@ def test_results_mutants_and_defects_are_recorded_and_held(clones, capsys, shown
     assert "The guard lets n through." in shown[1] and "OutOfBounds" in shown[1]
     assert "blob/0123456789abcdef" in shown[1]
     file = clones / "foreign.json"
-    record = json.loads(file.read_text())
-    record["nobody/matmul:tiled<16>"]["counters"]["global_load_sectors"] += 1
-    file.write_text(json.dumps(record))
+    record = model.recorded()
+    record["nobody/matmul:tiled<16>"].counters["global_load_sectors"] += 1
+    whole = file.read_text()
+    file.write_text(whole.replace('"global_load_sectors": 640', '"global_load_sectors": 641', 1))
+    assert main([*command, "tiled"]) == 2  # one line, and not what an edited file says
+    assert "foreign.json was edited since it was written" in capsys.readouterr().err
+    file.write_text(whole)
+    model.write(record)
     assert main([*command, "tiled"]) == 1
     assert "global_load_sectors: 640, and recorded is 641" in capsys.readouterr().out
 
@@ -163,6 +171,40 @@ def test_a_changed_kernel_is_told(clones, capsys):
     assert main(command) == 1 and "race: tiled.cu:" in capsys.readouterr().out
 
 
+def test_a_driver_calls_a_kernel_of_which_only_the_host_makes_arguments(clones, monkeypatch):
+    lines = SOURCE.splitlines()
+    first = lines.index("template <int TILE>") + 1
+    driver = clones / "driver.cu"
+    driver.write_text(
+        f'{model.PLACE}\nextern "C" __global__ void ours(float* C, const float* A, '
+        "const float* B)\n{ tiled<WIDTH>(32, 0.5f, A, B, 3.0f, C); }\n")
+    monkeypatch.setattr(model, "SET", clones / "set.toml")
+    whole = next(one for one in model.kernels() if one.name == "tiled<16>")
+    one = replace(
+        whole, name="ours", driver="driver.cu", lines=(first, lines.index("}") + 1), mutants=0,
+        options=("-DWIDTH=16", "-I{clone}"),
+        args=("C=float32[32,32]:uniform", "A=float32[32,32]:uniform", "B=float32[32,32]:uniform"),
+        check="")  # fmt: skip
+    assert one.digest != whole.digest and model.run(one, clones).ended == records.ENDED
+    driver.write_text(driver.read_text() + "\n")
+    changed = one.digest
+    driver.write_text(driver.read_text().replace("0.5f", "0.25f"))
+    assert one.digest != changed
+    with pytest.raises(ValueError, match="have no one __global__"):
+        model.run(replace(one, lines=(first + 2, first + 3)), clones)
+
+
+def test_published_cases_are_written_out():
+    word = published.written_out("cases=published:tf32")
+    assert word.startswith("cases=uint32[2,17]:") and word.count(",") == 1 + 2 * 17 - 1
+    assert published.written_out("n=int:2") == "n=int:2"
+    outputs = np.zeros((2, 128, 4), np.uint32)
+    outputs[:, :32] = np.array(published.PUBLISHED["tf32"].words)[:, None, None]
+    assert published.right("tf32", {"outputs": outputs}, {})
+    outputs[1, 31, 3] ^= 1
+    assert not published.right("tf32", {"outputs": outputs}, {})
+
+
 def test_a_missing_clone_is_told_with_how_to_get_it(tmp_path, capsys):
     assert main(["foreign", "--folder", str(tmp_path), "siboehm"]) == 2
     assert "git clone https://github.com/siboehm/SGEMM_CUDA" in capsys.readouterr().err
@@ -172,15 +214,27 @@ def test_a_missing_clone_is_told_with_how_to_get_it(tmp_path, capsys):
 def test_a_gpu_counts_what_the_emulator_counts():
     """Whatever is recorded of a GPU: equal, or with a reason, and right."""
     record = model.recorded()
-    found = [(one, record[one.key]["gpu"]) for one in model.kernels() if "gpu" in record[one.key]]
+    found = [(one, gpu) for one in model.kernels() if (gpu := record[one.key].gpu)]
     strange = {
         one.key: f"{model.told_of_gpu(one, measured)}: {said}" for one, measured in found
-        if (said := model.strange(one, measured)) or measured["launch"] != one.digest
+        if (said := model.strange(one, measured)) or measured.launch != one.digest
     }
     assert not strange, "record again: python -m lib foreign --folder FOLDER --counters --write"
-    assert all(len(measured["ncu"]) == len(record[one.key]["counters"])
+    assert all(len(measured.ncu) == len(record[one.key].counters)
                for one, measured in found)
     assert found or not any(one.unlike for one in model.kernels())
+
+
+ENDED = records.Result(ended=records.ENDED, right=None, hazards=[], counters={},
+                       mutants=records.Mutants(tried=0, unseen=[]))
+
+
+def measured(kernel, ncu, emulated, right=None, emulated_right=None):
+    """What a GPU is said to count of a launch."""
+    return records.Measured(
+        gpu="GPU", arch="sm_90a", driver="1", cuda="13.0", nvrtc="13.0", ncu_release="1",
+        date="2026-01-01", launch=kernel.digest, right=right, emulated_right=emulated_right,
+        ncu=ncu, emulated=emulated)
 
 
 SWIZZLED = r"""
@@ -214,17 +268,16 @@ def test_a_wrong_result_is_told_unless_the_set_says_why(shown, clones, monkeypat
     for arch in ("sm_80", "sm_90a"):
         _, found[arch] = foreign._emulated(kernel, foreign._compiled(kernel, clones, arch))
     assert found == {"sm_80": True, "sm_90a": False}
-    gpu = {"ncu": {"a": 1}, "emulated": {"a": 1}, "right": False, "emulated_right": False,
-           "launch": kernel.digest, **dict.fromkeys(("gpu", "cuda", "driver", "ncu_release",
-                                                     "date"), "–")}
+    gpu = measured(kernel, {"a": 1}, {"a": 1}, right=False, emulated_right=False)
     told = replace(kernel, on_gpu="There it begins at 1,024.")
     assert "doesn't say why" in model.strange(kernel, gpu) and not model.strange(told, gpu)
-    assert "right" in model.strange(told, gpu | {"emulated_right": True})
-    assert "ALONE" in model.told_of_gpu(told, gpu | {"emulated_right": True})
+    assert "right" in model.strange(told, structs.replace(gpu, emulated_right=True))
+    assert "ALONE" in model.told_of_gpu(told, structs.replace(gpu, emulated_right=True))
     assert "and in the emulator" in model.told_of_gpu(told, gpu)
     ended = replace(told, name="ended", on_gpu="Its launch ended the process.")
     monkeypatch.setattr(model, "kernels", lambda: (told, ended))
-    monkeypatch.setattr(model, "recorded", lambda: {told.key: {"gpu": gpu}, ended.key: {}})
+    monkeypatch.setattr(model, "recorded", lambda: {
+        told.key: structs.replace(ENDED, gpu=gpu), ended.key: ENDED})
     page.counted()
     assert "| 1 | 1 of 1 |" in shown[-2] and "| 1 | not counted |" in shown[-2]
     assert "- `swizzled` of nobody/matmul: There it begins at 1,024." in shown[-1]
@@ -233,12 +286,11 @@ def test_a_wrong_result_is_told_unless_the_set_says_why(shown, clones, monkeypat
 
 def test_counters_that_differ_are_told_by_their_reason(shown, clones, monkeypatch):
     tiled = model.kernels()[0]
-    machine = dict.fromkeys(("gpu", "cuda", "driver", "ncu_release", "date"), "–")
     one, two = (replace(tiled, name=f"{name}<8>", unlike={"a": "its retries"})
                 for name in ("one", "two"))
     record = {
-        each.key: {"gpu": {"ncu": {"a": 1_000 + i, "b": 2}, "emulated": {"a": 8, "b": 2},
-                           "launch": each.digest, **machine}}
+        each.key: structs.replace(
+            ENDED, gpu=measured(each, {"a": 1_000 + i, "b": 2}, {"a": 8, "b": 2}))
         for i, each in enumerate((one, two))
     }
     monkeypatch.setattr(model, "kernels", lambda: (one, two))
@@ -249,6 +301,60 @@ def test_counters_that_differ_are_told_by_their_reason(shown, clones, monkeypatc
             "`a` 1,001 in place of 8.") in shown[-1]
 
 
+FILES = """[[file]]
+repository = "nobody/matmul"
+revision = "0123456789abcdef0123456789abcdef01234567"
+file = "src/tiled.cu"
+kernels = ["tiled<16>"]
+
+[[file]]
+repository = "nobody/matmul"
+revision = "0123456789abcdef0123456789abcdef01234567"
+file = "src/broken.cu"
+include = ["include"]
+held_out = true
+broken = "it names what is nowhere."
+"""
+
+
+def test_public_files_are_compiled_as_they_are(clones, monkeypatch, capsys, shown):
+    (clones / "files.toml").write_text(FILES)
+    every = files.files(clones / "files.toml")
+    monkeypatch.setattr(files, "files", lambda: every)
+    monkeypatch.setattr(records, "FILE", clones / "foreign.json")
+    read, write = records.read, records.write
+    monkeypatch.setattr(records, "read", lambda path=None: read(path or records.FILE))
+    monkeypatch.setattr(records, "write", lambda one, path=None: write(one, path or records.FILE))
+    (clones / "matmul" / "src" / "broken.cu").write_text(
+        '#include "width.h"\n__global__ void f(int* x) { *x = WIDTH + nowhere; }\n')
+    (clones / "matmul" / "include").mkdir()
+    (clones / "matmul" / "include" / "width.h").write_text("#define WIDTH 4\n")
+    command = ["foreign", "--folder", str(clones)]
+    assert main([*command, "--files", "--write"]) == 0
+    out = capsys.readouterr().out
+    assert "matmul:src/tiled.cu: 2 kernels" in out and "1 of 2 files are taken" in out
+    assert 'src/broken.cu: refused: src/broken.cu(2): error: identifier "nowhere"' in out
+    main([*command, "past", "--write"])  # which leaves what is recorded of files
+    assert records.read().files["nobody/matmul:src/tiled.cu"].kernels == 2
+    page.compiled()
+    assert "| held out | 1 | 0 of 1 |" in shown[-2] and "names what is nowhere." in shown[-1]
+    (clones / "matmul" / "src" / "tiled.cu").write_text("__global__ void f() { nowhere(); }\n")
+    assert main([*command, "--files", "tiled"]) == 1
+
+
+def test_eighteen_of_twenty_public_files_are_taken_as_they_are():
+    every, record = files.files(), records.read().files
+    assert set(record) == {one.key for one in every}
+    assert not {one.repository for one in every} & {one.repository for one in model.kernels()}
+    assert all(len(one.revision) == 40 for one in every)
+    taken = [one for one in every if not record[one.key].said]
+    assert all(record[one.key].kernels for one in taken)
+    assert [sum(one.held_out == which for one in every) for which in (False, True)] == [20, 10]
+    assert sum(not one.held_out for one in taken) >= 18
+    assert sum(one.held_out for one in taken) == 10
+    assert all(one.broken for one in every if one not in taken)
+
+
 def test_the_set_names_revisions_and_knows_its_oracles():
     every = model.kernels()
     assert len(every) >= 15 and len({one.key for one in every}) == len(every)
@@ -257,8 +363,8 @@ def test_the_set_names_revisions_and_knows_its_oracles():
     assert set(record) == {one.key for one in every}
     for one in every:
         result = record[one.key]
-        assert result["right"] is not False
+        assert result.right is not False
         if one.defect:
-            assert result["hazards"] or result["ended"] != "ran to its end"
-        assert not one.unexplained(result["mutants"]["unseen"])
+            assert result.hazards or result.ended != records.ENDED
+        assert not one.unexplained(result.mutants.unseen)
         assert not (one.defect and one.mutants)  # whose every mutant would be "found"

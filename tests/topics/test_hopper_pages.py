@@ -4,14 +4,15 @@ import math
 import re
 
 import pytest
+from msgspec import convert, structs
 
 from lib import chapter
 from lib.chapter import Chapter
 from lib.kernels.shapes import LAYERS
 from lib.records import store as records
-from lib.records.predictions import PREDICTIONS
+from lib.records.schema import Alone, Clock, Steady, Sustained, Trials
+from lib.records.store import HOT_ROUNDS, NotRecorded
 from lib.topics.ablation import page as ablation_page
-from lib.topics.ablation.page import predicted
 from lib.topics.counters.page import machines
 from lib.topics.in_flight.page import bytes_in_flight
 from lib.topics.ring.page import buffers
@@ -22,6 +23,7 @@ from lib.topics.tensor_pipe.page import account, accounted
 from lib.topics.tma_swizzle.model import descriptor
 from lib.topics.tma_swizzle.page import descriptors
 from lib.topics.tma_swizzle.page import draw as draw_tma_swizzle
+from tests import built
 from tests.pages import cells
 
 
@@ -33,21 +35,29 @@ def recorded(stem, speed=lambda name, shape: 600.0):
         shapes = [(n, n, n) for n in (1024, 2048, 4096)]
         if variant is page.kernel.variants[0]:
             shapes = dict.fromkeys((*shapes, *LAYERS))  # one layer is a cube
-        variants[variant.name] = {"bench": [
-            {"M": M, "N": N, "K": K, "tflops": speed(variant.name, (M, N, K)), "seconds": 1e-3,
+        variants[variant.name] = {**built.code(), "hash": "0" * 16, "launch": "0" * 16, "bench": [
+            {**built.plain(built.row()), "M": M, "N": N, "K": K, "rounds": HOT_ROUNDS,
+             "tflops": speed(variant.name, (M, N, K)), "seconds": 1e-3,
              "cublas_tflops": 500.0, "ratio": speed(variant.name, (M, N, K)) / 500.0,
              "spread": 0.01, "instantiation": page.kernel.expression(variant),
-             "sm_clock_mhz": 1755.0, "power_w": 690.5, "temperature_c": None}
+             "temperature_c": None}
             for M, N, K in shapes
         ], "counters": [
             {"M": n, "N": n, "K": n, "metrics": {"l2_bytes": 1e9, "dram_read_bytes": 2e8}}
             for n in (2048, 4096)
         ]}
-    page.version.kept.__dict__["record"] = {
-        "kernel": stem, "gpu": {"name": "NVIDIA H100", "key": "H100", "sms": 132},
-        "date": "2026-11-21", "variants": variants,
-    }
+    head = built.head(stem) | {"date": "2026-11-21"}
+    head["gpu"]["name"] = "NVIDIA H100"
+    page.version.kept.__dict__["record"] = built.parsed(
+        head | {"variants": variants, "chunks": built.chunks()})
     return page
+
+
+def changed(page, variant, place=slice(None), **fields):
+    """Let rows of a made-up record say otherwise: what a field's function gives of each."""
+    rows = page.record.variants[variant].bench
+    rows[place] = [structs.replace(row, **{name: of(row) for name, of in fields.items()})
+                   for row in rows[place]]
 
 
 def test_machines_are_counted_as_the_trace_counts_them(shown):
@@ -77,7 +87,7 @@ def test_the_swizzle_and_the_ring_are_drawn(shown):
 
 
 def test_what_is_missing_is_said_in_the_cell(shown, monkeypatch):
-    monkeypatch.setattr(records, "load", lambda gpu, stem: None)
+    monkeypatch.setattr(records, "load", lambda *_, **__: None)
     with chapter.once_recorded():
         how_it_ran(Chapter("17_wgmma").version)
     assert "python -m lib record 17_wgmma" in shown[0] and "Not recorded yet" in shown[0]
@@ -98,8 +108,9 @@ def test_layers_have_their_geometric_mean_and_their_least(shown):
 
 def test_another_gpu_s_ratios_stand_beside(shown, monkeypatch):
     there = recorded("20_hopper_limit", lambda name, shape: 600.0).record
-    there = {**there, "gpu": {"name": "NVIDIA H200", "key": "H200", "sms": 132}}
-    monkeypatch.setattr(records, "load", lambda gpu, stem: there if gpu == "H200" else None)
+    there = structs.replace(
+        there, gpu=structs.replace(there.gpu, name="NVIDIA H200", key="H200"))
+    monkeypatch.setattr(records, "load", lambda kind, gpu, stem: there if gpu == "H200" else None)
     page = recorded("20_hopper_limit", lambda name, shape: 550.0)
     layers(page.version, "H200")
     rows = cells(shown[0])
@@ -107,19 +118,21 @@ def test_another_gpu_s_ratios_stand_beside(shown, monkeypatch):
     assert rows[-1][3:5] == ["**1.100**; 1.100", "**1.200**; 1.200"]
     assert "ratio, H100 | ratio, H200" in shown[0]
     assert "recorded: H100" in shown[0] and "recorded: H200" in shown[0]
-    with pytest.raises(records.NotRecorded, match="python -m lib record 20_hopper_limit"):
-        layers(page.version, "T4")
+    layers(page.version, "T4")
+    assert "Not recorded yet" in shown[-1]
+    assert "python -m lib record 20_hopper_limit" in shown[-1]
 
 
 def test_trials_stand_beside_the_rule_s_choice(shown):
     page = recorded("20_hopper_limit")
-    with pytest.raises(records.NotRecorded, match="has no trials: python -m lib record 20_hopper"):
-        trials(page.version)
+    trials(page.version)
+    assert "has no trials: python -m lib record 20_hopper" in shown[-1]
     kernel = page.kernel
-    rows = page.record["variants"]["tuned"]["bench"]
-    for row in rows:
-        row["trials"] = {"of": 8, "ratio": 2 * row["ratio"],
-                         "instantiation": kernel.expression(kernel.variant("ping_pong"))}
+    rows = page.record.variants["tuned"].bench
+    changed(page, "tuned", trials=lambda row: Trials(
+        of=8, ratio=2 * row.ratio, instantiation=kernel.expression(kernel.variant("ping_pong")),
+        seconds=1e-3, spread=0.01, tflops=1.0, cublas_seconds=1e-3, cublas_spread=0.01,
+        cublas_tflops=1.0))
     trials(page.version)
     found = list(cells(shown[-1]))
     assert len(found) == len(rows) + 1  # the means behind the shapes
@@ -129,21 +142,12 @@ def test_trials_stand_beside_the_rule_s_choice(shown):
         "**2.400; 2.400**"]
 
 
-def test_predictions_stand_beside_what_was_measured(shown):
-    page = recorded("16_cp_async", lambda name, shape: 400.0 if name == "wide" else 300.0)
-    predicted(page.version, against="wide")
-    rows = cells(shown[0])
-    assert [row[0] for row in rows] == list(PREDICTIONS["16_cp_async"])
-    assert {row[3] for row in rows} == {"**-25.0%**"}
-    assert f"{PREDICTIONS['16_cp_async']['stages2'].gain:+.1%}" in rows[1]
-
-
 def test_steps_are_drawn_each_on_the_one_before(monkeypatch):
     figures = []
     monkeypatch.setattr(ablation_page, "show", lambda figure, narrow=None: figures.append(figure))
     speeds = {"persistent": 520.0, "in_flight": 520.0, "cluster": 572.0}
     page = recorded("20_hopper_limit", lambda name, shape: speeds.get(name, 1.0))
-    monkeypatch.setattr(records, "load", lambda gpu, stem: recorded(
+    monkeypatch.setattr(records, "load", lambda kind, gpu, stem: recorded(
         stem, lambda name, shape: 500.0).record)
     ablation_page.draw(page.version, *speeds, since="19_warp_specialization", of_rival=True)
     assert "in_flight" in figures[0].alt and "% of cuBLAS" in figures[0].alt
@@ -164,42 +168,75 @@ def test_an_instruction_is_shown_as_the_compiler_wrote_it_and_lists_are_shortene
         instruction(version, "ldmatrix")
 
 
-def test_power_and_clock_stand_beside_the_speed(shown):
+def test_the_launches_own_clock_and_cycles_stand_beside_the_speed(shown):
     page = recorded("17_wgmma")
     how_it_ran(page.version)
     tensor_compare(page.version, 4096, "wide", "stages2")
     assert cells(shown[0])[0] == ["1,024×1,024×1,024", "600", "500", "1.200", "1.0%", "1,755",
-                                  "690", "not read"]
-    page.record["variants"]["wide"]["bench"][0]["rounds"] = 15
+                                  "1,755,000"]
+    changed(page, "wide", slice(1), rounds=lambda row: 15)
     how_it_ran(page.version)
-    assert cells(shown[2])[0][5:] == ["too short"] * 3
+    assert cells(shown[2])[0][5:] == ["1,755", "1,755,000", "too short"]
+    assert cells(shown[2])[1][-1] == "not read"
     assert [row[0] for row in cells(shown[1])] == ["17 wide", "17 stages2"]
-    assert cells(shown[1])[0][3:] == ["not read", "1.00", "0.20", "1,755", "690"]
+    # What no row has read has no column.
+    assert cells(shown[1])[0][3:] == ["1.00", "0.20", "1,755", "1,755,000"]
     assert re.search(r"recorded: H100, 2026-11-21", shown[1])
 
 
 def test_bytes_in_flight_are_those_of_all_stages_but_one():
     page = Chapter("16_cp_async")
-    assert bytes_in_flight(page.version, "stages2") == (128 + 256) * 64 * 2
-    assert bytes_in_flight(page.version, "stages4") == 3 * bytes_in_flight(page.version, "stages2")
+    assert bytes_in_flight(page.version, "stages_2") == (256 + 128) * 32 * 2
+    assert bytes_in_flight(page.version, "k8") == 3 * bytes_in_flight(page.version, "stages_2")
 
 
-def test_an_account_takes_both_speeds_apart_at_their_common_clock(shown):
+def test_an_account_takes_both_speeds_apart_each_at_its_own_clock(shown):
     page = recorded("20_hopper_limit")
+    own, other = (convert(built.clock(time, mhz, 5), Clock) for time, mhz in (
+        (1e-3, 1755.0), (5e-4, 1800.0)))
+    changed(page, "ping_pong", clock=lambda row: own, cublas_clock=lambda row: other)
     ours, rival = accounted(page.version, "ping_pong")
     assert ours.peak * ours.share == pytest.approx(600e12)
     assert rival.peak * rival.share == pytest.approx(500e12)
-    assert ours.clock == rival.clock == pytest.approx(1755 / 1980)
+    assert ours.clock == pytest.approx(1755 / 1980)
+    assert rival.clock == pytest.approx(1800 / 1980)
     assert ours.waves == 1024 / (8 * 132)
     account(page.version, "ping_pong")
     assert cells(shown[0])[0][:4] == ["20 ping_pong", "600", "1,755", "0.886"]
-    assert cells(shown[0])[0][-2:] == ["**0.632**", "0.527"]
+    assert cells(shown[0])[0][-2:] == ["**0.632**", "0.514"]
 
 
-def test_speed_alone_stands_beside_that_in_turns(shown):
+def test_of_a_record_without_the_launches_clock_there_is_no_account():
     page = recorded("20_hopper_limit")
-    page.recorded(4096, "ping_pong")["alone"] = {
-        "tflops": 700.0, "sm_clock_mhz": 1500.0, "power_w": 699.0}
+    changed(page, "ping_pong", clock=lambda row: None)
+    with pytest.raises(NotRecorded, match="the clock of 20_hopper_limit ping_pong: python -m lib"):
+        accounted(page.version, "ping_pong")
+
+
+def test_burst_alone_and_sustained_are_rows_of_their_own(shown):
+    page = recorded("20_hopper_limit")
+    clock = convert(built.clock(1e-3, 1500.0, 2), Clock)
+    side = {"seconds": 1e-3, "spread": 0.0, "tflops": 700.0, "clock": clock}
+    steady = Steady(**side | {"tflops": 650.0}, series=[1e-3] * 2, launches=4000, joules=0.69,
+                    joules_error=0.01)
+    changed(page, "ping_pong",
+            alone=lambda row: Alone(**side, temperature_c=None, throttle=[]),
+            sustained=lambda row: Sustained(own=steady, cublas=steady, idle_w=90.0,
+                                            seconds_each=2.0, throttle=None))
     alone(page.version, "ping_pong", "staged")
-    assert cells(shown[0])[0][1:] == ["1.200", "600", "1,755", "690", "700", "1,500", "699"]
-    assert cells(shown[0])[1][-3:] == ["not read"] * 3
+    rows = cells(shown[0])
+    assert [row[1:] for row in rows] == [
+        ["in turns", "1.200", "600", "1,755", "1,755,000", "not read", "not read"],
+        ["alone", "not read", "700", "1,500", "1,500,000", "not read", "not read"],
+        ["sustained, 2 s", "1.000", "650", "1,500", "1,500,000", "690", "0.690"],
+        ["in turns", "1.200", "600", "1,755", "1,755,000", "not read", "not read"],
+    ]
+
+
+def test_a_record_without_clocks_has_no_columns_of_them(shown):
+    page = recorded("20_hopper_limit")
+    changed(page, "ping_pong", clock=lambda row: None)
+    for show in (alone, lambda version, name: tensor_compare(version, 4096, name)):
+        show(page.version, "ping_pong")
+        assert not re.search("MHz|cycles *[|]| W ", shown[-1].splitlines()[0])
+        assert "not read" not in shown[-1]

@@ -5,13 +5,13 @@ import re
 
 from matplotlib.text import Text
 
-from lib.kernels.catalogue import CATALOGUE, in_book
+from lib.kernels.catalogue import in_book
 from lib.topics.ladder import contents, page
 
 
 def test_the_ladder_has_every_number_once_and_in_order():
-    numbers = [stem[:2] for stem in CATALOGUE]
-    assert numbers == [f"{i:02d}" for i in range(1, len(numbers) + 1)]
+    numbers = [stem[:2] for stem in in_book()]
+    assert numbers == sorted(set(numbers)) and numbers[0] == "01"
 
 
 def test_the_ladder_as_a_table():

@@ -44,6 +44,6 @@ def test_a_row_is_free_of_conflicts_in_any_layout(width, swizzled):
 
 
 def test_the_swizzle_is_the_kernel_s():
-    """03 stores element (k, row) at As[k][row ^ k]."""
+    """05 stores element (k, row) at As[k][row ^ k]."""
     layout = Layout(swizzled=True)
     assert layout.column(6, 5) == 5 ^ 6 and layout.word(6, 5) == 6 * 32 + (5 ^ 6)

@@ -9,6 +9,7 @@ import pytest
 from book import numbers
 from lib.kernels.catalogue import CATALOGUE
 from lib.records import store as records
+from lib.records.schema import CublasRecord, KernelRecord
 from lib.topics.numbers import model
 from lib.topics.numbers.model import evaluate, evidence
 
@@ -20,19 +21,19 @@ QUOTING = [
 
 
 def row(stem, variant, size=4096):
-    kept = records.load("H100", stem)["variants"][variant]["bench"]
-    return next(r for r in kept if r["M"] == r["N"] == r["K"] == size)
+    kept = records.load(KernelRecord, "H100", stem).variants[variant].bench
+    return next(r for r in kept if r.M == r.N == r.K == size)
 
 
 def test_a_number_is_its_expression_s():
-    slow, fast = (row("01_naive", name)["seconds"] for name in ("swapped", "coalesced"))
+    slow, fast = (row("01_naive", name).seconds for name in ("swapped", "coalesced"))
     assert evaluate("faster('', 'swapped'):.2f", "01_naive") == f"{slow / fast:.2f}"
     assert evaluate("faster('01_naive','01_naive/swapped'):.2f", "09_fp32_limit") == (
         f"{slow / fast:.2f}")
     assert evaluate("100 * gain('swapped', ''):+.1f", "01_naive") == (
         f"{fast / slow * 100 - 100:+.1f}")
     assert evaluate("of_best('', 2048):.3f", "02_shared_tile") == (
-        f"{row('02_shared_tile', 'tile32', 2048)['ratio']:.3f}")
+        f"{row('02_shared_tile', 'tile32', 2048).ratio:.3f}")
 
 
 def test_counts_are_the_traced_run_s():
@@ -44,8 +45,8 @@ def test_counts_are_the_traced_run_s():
 def test_what_14_and_17_quote():
     assert evaluate("count('ldmatrix_instructions')/count('mma_instructions')", "14_ldmatrix") == (
         f"{6 / 32}")
-    assert evaluate("with_vector('A', 'seed')", "13_wmma_vectorized") == "64"
-    assert evaluate("with_vector('B', 'seed')", "13_wmma_vectorized") == "128"
+    assert evaluate("with_vector('A', 'vectors_32x64')", "13_wmma_vectorized") == "64"
+    assert evaluate("with_vector('B', 'vectors_32x64')", "13_wmma_vectorized") == "128"
     assert evaluate("met('mma.m16n8k16', 'A')", "17_wgmma") == "8"
     assert evaluate("met('mma.m16n8k16', 'B')", "17_wgmma") == "16"
 
@@ -68,38 +69,50 @@ def test_what_is_not_recorded_is_known():
     assert model._EMULATED | model._MODELLED <= public
 
 
-def test_what_04_quotes():
-    assert evaluate("sum(g < 0 for g in ahead('double', 'staged'))", "04_double_buffer") == "9"
-    assert evaluate("tiles()[0]", "04_double_buffer") == "32×32×8"
-    assert evaluate("work_between('seed')", "04_double_buffer") == "0"
-    assert evaluate("code('FFMA', 'staged')", "04_double_buffer") == "32"
+def test_what_07_quotes():
+    assert evaluate("sum(g < 0 for g in ahead('double', 'staged'))", "07_double_buffer") == "9"
+    assert evaluate("tiles()[0]", "07_double_buffer") == "32×32×8"
+    assert evaluate("work_between('tile_two_buffers')", "07_double_buffer") == "0"
+    assert evaluate("code('FFMA', 'tile_both')", "07_double_buffer") == "32"
     load, wait, loop, barrier = (
-        float(evaluate(f"phase('{event}', '03_bank_conflicts'):.9f", "04_double_buffer"))
+        float(evaluate(f"phase('{event}', '06_vectorized'):.9f", "07_double_buffer"))
         for event in ("load", "wait", "compute", "barrier"))
-    assert evaluate("promised('03_bank_conflicts'):.3f", "04_double_buffer") == (
+    assert evaluate("promised('06_vectorized'):.3f", "07_double_buffer") == (
         f"{(load + wait + loop + barrier) / max(loop + barrier, load + wait):.3f}")
-    moved = row("05_strip", "columns_first")["seconds"] * float(
-        evaluate("roof('shared')", "05_strip")) * float(evaluate("of_roof('L1')", "05_strip"))
-    assert moved == pytest.approx(2 * 4096**3 / float(evaluate("intensity('L1')", "05_strip")))
+    moved = row("03_strip", "columns_first").seconds * float(
+        evaluate("roof('shared')", "03_strip")) * float(evaluate("of_roof('L1')", "03_strip"))
+    assert moved == pytest.approx(2 * 4096**3 / float(evaluate("intensity('L1')", "03_strip")))
+
+
+def test_no_sentence_has_a_number_of_other_source_than_today_s(monkeypatch):
+    quoted = "tflops('swapped'):.1f", "metric('cycles')", "gain('swapped', 'coalesced')"
+    assert all(evaluate(one, "01_naive") != model.NOT_YET for one in quoted)
+    monkeypatch.setattr(records, "changed", lambda kernel, name, kept: kernel.stem == "01_naive")
+    assert {evaluate(one, "01_naive") for one in quoted} == {"not recorded yet"}
+    assert evaluate("tflops()", "02_shared_tile") != model.NOT_YET
+    # What is not measured stays; what is asked wrongly is no matter of records.
+    assert evaluate("sectors('coalesced')", "01_naive") == "2.5"
+    with pytest.raises(ValueError, match="unknown variant"):
+        evaluate("tflops('fastest')", "01_naive")
 
 
 def test_what_21_quotes():
-    rows = records.load("H100", "21_every_shape")["variants"]["half"]["bench"]
-    ratios = [row["trials"]["ratio"] for row in rows]
+    rows = records.load(KernelRecord, "H100", "21_every_shape").variants["half"].bench
+    ratios = [row.trials.ratio for row in rows]
     assert evaluate("min(shapes('half', trials=True))", "21_every_shape") == f"{min(ratios)}"
     assert evaluate("mean('half', trials=True) ** len(shapes('half')):.4f", "21_every_shape") == (
         f"{math.prod(ratios):.4f}")
-    one = next(row for row in rows if row["M"] == row["N"] == row["K"] == 1024)
-    assert evaluate("tried('half', 1024)", "21_every_shape") == f"{one['trials']['ratio']}"
-    kept = records.load("H100", "cublas")["variants"]["fp16"]["best_counters"]
-    busy = next(row for row in kept if row["M"] == 8192)["metrics"]["tensor_pipe_percent"]
+    one = next(row for row in rows if row.M == row.N == row.K == 1024)
+    assert evaluate("tried('half', 1024)", "21_every_shape") == f"{one.trials.ratio}"
+    kept = records.load(CublasRecord, "H100").variants["fp16"].best_counters
+    busy = next(row for row in kept if row.M == 8192).metrics["tensor_pipe_percent"]
     assert evaluate("best_metric('tensor_pipe_percent', 'fp16', 8192)", "21_every_shape") == (
         f"{busy}")
 
 
 @pytest.mark.parametrize(("expression", "why"), [
     ("tried()", "no trials are recorded"), ("shapes(trials=True)", "no trials are recorded"),
-    ("best_metric('cycles', 'fp16', 77)", "no counters of cuBLAS's best on fp16 at 77"),
+    ("best_metric('cycles', 'fp16', 77)", "no counters of its best for fp16 at 77"),
     ("tflops('fastest'):.1f", "unknown variant 'fastest'"), ("open('x')", "'open'"),
     ("slot('lunch')", "no part 'lunch'"), ("1 +", "syntax"),
 ])

@@ -27,6 +27,8 @@ from lib.topics.occupancy.model import occupancy
         # A100: 80 registers are 2,560 a warp; 16,384 // 2,560 = 6 a sub-partition, 24 an SM,
         # where dividing the whole register file (65,536 // 2,560) would say 25.
         ("A100", 80, 0, 32, 24, 24, "registers"),
+        # A100: 152 registers are 4,864 a warp, 3 a sub-partition, 12 an SM: two blocks of 5 warps.
+        ("A100", 152, 0, 160, 2, 10, "registers"),
         # H100's largest block: 227 KiB + 1 KiB reserved is the whole 228 KiB.
         ("H100", 168, 227 * 1024, 384, 1, 12, "registers and shared memory"),
     ],
@@ -64,6 +66,8 @@ def test_shared_memory_is_rounded_up_and_one_kib_reserved_on_ampere():
         (256, 0, 32, "1 to 255 registers"),
         (32, 65 * 1024, 32, "65,536 B of shared memory"),
         (65, 0, 1024, "do not fit"),  # 65 registers are 2,304 a warp; 32 warps need 73,728
+        # 80 registers are 2,560 a warp: 25 warps need 64,000 of 65,536, but no quarter has seven.
+        (80, 0, 25 * 32, "do not fit"),
     ],
 )
 def test_a_block_that_cannot_be_launched_is_an_error(registers, shared, threads, words):

@@ -22,7 +22,7 @@ def test_the_order_is_the_kernel_s():
     variant = min(kernel.variants, key=lambda v: v.tile[0] * v.tile[1] * v.step)
     rows, columns = variant.tile
     M, N = 10 * rows, 2 * columns
-    raster = Raster(M, N, 64, variant.tile, int(variant.constants["GROUP"]))
+    raster = Raster(M, N, 64, variant.tile, variant.schedule.group)
     for block in (0, 9, 17, 19):
         done = run(kernel, variant.problem(M, N, 64), variant=variant, backend="emulator",
                    watch=(block, 0), exact=True)
@@ -54,6 +54,14 @@ def test_a_cluster_asks_for_its_b_once():
     assert pair.from_l2 == 512 * (128 + 128) * 4096 * 2
     assert pair.flop_per_l2_byte == pytest.approx(1.5 * alone.flop_per_l2_byte)
     assert np.isclose(alone.flop_per_l2_byte, 2 * 128 * 256 / (2 * (128 + 256)))
+
+
+def test_a_ragged_raster_s_flop_are_those_of_whole_tiles():
+    """Tiles past the edge are asked of the L2 and multiplied like the others."""
+    whole = Raster(1024, 1024, 512, (128, 256), cluster=2)
+    ragged = Raster(1000, 900, 500, (128, 256), cluster=2)
+    assert ragged.flop_per_l2_byte == pytest.approx(whole.flop_per_l2_byte) == 128
+    assert ragged.from_l2 == 4 * 2 * 4 * (128 + 256 / 2) * 500 * 2
 
 
 def test_waves_that_are_not_full():

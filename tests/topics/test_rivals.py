@@ -3,7 +3,9 @@
 import pytest
 
 from lib.kernels.catalogue import CATALOGUE
+from lib.records import schema
 from lib.records import store as records
+from lib.records.schema import Candidate, CublasRecord, KernelRecord, RivalsRecord
 from lib.topics.clock import page as clock
 from lib.topics.rivals import model, page
 from lib.topics.rivals.model import COOPERATIVE, PING_PONG, SINGLE, Autopsy, Design, Side
@@ -54,11 +56,11 @@ def test_a_name_of_another_family_is_refused(name):
 def recorded_kernels():
     """cuBLAS's kernels of every recorded row, with cublasLt's attributes where there are any."""
     for record in records.every():
-        if record["kernel"] in (*CATALOGUE, records.CUBLAS):
-            for variant in record["variants"].values():
-                for row in variant["bench"]:
-                    for side in filter(None, (row["rival"]["default"], row["rival"]["best"])):
-                        if side.get("kernels"):
+        if record.kernel in (*CATALOGUE, schema.CUBLAS):
+            for variant in record.variants.values():
+                for row in variant.bench:
+                    for side in row.rival.sides:
+                        if side.kernels:
                             yield row, side
 
 
@@ -67,16 +69,16 @@ def test_every_recorded_name_agrees_with_what_is_known_otherwise():
     short = {"float16": "FP16", "bfloat16": "BF16", "float32": "FP32"}
     seen = set()
     for row, side in recorded_kernels():
-        design = model.design(side["kernels"])
+        design = model.design(side.kernels)
         if design.family == "nvjet":
-            seen.add(side["kernels"][0])
+            seen.add(side.kernels[0])
             assert design.types.split()[1:] in (
-                ["FP32", short[row["out"]]], ["FP32", "FP32"] if design.split else None)
-            assert design.types.split()[0] == short[row["dtype"]]
-            if side.get("tile"):
-                assert side["tile"] == f"{design.tile[0]}x{design.tile[1]}"
-                assert side["cluster"] == f"{design.cluster[0]}x{design.cluster[1]}x1"
-        assert not model.plain(side["kernels"][0]).startswith("_Z")
+                ["FP32", short[row.out]], ["FP32", "FP32"] if design.split else None)
+            assert design.types.split()[0] == short[row.dtype]
+            if isinstance(side, Candidate) and side.tile:
+                assert side.tile == f"{design.tile[0]}x{design.tile[1]}"
+                assert side.cluster == f"{design.cluster[0]}x{design.cluster[1]}x1"
+        assert not model.plain(side.kernels[0]).startswith("_Z")
     assert len(seen) > 20
 
 
@@ -95,7 +97,7 @@ def test_a_reduction_behind_a_kernel_means_that_k_is_split():
      Design("ours", "sm_90a", (128, 256), 64, 4, (1, 2), COOPERATIVE)),
     ("21_every_shape", "split",
      Design("ours", "sm_90a", (64, 64), 64, 8, (1, 1), SINGLE, split=True)),
-    ("08_warp_tile", "small", Design("ours", "sm_90a", (64, 64), 16)),
+    ("08_warp_tile", "warp_64x32", Design("ours", "sm_90a", (64, 64), 16)),
 ])
 def test_ours_are_described_in_the_same_words(stem, name, design):
     found = model.ours(CATALOGUE[stem].variant(name), "sm_90a")
@@ -114,21 +116,26 @@ def test_a_tile_that_lies_is_like_one_that_stands_and_a_schedule_counts():
 
 def test_an_autopsy_holds_what_the_records_hold():
     found = model.autopsy(GPU, FP32, 4096)
-    record = records.load(GPU, found.stem)
-    best = max(row["ratio"] for stem in CATALOGUE for row in first_rows(stem, FP32, 4096))
+    record = records.load(KernelRecord, GPU, found.stem)
+    best = max(row.ratio for stem in recorded_stems() for row in first_rows(stem, FP32, 4096))
     assert found.sides[0].share == best
-    assert found.sides[0].registers in {v["registers"] for v in record["variants"].values()}
-    (rival,) = [row["rival"] for row in records.load(GPU, records.CUBLAS)["variants"]["fp32"][
-        "bench"] if records.shape_of(row) == (4096,) * 3]
-    assert found.sides[-1].design in (model.design(rival["best"]["kernels"]),
-                                      model.design(rival["default"]["kernels"]))
+    assert found.sides[0].registers in {v.registers for v in record.variants.values()}
+    (rival,) = [row.rival for row in records.load(CublasRecord, GPU).variants["fp32"].bench
+                if row.is_cube(4096)]
+    assert found.sides[-1].design in (model.design(rival.best.kernels),
+                                      model.design(rival.default.kernels))
+
+
+def recorded_stems():
+    """The versions that have a record."""
+    return [stem for stem in CATALOGUE if records.load(KernelRecord, GPU, stem)]
 
 
 def first_rows(stem, types, size):
     """The rows of a version's first variant of some types at a cube."""
-    for variant in records.load(GPU, stem)["variants"].values():
-        if any(types.has(row) for row in variant["bench"]):
-            return [row for row in variant["bench"] if records.shape_of(row) == (size,) * 3]
+    for variant in records.load(KernelRecord, GPU, stem).variants.values():
+        if any(types.has(row) for row in variant.bench):
+            return [row for row in variant.bench if row.shape == (size,) * 3]
     return []
 
 
@@ -171,20 +178,20 @@ def test_a_finding_owns_up_where_cycles_contradict_turns_or_are_missing():
 def test_all_public_kernels_are_shown_and_fp16_sums_are_not_ranked(said):
     page.peers()
     lines = said[0].splitlines()
-    for name, peer in records.load(GPU, records.RIVALS)["peers"].items():
+    for name, peer in records.load(RivalsRecord, GPU).peers.items():
         own = [line for line in lines if line.startswith(f"| {name}<br>")]
-        assert len(own) == len(peer["rows"])
-        for line, row in zip(own, peer["rows"], strict=True):
-            assert f"{row['M']:,}" in line and f"{row['ratio']:.1%}" in line
-            assert peer["licence"] in line
-            assert ("not ranked" in line) == peer["half_sums"] == ("cublasHgemm" in line)
+        assert len(own) == len(peer.rows)
+        for line, row in zip(own, peer.rows, strict=True):
+            assert f"{row.M:,}" in line and f"{row.ratio:.1%}" in line
+            assert peer.licence in line
+            assert ("not ranked" in line) == peer.half_sums == ("cublasHgemm" in line)
 
 
 def test_the_clock_s_table_is_of_the_versions_timed_in_turns_of_several_lengths(said):
     clock.clock()
-    stems = [stem for stem in CATALOGUE if any(
-        row.get("turns") and records.shape_of(row) == (4096,) * 3
-        for row in next(iter(records.load(GPU, stem)["variants"].values()))["bench"])]
+    stems = [stem for stem in recorded_stems() if any(
+        row.turns and row.shape == (4096,) * 3
+        for row in next(iter(records.load(KernelRecord, GPU, stem).variants.values())).bench)]
     rows = said[0].splitlines()[2:2 + len(stems)]
     assert len(stems) > 5 and [row[2:4] for row in rows] == [stem[:2] for stem in stems]
 
@@ -192,19 +199,19 @@ def test_the_clock_s_table_is_of_the_versions_timed_in_turns_of_several_lengths(
 def test_cycles_are_of_the_kernel_that_ours_met(tmp_path, monkeypatch):
     monkeypatch.setattr(records, "RESULTS", tmp_path)
     slow = (0.1, 0.06, 0.05)
-    record = built.newer_record(rows=[built.newer(2048, *slow)])
+    record = built.record(rows=[built.row(2048, *slow)])
     for variant in record["variants"].values():
         variant["counters"] = [dict.fromkeys("MNK", 2048) | {"metrics": {"cycles": 1000}}]
-    records.write(record)
+    built.write(record)
     assert model.cycles("01_naive", GPU, 2048) == model.Cycles(1000, None, None)
-    row = {key: value for key, value in built.newer(2048, *slow).items()
-           if key not in ("cublas_spread", "instantiation", "turns", "energy", "alone",
-                          "cublas_alone", "pair", "trials", "other_inputs")}
+    row = {key: value for key, value in built.row(2048, 0.05, 0.06, 0.05).items()
+           if key not in ("cublas_spread", "cublas_clock", "instantiation", "turns", "energy",
+                          "sustained", "alone", "cublas_alone", "pair", "trials", "other_inputs")}
 
     def counted(number):
         return [dict.fromkeys("MNK", 2048) | {"metrics": {"cycles": number}}]
 
-    records.write(built.head(records.CUBLAS, records.SCHEMA) | {
+    built.write(built.head(schema.CUBLAS) | {
         "chunks": record["chunks"], "variants": {"fp32": {
             "arch": "sm_90a", "bench": [row], "counters": counted(700),
             "best_counters": counted(800)}}})

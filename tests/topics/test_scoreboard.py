@@ -12,6 +12,7 @@ from lib.__main__ import main
 from lib.kernels.catalogue import CATALOGUE
 from lib.kernels.shapes import CUBES
 from lib.records import store as records
+from lib.records.schema import KernelRecord, RivalsRecord
 from lib.topics.scoreboard import figure, model, page
 from tests import built
 
@@ -32,57 +33,61 @@ def lines(board):
 
 def test_every_recorded_variant_is_in_the_group_of_its_types(boards):
     for stem in CATALOGUE:
-        record = records.load(GPU, stem)
-        for name, variant in record["variants"].items():
-            for row in variant["bench"]:
+        record = records.load(KernelRecord, GPU, stem)
+        for name, variant in record.variants.items() if record else ():
+            for row in variant.bench:
                 (key,) = [types.key for types in model.TYPES if types.has(row)]
                 mine = [one for one in lines(boards[key]) if one.record.endswith(f"{stem}.json")
                         and name in (one.name, one.note)]
                 assert len(mine) == 1, (stem, name)
-                cell = mine[0].cells[records.shape_of(row)]
-                assert (cell.tflops, cell.share) == (row["tflops"], row["ratio"])
+                cell = mine[0].cells[row.shape]
+                assert (cell.tflops, cell.share) == (row.tflops, row.ratio)
 
 
 def test_every_recorded_peer_stands_behind_the_version_that_it_met(boards):
-    record = records.load(GPU, records.RIVALS)
-    for name, peer in record["peers"].items():
-        for row in peer["rows"]:
+    record = records.load(RivalsRecord, GPU)
+    for name, peer in record.peers.items():
+        for row in peer.rows:
             (key,) = [types.key for types in model.TYPES if types.has(row)]
             names = [line.name for line in boards[key]]
             line = boards[key][names.index(name)]
-            assert line.cells[records.shape_of(row)].share == row["ratio"]
-            if peer["half_sums"]:
+            assert line.cells[row.shape].share == row.ratio
+            if peer.half_sums:
                 assert names[-1] == name and "not ranked" in line.note
-                assert line.cells[records.shape_of(row)].of == model.HALF_SUMS
+                assert line.cells[row.shape].of == model.HALF_SUMS
             else:
                 before = [one for one in boards[key][:names.index(name)] if not one.peer][-1]
-                assert before.record.endswith(f"{row['ours']['kernel']}.json")
+                assert before.record.endswith(f"{row.ours.kernel}.json")
 
 
 def test_a_peer_that_met_none_of_ours_stands_last(tmp_path, monkeypatch):
     monkeypatch.setattr(records, "RESULTS", tmp_path)
-    records.write(built.newer_record())
-    records.write(rivals(theirs=False, halves=True))
+    built.write(built.record())
+    built.write(rivals(theirs=False, halves=True))
     names = [line.name for line in model.board(GPU, BY_KEY["fp32"])]
     assert names == ["01 naive", "theirs", "halves"]
 
 
 def rivals(**peers):
     """A record of public kernels: by name whether it adds up in FP16."""
-    row = {key: value for key, value in built.newer(1024).items()
+    row = {key: value for key, value in built.row(1024).items()
            if key not in ("cublas_spread", "instantiation", "rounds", "series", "spread_within",
-                          "inputs", "turns", "energy", "alone", "cublas_alone", "pair", "trials",
-                          "other_inputs", "rival")}
-    made = built.head(records.RIVALS, records.SCHEMA) | {"chunks": built.newer_record()["chunks"]}
+                          "inputs", "turns", "energy", "sustained", "alone", "cublas_alone", "pair",
+                          "trials", "other_inputs", "rival")}
+    row["clock"] = built.clock(row["seconds"])
+    ours = {"ours": {"kernel": "01_naive", "variant": "coalesced", "seconds": 1e-3, "spread": 0.0,
+                     "tflops": row["tflops"]}, "rival": built.row(1024)["rival"]}
+    made = built.head("rivals") | {"chunks": built.chunks()}
     return made | {"peers": {
         name: {"repository": "a/b", "revision": "abc", "licence": "MIT", "half_sums": half,
-               "rows": [row | {"configuration": "64x64"}]} for name, half in peers.items()
+               "rows": [row | {"configuration": "64x64"} | ({} if half else ours)]}
+        for name, half in peers.items()
     }}
 
 
 def test_the_default_is_named_where_a_record_has_no_better(tmp_path, monkeypatch):
     monkeypatch.setattr(records, "RESULTS", tmp_path)
-    records.write(built.record())
+    built.write(built.record(rows=[built.by_default(built.row())]))
     (line,) = model.board(GPU, BY_KEY["fp32"])
     assert line.cells[(1024,) * 3].of == model.DEFAULT
     text = figure.cubes(GPU, [(BY_KEY["fp32"], [line])], "../results")
@@ -165,18 +170,19 @@ def test_the_csv_gives_back_every_row():
             assert line[key] == str(value)
             if isinstance(value, float):
                 assert float(line[key]) == value
-    peers = records.load(GPU, records.RIVALS)["peers"]
+    peers = records.load(RivalsRecord, GPU).peers
     assert {row["kernel"] for row in read} - set(CATALOGUE) == set(peers)
 
 
 def test_steadiness_counts_rows_under_the_bound(tmp_path, monkeypatch):
     monkeypatch.setattr(records, "RESULTS", tmp_path)
     slow = (0.1, 0.06, 0.05)
-    rows = [built.newer(2048, *slow) | {"spread": 0.01},
-            built.newer(4096, *slow) | {"spread": 0.02, "throttle": ["power cap"]},
-            built.newer(1024, *slow) | {"spread": 0.5}]
-    record = built.newer_record(rows=rows)
-    records.write(record)
+    rows = [built.spreading(built.row(2048, *slow), 0.01),
+            built.spreading(built.row(4096, *slow), 0.02) | {"throttle": ["power cap"]},
+            built.spreading(built.row(1024, *slow), 0.5)]
+    record = built.record(rows=rows)
+    del record["variants"]["swapped"]  # no two rows have one series
+    built.write(record)
     times = len(record["variants"])
     found = model.steadiness(GPU)
     assert found == model.Steadiness(2 * times, times, times, 0)

@@ -20,16 +20,16 @@ def counted(stem, variant, n=128):
 
 def of(stem, variant):
     chosen = kernels.find(stem).variant(variant)
-    return Staging(chosen.tile, (chosen.constants["WM"], chosen.constants["WN"]))
+    return Staging(chosen.tile, chosen.schedule.warp)
 
 
-@pytest.mark.parametrize("variant", ["square", "seed"])
+@pytest.mark.parametrize("variant", ["warps_32x32", "tile_32x64"])
 def test_bytes_are_those_of_the_trace(variant):
     model = of("11_wmma_shared", variant)
     assert (model.global_bytes, model.shared_bytes) == counted("11_wmma_shared", variant)
 
 
-@pytest.mark.parametrize("variant, size", [("one", 16), ("four", 32)])
+@pytest.mark.parametrize("variant, size", [("one_fragment", 16), ("four_fragments", 32)])
 def test_fragments_from_global_memory_too(variant, size):
     model = Staging(None, (size, size))
     assert (model.global_bytes, model.shared_bytes) == counted("10_wmma", variant)

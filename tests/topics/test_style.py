@@ -143,11 +143,6 @@ def test_ids_are_unique_and_whole(drawn):
         assert used <= mine
 
 
-def test_png_and_image(fig):
-    assert html.png(fig).startswith(b"\x89PNG")
-    assert html.image(fig).startswith('<img alt="')
-
-
 def test_a_figure_without_description_is_not_shown():
     bare = style.figure("A finding", 1)
     with pytest.raises(ValueError, match="alt text"):

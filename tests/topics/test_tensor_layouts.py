@@ -1,13 +1,16 @@
 """Fragments, ldmatrix, TMA's swizzle and the ring, against the documents' formulas by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from lib.ptx.count import banks as counted
 from lib.ptx.isa import matrix_descriptor
 from lib.ptx.isa.wgmma import dealt_product
+from lib.ptx.isa.wgmma_operands import from_registers
 from lib.topics.banks.model import describe
-from lib.topics.fragments.model import SHAPES, held
+from lib.topics.fragments.model import SHAPES, formulae, held
 from lib.topics.ldmatrix.model import HalfTile, MatrixLoad
 from lib.topics.ring import model as ring
 from lib.topics.tma_swizzle.model import SPANS, Box, descriptor
@@ -51,9 +54,45 @@ def test_the_accumulator_of_wgmma_is_what_the_emulator_deals():
     np.testing.assert_array_equal(dealt[found.register, 32 * found.warp + found.lane], product[0])
 
 
+def test_a_of_wgmma_in_registers_is_what_the_emulator_gathers():
+    found = held("wgmma.m64n64k16", "A")
+    given = np.arange(64 * 16, dtype=np.float16).reshape(64, 16)
+    registers = np.zeros((4, 1, 128, 2), np.float16)
+    registers[found.register, 0, 32 * found.warp + found.lane, found.half] = given
+    words = registers.view(np.uint32)[..., 0]
+    np.testing.assert_array_equal(from_registers(words, 0, 0, "f16"), given)
+
+
+@pytest.mark.parametrize("instruction, operand, row, column", [
+    ("mma.m16n8k8", "A", "g + 8·m", "2·t + h"), ("mma.m16n8k8", "B", "2·t + h", "g"),
+    ("mma.m16n8k16", "A", "g + 8·(m mod 2)", "2·t + 8·(m / 2) + h"),
+    ("mma.m16n8k16", "C", "g + 8·(m / 2)", "2·t + (m mod 2)"),
+    ("wgmma.m64n256k16", "A", "g + 8·(m mod 2) + 16·w", "2·t + 8·(m / 2) + h"),
+    ("wgmma.m64n192k16", "C", "g + 8·(m / 2 mod 2) + 16·w", "2·t + (m mod 2) + 8·(m / 4)"),
+])
+def test_formulae_say_what_the_emulator_does(instruction, operand, row, column):
+    found = held(instruction, operand)
+    assert formulae(found) == (row, column)
+    for text, axis in ((row, 0), (column, 1)):  # read as Python: they give the whole table
+        code = text.replace("·", "*").replace("/", "//").replace("mod", "%")
+        says = eval(code, {}, {"g": found.lane // 4, "t": found.lane % 4, "m": found.register,
+                               "h": found.half, "w": found.warp})
+        np.testing.assert_array_equal(says, np.indices(found.shape)[axis])
+
+
+def test_a_layout_without_a_formula_is_refused():
+    found = held("mma.m16n8k8", "A")
+    with pytest.raises(ValueError, match="no sum of bits"):
+        formulae(replace(found, lane=found.lane ^ (found.half << 4)))
+    with pytest.raises(ValueError, match="leaves the layout"):
+        formulae(held("wmma 16×16×16", "A"))
+
+
 def test_operands_that_no_lane_holds():
     with pytest.raises(ValueError, match="shared memory"):
-        held("wgmma.m64n64k16", "A")
+        held("wgmma.m64n64k16", "B")
+    with pytest.raises(ValueError, match="no fragments of 'wgmma.m64n12k16'"):
+        held("wgmma.m64n12k16", "C")
     with pytest.raises(ValueError, match="no fragment 'D'"):
         held("mma.m16n8k8", "D")
 
@@ -192,6 +231,15 @@ def test_a_stage_is_asked_for_only_when_it_was_given_back():
         assert before.parity != after.parity
     with pytest.raises(ValueError, match="no such ring"):
         ring.ring(1, 1, 0)
+
+
+def test_a_tile_is_in_flight_from_its_request_until_it_is_multiplied():
+    """At the moments themselves, too: a tile is asked for as an earlier one's stage is given back.
+    """
+    made = ring.ring(100, 300, 2, 4)
+    assert [made.in_flight(tile.asked) for tile in made.tiles] == [2, 2, 1, 1]
+    assert [made.in_flight(tile.start) for tile in made.tiles] == [1, 1, 1, 0]
+    assert made.in_flight(made.begin - 1) == made.in_flight(made.end) == 0
 
 
 def test_a_ring_read_out_of_marks():

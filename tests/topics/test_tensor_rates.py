@@ -70,13 +70,11 @@ def test_copies_of_one_line_to_one_line_go_together():
         describe_copy(strided(1), strided(1), True)
 
 
-def test_roofs_of_instructions():
-    machine = {"gpu": {"name": "x"}, "date": "2026-11-21", "roofs": {
-        "mma_k8": {"value": 4e14}, "wgmma": {"value": 8e14},
-    }}
+def test_roofs_of_instructions(machine_of):
+    machine = machine_of(copy=3e12, l2=6e12, shared=30e12, ffma=65e12, mma_k8=4e14, wgmma=8e14)
     roofs = Roofs.from_record(machine, GPUS["H100"])
     assert roofs.products == {"mma.m16n8k8": 4e14, "wgmma": 8e14}
-    assert set(roofs.peaks) == {"tensor", "mma.m16n8k8", "wgmma"}
+    assert set(roofs.peaks) == {"FFMA", "tensor", "mma.m16n8k8", "wgmma"}
 
 
 @pytest.mark.parametrize("opcode, product", [
@@ -126,8 +124,8 @@ def test_the_l2_stands_in_the_table_where_its_rate_is_known():
 def test_what_a_t4_would_saturate():
     """Padding and single buffers ask more of a T4's shared memory than of its tensor cores."""
     page = Chapter("15_turing_limit")
-    start, _ = unit_times(page.version, variant="start", size=1024)
-    limit, l2_bytes = unit_times(page.version, variant="limit", size=1024)
+    start, _ = unit_times(page.version, variant="padded", size=1024)
+    limit, l2_bytes = unit_times(page.version, variant="tile_128x256", size=1024)
     assert start["tensor pipe"] == limit["tensor pipe"]
     assert busiest.longest(start) == "shared memory"
     assert busiest.longest(limit) == "tensor pipe"
@@ -138,9 +136,9 @@ def test_what_a_t4_would_saturate():
 
 
 def test_an_explorer_of_what_a_t4_would_saturate():
-    made = saturated(Chapter("15_turing_limit").version, "start", "limit")
+    made = saturated(Chapter("15_turing_limit").version, "padded", "tile_128x256")
     assert len(made.frames) == 8 and "T4" in made.label
-    assert "shared memory" in made.fallback.partition("longest is ")[2]
+    assert "shared memory" in made.at(*made.default).partition("longest is ")[2]
 
 
 def test_pages_draw_both_addressings_and_boxes(monkeypatch):
@@ -148,14 +146,14 @@ def test_pages_draw_both_addressings_and_boxes(monkeypatch):
     for page in (windows_page, tma_box_page, fragments_page, bottleneck_page, vectors_page,
                  ldmatrix_page):
         monkeypatch.setattr(page, "show", figures.append)
-    windows_page.draw(Chapter("14_ldmatrix").version, {"mirrored": "right", "swapped": "wrong"})
+    windows_page.draw(Chapter("14_ldmatrix").version, {"k8": "right", "swapped": "wrong"})
     tma_box_page.draw(Chapter("20_hopper_limit").version, "C")
     fragments_page.draw("mma.m16n8k8", "C")
     saturates(Chapter("15_turing_limit").version, size=1024)
-    vectors_page.draw(Chapter("13_wmma_vectorized").version, "seed")
+    vectors_page.draw(Chapter("13_wmma_vectorized").version, "vectors_32x64")
     ldmatrix_page.draw(MatrixLoad(HalfTile(32, swizzled=True), arrangement="stacked"), "swizzled")
     assert [figure.finding.split(":")[0] for figure in figures] == [
-        "Mirrored", "One request, 256 sectors", "mma.m16n8k8", "Tensor pipe needs the most time",
+        "K8", "One request, 256 sectors", "mma.m16n8k8", "Tensor pipe needs the most time",
         "32×64×16, 128 bits a lane", "ldmatrix.x4, swizzled tile",
     ]
     with pytest.raises(ValueError, match="no ring"):
@@ -166,8 +164,8 @@ def test_pages_draw_copies_and_say_what_has_none(monkeypatch):
     figures = []
     for page in (coalescing_page, banks_page):
         monkeypatch.setattr(page, "show", lambda figure, narrow=None: figures.append(figure))
-    Chapter("16_cp_async").coalescing("wide")
-    Chapter("16_cp_async").banks("wide")
+    Chapter("16_cp_async").coalescing("tile_128x256")
+    Chapter("16_cp_async").banks("tile_128x256")
     assert "copy A[(row0 + ar) * K + ac * 8]: 32 lanes, 1 request, 16 sectors" in figures[0].alt
     assert "Shared copy storage: 4 wavefronts over 32 of 32 banks, ideal 4." in figures[1].alt
     with pytest.raises(ValueError, match="draw its boxes"):

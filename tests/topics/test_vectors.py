@@ -8,7 +8,7 @@ from lib.topics.bottleneck.model import HMMA_1688
 from lib.topics.vectors.model import Step, TileLoad
 
 
-@pytest.mark.parametrize("name", ["wide", "seed", "scalar"])
+@pytest.mark.parametrize("name", ["vectors_128x128", "vectors_32x64", "halves_32x64"])
 def test_requests_and_sectors_are_those_of_the_trace(name):
     kernel = kernels.find("13_wmma_vectorized")
     variant = kernel.variant(name)
@@ -18,7 +18,7 @@ def test_requests_and_sectors_are_those_of_the_trace(name):
         run = runner.run(kernel, variant.problem(M, N, K), variant=variant, backend="emulator",
                          exact=True)
         found.append(run.launch.trace.counters())
-    step = Step(M, N, variant.step, variant.threads, variant.constants["VEC"])
+    step = Step(M, N, variant.step, variant.threads, variant.schedule.vec)
     steps = 64 / variant.step
     requests = found[1]["global_load_requests"] - found[0]["global_load_requests"]
     sectors = found[1]["global_load_sectors"] - found[0]["global_load_sectors"]

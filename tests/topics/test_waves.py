@@ -2,6 +2,7 @@
 
 import pytest
 
+from lib.dispatch.plan import plan
 from lib.kernels.catalogue import CATALOGUE
 from lib.run.runner import run
 from lib.topics.waves.model import Deal
@@ -38,7 +39,7 @@ def test_equal_shares_lose_nothing_but_a_remainder():
 def test_parts_are_those_that_the_kernel_stores(shape):
     variant = KERNEL.variant("large")
     problem = variant.problem(*shape)
-    blocks = KERNEL.launch(problem, variant).grid[0]
+    blocks = plan(KERNEL, variant, problem, exact=True).launch.grid[0]
     rows, columns = variant.tile
     deal = Deal(shape[0] // rows * (shape[1] // columns), -(-shape[2] // variant.step), blocks)
     launch = run(KERNEL, problem, variant=variant, backend="emulator", exact=True).launch

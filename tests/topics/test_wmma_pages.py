@@ -7,6 +7,7 @@ from lib.chapter import Chapter
 from lib.gpus import GPUS
 from lib.problem import Problem
 from lib.records import store as records
+from lib.records.schema import MachineRecord
 from lib.topics.bottleneck.page import unit_times
 from lib.topics.counters.page import agreement, machine_counts
 from lib.topics.in_flight.page import under_way
@@ -15,13 +16,15 @@ from lib.topics.issue_slots.page import stalls
 from lib.topics.roofline.page import roofs_table
 from lib.topics.speed.page import traffic
 from lib.topics.wmma_expansion.page import becomes, products
+from tests import built
 from tests.pages import cells
 
-RECORD = {
-    "gpu": {"name": "NVIDIA H100"}, "date": "2026-11-21",
+RECORD = built.parsed({
+    **built.head("10_wmma"), "date": "2026-11-21", "chunks": built.chunks(),
     "variants": {
         name: {
-            "bench": [{"M": 2048, "N": 2048, "K": 2048, "tflops": speed, "ratio": speed / 500}],
+            **built.code(), "hash": "0" * 16, "launch": "0" * 16,
+            "bench": [{**built.plain(built.row(2048)), "tflops": speed, "ratio": speed / 500}],
             "counters": [{"M": 2048, "N": 2048, "K": 2048, "metrics": {
                 "l1_load_bytes": 4.29e9, "l2_bytes": 1.5e9, "dram_read_bytes": 0.02e9,
                 "shared_wavefronts": 2048**3 / 512, "issue_active_percent": 31.4,
@@ -30,14 +33,14 @@ RECORD = {
                 "stall_lg_throttle": 1.0, "stall_barrier": 0.0, "stall_math_pipe_throttle": 0.1,
             }}],
         }
-        for name, speed in (("one", 40.0), ("four", 70.0))
+        for name, speed in (("one_fragment", 40.0), ("four_fragments", 70.0))
     },
-}
+})
 
 
 @pytest.fixture
 def recorded(monkeypatch):
-    monkeypatch.setattr(records, "load", lambda gpu, stem, root=None: RECORD)
+    monkeypatch.setattr(records, "load", lambda *_: RECORD)
 
 
 def test_a_product_s_cost_is_that_of_the_machine_code_and_the_data_sheet(shown):
@@ -56,19 +59,19 @@ def test_expansions_stand_in_the_order_of_the_work(shown):
 
 def test_traffic_and_stalls_are_those_of_the_record(shown, recorded):
     page = Chapter("10_wmma")
-    traffic(page.version, 2048, "four", above=("10_wmma/one",))
-    stalls(page.version, 2048, "one")
-    assert "| 10 one | 40.0 | 8.0% | 4.29 | 1.50 | 0.02 | 0.062 | 31% |" in shown[0]
-    assert "| 10 four | 70.0 | 14.0% |" in shown[0]
+    traffic(page.version, 2048, "four_fragments", above=("10_wmma/one_fragment",))
+    stalls(page.version, 2048, "one_fragment")
+    assert "| 10 one_fragment | 40.0 | 8.0% | 4.29 | 1.50 | 0.02 | 0.062 | 31% |" in shown[0]
+    assert "| 10 four_fragments | 70.0 | 14.0% |" in shown[0]
     # 48.6% of 16 warps a sub-partition and 0.314 instructions a cycle: 24.8 warp-cycles for each.
-    assert "| 10 one | 50% | 2% | 0% | 4% | 0% | 49% | 31% |" in shown[1]
-    assert all("recorded: H100, 2026-11-21" in text for text in shown)
+    assert "| 10 one_fragment | 50% | 2% | 0% | 4% | 0% | 49% | 31% |" in shown[1]
+    assert all("recorded: H100 80GB HBM3, 2026-11-21" in text for text in shown)
 
 
 def test_the_roofs_of_every_recorded_machine_can_be_shown(shown):
     roofs_table()
-    record = records.load(chapter.RECORDED_ON, records.MACHINE)
-    assert all(roof["method"] in shown[0] for roof in record["roofs"].values())
+    record = records.load(MachineRecord, chapter.RECORDED_ON)
+    assert all(roof.method in shown[0] for roof in record.roofs.named().values())
 
 
 @pytest.mark.parametrize("stem", ["10_wmma", "11_wmma_shared", "12_wmma_pipeline"])
@@ -91,32 +94,33 @@ def test_lines_are_counted_where_requests_and_sectors_would_allow_fewer(shown):
     lines = 8 * (8 * (n // 16) ** 3 + 4 * (n // 16) ** 2)
     t4 = GPUS["T4"]
     counted, fewest = (
-        unit_times(page.version, "T4", "one", n, lines=flag)[0] for flag in (True, False)
+        unit_times(page.version, "T4", "one_fragment", n, lines=flag)[0] for flag in (True, False)
     )
     assert counted["L1 tags"] == pytest.approx(lines / t4.sms / t4.clock_hz, rel=1e-6)
     assert counted["L1 tags"] == pytest.approx(4 * fewest["L1 tags"], rel=0.01)
     assert counted["L1 data"] == fewest["L1 data"]
     page.busiest(n, lines=True)
-    assert "L1 tags: busy for at least 84% of the time" in shown[0]
+    assert "L1 tags: busy for at least 83% of the time" in shown[0]
     page.busiest(n)
     assert "L1 tags: busy" not in shown[1]
 
 
 def test_products_stand_where_the_order_of_an_fp32_loop_has_multiply_adds(shown):
-    order_table(Chapter("12_wmma_pipeline").version, "staged", "seed", arch="sm_75")
+    order_table(Chapter("12_wmma_pipeline").version, "staged", "at_once", arch="sm_75")
     head, _, staged, seed = (row for row in shown[0].splitlines() if row.startswith("|"))
     assert "| products |" in head and head.endswith("products from load to store |")
     assert int(staged.split("|")[-2]) > 0 == int(seed.split("|")[-2])
-    order_table(Chapter("04_double_buffer").version, arch="sm_75")
+    order_table(Chapter("07_double_buffer").version, arch="sm_75")
     assert "FMA from load to store" in shown[1]
 
 
 def test_bytes_under_way_are_those_of_as_many_blocks_as_fit(shown):
     page = Chapter("13_wmma_vectorized")
-    under_way(page.version, "seed", "few", gpu="T4")
+    under_way(page.version, "vectors_32x64", "two_warps", gpu="T4")
     rows = {row[0]: row[1:] for row in cells(shown[0])}
-    assert rows["seed"][2] == rows["few"][2] == f"{(32 + 64) * 16 * 2:,}"  # a block's two tiles
+    two_tiles = f"{(32 + 64) * 16 * 2:,}"
+    assert rows["vectors_32x64"][2] == rows["two_warps"][2] == two_tiles
     for name, (threads, blocks, _, total) in rows.items():
         assert int(threads) == page.kernel.variant(name).threads
         assert total == f"**{int(blocks) * 3072:,}**"
-    assert int(rows["few"][1]) > int(rows["seed"][1])
+    assert int(rows["two_warps"][1]) > int(rows["vectors_32x64"][1])

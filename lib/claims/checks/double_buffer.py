@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from math import isclose
-from typing import Any
 
 from lib.claims.checks.shared import (
     BANKS,
+    BOTH,
     DOUBLE,
     PADDED,
-    SEED,
-    STAGED,
     TILE32,
     TILED,
+    TWO_BUFFERS,
     either,
     emulator,
     fma_per_tensor_core,
@@ -31,7 +29,7 @@ from lib.claims.evidence import (
     Evidence,
     Verdict,
 )
-from lib.records.store import SWEEPS
+from lib.records.schema import SWEEPS, Swept
 from lib.records.sweeps import DOUBLE_BUFFER, gain, intensity, tile_of
 from lib.topics.occupancy.model import occupancy
 from lib.topics.pipeline.model import period
@@ -43,8 +41,8 @@ def padding_d9(evidence: Evidence) -> Verdict:
     padded = evidence.counters(BANKS, PADDED)
     extra = counters["shared_wavefronts"] - counters["shared_wavefronts_ideal"]
     slower = (
-        evidence.bench("H100", BANKS, PADDED, 2048)["seconds"]
-        / evidence.bench("H100", TILED, TILE32, 2048)["seconds"]
+        evidence.bench("H100", BANKS, PADDED, 2048).seconds
+        / evidence.bench("H100", TILED, TILE32, 2048).seconds
     )
     return Verdict(
         either(extra > 0),
@@ -54,7 +52,7 @@ def padding_d9(evidence: Evidence) -> Verdict:
         f"{padded['shared_wavefronts']:,}, since rows of 33 floats rule out 128-bit loads, and "
         f"takes {slower:.2f}× the time on an H100 at 2,048.",
         (EMULATED, RECORDED),
-        f"{emulator(TILED)}; {emulator(BANKS)}; {record('H100', BANKS)}",
+        f"{emulator(TILED)}; {emulator(f'steps/{BANKS}_tile')}; {record('H100', BANKS)}",
     )
 
 
@@ -72,21 +70,21 @@ def compute_time_d12(evidence: Evidence) -> Verdict:
 
 
 def _gain(evidence: Evidence, variant: str, n: int) -> float:
-    """Speed of a variant of 04 over that of the padded kernel, less 1."""
-    before = evidence.bench("H100", BANKS, PADDED, n)["seconds"]
-    return before / evidence.bench("H100", DOUBLE, variant, n)["seconds"] - 1
+    """Speed of one of 07's small tiles over that of the padded kernel, less 1."""
+    before = evidence.bench("H100", BANKS, PADDED, n).seconds
+    return before / evidence.bench("H100", DOUBLE, variant, n).seconds - 1
 
 
 def half_idle_d1(evidence: Evidence) -> Verdict:
     """How busy the FMA pipe is without a second buffer, and what time the second one saves."""
     busy = evidence.counter("H100", BANKS, PADDED, 2048, FMA_PIPE)
-    gains = {name: _gain(evidence, name, 2048) for name in (SEED, STAGED)}
+    gains = {name: _gain(evidence, name, 2048) for name in (TWO_BUFFERS, BOTH)}
     return Verdict(
         either(isclose(busy, 50, abs_tol=10) and max(gains.values()) > 0.2),
         f"On an H100 at 2,048 the FMA pipe is idle for {100 - busy:.0f}% of the time, not for "
         f"half, and hardly for want of data from global memory: 700 to 550 would be 27% more "
-        f"speed, and the seed's form gives {gains[SEED]:+.1%}, the staged form "
-        f"{gains[STAGED]:+.1%}. What is busy is shared memory.",
+        f"speed, and the seed's form gives {gains[TWO_BUFFERS]:+.1%}, the staged form "
+        f"{gains[BOTH]:+.1%}. What is busy is shared memory.",
         (RECORDED,),
         f"{record('H100', BANKS)}; {record('H100', DOUBLE)}",
     )
@@ -95,7 +93,7 @@ def half_idle_d1(evidence: Evidence) -> Verdict:
 def buffers_d2(evidence: Evidence) -> Verdict:
     """Static shared memory of the padded kernel and of the double-buffered one."""
     single = evidence.resources(BANKS, PADDED).shared_bytes
-    double = evidence.resources(DOUBLE, SEED).shared_bytes
+    double = evidence.resources(DOUBLE, TWO_BUFFERS).shared_bytes
     return Verdict(
         either(isclose(single, 8.4e3, rel_tol=0.01) and isclose(double, 16.8e3, rel_tol=0.01)),
         f"{single:,} bytes, 2 × 32 × 33 × 4, and {double:,} with two buffers.",
@@ -108,19 +106,19 @@ def asynchronous_d3(evidence: Evidence) -> Verdict:
     """Arithmetic between the loads and the stores that need them; stalls for global memory."""
     work = {
         name: [evidence.work_between(DOUBLE, name, arch) for arch in ("sm_75", "sm_80", "sm_90a")]
-        for name in (SEED, STAGED)
+        for name in (TWO_BUFFERS, BOTH)
     }
     stalls = {
         name: evidence.counter("H100", DOUBLE, name, 2048, LONG_SCOREBOARD)
-        for name in (SEED, STAGED)
+        for name in (TWO_BUFFERS, BOTH)
     }
     return Verdict(
-        either(min(work[SEED]) > 0),
+        either(min(work[TWO_BUFFERS]) > 0),
         f"A load is asynchronous until something needs its value, and in the seed's form the next "
-        f"statement does: its machine code has {max(work[SEED])} multiply-adds between the loads "
-        f"and the stores. Kept in registers until the tile is done, there are "
-        f"{min(work[STAGED])} to {max(work[STAGED])} of 32, and the stall for global memory falls "
-        f"from {stalls[SEED]:.1f} to {stalls[STAGED]:.2f} warps per issue (H100, 2,048).",
+        f"statement does: its machine code has {max(work[TWO_BUFFERS])} multiply-adds between the "
+        f"loads and the stores. Kept in registers until the tile is done, there are "
+        f"{min(work[BOTH])} to {max(work[BOTH])} of 32, and the stall for global memory falls "
+        f"from {stalls[TWO_BUFFERS]:.1f} to {stalls[BOTH]:.2f} warps per issue (H100, 2,048).",
         (MODELLED, RECORDED),
         f"SASS of the main loop for sm_75, sm_80, sm_90a; {record('H100', DOUBLE)}",
     )
@@ -128,30 +126,31 @@ def asynchronous_d3(evidence: Evidence) -> Verdict:
 
 def one_barrier_d4(evidence: Evidence) -> Verdict:
     """Races with the one barrier, and without it."""
-    with_it = {name: evidence.races(DOUBLE, name) for name in (SEED, STAGED)}
+    with_it = {name: evidence.races(DOUBLE, name) for name in (TWO_BUFFERS, BOTH)}
     without = {
-        name: evidence.races(DOUBLE, name, "the next tiles are whole") for name in (SEED, STAGED)
+        name: evidence.races(DOUBLE, name, "the next tiles are whole")
+        for name in (TWO_BUFFERS, BOTH)
     }
     return Verdict(
         either(not any(with_it.values()) and all(without.values())),
         "The race detector finds nothing in either form with one barrier per tile, and finds races "
         "in both when it is left out.",
         (EMULATED,),
-        f"`cuda/{DOUBLE}.cu` in the emulator, 64×64×96, sm_75",
+        f"`cuda/steps/{DOUBLE}_tile.cu` in the emulator, 64×64×96, sm_75",
     )
 
 
 def gain_d5(evidence: Evidence) -> Verdict:
     """Speed over the padded kernel, and over the tiled one that it should be compared with."""
     n = 1024
-    over_padded = _gain(evidence, SEED, n)
-    tiled = evidence.bench("H100", TILED, TILE32, n)["seconds"]
-    over_tiled = tiled / evidence.bench("H100", DOUBLE, SEED, n)["seconds"] - 1
+    over_padded = _gain(evidence, TWO_BUFFERS, n)
+    tiled = evidence.bench("H100", TILED, TILE32, n).seconds
+    over_tiled = tiled / evidence.bench("H100", DOUBLE, TWO_BUFFERS, n).seconds - 1
     return Verdict(
         either(isclose(over_padded, 0.04, abs_tol=0.02)),
         f"On an H100 at {n:,} it is {over_padded:+.1%}, and {over_tiled:+.1%} against plain "
         f"tiling, which the text leaves out; the staged form has "
-        f"{_gain(evidence, STAGED, n):+.1%} over the padded kernel. (The claim's GPU is another, "
+        f"{_gain(evidence, BOTH, n):+.1%} over the padded kernel. (The claim's GPU is another, "
         f"a laptop's.)",
         (RECORDED,),
         f"{record('H100', TILED)}; {record('H100', BANKS)}; {record('H100', DOUBLE)}",
@@ -161,7 +160,7 @@ def gain_d5(evidence: Evidence) -> Verdict:
 def occupancy_d6(evidence: Evidence) -> Verdict:
     """Registers and resident warps of the padded kernel and of the double-buffered one."""
     used, warps = {}, {}
-    for stem, variant in ((BANKS, PADDED), (DOUBLE, SEED)):
+    for stem, variant in ((BANKS, PADDED), (DOUBLE, TWO_BUFFERS)):
         for arch, key in (("sm_75", "T4"), ("sm_80", "A100"), ("sm_90a", "H100")):
             found = evidence.resources(stem, variant, arch)
             used[stem, key] = found.registers
@@ -210,29 +209,29 @@ def sweep_d8(evidence: Evidence) -> Verdict:
     most FLOP per byte.
     """
     sweep = evidence.sweep("H100", DOUBLE_BUFFER)
-    tiles: dict[str, list[Mapping[str, Any]]] = {}
-    for row in sweep["rows"]:
+    tiles: dict[str, list[Swept]] = {}
+    for row in sweep.rows:
         tiles.setdefault(tile_of(row), []).append(row)
-    series = [sorted(rows, key=lambda row: row["warps"]) for rows in tiles.values()
+    series = [sorted(rows, key=lambda row: row.warps) for rows in tiles.values()
               if len(rows) > 1]
     fewer = sum(gain(rows[0]) > gain(rows[-1]) for rows in series)
-    widest = max(series, key=lambda rows: rows[-1]["warps"] / rows[0]["warps"])
+    widest = max(series, key=lambda rows: rows[-1].warps / rows[0].warps)
     # The number of warps at which the most tiles were measured.
-    counts = Counter(row["warps"] for row in sweep["rows"])
+    counts = Counter(row.warps for row in sweep.rows)
     warps = max(counts, key=lambda n: (counts[n], n))
-    alike = sorted((row for row in sweep["rows"] if row["warps"] == warps), key=intensity)
+    alike = sorted((row for row in sweep.rows if row.warps == warps), key=intensity)
     largest = max(alike, key=gain)
     low, high = alike[0], alike[-1]
     return Verdict(
         either(fewer == len(series) and intensity(largest) == intensity(high)),
         f"Few warps: in {fewer} of {len(series)} tiles the gain is larger with the fewest warps "
         f"than with the most; with {tile_of(widest[0])} it goes from {gain(widest[0]):+.0%} at "
-        f"{widest[0]['warps']} warps per SM to {gain(widest[-1]):+.0%} at {widest[-1]['warps']}. "
+        f"{widest[0].warps} warps per SM to {gain(widest[-1]):+.0%} at {widest[-1].warps}. "
         f"Large tiles: with {warps} warps per SM it is {gain(low):+.0%} for {tile_of(low)} "
         f"({intensity(low):.0f} FLOP per byte), {gain(high):+.0%} for {tile_of(high)} "
         f"({intensity(high):.0f}), and the most, {gain(largest):+.0%}, for {tile_of(largest)}. A "
         f"larger tile is less bound to memory, so the claim asks for two opposite things. "
-        f"(H100, {sweep['shape'][0]:,}³; 08's kernel, loads ahead and two buffers against loads "
+        f"(H100, {sweep.shape[0]:,}³; 08's kernel, loads ahead and two buffers against loads "
         f"when they are needed.)",
         (RECORDED, MODELLED),
         record("H100", SWEEPS),
@@ -241,22 +240,22 @@ def sweep_d8(evidence: Evidence) -> Verdict:
 
 def alternation_d13(evidence: Evidence) -> Verdict:
     """Which buffer each step of the main loop fills and reads."""
-    steps = {name: evidence.buffers(DOUBLE, name)[:2] for name in (SEED, STAGED)}
+    steps = {name: evidence.buffers(DOUBLE, name)[:2] for name in (TWO_BUFFERS, BOTH)}
     return Verdict(
         either(all(found == [(1, 0), (0, 1)] for found in steps.values())),
         "By the addresses of a run, the first step fills buffer "
-        f"{steps[SEED][0][0]} and reads buffer {steps[SEED][0][1]}, the second fills "
-        f"{steps[SEED][1][0]} and reads {steps[SEED][1][1]}, in both forms. That says nothing "
-        f"about both happening at once: see D3.",
+        f"{steps[TWO_BUFFERS][0][0]} and reads buffer {steps[TWO_BUFFERS][0][1]}, the second fills "
+        f"{steps[TWO_BUFFERS][1][0]} and reads {steps[TWO_BUFFERS][1][1]}, in both forms. That "
+        f"says nothing about both happening at once: see D3.",
         (EMULATED,),
-        f"`cuda/{DOUBLE}.cu` in the emulator, 128×128×128, sm_75",
+        f"`cuda/steps/{DOUBLE}_tile.cu` in the emulator, 128×128×128, sm_75",
     )
 
 
 def pipelining_d11(evidence: Evidence) -> Verdict:
     """Loads before the loop, and work between load and store inside it."""
-    before = evidence.prologue_loads(DOUBLE, STAGED, "sm_90a")
-    work = evidence.work_between(DOUBLE, STAGED, "sm_90a")
+    before = evidence.prologue_loads(DOUBLE, BOTH, "sm_90a")
+    work = evidence.work_between(DOUBLE, BOTH, "sm_90a")
     return Verdict(
         either(before >= 2 and work > 0),
         f"In the staged form: {before} global loads before the loop (prologue), a loop with {work} "
@@ -287,14 +286,14 @@ def load_time_d15(evidence: Evidence) -> Verdict:
 def scheduler_d16(evidence: Evidence) -> Verdict:
     """Whether the busiest unit stays busy while warps wait for global memory."""
     waiting = evidence.counter("H100", BANKS, PADDED, 2048, LONG_SCOREBOARD)
-    left = evidence.counter("H100", DOUBLE, STAGED, 2048, LONG_SCOREBOARD)
+    left = evidence.counter("H100", DOUBLE, BOTH, 2048, LONG_SCOREBOARD)
     busy = evidence.counter("H100", BANKS, PADDED, 2048, L1_DATA)
     return Verdict(
         either(waiting > 1 > left and busy > 80),
         f"Without a second buffer {waiting:.1f} warps wait for global memory for every instruction "
         f"issued on an H100 at 2,048, and other warps keep the data path of shared memory busy for "
         f"{busy:.0f}% of the time meanwhile. The staged form takes the waiting to {left:.2f}, and "
-        f"gains {_gain(evidence, STAGED, 2048):+.1%}.",
+        f"gains {_gain(evidence, BOTH, 2048):+.1%}.",
         (RECORDED,),
         f"{record('H100', BANKS)}; {record('H100', DOUBLE)}",
     )

@@ -6,12 +6,14 @@ from lib.claims.evidence import CONTRADICTED, REPRODUCED, SECTOR_BYTES, Evidence
 
 NAIVE, COALESCED, SWAPPED = "01_naive", "coalesced", "swapped"
 TILED, TILE32 = "02_shared_tile", "tile32"
-BANKS, PADDED = "03_bank_conflicts", "padded"
-DOUBLE, SEED, STAGED = "04_double_buffer", "seed", "staged"
-STRIP, COLUMNS_FIRST, STRIPS_FIRST = "05_strip", "columns_first", "strips_first"
-SQUARE, SPREAD = "06_register_tile", "spread"
-VECTORIZED, FLOAT4 = "07_vectorized", "float4"
-WARP_TILE, GOOD = "08_warp_tile", "good"
+SEED = "seed"  # the worklog's own form of a version
+# The tutorial's kernels: 02 with padded tiles, with a second pair of them, and with registers too.
+BANKS, PADDED = "05_bank_conflicts", "tile_padded"
+DOUBLE, TWO_BUFFERS, BOTH = "07_double_buffer", "tile_two_buffers", "tile_both"
+STRIP, COLUMNS_FIRST, STRIPS_FIRST = "03_strip", "columns_first", "strips_first"
+SQUARE, SPREAD = "05_bank_conflicts", "spread"
+VECTORIZED, FLOAT4 = "06_vectorized", "float4"
+WARP_TILE, LARGE_WARPS = "08_warp_tile", "warp_64x64_k16"
 FP32_LIMIT, TUNED = "09_fp32_limit", "tuned"
 SEED_TILES = ("seed", "seed16", "seed32")  # the worklog's tile with BK = 8, 16 and 32
 

@@ -23,7 +23,7 @@ def history_w31(evidence: Evidence) -> Verdict:
     """Clocks against the growth rates that the claim gives for them."""
     first, last = history.find("Intel 386"), history.find("Pentium 4 (130 nm)")
     growth = history.yearly_growth(first, last)
-    would_be = first.clock_hz * 1.52 ** (last.year - first.year)
+    would_be = history.clock(first) * 1.52 ** (last.year - first.year)
     return Verdict(
         either(growth > 0.45),
         f"The transistor counts and the end of Dennard scaling stand. The growth does not: 52% a "

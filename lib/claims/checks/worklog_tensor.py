@@ -52,7 +52,7 @@ def vectors_w18(evidence: Evidence) -> Verdict:
     a, b, c = 32 * 16 // 8, 16 * 64 // 8, 32 * 64 // 4
     n, warps, lanes = 64, 8, 32
     tiles = (n // 32) * (n // 64) * (n // 16)
-    loads = evidence.loads("13_wmma_vectorized", "seed", n)
+    loads = evidence.loads("13_wmma_vectorized", "vectors_32x64", n)
     at_work = {name: loads[name].requests / tiles for name in "AB"}
     return Verdict(
         either((a, b, c) == (64, 128, 512) and at_work["A"] * lanes == a
@@ -117,7 +117,7 @@ def stores_w42(evidence: Evidence) -> Verdict:
 def resident_w21(evidence: Evidence) -> Verdict:
     """Bytes, and blocks that fit one SM of a T4, with the text's registers and with ours."""
     shared, t4 = 128 * 40 * 2 + 32 * 136 * 2, evidence.gpu("T4")
-    ours = evidence.resources("14_ldmatrix", "mirrored")
+    ours = evidence.resources("14_ldmatrix", "k8")
     fit, own = (
         occupancy(t4, registers=registers, shared_bytes=shared, threads=256)
         for registers in (116, ours.registers)
@@ -138,8 +138,8 @@ def jump_w25(evidence: Evidence) -> Verdict:
     share = 17.06e12 / evidence.gpu("T4").tensor_fp16_flops
     gain, mixed = 17.06 / 12.38, 17.06 / 2.983
     before, after = (
-        evidence.bench("H100", stem, name, 4096)["tflops"]
-        for stem, name in (("13_wmma_vectorized", "wide"), ("14_ldmatrix", "mirrored"))
+        evidence.bench("H100", stem, name, 4096).tflops
+        for stem, name in (("13_wmma_vectorized", "vectors_128x128"), ("14_ldmatrix", "k8"))
     )
     return Verdict(
         either(isclose(gain, 5.7, rel_tol=0.05)),

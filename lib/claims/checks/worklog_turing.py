@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from lib.claims.checks.shared import FLOAT4, SEED, VECTORIZED, either, emulator
+from collections.abc import Mapping
+
+from lib.claims.checks.shared import FLOAT4, VECTORIZED, either, emulator
 from lib.claims.evidence import (
     CONTRADICTED,
     EMULATED,
@@ -16,11 +18,15 @@ from lib.claims.evidence import (
 from lib.gpus import KIB
 from lib.topics.bottleneck.model import longest
 
-PIPELINE, VECTORS, WIDE = "12_wmma_pipeline", "13_wmma_vectorized", "wide"
-LDMATRIX, MIRRORED, SWAPPED = "14_ldmatrix", "mirrored", "swapped"
-TURING, LIMIT = "15_turing_limit", "limit"
+PIPELINE, VECTORS, WIDE = "12_wmma_pipeline", "13_wmma_vectorized", "vectors_128x128"
+LDMATRIX, MIRRORED, SWAPPED = "14_ldmatrix", "k8", "swapped"
+TURING, LIMIT = "15_turing_limit", "tile_128x256"
 # The first four versions on tensor cores, the worklog's tiles where a version has others too.
-FIRST_FOUR = (("10_wmma", "one"), ("11_wmma_shared", SEED), (PIPELINE, SEED), (VECTORS, SEED))
+AT_ONCE, SMALL = "at_once", "vectors_32x64"
+FIRST_FOUR = (
+    ("10_wmma", "one_fragment"), ("11_wmma_shared", "tile_32x64"), (PIPELINE, AT_ONCE),
+    (VECTORS, SMALL),
+)
 ALIGNMENT = 16  # bytes: of a row that ldmatrix is given (PTX ISA, ldmatrix)
 
 
@@ -31,8 +37,8 @@ def _file(stem: str) -> str:
 def regression_w19(evidence: Evidence) -> Verdict:
     """The worklog's vectorised tile against the pipeline before it, at both sizes."""
     speed = {
-        (stem, n): evidence.bench("H100", stem, SEED, n)["tflops"]
-        for stem in (PIPELINE, VECTORS) for n in (2048, 4096)
+        (stem, n): evidence.bench("H100", stem, name, n).tflops
+        for stem, name in FIRST_FOUR[2:] for n in (2048, 4096)
     }
     change = speed[VECTORS, 2048] / speed[PIPELINE, 2048] - 1
     growth = speed[VECTORS, 4096] / speed[VECTORS, 2048]
@@ -49,8 +55,8 @@ def regression_w19(evidence: Evidence) -> Verdict:
 
 def one_block_w20(evidence: Evidence) -> Verdict:
     """Shared memory of the tile in the text, and of the one that the figure fits."""
-    used = evidence.resources(VECTORS, SEED).shared_bytes
-    fit = evidence.occupancy("T4", VECTORS, SEED).blocks
+    used = evidence.resources(VECTORS, SMALL).shared_bytes
+    fit = evidence.occupancy("T4", VECTORS, SMALL).blocks
     other = evidence.resources(VECTORS, WIDE).shared_bytes
     return Verdict(
         either(fit == 1 and abs(used / 1000 - 37) < 1),
@@ -64,8 +70,8 @@ def one_block_w20(evidence: Evidence) -> Verdict:
 
 def fp32_w39(evidence: Evidence) -> Verdict:
     """The vectorised FP32 kernel against four kernels on tensor cores, at one size."""
-    fp32 = evidence.bench("H100", VECTORIZED, FLOAT4, 2048)["tflops"]
-    tensor = {stem: evidence.bench("H100", stem, name, 2048)["tflops"] for stem, name in FIRST_FOUR}
+    fp32 = evidence.bench("H100", VECTORIZED, FLOAT4, 2048).tflops
+    tensor = {stem: evidence.bench("H100", stem, name, 2048).tflops for stem, name in FIRST_FOUR}
     slower = sum(speed < fp32 for speed in tensor.values())
     return Verdict(
         either(slower == len(tensor)),
@@ -83,7 +89,7 @@ def no_epilogue_w56(evidence: Evidence) -> Verdict:
     n = 64
     without, with_beta = (
         counters["ffma_thread_instructions"] for counters in
-        (evidence.counters(VECTORS, SEED, n), evidence.counters_with_beta(VECTORS, SEED, n))
+        (evidence.counters(VECTORS, SMALL, n), evidence.counters_with_beta(VECTORS, SMALL, n))
     )
     return Verdict(
         either(with_beta == 0),
@@ -100,7 +106,7 @@ def scatter_w22(evidence: Evidence) -> Verdict:
     wmma, ours = (evidence.loop(stem, name, "sm_75")
                   for stem, name in ((VECTORS, WIDE), (LDMATRIX, MIRRORED)))
 
-    def count(loop: object, kind: str) -> int:
+    def count(loop: Mapping[str, float], kind: str) -> float:
         return sum(number for name, number in loop.items() if name.startswith(kind))
 
     each = count(wmma, "matrix load") / wmma["tensor"], count(ours, "matrix load") / ours["tensor"]
@@ -150,7 +156,7 @@ def loads_w24(evidence: Evidence) -> Verdict:
 def limit_w26(evidence: Evidence) -> Verdict:
     """Faster code without cp.async on one GPU, and on a T4 as published."""
     published = 46.9e12
-    worklog, ours = (evidence.bench("H100", stem, name, 4096, "sm_75")["tflops"]
+    worklog, ours = (evidence.bench("H100", stem, name, 4096, "sm_75").tflops
                      for stem, name in ((LDMATRIX, MIRRORED), (TURING, LIMIT)))
     return Verdict(
         either(ours <= worklog and published <= 17.1e12),
@@ -168,7 +174,7 @@ def conditions_w27(evidence: Evidence) -> Verdict:
     kept, broken = ((LDMATRIX, MIRRORED), (TURING, LIMIT))
     shared = evidence.resources(*broken).shared_bytes
     blocks = evidence.occupancy("T4", *broken).blocks
-    old, new = (evidence.bench("H100", *one, 4096, "sm_75")["tflops"] for one in (kept, broken))
+    old, new = (evidence.bench("H100", *one, 4096, "sm_75").tflops for one in (kept, broken))
     needed = new <= old
     return Verdict(
         either(needed),

@@ -17,9 +17,9 @@ from lib.claims.evidence import (
     Verdict,
 )
 
-WMMA, ONE = "10_wmma", "one"
-SHARED, SQUARE, SEED = "11_wmma_shared", "square", "seed"
-PIPELINE, STAGED, ROLES = "12_wmma_pipeline", "staged", "roles"
+WMMA, ONE = "10_wmma", "one_fragment"
+SHARED, SQUARE, SEED = "11_wmma_shared", "warps_32x32", "tile_32x64"
+PIPELINE, AT_ONCE, STAGED, ROLES = "12_wmma_pipeline", "at_once", "staged", "roles"
 N = 2048  # the size that the worklog profiles
 LARGE = 4096  # and one at which an H100's L2 no longer holds the matrices
 HALF = 2  # bytes of an element of A and B
@@ -55,8 +55,8 @@ def staging_w15(evidence: Evidence) -> Verdict:
     less_l1 = l1_load_bytes(evidence, WMMA, ONE, N) / l1_load_bytes(evidence, SHARED, SEED, N)
     reuse = 2 / (16 / 64 + 16 / 32)
     faster = [
-        evidence.bench("H100", WMMA, ONE, n)["seconds"]
-        / evidence.bench("H100", SHARED, SEED, n)["seconds"]
+        evidence.bench("H100", WMMA, ONE, n).seconds
+        / evidence.bench("H100", SHARED, SEED, n).seconds
         for n in (N, LARGE)
     ]
     less_dram = (evidence.counter("H100", WMMA, ONE, LARGE, DRAM_READ)
@@ -77,13 +77,13 @@ def staging_w15(evidence: Evidence) -> Verdict:
 def overlap_w16(evidence: Evidence) -> Verdict:
     """The worklog's order of load, store, multiply against the kernel before, same tile."""
     gains = [
-        evidence.bench("H100", SHARED, SQUARE, n)["seconds"]
-        / evidence.bench("H100", PIPELINE, SEED, n)["seconds"]
+        evidence.bench("H100", SHARED, SQUARE, n).seconds
+        / evidence.bench("H100", PIPELINE, AT_ONCE, n).seconds
         for n in (N, LARGE)
     ]
-    cycles = evidence.arrival("H100", PIPELINE, SEED)
-    staged = evidence.bench("H100", PIPELINE, SEED, LARGE)["seconds"] / (
-        evidence.bench("H100", PIPELINE, STAGED, LARGE)["seconds"])
+    cycles = evidence.arrival("H100", PIPELINE, AT_ONCE)
+    staged = evidence.bench("H100", PIPELINE, AT_ONCE, LARGE).seconds / (
+        evidence.bench("H100", PIPELINE, STAGED, LARGE).seconds)
     return Verdict(
         either(max(gains) < 1.05),
         f"A value has to arrive before it can be stored: {cycles:,.0f} cycles pass from a warp's "
@@ -100,8 +100,8 @@ def overlap_w16(evidence: Evidence) -> Verdict:
 def epilogue_w17(evidence: Evidence) -> Verdict:
     """FFMA of a run with β ≠ 0, and of one with β = 0."""
     n = 64
-    with_c = evidence.counters_with_beta(PIPELINE, SEED, n)["ffma_thread_instructions"]
-    without = evidence.counters(PIPELINE, SEED, n)["ffma_thread_instructions"]
+    with_c = evidence.counters_with_beta(PIPELINE, AT_ONCE, n)["ffma_thread_instructions"]
+    without = evidence.counters(PIPELINE, AT_ONCE, n)["ffma_thread_instructions"]
     return Verdict(
         either(with_c == n * n),
         f"With β ≠ 0 the trace counts {with_c:,} at {n}×{n}: one for each element of C. With β = 0 "
@@ -113,13 +113,13 @@ def epilogue_w17(evidence: Evidence) -> Verdict:
 
 def roles_w41(evidence: Evidence) -> Verdict:
     """What single warps do in the kernel as described, and in one that has such roles."""
-    first, *others = evidence.work_of_warps(PIPELINE, SEED)
+    first, *others = evidence.work_of_warps(PIPELINE, AT_ONCE)
     alike = all(one == first for one in others)
     kinds = {tuple(sorted(one)) for one in evidence.work_of_warps(PIPELINE, ROLES)}
     split = kinds == {("load",), ("multiply",)}
     gains = [
-        evidence.bench("H100", PIPELINE, SEED, n)["seconds"]
-        / evidence.bench("H100", PIPELINE, ROLES, n)["seconds"]
+        evidence.bench("H100", PIPELINE, AT_ONCE, n).seconds
+        / evidence.bench("H100", PIPELINE, ROLES, n).seconds
         for n in (N, LARGE)
     ]
     told = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -104,7 +105,7 @@ def draw(
     ax.text(0, top + (15 if narrow else 2), "; ".join(said), size=style.SMALL, va="bottom")
     if limit:
         x = scale.x(limit[1])
-        lines = [((x, 0), (x, top))]
+        lines = [((x, 0.0), (x, top))]
         if narrow:  # beside the bars only, for the words stand between them
             bottoms = [top - number * row for number in range(1, len(steps) + 2)]
             lines = [((x, y + 1), (x, y + _ROW - 4)) for y in bottoms]
@@ -135,7 +136,7 @@ def _words(
 ) -> None:
     """Write a row's name, and what it is worth behind its bar, or above it on a phone."""
     if scale.narrow:
-        above = {"y": y + _ROW - 3, "va": "bottom"}
+        above: dict[str, Any] = {"y": y + _ROW - 3, "va": "bottom"}
         ax.text(0, s=name, size=style.NORMAL, weight="bold", **above)
         ax.text(_NARROW_BAR, s=text, size=style.SMALL, ha="right", **above)
         return

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from lib.plotting.display import show, table
+from lib.kernels.spec import parted
+from lib.plotting.display import once_recorded, show, table
 from lib.records import predictions
 from lib.records import store as records
+from lib.records.schema import Row
 from lib.topics.ablation import figure as ablation_figure
 from lib.topics.version import Version, rung
 
 
+@once_recorded()
 def draw(
     version: Version, *steps: str, since: str, size: int = 4096, least: float = 0.0,
     of_rival: bool = False,
@@ -34,30 +36,31 @@ def draw(
         Draw % of cuBLAS in the same run in place of TFLOP/s: where the chip's clock falls as it
         gets hot, speeds of different runs say more of the order of the runs than of the steps.
     """
-    def speed(row: Mapping[str, Any]) -> float:
-        return 100 * row["ratio"] if of_rival else row["tflops"]
+    def speed(row: Row) -> float:
+        return 100 * row.ratio if of_rival else row.tflops
 
-    stem, _, variant = since.partition("/")
+    stem, variant = parted(since)
     start = version.of(stem)
-    row = start.recorded(size, variant or None)
-    first = ablation_figure.Step(f"{rung(start.kernel)} {variant}".strip(), speed(row),
-                                 spread=row["spread"])
+    row = start.recorded(size, variant)
+    first = ablation_figure.Step(f"{rung(start.kernel)} {variant or ''}".strip(), speed(row),
+                                 spread=row.spread)
     expected = predictions.PREDICTIONS.get(version.kernel.stem, {})
     rows, before = [], first.tflops
     for name in steps:
         row, guess = version.recorded(size, name), expected.get(name)
         rows.append(ablation_figure.Step(
-            name, speed(row), before * (1 + guess.gain) if guess else None, row["spread"]
+            name, speed(row), before * (1 + guess.gain) if guess else None, row.spread
         ))
         before = speed(row)
     show(*(ablation_figure.draw(
         first, rows, evidence=f"{records.label(version.record)}, {size:,}³", least=least,
-        limit=("cuBLAS", 100.0 if of_rival else row["cublas_tflops"]),
+        limit=("cuBLAS", 100.0 if of_rival else row.cublas_tflops),
         note=f"outlines {predictions.label()}",
         unit="% of cuBLAS" if of_rival else "TFLOP/s", narrow=narrow,
     ) for narrow in (False, True)))
 
 
+@once_recorded()
 def way(version: Version, *variants: str, size: int = 4096) -> None:
     """Draw the way from the first version to this one: each on the one that it changes.
 
@@ -73,7 +76,7 @@ def way(version: Version, *variants: str, size: int = 4096) -> None:
         M = N = K.
     """
     before = version.before
-    chain = []
+    chain: list[tuple[Version, str | None]] = []
     while before:
         chain.insert(0, (before, None))
         before = before.before
@@ -86,13 +89,14 @@ def way(version: Version, *variants: str, size: int = 4096) -> None:
         follows = bool(guesses) and place > 0 and chain[place - 1][0] is one
         label = f"{one.kernel.stem[:2]} {name}" if name else rung(one.kernel)
         rows.append(ablation_figure.Step(
-            label, row["tflops"], rows[-1].tflops * together if follows else None, row["spread"]))
+            label, row.tflops, rows[-1].tflops * together if follows else None, row.spread))
     show(*(ablation_figure.draw(
         rows[0], rows[1:], evidence=f"{records.label(version.record)}, {size:,}³",
-        limit=("cuBLAS", row["cublas_tflops"]), note=f"outline {predictions.label()}",
+        limit=("cuBLAS", row.cublas_tflops), note=f"outline {predictions.label()}",
         narrow=narrow) for narrow in (False, True)))
 
 
+@once_recorded()
 def causes(
     version: Version, *names: str, above: Sequence[str] = (), size: int = 4096
 ) -> None:
@@ -108,17 +112,17 @@ def causes(
     size : int
         M = N = K.
     """
-    chosen = []
+    chosen: list[tuple[Version, str | None]] = []
     for one in above:
-        stem, _, name = one.partition("/")
-        chosen.append((version.of(stem), name or None))
+        stem, name = parted(one)
+        chosen.append((version.of(stem), name))
     chosen += [(version, name) for name in names]
     rows = []
-    for page, name in chosen:
-        variant, found = page.kernel.variant(name), page.metrics(size, name)
+    for page, own in chosen:
+        variant, found = page.kernel.variant(own), page.metrics(size, own)
         label = variant.name if page is version else f"{page.kernel.stem[:2]} {variant.name}"
         rows.append((
-            f"**{label}**: {variant.meaning}", f"{page.recorded(size, name)['tflops']:.2f}",
+            f"**{label}**: {variant.meaning}", f"{page.recorded(size, own).tflops:.2f}",
             f"{found['instructions'] / 1e9:.2f}", f"{found['global_load_requests'] / 1e6:,.0f}",
             f"{found['dram_read_bytes'] / 1e9:.2f}", f"{found['shared_wavefronts'] / 1e6:,.0f}",
             "; ".join(f"{reason} {value:.2f}" for reason, value in stalls(found)),
@@ -138,31 +142,3 @@ def stalls(metrics: Mapping[str, float], most: int = 3) -> list[tuple[str, float
     ready = ("selected", "not selected")
     return sorted(((reason, value) for reason, value in waits.items() if reason not in ready),
                   key=lambda wait: -wait[1])[:most]
-
-
-def predicted(
-    version: Version, *variants: str, against: str | None = None, size: int = 4096
-) -> None:
-    """Display what was predicted of some variants, and what was measured.
-
-    Parameters
-    ----------
-    version : Version
-    *variants : str
-        All that something was predicted of, if none is named.
-    against : str, optional
-        The variant that each is compared with; the first if not given.
-    size : int
-        M = N = K.
-    """
-    guesses = predictions.PREDICTIONS[version.kernel.stem]
-    base = version.recorded(size, against)["ratio"]
-    rows = []
-    for name in variants or guesses:
-        speed = version.recorded(size, name)["ratio"]
-        rows.append((name, f"{guesses[name].gain:+.1%}", guesses[name].because,
-                     f"**{speed / base - 1:+.1%}**"))
-    other = version.kernel.variant(against).name
-    table(("variant", "predicted", "because", "measured"), rows,
-          f"{predictions.label()}; {records.label(version.record)}, {size:,}³; speed, in "
-          f"% of cuBLAS in the same run, over that of {other}, less 1")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lib import ptx
+from lib.ptx.core.segment import PEER_BYTES
 
 HEADERS = (".cuh", ".hpp")  # the book's own, and CUDA's: `wmma` is a header of those
 
@@ -76,12 +77,12 @@ def named(launch: ptx.Launch, space: str) -> list[Named]:
         If no warp was watched.
     """
     arrays = launch.allocations if space == "global" else launch.shared
-    if launch.trace.watched is None or not any(launch.trace.watched.values()):
+    if launch.traced.watched is None or not any(launch.traced.watched.values()):
         raise ValueError("no warp was watched: run with watch=(block, warp)")
     lines = _lines(launch)
     found: dict[tuple[str, str, str], Named] = {}
-    for site in launch.trace.sites:
-        accesses = launch.trace.watched.get(site.line)
+    for site in launch.traced.sites:
+        accesses = launch.traced.watched.get(site.line)
         if site.space != space or not site.requests or not accesses:
             continue
         writes, reads = accesses[0], None
@@ -91,6 +92,8 @@ def named(launch: ptx.Launch, space: str) -> list[Named]:
                 continue
             writes, reads = pair
         access = reads if reads and space == "global" else writes
+        if space == "shared" and access.addresses[access.active].max() >= PEER_BYTES:
+            continue  # another block's memory, through the cluster's window
         allocation = _holder(access, arrays)
         name = name_of(allocation)
         where = _where(site)
@@ -119,13 +122,15 @@ def array(access: ptx.WarpAccess, arrays: Iterable[ptx.Allocation]) -> str:
 def name_of(allocation: ptx.Allocation) -> str:
     """The name that the source gives an array.
 
-    A shared variable's mangled name ends in its own, behind its length.
+    A shared variable's mangled name ends in its own, behind its length; that of one that a function
+    declares stands behind an E, as a template's arguments that look like a length don't.
     """
     if isinstance(allocation.argument, int):
         return ARGUMENTS[allocation.argument]
-    for tail in re.finditer(r"(?=(\d+)([A-Za-z_]\w*)$)", allocation.argument):
-        if int(tail[1]) == len(tail[2]):
-            return tail[2]
+    for before in ("(?<=E)", ""):
+        for tail in re.finditer(before + r"(?=(\d+)([A-Za-z_]\w*)$)", allocation.argument):
+            if int(tail[1]) == len(tail[2]):
+                return tail[2]
     return allocation.argument
 
 
@@ -171,8 +176,10 @@ def _label(site: ptx.Site, array: str, lines: dict[str, list[str]]) -> str:
         element = re.search(rf"\b{re.escape(array)}(\[[^\[\]]*\])+", text)
         # A tile that shares its memory with others is a member: `shared.tiles.A[row][k]`.
         member = re.search(rf"\b{re.escape(array)}\.((?:\w+\.)*)(\w+(?:\[[^\[\]]*\])+)", text)
-        if element or member:
-            return element[0] if element else member[2]
+        if element:
+            return element[0]
+        if member:
+            return member[2]
     return _by_callers(site, lines) or array
 
 
@@ -198,7 +205,8 @@ def _by_callers(site: ptx.Site, lines: dict[str, list[str]]) -> str:
 def _lines(launch: ptx.Launch) -> dict[str, list[str]]:
     """The text of every source file that the launch's accesses come from."""
     files = {
-        place[0] for site in launch.trace.sites if site.cuda
+        place[0] for site in launch.traced.sites if site.cuda
         for place in (site.cuda, *site.callers)
     }
-    return {file: Path(file).read_text().splitlines() for file in files if Path(file).is_file()}
+    return {file: Path(file).read_text(encoding="utf-8").splitlines()
+            for file in files if Path(file).is_file()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -29,7 +30,7 @@ class Panel:
     label : str
         The expression in the source: ``"Bs[k][threadIdx.x]"``.
     found : Banks
-        ``models.banks.describe`` of it.
+        `banks.describe` of it.
     kind : str
         ``"load"``, ``"store"``, ``"ldmatrix"``, ``"stmatrix"``, or ``"copy"`` for what a cp.async
         writes.
@@ -101,7 +102,7 @@ def draw(
 def _panel(ax: Axes, top: float, panel: Panel, most: int, cell: float) -> None:
     narrow = cell < _CELL
     found = panel.found
-    label = {"y": top - 14, "va": "bottom"}
+    label: dict[str, Any] = {"y": top - 14, "va": "bottom"}
     ax.text(0, s=panel.kind, size=style.NORMAL, weight="bold", **label)
     count = f"{style.plural(found.wavefronts, 'wavefront')}, ideal {found.ideal}"
     right = _LEFT + BANKS * cell
@@ -178,9 +179,16 @@ def _row(
         note = range(bank + words, bank + words + long) if right else range(bank - long, bank)
     elif said_once:
         note = range(free.start, free.start + (12 if len(free) >= 12 else 8))
-    shapes.rectangles(
-        ax, [(_LEFT + b * cell, y, cell, _ROW) for b in range(BANKS) if b not in note],
-        facecolor="none", edgecolor=style.INK, linewidth=0.4, alpha=0.3,
+    # Lines weigh half of what a box for each bank does.
+    runs = [(start, stop) for start, stop in ((0, note.start), (note.stop, BANKS)) if start < stop
+            ] if note else [(0, BANKS)]
+    shapes.strokes(
+        ax,
+        [((_LEFT + start * cell, level), (_LEFT + stop * cell, level))
+         for start, stop in runs for level in (y, y + _ROW)]
+        + [((_LEFT + edge * cell, y), (_LEFT + edge * cell, y + _ROW))
+           for start, stop in runs for edge in range(start, stop + 1)],
+        edgecolor=style.INK, linewidth=0.4, alpha=0.3,
     )
     for colour, these in (
         (style.ACCESS[panel.kind], [span for span in spans if span[0] not in contended]),

@@ -18,7 +18,7 @@ def draw(version: Version, variant: str | None = None, kind: str | None = None) 
     kind : str, optional
         ``"load"``, ``"store"``, ``"ldmatrix"``, ``"stmatrix"`` or ``"copy"``; all if not given.
     """
-    accesses = named(version.traced(variant).launch, "shared")
+    accesses = named(version.traced(variant).emulated, "shared")
     panels = [
         banks_figure.panel(
             one.label, one.access, kind=one.kind, where=one.where, source=one.source,

@@ -23,7 +23,7 @@ def _one_block(stem: str, name: str, arch: str) -> tuple[tuple[int, int], list[p
     depths = (4 * variant.step, 8 * variant.step)
     return depths, [
         runner.run(kernel, variant.typed(Problem(*variant.tile, K)), variant=variant, exact=True,
-                   backend="emulator", arch=arch, watch=(0, 0)).launch.trace
+                   backend="emulator", arch=arch, watch=(0, 0)).trace
         for K in depths
     ]
 

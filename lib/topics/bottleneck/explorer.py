@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from lib.gpus import Gpu
 from lib.plotting import style
-from lib.plotting.frames import Control, Explorer, explorer
+from lib.plotting.frames import Control, Explorer
 from lib.topics.bottleneck import figure as busiest_figure
 from lib.topics.bottleneck import model as busiest
 from lib.topics.waves.model import Deal
@@ -26,7 +26,7 @@ def saturated(
     ----------
     times : callable
         From a variant's name and M = N = K to the least seconds of each unit and the bytes asked of
-        the L2 (``Chapter.unit_times``).
+        the L2 (`lib.topics.bottleneck.emulated.unit_times`).
     tiles : mapping of str to (int, int, int, int)
         The variants to choose from: rows and columns of a block's tile of C, the step of K, and
         blocks that an SM holds.
@@ -57,7 +57,7 @@ def saturated(
             note=f"L2: {need} not to be longer; work for {deal.uncut:.0%} of the time",
         )
 
-    return explorer(controls, frame, f"Which unit {style.article(gpu.key)} would saturate")
+    return Explorer(controls, frame, f"Which unit {style.article(gpu.key)} would saturate")
 
 
 def _verb(unit: str) -> str:

@@ -28,7 +28,7 @@ def draw(
     Parameters
     ----------
     times : mapping of str to float
-        ``models.busiest.least_times``: seconds by unit.
+        `lib.topics.bottleneck.model.least_times`: seconds by unit.
     evidence : str
         ``"modelled: H100 data sheet, counters emulated"``.
     seconds : float, optional
@@ -49,8 +49,9 @@ def draw(
     fig = style.figure(title or _finding(times, busiest, seconds), height / 72)
     ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, height / 72, bare=True)
     scale = _BAR / max(max(times.values()), seconds or 0.0)
-    limit = None if seconds is None else _NAME + seconds * scale
-    if limit is not None:
+    limit = None
+    if seconds is not None:
+        limit = _NAME + seconds * scale
         shapes.strokes(ax, [((limit, 0), (limit, height - head))], edgecolor=style.INK,
                        linewidth=1.3)
         ax.text(limit, height - head + 2, f"{seconds_evidence} {style.duration(seconds)}",

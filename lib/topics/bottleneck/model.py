@@ -83,7 +83,7 @@ def loop_instructions(
     Parameters
     ----------
     per_thousand_fma : mapping of str to float
-        ``mix.per_thousand_fma`` of the inner loop's SASS.
+        `lib.topics.instruction_mix.model.per_thousand_fma` of the inner loop's SASS.
     counters : mapping of str to int
         Of the whole launch; 32 thread FFMAs are one warp instruction.
     tensor_instructions : int
@@ -144,10 +144,10 @@ def lines(sites: Iterable[Site], watched: Mapping[int, Sequence[WarpAccess]]) ->
 
 
 def least_times(
-    counters: Mapping[str, int],
+    counters: Mapping[str, float],
     gpu: Gpu,
     *,
-    warp_instructions: int,
+    warp_instructions: float,
     dram_bytes: float,
     lines: int | None = None,
     clock_hz: float | None = None,
@@ -164,11 +164,11 @@ def least_times(
 
     Parameters
     ----------
-    counters : mapping of str to int
+    counters : mapping of str to float
         Of the whole launch, with the keys of ``Trace.counters()``.
     gpu : Gpu
         The data sheet that gives the rates.
-    warp_instructions : int
+    warp_instructions : float
         Warp instructions executed: measured, or `loop_instructions`.
     dram_bytes : float
         Bytes that DRAM reads and writes: measured, or `compulsory_bytes`.
@@ -198,9 +198,8 @@ def least_times(
     requests = counters["global_load_requests"] + counters["global_store_requests"]
     sectors = counters["global_load_sectors"] + counters["global_store_sectors"]
     fewest = max(requests, math.ceil(sectors / 4))
-    if lines is None:
-        lines = fewest
-    elif lines < fewest:
+    looked_up = fewest if lines is None else lines
+    if looked_up < fewest:
         raise ValueError(f"{lines} lines cannot hold {sectors} sectors of {requests} requests")
     data = gpus.data_bytes_per_clock(gpu)
     ffma = counters["ffma_thread_instructions"]
@@ -211,7 +210,7 @@ def least_times(
         "FMA pipe": ffma / gpu.fp32_lanes_per_sm / clocks,
         **({"tensor pipe": tensor_flops / peak} if tensor_flops else {}),
         "shared memory": counters["shared_wavefronts"] * 128 / data / clocks,
-        "L1 tags": lines / gpus.TAG_LOOKUPS / clocks,
+        "L1 tags": looked_up / gpus.TAG_LOOKUPS / clocks,
         "L1 data": sectors * 32 / data / clocks,
         **l2,
         "DRAM": dram_bytes / (dram_bytes_per_s or gpu.dram_bytes_per_s),
@@ -239,7 +238,7 @@ def of_record(
     roofs : Roofs, optional
         Measured on that GPU: of the product's instruction, and of the L2.
     product : str, optional
-        What `roofline.product_of` says; None where no tensor core works.
+        What `lib.topics.roofline.model.product_of` says; None where no tensor core works.
     flops : float
         Of the launch.
     clock_mhz : float, optional

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from lib import gpus
 from lib.plotting import style
-from lib.plotting.display import show
+from lib.plotting.display import once_recorded, show
 from lib.plotting.frames import Explorer
 from lib.records import store as records
+from lib.records.schema import MachineRecord, mhz
 from lib.run import device
 from lib.topics.bottleneck import emulated, explorer
 from lib.topics.bottleneck import figure as busiest_figure
@@ -34,10 +35,10 @@ def draw(version: Version, size: int = TIMED, lines: bool = False) -> None:
     if version.measures(version.kernel.variants[0]):
         _here(version, size, lines)
     row = version.recorded(size)
-    machine = records.load(RECORDED_ON, records.MACHINE)
+    machine = records.load(MachineRecord, RECORDED_ON)
     looked_up = None
     if lines:
-        trace, larger = version.traced().launch.trace, size / version.problem.K
+        trace, larger = version.traced().trace, size / version.problem.K
         looked_up = sum(
             round(busiest.lines([site], trace.watched) * larger ** (3 - (site.kind == "store")))
             for site in trace.sites
@@ -45,11 +46,11 @@ def draw(version: Version, size: int = TIMED, lines: bool = False) -> None:
     times = busiest.of_record(
         version.metrics(size), gpus.GPUS[RECORDED_ON],
         roofline.Roofs.from_record(machine, gpus.GPUS[RECORDED_ON]) if machine else None,
-        product=roofline.product_of(version.traced().launch.trace.instructions),
-        flops=2.0 * size**3, clock_mhz=row["sm_clock_mhz"], lines=looked_up,
+        product=roofline.product_of(version.traced().trace.instructions),
+        flops=2.0 * size**3, clock_mhz=mhz(row.clock), lines=looked_up,
     )
     show(busiest_figure.draw(
-        times, seconds=row["seconds"],
+        times, seconds=row.seconds,
         evidence=f"modelled: {RECORDED_ON} rates × {records.label(version.record)}, {size:,}³",
     ))
 
@@ -62,12 +63,13 @@ def _here(version: Version, size: int, lines: bool) -> None:
         return
     times, _ = unit_times(version, gpu.key, None, size, None, lines)
     show(busiest_figure.draw(
-        times, seconds=version.timed(version.kernel.variants[0], size)["seconds"],
+        times, seconds=version.timed(version.kernel.variants[0], size).seconds,
         seconds_evidence="measured", notes={"DRAM": "compulsory bytes"},
         evidence=f"modelled: {gpu.key} data sheet × emulated counters; {measured_on()}, {size:,}³",
     ))
 
 
+@once_recorded()
 def saturates(
     version: Version, key: str = "T4", variant: str | None = None, size: int = 4096,
     l2_bytes_per_s: float | None = None, lines: bool = False,

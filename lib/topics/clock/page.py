@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from lib.kernels.catalogue import CATALOGUE
+from lib.kernels.catalogue import KERNELS
 from lib.plotting.display import table
-from lib.plotting.markdown import reading
+from lib.plotting.markdown import NOT_READ, reading, without_unread
 from lib.records import store as records
+from lib.records.schema import OtherInputs, Row, Turn, mhz
 from lib.records.store import NotRecorded
 from lib.topics.rivals.model import cycles
 from lib.topics.scoreboard import model
@@ -21,28 +19,32 @@ _LENGTHS = (5.0, 50.0, 500.0)
 def clock(size: int = 4096) -> None:
     """Display what the clock has to do with a ratio: turns of other lengths, cycles and joules.
 
-    Of each version that was timed in turns of several lengths.
+    Of each version that was timed in turns of several lengths. In the second table burst and
+    sustained stand apart: turns of 5 ms, which have a clock, and two seconds alone, which have
+    energy too.
     """
     shares, energies = [], []
     for stem in _thorough(size):
         version = Version(stem)
         row = version.recorded(size)
         name = rung(version.kernel)
-        lengths = {turn["milliseconds"]: turn for turn in row["turns"]}
+        lengths = {turn.milliseconds: turn for turn in row.turns}
         shares.append((
-            name, f"{row['ratio']:.1%}", *(_ratio(lengths.get(length)) for length in _LENGTHS),
+            name, f"{row.ratio:.1%}", *(_ratio(lengths.get(length)) for length in _LENGTHS),
             _alone(row), *_cycles(stem, size),
         ))
-        energies.append((name, *_energy(row.get("energy"))))
+        energies += _energies(name, row)
     label = records.label(Version(_thorough(size)[-1]).record)
     table(
         (f"at {size:,}, of the best of cuBLAS", "in turns", *(f"{n:g} ms" for n in _LENGTHS),
          "alone", "by cycles", "by cuBLAS's fewest cycles"),
         shares, f"{label}; shares of speed, so that over 100% is faster; cycles by ncu, of one "
         "launch")
-    table(
-        (f"alone, {size:,}", "joules per product", "cuBLAS", "SM clock, MHz", "cuBLAS"),
-        energies, f"{label}; by NVML, each kernel alone for two seconds")
+    head = (f"at {size:,}", "run", *(f"{name}{whose}" for name in (
+        "TFLOP/s", "SM clock, MHz", "W", "joules per product") for whose in ("", ", cuBLAS")))
+    table(*without_unread(head, energies),
+          f"{label}; all of a row is of its own launches; joules by NVML, each kernel alone for "
+          "two seconds")
 
 
 def inputs(stem: str, size: int = 4096) -> None:
@@ -50,12 +52,14 @@ def inputs(stem: str, size: int = 4096) -> None:
     version = Version(stem)
     row = version.recorded(size)
     flops = 2.0 * size**3 / 1e12
-    kept = [{"inputs": row["inputs"], **row}, *row["other_inputs"]]
+    kept: list[Row | OtherInputs] = [row, *row.other_inputs]
     table(
-        (f"inputs, {size:,}", rung(version.kernel), "cuBLAS", "of its best", "SM clock, MHz", "W"),
-        [(one["inputs"], f"{flops / one['seconds']:.1f}", f"{flops / one['cublas_seconds']:.1f}",
-          f"{one['cublas_seconds'] / one['seconds']:.1%}",
-          reading(one["sm_clock_mhz"], ",.0f"), reading(one["power_w"], ",.0f")) for one in kept],
+        *without_unread(
+            (f"inputs, {size:,}", rung(version.kernel), "cuBLAS", "of its best", "SM clock, MHz",
+             "cuBLAS's"),
+            [(one.inputs, f"{flops / one.seconds:.1f}", f"{flops / one.cublas_seconds:.1f}",
+              f"{one.cublas_seconds / one.seconds:.1%}", reading(mhz(one.clock), ",.0f"),
+              reading(mhz(one.cublas_clock), ",.0f")) for one in kept]),
         f"{records.label(version.record)}; TFLOP/s, in turns with the best of cuBLAS")
 
 
@@ -76,22 +80,32 @@ def _share(part: int, whole: int) -> str:
     return f"{part} of {whole}, {part / whole:.0%}" if whole else "none"
 
 
-def _ratio(turn: Mapping[str, Any] | None) -> str:
-    return f"{turn['cublas_seconds'] / turn['seconds']:.1%}" if turn else "not recorded"
+def _ratio(turn: Turn | None) -> str:
+    return f"{turn.cublas_seconds / turn.seconds:.1%}" if turn else "not recorded"
 
 
-def _alone(row: Mapping[str, Any]) -> str:
-    if "alone" not in row or "cublas_alone" not in row:
+def _alone(row: Row) -> str:
+    if row.alone is None or row.cublas_alone is None:
         return "not recorded"
-    return f"{row['cublas_alone']['seconds'] / row['alone']['seconds']:.1%}"
+    return f"{row.cublas_alone.seconds / row.alone.seconds:.1%}"
 
 
-def _energy(energy: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """Joules per product and the clock, MHz, each ours and cuBLAS's."""
-    if energy is None:
-        return ("not recorded",) * 4
-    return (f"{energy['joules']:.3f}", f"{energy['cublas_joules']:.3f}",
-            f"{energy['sm_clock_mhz']:,.0f}", f"{energy['cublas_sm_clock_mhz']:,.0f}")
+def _energies(name: str, row: Row) -> list[tuple[str, ...]]:
+    """A row of turns of 5 ms and one of two seconds alone; each figure ours, then cuBLAS's."""
+    found: list[tuple[str, ...]] = [
+        (name, "turns of 5 ms", f"{row.tflops:.0f}", f"{row.cublas_tflops:.0f}",
+         reading(mhz(row.clock), ",.0f"), reading(mhz(row.cublas_clock), ",.0f"),
+         *(NOT_READ,) * 4)]
+    if held := row.sustained:
+        both = (held.own, held.cublas)
+        found.append((name, "sustained", *(f"{one.tflops:.0f}" for one in both),
+                      *(reading(mhz(one.clock), ",.0f") for one in both),
+                      *(f"{one.watts:,.0f}" for one in both),
+                      *(f"{one.joules:.3f}" for one in both)))
+    elif row.joules:  # of a record that is older than sustained rows: their speed is not known
+        found.append((name, "sustained", *(NOT_READ,) * 6,
+                      *(f"{joules:.3f}" for joules in row.joules)))
+    return found
 
 
 def _cycles(stem: str, size: int) -> tuple[str, str]:
@@ -100,17 +114,17 @@ def _cycles(stem: str, size: int) -> tuple[str, str]:
         found = cycles(stem, RECORDED_ON, size)
     except NotRecorded:
         return ("not counted",) * 2
-    return tuple(f"{rival / found.ours:.1%}" if rival else "not counted"
-                 for rival in (found.met, found.fewest))
+    met, fewest = (f"{rival / found.ours:.1%}" if rival else "not counted"
+                   for rival in (found.met, found.fewest))
+    return met, fewest
 
 
 def _thorough(size: int) -> list[str]:
     """The versions that were timed in turns of several lengths at a size."""
     found = []
-    for record in records.every():
-        if record["kernel"] in CATALOGUE and record["gpu"]["key"] == RECORDED_ON:
-            first = CATALOGUE[record["kernel"]].variants[0].name
-            if any(row.get("turns") and records.shape_of(row) == (size,) * 3
-                   for row in record["variants"].get(first, {"bench": ()})["bench"]):
-                found.append(record["kernel"])
+    for record in records.versions():
+        if record.gpu.key == RECORDED_ON:
+            first = record.variants.get(KERNELS[record.kernel].variants[0].name)
+            if first and any(row.turns and row.is_cube(size) for row in first.bench):
+                found.append(record.kernel)
     return found

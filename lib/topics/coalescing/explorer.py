@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from matplotlib.figure import Figure
 
-from lib.plotting.frames import Control, Explorer, explorer
+from lib.plotting.frames import Control, Explorer
 from lib.topics.coalescing import figure as coalescing_figure
 from lib.topics.coalescing import model as coalescing
 
@@ -32,7 +34,7 @@ def strides(row_length: int = 1024) -> Explorer:
     )
     first = Control("Lane 0 starts", [("on a sector", 0), ("one float past it", 1)])
 
-    def frame(step: int, offset: int) -> Figure:
+    def frame(step: int, offset: int, narrow: bool = False) -> Figure:
         index = {0: "", 1: "lane"}.get(step, f"{step} * lane")
         index = " + ".join(part for part in (index, str(offset) if offset else "") if part)
         panel = coalescing_figure.panel(
@@ -42,7 +44,7 @@ def strides(row_length: int = 1024) -> Explorer:
         widest = 32 + 31 * 0.38  # 32 sectors and the gaps between them: one scale for all frames
         return coalescing_figure.draw(
             [coalescing_figure.Group("", [panel])],
-            evidence="modelled: 32-byte sectors touched", cells=widest,
+            evidence="modelled: 32-byte sectors touched", cells=widest, narrow=narrow,
         )
 
-    return explorer([stride, first], frame, "Stride and sectors")
+    return Explorer([stride, first], frame, "Stride and sectors", partial(frame, narrow=True))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -33,7 +34,7 @@ class Panel:
     access : WarpAccess
         Addresses, active lanes, bytes a lane.
     found : Coalescing
-        ``models.coalescing.describe`` of it.
+        `coalescing.describe` of it.
     kind : str
         ``"load"``, ``"store"``, or ``"copy"`` for what a cp.async reads.
     where : str
@@ -93,11 +94,15 @@ def panel(
     label : str
         The expression in the source; up to its first bracket it names the array.
     access : WarpAccess
-        From ``launch.trace.watched`` or ``models.coalescing.strided``.
+        From `lib.ptx.Trace.watched` or `coalescing.strided`.
     allocation : Allocation, optional
         The array that the access falls into; addresses are shown relative to it.
     array : str, optional
         The array's name, where `label` does not begin with it.
+    kind : str
+        A key of `style.ACCESS`.
+    where : str
+        File and line, to stand beside it.
     """
     return Panel(
         label,
@@ -193,7 +198,7 @@ def _panel(
     narrow = picture < _PICTURE
     active = np.asarray(access.active, dtype=bool)
 
-    label = {"y": lanes_y + (24 if lane_numbers else 12), "va": "bottom"}
+    label: dict[str, Any] = {"y": lanes_y + (24 if lane_numbers else 12), "va": "bottom"}
     ax.text(0, s=panel.kind, size=style.NORMAL, weight="bold", **label)
     where = "" if narrow else panel.where
     text = style.code(panel.label, picture - 36, where)
@@ -255,7 +260,7 @@ def _panel(
 
 
 def _runs(
-    used: np.ndarray, x_of: object, unit: float, bottom: float, height: float
+    used: np.ndarray, x_of: Callable[[int], float], unit: float, bottom: float, height: float
 ) -> list[tuple[float, float, float, float]]:
     """Boxes for runs of neighbouring used bytes within each sector."""
     if not len(used):

@@ -22,16 +22,24 @@ LINE = 128
 class WarpAccess(Protocol):
     """What this module needs of an access; ``lib.ptx.WarpAccess`` has it."""
 
-    addresses: np.ndarray
-    active: np.ndarray
-    bytes_per_lane: int
+    @property
+    def addresses(self) -> np.ndarray: ...
+
+    @property
+    def active(self) -> np.ndarray: ...
+
+    @property
+    def bytes_per_lane(self) -> int: ...
 
 
 class Allocation(Protocol):
     """Where an argument's array lies; ``lib.ptx.Allocation`` has it."""
 
-    base: int
-    nbytes: int
+    @property
+    def base(self) -> int: ...
+
+    @property
+    def nbytes(self) -> int: ...
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ def draw(version: Version, *variants: str) -> None:
     groups = []
     chosen = [version.kernel.variant(name) for name in variants] or version.kernel.variants
     for variant in chosen:
-        launch = version.traced(variant.name).launch
+        launch = version.traced(variant.name).emulated
         panels = [
             coalescing_figure.panel(
                 one.label, one.access, one.allocation, array=one.array, kind=one.kind,

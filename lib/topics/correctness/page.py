@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lib.kernels.select import select
+from lib.dispatch.plan import plan
 from lib.kernels.spec import Variant
 from lib.plotting.display import table
 from lib.problem import Problem
 from lib.run import device
+from lib.topics.correctness.model import findings
 from lib.topics.version import Version, by_kind, measured_on
 
 # What every version must get right: square, ragged, one wide, and the ends of K, α and β.
@@ -50,12 +51,17 @@ def check(version: Version, *variants: str) -> None:
     table(head, rows, f"{by_kind(ran)}; error relative to float64, in norm; C held NaN where β = 0")
 
 
+def verify(version: Version, text: str, variant: str | None = None) -> None:
+    """Print what is wrong with a reader's text of a kernel (`lib.topics.correctness.model`)."""
+    print("\n".join(findings(version.kernel, version.kernel.variant(variant), text)))
+
+
 def _checked_on(version: Version, variant: Variant) -> str:
     """The evidence label of what `check` runs: here on the GPU, or in the emulator."""
     if device.runs(version.kernel, variant):
         return measured_on()
     why = f", since {device.why_not(version.kernel, variant)}" if device.available() else ""
-    return f"emulated: {version.kernel.min_arch} code in the PTX emulator{why}"
+    return f"emulated: {version.kernel.needs(variant)} code in the PTX emulator{why}"
 
 
 def instantiations(version: Version) -> None:
@@ -63,7 +69,7 @@ def instantiations(version: Version) -> None:
     variant = version.kernel.variants[0]
     rows = []
     for problem in CHECKED:
-        chosen = select(version.kernel, problem, variant)
+        chosen = plan(version.kernel, variant, variant.typed(problem), exact=True)
         rows.append((
             problem.shape.replace("x", "×"), f"`{version.kernel.expression(chosen.variant)}`",
             chosen.reason or "every row begins on a multiple of a vector",

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from lib import gpus, ptx
 from lib.compiler.sass import executions
-from lib.plotting.display import note, table
+from lib.plotting.display import note, once_recorded, table
 from lib.problem import Problem
 from lib.records import store as records
+from lib.records.schema import CalibrationRecord
 from lib.topics.bottleneck.model import HMMA_1688
 from lib.topics.occupancy.model import occupancy
 from lib.topics.version import RECORDED_ON, Version, rung
@@ -56,17 +57,18 @@ WARPS_OF_A_GROUP = 4
 
 def calibrated() -> None:
     """Display which accesses of the emulator were held against a GPU's counters."""
-    record = records.load(RECORDED_ON, records.CALIBRATION)
+    record = records.load(CalibrationRecord, RECORDED_ON)
     if record is None:
         note("Nothing was recorded yet: `python -m lib record calibration`.")
         return
     rows = [
-        (name, sum(pattern.startswith(access) for pattern in record["patterns"]))
+        (name, sum(pattern.startswith(access) for pattern in record.patterns))
         for access, name in _ACCESSES.items()
     ]
     table(("access of a warp", "patterns"), rows, records.label(record))
 
 
+@once_recorded()
 def before(version: Version) -> None:
     """Display what the version before left on the table, in its own counters."""
     if version.before is None:
@@ -77,7 +79,7 @@ def before(version: Version) -> None:
 def counters(version: Version, *variants: str) -> None:
     """Display the counters of the traced run, one column a variant."""
     names = variants or tuple(v.name for v in version.kernel.variants)
-    columns = [version.traced(name).launch.trace.counters() for name in names]
+    columns = [version.traced(name).trace.counters() for name in names]
     rows = [
         (key.replace("_", " "), *(f"{column[key]:,}" for column in columns))
         for key in columns[0]
@@ -92,6 +94,7 @@ def counters(version: Version, *variants: str) -> None:
           version.emulated_label())
 
 
+@once_recorded()
 def counted(version: Version, size: int = 256, ptx_arch: str = "sm_75") -> None:
     """Display what the emulator counts beside what ncu counted, of the same PTX.
 
@@ -105,7 +108,7 @@ def counted(version: Version, size: int = 256, ptx_arch: str = "sm_75") -> None:
     """
     measured = version.metrics(size, ptx_arch=ptx_arch)
     done = version.run(Problem(size, size, size), backend="emulator", arch=ptx_arch, exact=True)
-    trace = done.launch.trace
+    trace = done.trace
     matrix = trace.matrix_counters()
     counts = {**trace.counters(), "ldmatrix_instructions": matrix["ldmatrix_instructions"]}
     if not matrix["wmma_instructions"]:  # one of which may be several HMMAs
@@ -118,6 +121,7 @@ def counted(version: Version, size: int = 256, ptx_arch: str = "sm_75") -> None:
           f"emulated: {ptx_arch} PTX; {records.label(version.record)}, that PTX assembled for it")
 
 
+@once_recorded()
 def per_multiply_add(version: Version) -> None:
     """Display what a warp's multiply-add costs in memory accesses, here and before."""
     before = version.before
@@ -136,6 +140,7 @@ def per_multiply_add(version: Version) -> None:
     table(head, rows, f"emulated: {version.kernel.min_arch} PTX, shared memory as in its SASS")
 
 
+@once_recorded()
 def steps(version: Version, *names: str, above: Sequence[str] = (), size: int = 4096) -> None:
     """Display what each step asks of the machine per multiply-add of a warp, and its speed.
 
@@ -157,7 +162,7 @@ def steps(version: Version, *names: str, above: Sequence[str] = (), size: int = 
         used = one.page.compiled(gpu.arch, name).resources
         fit = occupancy(gpu, used.registers, used.shared_bytes, one.variant.threads)
         try:
-            speed = f"{one.page.recorded(size, name)['tflops']:.2f}"
+            speed = f"{one.page.recorded(size, name).tflops:.2f}"
         except records.NotRecorded:
             speed = "–"
             missing.append(f"{one.page.kernel.stem}/{name}")
@@ -175,6 +180,7 @@ def steps(version: Version, *names: str, above: Sequence[str] = (), size: int = 
           f"occupancy, {RECORDED_ON}; {records.label(version.record)}{wanted}")
 
 
+@once_recorded()
 def agreement(version: Version, *variants: str, size: int = 256) -> None:
     """Display what the emulator counts of a launch beside what ncu counted on the GPU.
 
@@ -191,7 +197,7 @@ def agreement(version: Version, *variants: str, size: int = 256) -> None:
     columns = []
     for name in names:
         done = version.run(Problem(size, size, size), name, backend="emulator", arch=arch)
-        trace = done.launch.trace
+        trace = done.trace
         columns += [{**trace.counters(), **machine_counts(version, trace, name)},
                     version.metrics(size, name)]
     rows = [
@@ -211,6 +217,7 @@ def machine_counts(version: Version, trace: ptx.Trace, variant: str) -> dict[str
     }
 
 
+@once_recorded()
 def machines(version: Version, *variants: str, above: Sequence[str] = ()) -> None:
     """Display what a traced run asks of its units: instructions of warps, by what they do.
 
@@ -237,7 +244,7 @@ def machines(version: Version, *variants: str, above: Sequence[str] = ()) -> Non
 def asked(version: Version, variant: str | None = None) -> Mapping[str, int]:
     """Instructions of warps of the traced run by what they do; of a wgmma, the warpgroups'."""
     found: dict[str, int] = {}
-    for opcode, (warps, _) in version.traced(variant).launch.trace.instructions.items():
+    for opcode, (warps, _) in version.traced(variant).trace.instructions.items():
         name = next((_MACHINES[head] for head in _MACHINES if opcode.startswith(head)), None)
         if name:
             each = WARPS_OF_A_GROUP if opcode.startswith("wgmma") else 1

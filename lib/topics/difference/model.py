@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from lib import gpus
-from lib.compiler.arch import TARGETS
+from lib.compiler.arch import KNOWN
 from lib.kernels.build import compile_kernel
 from lib.kernels.spec import Kernel, Variant
 from lib.run.runner import run
@@ -23,7 +23,7 @@ class Side:
     Attributes
     ----------
     name : str
-        ``"06_register_tile tile8"``.
+        ``"04_register_tile tile8"``.
     expression : str
         The instantiation in C++.
     resources : mapping of str to int or float
@@ -43,7 +43,7 @@ class Side:
 
 def common_arch(*chosen: tuple[Kernel, Variant]) -> str:
     """The oldest architecture that all of some instantiations run on."""
-    return max((kernel.oldest(variant) for kernel, variant in chosen), key=TARGETS.index)
+    return max((kernel.oldest(variant) for kernel, variant in chosen), key=KNOWN.index)
 
 
 def side(kernel: Kernel, variant: Variant, arch: str, shape: tuple[int, int, int]) -> Side:
@@ -59,15 +59,16 @@ def side(kernel: Kernel, variant: Variant, arch: str, shape: tuple[int, int, int
     used, gpu = compiled.resources, gpus.for_arch(arch)
     resident = occupancy(gpu, used.registers, used.shared_bytes, variant.threads)
     return Side(
-        f"{kernel.stem} {variant.name}", kernel.expression(variant),
+        f"{kernel.stem}/{variant.name}", kernel.expression(variant),
         {**asdict(used), "threads": variant.threads, "warps_per_sm": resident.warps},
         dict(Counter(classify(one.opcode) for one in compiled.inner_loop)),
-        done.launch.trace.counters(),
+        done.trace.counters(),
     )
 
 
 def source_difference(one: Kernel, other: Kernel, context: int = 2) -> list[str]:
     """Lines of the unified difference of two kernels' files; none if they are one file."""
-    texts = [kernel.source.read_text(encoding="utf-8").splitlines() for kernel in (one, other)]
+    ours, theirs = (
+        kernel.source.read_text(encoding="utf-8").splitlines() for kernel in (one, other))
     return list(difflib.unified_diff(
-        *texts, f"{one.stem}.cu", f"{other.stem}.cu", n=context, lineterm=""))
+        ours, theirs, f"{one.stem}.cu", f"{other.stem}.cu", n=context, lineterm=""))

@@ -8,29 +8,31 @@ emulator counts of that very machine code (`lib.measure.foreign`).
 from __future__ import annotations
 
 import hashlib
-import json
 import random
 import subprocess
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
+from msgspec.structs import replace
 
 from lib import ptx
 from lib.compiler import arguments
-from lib.paths import RESULTS
 from lib.ptx.mutants import mutants, verdict
 from lib.ptx.report import grouped
+from lib.records import foreign as records
+from lib.records.foreign import ENDED, Measured, Mutants, Result
+from lib.topics.foreign import published
 
 if TYPE_CHECKING:
     from lib.compiler.raw_module import RawModule
 
 SET = Path(__file__).with_name("set.toml")
-FILE = RESULTS / "foreign.json"
+PLACE = "// The kernel's own lines stand here."
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,8 @@ class Foreign:
     arch : str
     grid, block : tuple of int
     args, options : tuple of str
-        As `lib.compiler.arguments` reads them; NVRTC's.
+        As `lib.compiler.arguments` reads them, or ``NAME=published:TYPE`` for cases of
+        `published`; NVRTC's, in which ``{clone}`` is the clone's folder.
     arrays : tuple of str
         Arrays that no argument is, in the form of `args`: what tensor maps are of.
     shared : int
@@ -63,6 +66,11 @@ class Foreign:
         Why a GPU counts otherwise than the emulator, by counter.
     on_gpu : str
         What became of it on a GPU, in a sentence, where it did not end with a right result.
+    driver : str
+        A file beside `set.toml` that calls the kernel of `file` from one of its own, `name`: for a
+        kernel whose arguments only its host's code can make. See `driven`.
+    lines : tuple of int
+        The first and last line of `file` that `driver` takes.
     """
 
     repository: str
@@ -84,6 +92,8 @@ class Foreign:
     equivalent: Mapping[str, str] = field(default_factory=dict)
     unlike: Mapping[str, str] = field(default_factory=dict)
     on_gpu: str = ""
+    driver: str = ""
+    lines: tuple[int, ...] = ()
 
     def unexplained(self, unseen: Iterable[str]) -> list[str]:
         """Mutants that passed unseen, and for which no reason is given."""
@@ -97,8 +107,11 @@ class Foreign:
     @property
     def digest(self) -> str:
         """Fingerprint of what is launched, and with what: numbers of another launch are no more."""
-        launched = (self.revision, self.file, self.name, self.grid, self.block, self.args,
-                    self.options, self.arrays, self.shared, self.seed)
+        launched: tuple[Any, ...] = (
+            self.revision, self.file, self.name, self.grid, self.block, self.args, self.options,
+            self.arrays, self.shared, self.seed)
+        if self.driver:
+            launched += (SET.with_name(self.driver).read_text(encoding="utf-8"), self.lines)
         return hashlib.sha256(repr(launched).encode()).hexdigest()[:16]
 
 
@@ -136,7 +149,8 @@ def operands(
     """
     others = arguments.parse(list(kernel.arrays), kernel.seed + 1)
     named = {one.name: put(one.value) for one in others}
-    given = arguments.parse(list(kernel.args), kernel.seed, named, encode)
+    words = [published.written_out(word) for word in kernel.args]
+    given = arguments.parse(words, kernel.seed, named, encode)
     values = tuple(put(one.value) if isinstance(one.value, np.ndarray) else one.value
                    for one in given)
     named |= {one.name: value for one, value in zip(given, values, strict=True)}
@@ -175,23 +189,50 @@ def product(args: dict[str, Any], before: dict[str, Any]) -> bool:
     return bool(np.allclose(args["C"].astype(float), wanted, rtol=2.0**-8, atol=1e-3))
 
 
-CHECKS = {"gemm": gemm, "half_gemm": half_gemm, "transposed_gemm": transposed_gemm,
-          "product": product}
+def across(args: dict[str, Any], before: dict[str, Any]) -> bool:
+    """Whether C, (M, N), is Aᵀ·B of A, (K, M), and B, (K, N), in bfloat16 rounded once."""
+    wanted = args["A"].astype(float).T @ args["B"].astype(float)
+    return bool(np.allclose(args["C"].astype(float), wanted, rtol=2.0**-8, atol=1e-3))
+
+
+def into_floats(args: dict[str, Any], before: dict[str, Any]) -> bool:
+    """Whether D, (M, N), is α·A·Bᵀ + β·C of A, (M, K), and B, (N, K), in halves."""
+    wanted = args["alpha"] * (args["A"].astype(float) @ args["B"].astype(float).T)
+    return bool(np.allclose(args["D"], wanted + args["beta"] * before["C"], rtol=1e-4, atol=1e-4))
+
+
+CHECKS: dict[str, Callable[[dict[str, Any], dict[str, Any]], bool]] = {
+    "across": across, "gemm": gemm, "half_gemm": half_gemm, "into_floats": into_floats,
+    "transposed_gemm": transposed_gemm, "product": product, **published.CHECKS,
+}
 
 
 @lru_cache
 def kernels(path: Path = SET) -> tuple[Foreign, ...]:
     """The kernels of the set."""
-    document = tomllib.loads(path.read_text())
-    return tuple(
-        Foreign(**{name: tuple(value) if isinstance(value, list) else value
-                   for name, value in one.items()}, seed=document["seed"])
-        for one in document["kernel"]
-    )
+    document = tomllib.loads(path.read_text(encoding="utf-8"))
+    found = []
+    for one in document["kernel"]:
+        given: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in one.items()
+        }
+        found.append(Foreign(**given, seed=document["seed"]))
+    return tuple(found)
 
 
-def clone_of(kernel: Foreign, folder: Path) -> Path:
-    """The clone of a kernel's repository in a folder, ``NAME`` or ``OWNER/NAME``.
+class Cloned(Protocol):
+    """What is looked for in a clone."""
+
+    @property
+    def repository(self) -> str: ...
+    @property
+    def revision(self) -> str: ...
+    @property
+    def file(self) -> str: ...
+
+
+def clone_of(kernel: Cloned, folder: Path) -> Path:
+    """The clone of a kernel's or a file's repository in a folder, ``NAME`` or ``OWNER/NAME``.
 
     Raises
     ------
@@ -226,36 +267,53 @@ def module_of(kernel: Foreign, folder: Path, arch: str) -> RawModule:
     """
     from lib.compiler.raw_module import RawModule  # loads CuPy
 
-    path = clone_of(kernel, folder) / kernel.file
+    clone = clone_of(kernel, folder)
+    path = clone / kernel.file
     expressions = [kernel.name] if "<" in kernel.name else []
-    return RawModule(path=path, options=kernel.options, name_expressions=expressions, arch=arch)
+    options = [each.replace("{clone}", str(clone)) for each in kernel.options]
+    if kernel.driver:
+        return RawModule(code=driven(kernel, path), options=options, arch=arch)
+    return RawModule(path=path, options=options, name_expressions=expressions, arch=arch)
 
 
-def run(kernel: Foreign, folder: Path) -> dict[str, Any]:
-    """Run a kernel and a sample of its mutants.
+def driven(kernel: Foreign, path: Path) -> str:
+    """A driver's source with the kernel's lines in it, as a function of the device.
 
-    Returns
-    -------
-    dict
-        ended: "ran to its end", or the error and its message; right: whether the oracle agrees,
-        None without one; hazards: their kinds and lines; counters: `Trace.counters`; mutants:
-        tried, and those that passed unseen.
+    Raises
+    ------
+    ValueError
+        If these lines have not the one ``__global__`` that is to be ``__device__``, or the driver
+        no place for them.
     """
+    first, last = kernel.lines
+    theirs = "\n".join(path.read_text(encoding="utf-8").splitlines()[first - 1 : last])
+    ours = SET.with_name(kernel.driver).read_text(encoding="utf-8")
+    if theirs.count("__global__") != 1 or ours.count(PLACE) != 1:
+        raise ValueError(f"{kernel.key}: lines {first} to {last} of {path} have no one __global__, "
+                         f"or {kernel.driver} has no line {PLACE!r}")
+    behind = ours[: ours.index(PLACE)].count("\n") + 2
+    placed = "\n".join([f'#line {first} "{path.name}"', theirs.replace("__global__", "__device__"),
+                        f'#line {behind} "{kernel.driver}"'])  # messages and hazards name lines
+    return ours.replace(PLACE, placed)
+
+
+def run(kernel: Foreign, folder: Path) -> Result:
+    """Run a kernel and a sample of its mutants."""
     try:
         module = module_of(kernel, folder, kernel.arch)
         function = module.get_function(kernel.name)
         launch, right = _launch(kernel, function)
     except ptx.Error as error:
-        return {"ended": f"{type(error).__name__}: {error}", "right": None,
-                "hazards": _hazards(error.hazards, None), "counters": {},
-                "mutants": {"tried": 0, "unseen": []}}
-    return {"ended": "ran to its end", "right": right, "hazards": _hazards(launch.hazards, launch),
-            "counters": launch.trace.counters(), "mutants": _mutants(kernel, module, function)}
+        return Result(ended=f"{type(error).__name__}: {error}", right=None,
+                      hazards=_hazards(error.hazards), counters={},
+                      mutants=Mutants(tried=0, unseen=[]))
+    return Result(ended=ENDED, right=right, hazards=_hazards(launch.hazards),
+                  counters=launch.traced.counters(), mutants=_mutants(kernel, module, function))
 
 
-def _hazards(found: Iterable[ptx.Hazard], launch: ptx.Launch | None) -> list[str]:
+def _hazards(found: Iterable[ptx.Hazard]) -> list[str]:
     return sorted({f"{one.kind}: {' and '.join(filter(None, (one.first, one.second)))}"
-                   for one in grouped(found, launch.code if launch else None)})
+                   for one in grouped(found)})
 
 
 def _launch(kernel: Foreign, function: Any, **settings: Any) -> tuple[ptx.Launch, bool | None]:
@@ -265,9 +323,9 @@ def _launch(kernel: Foreign, function: Any, **settings: Any) -> tuple[ptx.Launch
     return launch, is_right(kernel, made.named, before)
 
 
-def _mutants(kernel: Foreign, module: Any, function: Any) -> dict[str, Any]:
+def _mutants(kernel: Foreign, module: Any, function: Any) -> Mutants:
     if not kernel.mutants:
-        return {"tried": 0, "unseen": []}
+        return Mutants(tried=0, unseen=[])
     every = list(mutants(module.ptx, function.name))
     chosen = random.Random(kernel.seed).sample(every, min(kernel.mutants, len(every)))
     unseen = []
@@ -280,75 +338,85 @@ def _mutants(kernel: Foreign, module: Any, function: Any) -> dict[str, Any]:
 
         if not verdict(attempt):
             unseen.append(str(mutant))
-    return {"tried": len(chosen), "unseen": unseen}
+    return Mutants(tried=len(chosen), unseen=unseen)
 
 
-def recorded(path: Path = FILE) -> dict[str, Any]:
-    """What earlier runs gave, by `Foreign.key`; empty if nothing is recorded."""
-    return json.loads(path.read_text()) if path.exists() else {}
+def recorded(path: Path = records.FILE) -> dict[str, Result]:
+    """What earlier runs gave, by `Foreign.key`; empty if nothing is recorded.
+
+    Raises
+    ------
+    RecordError
+        If the record can't be read, or was edited since it was written.
+    """
+    found = records.read(path)
+    return dict(found.kernels) if found else {}
 
 
-def write(results: dict[str, Any], path: Path = FILE) -> None:
-    """Record results."""
-    path.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
+def write(results: dict[str, Result], path: Path = records.FILE) -> None:
+    """Record results; what is recorded of files stays."""
+    before = records.read(path) or records.Foreign(kernels={})
+    records.write(replace(before, kernels=results), path)
 
 
-def differences(now: dict[str, Any], before: dict[str, Any]) -> list[str]:
+def differences(now: Result, before: Result) -> list[str]:
     """What a run says otherwise than the record, one line each."""
-    found = [f"{part}: {now[part]}, and recorded is {before[part]}"
-             for part in ("ended", "right", "hazards", "mutants") if now[part] != before[part]]
-    names: Sequence[str] = [*dict.fromkeys([*now["counters"], *before["counters"]])]
-    return found + [
-        f"{name}: {now['counters'].get(name)}, and recorded is {before['counters'].get(name)}"
-        for name in names if now["counters"].get(name) != before["counters"].get(name)
+    parts: list[tuple[str, Any, Any]] = [
+        ("ended", now.ended, before.ended), ("right", now.right, before.right),
+        ("hazards", now.hazards, before.hazards), ("mutants", now.mutants, before.mutants),
     ]
+    names = dict.fromkeys([*now.counters, *before.counters])
+    parts += [(name, now.counters.get(name), before.counters.get(name)) for name in names]
+    return [f"{part}: {here}, and recorded is {there}"
+            for part, here, there in parts if here != there]
 
 
-def profiled(kernel: Foreign, record: Mapping[str, Any]) -> dict[str, Any] | None:
+def profiled(kernel: Foreign, record: Mapping[str, Result]) -> Measured | None:
     """What is recorded of a kernel on a GPU; None if nothing is, or it is of another launch."""
-    found = record.get(kernel.key, {}).get("gpu")
-    return found if found and found["launch"] == kernel.digest else None
+    result = record.get(kernel.key)
+    found = result.gpu if result else None
+    return found if found and found.launch == kernel.digest else None
 
 
-def counted_otherwise(found: Mapping[str, Any]) -> list[str]:
+def counted_otherwise(found: Measured) -> list[str]:
     """The counters of which a GPU's ncu and the emulator say different things."""
-    return [name for name, number in found["ncu"].items() if found["emulated"][name] != number]
+    return [name for name, number in found.ncu.items() if found.emulated[name] != number]
 
 
-def unexplained(kernel: Foreign, found: Mapping[str, Any]) -> list[str]:
+def unexplained(kernel: Foreign, found: Measured) -> list[str]:
     """The counters that differ and for which no reason is given, and reasons for equal ones."""
     return sorted({*counted_otherwise(found)} ^ {*kernel.unlike})
 
 
-def strange(kernel: Foreign, found: Mapping[str, Any]) -> str:
+def strange(kernel: Foreign, found: Measured) -> str:
     """What a GPU has otherwise than the emulator and than the set says; empty if nothing."""
     parts = [f"{name}: told and found differ" for name in unexplained(kernel, found)]
-    if found["right"] != found["emulated_right"]:
-        parts.append(f"right: {found['right']}, emulated {found['emulated_right']}")
-    elif found["right"] is False and not kernel.on_gpu:
+    if found.right != found.emulated_right:
+        parts.append(f"right: {found.right}, emulated {found.emulated_right}")
+    elif found.right is False and not kernel.on_gpu:
         parts.append("wrong, and the set doesn't say why")
     return "; ".join(parts)
 
 
-def told_of_gpu(kernel: Foreign, found: Mapping[str, Any]) -> str:
+def told_of_gpu(kernel: Foreign, found: Measured) -> str:
     """How ncu's counters compare to the emulator's, in a few words."""
     unlike = counted_otherwise(found)
-    parts = [f"{len(found['ncu']) - len(unlike)} of {len(found['ncu'])} counters alike"]
-    parts += [f"{name}: ncu {found['ncu'][name]:,}, emulated {found['emulated'][name]:,}"
+    parts = [f"{len(found.ncu) - len(unlike)} of {len(found.ncu)} counters alike"]
+    parts += [f"{name}: ncu {found.ncu[name]:,}, emulated {found.emulated[name]:,}"
               + ("" if name in kernel.unlike else " (no reason is known)") for name in unlike]
-    if found["right"] is False:
-        also = "and in the emulator" if found["emulated_right"] is False else "ALONE"
+    if found.right is False:
+        also = "and in the emulator" if found.emulated_right is False else "ALONE"
         parts.append(f"WRONG on the GPU {also}")
     return "; ".join(parts)
 
 
-def told(result: dict[str, Any]) -> str:
+def told(result: Result) -> str:
     """A result in a few words."""
-    parts = [result["ended"].partition(": kernel")[0]]
-    if result["right"] is not None:
-        parts.append("right" if result["right"] else "WRONG")
-    parts.append(", ".join(result["hazards"]) or "no hazard")
-    tried = result["mutants"]["tried"]
+    parts = [result.ended.partition(": kernel")[0]]
+    if result.right is not None:
+        parts.append("right" if result.right else "WRONG")
+    parts.append(", ".join(result.hazards) or "no hazard")
+    tried = result.mutants.tried
     if tried:
-        parts.append(f"{tried - len(result['mutants']['unseen'])} of {tried} mutants found")
+        parts.append(f"{tried - len(result.mutants.unseen)} of {tried} mutants found")
     return "; ".join(parts)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
 from lib.plotting.display import note, table
+from lib.records import foreign as records
+from lib.records.foreign import ENDED, Measured
 from lib.topics.foreign import model
+from lib.topics.public_files import model as files
 
 HOW = "`python -m lib foreign --folder FOLDER --counters --write`, on clones and a GPU"
 
@@ -23,10 +25,10 @@ def found() -> None:
     rows = []
     for repository, count in by_repository.items():
         results = [record[one.key] for one in run if one.repository == repository]
-        checked = [result["right"] for result in results if result["right"] is not None]
-        tried = sum(result["mutants"]["tried"] for result in results)
-        unseen = sum(len(result["mutants"]["unseen"]) for result in results)
-        unexplained = sum(len(one.unexplained(record[one.key]["mutants"]["unseen"]))
+        checked = [result.right for result in results if result.right is not None]
+        tried = sum(result.mutants.tried for result in results)
+        unseen = sum(len(result.mutants.unseen) for result in results)
+        unexplained = sum(len(one.unexplained(record[one.key].mutants.unseen))
                           for one in run if one.repository == repository)
         alike = unseen - unexplained
         same = f", {alike} change{'s' * (alike == 1)} nothing" if alike else ""
@@ -41,6 +43,31 @@ def found() -> None:
           "`lib/topics/foreign/set.toml`")
 
 
+def compiled() -> None:
+    """Display how many public files are taken as they are, and what becomes of the others."""
+    record = records.read()
+    known = record.files if record else {}
+    rows, told = [], []
+    groups = ((False, "drawn first, then mended for"), (True, "held out"))
+    for held_out, name in groups:
+        group = [one for one in files.files() if one.held_out == held_out and one.key in known]
+        if group:
+            taken = sum(not known[one.key].said for one in group)
+            rows.append((name, len(group), f"{taken} of {len(group)}"))
+        told += [f"- [{one.file}](https://github.com/{one.repository}/blob/{one.revision}/"
+                 f"{one.file}) of {one.repository}: {one.broken or known[one.key].said}"
+                 for one in group if known[one.key].said]
+    if not rows:
+        note("*Not recorded yet: `python -m lib foreign --files --folder FOLDER --write`.*")
+        return
+    table(("public files", "how many", "compiled as they are"), rows,
+          "`python -m lib foreign --files --folder FOLDER` on clones; which they are and how they "
+          "were drawn, says "
+          "`lib/topics/public_files/set.toml`")
+    if told:
+        note("What is refused:\n\n" + "\n".join(told))
+
+
 def defects() -> None:
     """Display the defects that were verified in the source, each at its revision."""
     record = model.recorded()
@@ -49,9 +76,8 @@ def defects() -> None:
         if not one.defect or one.key not in record:
             continue
         result = record[one.key]
-        ended = result["ended"].partition(":")[0]
-        said = ", ".join(sorted({hazard.partition(":")[0] for hazard in result["hazards"]})) or (
-            ended if ended != "ran to its end" else "nothing")
+        ended = "nothing" if result.ended == ENDED else result.ended.partition(":")[0]
+        said = ", ".join(sorted({hazard.partition(":")[0] for hazard in result.hazards})) or ended
         file = one.source or one.file
         address = f"https://github.com/{one.repository}/blob/{one.revision}/{file}"
         rows.append((f"`{one.name}` in [{one.repository}]({address})",
@@ -69,14 +95,14 @@ def counted() -> None:
         return
     rows: Counter[tuple[str, str]] = Counter()
     for one, found in kernels:
-        alike = len(found["ncu"]) - len(model.counted_otherwise(found))
-        rows[one.repository, f"{alike} of {len(found['ncu'])}"] += 1
+        alike = len(found.ncu) - len(model.counted_otherwise(found))
+        rows[one.repository, f"{alike} of {len(found.ncu)}"] += 1
     lost = [one for one in model.kernels()
             if one.on_gpu and one.key in record and not model.profiled(one, record)]
     rows.update((one.repository, "not counted") for one in lost)
     machines = dict.fromkeys(
-        f"{found['gpu']}, CUDA {found['cuda']}, driver {found['driver']}, "
-        f"ncu {found['ncu_release']}, {found['date']}" for _, found in kernels)
+        f"{found.gpu}, CUDA {found.cuda}, driver {found.driver}, "
+        f"ncu {found.ncu_release}, {found.date}" for _, found in kernels)
     table(("kernels of", "how many", "counters alike"),
           [(repository, count, alike) for (repository, alike), count in rows.items()],
           f"recorded: {'; '.join(machines)}; emulated: the same machine code")
@@ -89,20 +115,20 @@ def counted() -> None:
         note("What is otherwise on the GPU:\n\n" + "\n".join(f"- {line}" for line in told))
 
 
-def _otherwise(kernels: Sequence[tuple[model.Foreign, Mapping[str, Any]]]) -> Iterator[str]:
+def _otherwise(kernels: Sequence[tuple[model.Foreign, Measured]]) -> Iterator[str]:
     """What a GPU counts otherwise, a line for each reason: kernels, why, and the counters."""
     reasons: dict[tuple[str, str], dict[str, list[str]]] = {}
     by_key = {one.key: (one, found) for one, found in kernels}
     for key, (one, found) in by_key.items():
         for name in model.counted_otherwise(found):
-            why = one.repository, one.unlike.get(name, "no reason is known")
-            reasons.setdefault(why, {}).setdefault(key, []).append(name)
+            reason = one.repository, one.unlike.get(name, "no reason is known")
+            reasons.setdefault(reason, {}).setdefault(key, []).append(name)
     for (_, why), counters in reasons.items():
         numbers: dict[str, None] = {}
         for key, names in counters.items():
             _, found = by_key[key]
             numbers |= dict.fromkeys(
-                f"`{name}` {found['ncu'][name]:,} in place of {found['emulated'][name]:,}"
+                f"`{name}` {found.ncu[name]:,} in place of {found.emulated[name]:,}"
                 for name in names)
         yield f"{_names(by_key[key][0] for key in counters)}: {why}. {', '.join(numbers)}."
 

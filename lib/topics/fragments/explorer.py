@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from lib.plotting.frames import Control, Explorer, explorer
+from lib.plotting.frames import Control, Explorer
 from lib.topics.fragments import figure as fragments_figure
 from lib.topics.fragments.model import OPERANDS, SHAPES, held
 
@@ -20,7 +20,7 @@ def fragments(
     Parameters
     ----------
     instructions : sequence of str
-        Keys of ``models.fragments.SHAPES``.
+        Keys of `lib.topics.fragments.model.SHAPES`.
     lanes : sequence of int
     default : (int, int, int)
         Positions shown first.
@@ -32,8 +32,8 @@ def fragments(
     ]
 
     def frame(instruction: str, operand: str, lane: int) -> Figure:
-        if instruction.startswith("wgmma") and operand != "C":
+        if instruction.startswith("wgmma") and operand == "B":
             return fragments_figure.absent(operand)
         return fragments_figure.draw(held(instruction, operand), lane=lane)
 
-    return explorer(controls, frame, "Fragments, and the lanes that hold them")
+    return Explorer(controls, frame, "Fragments, and the lanes that hold them")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lib.plotting import shapes, style
-from lib.topics.fragments.model import Held
+from lib.topics.fragments.model import Held, formulae
 
 _CELL, _ROW, _LEFT, _HEAD = 17.0, 12.5, 24.0, 34.0
 _TEXT = _LEFT + 16 * _CELL + 22
@@ -24,7 +26,7 @@ def draw(
     Parameters
     ----------
     held : Held
-        ``models.fragments.held``.
+        What `lib.topics.fragments.model.held` returns.
     lane : int
         The lane whose elements are filled, with its registers in their cells; those of the other
         lanes of its group of four are pale.
@@ -40,24 +42,85 @@ def draw(
     return style.finish(fig, alt=_alt(held, lane), evidence=evidence)
 
 
-def _matrix(ax: Axes, held: Held, lane: int, top: float) -> None:
+@style.styled
+def product(
+    maps: Sequence[Held], *, lane: int = 5, narrow: bool = False,
+    evidence: str = "modelled: the emulator's layout, PTX ISA 9.7.14",
+) -> Figure:
+    """Draw A, B and C of one mma as they meet in a product, and the formulae of their maps.
+
+    Parameters
+    ----------
+    maps : sequence of Held
+        A, B and C of one instruction.
+    lane : int
+        As in `draw`.
+    narrow : bool
+        Below each other, for phones.
+    evidence : str
+    """
+    a, b, c = maps
+    tall = {held.operand: _HEAD + _ROW * held.shape[0] for held in maps}
+    says = _formulae(maps)
+    if narrow:
+        height = 13.0 * len(says) + 20 + sum(tall.values()) + 24
+    else:
+        height = tall["B"] + tall["A"] + 24
+    width = style.NARROW if narrow else style.WIDTH
+    fig = style.figure(f"{a.instruction}: lane {lane} holds {len(a.of(lane))} elements of A, "
+                       f"{len(b.of(lane))} of B, {len(c.of(lane))} of C", height / 72, width)
+    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    for number, text in enumerate(says):
+        ax.text(0, height - 4 - 13 * number, text, size=style.SMALL, va="top")
+    if narrow:
+        top = height - 13 * len(says) - 14
+        for held in maps:
+            _matrix(ax, held, lane, top - _HEAD, cell=14.0 if held.shape[1] > 8 else _CELL)
+            top -= tall[held.operand] + 8
+    else:
+        right = _LEFT + a.shape[1] * _CELL + 10
+        right = max(right, 290.0)  # the formulae stand above A, beside B
+        _matrix(ax, b, lane, height - _HEAD, right)
+        _matrix(ax, a, lane, height - tall["B"] - 8 - _HEAD)
+        _matrix(ax, c, lane, height - tall["B"] - 8 - _HEAD, right)
+    alt = " ".join(_alt(held, lane) for held in maps) + " " + " ".join(says)
+    return style.finish(fig, alt=alt, evidence=evidence)
+
+
+def _formulae(maps: Sequence[Held]) -> list[str]:
+    """Where an element lies, in words for who writes the kernel."""
+    warp = any(held.warp.any() for held in maps)
+    lines = ["Lane 4 g + t (so g = lane / 4, t = lane mod 4),",
+             "register m, half h of it; / rounds down" + ("; warp w" if warp else "")]
+    for held in maps:
+        row, column = formulae(held)
+        registers = "1 register" if held.registers == 1 else f"{held.registers} registers"
+        lines += [f"{'C and D' if held.operand == 'C' else held.operand}: {registers} of "
+                  + ("two halves" if held.packed == 2 else "one float"),
+                  f"    row {row}, column {column}"]
+    return lines
+
+
+def _matrix(ax: Axes, held: Held, lane: int, top: float, at: float = 0.0, cell: float = _CELL
+            ) -> None:
     name = "C and D" if held.operand == "C" else held.operand
-    ax.text(0, top + _HEAD - 2, f"{name}, {held.shape[0]} × {held.shape[1]}", size=style.NORMAL,
+    ax.text(at, top + _HEAD - 2, f"{name}, {held.shape[0]} × {held.shape[1]}", size=style.NORMAL,
             weight="bold", va="top")
+    left = at + _LEFT
     down, across = (min(size, _WINDOW) for size in held.shape)
     colour = style.PHASE["compute" if held.operand == "C" else "load"]
     for column in range(0, across, 2):
-        ax.text(_LEFT + (column + 0.5) * _CELL, top + 2, f"{column}", size=style.SMALL,
+        ax.text(left + (column + 0.5) * cell, top + 2, f"{column}", size=style.SMALL,
                 ha="center", va="bottom")
     for row in range(down):
-        ax.text(_LEFT - 5, top - (row + 0.5) * _ROW, f"{row}", size=style.SMALL, ha="right",
+        ax.text(left - 5, top - (row + 0.5) * _ROW, f"{row}", size=style.SMALL, ha="right",
                 va="center")
     pair = (2, 1) if held.operand == "B" else (1, 2)  # a register's elements lie so
     boxes: dict[str, list[tuple[float, float, float, float]]] = {"own": [], "group": []}
     for row in range(0, down, pair[0]):
         for column in range(0, across, pair[1]):
-            x, y = _LEFT + column * _CELL, top - (row + pair[0]) * _ROW
-            box = (x, y, pair[1] * _CELL, pair[0] * _ROW)
+            x, y = left + column * cell, top - (row + pair[0]) * _ROW
+            box = (x, y, pair[1] * cell, pair[0] * _ROW)
             holder = int(held.lane[row, column])
             if holder == lane:
                 boxes["own"].append(box)
@@ -75,12 +138,12 @@ def _matrix(ax: Axes, held: Held, lane: int, top: float) -> None:
                     weight="bold" if holder == lane else "normal", zorder=3)
     shapes.rectangles(ax, boxes["group"], facecolor=colour, alpha=style.PALE)
     shapes.rectangles(ax, boxes["own"], facecolor=colour)
-    right, bottom = _LEFT + across * _CELL, top - down * _ROW
+    right, bottom = left + across * cell, top - down * _ROW
     shapes.strokes(
         ax,
-        [((_LEFT, top - row * _ROW), (right, top - row * _ROW))
+        [((left, top - row * _ROW), (right, top - row * _ROW))
          for row in range(0, down + 1, pair[0])]
-        + [((_LEFT + column * _CELL, top), (_LEFT + column * _CELL, bottom))
+        + [((left + column * cell, top), (left + column * cell, bottom))
            for column in range(0, across + 1, pair[1])],
         edgecolor=style.INK, linewidth=0.4, alpha=0.5,
     )
@@ -106,7 +169,7 @@ def _registers(ax: Axes, held: Held, lane: int, top: float) -> None:
         ax.text(_TEXT, y, f"… r{_LINES} to r{len(places) - 1}: further columns", size=style.SMALL,
                 va="top")
         y -= 13
-    for text in _remarks(held):
+    for text in _remarks(held) + _mapped(held):
         ax.text(_TEXT, y - 6, text, size=style.SMALL, va="top")
         y -= 13
 
@@ -119,14 +182,23 @@ def _remarks(held: Held) -> list[str]:
     return ["(row, column); pale: lanes with the", "same g"]
 
 
+def _mapped(held: Held) -> list[str]:
+    """Register m, half h of lane 4 g + t; wmma's layout is left open by PTX."""
+    if held.instruction.startswith("wmma "):
+        return []
+    row, column = formulae(held)
+    each = "register m, half h" if held.packed == 2 else "register m"
+    return [f"{each}:", f"row {row}", f"column {column}"]
+
+
 def _finding(held: Held, lane: int) -> str:
     name = "C" if held.operand == "C" else held.operand
     own = held.of(lane)
     rows = len({row for _, _, row, _ in own})
     columns = len({column for *_, column in own})
     return (
-        f"{held.instruction}: lane {lane} holds {len(own)} elements of {name}, in "
-        f"{style.plural(rows, 'row')} and {style.plural(columns, 'column')}"
+        f"{held.instruction}: lane {lane} holds {len(own)} elements of {name}: "
+        f"{style.plural(rows, 'row')}, {style.plural(columns, 'column')}"
     )
 
 
@@ -143,11 +215,11 @@ def _alt(held: Held, lane: int) -> str:
 
 @style.styled
 def absent(operand: str, *, rows: int = 16) -> Figure:
-    """Say that no lane holds A or B of wgmma: the frame of an explorer.
+    """Say that no lane holds an operand of wgmma: the frame of an explorer.
 
     Parameters
     ----------
-    operand : {"A", "B"}
+    operand : {"B"}
     rows : int
         As in `draw`.
     """

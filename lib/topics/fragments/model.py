@@ -7,6 +7,8 @@ and the one here is what ptxas makes of it. All of them are the emulator's
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -21,6 +23,7 @@ SHAPES = {
     "wgmma.m64n64k16": (64, 64, 16),
 }
 OPERANDS = ("A", "B", "C")
+_WGMMA = re.compile(r"wgmma\.m64n(\d+)k16")
 
 
 @dataclass(frozen=True)
@@ -78,28 +81,29 @@ def held(instruction: str, operand: str) -> Held:
     Parameters
     ----------
     instruction : str
-        A key of `SHAPES`.
+        A key of `SHAPES`, or ``"wgmma.m64nNk16"`` with an N that there is.
     operand : {"A", "B", "C"}
+        A of wgmma is that of the form which takes it from registers.
 
     Raises
     ------
     ValueError
-        If there is no such instruction or operand; or for A and B of wgmma, which the book's
-        kernels leave in shared memory, so that no lane holds them.
+        If there is no such instruction or operand; or for B of wgmma, which always lies in shared
+        memory, so that no lane holds it.
     """
-    if instruction not in SHAPES or operand not in OPERANDS:
-        raise ValueError(
-            f"no fragment {operand!r} of {instruction!r}; there are {', '.join(OPERANDS)} of "
-            f"{', '.join(SHAPES)}"
-        )
-    M, N, K = SHAPES[instruction]
+    if operand not in OPERANDS:
+        raise ValueError(f"no fragment {operand!r} of {instruction!r}; there are "
+                         f"{', '.join(OPERANDS)} of {', '.join(SHAPES)}")
+    M, N, K = shape_of(instruction)
     if instruction.startswith("wgmma"):
-        if operand != "C":
+        if operand == "B":
             raise ValueError(f"wgmma reads {operand} from shared memory: no lane holds it")
-        one = _table(emulated.accumulator(16, N, 1), False)
+        # Each of the four warps has 16 rows, as in an mma of 16 rows.
+        one = _table(emulated.left(16, K, 2) if operand == "A" else
+                     emulated.accumulator(16, N, 1), False)
         lane, register, half = (np.tile(part, (4, 1)) for part in one)
         return Held(instruction, operand, lane, register, half,
-                    np.repeat(np.arange(4), 16)[:, None].repeat(N, axis=1))
+                    np.repeat(np.arange(4), 16)[:, None].repeat(one[0].shape[1], axis=1))
     if instruction.startswith("wmma"):
         fragment = wmma.fragment_of(operand.lower(), (M, N, K), "f32" if operand == "C" else "f16")
     elif operand == "C":
@@ -108,6 +112,90 @@ def held(instruction: str, operand: str) -> Held:
         fragment = emulated.left(M, K, 2) if operand == "A" else emulated.right(N, K, 2)
     lane, register, half = _table(fragment, operand == "B")
     return Held(instruction, operand, lane, register, half, np.zeros_like(lane))
+
+
+def shape_of(instruction: str) -> tuple[int, int, int]:
+    """M, N and K of an instruction.
+
+    Raises
+    ------
+    ValueError
+        If there is none of that name.
+    """
+    if match := _WGMMA.fullmatch(instruction):
+        if int(match[1]) in range(8, 257, 8):
+            return 64, int(match[1]), 16
+    elif instruction in SHAPES:
+        return SHAPES[instruction]
+    raise ValueError(f"no fragments of {instruction!r}; there are {', '.join(SHAPES)}, and wgmma's "
+                     "with any N that is a multiple of 8, up to 256")
+
+
+def formulae(of: Held) -> tuple[str, str]:
+    """Say in which row and which column of the matrix an element lies.
+
+    The sentences are read off the emulator's table, bit by bit, and give all of it again.
+
+    Parameters
+    ----------
+    of : Held
+
+    Returns
+    -------
+    (str, str)
+        Row and column of half h of register m of lane 4 g + t, of warp w: ``"g + 8·(m mod 2)"``.
+
+    Raises
+    ------
+    ValueError
+        If no sum of bits gives the table, or the layout is not documented: wmma's is not.
+    """
+    if of.instruction.startswith("wmma"):
+        raise ValueError(f"PTX leaves the layout of {of.instruction} open")
+    parts = {"g": of.lane // 4, "t": of.lane % 4, "m": of.register, "h": of.half, "w": of.warp}
+    rows, columns = (_sum_of_bits(parts, at) for at in np.indices(of.shape))
+    return rows, columns
+
+
+def _sum_of_bits(parts: dict[str, np.ndarray], wanted: np.ndarray) -> str:
+    """Write a coordinate as a sum of bits of the parts."""
+    counts = {name: int(values.max()).bit_length() for name, values in parts.items()}
+    weights = {
+        name: [_alone(parts, wanted, name, 1 << bit) for bit in range(bits)]
+        for name, bits in counts.items()
+    }
+    found = sum(
+        weight * (values >> bit & 1) for name, values in parts.items()
+        for bit, weight in enumerate(weights[name])
+    )
+    if not np.array_equal(found, wanted):
+        raise ValueError("no sum of bits gives this layout")
+    terms = [term for name, each in weights.items() for term in _terms(name, each)]
+    return " + ".join(terms) or "0"
+
+
+def _alone(parts: dict[str, np.ndarray], wanted: np.ndarray, name: str, value: int) -> int:
+    """What a coordinate is where one part has a value, and all others are zero."""
+    [at] = np.argwhere(np.logical_and.reduce(
+        [values == (value if other == name else 0) for other, values in parts.items()]))
+    return int(wanted[tuple(at)])
+
+
+def _terms(name: str, weights: list[int]) -> Iterator[str]:
+    """Write neighbouring bits whose weights double as one term."""
+    bit = 0
+    while bit < len(weights):
+        first, weight = bit, weights[bit]
+        bit += 1
+        while bit < len(weights) and weight and weights[bit] == 2 * weights[bit - 1]:
+            bit += 1
+        if weight:
+            part = f"{name} / {1 << first}" if first else name
+            if bit < len(weights):
+                part = f"{part} mod {1 << bit - first}"
+            times = f"{weight}·" if weight > 1 else ""
+            yield f"{times}({part})" if " " in part and (times or first or "mod" in part) else (
+                f"{times}{part}")
 
 
 def _table(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from lib import gpus
-from lib.plotting.display import table
+from lib.plotting.display import once_recorded, table
 from lib.problem import ITEM_BYTES
 from lib.topics.occupancy.model import occupancy
 from lib.topics.version import RECORDED_ON, Version
 
 
+@once_recorded()
 def under_way(version: Version, *variants: str, gpu: str = RECORDED_ON) -> None:
     """Display how many bytes the loads of a step have under way, of a block and on an SM.
 
@@ -34,5 +35,4 @@ def bytes_in_flight(version: Version, variant: str | None = None) -> int:
     """Bytes that a block has asked for, at most, before it waits: all stages but one."""
     chosen = version.kernel.variant(variant)
     rows, columns = chosen.tile
-    stages = int(chosen.constants["STAGES"])
-    return (stages - 1) * (rows + columns) * chosen.step * 2
+    return (chosen.schedule.stages - 1) * (rows + columns) * chosen.step * 2

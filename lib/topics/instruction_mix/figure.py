@@ -25,7 +25,7 @@ def draw(
     Parameters
     ----------
     this, previous : (str, mapping of str to float)
-        A version's name and its ``models.mix.per_thousand_fma``.
+        A version's name and its `lib.topics.instruction_mix.model.per_thousand_fma`.
     evidence : str
         ``"modelled: SASS of the inner loop, sm_90a"``.
     title : str, optional

@@ -37,7 +37,7 @@ def fetches(version: Version, *variants: str, arch: str = "sm_90a") -> None:
     names = variants or tuple(v.name for v in version.kernel.variants)
     for variant in map(version.kernel.variant, names):
         times = version.kept.timeline(variant.name)
-        for marks, seconds in ((False, "seconds_without"), (True, "seconds_with")):
+        for marks, seconds in ((False, times.seconds_without), (True, times.seconds_with)):
             code = compile_kernel(version.kernel, variant, arch, timeline=marks)
             found = order.fetches([i.opcode for i in code.inner_loop])
             used = code.resources
@@ -46,7 +46,7 @@ def fetches(version: Version, *variants: str, arch: str = "sm_90a") -> None:
             rows.append((
                 variant.name + (", with marks" if marks else ""),
                 f"{found.rounds / found.steps:g}", ", ".join(map(str, found.products)),
-                used.registers, fit.blocks, f"{2 * TIMED**3 / times[seconds] / 1e12:.1f}",
+                used.registers, fit.blocks, f"{2 * TIMED**3 / seconds / 1e12:.1f}",
             ))
     table(("code", "fetches per step", "products meanwhile", "registers", "blocks per SM",
            f"TFLOP/s at {TIMED:,}"), rows,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lib import gpus
-from lib.plotting.display import show, table
+from lib.kernels.spec import parted
+from lib.plotting.display import once_recorded, show, table
 from lib.records import store as records
-from lib.records.reader import Recorded
+from lib.records.reader import RecordedRival
 from lib.topics.issue_slots import figure as slots_figure
 from lib.topics.issue_slots import model as slots_of
 from lib.topics.version import RECORDED_ON, Version, rung
@@ -15,9 +16,10 @@ from lib.topics.version import RECORDED_ON, Version, rung
 
 def slots(version: Version, variant: str | None = None, size: int = 4096) -> slots_of.Slots:
     """Say what became of the issue slots in the recorded run of a variant."""
-    return slots_of.slots(version.metrics(size, variant), version.record["gpu"]["sms"])
+    return slots_of.slots(version.metrics(size, variant), version.record.gpu.sms)
 
 
+@once_recorded()
 def draw(
     version: Version, *variants: str, above: Sequence[str] | None = None, rival: bool = False,
     size: int = 4096,
@@ -40,15 +42,15 @@ def draw(
         above = [version.before.kernel.stem] if version.before else []
     bars = {}
     for one in above:
-        stem, _, name = one.partition("/")
+        stem, name = parted(one)
         page = version.of(stem)
-        bars[f"{rung(page.kernel)} {name}".rstrip()] = account(page, name or None, size)
+        bars[f"{rung(page.kernel)} {name or ''}".rstrip()] = account(page, name, size)
     if rival:
-        kept = Recorded(records.CUBLAS, RECORDED_ON)
-        bars["cuBLAS"] = slots_of.account(kept.counters(size, "fp32"), kept.record["gpu"]["sms"])
-    for name in variants or (None,):
-        label = f"{version.kernel.stem[:2]} {name}" if name else rung(version.kernel)
-        bars[label] = account(version, name, size)
+        kept = RecordedRival(RECORDED_ON)
+        bars["cuBLAS"] = slots_of.account(kept.counters(size, "fp32"), kept.record.gpu.sms)
+    for variant in variants or (None,):
+        label = f"{version.kernel.stem[:2]} {variant}" if variant else rung(version.kernel)
+        bars[label] = account(version, variant, size)
     evidence = f"{records.label(version.record)}, ncu, {size:,}³"
     wide, narrow = (slots_figure.draw(bars, evidence=evidence, narrow=n) for n in (False, True))
     show(wide, narrow)
@@ -56,9 +58,10 @@ def draw(
 
 def account(version: Version, variant: str | None = None, size: int = 4096) -> slots_of.Account:
     """The account of the recorded run of a variant."""
-    return slots_of.account(version.metrics(size, variant), version.record["gpu"]["sms"])
+    return slots_of.account(version.metrics(size, variant), version.record.gpu.sms)
 
 
+@once_recorded()
 def stalls(version: Version, size: int, *variants: str, above: Sequence[str] = ()) -> None:
     """Display what the warps' time is spent waiting for, a row a variant.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lib.plotting import shapes, style
@@ -42,6 +43,13 @@ class Rung:
     reported_ratio: float | None = None
     stale: bool = False
     peer: bool = False
+
+    @property
+    def recorded(self) -> tuple[float, float] | None:
+        """`ratio` and `tflops`; None where nothing is recorded."""
+        if self.ratio is None or self.tflops is None:
+            return None
+        return self.ratio, self.tflops
 
 
 @style.styled
@@ -108,18 +116,19 @@ def draw(
 
 
 def _rung(
-    ax: object, y: float, rung: Rung, start: float, scale: float, is_current: bool,
+    ax: Axes, y: float, rung: Rung, start: float, scale: float, is_current: bool,
     column: float | None,
 ) -> None:
     """One bar, and its numbers behind it; with a `column` for them, they have no units."""
     weight = "bold" if is_current else "normal"
     ax.text(start - 6, y + _ROW / 2, rung.name, size=style.NORMAL, ha="right", va="center",
             weight=weight)
-    if rung.ratio is None:
+    if rung.recorded is None:
         ax.text(start + 4, y + _ROW / 2, "not recorded yet", size=style.SMALL, va="center")
         return
+    ratio, tflops = rung.recorded
     shapes.rectangles(
-        ax, [(start, y + 3, rung.ratio * scale, _ROW - 6)],
+        ax, [(start, y + 3, ratio * scale, _ROW - 6)],
         facecolor="none" if rung.peer else (
             style.FOCUS if is_current else style.OTHER),
         edgecolor=style.INK if rung.peer else "none", linewidth=0.8 if rung.peer else 0.0,
@@ -129,10 +138,10 @@ def _rung(
         tick = start + rung.reported_ratio * scale
         shapes.strokes(ax, [((tick, y + 1), (tick, y + _ROW - 1))], edgecolor=style.INK,
                        linewidth=1.6)
-    end = max(start + scale * max(rung.ratio, rung.reported_ratio or 0), start) + 5
+    end = max(start + scale * max(ratio, rung.reported_ratio or 0), start) + 5
     if end - 5 < start + scale < end + 108:  # the line of cuBLAS must not cross the numbers
         end = start + scale + 5
-    share, speed = style.percent(rung.ratio), style.number(rung.tflops)
+    share, speed = style.percent(ratio), style.number(tflops)
     stale = " (stale)" if rung.stale else ""
     if column is None:
         text = f"{share}, {speed} TFLOP/s{stale}"
@@ -146,13 +155,14 @@ def _of(rival: str, group: str) -> str:
 
 
 def _finding(rungs: Sequence[Rung], current: str | None, rival: str) -> str:
-    known = [rung for rung in rungs if rung.ratio is not None and not rung.peer]
+    known = [(*rung.recorded, rung) for rung in rungs if rung.recorded and not rung.peer]
     if not known:
         return "Nothing is recorded yet"
-    one = next((r for r in known if r.name == current), max(known, key=lambda r: r.ratio))
+    ratio, tflops, one = next((r for r in known if r[2].name == current),
+                              max(known, key=lambda r: r[0]))
     return (
-        f"{one.name} reaches {style.percent(one.ratio)} of {_of(rival, one.group)}: "
-        f"{style.number(one.tflops)} TFLOP/s"
+        f"{one.name} reaches {style.percent(ratio)} of {_of(rival, one.group)}: "
+        f"{style.number(tflops)} TFLOP/s"
     )
 
 
@@ -162,10 +172,11 @@ def _alt(
     parts = [f"cuBLAS's default, {group}: {style.percent(ratio)} of {rival}."
              for group, ratio in defaults.items()]
     for rung in rungs:
-        value = "not recorded" if rung.ratio is None else (
-            f"{style.percent(rung.ratio)} of {_of(rival, rung.group)}, "
-            f"{style.number(rung.tflops)} TFLOP/s"
-        )
+        value = "not recorded"
+        if rung.recorded:
+            ratio, tflops = rung.recorded
+            value = (f"{style.percent(ratio)} of {_of(rival, rung.group)}, "
+                     f"{style.number(tflops)} TFLOP/s")
         if rung.reported_ratio is not None:
             value += f" (reported on a T4: {style.percent(rung.reported_ratio)})"
         which = " (this chapter)" if rung.name == current else " (public)" if rung.peer else ""

@@ -34,7 +34,7 @@ def draw(mark: str | None = None, size: int = scoreboard.LADDER_SIZE) -> None:
             dates.add(row.date)
             kinds.add(row.rival)
         rungs.append(ladder_figure.Rung(
-            rung(kernel), kernel.group, row and row.ratio, row and row.tflops,
+            rung(kernel), kernel.group, row.ratio if row else None, row.tflops if row else None,
             reported.ratio(stem), bool(row and row.stale),
         ))
         rungs += peers.get(stem, ())

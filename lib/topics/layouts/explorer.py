@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from matplotlib.figure import Figure
 
-from lib.plotting.frames import Control, Explorer, explorer
+from lib.plotting.frames import Control, Explorer
 from lib.topics.banks import figure as banks_figure
 from lib.topics.layouts.model import Layout
 
@@ -32,7 +33,7 @@ def layouts(
         Control("Bits per lane", [(str(32 * n), n) for n in widths], default=len(widths) - 1),
     ]
 
-    def frame(padding: int, swizzled: bool, width: int) -> Figure:
+    def frame(padding: int, swizzled: bool, width: int, narrow: bool = False) -> Figure:
         layout = Layout(padding, swizzled, width)
         panel = banks_figure.panel("tile[lane][c]", layout.down(column), kind="store",
                                    where="down a column")
@@ -42,7 +43,7 @@ def layouts(
                 f"Rows of {layout.columns + padding} floats: no aligned {32 * width}-bit access, "
                 "only narrower ones"
             ),
-            rows=8,
+            rows=8, narrow=narrow,
         )
 
-    return explorer(controls, frame, "Padding, swizzle and width")
+    return Explorer(controls, frame, "Padding, swizzle and width", partial(frame, narrow=True))

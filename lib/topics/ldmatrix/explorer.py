@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from matplotlib.figure import Figure
 
-from lib.plotting.frames import Control, Explorer, explorer
+from lib.plotting.frames import Control, Explorer
 from lib.topics.ldmatrix import figure as matrix_loads_figure
 from lib.topics.ldmatrix.model import HalfTile, MatrixLoad
 
-LAYOUTS = {
-    "plain": {}, "padded": {"padding": 8}, "swizzled": {"swizzled": True},
+LAYOUTS: dict[str, Callable[[int], HalfTile]] = {
+    "plain": HalfTile, "padded": partial(HalfTile, padding=8),
+    "swizzled": partial(HalfTile, swizzled=True),
 }
+"""A tile of so many columns in each layout, by name."""
 
 
 def matrix_loads(
@@ -38,8 +41,8 @@ def matrix_loads(
     ]
 
     def frame(number: int, transposed: bool, layout: str, lane: int) -> Figure:
-        tile = HalfTile(columns, **LAYOUTS[layout])
+        tile = LAYOUTS[layout](columns)
         return matrix_loads_figure.draw(MatrixLoad(tile, number, transposed), lane=lane,
                                         layout=layout)
 
-    return explorer(controls, frame, "ldmatrix: addresses, receivers, banks")
+    return Explorer(controls, frame, "ldmatrix: addresses, receivers, banks")

@@ -61,7 +61,8 @@ def _memory(ax: Axes, load: MatrixLoad, lane: int, top: float) -> None:
     access = load.access
     found = banks.describe(access, "ldmatrix")
     colour = style.WARNING if found.conflicts else style.PHASE["load"]
-    first, others = [], []
+    first: list[tuple[float, float, float, float]] = []
+    others: list[tuple[float, float, float, float]] = []
     for giver in range(SIDE * load.number):
         x, y = _place(int(access.addresses[giver]), top)
         (first if giver < SIDE else others).append((x, y, _CHUNK_WIDTH, _LINE))

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from lib.topics.coalescing.model import WARP, Access
 
@@ -56,7 +57,7 @@ class HalfTile:
         """From one row to the next, bytes."""
         return (self.columns + self.padding) * HALF
 
-    def chunk(self, row: np.ndarray, chunk: np.ndarray) -> np.ndarray:
+    def chunk(self, row: npt.ArrayLike, chunk: npt.ArrayLike) -> np.ndarray:
         """Where in its row a chunk lies."""
         row, chunk = np.asarray(row), np.asarray(chunk)
         if not self.swizzled:
@@ -65,7 +66,7 @@ class HalfTile:
         rows_a_line = max(1, LINE // (self.columns * HALF))
         return chunk ^ (row // rows_a_line % min(chunks, LINE // CHUNK))
 
-    def address(self, row: np.ndarray, column: np.ndarray) -> np.ndarray:
+    def address(self, row: npt.ArrayLike, column: npt.ArrayLike) -> np.ndarray:
         """Byte address of an element from the start of the tile."""
         row, column = np.asarray(row), np.asarray(column)
         within = self.chunk(row, column // SIDE) * CHUNK + column % SIDE * HALF

@@ -8,6 +8,5 @@ from lib.topics.ldmatrix.model import MatrixLoad
 
 
 def draw(load: MatrixLoad, layout: str = "", lane: int = 5) -> None:
-    """Draw one ldmatrix: who names which row, who gets what, which banks (`models.matrix_loads`).
-    """
+    """Draw one ldmatrix: who names which row, who gets what, which banks."""
     show(matrix_loads_figure.draw(load, lane=lane, layout=layout))

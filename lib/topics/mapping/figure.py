@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -84,7 +86,7 @@ def _operands(
     for origin, rows, columns in ((a, work.M, work.K), (b, work.K, work.N), (c, work.M, work.N)):
         shapes.rectangles(ax, [_box(origin, Region(0, 0, rows, columns), scale)],
                           facecolor="none", edgecolor=style.INK, linewidth=0.9)
-    bold = {"size": style.LARGE, "weight": "bold"}
+    bold: dict[str, Any] = {"size": style.LARGE, "weight": "bold"}
     ax.text(a[0], a[1] + 4, "A", va="bottom", **bold)
     ax.text(a[0] + work.K * scale, a[1] + 5, "K →", ha="right", va="bottom", size=style.SMALL)
     ax.text(b[0] - 6, b[1], "B", ha="right", va="top", **bold)

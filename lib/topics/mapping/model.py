@@ -76,13 +76,13 @@ def work(run: Any) -> Work:
         If the watched warp stored nothing.
     """
     problem, variant = run.problem, run.variant
-    C = next(a for a in run.launch.allocations if a.argument == _C)
+    C = next(a for a in run.emulated.allocations if a.argument == _C)
     base = C.base
     stores = [  # not those of partial sums, which go elsewhere
         access
-        for site in run.launch.trace.sites
+        for site in run.trace.sites
         if site.kind == "store" and site.space == "global"
-        for access in run.launch.trace.watched.get(site.line, ())
+        for access in run.trace.watched.get(site.line, ())
         if base <= int(access.addresses[access.active][0]) < base + C.nbytes
     ]
     if not stores:

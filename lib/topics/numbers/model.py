@@ -19,10 +19,13 @@ from functools import cached_property
 from typing import Any
 
 from lib import gpus
-from lib.kernels.catalogue import CATALOGUE
+from lib.kernels.catalogue import KERNELS
+from lib.kernels.spec import parted
 from lib.records import predictions
 from lib.records import store as records
-from lib.records.reader import Recorded
+from lib.records.reader import RecordedRival
+from lib.records.schema import Row
+from lib.topics.accounts import model as accounts
 from lib.topics.fragments.model import SHAPES
 from lib.topics.instruction_order import model as order
 from lib.topics.issue_slots import model as slots
@@ -31,12 +34,15 @@ from lib.topics.pipeline import model as pipeline
 from lib.topics.register_banks import model as register_banks
 from lib.topics.roofline import model as roofline
 from lib.topics.sweep import model as sweep
+from lib.topics.tensor_memory import model as tensor_memory
 from lib.topics.timeline import model as timeline
 from lib.topics.vectors import model as vectors
 from lib.topics.version import RECORDED_ON, Version, roof
 
 SIZE = 4096
 WARP = 32
+# What stands in a sentence in place of a number that no record of today's source has.
+NOT_YET = "not recorded yet"
 
 
 class Numbers:
@@ -53,37 +59,40 @@ class Numbers:
 
     @cached_property
     def _version(self) -> Version:
-        return Version(self._stem)
+        return Version(self._stem, fresh=True)
 
     def _of(self, name: str) -> tuple[Version, str | None]:
-        stem, _, variant = name.partition("/")
-        if stem in CATALOGUE:
-            return Version(stem), variant or None
+        stem, variant = parted(name)
+        if stem in KERNELS:
+            return Version(stem, fresh=True), variant
         return self._version, name or None
 
-    def _row(self, name: str, n: int) -> Any:
+    def _row(self, name: str, n: int) -> Row:
         version, variant = self._of(name)
         return version.recorded(n, variant)
 
     def tflops(self, name: str = "", n: int = SIZE) -> float:
         """Recorded speed, TFLOP/s."""
-        return self._row(name, n)["tflops"]
+        return self._row(name, n).tflops
 
     def ms(self, name: str = "", n: int = SIZE) -> float:
         """Recorded time of one product, ms."""
-        return 1e3 * self._row(name, n)["seconds"]
+        return 1e3 * self._row(name, n).seconds
 
     def of_best(self, name: str = "", n: int = SIZE) -> float:
         """Recorded speed over that of the best of cuBLAS in the same run."""
-        return self._row(name, n)["ratio"]
+        return self._row(name, n).ratio
 
     def shapes(self, name: str = "", trials: bool = False) -> list[float]:
         """`of_best` on each shape that is recorded: of a rule's choice, or the fastest it tried."""
         version, variant = self._of(name)
-        rows = version.record["variants"][version.kernel.variant(variant).name]["bench"]
-        if trials and not all("trials" in row for row in rows):
+        rows = version.kept.variant(variant).bench
+        if not trials:
+            return [row.ratio for row in rows]
+        tried = [row.trials.ratio for row in rows if row.trials]
+        if len(tried) < len(rows):
             raise records.NotRecorded(f"no trials are recorded of {name or self._stem}")
-        return [(row["trials"] if trials else row)["ratio"] for row in rows]
+        return tried
 
     def mean(self, name: str = "", trials: bool = False) -> float:
         """The geometric mean of `shapes`."""
@@ -92,9 +101,9 @@ class Numbers:
     def tried(self, name: str = "", n: int = SIZE) -> float:
         """`of_best` of the fastest of the candidates that were tried, at one size."""
         row = self._row(name, n)
-        if "trials" not in row:
+        if row.trials is None:
             raise records.NotRecorded(f"no trials are recorded of {name or self._stem} at {n:,}")
-        return row["trials"]["ratio"]
+        return row.trials.ratio
 
     def faster(self, name: str, than: str, n: int = SIZE) -> float:
         """How many times the speed of another."""
@@ -111,11 +120,11 @@ class Numbers:
 
     def cublas(self, name: str = "", n: int = SIZE) -> float:
         """Speed of the best of cuBLAS in the same run, TFLOP/s."""
-        return self._row(name, n)["cublas_tflops"]
+        return self._row(name, n).cublas_tflops
 
     def spread(self, name: str = "", n: int = SIZE) -> float:
         """Half the distance between the quartiles of the recorded series, over their median."""
-        return self._row(name, n)["spread"]
+        return self._row(name, n).spread
 
     def metric(self, key: str, name: str = "", n: int = SIZE) -> float:
         """A recorded hardware counter (`lib.measure.counters`)."""
@@ -128,25 +137,23 @@ class Numbers:
 
     def best_metric(self, key: str, problem: str, n: int = SIZE) -> float:
         """A recorded hardware counter of the best of cuBLAS, on one of its problems."""
-        kept = Recorded(records.CUBLAS, RECORDED_ON).record["variants"][problem]
-        found = [one for one in kept.get("best_counters", ()) if one["M"] == n]
-        if not found:
-            raise records.NotRecorded(f"no counters of cuBLAS's best on {problem} at {n:,}")
-        return found[0]["metrics"][key]
+        return RecordedRival(RECORDED_ON).counters(n, problem, best=True)[key]
 
     def per_fma(self, key: str, name: str = "", n: int = SIZE) -> float:
         """A recorded hardware counter per FMA of a warp: per 32 of its threads'."""
         return self.metric(key, name, n) / (n**3 / WARP)
 
     def l1_wavefronts(self, name: str = "", n: int = SIZE) -> float:
-        """Wavefronts that the L1's data stage served per FMA of a warp; recorded.
-
-        From the share of all cycles in which the stage was busy: it serves one per cycle.
-        """
+        """Wavefronts that the L1's data stage served per FMA of a warp; recorded."""
         version, variant = self._of(name)
         found = version.metrics(n, variant)
-        served = found["l1_data_percent"] / 100 * found["cycles"] * gpus.GPUS[RECORDED_ON].sms
-        return served / (n**3 / WARP)
+        return accounts.wavefronts(found, n, version.record.gpu.sms, 1.0).each
+
+    def flop_per_busy(self, name: str = "", n: int = SIZE) -> float:
+        """FLOP that an SM does in a cycle in which its tensor pipe is busy; recorded."""
+        version, variant = self._of(name)
+        found = version.metrics(n, variant)
+        return accounts.tensor(found, n, version.record.gpu.sms, 1.0).each
 
     def waited(self, *reasons: str, name: str = "", n: int = SIZE) -> float:
         """Cycles that a warp waits for some reasons per FMA that it issues; recorded.
@@ -169,8 +176,8 @@ class Numbers:
 
     def cublas_slot(self, part: str, n: int = SIZE) -> float:
         """Share of all issue slots in the recorded run of cuBLAS, FP32 (see `slot`)."""
-        kept = Recorded(records.CUBLAS, RECORDED_ON)
-        found = slots.account(kept.counters(n, "fp32"), kept.record["gpu"]["sms"])
+        kept = RecordedRival(RECORDED_ON)
+        found = slots.account(kept.counters(n, "fp32"), kept.record.gpu.sms)
         return found.share(part)
 
     def bank_cycles(self, part: str, name: str = "", arch: str = "sm_90a") -> float:
@@ -185,13 +192,20 @@ class Numbers:
     def count(self, key: str, name: str = "") -> int:
         """A counter of the traced run, of its matrix counters too."""
         version, variant = self._of(name)
-        trace = version.traced(variant).launch.trace
+        trace = version.traced(variant).trace
         return {**trace.counters(), **trace.matrix_counters()}[key]
 
     def each(self, key: str, name: str = "") -> float:
         """A counter of the traced run per FMA of a warp."""
         version, variant = self._of(name)
         return version.each(key, variant)
+
+    def per_flop(self, what: str, name: str = "") -> float:
+        """What one block asks of the machine per FLOP (`lib.topics.tensor_memory.model.Asked`)."""
+        version, variant = self._of(name)
+        chosen = version.kernel.variant(variant)
+        found = tensor_memory.asked(version.kernel.stem, chosen.name, tensor_memory.SHAPE)
+        return getattr(found, what) / found.flops
 
     def sectors(self, name: str = "", n: int | None = None) -> float:
         """Sectors per global load request: of the traced run, or recorded at a size."""
@@ -212,8 +226,8 @@ class Numbers:
 
     def on_inputs(self, inputs: str, name: str = "", n: int = SIZE) -> float:
         """Recorded speed on another distribution of inputs (``"zeros"``), TFLOP/s."""
-        rows = self._row(name, n).get("other_inputs", ())
-        seconds = next((row["seconds"] for row in rows if row["inputs"] == inputs), None)
+        rows = self._row(name, n).other_inputs
+        seconds = next((row.seconds for row in rows if row.inputs == inputs), None)
         if seconds is None:
             raise records.NotRecorded(f"nothing is recorded of {name} at {n:,} on {inputs}")
         return 2e-12 * n**3 / seconds
@@ -226,7 +240,7 @@ class Numbers:
         """Recorded bytes per second across a level over those of its measured roof."""
         roof = {"L1": "shared", "L2": "l2", "DRAM": "copy"}[level]
         crossed = 2.0 * n**3 / self.intensity(level, name, n)
-        return crossed / self._row(name, n)["seconds"] / self.roof(roof)
+        return crossed / self._row(name, n).seconds / self.roof(roof)
 
     def phase(self, event: str, name: str = "") -> float:
         """Mean cycles of a warp in a phase of one step, in the recorded timeline's first block."""
@@ -260,7 +274,7 @@ class Numbers:
         version, variant = self._of(name)
         chosen = version.kernel.variant(variant)
         step = vectors.Step(
-            *chosen.tile, chosen.step, chosen.threads, chosen.constants["VEC"])
+            *chosen.tile, chosen.step, chosen.threads, chosen.schedule.vec)
         return min({"A": step.a, "B": step.b}[array].vectors, chosen.threads)
 
     def met(self, instruction: str, operand: str) -> int:
@@ -276,17 +290,17 @@ class Numbers:
 
     def joules(self, name: str = "", n: int = SIZE) -> float:
         """Recorded energy of one product, J."""
-        return self._energy(name, n)["joules"]
+        return self._joules(name, n)[0]
 
     def cublas_joules(self, name: str = "", n: int = SIZE) -> float:
         """Recorded energy of the best of cuBLAS for the same product, J."""
-        return self._energy(name, n)["cublas_joules"]
+        return self._joules(name, n)[1]
 
-    def _energy(self, name: str, n: int) -> Any:
-        row = self._row(name, n)
-        if "energy" not in row:
+    def _joules(self, name: str, n: int) -> tuple[float, float]:
+        joules = self._row(name, n).joules
+        if joules is None:
             raise records.NotRecorded(f"no energy is recorded of {name or self._stem} at {n:,}")
-        return row["energy"]
+        return joules
 
     def registers(self, name: str = "", arch: str = "sm_90a") -> int:
         """Registers per thread."""
@@ -307,7 +321,7 @@ class Numbers:
 
 
 # What is not recorded of what `Numbers` gives.
-_EMULATED = {"count", "each", "sectors"}
+_EMULATED = {"count", "each", "per_flop", "sectors"}
 _MODELLED = {"bank_cycles", "code", "met", "predicted", "promised", "registers", "shared_bytes",
              "tiles", "warps", "with_vector", "work_between"}
 
@@ -325,16 +339,15 @@ def evidence(expression: str) -> str:
     str
         Such as ``"recorded: NVIDIA H100 80GB HBM3"``, or ``"emulated; modelled"``.
     """
-    calls = [node for node in ast.walk(ast.parse(f'f"""{{{expression}}}"""', mode="eval"))
+    found = {_rests_on(node.func.id, node)
+             for node in ast.walk(ast.parse(f'f"""{{{expression}}}"""', mode="eval"))
              if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-             and hasattr(Numbers, node.func.id)]
-    found = {_rests_on(call) for call in calls}
+             and hasattr(Numbers, node.func.id)}
     kinds = (f"recorded: {gpus.GPUS[RECORDED_ON].name}", "emulated", "modelled")
     return "; ".join(kind for kind in kinds if kind.partition(":")[0] in found)
 
 
-def _rests_on(call: ast.Call) -> str:
-    name = call.func.id
+def _rests_on(name: str, call: ast.Call) -> str:
     # At a size, sectors are those that were recorded.
     sized = len(call.args) > 1 or any(word.arg == "n" for word in call.keywords)
     if name in _EMULATED and not (name == "sectors" and sized):
@@ -353,6 +366,11 @@ def evaluate(expression: str, stem: str) -> str:
     stem : str
         The chapter's.
 
+    Returns
+    -------
+    str
+        `NOT_YET` if it needs a version or a variant that has no record as its source is today.
+
     Raises
     ------
     ValueError
@@ -365,5 +383,7 @@ def evaluate(expression: str, stem: str) -> str:
         return str(eval(f'f"""{{{expression}}}"""', {"__builtins__": {
             "abs": abs, "len": len, "max": max, "min": min, "round": round, "sum": sum,
         }, "SIZE": SIZE, **names}))
+    except records.NotYet:
+        return NOT_YET
     except Exception as error:
         raise ValueError(f"{stem}: {expression!r} gives no number: {error}") from error

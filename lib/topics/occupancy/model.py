@@ -119,9 +119,6 @@ def occupancy(gpu: Gpu, registers: int, shared_bytes: int, threads: int) -> Occu
 
 
 def _blocks_by_registers(gpu: Gpu, per_warp: int, warps: int) -> int:
-    # The launch check counts a block's warps in fours, one for each sub-partition.
-    if per_warp * _round_up(warps, SUB_PARTITIONS) > gpu.registers_per_sm:
-        return 0
     per_sub_partition = gpu.registers_per_sm // SUB_PARTITIONS // per_warp
     return per_sub_partition * SUB_PARTITIONS // warps
 

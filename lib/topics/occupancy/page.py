@@ -5,23 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lib import gpus
+from lib.compiler.arch import legal
 from lib.gpus import GPUS
 from lib.kernels.spec import Variant
 from lib.plotting.display import show, table
 from lib.plotting.markdown import markdown
 from lib.topics.occupancy import figure as occupancy_figure
 from lib.topics.occupancy.model import occupancy
-from lib.topics.version import RECORDED_ON, Version
+from lib.topics.version import Version
 
 
 def draw(version: Version) -> None:
     """Draw what limits resident blocks on a T4, an A100 and an H100, as far as they run it."""
     variant = version.kernel.variants[0]
     found = {}
-    for arch, key in gpus.ARCHITECTURES.items():
-        if arch < version.kernel.min_arch:
-            continue
-        used = version.compiled(arch).resources
+    for arch in legal(version.kernel.min_arch):
+        used, key = version.compiled(arch).resources, gpus.for_arch(arch).key
         if used.shared_bytes <= gpus.GPUS[key].shared_bytes_per_block:
             found[key] = occupancy(
                 gpus.GPUS[key], used.registers, used.shared_bytes, variant.threads
@@ -41,10 +40,9 @@ def resources(version: Version, *variants: str) -> None:
     rows = []
     names = variants or tuple(v.name for v in version.kernel.variants)
     for variant in map(version.kernel.variant, names):
-        for arch, key in gpus.ARCHITECTURES.items():
-            if gpus.GPUS[key].clock_hz and arch >= version.kernel.min_arch:
-                rows.append(_resource_row(version, variant, arch, key))
-    toolkit = version.compiled(gpus.GPUS[RECORDED_ON].arch).toolkit
+        rows += [_resource_row(version, variant, arch, gpus.for_arch(arch).key)
+                 for arch in legal(version.kernel.needs(variant))]
+    toolkit = version.compiled(legal(version.kernel.min_arch)[-1]).toolkit
     table(
         ("variant", "for", "registers per thread", "shared B per block", "spilled B",
          "warps per SM", "limited by"),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from lib.plotting.frames import Control, Explorer, explorer
+from lib.plotting.frames import Control, Explorer
 from lib.topics.overlap import figure as overlap_figure
 from lib.topics.overlap.model import FORMS, overlap
 
@@ -46,4 +46,4 @@ def overlaps(
             rows=2 * max(blocks),
         )
 
-    return explorer(controls, frame, "Orders of fetch, store and multiply")
+    return Explorer(controls, frame, "Orders of fetch, store and multiply")

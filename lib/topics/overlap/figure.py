@@ -25,7 +25,7 @@ def draw(found: Overlap, *, cycles: float, rows: int = 8) -> Figure:
     Parameters
     ----------
     found : Overlap
-        ``models.overlap.overlap``.
+        What `lib.topics.overlap.model.overlap` returns.
     cycles : float
         How much of it; what follows is cut off.
     rows : int

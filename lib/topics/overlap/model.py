@@ -79,12 +79,16 @@ class Overlap:
         return sum(b - a for a, b in products[:-1]) / (products[-1][0] - products[0][0])
 
 
+_Task = tuple[str, float, tuple[str, int] | None, tuple[str, int] | None]
+"""Phase, cycles, what it needs, what it gives."""
+
+
 @dataclass
 class _Warps:
-    """Warps with a list of things to do: (phase, cycles, what it needs, what it gives)."""
+    """Warps with a list of things to do."""
 
     row: int
-    todo: list[tuple[str, float, tuple[str, int] | None, tuple[str, int] | None]]
+    todo: list[_Task]
     at: float = 0.0
     asked: float = 0.0
 
@@ -155,19 +159,21 @@ def _plan(
     form: str, block: int, latency: float, store: float, multiply: float, steps: int
 ) -> list[_Warps]:
     """What the warps of one block do, in order."""
-    fetch, wait = ("fetch", 0.0, None, None), (WAIT, latency, None, None)
-    put, product = (STORE, store, None, None), (MULTIPLY, multiply, None, None)
+    fetch: _Task = ("fetch", 0.0, None, None)
+    wait: _Task = (WAIT, latency, None, None)
+    put: _Task = (STORE, store, None, None)
+    product: _Task = (MULTIPLY, multiply, None, None)
     if form == ONE_BUFFER:
         return [_Warps(block, [fetch, wait, put, product] * steps)]
     if form == ROLES:
-        loads = [
+        loads: list[_Task] = [
             one for step in range(steps) for one in (
                 fetch, wait,
                 # Two buffers: before the third tile is stored, the first must be multiplied.
                 (STORE, store, ("multiplied", step - 2) if step > 1 else None, ("stored", step)),
             )
         ]
-        products = [
+        products: list[_Task] = [
             (MULTIPLY, multiply, ("stored", step), ("multiplied", step)) for step in range(steps)
         ]
         return [_Warps(2 * block, products), _Warps(2 * block + 1, loads)]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from lib.plotting.frames import Control, Explorer, explorer
+from lib.plotting.frames import Control, Explorer
 from lib.topics.pipeline import figure as pipeline_figure
 from lib.topics.pipeline.model import pipeline
 
@@ -37,4 +37,4 @@ def buffers(
     def frame(load: int, compute: int, count: int) -> Figure:
         return pipeline_figure.draw(pipeline(load, compute, count))
 
-    return explorer(controls, frame, "Buffers, and what overlaps")
+    return Explorer(controls, frame, "Buffers, and what overlaps")

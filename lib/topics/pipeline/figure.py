@@ -24,7 +24,7 @@ def draw(
     Parameters
     ----------
     found : Pipeline
-        ``models.pipeline.pipeline``.
+        What `lib.topics.pipeline.model.pipeline` returns.
     evidence : str
     """
     tiles = len(found.steps)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lib.plotting.display import show
+from lib.plotting.display import once_recorded, show
 from lib.records import store as records
 from lib.topics.pipeline import figure as pipeline_figure
 from lib.topics.pipeline import model
@@ -12,6 +12,7 @@ from lib.topics.version import Version
 TILES = 6
 
 
+@once_recorded()
 def draw(version: Version, variant: str | None = None, buffers: tuple[int, ...] = (1, 2)) -> None:
     """Draw the pipeline model (`lib.topics.pipeline.model`) with a version's recorded times.
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from lib.gpus import GPUS
-from lib.plotting.frames import Control, Explorer, explorer
+from lib.plotting.frames import Control, Explorer
 from lib.topics.rasterization import figure as raster_figure
 from lib.topics.rasterization.model import Raster
 
@@ -53,4 +53,4 @@ def rasters(
             l2_flops_per_s=limit,
         )
 
-    return explorer(controls, frame, "Waves of tiles, and what they read")
+    return Explorer(controls, frame, "Waves of tiles, and what they read")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -82,7 +83,7 @@ def _panel(ax: Axes, panel: Reads, scale: float, left: float, top: float) -> Non
                           for i in range(1, panel.rows)],
                        edgecolor=style.INK, linewidth=0.4, alpha=0.5)
     shapes.rectangles(ax, [a, b, c], facecolor="none", edgecolor=style.INK, linewidth=0.6)
-    bold = {"size": style.NORMAL, "weight": "bold"}
+    bold: dict[str, Any] = {"size": style.NORMAL, "weight": "bold"}
     ax.text(a[0] - 3, top - high / 2, "A", ha="right", va="center", **bold)
     ax.text(left - 4, b[1] + b[3], "B", ha="right", va="top", **bold)
     ax.text(a[0], top + 3, "k →", size=style.SMALL, va="bottom")

@@ -114,11 +114,11 @@ def _cached(instruction: Instruction, kept: dict[tuple[int, int], int]) -> list[
         key = (place, register % BANKS)
         need[register % BANKS] += kept.get(key) != register
         after[key] = register if found[2] else None
-    for key, register in after.items():
-        if register is None:
+    for key, read in after.items():
+        if read is None:
             kept.pop(key, None)  # any read in that place that isn't marked ends what was kept
         else:
-            kept[key] = register
+            kept[key] = read
     return need
 
 

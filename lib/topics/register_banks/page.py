@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lib.plotting.display import table
+from lib.plotting.display import once_recorded, table
 from lib.topics.register_banks.model import reading
 from lib.topics.version import Version
 
 
+@once_recorded()
 def operands(
     version: Version, *variants: str, above: Sequence[str] = (), arch: str = "sm_90a"
 ) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from lib.plotting.frames import Control, Explorer, explorer
+from lib.plotting.frames import Control, Explorer
 from lib.topics.ring import figure as ring_figure
 from lib.topics.ring.model import ring
 
@@ -36,4 +36,4 @@ def rings(
     def frame(count: int, copy: int, multiply: int) -> Figure:
         return ring_figure.draw(ring(copy, multiply, count, 8), stages=max(stages))
 
-    return explorer(controls, frame, "A ring of stages, and who waits")
+    return Explorer(controls, frame, "A ring of stages, and who waits")

@@ -25,7 +25,7 @@ def draw(
     Parameters
     ----------
     ring : Ring
-        ``models.ring.ring`` or ``models.ring.from_marks``.
+        Of `lib.topics.ring.model`: modelled, or read from marks.
     evidence : str
     end : float, optional
         Cycles to draw; as long as the ring runs if not given.

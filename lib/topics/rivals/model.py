@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from lib.gpus import GPUS
-from lib.kernels.catalogue import CATALOGUE
+from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import Variant
+from lib.records import schema
 from lib.records import store as records
-from lib.records.reader import Recorded
+from lib.records.reader import Recorded, counted
+from lib.records.schema import Benchmark, CublasRecord, KernelRecord, RivalRow, Row
 from lib.records.store import NotRecorded
 from lib.topics.scoreboard.model import Types
 
@@ -96,10 +97,10 @@ def taken_apart(name: str) -> Design:
             " ".join(LETTERS[letter] for letter in found["types"]), bool(found["split"]),
         )
     if found := _CUTLASS.search(name) or _XMMA.search(name):
-        step, stages = found["k"], found["stages"]
+        step, stages = (int(digits) if digits else None for digits in found.group("k", "stages"))
         return Design(
             "CUTLASS" if "cutlass" in name else "xmma", _arch(found["arch"].removeprefix("sm")),
-            (int(found["m"]), int(found["n"])), step and int(step), stages and int(stages),
+            (int(found["m"]), int(found["n"])), step, stages,
             split=bool(found.groupdict().get("split")),
         )
     raise ValueError(f"{name} is a kernel of no family that is known: nvjet, CUTLASS or xmma")
@@ -126,14 +127,12 @@ def plain(name: str) -> str:
 
 def ours(variant: Variant, arch: str) -> Design:
     """The design of one of ours, from the catalogue."""
-    constants = variant.constants
-    stages = constants.get("STAGES")
+    schedule = variant.schedule
     consumers = dict(variant.roles.warps).get("consumers", 0)
-    schedule = "" if not consumers else SINGLE if consumers <= WARPGROUP else (
-        PING_PONG if constants.get("PING_PONG") else COOPERATIVE)
-    cluster = (int(constants.get("CLUSTER_M", 1)), int(constants.get("CLUSTER_N", 1)))
-    return Design("ours", arch, variant.tile, variant.step, stages and int(stages), cluster,
-                  schedule, split=int(constants.get("CLUSTER_K", 1)) > 1)
+    roles = "" if not consumers else SINGLE if consumers <= WARPGROUP else (
+        PING_PONG if schedule.ping_pong else COOPERATIVE)
+    return Design("ours", arch, schedule.tile, schedule.step, schedule.stages or None,
+                  schedule.cluster, roles, split=schedule.split > 1)
 
 
 def _arch(digits: str) -> str:
@@ -162,21 +161,26 @@ class Choice:
 def choices(gpu: str, types: Types, size: int) -> list[Choice]:
     """What cuBLAS took for a cube in each chunk in which its candidates were timed."""
     found: dict[str, Choice] = {}
-    for record in records.every():
-        if record["gpu"]["key"] != gpu or not (
-                record["kernel"] in CATALOGUE or record["kernel"] == records.CUBLAS):
-            continue
-        for variant in record["variants"].values():
-            for row in variant["bench"]:
-                rival = row.get("rival")
-                if types.has(row) and records.shape_of(row) == (size,) * 3 and rival and (
-                        rival["best"] and rival["default"].get("kernels")
-                        and rival["best"].get("kernels")):
-                    default, best = rival["default"], rival["best"]
-                    found.setdefault(row["chunk"], Choice(
-                        row["chunk"], tuple(default["kernels"]), tuple(best["kernels"]),
-                        best["tflops"] / default["tflops"]))
+    for row in _rows(gpu):
+        default, best = row.rival.default, row.rival.best
+        if types.has(row) and row.is_cube(size) and best and default.kernels and best.kernels:
+            found.setdefault(row.chunk, Choice(
+                row.chunk, tuple(default.kernels), tuple(best.kernels),
+                best.tflops / default.tflops))
     return [found[chunk] for chunk in sorted(found)]
+
+
+def _rows(gpu: str) -> Iterator[Row | RivalRow]:
+    """What versions, and cuBLAS by itself, were timed at on a GPU."""
+    for record in records.every():
+        if record.gpu.key != gpu:
+            continue
+        if isinstance(record, KernelRecord) and record.kernel in KERNELS:
+            for variant in record.variants.values():
+                yield from variant.bench
+        elif isinstance(record, CublasRecord):
+            for rival in record.variants.values():
+                yield from rival.bench
 
 
 @dataclass(frozen=True)
@@ -252,56 +256,58 @@ def autopsy(gpu: str, types: Types, size: int) -> Autopsy:
                           "python -m lib record")
     kept = Recorded(stem, gpu)
     row = kept.bench(size, name)
-    variant = kept.launched(row) or CATALOGUE[stem].variant(name)
-    arch, energy = kept.variant(name)["arch"], row.get("energy", {})
+    variant = kept.launched(row.instantiation, row.shape) or KERNELS[stem].variant(name)
+    arch = kept.variant(name).arch
     mine = Side(
         f"{stem[:2]} {variant.name}", ours(variant, arch), share, _counters(kept, size, name),
-        kept.variant(name)["registers"], energy.get("joules"),
+        kept.variant(name).registers, row.joules[0] if row.joules else None,
     )
-    rivals = _rivals(gpu, types, size, _met(row), energy.get("cublas_joules"))
+    rivals = _rivals(gpu, types, size, _met(row), row.joules[1] if row.joules else None)
     best = rivals[-1].design
     fixed = [] if best.alike(mine.design) else list(_fixed(gpu, types, size, arch, best))
     same = [one for one in fixed if one[0]] or (
         fixed if best.schedule not in ("", mine.design.schedule) else [])
     same_tile, ratio, twin, spread = max(same, default=(False, 0.0, "", 0.0))
     return Autopsy(size, stem, variant.name, (mine, *rivals), twin, same_tile, ratio / share,
-                   spread + row["spread"])
+                   spread + row.spread)
 
 
-def _met(row: Mapping[str, Any]) -> Sequence[str]:
-    """The kernels of the cuBLAS that a row was in turns with."""
-    both = [one for one in (row["rival"]["best"], row["rival"]["default"]) if one]
-    return min(both, key=lambda one: one["seconds"])["kernels"]
+def _met(row: Benchmark) -> Sequence[str]:
+    """The kernels of the cuBLAS that a row was in turns with; none where they were not read."""
+    return row.rival.fastest.kernels or ()
 
 
 def _fixed(gpu: str, types: Types, size: int, arch: str, like: Design
-           ) -> Iterator[tuple[float, str, float]]:
-    """Ratio, name and spread of our recorded variants that are built like a design.
+           ) -> Iterator[tuple[bool, float, str, float]]:
+    """Alike, ratio, name and spread of our recorded variants that are built like a design.
 
     Those that launch another in their place are none.
     """
-    for stem, kernel in CATALOGUE.items():
-        record = records.load(gpu, stem)
-        for variant in kernel.measured if record else ():
+    for stem, kernel in KERNELS.items():
+        record = records.load(KernelRecord, gpu, stem)
+        if record is None:
+            continue
+        for variant in kernel.measured:
             takes = (variant.dtype, variant.out, variant.b_layout)
             built = ours(variant, arch)
             if takes == types[2:] and not variant.candidates and built.schedule == like.schedule:
-                for row in record["variants"].get(variant.name, {"bench": ()})["bench"]:
-                    if records.shape_of(row) == (size,) * 3:
+                kept = record.variants.get(variant.name)
+                for row in kept.bench if kept else ():
+                    if row.is_cube(size):
                         name = f"{stem[:2]} {variant.name}"
-                        yield built.alike(like), row["ratio"], name, row["spread"]
+                        yield built.alike(like), row.ratio, name, row.spread
 
 
 def _candidates(gpu: str, types: Types, size: int) -> Iterator[tuple[float, str, str]]:
     """Share of the rival, version and variant: each version's first of these types."""
-    for stem, kernel in CATALOGUE.items():
-        record = records.load(gpu, stem)
-        for name in record["variants"] if record else ():
+    for stem, kernel in KERNELS.items():
+        record = records.load(KernelRecord, gpu, stem)
+        for name, kept in record.variants.items() if record else ():
             variant = kernel.variant(name) if name in {v.name for v in kernel.measured} else None
             if variant and (variant.dtype, variant.out, variant.b_layout) == types[2:]:
-                for row in record["variants"][name]["bench"]:
-                    if records.shape_of(row) == (size,) * 3:
-                        yield row["ratio"], stem, name
+                for row in kept.bench:
+                    if row.is_cube(size):
+                        yield row.ratio, stem, name
                 break
 
 
@@ -318,29 +324,24 @@ def _rivals(gpu: str, types: Types, size: int, met: Sequence[str], joules: float
 
     Joules are those of the kernels that ours `met`, and given to no other.
     """
-    record = records.load(gpu, records.CUBLAS)
-    for variant in record["variants"].values() if record else ():
-        for row in variant["bench"]:
-            if types.has(row) and records.shape_of(row) == (size,) * 3 and row["rival"]["best"]:
-                default, best = row["rival"]["default"], row["rival"]["best"]
-                fastest = max(default["tflops"], best["tflops"])
+    record = records.load(CublasRecord, gpu)
+    for variant in record.variants.values() if record else ():
+        for row in variant.bench:
+            default, best = row.rival.default, row.rival.best
+            if types.has(row) and row.is_cube(size) and best:
+                fastest = max(default.tflops, best.tflops)
                 one = Side(
-                    "cuBLAS's default", design(default["kernels"]), default["tflops"] / fastest,
-                    _at(variant["counters"], size),
-                    joules=joules if met == default["kernels"] else None)
-                if best["kernels"] == default["kernels"] or best["tflops"] <= default["tflops"]:
+                    "cuBLAS's default", design(default.kernels or ()), default.tflops / fastest,
+                    counted(variant.counters, size) or {},
+                    joules=joules if met == default.kernels else None)
+                if best.kernels == default.kernels or best.tflops <= default.tflops:
                     return [replace(one, name="cuBLAS, default and best", share=1.0)]
                 return [one, Side(
-                    "cuBLAS's best", design(best["kernels"]), 1.0,
-                    _at(variant["best_counters"], size),
-                    joules=joules if met == best["kernels"] else None)]
+                    "cuBLAS's best", design(best.kernels or ()), 1.0,
+                    counted(variant.best_counters, size) or {},
+                    joules=joules if met == best.kernels else None)]
     raise NotRecorded(f"cuBLAS has no record of {types.title} at {size:,}: "
-                      f"python -m lib record {records.CUBLAS}")
-
-
-def _at(counters: Sequence[Mapping[str, Any]], size: int) -> Mapping[str, float]:
-    """The counters of a cube, if they were read."""
-    return next((one["metrics"] for one in counters if records.shape_of(one) == (size,) * 3), {})
+                      f"python -m lib record {schema.CUBLAS}")
 
 
 @dataclass(frozen=True)
@@ -371,14 +372,15 @@ def cycles(stem: str, gpu: str, size: int) -> Cycles:
     """
     kept = Recorded(stem, gpu)
     row = kept.bench(size)
-    types = Types("", "", row["dtype"], row["out"], row["b_layout"])
-    record = records.load(gpu, records.CUBLAS)
+    types = Types("", "", row.dtype, row.out, row.b_layout)
+    record = records.load(CublasRecord, gpu)
     profiled = {}
-    for variant in record["variants"].values() if record else ():
-        for one in variant["bench"]:
-            if types.has(one) and records.shape_of(one) == (size,) * 3 and one["rival"]["best"]:
-                for side, part in (("best", "best_counters"), ("default", "counters")):
-                    if found := _at(variant.get(part, ()), size):
-                        profiled[tuple(one["rival"][side]["kernels"])] = found["cycles"]
+    for variant in record.variants.values() if record else ():
+        for one in variant.bench:
+            if types.has(one) and one.is_cube(size) and (best := one.rival.best):
+                for side, counters in ((best, variant.best_counters),
+                                       (one.rival.default, variant.counters)):
+                    if found := counted(counters, size):
+                        profiled[tuple(side.kernels or ())] = found["cycles"]
     return Cycles(kept.counters(size)["cycles"], profiled.get(tuple(_met(row))),
                   min(profiled.values(), default=None))

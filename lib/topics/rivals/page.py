@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from lib.plotting import style
 from lib.plotting.display import note, table
 from lib.plotting.markdown import markdown
+from lib.records import schema
 from lib.records import store as records
+from lib.records.schema import CublasRecord, PeerRow, Record, RivalsRecord
 from lib.records.store import NotRecorded
 from lib.topics.rivals import model
 from lib.topics.rivals.model import Autopsy, Side
@@ -37,7 +38,7 @@ def choices() -> None:
             for one in found:
                 names.update({_names(kernels): _built(kernels)
                               for kernels in (one.default, one.best)})
-    evidence = (f"recorded: {_label(records.CUBLAS)}; where stretches of GPU time chose otherwise, "
+    evidence = (f"recorded: {_label(CublasRecord)}; where stretches of GPU time chose otherwise, "
                 "each choice is named")
     table(("types", "M = N = K", "by default", "the fastest candidate", "faster by"), rows,
           evidence)
@@ -70,7 +71,7 @@ def apart_best(key: str, size: int) -> None:
     """Display the name of cuBLAS's fastest kernel for a cube, taken apart."""
     found = model.choices(RECORDED_ON, _BY_KEY[key], size)
     if not found:
-        raise NotRecorded(f"cuBLAS has no record: python -m lib record {records.CUBLAS}")
+        raise NotRecorded(f"cuBLAS has no record: python -m lib record {schema.CUBLAS}")
     apart(found[-1].best[0])
 
 
@@ -82,7 +83,7 @@ def autopsies(key: str, *sizes: int) -> None:
         head = (f"{types.title}, {size:,}", *(side.name for side in found.sides))
         rows = [(name, *cells) for name, cells in _properties(found)]
         note(f"{markdown(head, rows)}\n\n{finding(found)}")
-    note(f"*recorded: {_label(records.CUBLAS)}; speed in turns, counters by ncu of one launch, "
+    note(f"*recorded: {_label(CublasRecord)}; speed in turns, counters by ncu of one launch, "
          "joules by NVML; tiles per SM modelled*")
 
 
@@ -175,28 +176,28 @@ def _gave(found: Autopsy) -> str:
 
 def peers() -> None:
     """Display public kernels beside the best of cuBLAS and ours, each in turns with both."""
-    record = records.load(RECORDED_ON, records.RIVALS)
+    record = records.load(RivalsRecord, RECORDED_ON)
     if record is None:
         raise NotRecorded("public kernels have no record: python -m lib rivals --record")
     rows = []
-    for name, peer in record["peers"].items():
-        for row in peer["rows"]:
-            ours = row.get("ours")
-            of = f" of {HALF_SUMS}" if peer["half_sums"] else (
+    for name, peer in record.peers.items():
+        for row in peer.rows:
+            ours = row.ours
+            of = f" of {HALF_SUMS}" if peer.half_sums else (
                 "" if records.rival(row) == BEST else " of its default")
             rows.append((
-                f"{name}<br>{peer['repository']}", _types(row), f"{row['M']:,}",
-                row["configuration"], speed(row["tflops"]), f"{row['ratio']:.1%}{of}",
-                f"{ours['kernel'][:2]} {ours['variant']}: {speed(ours['tflops'])}" if ours
+                f"{name}<br>{peer.repository}", _types(row), f"{row.M:,}",
+                row.configuration, speed(row.tflops), f"{row.ratio:.1%}{of}",
+                f"{ours.kernel[:2]} {ours.variant}: {speed(ours.tflops)}" if ours
                 else "not ranked: it sums in FP16",
-                peer["licence"], peer["revision"][:12],
+                peer.licence, peer.revision[:12],
             ))
     table(("public kernel", "types", "M = N = K", "its best configuration", "TFLOP/s",
            "of the best of cuBLAS", "ours in the same turns, TFLOP/s", "licence", "revision"),
-          rows, f"recorded: {_label(records.RIVALS)}; `python -m lib rivals`")
+          rows, f"recorded: {_label(RivalsRecord)}; `python -m lib rivals`")
 
 
-def _types(row: Mapping[str, Any]) -> str:
+def _types(row: PeerRow) -> str:
     return next(types.title for types in TYPES if types.has(row))
 
 
@@ -240,8 +241,8 @@ def _dram(counters: Mapping[str, float]) -> float:
     return counters["dram_read_bytes"] + counters["dram_write_bytes"]
 
 
-def _label(stem: str) -> str:
-    record = records.load(RECORDED_ON, stem)
+def _label(kind: type[Record]) -> str:
+    record = records.load(kind, RECORDED_ON)
     if record is None:
-        raise NotRecorded(f"{stem} has no record: python -m lib record {stem}")
+        raise NotRecorded(f"{kind.STEM} has no record: python -m lib record {kind.STEM}")
     return records.label(record).removeprefix("recorded: ")

@@ -35,7 +35,7 @@ def draw(
     ----------
     roofs : Roofs
     points : sequence of Point
-        ``models.roofline.points`` of all versions to show.
+        `lib.topics.roofline.model.points` of all versions to show.
     evidence : str
     current : str, optional
         Name of this chapter's version; it alone is in full colour.
@@ -66,7 +66,7 @@ def draw(
     ax.set_xlim(*x_range)
     ax.set_ylim(*y_range)
     _scales(ax, x_range, y_range)
-    _roofs(ax, roofs, drawn, x_range, y_range)
+    _roofs(ax, height - 0.5, roofs, drawn, x_range, y_range)
     for name in sorted(names, key=lambda n: n == current):
         _version(ax, [p for p in points if p.name == name], name == current, max(drawn.values()))
     if narrow:
@@ -97,14 +97,14 @@ def _scales(ax: Axes, x_range: tuple[float, float], y_range: tuple[float, float]
 
 
 def _roofs(
-    ax: Axes, roofs: Roofs, drawn: dict[str, float], x_range: tuple[float, float],
+    ax: Axes, height: float, roofs: Roofs, drawn: dict[str, float], x_range: tuple[float, float],
     y_range: tuple[float, float],
 ) -> None:
+    """Draw the roofs into axes of a height in inches."""
     top = max(drawn.values())
     (x0, y0), (x1, y1) = ax.transData.transform([(1, 1), (10, 10)])
     slope = np.degrees(np.arctan2(y1 - y0, x1 - x0))
-    inches = ax.get_position().height * ax.figure.get_figheight()
-    per_decade = inches * 72 / np.log10(y_range[1] / y_range[0])
+    per_decade = height * 72 / np.log10(y_range[1] / y_range[0])
     for level, bandwidth in roofs.bandwidths.items():
         start = max(x_range[0], y_range[0] / bandwidth)
         ax.plot([start, top / bandwidth], [start * bandwidth, top], color=style.INK, linewidth=1.1)
@@ -194,7 +194,8 @@ def _names(
 
 
 def _listed(
-    fig: Figure, points: Sequence[Point], names: Sequence[str], current: str | None, under: float
+    fig: style.Drawing, points: Sequence[Point], names: Sequence[str], current: str | None,
+    under: float,
 ) -> None:
     """Write the versions' names and speeds under the chart, from the fastest."""
     speeds = {point.name: point.flops_per_s for point in points}

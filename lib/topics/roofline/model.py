@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from lib import gpus
 from lib.gpus import Gpu
+from lib.records.schema import MachineRecord
 
 LEVELS = ("L1/shared", "L2", "DRAM")
 
@@ -58,25 +59,25 @@ class Roofs:
         )
 
     @classmethod
-    def from_record(cls, machine: Mapping, gpu: Gpu) -> Roofs:
+    def from_record(cls, machine: MachineRecord, gpu: Gpu) -> Roofs:
         """Roofs measured on a machine; what it did not measure stays None.
 
         Parameters
         ----------
-        machine : mapping
-            A ``machine.json`` record: ``roofs`` has ``copy``, ``l2``, ``shared`` in B/s and
-            ``ffma``, ``mma_k8``, ``mma_k16`` and ``wgmma`` in FLOP/s.
+        machine : MachineRecord
+            ``roofs`` has ``copy``, ``l2``, ``shared`` in B/s and ``ffma``, ``mma_k8``, ``mma_k16``
+            and ``wgmma`` in FLOP/s.
         gpu : Gpu
             Gives the tensor cores' peak, which no instruction need reach.
         """
-        measured = {name: roof["value"] for name, roof in machine["roofs"].items()}
+        measured = {name: roof.value for name, roof in machine.roofs.named().items()}
         return cls(
             dram=measured.get("copy"),
             l2=measured.get("l2"),
             shared=measured.get("shared"),
             ffma=measured.get("ffma"),
-            tensor=measured.get("tensor", gpu.tensor_fp16_flops),
-            evidence=f"recorded: {machine['gpu']['name']}, {machine['date']}",
+            tensor=gpu.tensor_fp16_flops,
+            evidence=f"recorded: {machine.gpu.name}, {machine.date}",
             products={
                 name: measured[key] for key, name in PRODUCTS.items() if key in measured
             },
@@ -146,7 +147,7 @@ def product_of(opcodes: Iterable[str]) -> str | None:
     return "mma.m16n8k8" if any("m16n8k8" in parts for parts in names) else None
 
 
-def l1_bytes(counters: Mapping[str, int]) -> int:
+def l1_bytes(counters: Mapping[str, float]) -> float:
     """Bytes that cross L1 and shared memory, from a trace's counters.
 
     Global sectors count 32 bytes each, shared wavefronts 128 bytes each: both are what the data

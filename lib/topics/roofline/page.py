@@ -9,6 +9,7 @@ from lib.plotting import style
 from lib.plotting.display import show, table
 from lib.plotting.markdown import markdown
 from lib.records import store as records
+from lib.records.schema import KernelRecord, MachineRecord
 from lib.topics.roofline import figure as roofline_figure
 from lib.topics.roofline import model as roofline
 from lib.topics.version import RECORDED_ON, Version, measured_on, rung
@@ -20,14 +21,14 @@ def draw(version: Version, size: int = 4096) -> None:
     Where a GPU is here, its own dot stands among the recorded ones: the speed that was measured,
     over the bytes that the emulator counts between L1 or shared memory and the registers.
     """
-    machine = records.load(RECORDED_ON, records.MACHINE)
+    machine = records.load(MachineRecord, RECORDED_ON)
     if machine is None:
         raise records.NotRecorded("no roofs are recorded: python -m lib record machine")
     roofs = roofline.Roofs.from_record(machine, gpus.GPUS[RECORDED_ON])
     points = []
     for stem, kernel in in_book().items():
         if kernel.group == version.kernel.group and (
-                stem == version.kernel.stem or records.load(RECORDED_ON, stem)):
+                stem == version.kernel.stem or records.load(KernelRecord, RECORDED_ON, stem)):
             points += _points(version.of(stem), size)
         if stem == version.kernel.stem:
             break
@@ -35,7 +36,7 @@ def draw(version: Version, size: int = 4096) -> None:
     if version.measures(version.kernel.variants[0]):
         points += _here(version, size)
         label = f"{measured_on()} (yours); {label}"
-    product = roofline.product_of(version.traced().launch.trace.instructions)
+    product = roofline.product_of(version.traced().trace.instructions)
     peaks = [name for name in (product, "tensor") if name in roofs.peaks] if product else [
         "FFMA"
     ]
@@ -47,9 +48,9 @@ def draw(version: Version, size: int = 4096) -> None:
 def _here(version: Version, size: int) -> list[roofline.Point]:
     """The point of the GPU that is here."""
     run = version.traced()
-    crossed = roofline.l1_bytes(run.launch.trace.counters()) / run.problem.flops
+    crossed = roofline.l1_bytes(run.trace.counters()) / run.problem.flops
     flops = 2.0 * size**3
-    seconds = version.timed(version.kernel.variants[0], size)["seconds"]
+    seconds = version.timed(version.kernel.variants[0], size).seconds
     return roofline.points(f"yours: {measured_on().partition(': ')[2]}", flops, seconds,
                            {"L1/shared": crossed * flops})
 
@@ -57,7 +58,7 @@ def _here(version: Version, size: int) -> list[roofline.Point]:
 def _points(version: Version, size: int) -> list[roofline.Point]:
     """One point a level of memory: recorded time over recorded traffic."""
     metrics = version.metrics(size)
-    seconds = version.recorded(size)["seconds"]
+    seconds = version.recorded(size).seconds
     return roofline.points(rung(version.kernel), 2.0 * size**3, seconds, {
         "L1/shared": roofline.l1_bytes(metrics),
         "L2": metrics["l2_bytes"],
@@ -76,17 +77,17 @@ def roofs_table() -> None:
         "wgmma": ("wgmma", lambda g: g.tensor_fp16_flops),
     }
     for record in records.every():
-        if record["kernel"] != records.MACHINE:
+        if not isinstance(record, MachineRecord):
             continue
-        key = record["gpu"]["key"]
+        key = record.gpu.key
         gpu = gpus.GPUS.get(key)  # None of a reader's own that no data sheet here is of
         labels.append(records.label(record))
-        for kind, roof in record["roofs"].items():
+        for kind, roof in record.roofs.named().items():
             name, peak = sheet[kind]
-            unit, given = roof["unit"], gpu and peak(gpu)
+            unit, given = roof.unit, gpu and peak(gpu)
             rows.append((
-                f"{key}, {name}", style.quantity(roof["value"], unit),
-                style.quantity(given, unit) if given else "not given", roof["method"],
+                f"{key}, {name}", style.quantity(roof.value, unit),
+                style.quantity(given, unit) if given else "not given", roof.method,
             ))
     table(("roof", "measured", "data sheet", "how"), rows, "; ".join(labels))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Sequence
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -84,15 +85,19 @@ def _level(
     lines = "\n".join(level.loop)
     loop = (re.sub(r" +#", " #", textwrap.dedent(lines)) if narrow else lines).replace(
         " ", "\u00a0")
-    bytes_of = [f"{style.number(level.bytes_per_fma, 2)} B by the tile"]
+    bytes_of = (["and read as one"] if level.joint
+                else [f"{style.number(level.bytes_per_fma, 2)} B by the tile"])
     if level.recorded is not None:
         bytes_of.append(f"{style.number(level.recorded, 2)} B counted")
-    code = {"size": style.SMALL, "va": "center", "family": "monospace", "linespacing": 1.35}
+    code: dict[str, Any] = {
+        "size": style.SMALL, "va": "center", "family": "monospace", "linespacing": 1.35,
+    }
     if narrow:
         ax.text(_NARROW_LOOP, middle + 14, loop, **code)
         ax.text(_NARROW_LOOP, middle - 16, level.boundary, size=style.SMALL, va="center",
                 weight="bold")
-        ax.text(_NARROW_LOOP, middle - 29, ", ".join(bytes_of), size=style.SMALL, va="center")
+        for i, text in enumerate(bytes_of):
+            ax.text(_NARROW_LOOP, middle - 29 - 12 * i, text, size=style.SMALL, va="center")
         return box
     ax.text(_LOOP, middle, loop, **code)
     ax.text(_BYTES, middle + 15, level.boundary, size=style.SMALL, va="center", weight="bold")
@@ -191,10 +196,10 @@ def _zoom(
 
 
 def _finding(levels: Sequence[Level]) -> str:
-    block, thread = levels[1], levels[-1]
+    block, last = levels[1], next(level for level in reversed(levels) if not level.joint)
     return (
-        f"A block computes {block.rows}×{block.columns} elements of C, a thread "
-        f"{thread.rows}×{thread.columns}: {style.number(thread.bytes_per_fma, 2)} B into "
+        f"A block computes {block.rows}×{block.columns} elements of C, a {last.name} "
+        f"{last.rows}×{last.columns}: {style.number(last.bytes_per_fma, 2)} B into "
         "registers per FMA"
     )
 
@@ -204,9 +209,10 @@ def _alt(levels: Sequence[Level]) -> str:
     for level in levels:
         counted = "" if level.recorded is None else (
             f", counted {style.number(level.recorded, 2)}")
+        operands = "read as one" if level.joint else (
+            f"{style.number(level.bytes_per_fma, 2)} bytes per FMA by its size{counted}")
         said.append(
             f"{level.name.capitalize()}{' (changed)' if level.changed else ''}: a tile of "
-            f"{level.rows:,}×{level.columns:,}, {level.boundary} "
-            f"{style.number(level.bytes_per_fma, 2)} bytes per FMA by its size{counted}; "
+            f"{level.rows:,}×{level.columns:,}, {level.boundary} {operands}; "
             f"{' '.join(' '.join(line.split()) for line in level.loop)}.")
     return " ".join(said)

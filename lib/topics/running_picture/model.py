@@ -37,6 +37,11 @@ class Level:
         Whether this is the level that the version changes.
     item_bytes : int
         Of an element of A and B.
+    joint : bool
+        Whether nothing crosses to get here, since a warp multiplies as one: the tensor cores read
+        operands out of all its lanes' registers, so no lane needs all that its sums need.
+    crossing : float or None
+        Bytes per FMA, where it isn't operands that cross.
     """
 
     name: str
@@ -48,10 +53,14 @@ class Level:
     recorded: float | None = None
     changed: bool = False
     item_bytes: int = 4
+    joint: bool = False
+    crossing: float | None = None
 
     @property
     def bytes_per_fma(self) -> float:
         """Bytes per FMA if each operand crosses the boundary once for the whole tile."""
+        if self.crossing is not None:
+            return self.crossing
         return self.item_bytes * (1 / self.rows + 1 / self.columns)
 
 
@@ -65,14 +74,20 @@ class Nest:
         Levels that differ from the version before.
     loop : mapping of str to tuple of str
         Lines of the loop nest by level; ``{m}``, ``{n}`` are the level's tile, ``{step}`` the depth
-        of the tiles along K.
+        of the tiles along K, ``{each}`` how many elements of C a thread has.
     shared : bool
         Whether operands wait in shared memory.
+    joint : bool
+        Whether a warp's lanes multiply as one, on the tensor cores.
+    tensor : bool
+        Whether the sums lie in tensor memory, and warps get these alone.
     """
 
     changed: tuple[str, ...]
     loop: Mapping[str, tuple[str, ...]]
     shared: bool = True
+    joint: bool = False
+    tensor: bool = False
 
 
 _GRID = ("for each tile of C:           # blocks",)
@@ -102,41 +117,41 @@ NESTS: dict[str, Nest] = {
         "warp": ("  for each row of it:    # warps", "    for each column:     # lanes"),
         "thread": ("      for k in range({step}):", "        a, b from As, Bs", "        1 FMA"),
     }),
-    "03_bank_conflicts": Nest(("block", "thread"), {
-        "grid": ("for each tile of C:     # blocks",),
-        "block": ("for k0 in range(0, K, {step}):", "  As, Bs in rows of 33 floats",
-                  "  barriers as before"),
-        "warp": ("  for each row of it:    # warps", "    for each column:     # lanes"),
-        "thread": ("      for k in range({step}):", "        a, b: one float per load",
-                   "        1 FMA"),
-    }),
-    "04_double_buffer": Nest(("block",), {
-        "grid": _GRID,
-        "block": (*_TILE, "  a, b = next tiles from global", "  compute; store a, b; barrier"),
-        "warp": _WARPS,
-        "thread": ("    for k in range({step}):", "      2 floats from shared", "      1 FMA"),
-    }),
-    "05_strip": Nest(("block", "warp", "thread"), {
+    "03_strip": Nest(("block", "warp", "thread"), {
         "grid": _GRID, "block": _TILE + _LOAD,
         "warp": ("  for each {m}×{n} part:       # warps",),
         "thread": ("    for k in range({step}):", "      b = Bs[k][column]",
                    "      {m} FMAs of As[row][k] and b"),
     }),
-    "06_register_tile": Nest(("block", "thread"), {
+    "04_register_tile": Nest(("block", "thread"), {
         "grid": ("for each tile of C:     # blocks",),
         "block": (*_TILE, "  As, Bs = tiles; barrier"),
         "warp": ("  for each warp’s part:  # warps",),
         "thread": ("    for k in range({step}):", "      a[{m}], b[{n}] = As, Bs at k",
                    "      sum[{m}][{n}] += a[i] * b[j]"),
     }),
-    "07_vectorized": Nest(("block", "thread"), {
+    "05_bank_conflicts": Nest(("thread",), {
+        "grid": ("for each tile of C:     # blocks",),
+        "block": (*_TILE, "  As, Bs = tiles; barrier"),
+        "warp": ("  for each warp’s part:  # warps",),
+        "thread": ("    for k in range({step}):", "      a[{m}], b[{n}], 16 apart",
+                   "      sum[{m}][{n}] += a[i] * b[j]"),
+    }),
+    "06_vectorized": Nest(("block", "thread"), {
         "grid": ("for each tile of C:     # blocks",),
         "block": (*_TILE, "  As = Aᵀ, Bs; 4 floats each", "  barrier"),
         "warp": ("  for each warp’s part:  # warps",),
         "thread": ("    for k in range({step}):", "      4 loads of 4: a[{m}], b[{n}]",
                    "      sum[{m}][{n}] += a[i] * b[j]"),
     }),
-    "08_warp_tile": Nest(("block", "warp", "thread"), {
+    "07_double_buffer": Nest(("block",), {
+        "grid": ("for each tile of C:     # blocks",),
+        "block": (*_TILE, "  registers → shared; barrier", "  next tiles → registers"),
+        "warp": ("  for each warp’s part:  # warps",),
+        "thread": ("    for k in range({step}):", "      4 loads of 4: a[{m}], b[{n}]",
+                   "      sum[{m}][{n}] += a[i] * b[j]"),
+    }),
+    "08_warp_tile": Nest(("warp", "thread"), {
         "grid": ("for each tile of C:  # blocks",),
         "block": (*_TILE, "  registers → shared; barrier", "  next tiles → registers"),
         "warp": ("  for each {m}×{n} warp tile:", "    # 32 lanes, in pairs"),
@@ -149,6 +164,55 @@ NESTS: dict[str, Nest] = {
         "thread": ("    for k in range({step}):", "      a, b of k + 1 from shared",
                    "      {m}×{n} FMAs, odd rows back"),
     }),
+    "10_wmma": Nest(("block", "warp", "thread"), {
+        "grid": ("for each tile of C:  # blocks",),
+        "block": ("  for each {m}×{n} part:  # warps",),
+        "warp": ("    for k0 in range(0, K, 16):", "      A, B fragments from global"),
+        "thread": ("      mma: the warp’s 16×16×16", "      {each} sums in each lane"),
+    }, shared=False, joint=True),
+    "11_wmma_shared": Nest(("block", "warp"), {
+        "grid": ("for each tile of C:  # blocks",),
+        "block": (*_TILE, "  load tiles As, Bs; barrier"),
+        "warp": ("  for each {m}×{n} warp tile:", "    2 + 2 fragments from As, Bs"),
+        "thread": ("    4 mma of 16×16×16", "    {each} sums in each lane"),
+    }, joint=True),
+    "12_wmma_pipeline": Nest(("block",), {
+        "grid": ("for each tile of C:  # blocks",),
+        "block": (*_TILE, "  next tiles → registers", "  … → other buffer; barrier"),
+        "warp": ("  for each {m}×{n} warp tile:", "    2 + 2 fragments from As, Bs"),
+        "thread": ("    4 mma of 16×16×16", "    {each} sums in each lane"),
+    }, joint=True),
+    "13_wmma_vectorized": Nest(("block", "warp", "thread"), {
+        "grid": ("for each tile of C:  # blocks",),
+        "block": (*_TILE, "  next tiles, 8 halves a load", "  … → other buffer; barrier"),
+        "warp": ("  for each {m}×{n} warp tile:", "    fragments from As, Bs"),
+        "thread": ("    mma of 16×16×16", "    {each} sums in each lane"),
+    }, joint=True),
+    "14_ldmatrix": Nest(("block", "warp", "thread"), {
+        "grid": ("for each tile of C:  # blocks",),
+        "block": (*_TILE, "  load tiles As, Bs; barrier"),
+        "warp": ("  for each {m}×{n} warp tile:", "    ldmatrix: rows of As, Bs"),
+        "thread": ("    mma of 16×8×8, twice", "    {each} sums, in known places"),
+    }, joint=True),
+    "15_turing_limit": Nest(("block", "warp"), {
+        "grid": ("for each tile of C:  # blocks",),
+        "block": (*_TILE, "  next tiles → registers", "  … → other buffer; barrier"),
+        "warp": ("  for each {m}×{n} warp tile:", "    ldmatrix, one step ahead"),
+        "thread": ("    mma of 16×8×8", "    {each} sums, in known places"),
+    }, joint=True),
+    "16_cp_async": Nest(("block", "thread"), {
+        "grid": ("for each tile of C:  # blocks",),
+        "block": (*_TILE, "  wait_group; barrier", "  cp.async: 3 tiles ahead"),
+        "warp": ("  for each {m}×{n} warp tile:", "    ldmatrix, one step ahead"),
+        "thread": ("    mma of 16×8×16", "    {each} sums, in known places"),
+    }, joint=True),
+    "27_tcgen05": Nest(("block", "warp", "thread"), {
+        "grid": ("for each block’s tiles of C:", "  # one block per SM"),
+        "block": (*_TILE, "  TMA: A, B → shared", "  one thread: MMAs →",
+                  "  tensor memory, 2 tiles"),
+        "warp": ("  for its 32 of 128 lanes:", "    # the tile before"),
+        "thread": ("    row of sums → registers", "    C = α · sums + β · C"),
+    }, tensor=True),
 }
 
 
@@ -188,12 +252,21 @@ def levels(
         "grid": "DRAM → L2", "block": "L2 → SM", "thread": "into registers",
         "warp": "shared → warp" if nest.shared else "L1 → warp",
     }
+    if nest.joint:
+        boundaries["warp"] = f"{'shared' if nest.shared else 'L1'} → registers"
+        boundaries["thread"] = "held by 32 lanes"
+    sums: dict[str, float] = {}
+    if nest.tensor:  # a float each, once for all of K
+        boundaries |= {"warp": "tensor memory → warp"}
+        sums = dict.fromkeys(("warp", "thread"), 4 / size)
     crossed = _crossed(metrics, size, nest.shared) if metrics else {}
+    each = sum(r.rows * r.columns for r in work.thread)
     return [
         Level(name, *tiles[name],
-              [line.format(m=tiles[name][0], n=tiles[name][1], step=step)
+              [line.format(m=tiles[name][0], n=tiles[name][1], step=step, each=each)
                for line in nest.loop[name]],
-              parts[name], boundaries[name], crossed.get(name), name in nest.changed, item_bytes)
+              parts[name], boundaries[name], crossed.get(name), name in nest.changed, item_bytes,
+              nest.joint and name == "thread", sums.get(name))
         for name in LEVELS
     ]
 

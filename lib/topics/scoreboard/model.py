@@ -9,11 +9,18 @@ import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from lib.kernels.catalogue import CATALOGUE
+from lib.kernels.catalogue import KERNELS
 from lib.kernels.shapes import CUBES
 from lib.records import store as records
+from lib.records.schema import (
+    CublasRecord,
+    KernelRecord,
+    Problem,
+    Record,
+    RivalsRecord,
+)
 from lib.topics.version import rung
 
 Shape = tuple[int, int, int]
@@ -37,9 +44,9 @@ class Types(NamedTuple):
     out: str
     b_layout: str
 
-    def has(self, row: Mapping[str, Any]) -> bool:
+    def has(self, row: Problem) -> bool:
         """Whether a recorded row is of this group."""
-        return (row["dtype"], row["out"], row["b_layout"]) == self[2:]
+        return row.types == self[2:]
 
 
 TYPES = (
@@ -100,8 +107,7 @@ class Line:
 
 def gpus() -> list[str]:
     """The GPUs that a version was recorded on, by their data sheets' keys."""
-    return list(dict.fromkeys(record["gpu"]["key"] for record in records.every()
-                              if record["kernel"] in CATALOGUE))
+    return list(dict.fromkeys(record.gpu.key for record in records.versions()))
 
 
 def board(gpu: str, types: Types) -> list[Line]:
@@ -111,8 +117,8 @@ def board(gpu: str, types: Types) -> list[Line]:
     not, and stands last.
     """
     lines: list[tuple[str, Line]] = []
-    for stem in CATALOGUE:
-        record = records.load(gpu, stem)
+    for stem in KERNELS:
+        record = records.load(KernelRecord, gpu, stem)
         if record and (found := _version(record, types)):
             lines.append((stem, found))
     for met, line in peers(gpu, types):
@@ -128,16 +134,16 @@ def shapes(lines: Sequence[Line]) -> list[Shape]:
                   key=lambda shape: (len(set(shape)), shape))
 
 
-def _version(record: Mapping[str, Any], types: Types) -> Line | None:
+def _version(record: KernelRecord, types: Types) -> Line | None:
     """A version's line, headed by its first instantiation of these types."""
-    kernel = CATALOGUE[record["kernel"]]
+    kernel = KERNELS[record.kernel]
     file = _file(record)
     lines = []
-    for name, variant in record["variants"].items():
+    for name, variant in record.variants.items():
         stale = records.changed(kernel, name, variant)
         cells = {
-            records.shape_of(row): Cell(row["tflops"], row["ratio"], records.rival(row), stale)
-            for row in variant["bench"] if types.has(row)
+            row.shape: Cell(row.tflops, row.ratio, records.rival(row), stale)
+            for row in variant.bench if types.has(row)
         }
         if cells:
             lines.append(Line(name, file, cells))
@@ -149,18 +155,20 @@ def _version(record: Mapping[str, Any], types: Types) -> Line | None:
 
 def cublas(gpu: str, types: Types) -> Iterator[Line]:
     """The fastest of cuBLAS, and its default beside it."""
-    record = records.load(gpu, records.CUBLAS)
-    for variant in record["variants"].values() if record else ():
-        rows = [row for row in variant["bench"] if types.has(row)]
+    record = records.load(CublasRecord, gpu)
+    if record is None:
+        return
+    for variant in record.variants.values():
+        rows = [row for row in variant.bench if types.has(row)]
         best, default = {}, {}
         for row in rows:
-            both, shape = row.get("rival"), records.shape_of(row)
-            if not both or not both["best"]:
-                default[shape] = Cell(row["tflops"], None, DEFAULT)
+            both = row.rival
+            if not both.best:
+                default[row.shape] = Cell(row.tflops, None, DEFAULT)
                 continue
-            fastest = max(both["default"]["tflops"], both["best"]["tflops"])
-            best[shape] = Cell(fastest, None)
-            default[shape] = Cell(both["default"]["tflops"], both["default"]["tflops"] / fastest)
+            fastest = both.fastest.tflops
+            best[row.shape] = Cell(fastest, None)
+            default[row.shape] = Cell(both.default.tflops, both.default.tflops / fastest)
         for name, cells in ((BEST_LINE, best), (DEFAULT_LINE, default)):
             if cells:
                 yield Line(name, _file(record), cells, peer=True)
@@ -168,21 +176,23 @@ def cublas(gpu: str, types: Types) -> Iterator[Line]:
 
 def peers(gpu: str, types: Types) -> Iterator[tuple[str, Line]]:
     """Public peers of these types, and the version that each was in turns with."""
-    record = records.load(gpu, records.RIVALS)
-    for name, peer in record["peers"].items() if record else ():
-        rows = [row for row in peer["rows"] if types.has(row)]
+    record = records.load(RivalsRecord, gpu)
+    if record is None:
+        return
+    for name, peer in record.peers.items():
+        rows = [row for row in peer.rows if types.has(row)]
         if not rows:
             continue
-        of = HALF_SUMS if peer["half_sums"] else None
-        cells = {records.shape_of(row): Cell(row["tflops"], row["ratio"], of or records.rival(row))
+        of = HALF_SUMS if peer.half_sums else None
+        cells = {row.shape: Cell(row.tflops, row.ratio, of or records.rival(row))
                  for row in rows}
-        note = "public" + (", sums in FP16: not ranked" if peer["half_sums"] else "")
-        met = rows[0].get("ours", {}).get("kernel", "")
+        note = "public" + (", sums in FP16: not ranked" if peer.half_sums else "")
+        met = rows[0].ours.kernel if rows[0].ours else ""
         yield met, Line(name, _file(record), cells, note, peer=True)
 
 
-def _file(record: Mapping[str, Any]) -> str:
-    return f"{record['gpu']['key'].lower()}/{record['kernel']}.json"
+def _file(record: Record) -> str:
+    return f"{record.gpu.key.lower()}/{record.kernel}.json"
 
 
 # A line of the CSV: a row of `records.Row`, a peer's under its name and configuration.
@@ -197,15 +207,15 @@ def csv_text() -> str:
     for row in records.all_rows():
         writer.writerow({key: getattr(row, key) for key in CSV_KEYS})
     for record in records.every():
-        if record["kernel"] != records.RIVALS:
+        if not isinstance(record, RivalsRecord):
             continue
-        for name, peer in record["peers"].items():
-            for row in peer["rows"]:
-                known = {key: row[key] for key in CSV_KEYS if key in row}
+        for name, peer in record.peers.items():
+            for timed in peer.rows:
+                known = {key: getattr(timed, key) for key in CSV_KEYS if hasattr(timed, key)}
                 writer.writerow(known | {
-                    "kernel": name, "variant": row["configuration"], "gpu": record["gpu"]["key"],
-                    "rival": HALF_SUMS if peer["half_sums"] else records.rival(row),
-                    "date": record["date"], "stale": False,
+                    "kernel": name, "variant": timed.configuration, "gpu": record.gpu.key,
+                    "rival": HALF_SUMS if peer.half_sums else records.rival(timed),
+                    "date": record.date, "stale": False,
                 })
     return text.getvalue()
 
@@ -243,12 +253,11 @@ def steadiness(gpu: str, types: Types | None = None, least: int = 2048, bound: f
         medians, over their median.
     """
     kept = [
-        (row["spread"] < bound, any("power" in reason for reason in row.get("throttle") or ()))
-        for record in records.every()
-        if record["kernel"] in CATALOGUE and record["gpu"]["key"] == gpu
-        for variant in record["variants"].values()
-        for row in variant["bench"]
-        if min(records.shape_of(row)) >= least and (types is None or types.has(row))
+        (row.spread < bound, any("power" in reason for reason in row.throttle or ()))
+        for record in records.versions() if record.gpu.key == gpu
+        for variant in record.variants.values()
+        for row in variant.bench
+        if min(row.shape) >= least and (types is None or types.has(row))
     ]
     return Steadiness(
         len(kept), sum(steady for steady, _ in kept), sum(capped for _, capped in kept),

@@ -6,6 +6,7 @@ from IPython.display import HTML, display
 
 from lib.plotting.display import note
 from lib.records import store as records
+from lib.records.schema import CublasRecord, RivalsRecord
 from lib.topics.scoreboard import figure, model
 from lib.topics.version import RECORDED_ON
 
@@ -32,8 +33,8 @@ def others() -> None:
 
 def source() -> None:
     """Display what the boards are made from, and where all of it is as one table."""
-    dates = sorted({(record["gpu"]["key"], record["date"]) for record in records.every()
-                    if record["kernel"] in (records.CUBLAS, records.RIVALS)})
+    dates = sorted({(record.gpu.key, record.date) for record in records.every()
+                    if isinstance(record, CublasRecord | RivalsRecord)})
     recorded = "; ".join(f"{gpu}, {date}" for gpu, date in dates)
     note(f"*recorded: {recorded}; cuBLAS on the same types in the same run, TF32 off.* "
          f'<a href="{FOLDER}/{CSV}">All of it as CSV</a>, and from a terminal: '

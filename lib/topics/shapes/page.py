@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from lib.kernels import shapes
-from lib.kernels.catalogue import CATALOGUE
+from lib.kernels.catalogue import KERNELS
 from lib.plotting import style
-from lib.plotting.display import show, table
+from lib.plotting.display import once_recorded, show, table
 from lib.records import store as records
+from lib.records.schema import KernelRecord, Row
 from lib.topics.shapes import figure as by_shape
 from lib.topics.version import RECORDED_ON, Version, rung
 
@@ -19,6 +19,7 @@ from lib.topics.version import RECORDED_ON, Version, rung
 OTHER_SHAPES = ((512, 512, 512), *shapes.UNEVEN)
 
 
+@once_recorded()
 def draw(version: Version, fixed: str) -> None:
     """Draw the recorded ratio to cuBLAS over all shapes that both have, and the tile of each.
 
@@ -29,16 +30,16 @@ def draw(version: Version, fixed: str) -> None:
         The variant to compare with: its tile, whatever the shape.
     """
     tuned = version.kernel.variants[0]
-    kept = version.record["variants"]
-    others = {records.shape_of(row): row["ratio"] for row in kept[fixed]["bench"]}
+    kept = version.record.variants
+    others = {row.shape: row.ratio for row in kept[fixed].bench}
     rows = []
-    for row in kept[tuned.name]["bench"]:
-        if records.shape_of(row) not in others:
+    for row in kept[tuned.name].bench:
+        if row.shape not in others:
             continue
-        launched = version.kept.launched(row) or tuned
+        launched = version.kept.launched(row.instantiation, row.shape) or tuned
         rows.append(
-            by_shape.Shape("×".join(map(str, records.shape_of(row))), row["ratio"], launched.name,
-                           others[records.shape_of(row)])
+            by_shape.Shape("×".join(map(str, row.shape)), row.ratio, launched.name,
+                           others[row.shape])
         )
     show(by_shape.draw(rows, fixed=fixed, evidence=records.label(version.record)))
 
@@ -58,17 +59,17 @@ def others_table(*stems: str) -> None:
     """
     found: dict[str, dict[tuple[int, int, int], records.Row]] = {}
     for row in records.rows():
-        kernel = CATALOGUE[row.kernel]
+        kernel = KERNELS[row.kernel]
         shape = row.M, row.N, row.K
         if row.gpu == RECORDED_ON and row.variant == kernel.variants[0].name and (
-                shape in OTHER_SHAPES and row.kernel in (stems or CATALOGUE)):
+                shape in OTHER_SHAPES and row.kernel in (stems or KERNELS)):
             found.setdefault(row.kernel, {})[shape] = row
     if not found:
         raise records.NotRecorded(
             f"{' and '.join(stems)} have no record: python -m lib record {stems[-1]}"
         )
     rows = [
-        (rung(CATALOGUE[stem]) + (" (stale)" if any(r.stale for r in at.values()) else ""),
+        (rung(KERNELS[stem]) + (" (stale)" if any(r.stale for r in at.values()) else ""),
          *(f"{at[shape].ratio:.0%}" if shape in at else "not recorded" for shape in OTHER_SHAPES))
         for stem, at in found.items()
     ]
@@ -85,6 +86,7 @@ def others(version: Version) -> None:
     others_table(*([before.kernel.stem] if before else []), version.kernel.stem)
 
 
+@once_recorded()
 def trials(version: Version) -> None:
     """Display what a rule chooses beside the fastest of those that it ranks first, by shape.
 
@@ -95,40 +97,39 @@ def trials(version: Version) -> None:
     records.NotRecorded
         If no row has trials.
     """
+    recorded = version.record.variants
     kept = {
-        variant.name: found for variant in version.kernel.variants if variant.by_rule
-        if (found := [row for row in version.record["variants"].get(variant.name, {"bench": []})[
-            "bench"] if "trials" in row])
+        variant.name: found for variant in version.kernel.variants
+        if variant.by_rule and variant.name in recorded and (
+            found := [(row, row.trials) for row in recorded[variant.name].bench if row.trials])
     }
     if not kept:
         raise records.NotRecorded(f"the record of {version.kernel.stem} has no trials: "
                                   f"python -m lib record {version.kernel.stem}")
     first = version.kernel.variants[0].name
     rows: list[tuple[str, ...]] = []
-    for row in kept.get(first, ()):
-        launched = [version.kept.launched(one) for one in (row, row["trials"] | _shape(row))]
+    for row, tried in kept.get(first, ()):
+        launched = [version.kept.launched(instantiation, row.shape)
+                    for instantiation in (row.instantiation, tried.instantiation)]
         names = dict.fromkeys(one.name if one else "another" for one in launched)
-        rows.append(("×".join(f"{side:,}" for side in records.shape_of(row)),
-                     f"{row['ratio']:.3f}", f"**{row['trials']['ratio']:.3f}**",
+        rows.append(("×".join(f"{side:,}" for side in row.shape),
+                     f"{row.ratio:.3f}", f"**{tried.ratio:.3f}**",
                      "<br>".join(names)))
     for name, found in kept.items():
-        of_rule = [row["ratio"] for row in found]
-        tried = [row["trials"]["ratio"] for row in found]
+        of_rule = [row.ratio for row, _ in found]
+        fastest = [tried.ratio for _, tried in found]
         rows.append((f"`{name}`, {len(found)} shapes: geometric mean; least", _summary(of_rule),
-                     f"**{_summary(tried)}**", ""))
-    (count,) = {row["trials"]["of"] for found in kept.values() for row in found}
+                     f"**{_summary(fastest)}**", ""))
+    (count,) = {tried.of for found in kept.values() for _, tried in found}
     table(("M×N×K", "of cuBLAS, the rule's first", f"the fastest of its first {count}",
            "the first; the fastest, if another"), rows, records.label(version.record))
-
-
-def _shape(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {side: row[side] for side in "MNK"}
 
 
 def _summary(ratios: Sequence[float]) -> str:
     return f"{statistics.geometric_mean(ratios):.3f}; {min(ratios):.3f}"
 
 
+@once_recorded()
 def layers(version: Version, beside: str | None = None) -> None:
     """Display the cubes and the layers of public models: ratio, tile, mean and least.
 
@@ -145,7 +146,7 @@ def layers(version: Version, beside: str | None = None) -> None:
     """
     kept = [version.record]
     if beside is not None:
-        other = records.load(beside, version.kernel.stem)
+        other = records.load(KernelRecord, beside, version.kernel.stem)
         if other is None:
             raise records.NotRecorded(
                 f"{version.kernel.stem} has no record of {style.article(beside)}: "
@@ -153,39 +154,37 @@ def layers(version: Version, beside: str | None = None) -> None:
             )
         kept.append(other)
     ratios = [
-        {records.shape_of(row): row["ratio"] for row in layer_rows(version, record)}
+        {row.shape: row.ratio for row in layer_rows(version, record)}
         for record in kept
     ]
     rows: list[tuple[str, ...]] = []
     for row in layer_rows(version):
-        launched = version.kept.launched(row)
+        launched = version.kept.launched(row.instantiation, row.shape)
         rows.append((
-            "×".join(f"{side:,}" for side in records.shape_of(row)), f"{row['tflops']:.0f}",
-            f"{row['cublas_tflops']:.0f}",
-            *(f"**{found[records.shape_of(row)]:.3f}**" for found in ratios),
+            "×".join(f"{side:,}" for side in row.shape), f"{row.tflops:.0f}",
+            f"{row.cublas_tflops:.0f}",
+            *(f"**{found[row.shape]:.3f}**" for found in ratios),
             launched.name if launched else "another",
         ))
     rows.append(("geometric mean; least", "", "", *(
         f"**{math.exp(sum(map(math.log, found.values())) / len(found)):.3f}**; "
         f"{min(found.values()):.3f}" for found in ratios), ""))
-    names = [""] if len(kept) == 1 else [f", {record['gpu']['key']}" for record in kept]
+    names = [""] if len(kept) == 1 else [f", {record.gpu.key}" for record in kept]
     table(("M×N×K", "TFLOP/s", "cuBLAS", *(f"ratio{name}" for name in names), "launched"), rows,
           "; ".join(map(records.label, kept)))
 
 
-def layer_rows(
-    version: Version, record: Mapping[str, Any] | None = None
-) -> list[Mapping[str, float]]:
+def layer_rows(version: Version, record: KernelRecord | None = None) -> list[Row]:
     """The rows of the first variant on cubes from 1,024 and on `lib.kernels.shapes.LAYERS`.
 
     Parameters
     ----------
     version : Version
-    record : mapping, optional
+    record : KernelRecord, optional
         Another GPU's record; the book's if not given.
     """
-    kept = (record or version.record)["variants"][version.kernel.variants[0].name]["bench"]
+    kept = (record or version.record).variants[version.kernel.variants[0].name].bench
     return [
         row for row in kept
-        if row["M"] == row["N"] == row["K"] >= 1024 or records.shape_of(row) in shapes.LAYERS
+        if row.M >= 1024 and row.is_cube(row.M) or row.shape in shapes.LAYERS
     ]

@@ -10,6 +10,7 @@ from IPython.display import HTML, display
 
 from lib.compiler.fingerprint import without_marks
 from lib.kernels import source
+from lib.kernels.spec import parted
 from lib.paths import CUDA
 from lib.plotting.display import note, table
 from lib.topics.version import Version
@@ -32,7 +33,7 @@ _STYLE = (
 
 def code(version: Version) -> None:
     """Display the difference to the version before, or a new kernel; the whole file folded."""
-    if source.is_new(version.kernel):
+    if version.before is None or source.is_new(version.kernel):
         note(f"```cpp\n{source.body(version.kernel)}```")
     else:
         before = version.before.kernel.stem
@@ -114,12 +115,12 @@ def step_changes(version: Version, variant: str, since: str) -> None:
     since : str
         ``"stem/variant"`` that it is one step behind.
     """
-    stem, _, name = since.partition("/")
+    stem, name = parted(since)
     other = version.of(stem).kernel
-    files = [other.file(other.variant(name or None)),
+    files = [other.file(other.variant(name)),
              version.kernel.file(version.kernel.variant(variant))]
-    texts = [source.body_of(without_marks(file.read_text(encoding="utf-8"))) for file in files]
-    show_changes(source.changes(*texts), f"from {since} to {variant}")
+    old, new = (source.body_of(without_marks(file.read_text(encoding="utf-8"))) for file in files)
+    show_changes(source.changes(old, new), f"from {since} to {variant}")
 
 
 def _folded(version: Version) -> str:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from lib import gpus
-from lib.kernels.catalogue import CATALOGUE
 from lib.kernels.spec import Variant
 from lib.plotting.display import note, once_recorded, table
-from lib.plotting.markdown import reading
+from lib.plotting.markdown import reading, without_unread
 from lib.records import reported
 from lib.records import store as records
+from lib.records.schema import Benchmark, Clock, Side, Steady, mhz
 from lib.records.store import HOT_ROUNDS
 from lib.topics.bottleneck.model import HMMA_1688
 from lib.topics.version import RECORDED_ON, Version
@@ -29,29 +28,30 @@ WARP = 32
 def provenance() -> None:
     """Display where each record comes from: GPU, driver, toolkit, date, revision, method."""
     rows = [
-        (r["kernel"], r["gpu"]["name"], r["gpu"]["driver"], r["software"]["cuda"],
-         r["software"]["cublas"], r["date"], r["revision"])
+        (r.kernel, r.gpu.name, r.gpu.driver, r.software.cuda,
+         r.software.cublas, r.date, r.revision)
         for r in records.every()
     ]
     head = ("record", "GPU", "driver", "CUDA", "cuBLAS", "date", "revision")
     table(head, rows, "recorded: the files in results/")
     methods = dict.fromkeys(
-        r["method"]["bench"] for r in records.every() if r["kernel"] in CATALOGUE)
-    clocks = dict.fromkeys(r["method"]["clocks"] for r in records.every())
+        r.method.bench for r in records.versions() if r.method.bench)
+    clocks = dict.fromkeys(r.method.clocks for r in records.every())
     note("\n\n".join([f"Timing: {'; '.join(methods)}.", f"Clocks: {'; '.join(clocks)}."]))
 
 
 def speed(version: Version, *variants: str) -> None:
     """Display the speed of some variants, or all, against cuBLAS: measured, or recorded."""
-    rows, types, timed = [], {}, []
+    rows, timed = [], []
     names = variants or tuple(v.name for v in version.kernel.variants)
-    for variant in map(version.kernel.variant, names):
-        types[_types(variant)] = None
+    chosen = [version.kernel.variant(name) for name in names]
+    types = dict.fromkeys(map(_types, chosen))
+    for variant in chosen:
         for row in _benchmarks(version, variant):
             timed.append(row)
-            rows.append((variant.name, f"{row['M']:,}", f"{row['tflops']:.2f}",
-                         f"{row['cublas_tflops']:.2f}", f"{row['ratio']:.1%}",
-                         f"{100 * row['spread']:.1g}%"))
+            rows.append((variant.name, f"{row.M:,}", f"{row.tflops:.2f}",
+                         f"{row.cublas_tflops:.2f}", f"{row.ratio:.1%}",
+                         f"{100 * row.spread:.1g}%"))
     head = ("variant", "M = N = K", "TFLOP/s", "cuBLAS, same run", _of(timed), "spread")
     table(head, rows, f"{version.timed_on(names)}; {' and '.join(types)}, α = 1, β = 0")
 
@@ -73,27 +73,28 @@ def codes(version: Version, variant: str | None = None, old: str = "sm_75") -> N
     known = reported.T4_TENSOR_GFLOPS.get(version.kernel.stem, {})
     for size in SPEED_SIZES:
         own, other = (version.recorded(size, variant, arch) for arch in (None, old))
-        row = [f"{size:,}", f"{own['cublas_tflops']:.0f}", f"{own['tflops']:.1f}",
-               f"{own['ratio']:.0%}", f"{other['tflops']:.1f}", f"{other['ratio']:.0%}"]
+        row = [f"{size:,}", f"{own.cublas_tflops:.0f}", f"{own.tflops:.1f}",
+               f"{own.ratio:.0%}", f"{other.tflops:.1f}", f"{other.ratio:.0%}"]
         if known:
             row.append(f"{known[size] / 1e3:.1f}" if size in known else "")
         rows.append(row)
-    own = gpus.GPUS[RECORDED_ON].arch
+    arch = gpus.GPUS[RECORDED_ON].arch
     of = _of([version.recorded(size, variant, code)
               for size in SPEED_SIZES for code in (None, old)])
-    head = ["M = N = K", "cuBLAS", f"{own} code", of, f"{old} code", of]
+    head = ["M = N = K", "cuBLAS", f"{arch} code", of, f"{old} code", of]
     table(head + (["on a T4, reported"] if known else []), rows,
           f"TFLOP/s; {records.label(version.record)}, {version.kernel.variant(variant).name}; "
-          f"{old} code assembled for {own}" + ("; T4: the worklog" if known else ""))
+          f"{old} code assembled for {arch}" + ("; T4: the worklog" if known else ""))
 
 
-def _benchmarks(version: Version, variant: Variant) -> list[Mapping[str, Any]]:
+def _benchmarks(version: Version, variant: Variant) -> Sequence[Benchmark]:
     if version.measures(variant):
         return [version.timed(variant, size) for size in SPEED_SIZES]
-    return [row for row in version.kept.variant(variant.name)["bench"]
-            if row["M"] == row["N"] == row["K"] and row["M"] in SPEED_SIZES]
+    return [row for row in version.kept.variant(variant.name).bench
+            if row.M == row.N == row.K and row.M in SPEED_SIZES]
 
 
+@once_recorded()
 def compare(version: Version, size: int, *variants: str) -> None:
     """Display recorded speed and traffic of some variants side by side, a row each.
 
@@ -114,8 +115,8 @@ def compare(version: Version, size: int, *variants: str) -> None:
         steps = size**3 / HMMA_1688 if tensor else metrics["ffma_thread_instructions"] / 32
         pipe = metrics["tensor_pipe_percent" if tensor else "fma_pipe_percent"]
         rows.append((
-            name, version.kernel.variant(name).meaning, f"{row['tflops']:.1f}",
-            f"{row['ratio']:.1%}", f"{metrics['dram_read_bytes'] / 1e9:.2f}",
+            name, version.kernel.variant(name).meaning, f"{row.tflops:.1f}",
+            f"{row.ratio:.1%}", f"{metrics['dram_read_bytes'] / 1e9:.2f}",
             f"{metrics['l2_bytes'] / 1e9:.1f}", f"{metrics['shared_wavefronts'] / steps:.2f}",
             f"{pipe:.0f}%",
         ))
@@ -127,7 +128,7 @@ def compare(version: Version, size: int, *variants: str) -> None:
     )
 
 
-def _of(rows: Sequence[Mapping[str, Any]]) -> str:
+def _of(rows: Sequence[Benchmark]) -> str:
     """The head of a column of shares: of the best of cuBLAS, where all rows have it."""
     return "of the best of cuBLAS" if {*map(records.rival, rows)} == {"best"} else "of cuBLAS"
 
@@ -140,6 +141,7 @@ def _types(variant: Variant) -> str:
     return f"A and B {_TYPES[variant.dtype]}, C {_TYPES[variant.out]}{columns}"
 
 
+@once_recorded()
 def traffic(version: Version, size: int, *variants: str, above: Sequence[str] = ()) -> None:
     """Display recorded speed and traffic, level by level, a row a variant.
 
@@ -159,8 +161,8 @@ def traffic(version: Version, size: int, *variants: str, above: Sequence[str] = 
         row = one.page.recorded(size, one.variant.name)
         timed.append(row)
         rows.append((
-            one.name, f"{row['tflops']:.1f}",
-            f"{row['ratio']:.1%}", f"{found['l1_load_bytes'] / 1e9:.2f}",
+            one.name, f"{row.tflops:.1f}",
+            f"{row.ratio:.1%}", f"{found['l1_load_bytes'] / 1e9:.2f}",
             f"{found['l2_bytes'] / 1e9:.2f}", f"{found['dram_read_bytes'] / 1e9:.2f}",
             f"{WARP * found['shared_wavefronts'] / size**3:.3f}",
             f"{found['issue_active_percent']:.0f}%",
@@ -172,6 +174,7 @@ def traffic(version: Version, size: int, *variants: str, above: Sequence[str] = 
     )
 
 
+@once_recorded()
 def tensor_compare(version: Version, size: int, *variants: str, above: Sequence[str] = ()) -> None:
     """Display recorded speed, traffic and clock of some variants side by side.
 
@@ -191,40 +194,47 @@ def tensor_compare(version: Version, size: int, *variants: str, above: Sequence[
         timed.append(row)
         metrics = one.page.metrics(size, one.variant.name)
         rows.append((
-            one.name, f"{row['tflops']:.1f}",
-            f"{row['ratio']:.1%}", reading(metrics.get("tensor_pipe_percent"), ".0f", "%"),
+            one.name, f"{row.tflops:.1f}",
+            f"{row.ratio:.1%}", reading(metrics.get("tensor_pipe_percent"), ".0f", "%"),
             f"{metrics['l2_bytes'] / 1e9:.2f}", f"{metrics['dram_read_bytes'] / 1e9:.2f}",
-            reading(row["sm_clock_mhz"], ",.0f"), reading(row.get("power_w"), ",.0f"),
+            reading(mhz(row.clock), ",.0f"), _cycles(row.clock),
         ))
     table(
-        (f"at {size:,}", "TFLOP/s", _of(timed), "tensor pipe busy", "GB through L2",
-         "GB from DRAM", "SM clock, MHz", "W"),
-        rows, f"{records.label(version.record)}; busy and bytes by ncu",
+        *without_unread(
+            (f"at {size:,}", "TFLOP/s", _of(timed), "tensor pipe busy", "GB through L2",
+             "GB from DRAM", "SM clock, MHz", "cycles"), rows),
+        f"{records.label(version.record)}; busy and bytes by ncu",
     )
 
 
 def how_it_ran(version: Version, variant: str | None = None) -> None:
-    """Display each recorded shape of a variant with clock, power and temperature.
+    """Display each recorded shape of a variant with its launches' clock, and the temperature.
 
     Where the series was short, of fewer samples than `lib.records.store.HOT_ROUNDS`, nothing is
-    said of them: the sensors follow within tenths of a second, and it was over before.
+    said of the temperature: the sensor follows within tenths of a second, and it was over before.
     """
     name = version.kernel.variant(variant).name
     rows = []
-    for row in version.record["variants"][name]["bench"]:
-        short = row.get("rounds", HOT_ROUNDS) < HOT_ROUNDS
+    for row in version.record.variants[name].bench:
+        short = row.rounds < HOT_ROUNDS
         rows.append((
-            "×".join(f"{side:,}" for side in records.shape_of(row)), f"{row['tflops']:.0f}",
-            f"{row['cublas_tflops']:.0f}", f"{row['ratio']:.3f}", f"{row['spread']:.1%}",
-            *("too short" if short else reading(row.get(key), ",.0f")
-              for key in ("sm_clock_mhz", "power_w", "temperature_c")),
+            "×".join(f"{side:,}" for side in row.shape), f"{row.tflops:.0f}",
+            f"{row.cublas_tflops:.0f}", f"{row.ratio:.3f}", f"{row.spread:.1%}",
+            reading(mhz(row.clock), ",.0f"), _cycles(row.clock),
+            "too short" if short else reading(row.temperature_c, ",.0f"),
         ))
-    table(("M×N×K", "TFLOP/s", "cuBLAS", "ratio", "spread", "SM clock, MHz", "W", "°C"), rows,
-          f"{records.label(version.record)}, {name}; clock, W and °C: medians while both ran")
+    table(*without_unread(("M×N×K", "TFLOP/s", "cuBLAS", "ratio", "spread", "SM clock, MHz",
+                           "cycles", "°C"), rows),
+          f"{records.label(version.record)}, {name}; °C: median while both ran")
 
 
+@once_recorded()
 def alone(version: Version, *variants: str, above: Sequence[str] = (), size: int = 4096) -> None:
-    """Display recorded speed, clock and power beside cuBLAS, and alone.
+    """Display recorded speeds in turns, alone and sustained, a row each, with clock and power.
+
+    In turns of 5 ms both have the chip by half; alone the kernel has all of it, for tenths of a
+    second; sustained, for two seconds. Clock and cycles are those of the launches of each row; of
+    power there is only that of a sustained run, by NVML's energy counter.
 
     Parameters
     ----------
@@ -239,19 +249,32 @@ def alone(version: Version, *variants: str, above: Sequence[str] = (), size: int
     rows = []
     for one in version.rows(variants, above):
         row = one.page.recorded(size, one.variant.name)
-        alone = row.get("alone", {})
-        rows.append((
-            one.name, f"{row['ratio']:.3f}",
-            f"{row['tflops']:.0f}", reading(row["sm_clock_mhz"], ",.0f"),
-            reading(row.get("power_w"), ",.0f"), reading(alone.get("tflops"), ".0f"),
-            reading(alone.get("sm_clock_mhz"), ",.0f"), reading(alone.get("power_w"), ",.0f"),
-        ))
-    table(
-        (f"at {size:,}", "ratio", "TFLOP/s in turns", "MHz", "W", "TFLOP/s alone", "MHz", "W"),
-        rows, f"{records.label(version.record)}; medians while the samples were taken",
-    )
+        rows.append((one.name, "in turns", f"{row.ratio:.3f}", *_side(row)))
+        if row.alone:
+            other = row.cublas_alone
+            ratio = other.seconds / row.alone.seconds if other else None
+            rows.append((one.name, "alone", reading(ratio, ".3f"), *_side(row.alone)))
+        if held := row.sustained:
+            rows.append((one.name, f"sustained, {held.seconds_each:.0f} s", f"{held.ratio:.3f}",
+                         *_side(held.own)))
+    head, kept = without_unread((f"at {size:,}", "run", "ratio", "TFLOP/s", "SM clock, MHz",
+                                 "cycles", "W", "joules per product"), rows)
+    own = "; clock, cycles and power are of the row's own launches" if "cycles" in head else ""
+    table(head, kept, records.label(version.record) + own)
+
+
+def _side(side: Side | Benchmark) -> tuple[str, ...]:
+    """Speed, clock, cycles, power and energy of one run; of 5 ms there is no power."""
+    steady = side if isinstance(side, Steady) else None
+    return (f"{side.tflops:.0f}", reading(mhz(side.clock), ",.0f"), _cycles(side.clock),
+            reading(steady.watts if steady else None, ",.0f"),
+            reading(steady.joules if steady else None, ".3f"))
+
+
+def _cycles(clock: Clock | None) -> str:
+    return reading(clock.cycles if clock else None, ",.0f")
 
 
 def speed_over(version: Version, other: str, size: int = 4096) -> float:
     """Speed of the first variant over that of another version's, each over its own cuBLAS."""
-    return version.recorded(size)["ratio"] / version.of(other).recorded(size)["ratio"]
+    return version.recorded(size).ratio / version.of(other).recorded(size).ratio

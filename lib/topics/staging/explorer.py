@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from lib.gpus import GPUS
-from lib.plotting.frames import Control, Explorer, explorer
+from lib.plotting.frames import Control, Explorer
 from lib.records import store as records
+from lib.records.schema import MachineRecord
 from lib.topics.roofline.model import Roofs
 from lib.topics.staging import figure as staging_figure
 from lib.topics.staging.model import Staging
@@ -47,10 +48,10 @@ def staged_tiles(
             return staging_figure.impossible(block, warp)
         return staging_figure.draw(Staging(block, warp), roofs[key], gpu=key)
 
-    return explorer(controls, frame, "Tiles, and the bytes that they leave")
+    return Explorer(controls, frame, "Tiles, and the bytes that they leave")
 
 
 def _roofs(key: str) -> Roofs:
     """Roofs as measured on that GPU, or, where none were, of its data sheet: the figure says it."""
-    machine = records.load(key, records.MACHINE)
+    machine = records.load(MachineRecord, key)
     return Roofs.from_record(machine, GPUS[key]) if machine else Roofs.from_gpu(GPUS[key])

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from lib.plotting import shapes, style
 
-_NAME, _BAR, _ROW = 122.0, 165.0, 21.0
+_NAME, _BAR, _ROW, _GAP = 122.0, 165.0, 21.0, 6.0
 _NARROW_BAR, _NARROW_ROW = 244.0, 42.0  # name, bar and numbers one under the other
 
 
@@ -62,16 +62,15 @@ def draw(
     fig = style.figure(title or _finding(rows), height / 72, width)
     ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
     most = max(row.tflops for row in rows)
+    left, full = (0.0, _NARROW_BAR) if narrow else (_NAME, _longest_bar(rows, most, width * 72))
     y = height
     for row in rows:
         y -= row_height
-        current = row is rows[-2]
-        weight = "bold" if current else "normal"
-        left, full = (0.0, _NARROW_BAR) if narrow else (_NAME, _BAR)
+        weight = _weight(row, rows)
         long = max(row.tflops / most * full, 1.0)
         shapes.rectangles(
             ax, [(left, y + (16 if narrow else 5), long, _ROW - 10)],
-            facecolor="none" if row.rival else style.FOCUS if current else style.OTHER,
+            facecolor="none" if row.rival else style.FOCUS if weight == "bold" else style.OTHER,
             edgecolor=style.INK if row.rival else "none", linewidth=0.8 if row.rival else 0.0)
         if narrow:
             ax.text(0, y + row_height - 2, row.name, size=style.NORMAL, va="top", weight=weight)
@@ -79,9 +78,22 @@ def draw(
         else:
             ax.text(left - 6, y + _ROW / 2, row.name, size=style.NORMAL, ha="right", va="center",
                     weight=weight)
-            ax.text(left + long + 6, y + _ROW / 2, numbers(row), size=style.SMALL, va="center",
+            ax.text(left + long + _GAP, y + _ROW / 2, numbers(row), size=style.SMALL, va="center",
                     weight=weight)
     return style.finish(fig, alt=_alt(rows), evidence=evidence)
+
+
+def _longest_bar(rows: Sequence[Reached], most: float, width: float) -> float:
+    """The length of the fastest one's bar, pt, that leaves room for every row's numbers."""
+    return min(_BAR, *(
+        (width - 0.16 * 72 - _NAME - 2 * _GAP
+         - style.text_width(numbers(row), style.SMALL, _weight(row, rows))) * most / row.tflops
+        for row in rows))
+
+
+def _weight(row: Reached, rows: Sequence[Reached]) -> str:
+    """This version, before the rival, is in bold."""
+    return "bold" if row is rows[-2] else "normal"
 
 
 def numbers(row: Reached) -> str:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from lib.kernels.spec import Variant
+from lib.kernels.spec import Variant, parted
 from lib.plotting.display import show
 from lib.records import store as records
-from lib.records.reader import Recorded
+from lib.records.reader import RecordedRival
+from lib.records.schema import Benchmark
 from lib.topics.step import figure
 from lib.topics.version import RECORDED_ON, Version, rung
 
@@ -47,21 +45,21 @@ def _rows(
     rows = []
     old, name = version.before, None
     if before:
-        stem, _, name = before.partition("/")
+        stem, name = parted(before)
         old = version if stem == version.kernel.stem else version.of(stem)
     if old and old.kernel.group == version.kernel.group:
-        rows.append(_reached(old, old.kernel.variant(name or None), size, here))
+        rows.append(_reached(old, old.kernel.variant(name), size, here))
     mine = _time(version, chosen, size, here)
     rows.append(_reached(version, chosen, size, here))
     rows.append(figure.Reached(
-        "the best of cuBLAS" if "rival" in mine else "cuBLAS", mine["cublas_tflops"],
-        mine.get("cublas_spread"), None if here else _cycles_of_rival(version, size),
-        mine.get("energy", {}).get("cublas_joules"), rival=True,
+        "the best of cuBLAS", mine.cublas_tflops, mine.cublas_spread,
+        None if here else _cycles_of_rival(version, size),
+        mine.joules[1] if mine.joules else None, rival=True,
     ))
     return rows
 
 
-def _time(version: Version, variant: Variant, size: int, here: bool) -> Mapping[str, Any]:
+def _time(version: Version, variant: Variant, size: int, here: bool) -> Benchmark:
     return version.timed(variant, size) if here else version.recorded(size, variant.name)
 
 
@@ -76,8 +74,8 @@ def _reached(version: Version, variant: Variant, size: int, here: bool) -> figur
             cycles = version.metrics(size, variant.name)["cycles"]
         except records.NotRecorded:
             pass
-    return figure.Reached(name, row["tflops"], row.get("spread"), cycles,
-                          row.get("energy", {}).get("joules"))
+    return figure.Reached(name, row.tflops, row.spread, cycles,
+                          row.joules[0] if row.joules else None)
 
 
 def _cycles_of_rival(version: Version, size: int) -> float | None:
@@ -85,6 +83,6 @@ def _cycles_of_rival(version: Version, size: int) -> float | None:
     if version.kernel.group != "FP32":
         return None
     try:
-        return Recorded(records.CUBLAS, RECORDED_ON).counters(size, "fp32")["cycles"]
+        return RecordedRival(RECORDED_ON).counters(size, "fp32")["cycles"]
     except records.NotRecorded:
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import log
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -96,9 +97,9 @@ def _gains(one: Setting) -> list[float]:
     return [after / before - 1 for before, after in zip(speeds, speeds[1:], strict=False)]
 
 
-def _marks(forms: Sequence[str]) -> dict[str, dict[str, object]]:
+def _marks(forms: Sequence[str]) -> dict[str, dict[str, Any]]:
     """How each form is drawn: grey, a ring for those in between, and the chapter's colour."""
-    common = {"marker": "o", "markersize": 6.5, "markeredgewidth": 1.4}
+    common: dict[str, Any] = {"marker": "o", "markersize": 6.5, "markeredgewidth": 1.4}
     ring = {**common, "markeredgecolor": style.FOCUS, "markerfacecolor": "none"}
     grey, full = style.PHASE["wait"], style.FOCUS
     return {
@@ -109,7 +110,7 @@ def _marks(forms: Sequence[str]) -> dict[str, dict[str, object]]:
     }
 
 
-def _key(ax: Axes, top: float, marks: Mapping[str, Mapping[str, object]]) -> None:
+def _key(ax: Axes, top: float, marks: Mapping[str, Mapping[str, Any]]) -> None:
     x = 4.0
     for form, mark in marks.items():
         ax.plot([x], [top - 8], linestyle="none", clip_on=False, **mark)

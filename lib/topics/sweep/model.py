@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lib.records import store as records
 from lib.records import sweeps
+from lib.records.schema import Sweep, SweepsRecord, Swept
 from lib.topics.version import RECORDED_ON
 
 
 def recorded() -> bool:
     """Whether there is a recorded sweep."""
-    record = records.load(RECORDED_ON, records.SWEEPS)
-    return record is not None and sweeps.DOUBLE_BUFFER in record["sweeps"]
+    record = records.load(SweepsRecord, RECORDED_ON)
+    return record is not None and sweeps.DOUBLE_BUFFER in record.sweeps
 
 
-def tflops(sweep: Mapping[str, Any], row: Mapping[str, Any], form: str) -> float:
+def tflops(sweep: Sweep, row: Swept, form: str) -> float:
     """Speed of a form in one row of a recorded sweep, TFLOP/s."""
-    M, N, K = sweep["shape"]
-    return 2 * M * N * K / row["seconds"][form] / 1e12
+    M, N, K = sweep.shape
+    return 2 * M * N * K / row.seconds[form] / 1e12
 
 
 def gains(form: str, over: str, tile: str = "") -> list[float]:
@@ -37,7 +35,7 @@ def gains(form: str, over: str, tile: str = "") -> list[float]:
     records.NotRecorded
         If there is no sweep.
     """
-    return [row["seconds"][over] / row["seconds"][form] - 1 for row in sweep()["rows"]
+    return [row.seconds[over] / row.seconds[form] - 1 for row in sweep().rows
             if tile in ("", sweeps.tile_of(row))]
 
 
@@ -49,10 +47,10 @@ def tiles() -> list[str]:
     records.NotRecorded
         If there is no sweep.
     """
-    return list(dict.fromkeys(map(sweeps.tile_of, sweep()["rows"])))
+    return list(dict.fromkeys(map(sweeps.tile_of, sweep().rows)))
 
 
-def sweep() -> Mapping[str, Any]:
+def sweep() -> Sweep:
     """The recorded sweep.
 
     Raises
@@ -60,6 +58,7 @@ def sweep() -> Mapping[str, Any]:
     records.NotRecorded
         If there is none.
     """
-    if not recorded():
+    record = records.load(SweepsRecord, RECORDED_ON)
+    if record is None or sweeps.DOUBLE_BUFFER not in record.sweeps:
         raise records.NotRecorded("no sweep is recorded: python -m lib record sweeps")
-    return records.load(RECORDED_ON, records.SWEEPS)["sweeps"][sweeps.DOUBLE_BUFFER]
+    return record.sweeps[sweeps.DOUBLE_BUFFER]

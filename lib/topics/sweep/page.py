@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from lib.plotting import style
-from lib.plotting.display import note, show
+from lib.plotting.display import note, once_recorded, show
 from lib.records import store as records
 from lib.records import sweeps
+from lib.records.schema import SweepsRecord
 from lib.topics.sweep import figure as sweep_figure
 from lib.topics.sweep import model
 from lib.topics.version import RECORDED_ON
@@ -17,19 +18,21 @@ _FORMS = {
 }
 
 
+@once_recorded()
 def draw() -> None:
     """Draw what loading ahead gains, tile by tile and with fewer and fewer warps on an SM."""
-    if not model.recorded():
+    record = records.load(SweepsRecord, RECORDED_ON)
+    if record is None or not model.recorded():
         note("*This sweep is not recorded yet: `python -m lib record sweeps`, on a machine with a "
              "GPU.*")
         return
-    record, sweep = records.load(RECORDED_ON, records.SWEEPS), model.sweep()
+    sweep = model.sweep()
     settings = [
         sweep_figure.Setting(
-            sweeps.tile_of(row), style.plural(row["warps"], "warp"),
+            sweeps.tile_of(row), style.plural(row.warps, "warp"),
             {name: model.tflops(sweep, row, form) for form, name in _FORMS.items()},
         )
-        for row in sweep["rows"]
+        for row in sweep.rows
     ]
     second = model.gains(sweeps.DOUBLE, sweeps.STAGED)
     stale = ", stale: the source has changed since" if sweeps.stale(sweep) else ""
@@ -37,7 +40,7 @@ def draw() -> None:
         settings, columns=("registers", "second\nbuffer"),
         title=f"{_ahead()}; a second buffer costs in {sum(gain < 0 for gain in second)} rows of "
               f"{len(second)}",
-        evidence=f"{records.label(record)}, {'×'.join(map(str, sweep['shape']))}{stale}",
+        evidence=f"{records.label(record)}, {'×'.join(map(str, sweep.shape))}{stale}",
     ))
 
 

@@ -11,9 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# Dense FP16 FLOP of an SM in a cycle: 512 multiply-adds for each of four tensor cores
-# (nvidia2022hopper).
-FLOP_PER_CYCLE = {"H100": 4096, "H200": 4096}
+from lib import gpus
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,7 @@ def account(
     Parameters
     ----------
     key : str
-        GPU, a key of `FLOP_PER_CYCLE`.
+        GPU, a key of `lib.gpus.GPUS`.
     sms : int
     highest_hz, clock_hz : float
         The highest clock, and the one that the kernel had.
@@ -63,12 +61,10 @@ def account(
     Raises
     ------
     ValueError
-        If nothing is known of the GPU's tensor cores, or a number is not positive.
+        If there is no data sheet of the GPU, or a number is not positive.
     """
-    if key not in FLOP_PER_CYCLE:
-        raise ValueError(f"no rate of tensor cores for {key}; known: {', '.join(FLOP_PER_CYCLE)}")
     if min(sms, highest_hz, flops_per_s, clock_hz, waves) <= 0:
         raise ValueError("SMs, clocks, speed and waves must be positive")
-    peak = FLOP_PER_CYCLE[key] * sms * highest_hz
+    peak = gpus.find(key).tensor_fp16_per_cycle * sms * highest_hz
     clock = clock_hz / highest_hz
     return Account(peak, clock, waves, flops_per_s / (peak * clock * waves))

@@ -8,6 +8,8 @@ from lib import gpus
 from lib.plotting.display import table
 from lib.plotting.markdown import reading
 from lib.records import store as records
+from lib.records.schema import mhz
+from lib.topics.accounts import model as accounts
 from lib.topics.rasterization.model import Raster
 from lib.topics.tensor_pipe import model as pipe_account
 from lib.topics.version import RECORDED_ON, Version
@@ -33,7 +35,7 @@ def account(
         row = one.page.recorded(size, one.variant.name)
         ours, rival = accounted(one.page, one.variant.name, size)
         rows.append((
-            one.name, f"{row['tflops']:.0f}", reading(row["sm_clock_mhz"], ",.0f"),
+            one.name, f"{row.tflops:.0f}", reading(mhz(row.clock), ",.0f"),
             f"{ours.clock:.3f}", f"{ours.waves:.3f}", f"{ours.rest:.3f}", f"{ours.share:.3f}",
             f"**{ours.share / ours.clock:.3f}**", f"{rival.share / rival.clock:.3f}",
         ))
@@ -50,23 +52,30 @@ def accounted(
 ) -> tuple[pipe_account.Account, pipe_account.Account]:
     """Take the recorded speeds of a variant and of cuBLAS, in turns with it, apart.
 
-    Both have the clock of both. Nothing is known of cuBLAS's waves: all is in its rest.
+    Each at the clock of its own launches. Nothing is known of cuBLAS's waves: all is in its rest.
+
+    Raises
+    ------
+    NotRecorded
+        If the record is older than these clocks.
     """
     chosen, row = version.kernel.variant(variant), version.recorded(size, variant)
-    launched = version.kept.launched(row) or chosen
-    sheet, sms = gpus.GPUS[RECORDED_ON], version.record["gpu"]["sms"]
-    order = Raster(size, size, size, launched.tile, int(chosen.constants["GROUP"]),
+    launched = version.kept.launched(row.instantiation, row.shape) or chosen
+    sheet, sms = gpus.GPUS[RECORDED_ON], version.record.gpu.sms
+    order = Raster(size, size, size, launched.tile, chosen.schedule.group,
                    launched.grid.cluster, sms)
-    clock = (row["sm_clock_mhz"] or sheet.clock_hz / 1e6) * 1e6
+    if row.clock is None or row.cublas_clock is None:
+        raise records.NotRecorded(f"the clock of {version.kernel.stem} {chosen.name}: python -m "
+                                  f"lib record {version.kernel.stem}")
     ours, rival = (
-        pipe_account.account(RECORDED_ON, sms, sheet.clock_hz, 1e12 * speed, clock, waves)
-        for speed, waves in ((row["tflops"], order.full), (row["cublas_tflops"], 1.0))
+        pipe_account.account(RECORDED_ON, sms, sheet.clock_hz, 1e12 * speed, 1e6 * clock.mhz, waves)
+        for speed, clock, waves in ((row.tflops, row.clock, order.full),
+                                    (row.cublas_tflops, row.cublas_clock, 1.0))
     )
     return ours, rival
 
 
 def flops_a_busy_cycle(version: Version, variant: str | None = None, size: int = 4096) -> float:
     """FLOP of an SM in a cycle in which its tensor pipe is busy, by the recorded counters."""
-    found, sms = version.metrics(size, variant), version.record["gpu"]["sms"]
-    busy = found["cycles"] * sms * found["tensor_pipe_percent"] / 100
-    return 2.0 * size**3 / busy
+    found = version.metrics(size, variant)
+    return accounts.tensor(found, size, version.record.gpu.sms, 1.0).each

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from lib.gpus import GPUS
-from lib.plotting.frames import Control, Explorer, explorer
+from lib.plotting.frames import Control, Explorer
 from lib.topics.tiling import model as tiling
 from lib.topics.tiling import thread_figure as thread_tile_figure
 
@@ -40,7 +40,7 @@ def thread_tiles(
                 slider=True,
             ))
     sheets = [GPUS[key] for key in gpus]
-    side = 16  # 16 × 16 threads per block, as in 06_register_tile
+    side = 16  # 16 × 16 threads per block, as in 04_register_tile
 
     def frame(*chosen: int) -> Figure:
         left = iter(chosen)
@@ -48,4 +48,4 @@ def thread_tiles(
         made = tiling.thread_tile(TM, TN, rows=side, columns=side)
         return thread_tile_figure.draw(made, sheets, side * side, max(*rows, *columns))
 
-    return explorer(controls, frame, "A thread's tile, its loads and its registers")
+    return Explorer(controls, frame, "A thread's tile, its loads and its registers")

@@ -29,7 +29,7 @@ def shared_bytes(BM: int, BN: int, BK: int, itemsize: int = 4) -> int:
 
 OTHER_REGISTERS = 30
 """Registers that a thread needs beside sums and fragments: addresses, counters, the floats that it
-carries from global to shared memory. Read off ptxas, not derived: ``06_register_tile`` with tiles
+carries from global to shared memory. Read off ptxas, not derived: ``04_register_tile`` with tiles
 of 4×4 to 8×8 elements takes 24 to 36, and a test compiles it."""
 
 

@@ -26,7 +26,7 @@ def draw(
     Parameters
     ----------
     tile : ThreadTile
-        ``models.tiling.thread_tile``.
+        What `lib.topics.tiling.model.thread_tile` returns.
     gpus : sequence of Gpu
         Data sheets, a row each.
     threads : int

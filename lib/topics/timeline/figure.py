@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,7 +18,6 @@ from lib.topics.timeline.model import (
     recorded_until,
     residency,
     share,
-    without_other_lanes,
 )
 
 _LEFT, _WIDTH, _NARROW_WIDTH = 57.0, 447.0, 189.0
@@ -81,60 +80,6 @@ class Version:
     mark_cycles: float = 0.0
     seconds_with: float = 0.0
     seconds_without: float = 0.0
-
-
-def version(
-    name: str,
-    timeline: Mapping,
-    clock_hz: float,
-    *,
-    blocks: Sequence[int] | None = None,
-    roles: Sequence[tuple[str, int]] = (),
-    stages: int = 0,
-) -> Version:
-    """Return what `draw` needs from a record's ``timeline`` entry.
-
-    Parameters
-    ----------
-    name : str
-        The version, as the figure should call it.
-    timeline : mapping
-        ``variants[...]["timeline"]`` of a results file.
-    clock_hz : float
-        The SM clock of that run.
-    blocks : sequence of int, optional
-        Positions in ``timeline["blocks"]`` to show, all of one SM; by default the first two.
-    roles : sequence of (str, int)
-        What the warps do, in order: ``(("consumer", 8), ("producer", 4))``.
-    stages : int
-        Of the ring, as in `Version`.
-
-    Raises
-    ------
-    ValueError
-        If the record holds no block.
-    """
-    recorded = timeline["blocks"]
-    if not recorded:
-        raise ValueError(f"the timeline of {name} holds no block")
-    if blocks is None:
-        blocks = range(min(2, len(recorded)))
-    return Version(
-        name,
-        timeline["events"],
-        [(f"block {recorded[i]['block']}",
-          without_other_lanes(timeline["events"], recorded[i]["warps"])) for i in blocks],
-        clock_hz,
-        timeline["overview"],
-        timeline["total_blocks"],
-        timeline["warps"],
-        recorded[blocks[0]]["block"],
-        tuple(roles),
-        stages,
-        timeline["mark_cycles"],
-        timeline["seconds_with"],
-        timeline["seconds_without"],
-    )
 
 
 def _extent(warps: Sequence[Sequence[tuple[int | str, float]]]) -> tuple[float, float]:
@@ -249,7 +194,9 @@ def _version(
     def x_of(cycle: float) -> float:
         return _LEFT + (min(max(cycle, window[0]), window[1]) - window[0]) * scale
 
-    ax.text(0, top - 13, one.name, size=style.LARGE, weight="bold", va="bottom")
+    # On a phone a long name is a little smaller, never under the smallest of a page's letters.
+    fits = max(style.SMALL, style.LARGE * min(1.0, 32 / len(one.name))) if narrow else style.LARGE
+    ax.text(0, top - 13, one.name, size=fits, weight="bold", va="bottom")
     remarks = _remarks(one)
     if narrow:
         for remark in remarks:
@@ -319,7 +266,8 @@ def _roles(
 
 
 def _flight(
-    ax: Axes, bottom: float, one: Version, window: tuple[float, float], x_of: object, wide: float
+    ax: Axes, bottom: float, one: Version, window: tuple[float, float],
+    x_of: Callable[[float], float], wide: float,
 ) -> None:
     """Tiles that the first block has asked for and not begun to multiply, over time."""
     tall = _FLIGHT - 16
@@ -368,8 +316,8 @@ def _key(ax: Axes, y: float, mean: Mapping[str, float], wide: float) -> None:
 
 
 def _axis(
-    ax: Axes, y: float, window: tuple[float, float], x_of: object, factor: float, unit: str,
-    wide: float, above: bool,
+    ax: Axes, y: float, window: tuple[float, float], x_of: Callable[[float], float],
+    factor: float, unit: str, wide: float, above: bool,
 ) -> None:
     ticks = _ticks(window[0] * factor, window[1] * factor, 8 if wide == _WIDTH else 4)
     side = 1 if above else -1
@@ -471,10 +419,15 @@ def _overview(
     ]
     x, width = _LEFT + zoom[0] * scale, max((zoom[1] - zoom[0]) * scale, 1.6)
     shapes.rectangles(ax, [(x, bottom, width, tall + 5)], facecolor=style.FOCUS)
-    right = x < _LEFT + wide / 2
-    ax.text(x + (width + 4 if right else -4), bottom + tall + 1,
-            f"shown above, {style.duration(zoom[1] - zoom[0])}", size=style.SMALL,
-            ha="left" if right else "right", va="bottom")
+    text = f"shown above, {style.duration(zoom[1] - zoom[0])}"
+    room = style.text_width(text, style.SMALL) + 4
+    if x < _LEFT + wide / 2 and x + width + room <= _LEFT + wide:
+        ax.text(x + width + 4, bottom + tall + 1, text, size=style.SMALL, va="bottom")
+    elif x >= room:
+        ax.text(x - 4, bottom + tall + 1, text, size=style.SMALL, ha="right", va="bottom")
+    else:  # most of the kernel: there is room within
+        ax.text(x + width / 2, bottom + (tall + 5) / 2, text, size=style.SMALL, ha="center",
+                va="center", color=style.on(style.FOCUS))
 
 
 def _finding(versions: Sequence[Version], shares: Sequence[Mapping[str, float]]) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+
+from lib.records.schema import Timeline
 
 Mark = tuple[int | str, float]
 
@@ -157,10 +158,10 @@ def per_step(spans: Sequence[Phase]) -> dict[str, float]:
     return cycles
 
 
-def recorded_step(timeline: Mapping[str, Any]) -> dict[str, float]:
-    """Return `per_step` of the first block of a record's ``timeline`` entry."""
-    events = timeline["events"]
-    return per_step(phases(events, without_other_lanes(events, timeline["blocks"][0]["warps"])))
+def recorded_step(timeline: Timeline) -> dict[str, float]:
+    """Return `per_step` of the first block of a recorded timeline."""
+    events = timeline.events
+    return per_step(phases(events, without_other_lanes(events, timeline.blocks[0].warps)))
 
 
 def recorded_until(overview: Sequence[Sequence[float]], total: int | None) -> float:

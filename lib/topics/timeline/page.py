@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from lib import gpus
 from lib.kernels.build import compile_kernel
 from lib.kernels.spec import Variant
-from lib.plotting.display import show, table
+from lib.plotting.display import once_recorded, show, table
+from lib.records.schema import Timeline, mhz
 from lib.run import device
 from lib.topics.occupancy.model import occupancy
 from lib.topics.timeline import figure as timeline_figure
@@ -69,6 +69,7 @@ def draw(
                                 narrow=narrow) for narrow in (False, True)))
 
 
+@once_recorded()
 def phases(version: Version, *variants: str, above: Sequence[str] = ()) -> None:
     """Display the share of the warps' time in each phase, and what a tile costs the SM.
 
@@ -84,6 +85,8 @@ def phases(version: Version, *variants: str, above: Sequence[str] = ()) -> None:
             span for _, warps in one.blocks for span in phases_of.phases(one.events, warps)
         ]
         shares = phases_of.parts(spans, names, (0.0, float("inf")))
+        if one.total_blocks is None:
+            raise ValueError(f"the timeline of {one.name} has no count of blocks")
         tiles = one.total_blocks * -(-TIMED // variant.step) / sms
         cycles = one.seconds_without * one.clock_hz / tiles
         rows.append((one.name, *(f"{shares.get(name, 0.0):.0%}" for name in names),
@@ -105,7 +108,7 @@ def marked(version: Version, variant: str | None = None) -> Marked:
     times = version.kept.timeline(chosen.name)
     return Marked(
         used[0].registers, used[1].registers, fit[0], fit[1],
-        times["seconds_with"] / times["seconds_without"] - 1,
+        times.seconds_with / times.seconds_without - 1,
     )
 
 
@@ -116,26 +119,80 @@ def step_cycles(version: Version, variant: str | None = None) -> Mapping[str, fl
 
 def of_variant(version: Version, variant: Variant) -> timeline_figure.Version:
     """The timeline of a variant: measured where a GPU here can run it, else recorded."""
-    if not version.measures(variant):
+    live = version.measuring(variant)
+    if live is None:
         return as_recorded(version, variant)
-    marks = version.live.timeline(version.kernel, variant, variant.problem(TIMED, TIMED, TIMED))
-    return _told(version, variant, marks, version.timed(variant, TIMED)["sm_clock_mhz"])
+    marks = live.timeline(version.kernel, variant, variant.problem(TIMED, TIMED, TIMED))
+    return _told(version, variant, marks, mhz(version.timed(variant, TIMED).clock))
 
 
 def as_recorded(version: Version, variant: Variant) -> timeline_figure.Version:
     """The recorded timeline of a variant."""
-    clock = version.recorded(TIMED, variant.name)["sm_clock_mhz"]
+    clock = mhz(version.recorded(TIMED, variant.name).clock)
     return _told(version, variant, version.kept.timeline(variant.name), clock)
 
 
 def _told(
-    version: Version, variant: Variant, marks: Mapping[str, Any], clock: float | None
+    version: Version, variant: Variant, marks: Timeline, clock: float | None
 ) -> timeline_figure.Version:
     """A timeline by its marks and the SM clock, MHz."""
     name = rung(version.kernel)
     if len(version.kernel.variants) > 1:
         name += f", {variant.name}"
-    return timeline_figure.version(
+    return of_marks(
         name, marks, clock * 1e6 if clock else gpus.GPUS[RECORDED_ON].clock_hz,
         roles=variant.roles.warps, stages=variant.roles.stages,
+    )
+
+
+def of_marks(
+    name: str,
+    timeline: Timeline,
+    clock_hz: float,
+    *,
+    blocks: Sequence[int] | None = None,
+    roles: Sequence[tuple[str, int]] = (),
+    stages: int = 0,
+) -> timeline_figure.Version:
+    """What the figure needs of marks.
+
+    Parameters
+    ----------
+    name : str
+        The version, as the figure should call it.
+    timeline : Timeline
+    clock_hz : float
+        The SM clock of that run.
+    blocks : sequence of int, optional
+        Positions in ``timeline.blocks`` to show, all of one SM; by default the first two.
+    roles : sequence of (str, int)
+        What the warps do, in order: ``(("consumer", 8), ("producer", 4))``.
+    stages : int
+        Of the ring, as in `Version`.
+
+    Raises
+    ------
+    ValueError
+        If the record holds no block.
+    """
+    recorded = timeline.blocks
+    if not recorded:
+        raise ValueError(f"the timeline of {name} holds no block")
+    if blocks is None:
+        blocks = range(min(2, len(recorded)))
+    return timeline_figure.Version(
+        name,
+        timeline.events,
+        [(f"block {recorded[i].block}",
+          phases_of.without_other_lanes(timeline.events, recorded[i].warps)) for i in blocks],
+        clock_hz,
+        timeline.overview,
+        timeline.total_blocks,
+        timeline.warps,
+        recorded[blocks[0]].block,
+        tuple(roles),
+        stages,
+        timeline.mark_cycles,
+        timeline.seconds_with,
+        timeline.seconds_without,
     )

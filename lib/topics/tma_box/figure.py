@@ -21,7 +21,7 @@ def draw(found: BoxRows, *, evidence: str, name: str = "A", title: str | None = 
     Parameters
     ----------
     found : BoxRows
-        ``models.box.box``.
+        What `lib.topics.tma_box.model.box` returns.
     evidence : str
     name : str
         The matrix.

@@ -22,6 +22,8 @@ def draw(version: Version, matrix: str = "A", size: int = 4096, variant: str | N
     variant : str, optional
     """
     chosen = version.kernel.variant(variant)
+    if chosen.maps is None or matrix not in chosen.maps.boxes:
+        raise ValueError(f"{version.kernel.stem} {chosen.name} loads no {matrix} by TMA")
     rows, columns = chosen.maps.boxes[matrix]
     item = ITEM_BYTES[chosen.out if matrix == "C" else chosen.dtype]
     found = box.box(rows, columns * item, size * item)

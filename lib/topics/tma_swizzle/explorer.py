@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from lib.plotting.frames import Control, Explorer, explorer
+from lib.plotting.frames import Control, Explorer
 from lib.topics.tma_swizzle import figure as swizzle_figure
 from lib.topics.tma_swizzle.model import SPANS, Box, descriptor
 
@@ -36,4 +36,4 @@ def tma_swizzles(
             return swizzle_figure.draw(Box(span, 16, False), chunk=chunk, major=major)
         return swizzle_figure.draw(Box(span, 16), chunk=chunk, descriptor=made, major=major)
 
-    return explorer(controls, frame, "Swizzles, banks and descriptors")
+    return Explorer(controls, frame, "Swizzles, banks and descriptors")

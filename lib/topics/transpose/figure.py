@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -17,7 +18,7 @@ _SIDE = _CELL * _CELLS
 @style.styled
 def draw(
     width: int = 4, row: int = 2, k: int = 0, *, narrow: bool = False,
-    evidence: str = "modelled: the indices of 07",
+    evidence: str = "modelled: the indices of 06",
 ) -> Figure:
     """Draw a vector of A on its way: loaded from a row, stored down a column, read as a row.
 
@@ -60,7 +61,7 @@ def _step(
     filled: Sequence[tuple[int, int]], named: bool, words: str, *, beside: bool,
 ) -> None:
     down, across = sides
-    bold = {"size": style.NORMAL, "weight": "bold", "va": "top"}
+    bold: dict[str, Any] = {"size": style.NORMAL, "weight": "bold", "va": "top"}
     head = top - (_LINE if beside else _LINE + 2)
     if not beside:
         ax.text(left - _LETTER, top, name, **bold)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from lib.plotting.frames import Control, Explorer, explorer
+from lib.plotting.frames import Control, Explorer
 from lib.topics.vectors import figure as vectors_figure
 from lib.topics.vectors.model import Step
 
@@ -38,4 +38,4 @@ def vectors(
     def frame(tile: tuple[int, int, int], width: int) -> Figure:
         return vectors_figure.draw(Step(*tile, threads, width))
 
-    return explorer(controls, frame, "Tiles, vectors and the lanes that load them")
+    return Explorer(controls, frame, "Tiles, vectors and the lanes that load them")

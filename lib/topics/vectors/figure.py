@@ -22,7 +22,7 @@ def draw(
     Parameters
     ----------
     step : Step
-        ``models.vectors.Step``.
+        What a block loads in a step.
     evidence : str
     title : str, optional
         In place of the finding made from the numbers.
@@ -57,7 +57,8 @@ def _tile(ax: Axes, x0: float, height: float, name: str, load: TileLoad, warps: 
     for lane in (0, 8, 16, 24, 31):
         ax.text(x0 + (lane + 0.5) * _CELL, top + 2, f"{lane}", size=style.SMALL, ha="center",
                 va="bottom")
-    busy, idle = [], []
+    busy: list[tuple[float, float, float, float]] = []
+    idle: list[tuple[float, float, float, float]] = []
     for warp in range(warps):
         for lane in range(WARP):
             box = (x0 + lane * _CELL + 0.4, top - (warp + 1) * _ROW + 1.2, _CELL - 0.8, _ROW - 2.4)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from lib.gpus import GPUS
-from lib.plotting.frames import Control, Explorer, explorer
+from lib.plotting.frames import Control, Explorer
 from lib.topics.warp_tile import figure as warp_tile_figure
 from lib.topics.warp_tile import model as warp_tiling
 
@@ -38,4 +38,4 @@ def warp_tiles(
     def frame(tile: tuple[int, int, int], paired: bool) -> Figure:
         return warp_tile_figure.draw(warp_tiling.WarpTile(*tile, paired), sheets)
 
-    return explorer([size, order], frame, "A warp's tile, its lanes and their wavefronts")
+    return Explorer([size, order], frame, "A warp's tile, its lanes and their wavefronts")

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from lib.gpus import GPUS
 from lib.plotting import style
-from lib.plotting.frames import Control, Explorer, explorer
+from lib.plotting.frames import Control, Explorer
 from lib.topics.waves import figure as waves_figure
 from lib.topics.waves.model import Deal
 
@@ -43,4 +43,4 @@ def waves(
         deal = Deal(-(-n // rows) * -(-n // columns), -(-n // step), held * GPUS[key].sms)
         return waves_figure.draw(deal, what=f"{key}, n = {n:,}", per_sm=held)
 
-    return explorer(controls, frame, "Waves of tiles, and equal shares")
+    return Explorer(controls, frame, "Waves of tiles, and equal shares")

@@ -51,8 +51,8 @@ def draw(
                 raise ValueError(f"{name}: {error}") from error
             addresses = error.addresses[0, :32]
         else:
-            base = next(a.base for a in done.launch.shared if name_of(a) == array)
-            trace = done.launch.trace
+            base = next(a.base for a in done.emulated.shared if name_of(a) == array)
+            trace = done.trace
             site = next(s for s in trace.sites if s.kind == "ldmatrix" and "trans" in s.opcode)
             addresses = trace.watched[site.line][0].addresses
         panels.append(windows_figure.Panel(

@@ -48,13 +48,12 @@ def expansions(ptx: str, sass: Iterable[Instruction]) -> dict[str, Counter[str]]
         If two wmma of one kind became different things.
     """
     rows = ptx.splitlines()
-    by_line: defaultdict[int, Counter[str]] = defaultdict(Counter)
+    by_line: dict[tuple[int, str], Counter[str]] = defaultdict(Counter)
     for one in sass:
-        if one.ptx_line and one.base in _COUNTED and _WMMA.search(rows[one.ptx_line - 1]):
-            by_line[one.ptx_line][one.opcode.removesuffix(".SYS")] += 1
+        if one.ptx_line and one.base in _COUNTED and (wmma := _WMMA.search(rows[one.ptx_line - 1])):
+            by_line[one.ptx_line, _name(wmma)][one.opcode.removesuffix(".SYS")] += 1
     found: dict[str, Counter[str]] = {}
-    for line, counts in sorted(by_line.items()):
-        name = _name(_WMMA.search(rows[line - 1]))
+    for (line, name), counts in sorted(by_line.items()):
         if found.setdefault(name, counts) != counts:
             raise ValueError(f"PTX line {line}, {name}: {dict(counts)}, elsewhere "
                              f"{dict(found[name])}")

@@ -8,7 +8,7 @@ the cure.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -109,7 +109,7 @@ def specimens() -> tuple[Specimen, ...]:
 
 
 def _read(path: Path) -> Specimen:
-    comment = re.match(r"(?://[^\n]*\n)+", path.read_text())
+    comment = re.match(r"(?://[^\n]*\n)+", path.read_text(encoding="utf-8"))
     text = re.sub(r"\n//   ", " ", comment[0]) if comment else ""
     parts: dict[str, list[str]] = {}
     for label, value in re.findall(r"^// (\w+): (.*)$", text, re.M):
@@ -118,12 +118,14 @@ def _read(path: Path) -> Specimen:
         launch = re.fullmatch(
             r"(\w+) grid (\d+) block (\d+) args (.*)", parts["Launch"][0]
         )
+        if launch is None:
+            raise ValueError(f"{path.name}: its Launch is no 'ARCH grid N block N args …'")
         arch, grid, block, words = launch.groups()
         return Specimen(
             path.stem, parts["Mistake"][0], parts["Cure"][0], tuple(parts.get("Seen", ())),
             parts["Says"][0], arch, int(grid), int(block), tuple(words.split()),
         )
-    except (KeyError, AttributeError) as error:
+    except KeyError as error:
         raise ValueError(f"{path.name}: its first comment lacks Mistake, Cure, Launch or Says"
                          ) from error
 
@@ -140,7 +142,20 @@ def compiled(specimen: Specimen, cured: bool) -> Any:
 
 def digest(specimen: Specimen) -> str:
     """A hash of what is compiled for it and how it is launched: a record of other code is stale."""
-    return fingerprint([specimen.path.read_bytes(), (FOLDER / "asm.cuh").read_bytes()])[:16]
+    text = specimen.path.read_bytes()
+    own = [name for name in ("tcgen05.cuh", "pair.cuh") if f'"{name}"'.encode() in text]
+    headers = ["asm.cuh", *own]
+    return fingerprint([text, *((FOLDER / name).read_bytes() for name in headers)])[:16]
+
+
+def runs_on(specimen: Specimen, capability: tuple[int, int]) -> bool:
+    """Whether a GPU of a compute capability runs what a specimen is compiled for.
+
+    ``sm_90a`` runs on 9.0 alone, ``sm_80`` on 8.0 and all later ones.
+    """
+    number, family = re.fullmatch(r"sm_(\d+)([a-z]?)", specimen.arch).groups()  # type: ignore[union-attr]
+    needed = int(number[:-1]), int(number[-1])
+    return capability == needed if family else capability >= needed
 
 
 def verdicts(specimen: Specimen, cured: bool) -> Iterator[Verdict]:
@@ -196,14 +211,14 @@ def right_by_luck(specimen: Specimen) -> bool:
     return results[0] == results[1]
 
 
-def rows(names: Sequence[str] = (), record: Mapping[str, Any] | None = None) -> list[dict]:
+def rows(names: Sequence[str] = (), record: sanitizer.Sanitizer | None = None) -> list[dict]:
     """A table of the zoo.
 
     Parameters
     ----------
     names : sequence of str
         Only these kernels.
-    record : mapping, optional
+    record : Sanitizer, optional
         compute-sanitizer's verdicts, as `lib.records.sanitizer.read` gives them.
 
     Returns
@@ -224,14 +239,14 @@ def rows(names: Sequence[str] = (), record: Mapping[str, Any] | None = None) -> 
     table = []
     for specimen in (known[name] for name in names or known):
         told = found(specimen)
-        recorded = sanitizer.current(record or {"kernels": {}}, specimen.name, digest(specimen))
+        recorded = sanitizer.current(record, specimen.name, digest(specimen))
         table.append({
             "kernel": specimen.name, "mistake": specimen.mistake, "cure": specimen.cure,
             "seen": list(specimen.seen), "says": told.kind, "lines": list(told.lines),
             "setting": told.setting,
             "as_expected": bool(told.kind) and specimen.says in (told.kind, ANY),
             "cured_clean": not any(one.kind for one in verdicts(specimen, cured=True)),
-            "sanitizer": sanitizer.summary(recorded["mistake"]) if recorded else None,
-            "sanitizer_of_cure": sanitizer.summary(recorded["cured"]) if recorded else None,
+            "sanitizer": sanitizer.summary(recorded.mistake) if recorded else None,
+            "sanitizer_of_cure": sanitizer.summary(recorded.cured) if recorded else None,
         })
     return table

@@ -50,15 +50,15 @@ def lucky() -> None:
          "*emulated*")
 
 
-def _evidence(rows: Sequence[dict], record: dict | None) -> str:
+def _evidence(rows: Sequence[dict], record: sanitizer.Sanitizer | None) -> str:
     right = sum(row["as_expected"] and row["cured_clean"] for row in rows)
     said = (f"emulated, each under {len(model.SETTINGS)} schedules: {right} of {len(rows)} "
             "mistakes are told, and their cures are clean")
     if record is None:
         return said + "; compute-sanitizer's verdicts are not recorded yet: " \
                       "`python -m lib zoo --record`, on a machine with a GPU"
-    return said + f"; recorded on {record['gpu']} with compute-sanitizer {record['sanitizer']}, " \
-                  f"driver {record['driver']}, {record['date']}"
+    return said + f"; recorded on {record.gpu} with compute-sanitizer {record.sanitizer}, " \
+                  f"driver {record.driver}, {record.date}"
 
 
 def _sentence(text: str) -> str:
@@ -69,7 +69,8 @@ def _sentence(text: str) -> str:
 
 # Functions and variables, instructions of PTX, and words of C++.
 _CODE = re.compile(
-    r"(\bif \([^)]*\)|\b__\w+(?:\(\))?|\b(?:cp|fence|wgmma|mbarrier)(?:\.\w+)+(?: 0)?|"
+    r"(\bif \([^)]*\)|\b__\w+(?:\(\))?|"
+    r"\b(?:cp|fence|wgmma|mbarrier|tcgen05)(?:\.\w+(?:::\w+)?)+(?: 0)?|"
     r"\b(?:atomicAdd|volatile|float4)\b|(?<=with )\+[+=])"
 )
 

@@ -4,11 +4,15 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from lib.paths import ROOT
 
-# Stands in a family for the folder of the repository, wherever that lies.
+# What ptxas made of the accesses at lines of PTX (see `lib.ptx.Function`).
+Merge = dict[int, tuple[int, int] | None]
+# Stands in a bundle for the folder of the repository, wherever that lies.
 HERE = "@/"
 
 
@@ -23,12 +27,21 @@ class Mistake:
     lines : dict of int to str
         What stands in place of these lines, counted from 1; there are as many lines as before.
     where : str
+        The CUDA line's place, such as ``01_naive.cu:28``.
+    source : str
         The CUDA line.
     """
 
     name: str
     lines: dict[int, str]
     where: str = ""
+    source: str = ""
+
+    @property
+    def said(self) -> str:
+        """It for a menu: the line, and what is done there."""
+        source = re.sub(r"\s*//.*", "", self.source)
+        return f"{self.where}: {source} – {self.name}" if source else self.name
 
 
 @dataclass(frozen=True)
@@ -43,19 +56,18 @@ class Instance:
         Whose machine code is counted.
     ptx : str
     merge : dict of int to ((int, int) or None)
-        What ptxas made of the accesses at these lines (see `lib.ptx.Function`).
     mistakes : list of Mistake
     """
 
     entry: str
     arch: str
     ptx: str
-    merge: dict[int, tuple[int, int] | None] = field(default_factory=dict)
+    merge: Merge = field(default_factory=dict)
     mistakes: list[Mistake] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
-class Family:
+class Bundle:
     """The instantiations of a chapter by their C++ name, and the variants that a reader may choose.
     """
 
@@ -68,17 +80,18 @@ class Family:
         return json.dumps(asdict(self), separators=(",", ":")).replace(f"{ROOT}/", HERE)
 
 
-def loads(text: str) -> Family:
-    """Read what `Family.dumps` wrote, with the folders of this machine."""
+def loads(text: str) -> Bundle:
+    """Read what `Bundle.dumps` wrote, with the folders of this machine."""
     found = json.loads(text.replace(HERE, f"{ROOT}/"))
 
-    def instance(one: dict) -> Instance:
+    def instance(one: dict[str, Any]) -> Instance:
         merge = {int(line): wide and tuple(wide) for line, wide in one["merge"].items()}
         mistakes = [
-            Mistake(m["name"], {int(n): text for n, text in m["lines"].items()}, m["where"])
+            Mistake(m["name"], {int(n): text for n, text in m["lines"].items()}, m["where"],
+                    m["source"])
             for m in one["mistakes"]
         ]
         return Instance(one["entry"], one["arch"], one["ptx"], merge, mistakes)
 
     instances = {name: instance(one) for name, one in found["instances"].items()}
-    return Family(found["stem"], found["variants"], instances)
+    return Bundle(found["stem"], found["variants"], instances)

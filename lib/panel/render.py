@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Sequence
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lib import ptx
 from lib.kernels.spec import Kernel
-from lib.live import svg
-from lib.live.family import Mistake
+from lib.panel import svg, tasks
+from lib.panel.result import Finished, Result, Stopped
+from lib.panel.tasks import Task
 from lib.ptx.core.memory import WINDOWS
 from lib.ptx.core.parser import parse
+from lib.ptx.core.syntax import Instruction
 from lib.ptx.report import grouped
 from lib.topics.accesses.model import Named, named
 from lib.topics.banks import model as banks
 from lib.topics.coalescing import model as coalescing
 
-if TYPE_CHECKING:
-    from lib.live.desk import Done
-
 Answer = dict[str, Any]
 
-MOST_HAZARDS = 6
+MAX_HAZARDS = 6
 _TEXT = html.escape
 
 
@@ -35,19 +36,15 @@ def refused(why: str) -> Answer:
             "verdict": "refused"}
 
 
-def answer(
-    kernel: Kernel, done: Done, beside: Done | None, mistake: Mistake | None = None
-) -> Answer:
+def answer(kernel: Kernel, result: Result, baseline: Result | None) -> Answer:
     """Tell of a run.
 
     Parameters
     ----------
     kernel : Kernel
-    done : Done
-    beside : Done or None
+    result : Finished or Stopped
+    baseline : Finished or Stopped or None
         The unchanged kernel's run, whose counters stand beside this one's.
-    mistake : Mistake, optional
-        The one that was seeded; told behind a fold.
 
     Returns
     -------
@@ -55,46 +52,48 @@ def answer(
         ``html``, ``said``, ``verdict`` ("right", "wrong", "suspicious" or "stopped"), ``counters``,
         and ``accesses``: a label and a picture of each.
     """
-    verdict, said = _verdict(done)
+    verdict, said = _verdict(result)
     parts = [f'<p class="live-verdict live-{verdict}">{_TEXT(said)}</p>']
-    if done.reason:
-        parts.append(f"<p>Another instantiation ran than the variant's own: {_TEXT(done.reason)}."
-                     "</p>")
-    if done.wrong is not None:
-        parts.append(svg.elements(done.wrong))
-    hazards = done.launch.hazards if done.launch else getattr(done.error, "hazards", [])
-    parts.append(_hazards(hazards))
-    if mistake is not None:
-        where = f" ({_TEXT(mistake.where)})" if mistake.where else ""
-        parts.append("<details><summary>Which mistake was it?</summary><p><code>"
-                     f"{_TEXT(mistake.name)}</code>{where}</p></details>")
-    counters = done.counters()
+    if result.reason:
+        parts.append("<p>Another instantiation ran than the variant's own: "
+                     f"{_TEXT(result.reason)}.</p>")
+    if isinstance(result, Finished) and result.wrong is not None:
+        parts.append(svg.elements(result.wrong))
+    parts.append(_hazards(result.hazards))
+    counters = result.counters()
     if counters:
-        other = beside if beside is not None and beside.asked != done.asked else None
-        parts.append(_counters(kernel, done, other))
-    accesses, first = _accesses(done)
+        other = baseline if baseline and baseline.request != result.request else None
+        parts.append(_counters(kernel, result, other))
+    accesses, first = _accesses(result, tasks.subject(kernel.stem))
     return {
         "html": "".join(parts), "said": said, "verdict": verdict, "counters": counters,
         "accesses": accesses, "first": first,
     }
 
 
-def _verdict(done: Done) -> tuple[str, str]:
-    problem = done.asked.problem
-    what = (f"{done.asked.variant} at {problem.M}×{problem.N}×{problem.K}, "
+def _verdict(result: Result) -> tuple[str, str]:
+    request = result.request
+    problem = request.problem
+    what = (f"{request.variant} at {problem.M}×{problem.N}×{problem.K}, "
             f"α = {problem.alpha:g}, β = {problem.beta:g}")
-    if done.error is not None:
-        kind = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(done.error).__name__).lower()
-        return "stopped", f"{what}: stopped, {kind}. {done.error}"
-    found = done.launch.hazards
-    races = f"{len(grouped(found))} hazards" if found else (
-        "no hazard" if done.asked.races else "races were not looked for")
-    if not done.verdict.ok:
-        many = int(done.wrong.sum())
-        return "wrong", (f"{what}: wrong, {many:,} of {done.wrong.size:,} elements of C are off; "
+    if isinstance(result, Stopped):
+        kind = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(result.error).__name__).lower()
+        return "stopped", f"{what}: stopped, {kind}. {result.error}"
+    found = result.hazards
+    races = _plural(len(grouped(found)), "hazard") if found else (
+        "no hazard" if request.races else "races were not looked for")
+    if result.wrong is not None:
+        many = int(result.wrong.sum())
+        return "wrong", (f"{what}: wrong, {many:,} of {result.wrong.size:,} elements of C are off; "
                          f"{races}.")
-    word = "suspicious" if found else "right"
-    return word, f"{what}: {done.verdict}; {races}."
+    if found:
+        return "suspicious", (f"{what}: suspicious. {races}; in this order of warps C comes out as "
+                              "it should, in another it may not.")
+    return "right", f"{what}: {result.verdict}; {races}."
+
+
+def _plural(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _hazards(hazards: list[ptx.Hazard]) -> str:
@@ -102,20 +101,20 @@ def _hazards(hazards: list[ptx.Hazard]) -> str:
     if not found:
         return ""
     items = []
-    for one in found[:MOST_HAZARDS]:
+    for one in found[:MAX_HAZARDS]:
         lines = one.first if one.second in ("", one.first) else f"{one.first} and {one.second}"
         items.append(f"<li><strong>{_TEXT(one.kind)}</strong>, {_TEXT(lines)}: "
                      f"{_TEXT(one.example.message)}</li>")
-    more = len(found) - MOST_HAZARDS
+    more = len(found) - MAX_HAZARDS
     if more > 0:
         items.append(f"<li>… and {more} more.</li>")
     return f'<ul class="live-hazards">{"".join(items)}</ul>'
 
 
-def _counters(kernel: Kernel, done: Done, other: Done | None) -> str:
-    mine, theirs = done.counters(), other.counters() if other else {}
-    head = "<th>counter</th>" + f'<th class="live-number">{_TEXT(_title(done))}</th>'
-    if theirs:
+def _counters(kernel: Kernel, result: Result, other: Result | None) -> str:
+    mine, theirs = result.counters(), other.counters() if other else {}
+    head = "<th>counter</th>" + f'<th class="live-number">{_TEXT(_title(result))}</th>'
+    if other and theirs:
         head += f'<th class="live-number">{_TEXT(_title(other, unchanged=True))}</th>'
     rows = []
     for name, value in mine.items():
@@ -127,35 +126,41 @@ def _counters(kernel: Kernel, done: Done, other: Done | None) -> str:
             cells += f'<td class="live-number">{theirs.get(name, 0):,}</td>'
         mark = ' class="live-differs"' if differs else ""
         rows.append(f'<tr{mark}><th scope="row">{_TEXT(name.replace("_", " "))}</th>{cells}</tr>')
-    evidence = f"emulated: {done.instance.arch} PTX"
+    evidence = f"emulated: {result.arch} PTX"
     return ('<div class="live-scroll"><table class="live-counters"><caption>'
             f"{_TEXT(kernel.title)}, {evidence}</caption>"
             f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>")
 
 
-def _title(done: Done, unchanged: bool = False) -> str:
-    if done.asked.ptx is not None:
+def _title(result: Result, unchanged: bool = False) -> str:
+    request = result.request
+    if request.ptx is not None:
         return "your PTX"
-    if done.asked.mistake is not None:
+    if request.mistake is not None:
         return "with the mistake"
-    return f"{done.asked.variant}, unchanged" if unchanged else done.asked.variant
+    return f"{request.variant}, unchanged" if unchanged else request.variant
 
 
-def _accesses(done: Done) -> tuple[list[dict[str, str]], int]:
+def _accesses(
+    result: Result, subject: tuple[str, str, str] | None = None
+) -> tuple[list[dict[str, str]], int]:
     """Pictures of the accesses of the watched warp, and which comes first.
 
-    That is the one that wastes most; of several, one of shared memory.
+    That is the one that the chapter is about: its space, kind and array. Without one, what wastes
+    most; of several, one of shared memory.
     """
-    if done.launch is None or not any(done.launch.trace.watched.values()):
+    if isinstance(result, Stopped) or not any(result.launch.traced.watched.values()):
         return [], 0
-    found, first, most = [], 0, (-1, False)
+    found: list[dict[str, str]] = []
+    first, most = 0, (False, -1, False)
     for space in ("global", "shared"):
-        for one in named(done.launch, space):
+        for one in named(result.launch, space):
             picture, wasted = drawn(one)
             if not picture:
                 continue
-            if (wasted, space == "shared") > most:
-                first, most = len(found), (wasted, space == "shared")
+            rank = ((space, one.kind, one.array) == subject, wasted, space == "shared")
+            if rank > most:
+                first, most = len(found), rank
             found.append({"label": f"{space} {one.kind} {one.label} ({one.where})",
                           "html": picture})
     return found, first
@@ -188,7 +193,7 @@ def cost(launch: ptx.Launch, space: str, kind: str, array: str, count: str) -> t
     return seen.useful_bytes / len(seen.sectors), one
 
 
-def _served(one: Named):
+def _served(one: Named) -> banks.Banks:
     """How the banks serve an access of shared memory.
 
     Raises
@@ -196,7 +201,7 @@ def _served(one: Named):
     ValueError
         If it has a width, or an order of copies, that no rule is known for.
     """
-    if one.kind == "copy":
+    if one.kind == "copy" and one.source is not None:
         return banks.describe_copy(one.access, one.source, one.past_l1)
     return banks.describe(one.access, one.kind)
 
@@ -229,14 +234,103 @@ def caption(one: Named) -> str:
     return _TEXT(f"{one.space} {one.kind} {one.label}, {one.where}: {told}")
 
 
+# -- a task: before and after -------------------------------------------------------------------
+
+def counted(result: Result, asked: str) -> tuple[float, Named | None]:
+    """What a task asks for of a run, and the access that it is of, where it is of one.
+
+    Raises
+    ------
+    ValueError
+        If the run has no such thing: it was stopped, or makes no such access.
+    """
+    if asked == tasks.RACES:
+        return len(grouped(result.hazards)), None
+    if isinstance(result, Stopped):
+        raise ValueError(f"it was stopped: {result.error}")
+    if asked == tasks.WRONG:
+        return 0 if result.wrong is None else int(result.wrong.sum()), None
+    words = asked.split()
+    if len(words) == 1:
+        return result.counters()[asked], None
+    space, kind, array, count = words
+    return cost(result.launch, space, kind, array, count)
+
+
+def task(
+    kernel: Kernel, one: Task, runs: tuple[Result, Result],
+    numbers: Sequence[tuple[float, Named | None]],
+) -> Answer:
+    """Answer a task: the number before and after, their difference, and what it comes from.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    one : Task
+    runs : (Finished or Stopped, Finished or Stopped)
+        Before the change, and behind it.
+    numbers : sequence of (float, Named or None)
+        What `counted` returned of each.
+
+    Returns
+    -------
+    dict
+        As `answer`, and ``numbers``: both.
+    """
+    (old, earlier), (new, later) = numbers
+    change = _change(old, new)
+    what = _asked(one.asked)
+    said = f"{_number(old)} before, {_number(new)} after: {change}"
+    cells = "".join(f'<td class="live-number">{_number(value)}</td>' for value in (old, new))
+    differs = ' class="live-differs"' if old != new else ""
+    parts = [
+        f'<p class="live-task-said">{_TEXT(one.question)}</p>',
+        '<div class="live-scroll"><table class="live-task"><thead><tr><th>counted in the run</th>'
+        '<th class="live-number">before</th><th class="live-number">after</th><th></th></tr>'
+        f'</thead><tbody><tr{differs}><th scope="row">{_TEXT(what)}</th>{cells}'
+        f"<td>{_TEXT(change)}</td></tr></tbody></table></div>",
+    ]
+    pictures = []
+    for name, access in (("Before", earlier), ("After", later)):
+        if access is not None and (picture := drawn(access)[0]):
+            pictures.append(f'<div class="live-side"><h4>{name}</h4>{picture}</div>')
+    if pictures:
+        parts.append(f'<div class="live-sides">{"".join(pictures)}</div>')
+    before, after = runs
+    rest = answer(kernel, after, before)
+    # The pictures of the task stand in the place of those of the run.
+    return {**rest, "html": "".join(parts) + rest["html"], "said": f"{what}: {said}.",
+            "numbers": [old, new], **({"accesses": []} if pictures else {})}
+
+
+def _asked(asked: str) -> str:
+    words = asked.split()
+    if len(words) == 4:
+        space, kind, array, count = words
+        return f"{COUNTS[space][count].format(f'{space} {kind}')} of {array}"
+    return tasks.WORDS.get(asked, asked.replace("_", " "))
+
+
+def _change(old: float, new: float) -> str:
+    if old == new:
+        return "no difference"
+    if not old or not new or abs(new - old) < min(old, new) / 2:
+        return f"{'+' if new > old else '−'}{_number(abs(new - old))}"
+    return f"×{_number(new / old)}" if new > old else f"÷{_number(old / new)}"
+
+
+def _number(value: float) -> str:
+    return f"{int(value):,}" if value == int(value) else f"{value:,.3g}"
+
+
 # -- PTX beside CUDA ----------------------------------------------------------------------------
 
 def listing(text: str, entry: str) -> Answer:
     """PTX for the editor: where its entry begins, and the CUDA line of each of its lines."""
     program = parse(text)
-    at = {}
+    at: dict[int, int] = {}
     for each in program.entries[entry].instructions:
-        place = _own(each)
+        place = own_line(each)
         if place:
             at[each.line] = place[1]
     files = [i.cuda[0] for i in program.entries[entry].instructions if i.cuda]
@@ -250,7 +344,7 @@ def listing(text: str, entry: str) -> Answer:
             "entry": program.entries[entry].line, "verdict": "listed"}
 
 
-def _own(instruction) -> tuple[str, int] | None:
+def own_line(instruction: Instruction) -> tuple[str, int] | None:
     """The line in the kernel's own file that an instruction belongs to."""
     places = [*([instruction.cuda] if instruction.cuda else []), *instruction.callers]
     return next((place for place in places if place[0].endswith(".cu")), None)
@@ -284,13 +378,13 @@ def moment(
     number = recorder.first + at + 1
     said = f"Instruction {number:,}: {line}"
     parts = [f"<p>PTX line {instruction.line}: <code>{_TEXT(line)}</code></p>"]
-    own = _own(instruction)
+    own = own_line(instruction)
     if own:
         parts.append(f"<p>{_TEXT(PurePath(own[0]).name)}:{own[1]}: "
                      f"<code>{_TEXT(_source_line(own))}</code></p>")
     parts.append(svg.lanes(now.active.tolist(), "This instruction"))
     if now.address is not None and now.active.any():
-        parts.append(_addresses(now, launch))
+        parts.append(_addresses(now, now.address, launch))
     for name, values in now.written.items():
         parts.append(_register(name, values, now.active))
     for name in watched:
@@ -319,22 +413,24 @@ def _source_line(place: tuple[str, int]) -> str:
         return ""
 
 
-def _addresses(now: ptx.Moment, launch: ptx.Launch | None) -> str:
+def _addresses(
+    now: ptx.Moment, addresses: NDArray[np.int64], launch: ptx.Launch | None
+) -> str:
     """Where an access goes: sectors of an array, or banks."""
     parts = now.instruction.parts
     kind = {"st": "store", "ldmatrix": "ldmatrix", "stmatrix": "stmatrix"}.get(parts[0], "load")
     width = 16 if kind in banks.MATRIX_KINDS else now.nbytes
     if width not in (1, 2, 4, 8, 16):
         return ""
-    access = coalescing.Access(np.where(now.active, now.address, 0), now.active, width)
+    access = coalescing.Access(np.where(now.active, addresses, 0), now.active, width)
     if any(part.startswith("shared") for part in parts) and parts[0] != "mbarrier":
         window = np.int64(WINDOWS["shared"])
-        starts = np.where(now.address >= window, now.address - window, now.address)
+        starts = np.where(addresses >= window, addresses - window, addresses)
         starts = np.where(now.active, starts, 0)
         access = coalescing.Access(starts, now.active, width)
         return drawn_banks(access, kind)
     if "global" in parts and launch is not None:
-        first = int(now.address[now.active][0])
+        first = int(addresses[now.active][0])
         array = next((a for a in launch.allocations
                       if a.base <= first < a.base + a.nbytes), None)
         if array is not None:
@@ -347,7 +443,7 @@ def drawn_banks(access: coalescing.Access, kind: str) -> str:
     return svg.banks(banks.describe(access, kind), kind, "of this instruction")
 
 
-def _register(name: str, values: np.ndarray, active: np.ndarray) -> str:
+def _register(name: str, values: NDArray[Any], active: NDArray[np.bool_]) -> str:
     """A register's values in the lanes; one value where all have the same."""
     shown = values.tolist()
     if len({repr(value) for value in shown}) == 1:

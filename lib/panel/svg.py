@@ -9,14 +9,16 @@ import html
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lib.plotting.colours import ACCESS, PALE, WARNING, on
 from lib.topics.banks.model import BANKS, WORD, Banks
 from lib.topics.coalescing.model import LINE, SECTOR, WarpAccess, touched_bytes
 
 _LEFT, _CELL, _ROW, _TOP = 30, 20, 18, 20
-_MOST_ROWS = 8
-_MOST_LINES = 8
+_LETTER = 6.9  # px that a letter takes of a name with digits
+_MAX_ROWS = 8
+_MAX_LINES = 8
 
 
 def figure(width: float, height: float, alt: str, body: str) -> str:
@@ -62,7 +64,7 @@ def banks(found: Banks, kind: str, label: str) -> str:
     label : str
         How the source names it.
     """
-    shown = found.rows[:_MOST_ROWS]
+    shown = found.rows[:_MAX_ROWS]
     left_out = len(found.rows) - len(shown)
     width = _LEFT + BANKS * _CELL + 4
     height = _TOP + _ROW * (len(shown) + bool(left_out)) + 4
@@ -123,9 +125,10 @@ def sectors(access: WarpAccess, base: int, kind: str, label: str) -> str:
     used = touched_bytes(starts, access.bytes_per_lane, active)
     touched = np.unique(used // SECTOR)
     lines = np.unique(used // LINE)
-    shown = lines[:_MOST_LINES].tolist()
+    shown = lines[:_MAX_LINES].tolist()
     left_out = len(lines) - len(shown)
-    left, word = 84, 19
+    names = [f"byte {line * LINE:,}" for line in shown]
+    left, word = max(84, 8 + round(_LETTER * max(map(len, names), default=0))), 19
     sector = word * SECTOR // WORD
     width = left + 4 * (sector + 6)
     height = _TOP + (_ROW + 4) * len(shown) + (18 if left_out else 0) + 4
@@ -136,14 +139,16 @@ def sectors(access: WarpAccess, base: int, kind: str, label: str) -> str:
         begin = int(starts[lane])
         for at in range(begin // WORD, (begin + access.bytes_per_lane - 1) // WORD + 1):
             first.setdefault(at, []).append(lane)
-    unmoved, moved, boxes, said = [], [], [], []
+    passed: list[str] = []
+    moved: list[str] = []
+    boxes, said = [], []
     for number, line in enumerate(shown):
         y = _TOP + number * (_ROW + 4)
-        scale.append(_text(left - 8, y + 13, f"byte {line * LINE:,}", "end"))
+        scale.append(_text(left - 8, y + 13, names[number], "end"))
         for i in range(LINE // SECTOR):
             x = left + i * (sector + 6)
             each = line * (LINE // SECTOR) + i
-            (moved if each in touched else unmoved).append(_box(x, y, sector, _ROW))
+            (moved if each in touched else passed).append(_box(x, y, sector, _ROW))
             for at in range(each * SECTOR // WORD, (each + 1) * SECTOR // WORD):
                 if at in first:
                     place = x + at % (SECTOR // WORD) * word
@@ -152,7 +157,7 @@ def sectors(access: WarpAccess, base: int, kind: str, label: str) -> str:
                     said.append(_text(place + word / 2, y + 13,
                                       f"{lanes[0]}+" if len(lanes) > 1 else lanes[0]))
     colour = ACCESS[kind]
-    parts = [_path(unmoved, "none", _GRID), _path(moved, colour, f' fill-opacity="{PALE}"'),
+    parts = [_path(passed, "none", _GRID), _path(moved, colour, f' fill-opacity="{PALE}"'),
              _path(boxes, colour), _texts(said, on(colour))]
     if left_out:
         scale.append(_text(left, height - 6, f"… and {left_out} more lines like these", "start"))
@@ -161,7 +166,7 @@ def sectors(access: WarpAccess, base: int, kind: str, label: str) -> str:
     return figure(width, height, alt, _texts(scale) + "".join(parts))
 
 
-def elements(wrong: np.ndarray) -> str:
+def elements(wrong: NDArray[np.bool_]) -> str:
     """Draw C with its wrong elements.
 
     Parameters
@@ -185,7 +190,7 @@ def elements(wrong: np.ndarray) -> str:
     return figure(max(width, 180) + 16, height + 34, alt, body)
 
 
-def _where(wrong: np.ndarray) -> str:
+def _where(wrong: NDArray[np.bool_]) -> str:
     rows, columns = np.flatnonzero(wrong.any(1)), np.flatnonzero(wrong.any(0))
     if not len(rows):
         return ""

@@ -1,7 +1,7 @@
 """How long a panel takes in a browser on this machine, from the click to the first result and then.
 
-    python -m tests.live.timing                    every chapter, each from an empty cache
-    python -m tests.live.timing 02_shared_tile     some
+    python -m tests.panel.timing                    every chapter, each from an empty cache
+    python -m tests.panel.timing 02_shared_tile     some
 
 It prints a line for each chapter: seconds from the click to the first result at 128×128×128
 (cold); the median of some further runs, each with another α (warm); the longest task that blocked
@@ -25,8 +25,8 @@ from lib.kernels.catalogue import CATALOGUE
 from tests.book.conftest import start_browser
 from tests.book.views import READING, emulate
 from tests.conftest import find_browser
-from tests.live.conftest import fill
-from tests.live.test_panel import Panel
+from tests.panel.conftest import fill
+from tests.panel.driver import Panel
 
 COLD, WARM = 12.0, 1.5  # s
 BLOCKED = 50.0  # ms; shorter tasks are not reported at all

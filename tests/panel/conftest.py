@@ -9,28 +9,28 @@ from pathlib import Path
 
 import pytest
 
-from book import live, serve
-from book import panels as made_panels
+from book import serve
+from book.panel import files, pages
 from lib.kernels.catalogue import CATALOGUE
 from lib.paths import ROOT
 from tests.book.conftest import browser  # noqa: F401 - the fixture
 
-STEMS = ("02_shared_tile", "18_tma", "03_bank_conflicts")  # with a page of their own
-FOLDER = ROOT / "_build" / "live"  # what the book's build has made of them, too
-QUESTIONS = """<details data-predict="transposed shared store As wavefronts"><p>32</p></details>
+STEMS = ("02_shared_tile", "18_tma", "05_bank_conflicts")  # with a page of their own
+FOLDER = ROOT / "_build" / "panel"  # what the book's build has made of them, too
+QUESTIONS = """<details data-predict="together shared load Bs wavefronts"><p>8</p></details>
 <details data-predict="= times as fast"><p><data value="faster('', 'x'):.2f">1.31</data></p>
 </details>"""
 PAGE = """<!DOCTYPE html>
 <html lang="en" data-theme="light"><head><meta charset="utf-8"><title>A chapter</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<link rel="stylesheet" href="../_static/live/panel.css">
+<link rel="stylesheet" href="../_static/live/panel.css?v=1">
 <style>
 html {{ --pst-color-border: #999; --pst-color-text-muted: #555; --pst-color-background: #fff;
   --pst-color-text-base: #111; --pst-color-primary: #064; --pst-color-primary-text: #fff;
   --pst-color-surface: #eee; }}
 figure.figure-scroll {{ overflow-x: auto; margin: 0; }}
 </style>
-<script src="../_static/live/panel.js" defer></script></head>
+<script src="../_static/live/panel.js?v=1" defer></script></head>
 <body><main class="bd-article"><h1>A chapter</h1><h2>Memory</h2>{body}</main></body></html>"""
 
 
@@ -40,7 +40,7 @@ FOR_EACH_KERNEL = ("test_the_packed_emulator_counts_what_the_native_one_does",)
 
 def pytest_collection_modifyitems(items):
     """Mark two thirds of the kernels slow where a test runs each in the browser."""
-    taken = list(CATALOGUE)[2::3]  # from 03_bank_conflicts to 21_every_shape
+    taken = list(CATALOGUE)[2::3]  # from 05_bank_conflicts to 21_every_shape
     for item in items:
         if getattr(item, "originalname", "") in FOR_EACH_KERNEL:
             if item.callspec.params["stem"] not in taken:
@@ -58,19 +58,19 @@ def panels(tmp_path_factory) -> Path:
 def fill(root: Path, stems: tuple[str, ...] = STEMS) -> None:
     """Write the small site into a folder."""
     target, folder = root / "_static" / "live", FOLDER
-    files = made_panels.modules()
-    made_panels.make_all(list(CATALOGUE), folder, files)
-    made_panels.write_folder(target, list(CATALOGUE), folder, files)
+    modules = files.modules()
+    files.make_all(list(CATALOGUE), folder, modules)
+    files.write_folder(target, list(CATALOGUE), folder, modules)
     (root / "chapters").mkdir()
     texts = {}
     for stem in stems:
-        texts[stem], desk = made_panels.written(stem, folder, target, "../_static/live/")
-    pages = texts
+        texts[stem], session = files.written(stem, folder, target, "../_static/live/")
+    bodies = texts
     if stems == STEMS:
-        asked = live.questions(QUESTIONS, desk, made_panels.evidence, STEMS[-1])
-        pages = {**texts, "two": texts["02_shared_tile"] + texts["03_bank_conflicts"],
+        asked = pages.questions(QUESTIONS, session, files.evidence, STEMS[-1])
+        bodies = {**texts, "two": texts["02_shared_tile"] + texts["05_bank_conflicts"],
                  "question": texts[STEMS[-1]] + asked}
-    for name, body in pages.items():
+    for name, body in bodies.items():
         (root / "chapters" / f"{name}.html").write_text(PAGE.format(body=body), encoding="utf-8")
 
 

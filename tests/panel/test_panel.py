@@ -13,67 +13,18 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
-from book import panels as made_panels
 from book import serve
+from book.panel import files
 from lib.kernels.catalogue import CATALOGUE
-from lib.live.desk import Desk
-from lib.live.family import loads
+from lib.panel.bundle import loads
+from lib.panel.session import Session
 from lib.paths import ROOT
 from tests.book.test_browser import AXE, RUN_AXE
 from tests.book.views import READING, emulate
-from tests.live.conftest import FOLDER
+from tests.panel.conftest import FOLDER
+from tests.panel.driver import PATIENCE, Panel
 
 pytestmark = pytest.mark.browser
-PATIENCE = 120  # s; a start takes a tenth where nothing else runs
-
-
-class Panel:
-    """One panel of an open page."""
-
-    def __init__(self, browser, number=0):
-        self.browser = browser
-        self.root = browser.find_elements(By.CSS_SELECTOR, "[data-live]")[number]
-
-    def part(self, name):
-        return self.root.find_element(By.CSS_SELECTOR, f'[data-part="{name}"]')
-
-    def field(self, name):
-        return self.root.find_element(By.CSS_SELECTOR, f'[name="{name}"]')
-
-    def click(self, name):
-        self.browser.execute_script("arguments[0].click()", self.part(name))
-
-    @property
-    def busy(self):
-        return self.root.get_attribute("data-busy") is not None
-
-    @property
-    def status(self):
-        return self.part("status").get_attribute("textContent")
-
-    def wait(self):
-        WebDriverWait(self.browser, PATIENCE, 0.1).until(lambda _: not self.busy, self.status)
-        return self.status
-
-    def until(self, said):
-        WebDriverWait(self.browser, PATIENCE, 0.02).until(
-            lambda _: re.search(said, self.status), said)
-
-    def run(self, **values):
-        for name, value in values.items():
-            field = self.field(name)
-            if field.tag_name == "select":
-                Select(field).select_by_value(value)
-            else:
-                field.clear()
-                field.send_keys(value)
-        self.click("run")
-        return self.wait()
-
-    @property
-    def verdict(self):
-        return self.root.get_attribute("data-verdict")
-
 
 @pytest.fixture
 def opened(browser, served):
@@ -145,7 +96,7 @@ def ask(browser, base, stem, **request):
 @pytest.mark.parametrize("stem", CATALOGUE)
 def test_the_packed_emulator_counts_what_the_native_one_does(running, browser, stem):
     base = browser.execute_script("return new URL('../_static/live/', location.href).href")
-    native = made_panels.made(stem, FOLDER)["answer"]
+    native = files.made(stem, FOLDER)["answer"]
     packed = ask(browser, base, stem, do="run")
     assert packed["verdict"] == native["verdict"] == "right"
     assert packed["counters"] == native["counters"] and len(packed["counters"]) >= 8
@@ -158,18 +109,18 @@ def test_the_packed_emulator_counts_what_the_native_one_does(running, browser, s
 @pytest.mark.parametrize("stem", ["17_wgmma", "18_tma", "19_warp_specialization"])
 def test_bfloat16_counts_in_the_browser_as_it_does_natively(running, browser, stem):
     base = browser.execute_script("return new URL('../_static/live/', location.href).href")
-    native = Desk(loads(made_panels.made(stem, FOLDER)["family"]))
+    native = Session(loads(files.made(stem, FOLDER)["bundle"]))
     asked = {"do": "run", "variant": "bf16_column", "M": 136, "N": 72, "beta": 0.5}
     packed, wanted = ask(browser, base, stem, **asked), json.loads(native.ask(json.dumps(asked)))
     assert packed["verdict"] == wanted["verdict"] == "right"
     assert packed["counters"] == wanted["counters"]
 
 
-@pytest.mark.parametrize("stem", ["03_bank_conflicts", "14_ldmatrix", "16_cp_async",
+@pytest.mark.parametrize("stem", ["05_bank_conflicts", "14_ldmatrix", "16_cp_async",
                                   "19_warp_specialization"])
 def test_the_packed_microscope_shows_what_the_native_one_does(running, browser, stem):
     base = browser.execute_script("return new URL('../_static/live/', location.href).href")
-    native = Desk(loads(made_panels.made(stem, FOLDER)["family"]))
+    native = Session(loads(files.made(stem, FOLDER)["bundle"]))
 
     def both(**request):
         packed = ask(browser, base, stem, **request)
@@ -188,6 +139,22 @@ def test_a_mistake_is_found(running):
     found = running.part("answer").text
     assert re.search(r"02_shared_tile\.cu:\d+", found) and "lane" in found
     assert "with the mistake" in found and "tile32, unchanged" in found
+    running.run(mistake="")
+    assert running.verdict == "right"
+
+
+def test_a_task_sets_the_controls_and_shows_before_and_after(running):
+    task = running.root.find_elements(By.CSS_SELECTOR, ".live-tasks > li")[1]
+    task.find_element(By.CSS_SELECTOR, "[data-guess]").send_keys("5")
+    running.browser.execute_script(
+        "arguments[0].click()", task.find_element(By.CSS_SELECTOR, "[data-task]"))
+    status = running.wait()
+    mistake = Select(running.field("mistake")).first_selected_option.text
+    assert mistake.startswith("02_shared_tile.cu:") and "__syncthreads();" in mistake
+    old, new = re.search(r"(\d+) before, (\d+) after", status).groups()
+    assert old == "0" and int(new) > 0
+    shown = running.part("answer").text
+    assert shown.startswith(f"Your guess: Off by {5 - int(new)}") and "before" in shown
     running.run(mistake="")
     assert running.verdict == "right"
 
@@ -308,7 +275,7 @@ def test_two_panels_share_one_emulator(opened, browser):
     other = Panel(browser, 1)
     panel.click("run")
     other.click("run")
-    assert "tile32" in panel.wait() and "padded" in other.wait()
+    assert "tile32" in panel.wait() and "spread" in other.wait()
     assert (panel.verdict, other.verdict) == ("right", "right")
 
 
@@ -325,35 +292,36 @@ def test_without_the_server_it_starts_from_what_was_kept(opened, served):
     assert "right" in panel.run(M="64")
 
 
-def test_a_page_opens_and_runs_without_the_server_after_a_visit(opened, browser, served):
-    panel = opened("02_shared_tile")
-    panel.run(M="32")
-    WebDriverWait(browser, 10).until(lambda page: page.execute_async_script("""
+def test_pages_open_where_there_is_no_room_for_copies(opened, browser, served):
+    opened("02_shared_tile")
+    browser.execute_async_script("""
       const done = arguments[0];
-      caches.open('gemm-pages').then(kept => kept.keys()).then(
-        keys => done(keys.filter(key => /chapters|panel/.test(key.url)).length));""") == 3)
-    served.shutdown()
-    served.server_close()
-    browser.refresh()
-    panel = Panel(browser)
-    assert "right" in panel.part("answer").text
-    assert "right" in panel.run(M="64")
+      navigator.serviceWorker.addEventListener('controllerchange', done);
+      navigator.serviceWorker.register('../offline.js');""")
+    origin = served.address.rstrip("/")
+    browser.execute_cdp_cmd(
+        "Storage.overrideQuotaForOrigin", {"origin": origin, "quotaSize": 1000})
+    try:
+        panel = opened("05_bank_conflicts")
+        assert "right" in panel.part("answer").text and panel.part("run").is_displayed()
+    finally:
+        browser.execute_cdp_cmd("Storage.overrideQuotaForOrigin", {"origin": origin})
 
 
 def test_a_second_page_of_a_visit_starts_before_it_is_asked(opened, browser):
     opened("02_shared_tile").run(M="32")
-    panel = opened("03_bank_conflicts")
+    panel = opened("05_bank_conflicts")
     assert not panel.busy
     WebDriverWait(browser, PATIENCE, 0.2).until(lambda page: page.execute_script(
         "return performance.getEntriesByType('resource').some(e => /worker.js/.test(e.name))"))
-    assert "padded" in panel.run(M="32")
+    assert "spread" in panel.run(M="32")
 
 
 def test_nothing_is_loaded_before_a_click(opened, browser, served):
     opened("02_shared_tile")
     asked = browser.execute_script(
         "return performance.getEntriesByType('resource').map(each => each.name)")
-    ours = [name.rpartition("/")[2] for name in asked if served.address in name]
+    ours = [name.rpartition("/")[2].partition("?")[0] for name in asked if served.address in name]
     assert sorted(name for name in ours if name != "favicon.ico") == ["panel.css", "panel.js"]
 
 
@@ -362,19 +330,19 @@ def test_a_page_weighs_little_before_a_click(panels):
                      for name in ("panel.js", "panel.css"))
     assert script < (ROOT / "book" / "panel" / "panel.js").stat().st_size
     for stem in CATALOGUE:
-        text, _ = made_panels.written(stem, FOLDER, panels / "_static" / "live", "")
+        text, _ = files.written(stem, FOLDER, panels / "_static" / "live", "")
         assert len(text.encode()) + script + sheet <= 30_000, stem
 
 
 def test_a_click_loads_at_most_ten_megabytes(panels):
-    assert max(made_panels.megabytes(panels / "_static" / "live", stem) for stem in CATALOGUE) <= 10
+    assert max(files.megabytes(panels / "_static" / "live", stem) for stem in CATALOGUE) <= 10
 
 
 # -- readers ------------------------------------------------------------------------------------
 
 def test_a_phone_shows_it_without_scrolling_sideways(opened, browser):
-    panel = opened("03_bank_conflicts", width=360, height=740)
-    panel.run(M="32", N="32", K="32", variant="transposed")
+    panel = opened("05_bank_conflicts", width=360, height=740)
+    panel.run(M="32", N="32", K="32", variant="together")
     panel.click("microscope")
     panel.wait()
     panel.click("edit")
@@ -412,7 +380,7 @@ def test_every_control_has_a_name(opened, browser):
 
 
 def test_without_scripts_the_recorded_run_stands(opened):
-    panel = opened("03_bank_conflicts", scripts=False)
+    panel = opened("05_bank_conflicts", scripts=False)
     assert "right" in panel.part("answer").text and "shared wavefronts" in panel.part("answer").text
     assert panel.part("pictures").find_elements(By.TAG_NAME, "svg")
     assert not panel.part("form").is_displayed()
@@ -420,9 +388,9 @@ def test_without_scripts_the_recorded_run_stands(opened):
 
 
 @pytest.mark.parametrize("number, guess, said, shown", [
-    (0, "32", "Exactly: the run has 32 wavefronts", "32 wavefronts, ideal 1"),
-    (0, "1", "Off by 31, a factor of 32: the run has 32", "32 wavefronts, ideal 1"),
-    (0, "many", "Type a number", ""), (0, "-3", "Off by 35: the run has 32", "ideal 1"),
+    (0, "8", "Exactly: the run has 8 wavefronts", "8 wavefronts, ideal 4"),
+    (0, "1", "Off by 7, a factor of 8: the run has 8", "8 wavefronts, ideal 4"),
+    (0, "many", "Type a number", ""), (0, "-3", "Off by 11: the run has 8", "ideal 4"),
     (1, "1,310", "Off by 1,308.69, a factor of 1000: it is 1.31 times as fast", "Recorded: NVIDIA"),
     (1, "1.31", "Exactly: it is 1.31 times as fast.", "Recorded: NVIDIA"),
 ])
@@ -448,7 +416,7 @@ def test_a_prediction_leads_to_the_panel_that_runs_it_again(browser, served):
     form.find_element(By.LINK_TEXT, "Run it here").click()
     assert browser.execute_script("return document.querySelector(':target').textContent") == (
         "Run it here")
-    assert Panel(browser).field("variant").get_attribute("value") == "transposed"
+    assert Panel(browser).field("variant").get_attribute("value") == "together"
 
 
 # -- a tab in the background --------------------------------------------------------------------

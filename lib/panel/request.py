@@ -1,0 +1,113 @@
+"""What a page asks to run: read from JSON's values, and held to limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lib.kernels.spec import Kernel, unknown
+from lib.problem import Problem
+from lib.ptx.launch import LANDINGS, SCHEDULES
+
+MAX_SIDE = 256  # elements: what a page answers within seconds
+MAX_PTX = 4_000_000  # characters
+MAX_SCALAR = 1e6  # of α and β
+DEFAULT: Mapping[str, Any] = {
+    "do": "run", "variant": None, "M": 128, "N": 128, "K": 128, "alpha": 1.0, "beta": 0.0,
+    "schedule": "lowest", "landing": "early", "races": True, "mistake": None, "ptx": None,
+}
+
+
+class Refused(ValueError):
+    """A request that breaks a limit; the message says which and what to do."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to run, and how.
+
+    Attributes
+    ----------
+    problem : Problem
+    variant : str
+    schedule, landing : str
+        One of `lib.ptx.launch.SCHEDULES` and of `LANDINGS`.
+    races : bool
+        Whether races are looked for.
+    mistake : int or None
+        Which seeded mistake the kernel has.
+    ptx : str or None
+        The reader's own text, in place of the compiler's.
+    """
+
+    problem: Problem
+    variant: str
+    schedule: str
+    landing: str
+    races: bool
+    mistake: int | None
+    ptx: str | None
+
+    @property
+    def changed(self) -> bool:
+        """Whether the PTX is another than the compiler's."""
+        return self.mistake is not None or self.ptx is not None
+
+
+def read(given: Mapping[str, Any], kernel: Kernel, variants: Sequence[str]) -> Request:
+    """Check what a page has sent.
+
+    Parameters
+    ----------
+    given : mapping
+        All keys of `DEFAULT`.
+    kernel : Kernel
+    variants : sequence of str
+        Those that the page offers; the first where none is named.
+
+    Raises
+    ------
+    Refused
+        If a value breaks its limit.
+    """
+    name = given["variant"] or variants[0]
+    if name not in variants:
+        raise Refused(unknown("variant", str(name), dict.fromkeys(variants)))
+    M, N, K = (whole(given, key, 0 if key == "K" else 1, MAX_SIDE) for key in "MNK")
+    alpha, beta = (_number(given, key) for key in ("alpha", "beta"))
+    for key, known in (("schedule", SCHEDULES), ("landing", LANDINGS)):
+        if given[key] not in known:
+            raise Refused(unknown(key, str(given[key]), dict.fromkeys(known)))
+    text, mistake = given["ptx"], given["mistake"]
+    if text is not None and (not isinstance(text, str) or len(text) > MAX_PTX):
+        raise Refused(f"The PTX is longer than {MAX_PTX:,} characters: shorten it.")
+    if mistake is not None and not isinstance(mistake, int):
+        raise Refused(f"A mistake is chosen by its number, not by {mistake!r}.")
+    if mistake is not None and text is not None:
+        raise Refused("Choose a mistake or edit the PTX, not both.")
+    problem = kernel.variant(name).problem(M, N, K, alpha, beta)
+    return Request(problem, name, given["schedule"], given["landing"], bool(given["races"]),
+                   mistake, text)
+
+
+def whole(given: Mapping[str, Any], key: str, least: int, most: int) -> int:
+    """A whole number of a request, from `least` to `most`.
+
+    Raises
+    ------
+    Refused
+        If it is anything else.
+    """
+    value: object = given[key]
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise Refused(f"{key} must be a whole number from {least} to {most:,}, not {value!r}.")
+    return value
+
+
+def _number(given: Mapping[str, Any], key: str) -> float:
+    value = given[key]
+    if isinstance(value, bool) or not isinstance(value, int | float) or (
+            not abs(value) <= MAX_SCALAR):
+        raise Refused(f"{key} must be a number of at most {MAX_SCALAR:,.0f}, not {value!r}.")
+    return float(value)

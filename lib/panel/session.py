@@ -1,0 +1,366 @@
+"""A session of one chapter's page: one request, one answer, both as JSON has them.
+
+A request names what to `do`: ``"run"`` a kernel, answer a ``"task"``, ``"record"`` a warp,
+``"step"`` to one of its instructions, or show the ``"ptx"``. An answer has ``html``, what the page
+shows, ``said``, one line of it for screen readers, and what else the page needs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from lib import ptx
+from lib.dispatch.plan import Plan, plan
+from lib.kernels.catalogue import find
+from lib.kernels.spec import unknown
+from lib.panel import render, tasks
+from lib.panel.bundle import Bundle, Instance, Merge, Mistake
+from lib.panel.edits import carried_over
+from lib.panel.request import DEFAULT, Refused, Request, read, whole
+from lib.panel.result import Finished, Result, Stopped, wrong_elements
+from lib.problem import Problem, Reference
+from lib.ptx.core.errors import LaunchError
+from lib.run.prepared import Step, lay_out
+
+MAX_TURNS = 1 << 17  # of a batch of blocks; the kernels of these sizes take a tenth
+MAX_BASELINES = 8  # runs of unchanged kernels that a session keeps
+MAX_MOMENTS = 2048  # instructions of a recording
+MAX_FIRST = 1 << 24  # instruction that a recording begins with
+MAX_REGISTERS = 8  # that a reader may watch
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """A problem's matrices, drawn once for all runs on it."""
+
+    problem: Problem
+
+    @cached_property
+    def matrices(self) -> tuple[Any, Any, Any]:
+        """A, B and C as no kernel has touched them."""
+        return self.problem.inputs()
+
+    @cached_property
+    def reference(self) -> Reference:
+        """The answer in float64."""
+        return self.problem.reference(*self.matrices)
+
+    def copies(self) -> tuple[Any, Any, Any]:
+        """A, B and C for one run, which may write to all of them."""
+        A, B, C = (matrix.copy() for matrix in self.matrices)
+        return A, B, C
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A request with what it launches.
+
+    Attributes
+    ----------
+    request : Request
+    plan : Plan
+    instance : Instance
+        The instantiation that is launched last.
+    """
+
+    request: Request
+    plan: Plan
+    instance: Instance
+
+    @property
+    def mistake(self) -> Mistake | None:
+        """The mistake that is seeded."""
+        at = self.request.mistake
+        return None if at is None else self.instance.mistakes[at]
+
+    @property
+    def text(self) -> str:
+        """The PTX to run."""
+        if self.request.ptx is not None:
+            return self.request.ptx
+        if self.mistake is None:
+            return self.instance.ptx
+        lines = self.instance.ptx.split("\n")
+        for number, text in self.mistake.lines.items():
+            lines[number - 1] = text
+        return "\n".join(lines)
+
+    @property
+    def merge(self) -> Merge:
+        """What is known of how ptxas merges the accesses of this text."""
+        if self.request.ptx is None:
+            return self.instance.merge
+        return carried_over(self.instance.merge, self.instance.ptx, self.request.ptx)
+
+
+@dataclass(frozen=True)
+class Recording:
+    """The instructions of one warp, and the text and the launch that they are of."""
+
+    recorder: ptx.Recorder
+    text: str
+    launch: ptx.Launch | None
+
+
+class Session:
+    """Answers requests about one chapter's kernels; keeps the last recording.
+
+    Parameters
+    ----------
+    bundle : Bundle
+    """
+
+    def __init__(self, bundle: Bundle) -> None:
+        self.bundle = bundle
+        self.kernel = find(bundle.stem)
+        self._inputs: Inputs | None = None
+        self._baselines: dict[Request, Result] = {}
+        self._recording: Recording | None = None
+
+    def ask(self, request: str) -> str:
+        """Answer a request.
+
+        Parameters
+        ----------
+        request : str
+            JSON: ``do``, and what `DEFAULT` has.
+
+        Returns
+        -------
+        str
+            JSON. A request that is refused, and a kernel that is stopped, have an answer too.
+        """
+        try:
+            given = {**DEFAULT, **json.loads(request)}
+            answers = {"run": self._run, "task": self._task, "record": self._record,
+                       "step": self._step, "ptx": self._ptx}
+            if given["do"] not in answers:
+                raise Refused(unknown("request", str(given["do"]), answers))
+            answer = answers[given["do"]](given)
+        except Refused as refused:
+            answer = render.refused(str(refused))
+        except MemoryError:
+            answer = render.refused("That is more than the memory of this page holds: take a "
+                                    "smaller shape.")
+        return json.dumps(answer)
+
+    # -- running --------------------------------------------------------------------------------
+
+    def _run(self, given: Mapping[str, Any]) -> render.Answer:
+        planned = self._planned(self._read(given))
+        baseline = self._baseline(planned.request)
+        if baseline is not None and baseline.request == planned.request:
+            return render.answer(self.kernel, baseline, baseline)
+        return render.answer(self.kernel, self.run(planned), baseline)
+
+    def _task(self, given: Mapping[str, Any]) -> render.Answer:
+        """Answer a task by two runs: before its change, and as the controls are now."""
+        known = tasks.TASKS.get(self.bundle.stem, ())
+        task = known[whole({"task": -1, **given}, "task", 0, len(known) - 1)]
+        before, after = (
+            self.run(self._planned(self._read(run)))
+            for run in ({**DEFAULT, **self.settings(task.before)}, given))
+        try:
+            numbers = [render.counted(result, task.asked) for result in (before, after)]
+        except ValueError as error:
+            raise Refused(f"This run doesn't answer the task: {error}.") from None
+        return render.task(self.kernel, task, (before, after), numbers)
+
+    def settings(self, run: Mapping[str, Any]) -> dict[str, Any]:
+        """What the controls are set to for one run of a task.
+
+        Raises
+        ------
+        ValueError
+            If its kernel has no such mistake.
+        """
+        variant = self.kernel.variant(run.get("variant", self.bundle.variants[0]))
+        instance = self._instance(self.kernel.expression(variant))
+        return {"variant": variant.name, **tasks.settings(run, instance.mistakes)}
+
+    def run(self, planned: Planned) -> Result:
+        """Run a kernel."""
+        problem, instance = planned.request.problem, planned.instance
+        inputs = self._drawn(problem)
+        matrices = inputs.copies()
+        steps = self._steps(planned, matrices)
+        reason = planned.plan.reason
+        try:
+            for step in steps[:-1]:
+                packing = self._instance(self.kernel.expression(step.variant))
+                self._launch(packing.ptx, None, packing, step, planned.request, trace=False)
+            launch = self._launch(
+                planned.text, planned.merge, instance, steps[-1], planned.request,
+                watch=_watched(steps[-1]), races=planned.request.races)
+        except ptx.Error as error:
+            return Stopped(planned.request, reason, instance.arch, error)
+        C, reference = matrices[2], inputs.reference
+        verdict = problem.judge(C, reference)
+        wrong = None if verdict.ok else wrong_elements(problem, C, reference.C)
+        return Finished(planned.request, reason, instance.arch, launch, verdict, wrong)
+
+    def _launch(
+        self, text: str, merge: Merge | None, instance: Instance, step: Step, request: Request,
+        **options: Any,
+    ) -> ptx.Launch:
+        module = ptx.Module(text, instance.arch)
+        entries = module.program.entries
+        name = instance.entry
+        if name not in entries and request.ptx is not None and len(entries) == 1:
+            name = next(iter(entries))  # the reader has renamed it
+        launch = step.launch
+        return module.get_function(name)(
+            launch.grid, launch.block, step.arguments, launch.shared_bytes, merge=merge,
+            schedule=request.schedule, landing=request.landing, turns=MAX_TURNS, **options)
+
+    def _baseline(self, request: Request) -> Result | None:
+        """The unchanged kernel on the same problem: the chapter's first variant, or this one."""
+        name = request.variant if request.changed else self.bundle.variants[0]
+        unchanged = Request(
+            self.kernel.variant(name).typed(request.problem), name, request.schedule,
+            request.landing, request.races and not request.changed, None, None)
+        if unchanged not in self._baselines:
+            if len(self._baselines) >= MAX_BASELINES:
+                self._baselines.clear()
+            try:
+                self._baselines[unchanged] = self.run(self._planned(unchanged))
+            except Refused:
+                return None
+        return self._baselines[unchanged]
+
+    def _read(self, given: Mapping[str, Any]) -> Request:
+        return read(given, self.kernel, self.bundle.variants)
+
+    def _planned(self, request: Request) -> Planned:
+        """Plan a request's launches.
+
+        Raises
+        ------
+        Refused
+            If the shape can't be launched, the page doesn't carry its instantiation, or that has no
+            such mistake.
+        """
+        variant = self.kernel.variant(request.variant)
+        try:
+            # Exactly the variant: its instantiations are what the page carries.
+            chosen = plan(self.kernel, variant, request.problem, exact=True)
+        except ValueError as refused:
+            raise Refused(f"{refused}.") from None
+        instance = self._instance(self.kernel.expression(chosen.variant), chosen.reason)
+        if request.mistake is not None and not 0 <= request.mistake < len(instance.mistakes):
+            raise Refused(f"There are {len(instance.mistakes)} mistakes to choose from for this "
+                          "shape.")
+        return Planned(request, chosen, instance)
+
+    def _instance(self, expression: str, reason: str = "") -> Instance:
+        if expression not in self.bundle.instances:
+            raise Refused(
+                f"This shape takes another instantiation, {expression}, which the page does not "
+                f"carry{f' ({reason})' if reason else ''}: take multiples of 8, or the first "
+                "variant.")
+        return self.bundle.instances[expression]
+
+    def _drawn(self, problem: Problem) -> Inputs:
+        """The inputs of a problem; those of the last one are kept."""
+        if self._inputs is None or self._inputs.problem != problem:
+            self._inputs = Inputs(problem)
+        return self._inputs
+
+    def _steps(self, planned: Planned, matrices: tuple[Any, Any, Any]) -> list[Step]:
+        """The launches, on plain arrays of the same memory (see `lib.bfloat16`)."""
+        A, B, C = map(np.asarray, matrices)
+        try:
+            return lay_out(planned.plan, planned.request.problem, [(A, B, C)]).steps(0)
+        except ValueError as refused:
+            raise Refused(f"{refused}.") from None
+
+    def predict(self, asked: str) -> tuple[float, str, str]:
+        """The number that a question asks for, from the run that the panel shows first.
+
+        Parameters
+        ----------
+        asked : str
+            ``VARIANT COUNTER``, a counter of the run of a variant; or ``VARIANT SPACE KIND ARRAY
+            COUNT``, what one access of the watched warp takes (`lib.panel.render.COUNTS`):
+            ``coalesced global load A sectors``, ``transposed shared store As wavefronts``.
+
+        Returns
+        -------
+        (float, str, str)
+            The number; what it is, in words; and what more the run has of it, as HTML: the line
+            that makes the access, and all that it takes.
+
+        Raises
+        ------
+        ValueError
+            If the run has no such counter or access.
+        """
+        name, *words = asked.split()
+        if name not in self.bundle.variants:
+            raise ValueError(unknown("variant", name, dict.fromkeys(self.bundle.variants)))
+        given = {**DEFAULT, "variant": name, "races": False}
+        result = self.run(self._planned(self._read(given)))
+        if isinstance(result, Stopped):
+            raise ValueError(f"{asked!r}: the run was stopped: {result.error}")
+        if len(words) == 1:
+            counters = result.counters()
+            if words[0] not in counters:
+                raise ValueError(unknown("counter", words[0], counters))
+            return counters[words[0]], f"{words[0].replace('_', ' ')} of {name}", ""
+        if len(words) != 4:
+            raise ValueError(f"{asked!r}: write VARIANT COUNTER, or VARIANT SPACE KIND ARRAY COUNT")
+        space, kind, array, count = words
+        found, access = render.cost(result.launch, space, kind, array, count)
+        said = render.COUNTS[space][count].format(f"{space} {kind}")
+        return found, f"{said} of {array}, variant {name}", render.caption(access)
+
+    # -- the PTX, and a warp step by step -------------------------------------------------------
+
+    def _ptx(self, given: Mapping[str, Any]) -> render.Answer:
+        planned = self._planned(self._read(given))
+        return render.listing(planned.text, planned.instance.entry)
+
+    def _record(self, given: Mapping[str, Any]) -> render.Answer:
+        planned = self._planned(self._read(given))
+        step = self._steps(planned, self._drawn(planned.request.problem).copies())[-1]
+        grid, block = step.launch.grid, step.launch.block
+        blocks, threads = grid[0] * grid[1] * grid[2], block[0] * block[1] * block[2]
+        recorder = ptx.Recorder(
+            whole({"block": 0, **given}, "block", 0, blocks - 1),
+            whole({"warp": 0, **given}, "warp", 0, -(-threads // 32) - 1),
+            whole({"first": 0, **given}, "first", 0, MAX_FIRST), MAX_MOMENTS)
+        text, stopped, launch = planned.text, "", None
+        try:
+            launch = self._launch(text, None, planned.instance, step, planned.request, trace=False,
+                                  recorder=recorder)
+        except (LaunchError, ptx.ParseError, ptx.UnsupportedInstruction) as error:
+            raise Refused(f"{error}.") from None
+        except ptx.Error as error:
+            stopped = str(error)
+        if not recorder.moments:
+            raise Refused(stopped or f"Warp {recorder.warp} of block {recorder.block} ran fewer "
+                          f"than {recorder.first} instructions: begin earlier.")
+        self._recording = Recording(recorder, text, launch)
+        return self._step({**given, "at": 0, "said": stopped})
+
+    def _step(self, given: Mapping[str, Any]) -> render.Answer:
+        if self._recording is None:
+            raise Refused("No warp is recorded yet: record one first.")
+        recorder = self._recording.recorder
+        at = whole({"at": 0, **given}, "at", 0, len(recorder.moments) - 1)
+        watched = str(given.get("registers", "")).split()[:MAX_REGISTERS]
+        return render.moment(recorder, at, self._recording.text, self._recording.launch, watched,
+                             str(given.get("said", "")))
+
+
+def _watched(step: Step) -> tuple[int, int]:
+    """The block and the warp whose addresses are kept: not the first, where zeros hide mistakes."""
+    grid, block = step.launch.grid, step.launch.block
+    blocks, threads = grid[0] * grid[1] * grid[2], block[0] * block[1] * block[2]
+    return min(5, blocks - 1), min(3, -(-threads // 32) - 1)

@@ -1,0 +1,75 @@
+"""What is wrong with a reader's kernel, if anything: its result, its races, what it costs.
+
+The text takes the place of the version's file and runs in the emulator, beside the version itself.
+"""
+
+from __future__ import annotations
+
+from lib import ptx
+from lib.compiler.nvrtc import CompileError
+from lib.kernels.spec import Kernel, Variant
+from lib.problem import Problem
+from lib.ptx.report import told
+from lib.run.runner import Run, run
+
+# Several blocks, and a tile at each edge that C does not fill: sides that let rows of floats and of
+# halves begin on 16 bytes. In a second run α, β and what C holds matter.
+SIZES = (136, 72, 40)
+SCALARS = ((1.0, 0.0), (0.5, -2.0))
+EMPTY = "Nothing to verify yet: write the whole kernel file, changed, into the text."
+
+
+def findings(kernel: Kernel, variant: Variant, text: str) -> list[str]:
+    """Say what is wrong with a kernel's text, or what it costs more and less than the book's.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    variant : Variant
+        Whose template arguments and launch it is run with.
+    text : str
+        The CUDA text, in place of the version's file.
+
+    Returns
+    -------
+    list of str
+        Lines; the first says the verdict, ``"right: "`` where nothing is wrong.
+    """
+    if not text.strip():
+        return [EMPTY]
+    done: Run | None = None
+    for alpha, beta in SCALARS:
+        problem = variant.problem(*SIZES, alpha, beta)
+        where = f"{problem.shape}, α = {alpha:g}, β = {beta:g}"
+        try:
+            ran = run(kernel, problem, variant=variant, backend="emulator", source=text, races=True)
+        except CompileError as error:
+            return ["It does not compile:", *str(error).splitlines()]
+        except ptx.Error as error:
+            return [f"It stops at {where}:", str(error)]
+        if not ran.verdict.ok:
+            return [f"The result is {ran.verdict} ({where}).", *_suspicious(ran)]
+        if hazards := _suspicious(ran):
+            return [f"The result is right in this order of warps, but not in every one ({where}):",
+                    *hazards]
+        done = done or ran
+    assert done is not None  # SCALARS is not empty
+    return _costs(kernel, variant, done)
+
+
+def _suspicious(ran: Run) -> list[str]:
+    return told(ran.launch) if ran.launch and ran.launch.hazards else []
+
+
+def _costs(kernel: Kernel, variant: Variant, mine: Run) -> list[str]:
+    """The verdict of a right kernel, and the counters in which it differs from the version's."""
+    problem: Problem = variant.problem(*SIZES, *SCALARS[0])
+    usual = run(kernel, problem, variant=variant, backend="emulator")
+    ours, theirs = mine.trace.counters(), usual.trace.counters()
+    differ = [f"  {name.replace('_', ' '):<28} {value:>12,} {theirs.get(name, 0):>12,}"
+              for name, value in ours.items() if value != theirs.get(name, 0)]
+    verdict = f"right: {len(SCALARS)} runs at {problem.shape}, no race"
+    if not differ:
+        return [f"{verdict}; every counter is {kernel.stem}/{variant.name}'s"]
+    return [f"{verdict}; it differs from {kernel.stem}/{variant.name} in",
+            f"  {'emulated':<28} {'yours':>12} {'the book':>12}", *differ]

@@ -1,0 +1,349 @@
+"""What a kernel of tcgen05 does to tensor memory, step by step of the emulator, and what it asks.
+
+The emulator has no clock. A step is one instruction of one group of lanes, in the order in which
+the emulator takes them: who waits for whom is the kernel's, how long anything takes is nobody's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lib.kernels.build import compile_kernel
+from lib.kernels.catalogue import find
+from lib.ptx.core.masks import WARP
+from lib.ptx.core.recorder import Recorder
+from lib.ptx.core.syntax import Address, Instruction, Operand, Register
+from lib.ptx.core.tensor_memory import COLUMNS
+from lib.run.prepared import lay_out
+from lib.run.runner import emulate, planned, run
+
+if TYPE_CHECKING:
+    from lib.ptx.core.batch import Batch
+    from lib.ptx.core.step import BasicBlock
+
+# What a warp does from an instruction on, by how that begins: the phases of a timeline.
+_BEGINS = {
+    "mbarrier.try_wait": "wait", "cp.async.bulk.tensor.2d.shared": "load",
+    "tcgen05.mma": "compute", "tcgen05.ld": "store", "bar.sync": "barrier",
+}
+QUARTERS = 4  # of the lanes: each warp of a warpgroup reaches one
+# States of a column in a quarter of the lanes, in the order in which it passes through them.
+FREE, ALLOCATED, ADDED, COMPLETE, LOADED = range(5)
+STATES = ("free", "allocated, empty", "being added up", "complete", "loaded by its warp")
+# The order of warps in which the emulator runs what is followed, so that it is the same each time.
+ORDER = {"schedule": "random", "seed": 1, "landing": "late"}
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What tensor memory holds behind one instruction of tcgen05.
+
+    Attributes
+    ----------
+    step : int
+        Of the emulator.
+    kind : str
+        ``"alloc"``, ``"mma"``, ``"ld"`` or ``"dealloc"``.
+    warp : int
+    tile : int
+        Which of the block's tiles; -1 where it is about none.
+    states : ndarray of int8, shape (512, 4)
+        Of `STATES`, by column and quarter of the lanes.
+    """
+
+    step: int
+    kind: str
+    warp: int
+    tile: int
+    states: np.ndarray
+
+
+@dataclass
+class Steps(Recorder):
+    """What all warps of a block do, by the emulator's steps.
+
+    Attributes
+    ----------
+    width : int
+        Columns of a tile of sums.
+    marks : list of list of (str, int)
+        For each warp the steps at which another phase begins, and which.
+    changes : list of Moment
+    operands : tuple of int
+        Of the first mma: where D lies, the descriptors of A and B, what is multiplied.
+    last : int
+        The latest step.
+    """
+
+    width: int = COLUMNS
+    marks: list[list[tuple[str, int]]] = field(default_factory=list)
+    changes: list[Moment] = field(default_factory=list)
+    operands: tuple[int, ...] = ()
+    last: int = 0
+    _states: np.ndarray = field(default_factory=lambda: np.zeros((COLUMNS, QUARTERS), np.int8))
+    _tiles: list[int] = field(default_factory=list)  # of each accumulator, the latest
+    _begun: int = 0
+
+    def run(self, f: Batch, block: BasicBlock, at: int) -> None:
+        """Run a basic block's steps one by one, and look at each before."""
+        merge = f.merge
+        for index, (step, writes) in enumerate(block.single[at - block.start :], at):
+            self._look(f, index)
+            if merge is None:
+                step(f)
+            else:
+                f.masked(step, writes, merge)
+
+    def begin(self, f: Batch, index: int) -> None:
+        """Look at a basic block's last instruction, which the emulator runs itself."""
+        self._look(f, index)
+
+    def end(self, f: Batch, index: int, taking: tuple | None) -> None:
+        """Keep nothing more of it."""
+
+    def _look(self, f: Batch, index: int) -> None:
+        row = f.geometry.row_of(self.block)
+        if row is None:
+            return
+        while len(self.marks) < f.warps:
+            self.marks.append([])
+        instruction, self.last = f.code.steps[index].instruction, f.origin + index
+        opcode = instruction.opcode
+        phase = next((p for b, p in _BEGINS.items() if opcode.startswith(b)), None)
+        for warp in np.flatnonzero(f.active_warps[row]).tolist():
+            mine = self.marks[warp]
+            if phase and (not mine or mine[-1][0] != phase):
+                mine.append((phase, self.last))
+            if opcode.startswith("tcgen05"):
+                self._change(f, row, warp, instruction)
+
+    def _change(self, f: Batch, row: int, warp: int, instruction: Instruction) -> None:
+        """Keep what an instruction of tcgen05 makes of the columns."""
+        kind, states, tile = instruction.parts[1], self._states, -1
+        values = [_value(f, row, warp, operand) for operand in instruction.operands]
+        if kind == "alloc":
+            states[: values[1]] = ALLOCATED
+            self._tiles = [-1] * (values[1] // self.width)
+        elif kind == "dealloc":
+            states[:] = FREE
+        elif kind == "mma":
+            self.operands = self.operands or tuple(values[:4])
+            which = values[0] // self.width
+            mine = states[which * self.width : (which + 1) * self.width]
+            if mine[0, 0] != ADDED:
+                self._tiles[which], self._begun = self._begun, self._begun + 1
+            mine[:], tile = ADDED, self._tiles[which]
+        elif kind == "ld":
+            column = values[1] & 0xFFFF
+            which, count = column // self.width, int(instruction.parts[5][1:])
+            mine = states[which * self.width : (which + 1) * self.width]
+            mine[mine == ADDED] = COMPLETE  # else the wait before would not be over
+            states[column : column + count, warp % QUARTERS] = LOADED
+            tile = self._tiles[which]
+        else:
+            return
+        self.changes.append(Moment(self.last, kind, warp, tile, states.copy()))
+
+
+def _value(f: Batch, row: int, warp: int, operand: Operand) -> int:
+    """What the first active lane of a warp has in an operand; 0 where that is a list."""
+    base = operand.base if isinstance(operand, Address) else operand
+    if isinstance(base, Register):
+        lanes = np.flatnonzero(f.active_lanes[row, warp * WARP : (warp + 1) * WARP])
+        full = np.broadcast_to(f.r[base.slot], (f.blocks, f.threads))
+        return int(full[row, warp * WARP + int(lanes[0])])
+    bits = getattr(base, "bits", getattr(base, "value", base))
+    return int(bits) if isinstance(bits, int | np.integer) else 0
+
+
+@lru_cache(maxsize=8)
+def followed(stem: str, name: str, tiles: int = 4, steps: int = 3) -> Steps:
+    """Follow one block that walks through some tiles of C, in `ORDER`.
+
+    Parameters
+    ----------
+    stem, name : str
+        Of a version whose sums lie in tensor memory, and of a variant.
+    tiles : int
+        Of C, beside each other.
+    steps : int
+        Of K, in each tile.
+    """
+    kernel = find(stem)
+    variant = kernel.variant(name)
+    rows, columns = variant.tile
+    problem = variant.problem(rows, tiles * columns, steps * variant.step)
+    ready = lay_out(planned(kernel, variant, problem, sms=1, exact=True), problem,
+                    [problem.inputs(0, np)])
+    (step,) = ready.steps(0)
+    recorder = Steps(block=0, warp=0, width=columns)
+    compiled = compile_kernel(kernel, variant, kernel.oldest(variant), ptx_only=True)
+    emulate(compiled, step.launch, step.arguments, trace=False, recorder=recorder, **ORDER)
+    return recorder
+
+
+def turning_points(found: Steps) -> list[Moment]:
+    """What a reader steps through: of each run of one kind on one tile the last moment.
+
+    Of loads the middle one, too, where some columns are complete and not loaded yet.
+    """
+    chosen = []
+    for (kind, _), run_of in groupby(found.changes, key=lambda one: (one.kind, one.tile)):
+        moments = list(run_of)
+        if kind == "ld":
+            chosen.append(moments[len(moments) // 2])
+        chosen.append(moments[-1])
+    return chosen
+
+
+def begun_early(found: Steps) -> tuple[int, int]:
+    """How many tiles were begun before the one before had been loaded, of how many that could."""
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for one in found.changes:
+        if one.kind == "mma":
+            first.setdefault(one.tile, one.step)
+        elif one.kind == "ld":
+            last[one.tile] = one.step
+    return sum(first[tile] < last[tile - 1] for tile in first if tile), len(first) - 1
+
+
+# -- what a tile asks of the machine
+
+_MULTIPLIES = ("tcgen05.mma", "wgmma.mma_async")
+WAVEFRONT, SECTOR = 128, 32
+# One block's walk: two tiles of 128×256 beside each other, and eight steps of K.
+SHAPE = (128, 512, 512)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a variant asks of the machine, counted in the emulator.
+
+    Attributes
+    ----------
+    flops : float
+        Of the problem, FLOP.
+    boxes, loaded : int
+        Boxes that TMA loads, and their bytes, B.
+    read : int
+        Bytes of shared memory that the tensor cores read: each operand of each instruction once, B.
+    products, threads : int
+        Instructions that multiply, each warp's by itself, and the threads that issue one.
+    instructions : int
+        Warp instructions of all kinds.
+    sums : int
+        Registers of a thread that hold sums while they are added up.
+    """
+
+    flops: float
+    boxes: int
+    loaded: int
+    read: int
+    products: int
+    threads: int
+    instructions: int
+    sums: int
+
+
+@lru_cache(maxsize=8)
+def asked(stem: str, name: str, shape: tuple[int, int, int]) -> Asked:
+    """Count what one block asks that walks through all tiles of a problem."""
+    kernel = find(stem)
+    variant = kernel.variant(name)
+    problem = variant.problem(*shape)
+    done = run(kernel, problem, variant=variant, backend="emulator", exact=True, sms=1)
+    trace = done.trace
+    loads = [site for site in trace.sites if site.kind == "bulk load"]
+    read = sum(site.wavefronts for site in trace.sites if site.kind in ("tcgen05", "wgmma"))
+    (opcode, (products, lanes)), = (
+        given for given in trace.instructions.items() if given[0].startswith(_MULTIPLIES))
+    of_one = opcode.startswith("tcgen05")
+    consumers = dict(variant.roles.warps).get("consumers", 0)
+    rows, columns = variant.tile
+    return Asked(
+        problem.flops, sum(site.requests for site in loads),
+        SECTOR * sum(site.sectors for site in loads), WAVEFRONT * read, products,
+        lanes // products if of_one else WARP * consumers,
+        sum(count for count, _ in trace.instructions.values()),
+        0 if of_one else rows * columns // (WARP * consumers),
+    )
+
+
+# -- descriptors, field by field
+
+
+@dataclass(frozen=True)
+class Bits:
+    """A field of a descriptor.
+
+    Attributes
+    ----------
+    low, width : int
+        Its lowest bit, and how many it has.
+    name : str
+    value : int
+    meaning : str
+        What this value says.
+    """
+
+    low: int
+    width: int
+    name: str
+    value: int
+    meaning: str
+
+    @property
+    def place(self) -> str:
+        """Its bits, as tables have them."""
+        return str(self.low) if self.width == 1 else f"{self.low}–{self.low + self.width - 1}"
+
+
+_TYPES = {0: "FP16", 1: "BF16"}
+_MAJORS = ("rows run along K", "rows run along N")
+_SWIZZLES = {0: "none", 1: "128 bytes, in atoms of 32", 2: "128 bytes", 4: "64 bytes",
+             6: "32 bytes"}
+
+
+def shared_descriptor(bits: int) -> list[Bits]:
+    """Take a shared memory descriptor apart (PTX ISA 9.7.16.4.1)."""
+    def field_of(low: int, width: int) -> int:
+        return bits >> low & (1 << width) - 1
+
+    start, leading, stride = (field_of(low, 14) for low in (0, 16, 32))
+    mode = field_of(61, 3)
+    return [
+        Bits(0, 14, "start address / 16", start, f"byte {16 * start:,} of shared memory"),
+        Bits(16, 14, "leading offset / 16", leading,
+             f"{16 * leading:,} bytes" + (" (no meaning here)" if leading == 1 else
+                                          " from 64 columns of B to the next")),
+        Bits(32, 14, "stride offset / 16", stride,
+             f"{16 * stride:,} bytes from 8 rows to the next 8"),
+        Bits(46, 3, "constant", field_of(46, 3), "always 1"),
+        Bits(49, 3, "base offset", field_of(49, 3), "tiles begin on 1,024 bytes"),
+        Bits(52, 1, "leading offset's mode", field_of(52, 1), "a distance, not an address"),
+        Bits(61, 3, "swizzle", mode, _SWIZZLES[mode]),
+    ]
+
+
+def instruction_descriptor(bits: int) -> list[Bits]:
+    """Take an instruction descriptor of kind::f16 apart (PTX ISA 9.7.16.4.2)."""
+    def field_of(low: int, width: int) -> int:
+        return bits >> low & (1 << width) - 1
+
+    n, m = field_of(17, 6), field_of(24, 5)
+    return [
+        Bits(4, 2, "type of D", field_of(4, 2), ("FP16", "FP32")[field_of(4, 2)]),
+        Bits(7, 3, "type of A", field_of(7, 3), _TYPES[field_of(7, 3)]),
+        Bits(10, 3, "type of B", field_of(10, 3), _TYPES[field_of(10, 3)]),
+        Bits(13, 2, "negate A, B", field_of(13, 2), "neither"),
+        Bits(15, 1, "A transposed", field_of(15, 1), _MAJORS[0]),
+        Bits(16, 1, "B transposed", field_of(16, 1), _MAJORS[field_of(16, 1)]),
+        Bits(17, 6, "N / 8", n, f"N = {8 * n}"),
+        Bits(24, 5, "M / 16", m, f"M = {16 * m}"),
+    ]

@@ -1,0 +1,110 @@
+"""The panels' tasks: each is answered by the reader's run, and by the kernel that is run."""
+
+import json
+import re
+
+import pytest
+
+from book.panel.bundler import bundle
+from book.panel.controls import grain, recorded, write
+from lib.kernels.catalogue import find
+from lib.panel.bundle import loads
+from lib.panel.session import Session
+from lib.panel.tasks import NO_BARRIER, TASKS, settings, subject
+
+EVERY = [(stem, number) for stem, tasks in TASKS.items() for number in range(len(tasks))]
+
+
+@pytest.fixture(scope="module")
+def sessions():
+    """`sessions(stem)`: a session of the chapter's bundle, as a page gives it."""
+    made = {}
+
+    def session(stem):
+        if stem not in made:
+            made[stem] = Session(loads(bundle(find(stem)).dumps()))
+        return made[stem]
+
+    return session
+
+
+def ask(session, **request):
+    return json.loads(session.ask(json.dumps(request)))
+
+
+@pytest.mark.parametrize("stem", TASKS)
+def test_a_chapter_has_two_or_three_that_begin_with_a_question(stem):
+    tasks = TASKS[stem]
+    assert len(tasks) in (2, 3) and len({task.question for task in tasks}) == len(tasks)
+    for task in tasks:
+        assert task.question.endswith("?")
+        # The answer is counted: no question says it, and none names a variant of the project's.
+        assert not any(name in task.question for name in task.variants if "_" in name)
+
+
+@pytest.mark.parametrize(("stem", "number"), EVERY)
+def test_a_task_is_answered_by_the_run_and_by_the_kernel_that_is_run(sessions, stem, number):
+    session, task = sessions(stem), TASKS[stem][number]
+    before, after = (session.settings(run) for run in (task.before, task.after))
+    answer = ask(session, do="task", task=number, **after)
+    old, new = answer["numbers"]
+    assert old != new and "no difference" not in answer["said"]
+    assert "live-differs" in answer["html"]
+    # The kernel as it was before the change, in the same task, is another answer.
+    same = ask(session, do="task", task=number, **before)
+    assert same["numbers"] == [old, old] and "no difference" in same["said"]
+
+
+def test_a_task_counts_the_reader_s_own_ptx(sessions):
+    session = sessions("02_shared_tile")
+    text = ask(session, do="ptx")["ptx"]
+    twice = re.sub(r"(?m)^(\s*ld\.global\S*\s.*;)$", r"\1 \1", text)
+    assert twice != text
+    usual = ask(session, do="task", task=0)["numbers"]
+    edited = ask(session, do="task", task=0, ptx=twice)["numbers"]
+    assert edited[0] == usual[0] and edited[1] > usual[1]
+
+
+def test_before_and_after_stand_side_by_side(sessions):
+    answer = ask(sessions("03_strip"), do="task", task=0, variant="strips_first")
+    assert re.findall("<h4>(\\w+)</h4>", answer["html"]) == ["Before", "After"]
+    assert answer["accesses"] == [] and answer["html"].count("<svg") == 2
+
+
+@pytest.mark.parametrize("task", [-1, 3, None, "0"])
+def test_a_task_that_there_is_not_is_refused(sessions, task):
+    assert ask(sessions("02_shared_tile"), do="task", task=task)["verdict"] == "refused"
+
+
+def test_a_run_that_can_not_answer_says_why(sessions):
+    text = ask(sessions("02_shared_tile"), do="ptx")["ptx"]
+    answer = ask(sessions("02_shared_tile"), do="task", task=0, ptx=text.replace("ret;", "rte;"))
+    assert answer["verdict"] == "refused" and "doesn't answer the task: it was" in answer["said"]
+
+
+def test_the_first_picture_is_the_chapter_s_subject(sessions):
+    assert subject("06_vectorized") == ("shared", "load", "Bs") and subject("index") is None
+    answer = ask(sessions("06_vectorized"), races=False)
+    assert answer["accesses"][answer["first"]]["label"].startswith("shared load Bs")
+
+
+def test_a_mistake_that_is_not_seeded_is_named():
+    with pytest.raises(ValueError, match="no seeded mistake is about 'bar.sync'"):
+        settings(NO_BARRIER, [])
+
+
+def test_mistakes_are_named_by_the_kernel_s_own_lines(sessions):
+    page = sessions("18_tma").bundle
+    said = [one.said for one in next(iter(page.instances.values())).mistakes]
+    assert any(one.startswith("18_tma.cu:") and "wrong phase" in one for one in said)
+    assert all(one.startswith("18_tma.cu:") for one in said)
+
+
+def test_a_page_says_its_limits_and_shows_its_tasks_without_scripts(sessions):
+    page = sessions("08_warp_tile").bundle
+    assert grain(page, "warp_64x32") == 1 and grain(page, "warp_64x64") == 4
+    answer = recorded(page)
+    html = write(page, answer, "", 9.0)
+    assert "sides: multiples of 4)" in html and "Sides up to 256" in html
+    for task, run in zip(TASKS["08_warp_tile"], answer["tasks"], strict=True):
+        assert task.question.replace("'", "&#x27;") in html and run["said"] in html

@@ -1,0 +1,112 @@
+"""What is told of tensor memory: its steps, what a tile asks, both descriptors, the pictures."""
+
+import numpy as np
+import pytest
+
+from lib.plotting import style
+from lib.ptx.isa.tcgen05_descriptors import mma_descriptor, operand_descriptor
+from lib.topics.tensor_memory import figure, model, page
+from lib.topics.tensor_memory.explorer import tensor_memory
+from lib.topics.version import Version
+from tests.pages import cells
+
+STEM = "27_tcgen05"
+
+
+@pytest.fixture(scope="module")
+def wide():
+    return model.followed(STEM, "wide")
+
+
+def test_a_block_s_columns_go_through_their_states_and_are_free_at_the_end(wide):
+    kinds = [one.kind for one in wide.changes]
+    assert kinds[0] == "alloc" and kinds[-1] == "dealloc"
+    assert set(kinds) == {"alloc", "mma", "ld", "dealloc"}
+    assert (wide.changes[0].states == model.ALLOCATED).all()
+    assert (wide.changes[-1].states == model.FREE).all()
+    # 4 tiles of 3 steps of K, each 4 MMAs; each warp loads 8 times 32 columns of a tile.
+    assert kinds.count("mma") == 4 * 3 * 4 and kinds.count("ld") == 4 * 4 * 8
+    steps = [one.step for one in wide.changes]
+    assert steps == sorted(steps) and steps[-1] <= wide.last
+
+
+def test_a_warp_loads_its_own_quarter_of_the_lanes(wide):
+    before = None
+    for one in wide.changes:
+        if one.kind == "ld" and before is not None:
+            changed = np.argwhere((one.states == model.LOADED) & (before != model.LOADED))
+            assert set(changed[:, 1].tolist()) <= {one.warp}
+        before = one.states
+
+
+def test_the_next_tile_is_begun_early_only_where_there_is_room_for_it(wide):
+    assert model.begun_early(wide) == (3, 3)
+    assert model.begun_early(model.followed(STEM, "one_accumulator")) == (0, 3)
+
+
+def test_turning_points_tell_each_turn_once(wide):
+    found = model.turning_points(wide)
+    assert len(found) < len(wide.changes) / 4
+    assert any((one.states == model.COMPLETE).any() and (one.states == model.LOADED).any()
+               for one in found)
+
+
+def test_what_a_tile_asks_is_what_its_sizes_say():
+    ours, before = (model.asked(*name, (128, 512, 256)) for name in (
+        (STEM, "wide"), ("20_persistent", "wide")))
+    assert ours.flops == before.flops == 2 * 128 * 512 * 256
+    assert ours.loaded == before.loaded == 2 * 2 * (128 + 256) * 256
+    assert ours.read == 2 * 2 * (128 + 256) * 256
+    assert before.read == 2 * 2 * 2 * (64 + 256) * 256
+    assert (ours.products, before.products) == (2 * 16, 2 * 16 * 8)
+    assert (ours.threads, before.threads, ours.sums, before.sums) == (1, 256, 0, 128)
+
+
+def test_descriptors_say_what_the_emulator_reads_in_them(wide):
+    address, a, b, what = wide.operands
+    assert address == 0
+    for bits in (a, b):
+        fields = {one.name: one.value for one in model.shared_descriptor(bits)}
+        known = operand_descriptor(bits)
+        assert 16 * fields["start address / 16"] == known.start
+        assert fields["swizzle"] == 2 and fields["constant"] == 1
+        assert sum(one.value << one.low for one in model.shared_descriptor(bits)) == bits
+    parts = model.instruction_descriptor(what)
+    assert sum(one.value << one.low for one in parts) == what
+    known = mma_descriptor(what, "f16", False)
+    assert (known.m, known.n, known.majors) == (128, 256, ("k", "mn"))
+    assert {one.meaning for one in parts} >= {"N = 256", "M = 128", "FP16", "FP32"}
+
+
+def test_the_table_has_what_was_predicted_beside_what_was_counted(shown):
+    page.costs(Version(STEM), "one_accumulator", "wide", above=["20_persistent/wide"])
+    rows = {row[0]: row[1:] for row in cells(shown[0])}
+    read = rows["bytes that the tensor cores read of shared memory, per kFLOP"]
+    assert read == ["19.5", "11.7", "11.7", "each once: 11.7"]
+    assert rows["tiles begun before the one before is loaded"][1:3] == ["0 of 3", "3 of 3"]
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+def test_the_pictures_say_in_words_what_they_show(wide, narrow):
+    moment = next(m for m in model.turning_points(wide) if m.kind == "ld")
+    one = figure.draw(moment, 256, evidence="emulated: x", narrow=narrow)
+    assert "columns 256 to 511 being added up" in one.alt
+    assert one.finding == f"Step {moment.step:,}: the epilogue warps load tile 0"
+    rows = [(name, model.followed(STEM, name)) for name in ("one_accumulator", "wide")]
+    roles = Version(STEM).kernel.variants[0].roles.warps
+    drawn = figure.timeline(rows, roles, title="A finding", evidence="emulated: x", narrow=narrow)
+    assert "0 of 3 tiles" in drawn.alt and "3 of 3 tiles" in drawn.alt
+    assert drawn.get_figwidth() == pytest.approx(style.NARROW if narrow else style.WIDTH)
+
+
+def test_roofs_are_a_data_sheet_s_and_no_speed_is_told(shown):
+    page.by_intensity(Version(STEM), "20_persistent/wide")
+    assert "want 160 bytes" in shown[0] and "96 as 27 does" in shown[0]
+    assert "No speed of a kernel is shown" in shown[0]
+
+
+def test_the_explorer_has_a_frame_for_each_turn_and_weighs_little():
+    found = tensor_memory(STEM)
+    assert [len(control.options) for control in found.controls][0] == 2
+    assert "one thread adds up tile 0" in found.at(0, 1)
+    assert sum(len(frame) for frame in found.frames) < 600_000

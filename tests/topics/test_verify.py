@@ -1,0 +1,61 @@
+"""What `page.verify` says of a reader's kernel: each kind of mistake, and none."""
+
+import pytest
+
+from lib.chapter import Chapter
+from lib.kernels.source import edited
+from lib.topics.correctness.model import EMPTY
+
+
+@pytest.fixture
+def said(capsys):
+    """`said(stem, old, new)`: what is printed of a version whose text is edited."""
+    def verify(stem, old="", new=""):
+        page = Chapter(stem)
+        text = page.kernel.source.read_text(encoding="utf-8")
+        page.verify(edited(text, old, new) if old else text)
+        return capsys.readouterr().out
+
+    return verify
+
+
+def test_the_book_s_own_kernel_is_right_and_costs_the_same(said):
+    told = said("02_shared_tile")
+    assert told.startswith("right: 2 runs at 136x72x40, no race; every counter is")
+
+
+def test_an_empty_answer_says_what_to_write(capsys):
+    Chapter("02_shared_tile").verify("\n")
+    assert capsys.readouterr().out == f"{EMPTY}\n"
+
+
+@pytest.mark.parametrize(("old", "new", "first", "more"), [
+    ("float sum = 0.0f;", "float sum = 0.0f", "It does not compile:", "02_shared_tile.cu("),
+    ("float sum = 0.0f;", "float sum = 1.0f;", "The result is wrong: error", ""),
+    ("__syncthreads();  // the tiles are whole", "// the tiles are whole",
+     "The result is right in this order of warps, but not in every one",
+     "What to do: __syncthreads() between the two lines"),
+])
+def test_a_mistake_is_said_first_and_where_it_is(said, old, new, first, more):
+    told = said("02_shared_tile", old, new)
+    assert told.startswith(first) and more in told and not told.startswith("right")
+
+
+def test_what_only_a_beta_shows_is_found(said):
+    """C is kept where β is not 0: the second run has one."""
+    told = said("01_naive", "update(&C[(size_t)row * N + col], alpha, sum, beta);",
+                "C[(size_t)row * N + col] = alpha * sum;")
+    assert told.startswith("The result is wrong: error") and "β = -2" in told
+
+
+def test_a_right_kernel_with_conflicts_is_told_what_they_cost(said):
+    told = said("06_vectorized", "As[BK][BM + 4]", "As[BK][BM]").splitlines()
+    assert told[0].startswith("right: ") and "differs from 06_vectorized/float4" in told[0]
+    (row,) = (line for line in told if "shared wavefronts  " in line)
+    mine, theirs = (int(word.replace(",", "")) for word in row.split()[-2:])
+    assert mine > theirs
+
+
+def test_a_kernel_that_stops_says_where(said):
+    told = said("06_vectorized", "As[BK][BM + 4]", "As[BK][BM + 1]")
+    assert told.startswith("It stops at 136x72x40") and "no multiple of 16 bytes" in told
