@@ -17,13 +17,11 @@ from typing import Any
 from IPython.core.displayhook import DisplayHook
 from IPython.core.displaypub import DisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
-from ipywidgets import Widget
 from nbformat import NotebookNode
 from nbformat.v4 import new_output
 from traitlets import Type
 from traitlets.config import Config
 
-STATE = "application/vnd.jupyter.widget-state+json"
 # What a kernel of IPython says of itself; the pages' highlighting is chosen by it.
 LANGUAGE = {
     "name": "python", "version": platform.python_version(), "mimetype": "text/x-python",
@@ -147,7 +145,7 @@ class _Stream(io.TextIOBase):
 def run(notebook: NotebookNode, timeout: float) -> str:
     """Run the code cells of a notebook until one fails; put the outputs into it.
 
-    A process can run one notebook only: modules and the widgets' state are of the process.
+    A process can run one notebook only: modules are of the process.
 
     Parameters
     ----------
@@ -186,11 +184,7 @@ def run(notebook: NotebookNode, timeout: float) -> str:
             if not well:
                 failed = _described(cell, timeout)
                 break
-    state = Widget.get_manager_state()["state"]
     notebook.metadata.pop("widgets", None)
-    if state:
-        notebook.metadata.widgets = {
-            STATE: {"state": state, "version_major": 2, "version_minor": 0}}
     notebook.metadata.language_info = LANGUAGE
     return failed
 

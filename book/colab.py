@@ -23,7 +23,8 @@ ROOT = Path(__file__).resolve().parent.parent
 # What Colab itself runs on, and the kernel has imported: another release would need a restart.
 KEPT = frozenset({"ipywidgets", "matplotlib", "numpy", "tqdm"})
 # Only the pages are made with these; no chapter imports them.
-BOOK_ONLY = frozenset({"jupyter-book", "math-core"})
+BOOK_ONLY = frozenset({
+    "jupyter-book", "math-core", "sphinx-notfound-page", "sphinxext-opengraph"})
 
 NO_GPU = """\
 No GPU in this Colab runtime. To get one: Runtime → Change runtime type → T4 GPU → Save, then run
@@ -113,7 +114,9 @@ def prepare(root: Path = ROOT) -> None:
     wanted = missing(lines, installed_distributions())
     if wanted:
         print("Installing", ", ".join(wanted))
-        subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", *wanted], check=True)
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", *wanted]
+        if subprocess.run(pip, check=False).returncode:
+            sys.exit("pip could not install them. Run this cell again.")
         # Folders that pip has just made are else not looked for again.
         importlib.invalidate_caches()
     if not has_gpu():

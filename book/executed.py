@@ -160,8 +160,6 @@ def merged(root: Path, name: str, text: str) -> NotebookNode:
     if executed is None or code_digest(executed) != code_digest(notebook):
         raise ExecutionFailed(f"{name} is not executed as it is; run `make book`")
     notebook.metadata.language_info = executed.metadata.language_info
-    if "widgets" in executed.metadata:
-        notebook.metadata.widgets = executed.metadata.widgets
     outputs = iter(_code(executed))
     for cell in _code(notebook):
         done = next(outputs)

@@ -3,7 +3,7 @@
 Jupyter starts a process for each notebook, which imports NumPy, Matplotlib, ipywidgets and CuPy
 before its first cell, and hands each output through sockets. Here a process imports them once and
 forks, and the notebook's cells run in IPython's shell within the fork. What comes out is the same:
-streams, displayed data, results, errors, the widgets' state.
+streams, displayed data, results, errors.
 
 Beside the outputs comes what they depend on, which modules and files of the repository, and how
 much work they were: see `Executed`.

@@ -4,13 +4,14 @@
   command is a warning, which the build treats as an error.
 - Chapters are executed again when anything changes that their outputs depend on (`executed`), so
   that a page never shows a figure of yesterday's library.
-- The static files of the book are copied from folders of their own. (A folder named `_static` would
-  be loaded whole, widget libraries included, on every page.)
+- The static files of the book are copied from a folder of their own. (Each file of a folder named
+  `_static` would be loaded on every page.)
 - The first page is written to `index.html` itself.
 - The search knows the words of the text, not those inside of figures.
 - The records that pages lead to lie beside the pages.
 
-`accessible`, `code_lines`, `scripts` and `site` are parts of it with a subject of their own.
+`accessible`, `code_lines`, `icons`, `scripts`, `search` and `site` are parts of it, each with a
+subject of its own.
 """
 
 from __future__ import annotations
@@ -36,16 +37,12 @@ ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from book import accessible, code_lines, executed, live, scripts, site  # noqa: E402
+from book import accessible, code_lines, executed, icons, moved, scripts, search, site  # noqa: E402
+from book.panel import pages as panels  # noqa: E402
 
 logger = logging.getLogger(__name__)
 
 LATEX = LatexToMathML(fancy_error=False)
-# Where pages of earlier releases are told now, in the same folder.
-MOVED = {
-    "chapters/17_tma_wgmma": "chapters/17_wgmma",
-    "chapters/18_hopper_limit": "chapters/20_hopper_limit",
-}
 REDIRECT = """\
 <!DOCTYPE html>
 <html lang="en">
@@ -85,8 +82,8 @@ def put_in_outputs(app: Sphinx, name: str, content: list[str]) -> None:
 
 
 def add_static_files(app: Sphinx) -> None:
-    """Copy the book's style sheet, script and widget libraries to `_static/`."""
-    app.config.html_static_path += [str(ROOT / "book" / "static"), str(ROOT / "book" / "widgets")]
+    """Copy the book's style sheet and script to `_static/`."""
+    app.config.html_static_path.append(str(ROOT / "book" / "static"))
 
 
 def place_first_page(app: Sphinx) -> None:
@@ -132,8 +129,8 @@ def redirect_moved_pages(app: Sphinx, error: Exception | None) -> None:
     """Leave a page that leads on at the addresses that pages had in earlier releases."""
     if error is not None or app.builder.name != "html":
         return
-    for old, new in MOVED.items():
-        place, now = (Path(app.outdir) / f"{name}.html" for name in (old, new))
+    for old, new in moved.MOVED.items():
+        place, now = (Path(app.outdir) / "chapters" / f"{name}.html" for name in (old, new))
         if now.exists():  # not in a book of some chapters
             title = f"now {now.stem}"
             place.write_text(
@@ -175,8 +172,10 @@ def index_text_alone(app: Sphinx) -> None:
 # Written by Jupyter Book for each cell that carries the tag; the style sheet hides their code.
 DRAWING = "cell tag_draws"
 SWITCH = (
-    '<p class="drawing-switch"><label><input type="checkbox" id="drawing-code" '
-    'autocomplete="off"> Show the code that draws the figures</label></p>'
+    # The style sheet writes the words: in the text, what the search quotes would begin with them.
+    '<p class="drawing-switch"><label data-words="Show the code that draws the figures">'
+    '<input type="checkbox" id="drawing-code" autocomplete="off" '
+    'aria-label="Show the code that draws the figures"></label></p>'
 )
 
 
@@ -230,7 +229,7 @@ def setup(app: Sphinx) -> dict:
     app.connect("build-finished", redirect_old_place)
     app.connect("build-finished", redirect_moved_pages)
     app.connect("build-finished", put_in_records)
-    for part in (accessible, code_lines, live, scripts, site):
+    for part in (accessible, code_lines, icons, panels, scripts, search, site):
         part.setup(app)
     app.add_css_file("book.css", priority=900)
     app.add_js_file("book.js", loading_method="defer")

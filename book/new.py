@@ -18,6 +18,8 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from book import notebooks
 from book.release import ROOT, setup_cell, write_text
+from lib.compiler.compiled import compile_source
+from lib.compiler.nvrtc import CompileError
 
 NAME = re.compile(r"(\d\d)_([a-z][a-z0-9]*(?:_[a-z0-9]+)*)")
 ENTRY = '''\
@@ -109,7 +111,7 @@ def parts(name: str, root: Path = ROOT) -> dict[Path, str]:
     Raises
     ------
     NewError
-        If the name is none, or is taken, or a file has no place for it.
+        If the name is none, is taken or can't name a function, or a file has no place for it.
     """
     match = NAME.fullmatch(name)
     if not match:
@@ -126,10 +128,16 @@ def parts(name: str, root: Path = ROOT) -> dict[Path, str]:
     numbers = [int(stem) for stem in re.findall(r'stem="(\d\d)_', entries)]
     if int(number) <= max(numbers):
         raise NewError(f"the last version is {max(numbers):02}, and a new one stands behind it")
+    text = SOURCE.format(**words)
+    try:
+        compile_source(text, f"{function}<16>", "sm_75", include=root / "cuda" / "include",
+                       ptx_only=True)
+    except CompileError as error:
+        raise NewError(f"{function!r} can't name a kernel: {str(error).splitlines()[0]}") from error
     budget = root / "tests" / "chapters" / "budget.json"
     contents = root / "_toc.yml"
     return {
-        source: SOURCE.format(**words),
+        source: text,
         chapter: _notebook(words),
         catalogue: _behind(entries, r"\n(?=    \)\n\}\n)", "\n" + ENTRY.format(**words), catalogue),
         contents: _behind(contents.read_text(encoding="utf-8"),

@@ -32,6 +32,8 @@ DRAWING = re.compile(
     r"<(svg|img|canvas|video|audio|iframe|script)\b|!\[[^\]]*\]\(data:", re.IGNORECASE)
 ADDRESS = re.compile(r" at 0x[0-9a-fA-F]{6,}")
 CELL_TIMEOUT = 120  # seconds
+# The tag of what a page folds, such as a solution: JupyterLab is told to fold it too.
+FOLDED = "hide-cell"
 
 
 class NotebookError(ValueError):
@@ -86,6 +88,9 @@ def normalise(notebook: NotebookNode) -> NotebookNode:
     for cell in notebook.cells:
         cell.metadata = nbformat.from_dict(
             {key: cell.metadata[key] for key in CELL_METADATA if cell.metadata.get(key)})
+        if FOLDED in cell.metadata.get("tags", ()):
+            cell.metadata.jupyter = nbformat.from_dict(
+                {"source_hidden": True, "outputs_hidden": True})
         cell.source = cell.source.rstrip("\n")
         if cell.cell_type != "code":
             cell.pop("attachments", None)

@@ -17,6 +17,9 @@ from pathlib import Path
 
 import nbformat
 
+from book import moved
+from lib.paths import naming
+
 REPOSITORY = "https://github.com/gemm-worklog/gemm-worklog"
 VERSION = "0.1.0"
 # What readers are sent to: the rocket and the badge open a notebook of this revision, and its first
@@ -28,14 +31,41 @@ SETUP_TAGS = ["colab-setup", "remove-cell"]
 
 _SETUP_CELL = '''\
 # Finds the book's library, which Colab must fetch first. Written by `python -m lib stamp`.
+import os
+import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
-root = Path("/content/{folder}" if "google.colab" in sys.modules else "..").resolve()
-if not root.exists():
-    subprocess.check_call(["git", "clone", "-q", "--depth=1", "--branch={revision}",
-                           "{repository}", root])
+root = Path("..").resolve()
+if "google.colab" in sys.modules:
+    root, part = Path("/content/{folder}"), Path("/content/{folder}.part")
+    address, revision = "{repository}", "{revision}"
+
+    def git(*words):
+        return subprocess.run(["git", *words], capture_output=True, text=True)
+
+    lost = git("-C", root, "diff", "--name-only", "--diff-filter=D", "HEAD")
+    here = git("-C", root, "rev-parse", "HEAD").stdout.split()
+    whole = lost.returncode == 0 and not lost.stdout
+    tag = f"refs/tags/{{revision}}"
+    named = git("ls-remote", address, f"refs/heads/{{revision}}", tag, tag + "^{{}}")
+    newest = named.stdout.split()[-2:-1]
+    # What this kernel has imported stays; else a checkout that is broken or older is renewed.
+    if not whole or (newest and newest != here and "lib" not in sys.modules):
+        shutil.rmtree(part, ignore_errors=True)
+        done = git("clone", "-q", "--depth=1", f"--branch={{revision}}", address, part)
+        if done.returncode:
+            why = done.stderr.strip().partition("\\n")[0]
+            sys.exit(f"Could not fetch {{address}} ({{why}}). Run this cell again.")
+        if root.exists():
+            before = root.rename(f"{{root}}-until-{{time.strftime('%Y%m%d-%H%M%S')}}")
+            print(f"Fetched the book's library anew; what was here is now in {{before}}.")
+        part.rename(root)
+    elif not newest:
+        print(f"Could not ask {{address}} for a newer revision: going on with what is here.")
+    os.chdir(root / "chapters")
 sys.path.insert(0, str(root))
 
 from book import colab
@@ -58,12 +88,22 @@ def is_release() -> bool:
     return REVISION == f"v{VERSION}"
 
 
+def on_colab() -> str:
+    """Address of the folder of the chapters on Colab."""
+    slug = REPOSITORY.removeprefix("https://github.com/")
+    return f"https://colab.research.google.com/github/{slug}/blob/{REVISION}/chapters"
+
+
+def stamp_stub(old: str) -> Callable[[str], str]:
+    """What renews the notebook that leads on from a chapter's old name, whatever it holds."""
+    return lambda text: moved.stub(old, on_colab())
+
+
 def badges() -> str:
     """The lines between the README's `stamp` markers."""
     slug = REPOSITORY.removeprefix("https://github.com/")
     owner, name = slug.split("/")
-    first = (f"https://colab.research.google.com/github/{slug}/blob/{REVISION}"
-             "/chapters/01_naive.ipynb")
+    first = f"{on_colab()}/01_naive.ipynb"
     release = f"; the release is {REVISION}" if is_release() else ""
     return "\n".join([
         f"[![Tests]({REPOSITORY}/actions/workflows/test.yml/badge.svg)]"
@@ -147,7 +187,9 @@ def copies(root: Path = ROOT) -> list[tuple[Path, Callable[[str], str]]]:
         (root / "_config.yml", stamp_config),
         (root / "CITATION.cff", stamp_citation),
     ]
-    files += [(path, stamp_notebook) for path in sorted((root / "chapters").glob("*.ipynb"))]
+    files += [(path, stamp_notebook) for path in moved.notebooks(root)]
+    files += [(path, stamp_stub(path.stem)) for path in sorted((root / "chapters").glob("*.ipynb"))
+              if path.stem in moved.MOVED]
     return files
 
 
@@ -190,7 +232,8 @@ def write_text(path: Path, text: str) -> None:
     """Write `text` to `path` whole or not at all."""
     temporary = path.with_name(path.name + ".tmp")
     try:
-        temporary.write_text(text, encoding="utf-8")
+        with naming(path):
+            temporary.write_text(text, encoding="utf-8")
         os.replace(temporary, path)
     except BaseException:  # a full disk, Ctrl-C: half a file is of no use to anyone
         temporary.unlink(missing_ok=True)

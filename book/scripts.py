@@ -1,8 +1,4 @@
-"""Scripts that let a page be painted first.
-
-Every script of a page is deferred, and the widgets' state, which is most of a chapter, stands after
-the text. So a reader on a slow line reads while the rest arrives.
-"""
+"""Scripts that let a page be painted first: every one of a page is deferred."""
 
 from __future__ import annotations
 
@@ -10,7 +6,6 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-WIDGET_STATE = "application/vnd.jupyter.widget-state+json"
 # The theme writes to a deferred script's object from the page: for a theme with a switch between
 # versions, or with a search at every key. This book has neither.
 OPTIONS = "DOCUMENTATION_OPTIONS."
@@ -21,8 +16,8 @@ THEBE = ("THEBE_JS_URL", "sphinx-thebe")
 def arrange(
     app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object
 ) -> None:
-    """Defer a page's scripts, put its widgets' state last, and leave out what no page uses."""
-    kept, state = [], []
+    """Defer a page's scripts, and leave out what no page uses."""
+    kept = []
     for script in context.get("script_files", []):
         if any(word in _body(script) + _source(script) for word in THEBE):
             continue
@@ -31,8 +26,8 @@ def arrange(
         if _source(script):
             script.attributes.pop("async", None)
             script.attributes["defer"] = "defer"
-        (state if _attributes(script).get("type") == WIDGET_STATE else kept).append(script)
-    context["script_files"], context["state_scripts"] = kept, state
+        kept.append(script)
+    context["script_files"] = kept
     context["css_files"] = [
         sheet for sheet in context.get("css_files", []) if "sphinx-thebe" not in _source(sheet)
     ]

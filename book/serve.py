@@ -25,7 +25,9 @@ class Handler(http.server.SimpleHTTPRequestHandler):
 
     def translate_path(self, path: str) -> str:
         """The file that an address stands for."""
-        return super().translate_path("/" + path.removeprefix(PUBLISHED).removeprefix("/"))
+        found = super().translate_path("/" + path.removeprefix(PUBLISHED).removeprefix("/"))
+        # No file's name has a NUL, and to ask the system for one is an error.
+        return found.replace("\0", "\N{REPLACEMENT CHARACTER}")
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """Answer that something is not there, as the published site does."""

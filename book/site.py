@@ -6,6 +6,8 @@ nowhere, and under each page the release and when the page last changed.
 
 from __future__ import annotations
 
+import html
+import re
 import shutil
 import subprocess
 import xml.etree.ElementTree as ET
@@ -13,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.config import Config
 
@@ -22,6 +25,7 @@ DESCRIPTION = (
     "C = α·A·B + β·C in CUDA, from a naive kernel to one that beats cuBLAS: one kernel version a "
     "chapter, with every number measured, emulated or derived on the page."
 )
+CARD = "_static/page.png"  # `make picture` photographs the first page anew
 NOT_FOUND = """\
 <h1>This page is not in the book</h1>
 <p>The address may be of an older edition, whose chapters had other names. The
@@ -39,13 +43,12 @@ def address() -> str:
 
 def configure(app: Sphinx, config: Config) -> None:
     """Give the extensions the address, which stands in `book/release.py` alone."""
-    config.html_search_scorer = str(Path(__file__).with_name("search_scorer.js"))
     config.html_baseurl = config.ogp_site_url = address()
     # One card for all: the page's own title and description stand beside it.
-    config.ogp_image = f"{address()}_static/page.png"
+    config.ogp_image = f"{address()}{CARD}"
     config.ogp_custom_meta_tags = ['<meta name="twitter:card" content="summary_large_image" />']
     config.ogp_site_name = config.html_title
-    config.ogp_image_alt = "A chapter of the book: code, a figure and its finding"
+    config.ogp_image_alt = "The book's first page"
     config.ogp_social_cards = {"enable": False}
     prefix = urlsplit(address()).path
     config.notfound_urls_prefix = prefix
@@ -91,6 +94,49 @@ def changes(root: Path) -> dict[str, str]:
     return found
 
 
+def description(doctree: nodes.document, most: int = 200) -> str:
+    """What a page says of itself where somebody links to it: the first sentences of its text.
+
+    Parameters
+    ----------
+    doctree : nodes.document
+    most : int
+        Characters at most, the mark of what is left out among them.
+
+    Returns
+    -------
+    str
+        Whole sentences of the first paragraph that stands in no table, or words of the first of
+        them. Empty where there is no such paragraph.
+    """
+    text = next((" ".join(paragraph.astext().split()) for paragraph in doctree.findall(
+        nodes.paragraph) if not _inside(paragraph, nodes.table)), "")
+    if len(text) <= most:
+        return text
+    ends = [end.end() for end in re.finditer(r"[.?!](?= [A-ZΑ-Ω0-9])", text[:most])]
+    return text[:ends[-1]] if ends else text[:most - 1].rsplit(" ", 1)[0] + "…"
+
+
+def _inside(node: nodes.Node, kind: type[nodes.Element]) -> bool:
+    """Whether a node stands in another one of some kind."""
+    above = node.parent
+    while above is not None and not isinstance(above, kind):
+        above = above.parent
+    return above is not None
+
+
+def describe_page(
+    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any],
+    doctree: nodes.document | None,
+) -> None:
+    """Give the page's card its description, before the extension makes one of its own."""
+    text = description(doctree) if doctree else ""
+    if text:
+        context["meta"] = {**(context.get("meta") or {}), "og:description": text}
+        context["metatags"] = (f'{context.get("metatags", "")}\n<meta name="description" '
+                               f'content="{html.escape(text)}" />')
+
+
 def date_page(
     app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object
 ) -> None:
@@ -126,5 +172,6 @@ def setup(app: Sphinx) -> None:
     """Say it on each page, and beside the pages."""
     app.connect("config-inited", configure, priority=100)
     app.connect("builder-inited", remember_changes)
+    app.connect("html-page-context", describe_page, priority=100)
     app.connect("html-page-context", date_page)
     app.connect("build-finished", write_sitemap)

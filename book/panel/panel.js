@@ -9,6 +9,7 @@
   // a machine that was shut, wakes to one long tick, in which nothing ran.
   const TICK = 2;
   const VISIT = "gemm-live-used"; // this visit has started the emulator: the next chapter begins early
+  const NO_NUMBER = "Type a number.";
   let serial = 0;
 
   /** The one worker of a page; all its panels share it. */
@@ -84,6 +85,14 @@
     },
   };
 
+  /**
+   * Load each font that a style sheet names. An icon is a letter of one until a script has drawn
+   * it, so the same page may ask for the font in one visit and not in another.
+   */
+  function loadFonts() {
+    return Promise.allSettled(Array.from(document.fonts, (face) => face.load()));
+  }
+
   /** Keep this page, and what it has loaded, for a reader without a connection. @param {string} base */
   async function keep(base) {
     if (!("serviceWorker" in navigator)) { return; } // or the page came over plain HTTP
@@ -91,11 +100,10 @@
     try {
       await navigator.serviceWorker.register(root + "offline.js");
       const { active } = await navigator.serviceWorker.ready;
+      await loadFonts();
       const loaded = performance.getEntriesByType("resource").map((entry) => entry.name);
       const pages = [location.href.split("#")[0], ...loaded];
-      if (active) {
-        active.postMessage(pages.filter((one) => one.startsWith(root) && !one.includes("?")));
-      }
+      active?.postMessage(pages);
     } catch { /* the reader's settings forbid it: then this page needs its server */ }
   }
 
@@ -257,6 +265,33 @@
       event.preventDefault();
       ask({ do: "run", ...wanted() }, show);
     });
+
+    // A task sets the controls, and runs the kernel before its change and as they are then.
+    box.querySelectorAll("[data-task]").forEach((one) => {
+      const button = /** @type {HTMLElement} */ (one);
+      const guess = /** @type {HTMLInputElement} */ (button.parentElement?.querySelector("[data-guess]"));
+      button.addEventListener("click", () => {
+        if (busy) { return; }
+        const { variant, ...others } = JSON.parse(button.dataset.set || "{}");
+        const fields = form.elements;
+        const kept = edited && fields.variant.value === variant; // the reader's own PTX of it
+        form.reset();
+        fields.variant.value = variant;
+        if (!kept) { fields.variant.dispatchEvent(new Event("change")); }
+        for (const name of Object.keys(others)) { fields[name].value = String(others[name]); }
+        if (kept) { fields.mistake.value = ""; }
+        ask({ do: "task", task: Number(button.dataset.task), ...wanted() }, (answer) => {
+          show(answer);
+          if (answer.numbers && guess.value.trim() !== "") {
+            const said = document.createElement("p");
+            said.textContent = `Your guess: ${compared(guess.value, answer.numbers[1], "the run has " +
+              answer.numbers[1].toLocaleString("en"))}`;
+            shown.prepend(said);
+          }
+          shown.scrollIntoView({ block: "nearest" });
+        });
+      });
+    });
     stop.addEventListener("click", () => {
       engine.end("Stopped. The next run starts the emulator again, from the copies kept here.");
     });
@@ -265,9 +300,9 @@
     const mistakes = JSON.parse(box.dataset.mistakes || "{}");
     function offer() {
       const list = form.elements.mistake;
-      const many = mistakes[form.elements.variant.value] || 0;
       list.length = 1;
-      for (let i = 0; i < many; i++) { list.add(new Option(`mistake ${i + 1}`, String(i))); }
+      (mistakes[form.elements.variant.value] || []).forEach(
+        (/** @type {string} */ said, /** @type {number} */ i) => { list.add(new Option(said, String(i))); });
     }
     form.elements.variant.addEventListener("change", () => {
       offer();
@@ -392,25 +427,29 @@
     });
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      const text = String(new FormData(form).get("guess")).replace(/[,\s]/g, "");
-      const guess = Number(text), truth = Number(form.dataset.truth);
-      if (text === "" || isNaN(guess)) {
-        said.textContent = "Type a number.";
-        return;
-      }
+      said.textContent = compared(
+        String(new FormData(form).get("guess")), Number(form.dataset.truth), form.dataset.run || "");
+      if (said.textContent === NO_NUMBER) { return; }
       decides.hidden = false;
       if (folded instanceof HTMLDetailsElement) { folded.open = true; }
-      if (guess === truth) {
-        said.textContent = `Exactly: ${form.dataset.run}.`;
-      } else {
-        const times = guess * truth > 0
-          ? `, a factor of ${Number(Math.max(guess / truth, truth / guess).toPrecision(2))}` : "";
-        said.textContent = `Off by ${Math.abs(guess - truth).toLocaleString("en")}${times}: ` +
-          `${form.dataset.run}.`;
-      }
     });
   }
 
+  /**
+   * How far off a guess is.
+   * @param {string} typed @param {number} truth @param {string} run what the run has, in words
+   */
+  function compared(typed, truth, run) {
+    const text = typed.replace(/[,\s]/g, ""), guess = Number(text);
+    if (text === "" || isNaN(guess)) { return NO_NUMBER; }
+    if (guess === truth) { return `Exactly: ${run}.`; }
+    const times = guess * truth > 0
+      ? `, a factor of ${Number(Math.max(guess / truth, truth / guess).toPrecision(2))}` : "";
+    return `Off by ${Math.abs(guess - truth).toLocaleString("en")}${times}: ${run}.`;
+  }
+
+  // A page that is read behind the first copies as it loads.
+  if (navigator.serviceWorker?.controller) { addEventListener("load", loadFonts); }
   document.querySelectorAll("[data-live]").forEach(panel);
   document.querySelectorAll("form[data-truth]").forEach(question);
 })();

@@ -1,11 +1,11 @@
 // The worker of a panel: Pyodide, NumPy and the emulator, from the page's own server.
 //
 // It is asked {id, stem, request} and answers {id, answer} or {id, failed}; while it starts it tells
-// {progress, said}. Files come from the browser's cache of this book where they are kept, and are
+// {progress, said}. Files come from the browser's cache of this book where they are cached, and are
 // used only if their digest is the one of the manifest.
 
 /** @typedef {{file: string, bytes: number, unpacked: number, sha256: string}} Entry */
-/** @typedef {{id: number, base: string, stem: string, request: string}} Asked */
+/** @typedef {{id: number, base: string, stem: string, request: string}} Message */
 
 const CACHE = "gemm-live";
 /** @type {Map<string, Promise<any>>} what was asked for once */
@@ -89,25 +89,25 @@ async function cache() {
 
 /** @param {string} base @returns {Promise<Record<string, Entry>>} */
 async function manifest(base) {
-  const address = base + "manifest.json", kept = await cache();
+  const address = base + "manifest.json", cached = await cache();
   let answer;
   try {
     answer = await fetch(address, { cache: "no-cache" });
   } catch (error) {
-    answer = kept && await kept.match(address); // offline
+    answer = cached && await cached.match(address); // offline
     if (!answer) { throw error; }
     return answer.json();
   }
   if (!answer.ok) {
     throw new Error(`${address}: the server answers ${answer.status}; reload the page`);
   }
-  if (kept) {
-    await kept.put(address, answer.clone());
+  if (cached) {
+    await cached.put(address, answer.clone());
     const found = await answer.clone().json();
     const wanted = new Set(Object.values(found).map((e) => keyOf(base, /** @type {Entry} */ (e))));
-    for (const request of await kept.keys()) {
+    for (const request of await cached.keys()) {
       if (request.url !== address && request.url.startsWith(base) && !wanted.has(request.url)) {
-        await kept.delete(request);
+        await cached.delete(request);
       }
     }
   }
@@ -124,8 +124,8 @@ function keyOf(base, entry) {
  * @param {string} base @param {Entry} entry @param {(bytes: number) => void} count
  */
 async function stored(base, entry, count) {
-  const key = keyOf(base, entry), kept = await cache();
-  let answer = kept && await kept.match(key);
+  const key = keyOf(base, entry), cached = await cache();
+  let answer = cached && await cached.match(key);
   const fresh = !answer;
   if (!answer) { answer = await fetch(key); }
   if (!answer.ok || !answer.body) {
@@ -142,10 +142,10 @@ async function stored(base, entry, count) {
   }
   if (at < entry.bytes) { throw new Error(`${entry.file}: the download was cut off; try again`); }
   if (at > entry.bytes || sha256(data) !== entry.sha256) {
-    if (kept) { await kept.delete(key); }
+    if (cached) { await cached.delete(key); }
     throw new Error(`${entry.file} is not the file that this page was built with; reload the page`);
   }
-  if (kept && fresh) { await kept.put(key, new Response(data)); }
+  if (cached && fresh) { await cached.put(key, new Response(data)); }
   return data;
 }
 
@@ -205,14 +205,14 @@ async function start(base) {
   python.unpackArchive(found["lib.zip"], "zip");
   const open = python.runPython(
     "import sys; sys.path.insert(0, '/home/pyodide')\n" +
-    "from lib.live import family\nfrom lib.live.desk import Desk\n" +
-    "lambda text: Desk(family.loads(text)).ask");
+    "from lib.panel.bundle import loads\nfrom lib.panel.session import Session\n" +
+    "lambda text: Session(loads(text)).ask");
   self.fetch = outside;
   tell(1, "The emulator is ready");
   return { files, open };
 }
 
-/** @param {Asked} asked */
+/** @param {Message} message */
 async function answer({ base, stem, request }) {
   const { files, open } = await only("start", () => start(base));
   const ask = await only(stem, async () => {

@@ -1,49 +1,35 @@
-// Names the controls of the explorers for people who don't see their labels, and lets the keyboard
-// reach what scrolls, and nothing else of its kind.
+// Moves the explorers, lets the keyboard reach what scrolls, and nothing else of its kind, and unfolds
+// answers for print.
 (function () {
   "use strict";
 
-  function labelControls(root) {
-    // A widget with no tooltip is given the word "null" for one.
-    root.querySelectorAll(".jupyter-widgets [title=null], .widget-label[title=null]").forEach(
-      function (element) { element.removeAttribute("title"); }
-    );
-    root.querySelectorAll(".widget-inline-hbox, .widget-inline-vbox").forEach(function (box) {
-      var label = box.querySelector(".widget-label");
-      var name = label ? label.textContent.trim() : "";
-      if (!name) { return; }
-      box.querySelectorAll(".noUi-handle, select, input, .widget-readout, [role=group]").forEach(
-        function (control) {
-          if (control.getAttribute("aria-label") === name) { return; }
-          control.setAttribute("aria-label", name);
-        }
-      );
-    });
-    // What a slider stands at: its words, where the library would have the number of a position.
-    root.querySelectorAll(".widget-inline-hbox").forEach(function (box) {
-      var handle = box.querySelector(".noUi-handle");
-      var readout = box.querySelector(".widget-readout");
-      if (handle && readout && handle.getAttribute("aria-valuetext") !== readout.textContent) {
-        handle.setAttribute("aria-valuetext", readout.textContent);
+  // An explorer: its frames are text, one for every position of the controls, the last control
+  // changing fastest. Nothing of it is read before a control is moved.
+  function explore(box) {
+    var controls = Array.from(box.querySelectorAll(".explorer-control"));
+    var place = box.querySelector(".explorer-frame");
+    var first = place.innerHTML;
+    var frames = null;
+
+    function position(control) {
+      var chosen = control.querySelector("input[type=range], input:checked");
+      return Number(chosen.value);
+    }
+
+    box.querySelector(".explorer-controls").hidden = false;
+    box.addEventListener("input", function (event) {
+      var slider = event.target;
+      if (slider.dataset.names) {
+        var name = JSON.parse(slider.dataset.names)[slider.value];
+        slider.setAttribute("aria-valuetext", name);
+        slider.closest(".explorer-control").querySelector("output").textContent = name;
       }
-    });
-    root.querySelectorAll("noscript[data-explorer]").forEach(function (still) {
-      var cell = still.closest(".cell_output");
-      var box = cell && cell.querySelector(".jupyter-widgets");
-      if (box && !box.hasAttribute("aria-label")) {
-        box.setAttribute("role", "group");
-        box.setAttribute("aria-label", still.dataset.explorer);
-      }
-    });
-    root.querySelectorAll(".widget-toggle-buttons").forEach(function (group) {
-      var label = group.querySelector(".widget-label");
-      group.setAttribute("role", "group");
-      if (label && label.textContent.trim()) {
-        group.setAttribute("aria-label", label.textContent.trim());
-      }
-      group.querySelectorAll("button").forEach(function (button) {
-        button.setAttribute("aria-pressed", String(button.classList.contains("mod-active")));
-      });
+      frames = frames || JSON.parse(box.querySelector("script").textContent);
+      var index = controls.reduce(function (before, control) {
+        return before * Number(control.dataset.options) + position(control);
+      }, 0);
+      // The one that the page came with is not among them.
+      place.innerHTML = frames[index] === null ? first : frames[index];
     });
   }
 
@@ -77,7 +63,6 @@
     var queued = false;
     function update() {
       queued = false;
-      labelControls(document);
       reachScrollers();
     }
     function queue() {
@@ -95,6 +80,7 @@
     if (column && window.ResizeObserver) { new ResizeObserver(queue).observe(column); }
     queue();
     unfoldForPrint();
+    document.querySelectorAll(".explorer").forEach(explore);
   }
 
   if (document.readyState === "loading") {

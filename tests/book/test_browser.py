@@ -6,6 +6,7 @@ test of their own, in light and dark, in turn; with EVERY_VIEW=1, as in the work
 looked at in each view, and all of it.
 """
 
+import contextlib
 import functools
 import hashlib
 import http.server
@@ -19,10 +20,11 @@ from pathlib import Path
 import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.ui import Select, WebDriverWait
+from selenium.webdriver.support.ui import WebDriverWait
 
-from book import checks, serve
-from tests.book.views import COLOURS, POLL, READING, ROOT_WIDGETS, emulate, wait_until_drawn
+from book import checks, serve, taught
+from tests.book.views import COLOURS, POLL, READING, emulate, wait_until_drawn
+from tests.panel.driver import Panel
 
 pytestmark = pytest.mark.browser
 PAGES = checks.page_paths()
@@ -31,14 +33,7 @@ AXE = Path(__file__).parent / "axe" / "axe.min.js"
 EVERY_VIEW = os.environ.get("EVERY_VIEW") == "1"
 VIEWS = [(390, 844, "light"), (1280, 1000, "dark"), (390, 844, "dark"), (1280, 1000, "light")]
 CHAPTERS = [path for path in PAGES if re.match(r"chapters/\d\d_", path)]
-CONTROLS = ".noUi-handle, .jupyter-widgets select, .widget-toggle-buttons button:not(.mod-active)"
-
-# What the widgets that a reader sees show, apart from the controls themselves.
-SHOWN = """
-return Array.from(arguments[0].querySelectorAll('.widget-html-content, .jupyter-widgets img'))
-  .filter(element => element.offsetParent !== null)
-  .map(element => element.innerHTML || element.src).join('\\n');
-"""
+CONTROLS = ".explorer-controls input:not(:checked)"
 
 RUN_AXE = """
 const [everything, done] = arguments;
@@ -57,14 +52,6 @@ axe.run({resultTypes: ['violations']}).finally(
   error => done(['axe: ' + error]));
 """
 
-OUTERMOST = """
-let widget = arguments[0];
-for (let next = widget; next; next = next.parentElement.closest('.jupyter-widgets')) {
-  widget = next;
-}
-return widget;
-"""
-
 # Texts of figures with their size on the screen in CSS pixels (9 pt are 12 px).
 TEXT_SIZES = """
 return Array.from(document.querySelectorAll('figure.figure-scroll svg text'))
@@ -74,6 +61,33 @@ return Array.from(document.querySelectorAll('figure.figure-scroll svg text'))
     const scale = Math.hypot(matrix.b, matrix.d);
     return [text.textContent, parseFloat(getComputedStyle(text).fontSize) * scale];
   });
+"""
+
+# Texts that leave their picture, with how many pixels of them do: of all pictures, folded ones,
+# those that a control would show, and those given. The page is as it was afterwards.
+CLIPPED = """
+const holder = document.createElement('div');
+const frames = Array.from(document.querySelectorAll('.explorer > script'),
+  script => JSON.parse(script.textContent));
+holder.innerHTML = [...frames.flat(), ...arguments[0]].join('');
+document.querySelector('article').append(holder);
+const folded = Array.from(document.querySelectorAll('article details:not([open])'));
+folded.forEach(one => { one.open = true; });
+const found = [];
+let many = 0;
+document.querySelectorAll('article svg').forEach(svg => {
+  const box = svg.getBoundingClientRect();
+  svg.querySelectorAll('text').forEach(text => {
+    if (!text.textContent.trim() || !text.getClientRects().length) { return; }
+    many += 1;
+    const {left, right, top, bottom} = text.getBoundingClientRect();
+    const over = Math.max(box.left - left, right - box.right, box.top - top, bottom - box.bottom);
+    if (over > 0.5) { found.push([text.textContent, Math.round(over * 10) / 10]); }
+  });
+});
+holder.remove();
+folded.forEach(one => { one.open = false; });
+return [found, many, document.querySelectorAll('article img[src*=".svg"], article object').length];
 """
 
 # Contrast of each text of a figure with what is drawn under its middle, by WCAG's formula.
@@ -141,7 +155,7 @@ LOOKED_AT = [*dealt(2), *OTHERS]
 
 @pytest.fixture(scope="module")
 def reader(browser, address):
-    """Open a page of the book and wait until its widgets are drawn: `reader(path, …)`.
+    """Open a page of the book and wait until it is drawn: `reader(path, …)`.
 
     A page that is open in a window of the same width, and that no test has changed, is not opened
     again: it follows the reader's colours, the medium and the window's height. The tests are
@@ -205,26 +219,12 @@ def test_page_opens_without_complaint_or_outside_request(reader, address, path):
     page = reader(path, fresh=True)
     time.sleep(0.1)  # what a script asks for late
     asked, failed = requests(page)
-    # The last three name no host.
-    local = (address, "data:", "blob:", "about:")
+    # The last four name no host; the browser's own page asks for its parts when it is left, too.
+    local = (address, "data:", "blob:", "about:", "chrome:")
     assert asked, "the network log is empty: the browser does not report requests"
     assert [url for url in asked if not url.startswith(local)] == []
     assert failed == []
     assert complaints(page) == []
-
-
-@pytest.mark.parametrize("path", PAGES, scope="module")
-def test_each_widget_is_shown_once(reader, path):
-    counts = reader(path).execute_script(ROOT_WIDGETS)
-    assert counts == [1] * len(counts)
-
-
-@pytest.mark.parametrize("path", PAGES, scope="module")
-def test_keyboard_reaches_each_control(reader, path):
-    page = reader(path)
-    for handle in page.find_elements(By.CSS_SELECTOR, ".noUi-handle"):
-        assert handle.get_attribute("tabindex") == "0"
-        assert handle.get_attribute("role") == "slider"
 
 
 def axe_violations(page, view):
@@ -289,32 +289,66 @@ def test_text_of_figures_is_legible(reader, path):
 def test_each_control_has_a_name_and_changes_the_picture(reader, path):
     page = reader(path, changes=True)
     for control in page.find_elements(By.CSS_SELECTOR, CONTROLS):
-        name = control.accessible_name
-        assert name and name != "null", f"a {control.tag_name} without a name"
-        box = page.execute_script(OUTERMOST, control)
-        if not control.is_displayed():
-            continue  # belongs to a frame that another control hides
-        before = page.execute_script(SHOWN, box)
+        assert len(control.accessible_name) > 0
+        frame = control.find_element(
+            By.XPATH, "ancestor::div[@class='explorer']/div[@class='explorer-frame']")
+        before = frame.get_attribute("innerHTML")
         page.execute_script("arguments[0].scrollIntoView({block: 'center'})", control)
-        if control.tag_name == "select":
-            choice = Select(control)
-            now = choice.options.index(choice.first_selected_option)
-            choice.select_by_index(0 if now else 1)
-        elif control.tag_name == "button":
-            control.click()
+        if control.get_attribute("type") == "radio":
+            control.find_element(By.XPATH, "..").click()
         else:
-            now, end = map(control.get_attribute, ("aria-valuenow", "aria-valuemax"))
-            page.execute_script("arguments[0].focus()", control)
+            now, end = map(control.get_attribute, ("value", "max"))
             control.send_keys(Keys.ARROW_LEFT if now == end else Keys.ARROW_RIGHT)
-        WebDriverWait(page, 5, POLL).until(
-            lambda page, box=box, before=before: page.execute_script(SHOWN, box) != before,
-            f"{name}: moving it changes nothing")
+            value = control.find_element(By.XPATH, "../output").text
+            assert control.get_attribute("aria-valuetext") == value
+        assert frame.get_attribute("innerHTML") != before, "moving it changes nothing"
     assert complaints(page) == []
+
+
+def test_an_explorer_comes_back_to_the_frame_that_the_page_came_with(reader):
+    page = reader("chapters/14_ldmatrix.html", changes=True)
+    box = page.find_element(By.CSS_SELECTOR, ".explorer")
+    frame = box.find_element(By.CSS_SELECTOR, ".explorer-frame")
+    first = frame.get_attribute("innerHTML")
+    group = box.find_element(By.CSS_SELECTOR, "fieldset")
+    chosen = group.find_element(By.CSS_SELECTOR, "input:checked")
+    chosen.send_keys(Keys.ARROW_RIGHT)
+    assert frame.get_attribute("innerHTML") != first
+    group.find_element(By.CSS_SELECTOR, "input:checked").send_keys(Keys.ARROW_LEFT)
+    assert frame.get_attribute("innerHTML") == first
 
 
 @pytest.mark.parametrize("path", PAGES, scope="module")
 def test_text_of_figures_is_nowhere_under_nine_points_on_a_phone(reader, path):
     assert small_texts(reader(path, width=360, height=740)) == []
+
+
+def panel_pictures(site, path) -> list[str]:
+    """The pictures of a chapter's panel, as its recorded run has them."""
+    made = site.parent / "panel" / f"{Path(path).stem}.json"
+    if not made.is_file():
+        return []
+    return [one["html"] for one in json.loads(made.read_text("utf-8"))["answer"]["accesses"]]
+
+
+@pytest.mark.parametrize("path", PAGES, scope="module")
+def test_no_text_leaves_its_picture(reader, site, path):
+    page = reader(path)
+    for width in (1440, 390):
+        emulate(page, **{**READING, "width": width})
+        clipped, _, elsewhere = page.execute_script(CLIPPED, panel_pictures(site, path))
+        assert clipped == [], f"at {width} px"
+        assert elsewhere == 0, "a picture whose texts this test can't see"
+
+
+def test_a_text_that_leaves_its_picture_is_found(reader):
+    page = reader("chapters/14_ldmatrix.html")
+    _, many, _ = page.execute_script(CLIPPED, [])
+    planted = ('<svg viewBox="0 0 90 20" width="90" height="20">'
+               '<text x="60" y="15">0123456789</text></svg>')
+    clipped, more, _ = page.execute_script(CLIPPED, [planted])
+    assert [text for text, _ in clipped] == ["0123456789"]
+    assert more == many + 1 > 2000
 
 
 @pytest.mark.parametrize("path", PAGES, scope="module")
@@ -343,7 +377,7 @@ def test_a_phone_s_figures_are_not_cut_at_either_side(reader, width):
 
 
 def test_on_a_phone_a_wide_formula_begins_within_reach(reader):
-    page = reader("chapters/06_register_tile.html", width=360, height=740)
+    page = reader("chapters/04_register_tile.html", width=360, height=740)
     boxes = page.execute_script("""
         return Array.from(document.querySelectorAll('div.math')).map(box => [
           box.firstElementChild.getBoundingClientRect().left - box.getBoundingClientRect().left,
@@ -355,15 +389,10 @@ def test_on_a_phone_a_wide_formula_begins_within_reach(reader):
 def test_page_reads_with_scripts_blocked(reader, path):
     page = reader(path, scripts=False)
     assert page.find_element(By.TAG_NAME, "h1").is_displayed()
-    assert page.find_elements(By.CSS_SELECTOR, ".jupyter-widgets") == []
-    for view in page.find_elements(By.CSS_SELECTOR, f'script[type="{checks.VIEW}"]'):
-        cell = view.find_element(By.XPATH, "ancestor::div[contains(@class, 'cell_output')][1]")
-        stills = cell.find_elements(By.CSS_SELECTOR, "noscript svg, noscript img")
-        assert len(stills) == 1, "an explorer without its first frame as a picture"
-        assert stills[0].is_displayed() and stills[0].size["height"] > 50
-        if stills[0].tag_name == "img":
-            # The picture itself, not only its frame.
-            assert int(stills[0].get_property("naturalWidth")) > 100
+    for box in page.find_elements(By.CSS_SELECTOR, ".explorer"):
+        assert not box.find_element(By.CSS_SELECTOR, ".explorer-controls").is_displayed()
+        still = box.find_element(By.CSS_SELECTOR, ".explorer-frame svg")
+        assert still.is_displayed() and still.size["height"] > 50
 
 
 def test_the_scoreboard_s_switch_and_handles_work_without_scripts(reader):
@@ -399,10 +428,8 @@ def test_print_shows_explorers_and_whole_figures(reader, path):
           .filter(figure => figure.getClientRects().length)
           .filter(figure => figure.scrollWidth > figure.clientWidth + 1).length;""")
     assert hidden == 0, "figures cut off at the edge of the paper"
-    for view in page.find_elements(By.CSS_SELECTOR, f'script[type="{checks.VIEW}"]'):
-        cell = view.find_element(By.XPATH, "ancestor::div[contains(@class, 'cell_output')][1]")
-        widgets = cell.find_elements(By.CSS_SELECTOR, ".jupyter-widgets")
-        assert widgets and widgets[0].is_displayed()
+    for box in page.find_elements(By.CSS_SELECTOR, ".explorer"):
+        assert box.find_element(By.CSS_SELECTOR, ".explorer-frame svg").is_displayed()
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -426,31 +453,28 @@ def test_print_unfolds_answers_and_leaves_out_bars_of_source(reader):
         .filter(bar => bar.getClientRects().length).length;""") == 0
 
 
-def test_explorers_have_names_and_handles_that_a_finger_meets(reader):
-    page = reader("chapters/04_double_buffer.html", width=360, height=740)
-    boxes = page.find_elements(By.CSS_SELECTOR, "[role=group].widget-vbox")
+def test_explorers_have_names_and_controls_that_a_finger_meets(reader):
+    page = reader("chapters/07_double_buffer.html", width=360, height=740)
+    boxes = page.find_elements(By.CSS_SELECTOR, ".explorer")
     assert boxes and all(len(box.accessible_name) > 10 for box in boxes)
-    handles = page.find_elements(By.CSS_SELECTOR, ".noUi-handle")
-    assert handles
-    for handle in handles:
-        assert min(handle.size.values()) >= 24
-        box = page.execute_script("return arguments[0].closest('.widget-inline-hbox')", handle)
-        shown = box.find_element(By.CSS_SELECTOR, ".widget-readout").text
-        assert handle.get_attribute("aria-valuetext") == shown
+    controls = page.find_elements(
+        By.CSS_SELECTOR, ".explorer input[type=range], .explorer input[type=radio]")
+    assert controls and all(min(control.size.values()) >= 24 for control in controls)
 
 
-@pytest.mark.parametrize("path", ["chapters/04_double_buffer.html", "chapters/16_cp_async.html"])
+@pytest.mark.parametrize("path", ["chapters/07_double_buffer.html", "chapters/16_cp_async.html"])
 def test_on_a_phone_the_value_of_a_slider_stands_beside_its_label(reader, path):
     page = reader(path, width=360, height=740)
-    boxes = [handle.find_element(By.XPATH, "ancestor::*[contains(@class, 'widget-inline-hbox')]")
-             for handle in page.find_elements(By.CSS_SELECTOR, ".noUi-handle")]
-    assert len(boxes) >= 2
-    for box in boxes:
-        label, slider, value = (box.find_element(By.CSS_SELECTOR, f":scope > {part}").rect for part
-                                in (".widget-label", ".slider-container", ".widget-readout"))
-        assert label["y"] == value["y"] and label["x"] + label["width"] <= value["x"]
-        assert slider["y"] >= label["y"] + label["height"]
-        assert slider["width"] > 0.85 * box.rect["width"]
+    sliders = page.find_elements(By.CSS_SELECTOR, ".explorer input[type=range]")
+    assert len(sliders) >= 2
+    for slider in sliders:
+        box = slider.find_element(By.XPATH, "..")
+        label, value = (box.find_element(By.CSS_SELECTOR, f":scope > {part}").rect
+                        for part in ("span", "output"))
+        assert abs(label["y"] + label["height"] / 2 - value["y"] - value["height"] / 2) < 3
+        assert label["x"] + label["width"] <= value["x"]
+        assert slider.rect["y"] >= label["y"] + label["height"]
+        assert slider.rect["width"] > 0.85 * box.rect["width"]
 
 
 class Under(serve.Handler):
@@ -500,8 +524,8 @@ def test_book_opens_from_files(browser, site):
 
 
 @pytest.mark.parametrize("words, page_of_them", [
-    ("bank conflict", "chapters/03_bank_conflicts.html"),
-    ("double buffer", "chapters/04_double_buffer.html"),
+    ("bank conflict", "chapters/05_bank_conflicts.html"),
+    ("double buffer", "chapters/07_double_buffer.html"),
 ])
 def test_search_finds_a_subject_first_in_its_chapter(reader, words, page_of_them):
     page = reader(f"search.html?q={words.replace(' ', '+')}", changes=True)
@@ -509,6 +533,40 @@ def test_search_finds_a_subject_first_in_its_chapter(reader, words, page_of_them
         lambda page: page.find_elements(By.CSS_SELECTOR, "#search-results li a"),
         "no search result")[0]
     assert page_of_them in first.get_attribute("href")
+
+
+FIRST = """
+return arguments[0].map((term) => {
+  history.replaceState(null, "", "?q=" + encodeURIComponent(term));
+  const found = Search._performSearch(...Search._parseQuery(term));
+  return found.length ? found.sort((a, b) => a[4] - b[4])[found.length - 1][0] : "";
+});
+"""
+
+
+def test_search_shows_the_page_first_that_teaches_a_term(reader):
+    page = reader("search.html?q=tile", changes=True, fresh=True)
+    WebDriverWait(page, 10, POLL).until(
+        lambda page: page.find_elements(By.CSS_SELECTOR, "#search-results li a"))
+    wanted = taught.pages()
+    found = page.execute_script(FIRST, list(wanted))
+    assert dict(zip(wanted, found, strict=True)) == wanted
+
+
+def test_search_takes_a_term_with_a_hyphen_for_one_word(reader):
+    def found(words):
+        page = reader(f"search.html?q={words.replace(' ', '+')}", changes=True, fresh=True)
+        WebDriverWait(page, 10, POLL).until(
+            lambda page: page.find_elements(By.CSS_SELECTOR, "#search-results .search-summary")
+            and "finished" in page.find_element(By.CSS_SELECTOR, ".search-summary").text,
+            "the search did not end")
+        return [item.text for item in page.find_elements(By.CSS_SELECTOR, "#search-results li")]
+
+    joined, apart = found("split-K"), found("split K")
+    assert 0 < len(joined) < len(apart) / 2
+    for item in joined:
+        assert "split-k" in item.lower()
+        assert "Show the code" not in item
 
 
 def test_search_finds_a_page(reader, address):
@@ -521,3 +579,70 @@ def test_search_finds_a_page(reader, address):
         lambda page: page.find_elements(By.CSS_SELECTOR, "article h1"))
     assert re.match(re.escape(address), page.current_url)
     assert complaints(page) == []
+
+
+class Uncached(serve.Handler):
+    """A server that lets no browser keep its answers: what a page needs later, it has to copy."""
+
+    def end_headers(self):
+        self.send_header("Cache-Control", "no-store")
+        super().end_headers()
+
+
+@contextlib.contextmanager
+def uncached(site, port=0):
+    """Serve the book at a port for a while."""
+    handler = functools.partial(Uncached, directory=str(site))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", port), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_port
+        server.shutdown()
+
+
+# What the open page has loaded, its fonts included, of which the browser has no copy.
+UNCOPIED = """
+const done = arguments[0];
+const loaded = () => [location.href,
+  ...performance.getEntriesByType('resource').map(entry => entry.name)];
+document.fonts.ready.then(() => Promise.all(loaded().map(address =>
+  caches.match(address, {ignoreSearch: true}).then(copy => copy ? [] : [address]))))
+  .then(found => done(found.flat()));
+"""
+
+
+def wait_for_copies(page):
+    """Wait until all that the open page has loaded is copied."""
+    wait_until_drawn(page)
+    end = time.monotonic() + 15
+    while missing := page.execute_async_script(UNCOPIED):
+        assert time.monotonic() < end, f"never copied: {missing}"
+        time.sleep(0.1)
+
+
+def test_pages_and_panel_work_without_the_server_after_a_visit(browser, site):
+    emulate(browser, **READING)
+
+    def opened(path):
+        browser.get_log("performance")
+        browser.get(root + path)
+        wait_until_drawn(browser)
+        return requests(browser)
+
+    with uncached(site) as port:
+        root = f"http://127.0.0.1:{port}/"
+        opened("chapters/02_shared_tile.html")
+        assert "right" in Panel(browser).run(M="32")
+        wait_for_copies(browser)
+    asked, failed = opened("chapters/02_shared_tile.html")
+    assert failed == [] and len(asked) > 20
+    panel = Panel(browser)
+    assert "right" in panel.part("answer").text
+    assert "right" in panel.run(M="64")
+    # From now on a page is copied when it is read.
+    with uncached(site, port):
+        opened("chapters/05_bank_conflicts.html")
+        wait_for_copies(browser)
+    asked, failed = opened("chapters/05_bank_conflicts.html")
+    assert failed == [] and len(asked) > 20
+    browser.execute_cdp_cmd("Storage.clearDataForOrigin", {
+        "origin": root.rstrip("/"), "storageTypes": "all"})

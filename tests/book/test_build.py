@@ -2,8 +2,10 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,7 +13,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from book import checks, gemm_book
+from book import checks, gemm_book, moved
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -40,6 +42,8 @@ def make_book(tmp_path):
     (tmp_path / "_toc.yml").write_text(
         "format: jb-book\nroot: chapters/index\nchapters:\n  - file: chapters/other\n")
     (tmp_path / "lib").mkdir()
+    for name in ("__init__.py", "paths.py"):  # all of the library that the build itself needs
+        shutil.copy(ROOT / "lib" / name, tmp_path / "lib")
     (tmp_path / "lib" / "said.py").write_text("WORD = 'first'\n")
     chapters = tmp_path / "chapters"
     chapters.mkdir()
@@ -148,12 +152,48 @@ def test_pages_that_moved_lead_on_without_scripts(tmp_path):
     (tmp_path / "chapters").mkdir()
     gemm_book.redirect_moved_pages(app, None)
     assert not list((tmp_path / "chapters").iterdir())
-    for new in gemm_book.MOVED.values():
-        assert (ROOT / f"{new}.ipynb").exists()
-        (tmp_path / f"{new}.html").write_text("here")
+    for new in moved.MOVED.values():
+        assert (ROOT / "chapters" / f"{new}.ipynb") in moved.notebooks(ROOT)
+        (tmp_path / "chapters" / f"{new}.html").write_text("here")
     gemm_book.redirect_moved_pages(app, None)
-    for old, new in gemm_book.MOVED.items():
-        page = (tmp_path / f"{old}.html").read_text()
-        target = new.rpartition("/")[2] + ".html"
+    for old, new in moved.MOVED.items():
+        page = (tmp_path / "chapters" / f"{old}.html").read_text()
+        target = f"{new}.html"
         assert f'content="0; url={target}"' in page and f'<a href="{target}">' in page
         assert "<script" not in page
+
+
+def begun(root):
+    """A build that executes a chapter which lasts, in a group of its own as a terminal's."""
+    write_chapter(root, "# Index", "import time\ntime.sleep(600)\n")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "book.build"], cwd=root, text=True, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
+    deadline = time.monotonic() + 60
+    while not (root / "runs").exists():
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.05)
+    return process
+
+
+def test_an_interrupted_build_says_so_in_one_line(small_book):
+    with begun(small_book) as process:
+        os.killpg(process.pid, signal.SIGINT)
+        output, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert output == "book: interrupted; the chapters that were executed are kept\n"
+
+
+def test_of_two_builds_the_second_waits_for_the_first(small_book):
+    with begun(small_book) as first:
+        write_chapter(small_book, "# Index")
+        with subprocess.Popen([sys.executable, "-m", "book.build"], cwd=small_book, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as second:
+            assert "another build is at work here" in second.stdout.readline()
+            assert len((small_book / "runs").read_text()) == 1
+            os.killpg(first.pid, signal.SIGINT)
+            output, _ = second.communicate(timeout=120)
+        assert second.returncode == 0, output
+        assert first.wait(timeout=60) == 130
+    assert len((small_book / "runs").read_text()) == 2

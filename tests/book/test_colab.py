@@ -3,15 +3,20 @@
 `tests/colab` plays the whole of it, with Colab's own packages.
 """
 
+import os
 import re
+import shutil
 import subprocess
 import sys
 import types
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 
 from book import colab, release
+from tests.colab.runtime import redirected
 
 
 def test_set_up_off_colab_prints_nothing_and_finds_the_library(tmp_path):
@@ -26,31 +31,156 @@ def test_set_up_off_colab_prints_nothing_and_finds_the_library(tmp_path):
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
 
 
-def test_set_up_on_colab_fetches_the_revision_once_and_prepares_it(tmp_path):
-    # A stand-in for Colab: its module, and a `git` that makes what a clone would.
-    bin_dir = tmp_path / "bin"
-    bin_dir.mkdir()
-    clone = tmp_path / "clone"
-    clone.mkdir()
-    git = bin_dir / "git"
-    git.write_text(
-        "#!/bin/sh\n"
-        'for last; do :; done; echo "$@" >> "$LOG"\n'
-        'mkdir -p "$last/book" && touch "$last/book/__init__.py"\n'
-        'echo "def prepare(): print(\\"prepared\\")" > "$last/book/colab.py"\n')
-    git.chmod(0o755)
-    code = release.setup_cell().replace("/content/", f"{clone}/")
-    run = subprocess.run(
-        [sys.executable, "-c",
-         "import sys, types; sys.modules['google.colab'] = types.ModuleType('colab')\n"
-         f"{code}\n{code}"],
-        cwd=tmp_path, capture_output=True, text=True, check=False,
-        env={"PATH": f"{bin_dir}:/usr/bin:/bin", "LOG": str(tmp_path / "log")})
-    assert (run.returncode, run.stdout, run.stderr) == (0, "prepared\nprepared\n", "")
-    asked = (tmp_path / "log").read_text().splitlines()
-    assert len(asked) == 1
-    assert f"--branch={release.REVISION}" in asked[0].split()
-    assert release.REPOSITORY in asked[0].split()
+FOLDER = release.REPOSITORY.rsplit("/", 1)[1]
+
+
+@dataclass(frozen=True)
+class Played:
+    """Colab's folder, and a repository in place of the published one."""
+
+    content: Path
+    origin: Path
+
+    @property
+    def checkout(self) -> Path:
+        return self.content / FOLDER
+
+    def publish(self, word: str) -> None:
+        """Commit a revision whose library says `word` when it prepares Colab."""
+        (self.origin / "book" / "colab.py").write_text(
+            "import os\n\n\ndef prepare():\n    import lib\n"
+            f"    print('{word} in', os.path.basename(os.getcwd()))\n")
+        git(self.origin, "add", "--all")
+        git(self.origin, "commit", "-q", "-m", word)
+
+    def first_cell(self, times: int = 1, **env: str) -> tuple[int, list[str], list[str]]:
+        """Run the first cell in a new kernel; return its status and the lines of both streams."""
+        cell = release.setup_cell().replace("/content/", f"{self.content}/")
+        code = "import sys, types; sys.modules['google.colab'] = types.ModuleType('colab')\n"
+        run = subprocess.run(
+            [sys.executable, "-c", code + times * f"{cell}\n"], cwd=self.content, check=False,
+            capture_output=True, text=True, env=os.environ | redirected(self.origin) | env)
+        return run.returncode, run.stdout.splitlines(), run.stderr.splitlines()
+
+
+def git(folder: Path, *words: object) -> None:
+    as_somebody = ("-c", "user.name=played", "-c", "user.email=played@example.org")
+    subprocess.run(["git", "-C", folder, *as_somebody, *words], check=True, capture_output=True)
+
+
+@pytest.fixture
+def played(tmp_path) -> Played:
+    """A Colab where nothing was fetched yet."""
+    made = Played(tmp_path / "content", tmp_path / "origin")
+    made.content.mkdir()
+    for name in ("book", "lib", "chapters"):
+        (made.origin / name).mkdir(parents=True)
+        (made.origin / name / "__init__.py").touch()
+    git(made.origin, "init", "-q", "-b", release.REVISION)
+    made.publish("first")
+    return made
+
+
+def test_set_up_on_colab_fetches_the_library_and_moves_to_the_chapters(played):
+    assert played.first_cell(times=2) == (0, ["first in chapters"] * 2, [])
+    assert [path.name for path in played.content.iterdir()] == [FOLDER]
+
+
+def test_a_checkout_that_is_current_is_kept_with_the_reader_s_changes(played):
+    played.first_cell()
+    (played.checkout / "mine.txt").touch()
+    (played.checkout / "lib" / "__init__.py").write_text("mine = True\n")
+    assert played.first_cell() == (0, ["first in chapters"], [])
+    assert (played.checkout / "mine.txt").is_file()
+    assert (played.checkout / "lib" / "__init__.py").read_text() == "mine = True\n"
+
+
+def test_a_stale_checkout_is_renewed_and_kept_beside_the_new_one(played):
+    played.first_cell()
+    (played.checkout / "mine.txt").touch()
+    played.publish("second")
+    status, [said, last], errors = played.first_cell()
+    assert (status, last, errors) == (0, "second in chapters", [])
+    [before] = played.content.glob(f"{FOLDER}-until-*")
+    assert (before / "mine.txt").is_file() and str(before) in said
+
+
+def test_what_a_kernel_has_imported_is_not_exchanged_under_it(played):
+    played.first_cell()
+    played.publish("second")
+    # The stale checkout is renewed by a new kernel; this one has imported `lib` from it.
+    cell = release.setup_cell().replace("/content/", f"{played.content}/")
+    code = ("import sys, types; sys.modules['google.colab'] = types.ModuleType('colab')\n"
+            f"sys.path.insert(0, {str(played.checkout)!r})\nimport lib\n{cell}")
+    run = subprocess.run([sys.executable, "-c", code], cwd=played.content, capture_output=True,
+                         text=True, check=True, env=os.environ | redirected(played.origin))
+    assert run.stdout == "first in chapters\n"
+
+
+@pytest.mark.parametrize("tag", ["light", "annotated"])
+def test_a_release_is_fetched_by_its_tag_and_once(played, monkeypatch, tag):
+    monkeypatch.setattr(release, "REVISION", "v9.8.7")
+    git(played.origin, "tag", *(["-a", "-m", "release"] if tag == "annotated" else []), "v9.8.7")
+    played.publish("after the release")
+    for _ in range(2):
+        assert played.first_cell() == (0, ["first in chapters"], [])
+
+
+def test_a_branch_of_a_longer_name_is_not_taken_for_the_revision(played):
+    git(played.origin, "branch", f"also/{release.REVISION}")
+    played.publish("second")
+    for _ in range(2):
+        assert played.first_cell() == (0, ["second in chapters"], [])
+
+
+def test_a_fetch_that_fails_is_one_line_and_leaves_nothing(played, tmp_path):
+    away = played.origin.rename(tmp_path / "away")
+    status, said, errors = played.first_cell()
+    assert (status, said, len(errors)) == (1, [], 1)
+    assert release.REPOSITORY in errors[0] and errors[0].endswith("Run this cell again.")
+    assert "does not appear to be a git repository" in errors[0]  # git's own reason
+    assert list(played.content.iterdir()) == []
+    away.rename(played.origin)
+    assert played.first_cell() == (0, ["first in chapters"], [])
+
+
+def test_without_the_network_a_checkout_that_is_there_will_do(played, tmp_path):
+    played.first_cell()
+    played.origin.rename(tmp_path / "away")
+    status, [said, last], errors = played.first_cell()
+    assert (status, last, errors) == (0, "first in chapters", [])
+    assert "going on with what is here" in said
+
+
+def break_off(played: Played, how: str) -> None:
+    """Leave what a fetch leaves that was ended in its midst."""
+    if how == "killed":
+        # git is ended while it writes the files, and can't clear up.
+        programs = played.content.parent / "programs"
+        programs.mkdir()
+        real = shutil.which("git")
+        (programs / "git").write_text(
+            f'#!/bin/sh\n"{real}" "$@" || exit\n'
+            'for last; do :; done; [ "$1" != clone ] || { rm -r "$last/lib"; kill -9 $PPID; }\n')
+        (programs / "git").chmod(0o755)
+        status, *_ = played.first_cell(PATH=f"{programs}:{os.environ['PATH']}")
+        assert status == -9 and any(played.content.iterdir())
+    elif how == "empty":
+        played.checkout.mkdir()
+    elif how == "no commit":
+        git(played.content, "init", "-q", played.checkout)
+    else:
+        git(played.content, "clone", "-q", "--no-checkout", played.origin, played.checkout)
+        if how == "half":
+            git(played.checkout, "checkout", "HEAD", "book")
+
+
+@pytest.mark.parametrize("how", ["killed", "empty", "no commit", "no files", "half"])
+def test_a_fetch_that_was_broken_off_is_repaired(played, how):
+    break_off(played, how)
+    status, said, errors = played.first_cell()
+    assert (status, said[-1], errors) == (0, "first in chapters", [])
+    assert played.first_cell() == (0, ["first in chapters"], [])
 
 
 REQUIREMENTS = (colab.ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
@@ -77,7 +207,7 @@ def test_colab_with_nothing_gets_everything_but_the_book_s_tools():
     wanted = colab.missing(REQUIREMENTS, {})
     assert any(name.startswith("cupy-cuda12x") for name in wanted)
     assert any(name.startswith("nvidia-cuda-nvrtc-cu12==12.9") for name in wanted)
-    assert not any(name.startswith("jupyter-book") for name in wanted)
+    assert not any(name.startswith(("jupyter-book", "math-core", "sphinx")) for name in wanted)
 
 
 def test_a_second_run_installs_nothing():
@@ -92,6 +222,13 @@ def test_an_old_part_is_replaced_unless_colab_itself_runs_on_it():
     wanted = colab.missing(REQUIREMENTS, there)
     assert any(line.startswith("cuda-pathfinder") for line in wanted)
     assert not any(line.startswith(("numpy", "ipywidgets", "cupy")) for line in wanted)
+
+
+def test_a_failing_pip_is_one_line(tmp_path, monkeypatch, on_colab):
+    (tmp_path / "requirements.txt").write_text("no-such-package-anywhere==1\n")
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: subprocess.CompletedProcess((), 1))
+    with pytest.raises(SystemExit, match="pip could not install them. Run this cell again."):
+        colab.prepare(tmp_path)
 
 
 @pytest.fixture

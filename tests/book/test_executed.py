@@ -1,6 +1,5 @@
 """Execution of notebooks: outputs as from a kernel, and executed again only when it must be."""
 
-import json
 import os
 import shutil
 from pathlib import Path
@@ -55,20 +54,6 @@ def test_outputs_are_those_of_a_kernel(tmp_path):
     assert outputs[4][0].data["text/plain"] == "'waited'"
     assert done.notebook.metadata.language_info.pygments_lexer == "ipython3"
     nbformat.validate(done.notebook)
-
-
-def test_the_state_of_widgets_is_kept(tmp_path):
-    done, outputs = run(
-        tmp_path, "import ipywidgets as w\ns = w.IntSlider(description='n')\n"
-        "b = w.VBox([s, w.Stack([w.HTML('one')])])\nw.jslink((s, 'value'), (b, 'box_style'))\nb")
-    bundle = outputs[0][-1].data["application/vnd.jupyter.widget-view+json"]
-    state = done.notebook.metadata.widgets["application/vnd.jupyter.widget-state+json"]["state"]
-    box = state[bundle["model_id"]]
-    assert box["model_name"] == "VBoxModel"
-    children = [state[name.removeprefix("IPY_MODEL_")] for name in box["state"]["children"]]
-    assert [child["model_name"] for child in children] == ["IntSliderModel", "StackModel"]
-    assert "LinkModel" in {model["model_name"] for model in state.values()}
-    assert json.loads(json.dumps(state)) == state
 
 
 @pytest.mark.parametrize(("source", "said", "timeout"), [

@@ -10,7 +10,7 @@ import nbformat
 import pytest
 
 from book import new
-from lib.kernels.catalogue import CATALOGUE
+from lib.kernels.catalogue import CATALOGUE, in_book
 from lib.paths import ROOT
 
 LAST = max(int(stem[:2]) for stem in CATALOGUE)
@@ -56,7 +56,7 @@ def test_it_stands_behind_the_last_version_everywhere(scratch):
     write(new.parts(NAME, scratch))
     contents = (scratch / "_toc.yml").read_text()
     order = re.findall(r"file: chapters/(\d\d_\w+)", contents)
-    assert order == [*CATALOGUE, NAME]
+    assert order == [*in_book(), NAME]
     budget = json.loads((scratch / "tests" / "chapters" / "budget.json").read_text())
     assert budget[f"chapters/{NAME}"] == new.BUDGET
     chapter = nbformat.read(scratch / "chapters" / f"{NAME}.ipynb", 4)
@@ -69,6 +69,9 @@ def test_it_stands_behind_the_last_version_everywhere(scratch):
 @pytest.mark.parametrize("name, why", [
     ("mine", "no name of a version"), ("22-mine", "no name of a version"),
     (f"{LAST + 1}_", "no name of a version"), (f"{LAST + 1}_Mine", "no name of a version"),
+    (f"{LAST + 1}_class", "'class' can't name a kernel: "),
+    (f"{LAST + 1}_double", "'double' can't name a kernel: "),
+    (f"{LAST + 1}_main", "'main' can't name a kernel: "),
     ("01_mine", "01 is taken: cuda/01_naive.cu"), ("00_mine", f"the last version is {LAST}"),
 ])
 def test_a_name_that_can_t_be_is_refused(name, why, scratch):

@@ -83,6 +83,12 @@ def test_metadata_of_one_machine_goes_and_tags_stay():
         "tags": ["nbval-check-output"], "mystnb": {"image": {"alt": "Bars"}}}
 
 
+def test_what_a_page_folds_is_folded_in_jupyterlab_too():
+    folded, open_ = normal(executed(tags=["hide-cell"]), executed(tags=["draws"])).cells
+    assert folded.metadata.jupyter == {"source_hidden": True, "outputs_hidden": True}
+    assert "jupyter" not in open_.metadata
+
+
 def test_a_notebook_saved_by_colab_is_mended():
     document = json.loads(nbformat.writes(new_notebook(cells=[executed()])))
     # Colab drops `state`, and gives all cells ids of its own in the metadata.

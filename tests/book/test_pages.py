@@ -1,6 +1,6 @@
 """The built pages as files: links, loads, alt text. And that the checks see what they look for."""
 
-import hashlib
+import gzip
 import json
 import re
 from functools import lru_cache
@@ -34,9 +34,26 @@ def test_no_script_keeps_a_page_from_being_painted(site, path):
     blocking = [tag["src"] for tag in built(site, path).soup.find_all("script", src=True)
                 if not tag.has_attr("defer") and not tag.has_attr("async")]
     assert blocking == []
-    # What stands before the text is small: the widgets' state comes after it.
+    # What stands before the text is small.
     text = (site / path).read_text(encoding="utf-8")
     assert text.index("<main") < 60_000
+
+
+def compressed(path: Path) -> int:
+    """Bytes that a server sends of a file, compressed as GitHub Pages does."""
+    return len(gzip.compress(path.read_bytes(), 6))
+
+
+@pytest.mark.parametrize("path", PAGES, scope="module")
+def test_a_page_weighs_little_before_anything_is_touched(site, path):
+    page = built(site, path)
+    loaded = [*(tag["src"] for tag in page.soup.find_all(["script", "img"], src=True)),
+              *(tag["href"] for tag in page.soup.find_all("link", rel=["stylesheet", "preload"]))]
+    files = {((site / path).parent / name.split("?")[0]).resolve() for name in loaded
+             if not name.startswith("data:")}
+    assert len(files) > 10
+    weight = sum(map(compressed, {site / path, *files}))
+    assert weight < 500_000, f"{weight} bytes"
 
 
 @pytest.mark.parametrize("path", PAGES, scope="module")
@@ -50,6 +67,10 @@ def test_each_page_names_its_release_its_last_change_and_its_card(site, path):
     card = {tag["property"]: tag["content"] for tag in named}
     heading = page.soup.find("h1").find(string=True)
     assert card["og:title"].startswith(heading[:20]) and len(card["og:description"]) > 40
+    assert page.soup.find("meta", attrs={"name": "description"})["content"] == card[
+        "og:description"]
+    text = " ".join(page.soup.find("article").get_text().split())
+    assert card["og:description"].rstrip("…")[:60] in text
     assert card["og:url"] == address() + path
     assert (site / card["og:image"].removeprefix(address())).is_file()
 
@@ -106,26 +127,13 @@ def test_kernel_chapters_have_something_to_try_and_most_an_explorer(site):
     for path in kernels:
         html = (site / path).read_text(encoding="utf-8")
         assert "Run it here" in html, path
-        explorers += bool(re.search(rf'<script [^>]*type="{re.escape(checks.VIEW)}"', html))
+        explorers += '<div class="explorer"' in html
     assert 2 * explorers > len(kernels)
 
 
 def test_set_up_cells_are_hidden(site):
     for path in PAGES:
         assert "google.colab" not in (site / path).read_text(encoding="utf-8"), path
-
-
-def test_vendored_files_are_the_ones_named():
-    folder = ROOT / "book" / "widgets"
-    rows = re.findall(r"^\| `([^`]+)` \|.*\| `([0-9a-f]{64})` \|$",
-                      (folder / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
-    named = {name: digest for name, digest in rows}
-    there = {
-        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in folder.rglob("*")
-        if path.suffix in (".js", ".woff2") and path.name != "widgets-base.js"
-    }
-    assert there and named == there
 
 
 # Seeded defects: each must be found by the check of its name, and by no other.
@@ -157,8 +165,7 @@ DEFECTS = [
     ("pictures", '<figure class="figure-scroll">', "<figure>"),
     ("headings", "</article>", "<h1>Another</h1></article>"),
     ("headings", ' lang="en"', ""),
-    ("libraries", "</body>", '<script src="_static/embed-amd.js"></script></body>'),
-    ("libraries", "</body>", f'<script type="{checks.VIEW}">{{}}</script></body>'),
+    ("widgets", "</body>", f'<script type="{checks.VIEW}">{{}}</script></body>'),
     ("errors", "<p>Text", "<p>| a | b | |---|---| | 1 | 2 |"),
     ("errors", "<p>Text", "<p>See {term}`warp`. Text"),
     ("errors", "<p>Text", '<div class="traceback">NameError</div><p>Text'),
@@ -169,7 +176,7 @@ DEFECTS = [
 def small_site(tmp_path):
     static = tmp_path / "_static"
     static.mkdir()
-    for name in ("a.css", "a.png", "embed-amd.js"):
+    for name in ("a.css", "a.png"):
         (static / name).write_text("")
     (tmp_path / "other.html").write_text('<h2 id="there">There</h2>')
     return tmp_path
@@ -191,14 +198,10 @@ def test_checks_find_a_seeded_defect(small_site, name, old, new):
     assert failing(small_site, GOOD.replace(old, new)) == {name}
 
 
-def test_checks_find_a_drawing_without_label_in_a_widget(small_site):
-    state = '{"state": {"m": {"state": {"value": "<svg width=\'10\'><g/></svg>"}}}}'
-    scripts = (
-        f'<script type="{checks.VIEW}">{{}}</script>'
-        f'<script type="{checks.STATE}">{state}</script>'
-        '<script src="_static/embed-amd.js"></script>'
-    )
-    assert failing(small_site, GOOD.replace("</body>", scripts + "</body>")) == {"pictures"}
+def test_checks_find_a_drawing_without_label_among_the_frames_of_an_explorer(small_site):
+    frames = json.dumps([None, "<svg width='10'><g/></svg>"]).replace("</", "<\\/")
+    box = f'<div class="explorer"><script type="application/json">{frames}</script></div>'
+    assert failing(small_site, GOOD.replace("</article>", box + "</article>")) == {"pictures"}
 
 
 def test_checks_find_an_outside_font(small_site):

@@ -45,7 +45,11 @@ def test_it_serves_until_it_is_interrupted(site):
     ) as server:
         where = server.stdout.readline().split()[2]
         for path in ("", "index.html", serve.PUBLISHED.lstrip("/") + "chapters/glossary.html"):
-            assert urllib.request.urlopen(where + path).status == 200
+            with urllib.request.urlopen(where + path) as answer:
+                assert answer.status == 200 and answer.read()
+        with pytest.raises(urllib.error.HTTPError) as nothing:
+            urllib.request.urlopen(where + "%00")
+        assert nothing.value.code == 404 and b"not in the book" in nothing.value.read()
         with pytest.raises(urllib.error.HTTPError) as lost:
             urllib.request.urlopen(where + "chapters/99_gone.html")
         assert lost.value.code == 404 and b"This page is not in the book" in lost.value.read()

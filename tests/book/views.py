@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
-
-from book import checks
 
 READING = {"width": 1280, "height": 1000, "theme": "light", "media": "screen", "scripts": True}
 
 # Sets the reader's colours and the medium; with it colours fade from one theme to the other.
 COLOURS = "Emulation.setEmulatedMedia"
-
-# How many widgets stand at each place that asks for one.
-ROOT_WIDGETS = """
-return Array.from(document.querySelectorAll('script[type="VIEW"]')).map(script =>
-  Array.from(script.parentElement.querySelectorAll('.jupyter-widgets'))
-    .filter(widget => !widget.parentElement.closest('.jupyter-widgets')).length);
-""".replace("VIEW", checks.VIEW)
-
 
 POLL = 0.02  # seconds between two looks at a page that is waited for
 
@@ -45,13 +34,9 @@ def emulate(browser, *, width, height, theme, media, scripts) -> set[str]:
 
 
 def wait_until_drawn(browser):
-    """Wait until the page is complete, its widgets stand, and all of it is laid out."""
+    """Wait until the page is complete, and all of it is laid out."""
     WebDriverWait(browser, 20, POLL).until(
         lambda page: page.execute_script("return document.readyState") == "complete")
-    if browser.find_elements(By.CSS_SELECTOR, f'script[type="{checks.VIEW}"]'):
-        WebDriverWait(browser, 20, POLL).until(
-            lambda page: all(page.execute_script(ROOT_WIDGETS)),
-            "a widget of the page was never drawn")
     # Two frames, so that what the last change set off has been laid out.
     browser.execute_async_script(
         "const done = arguments[0];"

@@ -9,12 +9,13 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from book import checks, notebooks, release
+from book import checks, moved, notebooks, release
+from lib.compiler.arch import BLACKWELL
 from lib.kernels.catalogue import CATALOGUE, in_book
 
 pytestmark = pytest.mark.chapters
 ROOT = Path(__file__).resolve().parents[2]
-CHAPTERS = sorted((ROOT / "chapters").glob("*.ipynb"))
+CHAPTERS = moved.notebooks(ROOT)
 KERNELS = [path for path in CHAPTERS if re.match(r"\d\d_", path.stem)]
 # What a compared cell must not do: it differs between releases and machines.
 DRAWS = re.compile(r"\bshow\(|\bexplore\b|\bplt\.|tqdm|\bbench\(")
@@ -33,9 +34,22 @@ def test_the_contents_list_every_page_once():
     assert len(listed) == len(set(listed))
     there = {
         f"chapters/{path.stem}" for path in (ROOT / "chapters").iterdir()
-        if path.suffix in (".ipynb", ".md")
+        if path.suffix in (".ipynb", ".md") and path.stem not in moved.MOVED
     }
     assert set(listed) == there
+
+
+@pytest.mark.parametrize("old", moved.MOVED)
+def test_an_old_name_leads_on_by_one_cell_and_is_no_chapter(old):
+    path = ROOT / "chapters" / f"{old}.ipynb"
+    (cell,) = nbformat.read(path, 4).cells
+    new = moved.MOVED[old]
+    assert path.read_text() == moved.stub(old, release.on_colab()), "run `python -m lib stamp`"
+    assert cell.cell_type == "markdown" and f"[{new}]({new}.ipynb)" in cell.source
+    assert f"{release.on_colab()}/{new}.ipynb" in cell.source
+    assert ROOT / "chapters" / f"{new}.ipynb" in CHAPTERS
+    assert f"chapters/{old}" not in checks.listed(ROOT) and old not in CATALOGUE
+    assert notebooks.normal_text(path.read_text()) == path.read_text()
 
 
 def test_the_contents_list_every_kernel_in_its_order():
@@ -88,8 +102,12 @@ def test_kernel_chapter_has_a_compared_cell(path):
 @pytest.mark.parametrize("path", KERNELS, ids=names(KERNELS))
 def test_kernel_chapter_checks_times_and_draws_its_own_run(path):
     code = [cell.source for cell in nbformat.read(path, 4).cells if cell.cell_type == "code"]
-    for call in ("check", "speed", "timeline", "roofline"):
-        assert any(f"page.{call}(" in source for source in code), f"no page.{call}()"
+    # What only the emulator has run has its steps in place of cycles, and no speed under a roof.
+    emulated = CATALOGUE[path.stem].min_arch == BLACKWELL
+    timed = ("emulated_timeline(", "by_intensity(") if emulated else (
+        "page.timeline(", "page.roofline(")
+    for call in ("page.check(", "page.speed(", *timed):
+        assert any(call in source for source in code), f"no {call})"
 
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=names(CHAPTERS))

@@ -3,7 +3,7 @@
 A chapter of a kernel, of which there is a file in `cuda`, has a panel behind the first cell that
 draws accesses to memory, or in place of a line `<!-- run it here -->` of its Markdown, where it has
 one. A question's folded answer, `<details data-predict="…">`, says which number is asked for
-(`questions`). What panels load lies in `_static/live` (`book.panels`).
+(`questions`). What panels load lies in `_static/live` (`book.panel.files`).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def with_place(text: str) -> str:
 
 
 def questions(
-    body: str, desk: Predicts, evidence: Callable[[str], str], stem: str
+    body: str, session: Predicts, evidence: Callable[[str], str], stem: str
 ) -> str:
     """Put a form before each folded answer of a page that says which number is asked for.
 
@@ -65,8 +65,8 @@ def questions(
         the run that the panel shows; or ``VARIANT SPACE KIND ARRAY COUNT``, what one access of its
         watched warp takes, such as ``coalesced global load A sectors``; or ``= WORDS``: the first
         ``<data>`` of the answer (see `book.numbers`), which is so many of these.
-    desk : Predicts
-        `lib.live.desk.Desk`.
+    session : Predicts
+        `lib.panel.session.Session`.
     evidence : callable
         What a number's expression rests on: `lib.topics.numbers.model.evidence`.
     stem : str
@@ -80,7 +80,7 @@ def questions(
     def form(match: re.Match[str]) -> str:
         asked, answer = html.unescape(match[1]).strip(), match[2]
         if not asked.startswith("="):
-            number, what, more = desk.predict(asked)
+            number, what, more = session.predict(asked)
             number = int(number) if number == int(number) else number
             told = f"the run has {number:,}"
             shown = (f'<p>{more}{more and ". "}Emulated when this page was built; '
@@ -108,6 +108,16 @@ def _form(number: float, what: str, told: str, shown: str) -> str:
             '</form>')
 
 
+def placed(body: str, panel: str, stem: str) -> str:
+    """A page's HTML with its panel in its place, and a link to it under the title.
+
+    The panel stands far down; by the keyboard it is the first link of the page's text.
+    """
+    link = (f'<p class="live-jump"><a href="#live-{stem}">Run it here</a>, in this page, '
+            "without a GPU.</p>")
+    return body.replace(MARK, panel, 1).replace("</h1>", f"</h1>\n{link}", 1)
+
+
 class Panels:
     """The panels of a book that is being built.
 
@@ -115,16 +125,16 @@ class Panels:
     """
 
     def __init__(self, app: Sphinx, stems: list[str]) -> None:
-        from book import panels
+        from book.panel import files
 
-        self.folder = Path(app.outdir).parent / "live"
+        self.folder = Path(app.outdir).parent / "panel"
         self.target = Path(app.outdir) / "_static" / "live"
         self.stems = stems
-        self.written = panels.written
-        self.evidence = panels.evidence
-        files = panels.modules()
-        panels.make_all(stems, self.folder, files)
-        panels.write_folder(self.target, stems, self.folder, files)
+        self.written = files.written
+        self.evidence = files.evidence
+        modules = files.modules()
+        files.make_all(stems, self.folder, modules)
+        files.write_folder(self.target, stems, self.folder, modules)
 
     def stem(self, name: str) -> str | None:
         """The kernel that a page is about."""
@@ -165,9 +175,9 @@ def fill(
     if not stem or "body" not in context:
         return
     base = "../" * pagename.count("/") + "_static/live/"
-    panel, desk = panels.written(stem, panels.folder, panels.target, base)
-    body = context["body"].replace(MARK, panel, 1)
-    context["body"] = questions(body, desk, panels.evidence, stem)
+    panel, session = panels.written(stem, panels.folder, panels.target, base)
+    body = placed(context["body"], panel, stem)
+    context["body"] = questions(body, session, panels.evidence, stem)
     app.add_js_file("live/panel.js", loading_method="defer")
     app.add_css_file("live/panel.css", priority=910)
 

@@ -1,6 +1,6 @@
 """What panels load: copies of the runtime, the emulator in an archive, a file for each chapter.
 
-It imports `lib`, and so is loaded only where a book has chapters of kernels (`book.live`).
+It imports `lib`, and so is loaded only where a book has chapters of kernels (`book.panel.pages`).
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from pathlib import Path
 from typing import Any
 
 from book import runtime_files
+from book.panel import controls
+from book.panel.bundler import bundle
 from book.runtime_files import entry, gzipped
 from lib.kernels.catalogue import find
-from lib.live import panel
-from lib.live.desk import Desk
-from lib.live.family import loads
-from lib.live.pack import family
+from lib.panel.bundle import loads
+from lib.panel.session import Session
 from lib.paths import CUDA, ROOT
-from lib.topics.numbers.model import evidence  # noqa: F401 - `book.live` loads `lib` through here
+from lib.topics.numbers.model import evidence  # noqa: F401 - `pages` loads `lib` through here
 
-PANEL = Path(__file__).with_name("panel")
+HERE = Path(__file__).parent
 HOME = "/home/pyodide"  # where the worker unpacks the archive
 
 
 def modules() -> list[Path]:
     """The files of `lib` that the worker loads, asked of a Python that loads them."""
-    program = ("import sys; sys.path.insert(0, sys.argv[1]); import lib.live.desk; "
+    program = ("import sys; sys.path.insert(0, sys.argv[1]); import lib.panel.session; "
                "print(*(m.__file__ for n, m in sorted(sys.modules.items()) "
                "if n.split('.')[0] == 'lib'), sep='\\n')")
     found = subprocess.run([sys.executable, "-c", program, str(ROOT)], capture_output=True,
@@ -54,7 +54,7 @@ def archive(files: list[Path], compiled: bool | None = None) -> bytes:
     """
     if compiled is None:
         compiled = runtime_files.same_python()
-    sources = [*CUDA.glob("*.cu"), *(CUDA / "include").glob("*")]
+    sources = [*CUDA.glob("*.cu"), *CUDA.glob("steps/*.cu"), *(CUDA / "include").glob("*")]
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as packed:
         for path in sorted({*files, *sources}):
@@ -69,25 +69,27 @@ def archive(files: list[Path], compiled: bool | None = None) -> bytes:
 
 
 def digest(stem: str, files: list[Path]) -> str:
-    """What a chapter's family and recorded run depend on."""
+    """What a chapter's bundle and recorded run depend on."""
     made = hashlib.sha256()
     compiler = sorted((ROOT / "lib" / "compiler").glob("*.py"))
-    live = sorted((ROOT / "lib" / "live").glob("*.py"))
-    sources = [CUDA / f"{stem}.cu", *sorted((CUDA / "include").glob("*"))]
-    for path in (*files, *compiler, *live, *sources):
+    panel = [*sorted((ROOT / "lib" / "panel").glob("*.py")), HERE / "bundler.py",
+             HERE / "controls.py"]
+    sources = [CUDA / f"{stem}.cu", *sorted(CUDA.glob(f"steps/{stem}*.cu")),
+               *sorted((CUDA / "include").glob("*"))]
+    for path in (*files, *compiler, *panel, *sources):
         made.update(path.read_bytes())
     return made.hexdigest()
 
 
 def make(stem: str, folder: Path, key: str) -> None:
-    """Compile a chapter's family and record its run, unless both are there."""
+    """Compile a chapter's bundle and record its run, unless both are there."""
     place = folder / f"{stem}.json"
     if place.exists() and json.loads(place.read_text(encoding="utf-8"))["key"] == key:
         return
-    text = family(find(stem)).dumps()
-    answer = panel.recorded(loads(text))
+    text = bundle(find(stem)).dumps()
+    answer = controls.recorded(loads(text))
     folder.mkdir(parents=True, exist_ok=True)
-    place.write_text(json.dumps({"key": key, "family": text, "answer": answer}), encoding="utf-8")
+    place.write_text(json.dumps({"key": key, "bundle": text, "answer": answer}), encoding="utf-8")
 
 
 def make_all(stems: list[str], folder: Path, files: list[Path]) -> None:
@@ -98,7 +100,7 @@ def make_all(stems: list[str], folder: Path, files: list[Path]) -> None:
 
 
 def made(stem: str, folder: Path) -> dict[str, Any]:
-    """What `make` has written: ``family``, its JSON text, and ``answer``."""
+    """What `make` has written: ``bundle``, its JSON text, and ``answer``."""
     return json.loads((folder / f"{stem}.json").read_text(encoding="utf-8"))
 
 
@@ -123,14 +125,14 @@ def write_folder(target: Path, stems: list[str], folder: Path, files: list[Path]
     for path in runtime_files.FOLDER.glob("LICENSE*"):
         shutil.copy(path, target)
     for name in ("panel.js", "panel.css"):
-        text = (PANEL / name).read_text(encoding="utf-8")
+        text = (HERE / name).read_text(encoding="utf-8")
         (target / name).write_text(slim(text), encoding="utf-8")
-    shutil.copy(PANEL / "worker.js", target)
+    shutil.copy(HERE / "worker.js", target)
     # What serves pages without a connection must lie above them.
-    shutil.copy(PANEL / "offline.js", target.parents[1])
+    shutil.copy(HERE / "offline.js", target.parents[1])
     packed = archive(files)
     for name, data in (("lib.zip", packed), *(
-            (f"{stem}.json", made(stem, folder)["family"].encode()) for stem in stems)):
+            (f"{stem}.json", made(stem, folder)["bundle"].encode()) for stem in stems)):
         stored = data if name == "lib.zip" else gzipped(data)
         file = name if name == "lib.zip" else f"{name}.gzip"
         (target / file).write_bytes(stored)
@@ -153,8 +155,8 @@ def megabytes(target: Path, stem: str) -> float:
     return sum(mine) / 1e6
 
 
-def written(stem: str, folder: Path, target: Path, base: str) -> tuple[str, Desk]:
-    """A chapter's panel as HTML, and the desk that answers for its kernels.
+def written(stem: str, folder: Path, target: Path, base: str) -> tuple[str, Session]:
+    """A chapter's panel as HTML, and a session that answers for its kernels.
 
     Parameters
     ----------
@@ -165,5 +167,5 @@ def written(stem: str, folder: Path, target: Path, base: str) -> tuple[str, Desk
         The address of `target` from the page.
     """
     found = made(stem, folder)
-    kernels = loads(found["family"])
-    return panel.write(kernels, found["answer"], base, megabytes(target, stem)), Desk(kernels)
+    kernels = loads(found["bundle"])
+    return controls.write(kernels, found["answer"], base, megabytes(target, stem)), Session(kernels)

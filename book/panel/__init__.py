@@ -1,0 +1,1 @@
+"""The panels "Run it here" in the book: what they load, where they stand, their scripts."""

@@ -1,0 +1,52 @@
+"""Which page teaches which term of the glossary: the search shows it first.
+
+A term that no page of its own teaches is the glossary's alone, and stands under its name here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+GLOSSARY = "chapters/glossary"
+TAUGHT: Mapping[str, tuple[str, ...]] = {
+    "chapters/method": (
+        "latency", "latency hiding", "arithmetic intensity", "roofline", "ridge point",
+        "bottleneck", "account of issue slots", "issue slot", "stale", "measured", "modelled",
+    ),
+    "chapters/01_naive": (
+        "thread", "lane", "grid", "request", "sector", "coalescing", "L2", "FMA", "NVRTC", "SASS",
+        "occupancy",
+    ),
+    "chapters/02_shared_tile": ("shared memory", "L1", "DRAM", "tile", "wavefront", "barrier"),
+    "chapters/03_strip": ("broadcast",),
+    "chapters/04_register_tile": ("register", "PTX"),
+    "chapters/05_bank_conflicts": ("bank", "bank conflict"),
+    "chapters/06_vectorized": ("vectorised access",),
+    "chapters/07_double_buffer": ("double buffering", "software pipelining"),
+    "chapters/08_warp_tile": ("warp", "stall"),
+    "chapters/09_fp32_limit": (
+        "register bank", "operand cache", "register file", "wave quantisation",
+    ),
+    "chapters/10_wmma": ("tensor core", "WMMA", "fragment", "FP16", "tolerance", "sub-partition"),
+    "chapters/12_wmma_pipeline": ("named barrier", "warp specialisation", "epilogue"),
+    "chapters/14_ldmatrix": ("ldmatrix", "mma"),
+    "chapters/16_cp_async": ("cp.async",),
+    "chapters/17_wgmma": ("WGMMA", "warpgroup", "accumulator", "swizzle"),
+    "chapters/18_tma": ("TMA", "tensor map", "mbarrier", "asynchronous proxy", "deadlock"),
+    "chapters/20_hopper_limit": ("cluster", "multicast", "persistent kernel"),
+    "chapters/21_every_shape": ("stream-K", "split-K"),
+    "chapters/rivals": ("cuBLAS",),
+    "chapters/scoreboard": ("TF32", "recorded"),
+    "chapters/emulator": ("race", "reported", "GEMM"),
+    GLOSSARY: (
+        "SM", "block", "register spill", "HBM", "cache line", "throughput", "active warp",
+        "memory-bound", "compute-bound", "busiest unit", "interleaved timing",
+        "relative error in norm", "cubin", "stmatrix", "emulated",
+        "memory-level parallelism",
+    ),
+}
+
+
+def pages() -> dict[str, str]:
+    """The page that teaches each term, in lower case."""
+    return {term.lower(): page for page, terms in TAUGHT.items() for term in terms}

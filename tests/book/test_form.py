@@ -1,0 +1,63 @@
+"""Rewritten chapters as built: short before "Go deeper", the kernel early, three figures open."""
+
+import pytest
+
+from book import checks
+from tests.book.views import READING, emulate, wait_until_drawn
+from tests.chapters import form
+
+WHERE = """
+const found = document.querySelector(arguments[0]);
+return found && found.getBoundingClientRect().top + window.scrollY;
+"""
+
+
+def path(stem):
+    return f"chapters/{stem}.html"
+
+
+@pytest.fixture(scope="module")
+def pages(site):
+    found = {}
+
+    def of(stem):
+        if stem not in found:
+            found[stem] = checks.Page(site, path(stem)).soup
+        return found[stem]
+
+    return of
+
+
+@pytest.mark.parametrize("stem", form.REWRITTEN)
+def test_the_main_line_is_read_in_ten_minutes(pages, stem):
+    words = form.words_before_deeper(pages(stem))
+    assert words <= form.MOST_WORDS, f"{words} words"
+
+
+@pytest.mark.parametrize("stem", form.REWRITTEN)
+def test_the_kernel_comes_within_the_first_words(pages, stem):
+    words = form.words_before_kernel(pages(stem))
+    assert words <= form.WORDS_TO_KERNEL, f"{words} words"
+
+
+@pytest.mark.parametrize("stem", form.REWRITTEN)
+def test_timeline_coalescing_and_roofline_are_drawn_in_the_open(pages, stem):
+    assert form.not_drawn(pages(stem)) == []
+
+
+def top_of_kernel(browser, address):
+    """Where the first line of the kernel stands, in pixels from the top of a wide page."""
+    emulate(browser, **{**READING, "width": form.WIDTH})
+    browser.get(address)
+    wait_until_drawn(browser)
+    selector = ", ".join(f"article {one}" for one in form.KERNEL.split(", "))
+    found = browser.execute_script(WHERE, selector)
+    assert found is not None, "no line of CUDA"
+    return found
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("stem", form.REWRITTEN)
+def test_the_kernel_stands_near_the_top(browser, address, stem):
+    pixels = top_of_kernel(browser, address + path(stem))
+    assert pixels <= form.PIXELS_TO_KERNEL, f"{pixels:.0f} pixels"

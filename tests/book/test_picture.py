@@ -1,0 +1,26 @@
+"""README's picture, which is the card of links too, is of today's first page."""
+
+from book.release import ROOT
+from book.site import CARD
+from tests.book import picture
+
+
+def test_the_picture_says_what_the_page_says_today(site):
+    shown = picture.kept()
+    assert len(shown) > 10
+    gone = picture.missing(shown, picture.said(site / picture.PAGE))
+    assert gone == [], "run `make picture`"
+
+
+def test_readme_and_cards_show_it(site):
+    assert "](book/static/page.png)" in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert CARD == f"_static/{picture.FILE.name}"
+    assert (site / CARD).read_bytes() == picture.FILE.read_bytes()
+
+
+def test_what_is_gone_new_or_moved_is_told():
+    today = ["a", "b", "c", "b"]
+    assert picture.missing(["a", "c", "b"], today) == []
+    assert picture.missing(["a", "41.2%"], today) == ["41.2%"]
+    assert picture.missing(["c", "a"], today) == ["a"]
+    assert picture.pieces(iter([" two\n words", "·", ""])) == ["two words"]

@@ -1,0 +1,54 @@
+"""Chapters from a directory with nothing beside it, as Colab's: their own cells find their files.
+
+`make test-colab` executes them there to their ends; this takes seconds.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from book import release
+from tests.colab.runtime import LEFT_OUT, commit_tree, redirected
+
+CHAPTERS = sorted(path.stem for path in (release.ROOT / "chapters").glob("*.ipynb"))
+
+
+def dry_run(chapters: Path, content: Path, **env: str) -> dict[str, list[str]]:
+    """Of each notebook in a folder, what its cells could not find when they ran from `content`."""
+    kept = {key: value for key, value in os.environ.items() if key not in LEFT_OUT}
+    done = subprocess.run(
+        [sys.executable, Path(__file__).with_name("dry_run.py"), chapters, content], check=True,
+        stdout=subprocess.PIPE, env=kept | env | {"PIP_NO_INDEX": "1"})
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def missing(tmp_path_factory) -> dict[str, list[str]]:
+    """Of each chapter, what its cells could not find on a played Colab."""
+    origin, content = (tmp_path_factory.mktemp(name) for name in ("origin", "content"))
+    commit_tree(origin)
+    return dry_run(release.ROOT / "chapters", content, **redirected(origin))
+
+
+@pytest.mark.parametrize("stem", CHAPTERS)
+def test_a_chapter_finds_its_files_wherever_it_runs(missing, stem):
+    assert missing[stem] == []
+
+
+@pytest.mark.parametrize(("cell", "lost"), [
+    ("open('../cuda/nothing.cu')", "../cuda/nothing.cu"),
+    ("from lib import RawModule\nmodule = RawModule(code='', options=['-I../nothing'])",
+     "../nothing"),
+    ("from pathlib import Path\nfrom lib.compiler.compiled import compile_source\n"
+     "for count in range(2):\n    compile_source('', include=Path('nothing'))\n", "nothing"),
+    ("import lib\na = lib.b() / 2\nopen('nothing')", "nothing"),
+])
+def test_a_file_that_is_not_there_is_told(tmp_path, cell, lost):
+    notebook = {"cells": [{"cell_type": "code", "source": [cell], "metadata": {}}]}
+    (tmp_path / "a.ipynb").write_text(json.dumps(notebook))
+    [told] = dry_run(tmp_path, tmp_path)["a"]
+    assert f"No such file or directory: '{lost}'" in told
