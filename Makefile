@@ -12,7 +12,7 @@ CHAPTERS := $(wildcard chapters/*.ipynb)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book test test-slow test-gpu test-pages test-colab serve new chapter release-check clean
+.PHONY: help book test test-slow test-gpu test-pages test-colab serve lab new picture chapter release-check clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */make \1\t/' | expand -t 22
@@ -38,8 +38,9 @@ book: $(VENV)/.book  ## build the book to _build/html/index.html; warnings are e
 	$(PY) -m book.build
 	@echo "The book: _build/html/index.html (make serve opens it in a browser)"
 
-test: $(VENV)/.dev  ## style, unit tests, chapters, the built book in a browser
+test: $(VENV)/.dev  ## style, types, unit tests, chapters, the built book in a browser
 	$(PY) -m ruff check .
+	$(PY) -m mypy
 	$(PY) -m book.build
 	$(PY) -m pytest $(SPREAD) tests
 
@@ -62,6 +63,13 @@ serve: book  ## serve the built book on this machine
 new: $(VENV)/.book  ## begin a kernel version: make new NAME=22_mine
 	@$(PY) -m lib new "$(NAME)"
 
+lab: $(VENV)/.book  ## open the chapters in JupyterLab, to run and to change them
+	$(INSTALL) -r requirements-lab.txt
+	$(BIN)/jupyter lab chapters
+
+picture: book $(VENV)/.dev  ## photograph the first page for README and for links to the book
+	$(PY) -m tests.book.picture
+
 chapter: $(VENV)/.book  ## execute one chapter in place: make chapter NAME=01_naive
 	@test -f "chapters/$(NAME).ipynb" || \
 	  { echo "make chapter: no chapters/$(NAME).ipynb; there are: $(notdir $(CHAPTERS:.ipynb=))" >&2; exit 2; }
@@ -73,5 +81,5 @@ release-check: $(VENV)/.dev  ## what must hold before a release: stamps, noteboo
 	$(PY) -m lib results --check
 
 clean:  ## remove what the commands made; `.venv` too
-	rm -rf _build $(VENV) .pytest_cache .ruff_cache .hypothesis
+	rm -rf _build $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

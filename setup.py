@@ -1,13 +1,16 @@
 """The emulator as a package of its own: lib/ptx becomes `warplens`, lib/compiler a part of it.
 
 Imports of `lib` are rewritten while the wheel is built, so nothing called `lib` is installed.
-`pip wheel .` builds it; the book itself needs no installation.
+`pip wheel .` builds it, and leaves nothing behind; the book itself needs no installation.
 """
 
 from __future__ import annotations
 
 import ast
+import atexit
 import re
+import shutil
+import sys
 from pathlib import Path
 
 from setuptools import find_packages, setup
@@ -18,7 +21,7 @@ ROOT = Path(__file__).parent
 PLACES = {NAME: "lib/ptx", f"{NAME}.compiler": "lib/compiler"}
 EXTRA = (
     "cupy-cuda12x", "cuda-pathfinder", "nvidia-cuda-nvrtc-cu12", "nvidia-cuda-runtime-cu12",
-    "nvidia-cuda-nvcc-cu12", "nvidia-cuda-cccl-cu12", "nvidia-cuda-nvdisasm",
+    "nvidia-cuda-nvcc-cu12", "nvidia-cuda-cccl-cu12", "nvidia-cuda-nvdisasm", "ml-dtypes",
 )  # fmt: skip
 REWRITTEN = (
     (r"^(\s*)from lib import ptx(?=\s*(#|$))", rf"\1import {NAME} as ptx"),
@@ -54,25 +57,31 @@ class Build(build_py):
         """Copy one module."""
         made, copied = super().build_module(module, module_file, package)
         path = Path(made)
-        path.write_text(renamed(path.read_text(), module_file))
+        path.write_text(renamed(path.read_text(encoding="utf-8"), module_file), encoding="utf-8")
         return made, copied
 
 
 def requirement(name: str) -> str:
     """A package's line in requirements.txt."""
-    lines = (ROOT / "requirements.txt").read_text().splitlines()
+    lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
     return next(line for line in lines if re.match(rf"{re.escape(name)}\b(?!-)", line))
 
+
+# What setuptools works in and would leave here: gone again, unless it was asked for or was there.
+for left in (ROOT / "build", ROOT / f"{NAME}.egg-info"):
+    if not left.exists() and not {"build", "develop", "egg_info"} & set(sys.argv[1:2]):
+        atexit.register(shutil.rmtree, left, ignore_errors=True)
 
 packages = [NAME, *(f"{NAME}.{part}" for part in find_packages(str(ROOT / PLACES[NAME]))),
             f"{NAME}.compiler"]
 readme = ROOT / PLACES[NAME] / "README.md"
 setup(
     name=NAME,
-    version=re.search(r'^VERSION = "(.+)"', (ROOT / "book/release.py").read_text(), re.M)[1],
+    version=re.search(
+        r'^VERSION = "(.+)"', (ROOT / "book/release.py").read_text(encoding="utf-8"), re.M)[1],
     description="Runs CUDA kernels without a GPU: a PTX emulator in NumPy that counts what Nsight "
                 "Compute counts and finds races",
-    long_description=readme.read_text(),
+    long_description=readme.read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     license="MIT",
     license_files=["LICENSE"],

@@ -13,6 +13,13 @@ from lib.kernels.catalogue import CATALOGUE
 from lib.plotting import display
 from lib.run import device
 
+# Hooks: pytest takes them from here.
+from .memory_limit import (  # noqa: F401
+    pytest_configure,
+    pytest_runtest_call,
+    pytest_runtest_setup,
+)
+
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 NO_BROWSER = "no Chrome or Chromium with its driver on this machine"
 
@@ -49,7 +56,7 @@ class ByKernel(LoadScopeScheduling):
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        apart = nodeid.startswith(("tests/book/", "tests/live/"))
+        apart = nodeid.startswith(("tests/book/", "tests/panel/"))
         kernel = None if apart else KERNEL.search(nodeid)
         return kernel[1] if kernel else super()._split_scope(nodeid)
 

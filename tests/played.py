@@ -7,9 +7,9 @@ refused as there.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,6 +22,8 @@ from lib.kernels.spec import Kernel, Variant
 from lib.measure import bench, timeline
 from lib.paths import ROOT
 from lib.problem import Problem
+from lib.records import store
+from lib.records.schema import Benchmark, Default, KernelRecord, Rival, Timeline
 from lib.run import device, runner
 
 KIB = 1024
@@ -42,6 +44,42 @@ L4 = Gpu("NVIDIA L4", 89, 58, 99 * KIB)
 A100 = Gpu("NVIDIA A100-SXM4-40GB", 80, 108, 163 * KIB)
 H100 = Gpu("NVIDIA H100 80GB HBM3", 90, 132, 227 * KIB)
 B200 = Gpu("NVIDIA B200", 100, 148, 227 * KIB)
+
+
+class Board:
+    """A clock and an energy counter that move together, at so many watts."""
+
+    def __init__(self, watts: float) -> None:
+        self.watts, self.time, self.energy = watts, 0.0, 1000.0
+
+    def joules(self) -> float:
+        return self.energy
+
+    def now(self) -> float:
+        return self.time
+
+    def pass_time(self, seconds: float, watts: float | None = None) -> None:
+        self.time += seconds
+        self.energy += seconds * (self.watts if watts is None else watts)
+
+    def meter(self, counter: Board) -> Readings:
+        """Reads the counter where it moves at the begin of a run and at its end."""
+        return Readings(self)
+
+
+class Readings:
+    """What a meter has read of a board: each move 10 ms after the reading before."""
+
+    def __init__(self, board: Board) -> None:
+        self.board, self.readings = board, [(0.0, 0.0)]
+
+    def __enter__(self) -> Readings:
+        self.readings = [(self.board.time - 0.01, 0.0), (self.board.time, self.board.energy)]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.readings += [(self.board.time - 0.01, self.readings[-1][1]),
+                          (self.board.time, self.board.energy)]
 
 
 class Cupy:
@@ -95,6 +133,25 @@ def play(gpu: Gpu, put: Callable[[Any, str, Any], None] = setattr) -> Cupy:
     return cupy
 
 
+def play_cupy(gpu: Gpu, put: Callable[[Any, str, Any], None] = setattr) -> None:
+    """Let CuPy itself seem to have a GPU, for cells that import it, beside `play`.
+
+    Its modules compile for that GPU and run in the emulator; nothing is timed.
+    """
+    import cupy
+    import cupyx.profiler
+
+    from lib import RawModule
+
+    for name in ("asarray", "empty", "full", "matmul", "ones", "zeros"):
+        put(cupy, name, getattr(np, name))
+    draw = SimpleNamespace(random=np.random.default_rng(0).random)
+    put(cupy, "random", draw)
+    put(cupy, "RawModule", partial(RawModule, arch=f"sm_{gpu.capability}"))
+    put(cupyx.profiler, "benchmark",
+        lambda function, arguments, *_, **__: SimpleNamespace(gpu_times=np.full((1, 10), 1e-3)))
+
+
 def _refuse(kernel: Kernel, variant: Variant) -> None:
     if problem := device.why_not(kernel, variant):
         raise device.NoGpu(problem)
@@ -104,17 +161,24 @@ def _refuse(kernel: Kernel, variant: Variant) -> None:
 def _bench(
     kernel: Kernel, variant: Variant, problem: Problem, rounds: int | None = None,
     ptx_arch: str | None = None, exact: bool = False, thorough: bool = False,
-) -> dict[str, Any]:
+) -> Benchmark:
     _refuse(kernel, variant)
-    return {"M": problem.M, "N": problem.N, "K": problem.K, "tflops": 1.25, "cublas_tflops": 2.5,
-            "ratio": 0.5, "spread": 0.01, "seconds": problem.flops / 1.25e12, "sm_clock_mhz": None}
+    seconds, rival = problem.flops / 1.25e12, problem.flops / 2.5e12
+    default = Default(seconds=rival, spread=0.01, tflops=2.5, kernels=None)
+    return Benchmark(
+        **bench.problem_of(problem), seconds=seconds, spread=0.01, tflops=1.25,
+        cublas_seconds=rival, cublas_spread=0.01, cublas_tflops=2.5, ratio=0.5,
+        instantiation=kernel.expression(variant), temperature_c=None, throttle=None,
+        rounds=5, series=[seconds] * 5, spread_within=0.01,
+        inputs="uniform", rival=Rival(default=default, best=None, candidates=0), board="0" * 16,
+    )
 
 
-def _timeline(kernel: Kernel, variant: Variant, problem: Problem) -> Mapping[str, Any]:
+def _timeline(kernel: Kernel, variant: Variant, problem: Problem) -> Timeline:
     _refuse(kernel, variant)
-    file = ROOT / "results" / "h100" / f"{kernel.stem}.json"
-    if not file.is_file():
-        import pytest  # a played Colab has none, and asks for no version that isn't recorded
-
-        pytest.skip(f"what is played is a record, and {kernel.stem} has none yet")
-    return json.loads(file.read_text())["variants"][variant.name]["timeline"]
+    kept = store.load(KernelRecord, "H100", kernel.stem, ROOT / "results")
+    if kept is None or variant.name not in kept.variants:
+        # What isn't recorded yet is played by another's marks, which are of the same phases.
+        kept = store.load(KernelRecord, "H100", "02_shared_tile", ROOT / "results")
+        return next(iter(kept.variants.values())).timeline
+    return kept.variants[variant.name].timeline

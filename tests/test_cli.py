@@ -1,5 +1,6 @@
 """The command line as a user meets it: documents, statuses, and one clear line for bad input."""
 
+import ast
 import json
 import os
 import signal
@@ -11,7 +12,7 @@ import pytest
 
 from lib.__main__ import main
 from lib.cli.recorded import RESULT_KEYS
-from lib.kernels.catalogue import CATALOGUE, in_book
+from lib.kernels.catalogue import KERNELS, in_book
 from lib.kernels.source import edited
 from lib.paths import RESULTS, ROOT
 from lib.problem import WrongResult
@@ -57,10 +58,10 @@ def test_check_in_a_process_of_its_own():
 @pytest.mark.parametrize("stem", [
     # Every fourth of them, the first and the last among these.
     pytest.param(stem, marks=() if place % 4 == 0 else pytest.mark.slow)
-    for place, stem in enumerate(CATALOGUE)
+    for place, stem in enumerate(KERNELS)
 ])
 def test_check_prints_one_json_document(call, stem):
-    M, N, K = legal(CATALOGUE[stem].variants[0], 33, 34, 35)
+    M, N, K = legal(KERNELS[stem].variants[0], 33, 34, 35)
     status, out, _ = call("check", stem, "--shape", f"{M}x{N}x{K}", "--backend", "emulator",
                           "--alpha", "0.5", "--beta", "-2", "--races", "--json")
     document = json.loads(out)
@@ -85,12 +86,12 @@ def barriers_become(monkeypatch):
 
 def test_check_tells_a_missing_barrier_by_pair_of_lines(call, barriers_become):
     barriers_become(";")
-    words = ("check", "06_register_tile", "--shape", "64", "--backend", "emulator", "--races")
+    words = ("check", "04_register_tile", "--shape", "64", "--backend", "emulator", "--races")
     status, out, _ = call(*words, "--json")
     hazards = json.loads(out)["hazards"]
     assert status == 1 and len(hazards) <= 8 and sum(one["pairs"] for one in hazards) > 100
     assert len({(one["kind"], one["first"], one["second"]) for one in hazards}) == len(hazards)
-    assert all("06_register_tile.cu:" in one["message"] for one in hazards)
+    assert all("04_register_tile.cu:" in one["message"] for one in hazards)
     status, out, _ = call(*words)
     assert status == 1 and out.count("pairs of instructions") == len(hazards)
     assert out.count(" and PTX line ") == len(hazards) and "What to do: __syncthreads()" in out
@@ -156,13 +157,15 @@ def test_results_are_filtered(call):
     assert found and {
         (row["kernel"], row["gpu"], row["M"], row["N"], row["K"]) for row in found
     } == {("01_naive", "H100", 4096, 4096, 4096)}
-    _, out, _ = call("results", "--variant", "swapped", "--json")
-    assert {row["variant"] for row in json.loads(out)} == {"swapped"}
+    _, out, _ = call("results", "01_naive/swapped", "02_shared_tile", "--json")
+    found = {(row["kernel"], row["variant"]) for row in json.loads(out)}
+    assert ("01_naive", "swapped") in found and ("01_naive", "coalesced") not in found
+    assert {kernel for kernel, _ in found} == {"01_naive", "02_shared_tile"}
 
 
 def test_list_names_every_kernel(call):
     status, out, _ = call("list")
-    assert status == 0 and all(stem in out for stem in CATALOGUE)
+    assert status == 0 and all(stem in out for stem in KERNELS)
 
 
 def test_an_emulated_fault_exits_1(call, monkeypatch):
@@ -176,12 +179,19 @@ def test_an_emulated_fault_exits_1(call, monkeypatch):
     assert status == 1 and "PTX line 94" in err
 
 
+def test_pairs_are_listed_with_the_lines_that_differ(call):
+    status, out, _ = call("pairs", "01_naive", "--json")
+    (row,) = json.loads(out)
+    assert status == 0 and row["constant"] == "COALESCED" and row["lines"] > 0
+    assert f"{row['lines']} lines" in call("pairs", "01_naive")[1]
+
+
 def test_diff_puts_two_versions_side_by_side(call):
-    words = ("diff", "02_shared_tile", "03_bank_conflicts:transposed", "--shape", "64")
+    words = ("diff", "02_shared_tile", "05_bank_conflicts/tile_transposed", "--shape", "64")
     status, out, _ = call(*words, "--json")
     document = json.loads(out)
     one, other = document["sides"]
-    assert status == 0 and other["name"] == "03_bank_conflicts transposed"
+    assert status == 0 and other["name"] == "05_bank_conflicts/tile_transposed"
     assert one["counters"]["shared_wavefronts"] != other["counters"]["shared_wavefronts"]
     assert one["resources"]["registers"] > 0 and one["mix"]["FMA"] > 0
     assert "--- 02_shared_tile.cu" in document["source"]
@@ -207,7 +217,7 @@ def test_scalars_without_end_have_a_verdict_too(call, scalars):
 
 BAD = [
     (("check", "01_naiv"), "did you mean 01_naive?"),
-    (("check", "01_naive", "--variant", "swaped"), "did you mean swapped?"),
+    (("check", "01_naive/swaped"), "did you mean swapped?"),
     (("check", "01_naive", "--shape", "12x13"), "is no shape"),
     (("check", "01_naive", "--shape", "0x4x4"), "at least 1"),
     (("check", "01_naive", "--dtype", "float64"), "float64"),
@@ -218,15 +228,35 @@ BAD = [
     (("check", "01_naive", "--shape", "1x1x2000000000", "--backend", "emulator"), "--yes"),
     (("trace", "01_naive", "--shape", "1x1x2000000000"), "--yes"),
     (("check", "01_naive", "--shape", "12x13"), "--shape"),
-    (("check", "01_naive", "--variant", "swaped"), "--variant"),
+    (("check", "01_naive/"), "NAME/VARIANT: unknown variant ''"),
     (("check", "01_naive", "--dtype", "float64"), "--dtype"),
     (("resources", "01_naive", "--arch", "sm_76"), "--arch"),
     (("diff", "01_naive", "02_shared"), "B: "),
-    (("diff", "01_naive:x", "02_shared_tile"), "A: "),
+    (("diff", "01_naive/x", "02_shared_tile"), "A: "),
     (("diff", "01_naive", "02_shared_tile", "--shape", "1x1x2000000000"), "--yes"),
-    (("results", "01_naiv"), "KERNEL"),
+    (("results", "01_naiv"), "NAME: nothing is recorded of"),
+    (("results", "01_naive/one_fragment"), "NAME/VARIANT: 01_naive: nothing is recorded of"),
     (("results", "--gpu", "B200"), "--gpu"),
     (("results", "--shape", "4k"), "--shape"),
+    (("results", "--gpu", ""), "--gpu: nothing is recorded of ''"),
+    (("results", ""), "NAME: nothing is recorded of ''"),
+    (("results", "--shape", ""), "--shape: '' is no shape"),
+    (("results", "--csv", "01_naive"), "a NAME narrows the rows"),
+    (("results", "--check", "--gpu", "H100"), "--gpu narrows the rows"),
+    (("results", "--sent", "nowhere.json"), "--sent: there is no file nowhere.json"),
+    (("results", "--sent", "lib"), "--sent: there is no file lib"),
+    (("check", "01_naive", "--dtype", "float16"), "--dtype: 01_naive/coalesced takes A and B in"),
+    (("check", "10_wmma", "--dtype", "float32"),
+     "--dtype: 10_wmma/one_fragment takes A and B in float16"),
+    (("check", "14_ldmatrix/k16", "--arch", "sm_75", "--backend", "emulator"),
+     "14_ldmatrix/k16 runs on sm_80 and later, not on sm_75"),
+    (("check", "01_naive", "--dtype", ""), "--dtype"),
+    (("check", "01_naive", "--arch", ""), "--arch"),
+    (("profile", "cublas/no"), "NAME/VARIANT: cuBLAS is not recorded as 'no'"),
+    (("profile", "cublas", "--dtype", "float16"), "--dtype: cublas/fp32 takes A and B in float32"),
+    (("launch", "01_naive", "--candidate", "x"), "--candidate: "),
+    (("rivals", "--sizes", "x"), "--sizes: 'x' is no shape"),
+    (("rivals", "--sizes", "1x2x3"), "--sizes: 1x2x3 is no cube"),
     (("record", "09_nothing"), "unknown kernel"),
     (("check", "01_naive", "--backend", "gpu"), "no GPU here"),
     (("bench", "01_naive"), "no GPU here"),
@@ -275,7 +305,9 @@ def test_a_driver_older_than_cupy_says_what_to_do(monkeypatch):
     (("check", "01_naive", "--seed", "-1"), "--seed"),
     (("check", "01_naive", "--alpha", "one"), "--alpha"),
     (("check", "01_naive", "--backend", "cpu"), "--backend"),
-    (("check",), "kernel"),
+    (("zoo", "--record", "--jobs", "0"), "--jobs"),
+    (("zoo", "--record", "--minutes", "nan"), "--minutes"),
+    (("check",), "NAME[/VARIANT]"),
     (("chek",), "chek"),
     ((), "COMMAND"),
 ])
@@ -303,6 +335,43 @@ def test_a_full_disk_is_one_line(command):
 def test_a_pipe_that_nobody_reads_is_no_error(command):
     done = shell(f"(lib {command}; echo $? >&2) | true")
     assert done.stderr == "0\n"
+
+
+def test_without_a_standard_error_nothing_is_said_in_its_place():
+    done = shell("lib check 01_naiv 2>&-")
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", "")
+
+
+@pytest.mark.parametrize("command", [
+    "list", "results", "results --csv", "export 01_naive --shape 64",
+    "check 01_naive --shape 32 --backend emulator", "emulate --help",
+])
+def test_a_c_locale_takes_nothing_away(command):
+    plain = "LC_ALL=C PYTHONUTF8=0 PYTHONCOERCECLOCALE=0 lib"
+    done, usual = shell(f"{plain} {command}"), shell(f"lib {command}")
+    assert (done.returncode, done.stderr) == (0, "") and done.stdout == usual.stdout
+
+
+def test_a_terminal_without_some_letters_shows_the_others():
+    done = shell("PYTHONIOENCODING=iso8859-5 lib list | tr -d '\\200-\\377'")
+    assert done.stderr == "" and done.stdout.count("\n") == len(KERNELS)
+
+
+def test_every_text_file_is_read_and_written_with_a_named_encoding():
+    unnamed = []
+    for file in [*(ROOT / "lib").rglob("*.py"), *(ROOT / "book").rglob("*.py"), ROOT / "setup.py"]:
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call):
+                continue
+            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            given = {word.arg for word in node.keywords}
+            text = name in ("read_text", "write_text") or (
+                name == "open" and isinstance(node.func, ast.Name)
+                and not any(isinstance(one, ast.Constant) and "b" in str(one.value)
+                            for one in node.args[1:2]))
+            if text and "encoding" not in given and "write_text" != getattr(node.func, "id", ""):
+                unnamed.append(f"{file.relative_to(ROOT)}:{node.lineno}")
+    assert unnamed == []
 
 
 def test_no_output_at_all_is_one_line():
@@ -349,8 +418,8 @@ def test_a_quote_in_the_path_is_compiled(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "command", ["list", "check", "trace", "resources", "diff", "results", "bench", "profile",
-                "timeline", "record", "launch", "new", "notebooks", "stamp"],
+    "command", ["list", "check", "trace", "resources", "diff", "pairs", "results", "bench",
+                "profile", "timeline", "record", "launch", "new", "notebooks", "stamp"],
 )
 def test_every_command_has_help(capsys, command):
     with pytest.raises(SystemExit) as end:
@@ -391,7 +460,7 @@ def test_a_kernel_for_a_later_gpu_is_emulated_and_the_reason_is_said(call, turin
     status, _, err = call("check", "16_cp_async", "--backend", "gpu")
     assert status == 2 and "Tesla T4 doesn't run sm_80 code" in err
     status, out, _ = call("resources", "16_cp_async")
-    assert status == 0 and "tall for sm_80" in out
+    assert status == 0 and "tile_256x128 for sm_80" in out
     status, _, err = call("bench", "16_cp_async")
     assert status == 2 and err.count("\n") == 1 and "Tesla T4 doesn't run sm_80 code" in err
 

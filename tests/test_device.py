@@ -44,17 +44,23 @@ def test_a_gpu_older_than_the_book_is_as_none(monkeypatch):
 
 @pytest.mark.parametrize("gpu, stem, variant, why", [
     (played.T4, "09_fp32_limit", "flat", None),
-    (played.T4, "15_turing_limit", "limit", None),
-    (played.T4, "16_cp_async", "tall", "Tesla T4 doesn't run sm_80 code"),
-    (played.A100, "16_cp_async", "wide", None),
-    (played.A100, "16_cp_async", "stages4", "166,912 bytes of shared memory for a block"),
-    (played.L4, "16_cp_async", "tall", None),
-    (played.L4, "16_cp_async", "wide", "takes 147,456"),
+    (played.T4, "15_turing_limit", "tile_128x256", None),
+    (played.T4, "16_cp_async", "tile_256x128", "Tesla T4 doesn't run sm_80 code"),
+    (played.A100, "16_cp_async", "step_64", None),
+    (played.A100, "20_hopper_limit", "tuned", "NVIDIA A100-SXM4-40GB doesn't run sm_90a code"),
+    (played.T4, "14_ldmatrix", "k8", None),
+    (played.T4, "14_ldmatrix", "k16",
+     "Tesla T4 doesn't run sm_80 code, and 14_ldmatrix/k16 is that"),
+    (played.T4, "15_turing_limit", "k16",
+     "Tesla T4 doesn't run sm_80 code, and 15_turing_limit/k16 is that"),
+    (played.A100, "15_turing_limit", "k16", None),
+    (played.L4, "16_cp_async", "tile_256x128", None),
+    (played.L4, "16_cp_async", "step_64", "takes 147,456"),
     (played.L4, "18_tma", "wide", "NVIDIA L4 doesn't run sm_90a code"),
     (played.H100, "20_hopper_limit", "tuned", None),
     # What is specific to sm_90a runs on nothing later.
     (played.B200, "18_tma", "wide", "NVIDIA B200 doesn't run sm_90a code"),
-    (played.B200, "16_cp_async", "stages4", None),
+    (played.B200, "16_cp_async", "step_64", None),
 ])
 def test_what_a_gpu_can_run(gpu, stem, variant, why, monkeypatch):
     played.play(gpu, monkeypatch.setattr)

@@ -9,7 +9,7 @@ from lib.paths import ROOT
 
 def test_fp32_peaks_are_the_vendor_s():
     """Lanes × 2 × SMs × clock gives the figure that each data sheet prints, TFLOP/s."""
-    printed = {"T4": 8.1, "A100": 19.5, "H100": 66.9, "H200": 66.9}
+    printed = {"T4": 8.1, "A100": 19.5, "H100": 66.9, "H200": 66.9, "B200": 75.0}
     for key, tflops in printed.items():
         assert GPUS[key].fp32_flops / 1e12 == pytest.approx(tflops, rel=0.01)
 
@@ -37,6 +37,7 @@ def test_an_unknown_gpu_lists_the_known():
 
 def test_every_target_has_a_data_sheet():
     assert {gpus.for_arch(arch).arch for arch in ARCHITECTURES} == set(ARCHITECTURES)
+    assert gpus.for_arch("sm_100a").key == "B200"
     with pytest.raises(ValueError, match="did you mean sm_90a"):
         gpus.check_arch("sm_90")
 

@@ -25,7 +25,8 @@ Sources = Mapping[str, str]
 
 # Who may import whom: a package, or a module at lib's root, imports only those before it.
 ORDER = ("ptx", "compiler", "paths", "gpus", "bfloat16", "problem", "patience", "kernels",
-         "records", "run", "plotting", "topics", "live", "measure", "claims", "chapter", "cli")
+         "dispatch", "records", "run", "plotting", "topics", "panel", "measure", "claims",
+         "chapter", "cli", "torch")
 # What draws, and what makes widgets.
 DRAWS = ("matplotlib", "ipywidgets", "IPython")
 # The most modules at lib's root.
@@ -53,19 +54,13 @@ def library() -> dict[str, str]:
 def written(text: str) -> tuple[tuple[int, str, str | None], ...]:
     """The imports of a module's text, anywhere in it: level, module and the name taken from it.
 
-    What is imported for type checkers alone does not run, and does not count.
+    Those for type checkers alone count like the others.
     """
-    tree = ast.parse(text)
-    unreal = {
-        id(inner) for node in ast.walk(tree)
-        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
-        for inner in ast.walk(node)
-    }
     found: list[tuple[int, str, str | None]] = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import) and id(node) not in unreal:
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
             found += [(0, alias.name, None) for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and id(node) not in unreal:
+        elif isinstance(node, ast.ImportFrom):
             found += [(node.level, node.module or "", alias.name) for alias in node.names]
     return tuple(found)
 
@@ -135,7 +130,7 @@ def reached(name: str, edges: Mapping[str, set[str]]) -> set[str]:
 # The rules. Each yields the violations that it finds.
 
 def modules_in_a_circle(sources: Sources) -> Iterator[str]:
-    """A circle between modules, function-level imports counted."""
+    """A circle between modules, imports in functions and for type checkers counted."""
     yield from (" ↔ ".join(one) for one in circles(graph(sources)))
 
 
@@ -190,9 +185,18 @@ def drawing_where_numbers_are_made(sources: Sources) -> Iterator[str]:
     drawing = {name: others for name in sources if (others := {
         other for other in imports(name, sources) if other.split(".")[0] in DRAWS})}
     for name in sources:
-        if name.endswith(".model") or room(name) in ("measure", "records", "run", "kernels"):
+        if name.endswith(".model") or room(name) in (
+                "measure", "records", "run", "kernels", "dispatch"):
             for loaded in reached(name, edges) & set(drawing):
                 yield f"{name} loads {', '.join(drawing[loaded])}, by {loaded}"
+
+
+def pytorch_imported(sources: Sources) -> Iterator[str]:
+    """PyTorch, which is optional, anywhere but in the module that is imported for it."""
+    for name in sources:
+        if name != "lib.torch" and not name.startswith("chapters."):
+            yield from (f"{name} imports {other}" for other in imports(name, sources)
+                        if other == "lib.torch" or other.split(".")[0] == "torch")
 
 
 def figures_that_compute(sources: Sources) -> Iterator[str]:
@@ -200,24 +204,57 @@ def figures_that_compute(sources: Sources) -> Iterator[str]:
     for name in sources:
         if re.search(r"\.\w*figure$", name):
             for other in imports(name, sources):
-                if room(other) in ("records", "run", "measure", "compiler", "kernels", "claims"):
+                if room(other) in ("records", "run", "measure", "compiler", "kernels", "dispatch",
+                                   "claims"):
                     yield f"{name} imports {other}"
 
 
-def kernels_reading_records(sources: Sources) -> Iterator[str]:
-    """The catalogue, or the rule that selects, reading what was measured."""
+def kernels_or_dispatch_reading_records(sources: Sources) -> Iterator[str]:
+    """The catalogue, or what decides a launch, reading what was measured."""
     edges = graph(sources)
     for name in sources:
-        if room(name) == "kernels":
+        if room(name) in ("kernels", "dispatch"):
             yield from (f"{name} loads {other}" for other in reached(name, edges)
                         if room(other) == "records")
 
 
+def launches_decided_beside_dispatch(sources: Sources) -> Iterator[str]:
+    """A module that asks a grid for its blocks, or a search for its tile, in place of a plan."""
+    for name, text in sources.items():
+        if room(name) == "dispatch":
+            continue
+        if "lib.dispatch.nearest" in imports(name, sources):
+            yield f"{name} imports lib.dispatch.nearest"
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and (
+                    node.func.attr in ("blocks", "workspace")
+                    and getattr(node.func.value, "attr", "") == "grid"):
+                yield f"{name}, line {node.lineno}: grid.{node.func.attr}"
+
+
+def records_handed_on_as_dicts(sources: Sources) -> Iterator[str]:
+    """A record leaves `lib.records` as its struct: what is read of it is checked as a name is."""
+    untyped = ("dict[str, Any]", "Mapping[str, Any]")
+    for name, text in sources.items():
+        for node in ast.walk(ast.parse(text)):
+            if room(name) == "records":
+                # The JSON Schema is none of a record.
+                if isinstance(node, ast.FunctionDef) and not node.name.startswith("_") and (
+                        node.returns and node.name != "documentation"):
+                    if any(one in ast.unparse(node.returns) for one in untyped):
+                        yield f"{name}.{node.name} returns {ast.unparse(node.returns)}"
+            elif isinstance(node, ast.Attribute | ast.alias) and name != "lib.cli.common":
+                said = node.attr if isinstance(node, ast.Attribute) else node.name
+                if said in ("to_builtins", "asdict") and "msgspec" in text:
+                    yield f"{name}: {said}"
+
+
 def versions_known_to_generic_modules(sources: Sources) -> Iterator[str]:
     """A version's name in a module that serves all of them."""
-    generic = {name for name in sources if room(name) in ("ptx", "compiler", "run", "plotting")
+    generic = {name for name in sources if room(name) in (
+                   "ptx", "compiler", "dispatch", "run", "plotting")
                or name in ("lib.chapter", "lib.problem", "lib.gpus", "lib.topics.version",
-                           "lib.kernels.spec", "lib.kernels.grid", "lib.kernels.select")}
+                           "lib.kernels.spec", "lib.kernels.grid")}
     for name in generic:
         for node in ast.walk(ast.parse(sources[name])):
             if isinstance(node, ast.Constant) and node.value in CATALOGUE:
@@ -255,7 +292,9 @@ KERNEL_TEXTS = ("text", "source", "code", "bare", "guarded", "inside", "kernel_t
 
 RULES: dict[Callable[[Sources], Iterator[str]], dict[str, str]] = {
     modules_in_a_circle: {
-        "lib.kernels.grid": "def f():\n    from lib.kernels import select\n",
+        "lib.kernels.grid": "def f():\n    from lib.dispatch import fit\n",
+        "lib.panel.render": "from typing import TYPE_CHECKING\n"
+                            "if TYPE_CHECKING:\n    from lib.panel.session import Session\n",
     },
     packages_out_of_order: {"lib.records.store": "from lib.topics.banks import model"},
     emulator_importing: {"lib.ptx.core.errors": "import cupy"},
@@ -265,9 +304,27 @@ RULES: dict[Callable[[Sources], Iterator[str]], dict[str, str]] = {
         "lib.topics.banks.model": "from lib.plotting import style",
         "lib.measure.bench": "def f():\n    import matplotlib.pyplot",
     },
+    pytorch_imported: {
+        "lib.run.libraries": "def f():\n    import torch", "lib.run.gemm": "import lib.torch",
+    },
     figures_that_compute: {"lib.topics.banks.figure": "from lib.records import store"},
-    kernels_reading_records: {"lib.kernels.spec": "from lib.records import store"},
-    versions_known_to_generic_modules: {"lib.run.runner": "SLOW = '01_naive'"},
+    kernels_or_dispatch_reading_records: {
+        "lib.kernels.spec": "from lib.records import store",
+        "lib.dispatch.nearest": "def f():\n    from lib.records import searches",
+    },
+    versions_known_to_generic_modules: {
+        "lib.run.runner": "SLOW = '01_naive'", "lib.dispatch.fit": "SLOW = '01_naive'",
+    },
+    launches_decided_beside_dispatch: {
+        "lib.run.prepared": "def f(plan, problem):\n"
+                            "    return plan.variant.grid.blocks(problem, (1, 1), 1, 1)",
+        "lib.topics.version": "from lib.dispatch import nearest",
+    },
+    records_handed_on_as_dicts: {
+        "lib.records.store": "def raw(file: Path) -> list[dict[str, Any]]:\n    return []",
+        "lib.topics.speed.page": "from msgspec import to_builtins",
+        "lib.claims.evidence": "import msgspec\ndef f(row):\n    msgspec.structs.asdict(row)",
+    },
     replacements_that_may_match_nothing: {
         "lib.claims.evidence": "def f(text):\n    return text.replace('__syncthreads();', '')",
         "chapters.09_fp32_limit": "late = text.replace('__threadfence();', '')",
@@ -308,8 +365,8 @@ def test_one_name_a_subject():
 
 
 # Topics of which one kind has two subjects, or that need a step between model and page.
-OTHER_PARTS = {"bottleneck/emulated", "bottleneck/scaling", "ladder/contents",
-               "tiling/thread_figure"}
+OTHER_PARTS = {"bottleneck/emulated", "bottleneck/scaling", "foreign/published",
+               "instruction/words", "ladder/contents", "tiling/thread_figure"}
 
 
 def test_a_chapter_is_composed_of_few_verbs_that_many_chapters_use():

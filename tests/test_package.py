@@ -20,8 +20,6 @@ import pytest
 from lib.paths import ROOT
 
 NAME = "warplens"
-PARTS = ("lib/ptx", "lib/compiler", "setup.py", "pyproject.toml", "requirements.txt", "LICENSE",
-         "book/release.py")
 KERNEL = """
 import importlib.util, pathlib, sys
 import {name}
@@ -65,16 +63,28 @@ WORDS = ("mirrored.cu", "--block", "64", "--arg", "float32[64]:arange", "--arg",
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory) -> Path:
-    """The wheel, built from a copy of what it is built from."""
+    """The wheel, built from a clean clone: the files that git tracks, as they are now."""
     source, made = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
-    for part in PARTS:
-        copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy
-        (source / part).parent.mkdir(parents=True, exist_ok=True)
-        copy(ROOT / part, source / part)
+    for file in run("git", "ls-files", "-z", cwd=ROOT).strip("\0").split("\0"):
+        if not file.startswith(("chapters/", "results/")) and (ROOT / file).is_file():
+            (source / file).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / file, source / file)
+    before = sorted(source.rglob("*"))
     run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-index",
         "--no-build-isolation", "-w", made, source)
+    assert sorted(source.rglob("*")) == before, "a build leaves something behind"
     (found,) = made.glob("*.whl")
     return found
+
+
+@pytest.fixture(scope="module")
+def with_compiler(wheel, tmp_path_factory) -> Path:
+    """A clean environment with the wheel and what ``[compiler]`` brings; its folder."""
+    folder = tmp_path_factory.mktemp("compiler") / "env"
+    needed = with_what_they_need(requirements(wheel, "compiler") | {"pytest"})
+    assert {"cupy-cuda12x", "ml-dtypes"} <= needed and "matplotlib" not in needed
+    environment(folder, wheel, needed)
+    return folder
 
 
 def run(*words, cwd=None, status=0):
@@ -156,19 +166,37 @@ def test_numpy_is_all_that_the_emulator_needs(wheel, tmp_path):
     assert said.startswith("error:") and f"pip install '{NAME}[compiler]'" in said
 
 
-def test_the_extra_brings_the_compiler_the_command_and_the_plugin(wheel, tmp_path, monkeypatch):
+def test_the_extra_brings_the_compiler_the_command_and_the_plugin(
+    with_compiler, tmp_path, monkeypatch
+):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    needed = with_what_they_need(requirements(wheel, "compiler") | {"pytest"})
-    assert "cupy-cuda12x" in needed and "matplotlib" not in needed
-    python = environment(tmp_path / "env", wheel, needed)
+    python = with_compiler / "bin/python"
     (tmp_path / "mirrored.cu").write_text(CUDA)
-    command = json.loads(run(tmp_path / "env/bin" / NAME, *WORDS, cwd=tmp_path, status=1))
+    command = json.loads(run(with_compiler / "bin" / NAME, *WORDS, cwd=tmp_path, status=1))
     (launch,) = command["launches"]
     assert launch["hazards"][0]["first"] == "mirrored.cu:6" and launch["merged"]
     assert any((tmp_path / "cache" / NAME).iterdir())
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     (tmp_path / "test_it.py").write_text(TEST)
     assert "1 passed" in run(python, "-m", "pytest", "-q", "test_it.py", cwd=tmp_path)
+
+
+def test_the_readme_s_code_runs_as_it_is_printed(with_compiler, tmp_path, monkeypatch):
+    """Its blocks in their order: Python's are one program, the shell's follow it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("PATH", str(with_compiler / "bin"), prepend=os.pathsep)
+    readme = (ROOT / "lib/ptx/README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```(\w+)\n(.*?)^```$", readme, re.M | re.S)
+    assert {kind for kind, _ in blocks} == {"python", "sh"}
+    program = tmp_path / "readme.py"
+    program.write_text("".join(text for kind, text in blocks if kind == "python"))
+    said = run(with_compiler / "bin/python", program, cwd=tmp_path)
+    assert said.count("ran to its end; no hazard.") == 2
+    for text in (text for kind, text in blocks if kind == "sh"):
+        assert "ran to its end; no hazard." in run("sh", "-ec", text, cwd=tmp_path)
+    (tmp_path / "narrow.cu").write_text(
+        "#include <cuda_bf16.h>\n__global__ void f(__nv_bfloat16* x) { x[0] = x[1]; }\n")
+    run(with_compiler / "bin" / NAME, "narrow.cu", "--arg", "bfloat16[2]:ones", cwd=tmp_path)
 
 
 def test_an_import_that_would_be_left_is_refused(monkeypatch):

@@ -1,0 +1,51 @@
+"""A test that would take the machine's memory fails, by name: each process of a run has a limit."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+GIB = 1 << 30
+# Linux alone counts what is allocated, and not what is only reserved, as browsers do in terabytes.
+LIMITED = sys.platform == "linux"
+
+
+def limit() -> int:
+    """Bytes that a process may allocate: 8 GiB, or TEST_MEMORY_GIB of them."""
+    return int(float(os.environ.get("TEST_MEMORY_GIB", "8")) * GIB)
+
+
+def pytest_configure() -> None:
+    """Limit this process, and those that it starts."""
+    if LIMITED:
+        import resource  # there is none on Windows
+
+        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        most = limit() if hard == resource.RLIM_INFINITY else min(limit(), hard)
+        resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
+
+
+def _allocated() -> int:
+    """Bytes of data that this process has."""
+    with open("/proc/self/statm", encoding="ascii") as text:
+        return int(text.read().split()[5]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _told(item: pytest.Item) -> Iterator[None]:
+    before = _allocated() if LIMITED else 0
+    try:
+        return (yield)
+    except MemoryError as error:
+        if not LIMITED:
+            raise
+        raise MemoryError(
+            f"{item.nodeid} met the limit of a test process, {limit() / GIB:g} GiB; it began with "
+            f"{before / GIB:.1f} GiB ({error}). TEST_MEMORY_GIB sets another limit"
+        ) from error
+
+
+pytest_runtest_setup = pytest.hookimpl(wrapper=True)(_told)
+pytest_runtest_call = pytest.hookimpl(wrapper=True)(lambda item: (yield from _told(item)))

@@ -1,0 +1,197 @@
+"""What docstrings and comments name exists: parameters and attributes, functions and modules.
+
+A section documents all of a signature or is left out; house style has none where it adds nothing.
+So numpydoc's own validation, which wants one everywhere, doesn't fit.
+"""
+
+import ast
+import importlib
+import inspect
+import io
+import re
+import textwrap
+import tokenize
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+FILES = sorted(ROOT.glob("lib/**/*.py"))
+PROSE = [path for pattern in ("*.md", "lib/**/*.md", "book/**/*.py", "chapters/*.ipynb")
+         for path in sorted(ROOT.glob(pattern))
+         if path.name != "CHANGELOG.md"]  # which says what names were before
+_TITLE = re.compile(r"^([A-Z]\w+)\n-{3,}\n", re.M)
+_FULL = re.compile(r"(?<![\w./-])(?:lib|book|tests)(?:\.[A-Za-z_]\w*)+(?![\w-]*[/.]\w)")
+_QUOTED = re.compile(r"(?<!`)`([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+)(?:\(\))?`(?!`)")
+OUTSIDE = ("cupy", "matplotlib", "numpy", "torch")  # libraries, not looked up
+_ENDINGS = (".py", ".md", ".toml", ".json", ".js", ".css", ".zip", ".cu", ".h")
+
+
+def section(doc: str, title: str) -> list[str] | None:
+    """The names that a section of a NumPy docstring describes; None without that section."""
+    cut = _TITLE.split(inspect.cleandoc(doc))
+    if title not in cut[1::2]:
+        return None
+    heads = re.findall(r"^(\S.*)$", cut[cut.index(title) + 1], re.M)
+    return [name.strip().lstrip("*") for head in heads for name in head.split(" : ")[0].split(",")]
+
+
+def parameters(node: ast.FunctionDef | ast.ClassDef) -> list[str]:
+    """What a function, or the making of a class, takes."""
+    if isinstance(node, ast.ClassDef):
+        made = [one for one in node.body
+                if isinstance(one, ast.FunctionDef) and one.name == "__init__"]
+        if not made:
+            return [one.target.id for one in node.body
+                    if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)]
+        node = made[0]
+    found = node.args
+    every = [*found.posonlyargs, *found.args, found.vararg, *found.kwonlyargs, found.kwarg]
+    return [one.arg for one in every if one and one.arg not in ("self", "cls")]
+
+
+def attributes(node: ast.ClassDef) -> set[str]:
+    """What a class and its instances have."""
+    found = {one.name for one in node.body if isinstance(one, ast.FunctionDef)}
+    for one in ast.walk(node):
+        for target in getattr(one, "targets", None) or [getattr(one, "target", None)]:
+            for part in ast.walk(target) if target else ():
+                found.add(getattr(part, "attr", getattr(part, "id", "")))
+    return found
+
+
+def mistakes(tree: ast.AST) -> list[str]:
+    """Parameters that a section lacks or makes up, and attributes that it makes up."""
+    found = []
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.FunctionDef | ast.ClassDef) or not ast.get_docstring(node):
+            continue
+        told = section(ast.get_docstring(node), "Parameters")
+        if told is not None:
+            takes = [name for name in parameters(node) if not name.startswith("_")]
+            found += [f"{node.name}: no parameter {name}" for name in told if name not in takes]
+            found += [f"{node.name}: {name} is missing" for name in takes if name not in told]
+        if isinstance(node, ast.ClassDef):
+            has = attributes(node)
+            found += [f"{node.name}: no attribute {name}"
+                      for name in section(ast.get_docstring(node), "Attributes") or ()
+                      if name not in has]
+    return found
+
+
+def words(source: str) -> str:
+    """The docstrings and comments of a module."""
+    found = [node.value.value for node in ast.walk(ast.parse(source))
+             if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+             and isinstance(node.value.value, str)]
+    found += [token.string for token in tokenize.generate_tokens(io.StringIO(source).readline)
+              if token.type == tokenize.COMMENT]
+    return "\n".join(found)
+
+
+@cache
+def exists(name: str) -> bool:
+    """Whether a dotted name is a package, a module, or what stands in one."""
+    path, rest = ROOT, name.split(".")
+    while rest and (path / rest[0]).is_dir():
+        path /= rest.pop(0)
+    if rest and (path / f"{rest[0]}.py").is_file():
+        path /= rest.pop(0)
+    elif not (path / "__init__.py").is_file():
+        return False
+    if not rest:
+        return True
+    try:
+        found = importlib.import_module(".".join(path.relative_to(ROOT).parts))
+    except ModuleNotFoundError as missing:
+        if missing.name != "torch":  # which is optional
+            raise
+        text = path.with_suffix(".py").read_text(encoding="utf-8")
+        return rest[0] in {getattr(node, "name", None) for node in ast.parse(text).body}
+    for part in rest:
+        if inspect.isclass(found) and part in attributes(
+                ast.parse(textwrap.dedent(inspect.getsource(found))).body[0]):
+            return True
+        if not hasattr(found, part):
+            return False
+        found = getattr(found, part)
+    return True
+
+
+def resolves(name: str, module: str) -> bool:
+    """Whether a name that a module's docstring quotes exists: in it, beside it or above it, or as
+    what stands in a class or a module of that name, wherever that is."""
+    if name.startswith(tuple(f"{library}." for library in OUTSIDE)):
+        return True
+    parts = module.split(".")
+    scopes = [".".join(parts[:end]) for end in range(len(parts), 0, -1)]
+    first, _, rest = name.partition(".")
+    inside = (f"{home}.{first}.{rest}" for home in homes().get(first, ()))
+    return exists(name) or any(map(exists, (*(f"{scope}.{name}" for scope in scopes), *inside)))
+
+
+@cache
+def homes() -> dict[str, list[str]]:
+    """The modules that each class of `lib` is defined in, and the packages of each module."""
+    found: dict[str, list[str]] = {}
+    for path in FILES:
+        module = module_of(path)
+        found.setdefault(path.stem, []).append(module.rpartition(".")[0])
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                found.setdefault(node.name, []).append(module)
+    return found
+
+
+def module_of(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def test_sections_describe_what_there_is():
+    wrong = [f"{path.relative_to(ROOT)}: {mistake}" for path in FILES
+             for mistake in mistakes(ast.parse(path.read_text(encoding="utf-8")))]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_full_names_exist():
+    wrong = [f"{path.relative_to(ROOT)}: {name}" for path in (*FILES, *PROSE)
+             for name in _FULL.findall(path.read_text(encoding="utf-8"))
+             if not name.endswith(_ENDINGS) and not exists(name)]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_quoted_names_exist():
+    wrong = [f"{path.relative_to(ROOT)}: {name}" for path in FILES
+             for name in _QUOTED.findall(words(path.read_text(encoding="utf-8")))
+             if not name.endswith(_ENDINGS) and not resolves(name, module_of(path))]
+    assert not wrong, "\n".join(wrong)
+
+
+WRONG = '''
+def f(x, y, *rest):
+    """Do.
+
+    Parameters
+    ----------
+    x, z : int
+    *rest : int
+    """
+
+class C:
+    """A thing.
+
+    Attributes
+    ----------
+    a, b : int
+    """
+    a: int
+'''
+
+
+def test_a_mistake_of_each_kind_is_seen():
+    assert mistakes(ast.parse(WRONG)) == [
+        "f: no parameter z", "f: y is missing", "C: no attribute b"]
+    assert exists("lib.problem.Problem.shape") and exists("lib.gemm") and exists("lib.ptx.core")
+    assert not exists("lib.problem.Problem.shapes") and not exists("lib.nothing.at.all")
+    assert resolves("style.finish", "lib.plotting.html") and resolves("Drawing.alt",
+                                                                       "lib.plotting.style")
+    assert not resolves("models.banks", "lib.topics.banks.figure")
