@@ -35,6 +35,9 @@ TAUGHT: Mapping[str, tuple[str, ...]] = {
     "chapters/18_tma": ("TMA", "tensor map", "mbarrier", "asynchronous proxy", "deadlock"),
     "chapters/20_hopper_limit": ("cluster", "multicast", "persistent kernel"),
     "chapters/21_every_shape": ("stream-K", "split-K"),
+    "chapters/27_tcgen05": (
+        "tensor memory", "tcgen05", "matrix descriptor", "commit (tcgen05)",
+    ),
     "chapters/rivals": ("cuBLAS",),
     "chapters/scoreboard": ("TF32", "recorded"),
     "chapters/emulator": ("race", "reported", "GEMM"),

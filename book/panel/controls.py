@@ -64,17 +64,21 @@ def write(bundle: Bundle, answer: render.Answer, base: str, megabytes: float) ->
     """
     kernel = find(bundle.stem)
     variants = [kernel.variant(name) for name in bundle.variants]
-    mistakes = {
+    said = {
         v.name: [mistake.said for mistake in bundle.instances[kernel.expression(v)].mistakes]
         for v in variants
     }
+    # Variants of one source share most: each text stands in the page once.
+    texts = list(dict.fromkeys(text for some in said.values() for text in some))
+    mistakes = {"texts": texts, "of": {name: list(map(texts.index, some))
+                                       for name, some in said.items()}}
     name = f"live-{bundle.stem}"
     accesses = answer["accesses"][answer["first"] : answer["first"] + 1]
     # A picture stands in the page once: a run here brings the others.
     pictures = accesses[0]["html"] if accesses else ""
     return f"""\
 <section class="live" data-live data-base="{_TEXT(base)}" data-stem="{bundle.stem}"
- data-mistakes="{_TEXT(json.dumps(mistakes))}" aria-labelledby="{name}">
+ data-mistakes={_data(mistakes)} aria-labelledby="{name}">
 <h3 id="{name}">Run it here</h3>
 <p>Below is a recorded run: the emulator ran this kernel when the page was built. "Load and run"
 loads the emulator itself, {megabytes:.1f} MB, once, from this site, and runs the kernel in your
@@ -140,6 +144,12 @@ browser.</p>
 """
 
 
+def _data(value: object) -> str:
+    """An attribute's value, quoted: JSON, whose own quotes stay as they are."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return "'" + html.escape(text, quote=False).replace("'", "&#x27;") + "'"
+
+
 def _tasks(stem: str, answer: render.Answer) -> str:
     """The tasks, each with a field for a guess; its answer is folded for who runs nothing."""
     rows = []
@@ -148,7 +158,7 @@ def _tasks(stem: str, answer: render.Answer) -> str:
 <li><p>{_TEXT(task.question)}</p>
 <div class="live-row" data-scripted hidden>
 <label>Your guess <input data-guess inputmode="decimal" size="8" autocomplete="off"></label>
-<button type="button" data-task="{number}" data-set="{_TEXT(json.dumps(run["set"]))}" data-ask>Run
+<button type="button" data-task="{number}" data-set={_data(run["set"])} data-ask>Run
 before and after</button></div>
 <details><summary>The answer of this page's build</summary><p>Emulated: {_TEXT(run["said"])}</p>
 </details></li>

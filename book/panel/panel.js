@@ -297,12 +297,14 @@
     });
 
     // Mistakes are those of the variant that is chosen.
-    const mistakes = JSON.parse(box.dataset.mistakes || "{}");
+    const mistakes = JSON.parse(box.dataset.mistakes);
     function offer() {
       const list = form.elements.mistake;
       list.length = 1;
-      (mistakes[form.elements.variant.value] || []).forEach(
-        (/** @type {string} */ said, /** @type {number} */ i) => { list.add(new Option(said, String(i))); });
+      mistakes.of[form.elements.variant.value].forEach(
+        (/** @type {number} */ text, /** @type {number} */ i) => {
+          list.add(new Option(mistakes.texts[text], String(i)));
+        });
     }
     form.elements.variant.addEventListener("change", () => {
       offer();

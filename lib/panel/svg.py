@@ -71,13 +71,14 @@ def banks(found: Banks, kind: str, label: str) -> str:
     scale = [_text(0, _TOP - 6, "bank", "start")]
     scale += [_text(_LEFT + (b + 0.5) * _CELL, _TOP - 6, b)
               for b in (*range(0, BANKS, 4), BANKS - 1)]
-    parts = []
+    tall = _ROW * len(shown)
+    grid = [_box(_LEFT, _TOP, BANKS * _CELL, tall),
+            *(f"M{_LEFT + b * _CELL} {_TOP}v{tall}" for b in range(1, BANKS)),
+            *(f"M{_LEFT} {_TOP + i * _ROW}h{BANKS * _CELL}" for i in range(1, len(shown)))]
+    parts = [_path(grid, "none", _GRID)]
     for number, row in enumerate(shown):
         y = _TOP + number * _ROW
         colour = WARNING if number >= found.ideal else ACCESS[kind]
-        grid = [_box(_LEFT, y, BANKS * _CELL, _ROW),
-                *(f"M{_LEFT + b * _CELL} {y}v{_ROW}" for b in range(1, BANKS))]
-        parts.append(_path(grid, "none", _GRID))
         scale.append(_text(_LEFT - 6, y + 13, number + 1, "end"))
         lanes: dict[int, list[int]] = {}
         for lane, bank, _ in row:
@@ -99,7 +100,7 @@ def banks(found: Banks, kind: str, label: str) -> str:
 
 
 def _spans(lanes: dict[int, list[int]]) -> list[tuple[int, int, list[int]]]:
-    """Neighbouring banks that serve the same lanes: the first one, how many, and the lanes."""
+    """Neighbouring banks or words of the same lanes: the first one, how many, and the lanes."""
     found: list[tuple[int, int, list[int]]] = []
     for bank, meeting in sorted(lanes.items()):
         if found and found[-1][2] == meeting and sum(found[-1][:2]) == bank:
@@ -149,13 +150,12 @@ def sectors(access: WarpAccess, base: int, kind: str, label: str) -> str:
             x = left + i * (sector + 6)
             each = line * (LINE // SECTOR) + i
             (moved if each in touched else passed).append(_box(x, y, sector, _ROW))
-            for at in range(each * SECTOR // WORD, (each + 1) * SECTOR // WORD):
-                if at in first:
-                    place = x + at % (SECTOR // WORD) * word
-                    boxes.append(_box(place + 0.5, y + 0.5, word - 1, _ROW - 1))
-                    lanes = first[at]
-                    said.append(_text(place + word / 2, y + 13,
-                                      f"{lanes[0]}+" if len(lanes) > 1 else lanes[0]))
+            words = range(each * SECTOR // WORD, (each + 1) * SECTOR // WORD)
+            for at, many, lanes in _spans({at: first[at] for at in words if at in first}):
+                place = x + at % (SECTOR // WORD) * word
+                boxes.append(_box(place + 0.5, y + 0.5, many * word - 1, _ROW - 1))
+                said.append(_text(place + many * word / 2, y + 13,
+                                  f"{lanes[0]}+" if len(lanes) > 1 else lanes[0]))
     colour = ACCESS[kind]
     parts = [_path(passed, "none", _GRID), _path(moved, colour, f' fill-opacity="{PALE}"'),
              _path(boxes, colour), _texts(said, on(colour))]

@@ -99,7 +99,8 @@ def test_missing_wgmma_fence():
 
 def test_missing_wait_group():
     result, c, _ = product("gemm", LONG, ["-DSKIP_WAIT_GROUP"], landing="late", races=True)
-    assert kinds(result) == {"wgmma in flight", "race"}
+    # The wait is also what keeps a warp from running two phases ahead of the others.
+    assert kinds(result) == {"wgmma in flight", "race", "mbarrier"}
     assert np.isnan(c).all()
     assert any(
         h.first.opcode.startswith("wgmma") and h.second.opcode.startswith("cp.async.bulk.tensor")

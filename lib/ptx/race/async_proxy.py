@@ -156,10 +156,14 @@ class AsyncProxy:
     def tell_phases(
         self, row: int, warp: int, onto: list[np.ndarray] | None
     ) -> list[np.ndarray]:
-        """Add the phases that a warp knows to be complete to what an object carries."""
-        first = self.columns + 1
+        """Add the phases that a warp knows to be complete to what an object carries.
+
+        And the waits that its copy comes behind: both are a matter of time, not of memory.
+        """
+        first, waits = self.columns + 1, slice(self._waits, self._waits + self.first)
         known = np.zeros_like(self.races.known[row, warp])
-        known[first::2] = self.races.known[row, warp, first::2]
+        for part in (slice(first, None, 2), waits):
+            known[part] = self.races.known[row, warp, part]
         others = 1 if self.tensors is None else 2
         return merged_clocks(onto, [known, *(np.zeros_like(known) for _ in range(others))])
 

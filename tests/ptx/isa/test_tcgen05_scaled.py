@@ -21,7 +21,15 @@ mov.b64 %sfa, FIRST; add.u64 %sfa, %sfa, %x; mov.b64 %sfb, SECOND; add.u64 %sfb,
 @%issues tcgen05.cp.cta_group::GROUP.32x128b.warpx4 [%t+64], %sfa;
 @%issues tcgen05.cp.cta_group::GROUP.SHAPE [%t+68], %sfb;
 """
-MMA = ("@%issues tcgen05.mma.cta_group::GROUP.kind::KIND.block_scaleSIZE "
+OPCODES = {
+    ("mxf8f6f4", 1): "tcgen05.mma.cta_group::1.kind::mxf8f6f4",
+    ("mxf8f6f4", 2): "tcgen05.mma.cta_group::2.kind::mxf8f6f4",
+    ("mxf4", 1): "tcgen05.mma.cta_group::1.kind::mxf4",
+    ("mxf4", 2): "tcgen05.mma.cta_group::2.kind::mxf4",
+    ("mxf4nvf4", 1): "tcgen05.mma.cta_group::1.kind::mxf4nvf4",
+    ("mxf4nvf4", 2): "tcgen05.mma.cta_group::2.kind::mxf4nvf4",
+}
+MMA = ("@%issues OPCODE.block_scaleSIZE "
        "[%t], %a, %b, %idesc, [%t+64], [%t+68], %q;\n")  # fmt: skip
 CONSTANTS = {
     name: str(desc(at, 16, 128, 0))
@@ -90,8 +98,8 @@ def multiply(kind, size, a_kind, b_kind, m, n, many, scale_type, ids=(0, 0), blo
     base = "cvt.u64.u32 %x, %s; shr.u64 %x, %x, 4;\n"
     load = load.replace("mov.b64 %sfa", base + "mov.b64 %sfa", 1)
     text = module.PROGRAM.replace(module.MMA, load + MMA)
-    for name, value in {**CONSTANTS, "KIND": kind, "GROUP": str(blocks), "SIZE": size,
-                        "%issues": "%leader" if blocks == 2 else "%one"}.items():  # fmt: skip
+    for name, value in {**CONSTANTS, "OPCODE": OPCODES[kind, blocks], "GROUP": str(blocks),
+                        "SIZE": size, "%issues": "%leader" if blocks == 2 else "%one"}.items():
         text = text.replace(name, value)
     out = np.zeros((blocks, 128, 64), np.uint32)
     images = np.stack(images) if blocks == 2 else images[0]
