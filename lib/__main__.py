@@ -65,7 +65,10 @@ def parse(argv: list[str]) -> argparse.Namespace:
     for command, module in AUTHORING.items():
         if asked in (command, "-h", "--help"):
             importlib.import_module(module).add_command(subparsers)
-    return parser.parse_args(argv)
+    options, unknown = parser.parse_known_args(argv)
+    if unknown:  # said by the command, whose --help lists what it takes
+        subparsers.choices[options.command].error(f"unrecognized arguments: {' '.join(unknown)}")
+    return options
 
 
 def _run(argv: list[str]) -> int:

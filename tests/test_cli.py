@@ -238,6 +238,8 @@ BAD = [
     (("results", "01_naive/one_fragment"), "NAME/VARIANT: 01_naive: nothing is recorded of"),
     (("results", "--gpu", "B200"), "--gpu"),
     (("results", "--shape", "4k"), "--shape"),
+    (("results", "--shape", "7"), "nothing is recorded of --shape 7"),
+    (("results", "01_naive", "--shape", "7", "--json"), "recorded of 01_naive, --shape 7"),
     (("results", "--gpu", ""), "--gpu: nothing is recorded of ''"),
     (("results", ""), "NAME: nothing is recorded of ''"),
     (("results", "--shape", ""), "--shape: '' is no shape"),
@@ -310,6 +312,7 @@ def test_a_driver_older_than_cupy_says_what_to_do(monkeypatch):
     (("check",), "NAME[/VARIANT]"),
     (("chek",), "chek"),
     ((), "COMMAND"),
+    (("results", "--shapes"), "unrecognized arguments: --shapes; python -m lib results --help"),
 ])
 def test_what_the_parser_refuses_is_one_line_and_status_2(capsys, words, said):
     with pytest.raises(SystemExit) as end:

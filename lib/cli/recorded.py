@@ -130,9 +130,15 @@ def _filtered(options: argparse.Namespace, rows: list[records.Row]) -> list[reco
                                  f"{', '.join(there)}")
     with common.of("--shape"):
         shape = None if options.shape is None else parse_shape(options.shape)
-    return [
+    found = [
         row for row in rows
         if (not wanted or any(row.kernel == stem and variant in (None, row.variant)
                               for stem, variant in wanted))
         and options.gpu in (None, row.gpu) and shape in (None, (row.M, row.N, row.K))
     ]
+    if rows and not found:
+        asked_for = [*options.kernels, *(
+            f"{option} {value}" for option, value in
+            (("--gpu", options.gpu), ("--shape", options.shape)) if value is not None)]
+        raise ValueError(f"nothing is recorded of {', '.join(asked_for)}")
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import zipfile
 from collections.abc import Callable, Mapping
@@ -169,8 +170,16 @@ def _number(dtype: np.dtype, text: str) -> Any:
             raise ValueError(f"{number} does not fit {dtype.name}")
         return dtype.type(number)
     if dtype.kind == "b":
-        return dtype.type(text.lower() in ("1", "true"))
-    return dtype.type(float(text))
+        truth = {"1": True, "true": True, "0": False, "false": False}
+        if text.lower() not in truth:
+            raise ValueError(f"{text!r} is neither true nor false")
+        return dtype.type(truth[text.lower()])
+    exact = float(text)
+    with np.errstate(over="ignore"):
+        number = dtype.type(exact)
+    if math.isfinite(exact) and not np.isfinite(number):
+        raise ValueError(f"{text} does not fit {dtype.name}")
+    return number
 
 
 def _array(dtype: np.dtype, shape: list[int], fill: str, random: np.random.Generator) -> np.ndarray:

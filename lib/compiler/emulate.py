@@ -29,7 +29,8 @@ def emulate(options: argparse.Namespace) -> int:
     """Run the command with `command`'s options; returns its exit status."""
     path, limits = Path(options.file), parse(options.budget)
     if not path.is_file():
-        raise ValueError(f"{path}: there is no such file")
+        raise ValueError(f"{path}: " + ("is no file that can be read" if path.exists()
+                                        else "there is no such file"))
     progress = ptx.Progress()
     far = partial(_far, path, progress)
     with _recorded(options, progress) as launches, waiting.told(far):

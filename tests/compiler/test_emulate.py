@@ -149,6 +149,7 @@ def test_a_budget_is_held(call, path):
 
 @pytest.mark.parametrize("words, said", [
     (["nowhere.cu"], "no such file"),
+    (["FOLDER"], "is no file that can be read"),
     (["FILE"], "name a kernel; there are: late, gemm"),
     (["FILE", "--kernel", "late", "--arg", "float32[4"], "--arg 'float32[4'"),
     (["FILE", "--kernel", "late", "--arg", "x=floaty[4]"], "floaty"),
@@ -309,6 +310,8 @@ def test_two_arrays_differ_and_a_seed_repeats_them():
 
 @pytest.mark.parametrize("word, said", [
     ("int", "neither"), ("int:1.5", "int:1.5"), ("uint:-1", "does not fit"),
+    ("float:1e39", "1e39 does not fit float32"), ("half[4]:1e5", "does not fit float16"),
+    ("bool:maybe", "neither true nor false"),
     ("int32[4]:nan", "no NaN"), ("@nowhere.npy", "nowhere.npy"), ("a b", "write int:128"),
     ("map[8,64]:a", "no matrix 'a' before it"), ("map[8,64]", "no matrix ''"),
 ])

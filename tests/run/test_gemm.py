@@ -190,6 +190,18 @@ def test_the_plan_that_was_not_used_for_longest_goes_first(monkeypatch):
     assert kept() == [8, 24]
 
 
+def test_the_memory_of_the_stream_that_was_not_used_for_longest_goes_first(monkeypatch):
+    gpu = driver.play(played.A100, monkeypatch.setattr)
+    monkeypatch.setattr(products, "MAX_STREAMS", 2)
+    problem = Problem(64, 64, 1024)
+    A, B, C, reference = driver.operands(gpu, problem, 0)
+    for stream in (21, 22, 21, 23):
+        C.numpy()[...] = np.nan
+        lib.gemm(A, B, C=C, stream=stream)
+        assert problem.judge(C.numpy(), reference).ok
+    assert [stream for _, _, stream in products._rooms] == [21, 23]
+
+
 def test_alignment_decides_and_not_the_address(monkeypatch):
     gpu = driver.play(played.A100, monkeypatch.setattr)
     problem = Problem(64, 64, 64, dtype="float16")
