@@ -156,10 +156,15 @@ class AsyncProxy:
     def tell_phases(
         self, row: int, warp: int, onto: list[np.ndarray] | None
     ) -> list[np.ndarray]:
-        """Add the phases that a warp knows to be complete to what an object carries."""
-        first = self.columns + 1
+        """Add the phases and waits that a warp has behind it to what an object carries.
+
+        A copy of the warp's can't be complete before them; of what else the warp did it tells
+        nothing.
+        """
+        first, waits = self.columns + 1, slice(self._waits, self._waits + self.first)
         known = np.zeros_like(self.races.known[row, warp])
         known[first::2] = self.races.known[row, warp, first::2]
+        known[waits] = self.races.known[row, warp, waits]
         others = 1 if self.tensors is None else 2
         return merged_clocks(onto, [known, *(np.zeros_like(known) for _ in range(others))])
 
