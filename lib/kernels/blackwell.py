@@ -51,3 +51,38 @@ def tcgen05() -> tuple[Variant, ...]:
         tensor_tiles("bf16_column", "wide, bfloat16, B by columns", WIDE, **BF16_COLUMN),
         tensor_tiles("half", "wide, C in FP16", WIDE, **HALF),
     )
+
+
+def cta_pair(
+    name: str, meaning: str, schedule: Schedule, **types: Unpack[Types]
+) -> Variant:
+    """28: the same of pairs of blocks, each with its rows of A and half of B's columns."""
+    base = tensor_tiles(name, meaning, schedule, **types)
+    assert base.maps is not None
+    boxes = dict(base.maps.boxes)
+    if base.b_layout == "row":
+        boxes["B"] = (ROW, ROW)
+    spared = schedule.stages * schedule.tile[1] // 2 * ROW * ITEM_BYTES[base.dtype]
+    control = schedule.own["CONTROL"]
+    return replace(
+        base, maps=replace(base.maps, boxes=boxes), template=(*base.template, "CONTROL"),
+        grid=Line(2) if control else Line(2, resident=1), shared_bytes=base.shared_bytes - spared,
+    )
+
+
+# Half of B's tile less in each block leaves room for two stages more; bands are as high as 27's.
+PAIR = replace(WIDE, stages=6, group=4, cluster=(2, 1),
+               own={"ACCUMULATORS": 2, "CONTROL": True})
+
+
+def cta_pairs() -> tuple[Variant, ...]:
+    """28 as it is, and with one thing less each."""
+    return (
+        cta_pair("pair", "256×256 a pair, 6 stages, two accumulators, launch control", PAIR),
+        cta_pair("in_turns", "pair, tiles in turns", PAIR.with_own(CONTROL=False)),
+        cta_pair("four_stages", "in_turns, 27's 4 stages",
+                 replace(PAIR, stages=4).with_own(CONTROL=False)),
+        cta_pair("narrow", "pair, 256×128, 8 stages", replace(PAIR, tile=(128, 128), stages=8)),
+        cta_pair("bf16_column", "pair, bfloat16, B by columns", PAIR, **BF16_COLUMN),
+        cta_pair("half", "pair, C in FP16", PAIR, **HALF),
+    )
