@@ -59,26 +59,23 @@ def _panel(
     depth = 30.0
     x, y = left + 46 + _GAP, top - _HEAD
     for rank, share in enumerate(blocks):
-        below = y - (rank + 1) * (_STRIP + 3)
-        shapes.rectangles(ax, [(x + share.held.start * scale, below, len(share.held) * scale,
-                                _STRIP)], facecolor=_OF[rank], edgecolor=style.INK, linewidth=0.5)
-        ax.text(x + (share.held.start + len(share.held) / 2) * scale, below + _STRIP / 2,
-                f"B, {len(share.held)} columns", size=style.SMALL, ha="center", va="center")
+        _box(ax, rank, f"B, {len(share.held)} columns",
+             (x + share.held.start * scale, y - (rank + 1) * (_STRIP + 3),
+              len(share.held) * scale, _STRIP))
     base = y - len(blocks) * (_STRIP + 3) - _GAP
     for rank, share in enumerate(blocks):
         low, high = base - share.rows.stop * scale, len(share.rows) * scale
-        shapes.rectangles(ax, [(left + 8, low, depth, high)], facecolor=_OF[rank],
-                          edgecolor=style.INK, linewidth=0.5)
-        ax.text(left + 8 + depth / 2, low + high / 2, f"A\n{len(share.rows)}\nrows",
-                size=style.SMALL, ha="center", va="center")
-        shapes.rectangles(ax, [(x + share.summed.start * scale, low,
-                                len(share.summed) * scale, high)],
-                          facecolor=_OF[rank], alpha=style.PALE)
-        shapes.rectangles(ax, [(x, low, len(share.summed) * scale, high)], facecolor="none",
-                          edgecolor=style.INK, linewidth=0.5)
-        ax.text(x + len(share.summed) / 2 * scale, low + high / 2,
-                f"sums, {len(share.rows)}×{len(share.summed)}", size=style.SMALL, ha="center",
-                va="center")
+        _box(ax, rank, f"A\n{len(share.rows)}\nrows", (left + 8, low, depth, high))
+        _box(ax, rank, f"sums, {len(share.rows)}×{len(share.summed)}",
+             (x + share.summed.start * scale, low, len(share.summed) * scale, high))
+
+
+def _box(ax: Axes, rank: int, text: str, box: tuple[float, float, float, float]) -> None:
+    """What a block has, with its name in it."""
+    x, y, wide, tall = box
+    shapes.rectangles(ax, [box], facecolor=_OF[rank], alpha=style.PALE)
+    shapes.rectangles(ax, [box], facecolor="none", edgecolor=style.INK, linewidth=0.5)
+    ax.text(x + wide / 2, y + tall / 2, text, size=style.SMALL, ha="center", va="center")
 
 
 def _alt(panels: Sequence[tuple[str, Sequence[Share]]]) -> str:
