@@ -1,16 +1,17 @@
 // 28: a pair of blocks multiplies together, and each loads half of B.
 //
-// Changes:    two blocks of a cluster compute a tile of 2 BM rows: one thread of the first multiplies
-//             for both, from the shared memory of both, so each loads its rows of A and half of B.
-//             The barriers that this thread waits for, and those of the tensor memory, are its
-//             block's. The next tile is that of a cluster which has not begun (CONTROL).
+// Changes:    two blocks of a cluster compute a tile of 2 BM rows: one thread of the first one
+//             multiplies for both, from the shared memory of both, so each loads its rows of A and
+//             half of B. What this thread waits for arrives in its block, from both. The next tile
+//             is that of a cluster which has not begun (CONTROL).
 // Bottleneck: 27's shared memory: all of B's tile in each block, read for 128 rows.
-// Launch:     clusters of two blocks; grid two blocks a tile of 2 BM rows, or without CONTROL at most
-//             one per SM; block 192; dynamic shared memory for STAGES tiles (BM rows of A, BN / 2
-//             columns of B), 4 * STAGED slices of 4 KiB and 1024 bytes. Rows of A and B are multiples
-//             of 16 bytes, so aligned, and those of C too unless STAGED is 0. Boxes: A (128, 64); B by
-//             rows (64, 64), by columns (BN / 2, 64); C (32, 128 bytes), all swizzled by 128 bytes.
-//             May be launched with programmatic stream serialization (grid.cuh).
+// Launch:     clusters of two blocks; grid two blocks a tile of 2 BM rows, or without CONTROL at
+//             most one per SM; block 192; dynamic shared memory for STAGES tiles (BM rows of A,
+//             BN / 2 columns of B), 4 * STAGED slices of 4 KiB and 1024 bytes. Rows of A and B are
+//             multiples of 16 bytes, so aligned, and those of C too unless STAGED is 0. Boxes: A
+//             (128, 64); B by rows (64, 64), by columns (BN / 2, 64); C (32, 128 bytes), all
+//             swizzled by 128 bytes. May be launched with programmatic stream serialization
+//             (grid.cuh).
 // Runs on:    sm_100a.
 //
 // T, TC:        type of A and B, half or __nv_bfloat16; type of C: float, or T.
@@ -66,7 +67,7 @@ cta_pairs(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A,
             mbarrier_init(freed + 8 * s, 1);   // a commit
         }
         for (int i = 0; i < ACCUMULATORS; ++i) {
-            mbarrier_init(ready + 8 * i, 1);               // a commit
+            mbarrier_init(ready + 8 * i, 1);                   // a commit
             mbarrier_init(drained + 8 * i, 2 * 32 * STORERS);  // the threads of both that store
         }
         order.init(READERS);
@@ -92,7 +93,8 @@ cta_pairs(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A,
                 MARK(WAIT);
                 mbarrier_wait(freed + 8 * ring.stage, ring.parity ^ 1);
                 MARK(LOAD);
-                if (rank == LEADER) mbarrier_expect(filled + 8 * ring.stage, 2 * (A_BYTES + B_BYTES));
+                if (rank == LEADER)
+                    mbarrier_expect(filled + 8 * ring.stage, 2 * (A_BYTES + B_BYTES));
                 pair_load(a, A, arrival, row, k);
                 if constexpr (B_BY_ROWS) {
 #pragma unroll

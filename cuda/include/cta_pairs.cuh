@@ -1,8 +1,8 @@
 // tcgen05 for a pair: two blocks of a cluster whose SMs multiply together (sm_100a).
 //
-// One thread of the first block, the leader, multiplies for both: 256 rows of A, of which each block
-// has 128 in its shared memory, by up to 256 columns of B, of which each has half. Each block's
-// tensor memory gets the sums of its own rows. PTX ISA 9.7.16.5.
+// One thread of the first block, the leader, multiplies for both: 256 rows of A, of which each
+// block has 128 in its shared memory, by up to 256 columns of B, of which each has half. Each
+// block's tensor memory gets the sums of its own rows. PTX ISA 9.7.16.5.
 #pragma once
 
 #include "cluster.cuh"

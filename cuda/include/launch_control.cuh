@@ -1,6 +1,6 @@
 // Launch control: a running cluster cancels one that has not begun, and does its work (sm_100).
 //
-// So a grid has a cluster for each tile, and yet blocks stay: who is done first takes the next tile.
+// So a grid has a cluster for each tile, and blocks stay: who is done first takes the next tile.
 // The answer, 16 bytes, is written by the copy engine to both blocks, and arrives on an mbarrier of
 // each. Behind a refusal a block may not ask again. PTX ISA 9.7.13.16.
 #pragma once
@@ -25,7 +25,8 @@ __device__ inline int cancelled(unsigned answer)
                  "mov.b32 %0, -1;\n"
                  "ld.shared.b128 answer, [%1];\n"
                  "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 granted, answer;\n"
-                 "@granted clusterlaunchcontrol.query_cancel.get_first_ctaid::x.b32.b128 %0, answer;\n"
+                 "@granted clusterlaunchcontrol.query_cancel.get_first_ctaid::x.b32.b128"
+                 " %0, answer;\n"
                  "}\n" : "=r"(block) : "r"(answer) : "memory");
     return block;
 }
