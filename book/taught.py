@@ -35,9 +35,8 @@ TAUGHT: Mapping[str, tuple[str, ...]] = {
     "chapters/18_tma": ("TMA", "tensor map", "mbarrier", "asynchronous proxy", "deadlock"),
     "chapters/20_hopper_limit": ("cluster", "multicast", "persistent kernel"),
     "chapters/21_every_shape": ("stream-K", "split-K"),
-    "chapters/27_tcgen05": (
-        "tensor memory", "tcgen05", "matrix descriptor", "commit (tcgen05)",
-    ),
+    "chapters/27_tcgen05": ("tcgen05", "tensor memory", "commit (tcgen05)", "matrix descriptor"),
+    "chapters/28_cta_pairs": ("CTA pair", "launch control"),
     "chapters/rivals": ("cuBLAS",),
     "chapters/scoreboard": ("TF32", "recorded"),
     "chapters/emulator": ("race", "reported", "GEMM"),

@@ -87,9 +87,10 @@ __device__ inline unsigned long long of_b(unsigned b, int k)
 
 // What is multiplied: sums in FP32 [4, 6), the types of A [7, 10) and B [10, 13), whether B's rows
 // run along N (16), N / 8 [17, 23) and M / 16 [24, 29).
-template <int N, class T, bool B_BY_ROWS>
+template <int N, class T, bool B_BY_ROWS, int M = 128>
 constexpr unsigned INSTRUCTION = 1u << 4 | unsigned(!is_half<T>) << 7 | unsigned(!is_half<T>) << 10 |
-                                 unsigned(B_BY_ROWS) << 16 | unsigned(N / 8) << 17 | 128u / 16 << 24;
+                                 unsigned(B_BY_ROWS) << 16 | unsigned(N / 8) << 17 |
+                                 unsigned(M / 16) << 24;
 
 // D (128×N, float, in tensor memory) = A (128×16) · B (16×N), or D += that. One thread issues it.
 template <int N, class T, bool B_BY_ROWS>

@@ -22,7 +22,7 @@ _ACCESS = re.compile(
     r"(?P<operands>[^;]*)"
 )
 _ADDRESS = re.compile(r"\[(?P<base>[%$\w]+)(?:\+(?P<offset>-?\d+))?\]")
-_TYPE = re.compile(r"[busf](?:8|16|32|64)")
+_TYPE = re.compile(r"[busf](?:8|16|32|64|128)")
 _SUM = re.compile(
     r"^\s*add\.[su](?:32|64)\s+(?P<to>%\w+),\s*(?P<base>%\w+),\s*(?P<constant>-?\d+);"
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lib.kernels.blackwell import tcgen05
+from lib.kernels.blackwell import cta_pairs, tcgen05
 from lib.kernels.families import (
     WMMA_ALIGNMENT,
     buffered,
@@ -973,6 +973,24 @@ CATALOGUE: dict[str, Kernel] = {
                      "27_tcgen05/wide", "ACCUMULATORS"),
                 Pair("C through shared memory", "27_tcgen05/unstaged", "27_tcgen05/wide",
                      "STAGED"),
+            ),
+        ),
+        Kernel(
+            stem="28_cta_pairs",
+            function="cta_pairs",
+            title="CTA pairs",
+            change="two blocks multiply together, and each loads half of B",
+            level="block",
+            builds_on=("27_tcgen05",),
+            group="FP16",
+            min_arch="sm_100a",
+            variants=cta_pairs(),
+            pairs=(
+                Pair("two blocks multiply together", "27_tcgen05/wide", "28_cta_pairs/four_stages"),
+                Pair("two stages more", "28_cta_pairs/four_stages", "28_cta_pairs/in_turns",
+                     "STAGES"),
+                Pair("the next tile by launch control", "28_cta_pairs/in_turns",
+                     "28_cta_pairs/pair", "CONTROL"),
             ),
         ),
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 # NumPy's names of types and what they are called in CUDA.
 CUDA_TYPES = {"float32": "float", "float16": "half", "bfloat16": "__nv_bfloat16",
-              "float8_e4m3fn": "__nv_fp8_e4m3"}
+              "float8_e4m3fn": "__nv_fp8_e4m3", "float4_e2m1fn": "__nv_fp4_e2m1"}
 
 # A template's argument; an enumerator by its name.
 Argument = int | bool | str

@@ -32,9 +32,14 @@ EQUIVALENTS = (
         "it brings the warp together again for wgmma, as the emulator does at the branch's end",
     ),
     Equivalent(
-        "27_tcgen05", r"bar\.warp\.sync", "__syncwarp",
+        "27_tcgen05|28_cta_pairs", r"bar\.warp\.sync", "__syncwarp",
         "on a GPU lanes may drift apart, and then a slice leaves before it is whole, or is written "
         "before it has left; in the emulator the lanes of a warp go together",
+    ),
+    Equivalent(
+        "28_cta_pairs", r"barrier\.cluster\.arrive\.release; → barrier\.cluster\.arrive\.rel", "",
+        "the first meeting of the cluster only says that both blocks run; what came before it the "
+        "second one releases too",
     ),
 )  # fmt: skip
 
@@ -59,6 +64,7 @@ MAKERS = {
     "few_tiles": (hopper.few_tiles, (128, 64)), "stream_k": (hopper.stream_k, (64, 64)),
     "few_tiles_persistent": (hopper.swapped_persists, (64, 64)),
     "tensor_tiles": (blackwell.tensor_tiles, (128, 64)),
+    "cta_pairs": (blackwell.cta_pair, (128, 128)),
 }
 
 
@@ -117,6 +123,10 @@ def problems_of(variant):
         # Three tiles for two clusters, of which they share the last.
         rows, steps = 3 * rows * variant.grid.cluster, 2 * stages + 1
         sms = (2 * variant.grid.size,)
+    elif variant.constants.get("CONTROL"):
+        # Four tiles or more for each of two clusters, which come round all rings together.
+        rows, columns = rows * variant.grid.cluster, 9 * columns
+        steps, betas = 2, (-2.0, 0.0)
     elif variant.grid.resident:
         # Three tiles for one cluster, which come round the ring together; and there is code of its
         # own for beta = 0.

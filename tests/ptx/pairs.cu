@@ -82,6 +82,8 @@ pair_gemm(int N, int K, const __grid_constant__ TensorMap A, const __grid_consta
             pair_load(a, A, arrival, m, k);
             pair_load(a + A_BYTES, B, arrival, n + rank * BN / 2, k);
         }
+        for (int i = K / 64; i < K / 64 + STAGES; ++i)  // the last commits arrive in both blocks
+            mbarrier_wait(freed + 8 * (i % STAGES), (i / STAGES + 1) & 1);
     } else if (warp == 1 && lane == 0 && rank == 0) {
         for (int i = 0; i < K / 64; ++i) {
             const int stage = i % STAGES;

@@ -75,6 +75,18 @@ def test_tensor_memory_s_instructions():
     assert product.ptx == "tcgen05.mma.cta_group::1.kind::f16 [d], a-desc, b-desc, idesc, p;"
 
 
+def test_a_pair_s_instructions():
+    compiled = Version("28_cta_pairs").compiled("sm_100a")
+    found = {opcode: model.apart(compiled.ptx, compiled.sass, opcode) for opcode in (
+        "tcgen05.mma", "tcgen05.commit", "tcgen05.alloc",
+        "cp.async.bulk.tensor.cta_group::2", "clusterlaunchcontrol.try_cancel")}
+    assert all(".2CTA" in one.sass[0] for name, one in found.items() if "cancel" not in name)
+    (asks,) = found["clusterlaunchcontrol.try_cancel"].sass
+    assert asks == "UGETNEXTWORKID.BROADCAST [URanswer], [URmbar]"
+    meanings = {part.token: part.meaning for part in found["tcgen05.commit"].parts}
+    assert "gets the arrival" in meanings[".multicast::cluster"]
+
+
 @pytest.mark.parametrize("opcode, operands, complaint", [
     (f"{MMA}.fancy", "{%f1, %f2, %f3, %f4}, {%r1, %r2}, {%r3}, {%f1, %f2, %f3, %f4}",
      "no meaning of .fancy"),

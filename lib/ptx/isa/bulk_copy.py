@@ -298,17 +298,20 @@ def destinations(
             yield Destination(to, offset, nbytes, barriers.find(row, there, instruction, user))
 
 
-def report_write(f: Batch, to: Destination, by: Issuer, asynchronous: bool = True) -> None:
+def report_write(
+    f: Batch, to: Destination, by: Issuer, asynchronous: bool = True, behind_reads: bool = False
+) -> None:
     """Tell the race detector of bytes that will land; who waits for the phase knows of them.
 
-    `asynchronous` is not what st.async writes, which is of no other proxy.
+    `asynchronous` is not what st.async writes, which is of no other proxy; with `behind_reads`
+    ordinary reads of before need a proxy fence.
     """
     if f.races is None:
         return
     proxy, barrier = f.races.agents, to.barrier
     column, time = proxy.mbarrier(barrier.row, barrier.offset), barrier.time + 1
     where = cells(f, f.races, to.row, to.offset, to.nbytes)
-    proxy.writes(where, by.row, by.thread, column, time, by.index, asynchronous)
+    proxy.writes(where, by.row, by.thread, column, time, by.index, asynchronous, behind_reads)
     proxy.uses(to.row, column, EPOCH + time, by.index, by.row, by.thread)
     barrier.gathering = proxy.tell_phases(by.row, by.thread // 32, barrier.gathering)
     barrier.waits.arrive(proxy.waits_known(by.row, by.thread // 32))

@@ -2,7 +2,9 @@
 
 PTX ISA, clusterlaunchcontrol.try_cancel and .query_cancel. The emulator runs `launch.RESIDENT`
 clusters at once in such a kernel: the others can be cancelled, the first ones first. The response
-of 16 bytes comes by the asynchronous proxy and completes on an mbarrier, as a bulk copy does.
+of 16 bytes comes by the asynchronous proxy and completes on an mbarrier, as a bulk copy does. Where
+one was read before, a proxy fence stands between, as in the CUDA C++ Programming
+Guide's example of cluster launch control.
 """
 
 from __future__ import annotations
@@ -92,7 +94,7 @@ def _try_cancel(d: Decoding) -> Run:
                         f"{f.geometry.block_name(home)}, the mbarrier lies in another"
                     )
                 there = Destination(home, offset, _BYTES, barrier)
-                report_write(f, there, Issuer(row, thread, instruction, index))
+                report_write(f, there, Issuer(row, thread, instruction, index), behind_reads=True)
 
                 def land(there: Destination = there, given: np.ndarray = given) -> None:
                     there.bytes(f).view(np.uint32)[:] = given

@@ -62,10 +62,13 @@ def commit(d: Decoding) -> Run:
                 column = proxy.tensor(row, warp)
                 clocks = proxy.tensors.committed(row, warp, column)
                 behind = proxy.waits_known(row, warp)
+                # Who waits for a later commit knows that the work is done, and not that the arrival
+                # of this one has come: PTX orders those of one thread nowhere.
                 for barrier in found:
                     if barrier.row != row:
-                        time = EPOCH + int(proxy.tensors.numbers[row, warp])
-                        proxy.uses(barrier.row, column, time, index, row, thread)
+                        writer = proxy.mbarrier(barrier.row, barrier.offset)
+                        time = EPOCH + barrier.time + 1
+                        proxy.uses(barrier.row, writer, time, index, row, thread)
 
             def signal(
                 barrier: Mbarrier, row: int = row, thread: int = thread, until: int = until,

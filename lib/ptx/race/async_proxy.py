@@ -156,14 +156,15 @@ class AsyncProxy:
     def tell_phases(
         self, row: int, warp: int, onto: list[np.ndarray] | None
     ) -> list[np.ndarray]:
-        """Add the phases that a warp knows to be complete to what an object carries.
+        """Add the phases and waits that a warp has behind it to what an object carries.
 
-        And the waits that its copy comes behind: both are a matter of time, not of memory.
+        A copy of the warp's can't be complete before them; of what else the warp did it tells
+        nothing.
         """
         first, waits = self.columns + 1, slice(self._waits, self._waits + self.first)
         known = np.zeros_like(self.races.known[row, warp])
-        for part in (slice(first, None, 2), waits):
-            known[part] = self.races.known[row, warp, part]
+        known[first::2] = self.races.known[row, warp, first::2]
+        known[waits] = self.races.known[row, warp, waits]
         others = 1 if self.tensors is None else 2
         return merged_clocks(onto, [known, *(np.zeros_like(known) for _ in range(others))])
 
@@ -225,11 +226,32 @@ class AsyncProxy:
 
     def writes(
         self, cells: np.ndarray, row: int, thread: int, column: int, time: int, index: int,
-        asynchronous: bool = True,
+        asynchronous: bool = True, behind_reads: bool = False,
     ) -> None:  # fmt: skip
-        """Let an agent write cells of shared memory for a thread; st.async is of no other proxy."""
+        """Let an agent write cells of shared memory for a thread; st.async is of no other proxy.
+
+        With `behind_reads` ordinary reads of before need a proxy fence, too, as writes do.
+        """
         self._access(cells, row, thread, index, True, asynchronous)
+        if behind_reads:
+            self._check_reads(cells, row, thread, index)
         self.races.shared_shadow.writer[cells] = self._stamp(row, thread, column, time, index)
+
+    def _check_reads(self, cells: np.ndarray, row: int, thread: int, index: int) -> None:
+        """Report ordinary reads that are known to be over, and with no proxy fence behind them."""
+        shadow, warp = self.races.shared_shadow, thread // 32
+        readers = shadow.readers.reshape(-1, shadow.warps).take(cells, axis=0)[:, : self.first]
+        known, fenced = (clocks[row, warp, : self.first].copy()
+                         for clocks in (self.races.known, self.fenced))
+        known[self.races.own[row % len(self.races.own), warp]] = self.races.clock[row, warp]
+        bad = (readers >> TIME <= known) & (readers >> TIME > fenced)
+        if bad.any():
+            self._report(
+                "missing proxy fence",
+                "asynchronous write of shared memory that ordinary instructions read, without "
+                "fence.proxy.async in between",
+                readers[bad], np.ones(int(bad.sum()), bool), row, thread, index,
+            )  # fmt: skip
 
     def checks(self, cells: np.ndarray, row: int, thread: int, index: int) -> None:
         """Compare an asynchronous read with what came before, without remembering it."""

@@ -91,8 +91,11 @@ def apart(ptx: str, sass: Sequence[Instruction], opcode: str) -> Apart:
     ValueError
         If there is no such instruction, or one of its parts is not known.
     """
-    known(opcode)
+    own, _ = known(opcode)
     found = [one for one in statements(ptx) if has(one.opcode, opcode)]
+    # A store by TMA has the name of a load, and operands that are not on file.
+    found = [one for one in found if any(_fits(roles, one.operands)
+                                         for roles in (own.operands, *own.others))] or found
     if not found:
         raise ValueError(f"the kernel has no instruction {opcode}")
     fewest = min(one.opcode.count(".") for one in found)

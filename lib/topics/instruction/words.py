@@ -449,7 +449,19 @@ OPERATIONS = (
         "tcgen05.commit", "an mbarrier gets an arrival when the thread's MMAs so far are complete",
         (_BARRIER, Role("mask", "bit r is set for the block of rank r", optional=True)),
         sass="UTCBAR", sass_meaning="UTCBAR arrives when the tensor core is done",
-        own={"b64": "the mbarrier is 64 bits"}),
+        own={"b64": "the mbarrier is 64 bits",
+             "multicast::cluster": "the mbarrier at the same offset of every block that the mask "
+                                   "names gets the arrival"}),
+    Operation(
+        "clusterlaunchcontrol.try_cancel", "one thread asks to cancel a cluster that has not begun",
+        (Role("[answer]", "16 bytes of shared memory: whether one was cancelled, and its first "
+              "block's index"), _BARRIER),
+        sass="UGETNEXTWORKID", sass_operands=("answer", "mbar"),
+        sass_meaning="UGETNEXTWORKID: the next piece of work; BROADCAST: told to all of a cluster",
+        own={"async": "the answer comes later, as a bulk copy does",
+             "multicast::cluster::all": "it comes to the same place of every block of the cluster, "
+                                        "and counts on the mbarrier there",
+             "b128": "an answer of 16 bytes"}),
     Operation(
         "tcgen05.ld", "each warp loads its quarter of tensor memory's lanes into registers",
         (Role("r", "the registers"), Role("[tmem]", "lane and column in tensor memory")),

@@ -19,6 +19,7 @@ from functools import cached_property
 from typing import Any
 
 from lib import gpus
+from lib.compiler.arch import BLACKWELL
 from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import parted
 from lib.records import predictions
@@ -307,9 +308,10 @@ class Numbers:
         version, variant = self._of(name)
         return version.compiled(arch, variant).resources.registers
 
-    def shared_bytes(self, name: str = "", arch: str = "sm_90a") -> int:
-        """Shared memory per block, B."""
+    def shared_bytes(self, name: str = "", arch: str = "") -> int:
+        """Shared memory per block, B; for sm_90a if the kernel needs no newer one."""
         version, variant = self._of(name)
+        arch = arch or (BLACKWELL if version.kernel.min_arch == BLACKWELL else "sm_90a")
         return version.compiled(arch, variant).resources.shared_bytes
 
     def warps(self, name: str = "", key: str = RECORDED_ON) -> int:

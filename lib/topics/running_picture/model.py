@@ -213,6 +213,13 @@ NESTS: dict[str, Nest] = {
         "warp": ("  for its 32 of 128 lanes:", "    # the tile before"),
         "thread": ("    row of sums → registers", "    C = α · sums + β · C"),
     }, tensor=True),
+    "28_cta_pairs": Nest(("grid", "block"), {
+        "grid": ("for each tile of C:  # pairs", "  # of two blocks, 256 rows"),
+        "block": (*_TILE, "  TMA: A, half B → shared", "  one thread for both:",
+                  "  MMAs → tensor memory"),
+        "warp": ("  for its 32 of 128 lanes:", "    # the tile before"),
+        "thread": ("    row of sums → registers", "    C = α · sums + β · C"),
+    }, tensor=True),
 }
 
 

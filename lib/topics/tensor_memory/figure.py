@@ -25,7 +25,7 @@ _NARROW_LEFT = 56.0
 # Heights of a phase's bar, so that grey print tells them apart too.
 _HEIGHTS = {"compute": 1.0, "load": 0.72, "store": 0.72, "wait": 0.3, "barrier": 0.3}
 _DOES = {"wait": "waits", "load": "TMA loads issued", "compute": "MMAs issued",
-         "store": "tensor memory loaded, C stored", "barrier": "barrier of the block"}
+         "store": "tensor memory loaded, C stored", "barrier": "barrier of block or pair"}
 
 
 @style.styled
@@ -149,6 +149,7 @@ def timeline(
          top - 40, ((across - 0.16) * 72) / columns, columns)
     shown = "; ".join(
         f"{variant}: {early} of {many} tiles are begun before the one before is loaded"
+        if many else f"{variant}: it issues no MMA"
         for variant, (early, many) in ((v, model.begun_early(f)) for v, f in rows))
     return style.finish(
         fig, evidence=evidence,

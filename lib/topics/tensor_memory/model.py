@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 # What a warp does from an instruction on, by how that begins: the phases of a timeline.
 _BEGINS = {
     "mbarrier.try_wait": "wait", "cp.async.bulk.tensor.2d.shared": "load",
-    "tcgen05.mma": "compute", "tcgen05.ld": "store", "bar.sync": "barrier",
+    "cp.async.bulk.tensor.2d.cta_group": "load", "tcgen05.mma": "compute", "tcgen05.ld": "store",
+    "bar.sync": "barrier", "barrier.cluster": "barrier",
 }
 QUARTERS = 4  # of the lanes: each warp of a warpgroup reaches one
 # States of a column in a quarter of the lanes, in the order in which it passes through them.
@@ -162,8 +163,8 @@ def _value(f: Batch, row: int, warp: int, operand: Operand) -> int:
 
 
 @lru_cache(maxsize=8)
-def followed(stem: str, name: str, tiles: int = 4, steps: int = 3) -> Steps:
-    """Follow one block that walks through some tiles of C, in `ORDER`.
+def followed(stem: str, name: str, tiles: int = 4, steps: int = 3, block: int = 0) -> Steps:
+    """Follow one block that walks through some tiles of C, alone or in its cluster, in `ORDER`.
 
     Parameters
     ----------
@@ -173,15 +174,17 @@ def followed(stem: str, name: str, tiles: int = 4, steps: int = 3) -> Steps:
         Of C, beside each other.
     steps : int
         Of K, in each tile.
+    block : int
+        Which of its cluster.
     """
     kernel = find(stem)
     variant = kernel.variant(name)
-    rows, columns = variant.tile
-    problem = variant.problem(rows, tiles * columns, steps * variant.step)
-    ready = lay_out(planned(kernel, variant, problem, sms=1, exact=True), problem,
+    (rows, columns), grid = variant.tile, variant.grid
+    problem = variant.problem(rows * grid.cluster, tiles * columns, steps * variant.step)
+    ready = lay_out(planned(kernel, variant, problem, sms=grid.size, exact=True), problem,
                     [problem.inputs(0, np)])
     (step,) = ready.steps(0)
-    recorder = Steps(block=0, warp=0, width=columns)
+    recorder = Steps(block=block, warp=0, width=columns)
     compiled = compile_kernel(kernel, variant, kernel.oldest(variant), ptx_only=True)
     emulate(compiled, step.launch, step.arguments, trace=False, recorder=recorder, **ORDER)
     return recorder
@@ -210,14 +213,15 @@ def begun_early(found: Steps) -> tuple[int, int]:
             first.setdefault(one.tile, one.step)
         elif one.kind == "ld":
             last[one.tile] = one.step
-    return sum(first[tile] < last[tile - 1] for tile in first if tile), len(first) - 1
+    return sum(first[tile] < last[tile - 1] for tile in first if tile), max(0, len(first) - 1)
 
 
 # -- what a tile asks of the machine
 
 _MULTIPLIES = ("tcgen05.mma", "wgmma.mma_async")
 WAVEFRONT, SECTOR = 128, 32
-# One block's walk: two tiles of 128×256 beside each other, and eight steps of K.
+# A block's walk: two tiles of 128×256 beside each other, and eight steps of K; as many rows for
+# each block of a cluster.
 SHAPE = (128, 512, 512)
 
 
@@ -253,11 +257,13 @@ class Asked:
 
 @lru_cache(maxsize=8)
 def asked(stem: str, name: str, shape: tuple[int, int, int]) -> Asked:
-    """Count what one block asks that walks through all tiles of a problem."""
+    """Count what one block, or cluster, asks that walks through all tiles of a problem."""
     kernel = find(stem)
     variant = kernel.variant(name)
-    problem = variant.problem(*shape)
-    done = run(kernel, problem, variant=variant, backend="emulator", exact=True, sms=1)
+    M, N, K = shape
+    problem = variant.problem(M * variant.grid.cluster, N, K)
+    done = run(kernel, problem, variant=variant, backend="emulator", exact=True,
+               sms=variant.grid.size)
     trace = done.trace
     loads = [site for site in trace.sites if site.kind == "bulk load"]
     read = sum(site.wavefronts for site in trace.sites if site.kind in ("tcgen05", "wgmma"))

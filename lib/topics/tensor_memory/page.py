@@ -27,24 +27,26 @@ def costs(version: Version, *variants: str, above: Sequence[str] = ()) -> None:
     rows = version.rows(variants, above)
     found = [model.asked(row.page.kernel.stem, row.variant.name, model.SHAPE) for row in rows]
     last = rows[-1].variant
-    BM, BN = last.tile
+    BM, BN = last.tile[0] * last.grid.cluster, last.tile[1]
     early = [model.begun_early(model.followed(row.page.kernel.stem, row.variant.name))
              if one.sums == 0 else None for row, one in zip(rows, found, strict=True)]
     # Per multiply-add of a step of one k: BM + BN elements of two bytes for BM · BN of them.
     per_flop = 2 * (BM + BN) / (2 * BM * BN)
-    boxes = 1 + (BN // last.step if last.b_layout == "row" else 1)
+    blocks = last.grid.cluster
+    boxes = blocks + (BN // last.step if last.b_layout == "row" else blocks)
     lines: list[tuple[object, ...]] = [
         ("bytes that TMA loads, per kFLOP", *(f"{1e3 * a.loaded / a.flops:.1f}" for a in found),
-         f"2 · (128 + 256) / (2 · 128 · 256) = {1e3 * per_flop:.1f}"),
+         f"2 · ({BM} + {BN}) / (2 · {BM} · {BN}) = {1e3 * per_flop:.1f}"),
         ("boxes that TMA is asked for, per MFLOP",
          *(f"{MEGA * a.boxes / a.flops:.2f}" for a in found),
-         f"{boxes} per 2 · 128 · 256 · 64: {MEGA * boxes / (2 * BM * BN * last.step):.2f}"),
+         f"{boxes} per 2 · {BM} · {BN} · {last.step}: "
+         f"{MEGA * boxes / (2 * BM * BN * last.step):.2f}"),
         ("bytes that the tensor cores read of shared memory, per kFLOP",
          *(f"{1e3 * a.read / a.flops:.1f}" for a in found),
          f"each once: {1e3 * per_flop:.1f}"),
         ("instructions that multiply, per MFLOP",
          *(f"{MEGA * a.products / a.flops:.2f}" for a in found),
-         f"2 · 128 · 256 · 16 FLOP each: {MEGA / (2 * BM * BN * 16):.2f}"),
+         f"2 · {BM} · {BN} · 16 FLOP each: {MEGA / (2 * BM * BN * 16):.2f}"),
         ("threads that issue one", *(a.threads for a in found), "1"),
         ("registers per thread that hold sums", *(a.sums for a in found), "0"),
         ("tiles begun before the one before is loaded",
@@ -52,7 +54,8 @@ def costs(version: Version, *variants: str, above: Sequence[str] = ()) -> None:
     ]
     table(("", *(f"{rung(row.page.kernel)}, {row.variant.name}" for row in rows),
            f"predicted for {last.name}"), lines,
-          f"emulated: PTX of each version, one block, {' × '.join(map(str, model.SHAPE))}; bytes "
+          f"emulated: PTX of each version, one block{' or pair' if blocks > 1 else ''}, "
+          f"{' × '.join(map(str, model.SHAPE))}{' for each block' if blocks > 1 else ''}; bytes "
           "of shared memory: each operand of each instruction once")
 
 
@@ -69,6 +72,26 @@ def descriptors(version: Version, variant: str | None = None) -> None:
           [(one.place, one.name, one.value, one.meaning)
            for one in model.instruction_descriptor(what)],
           f"emulated: the first MMA of {chosen.name}; the instruction descriptor is {what:#010x}")
+
+
+def timeline_of_blocks(version: Version, variant: str, *blocks: str) -> None:
+    """Draw what each warp of each block of a cluster does, by the emulator's steps.
+
+    Parameters
+    ----------
+    version : Version
+    variant : str
+    *blocks : str
+        What the blocks are called, in order of their ranks.
+    """
+    rows = [(name, model.followed(version.kernel.stem, variant, block=rank))
+            for rank, name in enumerate(blocks)]
+    issue = [name for name, found in rows if any(one.kind == "mma" for one in found.changes)]
+    title = f"All MMAs are issued in the {' and the '.join(issue)}; each block loads and stores"
+    show(*(figure.timeline(
+        rows, version.kernel.variant(variant).roles.warps, title=title, narrow=narrow, evidence=(
+            f"emulated: sm_100a PTX, {variant}, one cluster, 4 tiles of 3 steps of K, warps in "
+            "random order")) for narrow in (False, True)))
 
 
 def emulated_timeline(version: Version, *variants: str) -> None:

@@ -115,6 +115,13 @@ def test_the_response_is_read_by_all_before_the_next():
     assert any("asynchronous write after read" in h.message for h in launch.hazards)
 
 
+def test_a_response_that_was_read_is_fenced_off_from_the_next():
+    unfenced = PROGRAM.replace(NEXT, NEXT.replace("fence.proxy.async.shared::cta;\n", ""))
+    launch, *_ = run(unfenced, races=True)
+    assert {h.kind for h in launch.hazards} == {"missing proxy fence"}
+    assert "that ordinary instructions read" in launch.hazards[0].message
+
+
 def test_bytes_that_are_no_response():
     text = PROGRAM.replace(QUERY, "mov.b128 %r, {%at, %at};\n" + QUERY.split("\n", 1)[1])
     with pytest.raises(ptx.Error, match="no response of clusterlaunchcontrol.try_cancel"):

@@ -1,0 +1,151 @@
+"""28 with block scales on one problem, on the GPU or in the emulator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lib import ptx
+from lib.dispatch.block_scaled import check, launch_of
+from lib.kernels.blackwell import BLOCK_SCALED
+from lib.kernels.block_scaled import BlockOperands, BlockScaledProblem, atoms
+from lib.kernels.build import compile_kernel
+from lib.kernels.grid import PERSISTENT_SMS
+from lib.kernels.spec import Kernel, Variant
+from lib.problem import Verdict
+from lib.run import device
+from lib.run.prepared import L2_PROMOTION, NO_MAP, TMA_SWIZZLE
+from lib.run.runner import choose_backend, emulate
+from lib.run.tensor_maps import encode
+
+# Words of an atom of scales, the rows of their tensor map.
+ATOM_WORDS = 128
+
+
+@dataclass(frozen=True)
+class BlockScaledRun:
+    """What happened.
+
+    Attributes
+    ----------
+    variant : Variant
+    problem : BlockScaledProblem
+    backend : str
+        ``"gpu"`` or ``"emulator"``.
+    C : (M, N) array
+        NumPy's.
+    verdict : Verdict
+        Against float64, of the rounded matrices.
+    launch : ptx.Launch or None
+        The emulator's hazards and counts; None on a GPU.
+    """
+
+    variant: Variant
+    problem: BlockScaledProblem
+    backend: str
+    C: np.ndarray
+    verdict: Verdict
+    launch: ptx.Launch | None
+
+
+def arguments(
+    problem: BlockScaledProblem, given: BlockOperands, variant: Variant, xp: Any = np
+) -> tuple[Any, ...]:
+    """The arguments of the kernel, in its contract's order.
+
+    Parameters
+    ----------
+    problem : BlockScaledProblem
+    given : BlockOperands
+        Codes and C as arrays of `xp`; the scales as NumPy's, which are laid out here.
+    variant : Variant
+    xp : module
+        ``numpy`` or ``cupy``.
+    """
+    assert variant.maps is not None
+    boxes = variant.maps.boxes
+
+    def of(array: Any, box: tuple[int, int], swizzle: int = TMA_SWIZZLE) -> Any:
+        if not array.size:
+            return NO_MAP
+        return encode(array, box, swizzle=swizzle, l2_promotion=L2_PROMOTION)
+
+    along = variant.step // problem.form.block // 4  # atoms in a step of K
+    scales = [of(xp.asarray(atoms(one.scales)), (along, ATOM_WORDS), 0)
+              for one in (given.A, given.B)]
+    return (
+        *map(np.int32, (problem.M, problem.N, problem.K)), np.float32(problem.alpha),
+        of(given.A.codes, boxes["A"]), of(given.B.codes, boxes["B"]), np.float32(problem.beta),
+        given.C, of(given.C, boxes["C"]), *scales,
+    )
+
+
+def run(
+    problem: BlockScaledProblem, *, variant: Variant | None = None, backend: str = "auto",
+    seed: int = 0, sms: int | None = None, source: str | None = None,
+    given: BlockOperands | None = None, kernel: Kernel = BLOCK_SCALED, **options: Any,
+) -> BlockScaledRun:
+    """Run 28 with block scales and judge the result.
+
+    Parameters
+    ----------
+    problem : BlockScaledProblem
+    variant : Variant, optional
+        The first of the problem's format and types if not given.
+    backend : {"auto", "gpu", "emulator"}
+    seed : int
+        Of the inputs.
+    sms : int, optional
+        Launch for so many SMs.
+    source : str, optional
+        CUDA text to run in place of the kernel's file.
+    given : BlockOperands, optional
+        NumPy's arrays, in place of random ones.
+    kernel : Kernel
+    **options
+        The emulator's: `races`, `schedule`, `landing`, `trace`.
+
+    Raises
+    ------
+    ValueError
+        If the shape or the types can't be launched.
+    NoGpu
+        If `backend` is ``"gpu"`` and there is none that runs it.
+    """
+    variant = variant or suited(problem)
+    check(variant, problem)
+    where = choose_backend(backend, kernel, variant)
+    given = given or problem.inputs(seed)
+    C = given.C.copy()
+    reference = problem.reference(given)
+    launched = None
+    if where == "gpu":
+        cp = device.cupy()
+        there = given._replace(A=given.A._replace(codes=cp.asarray(given.A.codes)),
+                               B=given.B._replace(codes=cp.asarray(given.B.codes)),
+                               C=cp.asarray(C))
+        compiled = compile_kernel(kernel, variant, device.arch(kernel.needs(variant)),
+                                  source=source)
+        launch = launch_of(variant, problem, sms or device.sms())
+        taken = arguments(problem, there, variant, cp)
+        device.Loaded(compiled)(launch, taken)
+        C = cp.asnumpy(there.C)
+    else:
+        trace = bool(options.pop("trace", False))
+        compiled = compile_kernel(kernel, variant, kernel.oldest(variant), source=source,
+                                  ptx_only=not trace)
+        launch = launch_of(variant, problem, sms or PERSISTENT_SMS)
+        taken = arguments(problem, given._replace(C=C), variant)
+        launched = emulate(compiled, launch, taken, trace=trace, seed=seed, **options)
+    return BlockScaledRun(variant, problem, where, C, problem.judge(C, reference), launched)
+
+
+def suited(problem: BlockScaledProblem) -> Variant:
+    """The first instantiation for a problem's format and types."""
+    found = next((one for one in BLOCK_SCALED.variants
+                  if one.constants["FORMAT"] == problem.form.cuda and one.out == problem.out), None)
+    if found is None:
+        raise ValueError(f"28_cta_pairs has no {problem.format} with C in {problem.out}")
+    return found

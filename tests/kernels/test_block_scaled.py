@@ -1,0 +1,249 @@
+"""28 with block scales: what is rounded, where scales lie, right and silent products."""
+
+from dataclasses import replace
+from functools import partial
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from lib import ptx
+from lib.dispatch.block_scaled import launch_of
+from lib.kernels.blackwell import BLOCK_SCALED
+from lib.kernels.block_scaled import (
+    FORMATS,
+    BlockOperands,
+    BlockScaledProblem,
+    Quantised,
+    atoms,
+    quantised,
+    values,
+)
+from lib.kernels.build import compile_kernel
+from lib.kernels.grid import Line
+from lib.kernels.source import edited
+from lib.ptx.mutants import SETTINGS
+from lib.run import block_scaled
+from tests.mutation import BUILD, Equivalent, Table
+
+run = partial(block_scaled.run, backend="emulator", races=True)
+
+
+def small(name, **own):
+    """A variant with a ring of two stages."""
+    variant = BLOCK_SCALED.variant(name)
+    return variant.scheduled(stages=2, own={**variant.schedule.own, **own})
+
+
+# -- what is rounded
+
+
+def test_mxfp8_s_scale_is_the_power_of_two_that_the_ocp_s_specification_says():
+    """2^(floor(log2 of the largest) − 8); what is then over 448 is cut off."""
+    form = FORMATS["mxfp8"]
+    row = np.zeros((1, 96))
+    row[0, :3], row[0, 32], row[0, 40] = (1.0, -0.5, 0.3), 1.9, 0.25
+    found = quantised(row, form)
+    assert found.scales.tolist() == [[127 - 8, 127 - 8, 127]]
+    back = values(found, form)[0]
+    assert back[:2].tolist() == [1.0, -0.5] and abs(back[2] - 0.3) <= 0.3 / 16
+    assert back[32] == 448 / 256 and back[40] == 0.25 and not back[64:].any()
+
+
+def test_nvfp4_s_scale_makes_the_largest_six():
+    form = FORMATS["nvfp4"]
+    row = np.zeros((1, 32))
+    row[0, :4], row[0, 16] = (6.0, -3.0, 1.4, 0.2), 0.75
+    found = quantised(row, form)
+    assert found.codes.shape == (1, 16) and found.codes[0, 0] == 0x7 | 0xD << 4  # 6, −3
+    assert values(found, form)[0, [0, 1, 2, 3, 16]].tolist() == [6.0, -3.0, 1.5, 0.0, 0.75]
+    assert found.scales[0, 0] == 0x38  # 1 in E4M3
+
+
+@pytest.mark.parametrize("form", FORMATS.values(), ids=FORMATS)
+def test_rounding_loses_no_more_than_the_format_has_bits(form):
+    drawn = np.random.default_rng(1).normal(size=(5, 4 * form.unit))
+    lost = np.abs(values(quantised(drawn, form), form) - drawn)
+    most = np.abs(drawn).reshape(5, -1, form.block).max(axis=2).repeat(form.block, axis=1)
+    assert (lost <= most * (0.125 if form.name == "mxfp8" else 0.25)).all()
+
+
+def test_an_atom_has_row_r_at_byte_16_r_mod_32_plus_4_r_by_32():
+    rng = np.random.default_rng(2)
+    scales = rng.integers(0, 256, (300, 9)).astype(np.uint8)
+    laid = atoms(scales).view(np.uint8)
+    assert laid.shape == (3 * 3, 512)
+    for row, block in zip(rng.integers(0, 300, 50), rng.integers(0, 9, 50), strict=True):
+        r = row % 128
+        byte = r % 32 * 16 + r // 32 * 4 + block % 4
+        assert laid[row // 128 * 3 + block // 4, byte] == scales[row, block]
+    assert laid.sum(dtype=int) == scales.sum(dtype=int)
+
+
+# -- products
+
+
+@pytest.mark.parametrize("name", ["mxfp8", "nvfp4"])
+@pytest.mark.parametrize("options", SETTINGS, ids=str)
+def test_pairs_walk_through_ragged_tiles(name, options):
+    """The ring and both accumulators come round; K ends within a step, and within an atom."""
+    unit = FORMATS[name].unit
+    problem = BlockScaledProblem(330, 264, 18 * unit, 0.75, -0.5, format=name)
+    done = run(problem, variant=small(name), **options)
+    assert done.verdict.ok and not done.launch.hazards
+
+
+@pytest.mark.parametrize("variant", BLOCK_SCALED.variants, ids=lambda variant: variant.name)
+@pytest.mark.parametrize("steps", [0, 1, 5])
+def test_each_variant_takes_every_k_and_beta(variant, steps):
+    form = next(one for one in FORMATS.values() if one.cuda == variant.constants["FORMAT"])
+    for beta in (0.0, -2.0):  # with 0, C holds NaN
+        problem = BlockScaledProblem(3, 264, steps * form.unit, -1.5, beta, variant.out, form.name)
+        done = run(problem, variant=variant, landing="late")
+        assert done.verdict.ok and not done.launch.hazards
+
+
+@pytest.mark.parametrize("control", [False, True])
+def test_pairs_are_as_many_as_fit_or_as_there_are_tiles(control):
+    variant = BLOCK_SCALED.variant("mxfp8")
+    if not control:
+        variant = replace(variant, grid=Line(2, resident=1),
+                          schedule=variant.schedule.with_own(CONTROL=False))
+    problem = BlockScaledProblem(700, 400, 64)
+    assert launch_of(variant, problem, 6).grid == ((2 * 3 * 4 if control else 6), 1, 1)
+    done = run(problem, variant=variant, sms=2)
+    assert done.verdict.ok and not done.launch.hazards
+
+
+def test_scales_of_other_rows_reach_no_one():
+    """Behind an atom that K leaves unfilled lie those of the next rows: NaN there stays there."""
+    problem = BlockScaledProblem(256, 8, 96, format="nvfp4")
+    given = problem.inputs()
+    scales = given.A.scales.copy()
+    scales[128:] = 0x7F  # NaN
+    spoilt = BlockOperands(Quantised(given.A.codes, scales), given.B, given.C)
+    done = run(problem, given=spoilt)
+    clean = run(problem, given=given)
+    assert np.isnan(done.C[128:]).all()
+    assert (done.C[:128] == clean.C[:128]).all()
+
+
+@pytest.mark.parametrize("problem, rule", [
+    (BlockScaledProblem(8, 8, 24), "K = 24 must be a multiple of 16"),
+    (BlockScaledProblem(8, 8, 48, format="nvfp4"), "K = 48 must be a multiple of 32"),
+    (BlockScaledProblem(8, 6, 32), "N = 6 must be a multiple of 4"),
+    (BlockScaledProblem(8, 12, 32, out="bfloat16"), "N = 12 must be a multiple of 8"),
+], ids=str)
+def test_rows_that_tma_can_not_step_over_are_refused(problem, rule):
+    with pytest.raises(ValueError, match=rule):
+        run(problem)
+
+
+def test_a_variant_of_another_format_is_refused():
+    with pytest.raises(ValueError, match="nvfp4 takes Nvfp4 and C in float32, not Mxfp8"):
+        run(BlockScaledProblem(8, 8, 32), variant=BLOCK_SCALED.variant("nvfp4"))
+
+
+@pytest.mark.parametrize("make, said", [
+    (partial(BlockScaledProblem, 8, 8, 8, out="float16"), "C can't be float16"),
+    (partial(BlockScaledProblem, 8, 8, 8, format="mxfp6"), "format 'mxfp6' is unknown"),
+    (partial(BlockScaledProblem, 0, 8, 8), "is no shape"),
+])
+def test_what_no_kernel_takes_is_refused_at_once(make, said):
+    with pytest.raises(ValueError, match=said):
+        make()
+
+
+def test_tensor_memory_has_room_for_the_scales_of_each_stage():
+    for variant in BLOCK_SCALED.variants:
+        given = variant.constants
+        each = (1 + variant.tile[1] // 128) * (1 if given["FORMAT"] == "Mxfp8" else 4) * 4
+        used = given["ACCUMULATORS"] * variant.tile[1] + given["STAGES"] * each
+        assert used <= 512
+        assert compile_kernel(BLOCK_SCALED, variant).resources.spill_store_bytes == 0
+
+
+# -- mistakes
+
+
+@pytest.mark.parametrize("name", ["mxfp8", "nvfp4"])
+@pytest.mark.parametrize("old, new", [
+    ("ACCUMULATORS * BN + ring.stage * SCALE_COLUMNS;", "ACCUMULATORS * BN;"),
+    ("2 * (A_BYTES + B_BYTES + SCALE_BYTES)", "2 * (A_BYTES + B_BYTES)"),
+    ("row / 128 * atoms + atom", "atom"),
+    ("from + ((1 + n) * ATOMS + i) * SCALE_ATOM", "from + i * SCALE_ATOM"),
+], ids=["one place for scales", "scales not expected", "scales of other rows", "A's scales for B"])
+def test_a_planted_mistake_is_found(name, old, new):
+    problem = BlockScaledProblem(300, 136, 20 * FORMATS[name].unit, format=name)
+    source = edited(BLOCK_SCALED.file(small(name)).read_text(), old, new)
+    try:
+        done = run(problem, variant=small(name), source=source, landing="late")
+    except ptx.Error:
+        pass
+    else:
+        assert done.launch.hazards or not done.verdict.ok
+
+
+EQUIVALENTS = (
+    Equivalent(
+        ".*", r"bar\.warp\.sync", "__syncwarp",
+        "as in 27: in the emulator the lanes of a warp go together",
+    ),
+    Equivalent(
+        ".*", r"barrier\.cluster\.arrive\.release; → barrier\.cluster\.arrive\.rel", "",
+        "the first meeting of the cluster only says that both blocks run; what came before it the "
+        "second one releases too",
+    ),
+)
+
+
+@pytest.fixture(scope="module")
+def table():
+    table = Table("Mutants of 28 with block scales", EQUIVALENTS)
+    yield table
+    table.write(BUILD / "mutants_block_scaled.md")
+
+
+def prepared(name, monkeypatch):
+    """A variant's PTX, and how a changed text of it is run on problems with all of its code."""
+    emulate, variant = block_scaled.emulate, small(name)
+    compiled = compile_kernel(BLOCK_SCALED, variant, "sm_100a", ptx_only=True)
+    unit = FORMATS[name].unit
+
+    def runs(text: str):
+        def once(**options):
+            def mutated(compiled, *args, **more):
+                changed = SimpleNamespace(ptx=text, name=compiled.name, arch=compiled.arch,
+                                          merge={})
+                return emulate(changed, *args, **(more | options), turns=1 << 14)
+
+            monkeypatch.setattr(block_scaled, "emulate", mutated)
+            problem = BlockScaledProblem(253, 9 * 128 - 8, 12 * unit, 0.5, -2.0, format=name)
+            done = block_scaled.run(problem, variant=variant, backend="emulator")
+            return done.launch, done.verdict.ok
+
+        return once
+
+    return compiled.ptx, compiled.name, runs
+
+
+@pytest.mark.parametrize("name", ["mxfp8"])
+def test_one_mutant_of_each_kind_is_found_out(name, table, monkeypatch):
+    table.check(f"28_cta_pairs {name}", [prepared(name, monkeypatch)], one_of_a_kind=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["mxfp8", "nvfp4"])
+def test_every_mutant_is_found_out_or_equivalent(name, table, monkeypatch):
+    table.check(f"28_cta_pairs {name}", [prepared(name, monkeypatch)])
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("variant", BLOCK_SCALED.variants, ids=lambda variant: variant.name)
+@pytest.mark.parametrize("M, N, K, beta", [(1, 8, 32, 0.0), (330, 392, 864, -2.0),
+                                           (2048, 2048, 2048, 0.0)])
+def test_right_on_the_gpu(variant, M, N, K, beta):
+    form = next(one for one in FORMATS.values() if one.cuda == variant.constants["FORMAT"])
+    done = block_scaled.run(BlockScaledProblem(M, N, K, 1.5, beta, variant.out, form.name),
+                            variant=variant, backend="gpu")
+    assert done.verdict.ok
