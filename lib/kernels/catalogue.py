@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from lib.kernels import shapes
 from lib.kernels.blackwell import tcgen05
 from lib.kernels.families import (
     WMMA_ALIGNMENT,
@@ -802,6 +803,7 @@ CATALOGUE: dict[str, Kernel] = {
             builds_on=("21_clusters",),
             group="FP16",
             min_arch="sm_90a",
+            beside=shapes.FEW_TILES,
             variants=(
                 few_tiles("split", "64×64, four blocks share K", replace(SMALL, split=4)),
                 few_tiles("unsplit", "split, each block with a K of its own", SMALL),
@@ -844,6 +846,7 @@ CATALOGUE: dict[str, Kernel] = {
             builds_on=("21_clusters",),
             group="FP16",
             min_arch="sm_90a",
+            beside=shapes.LAST_WAVES,
             variants=(
                 stream_k("cut", "128×128 in turn, the last wave cut along K",
                          OF_21["ping_pong"], wave_share=8),
@@ -864,6 +867,7 @@ CATALOGUE: dict[str, Kernel] = {
             builds_on=("22_few_tiles",),
             group="FP16",
             min_arch="sm_90a",
+            beside=shapes.ANY_ROWS,
             variants=(
                 any_row("read", "64×64, three warpgroups read", replace(SMALL, loaders=3)),
                 packed(replace(

@@ -129,7 +129,7 @@ def isolated(version: Version, *changes: str, account: str = "tensor", size: int
          f"TFLOP/s at {SMALL:,}", f"at {size:,}", "cycles", each,
          "tensor cores busy" if account == "tensor" else "stage busy"),
         rows, f"cycles and what stands behind them: one launch at {size:,}³; {label}"
-        + (f"; predictions {predictions.label()}" if expected else ""))
+        + (f"; predictions {predictions.label(version.kernel.stem)}" if expected else ""))
 
 
 def crossed(version: Version, columns: Sequence[str], rows: Mapping[str, Sequence[str]],

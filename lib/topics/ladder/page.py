@@ -60,15 +60,15 @@ def _others(size: int) -> tuple[dict[str, list[ladder_figure.Rung]], dict[str, f
     best.
     """
     found: dict[str, list[ladder_figure.Rung]] = {}
-    defaults, shape, book = {}, (size, size, size), in_book()
-    last = {kernel.group: stem for stem, kernel in book.items() if kernel.min_arch != BLACKWELL}
-    for stem, kernel in book.items():
+    defaults, shape, versions = {}, (size, size, size), in_book()
+    last = {kernel.group: stem for stem, kernel in versions.items() if kernel.min_arch != BLACKWELL}
+    for stem, kernel in versions.items():
         first = kernel.variants[0]
         types = next(one for one in model.TYPES
                      if one[2:] == (first.dtype, first.out, first.b_layout))
         for met, line in model.peers(RECORDED_ON, types):
             cell = line.cells.get(shape)
-            home = met if met in book else last[kernel.group]
+            home = met if met in versions else last[kernel.group]
             if home == stem and cell and cell.of == model.BEST:
                 found.setdefault(stem, []).append(ladder_figure.Rung(
                     line.name, kernel.group, cell.share, cell.tflops, peer=True))

@@ -98,6 +98,24 @@ class Numbers:
         """The geometric mean of `shapes`."""
         return statistics.geometric_mean(self.shapes(name, trials))
 
+    def compared(self, name: str, over: str) -> int:
+        """On how many of the shapes that a version is about both of two variants are recorded."""
+        return len(self._gains(name, over))
+
+    def wins(self, name: str, over: str) -> int:
+        """On how many of these the first is faster by more than both spreads."""
+        return sum(gain - 1 > spread for gain, spread in self._gains(name, over))
+
+    def _gains(self, name: str, over: str) -> list[tuple[float, float]]:
+        version, variant = self._of(name)
+        other, than = self._of(over)
+        mine, theirs = (
+            {row.shape: row for row in one.kept.variant(of).bench}
+            for one, of in ((version, variant), (other, than)))
+        return [(theirs[shape].seconds / mine[shape].seconds,
+                 theirs[shape].spread + mine[shape].spread)
+                for shape in version.kernel.beside if shape in mine and shape in theirs]
+
     def tried(self, name: str = "", n: int = SIZE) -> float:
         """`of_best` of the fastest of the candidates that were tried, at one size."""
         row = self._row(name, n)

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from lib.kernels import shapes
 from lib.kernels.catalogue import KERNELS
 from lib.plotting import style
-from lib.plotting.display import once_recorded, show, table
+from lib.plotting.display import note, once_recorded, show, table
 from lib.records import store as records
 from lib.records.schema import KernelRecord, Row
 from lib.topics.shapes import figure as by_shape
+from lib.topics.shapes import model
 from lib.topics.version import RECORDED_ON, Version, rung
 
 # Shapes beside the sizes of the ladders: one too small to fill a GPU, and uneven ones.
@@ -188,3 +189,93 @@ def layer_rows(version: Version, record: KernelRecord | None = None) -> list[Row
         row for row in kept
         if row.M >= 1024 and row.is_cube(row.M) or row.shape in shapes.LAYERS
     ]
+
+
+NOT_YET = "not recorded yet"
+
+
+def side_by_side(version: Version, first: str, second: str, by: str = "costs") -> None:
+    """Display two variants on the shapes that their version is about, predicted and recorded.
+
+    A sentence under the table counts on how many of the recorded shapes the second is the faster.
+
+    Parameters
+    ----------
+    version : Version
+    first, second : str
+        Of this version.
+    by : {"costs", "steps"}
+        What predicts: the rule's costs, or the steps of K of the longest cluster.
+    """
+    one, other = (version.kernel.variant(name) for name in (first, second))
+    predict = {"costs": model.by_costs, "steps": model.by_steps}[by]
+    rows, gains, labels = [], [], dict[str, None]()
+    for shape in version.kernel.beside:
+        told: tuple[str, ...] = (NOT_YET, "", "")
+        found = [_row(version, name, shape) for name in (first, second)]
+        if all(found):
+            before, after = (row for row in found if row)
+            gain = before.seconds / after.seconds
+            gains.append((gain, before.spread + after.spread, shape))
+            labels[records.label(version.record)] = None
+            told = (f"{1e6 * before.seconds:,.1f}", f"{1e6 * after.seconds:,.1f}",
+                    f"**{gain:.3f}**")
+        rows.append((_shape(shape),
+                     *((f"{model.last_wave(one, shape):.0%}",) if by == "steps" else ()),
+                     f"{predict(one, other, shape):.3f}", *told))
+    how = {"costs": "the rule's costs (lib/dispatch/cost.py)",
+           "steps": "steps of K of the cluster that has most, sums for nothing"}[by]
+    table(("M×N×K", *(("last wave full",) if by == "steps" else ()),
+           f"`{second}` over `{first}`, predicted", f"`{first}`, µs", f"`{second}`, µs",
+           "speed over speed"), rows,
+          f"predicted: modelled, {how}; {'; '.join(labels) or NOT_YET}")
+    note(_counted(gains, first, second, len(version.kernel.beside)))
+
+
+def each(version: Version, *variants: str) -> None:
+    """Display variants on the shapes that their version is about: time, and share of cuBLAS's best.
+
+    Parameters
+    ----------
+    version : Version
+    *variants : str
+        All of them if none is named, a column each.
+    """
+    names = variants or tuple(variant.name for variant in version.kernel.variants)
+    rows, labels = [], dict[str, None]()
+    for shape in version.kernel.beside:
+        cells = []
+        for name in names:
+            row = _row(version, name, shape)
+            cells.append(f"{1e6 * row.seconds:,.1f} ({row.ratio:.0%})" if row else NOT_YET)
+            if row:
+                labels[records.label(version.record)] = None
+        rows.append((_shape(shape), *cells))
+    table(("M×N×K", *(f"`{name}`, µs" for name in names)), rows,
+          f"in brackets of the best of cuBLAS in the same run; {'; '.join(labels) or NOT_YET}")
+
+
+def _row(version: Version, name: str, shape: tuple[int, int, int]) -> Row | None:
+    try:
+        kept = version.kept.variant(name).bench
+    except records.NotRecorded:
+        return None
+    return next((row for row in kept if row.shape == shape), None)
+
+
+def _shape(shape: tuple[int, int, int]) -> str:
+    return "×".join(f"{side:,}" for side in shape)
+
+
+def _counted(gains: Sequence[tuple[float, float, tuple[int, int, int]]], first: str, second: str,
+             count: int) -> str:
+    """On how many shapes the second is faster by more than both spreads, and where most."""
+    if not gains:
+        return f"None of the {count} shapes is recorded yet."
+    won = [one for one in gains if one[0] - 1 > one[1]]
+    lost = [one for one in gains if 1 - one[0] > one[1]]
+    most, least = max(gains), min(gains)
+    return (f"Of {len(gains)} recorded shapes `{second}` is faster than `{first}` on {len(won)}, "
+            f"slower on {len(lost)}, and within both spreads on the others. Its best is "
+            f"{most[0]:.3f} times the speed, at {_shape(most[2])}; its worst {least[0]:.3f}, at "
+            f"{_shape(least[2])}.")
