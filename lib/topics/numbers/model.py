@@ -21,6 +21,7 @@ from typing import Any
 from lib import gpus
 from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import parted
+from lib.problem import ITEM_BYTES
 from lib.records import predictions
 from lib.records import store as records
 from lib.records.reader import RecordedRival
@@ -31,6 +32,7 @@ from lib.topics.instruction_order import model as order
 from lib.topics.issue_slots import model as slots
 from lib.topics.occupancy.model import occupancy
 from lib.topics.pipeline import model as pipeline
+from lib.topics.rasterization import model as rasterization
 from lib.topics.register_banks import model as register_banks
 from lib.topics.roofline import model as roofline
 from lib.topics.sweep import model as sweep
@@ -242,6 +244,13 @@ class Numbers:
         }
         return 2.0 * n**3 / crossed[level]()
 
+    def asked(self, name: str = "", n: int = SIZE) -> float:
+        """Bytes of A and B that all blocks ask of the L2, modelled (see `rasterization.model`)."""
+        version, variant = self._of(name)
+        chosen = version.kernel.variant(variant)
+        return rasterization.asked(
+            (n, n, n), chosen.tile, chosen.schedule.cluster, ITEM_BYTES[chosen.dtype])
+
     def on_inputs(self, inputs: str, name: str = "", n: int = SIZE) -> float:
         """Recorded speed on another distribution of inputs (``"zeros"``), TFLOP/s."""
         rows = self._row(name, n).other_inputs
@@ -340,8 +349,8 @@ class Numbers:
 
 # What is not recorded of what `Numbers` gives.
 _EMULATED = {"count", "each", "per_flop", "sectors"}
-_MODELLED = {"bank_cycles", "code", "met", "predicted", "promised", "registers", "shared_bytes",
-             "tiles", "warps", "with_vector", "work_between"}
+_MODELLED = {"asked", "bank_cycles", "code", "met", "predicted", "promised", "registers",
+             "shared_bytes", "tiles", "warps", "with_vector", "work_between"}
 
 
 def evidence(expression: str) -> str:
