@@ -144,7 +144,14 @@ def test_pairs_stand_side_by_side_and_a_sentence_counts_them(shown, monkeypatch)
         "Of 3 recorded shapes `cut` is faster than `whole` on 2, slower on 1")
     assert "1.250 times the speed, at 1,792×1,408×4,096; its worst 0.800" in shown[1]
     shapes_page.each(page.version, "cut")
-    assert cells(shown[2])[0] == ["1,792×1,280×4,096", "80.0 (120%)"]
+    assert cells(shown[2])[0] == ["1,792×1,280×4,096", "`cut`", "**80.0 (120%)**"]
+
+
+def test_what_the_rule_launches_is_told_by_its_parts(shown):
+    shapes_page.chosen((8192, 8192, 8192), (4095, 4097, 4093), (33, 57, 75))
+    large, odd, small = cells(shown[0])
+    assert large[1] in ("20", "21", "22") and large[3] == "persistent" and large[-1] == "by TMA"
+    assert odd[-1] == "packed" and small[1:2] + small[-1:] == ["24", "read by warps"]
 
 
 def test_shapes_that_are_not_recorded_are_said_to_be(shown, monkeypatch):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lib.dispatch import cost
 from lib.kernels.grid import PERSISTENT_SMS, LastWave
 from lib.kernels.spec import Variant
@@ -14,6 +16,11 @@ def by_costs(first: Variant, second: Variant, shape: Shape) -> float:
     """Predicted speed of the second over that of the first, by the rule's costs of an H100."""
     return (cost.cycles(first, first.problem(*shape), cost.H100)
             / cost.cycles(second, second.problem(*shape), cost.H100))
+
+
+def fastest(variants: Sequence[Variant], shape: Shape) -> str:
+    """Which of some variants the rule's costs of an H100 expect to be the fastest, by its name."""
+    return min(variants, key=lambda one: cost.cycles(one, one.problem(*shape), cost.H100)).name
 
 
 def by_steps(first: Variant, second: Variant, shape: Shape, sms: int = PERSISTENT_SMS) -> float:

@@ -6,8 +6,11 @@ import math
 import statistics
 from collections.abc import Sequence
 
+from lib.dispatch import cost
+from lib.dispatch.fit import misfits
 from lib.kernels import shapes
 from lib.kernels.catalogue import KERNELS
+from lib.kernels.spec import TMA_STRIDE
 from lib.plotting import style
 from lib.plotting.display import note, once_recorded, show, table
 from lib.records import store as records
@@ -235,6 +238,8 @@ def side_by_side(version: Version, first: str, second: str, by: str = "costs") -
 def each(version: Version, *variants: str) -> None:
     """Display variants on the shapes that their version is about: time, and share of cuBLAS's best.
 
+    The fastest of a row stands out, beside the one that the rule's costs expect to be.
+
     Parameters
     ----------
     version : Version
@@ -244,15 +249,43 @@ def each(version: Version, *variants: str) -> None:
     names = variants or tuple(variant.name for variant in version.kernel.variants)
     rows, labels = [], dict[str, None]()
     for shape in version.kernel.beside:
-        cells = []
-        for name in names:
-            row = _row(version, name, shape)
-            cells.append(f"{1e6 * row.seconds:,.1f} ({row.ratio:.0%})" if row else NOT_YET)
-            if row:
-                labels[records.label(version.record)] = None
-        rows.append((_shape(shape), *cells))
-    table(("M×N×K", *(f"`{name}`, µs" for name in names)), rows,
-          f"in brackets of the best of cuBLAS in the same run; {'; '.join(labels) or NOT_YET}")
+        expected = model.fastest([version.kernel.variant(name) for name in names], shape)
+        found = {name: row for name in names if (row := _row(version, name, shape))}
+        least = min(found, key=lambda name: found[name].seconds, default="")
+        cells = [_time(found.get(name), name == least) for name in names]
+        if found:
+            labels[records.label(version.record)] = None
+        rows.append((_shape(shape), f"`{expected}`", *(cells if found else [
+            NOT_YET, *[""] * (len(names) - 1)])))
+    table(("M×N×K", "fastest, predicted", *(f"`{name}`, µs" for name in names)), rows,
+          "predicted: modelled, the rule's costs (lib/dispatch/cost.py); in brackets of the best "
+          f"of cuBLAS in the same run; {'; '.join(labels) or NOT_YET}")
+
+
+def chosen(*given: tuple[int, int, int], rule: str = "hopper") -> None:
+    """Display what a rule launches for some shapes, in the types of its first variant."""
+    kernel = KERNELS[rule]
+    tuned, rows = kernel.variants[0], []
+    for shape in given:
+        problem = tuned.problem(*shape)
+        one = kernel.variant(cost.choose(kernel, tuned, problem).name)
+        schedule, grid = one.schedule, one.grid
+        rows.append((
+            _shape(shape), one.version[:2], f"{one.tile[0]}×{one.tile[1]}",
+            "persistent" if grid.resident else "a tile per block",
+            f"{grid.cluster} × {grid.beside}", grid.split, "yes" if schedule.swapped else "no",
+            "read by warps" if one.warps_read else
+            "packed" if misfits(problem, TMA_STRIDE) else "by TMA"))
+    table(("M×N×K", "version", "tile", "blocks", "cluster", "blocks that share K",
+           "operands swapped", "A and B"), rows,
+          "modelled: the rule of lib.gemm, lib/dispatch/cost.py")
+
+
+def _time(row: Row | None, least: bool) -> str:
+    if row is None:
+        return NOT_YET
+    text = f"{1e6 * row.seconds:,.1f} ({row.ratio:.0%})"
+    return f"**{text}**" if least else text
 
 
 def _row(version: Version, name: str, shape: tuple[int, int, int]) -> Row | None:
