@@ -8,6 +8,7 @@ from lib.kernels.shapes import LAST_WAVES, timed
 from lib.records import predictions
 from lib.topics.multicast import model as multicast
 from lib.topics.multicast import page as multicast_page
+from lib.topics.numbers.model import Numbers
 from lib.topics.rasterization import model as rasterization
 from lib.topics.rasterization import page as rasterization_page
 from lib.topics.shapes import model as by_shape
@@ -171,3 +172,34 @@ def test_a_step_may_be_foreseen_from_a_variant_that_is_not_the_one_before():
             assert not step.since or (step.since, f"{stem}/{name}") in pairs, (stem, name)
     assert "2026-11-24" in predictions.label("21_clusters")
     assert "2026-11-21" in predictions.label("15_turing_limit")
+
+
+def test_what_a_cut_is_worth_by_two_rates(shown):
+    cut = STREAM_K.variant("cut")
+    problem = cut.problem(1792, 1280, 4096)
+    found = shares.worth(cut, problem, 132, 132 * 4096.0, 2.0)
+    # Two waves of 64 steps, of which the second is four tiles; cut, 32 clusters have 8 steps each.
+    assert found.steps == 2 * 64 - (64 + 8)
+    assert found.saved == found.steps * 2 * 128 * 128 * 64 / 4096
+    assert found.moved == 2 * 32 * 2 * 128 * 128 * 4 and found.sums == found.moved / 2
+    shares_page.worth(Version("23_stream_k"))
+    assert len(cells(shown[0])) == len(LAST_WAVES)
+
+
+def test_partial_sums_are_drawn_from_a_run_that_cuts(monkeypatch):
+    figures = []
+    monkeypatch.setattr(shares_page, "show", lambda *both: figures.extend(both))
+    shares_page.coalescing(Version("23_stream_k"))
+    assert "store mine[i * 128]: 32 lanes, 1 request, 16 sectors" in figures[0].alt
+    assert "load v[j]" in figures[0].alt
+
+
+def test_shapes_that_were_won_are_counted(monkeypatch):
+    page = recorded("23_stream_k")
+    for name, seconds in (("whole", 1e-4), ("cut", 8e-5)):
+        kept = page.record.variants[name]
+        kept.bench[:] = [structs.replace(kept.bench[0], M=M, N=N, K=K, seconds=seconds)
+                         for M, N, K in page.kernel.beside[:3]]
+    monkeypatch.setattr(Numbers, "_of", lambda self, name: (page.version, name))
+    assert Numbers("23_stream_k").won("cut", "whole") == "3 of 3"
+    assert Numbers("23_stream_k").won("whole", "cut") == "0 of 3"

@@ -100,13 +100,13 @@ class Numbers:
         """The geometric mean of `shapes`."""
         return statistics.geometric_mean(self.shapes(name, trials))
 
-    def compared(self, name: str, over: str) -> int:
-        """On how many of the shapes that a version is about both of two variants are recorded."""
-        return len(self._gains(name, over))
+    def won(self, name: str, over: str) -> str:
+        """On how many of its version's own shapes a variant is faster by more than both spreads.
 
-    def wins(self, name: str, over: str) -> int:
-        """On how many of these the first is faster by more than both spreads."""
-        return sum(gain - 1 > spread for gain, spread in self._gains(name, over))
+        Of those that are recorded of both: ``"5 of 15"``.
+        """
+        found = self._gains(name, over)
+        return f"{sum(gain - 1 > spread for gain, spread in found)} of {len(found)}"
 
     def _gains(self, name: str, over: str) -> list[tuple[float, float]]:
         version, variant = self._of(name)

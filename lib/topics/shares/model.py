@@ -8,11 +8,13 @@ parts. The whole tiles follow.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lib.kernels.grid import LastWave
 from lib.kernels.spec import Variant
 from lib.problem import Problem
+
+FMA, FLOAT = 2, 4  # FLOP of a multiply-add; bytes of a float
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,50 @@ class Shares:
         """Parts of tiles whose sums go through memory."""
         return sum(part.steps < self.steps
                    for cluster in range(self.clusters) for part in self.of(cluster))
+
+
+@dataclass(frozen=True)
+class Worth:
+    """What cutting a last wave saves and costs, by two rates and nothing else.
+
+    Attributes
+    ----------
+    steps : int
+        That the longest cluster has fewer.
+    saved : float
+        Time of those steps at the tensor cores' peak, s.
+    moved : int
+        Bytes of partial sums that are written and read again.
+    sums : float
+        Their time at the L2's rate, all SMs together, s.
+    """
+
+    steps: int
+    saved: float
+    moved: int
+    sums: float
+
+
+def worth(variant: Variant, problem: Problem, sms: int, flops_per_s: float, l2_bytes_per_s: float
+          ) -> Worth:
+    """What a variant's cut of the last wave is worth on a problem.
+
+    Parameters
+    ----------
+    variant : Variant
+    problem : Problem
+    sms : int
+    flops_per_s : float
+        Of all SMs.
+    l2_bytes_per_s : float
+    """
+    cut = shares(variant, problem, sms)
+    whole = replace(cut, sharers=0)
+    rows, columns = variant.tile
+    steps = whole.longest - cut.longest
+    each = FMA * rows * columns * variant.step / (flops_per_s / sms)
+    moved = 2 * cut.partial * variant.grid.size * rows * columns * FLOAT
+    return Worth(steps, steps * each, moved, moved / l2_bytes_per_s)
 
 
 def shares(variant: Variant, problem: Problem, sms: int) -> Shares:

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from lib import gpus
 from lib.plotting.display import show, table
 from lib.problem import Problem
+from lib.topics.accesses.model import named
+from lib.topics.coalescing import figure as coalescing_figure
 from lib.topics.shares import figure, model
-from lib.topics.version import Version
+from lib.topics.version import RECORDED_ON, Version, roof
 
 # Eleven tiles of clusters, on eight SMs in clusters of two: three are left for four clusters.
 EXAMPLE, EXAMPLE_SMS = (256, 1408, 1024), 8
+# Three tiles on two clusters, and a warp that adds up: of the consumers that came last.
+TOUCHED, TOUCHED_SMS, TOUCHED_WARP = (256, 384, 1024), 4, (2, 0)
+# What 23's kernel is given, in order.
+ARGUMENTS = ("M", "N", "K", "alpha", "A", "B", "beta", "C", "C_map", "parts", "arrivals")
 
 
 def draw(version: Version, variant: str | None = None,
@@ -32,6 +39,56 @@ def draw(version: Version, variant: str | None = None,
     whole = replace(cut, sharers=0)
     what = f"{cut.tiles} tiles on {cut.clusters} clusters"
     show(*(figure.draw(whole, cut, what=what, narrow=narrow) for narrow in (False, True)))
+
+
+def worth(version: Version, variant: str | None = None) -> None:
+    """Display, for the shapes that the version is about, what a cut saves and what its sums cost.
+
+    Parameters
+    ----------
+    version : Version
+    variant : str, optional
+        The first if none is named.
+    """
+    chosen, sheet = version.kernel.variant(variant), gpus.GPUS[RECORDED_ON]
+    peak = sheet.flops_per_cycle(chosen.dtype) * sheet.sms * sheet.clock_hz
+    rows = []
+    for shape in version.kernel.beside:
+        problem = chosen.problem(*shape)
+        deal = model.shares(chosen, problem, sheet.sms)
+        one = model.worth(chosen, problem, sheet.sms, peak, roof("l2"))
+        rows.append((
+            "×".join(f"{side:,}" for side in shape), f"{deal.full:.0%}", one.steps,
+            f"{1e6 * one.saved:.1f}", deal.partial * chosen.grid.size, f"{one.moved / 1e6:.1f}",
+            f"{1e6 * one.sums:.1f}"))
+    table(("M×N×K", "last wave full", "steps saved", "that is, µs", "partial sums of a tile",
+           "MB written and read", "that is, µs"), rows,
+          f"modelled: steps at the peak of the data sheet of {sheet.key}, bytes at the L2's "
+          "measured rate, one behind the other")
+
+
+def coalescing(version: Version, variant: str | None = None) -> None:
+    """Draw what a warp's loads and stores of partial sums touch, of an emulated run that cuts.
+
+    Parameters
+    ----------
+    version : Version
+    variant : str, optional
+        The first if none is named.
+    """
+    chosen = version.kernel.variant(variant)
+    problem = chosen.problem(*TOUCHED)
+    done = version.run(problem, chosen.name, backend="emulator", exact=True, sms=TOUCHED_SMS,
+                       watch=TOUCHED_WARP)
+    panels = [
+        coalescing_figure.panel(one.label, one.access, one.allocation, array=one.array,
+                                kind=one.kind, where=one.where)
+        for one in sorted(named(done.emulated, "global", ARGUMENTS), key=lambda n: n.kind)
+        if one.array != "arrivals"]
+    evidence = (f"emulated: {version.kernel.min_arch} PTX, {problem.shape.replace('x', '×')} on "
+                f"{TOUCHED_SMS} SMs")
+    show(*(coalescing_figure.draw([coalescing_figure.Group("", panels)], evidence=evidence,
+                                  narrow=narrow) for narrow in (False, True)))
 
 
 def parts(version: Version, variant: str | None = None,
