@@ -6,6 +6,7 @@ from msgspec import structs
 from lib.kernels.catalogue import CATALOGUE
 from lib.kernels.shapes import LAST_WAVES, timed
 from lib.records import predictions
+from lib.topics.coalescing import page as coalescing_page
 from lib.topics.multicast import model as multicast
 from lib.topics.multicast import page as multicast_page
 from lib.topics.numbers.model import Numbers
@@ -188,7 +189,7 @@ def test_what_a_cut_is_worth_by_two_rates(shown):
 
 def test_partial_sums_are_drawn_from_a_run_that_cuts(monkeypatch):
     figures = []
-    monkeypatch.setattr(shares_page, "show", lambda *both: figures.extend(both))
+    monkeypatch.setattr(shares_page.touched, "show", lambda *both: figures.extend(both))
     shares_page.coalescing(Version("23_stream_k"))
     assert "store mine[i * 128]: 32 lanes, 1 request, 16 sectors" in figures[0].alt
     assert "load v[j]" in figures[0].alt
@@ -203,3 +204,27 @@ def test_shapes_that_were_won_are_counted(monkeypatch):
     monkeypatch.setattr(Numbers, "_of", lambda self, name: (page.version, name))
     assert Numbers("23_stream_k").won("cut", "whole") == "3 of 3"
     assert Numbers("23_stream_k").won("whole", "cut") == "0 of 3"
+
+
+def test_ratios_have_three_means(shown):
+    page = recorded("hopper")
+    kept = page.record.variants["tuned"].bench
+    odd, small = (structs.replace(kept[0], M=M, N=N, K=K, ratio=ratio)
+                  for M, N, K, ratio in ((4095, 4097, 4093, 4.0), (512, 512, 512, 0.25)))
+    kept[:] = [structs.replace(kept[0], ratio=1.0), odd, small]
+    shapes_page.means(page.version)
+    assert cells(shown[0])[0] == [
+        "`tuned`", "1.000; 0.250 (3)", "0.500; 0.250 (2)", "1.000; 1.000 (1)"]
+
+
+def test_packing_moves_each_matrix_twice(shown):
+    shapes_page.packing(Version("24_any_row"))
+    found = {row[0]: row[1:] for row in cells(shown[0])}
+    assert found["4,095×4,097×4,093"][:2] == ["A and B", f"{4 * 4093 * (4095 + 4097) / 1e6:.2f}"]
+
+
+def test_another_run_than_the_traced_one_may_be_drawn(monkeypatch):
+    figures = []
+    monkeypatch.setattr(coalescing_page, "show", lambda *both: figures.extend(both))
+    coalescing_page.draw(Version("24_any_row"), "read", shape=(64, 65, 131), watch=(0, 4))
+    assert "load low[(first + i) / 4]: 32 lanes, 1 request, 4 sectors" in figures[0].alt

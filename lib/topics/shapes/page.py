@@ -13,12 +13,15 @@ from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import TMA_STRIDE
 from lib.plotting import style
 from lib.plotting.display import note, once_recorded, show, table
+from lib.problem import ITEM_BYTES
 from lib.records import store as records
 from lib.records.schema import KernelRecord, Row
 from lib.topics.shapes import figure as by_shape
 from lib.topics.shapes import model
-from lib.topics.version import RECORDED_ON, Version, rung
+from lib.topics.version import RECORDED_ON, Version, roof, rung
 
+# From which side on a product has tiles enough for all SMs.
+LARGE_SIDE = 1024
 # Shapes beside the sizes of the ladders: one too small to fill a GPU, and uneven ones.
 OTHER_SHAPES = ((512, 512, 512), *shapes.UNEVEN)
 
@@ -312,3 +315,50 @@ def _counted(gains: Sequence[tuple[float, float, tuple[int, int, int]]], first: 
             f"slower on {len(lost)}, and within both spreads on the others. Its best is "
             f"{most[0]:.3f} times the speed, at {_shape(most[2])}; its worst {least[0]:.3f}, at "
             f"{_shape(least[2])}.")
+
+
+@once_recorded()
+def means(version: Version) -> None:
+    """Display, of each variant with a rule, its ratios' geometric mean and least, of three sets.
+
+    All recorded shapes; those whose rows are multiples of 16 bytes, which the rival's fast kernels
+    want too; and of these the ones with all sides from 1,024.
+
+    Raises
+    ------
+    records.NotRecorded
+        If nothing is recorded of the version.
+    """
+    recorded = version.record.variants
+    rows = []
+    for variant in version.kernel.variants:
+        if not variant.by_rule or variant.name not in recorded:
+            continue
+        every = recorded[variant.name].bench
+        aligned = [row for row in every
+                   if not misfits(variant.problem(row.M, row.N, row.K), TMA_STRIDE)]
+        large = [row for row in aligned if min(row.shape) >= LARGE_SIDE]
+        rows.append((f"`{variant.name}`", *(
+            f"{_summary([row.ratio for row in one])} ({len(one)})" if one else "none"
+            for one in (every, aligned, large))))
+    table(("of the best of cuBLAS: geometric mean; least (shapes)", "all",
+           "rows of whole 16 bytes", f"of these all sides from {LARGE_SIDE:,}"), rows,
+          records.label(version.record))
+
+
+def packing(version: Version) -> None:
+    """Display what packing moves on the shapes that a version is about, and its least time.
+
+    Read once and written once, at the DRAM rate that was measured; then read again by the product.
+    """
+    first, rows = version.kernel.variants[0], []
+    for shape in version.kernel.beside:
+        problem = first.problem(*shape)
+        packed = misfits(problem, TMA_STRIDE)
+        moved = sum(2 * one.lines * one.length * ITEM_BYTES[problem.dtype]
+                    for one in map(problem.operand, packed))
+        share = problem.flops / (moved or 1)
+        rows.append((_shape(shape), " and ".join(packed) or "none", f"{moved / 1e6:.2f}",
+                     f"{1e6 * moved / roof('copy'):.1f}", f"{share:,.0f}"))
+    table(("M×N×K", "packed", "MB read and written", "least time, µs", "FLOP per byte of it"),
+          rows, "modelled: bytes at the measured rate of DRAM; small matrices stay in the L2")

@@ -7,8 +7,7 @@ from dataclasses import replace
 from lib import gpus
 from lib.plotting.display import show, table
 from lib.problem import Problem
-from lib.topics.accesses.model import named
-from lib.topics.coalescing import figure as coalescing_figure
+from lib.topics.coalescing import page as touched
 from lib.topics.shares import figure, model
 from lib.topics.version import RECORDED_ON, Version, roof
 
@@ -76,19 +75,8 @@ def coalescing(version: Version, variant: str | None = None) -> None:
     variant : str, optional
         The first if none is named.
     """
-    chosen = version.kernel.variant(variant)
-    problem = chosen.problem(*TOUCHED)
-    done = version.run(problem, chosen.name, backend="emulator", exact=True, sms=TOUCHED_SMS,
-                       watch=TOUCHED_WARP)
-    panels = [
-        coalescing_figure.panel(one.label, one.access, one.allocation, array=one.array,
-                                kind=one.kind, where=one.where)
-        for one in sorted(named(done.emulated, "global", ARGUMENTS), key=lambda n: n.kind)
-        if one.array != "arrivals"]
-    evidence = (f"emulated: {version.kernel.min_arch} PTX, {problem.shape.replace('x', '×')} on "
-                f"{TOUCHED_SMS} SMs")
-    show(*(coalescing_figure.draw([coalescing_figure.Group("", panels)], evidence=evidence,
-                                  narrow=narrow) for narrow in (False, True)))
+    touched.draw(version, version.kernel.variant(variant).name, shape=TOUCHED, watch=TOUCHED_WARP,
+                 sms=TOUCHED_SMS, arguments=ARGUMENTS, but=("arrivals",))
 
 
 def parts(version: Version, variant: str | None = None,
