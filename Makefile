@@ -60,7 +60,7 @@ test-colab: $(VENV)/.dev  ## play Colab: every chapter to its end (PYTHON=python
 serve: book  ## serve the built book on this machine
 	@$(PY) -m book.serve "$(PORT)"
 
-new: $(VENV)/.book  ## begin a kernel version: make new NAME=22_mine
+new: $(VENV)/.book  ## begin a kernel version: make new NAME=29_mine
 	@$(PY) -m lib new "$(NAME)"
 
 lab: $(VENV)/.book  ## open the chapters in JupyterLab, to run and to change them

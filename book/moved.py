@@ -20,7 +20,9 @@ MOVED = {
     "06_register_tile": "04_register_tile",
     "07_vectorized": "06_vectorized",
     "17_tma_wgmma": "17_wgmma",
-    "18_hopper_limit": "20_hopper_limit",
+    "18_hopper_limit": "20_persistent",
+    "20_hopper_limit": "20_persistent",
+    "21_every_shape": "22_few_tiles",
 }
 
 

@@ -1,4 +1,4 @@
-"""Begin a version: `python -m lib new 22_mine` (or `make new NAME=22_mine`).
+"""Begin a version: `python -m lib new 29_mine` (or `make new NAME=29_mine`).
 
 Writes what a version consists of, each part small and right, for its author to change: a kernel
 that multiplies, its entry in the catalogue, a chapter that calls what every chapter calls, its line
@@ -115,7 +115,7 @@ def parts(name: str, root: Path = ROOT) -> dict[Path, str]:
     """
     match = NAME.fullmatch(name)
     if not match:
-        raise NewError(f"{name!r} is no name of a version: two digits and words, such as 22_mine")
+        raise NewError(f"{name!r} is no name of a version: two digits and words, such as 29_mine")
     number, function = match.groups()
     words = {"stem": name, "number": number, "function": function,
              "title": function.replace("_", " ").capitalize()}
@@ -178,7 +178,7 @@ def add_command(subparsers) -> None:
         "new", help="begin a kernel version: its source, entry, chapter and line of contents",
         description="Begin a kernel version: write its source, its entry in the catalogue, its "
                     "chapter, its line in _toc.yml and its budget.")
-    parser.add_argument("name", metavar="NAME", help="two digits and words, such as 22_mine")
+    parser.add_argument("name", metavar="NAME", help="two digits and words, such as 29_mine")
     parser.set_defaults(run=run)
 
 

@@ -190,11 +190,11 @@ class Chapter:
 
         page.counters(self.version, *variants)
 
-    def coalescing(self, *variants: str) -> None:
-        """Draw what a warp's loads and stores touched in global memory, variant by variant."""
+    def coalescing(self, *variants: str, **options: Any) -> None:
+        """Draw what a warp touched in global memory, by variants (`lib.topics.coalescing.page`)."""
         from lib.topics.coalescing import page
 
-        page.draw(self.version, *variants)
+        page.draw(self.version, *variants, **options)
 
     def banks(self, variant: str | None = None, kind: str | None = None) -> None:
         """Draw which banks a warp's shared accesses meet, a wavefront a row."""

@@ -33,7 +33,7 @@ PAGES = [
 ]
 PROGRAM = re.compile(r"(?:\.venv/bin/)?python3?\s+-m\s+\S|(?:make|warplens)\s+\S")
 # What stands for a reader's own: a word in capitals, a version that is still to be written.
-PLACEHOLDER = re.compile(r"(?<![\w-])(?:[A-Z]{3,}(?:[/=][A-Z]+)?|M×N×K|22_mine)(?![\w=])|…")
+PLACEHOLDER = re.compile(r"(?<![\w-])(?:[A-Z]{3,}(?:[/=][A-Z]+)?|M×N×K|29_mine)(?![\w=])|…")
 ON_A_GPU = ("bench", "profile", "timeline", "record", "launch")
 # They write into the repository or need others' sources; tests/topics/test_zoo.py runs the zoo.
 PARSED = ("notebooks", "stamp", "new", "rivals", "foreign", "zoo")
@@ -156,7 +156,7 @@ def test_messages_name_commands_that_there_are():
 
 
 @pytest.mark.parametrize("words", [
-    "01_naive --shape 64", "21_every_shape/bf16_column --shape 512,256,128",
+    "01_naive --shape 64", "22_few_tiles/bf16_column --shape 512,256,128",
     "04_register_tile --shape 100x99x101 --alpha 0.1 --beta=-3",
 ])
 def test_an_exported_file_names_the_command_that_makes_it_again(words, capsys):

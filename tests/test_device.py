@@ -47,7 +47,7 @@ def test_a_gpu_older_than_the_book_is_as_none(monkeypatch):
     (played.T4, "15_turing_limit", "tile_128x256", None),
     (played.T4, "16_cp_async", "tile_256x128", "Tesla T4 doesn't run sm_80 code"),
     (played.A100, "16_cp_async", "step_64", None),
-    (played.A100, "20_hopper_limit", "tuned", "NVIDIA A100-SXM4-40GB doesn't run sm_90a code"),
+    (played.A100, "20_persistent", "wide", "NVIDIA A100-SXM4-40GB doesn't run sm_90a code"),
     (played.T4, "14_ldmatrix", "k8", None),
     (played.T4, "14_ldmatrix", "k16",
      "Tesla T4 doesn't run sm_80 code, and 14_ldmatrix/k16 is that"),
@@ -57,7 +57,7 @@ def test_a_gpu_older_than_the_book_is_as_none(monkeypatch):
     (played.L4, "16_cp_async", "tile_256x128", None),
     (played.L4, "16_cp_async", "step_64", "takes 147,456"),
     (played.L4, "18_tma", "wide", "NVIDIA L4 doesn't run sm_90a code"),
-    (played.H100, "20_hopper_limit", "tuned", None),
+    (played.H100, "20_persistent", "wide", None),
     # What is specific to sm_90a runs on nothing later.
     (played.B200, "18_tma", "wide", "NVIDIA B200 doesn't run sm_90a code"),
     (played.B200, "16_cp_async", "step_64", None),

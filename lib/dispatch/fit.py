@@ -101,7 +101,7 @@ def instantiated(kernel: Kernel, expression: str) -> list[str]:
     changed since.
     """
     return [
-        variant.name for variant in (*kernel.variants, *kernel.menu)
+        variant.name for variant in (*kernel.measured, *kernel.menu)
         # A variant with candidates is launched as one of them.
         if (not variant.candidates or variant.name in variant.candidates)
         and expression in map(kernel.expression, forms(variant))

@@ -15,11 +15,11 @@ from lib.problem import ITEM_BYTES
 ROW = 64
 # What dynamic shared memory needs more, so that tiles can begin on an atom of the swizzle.
 ATOM_SLACK = 1024
-# A slice of C in shared memory: 64 rows of 128 bytes (20, 21).
+# A slice of C in shared memory: 64 rows of 128 bytes (20, 21, 23).
 SLICE_BYTES = 64 * 128
 # Threads of a producer and two consumers, a warpgroup each.
 THREE_WARPGROUPS = 384
-# Elements that a block of 21's `pack` moves at a time: of one row, or of several short ones.
+# Elements that a block of 24's `pack` moves at a time: of one row, or of several short ones.
 PACK_COLUMNS = 1024
 
 
@@ -45,7 +45,7 @@ RULED = {
     "bf16_column": "tuned, bfloat16, B by columns", "half": "tuned, C in FP16",
 }
 
-# What the templates of 17 to 21 take, those of later versions more.
+# What the templates of 17 to 24 take, those of later versions more.
 _RING = ("T", "TC", "BM", "BN", "STAGES", "B_BY_ROWS")
 _CLUSTER = ("CLUSTER_M", "CLUSTER_N")
 
@@ -74,71 +74,6 @@ def specialized(name: str, meaning: str, schedule: Schedule, **types: Unpack[Typ
     return replace(
         tma(name, meaning, schedule, **types), template=(*_RING, "GROUP", "PING_PONG"),
         block=(THREE_WARPGROUPS, 1), grid=Line(each=2), roles=_roles(schedule),
-    )
-
-
-def persistent(
-    name: str, meaning: str, schedule: Schedule, *, candidates: tuple[str, ...] = (),
-    **types: Unpack[Types],
-) -> Variant:
-    """20: persistent, in clusters."""
-    base = tma(name, meaning, schedule, **types)
-    down, across = schedule.cluster
-    return replace(
-        base, template=(*_RING, "GROUP", *_CLUSTER, "IN_FLIGHT", "STAGED", "PING_PONG"),
-        maps=TensorMaps(_boxes(base, 64), lanes_store=True), block=(THREE_WARPGROUPS, 1),
-        grid=Line(down, resident=1, beside=across), roles=_roles(schedule),
-        shared_bytes=base.shared_bytes + 2 * schedule.staged * SLICE_BYTES,
-        candidates=candidates, by_rule=bool(candidates), early=True,
-    )
-
-
-def every_shape(
-    name: str, meaning: str, schedule: Schedule, *, wave_share: int = 0,
-    candidates: tuple[str, ...] = (), **types: Unpack[Types],
-) -> Variant:
-    """21: as 20 with products in flight; the last wave is cut if `wave_share` is not 0.
-
-    With operands swapped the warpgroups divide the columns of a tile, and its rows are any multiple
-    of 8.
-    """
-    base = persistent(name, meaning, schedule, candidates=candidates, **types)
-    slice_rows = 64
-    if schedule.swapped:
-        slice_rows = 16 if base.tile[0] % 32 else 32  # slices_swapped.cuh
-    down, across = schedule.cluster
-    return replace(
-        base, template=(*_RING, "GROUP", *_CLUSTER, "STAGED", "PING_PONG", "SWAPPED"),
-        grid=LastWave(down, resident=1, beside=across, wave_share=wave_share),
-        maps=TensorMaps(_boxes(base, slice_rows), lanes_store=True), pack=_pack(base.dtype),
-    )
-
-
-def split_tile(name: str, meaning: str, schedule: Schedule, **types: Unpack[Types]) -> Variant:
-    """21: a tile for a block, in clusters of tiles and of blocks along K.
-
-    With operands swapped the warpgroups divide the columns of a tile, and its rows are any multiple
-    of 8.
-    """
-    base = tma(name, meaning, schedule, **types)
-    warps = 4 * schedule.tile[schedule.swapped] // 64
-    down, across = schedule.cluster
-    return replace(
-        base, function="split_tile", template=(*_RING, *_CLUSTER, "CLUSTER_K", "SWAPPED"),
-        block=(32 * (warps + 1), 1), grid=Line(down, split=schedule.split, beside=across),
-        roles=Roles((("consumers", warps), ("producer", 1)), schedule.stages),
-        pack=_pack(base.dtype), early=True,
-    )
-
-
-def unaligned_tile(name: str, meaning: str, schedule: Schedule, **types: Unpack[Types]) -> Variant:
-    """21: as `split_tile`, but warpgroups read A and B, whose rows may begin anywhere."""
-    base = split_tile(name, meaning, schedule, **types)
-    (consumers, (producer, _)) = base.roles.warps
-    return replace(
-        base, function="unaligned_tile", template=(*_RING, "CLUSTER_K", "SWAPPED", "LOADERS"),
-        maps=None, block=(base.block[0] + 128 * schedule.loaders - 32, 1), pack=None, row_bytes=0,
-        roles=Roles((consumers, (producer, 4 * schedule.loaders)), schedule.stages),
     )
 
 
@@ -255,14 +190,6 @@ def packed(variant: Variant) -> Variant:
     return replace(variant, pack=pack)
 
 
-def _pack(dtype: str) -> Variant:
-    """21: copies rows of any length into rows that tensor maps can step over."""
-    return Variant(
-        "pack", Schedule((1, PACK_COLUMNS), 1), ("T",), (128, 1), "block", "rows of 16 bytes",
-        dtype=dtype, function="pack", early=True,
-    )
-
-
 def boxes(variant: Variant) -> dict[str, tuple[int, int]]:
     """The boxes of A and B, and of a slice of C if one is staged.
 
@@ -290,43 +217,30 @@ def _roles(schedule: Schedule) -> Roles:
     return Roles((("consumers", 8), ("producer", 4)), 0 if schedule.ping_pong else schedule.stages)
 
 
-# What 17 to 20 begin with; and 21, for few tiles.
+# What 17 to 20 begin with; and 22, for few tiles.
 RING = Schedule((128, 256), ROW, stages=4, group=8)
 SMALL = Schedule((64, 64), ROW, stages=8)
-# The candidates of 20's rule. Of two that it can't tell apart it takes the first: sharing A was the
-# faster at 2,048 and 4,096.
 _WIDE = replace(RING, group=4, cluster=(2, 1), in_flight=1, staged=2)
 _PING_PONG = replace(_WIDE, tile=(128, 128), stages=6, ping_pong=True)
-PERSISTENT: Mapping[str, Schedule] = {
-    "ordered": _WIDE,
-    "one_wave": replace(_WIDE, cluster=(1, 1)),
+_TURNED = replace(_PING_PONG, stages=5, cluster=(1, 2), staged=1, swapped=True)
+# What the rule may launch of 20, of 21, and of 22's persistent kernel, whose operands are swapped:
+# `wide`, with bands of 2,048 rows in place of 1,024, and ping-pong over tiles of as many rows as 64
+# doesn't divide. Of two that it can't tell apart the rule takes the first: sharing A was the faster
+# at 2,048 and 4,096. With bands of 1,536 columns in place of 1,152 the DRAM of `ping_pong_192` read
+# 8 or 9 % less at 8,192, in a time that turns in four orders couldn't tell apart.
+OF_20: Mapping[str, Schedule] = {"one_wave": replace(_WIDE, cluster=(1, 1))}
+OF_21: Mapping[str, Schedule] = {
+    "wide": _WIDE,
     "ping_pong_share_a": replace(_PING_PONG, group=16, cluster=(1, 2)),
     "ping_pong": _PING_PONG,
-    "ping_pong_192": replace(_PING_PONG, tile=(128, 192), stages=5, group=6, staged=1),
+    "ping_pong_192": replace(_PING_PONG, tile=(128, 192), stages=5, group=8, staged=1),
     "ping_pong_tall": replace(
         _PING_PONG, tile=(192, 128), stages=5, group=8, cluster=(1, 2), staged=1),
 }
-# Of these 21's rule has one with bands of 1,536 columns in place of 1,152: at 8,192 its DRAM read 8
-# or 9 % less, in a time that turns in four orders couldn't tell apart. And it has three more that
-# persist, with their operands swapped: `ordered`, with bands of 2,048 rows in place of 1,024, and
-# ping-pong over tiles of as many rows as 64 doesn't divide.
-_TURNED = replace(_PING_PONG, stages=5, cluster=(1, 2), staged=1, swapped=True)
-PERSISTENT_OF_21: Mapping[str, Schedule] = {
-    **PERSISTENT,
-    "ping_pong_192": replace(PERSISTENT["ping_pong_192"], group=8),
+OF_22: Mapping[str, Schedule] = {
     "swapped_256": replace(_WIDE, tile=(256, 128), group=8, cluster=(1, 2), swapped=True),
     "swapped_160": replace(_TURNED, tile=(160, 128), group=14),
     "swapped_176": replace(_TURNED, tile=(176, 128), group=12),
-}
-# What the rule may launch of 20, of 21, and of 22's persistent kernel.
-OF_20: Mapping[str, Schedule] = {"one_wave": PERSISTENT["one_wave"]}
-OF_21: Mapping[str, Schedule] = {
-    "wide": PERSISTENT["ordered"], **{
-        name: PERSISTENT_OF_21[name]
-        for name in ("ping_pong_share_a", "ping_pong", "ping_pong_192", "ping_pong_tall")},
-}
-OF_22: Mapping[str, Schedule] = {
-    name: PERSISTENT_OF_21[name] for name in ("swapped_256", "swapped_160", "swapped_176")
 }
 # 20's ping-pong, in 19's order of tiles.
 IN_TURN = replace(_PING_PONG, group=8, cluster=(1, 1))
@@ -453,53 +367,6 @@ def launched_of_24(prefix: str = "", **types: Unpack[Types]) -> tuple[Variant, .
     )
 
 
-def candidates_of_20(prefix: str = "", **types: Unpack[Types]) -> tuple[Variant, ...]:
-    """The instantiations among which 20 chooses, in some types."""
-    return tuple(
-        persistent(prefix + name, f"{_sizes(schedule)}, a candidate", schedule, **types)
-        for name, schedule in PERSISTENT.items()
-    )
-
-
-def candidates_of_21(prefix: str = "", **types: Unpack[Types]) -> tuple[Variant, ...]:
-    """The instantiations among which 21 chooses, in some types."""
-    whole = (
-        every_shape(
-            prefix + name,
-            f"{_sizes(schedule)}, persistent" + ", operands swapped" * schedule.swapped,
-            schedule, **types,
-        )
-        for name, schedule in PERSISTENT_OF_21.items()
-    )
-    cut = (
-        split_tile(
-            f"{prefix}{tile[0]}x{tile[1]}x{stages}_{down}x{beside}x{split}"
-            + "_swapped" * swapped,
-            f"{tile[0]}×{tile[1]}, {stages} stages, clusters of {down} × {beside} tiles × {split} "
-            "of K" + ", operands swapped" * swapped,
-            Schedule(tile, ROW, stages=stages, cluster=(down, beside), split=split,
-                     swapped=swapped),
-            **types,
-        )
-        for swapped, given in ((False, _SPLIT_TILES), (True, _SWAPPED_TILES))
-        for tile, stages, down, beside, split in given
-    )
-    unaligned = (
-        unaligned_tile(
-            f"{prefix}{tile[0]}x{tile[1]}x{stages}_unaligned_{loaders}x{split}"
-            + "_swapped" * swapped,
-            f"{tile[0]}×{tile[1]}, {stages} stages, {loaders} warpgroup{'s' * (loaders > 1)} for "
-            "rows of any length" + f", {split} blocks share K" * (split > 1)
-            + ", operands swapped" * swapped,
-            Schedule(tile, ROW, stages=stages, split=split, swapped=swapped, loaders=loaders),
-            **types,
-        )
-        for swapped, given in ((False, _UNALIGNED_TILES), (True, _UNALIGNED_SWAPPED_TILES))
-        for tile, stages, split, loaders in given
-    )
-    return (*whole, *cut, *unaligned)
-
-
 def every_type(launched: Callable[..., tuple[Variant, ...]]) -> tuple[Variant, ...]:
     """What the rule may launch of a version, in all the types that it takes."""
     return tuple(one for prefix, types in TYPES.items() for one in launched(prefix, **types))
@@ -554,12 +421,3 @@ def rule(versions: Mapping[str, Kernel]) -> Kernel:
 def _sizes(schedule: Schedule) -> str:
     rows, columns = schedule.tile
     return f"{rows}×{columns}, {schedule.stages} stages"
-
-
-def tuned(
-    make: Callable[..., Variant], name: str, meaning: str, candidates: tuple[Variant, ...],
-    **types: Unpack[Types],
-) -> Variant:
-    """A variant that is launched as one of its candidates; its own schedule is the first's."""
-    names = tuple(candidate.name for candidate in candidates)
-    return make(name, meaning, PERSISTENT["ordered"], candidates=names, **types)

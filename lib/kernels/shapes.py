@@ -15,6 +15,25 @@ UNEVEN = (
 )
 # Large ones, for versions that are the last of their kind.
 LARGE = ((16384, 16384, 16384), (16384, 16384, 1024))
+# What 22 is about: few tiles. Small cubes, C of one or a few tiles with a long K, few rows.
+FEW_TILES = (
+    (512, 512, 512), (1024, 1024, 1024), (128, 128, 16384), (256, 256, 16384), (16, 4096, 4096),
+    (16, 4096, 14336), (64, 4096, 4096),
+)
+# What 23 is about: last waves from nearly empty to full. A wave of its first variant is 66 pairs of
+# tiles, 256×128 of C each; M / 256 · N / 128 of them make 1, 2 or 3 full waves and a part of one.
+LAST_WAVES = tuple(
+    (256 * rows, 128 * columns, K) for K, tiles in (
+        (4096, ((7, 10), (7, 11), (7, 12), (9, 11), (10, 11), (10, 12), (10, 13), (11, 12),
+                (8, 17), (11, 15), (13, 15), (12, 17))),
+        (16384, ((7, 10), (9, 11), (10, 13))),
+    ) for rows, columns in tiles
+)
+# What 24 is about: rows that are no multiple of 16 bytes, from a corner of a tile to large ones.
+ANY_ROWS = (
+    (33, 57, 75), (127, 129, 4095), (501, 259, 1163), (16, 4097, 4093), (1023, 1025, 1021),
+    (4095, 33, 4097), (2047, 2049, 2047), (4095, 4097, 4093),
+)
 # Layers of Llama 3's 8B model (dubey2024llama, table 3): projections of attention, of 4,096 inputs
 # and as many outputs, or 1,024 for keys and values; those of the feed-forward part, of 14,336. M is
 # the number of tokens: few, as when a text is written, or many, as when one is read.
@@ -26,10 +45,13 @@ LAYERS = tuple(
 
 def timed(kernel: Kernel, variant: Variant) -> list[tuple[int, int, int]]:
     """The shapes on which an instantiation is timed: cubes, and what its kernel is for besides."""
-    if variant in kernel.steps:
-        return [(size, size, size) for size in STEP_CUBES]
-    found = [(size, size, size) for size in CUBES]
     first = kernel.variants[0]
+    alike = (variant.dtype, variant.out, variant.b_layout) == (
+        first.dtype, first.out, first.b_layout)
+    beside = kernel.beside if alike else ()
+    if variant in kernel.steps:
+        return list(dict.fromkeys([*((size, size, size) for size in STEP_CUBES), *beside]))
+    found = [*((size, size, size) for size in CUBES), *beside]
     # Those that take any rows: as they are launched, and what may be launched in their place.
     any_rows = variant.dtype == "float32" or variant.pack
     if any_rows and (variant is first or variant.candidates or variant.name in first.candidates):

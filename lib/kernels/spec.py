@@ -273,6 +273,9 @@ class Kernel:
         Whether it is recorded on large problems too (`lib.kernels.shapes`): the last of its kind.
     layers : bool
         Whether it is recorded on the layers of a public model too.
+    beside : tuple of (int, int, int)
+        Shapes that the version is about, M, N and K: all that is measured of it in the types of its
+        first variant is timed on them too.
     """
 
     stem: str
@@ -292,6 +295,7 @@ class Kernel:
     ptx_archs: tuple[str, ...] = ()
     large: bool = False
     layers: bool = False
+    beside: tuple[tuple[int, int, int], ...] = ()
 
     @property
     def source(self) -> Path:

@@ -172,6 +172,20 @@ TASKS: Mapping[str, Sequence[Task]] = {
         Task("Leave out the barrier of the main loop instead. How many pairs of source lines race?",
              RACES, {"mistake": "everyone's part of them"}),
     ),
+    "20_persistent": (
+        Task("C left from the registers of its lanes; now it goes through shared memory and TMA. "
+             "How many requests to store C do warps make?", "global_store_requests",
+             **_to("staged", "persistent")),
+        Task("With C through shared memory, how many stores to shared memory does the run issue?",
+             "shared_store_instructions", **_to("staged", "persistent")),
+    ),
+    "22_few_tiles": (
+        Task("Each block had a tile's K to itself; now four blocks share it. How many stores to "
+             "shared memory does the run issue?", "shared_store_instructions",
+             **_to("split", "unsplit")),
+        Task("With four blocks for a tile, how many requests to store C do warps make?",
+             "global_store_requests", **_to("split", "unsplit")),
+    ),
 }
 
 

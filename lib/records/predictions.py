@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 WRITTEN = "2026-11-21"
+# Those of later versions, and when they were written.
+LATER = dict.fromkeys(("20_persistent", "21_clusters"), "2026-11-24")
 
 
 @dataclass(frozen=True)
@@ -20,10 +22,13 @@ class Prediction:
         Speed over that of the step before, less 1.
     because : str
         The reason that was written beside it.
+    since : str
+        ``"NN_name/variant"`` that it is a step from, where that is not the one before it here.
     """
 
     gain: float
     because: str
+    since: str = ""
 
 
 # By kernel and variant. 09's `square` is a new loop, not a change of 08's: nothing was predicted.
@@ -61,9 +66,61 @@ PREDICTIONS: dict[str, dict[str, Prediction]] = {
             "same as row by row"
         ),
     },
+    # For an H100 at n = 4,096, from the records of the one kernel that 20 and 21 were before.
+    "20_persistent": {
+        "persistent": Prediction(
+            -0.05, "the producer runs ahead, but nothing else hides a tile's end, and fewer blocks "
+            "begin at different moments", "19_warp_specialization/wide"),
+        "in_flight": Prediction(
+            0.03, "a warpgroup no longer waits for its products at the end of each step",
+            "20_persistent/persistent"),
+        "staged": Prediction(
+            0.02, "the tile's end is shorter: whole rows leave by TMA, and no warp waits for "
+            "memory", "20_persistent/persistent"),
+        "wide": Prediction(0.02, "as staged", "20_persistent/in_flight"),
+        "ping_pong": Prediction(
+            0.03, "the other warpgroup multiplies while one stores", "20_persistent/cooperative"),
+    },
+    "21_clusters": {
+        "wide": Prediction(
+            0.02, "a third fewer bytes from the L2, and so less power", "21_clusters/cluster_1x1"),
+        "cluster_1x2": Prediction(
+            0.01, "a sixth fewer bytes from the L2", "21_clusters/cluster_1x1"),
+        "cluster_4x1": Prediction(
+            0.0, "fewer bytes again, but four blocks wait for each other", "21_clusters/wide"),
+        "cluster_2x2": Prediction(
+            0.0, "as for four blocks below each other", "21_clusters/wide"),
+        "hilbert_8": Prediction(
+            0.0, "a wave's tiles make nearly the same rectangle of C", "21_clusters/band_8"),
+        "ping_pong": Prediction(
+            0.03, "the other warpgroup multiplies while one stores", "21_clusters/cooperative"),
+    },
 }
 
+# What the first of a version's steps was foreseen from, where it is not another of its steps.
+SINCE = {"15_turing_limit": "14_ldmatrix/k8"}
 
-def label() -> str:
-    """The evidence label of a prediction."""
-    return f"reported: this project's log, {WRITTEN}"
+
+def foreseen(first: str, second: str) -> Prediction | None:
+    """What was expected of a step from one instantiation to the next; None if nothing was.
+
+    Parameters
+    ----------
+    first, second : str
+        ``"NN_name/variant"``.
+    """
+    stem, _, variant = second.partition("/")
+    steps = PREDICTIONS.get(stem, {})
+    if variant not in steps:
+        return None
+    if steps[variant].since:
+        return steps[variant] if first == steps[variant].since else None
+    names = list(steps)
+    place = names.index(variant)
+    before = f"{stem}/{names[place - 1]}" if place else SINCE.get(stem)
+    return steps[variant] if first == before else None
+
+
+def label(stem: str = "") -> str:
+    """The evidence label of a version's predictions."""
+    return f"reported: this project's log, {LATER.get(stem, WRITTEN)}"

@@ -65,7 +65,15 @@ def rung(kernel: Kernel) -> str:
     """The short name of a version on ladders, roofs and timelines."""
     first, _, rest = kernel.title.partition(" ")
     word = first.lower() if first.istitle() and not first.endswith("'s") else first
-    return f"{kernel.stem[:2]} {word} {rest}".rstrip()
+    number = "" if kernel.stem in kernels.RULES else kernel.stem[:2]
+    return f"{number} {word} {rest}".strip()
+
+
+def called(stem: str, variant: str) -> str:
+    """The short name of a variant; of one that a rule may launch, that of its own version."""
+    if stem in kernels.RULES and "/" in variant:
+        stem, _, variant = variant.partition("/")
+    return f"{stem if stem in kernels.RULES else stem[:2]} {variant}"
 
 
 class Row(NamedTuple):
@@ -77,7 +85,7 @@ class Row(NamedTuple):
     @property
     def name(self) -> str:
         """What tables call it."""
-        return f"{self.page.kernel.stem[:2]} {self.variant.name}"
+        return called(self.page.kernel.stem, self.variant.name)
 
 
 class Live(Protocol):

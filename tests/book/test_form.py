@@ -3,6 +3,9 @@
 import pytest
 
 from book import checks
+from lib.records import store as records
+from lib.records.schema import KernelRecord
+from lib.topics.version import RECORDED_ON
 from tests.book.views import READING, emulate, wait_until_drawn
 from tests.chapters import form
 
@@ -42,7 +45,10 @@ def test_the_kernel_comes_within_the_first_words(pages, stem):
 
 @pytest.mark.parametrize("stem", form.REWRITTEN)
 def test_timeline_coalescing_and_roofline_are_drawn_in_the_open(pages, stem):
-    assert form.not_drawn(pages(stem)) == []
+    recorded = records.load(KernelRecord, RECORDED_ON, stem)
+    # What a record is drawn from has a sentence in its place until there is one.
+    lacking = set() if recorded else {"timeline", "roofline"}
+    assert set(form.not_drawn(pages(stem))) == lacking
 
 
 def top_of_kernel(browser, address):

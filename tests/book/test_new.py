@@ -83,7 +83,7 @@ def test_the_command_writes_nothing_for_a_bad_name(capsys, monkeypatch):
     monkeypatch.setattr(new, "write_text", lambda *_: pytest.fail("something was written"))
     assert new.run(type("Arguments", (), {"name": "mine"})) == 2
     said = capsys.readouterr().err
-    assert said.count("\n") == 1 and "such as 22_mine" in said
+    assert said.count("\n") == 1 and "such as 29_mine" in said
 
 
 def test_a_file_of_another_form_is_named(scratch):

@@ -11,7 +11,7 @@ from lib.kernels.catalogue import CATALOGUE
 # A loop; code that several blocks share; a division that ptxas calls; TMA and wgmma.
 KERNELS = {
     "sm_75": ("02_shared_tile", "09_fp32_limit", "10_wmma"),
-    "sm_90a": ("02_shared_tile", "09_fp32_limit", "20_hopper_limit"),
+    "sm_90a": ("02_shared_tile", "09_fp32_limit", "21_clusters"),
 }
 
 

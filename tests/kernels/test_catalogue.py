@@ -185,3 +185,12 @@ def test_an_instantiation_is_known_by_its_expression():
     medium = instantiated(limit, limit.expression(limit.variant("medium")))
     assert medium == ["medium", "whole"]  # which differ in how they are launched
     assert instantiated(NAIVE, "naive<1>") == []
+
+
+@pytest.mark.parametrize("stem", CATALOGUE)
+def test_what_is_measured_is_known_by_its_own_code(stem):
+    """A step may have the code of a variant's narrower form: it is its own all the same."""
+    kernel = CATALOGUE[stem]
+    for variant in kernel.measured:
+        if not variant.candidates and not variant.version:
+            assert variant.name in instantiated(kernel, kernel.expression(variant))

@@ -27,13 +27,12 @@ def test_right_on_every_shape_and_scalar(kernel, variant, shape):
         assert verdict.ok, f"α = {alpha}, β = {beta}: {verdict}"
 
 
-@pytest.mark.parametrize("variant", find("21_every_shape").menu, ids=lambda v: v.name)
+@pytest.mark.parametrize("variant", find("hopper").menu, ids=lambda v: v.name)
 def test_every_candidate_is_right_on_ragged_tiles(variant):
     rows, columns = variant.tile
     for shape in ((rows + 9, 2 * columns + 24, 1000), (1000, 520, 328), (501, 259, 1163)):
         problem = variant.problem(*shape, 0.5, -2.0)
-        verdict = run(find("21_every_shape"), problem, variant=variant, backend="gpu",
-                      exact=True).verdict
+        verdict = run(find("hopper"), problem, variant=variant, backend="gpu", exact=True).verdict
         assert verdict.ok, f"{shape}: {verdict}"
 
 

@@ -52,14 +52,12 @@ def table():
     table.write(BUILD / "mutants.md")
 
 
-# Of 17 to 21: who makes an instantiation of a template, and the smallest tile that has all of its
+# Of 17 to 23: who makes an instantiation of a template, and the smallest tile that has all of its
 # statements. With 64 rows, or columns, of a split tile there is one warpgroup, and nobody for its
 # barrier to wait for.
 MAKERS = {
     "wgmma_tiles": (hopper.wgmma, (64, 64)), "tma_ring": (hopper.tma, (128, 64)),
     "warp_specialization": (hopper.specialized, (64, 64)),
-    "hopper_limit": (hopper.persistent, (64, 64)), "every_shape": (hopper.every_shape, (64, 64)),
-    "split_tile": (hopper.split_tile, (128, 64)),
     "persistent": (hopper.persists, (64, 64)), "clustered": (hopper.clustered, (64, 64)),
     "few_tiles": (hopper.few_tiles, (128, 64)), "stream_k": (hopper.stream_k, (64, 64)),
     "few_tiles_persistent": (hopper.swapped_persists, (64, 64)),
@@ -79,7 +77,7 @@ def smaller(kernel, variant):
         rows, columns = (rows, 128) if schedule.swapped else (128, columns)
     staged = min(columns * ITEM_BYTES[variant.out] // 128, schedule.staged)
     small = replace(schedule, tile=(rows, columns), stages=3, staged=staged)
-    if function in ("split_tile", "few_tiles"):
+    if function == "few_tiles":
         down, across = schedule.cluster
         small = replace(small, stages=2, split=min(2, schedule.split),
                         cluster=(min(2, down), across))

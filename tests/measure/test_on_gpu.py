@@ -4,7 +4,7 @@ import pytest
 from msgspec import convert, to_builtins
 
 from lib import gpus
-from lib.kernels.catalogue import CATALOGUE
+from lib.kernels.catalogue import CATALOGUE, KERNELS
 from lib.measure import bench, counters, cublas, cublaslt, plan, probe, record
 from lib.measure.energy import sustained
 from lib.measure.probe import clock
@@ -28,7 +28,7 @@ def test_a_benchmark_is_a_row_of_a_record():
 
 
 def test_candidates_of_a_rule_are_tried_as_cublas_s_are():
-    kernel = CATALOGUE["21_every_shape"]
+    kernel = KERNELS["hopper"]
     variant = kernel.variants[0]
     if why := device.why_not(kernel, variant):
         pytest.skip(why)

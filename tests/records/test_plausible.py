@@ -125,7 +125,7 @@ def test_what_contradicts_the_rest_is_told(spoil, word):
 def test_speed_clock_and_joules_are_all_true_or_none_is_taken(tflops, mhz, joules, word):
     seconds = 2.0 * 4096**3 / tflops / 1e12
     row = built.row(4096, seconds, seconds, seconds)
-    kernel = CATALOGUE["20_hopper_limit"]
+    kernel = CATALOGUE["21_clusters"]
     row |= {"dtype": "float16", "clock": built.clock(seconds, mhz, 5)}
     if not joules:
         row = built.plain(row)

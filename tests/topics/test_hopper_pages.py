@@ -96,22 +96,22 @@ def test_what_is_missing_is_said_in_the_cell(shown, monkeypatch):
 
 
 def test_layers_have_their_geometric_mean_and_their_least(shown):
-    page = recorded("20_hopper_limit", lambda name, shape: 400.0 if shape[0] == 1024 else 550.0)
+    page = recorded("hopper", lambda name, shape: 400.0 if shape[0] == 1024 else 550.0)
     layers(page.version)
     rows = cells(shown[0])
     ratios = [float(row[3].strip("*")) for row in rows[:-1]]
     assert len(ratios) == len({(n, n, n) for n in (1024, 2048, 4096)} | set(LAYERS))
     mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
     assert rows[-1][3] == f"**{mean:.3f}**; 0.800"
-    assert {row[-1] for row in rows[:-1]} == {"ordered"}  # the same instantiation as the first
+    assert {row[-1] for row in rows[:-1]} == {"21_clusters/wide"}
 
 
 def test_another_gpu_s_ratios_stand_beside(shown, monkeypatch):
-    there = recorded("20_hopper_limit", lambda name, shape: 600.0).record
+    there = recorded("hopper", lambda name, shape: 600.0).record
     there = structs.replace(
         there, gpu=structs.replace(there.gpu, name="NVIDIA H200", key="H200"))
     monkeypatch.setattr(records, "load", lambda kind, gpu, stem: there if gpu == "H200" else None)
-    page = recorded("20_hopper_limit", lambda name, shape: 550.0)
+    page = recorded("hopper", lambda name, shape: 550.0)
     layers(page.version, "H200")
     rows = cells(shown[0])
     assert {(row[3], row[4]) for row in rows[:-1]} == {("**1.100**", "**1.200**")}
@@ -120,23 +120,25 @@ def test_another_gpu_s_ratios_stand_beside(shown, monkeypatch):
     assert "recorded: H100" in shown[0] and "recorded: H200" in shown[0]
     layers(page.version, "T4")
     assert "Not recorded yet" in shown[-1]
-    assert "python -m lib record 20_hopper_limit" in shown[-1]
+    assert "python -m lib record hopper" in shown[-1]
 
 
 def test_trials_stand_beside_the_rule_s_choice(shown):
-    page = recorded("20_hopper_limit")
+    page = recorded("hopper")
     trials(page.version)
-    assert "has no trials: python -m lib record 20_hopper" in shown[-1]
+    assert "has no trials: python -m lib record hopper" in shown[-1]
     kernel = page.kernel
     rows = page.record.variants["tuned"].bench
+    other = kernel.expression(kernel.variant("21_clusters/ping_pong"))
     changed(page, "tuned", trials=lambda row: Trials(
-        of=8, ratio=2 * row.ratio, instantiation=kernel.expression(kernel.variant("ping_pong")),
+        of=8, ratio=2 * row.ratio, instantiation=other,
         seconds=1e-3, spread=0.01, tflops=1.0, cublas_seconds=1e-3, cublas_spread=0.01,
         cublas_tflops=1.0))
     trials(page.version)
     found = list(cells(shown[-1]))
     assert len(found) == len(rows) + 1  # the means behind the shapes
-    assert found[0][1:3] == ["1.200", "**2.400**"] and found[0][3].endswith("<br>ping_pong")
+    assert found[0][1:3] == ["1.200", "**2.400**"]
+    assert found[0][3].endswith("<br>21_clusters/ping_pong")
     assert found[-1][:3] == [
         f"`tuned`, {len(rows)} shapes: geometric mean; least", "1.200; 1.200",
         "**2.400; 2.400**"]
@@ -145,8 +147,8 @@ def test_trials_stand_beside_the_rule_s_choice(shown):
 def test_steps_are_drawn_each_on_the_one_before(monkeypatch):
     figures = []
     monkeypatch.setattr(ablation_page, "show", lambda figure, narrow=None: figures.append(figure))
-    speeds = {"persistent": 520.0, "in_flight": 520.0, "cluster": 572.0}
-    page = recorded("20_hopper_limit", lambda name, shape: speeds.get(name, 1.0))
+    speeds = {"persistent": 520.0, "in_flight": 520.0, "ping_pong": 572.0}
+    page = recorded("20_persistent", lambda name, shape: speeds.get(name, 1.0))
     monkeypatch.setattr(records, "load", lambda kind, gpu, stem: recorded(
         stem, lambda name, shape: 500.0).record)
     ablation_page.draw(page.version, *speeds, since="19_warp_specialization", of_rival=True)
@@ -155,8 +157,8 @@ def test_steps_are_drawn_each_on_the_one_before(monkeypatch):
 
 def test_shapes_that_nobody_recorded_are_said_to_be_missing(shown, monkeypatch):
     monkeypatch.setattr(records, "rows", lambda: [])
-    Chapter("21_every_shape").other_shapes()
-    assert len(shown) == 1 and "python -m lib record 21_every_shape" in shown[0]
+    Chapter("24_any_row").other_shapes()
+    assert len(shown) == 1 and "python -m lib record 24_any_row" in shown[0]
 
 
 def test_an_instruction_is_shown_as_the_compiler_wrote_it_and_lists_are_shortened(shown):
@@ -191,7 +193,7 @@ def test_bytes_in_flight_are_those_of_all_stages_but_one():
 
 
 def test_an_account_takes_both_speeds_apart_each_at_its_own_clock(shown):
-    page = recorded("20_hopper_limit")
+    page = recorded("20_persistent")
     own, other = (convert(built.clock(time, mhz, 5), Clock) for time, mhz in (
         (1e-3, 1755.0), (5e-4, 1800.0)))
     changed(page, "ping_pong", clock=lambda row: own, cublas_clock=lambda row: other)
@@ -207,14 +209,14 @@ def test_an_account_takes_both_speeds_apart_each_at_its_own_clock(shown):
 
 
 def test_of_a_record_without_the_launches_clock_there_is_no_account():
-    page = recorded("20_hopper_limit")
+    page = recorded("20_persistent")
     changed(page, "ping_pong", clock=lambda row: None)
-    with pytest.raises(NotRecorded, match="the clock of 20_hopper_limit ping_pong: python -m lib"):
+    with pytest.raises(NotRecorded, match="the clock of 20_persistent ping_pong: python -m lib"):
         accounted(page.version, "ping_pong")
 
 
 def test_burst_alone_and_sustained_are_rows_of_their_own(shown):
-    page = recorded("20_hopper_limit")
+    page = recorded("20_persistent")
     clock = convert(built.clock(1e-3, 1500.0, 2), Clock)
     side = {"seconds": 1e-3, "spread": 0.0, "tflops": 700.0, "clock": clock}
     steady = Steady(**side | {"tflops": 650.0}, series=[1e-3] * 2, launches=4000, joules=0.69,
@@ -234,7 +236,7 @@ def test_burst_alone_and_sustained_are_rows_of_their_own(shown):
 
 
 def test_a_record_without_clocks_has_no_columns_of_them(shown):
-    page = recorded("20_hopper_limit")
+    page = recorded("20_persistent")
     changed(page, "ping_pong", clock=lambda row: None)
     for show in (alone, lambda version, name: tensor_compare(version, 4096, name)):
         show(page.version, "ping_pong")

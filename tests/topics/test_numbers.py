@@ -5,11 +5,12 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from msgspec import structs
 
 from book import numbers
 from lib.kernels.catalogue import CATALOGUE
 from lib.records import store as records
-from lib.records.schema import CublasRecord, KernelRecord
+from lib.records.schema import CublasRecord, KernelRecord, Trials
 from lib.topics.numbers import model
 from lib.topics.numbers.model import evaluate, evidence
 
@@ -96,17 +97,25 @@ def test_no_sentence_has_a_number_of_other_source_than_today_s(monkeypatch):
         evaluate("tflops('fastest')", "01_naive")
 
 
-def test_what_21_quotes():
-    rows = records.load(KernelRecord, "H100", "21_every_shape").variants["half"].bench
-    ratios = [row.trials.ratio for row in rows]
-    assert evaluate("min(shapes('half', trials=True))", "21_every_shape") == f"{min(ratios)}"
-    assert evaluate("mean('half', trials=True) ** len(shapes('half')):.4f", "21_every_shape") == (
-        f"{math.prod(ratios):.4f}")
-    one = next(row for row in rows if row.M == row.N == row.K == 1024)
-    assert evaluate("tried('half', 1024)", "21_every_shape") == f"{one.trials.ratio}"
-    kept = records.load(CublasRecord, "H100").variants["fp16"].best_counters
-    busy = next(row for row in kept if row.M == 8192).metrics["tensor_pipe_percent"]
-    assert evaluate("best_metric('tensor_pipe_percent', 'fp16', 8192)", "21_every_shape") == (
+def test_what_a_record_s_trials_and_the_rival_s_counters_give(monkeypatch):
+    kept = records.load(KernelRecord, "H100", "09_fp32_limit")
+    rows = kept.variants["tuned"].bench
+    for place, row_ in enumerate(rows):
+        rows[place] = structs.replace(row_, trials=Trials(
+            of=8, ratio=1.0 + place / 8, instantiation=row_.instantiation, seconds=1e-3,
+            spread=0.01, tflops=1.0, cublas_seconds=1e-3, cublas_spread=0.01, cublas_tflops=1.0))
+    load = records.load
+    with monkeypatch.context() as patch:
+        patch.setattr(records, "load", lambda kind, *of, **options: (
+            kept if kind is KernelRecord else load(kind, *of, **options)))
+        ratios = [one.trials.ratio for one in rows]
+        assert evaluate("min(shapes('tuned', trials=True))", "09_fp32_limit") == f"{min(ratios)}"
+        assert evaluate("mean('tuned', trials=True) ** len(shapes('tuned')):.4f",
+                        "09_fp32_limit") == f"{math.prod(ratios):.4f}"
+        assert evaluate("tried('tuned', 512)", "09_fp32_limit") == f"{ratios[0]}"
+    counted = records.load(CublasRecord, "H100").variants["fp16"].best_counters
+    busy = next(one for one in counted if one.M == 8192).metrics["tensor_pipe_percent"]
+    assert evaluate("best_metric('tensor_pipe_percent', 'fp16', 8192)", "09_fp32_limit") == (
         f"{busy}")
 
 

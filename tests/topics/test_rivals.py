@@ -91,11 +91,11 @@ def test_a_reduction_behind_a_kernel_means_that_k_is_split():
 
 
 @pytest.mark.parametrize("stem, name, design", [
-    ("20_hopper_limit", "ping_pong",
+    ("21_clusters", "ping_pong",
      Design("ours", "sm_90a", (128, 128), 64, 6, (2, 1), PING_PONG)),
-    ("20_hopper_limit", "share_a",
+    ("21_clusters", "cluster_1x2",
      Design("ours", "sm_90a", (128, 256), 64, 4, (1, 2), COOPERATIVE)),
-    ("21_every_shape", "split",
+    ("22_few_tiles", "split",
      Design("ours", "sm_90a", (64, 64), 64, 8, (1, 1), SINGLE, split=True)),
     ("08_warp_tile", "warp_64x32", Design("ours", "sm_90a", (64, 64), 16)),
 ])

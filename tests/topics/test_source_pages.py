@@ -85,7 +85,8 @@ def test_the_constants_in_a_chapter_s_excerpt_are_those_of_its_version(stem, fir
     as_shown = source.edited(text, part, shown)
     assert as_shown != text or not constants
     expression = version.kernel.expression(version.kernel.variant())
-    assert ptx_of(as_shown, expression) == ptx_of(text, expression)
+    arch = version.kernel.min_arch
+    assert ptx_of(as_shown, expression, arch) == ptx_of(text, expression, arch)
 
 
 def at_the_edge(text):
@@ -93,10 +94,10 @@ def at_the_edge(text):
     return "\n".join(row.strip() for row in text.splitlines())
 
 
-def ptx_of(text, expression):
+def ptx_of(text, expression, arch):
     """What it compiles to, without what debuggers read: lines, and names that NVRTC numbers."""
     options = ("-std=c++17", f"-I{CUDA / 'include'}")
-    ptx = RawModule(code=text, options=options, name_expressions=[expression]).ptx
+    ptx = RawModule(code=text, options=options, name_expressions=[expression], arch=arch).ptx
     code = re.split(r"^\s*\.section\b", ptx, flags=re.M)[0]
     return re.sub(r"^\s*\.loc\b.*$", "", code, flags=re.M)
 

@@ -147,7 +147,7 @@ def test_pages_draw_both_addressings_and_boxes(monkeypatch):
                  ldmatrix_page):
         monkeypatch.setattr(page, "show", figures.append)
     windows_page.draw(Chapter("14_ldmatrix").version, {"k8": "right", "swapped": "wrong"})
-    tma_box_page.draw(Chapter("20_hopper_limit").version, "C")
+    tma_box_page.draw(Chapter("20_persistent").version, "C")
     fragments_page.draw("mma.m16n8k8", "C")
     saturates(Chapter("15_turing_limit").version, size=1024)
     vectors_page.draw(Chapter("13_wmma_vectorized").version, "vectors_32x64")
@@ -169,4 +169,4 @@ def test_pages_draw_copies_and_say_what_has_none(monkeypatch):
     assert "copy A[(row0 + ar) * K + ac * 8]: 32 lanes, 1 request, 16 sectors" in figures[0].alt
     assert "Shared copy storage: 4 wavefronts over 32 of 32 banks, ideal 4." in figures[1].alt
     with pytest.raises(ValueError, match="draw its boxes"):
-        Chapter("20_hopper_limit").coalescing("staged")
+        Chapter("20_persistent").coalescing("staged")

@@ -189,7 +189,7 @@ def _apart(
     """Part the lanes that read their own block's shared memory from those that read a peer's.
 
     A load from another SM is no shared load to Nsight Compute, neither there nor here: so it is in
-    what an H100 counts for `21_every_shape`, where blocks of a cluster add up their sums.
+    what an H100 counts where blocks of a cluster add up their sums.
     """
     home = np.arange(f.blocks)[:, None] % f.geometry.peers == rank
     found: list[AccessPattern | None] = []

@@ -7,7 +7,7 @@ an address names the array it falls into, and the source line shows how it is in
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,7 +59,9 @@ class Named:
     past_l1: bool = False
 
 
-def named(launch: ptx.Launch, space: str) -> list[Named]:
+def named(
+    launch: ptx.Launch, space: str, arguments: Sequence[str] = ARGUMENTS
+) -> list[Named]:
     """Return the memory instructions that the watched warp executed, one a line and array.
 
     Where a line was unrolled into several instructions on one array, the one that warps executed
@@ -70,6 +72,8 @@ def named(launch: ptx.Launch, space: str) -> list[Named]:
     launch : ptx.Launch
         Of a run that watched a warp.
     space : {"global", "shared"}
+    arguments : sequence of str
+        Names of the kernel's arguments, where it has others.
 
     Raises
     ------
@@ -95,7 +99,7 @@ def named(launch: ptx.Launch, space: str) -> list[Named]:
         if space == "shared" and access.addresses[access.active].max() >= PEER_BYTES:
             continue  # another block's memory, through the cluster's window
         allocation = _holder(access, arrays)
-        name = name_of(allocation)
+        name = name_of(allocation, arguments)
         where = _where(site)
         label = _label(site, name, lines)
         one = Named(label, name, site.kind, space, where, access, allocation, site.requests,
@@ -119,14 +123,14 @@ def array(access: ptx.WarpAccess, arrays: Iterable[ptx.Allocation]) -> str:
     return name_of(_holder(access, arrays))
 
 
-def name_of(allocation: ptx.Allocation) -> str:
+def name_of(allocation: ptx.Allocation, arguments: Sequence[str] = ARGUMENTS) -> str:
     """The name that the source gives an array.
 
     A shared variable's mangled name ends in its own, behind its length; that of one that a function
     declares stands behind an E, as a template's arguments that look like a length don't.
     """
     if isinstance(allocation.argument, int):
-        return ARGUMENTS[allocation.argument]
+        return arguments[allocation.argument]
     for before in ("(?<=E)", ""):
         for tail in re.finditer(before + r"(?=(\d+)([A-Za-z_]\w*)$)", allocation.argument):
             if int(tail[1]) == len(tail[2]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lib.kernels.catalogue import KERNELS
-from lib.plotting.display import table
+from lib.plotting.display import once_recorded, table
 from lib.plotting.markdown import NOT_READ, reading, without_unread
 from lib.records import store as records
 from lib.records.schema import OtherInputs, Row, Turn, mhz
@@ -47,6 +47,7 @@ def clock(size: int = 4096) -> None:
           "two seconds")
 
 
+@once_recorded()
 def inputs(stem: str, size: int = 4096) -> None:
     """Display what a version and its rival reach on matrices of other distributions."""
     version = Version(stem)

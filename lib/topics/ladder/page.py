@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lib.compiler.arch import BLACKWELL
 from lib.kernels.catalogue import CATALOGUE, in_book
 from lib.plotting.display import show
 from lib.records import reported, scoreboard
@@ -54,17 +55,21 @@ def draw(mark: str | None = None, size: int = scoreboard.LADDER_SIZE) -> None:
 def _others(size: int) -> tuple[dict[str, list[ladder_figure.Rung]], dict[str, float]]:
     """Public kernels by the version of the book that each was in turns with, and cuBLAS's default.
 
-    The latter is by group, as a share of the best.
+    One that was in turns with a rule, or with a version that the book no longer has, stands behind
+    the last version of its group that a GPU has run. The default is by group, as a share of the
+    best.
     """
     found: dict[str, list[ladder_figure.Rung]] = {}
-    defaults, shape = {}, (size, size, size)
-    for stem, kernel in in_book().items():
+    defaults, shape, versions = {}, (size, size, size), in_book()
+    last = {kernel.group: stem for stem, kernel in versions.items() if kernel.min_arch != BLACKWELL}
+    for stem, kernel in versions.items():
         first = kernel.variants[0]
         types = next(one for one in model.TYPES
                      if one[2:] == (first.dtype, first.out, first.b_layout))
         for met, line in model.peers(RECORDED_ON, types):
             cell = line.cells.get(shape)
-            if met == stem and cell and cell.of == model.BEST:
+            home = met if met in versions else last[kernel.group]
+            if home == stem and cell and cell.of == model.BEST:
                 found.setdefault(stem, []).append(ladder_figure.Rung(
                     line.name, kernel.group, cell.share, cell.tflops, peer=True))
         for line in model.cublas(RECORDED_ON, types):

@@ -22,6 +22,7 @@ from lib import gpus
 from lib.compiler.arch import BLACKWELL
 from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import parted
+from lib.problem import ITEM_BYTES
 from lib.records import predictions
 from lib.records import store as records
 from lib.records.reader import RecordedRival
@@ -32,6 +33,7 @@ from lib.topics.instruction_order import model as order
 from lib.topics.issue_slots import model as slots
 from lib.topics.occupancy.model import occupancy
 from lib.topics.pipeline import model as pipeline
+from lib.topics.rasterization import model as rasterization
 from lib.topics.register_banks import model as register_banks
 from lib.topics.roofline import model as roofline
 from lib.topics.sweep import model as sweep
@@ -98,6 +100,24 @@ class Numbers:
     def mean(self, name: str = "", trials: bool = False) -> float:
         """The geometric mean of `shapes`."""
         return statistics.geometric_mean(self.shapes(name, trials))
+
+    def won(self, name: str, over: str) -> str:
+        """On how many of its version's own shapes a variant is faster by more than both spreads.
+
+        Of those that are recorded of both: ``"5 of 15"``.
+        """
+        found = self._gains(name, over)
+        return f"{sum(gain - 1 > spread for gain, spread in found)} of {len(found)}"
+
+    def _gains(self, name: str, over: str) -> list[tuple[float, float]]:
+        version, variant = self._of(name)
+        other, than = self._of(over)
+        mine, theirs = (
+            {row.shape: row for row in one.kept.variant(of).bench}
+            for one, of in ((version, variant), (other, than)))
+        return [(theirs[shape].seconds / mine[shape].seconds,
+                 theirs[shape].spread + mine[shape].spread)
+                for shape in version.kernel.beside if shape in mine and shape in theirs]
 
     def tried(self, name: str = "", n: int = SIZE) -> float:
         """`of_best` of the fastest of the candidates that were tried, at one size."""
@@ -225,6 +245,13 @@ class Numbers:
         }
         return 2.0 * n**3 / crossed[level]()
 
+    def asked(self, name: str = "", n: int = SIZE) -> float:
+        """Bytes of A and B that all blocks ask of the L2, modelled (see `rasterization.model`)."""
+        version, variant = self._of(name)
+        chosen = version.kernel.variant(variant)
+        return rasterization.asked(
+            (n, n, n), chosen.tile, chosen.schedule.cluster, ITEM_BYTES[chosen.dtype])
+
     def on_inputs(self, inputs: str, name: str = "", n: int = SIZE) -> float:
         """Recorded speed on another distribution of inputs (``"zeros"``), TFLOP/s."""
         rows = self._row(name, n).other_inputs
@@ -324,8 +351,8 @@ class Numbers:
 
 # What is not recorded of what `Numbers` gives.
 _EMULATED = {"count", "each", "per_flop", "sectors"}
-_MODELLED = {"bank_cycles", "code", "met", "predicted", "promised", "registers", "shared_bytes",
-             "tiles", "warps", "with_vector", "work_between"}
+_MODELLED = {"asked", "bank_cycles", "code", "met", "predicted", "promised", "registers",
+             "shared_bytes", "tiles", "warps", "with_vector", "work_between"}
 
 
 def evidence(expression: str) -> str:

@@ -14,6 +14,26 @@ from dataclasses import dataclass
 HALF = 2
 
 
+def asked(shape: tuple[int, int, int], tile: tuple[int, int], cluster: tuple[int, int],
+          item: int = HALF) -> float:
+    """Bytes of A and B that all blocks together ask of the L2.
+
+    Parameters
+    ----------
+    shape : (int, int, int)
+        M, N and K.
+    tile : (int, int)
+        Rows and columns of C of a block.
+    cluster : (int, int)
+        Blocks of a cluster below each other, which share B, and beside each other, which share A.
+    item : int
+        Bytes of an element.
+    """
+    (M, N, K), (rows, columns), (down, across) = shape, tile, cluster
+    clusters = -(-M // (rows * down)) * -(-N // (columns * across))
+    return clusters * (rows * down + columns * across) * K * item
+
+
 @dataclass(frozen=True)
 class Raster:
     """A product's tiles, and who takes them when.

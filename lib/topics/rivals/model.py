@@ -20,6 +20,7 @@ from lib.records.reader import Recorded, counted
 from lib.records.schema import Benchmark, CublasRecord, KernelRecord, RivalRow, Row
 from lib.records.store import NotRecorded
 from lib.topics.scoreboard.model import Types
+from lib.topics.version import called
 
 COOPERATIVE, PING_PONG, SINGLE = "cooperative", "ping-pong", "one warpgroup"
 # Warps of a warpgroup.
@@ -259,7 +260,7 @@ def autopsy(gpu: str, types: Types, size: int) -> Autopsy:
     variant = kept.launched(row.instantiation, row.shape) or KERNELS[stem].variant(name)
     arch = kept.variant(name).arch
     mine = Side(
-        f"{stem[:2]} {variant.name}", ours(variant, arch), share, _counters(kept, size, name),
+        called(stem, variant.name), ours(variant, arch), share, _counters(kept, size, name),
         kept.variant(name).registers, row.joules[0] if row.joules else None,
     )
     rivals = _rivals(gpu, types, size, _met(row), row.joules[1] if row.joules else None)
@@ -294,7 +295,7 @@ def _fixed(gpu: str, types: Types, size: int, arch: str, like: Design
                 kept = record.variants.get(variant.name)
                 for row in kept.bench if kept else ():
                     if row.is_cube(size):
-                        name = f"{stem[:2]} {variant.name}"
+                        name = called(stem, variant.name)
                         yield built.alike(like), row.ratio, name, row.spread
 
 

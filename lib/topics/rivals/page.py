@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from lib.kernels.catalogue import KERNELS
 from lib.plotting import style
 from lib.plotting.display import note, table
 from lib.plotting.markdown import markdown
 from lib.records import schema
 from lib.records import store as records
-from lib.records.schema import CublasRecord, PeerRow, Record, RivalsRecord
+from lib.records.schema import CublasRecord, Ours, PeerRow, Record, RivalsRecord
 from lib.records.store import NotRecorded
 from lib.topics.rivals import model
 from lib.topics.rivals.model import Autopsy, Side
 from lib.topics.scoreboard.figure import speed
 from lib.topics.scoreboard.model import BEST, COLUMNS, HALF_SUMS, TYPES
-from lib.topics.version import RECORDED_ON
+from lib.topics.version import RECORDED_ON, called
 
 _BY_KEY = {types.key: types for types in TYPES}
 
@@ -188,13 +189,19 @@ def peers() -> None:
             rows.append((
                 f"{name}<br>{peer.repository}", _types(row), f"{row.M:,}",
                 row.configuration, speed(row.tflops), f"{row.ratio:.1%}{of}",
-                f"{ours.kernel[:2]} {ours.variant}: {speed(ours.tflops)}" if ours
-                else "not ranked: it sums in FP16",
+                _beside(ours) if ours else "not ranked: it sums in FP16",
                 peer.licence, peer.revision[:12],
             ))
     table(("public kernel", "types", "M = N = K", "its best configuration", "TFLOP/s",
            "of the best of cuBLAS", "ours in the same turns, TFLOP/s", "licence", "revision"),
           rows, f"recorded: {_label(RivalsRecord)}; `python -m lib rivals`")
+
+
+def _beside(ours: Ours) -> str:
+    """What of ours a peer was in turns with; one that is gone by what stands in its place."""
+    name = (called(ours.kernel, ours.variant) if ours.kernel in KERNELS
+            else "a version of an earlier release")
+    return f"{name}: {speed(ours.tflops)}"
 
 
 def _types(row: PeerRow) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from IPython.display import HTML, display
 
@@ -92,7 +93,25 @@ def excerpt(version: Version, first: str, last: str, variant: str | None = None,
     ValueError
         If the kernel has no such lines, or the lines no such text.
     """
-    file = version.kernel.file(version.kernel.variant(variant))
+    _excerpt(version.kernel.file(version.kernel.variant(variant)), first, last, closed, arguments)
+
+
+def of_header(header: str, first: str, last: str, closed: bool = False,
+              arguments: Mapping[str, str] | None = None) -> None:
+    """Display lines of a header that kernels share, as `excerpt` does those of a kernel.
+
+    Parameters
+    ----------
+    header : str
+        Of ``cuda/include``, such as ``"multicast.cuh"``.
+    first, last, closed, arguments
+        As of `excerpt`.
+    """
+    _excerpt(CUDA / "include" / header, first, last, closed, arguments)
+
+
+def _excerpt(file: Path, first: str, last: str, closed: bool,
+             arguments: Mapping[str, str] | None) -> None:
     listing = source.excerpt(without_marks(file.read_text(encoding="utf-8")), first, last, closed)
     arguments = arguments or {}
     for old, new in arguments.items():

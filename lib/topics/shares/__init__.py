@@ -1,0 +1,1 @@
+"""The last wave of tiles, cut along K into equal shares."""

@@ -1,0 +1,230 @@
+"""What 20 to 24 show: loads for others, shared steps of K, shares of the last wave, shapes."""
+
+import pytest
+from msgspec import structs
+
+from lib.kernels.catalogue import CATALOGUE
+from lib.kernels.shapes import LAST_WAVES, timed
+from lib.records import predictions
+from lib.topics.coalescing import page as coalescing_page
+from lib.topics.multicast import model as multicast
+from lib.topics.multicast import page as multicast_page
+from lib.topics.numbers.model import Numbers
+from lib.topics.rasterization import model as rasterization
+from lib.topics.rasterization import page as rasterization_page
+from lib.topics.shapes import model as by_shape
+from lib.topics.shapes import page as shapes_page
+from lib.topics.shares import model as shares
+from lib.topics.shares import page as shares_page
+from lib.topics.split_k import model as split_k
+from lib.topics.split_k import page as split_k_page
+from lib.topics.version import Version
+from tests.pages import cells
+from tests.topics.test_hopper_pages import recorded
+
+CLUSTERS, STREAM_K = CATALOGUE["21_clusters"], CATALOGUE["23_stream_k"]
+
+
+@pytest.mark.parametrize("name", ["wide", "cluster_2x2", "cluster_4x1"])
+def test_masks_name_the_blocks_that_need_a_part(name):
+    variant = CLUSTERS.variant(name)
+    (down, across), (rows, columns) = variant.schedule.cluster, variant.tile
+    for one in multicast.observed(CLUSTERS, variant):
+        assert multicast.ranks(one.a_mask) == tuple(i * down + one.m for i in range(across))
+        assert multicast.ranks(one.b_mask) == tuple(one.n * down + i for i in range(down))
+        # Together they load a tile each for all that need it.
+        assert one.a * across == rows * 128 and one.b * down == columns * 128
+        assert len(one.waits_for) == down + across - 1 and one.rank in one.waits_for
+
+
+def test_a_cluster_s_loads_are_a_row_a_block(shown):
+    multicast_page.loads(Version("21_clusters"), "cluster_2x2")
+    rows = cells(shown[0])
+    assert len(rows) == 4
+    assert rows[1] == [
+        "1", "1, 0", "8,192 B", "`1010`: 1, 3", "16,384 B", "`0011`: 0, 1", "0, 1, 3"]
+
+
+def test_the_blocks_of_a_tile_take_all_steps_and_all_rows_once():
+    parts = split_k.parts((64, 64), 13, 4)
+    assert sorted(step for part in parts for step in part.steps) == list(range(13))
+    assert [row for part in parts for row in part.rows] == list(range(64))
+    with pytest.raises(ValueError, match="64 rows are no multiple of 3 blocks"):
+        split_k.parts((64, 64), 13, 3)
+
+
+def test_what_blocks_read_of_each_other_is_what_the_emulator_counts(shown):
+    version = Version("22_few_tiles")
+    done = version.run(version.kernel.variant("split").problem(64, 64, 512), "split",
+                       backend="emulator", exact=True)
+    lanes = sum(lanes for opcode, (_, lanes) in done.trace.instructions.items()
+                if opcode.startswith("ld.shared::cluster"))
+    # Each block reads its own part of the sums by the same instruction.
+    own = sum(part.left // 4 for part in split_k.parts((64, 64), 8, 4))
+    assert 16 * lanes == own + sum(part.read for part in split_k.parts((64, 64), 8, 4))
+    split_k_page.parts(version, "split")
+    assert cells(shown[0])[3] == ["3", "3, 7, 11, …, 255", "16,384 B", "48 to 63", "12,288 B"]
+
+
+@pytest.mark.parametrize("tiles, steps, clusters, sharers", [
+    (11, 16, 4, 4), (10, 16, 4, 4), (70, 64, 66, 32), (7, 5, 3, 0), (8, 5, 4, 4), (3, 7, 5, 4),
+])
+def test_shares_cover_every_step_once_and_are_equal(tiles, steps, clusters, sharers):
+    found = shares.Shares(tiles, steps, clusters, sharers)
+    covered = sorted((part.tile, step) for cluster in range(clusters) for part in found.of(cluster)
+                     for step in range(part.first, part.last))
+    assert covered == [(tile, step) for tile in range(tiles) for step in range(steps)]
+    if sharers > found.rest:
+        lengths = {sum(part.steps for part in found.of(cluster) if part.tile < found.rest)
+                   for cluster in range(sharers)}
+        assert max(lengths) - min(lengths) <= 1
+        assert all(part.steps <= steps for cluster in range(clusters) for part in found.of(cluster))
+
+
+def test_a_variant_s_shares_are_those_of_its_launch(shown):
+    cut, whole = (STREAM_K.variant(name) for name in ("cut", "whole"))
+    problem = cut.problem(*shares_page.EXAMPLE)
+    assert shares.shares(cut, problem, 8) == shares.Shares(11, 16, 4, 4)
+    assert shares.shares(whole, problem, 8).sharers == 0
+    assert by_shape.steps(cut, problem, 8) == 44 and by_shape.steps(whole, problem, 8) == 48
+    assert by_shape.by_steps(whole, cut, shares_page.EXAMPLE, 8) == pytest.approx(48 / 44)
+    with pytest.raises(ValueError, match="wide cuts no wave"):
+        shares.shares(CLUSTERS.variant("wide"), problem, 8)
+    shares_page.parts(Version("23_stream_k"))
+    assert cells(shown[0])[1] == [
+        "1", "⌊48 · 1 / 4⌋ = 12", "23", "tile 0: 12 to 15; tile 1: 0 to 7", "4, 8"]
+
+
+def test_shares_are_drawn_by_their_tiles(monkeypatch):
+    figures = []
+    monkeypatch.setattr(shares_page, "show", lambda *both: figures.extend(both))
+    shares_page.draw(Version("23_stream_k"))
+    assert figures[0].finding == (
+        "11 tiles on 4 clusters: 48 steps with whole tiles, 44 with the last wave cut")
+    assert "cluster 1: tile 0, steps 12 to 15, tile 1, steps 0 to 7" in figures[0].alt
+
+
+def test_last_waves_are_from_nearly_empty_to_full():
+    variant = STREAM_K.variants[0]
+    full = {round(by_shape.last_wave(variant, shape), 2) for shape in LAST_WAVES}
+    assert len(LAST_WAVES) >= 12 and min(full) <= 0.06 and max(full) == 1.0
+    for one in STREAM_K.measured:
+        assert set(LAST_WAVES) <= set(timed(STREAM_K, one))
+    half = CATALOGUE["24_any_row"].variant("half")
+    assert not set(CATALOGUE["24_any_row"].beside) & set(timed(CATALOGUE["24_any_row"], half))
+
+
+def test_fewer_bytes_are_asked_of_the_l2_in_clusters(shown):
+    size = (4096,) * 3
+    alone, two, across = (rasterization.asked(size, (128, 256), cluster)
+                          for cluster in ((1, 1), (2, 1), (1, 2)))
+    assert alone == 512 * (128 + 256) * 4096 * 2
+    assert two == pytest.approx(alone * 2 / 3) and across == pytest.approx(alone * 5 / 6)
+    one = rasterization.Raster(4096, 4096, 4096, (128, 256), 4, 2)
+    assert one.from_l2 == two
+    rasterization_page.traffic(Version("21_clusters"), "cluster_1x1", "hilbert_8")
+    rows = cells(shown[0])
+    assert rows[0][:4] == ["`cluster_1x1`", "1 × 1", "4", "1.61"]
+    assert rows[1][1:3] == ["2 × 1", "Hilbert, 8"]
+
+
+def test_pairs_stand_side_by_side_and_a_sentence_counts_them(shown, monkeypatch):
+    page = recorded("23_stream_k")
+    beside = page.kernel.beside
+    for name, microseconds in (("whole", 100.0), ("cut", 80.0)):
+        kept = page.record.variants[name]
+        rows = [structs.replace(kept.bench[0], M=M, N=N, K=K, seconds=1e-6 * microseconds)
+                for M, N, K in beside[:3]]
+        kept.bench[:] = rows
+    kept.bench[2] = structs.replace(kept.bench[2], seconds=125e-6)
+    shapes_page.side_by_side(page.version, "whole", "cut", by="steps")
+    rows = cells(shown[0])
+    assert len(rows) == len(beside)
+    assert rows[0][-3:] == ["100.0", "80.0", "**1.250**"] and rows[-1][-3] == "not recorded yet"
+    assert rows[0][0] == "1,792×1,280×4,096" and rows[0][1] == "6%"
+    assert shown[1].startswith(
+        "Of 3 recorded shapes `cut` is faster than `whole` on 2, slower on 1")
+    assert "1.250 times the speed, at 1,792×1,408×4,096; its worst 0.800" in shown[1]
+    shapes_page.each(page.version, "cut")
+    assert cells(shown[2])[0] == ["1,792×1,280×4,096", "`cut`", "**80.0 (120%)**"]
+
+
+def test_what_the_rule_launches_is_told_by_its_parts(shown):
+    shapes_page.chosen((8192, 8192, 8192), (4095, 4097, 4093), (33, 57, 75))
+    large, odd, small = cells(shown[0])
+    assert large[1] in ("20", "21", "22") and large[3] == "persistent" and large[-1] == "by TMA"
+    assert odd[-1] == "packed" and small[1:2] + small[-1:] == ["24", "read by warps"]
+
+
+def test_shapes_that_are_not_recorded_are_said_to_be(shown, monkeypatch):
+    monkeypatch.setattr(shapes_page, "_row", lambda *_: None)
+    shapes_page.side_by_side(Version("24_any_row"), "packed", "read")
+    assert shown[1] == "None of the 8 shapes is recorded yet."
+    assert all(float(row[1]) > 0 for row in cells(shown[0]))
+
+
+def test_a_step_may_be_foreseen_from_a_variant_that_is_not_the_one_before():
+    found = predictions.foreseen("20_persistent/persistent", "20_persistent/staged")
+    assert found.gain == 0.02
+    assert predictions.foreseen("20_persistent/wide", "20_persistent/staged") is None
+    for stem, steps in predictions.PREDICTIONS.items():
+        for name, step in steps.items():
+            pairs = [(pair.first, pair.second) for pair in CATALOGUE[stem].pairs]
+            assert not step.since or (step.since, f"{stem}/{name}") in pairs, (stem, name)
+    assert "2026-11-24" in predictions.label("21_clusters")
+    assert "2026-11-21" in predictions.label("15_turing_limit")
+
+
+def test_what_a_cut_is_worth_by_two_rates(shown):
+    cut = STREAM_K.variant("cut")
+    problem = cut.problem(1792, 1280, 4096)
+    found = shares.worth(cut, problem, 132, 132 * 4096.0, 2.0)
+    # Two waves of 64 steps, of which the second is four tiles; cut, 32 clusters have 8 steps each.
+    assert found.steps == 2 * 64 - (64 + 8)
+    assert found.saved == found.steps * 2 * 128 * 128 * 64 / 4096
+    assert found.moved == 2 * 32 * 2 * 128 * 128 * 4 and found.sums == found.moved / 2
+    shares_page.worth(Version("23_stream_k"))
+    assert len(cells(shown[0])) == len(LAST_WAVES)
+
+
+def test_partial_sums_are_drawn_from_a_run_that_cuts(monkeypatch):
+    figures = []
+    monkeypatch.setattr(shares_page.touched, "show", lambda *both: figures.extend(both))
+    shares_page.coalescing(Version("23_stream_k"))
+    assert "store mine[i * 128]: 32 lanes, 1 request, 16 sectors" in figures[0].alt
+    assert "load v[j]" in figures[0].alt
+
+
+def test_shapes_that_were_won_are_counted(monkeypatch):
+    page = recorded("23_stream_k")
+    for name, seconds in (("whole", 1e-4), ("cut", 8e-5)):
+        kept = page.record.variants[name]
+        kept.bench[:] = [structs.replace(kept.bench[0], M=M, N=N, K=K, seconds=seconds)
+                         for M, N, K in page.kernel.beside[:3]]
+    monkeypatch.setattr(Numbers, "_of", lambda self, name: (page.version, name))
+    assert Numbers("23_stream_k").won("cut", "whole") == "3 of 3"
+    assert Numbers("23_stream_k").won("whole", "cut") == "0 of 3"
+
+
+def test_ratios_have_three_means(shown):
+    page = recorded("hopper")
+    kept = page.record.variants["tuned"].bench
+    odd, small = (structs.replace(kept[0], M=M, N=N, K=K, ratio=ratio)
+                  for M, N, K, ratio in ((4095, 4097, 4093, 4.0), (512, 512, 512, 0.25)))
+    kept[:] = [structs.replace(kept[0], ratio=1.0), odd, small]
+    shapes_page.means(page.version)
+    assert cells(shown[0])[0] == [
+        "`tuned`", "1.000; 0.250 (3)", "0.500; 0.250 (2)", "1.000; 1.000 (1)"]
+
+
+def test_packing_moves_each_matrix_twice(shown):
+    shapes_page.packing(Version("24_any_row"))
+    found = {row[0]: row[1:] for row in cells(shown[0])}
+    assert found["4,095×4,097×4,093"][:2] == ["A and B", f"{4 * 4093 * (4095 + 4097) / 1e6:.2f}"]
+
+
+def test_another_run_than_the_traced_one_may_be_drawn(monkeypatch):
+    figures = []
+    monkeypatch.setattr(coalescing_page, "show", lambda *both: figures.extend(both))
+    coalescing_page.draw(Version("24_any_row"), "read", shape=(64, 65, 131), watch=(0, 4))
+    assert "load low[(first + i) / 4]: 32 lanes, 1 request, 4 sectors" in figures[0].alt
