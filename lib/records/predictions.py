@@ -63,6 +63,27 @@ PREDICTIONS: dict[str, dict[str, Prediction]] = {
     },
 }
 
+# What the first of a version's steps was foreseen from, where it is not another of its steps.
+SINCE = {"15_turing_limit": "14_ldmatrix/k8"}
+
+
+def foreseen(first: str, second: str) -> Prediction | None:
+    """What was expected of a step from one instantiation to the next; None if nothing was.
+
+    Parameters
+    ----------
+    first, second : str
+        ``"NN_name/variant"``.
+    """
+    stem, _, variant = second.partition("/")
+    steps = PREDICTIONS.get(stem, {})
+    if variant not in steps:
+        return None
+    names = list(steps)
+    place = names.index(variant)
+    before = f"{stem}/{names[place - 1]}" if place else SINCE.get(stem)
+    return steps[variant] if first == before else None
+
 
 def label() -> str:
     """The evidence label of a prediction."""

@@ -71,3 +71,41 @@ def test_the_first_of_a_group_stands_alone(shown):
 def test_variants_and_others_are_named(shown):
     page.wavefronts(Version("02_shared_tile"), above=("01_naive/swapped",))
     assert "| 01 swapped | 33 | 0.8% |" in shown[0] and "multiply-adds" in shown[0]
+
+
+def test_an_isolated_change_is_a_row_with_what_was_predicted(shown):
+    page.isolated(Version("15_turing_limit"), "tiles of 128", "chunks XORed, after padding")
+    head, _, own, other = shown[0].splitlines()[:4]
+    assert head.split(" | ")[:3] == ["| one thing changed", "speed predicted", "TFLOP/s at 2,048"]
+    assert own.startswith("| **tiles of 128×256, with the next ones in registers**: `one_block` → "
+                          "`one_buffer` | +14.0% | ")
+    assert own.count(" → ") == 6, own
+    assert other.startswith("| **chunks XORed, after padding**: `padded` → `swizzled` | +5.0% | ")
+
+
+def test_a_change_with_one_side_unrecorded_says_so(shown, monkeypatch):
+    from lib.records import store
+
+    def missing(*_):
+        raise store.NotRecorded("python -m lib record 16_cp_async")
+
+    monkeypatch.setattr(Version, "metrics", missing)
+    page.isolated(Version("16_cp_async"), "copies past the L1")
+    assert shown[0].splitlines()[2] == (
+        "| **copies past the L1**: `through_l1` → `tile_256x128` | not recorded yet |  |  |  |  |")
+    page.isolated(Version("11_wmma_shared"), account="wavefronts")
+    assert len(shown[1].splitlines()) == 5 + len(Version("11_wmma_shared").kernel.pairs) - 1
+    assert "stage busy" in shown[1]
+    with pytest.raises(ValueError, match="has no pair that is 'a fifth stage'"):
+        page.isolated(Version("16_cp_async"), "a fifth stage")
+
+
+def test_two_things_are_changed_apart_and_together(shown):
+    page.crossed(Version("16_cp_async"), ("narrow", "wide"), {
+        "none": ("15_turing_limit/tile_128x256", "15_turing_limit/half"),
+        "a ring": ("16_cp_async/tile_256x128", "16_cp_async/half")}, what="ring")
+    head, _, none, ring = shown[0].splitlines()[:4]
+    assert head.split(" | ")[:3] == [
+        "| ring", "narrow, TFLOP/s at 2,048", "wide, TFLOP/s at 2,048"]
+    assert none.startswith("| **none** |") and ring.startswith("| **a ring** |")
+    assert none.count(" × ") == ring.count(" × ") == 2
