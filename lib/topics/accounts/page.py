@@ -59,6 +59,8 @@ def tensor(version: Version, *variants: str, above: Sequence[str] | None = None,
            size: int = SIZE) -> None:
     """Display FLOP per tensor-busy cycle and how many cycles are busy: the account from 14 on.
 
+    Speeds stand beside it, at 2,048, where the clock holds, and at the size of the counters.
+
     Parameters
     ----------
     version : Version
@@ -70,6 +72,7 @@ def tensor(version: Version, *variants: str, above: Sequence[str] | None = None,
     size : int
         M = N = K.
     """
+    sizes = tuple(dict.fromkeys((SMALL, size)))
     sheet = gpus.GPUS[RECORDED_ON]
     rows, label = [], _Labels()
     for one in version.rows(variants, _above(version, above)):
@@ -82,11 +85,13 @@ def tensor(version: Version, *variants: str, above: Sequence[str] | None = None,
         rows.append((
             _name(one), f"{peak:,}",
             *((f"{found.each:,.0f}", f"{found.busy:.1%}", f"{found.share:.1%}")
-              if found else (NOT_YET, "", "")), _tflops(one, size)))
+              if found else (NOT_YET, "", "")),
+            *(_tflops(one, n) for n in sizes), _cycles(one, size)))
     table(
         ("version", "FLOP per cycle and SM, at most", "FLOP per tensor-busy cycle, recorded",
-         "cycles busy", "share of the peak", "TFLOP/s"),
-        rows, f"at most: the data sheet's, modelled; {label}, {size:,}³")
+         "cycles busy", "share of the peak",
+         *(f"TFLOP/s at {n:,}" for n in sizes), "cycles"),
+        rows, f"at most: the data sheet's, modelled; counters: one launch at {size:,}³; {label}")
 
 
 def isolated(version: Version, *changes: str, account: str = "tensor", size: int = SIZE) -> None:
@@ -246,6 +251,13 @@ def _tflops(one: Row, size: int) -> str:
         return f"{one.page.recorded(size, one.variant.name).tflops:.4g}"
     except records.NotRecorded:
         return NOT_YET
+
+
+def _cycles(one: Row, size: int) -> str:
+    try:
+        return f"{one.page.metrics(size, one.variant.name)['cycles']:,.0f}"
+    except records.NotRecorded:
+        return ""
 
 
 def _above(version: Version, above: Sequence[str] | None) -> Sequence[str]:
