@@ -16,6 +16,7 @@ from bs4 import BeautifulSoup, Tag
 REWRITTEN: tuple[str, ...] = (
     "12_wmma_pipeline", "13_wmma_vectorized", "14_ldmatrix", "15_turing_limit",
     "16_cp_async", "17_wgmma", "18_tma",
+    "19_warp_specialization",
 )
 
 MOST_WORDS = 1400
