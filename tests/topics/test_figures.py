@@ -556,5 +556,6 @@ def test_timeline_of_blocks_that_all_begin_at_once_has_no_overview():
 def test_the_lines_of_a_loop_nest_fit_a_phone(stem):
     most = 31  # letters of the narrow picture's column
     for lines in running_picture_model.NESTS[stem].loop.values():
-        text = textwrap.dedent("\n".join(lines)).format(m=128, n=128, step=16, each=128)
+        text = textwrap.dedent("\n".join(lines)).format(
+            m=128, n=128, step=16, each=128, columns=256)
         assert all(len(re.sub(r" +#", " #", line)) <= most for line in text.splitlines()), text

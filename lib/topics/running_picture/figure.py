@@ -197,10 +197,11 @@ def _zoom(
 
 def _finding(levels: Sequence[Level]) -> str:
     block, last = levels[1], next(level for level in reversed(levels) if not level.joint)
+    into = "the tensor cores" if last.boundary.endswith("tensor cores") else "registers"
     return (
         f"A block computes {block.rows}×{block.columns} elements of C, a {last.name} "
         f"{last.rows}×{last.columns}: {style.number(last.bytes_per_fma, 2)} B into "
-        "registers per FMA"
+        f"{into} per FMA"
     )
 
 

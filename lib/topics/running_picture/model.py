@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 from lib.topics.mapping.model import Region, Work
 
+# Rows of C that a warpgroup's instruction computes (PTX ISA, wgmma).
+WARPGROUP_ROWS = 64
 LEVELS = ("grid", "block", "warp", "thread")
 
 
@@ -74,13 +76,16 @@ class Nest:
         Levels that differ from the version before.
     loop : mapping of str to tuple of str
         Lines of the loop nest by level; ``{m}``, ``{n}`` are the level's tile, ``{step}`` the depth
-        of the tiles along K, ``{each}`` how many elements of C a thread has.
+        of the tiles along K, ``{each}`` how many elements of C a thread has, ``{columns}`` how many
+        columns a block has.
     shared : bool
         Whether operands wait in shared memory.
     joint : bool
         Whether a warp's lanes multiply as one, on the tensor cores.
     tensor : bool
         Whether the sums lie in tensor memory, and warps get these alone.
+    straight : bool
+        Whether the tensor cores read both operands from shared memory, for a warpgroup as one.
     """
 
     changed: tuple[str, ...]
@@ -88,6 +93,7 @@ class Nest:
     shared: bool = True
     joint: bool = False
     tensor: bool = False
+    straight: bool = False
 
 
 _GRID = ("for each tile of C:           # blocks",)
@@ -206,6 +212,24 @@ NESTS: dict[str, Nest] = {
         "warp": ("  for each {m}×{n} warp tile:", "    ldmatrix, one step ahead"),
         "thread": ("    mma of 16×8×16", "    {each} sums, in known places"),
     }, joint=True),
+    "17_wgmma": Nest(("block", "warp", "thread"), {
+        "grid": ("for each tile of C:  # blocks",),
+        "block": (*_TILE, "  wait_group; fence; barrier", "  wgmma; cp.async: 3 ahead"),
+        "warp": ("  for each {m}×{n} part:", "    # of a warpgroup’s 4 warps"),
+        "thread": ("    wgmma of 64×{columns}×16", "    {each} sums in each lane"),
+    }, straight=True),
+    "18_tma": Nest(("block",), {
+        "grid": ("for each tile of C:  # blocks",),
+        "block": (*_TILE, "  mbarrier: bytes are here", "  wgmma; thread 0 asks TMA"),
+        "warp": ("  for each {m}×{n} part:", "    # of a warpgroup’s 4 warps"),
+        "thread": ("    wgmma of 64×{columns}×16", "    {each} sums in each lane"),
+    }, straight=True),
+    "19_warp_specialization": Nest(("grid", "block"), {
+        "grid": ("for each two tiles of C:", "  # blocks"),
+        "block": (*_TILE, "  a warpgroup: TMA", "  two warpgroups: wgmma"),
+        "warp": ("  for each part of both tiles:", "    # of a warpgroup’s 4 warps"),
+        "thread": ("    wgmma of 64×{columns}×16", "    sums of a tile in each lane"),
+    }, straight=True),
     "27_tcgen05": Nest(("block", "warp", "thread"), {
         "grid": ("for each block’s tiles of C:", "  # one block per SM"),
         "block": (*_TILE, "  TMA: A, B → shared", "  one thread: MMAs →",
@@ -256,6 +280,9 @@ def levels(
         boundaries["warp"] = f"{'shared' if nest.shared else 'L1'} → registers"
         boundaries["thread"] = "held by 32 lanes"
     sums: dict[str, float] = {}
+    if nest.straight:
+        boundaries |= {"warp": "shared → tensor cores", "thread": "wanted by 128 lanes"}
+        sums["warp"] = item_bytes * (1 / WARPGROUP_ROWS + 1 / warp[1])
     if nest.tensor:  # a float each, once for all of K
         boundaries |= {"warp": "tensor memory → warp"}
         sums = dict.fromkeys(("warp", "thread"), 4 / size)
@@ -263,10 +290,11 @@ def levels(
     each = sum(r.rows * r.columns for r in work.thread)
     return [
         Level(name, *tiles[name],
-              [line.format(m=tiles[name][0], n=tiles[name][1], step=step, each=each)
+              [line.format(m=tiles[name][0], n=tiles[name][1], step=step, each=each,
+                           columns=work.block.columns)
                for line in nest.loop[name]],
               parts[name], boundaries[name], crossed.get(name), name in nest.changed, item_bytes,
-              nest.joint and name == "thread", sums.get(name))
+              (nest.joint or nest.straight) and name == "thread", sums.get(name))
         for name in LEVELS
     ]
 
