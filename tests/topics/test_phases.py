@@ -92,5 +92,5 @@ def test_pages(shown):
     page.groups(Version("16_cp_async"))
     trace, groups = shown
     assert "| 0 | 0 | TMA | 49,152 B land |  | full | 0 | 0 | 0 → 1 |" in trace
-    assert "producer: 1 thread of warp 8 | `arrive.expect_tx` 49,152 B" in trace
+    assert "producer: warp 8, 1 thread | `arrive.expect_tx` 49,152 B" in trace
     assert "| 3 | 6 | 2 | 0 to 3 | 3, in stage 3 | 12 |" in groups

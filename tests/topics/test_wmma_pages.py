@@ -47,6 +47,7 @@ def test_a_product_s_cost_is_that_of_the_machine_code_and_the_data_sheet(shown):
     products(Chapter("10_wmma").version)
     assert "| T4 (sm_75) | 4 `HMMA.1688.F32` | 2,048 | 32 | 8.0× |" in shown[0]
     assert "| A100 (sm_80) | 2 `HMMA.16816.F32` | 4,096 | 16 | 16.0× |" in shown[0]
+    assert "| H100 (sm_90a) | 2 `HMMA.16816.F32` | 4,096 | 8 | 16.0× |" in shown[0]
     assert "modelled: " in shown[0]
 
 

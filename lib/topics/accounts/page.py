@@ -59,6 +59,8 @@ def tensor(version: Version, *variants: str, above: Sequence[str] | None = None,
            size: int = SIZE) -> None:
     """Display FLOP per tensor-busy cycle and how many cycles are busy: the account from 14 on.
 
+    Speeds stand beside it, at 2,048, where the clock holds, and at the size of the counters.
+
     Parameters
     ----------
     version : Version
@@ -70,6 +72,7 @@ def tensor(version: Version, *variants: str, above: Sequence[str] | None = None,
     size : int
         M = N = K.
     """
+    sizes = tuple(dict.fromkeys((SMALL, size)))
     sheet = gpus.GPUS[RECORDED_ON]
     rows, label = [], _Labels()
     for one in version.rows(variants, _above(version, above)):
@@ -82,11 +85,140 @@ def tensor(version: Version, *variants: str, above: Sequence[str] | None = None,
         rows.append((
             _name(one), f"{peak:,}",
             *((f"{found.each:,.0f}", f"{found.busy:.1%}", f"{found.share:.1%}")
-              if found else (NOT_YET, "", "")), _tflops(one, size)))
+              if found else (NOT_YET, "", "")),
+            *(_tflops(one, n) for n in sizes), _cycles(one, size)))
     table(
         ("version", "FLOP per cycle and SM, at most", "FLOP per tensor-busy cycle, recorded",
-         "cycles busy", "share of the peak", "TFLOP/s"),
-        rows, f"at most: the data sheet's, modelled; {label}, {size:,}³")
+         "cycles busy", "share of the peak",
+         *(f"TFLOP/s at {n:,}" for n in sizes), "cycles"),
+        rows, f"at most: the data sheet's, modelled; counters: one launch at {size:,}³; {label}")
+
+
+def isolated(version: Version, *changes: str, account: str = "tensor", size: int = SIZE) -> None:
+    """Display what each change by itself was worth: a row a pair that differs in one thing.
+
+    A speed is told at 2,048, where the clock holds, and at a larger size; cycles and the account's
+    two factors are those of the larger one. Where the log has a guess that was written before the
+    change was measured, it stands beside.
+
+    Parameters
+    ----------
+    version : Version
+    *changes : str
+        What the second of a pair has (`lib.kernels.spec.Pair`), or its beginning; all of the
+        version's pairs if none is named.
+    account : {"tensor", "wavefronts"}
+    size : int
+        M = N = K.
+
+    Raises
+    ------
+    ValueError
+        If the version has no such pair.
+    """
+    sheet = gpus.GPUS[RECORDED_ON]
+    each, digits = ("FLOP per tensor-busy cycle", ",.0f") if account == "tensor" else (
+        "w: wavefronts per 32 multiply-adds", ".3g")
+    chosen = _pairs(version, changes)
+    expected = any(predictions.foreseen(one.first, one.second) for one in chosen)
+    rows, label = [], _Labels()
+    for pair in chosen:
+        first, second = version.rows((), (pair.first, pair.second))[:2]
+        guess = predictions.foreseen(pair.first, pair.second)
+        rows.append((
+            f"**{pair.change}**: {_side(first, version)} → {_side(second, version)}",
+            *((f"{guess.gain:+.1%}" if guess else "",) if expected else ()),
+            *_changed(first, second, account, digits, sheet, size, label)))
+    table(
+        ("one thing changed", *(("speed predicted",) if expected else ()),
+         f"TFLOP/s at {SMALL:,}", f"at {size:,}", "cycles", each,
+         "tensor cores busy" if account == "tensor" else "stage busy"),
+        rows, f"cycles and what stands behind them: one launch at {size:,}³; {label}"
+        + (f"; predictions {predictions.label()}" if expected else ""))
+
+
+def crossed(version: Version, columns: Sequence[str], rows: Mapping[str, Sequence[str]],
+            what: str = "", size: int = SIZE) -> None:
+    """Display two things changed apart and together: one down, the other across.
+
+    Of each kernel two speeds, at 2,048, where the clock holds, and at a larger size, and of the
+    larger one both factors of the tensor cores' account.
+
+    Parameters
+    ----------
+    version : Version
+    columns : sequence of str
+        The states of what changes across.
+    rows : mapping of str to sequence of str
+        By the state of what changes down: the kernel of each column, as ``stem/variant``.
+    what : str
+        What changes down, for the table's head.
+    size : int
+        M = N = K.
+    """
+    sheet = gpus.GPUS[RECORDED_ON]
+    label, told = _Labels(), []
+    for state, names in rows.items():
+        kernels = version.rows((), names)[:len(names)]
+        cells = [_two_speeds(one, sheet, size, label) for one in kernels]
+        told.append((f"**{state}**", *(cell for each in zip(*cells, strict=True) for cell in each)))
+    heads = (f"TFLOP/s at {SMALL:,}", f"at {size:,}", "FLOP per tensor-busy cycle × busy")
+    table((what, *(f"{column}, {head}" for head in heads for column in columns)), told,
+          f"the last: one launch at {size:,}³; {label}")
+
+
+def _two_speeds(one: Row, sheet: gpus.Gpu, size: int, label: _Labels) -> tuple[str, str, str]:
+    try:
+        found = one.page.metrics(size, one.variant.name)
+        parts = model.tensor(found, size, one.page.record.gpu.sms,
+                             sheet.flops_per_cycle(one.variant.dtype))
+        speeds = [f"{one.page.recorded(n, one.variant.name).tflops:.4g}" for n in (SMALL, size)]
+    except records.NotRecorded:
+        return NOT_YET, NOT_YET, NOT_YET
+    stale = " (stale: the source has changed since)" if one.page.kept.stale else ""
+    label.add(records.label(one.page.record) + stale)
+    return speeds[0], speeds[1], f"{parts.each:,.0f} × {parts.busy:.1%}"
+
+
+def _pairs(version: Version, changes: Sequence[str]) -> list[Pair]:
+    found = []
+    for change in changes:
+        named = [pair for pair in version.kernel.pairs if pair.change.startswith(change)]
+        if not named:
+            raise ValueError(f"{version.kernel.stem} has no pair that is {change!r}")
+        found.append(named[0])
+    return found or list(version.kernel.pairs)
+
+
+def _side(one: Row, version: Version) -> str:
+    own = one.page.kernel.stem == version.kernel.stem
+    return f"`{one.variant.name}`" if own else f"{one.page.kernel.stem[:2]}'s `{one.variant.name}`"
+
+
+def _changed(first: Row, second: Row, account: str, digits: str, sheet: gpus.Gpu, size: int,
+             label: _Labels) -> tuple[str, ...]:
+    """The cells of a pair: two speeds, cycles, and the two factors of its account."""
+    def told(one: Row) -> tuple[float, float, float, float, float]:
+        found = one.page.metrics(size, one.variant.name)
+        sms, peak = one.page.record.gpu.sms, sheet.flops_per_cycle(one.variant.dtype)
+        parts: model.Tensor | model.Wavefronts = (
+            model.tensor(found, size, sms, peak) if account == "tensor"
+            else model.wavefronts(found, size, sms, peak))
+        return (one.page.recorded(SMALL, one.variant.name).tflops,
+                one.page.recorded(size, one.variant.name).tflops,
+                found["cycles"], parts.each, parts.busy)
+
+    try:
+        before, after = told(first), told(second)
+    except records.NotRecorded:
+        return NOT_YET, "", "", "", ""
+    for one in (first, second):
+        stale = " (stale: the source has changed since)" if one.page.kept.stale else ""
+        label.add(records.label(one.page.record) + stale)
+    speeds = tuple(f"{a:.4g} → {b:.4g}, {b / a - 1:+.1%}"
+                   for a, b in zip(before[:2], after[:2], strict=True))
+    return (*speeds, f"{before[2]:,.0f} → {after[2]:,.0f}",
+            f"{before[3]:{digits}} → {after[3]:{digits}}", f"{before[4]:.1%} → {after[4]:.1%}")
 
 
 def isolated(version: Version, *changes: str, account: str = "tensor", size: int = SIZE) -> None:
@@ -246,6 +378,13 @@ def _tflops(one: Row, size: int) -> str:
         return f"{one.page.recorded(size, one.variant.name).tflops:.4g}"
     except records.NotRecorded:
         return NOT_YET
+
+
+def _cycles(one: Row, size: int) -> str:
+    try:
+        return f"{one.page.metrics(size, one.variant.name)['cycles']:,.0f}"
+    except records.NotRecorded:
+        return ""
 
 
 def _above(version: Version, above: Sequence[str] | None) -> Sequence[str]:

@@ -28,7 +28,7 @@ from lib.records import store as records
 from lib.records.reader import RecordedRival
 from lib.records.schema import Row
 from lib.topics.accounts import model as accounts
-from lib.topics.fragments.model import SHAPES
+from lib.topics.fragments.model import shape_of
 from lib.topics.instruction_order import model as order
 from lib.topics.issue_slots import model as slots
 from lib.topics.occupancy.model import occupancy
@@ -307,7 +307,7 @@ class Numbers:
 
     def met(self, instruction: str, operand: str) -> int:
         """FMAs that a tensor instruction does with each element of its A or B."""
-        M, N, _ = SHAPES[instruction]
+        M, N, _ = shape_of(instruction)
         return {"A": N, "B": M}[operand]
 
     def work_between(self, name: str = "", arch: str = "sm_90a") -> int:

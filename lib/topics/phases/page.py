@@ -78,11 +78,12 @@ def _who(event: model.Event, roles: tuple[tuple[str, int], ...]) -> str:
     if not event.threads:
         return "TMA" if event.kind == "land" else "the cluster's other blocks"
     warps = sorted({thread // 32 for thread in event.threads})
-    count = len(event.threads)
     where = f"warp {warps[0]}" if len(warps) == 1 else f"warps {warps[0]} to {warps[-1]}"
     if len(warps) == 2 and warps[1] > warps[0] + 1:
         where = f"warps {warps[0]} and {warps[1]}"
-    said = f"{count} thread{'s' * (count > 1)} of {where}"
+    whole = len(event.threads) == 32 * len(warps)
+    said = where if whole else f"{where}, {len(event.threads) // len(warps)} thread" + (
+        " each" if len(warps) > 1 else "")
     role = _role(warps, roles)
     return f"{role}: {said}" if role else said
 

@@ -212,6 +212,24 @@ NESTS: dict[str, Nest] = {
         "warp": ("  for each {m}×{n} warp tile:", "    ldmatrix, one step ahead"),
         "thread": ("    mma of 16×8×16", "    {each} sums, in known places"),
     }, joint=True),
+    "17_wgmma": Nest(("block", "warp", "thread"), {
+        "grid": ("for each tile of C:  # blocks",),
+        "block": (*_TILE, "  wait_group; fence; barrier", "  wgmma; cp.async: 3 ahead"),
+        "warp": ("  for each {m}×{n} part:", "    # of a warpgroup’s 4 warps"),
+        "thread": ("    wgmma of 64×{columns}×16", "    {each} sums in each lane"),
+    }, straight=True),
+    "18_tma": Nest(("block",), {
+        "grid": ("for each tile of C:  # blocks",),
+        "block": (*_TILE, "  mbarrier: bytes are here", "  wgmma; thread 0 asks TMA"),
+        "warp": ("  for each {m}×{n} part:", "    # of a warpgroup’s 4 warps"),
+        "thread": ("    wgmma of 64×{columns}×16", "    {each} sums in each lane"),
+    }, straight=True),
+    "19_warp_specialization": Nest(("grid", "block"), {
+        "grid": ("for each two tiles of C:", "  # blocks"),
+        "block": (*_TILE, "  a warpgroup: TMA", "  two warpgroups: wgmma"),
+        "warp": ("  for each part of both tiles:", "    # of a warpgroup’s 4 warps"),
+        "thread": ("    wgmma of 64×{columns}×16", "    sums of a tile in each lane"),
+    }, straight=True),
     "20_persistent": Nest(("grid", "block"), {
         "grid": ("for each block’s tiles of C:", "  # one block per SM"),
         "block": (*_TILE, "  TMA: on into the next tile", "  wgmma: 2 steps in flight",

@@ -82,7 +82,7 @@ def flops(opcode: str) -> int:
 def tensor_cycles(gpu: Gpu, work: float) -> float:
     """Return the cycles that a sub-partition's tensor cores need for `work` FLOP of FP16.
 
-    The data sheet's dense peak, spread over the SMs' four sub-partitions.
+    What an SM does per cycle, spread over its four sub-partitions: data sheets give the peaks of
+    tensor cores and of FP32 lanes at clocks of their own.
     """
-    each = gpu.tensor_fp16_flops / gpu.clock_hz / gpu.sms / gpus.ISSUE_SLOTS
-    return work / each
+    return work / (gpu.flops_per_cycle("float16") / gpus.ISSUE_SLOTS)

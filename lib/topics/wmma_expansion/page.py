@@ -51,13 +51,13 @@ def products(version: Version) -> None:
         (opcode, count), = found.items()
         each = expansion.flops(opcode)
         cycles = expansion.tensor_cycles(gpu, count * each)
-        peak = gpu.tensor_fp16_flops / gpu.fp32_flops
+        peak = gpu.flops_per_cycle("float16") / gpu.flops_per_cycle("float32")
         rows.append((f"{key} ({arch})", _listed(found), f"{each:,}", f"{cycles:.0f}",
                      f"{peak:.1f}×"))
     table(
         ("GPU", "one 16×16×16 product is", "FLOP each", "cycles of a sub-partition",
-         "peak over FP32's"),
-        rows, "modelled: SASS, and the peaks of the data sheets; dense FP16, sums in FP32",
+         "peak over FP32's, cycle for cycle"),
+        rows, "modelled: SASS, and FLOP per cycle and SM; dense FP16, sums in FP32",
     )
 
 
