@@ -35,6 +35,7 @@ TAUGHT: Mapping[str, tuple[str, ...]] = {
     "chapters/18_tma": ("TMA", "tensor map", "mbarrier", "asynchronous proxy", "deadlock"),
     "chapters/20_hopper_limit": ("cluster", "multicast", "persistent kernel"),
     "chapters/21_every_shape": ("stream-K", "split-K"),
+    "chapters/26_fp8": ("E4M3", "scale", "promotion"),
     "chapters/rivals": ("cuBLAS",),
     "chapters/scoreboard": ("TF32", "recorded"),
     "chapters/emulator": ("race", "reported", "GEMM"),

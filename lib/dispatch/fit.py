@@ -69,7 +69,7 @@ def fit(
     ValueError
         If a matrix begins where no form of the variant can reach it.
     """
-    found = _by_maps(kernel, problem, variant, addresses) if variant.maps else (
+    found = _by_maps(problem, variant, addresses) if variant.maps else (
         _by_vectors(problem, variant, addresses))
     _check_addresses(kernel, found.variant, problem, addresses)
     return found
@@ -274,26 +274,18 @@ def _against(
     return reasons
 
 
-def _by_maps(
-    kernel: Kernel, problem: Problem, variant: Variant, addresses: Sequence[int]
-) -> Fit:
+def _by_maps(problem: Problem, variant: Variant, addresses: Sequence[int]) -> Fit:
     """Store C by lanes and pack A and B where tensor maps can't describe them."""
     assert variant.maps is not None
     reasons, packed = [], {}
     if "C" in variant.maps.boxes:
-        unit = TMA_STRIDE // ITEM_BYTES[problem.out]
-        if variant.maps.map_stores and problem.N % unit:
-            raise ValueError(
-                f"{kernel.stem} stores C in rows that are multiples of {TMA_STRIDE} bytes: "
-                f"N = {problem.N} must be a multiple of {unit}"
-            )
-        if problem.N % unit:
+        if problem.N * ITEM_BYTES[problem.out] % TMA_STRIDE:
             reasons.append(
                 f"rows of C, {problem.N} elements, are no multiple of {TMA_STRIDE} bytes"
             )
         elif any(address % TMA_STRIDE for address in addresses[2::3]):
             reasons.append(f"C is not aligned to {TMA_STRIDE} bytes")
-        if reasons and not variant.maps.map_stores:
+        if reasons:
             variant = stored_by_lanes(variant)
     if variant.pack:
         packed = misfits(problem, variant.row_bytes)
@@ -311,8 +303,6 @@ def _check_addresses(
     wanted = {"A": variant.row_bytes, "B": variant.row_bytes} if not variant.pack else {}
     if (variant.row_bytes or variant.warps_read) and problem.N % 2 == 0 and not variant.strided:
         wanted["C"] = 2 * ITEM_BYTES[problem.out]
-    if variant.maps and variant.maps.map_stores:
-        wanted["C"] = TMA_STRIDE
     for name, nbytes in wanted.items():
         if nbytes and any(one % nbytes for one in addresses["ABC".index(name)::3]):
             raise ValueError(

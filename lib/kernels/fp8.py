@@ -42,7 +42,7 @@ def fp8(
         name, own, _TEMPLATE, (THREE_WARPGROUPS, 1), "block", meaning, dtype=DTYPE, out=out, scaling=scaling,
         b_layout="column", row_bytes=TMA_STRIDE, grid=Line(resident=1), early=True,
         maps=TensorMaps({"A": (BM, ROW), "B": (BN, ROW),
-                         "C": (64, 128 // ITEM_BYTES[out])}, map_stores=True),
+                         "C": (64, 128 // ITEM_BYTES[out])}, lanes_store=True),
         roles=Roles((("consumers", 8), ("producer", 4)),
                     0 if schedule.ping_pong else schedule.stages),
         shared_bytes=(schedule.stages * (BM + BN) * ROW + 2 * schedule.staged * SLICE_BYTES

@@ -60,14 +60,10 @@ class TensorMaps:
     lanes_store : bool
         Whether the lanes store C where it has no map and nothing is staged. Such a kernel takes a
         map of C as an argument of its own, behind the others.
-    map_stores : bool
-        Whether C leaves through its map alone, so that rows which no map can step over are refused.
-        Such a kernel takes that map as an argument of its own, too.
     """
 
     boxes: Mapping[str, tuple[int, int]]
     lanes_store: bool = False
-    map_stores: bool = False
 
 
 @dataclass(frozen=True)

@@ -200,8 +200,7 @@ def arguments(
     if strided:
         A, B, C = map(_flat, (A, B, C))
     a, b = (maps["A"], maps["B"]) if boxes else (A, B)
-    own = tensor_maps and (tensor_maps.lanes_store or tensor_maps.map_stores)
-    last = (maps["C"],) if own else ()
+    last = (maps["C"],) if tensor_maps and tensor_maps.lanes_store else ()
     return (*sizes, np.float32(problem.alpha), a, b, np.float32(problem.beta), C, *last)
 
 

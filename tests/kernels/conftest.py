@@ -152,5 +152,5 @@ def legal(variant, M, N, K):
     if not variant.row_bytes or variant.pack:
         return M, N, K
     unit = variant.row_bytes // ITEM_BYTES[variant.dtype]
-    of_n = unit if variant.b_layout == "row" or variant.maps.map_stores else 1
+    of_n = unit if variant.b_layout == "row" else 1
     return M, -(-N // of_n) * of_n, -(-K // unit) * unit
