@@ -39,7 +39,7 @@ template <class TC, int BM, int BN, int STAGES, int GROUP, Scales SCALES, int PA
 __global__ void __launch_bounds__(384, 1)
 fp8(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A,
     const __grid_constant__ TensorMap B, float beta, TC* C, const __grid_constant__ TensorMap C_map,
-    const float* a_scales, int a_along, int a_k, const float* b_scales, int b_along, int b_k)
+    int a_along, int a_k, int b_along, int b_k, const float* a_scales, const float* b_scales)
 {
     constexpr int BK = 128;  // elements in a row of 128 bytes, the span of the swizzle, and a scale's
     constexpr int CONSUMERS = 2, TURNS = PING_PONG ? CONSUMERS : 1;

@@ -205,7 +205,7 @@ def arguments(
 
 
 def scales(problem: Problem, given: Sequence[Any]) -> tuple[Any, ...]:
-    """The arguments that say where scales of A and of B lie, and how far apart; if there are any.
+    """The arguments that say how far apart scales of A and of B lie, and where; if there are any.
 
     Parameters
     ----------
@@ -222,15 +222,14 @@ def scales(problem: Problem, given: Sequence[Any]) -> tuple[Any, ...]:
     shapes = problem.shapes_of_scales if isinstance(problem, ScaledProblem) else ()
     if len(of_each) != len(shapes):
         raise ValueError(f"{len(given)} arrays are given; the problem asks for {3 + len(shapes)}")
-    found: tuple[Any, ...] = ()
+    steps: list[np.int32] = []
     for name, array, shape in zip(("scale_a", "scale_b"), of_each, shapes, strict=False):
         if array.shape != shape:
             raise ValueError(f"{name} is {array.shape}; the problem asks for {shape}")
-        steps = [np.int32(n // array.dtype.itemsize) for n in array.strides]
         # Along rows or columns of C, then along K.
-        along, k = steps if name == "scale_a" else reversed(steps)
-        found += (_reach(array), along, k)
-    return found
+        strides = array.strides if name == "scale_a" else array.strides[::-1]
+        steps += [np.int32(n // array.dtype.itemsize) for n in strides]
+    return (*steps, *map(_reach, of_each))
 
 
 def _reach(array: Any) -> Any:
