@@ -8,7 +8,8 @@
 // Launch:     grid at most one block per SM; block 384; dynamic shared memory for STAGES tiles,
 //             2 * STAGED slices of 8 KiB and 1024 bytes. Rows of A and columns of B are multiples
 //             of 16 bytes, so aligned, and rows of C too unless STAGED is 0. Boxes: A (BM, 128),
-//             B (BN, 128) of its columns, C (64, 128 bytes) if it is staged. May be launched with programmatic stream serialization.
+//             B (BN, 128) of its columns, C (64, 128 bytes) if it is staged. May be launched with
+//             programmatic stream serialization.
 // Runs on:    sm_90a.
 //
 // TC:         type of C: float or __nv_bfloat16. A is row-major, B column-major.

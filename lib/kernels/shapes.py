@@ -22,8 +22,8 @@ LAYERS = tuple(
     (tokens, N, K) for tokens in (16, 4096)
     for N, K in ((4096, 4096), (1024, 4096), (14336, 4096), (4096, 14336))
 )
-# Of DeepSeek-V3's layers and larger ones, as others time products with block scales (deepgemm): many
-# tokens, and few.
+# Of DeepSeek-V3's layers and larger ones, as others time products with block scales (deepgemm): of
+# many tokens, and few.
 SCALED = (
     (4096, 7168, 16384), (4096, 4096, 7168), (4096, 24576, 1536), (4096, 7168, 2048),
     (512, 4096, 7168), (128, 7168, 2048), (64, 4096, 7168),

@@ -87,8 +87,9 @@ def lay_out(
     filled = [(operands[name], room) for name, room in rooms.items() if room.size]
     packing = list(zip(filled, plan.packing, strict=True))
     return Prepared(
-        plan, [(*arguments(problem, one[0], one[1], one[2], chosen, packed), *scales(problem, one), *extra)
-               for one in sets],
+        plan,
+        [(*arguments(problem, one[0], one[1], one[2], chosen, packed), *scales(problem, one),
+          *extra) for one in sets],
         [[_packing(chosen.pack, launch, operand, one["AB".index(operand.name)], room, behind)
           for behind, ((operand, room), launch) in enumerate(packing)]
          if chosen.pack else [] for one in sets],

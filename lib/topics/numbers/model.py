@@ -209,7 +209,7 @@ class Numbers:
         return getattr(found, what) / found.flops
 
     def sum_error(self, name: str, signs: str, K: int = 8192) -> float:
-        """Error of this chapter's instantiation on inputs of some signs (`lib.topics.promotion`)."""
+        """Error of an instantiation of 26 on inputs of some signs (`lib.topics.promotion`)."""
         version, variant = self._of(name)
         chosen = version.kernel.variant(variant).name
         return dict(promotion.emulated(version.kernel.stem, chosen, signs).errors)[K]

@@ -1,8 +1,8 @@
 """How far sums of 8-bit products are off, and what it costs to add them up in FP32.
 
 Two distributions stand for what a layer multiplies: numbers of random signs, whose sums grow with
-√K, and numbers of one sign, whose sums grow with K. The longer a sum grows, the more of each product
-lies below the last bit that the tensor cores keep of it.
+√K, and numbers of one sign, whose sums grow with K. The longer a sum grows, the more of each
+product lies below the last bit that the tensor cores keep of it.
 """
 
 from __future__ import annotations

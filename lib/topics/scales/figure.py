@@ -5,9 +5,8 @@ from __future__ import annotations
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lib.kernels.scaled import BLOCK
 from lib.plotting import shapes, style
-from lib.topics.scales.model import Step, bytes_per_step
+from lib.topics.scales.model import BLOCK, Step, bytes_per_step
 
 _UNIT, _NARROW_UNIT = 0.38, 0.26  # points per element
 _GAP = 30.0
