@@ -37,6 +37,7 @@ TAUGHT: Mapping[str, tuple[str, ...]] = {
     "chapters/21_clusters": ("cluster", "multicast"),
     "chapters/22_few_tiles": ("split-K",),
     "chapters/23_stream_k": ("stream-K",),
+    "chapters/26_fp8": ("E4M3", "scale", "promotion"),
     "chapters/27_tcgen05": ("tcgen05", "tensor memory", "commit (tcgen05)", "matrix descriptor"),
     "chapters/28_cta_pairs": ("CTA pair", "launch control"),
     "chapters/rivals": ("cuBLAS",),

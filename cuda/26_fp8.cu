@@ -6,9 +6,10 @@
 //             promoted while the other's products run. Scales are read a step ahead (AHEAD).
 // Bottleneck: 20's operands of two bytes; then what promotion takes from the tensor cores' time.
 // Launch:     grid at most one block per SM; block 384; dynamic shared memory for STAGES tiles,
-//             2 * STAGED slices of 8 KiB and 1024 bytes. Rows of A, columns of B and rows of C are
-//             multiples of 16 bytes, so aligned. Boxes: A (BM, 128), B (BN, 128) of its columns,
-//             C (64, 128 bytes). May be launched with programmatic stream serialization.
+//             2 * STAGED slices of 8 KiB and 1024 bytes. Rows of A and columns of B are multiples
+//             of 16 bytes, so aligned, and rows of C too unless STAGED is 0. Boxes: A (BM, 128),
+//             B (BN, 128) of its columns, C (64, 128 bytes) if it is staged. May be launched with
+//             programmatic stream serialization.
 // Runs on:    sm_90a.
 //
 // TC:         type of C: float or __nv_bfloat16. A is row-major, B column-major.
@@ -19,12 +20,14 @@
 // PARTS:      sets of partial sums, each of 64 rows: 0, the tensor cores add up all of K; 1, each
 //             128 of K are waited for and promoted; 2, they are promoted behind the next products.
 // AHEAD:      scales are read before the step whose sums they scale. Otherwise when those are there.
-// STAGED:     slices of shared memory through which C leaves, of each warpgroup.
+// STAGED:     slices of shared memory through which C leaves, of each warpgroup; 0: it is stored
+//             from registers.
 // PING_PONG:  the two warpgroups take tiles of their own in turn. Otherwise each has half of the
 //             rows of every tile.
 #include "barrier.cuh"
 #include "grid.cuh"
 #include "mbarrier.cuh"
+#include "pairs.cuh"
 #include "raster.cuh"
 #include "scales.cuh"
 #include "slices.cuh"
@@ -37,7 +40,7 @@ template <class TC, int BM, int BN, int STAGES, int GROUP, Scales SCALES, int PA
 __global__ void __launch_bounds__(384, 1)
 fp8(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A,
     const __grid_constant__ TensorMap B, float beta, TC* C, const __grid_constant__ TensorMap C_map,
-    const float* a_scales, int a_along, int a_k, const float* b_scales, int b_along, int b_k)
+    int a_along, int a_k, int b_along, int b_k, const float* a_scales, const float* b_scales)
 {
     constexpr int BK = 128;  // elements in a row of 128 bytes, the span of the swizzle, and a scale's
     constexpr int CONSUMERS = 2, TURNS = PING_PONG ? CONSUMERS : 1;
@@ -188,7 +191,10 @@ fp8(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A,
                 const int y = row + i * 64;
                 if constexpr (SCALES == VECTOR)
                     scale_vectors(sum[i], of_a, of_b, M, N, y, col);
-                if (beta == 0.0f)
+                if constexpr (STAGED == 0)
+                    update_fragment(C, M, N, y + threadIdx.x / 32 % 4 * 16, col, alpha, sum[i],
+                                    beta);
+                else if (beta == 0.0f)
                     store_slices<false, STAGED>(C_map, slices, C, M, N, y, col, alpha, sum[i],
                                                 beta, warpgroup);
                 else
@@ -197,7 +203,7 @@ fp8(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A,
             }
             ring.skip((TURNS - 1) * steps);
         }
-        if (threadIdx.x % 128 == 0) tma_wait_read<0>();
+        if (STAGED > 0 && threadIdx.x % 128 == 0) tma_wait_read<0>();
     }
     TIMELINE_END;
 }

@@ -67,6 +67,9 @@ class Gpu:
     tensor_fp16_per_cycle : int
         The same of one SM in one cycle, FLOP. A vendor's peak is at a clock of its own: Hopper's is
         this at 1,830 MHz, and its SMs run at up to 1,980.
+    tensor_fp8_flops : float or None
+        The peak of dense products of 8-bit floats, FLOP/s; None where there are none. In one cycle
+        an SM does twice what it does in FP16.
     board_watts : float
         What the board may draw, W: its power cap as it is sold.
     sources : tuple of str
@@ -93,12 +96,31 @@ class Gpu:
     tensor_fp16_per_cycle: int
     board_watts: float
     sources: tuple[str, ...]
+    tensor_fp8_flops: float | None = None
 
     def flops_per_cycle(self, dtype: str) -> int:
         """The most that one SM does of a product of these types in one cycle, FLOP."""
         if dtype == "float32":
             return 2 * self.fp32_lanes_per_sm
+        if dtype.startswith("float8"):
+            return 2 * self.tensor_fp16_per_cycle
         return self.tensor_fp16_per_cycle
+
+    def flops(self, dtype: str) -> float:
+        """The peak of a product of these types, FLOP/s.
+
+        Raises
+        ------
+        ValueError
+            If it has no units for them.
+        """
+        if dtype == "float32":
+            return self.fp32_flops
+        if dtype.startswith("float8"):
+            if self.tensor_fp8_flops is None:
+                raise ValueError(f"{self.key} multiplies no 8-bit floats")
+            return self.tensor_fp8_flops
+        return self.tensor_fp16_flops
 
     @property
     def fp32_flops(self) -> float:
@@ -150,6 +172,7 @@ GPUS: dict[str, Gpu] = {
             fp32_lanes_per_sm=128, tensor_fp16_flops=989.4e12,
             tensor_fp16_per_cycle=4096, board_watts=700.0,
             sources=("nvidia2023h100", "nvidia2022hopper", "cudaguide"),
+            tensor_fp8_flops=1978.9e12,
         ),
         Gpu(
             key="H200", name="NVIDIA H200 SXM 141GB", arch="sm_90a", sms=132, clock_hz=1980e6,
@@ -160,6 +183,7 @@ GPUS: dict[str, Gpu] = {
             fp32_lanes_per_sm=128, tensor_fp16_flops=989.4e12,
             tensor_fp16_per_cycle=4096, board_watts=700.0,
             sources=("nvidia2024h200", "nvidia2022hopper", "cudaguide"),
+            tensor_fp8_flops=1978.9e12,
         ),
         # A DGX B200 is eight of them: its sheet's 72 PFLOP/s of FP8 are 2.25 of dense FP16 for each
         # (half of it is sparsity, half of the rest FP8), its 64 TB/s are 8. No sheet names the
@@ -173,6 +197,7 @@ GPUS: dict[str, Gpu] = {
             fp32_lanes_per_sm=128, tensor_fp16_flops=2250e12,
             tensor_fp16_per_cycle=8192, board_watts=1000.0,
             sources=("nvidia2025b200", "nvidia2025blackwell", "cudaguide"),
+            tensor_fp8_flops=4500e12,
         ),
     )
 }

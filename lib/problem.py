@@ -13,7 +13,7 @@ from lib import bfloat16
 
 # Unit roundoff of each type, to nearest: half the distance from 1 to the number after it.
 ROUNDOFF = {"float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
-ITEM_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
+ITEM_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "float8_e4m3fn": 1}
 
 # How many expected rounding errors a right kernel may show. A sum of K products rounds K times;
 # errors of random sign grow as √K (Higham, Accuracy and Stability of Numerical Algorithms, §2.8).
@@ -161,6 +161,8 @@ class Problem:
     strides : (int, int, int), optional
         Elements from the A, B and C of one product to those of the next, 0 where all products share
         an A or a B; if not given, matrices follow each other without gaps.
+    scaling : str
+        What elements share a scale, of a problem with scales (`lib.kernels.scaled`); else empty.
 
     Raises
     ------
@@ -181,16 +183,14 @@ class Problem:
     batch: int = 1
     leads: tuple[int, int, int] = (0, 0, 0)
     strides: tuple[int, ...] = ()
+    scaling: str = ""
 
     def __post_init__(self) -> None:
         if self.M < 1 or self.N < 1 or self.K < 0:
             raise ValueError(
                 f"{self.M}x{self.N}x{self.K} is no shape: M and N must be at least 1, K at least 0"
             )
-        if self.dtype not in DTYPES:
-            raise ValueError(f"type {self.dtype!r} is not supported; use {', '.join(DTYPES)}")
-        if self.out not in ("float32", self.dtype):
-            raise ValueError(f"C can't be {self.out}: use float32, or the type of A and B")
+        self._check_types()
         for layout in (self.a_layout, self.b_layout):
             if layout not in LAYOUTS:
                 raise ValueError(f"layout {layout!r} is unknown; use {' or '.join(LAYOUTS)}")
@@ -206,6 +206,15 @@ class Problem:
         for name in ("alpha", "beta"):
             if math.isfinite(value := getattr(self, name)) and abs(value) > LARGEST["float32"]:
                 object.__setattr__(self, name, math.copysign(math.inf, value))
+
+    def _check_types(self) -> None:
+        """Refuse types and scales that the problem can't have."""
+        if self.dtype not in DTYPES:
+            raise ValueError(f"type {self.dtype!r} is not supported; use {', '.join(DTYPES)}")
+        if self.out not in ("float32", self.dtype):
+            raise ValueError(f"C can't be {self.out}: use float32, or the type of A and B")
+        if self.scaling:
+            raise ValueError(f"{self.dtype} has no scales")
 
     def operand(self, name: str) -> Operand:
         """How ``"A"``, ``"B"`` or ``"C"`` lies in memory."""
@@ -264,7 +273,7 @@ class Problem:
         summed = rounded if self.dtype == "float32" else max(rounded, cut)
         return summed if self.out == "float32" else summed + ROUNDOFF[self.out]
 
-    def inputs(self, seed: int = 0, xp: Any = np) -> tuple[Any, Any, Any]:
+    def inputs(self, seed: int = 0, xp: Any = np) -> tuple[Any, ...]:
         """Draw A, B and C, uniform in [−1, 1).
 
         Parameters
@@ -302,8 +311,10 @@ class Problem:
             return A, B, C
         return of_a.placed(A, xp), of_b.placed(B, xp), of_c.placed(C, xp)
 
-    def reference(self, A: Any, B: Any, C: Any) -> Reference:
+    def reference(self, A: Any, B: Any, C: Any, *scales: Any) -> Reference:
         """Compute the answer in float64, on the device the matrices live on."""
+        if scales:
+            raise ValueError(f"{self.dtype} has no scales")
         A, B = A.astype("float64"), B.astype("float64")
         A = A if self.a_layout == "row" else A.swapaxes(-1, -2)
         B = B if self.b_layout == "row" else B.swapaxes(-1, -2)
@@ -407,8 +418,10 @@ def viewed(flat: Any, shape: tuple[int, ...], steps: tuple[int, ...]) -> Any:
 def numpy_dtype(name: str) -> np.dtype:
     """NumPy's type of that name; bfloat16, which NumPy lacks, is that of ml_dtypes.
 
-    In a browser it is that of its bits (see `lib.bfloat16`).
+    In a browser it is that of its bits (see `lib.bfloat16`). 8-bit floats are their bytes.
     """
+    if ITEM_BYTES.get(name) == 1:
+        return np.dtype(np.uint8)
     if _bits(name):
         return bfloat16.DTYPE
     if name == "bfloat16":

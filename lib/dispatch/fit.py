@@ -117,6 +117,7 @@ def refusal(variant: Variant, problem: Problem) -> str:
         ("A and B in", variant.dtype, problem.dtype), ("C in", variant.out, problem.out),
         ("B in layout", variant.b_layout, problem.b_layout),
         ("A in layout", variant.a_layout, problem.a_layout),
+        ("scales by", variant.scaling or "nothing", problem.scaling or "nothing"),
     )
     if variant.any_layout:
         if ITEM_BYTES[variant.dtype] != ITEM_BYTES[problem.dtype]:

@@ -29,6 +29,7 @@ from lib.kernels.families import (
     wmma,
     wmma_direct,
 )
+from lib.kernels.fp8 import FP8
 from lib.kernels.hopper import (
     BF16_COLUMN,
     HALF,
@@ -883,6 +884,7 @@ CATALOGUE: dict[str, Kernel] = {
             ),
             menu=every_type(launched_of_24),
         ),
+        FP8,
         Kernel(
             stem="27_tcgen05",
             function="tensor_tiles",

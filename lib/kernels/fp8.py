@@ -1,15 +1,12 @@
-"""26: 8-bit operands with scales. Not in the catalogue while it has neither records nor a chapter.
-
-Its problem is `lib.kernels.scaled.ScaledProblem`, and `lib.run.scaled` runs it.
-"""
+"""26: 8-bit operands with scales. Its problem is `lib.kernels.scaled.ScaledProblem`."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from lib.kernels.grid import Launch, Line
+from lib.kernels.grid import Line
 from lib.kernels.hopper import ATOM_SLACK, SLICE_BYTES, THREE_WARPGROUPS
-from lib.kernels.scaled import BLOCK, DTYPE, SCALES, ScaledProblem
+from lib.kernels.scaled import DTYPE, SCALES
 from lib.kernels.schedule import Schedule
 from lib.kernels.spec import TMA_STRIDE, Kernel, Pair, Roles, TensorMaps, Variant
 from lib.problem import ITEM_BYTES
@@ -43,7 +40,7 @@ def fp8(
     own = schedule.with_own(SCALES=SCALES[scaling], PARTS=parts, AHEAD=ahead)
     return Variant(
         name, own, _TEMPLATE, (THREE_WARPGROUPS, 1), "block", meaning, dtype=DTYPE, out=out,
-        b_layout="column", row_bytes=TMA_STRIDE, grid=Line(resident=1), early=True,
+        scaling=scaling, b_layout="column", row_bytes=TMA_STRIDE, grid=Line(resident=1), early=True,
         maps=TensorMaps({"A": (BM, ROW), "B": (BN, ROW),
                          "C": (64, 128 // ITEM_BYTES[out])}, lanes_store=True),
         roles=Roles((("consumers", 8), ("producer", 4)),
@@ -57,16 +54,6 @@ def fp8(
 SQUARE = Schedule((128, 128), ROW, stages=5, group=8, staged=1)
 WIDE = replace(SQUARE, tile=(128, 256), stages=4)
 IN_TURN = replace(SQUARE, tile=(64, 128), stages=6, ping_pong=True)
-
-
-def scaling_of(variant: Variant) -> str:
-    """What shares a scale in an instantiation: one of `SCALES`."""
-    return next(name for name, value in SCALES.items() if value == variant.constants["SCALES"])
-
-
-def promotes(variant: Variant) -> bool:
-    """Whether an instantiation adds sums of 128 of K up in FP32."""
-    return variant.constants["PARTS"] != 0
 
 
 FP8 = Kernel(
@@ -110,45 +97,15 @@ FP8 = Kernel(
 )
 
 
-def check(variant: Variant, problem: ScaledProblem, alignments: tuple[int, ...] = ()) -> None:
-    """Refuse what 26 can't compute, in one line that names the rule.
-
-    Parameters
-    ----------
-    variant : Variant
-    problem : ScaledProblem
-    alignments : tuple of int
-        Where A, B and C begin, if that is known.
+def suited(scaling: str, out: str) -> Variant:
+    """The first instantiation for scales and a type of C.
 
     Raises
     ------
     ValueError
+        If there is none.
     """
-    if (scaling_of(variant), variant.out) != (problem.scaling, problem.out):
-        raise ValueError(
-            f"26_fp8 {variant.name} takes scales by {scaling_of(variant)} and C in {variant.out}, "
-            f"not {problem.scaling} and {problem.out}"
-        )
-    unit = TMA_STRIDE // ITEM_BYTES[problem.out]
-    for name, size, rule in (("K", problem.K, TMA_STRIDE), ("N", problem.N, unit)):
-        if size % rule:
-            raise ValueError(
-                f"26_fp8 moves rows that are multiples of {TMA_STRIDE} bytes: {name} = {size} must "
-                f"be a multiple of {rule}; pad it with zeros"
-            )
-    for name, place in zip("ABC", alignments, strict=False):
-        if place % TMA_STRIDE:
-            raise ValueError(
-                f"26_fp8: {name} must begin at a multiple of {TMA_STRIDE} bytes; copy it first"
-            )
-    most = 2**31 - 1 - max(*variant.tile, BLOCK)
-    for name, size in (("M", problem.M), ("N", problem.N), ("K", problem.K)):
-        if size > most:
-            raise ValueError(f"{name} = {size} passes what a 32-bit index can hold")
-
-
-def launch_of(variant: Variant, problem: ScaledProblem, sms: int) -> Launch:
-    """Blocks for all tiles, or for as many as the SMs hold."""
-    BM, BN = variant.tile
-    tiles = -(-problem.M // BM) * -(-problem.N // BN)
-    return Launch((min(tiles, sms), 1, 1), (*variant.block, 1), variant.shared_bytes, variant.early)
+    for variant in FP8.variants:
+        if (variant.scaling, variant.out) == (scaling, out):
+            return variant
+    raise ValueError(f"26_fp8 has no instantiation for scales by {scaling} and C in {out}")

@@ -12,9 +12,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lib.problem import ITEM_BYTES, LARGEST, ROUNDING_MARGIN, ROUNDOFF, Reference, Verdict
-from lib.problem import numpy_dtype as plain_dtype
-from lib.ptx.isa.wgmma_fp8 import FRACTION, PRODUCTS
+from lib import bfloat16
+from lib.problem import (
+    ITEM_BYTES,
+    ROUNDING_MARGIN,
+    ROUNDOFF,
+    Problem,
+    Reference,
+    numpy_dtype,
+)
 
 # The type of A and B.
 DTYPE = "float8_e4m3fn"
@@ -37,43 +43,43 @@ class Operands(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ScaledProblem:
+class ScaledProblem(Problem):
     """One instance: A of M×K by rows, B of K×N by columns, C of M×N by rows, all tight.
+
+    A and B are bytes, each an E4M3 number (`decoded`).
 
     Attributes
     ----------
-    M, N, K : int
-    alpha, beta : float
     out : str
         Type of C, one of `OUTS`.
     scaling : str
         One of `SCALES`. ``"tensor"``: one scale for A and one for B; ``"vector"``: one for each row
         of A and each column of B; ``"blocks"``: of A one for each row and 128 of K, of B one for
         each 128 of K and 128 columns.
+    promoted : bool
+        Whether sums of 128 of K are added up in FP32, so that the answer has to be that good.
 
     Raises
     ------
     ValueError
-        If a size is negative, or `out` or `scaling` is none of these.
+        As `Problem` does, and if `scaling` is none of these.
     """
 
-    M: int
-    N: int
-    K: int
-    alpha: float = 1.0
-    beta: float = 0.0
+    dtype: str = DTYPE
     out: str = "bfloat16"
+    b_layout: str = "column"
     scaling: str = "blocks"
+    promoted: bool = True
 
-    def __post_init__(self) -> None:
-        if self.M < 1 or self.N < 1 or self.K < 0:
-            raise ValueError(
-                f"{self.M}x{self.N}x{self.K} is no shape: M and N must be at least 1, K at least 0"
-            )
+    def _check_types(self) -> None:
         if self.out not in OUTS:
             raise ValueError(f"C can't be {self.out}: use {' or '.join(OUTS)}")
         if self.scaling not in SCALES:
             raise ValueError(f"scaling {self.scaling!r} is unknown; use {', '.join(SCALES)}")
+        layouts = self.dtype, self.a_layout, self.b_layout
+        if layouts != (DTYPE, "row", "column") or not self.batch == 1 or any(self.leads):
+            raise ValueError(f"with scales A and B are {DTYPE}, A by rows and B by columns, one "
+                             "product without gaps")
 
     @property
     def shapes_of_scales(self) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -85,98 +91,88 @@ class ScaledProblem:
         }[self.scaling]
 
     @property
-    def flops(self) -> float:
-        """Floating-point operations of the product: a multiply and an add for each of M·N·K."""
-        return 2.0 * self.M * self.N * self.K
-
-    @property
     def compulsory_bytes(self) -> int:
         """The fewest bytes that must cross DRAM: A, B and scales read once, C written (and read if
         β ≠ 0)."""
         scales = sum(rows * columns for rows, columns in self.shapes_of_scales)
-        passes_over_c = 1 if self.beta == 0 else 2
-        return (self.M * self.K + self.K * self.N + ITEM_BYTES["float32"] * scales
-                + ITEM_BYTES[self.out] * passes_over_c * self.M * self.N)
+        return super().compulsory_bytes + ITEM_BYTES["float32"] * scales
 
-    def tolerance(self, promoted: bool) -> float:
+    @property
+    def tolerance(self) -> float:
         """Largest error that rounding explains, relative in norm (`lib.problem.Verdict.error`).
 
         `Problem.tolerance` with the unit of Hopper's FP8 sums (`lib.ptx.isa.wgmma_fp8`: cut off
         after 13 bits, once per 32 products) for as many products as stay in them: all of K, or a
         block of it where partial sums are promoted. To that comes what FP32 loses of sums of
         blocks, and what C's own type does.
-
-        Parameters
-        ----------
-        promoted : bool
-            Whether sums of 128 of K are added up in FP32.
         """
+        # Here, so that commands which judge nothing start without the emulator.
+        from lib.ptx.isa.wgmma_fp8 import FRACTION, PRODUCTS
+
         unit, single = 2.0**-FRACTION, ROUNDOFF["float32"]
-        together = min(self.K, BLOCK) if promoted else self.K
+        together = min(self.K, BLOCK) if self.promoted else self.K
         cut = unit / (2 * math.log(2)) * 2 / 3 * together / PRODUCTS
         single *= ROUNDING_MARGIN * math.sqrt(self.K / BLOCK + 4)
         found = ROUNDING_MARGIN * unit + cut + single
         return found if self.out == "float32" else found + ROUNDOFF[self.out]
 
-    def inputs(self, seed: int = 0) -> Operands:
-        """Draw matrices and scales, in NumPy's memory.
+    def inputs(self, seed: int = 0, xp: Any = np) -> Operands:
+        """Draw matrices and scales.
 
         Returns
         -------
         Operands
-            A, (M, K), and B, (N, K), uniform in [−1, 1) and rounded to E4M3; C, (M, N), where β = 0
-            NaN; scales between 1/2 and 2, each another one.
+            A, (M, K), and B, (N, K), uniform in [−1, 1) and rounded to E4M3, as bytes; C, (M, N),
+            where β = 0 NaN; scales between 1/2 and 2, each another one.
         """
-        random = np.random.default_rng(seed)
+        random = xp.random.default_rng(seed)
 
-        def draw(*shape: int) -> np.ndarray:
-            return random.random(shape, dtype=np.float32) * 2 - 1
+        def draw(*shape: int) -> Any:
+            return random.random(shape, dtype=xp.float32) * 2 - 1
 
-        A, B = (draw(rows, self.K).astype(numpy_dtype(DTYPE)) for rows in (self.M, self.N))
-        C = draw(self.M, self.N) if self.beta else np.full((self.M, self.N), np.nan, np.float32)
-        scales = (np.exp2(draw(*shape)) for shape in self.shapes_of_scales)
-        return Operands(A, B, C.astype(numpy_dtype(self.out)), *scales)
+        A, B = (encoded(draw(rows, self.K), xp) for rows in (self.M, self.N))
+        C = draw(self.M, self.N) if self.beta else xp.full((self.M, self.N), xp.nan, "float32")
+        narrow = self.out == "bfloat16" and bfloat16.as_bits()
+        C = bfloat16.rounded(C) if narrow else C.astype(numpy_dtype(self.out))
+        scale_a, scale_b = (xp.exp2(draw(*shape)) for shape in self.shapes_of_scales)
+        return Operands(A, B, C, scale_a, scale_b)
 
-    def reference(self, given: Operands) -> Reference:
-        """Compute the answer in float64."""
-        scale_a, scale_b = self.spread(given.scale_a, given.scale_b)
-        left = given.A.astype("f8") * scale_a
-        right = given.B.astype("f8").T * scale_b
+    def reference(self, A: Any, B: Any, C: Any, *scales: Any) -> Reference:
+        """Compute the answer in float64, on the device the matrices live on."""
+        of_a, of_b = self.spread(*scales)
+        left, right = decoded(A) * of_a, decoded(B).T * of_b
         product = self.alpha * (left @ right)
         magnitude = abs(self.alpha) * (abs(left) @ abs(right))
         if self.beta != 0:
-            product = product + self.beta * given.C.astype("f8")
-            magnitude = magnitude + abs(self.beta) * abs(given.C.astype("f8"))
+            product = product + self.beta * C.astype("float64")
+            magnitude = magnitude + abs(self.beta) * abs(C.astype("float64"))
         return Reference(product, float((magnitude**2).sum()) ** 0.5)
 
-    def spread(self, scale_a: np.ndarray, scale_b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def spread(self, scale_a: Any, scale_b: Any) -> tuple[Any, Any]:
         """The scales of each element: of A, (M, K), and of B, (K, N), or what broadcasts to it."""
+        of_a, of_b = scale_a.astype("float64"), scale_b.astype("float64")
         if self.scaling != "blocks":
-            return scale_a.astype("f8"), scale_b.astype("f8")
-        of_a = np.repeat(scale_a, BLOCK, 1)[:, : self.K]
-        of_b = np.repeat(np.repeat(scale_b, BLOCK, 0), BLOCK, 1)[: self.K, : self.N]
-        return of_a.astype("f8"), of_b.astype("f8")
-
-    def judge(self, C: Any, reference: Reference, promoted: bool = True) -> Verdict:
-        """Compare a kernel's C with the reference; NaN never passes."""
-        assert float(abs(reference.C).max()) <= LARGEST[self.out]
-        wrong = C.astype("f8") - reference.C
-        unwritten = int(np.isnan(wrong).sum())
-        scale = max(float((reference.C**2).sum()) ** 0.5,
-                    reference.magnitude / math.sqrt(self.K + 1))
-        distance = float((wrong**2).sum()) ** 0.5
-        error = distance / scale if scale > 0 else (0.0 if distance == 0 else math.inf)
-        tolerance = self.tolerance(promoted)
-        return Verdict(error, tolerance, unwritten, unwritten == 0 and error <= tolerance)
+            return of_a, of_b
+        return (of_a.repeat(BLOCK, 1)[:, : self.K],
+                of_b.repeat(BLOCK, 0).repeat(BLOCK, 1)[: self.K, : self.N])
 
 
-def numpy_dtype(name: str) -> np.dtype[Any]:
-    """NumPy's type of that name; that of A and B is one of ml_dtypes."""
-    found: np.dtype[Any]
-    if name == DTYPE:
-        import ml_dtypes
+def decoded(codes: Any) -> Any:
+    """The numbers, in float64, that bytes of E4M3 stand for; none of them is a NaN.
 
-        found = np.dtype(ml_dtypes.float8_e4m3fn)
-    else:
-        found = plain_dtype(name)
-    return found
+    A sign, four bits of exponent less 7, three of fraction (Micikevicius et al., FP8 Formats for
+    Deep Learning, 2022). NumPy's arrays or CuPy's.
+    """
+    codes = codes.view("uint8")
+    exponent, fraction = (codes >> 3 & 15).astype("int64"), codes & 7
+    subnormal = exponent == 0
+    size = (fraction + 8.0 * ~subnormal) * 2.0 ** (exponent + subnormal - 10)
+    return size * (1.0 - 2.0 * (codes >> 7))
+
+
+def encoded(values: Any, xp: Any = np) -> Any:
+    """Bytes of the E4M3 numbers nearest to finite values; NumPy's arrays or CuPy's."""
+    numbers = decoded(np.arange(127, dtype=np.uint8))
+    between = xp.asarray(((numbers[1:] + numbers[:-1]) / 2).astype("float32"))
+    codes = xp.searchsorted(between, abs(values).astype("float32")).astype("uint8")
+    return codes | (values < 0).astype("uint8") << 7

@@ -41,6 +41,12 @@ LAYERS = tuple(
     (tokens, N, K) for tokens in (16, 4096)
     for N, K in ((4096, 4096), (1024, 4096), (14336, 4096), (4096, 14336))
 )
+# Of DeepSeek-V3's layers and larger ones, as others time products with block scales (deepgemm): of
+# many tokens, and few.
+SCALED = (
+    (4096, 7168, 16384), (4096, 4096, 7168), (4096, 24576, 1536), (4096, 7168, 2048),
+    (512, 4096, 7168), (128, 7168, 2048), (64, 4096, 7168),
+)
 
 
 def timed(kernel: Kernel, variant: Variant) -> list[tuple[int, int, int]]:
@@ -60,4 +66,6 @@ def timed(kernel: Kernel, variant: Variant) -> list[tuple[int, int, int]]:
         found += LARGE
     if kernel.layers and variant.candidates:
         found += LAYERS
+    if variant.scaling and variant.out != "float32":
+        found += SCALED
     return list(dict.fromkeys(found))

@@ -14,6 +14,7 @@ from lib.compiler.arch import legal
 from lib.compiler.fingerprint import fingerprint
 from lib.gpus import for_arch
 from lib.kernels.grid import Grid, Plane
+from lib.kernels.scaled import ScaledProblem
 from lib.kernels.schedule import Argument, Schedule
 from lib.paths import CHAPTERS, CUDA
 from lib.problem import Problem
@@ -137,6 +138,8 @@ class Variant:
         Whether the launch lets it begin while the grid before it in the stream still ends.
     min_arch : str
         The oldest architecture it is legal on, where that is a later one than its kernel's.
+    scaling : str
+        What elements share a scale, one of `lib.kernels.scaled.SCALES`; empty if there are none.
     """
 
     name: str
@@ -165,6 +168,7 @@ class Variant:
     pack: Variant | None = None
     early: bool = False
     min_arch: str = ""
+    scaling: str = ""
 
     @property
     def tile(self) -> tuple[int, int]:
@@ -200,10 +204,19 @@ class Variant:
         self, M: int, N: int, K: int, alpha: float = 1.0, beta: float = 0.0
     ) -> Problem:
         """A problem of the types and the layout that this instantiation takes."""
-        return Problem(M, N, K, alpha, beta, self.dtype, self.out, self.b_layout, self.a_layout)
+        return self.typed(Problem(M, N, K, alpha, beta))
+
+    @property
+    def promotes(self) -> bool:
+        """Whether sums of 8-bit products are added up in FP32, 128 of K at a time (26)."""
+        return self.constants.get("PARTS", 0) != 0
 
     def typed(self, problem: Problem) -> Problem:
         """The same problem in the types and the layout that this instantiation takes."""
+        if self.scaling:
+            return ScaledProblem(
+                problem.M, problem.N, problem.K, problem.alpha, problem.beta, out=self.out,
+                scaling=self.scaling, promoted=self.promotes)
         return replace(problem, dtype=self.dtype, out=self.out, b_layout=self.b_layout,
                        a_layout=self.a_layout)
 
@@ -247,7 +260,7 @@ class Kernel:
     level : str
         The level of the machine that it works at.
     group : str
-        ``"FP32"`` or ``"FP16"``: which rival it is measured against.
+        ``"FP32"``, ``"FP16"`` or ``"FP8"``: which rival it is measured against.
     variants : tuple of Variant
     min_arch : str
         The oldest architecture its variants are legal on, but for those that name a later one.

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, TypedDict, cast
 
 import numpy as np
@@ -24,8 +24,9 @@ from lib.dispatch import cost
 from lib.dispatch.choice import Choice
 from lib.kernels.build import compile_kernel
 from lib.kernels.grid import Launch
+from lib.kernels.scaled import Operands, ScaledProblem
 from lib.kernels.spec import Kernel, Variant
-from lib.measure import cublas, cublaslt, inputs, probe, turns
+from lib.measure import cublas, cublaslt, inputs, probe, scaled_rival, turns
 from lib.measure.energy import sustained
 from lib.measure.probe import Sample
 from lib.measure.sensors import Sampler, board, nvml
@@ -83,12 +84,12 @@ class Rival:
     Attributes
     ----------
     gemm : callable
-        Enqueues it, given A, B and C.
+        Enqueues it, given A, B and C, and scales where the problem has any.
     about : schema.Rival or None
         What a row says of it; None where the candidates were not timed.
     """
 
-    gemm: Callable[[Any, Any, Any], None]
+    gemm: Callable[..., None]
     about: schema.Rival | None
 
 
@@ -109,6 +110,8 @@ class Contest:
         If there is no GPU.
     WrongResult
         If cuBLAS's default is wrong.
+    ValueError
+        If the problem has scales and cublasLt, its one rival, has no right candidate.
     """
 
     def __init__(
@@ -120,6 +123,14 @@ class Contest:
         # The first copy's product in float64, on the GPU.
         self.reference = problem.reference(*inputs.draw(problem, name, 0, cp))
         self.rival = rival or self._fastest()
+
+    @cached_property
+    def _rival_copies(self) -> list[tuple[Any, ...]]:
+        """The same matrices; scales as cublasLt wants them to lie, which is not timed."""
+        if not isinstance(self.problem, ScaledProblem):
+            return self.copies
+        return [scaled_rival.laid(self.problem, Operands(*one), device.cupy())
+                for one in self.copies]
 
     def player(
         self, kernel: Kernel, variant: Variant, ptx_arch: str | None = None, exact: bool = False,
@@ -140,10 +151,10 @@ class Contest:
         expression = kernel.expression(prepared.plan.variant)
         return KernelPlayer(call, len(self.copies)), expression
 
-    def cublas(self, gemm: Callable[[Any, Any, Any], None] | None = None) -> KernelPlayer:
+    def cublas(self, gemm: Callable[..., None] | None = None) -> KernelPlayer:
         """cuBLAS, to be timed: the rival, or the call given."""
         run = gemm or self.rival.gemm
-        return KernelPlayer(lambda index: run(*self.copies[index]), len(self.copies))
+        return KernelPlayer(lambda index: run(*self._rival_copies[index]), len(self.copies))
 
     def refuse_wrong(self, name: str, call: Callable[[int], None]) -> None:
         """Let a call compute the first copy's C anew, and raise WrongResult if that is wrong."""
@@ -151,20 +162,32 @@ class Contest:
 
     def _fastest(self) -> Rival:
         """Time cuBLAS's default and all of cublasLt's candidates that are right."""
-        self.refuse_wrong("cuBLAS", lambda index: cublas.gemm(self.problem, *self.copies[index]))
+        problem, first = self.problem, self._rival_copies[0]
+        with_scales = isinstance(problem, ScaledProblem)
+        offered = [one for one in (scaled_rival.candidates(problem, Operands(*first))
+                                   if isinstance(problem, ScaledProblem)
+                                   else cublaslt.candidates(problem)) if self._right(one.gemm)]
+        if with_scales and not offered:
+            why = ("cublasLt has no right candidate for scales by "
+                   f"{problem.scaling} at {problem.shape}") if cublaslt.binding() else (
+                       cublaslt.MISSING)
+            raise ValueError(f"nothing to time 8-bit floats against: {why}")
 
-        def default(A: Any, B: Any, C: Any) -> None:
-            cublas.gemm(self.problem, A, B, C)
+        def default(*given: Any) -> None:
+            if with_scales:  # cublasGemmEx takes no scales: what cublasLt's heuristic puts first
+                offered[0].gemm(*given)
+            else:
+                cublas.gemm(problem, *given)
 
-        offered = [one for one in cublaslt.candidates(self.problem) if self._right(one.gemm)]
+        self.refuse_wrong("cuBLAS", lambda index: default(*self._rival_copies[index]))
         best = fastest([self.cublas(one.gemm) for one in offered])
         gemms = [default, *([offered[best].gemm] if best is not None else [])]
         timings = turns.take([self.cublas(gemm) for gemm in gemms], usual_rounds(self.problem)
                              // SERIES)
-        first = self.copies[0]
         default_side = schema.Default(
             **side_of(timings[0], self.problem),
-            kernels=cublaslt.default_kernels(self.problem, *first))
+            kernels=cublaslt.kernels(lambda: default(*first)) if with_scales
+            else cublaslt.default_kernels(self.problem, *first))
         best_side, why_not = None, None
         if best is not None:
             chosen = offered[best]
@@ -180,10 +203,10 @@ class Contest:
         return Rival(gemms[quickest], schema.Rival(
             default=default_side, best=best_side, candidates=len(offered), why_not=why_not))
 
-    def _right(self, gemm: Callable[[Any, Any, Any], None]) -> bool:
+    def _right(self, gemm: Callable[..., None]) -> bool:
         """Whether a candidate's result is: one that rounds sums to 16 bits is no rival."""
         try:
-            self.refuse_wrong("cublasLt", lambda index: gemm(*self.copies[index]))
+            self.refuse_wrong("cublasLt", lambda index: gemm(*self._rival_copies[index]))
         except WrongResult:
             return False
         return True
@@ -383,6 +406,8 @@ class ProblemFields(TypedDict):
     b_layout: schema.Layout
     alpha: float
     beta: float
+    scaling: schema.Scaling
+    promoted: bool
 
 
 def problem_of(problem: Problem) -> ProblemFields:
@@ -393,6 +418,8 @@ def problem_of(problem: Problem) -> ProblemFields:
         "dtype": cast(schema.Type, problem.dtype), "out": cast(schema.Type, problem.out),
         "b_layout": cast(schema.Layout, problem.b_layout),
         "alpha": problem.alpha, "beta": problem.beta,
+        "scaling": cast(schema.Scaling, problem.scaling),
+        "promoted": not isinstance(problem, ScaledProblem) or problem.promoted,
     }
 
 
@@ -495,7 +522,7 @@ def refuse_wrong(
 
 def copies_of(
     problem: Problem, cp: Any, name: str = inputs.UNIFORM
-) -> list[tuple[Any, Any, Any]]:
+) -> list[tuple[Any, ...]]:
     """Enough sets of matrices to exceed the L2; at most as many as fill a quarter of the memory."""
     # What earlier problems have left in CuPy's pool counts as free.
     cp.get_default_memory_pool().free_all_blocks()

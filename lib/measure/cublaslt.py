@@ -53,14 +53,15 @@ class Candidate:
     Attributes
     ----------
     gemm : callable
-        Enqueues C = α·A·B + β·C on the current stream, given A, B and C.
+        Enqueues C = α·A·B + β·C on the current stream, given A, B and C, and scales if there are
+        any.
     place : int
         Among the candidates.
     about : About
     workspace_bytes : int
     """
 
-    gemm: Callable[[Any, Any, Any], None]
+    gemm: Callable[..., None]
     place: int
     about: About
     workspace_bytes: int

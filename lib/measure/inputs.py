@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lib.kernels.scaled import encoded
 from lib.problem import Problem, numpy_dtype
 
 UNIFORM = "uniform"
@@ -16,8 +17,8 @@ NAMES = (UNIFORM, *OTHERS)
 SMALL = 4  # the small integers are −4 to 4
 
 
-def draw(problem: Problem, name: str, seed: int, xp: Any) -> tuple[Any, Any, Any]:
-    """A, B and C as `Problem.inputs` gives them, A and B of another distribution.
+def draw(problem: Problem, name: str, seed: int, xp: Any) -> tuple[Any, ...]:
+    """What `Problem.inputs` gives, A and B of another distribution.
 
     ``"uniform"`` is in [−1, 1), ``"normal"`` has mean 0 and standard deviation 1, ``"small
     integers"`` are −4 to 4.
@@ -27,12 +28,12 @@ def draw(problem: Problem, name: str, seed: int, xp: Any) -> tuple[Any, Any, Any
     ValueError
         If there is no distribution of that name.
     """
-    A, B, C = problem.inputs(seed, xp)
+    given = problem.inputs(seed, xp)
     if name == UNIFORM:
-        return A, B, C
+        return given
     random = xp.random.default_rng(seed)
     made = []
-    for matrix in (A, B):
+    for matrix in given[:2]:
         if name == "normal":
             values = random.standard_normal(matrix.shape, dtype=xp.float32)
         elif name == "small integers":
@@ -41,5 +42,6 @@ def draw(problem: Problem, name: str, seed: int, xp: Any) -> tuple[Any, Any, Any
             values = xp.zeros(matrix.shape, "float32")
         else:
             raise ValueError(f"no inputs are called {name!r}; there are {', '.join(NAMES)}")
-        made.append(values.astype(numpy_dtype(matrix.dtype.name)))
-    return made[0], made[1], C
+        made.append(encoded(values, xp) if problem.scaling
+                    else values.astype(numpy_dtype(matrix.dtype.name)))
+    return (*made, *given[2:])

@@ -10,15 +10,13 @@ be a multiple of 4. Scales are brought into these layouts before anything is tim
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from lib.kernels.scaled import BLOCK, Operands, ScaledProblem
 from lib.measure import cublas, cublaslt
-from lib.measure.cublaslt import About
+from lib.measure.cublaslt import Candidate
 from lib.run import device
 
 # library_types.h: CUDA_R_8F_E4M3.
@@ -30,27 +28,6 @@ MODES = {
     "tensor": ("SCALAR_32F", "SCALAR_32F"), "vector": ("OUTER_VEC_32F", "OUTER_VEC_32F"),
     "blocks": ("BLK128x128_32F", "VEC128_32F"),
 }
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """One of cublasLt's ways to compute a product with scales.
-
-    Attributes
-    ----------
-    gemm : callable
-        Enqueues it on the current stream, given `Operands` whose scales `laid` has laid out.
-    place : int
-        Among the candidates.
-    about : About
-    fast_sums : bool
-        Whether all of K is added up by tensor cores, without promotion.
-    """
-
-    gemm: Callable[[Operands], None]
-    place: int
-    about: About
-    fast_sums: bool
 
 
 def laid(problem: ScaledProblem, given: Operands, xp: Any = np) -> Operands:
@@ -81,21 +58,20 @@ def laid(problem: ScaledProblem, given: Operands, xp: Any = np) -> Operands:
     return given._replace(scale_a=xp.ascontiguousarray(given.scale_a.T), scale_b=room)
 
 
-def candidates(
-    problem: ScaledProblem, first: Operands, fast_sums: bool = False
-) -> list[Candidate]:
+def candidates(problem: ScaledProblem, first: Operands) -> list[Candidate]:
     """What cublasLt's heuristic offers, its first choice first.
 
-    Empty where the binding is missing or too old, or where cublasLt takes no such problem.
+    Empty where the binding is missing or too old, or where cublasLt takes no such problem. Each
+    takes `Operands` that `laid` has laid out. Where a problem asks for no promotion it is asked for
+    fast sums, which its block scales don't have.
 
     Parameters
     ----------
     problem : ScaledProblem
     first : Operands
         CuPy's arrays, laid out.
-    fast_sums : bool
-        Without promotion, which block scales don't have.
     """
+    fast_sums = not problem.promoted
     lt = cublaslt.binding()
     if lt is None or problem.K == 0 or not hasattr(lt, "MatmulMatrixScale"):
         return []
@@ -116,7 +92,7 @@ def candidates(
     usable = [index for index in range(int(count[0])) if found.state[index] == 0]
     return [
         _candidate(lt, plan, problem, place, algorithms[index].copy(),
-                   int(found.workspace_size[index]), fast_sums)
+                   int(found.workspace_size[index]))
         for place, index in enumerate(usable)
     ]
 
@@ -159,7 +135,7 @@ class _Plan:
 
 def _candidate(
     lt: Any, plan: _Plan, problem: ScaledProblem, place: int, algorithm: np.ndarray,
-    workspace: int, fast_sums: bool,
+    workspace: int,
 ) -> Candidate:
     scalars = np.array([problem.alpha, problem.beta], np.float32)
     alpha, beta = scalars.ctypes.data, scalars.ctypes.data + 4
@@ -167,7 +143,8 @@ def _candidate(
     memory = cublaslt._workspace()
 
     # The default keeps alive what `where`, `alpha` and `beta` are addresses of.
-    def gemm(given: Operands, _kept: object = (algorithm, scalars)) -> None:
+    def gemm(*arrays: Any, _kept: object = (algorithm, scalars)) -> None:
+        given = Operands(*arrays)
         plan.point(given)
         stream = device.cupy().cuda.get_current_stream().ptr
         lt.matmul(
@@ -176,4 +153,4 @@ def _candidate(
             plan.out, where, memory.data.ptr, workspace, stream,
         )
 
-    return Candidate(gemm, place, cublaslt.about(lt, where), fast_sums)
+    return Candidate(gemm, place, cublaslt.about(lt, where), workspace)

@@ -42,8 +42,8 @@ class Inputs:
     problem: Problem
 
     @cached_property
-    def matrices(self) -> tuple[Any, Any, Any]:
-        """A, B and C as no kernel has touched them."""
+    def matrices(self) -> tuple[Any, ...]:
+        """A, B and C, and scales if there are any, as no kernel has touched them."""
         return self.problem.inputs()
 
     @cached_property
@@ -51,10 +51,9 @@ class Inputs:
         """The answer in float64."""
         return self.problem.reference(*self.matrices)
 
-    def copies(self) -> tuple[Any, Any, Any]:
-        """A, B and C for one run, which may write to all of them."""
-        A, B, C = (matrix.copy() for matrix in self.matrices)
-        return A, B, C
+    def copies(self) -> tuple[Any, ...]:
+        """The same for one run, which may write to all of them."""
+        return tuple(matrix.copy() for matrix in self.matrices)
 
 
 @dataclass(frozen=True)
@@ -272,11 +271,11 @@ class Session:
             self._inputs = Inputs(problem)
         return self._inputs
 
-    def _steps(self, planned: Planned, matrices: tuple[Any, Any, Any]) -> list[Step]:
+    def _steps(self, planned: Planned, matrices: tuple[Any, ...]) -> list[Step]:
         """The launches, on plain arrays of the same memory (see `lib.bfloat16`)."""
-        A, B, C = map(np.asarray, matrices)
+        arrays = tuple(map(np.asarray, matrices))
         try:
-            return lay_out(planned.plan, planned.request.problem, [(A, B, C)]).steps(0)
+            return lay_out(planned.plan, planned.request.problem, [arrays]).steps(0)
         except ValueError as refused:
             raise Refused(f"{refused}.") from None
 

@@ -187,7 +187,7 @@ def faults_of_date(record: AnyRecord, today: datetime.date) -> Iterator[str]:
 
 def peak(sheet: gpus.Gpu, dtype: str) -> float:
     """What no product of these types can pass on a GPU, FLOP/s: its data sheet's peak."""
-    return sheet.fp32_flops if dtype == "float32" else sheet.tensor_fp16_flops
+    return sheet.flops(dtype)
 
 
 def _gpu(record: Record) -> Iterator[str]:

@@ -37,7 +37,9 @@ Size = Annotated[int, Meta(ge=1)]
 Seconds = Annotated[float, Meta(gt=0)]
 Positive = Annotated[float, Meta(gt=0)]
 Amount = Annotated[float, Meta(ge=0)]
-Type = Literal["float32", "float16", "bfloat16"]
+Type = Literal["float32", "float16", "bfloat16", "float8_e4m3fn"]
+# What elements of A and B share a scale; empty where there are none.
+Scaling = Literal["", "tensor", "vector", "blocks"]
 Layout = Literal["row", "column"]
 
 Shape = tuple[int, int, int]
@@ -101,13 +103,19 @@ class Sized(Part, kw_only=True, frozen=True):
 
 
 class Problem(Sized, kw_only=True, frozen=True):
-    """Which problem a row is of."""
+    """Which problem a row is of.
+
+    `promoted` is false of 8-bit floats that tensor cores add up along all of K; the rival has fast
+    sums then, too.
+    """
 
     dtype: Type
     out: Type
     b_layout: Layout
     alpha: float
     beta: float
+    scaling: Scaling = ""
+    promoted: bool = True
 
     @property
     def types(self) -> tuple[str, str, str]:

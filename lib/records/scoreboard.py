@@ -27,7 +27,8 @@ README = ROOT / "README.md"
 BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
 
 # What the versions of a group take.
-GROUPS = {"FP32": "FP32", "FP16": "FP16 or BF16, sums in FP32"}
+GROUPS = {"FP32": "FP32", "FP16": "FP16 or BF16, sums in FP32",
+          "FP8": "FP8 (E4M3) with scales"}
 
 # The size that a ladder is drawn at when nothing else is asked for.
 LADDER_SIZE = 4096

@@ -12,6 +12,7 @@ import numpy as np
 
 from lib.dispatch.plan import Plan
 from lib.kernels.grid import Launch
+from lib.kernels.scaled import ScaledProblem
 from lib.kernels.spec import Variant
 from lib.problem import Operand, Problem, numpy_dtype, viewed
 from lib.run.placed import Mapped, Placed
@@ -55,7 +56,7 @@ class Prepared(NamedTuple):
 
 
 def lay_out(
-    plan: Plan, problem: Problem, sets: Sequence[tuple[Any, Any, Any]], xp: Any = np
+    plan: Plan, problem: Problem, sets: Sequence[tuple[Any, ...]], xp: Any = np
 ) -> Prepared:
     """Make all that the launches of a plan take.
 
@@ -64,7 +65,7 @@ def lay_out(
     plan : Plan
         The problem's, for matrices aligned as these are.
     problem : Problem
-    sets : sequence of (A, B, C)
+    sets : sequence of (A, B, C), or of `lib.kernels.scaled.Operands`
     xp : module
         ``numpy`` or ``cupy``: where the matrices live.
 
@@ -86,7 +87,9 @@ def lay_out(
     filled = [(operands[name], room) for name, room in rooms.items() if room.size]
     packing = list(zip(filled, plan.packing, strict=True))
     return Prepared(
-        plan, [(*arguments(problem, *one, chosen, packed), *extra) for one in sets],
+        plan,
+        [(*arguments(problem, one[0], one[1], one[2], chosen, packed), *scales(problem, one),
+          *extra) for one in sets],
         [[_packing(chosen.pack, launch, operand, one["AB".index(operand.name)], room, behind)
           for behind, ((operand, room), launch) in enumerate(packing)]
          if chosen.pack else [] for one in sets],
@@ -200,6 +203,44 @@ def arguments(
     a, b = (maps["A"], maps["B"]) if boxes else (A, B)
     last = (maps["C"],) if tensor_maps and tensor_maps.lanes_store else ()
     return (*sizes, np.float32(problem.alpha), a, b, np.float32(problem.beta), C, *last)
+
+
+def scales(problem: Problem, given: Sequence[Any]) -> tuple[Any, ...]:
+    """The arguments that say how far apart scales of A and of B lie, and where; if there are any.
+
+    Parameters
+    ----------
+    problem : Problem
+    given : sequence of array
+        A, B, C and, of a `ScaledProblem`, the scales of A and of B, with any strides.
+
+    Raises
+    ------
+    ValueError
+        If the scales are of another shape, or there are none, or more than the problem has.
+    """
+    of_each = given[3:]
+    shapes = problem.shapes_of_scales if isinstance(problem, ScaledProblem) else ()
+    if len(of_each) != len(shapes):
+        raise ValueError(f"{len(given)} arrays are given; the problem asks for {3 + len(shapes)}")
+    steps: list[np.int32] = []
+    for name, array, shape in zip(("scale_a", "scale_b"), of_each, shapes, strict=False):
+        if array.shape != shape:
+            raise ValueError(f"{name} is {array.shape}; the problem asks for {shape}")
+        # Along rows or columns of C, then along K.
+        strides = array.strides if name == "scale_a" else array.strides[::-1]
+        steps += [np.int32(n // array.dtype.itemsize) for n in strides]
+    return (*steps, *map(_reach, of_each))
+
+
+def _reach(array: Any) -> Any:
+    """An array as it lies; NumPy's, whose gaps the emulator takes too, from its first element to
+    its last."""
+    if not isinstance(array, np.ndarray) or array.flags.c_contiguous:
+        return array
+    reach = 1 + sum((n - 1) * stride // array.itemsize
+                    for n, stride in zip(array.shape, array.strides, strict=True))
+    return np.lib.stride_tricks.as_strided(array, (reach,), (array.itemsize,))
 
 
 def _map(array: Any, lines: tuple[int, int], batch: bool) -> Any:

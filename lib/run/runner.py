@@ -96,6 +96,7 @@ def run(
     trace: bool = True,
     exact: bool = False,
     sms: int | None = None,
+    given: Sequence[Any] | None = None,
 ) -> Run:
     """Run a kernel on random inputs and judge the result.
 
@@ -129,6 +130,8 @@ def run(
     sms : int, optional
         Launch a persistent kernel for so many SMs; for those of the GPU, or in the emulator for an
         H100's, if not given.
+    given : sequence of array, optional
+        What `Problem.inputs` gives, NumPy's, in place of random ones; it stays as it is.
 
     Raises
     ------
@@ -160,13 +163,16 @@ def run(
         xp = np
     # Raises before anything is allocated.
     chosen = planned(kernel, variant, problem, sms=sms, exact=exact, on_gpu=where == "gpu")
-    A, B, C = problem.inputs(seed, xp)
-    prepared = lay_out(chosen, problem, [(A, B, C)], xp)
+    operands = list(problem.inputs(seed, xp) if given is None else map(xp.asarray, given))
+    if given is not None:
+        operands[2] = operands[2].copy()
+    C = operands[2]
+    prepared = lay_out(chosen, problem, [tuple(operands)], xp)
     compiled = compile_kernel(
         kernel, chosen.variant, target, source=source,
         ptx_only=where == "emulator" and not trace,  # counting asks how ptxas merged accesses
     )
-    reference = problem.reference(A, B, C)
+    reference = problem.reference(*operands)
     launched = None
     if where == "gpu":
         Loaded(kernel, prepared, target, source=source)(0)
@@ -300,7 +306,7 @@ def prepare(
     kernel: Kernel,
     variant: Variant,
     problem: Problem,
-    sets: Sequence[tuple[Any, Any, Any]],
+    sets: Sequence[tuple[Any, ...]],
     exact: bool = False,
     sms: int | None = None,
     choice: Choice | None = None,
@@ -312,7 +318,7 @@ def prepare(
     kernel : Kernel
     variant : Variant
     problem : Problem
-    sets : sequence of (A, B, C)
+    sets : sequence of (A, B, C), or of `lib.kernels.scaled.Operands`
         NumPy's or CuPy's arrays.
     exact : bool
         Keep to the variant's own tile (see `lib.dispatch.plan`).
@@ -329,7 +335,7 @@ def prepare(
         If the shape can't be launched, or a matrix begins where the instantiation can't reach it.
     """
     on_gpu = not isinstance(sets[0][0], np.ndarray)
-    places = [place for one in sets for place in addresses(*one)]
+    places = [place for one in sets for place in addresses(*one[:3])]
     found = planned(kernel, variant, problem, places, sms, exact=exact, choice=choice,
                     on_gpu=on_gpu)
     return lay_out(found, problem, sets, device.cupy() if on_gpu else np)

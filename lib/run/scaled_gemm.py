@@ -13,16 +13,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from lib.dispatch.plan import plan
 from lib.kernels.build import compile_kernel
-from lib.kernels.fp8 import FP8, check, launch_of
+from lib.kernels.fp8 import FP8, suited
 from lib.kernels.scaled import DTYPE, OUTS, SCALES, Operands, ScaledProblem
 from lib.run import device, libraries, placed
 from lib.run.bound import Bound
 from lib.run.launching import while_capturing
 from lib.run.libraries import Library, Look
 from lib.run.placed import Placed
-from lib.run.prepared import Step
-from lib.run.scaled import arguments, suited
+from lib.run.prepared import Step, arguments, scales
 
 MAX_PLANS = 256
 # Tensor maps ask for more than any other argument: where a matrix begins, to a multiple of this.
@@ -127,16 +127,17 @@ def _made(library: Library, looks: dict[str, Look], out: str | None) -> Plan:
         out = C.dtype.name
     out = out or OUTS[0]
     problem = ScaledProblem(M, N, K, out=out, scaling=_scaling((M, N, K), scale_a, scale_b))
-    variant = suited(problem)
-    check(variant, problem, tuple(looks[name][0] for name in ("A", "B", "C") if name in looks))
+    variant = suited(problem.scaling, problem.out)
+    chosen = plan(FP8, variant, problem, [looks[name][0] for name in "ABC" if name in looks],
+                  device.sms())
     if refused := device.why_not(FP8, variant):
         raise device.NoGpu(refused)
     given = Operands(
         Placed.tight(placed.A, (M, K), "uint8"), Placed.tight(placed.B, (N, K), "uint8"),
         Placed.tight(placed.C, (M, N), out), scale_a, scale_b,
     )
-    step = Step(variant, launch_of(variant, problem, device.sms()),
-                arguments(problem, given, variant))
+    step = Step(variant, chosen.launch,
+                (*arguments(problem, *given[:3], variant), *scales(problem, given)))
     ready = _code(device.current(), variant.name).ready(step.launch, step.arguments)
     spans = tuple(map(_span, given))
     return Plan((M, N), out, spans, Bound([step], [ready]))

@@ -9,6 +9,7 @@ from lib.compiler import arch as targets
 from lib.compiler.compiled import disassemble_together
 from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import CATALOGUE
+from lib.problem import ITEM_BYTES
 
 # Square, ragged on each side, one wide, and the ends of K.
 SHAPES = (
@@ -150,4 +151,6 @@ def legal(variant, M, N, K):
     """Round a shape up to one whose rows the variant can load, if it doesn't pack them."""
     if not variant.row_bytes or variant.pack:
         return M, N, K
-    return M, -(-N // 8) * 8 if variant.b_layout == "row" else N, -(-K // 8) * 8
+    unit = variant.row_bytes // ITEM_BYTES[variant.dtype]
+    of_n = unit if variant.b_layout == "row" else 1
+    return M, -(-N // of_n) * of_n, -(-K // unit) * unit

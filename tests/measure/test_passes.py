@@ -104,7 +104,8 @@ def test_which_versions_are_looked_at_thoroughly():
 
     hopper = {stem for stem, kernel in KERNELS.items() if kernel.min_arch == "sm_90a"}
     blackwell = {stem for stem, kernel in KERNELS.items() if kernel.min_arch == "sm_100a"}
-    last = {"09_fp32_limit", "15_turing_limit", "16_cp_async", max(hopper), max(blackwell)}
+    last = {"09_fp32_limit", "15_turing_limit", "16_cp_async", "26_fp8",
+            max(hopper), max(blackwell)}
     assert at(4096, plan.THOROUGH) == last | hopper
     assert at(4096, plan.JOULES) == set(KERNELS) - last - hopper
     assert at(8192, plan.THOROUGH) == last and not at(8192, plan.JOULES)

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from lib.kernels.scaled import BLOCK, SCALES, ScaledProblem
+from lib.kernels.scaled import BLOCK, SCALES, Operands, ScaledProblem
 from lib.measure import cublaslt, scaled_rival
 from tests.measure.test_rival import Lt
 
@@ -53,7 +53,7 @@ def placed(address):
 
 def operands(first):
     names = ("A", "B", "C", "scale_a", "scale_b")
-    return SimpleNamespace(**{name: placed(first + i) for i, name in enumerate(names)})
+    return Operands(**{name: placed(first + i) for i, name in enumerate(names)})
 
 
 @pytest.mark.parametrize("scaling, of_b, of_a", [
@@ -67,16 +67,15 @@ def test_b_goes_first_with_its_mode_and_scales(lt, scaling, of_b, of_a):
     E4M3, BF16 = 28, 14
     assert lt.layouts == [(E4M3, 384, 256, 384), (E4M3, 384, 64, 384), (BF16, 256, 64, 256)]
     assert [one.place for one in found] == [0, 1]  # of three one can't be used
-    found[1].gemm(operands(20))  # other copies of the matrices have scales of their own
+    found[1].gemm(*operands(20))  # other copies of the matrices have scales of their own
     assert lt.pointers == [(24, 23, 21, 20)]
 
 
 def test_fast_sums_are_asked_for_where_there_are_any(lt):
-    problem = ScaledProblem(64, 256, 384, scaling="tensor")
-    assert all(one.fast_sums for one in scaled_rival.candidates(problem, operands(10), True))
-    assert lt.set[25] == 1
-    blocks = ScaledProblem(64, 256, 384)
-    assert scaled_rival.candidates(blocks, operands(10), True) == []
+    problem = ScaledProblem(64, 256, 384, scaling="tensor", promoted=False)
+    assert scaled_rival.candidates(problem, operands(10)) and lt.set[25] == 1
+    blocks = ScaledProblem(64, 256, 384, promoted=False)
+    assert scaled_rival.candidates(blocks, operands(10)) == []
 
 
 def test_without_the_binding_nothing_is_offered(monkeypatch):

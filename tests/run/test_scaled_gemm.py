@@ -34,13 +34,13 @@ def operands(gpu, problem, seed=0):
     given = problem.inputs(seed)
     A, B = (gpu.put(x.view(np.uint8)) for x in (given.A, given.B))
     C, of_a, of_b = (gpu.put(x) for x in given[2:])
-    return A, B.T, C, of_a, of_b, problem.reference(given)
+    return A, B.T, C, of_a, of_b, problem.reference(*given)
 
 
 @pytest.mark.parametrize("out", ["bfloat16", "float32"])
 @pytest.mark.parametrize("scaling", SCALES)
 def test_scales_say_by_their_shapes_what_shares_them(gpu, scaling, out):
-    problem = ScaledProblem(37, 200, 272, 0.5, -2.0, out, scaling)
+    problem = ScaledProblem(37, 200, 272, 0.5, -2.0, out=out, scaling=scaling)
     A, B, C, of_a, of_b, reference = operands(gpu, problem)
     assert lib.gemm(A, B, 0.5, -2.0, C, scale_a=of_a, scale_b=of_b) is C
     assert problem.judge(C.numpy(), reference).ok
@@ -127,7 +127,7 @@ def test_cupy_s_bytes_on_a_gpu(scaling):
     given = problem.inputs()
     A, B = (cp.asarray(x.view(np.uint8)) for x in (given.A, given.B))
     C = lib.gemm(A, B.T, scale_a=cp.asarray(given.scale_a), scale_b=cp.asarray(given.scale_b))
-    assert problem.judge(cp.asnumpy(C), problem.reference(given)).ok
+    assert problem.judge(cp.asnumpy(C), problem.reference(*given)).ok
 
 
 @pytest.mark.gpu
@@ -142,4 +142,4 @@ def test_pytorch_s_tensors_on_a_gpu(scaling):
     C = lib.gemm(A, B.T, scale_a=of_a, scale_b=of_b)
     assert C.dtype == torch.bfloat16
     found = C.float().cpu().numpy().astype(given.C.dtype)
-    assert problem.judge(found, problem.reference(given)).ok
+    assert problem.judge(found, problem.reference(*given)).ok

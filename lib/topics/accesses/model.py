@@ -17,7 +17,8 @@ from lib.ptx.core.segment import PEER_BYTES
 HEADERS = (".cuh", ".hpp")  # the book's own, and CUDA's: `wmma` is a header of those
 
 # The arguments of every kernel of this book, in order; the last two where tiles are cut.
-ARGUMENTS = ("M", "N", "K", "alpha", "A", "B", "beta", "C", "parts", "arrivals")
+ARGUMENTS = ("M", "N", "K", "alpha", "A", "B", "beta", "C", "parts", "arrivals",
+             "", "", "", "a_scales", "b_scales")
 
 
 @dataclass(frozen=True)

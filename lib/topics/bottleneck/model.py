@@ -33,7 +33,7 @@ from lib import gpus
 from lib.gpus import Gpu
 from lib.topics.coalescing import model as coalescing
 from lib.topics.coalescing.model import WarpAccess
-from lib.topics.roofline.model import Roofs
+from lib.topics.roofline.model import FP8, Roofs
 
 HMMA_1688 = 16 * 8 * 8
 """FP16 multiply-adds of one HMMA.1688, all that a T4 has."""
@@ -218,6 +218,11 @@ def least_times(
 
 
 
+def fp8_flops(gpu: Gpu, clock_hz: float) -> float:
+    """The data sheet's peak of 8-bit floats at a clock, FLOP/s."""
+    return gpu.flops("float8_e4m3fn") * clock_hz / gpu.clock_hz
+
+
 def of_record(
     metrics: Mapping[str, float],
     gpu: Gpu,
@@ -247,10 +252,12 @@ def of_record(
         As `least_times` has it.
     """
     tensor: dict[str, Any] = {}
+    hz = clock_mhz * 1e6 if clock_mhz else gpu.clock_hz
     if product is not None:
         tensor = {
             "tensor_flops": flops,
-            "tensor_flops_per_s": roofs and roofs.products.get(product),
+            "tensor_flops_per_s": fp8_flops(gpu, hz) if product == FP8
+            else roofs and roofs.products.get(product),
             "l2_bytes": metrics["l2_bytes"], "l2_bytes_per_s": roofs and roofs.l2,
         }
     return least_times(

@@ -128,7 +128,7 @@ def per_multiply_add(version: Version) -> None:
     pages = [(before, before.kernel.variants[:1])] if before else []
     pages.append((version, version.kernel.variants))
     columns = [(page, variant.name) for page, variants in pages for variant in variants]
-    tensor = version.kernel.group == "FP16"
+    tensor = version.kernel.group != "FP32"
     scale = HMMA_1688 / 32 if tensor else 1
     rows = [
         (key.replace("_", " "),

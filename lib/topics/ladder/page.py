@@ -64,8 +64,10 @@ def _others(size: int) -> tuple[dict[str, list[ladder_figure.Rung]], dict[str, f
     last = {kernel.group: stem for stem, kernel in versions.items() if kernel.min_arch != BLACKWELL}
     for stem, kernel in versions.items():
         first = kernel.variants[0]
-        types = next(one for one in model.TYPES
-                     if one[2:] == (first.dtype, first.out, first.b_layout))
+        types = next((one for one in model.TYPES
+                      if one[2:] == (first.dtype, first.out, first.b_layout)), None)
+        if types is None:  # no public kernel is in turns with 8-bit floats
+            continue
         for met, line in model.peers(RECORDED_ON, types):
             cell = line.cells.get(shape)
             home = met if met in versions else last[kernel.group]

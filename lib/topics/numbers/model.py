@@ -33,6 +33,7 @@ from lib.topics.instruction_order import model as order
 from lib.topics.issue_slots import model as slots
 from lib.topics.occupancy.model import occupancy
 from lib.topics.pipeline import model as pipeline
+from lib.topics.promotion import model as promotion
 from lib.topics.rasterization import model as rasterization
 from lib.topics.register_banks import model as register_banks
 from lib.topics.roofline import model as roofline
@@ -228,6 +229,16 @@ class Numbers:
         found = tensor_memory.asked(version.kernel.stem, chosen.name, tensor_memory.SHAPE)
         return getattr(found, what) / found.flops
 
+    def sum_error(self, name: str, signs: str, K: int = 8192) -> float:
+        """Error of an instantiation of 26 on inputs of some signs (`lib.topics.promotion`)."""
+        version, variant = self._of(name)
+        chosen = version.kernel.variant(variant).name
+        return dict(promotion.emulated(version.kernel.stem, chosen, signs).errors)[K]
+
+    def stops_growing(self, product: float) -> float:
+        """The sum to which products of this size add nothing (`lib.topics.promotion`)."""
+        return promotion.stops_growing(product)
+
     def sectors(self, name: str = "", n: int | None = None) -> float:
         """Sectors per global load request: of the traced run, or recorded at a size."""
         keys = ("global_load_sectors", "global_load_requests")
@@ -350,9 +361,9 @@ class Numbers:
 
 
 # What is not recorded of what `Numbers` gives.
-_EMULATED = {"count", "each", "per_flop", "sectors"}
+_EMULATED = {"count", "each", "per_flop", "sectors", "sum_error"}
 _MODELLED = {"asked", "bank_cycles", "code", "met", "predicted", "promised", "registers",
-             "shared_bytes", "tiles", "warps", "with_vector", "work_between"}
+             "shared_bytes", "stops_growing", "tiles", "warps", "with_vector", "work_between"}
 
 
 def evidence(expression: str) -> str:

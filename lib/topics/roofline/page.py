@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lib import gpus
 from lib.gpus import GPUS
 from lib.kernels.catalogue import in_book
@@ -24,7 +26,10 @@ def draw(version: Version, size: int = 4096) -> None:
     machine = records.load(MachineRecord, RECORDED_ON)
     if machine is None:
         raise records.NotRecorded("no roofs are recorded: python -m lib record machine")
-    roofs = roofline.Roofs.from_record(machine, gpus.GPUS[RECORDED_ON])
+    sheet = gpus.GPUS[RECORDED_ON]
+    roofs = replace(roofline.Roofs.from_record(machine, sheet),
+                    tensor=sheet.flops(version.kernel.dtype if version.kernel.group == "FP8"
+                                       else "float16"))
     points = []
     for stem, kernel in in_book().items():
         if kernel.group == version.kernel.group and (

@@ -19,7 +19,7 @@ from lib.topics.version import RECORDED_ON, Version
 SPEED_SIZES = (1024, 2048, 4096)
 
 # NumPy's names of types, for people.
-_TYPES = {"float32": "FP32", "float16": "FP16", "bfloat16": "BF16"}
+_TYPES = {"float32": "FP32", "float16": "FP16", "bfloat16": "BF16", "float8_e4m3fn": "E4M3"}
 
 # Multiply-adds of a warp's FMA, by which accesses are counted in all chapters.
 WARP = 32
@@ -107,7 +107,7 @@ def compare(version: Version, size: int, *variants: str) -> None:
         All of them if none is named.
     """
     rows, timed = [], []
-    tensor = version.kernel.group == "FP16"
+    tensor = version.kernel.group != "FP32"
     for name in variants or tuple(v.name for v in version.kernel.variants):
         metrics, row = version.metrics(size, name), version.recorded(size, name)
         timed.append(row)
@@ -138,7 +138,8 @@ def _types(variant: Variant) -> str:
     if variant.dtype == "float32":
         return "FP32, TF32 off"
     columns = ", B by columns" if variant.b_layout == "column" else ""
-    return f"A and B {_TYPES[variant.dtype]}, C {_TYPES[variant.out]}{columns}"
+    scales = f", scales by {variant.scaling}" if variant.scaling else ""
+    return f"A and B {_TYPES[variant.dtype]}, C {_TYPES[variant.out]}{columns}{scales}"
 
 
 @once_recorded()

@@ -1,0 +1,144 @@
+"""FP8's sums as pages tell of them: errors, an interval's cost, the scales of a step."""
+
+import re
+
+import numpy as np
+import pytest
+
+from lib.gpus import GPUS
+from lib.kernels.scaled import ScaledProblem, decoded
+from lib.plotting import style
+from lib.ptx.isa import wgmma_fp8
+from lib.topics.bottleneck import model as busiest
+from lib.topics.promotion import figure, model
+from lib.topics.roofline import model as roofline
+from lib.topics.scales import figure as scales_figure
+from lib.topics.scales import model as scales
+from lib.topics.version import Version
+
+PLAIN, PROMOTED = "no_promotion_float", "tensor_float"
+
+
+@pytest.fixture(scope="module")
+def curves():
+    return [model.emulated("26_fp8", name, signs, (128, 1024))
+            for signs in model.SIGNS for name in (PLAIN, PROMOTED)]
+
+
+def test_the_error_grows_with_k_unless_sums_are_promoted(curves):
+    for plain, promoted in (curves[:2], curves[2:]):
+        (_, short), (_, long) = plain.errors
+        assert promoted.errors[0][1] == short  # of 128 of K there is nothing to promote
+        assert long > 4 * short and promoted.errors[1][1] < 1.2 * short
+    random, one_sign = curves[0].errors[1][1], curves[2].errors[1][1]
+    assert one_sign > 10 * random
+
+
+@pytest.mark.parametrize("place, interval, signs", [
+    (0, None, model.RANDOM), (1, 128, model.RANDOM), (2, None, model.ONE_SIGN),
+    (3, 128, model.ONE_SIGN),
+])
+def test_the_model_s_errors_are_the_kernel_s(curves, place, interval, signs):
+    K, emulated = curves[place].errors[1]
+    # α, the scales' product, is rounded once more.
+    assert model.error(K, interval, signs) == pytest.approx(emulated, rel=1e-2)
+
+
+def test_an_interval_s_cost_is_one_ffma_an_element():
+    gpu = GPUS["H100"]
+    # 32 / L: 8,192 FLOP and 128 FFMA per cycle and SM.
+    assert [model.share(length, gpu) for length in (32, 64, 128, 256)] == [1, 1 / 2, 1 / 4, 1 / 8]
+    found = model.intervals(512, gpu)
+    assert [one.length for one in found] == [*model.INTERVALS, None]
+    assert found[-1].share == 0
+    assert found[-1].errors == found[-2].errors  # every 512 of 512 is never
+    for shorter, longer in zip(found, found[1:], strict=False):
+        assert all(a <= b for a, b in zip(shorter.errors, longer.errors, strict=True))
+
+
+@pytest.mark.parametrize("product", [0.25, 0.3, 1.0, 6.0])
+def test_sums_stop_growing_where_it_says(product):
+    """32 products of one size, added to a sum: below that sum something is kept."""
+    a = np.array([[product] + 31 * [0]], "f4")
+    one = np.zeros((1, 32), "f4")
+    one[0, 0] = 1
+    end = np.float32(model.stops_growing(product))
+    for old, grows in ((end, False), (end / 2, True)):
+        found = wgmma_fp8.sums(a, one, np.array([[old]]), ("e4m3", "e4m3"))
+        assert (found[0, 0] > old) == grows
+
+
+def test_inputs_of_one_sign_are_the_same_numbers():
+    problem = ScaledProblem(8, 8, 64, scaling="tensor")
+    random, positive = (model.drawn(problem, signs) for signs in model.SIGNS)
+    assert (decoded(random.A) < 0).any() and (decoded(positive.A) >= 0).all()
+    np.testing.assert_array_equal(abs(decoded(random.B)), decoded(positive.B))
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+def test_the_figure_says_what_the_worst_sums_lose(curves, narrow):
+    fig = figure.draw(curves, evidence="emulated: sm_90a PTX", narrow=narrow)
+    worst, like = curves[2].errors[1][1], curves[3].errors[1][1]
+    assert fig.finding == (f"At K = 1,024 a sum of one sign is off by {100 * worst:.2g}%; promoted "
+                           f"every 128, by {100 * like:.2g}%")
+    assert fig.alt.count("Promoted, ") == fig.alt.count("Not promoted, ") == 2
+    assert fig.get_figwidth() == (style.NARROW if narrow else style.WIDTH)
+
+
+def test_variants_say_whether_they_promote():
+    version = Version("26_fp8")
+    assert version.kernel.variant(PLAIN).promotes is False
+    assert version.kernel.variant(PROMOTED).promotes is True
+
+
+# -- which scales a step takes -------------------------------------------------------------------
+
+def test_a_step_takes_a_scale_per_row_and_one_of_b():
+    found = scales.step(ScaledProblem(200, 256, 384), (128, 128), (1, 1), 2)
+    assert (found.rows, found.columns, found.depth) == (
+        range(128, 200), range(128, 256), range(256, 384))
+    assert (found.of_a, found.of_b) == (72, 1)
+    assert scales.loaded_by_a_lane(found) == 3  # Factors of scales.cuh
+    assert scales.bytes_per_step(found) == 4 * 73
+    fig = scales_figure.draw(found, evidence="modelled: a tile")
+    assert fig.finding.startswith("A step of 128 of K takes 72 scales of A and 1 of B: 292 bytes")
+    assert "rows 128 to 199 and columns 128 to 255" in fig.alt
+
+
+def test_scales_differ_in_one_way_alone():
+    problem = ScaledProblem(16, 128, 512)
+    alike, rows, depth, both = (scales.scaled_by(problem, kind) for kind in scales.KINDS)
+    assert (alike.scale_a == 1).all()
+    assert (np.ptp(rows.scale_a, 1) == 0).all() and np.ptp(rows.scale_a, 0).any()
+    assert (np.ptp(depth.scale_a, 0) == 0).all() and np.ptp(depth.scale_a, 1).any()
+    assert np.ptp(both.scale_a, 0).any() and np.ptp(both.scale_a, 1).any()
+
+
+def test_seeded_mistakes_are_told_apart_by_their_scales(capsys):
+    from lib.kernels.source import edited
+    from lib.topics.scales.page import verdicts
+
+    version = Version("26_fp8")
+    text = version.kernel.source.read_text()
+    for old, new, wrong in (
+        ("scales(0, step)", "scales(0, step)", ""),
+        ("scales(0, step)", "scales(0, step - 1)", "along K, by both"),
+        ("row + i * 64, col, min(step", "row + i * 64 + 1, col, min(step", "by rows of A, by both"),
+    ):
+        verdicts(version, edited(text, old, new) if new != old else text)
+        found = re.findall(r"([\w ]+): wrong", capsys.readouterr().out)
+        assert ", ".join(one.strip() for one in found) == wrong
+
+
+# -- the roofs of 8-bit floats --------------------------------------------------------------------
+
+def test_8_bit_products_have_twice_the_peak():
+    gpu = GPUS["H100"]
+    assert gpu.flops_per_cycle("float8_e4m3fn") == 2 * gpu.flops_per_cycle("float16")
+    assert gpu.flops("float8_e4m3fn") == pytest.approx(2 * gpu.flops("float16"), rel=1e-3)
+    with pytest.raises(ValueError, match="T4 multiplies no 8-bit floats"):
+        GPUS["T4"].flops("float8_e4m3fn")
+    assert busiest.fp8_flops(gpu, gpu.clock_hz / 2) == gpu.flops("float8_e4m3fn") / 2
+    wgmma = "wgmma.mma_async.sync.aligned.m64n128k32.f32.{0}.{0}"
+    assert roofline.product_of([wgmma.format("e4m3")]) == roofline.FP8
+    assert roofline.product_of([wgmma.format("f16")]) == "wgmma"
