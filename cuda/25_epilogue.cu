@@ -8,7 +8,8 @@
 // Launch:     as 21, and rows of C, bias and residual are multiples of 16 bytes, aligned, STAGED or
 //             not. Box of C, which has N / 2 columns under SwiGLU: (64, 128 bytes). `amax` holds a
 //             float's bits, and grows. What an epilogue lacks is never read. `apart` has any grid,
-//             and takes any row of a tight product that alpha is in already.
+//             takes rows of any length, tight, of which VEC elements are a group, and a product of
+//             FP32 where `fused` has A.
 // Runs on:    sm_90a.
 //
 // E:          Epilogue<activation, has bias, has residual, has amax>.
@@ -152,14 +153,13 @@ fused(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A,
 // that `fused` can't take.
 template <class TC, int VEC, class E>
 __global__ void __launch_bounds__(256)
-apart(int M, int N, const float* product, float beta, TC* C, const TC* bias, const TC* residual,
-      unsigned* amax)
+apart(int M, int N, int groups, float alpha, const float* product, const TC* bias, float beta,
+      TC* C, const TC* residual, unsigned* amax)
 {
     struct alignas(VEC * sizeof(TC)) Vector { TC values[VEC]; };
     Fused<E, TC> epilogue = {C, bias, residual, M, N / E::FOLD};
     grid_wait();
     grid_go();
-    const int groups = epilogue.N / VEC;  // of each row
     const size_t count = (size_t)M * groups, stride = (size_t)gridDim.x * blockDim.x;
     for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += stride) {
         const size_t row = i / groups;
@@ -175,7 +175,7 @@ apart(int M, int N, const float* product, float beta, TC* C, const TC* bias, con
             float in[E::FOLD];
 #pragma unroll
             for (int f = 0; f < E::FOLD; ++f) {
-                in[f] = product[row * N + c + 8 * f];
+                in[f] = alpha * product[row * N + c + 8 * f];
                 if (beta != 0.0f) in[f] += beta * float(old.values[j]);
                 if (E::BIAS) in[f] += float(bias[c + 8 * f]);
             }

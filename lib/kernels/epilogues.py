@@ -1,11 +1,12 @@
 """The problem of a product with an epilogue: C = act(α·A·B + β·C + bias) + residual.
 
-All of it is FP32's, and rounded once, to C's type. Where an amax is asked for, it becomes the larger
-of what it was and the largest |C| before that is rounded; a NaN is above all numbers.
+All of it is FP32's, and rounded once, to C's type. Where an amax is asked for, it becomes the
+larger of what it was and the largest |C| before that is rounded; a NaN is above all numbers.
 """
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -40,9 +41,8 @@ def _erf(x: Any) -> Any:
     """The error function of NumPy's or CuPy's float64."""
     if isinstance(x, np.ndarray):
         return np.vectorize(math.erf, otypes=["f8"])(x) if x.size else x
-    from cupyx.scipy.special import erf
-
-    return erf(x)
+    special: Any = importlib.import_module("cupyx.scipy.special")
+    return special.erf(x)
 
 
 def _logistic(x: Any) -> Any:

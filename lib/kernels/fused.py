@@ -1,7 +1,7 @@
-"""25: the product with an epilogue. Not in the catalogue while it has neither records nor a chapter.
+"""25: products with an epilogue. Not in the catalogue while it has neither records nor a chapter.
 
-Its problem is `lib.kernels.epilogues.FusedProblem`, `lib.run.fused` runs it and `lib.dispatch.fused`
-decides what is launched.
+Its problem is `lib.kernels.epilogues.FusedProblem`, `lib.run.fused` runs it, and
+`lib.dispatch.fused` decides what is launched.
 """
 
 from __future__ import annotations

@@ -108,10 +108,14 @@ def arguments(problem: FusedProblem, given: Given, variant: Variant) -> tuple[An
     )
 
 
-def apart_arguments(problem: FusedProblem, product: Any, given: Given) -> tuple[Any, ...]:
-    """The arguments of `apart`, for an (M, N) product in FP32 that α is in."""
-    return (np.int32(problem.M), np.int32(problem.N), product, np.float32(problem.beta), given.C,
-            *_beside(given))
+def apart_arguments(
+    problem: FusedProblem, product: Any, given: Given, variant: Variant
+) -> tuple[Any, ...]:
+    """The arguments of `apart`, for an (M, N) product in FP32: A·B, or what stands for it."""
+    bias, residual, amax = _beside(given)
+    groups = problem.columns // variant.schedule.vec
+    return (*map(np.int32, (problem.M, problem.N, groups)), np.float32(problem.alpha), product,
+            bias, np.float32(problem.beta), given.C, residual, amax)
 
 
 def _beside(given: Given) -> tuple[Any, ...]:
@@ -195,7 +199,7 @@ def run_apart(
     variant = apart(problem.epilogue, problem.out, vec)
     compiled = compile_kernel(EPILOGUE, variant, "sm_90a", source=source, ptx_only=True)
     launched = emulate(compiled, apart_launch(variant, problem, sms),
-                       apart_arguments(problem, product, own), trace=False, **options)
+                       apart_arguments(problem, product, own, variant), trace=False, **options)
     amax = None if own.amax is None else float(own.amax[0])
     verdict = problem.judge(own.C, problem.reference(given), amax)
     return FusedRun(variant, problem, "emulator", own.C, amax, verdict, launched)
