@@ -16,7 +16,8 @@ from lib.dispatch import cost
 from lib.dispatch.fit import laid
 from lib.kernels.catalogue import RULES
 from lib.kernels.epilogues import Epilogue, FusedProblem
-from lib.kernels.fused import check, few, fused, misfit
+from lib.kernels.fused import APART_BLOCKS, APART_THREADS, check, few, fused, misfit
+from lib.kernels.grid import Launch
 from lib.kernels.hopper import PERSISTENT, Types, launched_of_22
 from lib.kernels.spec import Variant
 from lib.problem import ITEM_BYTES
@@ -96,3 +97,16 @@ def _candidates(epilogue: Epilogue, types: Types) -> Iterator[Variant]:
         whole = not one.grid.resident and schedule.split == 1
         if whole and not (schedule.swapped and epilogue.fold > 1):
             yield few(one.name, "22 with an epilogue", schedule, epilogue, **types)
+
+
+def launch_of(variant: Variant, problem: FusedProblem, sms: int) -> Launch:
+    """Blocks for all tiles, or for as many as the SMs hold."""
+    grid = variant.grid.blocks(problem.product, variant.tile, variant.step, sms)
+    return Launch(grid, (*variant.block, 1), variant.shared_bytes, variant.early)
+
+
+def apart_launch(variant: Variant, problem: FusedProblem, sms: int) -> Launch:
+    """Blocks of `apart`: for all elements of C, or for as many as the SMs hold."""
+    threads = problem.M * (problem.columns // variant.schedule.vec)
+    blocks = min(-(-threads // APART_THREADS), sms * APART_BLOCKS)
+    return Launch((blocks, 1, 1), (APART_THREADS, 1, 1), 0, variant.early)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Unpack
 
 from lib.kernels.epilogues import Epilogue, FusedProblem
-from lib.kernels.grid import Launch, Line
+from lib.kernels.grid import Line
 from lib.kernels.hopper import (
     BF16_COLUMN,
     HALF,
@@ -53,6 +53,8 @@ def fused(
     epilogue : Epilogue
     early : bool
         Whether what the epilogue reads is fetched into the caches when a tile begins.
+    **types
+        Of the matrices, and B's layout.
 
     Raises
     ------
@@ -229,16 +231,3 @@ def misfit(problem: FusedProblem, alignments: tuple[int, ...] = ()) -> str:
         if place % TMA_STRIDE:
             return f"{name} must begin at a multiple of {TMA_STRIDE}"
     return ""
-
-
-def launch_of(variant: Variant, problem: FusedProblem, sms: int) -> Launch:
-    """Blocks for all tiles, or for as many as the SMs hold."""
-    grid = variant.grid.blocks(problem.product, variant.tile, variant.step, sms)
-    return Launch(grid, (*variant.block, 1), variant.shared_bytes, variant.early)
-
-
-def apart_launch(variant: Variant, problem: FusedProblem, sms: int) -> Launch:
-    """Blocks of `apart`: for all elements of C, or for as many as the SMs hold."""
-    threads = problem.M * (problem.columns // variant.schedule.vec)
-    blocks = min(-(-threads // APART_THREADS), sms * APART_BLOCKS)
-    return Launch((blocks, 1, 1), (APART_THREADS, 1, 1), 0, variant.early)

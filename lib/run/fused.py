@@ -8,16 +8,10 @@ from typing import Any
 import numpy as np
 
 from lib import ptx
+from lib.dispatch.fused import apart_launch, launch_of
 from lib.kernels.build import compile_kernel
 from lib.kernels.epilogues import FusedProblem, Given
-from lib.kernels.fused import (
-    EPILOGUE,
-    apart,
-    apart_launch,
-    check,
-    epilogue_of,
-    launch_of,
-)
+from lib.kernels.fused import EPILOGUE, apart, check, epilogue_of
 from lib.kernels.grid import PERSISTENT_SMS
 from lib.kernels.spec import Kernel, Variant
 from lib.problem import Verdict, numpy_dtype

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from lib.dispatch import fused as dispatch
-from lib.dispatch.fused import FusedChoice
+from lib.dispatch.fused import FusedChoice, apart_launch, launch_of
 from lib.kernels.build import compile_kernel
 from lib.kernels.epilogues import Epilogue, FusedProblem, Given
-from lib.kernels.fused import EPILOGUE, apart, apart_launch, launch_of
+from lib.kernels.fused import EPILOGUE, apart
 from lib.kernels.spec import TMA_STRIDE, Variant
 from lib.problem import ITEM_BYTES
 from lib.run import device, libraries, placed

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from lib.dispatch.fused import launch_of
 from lib.kernels.build import compile_kernel
 from lib.kernels.epilogues import (
     ACTIVATIONS,
@@ -25,7 +26,6 @@ from lib.kernels.fused import (
     check,
     epilogue_of,
     fused,
-    launch_of,
     slices,
 )
 from lib.kernels.hopper import BF16_COLUMN
