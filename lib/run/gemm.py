@@ -192,6 +192,11 @@ def gemm(
     return operator.call(A, B, C, alpha, beta, stream, trials)
 
 
+def fused(A: Any, B: Any, C: Any, epilogue: str, bias: Any, residual: Any) -> Any:
+    """Enqueue C = act(A @ B + bias) + residual on the library's stream, without gradients."""
+    return fused_gemm.compute(A, B, 1.0, 0.0, C, None, epilogue, bias, residual, None, _product)
+
+
 def _product(A: Any, B: Any, C: Any, stream: int) -> Any:
     """A·B alone, for an epilogue that is launched behind it."""
     return compute(A, B, 1.0, 0.0, C, stream, 1)
