@@ -6,8 +6,8 @@
 
 Importing it registers `torch.ops.gemm_worklog.gemm`, `gemm_out` and `linear`, and lets `lib.gemm`
 hand them what wants a gradient or is traced. The operators are recorded by CUDA graphs, in memory
-of PyTorch's pool, and stand as one node in what `torch.compile` makes. Nothing else of `lib` imports
-PyTorch.
+of PyTorch's pool, and stand as one node in what `torch.compile` makes. Nothing else of `lib`
+imports PyTorch.
 """
 
 from __future__ import annotations
