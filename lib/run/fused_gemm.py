@@ -22,7 +22,7 @@ from lib.problem import ITEM_BYTES
 from lib.run import device, libraries, placed
 from lib.run.bound import Bound
 from lib.run.fused import apart_arguments, arguments
-from lib.run.launching import while_capturing
+from lib.run.launching import capturing, while_capturing
 from lib.run.libraries import Library, Look
 from lib.run.placed import Placed
 from lib.run.prepared import Step
@@ -64,6 +64,8 @@ class Plan(NamedTuple):
 
 _plans: OrderedDict[tuple[Any, ...], Plan] = OrderedDict()
 _lock = threading.Lock()
+# Products in FP32 that graphs write and read: they stay, for nobody says when a graph has gone.
+_held: list[Any] = []
 
 
 def compute(
@@ -106,6 +108,8 @@ def compute(
     addresses = [place if name not in looks or name == "C" else looks[name][0] for name in _NAMES]
     if plan.product is not None:
         between = library.empty(plan.product, "float32", index, queue)
+        if capturing(queue):  # the graph may run beside what the memory is given to later
+            _held.append(between)
         product(A, B, between, queue)
         addresses[placed.A] = library.address(between)
     with _lock:

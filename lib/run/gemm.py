@@ -180,8 +180,12 @@ def gemm(
     if any(one is not None for one in (epilogue, bias, residual, amax)):
         if operator is not None and operator.traced():
             raise ValueError("lib.gemm with an epilogue can't be traced: call lib.torch.linear")
-        return fused_gemm.compute(A, B, alpha, beta, C, stream, epilogue, bias, residual, amax,
-                                  _product)
+        try:
+            return fused_gemm.compute(A, B, alpha, beta, C, stream, epilogue, bias, residual, amax,
+                                      _product)
+        except WantsGradient as wanted:
+            raise ValueError("lib.gemm with an epilogue has no gradient: call lib.torch.linear, or "
+                             "detach its operands") from wanted
     if operator is not None and operator.traced():
         return operator.call(A, B, C, alpha, beta, stream, trials)
     try:

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,7 +10,8 @@ import pytest
 from lib.kernels.epilogues import ACTIVATIONS, Epilogue, FusedProblem
 from lib.measure import fused_bench, fused_rival
 from lib.measure.fused_bench import ALONE, OTHERS, OURS, PRODUCT, Row
-from lib.run import device
+from lib.problem import WrongResult
+from lib.run import device, runner
 
 ROW = Row("25 ping_pong", OURS, "64x64x128", "bias_gelu", "bfloat16", 2e-6, 0.5, 0.01, None, None,
           1e-3, None, "H100")
@@ -58,6 +60,71 @@ def test_pytorch_s_layer_is_the_problem(activation, residual):
         assert found.shape == given.C.shape
     else:
         np.testing.assert_allclose(found, problem.reference(given).C.C, 1e-9, 1e-9)
+
+
+class Emulated:
+    """Code that is "loaded" into the emulator."""
+
+    def __init__(self, compiled):
+        self._compiled = compiled
+
+    def __call__(self, launch, args):
+        runner.emulate(self._compiled, launch, tuple(args), trace=False)
+
+    def ready(self, launch, args):
+        return lambda stream: self(launch, args)
+
+
+@pytest.fixture
+def played(monkeypatch):
+    """NumPy in CuPy's place, the emulator in the GPU's, and a time for each side in turn."""
+    cuda = SimpleNamespace(
+        Device=lambda: SimpleNamespace(id=0),
+        get_current_stream=lambda: SimpleNamespace(ptr=0),
+        runtime=SimpleNamespace(getDeviceProperties=lambda index: {"l2CacheSize": 1}))
+    monkeypatch.setattr(device, "cupy", lambda: SimpleNamespace(**vars(np), cuda=cuda))
+    monkeypatch.setattr(device, "Loaded", Emulated)
+    for name, value in (("arch", "sm_90a"), ("sms", 2), ("name", "H100")):
+        monkeypatch.setattr(device, name, lambda *given, value=value: value)
+
+    def take(players, samples, warm):
+        for player in players:
+            player._call(1)
+        return [SimpleNamespace(clock=None, seconds=n * 1e-6, spread=0.0)
+                for n in range(1, len(players) + 1)]
+
+    monkeypatch.setattr(fused_bench.turns, "take", take)
+    monkeypatch.setattr(fused_bench.fused_rival, "torch_or_none", lambda: None)
+
+
+@pytest.mark.parametrize("epilogue", ["bias_gelu", "swiglu", "amax", "plain"])
+def test_what_is_timed_is_right_and_named(played, capsys, tmp_path, epilogue):
+    written = tmp_path / "rows.json"
+    assert fused_bench.main(["40x64x72", "--epilogue", epilogue, "--candidates", "2", "--write",
+                             str(written)]) == 0
+    rows = json.loads(written.read_text())
+    alone = ["lib.gemm, the product alone"]
+    if epilogue != "plain":
+        alone = [rows[2]["name"], "25 apart", *alone]
+        assert [row["side"] for row in rows[2:]] == [ALONE, OURS, ALONE]
+    assert [row["name"] for row in rows[2:]] == alone
+    assert all(row["error"] < 1e-2 and row["gpu"] == "H100" for row in rows)
+    said = capsys.readouterr().out
+    assert "of the fastest of our product alone" in said and "PyTorch isn't timed" in said
+
+
+def test_parts_are_timed_each_beside_the_product(played, monkeypatch):
+    some = replace(fused_bench.EPILOGUE, variants=fused_bench.EPILOGUE.variants[:2], steps=())
+    monkeypatch.setattr(fused_bench, "EPILOGUE", some)
+    rows = fused_bench.contest(FusedProblem(40, 64, 72), print, parts=True)
+    assert [row.name for row in rows] == ["25 bias", "25 plain"]
+
+
+def test_a_wrong_side_is_not_timed(played):
+    found = fused_bench.Contest(FusedProblem(40, 64, 72))
+    with pytest.raises(WrongResult, match="nothing: wrong: 2560 elements are NaN.*not timed"):
+        found._side("nothing", OURS, lambda index: None, False)
+    assert found._right("nothing", OTHERS, lambda index: None, False) == []
 
 
 @pytest.mark.skipif(device.available(), reason="there is a GPU")

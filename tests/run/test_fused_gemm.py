@@ -87,6 +87,25 @@ def test_columns_of_a_and_gaps_have_it_apart(gpu):
     assert "A lies by columns" in fused_gemm.chosen(by_columns, arrays["B"], epilogue="silu")
 
 
+def test_memory_that_a_graph_writes_stays(gpu, monkeypatch):
+    monkeypatch.setattr(fused_gemm, "_held", [])
+    problem = FusedProblem(33, 145, 75, epilogue=Epilogue("silu", True))
+    arrays, answer = operands(gpu, problem)
+    gpu.captured = True
+    called(problem, arrays)
+    assert right(problem, arrays, answer)
+    (held,) = fused_gemm._held
+    assert held.shape == (33, 145) and held.dtype == np.float32
+
+
+def test_a_wish_for_a_gradient_names_the_operator(gpu, monkeypatch):
+    def wants(*given):
+        raise products.WantsGradient("A requires a gradient")
+
+    monkeypatch.setattr(fused_gemm, "compute", wants)
+    refused(gpu, "has no gradient: call lib.torch.linear", lambda g, gpu: {})
+
+
 def test_an_operand_off_a_boundary_has_it_apart(gpu):
     problem = FusedProblem(40, 48, 64, epilogue=Epilogue("relu", True))
     arrays, answer = operands(gpu, problem)
