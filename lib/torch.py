@@ -2,11 +2,12 @@
 
 >>> import lib.torch
 >>> C = lib.torch.gemm(A, B)                                                  # doctest: +SKIP
->>> y = lib.torch.linear(x, weight, bias)                                     # doctest: +SKIP
+>>> y = lib.torch.linear(x, weight, bias, activation="gelu")                  # doctest: +SKIP
 
-Importing it registers `torch.ops.gemm_worklog.gemm` and `gemm_out`, and lets `lib.gemm` hand them
-what wants a gradient or is traced. The operator is recorded by CUDA graphs, in PyTorch's pool of
-memory, and stands as one node in what `torch.compile` makes. Nothing else of `lib` imports PyTorch.
+Importing it registers `torch.ops.gemm_worklog.gemm`, `gemm_out` and `linear`, and lets `lib.gemm`
+hand them what wants a gradient or is traced. The operators are recorded by CUDA graphs, in memory
+of PyTorch's pool, and stand as one node in what `torch.compile` makes. Nothing else of `lib`
+imports PyTorch.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lib.kernels.epilogues import ACTIVATIONS, GATES, Epilogue
 from lib.problem import LAYOUTS, Problem
 from lib.run import gemm as products
 
@@ -38,9 +40,18 @@ _LIBRARY.define(
     "forward(Tensor A, Tensor B, Tensor? C, float alpha, float beta, ScalarType? out_dtype, "
     "int trials) -> Tensor"
 )
+# x @ weight.T with an epilogue; only without an activation has it a gradient.
+_LIBRARY.define(
+    "linear(Tensor x, Tensor weight, Tensor? bias, Tensor? residual, str activation) -> Tensor")
+# The same without gradients.
+_LIBRARY.define(
+    "linear_forward(Tensor x, Tensor weight, Tensor? bias, Tensor? residual, str activation) "
+    "-> Tensor")
 _GEMM = torch.ops.gemm_worklog.gemm.default
 _FORWARD = torch.ops.gemm_worklog.forward.default
 _GEMM_OUT = torch.ops.gemm_worklog.gemm_out.default
+_LINEAR = torch.ops.gemm_worklog.linear.default
+_LINEAR_FORWARD = torch.ops.gemm_worklog.linear_forward.default
 
 
 def gemm(
@@ -94,21 +105,95 @@ def gemm_out(
     return C
 
 
-def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Compute x @ weight.T + bias, as `torch.nn.functional.linear` does.
+def linear(
+    x: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str = "none",
+    residual: Tensor | None = None,
+) -> Tensor:
+    """Compute activation(x @ weight.T + bias) + residual, as `torch.nn.functional.linear` begins.
+
+    In float16 and bfloat16 on Hopper all of it is FP32's and rounded once, fused into the product
+    where the shape suits that (`lib.gemm`). Elsewhere it is PyTorch's operations behind the
+    product. So it is where a gradient is wanted and there is an activation: its gradient needs
+    x @ weight.T + bias, which is therefore computed, rounded and kept.
 
     Parameters
     ----------
     x : (…, K) tensor
     weight : (N, K) tensor
     bias : (N,) tensor, optional
+    activation : str
+        ``"none"``, ``"relu"``, ``"gelu"`` (by its tanh), ``"gelu_erf"``, ``"silu"`` or
+        ``"swiglu"``, whose weights are `lib.kernels.epilogues.interleaved`.
+    residual : (…, N) tensor, optional
+        (…, N / 2) with ``"swiglu"``.
+
+    Raises
+    ------
+    ValueError
+        In one line, before anything is launched, if the tensors don't fit.
     """
+    asked = Epilogue(activation)
     if torch.is_autocast_enabled("cuda"):
         kind = torch.get_autocast_dtype("cuda")
         x, weight = x.to(kind), weight.to(kind)
-        bias = None if bias is None else bias.to(kind)
-    y = gemm(x.reshape(-1, x.shape[-1]), weight.T)
-    return (y if bias is None else y + bias).reshape(*x.shape[:-1], weight.shape[0])
+        bias, residual = (None if one is None else one.to(kind) for one in (bias, residual))
+    shape = (*x.shape[:-1], weight.shape[0] // asked.fold)
+    if residual is not None and residual.shape != shape:
+        raise ValueError(f"residual is {tuple(residual.shape)}: it must be {shape}")
+    rows = x.reshape(-1, x.shape[-1])
+    beside = None if residual is None else residual.reshape(-1, shape[-1])
+    if not _fuses(rows):
+        y = gemm(rows, weight.T)
+        y = _activated(y if bias is None else y + bias, asked)
+        return (y if beside is None else y + beside).reshape(shape)
+    if not _wants_gradient(rows, weight, bias, beside):
+        call = _LINEAR if torch.compiler.is_compiling() else _LINEAR_FORWARD
+        made: Tensor = call(rows, weight, bias, beside, activation)
+    elif activation == "none":
+        made = _linear(rows, weight, bias, beside)
+    else:
+        made = _activated(_linear(rows, weight, bias, None), asked)
+        made = made if beside is None else made + beside
+    return made.reshape(shape)
+
+
+def _linear(
+    x: Tensor, weight: Tensor, bias: Tensor | None, residual: Tensor | None
+) -> Tensor:
+    """x @ weight.T + bias + residual, with gradients."""
+    if torch.compiler.is_compiling():
+        return _LINEAR(x, weight, bias, residual, "none")
+    made: Tensor = _DifferentiableLinear.apply(x, weight, bias, residual)
+    return made
+
+
+def _activated(x: Tensor, asked: Epilogue) -> Tensor:
+    """An activation by PyTorch's own operations, which have gradients."""
+    name = asked.activation
+    if name in ("gelu", "gelu_unit"):
+        return torch.nn.functional.gelu(x, approximate="tanh")
+    if name == "gelu_erf":
+        return torch.nn.functional.gelu(x)
+    if name == "swiglu":
+        parts = x.unflatten(-1, (-1, 2, GATES))
+        return (torch.nn.functional.silu(parts[..., 0, :]) * parts[..., 1, :]).flatten(-2)
+    if name == "none":
+        return x
+    return torch.nn.functional.relu(x) if name == "relu" else torch.nn.functional.silu(x)
+
+
+def _fuses(x: Tensor) -> bool:
+    """Whether a kernel takes such a type with an epilogue, on the tensor's GPU."""
+    return x.dtype in _FUSED and (not x.is_cuda or _hopper(x.get_device()))
+
+
+_FUSED = (torch.float16, torch.bfloat16)
+
+
+@cache
+def _hopper(index: int) -> bool:
+    """Whether a GPU has the instructions of 25."""
+    return torch.cuda.get_device_capability(index)[0] == 9
 
 
 # -- what the dispatcher calls --------------------------------------------------------------------
@@ -148,6 +233,50 @@ def _out_on_gpu(
         return
     A, B = _laid(A, B, C.dtype)
     products.compute(A, B, alpha, beta, C, None, trials)
+
+
+def _linear_on_gpu(
+    x: Tensor, weight: Tensor, bias: Tensor | None, residual: Tensor | None, activation: str
+) -> Tensor:
+    """`linear` for tensors on a GPU."""
+    shape = _check_linear(x, weight, bias, residual, activation)
+    if not x.numel() or not weight.numel():  # nothing to multiply, or nothing to write
+        y = x.new_zeros(x.shape[0], weight.shape[0])
+        y = _activated(y if bias is None else y + bias, Epilogue(activation))
+        return y if residual is None else y + residual
+    A, B = _readable(x), _readable(weight.T)
+    C = x.new_empty(shape)
+    made: Tensor = products.fused(A, B, C, activation, _tight(bias), _tight(residual))
+    return made
+
+
+def _tight(one: Tensor | None) -> Tensor | None:
+    return None if one is None else one.contiguous()
+
+
+def _check_linear(
+    x: Tensor, weight: Tensor, bias: Tensor | None, residual: Tensor | None, activation: str
+) -> tuple[int, int]:
+    """The result's shape; operands that don't fit are refused."""
+    if activation not in ACTIVATIONS:
+        raise ValueError(f"activation {activation!r} is unknown; use {', '.join(ACTIVATIONS)}")
+    if x.ndim != 2 or weight.ndim != 2 or x.shape[1] != weight.shape[1]:
+        raise ValueError(f"x is {tuple(x.shape)} and weight {tuple(weight.shape)}: they must be "
+                         "…×K and N×K")
+    fold, N = Epilogue(activation).fold, weight.shape[0]
+    if fold > 1 and N % (2 * GATES):
+        raise ValueError(f"SwiGLU takes gates and values in turns of {GATES} columns: N = {N} must "
+                         f"be a multiple of {2 * GATES}")
+    shape = (x.shape[0], N // fold)
+    for name, one, wanted in (("weight", weight, tuple(weight.shape)), ("bias", bias, (N,)),
+                              ("residual", residual, shape)):
+        if one is None:
+            continue
+        if tuple(one.shape) != wanted:
+            raise ValueError(f"{name} is {tuple(one.shape)}: it must be {wanted}")
+        if one.dtype != x.dtype:
+            raise ValueError(f"{name} holds {one.dtype} and x {x.dtype}: they must be the same")
+    return shape
 
 
 def _elsewhere(A: Tensor, B: Tensor, *others: Any, **options: Any) -> Tensor:
@@ -232,9 +361,9 @@ def _layouts(dtype: torch.dtype, out: torch.dtype, index: int) -> tuple[str, ...
         return found
 
 
-def _wants_gradient(A: Tensor, B: Tensor, C: Tensor | None) -> bool:
-    return torch.is_grad_enabled() and (
-        A.requires_grad or B.requires_grad or (C is not None and C.requires_grad))
+def _wants_gradient(*operands: Tensor | None) -> bool:
+    return torch.is_grad_enabled() and any(
+        one is not None and one.requires_grad for one in operands)
 
 
 @cache
@@ -266,6 +395,30 @@ def _fake_out(
 ) -> None:
     """Nothing new: C has its shape."""
     _check(A, B, C)
+
+
+def _fake_linear(
+    x: Tensor, weight: Tensor, bias: Tensor | None, residual: Tensor | None, activation: str
+) -> Tensor:
+    """The result's shape and type."""
+    return x.new_empty(_check_linear(x, weight, bias, residual, activation))
+
+
+def _keep_linear(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    """Keep what the gradients need."""
+    x, weight, _, _, activation = inputs
+    if activation != "none":
+        raise ValueError("the operator has no gradient of an activation: call lib.torch.linear")
+    ctx.save_for_backward(x, weight)
+
+
+def _backward_of_linear(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    """Gradients: G·W, Gᵀ·x, the sum of G's rows, and G."""
+    x, weight = ctx.saved_tensors
+    of_x, of_weight, of_bias, of_residual = ctx.needs_input_grad[:4]
+    return (
+        gemm(grad, weight) if of_x else None, gemm(grad.mT, x) if of_weight else None,
+        grad.sum(0) if of_bias else None, grad if of_residual else None)
 
 
 def _keep(
@@ -316,7 +469,26 @@ class _Differentiable(torch.autograd.Function):
         return *_backward(ctx, grad), None, None, None, None
 
 
+class _DifferentiableLinear(torch.autograd.Function):
+    """`linear` without an activation, where nothing is traced."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, residual: Tensor | None
+    ) -> Tensor:
+        """Compute it."""
+        made: Tensor = _LINEAR_FORWARD(x, weight, bias, residual, "none")
+        ctx.save_for_backward(x, weight)
+        return made
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        """Compute the gradients."""
+        return _backward_of_linear(ctx, grad)
+
+
 for _operator, _kernel, _shape in (
+    ("linear", _linear_on_gpu, _fake_linear), ("linear_forward", _linear_on_gpu, _fake_linear),
     ("gemm", _on_gpu, _fake), ("forward", _forward_on_gpu, _fake_forward),
     ("gemm_out", _out_on_gpu, _fake_out),
 ):
@@ -324,6 +496,9 @@ for _operator, _kernel, _shape in (
     _LIBRARY.impl(_operator, _elsewhere, "CPU")
     torch.library.register_fake(f"{NAMESPACE}::{_operator}", _shape, lib=_LIBRARY)
 torch.library.register_autograd(f"{NAMESPACE}::gemm", _backward, setup_context=_keep, lib=_LIBRARY)
+torch.library.register_autograd(
+    f"{NAMESPACE}::linear", lambda ctx, grad: (*_backward_of_linear(ctx, grad), None),
+    setup_context=_keep_linear, lib=_LIBRARY)
 
 
 class _Operator:

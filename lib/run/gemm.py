@@ -25,7 +25,7 @@ from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import Kernel, Variant
 from lib.problem import ITEM_BYTES, Operand, Problem
-from lib.run import described, device, libraries, placed, scaled_gemm
+from lib.run import described, device, fused_gemm, libraries, placed, scaled_gemm
 from lib.run import trials as timing
 from lib.run.bound import Bound
 from lib.run.launching import capturing, while_capturing
@@ -109,9 +109,13 @@ _planning = threading.RLock()
 
 def gemm(
     A: Any, B: Any, alpha: float = 1.0, beta: float = 0.0, C: Any = None, stream: Any = None,
-    trials: int = 1, scale_a: Any = None, scale_b: Any = None,
+    trials: int = 1, scale_a: Any = None, scale_b: Any = None, epilogue: str | None = None,
+    bias: Any = None, residual: Any = None, amax: Any = None,
 ) -> Any:
     """Enqueue C = alpha * A @ B + beta * C, and return C without waiting for it.
+
+    With an epilogue it is C = act(alpha * A @ B + beta * C + bias) + residual, in FP32, rounded
+    once.
 
     Parameters
     ----------
@@ -138,6 +142,19 @@ def gemm(
         all, (1, 1) each; for each row of A and column of B, (M, 1) and (1, N); or for each row and
         128 of K and for squares of 128, (M, ⌈K/128⌉) and (⌈K/128⌉, ⌈N/128⌉). Of any strides. C is
         bfloat16, or float32 where one is given; `trials` has no part in it.
+    epilogue : str, optional
+        ``"relu"``, ``"gelu"`` (by its tanh), ``"gelu_erf"``, ``"silu"``, ``"swiglu"`` or
+        ``"none"``, of A and B in float16 or bfloat16, on Hopper. With ``"swiglu"`` C has N / 2
+        columns, and those of A @ B are eight gates and eight of what they let through in turns
+        (`lib.kernels.epilogues.interleaved`). Fused, where the shape suits that and rows and
+        addresses are multiples of 16 bytes; elsewhere it is a launch behind the product
+        (`lib.run.fused_gemm.chosen` says which). `trials` has no part in it.
+    bias : (N,) array, optional
+        Added to each row of A @ B. Of C's type; a C that isn't given has that of the bias, else of
+        the residual, else of A and B.
+    residual : array of C's shape and type, optional
+    amax : (1,) float32 array, optional
+        Becomes the larger of what it is and the largest |C|, before that is rounded.
 
     Returns
     -------
@@ -154,10 +171,21 @@ def gemm(
         If there is no GPU.
     """
     if scale_a is not None or scale_b is not None:
+        if any(one is not None for one in (epilogue, bias, residual, amax)):
+            raise ValueError("a product with scales takes no epilogue: apply it to its C")
         if operator is not None and operator.traced():
             raise ValueError("products with scales can't be traced yet: call lib.gemm outside of "
                              "torch.compile, or under torch.compiler.disable")
         return scaled_gemm.compute(A, B, alpha, beta, C, stream, scale_a, scale_b)
+    if any(one is not None for one in (epilogue, bias, residual, amax)):
+        if operator is not None and operator.traced():
+            raise ValueError("lib.gemm with an epilogue can't be traced: call lib.torch.linear")
+        try:
+            return fused_gemm.compute(A, B, alpha, beta, C, stream, epilogue, bias, residual, amax,
+                                      _product)
+        except WantsGradient as wanted:
+            raise ValueError("lib.gemm with an epilogue has no gradient: call lib.torch.linear, or "
+                             "detach its operands") from wanted
     if operator is not None and operator.traced():
         return operator.call(A, B, C, alpha, beta, stream, trials)
     try:
@@ -166,6 +194,16 @@ def gemm(
         if operator is None:
             raise
     return operator.call(A, B, C, alpha, beta, stream, trials)
+
+
+def fused(A: Any, B: Any, C: Any, epilogue: str, bias: Any, residual: Any) -> Any:
+    """Enqueue C = act(A @ B + bias) + residual on the library's stream, without gradients."""
+    return fused_gemm.compute(A, B, 1.0, 0.0, C, None, epilogue, bias, residual, None, _product)
+
+
+def _product(A: Any, B: Any, C: Any, stream: int) -> Any:
+    """A·B alone, for an epilogue that is launched behind it."""
+    return compute(A, B, 1.0, 0.0, C, stream, 1)
 
 
 def compute(

@@ -122,6 +122,159 @@ def test_what_does_not_fit_is_refused_in_one_line():
         assert word in str(refused.value) and "\n" not in str(refused.value)
 
 
+# -- a layer with an epilogue ----------------------------------------------------------------------
+
+ACTIVATIONS = {
+    "none": lambda x: x, "relu": torch.relu, "gelu_erf": torch.nn.functional.gelu,
+    "gelu": lambda x: torch.nn.functional.gelu(x, approximate="tanh"),
+    "silu": torch.nn.functional.silu,
+    "swiglu": lambda x: torch.nn.functional.silu(x[:, [*range(8)]]) * x[:, [*range(8, 16)]],
+}
+
+
+@pytest.fixture
+def in_float64(monkeypatch):
+    """The operators' kernels, played in float64 on the CPU; what was asked of the epilogue's."""
+    asked = []
+
+    def product(A, B, C, alpha, beta, out_dtype, trials):
+        return alpha * (A @ B) if C is None else alpha * (A @ B) + beta * C
+
+    def linear(x, weight, bias, residual, activation):
+        operators._check_linear(x, weight, bias, residual, activation)
+        asked.append((activation, bias is not None, residual is not None))
+        y = x @ weight.T
+        y = ACTIVATIONS[activation](y if bias is None else y + bias)
+        return y if residual is None else y + residual
+
+    monkeypatch.setattr(operators, "_FORWARD", product)
+    monkeypatch.setattr(operators, "_LINEAR_FORWARD", linear)
+    monkeypatch.setattr(operators, "_FUSED", (torch.float64,))
+    return asked
+
+
+def layer(activation, seed=0, **options):
+    """x, weight, bias and residual of a layer, in float64."""
+    torch.manual_seed(seed)
+    columns = 8 if activation == "swiglu" else 16
+    return [torch.randn(*shape, dtype=torch.float64, **options)
+            for shape in ((3, 5, 7), (16, 7), (16,), (3, 5, columns))]
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_a_layer_s_gradients_are_those_of_float64(in_float64, activation):
+    """Of x, weight, bias and residual, by differences; and PyTorch's own."""
+    given = layer(activation, requires_grad=True)
+
+    def ours(x, weight, bias, residual):
+        return operators.linear(x, weight, bias, activation, residual)
+
+    assert torch.autograd.gradcheck(ours, given)
+    ours(*given).sum().backward()
+    other = layer(activation, requires_grad=True)
+    x, weight, bias, residual = other
+    y = ACTIVATIONS[activation](x.flatten(0, 1) @ weight.T + bias)
+    (y.reshape(residual.shape) + residual).sum().backward()
+    for mine, theirs in zip(given, other, strict=True):
+        torch.testing.assert_close(mine.grad, theirs.grad)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_without_a_gradient_all_of_a_layer_is_one_launch(in_float64, activation):
+    x, weight, bias, residual = layer(activation)
+    found = operators.linear(x, weight, bias, activation, residual)
+    assert in_float64 == [(activation, True, True)]
+    wanted = ACTIVATIONS[activation](x.flatten(0, 1) @ weight.T + bias)
+    torch.testing.assert_close(found, wanted.reshape(residual.shape) + residual)
+    with torch.no_grad():
+        operators.linear(x.requires_grad_(), weight, None, activation)
+    assert in_float64[1:] == [(activation, False, False)]
+
+
+@pytest.mark.parametrize("activation, wanted", [
+    ("none", [("none", True, True)]), ("gelu", [("none", True, False)]),
+])
+def test_what_a_gradient_needs_is_kept(in_float64, activation, wanted):
+    """With an activation the product and its bias are; without one all of it is fused."""
+    operators.linear(*layer(activation, requires_grad=True)[:3], activation,
+                     layer(activation)[3])
+    assert in_float64 == wanted
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_what_25_can_t_take_is_pytorch_s_own(in_float64, monkeypatch, activation):
+    monkeypatch.setattr(operators, "_FUSED", ())
+    x, weight, bias, residual = layer(activation)
+    found = operators.linear(x, weight, bias, activation, residual)
+    wanted = ACTIVATIONS[activation](x.flatten(0, 1) @ weight.T + bias)
+    torch.testing.assert_close(found, wanted.reshape(residual.shape) + residual)
+    assert not in_float64
+
+
+def test_swiglu_s_weights_lie_in_turns(in_float64):
+    from lib.kernels.epilogues import interleaved
+
+    torch.manual_seed(1)
+    x, gate, up = (torch.randn(*shape, dtype=torch.float64)
+                   for shape in ((5, 7), (24, 7), (24, 7)))
+    both = interleaved(gate, up)
+    assert (both[8:16] == up[:8]).all()
+    y = operators._activated(x @ both.T, operators.Epilogue("swiglu"))
+    torch.testing.assert_close(y, torch.nn.functional.silu(x @ gate.T) * (x @ up.T))
+
+
+def test_the_compiler_sees_a_layer_as_one_node():
+    nodes = []
+
+    def backend(graph, examples):
+        nodes.extend(str(node.target) for node in graph.graph.nodes if node.op == "call_function")
+        return graph.forward
+
+    def whole(x, weight, bias):
+        return operators.linear(x, weight, bias, "gelu")
+
+    y = torch.compile(whole, fullgraph=True, backend=backend)(meta(2, 3, 8), meta(16, 8), meta(16))
+    assert y.shape == (2, 3, 16)
+    assert [node for node in nodes if "gemm_worklog" in node] == ["gemm_worklog.linear.default"]
+    assert operators.linear(meta(2, 8), meta(32, 8), activation="swiglu").shape == (2, 16)
+
+
+def test_traced_with_gradients_it_has_them():
+    x, weight = meta(4, 8, requires_grad=True), meta(16, 8, requires_grad=True)
+    bias = meta(16, requires_grad=True)
+
+    def backend(graph, examples):
+        return graph.forward
+
+    def whole(x, weight, bias):
+        return operators.linear(x, weight, bias, "silu")
+
+    torch.compile(whole, fullgraph=True, backend=backend)(x, weight, bias).sum().backward()
+    for one in (x, weight, bias):
+        assert one.grad.shape == one.shape
+
+
+def test_a_layer_that_does_not_fit_is_refused_in_one_line():
+    x, weight = meta(5, 8), meta(16, 8)
+    host = torch.ones(16, 16, dtype=torch.float16)
+    for word, call in {
+        "activation 'tanh' is unknown": lambda: operators.linear(x, weight, None, "tanh"),
+        "they must be …×K and N×K": lambda: operators.linear(x, meta(16, 7)),
+        "bias is (15,): it must be (16,)": lambda: operators.linear(x, weight, meta(15)),
+        "bias holds torch.float32": lambda: operators.linear(x, weight, meta(16).float()),
+        "weight holds torch.bfloat16": lambda: operators.linear(x, weight.bfloat16()),
+        "residual is (5, 8): it must be (5, 16)":
+            lambda: operators.linear(x, weight, residual=meta(5, 8)),
+        "N = 24 must be a multiple of 16": lambda: operators.linear(x, meta(24, 8), None, "swiglu"),
+        "lie on the cpu: move them to a GPU": lambda: operators.linear(host, host),
+        "has no gradient of an activation":
+            lambda: torch.ops.gemm_worklog.linear(x.requires_grad_(), weight, None, None, "relu"),
+    }.items():
+        with pytest.raises(ValueError) as refused:
+            call()
+        assert word in str(refused.value) and "\n" not in str(refused.value)
+
+
 # -- on a GPU --------------------------------------------------------------------------------------
 
 
@@ -176,6 +329,29 @@ def test_a_linear_layer_s_gradients_against_float64(dtype, most):
     assert far(x.grad, G @ W) < most
     assert far(weight.grad, G.flatten(0, 1).T @ X.flatten(0, 1)) < most
     assert far(bias.grad, G.sum((0, 1))) < most
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("activation", [a for a in ACTIVATIONS if a != "swiglu"])
+@pytest.mark.parametrize("dtype, most", [("float16", 2e-3), ("bfloat16", 1.2e-2)])
+@pytest.mark.parametrize("shape", [(132, 96, 72), (33, 95, 71)], ids=str)
+def test_a_layer_with_an_epilogue_against_float64(shape, activation, dtype, most):
+    M, K, N = shape
+    given = [drawn(*one, dtype=dtype, requires_grad=True) for one in ((M, K), (N, K), (N,), (M, N))]
+    x, weight, bias, residual = given
+    with torch.no_grad():
+        fused = operators.linear(x, weight, bias, activation, residual)
+    y = operators.linear(x, weight, bias, activation, residual)
+    grad = drawn(M, N, dtype=dtype)
+    y.backward(grad)
+    exact = [one.detach().double().requires_grad_() for one in given]
+    wanted = ACTIVATIONS[activation](exact[0] @ exact[1].T + exact[2]) + exact[3]
+    wanted.backward(grad.double())
+    assert far(fused, wanted) < most and far(y, wanted) < most
+    for mine, theirs in zip(given, exact, strict=True):
+        assert far(mine.grad, theirs.grad) < most
+    options = (x.detach(), weight.detach(), bias.detach(), residual.detach(), activation)
+    torch.library.opcheck(torch.ops.gemm_worklog.linear_forward.default, options)
 
 
 @pytest.mark.gpu

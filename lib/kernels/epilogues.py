@@ -1,0 +1,325 @@
+"""The problem of a product with an epilogue: C = act(α·A·B + β·C + bias) + residual.
+
+All of it is FP32's, and rounded once, to C's type. Where an amax is asked for, it becomes the
+larger of what it was and the largest |C| before that is rounded; a NaN is above all numbers.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lib.problem import (
+    ITEM_BYTES,
+    LARGEST,
+    ROUNDOFF,
+    Problem,
+    Reference,
+    Verdict,
+    numpy_dtype,
+)
+
+# Types of A and B, and of C.
+DTYPES = ("bfloat16", "float16")
+OUTS = ("bfloat16", "float16", "float32")
+# Columns of the product that SwiGLU takes as gates, and then as many that these let through.
+GATES = 8
+# What approximate exponentials and quotients may be off by, relative (CUDA C++ Programming Guide,
+# "Intrinsic Functions": __expf 2 + ⌊|1.173·x|⌋ ulp, __fdividef 2 ulp); and tanh.approx (PTX ISA,
+# "tanh").
+APPROXIMATE, OF_UNIT = 2.0**-20, 2.0**-10
+# How much an activation may enlarge an error: the largest slope of GELU and of SiLU.
+SLOPES = {"gelu": 1.13, "gelu_unit": 1.13, "gelu_erf": 1.13, "silu": 1.1, "swiglu": 1.1}
+
+
+def _erf(x: Any) -> Any:
+    """The error function of NumPy's or CuPy's float64."""
+    if isinstance(x, np.ndarray):
+        return np.vectorize(math.erf, otypes=["f8"])(x) if x.size else x
+    special: Any = importlib.import_module("cupyx.scipy.special")
+    return special.erf(x)
+
+
+def _logistic(x: Any) -> Any:
+    with np.errstate(over="ignore"):
+        return 1 / (1 + np.exp(-x))
+
+
+def _gelu(x: Any) -> Any:
+    """GELU by its tanh (Hendrycks and Gimpel, Gaussian Error Linear Units, 2016, section 2)."""
+    return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+
+
+# What each activation is; of SwiGLU what its gates become. `gelu_unit` is `gelu` by the hardware's
+# tanh.
+ACTIVATIONS: Mapping[str, Callable[[Any], Any]] = {
+    "none": lambda x: x,
+    "relu": lambda x: x * (x > 0),
+    "gelu": _gelu,
+    "gelu_unit": _gelu,
+    "gelu_erf": lambda x: 0.5 * x * (1 + _erf(x / math.sqrt(2))),
+    "silu": lambda x: x * _logistic(x),
+    "swiglu": lambda x: x * _logistic(x),
+}
+
+
+@dataclass(frozen=True)
+class Epilogue:
+    """What becomes of a product before it is stored.
+
+    Attributes
+    ----------
+    activation : str
+        One of `ACTIVATIONS`. ``"swiglu"``: of each 16 columns of the product the first eight are
+        gates g and the next eight values u, and C has SiLU(g)·u.
+    bias, residual : bool
+        Whether one number for each column of the product is added before the activation, and a
+        matrix of C's shape behind it; both of C's type.
+    amax : bool
+        Whether the largest |C| is kept.
+
+    Raises
+    ------
+    ValueError
+        If the activation is unknown.
+    """
+
+    activation: str = "none"
+    bias: bool = False
+    residual: bool = False
+    amax: bool = False
+
+    def __post_init__(self) -> None:
+        if self.activation not in ACTIVATIONS:
+            raise ValueError(
+                f"activation {self.activation!r} is unknown; use {', '.join(ACTIVATIONS)}")
+
+    @property
+    def fold(self) -> int:
+        """Columns of the product for one of C."""
+        return 2 if self.activation == "swiglu" else 1
+
+    @property
+    def expression(self) -> str:
+        """The argument of the C++ template, as fused.cuh has it."""
+        parts = (self.bias, self.residual, self.amax)
+        return f"Epilogue<{self.activation.upper()}, {', '.join(str(p).lower() for p in parts)}>"
+
+    @property
+    def name(self) -> str:
+        """What tables call it: ``"bias_gelu"``."""
+        parts = ("bias" * self.bias, self.activation * (self.activation != "none"),
+                 "residual" * self.residual, "amax" * self.amax)
+        return "_".join(filter(None, parts)) or "plain"
+
+
+class Given(NamedTuple):
+    """What a product with an epilogue takes; None for what the epilogue lacks."""
+
+    A: Any
+    B: Any
+    C: Any
+    bias: Any = None
+    residual: Any = None
+    amax: Any = None
+
+
+class Answer(NamedTuple):
+    """C in float64 with the norm of what was added up, and the largest |C|."""
+
+    C: Reference
+    amax: float
+
+
+@dataclass(frozen=True)
+class FusedProblem:
+    """One instance: A of M×K by rows, B of K×N, C of M×N, or of M×N/2 under SwiGLU, by rows.
+
+    Attributes
+    ----------
+    M, N, K : int
+    alpha, beta : float
+    dtype, out : str
+        Types of A and B, and of C, bias and residual.
+    b_layout : str
+        ``"row"`` or ``"column"``.
+    epilogue : Epilogue
+
+    Raises
+    ------
+    ValueError
+        If a size is out of range, a type, layout or activation is none of these, or SwiGLU is asked
+        for with a β or with columns that are no multiple of 16.
+    """
+
+    M: int
+    N: int
+    K: int
+    alpha: float = 1.0
+    beta: float = 0.0
+    dtype: str = "bfloat16"
+    out: str = "bfloat16"
+    b_layout: str = "column"
+    epilogue: Epilogue = Epilogue()
+
+    def __post_init__(self) -> None:
+        if self.dtype not in DTYPES:
+            raise ValueError(f"A and B can't be {self.dtype}: use {' or '.join(DTYPES)}")
+        if self.out not in OUTS:
+            raise ValueError(f"C can't be {self.out}: use {', '.join(OUTS)}")
+        product = self.product  # checks the rest
+        if self.epilogue.fold == 2:
+            if product.beta != 0:
+                raise ValueError("SwiGLU's C has half of the product's columns: beta must be 0; "
+                                 "add a residual instead")
+            if self.N % (2 * GATES):
+                raise ValueError(f"SwiGLU takes gates and values in turns of {GATES} columns: "
+                                 f"N = {self.N} must be a multiple of {2 * GATES}")
+
+    @property
+    def product(self) -> Problem:
+        """The product alone, in FP32."""
+        return Problem(self.M, self.N, self.K, self.alpha, self.beta, self.dtype, "float32",
+                       self.b_layout)
+
+    @property
+    def columns(self) -> int:
+        """Columns of C."""
+        return self.N // self.epilogue.fold
+
+    @property
+    def flops(self) -> float:
+        """Floating-point operations of the product."""
+        return self.product.flops
+
+    @property
+    def compulsory_bytes(self) -> int:
+        """The fewest bytes that must cross DRAM: each operand read once, C written."""
+        passes = 1 + (self.beta != 0) + self.epilogue.residual
+        of_c = passes * self.M * self.columns + self.epilogue.bias * self.N
+        return (ITEM_BYTES[self.dtype] * (self.M + self.N) * self.K + ITEM_BYTES[self.out] * of_c)
+
+    @property
+    def unrounded(self) -> float:
+        """Largest error that rounding explains before C is rounded, relative in norm."""
+        approximate = {"none": 0.0, "relu": 0.0, "gelu_unit": OF_UNIT}
+        slope = SLOPES.get(self.epilogue.activation, 1.0)
+        return slope * self.product.tolerance + approximate.get(self.epilogue.activation,
+                                                                APPROXIMATE)
+
+    @property
+    def tolerance(self) -> float:
+        """And of C itself (`lib.problem.Problem.tolerance`)."""
+        rounded = 0.0 if self.out == "float32" else ROUNDOFF[self.out]
+        return self.unrounded + rounded
+
+    def inputs(self, seed: int = 0, xp: Any = np) -> Given:
+        """Draw all operands, uniform in [−1, 1); B is scaled, so that the sums' variance is 1.
+
+        Parameters
+        ----------
+        seed : int
+        xp : module
+            ``numpy`` or ``cupy``: where they live.
+
+        Returns
+        -------
+        Given
+            Where β = 0, C holds NaN. An amax begins at 0.
+        """
+        random = xp.random.default_rng(seed)
+        kind, out = numpy_dtype(self.dtype), numpy_dtype(self.out)
+
+        def draw(*shape: int) -> Any:
+            return random.random(shape, dtype=xp.float32) * 2 - 1
+
+        A = draw(self.M, self.K).astype(kind)
+        B = draw(*((self.N, self.K) if self.b_layout == "column" else (self.K, self.N)))
+        B = (B * np.float32(3 / math.sqrt(max(self.K, 1)))).astype(kind)
+        shape, asked = (self.M, self.columns), self.epilogue
+        C = draw(*shape).astype(out) if self.beta else xp.full(shape, xp.nan, out)
+        return Given(
+            A, B, C, draw(self.N).astype(out) if asked.bias else None,
+            draw(*shape).astype(out) if asked.residual else None,
+            xp.zeros(1, "float32") if asked.amax else None)
+
+    def reference(self, given: Given) -> Answer:
+        """Compute the answer in float64, where the operands live."""
+        A, B = given.A.astype("f8"), given.B.astype("f8")
+        B = B.T if self.b_layout == "column" else B
+        x, size = self.alpha * (A @ B), abs(self.alpha) * (abs(A) @ abs(B))
+        if self.beta != 0:
+            old = self.beta * given.C.astype("f8")
+            x, size = x + old, size + abs(old)
+        if given.bias is not None:
+            x, size = x + given.bias.astype("f8"), size + abs(given.bias.astype("f8"))
+        act = ACTIVATIONS[self.epilogue.activation]
+        if self.epilogue.fold == 2:
+            (gate, through), (of_gate, of_through) = map(halves, (x, size))
+            y = act(gate) * through
+            size = of_gate * abs(through) + abs(act(gate)) * of_through
+        else:
+            y = act(x)
+        if given.residual is not None:
+            y, size = y + given.residual.astype("f8"), size + abs(given.residual.astype("f8"))
+        before = 0.0 if given.amax is None else float(given.amax[0])
+        return Answer(Reference(y, float((size**2).sum()) ** 0.5), max(before, float(abs(y).max())))
+
+    def judge(self, C: Any, answer: Answer, amax: float | None = None) -> Verdict:
+        """Compare a kernel's C, and its amax where there is one, with the answer."""
+        reference = answer.C
+        assert float(abs(reference.C).max()) <= LARGEST[self.out]
+        wrong = C.astype("f8") - reference.C
+        unwritten = int((wrong != wrong).sum())
+        root = math.sqrt(self.K + 1)
+        scale = max(float((reference.C**2).sum()) ** 0.5, reference.magnitude / root)
+        distance = float((wrong**2).sum()) ** 0.5
+        error = distance / scale if scale > 0 else (0.0 if distance == 0 else math.inf)
+        ok = unwritten == 0 and error <= self.tolerance
+        if self.epilogue.amax:
+            # One element may be further off than all of them are on average.
+            away = math.inf if amax is None else abs(amax - answer.amax)
+            ok = ok and away <= 8 * self.unrounded * max(answer.amax, 1.0)
+        return Verdict(error, self.tolerance, unwritten, ok)
+
+
+def halves(product: Any) -> tuple[Any, Any]:
+    """Of a product's columns those that SwiGLU takes as gates, and what these let through."""
+    parts = product.reshape(product.shape[0], -1, 2, GATES)
+    gate, through = parts[:, :, 0], parts[:, :, 1]
+    return gate.reshape(len(product), -1), through.reshape(len(product), -1)
+
+
+def interleaved(gate: Any, up: Any) -> Any:
+    """The weights of SwiGLU as one matrix: eight rows of `gate` and eight of `up` in turns.
+
+    Parameters
+    ----------
+    gate, up : (N, K) arrays or tensors
+        N a multiple of 8. Of a bias, (N, 1).
+
+    Returns
+    -------
+    (2 N, K)
+
+    Raises
+    ------
+    ValueError
+        If they differ in shape, or N is no multiple of 8.
+    """
+    if gate.shape != up.shape or gate.shape[0] % GATES:
+        raise ValueError(f"gate is {tuple(gate.shape)} and up {tuple(up.shape)}: both must be N×K, "
+                         f"N a multiple of {GATES}")
+    N, K = gate.shape
+    both = gate.reshape(N // GATES, 1, GATES, K), up.reshape(N // GATES, 1, GATES, K)
+    if isinstance(gate, np.ndarray):
+        return np.concatenate(both, 1).reshape(2 * N, K)
+    made = gate.repeat(2, 1) if hasattr(gate, "untyped_storage") else gate.repeat(2, 0)
+    made = made.reshape(N // GATES, 2, GATES, K)
+    made[:, 0], made[:, 1] = both[0][:, 0], both[1][:, 0]
+    return made.reshape(2 * N, K)

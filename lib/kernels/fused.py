@@ -1,0 +1,233 @@
+"""25: products with an epilogue. Not in the catalogue while it has neither records nor a chapter.
+
+Its problem is `lib.kernels.epilogues.FusedProblem`, `lib.run.fused` runs it, and
+`lib.dispatch.fused` decides what is launched.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Unpack
+
+from lib.kernels.epilogues import Epilogue, FusedProblem
+from lib.kernels.grid import Line
+from lib.kernels.hopper import (
+    BF16_COLUMN,
+    HALF,
+    PERSISTENT,
+    ROW,
+    Types,
+    few_tiles,
+    persists,
+)
+from lib.kernels.schedule import Schedule
+from lib.kernels.spec import TMA_STRIDE, Kernel, Pair, Variant
+from lib.problem import ITEM_BYTES
+
+# Bytes in a row of a slice of C.
+SLICE_ROW = 128
+_TEMPLATE = ("T", "TC", "BM", "BN", "STAGES", "B_BY_ROWS", "GROUP", "CLUSTER_M", "CLUSTER_N",
+             "STAGED", "PING_PONG", "EARLY", "E")
+_FEW = ("T", "TC", "BM", "BN", "STAGES", "B_BY_ROWS", "CLUSTER_M", "CLUSTER_N", "SWAPPED", "E")
+# Threads of a block of `apart`, and blocks of it that an SM may hold.
+APART_THREADS, APART_BLOCKS = 256, 8
+
+
+def slices(schedule: Schedule, epilogue: Epilogue, out: str) -> int:
+    """Slices of C of each warpgroup and 64 rows; 0 if a tile's rows are no whole number of them."""
+    row = schedule.tile[1] // epilogue.fold * ITEM_BYTES[out]
+    return 0 if row % SLICE_ROW else row // SLICE_ROW
+
+
+def fused(
+    name: str, meaning: str, schedule: Schedule, epilogue: Epilogue, *, early: bool = True,
+    **types: Unpack[Types],
+) -> Variant:
+    """21 with an epilogue, persistent and in clusters.
+
+    Parameters
+    ----------
+    name, meaning : str
+    schedule : Schedule
+        One of 21's; its slices are as many as a tile of C has, or fewer.
+    epilogue : Epilogue
+    early : bool
+        Whether what the epilogue reads is fetched into the caches when a tile begins.
+    **types
+        Of the matrices, and B's layout.
+
+    Raises
+    ------
+    ValueError
+        If C's tiles are no whole number of slices wide, and staged.
+    """
+    out = types.get("out", "float32")
+    staged = schedule.staged
+    if staged:
+        there = slices(schedule, epilogue, out)
+        if not there:
+            raise ValueError(f"{name}: a tile of {schedule.tile[1]} columns makes no whole slices")
+        staged = max(n for n in range(1, staged + 1) if there % n == 0)
+    own = replace(schedule, staged=staged).with_own(EARLY=early, E=epilogue.expression)
+    base = persists(name, meaning, own, **types)
+    down, across = schedule.cluster
+    return replace(base, template=_TEMPLATE, grid=Line(down, resident=1, beside=across))
+
+
+def few(
+    name: str, meaning: str, schedule: Schedule, epilogue: Epilogue, **types: Unpack[Types]
+) -> Variant:
+    """22 with an epilogue: a tile for a block, all of K in it."""
+    own = schedule.with_own(E=epilogue.expression)
+    base = few_tiles(name, meaning, own, **types)
+    return replace(base, template=_FEW, file="25_epilogue_few", function="few", any_layout=False)
+
+
+def apart(epilogue: Epilogue, out: str, vec: int) -> Variant:
+    """The epilogue by itself, of a product in memory."""
+    schedule = Schedule((1, vec), 1, vec=vec, own={"E": epilogue.expression})
+    return Variant(
+        f"apart_{epilogue.name}_{vec}", schedule, ("TC", "VEC", "E"), (APART_THREADS, 1), "warp",
+        "the epilogue of a product in memory", out=out, function="apart", early=True)
+
+
+# Warpgroups in turn, whose epilogues run behind the other's products; and both on one tile.
+IN_TURN = PERSISTENT["ping_pong_share_a"]
+WIDE = PERSISTENT["ordered"]
+
+PLAIN, BIAS = Epilogue(), Epilogue(bias=True)
+GELU = Epilogue("gelu", bias=True)
+# What is recorded, in tiles that warpgroups take in turn.
+EPILOGUES: dict[str, tuple[Epilogue, str]] = {
+    "plain": (PLAIN, "the product alone"),
+    "bias": (BIAS, "a bias for each column"),
+    "bias_relu": (Epilogue("relu", bias=True), "bias and ReLU"),
+    "bias_gelu": (GELU, "bias and GELU by its tanh"),
+    "bias_gelu_erf": (Epilogue("gelu_erf", bias=True), "bias and GELU by erf"),
+    "bias_silu": (Epilogue("silu", bias=True), "bias and SiLU"),
+    "residual": (Epilogue(residual=True), "a matrix added"),
+    "swiglu": (Epilogue("swiglu"), "SwiGLU over columns in turns of eight"),
+    "amax": (Epilogue(amax=True), "the largest magnitude"),
+}
+
+EPILOGUE = Kernel(
+    stem="25_epilogue",
+    function="fused",
+    title="A fused epilogue",
+    change="bias, activation and residual before C is stored",
+    level="warpgroup",
+    group="FP16",
+    min_arch="sm_90a",
+    builds_on=("21_clusters",),
+    variants=tuple(
+        fused(name, meaning, IN_TURN, epilogue, **BF16_COLUMN)
+        for name, (epilogue, meaning) in EPILOGUES.items()
+    ),
+    steps=(
+        fused("plain_unstaged", "the product alone, from registers", replace(IN_TURN, staged=0),
+              PLAIN, **BF16_COLUMN),
+        fused("bias_gelu_unstaged", "bias and GELU, from registers", replace(IN_TURN, staged=0),
+              GELU, **BF16_COLUMN),
+        fused("residual_unstaged", "a matrix added, from registers", replace(IN_TURN, staged=0),
+              Epilogue(residual=True), **BF16_COLUMN),
+        fused("bias_gelu_late", "a bias that no cache has asked for", IN_TURN, GELU, early=False,
+              **BF16_COLUMN),
+        fused("residual_late", "a residual that no cache has asked for", IN_TURN,
+              Epilogue(residual=True), early=False, **BF16_COLUMN),
+        fused("bias_gelu_unit", "GELU by the unit that has a tanh", IN_TURN,
+              Epilogue("gelu_unit", bias=True), **BF16_COLUMN),
+        fused("gelu", "GELU alone", IN_TURN, Epilogue("gelu"), **BF16_COLUMN),
+        fused("plain_wide", "the product alone, both warpgroups on a tile", WIDE, PLAIN,
+              **BF16_COLUMN),
+        fused("bias_gelu_wide", "bias and GELU, both warpgroups on a tile", WIDE, GELU,
+              **BF16_COLUMN),
+        few("few_bias_gelu", "bias and GELU, a tile of 64×64 for a block",
+            Schedule((64, 64), ROW, stages=14), GELU, **BF16_COLUMN),
+        few("few_swapped", "bias, GELU and residual, operands swapped, in clusters",
+            Schedule((16, 128), ROW, stages=12, cluster=(2, 1), swapped=True),
+            Epilogue("gelu", True, True), **BF16_COLUMN),
+        few("few_swiglu", "SwiGLU with a bias and an amax, a tile of 64×128 for a block",
+            Schedule((64, 128), ROW, stages=9, cluster=(1, 2)),
+            Epilogue("swiglu", True, False, True), **BF16_COLUMN),
+        fused("all_float", "bias, GELU, residual and amax, FP16, C in FP32", IN_TURN,
+              Epilogue("gelu", True, True, True)),
+        fused("bias_gelu_half", "bias and GELU, C in FP16", IN_TURN, GELU, **HALF),
+    ),
+    pairs=(
+        Pair("a bias", "25_epilogue/plain", "25_epilogue/bias", "E"),
+        Pair("ReLU", "25_epilogue/bias", "25_epilogue/bias_relu", "E"),
+        Pair("GELU", "25_epilogue/bias", "25_epilogue/bias_gelu", "E"),
+        Pair("GELU by erf", "25_epilogue/bias", "25_epilogue/bias_gelu_erf", "E"),
+        Pair("SiLU", "25_epilogue/bias", "25_epilogue/bias_silu", "E"),
+        Pair("GELU alone", "25_epilogue/plain", "25_epilogue/gelu", "E"),
+        Pair("a residual", "25_epilogue/plain", "25_epilogue/residual", "E"),
+        Pair("an amax", "25_epilogue/plain", "25_epilogue/amax", "E"),
+        Pair("C through shared memory", "25_epilogue/plain_unstaged", "25_epilogue/plain",
+             "STAGED"),
+        Pair("bias and GELU through shared memory", "25_epilogue/bias_gelu_unstaged",
+             "25_epilogue/bias_gelu", "STAGED"),
+        Pair("a residual through shared memory", "25_epilogue/residual_unstaged",
+             "25_epilogue/residual", "STAGED"),
+        Pair("the bias asked for early", "25_epilogue/bias_gelu_late", "25_epilogue/bias_gelu",
+             "EARLY"),
+        Pair("the residual asked for early", "25_epilogue/residual_late", "25_epilogue/residual",
+             "EARLY"),
+        Pair("the unit that has a tanh", "25_epilogue/bias_gelu", "25_epilogue/bias_gelu_unit",
+             "E"),
+        Pair("bias and GELU where nothing hides them", "25_epilogue/plain_wide",
+             "25_epilogue/bias_gelu_wide", "E"),
+    ),
+)
+
+
+def epilogue_of(variant: Variant) -> Epilogue:
+    """The epilogue of an instantiation."""
+    activation, *parts = (
+        part.strip() for part in
+        str(variant.constants["E"]).removeprefix("Epilogue<").removesuffix(">").split(","))
+    return Epilogue(activation.lower(), *(part == "true" for part in parts))
+
+
+def check(variant: Variant, problem: FusedProblem, alignments: tuple[int, ...] = ()) -> None:
+    """Refuse what an instantiation can't compute, in one line that names the rule.
+
+    Parameters
+    ----------
+    variant : Variant
+    problem : FusedProblem
+    alignments : tuple of int
+        Where A, B, C, bias and residual begin, if that is known.
+
+    Raises
+    ------
+    ValueError
+    """
+    for what, takes, asked in (
+        ("A and B in", variant.dtype, problem.dtype), ("C in", variant.out, problem.out),
+        ("B by", variant.b_layout, problem.b_layout),
+        ("the epilogue", epilogue_of(variant), problem.epilogue),
+    ):
+        if takes != asked:
+            raise ValueError(f"25_epilogue {variant.name} takes {what} {takes}, not {asked}")
+    if rule := misfit(problem, alignments):
+        raise ValueError(f"25_epilogue moves rows that are multiples of {TMA_STRIDE} bytes, from "
+                         f"such addresses on: {rule}")
+    most = 2**31 - 1 - max(variant.tile)
+    for name, size in (("M", problem.M), ("N", problem.N), ("K", problem.K)):
+        if size > most:
+            raise ValueError(f"{name} = {size} passes what a 32-bit index can hold")
+
+
+def misfit(problem: FusedProblem, alignments: tuple[int, ...] = ()) -> str:
+    """What of a problem TMA can't step over, or a lane not read in pairs; empty if nothing."""
+    item, of_c = ITEM_BYTES[problem.dtype], TMA_STRIDE // ITEM_BYTES[problem.out]
+    rows = [("K", problem.K, TMA_STRIDE // item), ("C's columns", problem.columns, of_c)]
+    if problem.b_layout == "row":
+        rows.append(("N", problem.N, TMA_STRIDE // item))
+    for name, size, rule in rows:
+        if size % rule:
+            return f"{name} = {size} must be a multiple of {rule}"
+    for name, place in zip(("A", "B", "C", "bias", "residual"), alignments, strict=False):
+        if place % TMA_STRIDE:
+            return f"{name} must begin at a multiple of {TMA_STRIDE}"
+    return ""

@@ -1,0 +1,220 @@
+"""25 on one problem, on the GPU or in the emulator: its arguments, its launch, its verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lib import ptx
+from lib.dispatch.fused import apart_launch, launch_of
+from lib.kernels.build import compile_kernel
+from lib.kernels.epilogues import FusedProblem, Given
+from lib.kernels.fused import EPILOGUE, apart, check, epilogue_of
+from lib.kernels.grid import PERSISTENT_SMS
+from lib.kernels.spec import Kernel, Variant
+from lib.problem import Verdict, numpy_dtype
+from lib.run import device
+from lib.run.placed import Mapped, Placed
+from lib.run.prepared import L2_PROMOTION, NO_MAP, TMA_SWIZZLE
+from lib.run.runner import choose_backend, emulate
+from lib.run.tensor_maps import encode
+
+
+@dataclass(frozen=True)
+class FusedRun:
+    """What happened.
+
+    Attributes
+    ----------
+    variant : Variant
+    problem : FusedProblem
+    backend : str
+        ``"gpu"`` or ``"emulator"``.
+    C : (M, N) array
+        NumPy's.
+    amax : float or None
+        Where the epilogue keeps one.
+    verdict : Verdict
+        Against float64.
+    launch : ptx.Launch or None
+        The emulator's hazards and counts; None on a GPU.
+    """
+
+    variant: Variant
+    problem: FusedProblem
+    backend: str
+    C: np.ndarray
+    amax: float | None
+    verdict: Verdict
+    launch: ptx.Launch | None
+
+
+def check_given(problem: FusedProblem, given: Given) -> None:
+    """Refuse arrays that are not the problem's.
+
+    Raises
+    ------
+    ValueError
+        If one is missing or too many, of another shape or type, or not tight.
+    """
+    epilogue, of_c = problem.epilogue, (problem.M, problem.columns)
+    of_b = (problem.N, problem.K) if problem.b_layout == "column" else (problem.K, problem.N)
+    wanted = {"A": (problem.M, problem.K), "B": of_b, "C": of_c, "bias": (problem.N,),
+              "residual": of_c, "amax": (1,)}
+    types = {"A": problem.dtype, "B": problem.dtype, "amax": "float32"}
+    for name, shape in wanted.items():
+        array = getattr(given, name)
+        if (array is not None) != getattr(epilogue, name, True):
+            raise ValueError(f"the epilogue {epilogue.name} takes "
+                             f"{'no' if array is not None else 'a'} {name}")
+        if array is None:
+            continue
+        if array.shape != shape:
+            raise ValueError(f"{name} is {array.shape}; the problem asks for {shape}")
+        if array.dtype != numpy_dtype(types.get(name, problem.out)):
+            raise ValueError(
+                f"{name} holds {array.dtype}; it must be {types.get(name, problem.out)}")
+        if not array.flags.c_contiguous:
+            raise ValueError(f"{name} is not tight: pass a contiguous array")
+
+
+def arguments(problem: FusedProblem, given: Given, variant: Variant) -> tuple[Any, ...]:
+    """The arguments of 25, in its contract's order. What an epilogue lacks is C's address.
+
+    Raises
+    ------
+    ValueError
+        As `check_given`.
+    """
+    check_given(problem, given)
+    assert variant.maps is not None
+    boxes = variant.maps.boxes
+    maps = {
+        name: _map(array, boxes[name]) if name in boxes and array.size else NO_MAP
+        for name, array in (("A", given.A), ("B", given.B), ("C", given.C))
+    }
+    of_c = (maps["C"],) if variant.maps.lanes_store else ()
+    return (
+        *map(np.int32, (problem.M, problem.N, problem.K)), np.float32(problem.alpha), maps["A"],
+        maps["B"], np.float32(problem.beta), given.C, *of_c, *_beside(given),
+    )
+
+
+def apart_arguments(
+    problem: FusedProblem, product: Any, given: Given, variant: Variant
+) -> tuple[Any, ...]:
+    """The arguments of `apart`, for an (M, N) product in FP32: A·B, or what stands for it."""
+    bias, residual, amax = _beside(given)
+    groups = problem.columns // variant.schedule.vec
+    return (*map(np.int32, (problem.M, problem.N, groups)), np.float32(problem.alpha), product,
+            bias, np.float32(problem.beta), given.C, residual, amax)
+
+
+def _beside(given: Given) -> tuple[Any, ...]:
+    """Bias, residual and amax; for what there isn't an address that is never read."""
+    return tuple(given.C if one is None else one
+                 for one in (given.bias, given.residual, given.amax))
+
+
+def _map(array: Any, box: tuple[int, int]) -> Any:
+    made = encode(array, box, swizzle=TMA_SWIZZLE, l2_promotion=L2_PROMOTION)
+    return Mapped(array, made) if isinstance(array, Placed) else made
+
+
+def run(
+    problem: FusedProblem, *, variant: Variant | None = None, backend: str = "auto", seed: int = 0,
+    sms: int | None = None, source: str | None = None, given: Given | None = None,
+    kernel: Kernel = EPILOGUE, **options: Any,
+) -> FusedRun:
+    """Run an instantiation of 25 and judge the result.
+
+    Parameters
+    ----------
+    problem : FusedProblem
+    variant : Variant, optional
+        The first of `EPILOGUE` that takes the problem, if not given.
+    backend : {"auto", "gpu", "emulator"}
+    seed : int
+        Of the inputs.
+    sms : int, optional
+        Launch for so many SMs.
+    source : str, optional
+        CUDA text to run in place of the kernel's file.
+    given : Given, optional
+        NumPy's arrays, in place of random ones.
+    kernel : Kernel
+    **options
+        The emulator's: `races`, `schedule`, `landing`, `trace`.
+
+    Raises
+    ------
+    ValueError
+        If the shape, types or epilogue can't be launched.
+    NoGpu
+        If `backend` is ``"gpu"`` and there is none that runs it.
+    """
+    variant = variant or suited(problem)
+    check(variant, problem)
+    where = choose_backend(backend, kernel, variant)
+    given = given or problem.inputs(seed)
+    own = _copied(given)
+    taken = arguments(problem, own, variant)
+    answer = problem.reference(given)
+    launched = None
+    if where == "gpu":
+        cp = device.cupy()
+        there = Given(*(None if one is None else cp.asarray(one) for one in own))
+        compiled = compile_kernel(kernel, variant, device.arch(), source=source)
+        launch = launch_of(variant, problem, sms or device.sms())
+        device.Loaded(compiled)(launch, arguments(problem, there, variant))
+        own = own._replace(C=cp.asnumpy(there.C),
+                           amax=None if there.amax is None else cp.asnumpy(there.amax))
+    else:
+        trace = bool(options.pop("trace", False))
+        compiled = compile_kernel(kernel, variant, kernel.oldest(variant), source=source,
+                                  ptx_only=not trace)
+        launch = launch_of(variant, problem, sms or PERSISTENT_SMS)
+        launched = emulate(compiled, launch, taken, trace=trace, seed=seed, **options)
+    amax = None if own.amax is None else float(own.amax[0])
+    verdict = problem.judge(own.C, answer, amax)
+    return FusedRun(variant, problem, where, own.C, amax, verdict, launched)
+
+
+def run_apart(
+    problem: FusedProblem, product: np.ndarray, *, vec: int = 1, given: Given | None = None,
+    seed: int = 0, sms: int = 1, source: str | None = None, **options: Any,
+) -> FusedRun:
+    """Run `apart` in the emulator on an (M, N) product in FP32, and judge the result."""
+    given = given or problem.inputs(seed)
+    own = _copied(given)
+    check_given(problem, own)
+    variant = apart(problem.epilogue, problem.out, vec)
+    compiled = compile_kernel(EPILOGUE, variant, "sm_90a", source=source, ptx_only=True)
+    launched = emulate(compiled, apart_launch(variant, problem, sms),
+                       apart_arguments(problem, product, own, variant), trace=False, **options)
+    amax = None if own.amax is None else float(own.amax[0])
+    verdict = problem.judge(own.C, problem.reference(given), amax)
+    return FusedRun(variant, problem, "emulator", own.C, amax, verdict, launched)
+
+
+def _copied(given: Given) -> Given:
+    """The same with a C and an amax of its own, which are written."""
+    return given._replace(C=given.C.copy(), amax=None if given.amax is None else given.amax.copy())
+
+
+def suited(problem: FusedProblem) -> Variant:
+    """The first instantiation for a problem's epilogue, types and layout.
+
+    Raises
+    ------
+    ValueError
+        If there is none.
+    """
+    for variant in EPILOGUE.measured:
+        if (epilogue_of(variant), variant.dtype, variant.out, variant.b_layout) == (
+                problem.epilogue, problem.dtype, problem.out, problem.b_layout):
+            return variant
+    raise ValueError(f"25_epilogue has no variant with {problem.epilogue.name}, A and B in "
+                     f"{problem.dtype}, B by {problem.b_layout}s and C in {problem.out}")
