@@ -18,7 +18,7 @@ from lib.kernels.catalogue import RULES
 from lib.kernels.epilogues import Epilogue, FusedProblem
 from lib.kernels.fused import APART_BLOCKS, APART_THREADS, check, few, fused, misfit
 from lib.kernels.grid import Launch
-from lib.kernels.hopper import PERSISTENT, Types, launched_of_22
+from lib.kernels.hopper import OF_20, OF_21, Types, launched_of_22
 from lib.kernels.spec import Variant
 from lib.problem import ITEM_BYTES
 
@@ -92,7 +92,7 @@ def candidates(
 
 
 def _candidates(epilogue: Epilogue, types: Types) -> Iterator[Variant]:
-    for name, schedule in PERSISTENT.items():
+    for name, schedule in {**OF_21, **OF_20}.items():
         columns = schedule.tile[1] // epilogue.fold * ITEM_BYTES[types["out"]]
         if columns % 128 == 0:  # whole slices
             yield fused(name, "21 with an epilogue", schedule, epilogue, **types)

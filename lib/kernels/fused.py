@@ -14,7 +14,7 @@ from lib.kernels.grid import Line
 from lib.kernels.hopper import (
     BF16_COLUMN,
     HALF,
-    PERSISTENT,
+    OF_21,
     ROW,
     Types,
     few_tiles,
@@ -92,8 +92,8 @@ def apart(epilogue: Epilogue, out: str, vec: int) -> Variant:
 
 
 # Warpgroups in turn, whose epilogues run behind the other's products; and both on one tile.
-IN_TURN = PERSISTENT["ping_pong_share_a"]
-WIDE = PERSISTENT["ordered"]
+IN_TURN = OF_21["ping_pong_share_a"]
+WIDE = OF_21["wide"]
 
 PLAIN, BIAS = Epilogue(), Epilogue(bias=True)
 GELU = Epilogue("gelu", bias=True)
