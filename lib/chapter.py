@@ -92,6 +92,12 @@ class Chapter:
 
         page.draw(self.version, variant)
 
+    def map(self, variant: str | None = None) -> None:
+        """Draw who computes what, from the stores and the launch of the traced run."""
+        from lib.topics.mapping import page
+
+        page.draw(self.version, variant)
+
     def code(self) -> None:
         """Display the difference to the version before, or a new kernel; the whole file folded."""
         from lib.topics.source import page

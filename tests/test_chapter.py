@@ -166,7 +166,7 @@ def test_a_stale_record_is_marked_on_the_ladder_and_in_the_table(shown, monkeypa
 @pytest.mark.parametrize("page", every_third(PAGES))
 @pytest.mark.parametrize(
     "part, kind",
-    [("picture", "emulated"), ("resources", "modelled"),
+    [("picture", "emulated"), ("map", "emulated"), ("resources", "modelled"),
      ("occupancy", "modelled"), ("mix", "modelled"), ("check", "emulated"),
      ("counters", "emulated"), ("coalescing", "emulated")],
 )

@@ -379,7 +379,7 @@ def test_a_chapter_is_composed_of_few_verbs_that_many_chapters_use():
 
 
 @pytest.mark.parametrize("verb", [
-    "step", "picture", "issue_slots", "occupancy", "mix", "coalescing", "banks", "busiest",
+    "step", "picture", "issue_slots", "map", "occupancy", "mix", "coalescing", "banks", "busiest",
     "timeline", "roofline",
 ])
 def test_few_modules_stand_between_a_call_on_a_page_and_its_figure(verb, shown, monkeypatch):
