@@ -15,7 +15,7 @@ from lib.kernels.spec import Kernel, Variant
 from lib.plotting.display import note, once_recorded, show, table
 from lib.problem import Problem
 from lib.records import store as records
-from lib.records.schema import Benchmark, KernelRecord, Row, Timeline
+from lib.records.schema import Benchmark, Timeline
 from lib.run.runner import Run
 from lib.topics.version import RECORDED_ON, TIMED, TRACED, Version
 
@@ -67,40 +67,15 @@ class Chapter:
         """The catalogue's entry."""
         return self.version.kernel
 
-    @property
-    def record(self) -> KernelRecord:
-        """The record of the GPU that the book was recorded on."""
-        return self.version.record
-
     # What is known of it.
 
     def run(self, problem: Problem = TRACED, variant: str | None = None, **options: Any) -> Run:
         """Run the kernel on a problem (see `lib.run.runner.run`)."""
         return self.version.run(problem, variant, **options)
 
-    def traced(self, variant: str | None = None) -> Run:
-        """The emulated run that counters and access figures are drawn from; kept."""
-        return self.version.traced(variant)
-
     def compiled(self, arch: str, variant: str | None = None) -> Compiled:
         """The kernel compiled for an architecture."""
         return self.version.compiled(arch, variant)
-
-    def recorded(
-        self, size: int, variant: str | None = None, ptx_arch: str | None = None
-    ) -> Row:
-        """The recorded benchmark at one size (see `lib.records.reader.Recorded.bench`)."""
-        return self.version.recorded(size, variant, ptx_arch)
-
-    def metrics(
-        self, size: int, variant: str | None = None, ptx_arch: str | None = None
-    ) -> Mapping[str, float]:
-        """The recorded hardware counters at one size (see `lib.records.reader.Recorded`)."""
-        return self.version.metrics(size, variant, ptx_arch)
-
-    def each(self, counter: str, variant: str | None = None) -> float:
-        """One counter of the traced run per multiply-add of a warp (see `Version.each`)."""
-        return self.version.each(counter, variant)
 
     # Where we are, and the code.
 

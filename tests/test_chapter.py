@@ -98,16 +98,16 @@ def test_a_page_goes_on_where_nothing_is_recorded_and_says_so(shown, monkeypatch
     monkeypatch.setattr(device, "available", lambda: False)
     with chapter.once_recorded():
         chapter.note("before")
-        Chapter("02_shared_tile").recorded(12345)
+        Chapter("02_shared_tile").version.recorded(12345)
         chapter.note("after")
     assert shown[0] == "before" and len(shown) == 2
     assert shown[1].startswith("*Not recorded yet: ") and "12,345" in shown[1]
     assert "python -m lib record 02_shared_tile" in shown[1]
     with pytest.raises(records.RecordError, match="torn"), chapter.once_recorded():
         raise records.RecordError("torn")
-    page = Chapter("02_shared_tile")
-    for missing in (lambda: page.metrics(12345), lambda: page.recorded(4096, ptx_arch="sm_75"),
-                    lambda: roof("none")):
+    version = Chapter("02_shared_tile").version
+    for missing in (lambda: version.metrics(12345),
+                    lambda: version.recorded(4096, ptx_arch="sm_75"), lambda: roof("none")):
         with pytest.raises(records.NotRecorded):
             missing()
 
@@ -136,7 +136,7 @@ def test_fetches_are_of_the_code_as_it_is_timed_and_with_marks(shown):
     page = Chapter("13_wmma_vectorized")
     fetches(page.version, "vectors_32x64")
     plain, marked = cells(shown[0])
-    times = page.record.variants["vectors_32x64"].timeline
+    times = page.version.record.variants["vectors_32x64"].timeline
     for row, seconds in ((plain, times.seconds_without), (marked, times.seconds_with)):
         assert row[-1] == f"{2 * 2048**3 / seconds / 1e12:.1f}"
     # Marks keep one round of loads a step, and products behind it; ptxas alone need not.
@@ -146,7 +146,7 @@ def test_fetches_are_of_the_code_as_it_is_timed_and_with_marks(shown):
 @pytest.mark.parametrize("page", CODES)
 def test_the_emulator_s_counts_stand_beside_ncu_s(page, shown):
     counters_counted(page.version)
-    measured = page.metrics(256, ptx_arch="sm_75")
+    measured = page.version.metrics(256, ptx_arch="sm_75")
     rows = {row[0]: row[1:] for row in cells(shown[0])}
     assert len(rows) > 8
     for name, (emulated, counted) in rows.items():
@@ -202,13 +202,13 @@ STEPS = ("square", "wide", "turning", "spread", "large")
 def test_an_ablation_s_steps_are_those_of_the_record_beside_what_was_predicted(shown):
     page = Chapter("09_fp32_limit")
     draw_ablation(page.version, *STEPS, since="08_warp_tile/warp_64x64", least=40.0)
-    speeds = [Chapter("08_warp_tile").recorded(4096, "warp_64x64").tflops]
-    speeds += [page.recorded(4096, name).tflops for name in STEPS]
+    speeds = [Chapter("08_warp_tile").version.recorded(4096, "warp_64x64").tflops]
+    speeds += [page.version.recorded(4096, name).tflops for name in STEPS]
     for before, after in zip(speeds, speeds[1:], strict=False):
         assert f"{after / before - 1:+.1%}" in shown[0]
     for guess in predictions.PREDICTIONS["09_fp32_limit"].values():
         assert f"predicted {guess.gain:+.1%}" in shown[0]
-    assert predictions.label() in shown[0] and records.label(page.record) in shown[0]
+    assert predictions.label() in shown[0] and records.label(page.version.record) in shown[0]
 
 
 def test_predictions_are_of_variants_and_of_single_steps():
@@ -220,7 +220,7 @@ def test_predictions_are_of_variants_and_of_single_steps():
 def test_a_sweep_shows_each_recorded_shape_with_the_tile_that_was_launched(shown):
     page = Chapter("09_fp32_limit")
     draw_shapes(page.version, "large")
-    kept = page.record.variants
+    kept = page.version.record.variants
     seen, both = set(), {row.shape for row in kept["large"].bench}
     assert (33, 4096, 4096) in both and (16384, 16384, 16384) not in both
     for row in kept["tuned"].bench:
@@ -263,14 +263,14 @@ def test_a_version_is_traced_where_it_has_several_blocks():
 
 @pytest.mark.parametrize("page", every_third(PAGES))
 def test_a_trace_has_addresses(page):
-    assert any(page.traced().launch.trace.watched.values())
+    assert any(page.version.traced().launch.trace.watched.values())
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
 def test_the_trace_of_every_variant_has_addresses(page):
     for variant in page.kernel.variants:
-        assert any(page.traced(variant.name).launch.trace.watched.values())
+        assert any(page.version.traced(variant.name).launch.trace.watched.values())
 
 
 def test_a_multiply_add_s_costs_stand_beside_those_of_the_version_before(shown):
@@ -280,7 +280,7 @@ def test_a_multiply_add_s_costs_stand_beside_those_of_the_version_before(shown):
     assert table["shared wavefronts"] == ["1.56", "0.656", "8.16"]
     assert table["global load requests"] == ["0.0625", "0.0312", "0.0312"]
     assert "03 strip, columns_first" in shown[0] and "02 shared tile, tile32" in shown[0]
-    assert Chapter("05_bank_conflicts").each("shared_wavefronts") == 13 / 64
+    assert Chapter("05_bank_conflicts").version.each("shared_wavefronts") == 13 / 64
 
 
 def test_what_marks_change_of_a_kernel():

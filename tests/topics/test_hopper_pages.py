@@ -55,7 +55,7 @@ def recorded(stem, speed=lambda name, shape: 600.0):
 
 def changed(page, variant, place=slice(None), **fields):
     """Let rows of a made-up record say otherwise: what a field's function gives of each."""
-    rows = page.record.variants[variant].bench
+    rows = page.version.record.variants[variant].bench
     rows[place] = [structs.replace(row, **{name: of(row) for name, of in fields.items()})
                    for row in rows[place]]
 
@@ -107,7 +107,7 @@ def test_layers_have_their_geometric_mean_and_their_least(shown):
 
 
 def test_another_gpu_s_ratios_stand_beside(shown, monkeypatch):
-    there = recorded("hopper", lambda name, shape: 600.0).record
+    there = recorded("hopper", lambda name, shape: 600.0).version.record
     there = structs.replace(
         there, gpu=structs.replace(there.gpu, name="NVIDIA H200", key="H200"))
     monkeypatch.setattr(records, "load", lambda kind, gpu, stem: there if gpu == "H200" else None)
@@ -128,7 +128,7 @@ def test_trials_stand_beside_the_rule_s_choice(shown):
     trials(page.version)
     assert "has no trials: python -m lib record hopper" in shown[-1]
     kernel = page.kernel
-    rows = page.record.variants["tuned"].bench
+    rows = page.version.record.variants["tuned"].bench
     other = kernel.expression(kernel.variant("21_clusters/ping_pong"))
     changed(page, "tuned", trials=lambda row: Trials(
         of=8, ratio=2 * row.ratio, instantiation=other,
@@ -150,7 +150,7 @@ def test_steps_are_drawn_each_on_the_one_before(monkeypatch):
     speeds = {"persistent": 520.0, "in_flight": 520.0, "ping_pong": 572.0}
     page = recorded("20_persistent", lambda name, shape: speeds.get(name, 1.0))
     monkeypatch.setattr(records, "load", lambda kind, gpu, stem: recorded(
-        stem, lambda name, shape: 500.0).record)
+        stem, lambda name, shape: 500.0).version.record)
     ablation_page.draw(page.version, *speeds, since="19_warp_specialization", of_rival=True)
     assert "in_flight" in figures[0].alt and "% of cuBLAS" in figures[0].alt
 

@@ -27,7 +27,7 @@ SIZE = 4096
 
 
 def speed(stem, name=None):
-    return Chapter(stem).recorded(SIZE, name).tflops
+    return Chapter(stem).version.recorded(SIZE, name).tflops
 
 
 def gain(stem, *names, since=None):
@@ -37,7 +37,7 @@ def gain(stem, *names, since=None):
 
 
 def test_02_dram_is_not_the_limit_and_the_tiles_pay_together():
-    stem, page = "02_shared_tile", Chapter("02_shared_tile")
+    stem, page = "02_shared_tile", Chapter("02_shared_tile").version
     read = {name: page.metrics(SIZE, name)["dram_read_bytes"] for name in ("tile32", "ordered")}
     assert read["ordered"] < read["tile32"] / 7 and 0 < gain(stem, "tile32", "ordered")[0] < 0.03
     assert -0.11 < gain(stem, "tile32", "tile16")[0] < -0.07
@@ -93,7 +93,7 @@ def test_05_padding_helps_a_load_and_costs_a_store():
     def wavefronts(name, kind):
         return sum(one.access.wavefronts if hasattr(one.access, "wavefronts")
                    else describe(one.access, one.kind).wavefronts
-                   for one in named(here.traced(name).launch, "shared")
+                   for one in named(here.version.traced(name).launch, "shared")
                    if one.kind == kind and one.label.startswith("As"))
 
     assert wavefronts("padded", "load") < wavefronts("together", "load")
@@ -123,16 +123,16 @@ def test_07_loading_ahead_pays_more_with_fewer_warps_and_the_second_buffer_goes_
 def test_03_wavefronts_fall_by_the_strip_and_sectors_by_the_larger_tile():
     page, names = Chapter("03_strip"), ("element", "strip8", "tile64", "columns_first")
     wavefronts, sectors = (
-        [page.each(key, name) for name in names]
+        [page.version.each(key, name) for name in names]
         for key in ("shared_wavefronts", "global_load_sectors"))
-    assert wavefronts[0] == Chapter("02_shared_tile").each("shared_wavefronts")
+    assert wavefronts[0] == Chapter("02_shared_tile").version.each("shared_wavefronts")
     assert wavefronts == [50 / 32, 22 / 32, 21 / 32, 21 / 32]
     assert sectors == [0.25, 0.25, 0.125, 0.125]
 
 
 def test_03_one_mapping_is_all_that_the_conflict_takes():
     page = Chapter("03_strip")
-    fast, slow = (page.metrics(SIZE, name) for name in ("columns_first", "strips_first"))
+    fast, slow = (page.version.metrics(SIZE, name) for name in ("columns_first", "strips_first"))
     assert fast["instructions"] == pytest.approx(slow["instructions"], rel=1e-3)
     assert fast["shared_wavefronts"] == fast["shared_wavefronts_ideal"]
     assert slow["shared_wavefronts"] / fast["shared_wavefronts"] == pytest.approx(12.4, abs=0.1)
@@ -154,7 +154,7 @@ def test_04_all_excess_wavefronts_are_of_bs():
     page = Chapter("05_bank_conflicts")
     found = {
         name: {one.label[:2]: describe(one.access, one.kind)
-               for one in named(page.traced(name).launch, "shared") if one.kind == "load"}
+               for one in named(page.version.traced(name).launch, "shared") if one.kind == "load"}
         for name in ("spread", "together")
     }
     together, spread = found["together"], found["spread"]
@@ -213,17 +213,17 @@ def test_06_four_lines_are_the_transposing_store_of_the_first_vector():
 
 
 def test_06_waits_for_global_memory_and_not_for_shared():
-    found = Chapter("06_vectorized").metrics(SIZE)
+    found = Chapter("06_vectorized").version.metrics(SIZE)
     assert next(iter(dict(stalls(found)))) == "long scoreboard"
     assert found["stall_barrier"] > found["stall_short_scoreboard"] > 0.2
     assert found["stall_mio_throttle"] < 0.1 and found["l1_data_percent"] < 70
     # The same bytes asked for with either depth; those that the L2 and DRAM move are not the same.
-    before = Chapter("06_vectorized").metrics(SIZE, "global_128")
+    before = Chapter("06_vectorized").version.metrics(SIZE, "global_128")
     assert found["l1_load_bytes"] == before["l1_load_bytes"]
     assert found["l2_bytes"] > 1.1 * before["l2_bytes"]
     assert found["dram_read_bytes"] > 1.2 * before["dram_read_bytes"]
     rows, paired, prefetch = (
-        Chapter("08_warp_tile").metrics(SIZE, name)
+        Chapter("08_warp_tile").version.metrics(SIZE, name)
         for name in ("waiting_unpaired", "waiting_paired", "one_buffer"))
     assert paired["shared_wavefronts"] < 0.75 * rows["shared_wavefronts"]
     fewer, sooner = gain("08_warp_tile", "waiting_unpaired", "waiting_paired", "one_buffer")
@@ -235,7 +235,7 @@ def test_06_shared_loads_and_depth_pay_and_global_vectors_do_not():
     unrolled, shared, wide, deeper = found
     assert max(found) == shared > 0.15 and 0.1 < deeper < shared
     assert abs(unrolled) < 0.01 and abs(wide) < 0.01
-    page = Chapter("06_vectorized")
+    page = Chapter("06_vectorized").version
     for stall in ("stall_long_scoreboard", "stall_barrier"):
         assert page.metrics(SIZE)[stall] < 0.6 * page.metrics(SIZE, "global_128")[stall]
 
@@ -250,10 +250,10 @@ def test_08_prefetch_pays_and_the_second_buffer_costs():
     assert found["warp_64x32"] < -0.05 and found["warp_64x64"] > 0.05
     assert abs(found["warp_64x64_k16"]) < 0.01
     assert all(abs(found[name]) < 0.04 for name in ("waiting_unpaired", "waiting_paired"))
-    waits = [Chapter(stem).metrics(SIZE, name)["stall_long_scoreboard"]
+    waits = [Chapter(stem).version.metrics(SIZE, name)["stall_long_scoreboard"]
              for name in ("waiting_paired", "one_buffer", "warp_64x32")]
     assert waits[1] < waits[0] / 3 and waits[2] > 1.5 * waits[1]
-    before, after = (dict(stalls(Chapter(stem).metrics(SIZE, name)))
+    before, after = (dict(stalls(Chapter(stem).version.metrics(SIZE, name)))
                      for name in ("waiting_paired", "one_buffer"))
     assert next(iter(before)) == "long scoreboard" and "long scoreboard" not in after
 
@@ -306,13 +306,13 @@ def test_08_a_larger_tile_of_a_lane_only_takes_back_what_the_buffer_cost():
     assert abs(speed(stem, "waiting_paired") / speed(stem, "waiting_flat") - 1) < 0.01
     assert 0 < gain(stem, "unpaired", "warp_64x32")[0] < 0.01
     page = Chapter(stem)
-    found = {name: page.metrics(SIZE, name)
+    found = {name: page.version.metrics(SIZE, name)
              for name in ("waiting_flat", "waiting_paired", "one_buffer", "warp_64x32")}
     paired, flat = found["waiting_paired"], found["waiting_flat"]
     assert paired["l1_data_percent"] < flat["l1_data_percent"] < 60
     assert found["warp_64x32"]["instructions"] > 1.02 * found["one_buffer"]["instructions"]
     assert found["warp_64x32"]["stall_barrier"] < found["one_buffer"]["stall_barrier"]
-    assert page.recorded(SIZE, "warp_64x64").spread > abs(
+    assert page.version.recorded(SIZE, "warp_64x64").spread > abs(
         gain(stem, "warp_64x64", "warp_64x64_k16")[0])
 
 
@@ -322,7 +322,7 @@ def test_08_the_tutorial_s_tile_is_held_back_by_shared_memory_and_not_by_its_dep
     assert max(speed(stem, name) for name in names) < 1.06 * min(
         speed(stem, name) for name in names) < speed("06_vectorized")
     for name in names:
-        found = page.metrics(SIZE, name)
+        found = page.version.metrics(SIZE, name)
         assert found["shared_wavefronts"] / (SIZE**3 / 32) > 0.25 and found["l1_data_percent"] > 85
 
 
@@ -341,10 +341,10 @@ def test_09_spreading_the_copies_counts_and_turning_does_not():
     stem, page, numbers = "09_fp32_limit", Chapter("09_fp32_limit"), Numbers("09_fp32_limit")
     turning, spread, large = gain(stem, "wide", "turning", "spread", "large")
     assert spread > 0.09 and 0.02 < large < 0.03
-    off = sum(page.recorded(SIZE, name).spread for name in ("wide", "turning"))
+    off = sum(page.version.recorded(SIZE, name).spread for name in ("wide", "turning"))
     assert abs(turning) < off, "the page says: less than the spread between series"
     assert abs(gain(stem, "copies", since=speed("08_warp_tile", "warp_64x64"))[0]) < (
-        Chapter("08_warp_tile").recorded(SIZE, "warp_64x64").spread)
+        Chapter("08_warp_tile").version.recorded(SIZE, "warp_64x64").spread)
     assert numbers.slot("empty", "spread") < 0.55 * numbers.slot("empty", "turning")
     for stall in ("short_scoreboard", "barrier", "long_scoreboard"):
         assert numbers.stall(stall, "spread") < 0.6 * numbers.stall(stall, "turning")
@@ -385,7 +385,7 @@ def test_the_way_goes_by_what_each_version_changes(shown):
     places = [shown[0].find(f">{row}<") for row in rows]
     assert places == sorted(places) and min(places) > 0
     last = speed("09_fp32_limit", "large") / speed("09_fp32_limit", "square") - 1
-    off = sum(page.recorded(SIZE, name).spread for name in ("square", "large"))
+    off = sum(page.version.recorded(SIZE, name).spread for name in ("square", "large"))
     assert f"{last:+.1%} ± {100 * off:.1f}, predicted +11.6%" in shown[0]
 
 
@@ -419,5 +419,5 @@ def test_ready_warps_do_not_wait():
                                   "09_fp32_limit"])
 def test_a_version_and_its_steps_were_measured_in_one_chunk(stem):
     page = Chapter(stem)
-    chunks = {page.recorded(SIZE, variant.name).chunk for variant in page.kernel.measured}
+    chunks = {page.version.recorded(SIZE, variant.name).chunk for variant in page.kernel.measured}
     assert len(chunks) == 1

@@ -80,7 +80,7 @@ def test_the_machine_s_products_and_matrix_loads_are_those_that_ncu_counted(stem
     page = Chapter(stem)
     for variant in page.kernel.variants:
         done = page.run(Problem(256, 256, 256), variant.name, backend="emulator", arch="sm_90a")
-        counted = page.metrics(256, variant.name)
+        counted = page.version.metrics(256, variant.name)
         for key, value in machine_counts(page.version, done.launch.trace, variant.name).items():
             assert value == counted[key], (variant.name, key)
     agreement(page.version)
