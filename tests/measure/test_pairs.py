@@ -54,7 +54,7 @@ def gpu(monkeypatch):
 
     monkeypatch.setattr(bench, "Contest", Contest)
     monkeypatch.setattr(device, "cupy", lambda: None)
-    monkeypatch.setattr(device, "arch", lambda: "sm_80")
+    monkeypatch.setattr(device, "arch", lambda needs="": "sm_80")
     monkeypatch.setattr(device, "why_not", lambda kernel, variant: (
         "Tesla T4 doesn't run sm_80 code" if kernel.stem == "16_cp_async" else None))
     monkeypatch.setattr(pairs, "compile_kernel", lambda kernel, variant, arch: (

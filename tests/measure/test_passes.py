@@ -103,7 +103,7 @@ def test_which_versions_are_looked_at_thoroughly():
                 if plan.depth(kernel, (size,) * 3) == depth}
 
     hopper = {stem for stem, kernel in KERNELS.items() if kernel.min_arch == "sm_90a"}
-    last = {"09_fp32_limit", "15_turing_limit", "16_cp_async", max(hopper)}
+    last = {"09_fp32_limit", "15_turing_limit", "16_cp_async", max(hopper), "27_tcgen05"}
     assert at(4096, plan.THOROUGH) == last | hopper
     assert at(4096, plan.JOULES) == set(KERNELS) - last - hopper
     assert at(8192, plan.THOROUGH) == last and not at(8192, plan.JOULES)
