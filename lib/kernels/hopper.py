@@ -19,7 +19,7 @@ ATOM_SLACK = 1024
 SLICE_BYTES = 64 * 128
 # Threads of a producer and two consumers, a warpgroup each.
 THREE_WARPGROUPS = 384
-# Elements that a block of 21's `pack` moves at a time: of one row, or of several short ones.
+# Elements that a block of `pack` moves at a time: of one row, or of several short ones.
 PACK_COLUMNS = 1024
 
 
@@ -103,15 +103,12 @@ def every_shape(
     of 8.
     """
     base = persistent(name, meaning, schedule, candidates=candidates, **types)
-    slice_rows = 64
-    if schedule.swapped:
-        slice_rows = 16 if base.tile[0] % 32 else 32  # slices_swapped.cuh
     down, across = schedule.cluster
-    return replace(
+    return packed(replace(
         base, template=(*_RING, "GROUP", *_CLUSTER, "STAGED", "PING_PONG", "SWAPPED"),
         grid=LastWave(down, resident=1, beside=across, wave_share=wave_share),
-        maps=TensorMaps(_boxes(base, slice_rows), lanes_store=True), pack=_pack(base.dtype),
-    )
+        maps=TensorMaps(boxes(base), lanes_store=True),
+    ), version="")
 
 
 def split_tile(name: str, meaning: str, schedule: Schedule, **types: Unpack[Types]) -> Variant:
@@ -123,12 +120,11 @@ def split_tile(name: str, meaning: str, schedule: Schedule, **types: Unpack[Type
     base = tma(name, meaning, schedule, **types)
     warps = 4 * schedule.tile[schedule.swapped] // 64
     down, across = schedule.cluster
-    return replace(
+    return packed(replace(
         base, function="split_tile", template=(*_RING, *_CLUSTER, "CLUSTER_K", "SWAPPED"),
         block=(32 * (warps + 1), 1), grid=Line(down, split=schedule.split, beside=across),
-        roles=Roles((("consumers", warps), ("producer", 1)), schedule.stages),
-        pack=_pack(base.dtype), early=True,
-    )
+        roles=Roles((("consumers", warps), ("producer", 1)), schedule.stages), early=True,
+    ), version="")
 
 
 def unaligned_tile(name: str, meaning: str, schedule: Schedule, **types: Unpack[Types]) -> Variant:
@@ -215,10 +211,9 @@ def swapped_persists(
 ) -> Variant:
     """22: 21 with the tensor cores' operands swapped, for tiles of any multiple of 8 rows."""
     base = clustered(name, meaning, schedule, **types)
-    slice_rows = 16 if base.tile[0] % 32 else 32  # slices_swapped.cuh
     return replace(
         base, schedule=schedule, template=(*_RING, "GROUP", *_CLUSTER, "STAGED", "PING_PONG"),
-        maps=TensorMaps(_boxes(base, slice_rows), lanes_store=True),
+        maps=TensorMaps(boxes(base), lanes_store=True),
         file="22_few_tiles_persistent", function="few_tiles_persistent", any_layout=True,
     )
 
@@ -246,21 +241,16 @@ def any_row(name: str, meaning: str, schedule: Schedule, **types: Unpack[Types])
     )
 
 
-def packed(variant: Variant) -> Variant:
-    """A variant that loads by TMA, with 24's `pack` for rows that TMA can't step over."""
+def packed(variant: Variant, version: str = "24_any_row") -> Variant:
+    """A variant that loads by TMA, with a version's `pack` for rows that TMA can't step over.
+
+    An empty `version` is the variant's own.
+    """
     pack = Variant(
         "pack", Schedule((1, PACK_COLUMNS), 1), ("T",), (128, 1), "block", "rows of 16 bytes",
-        dtype=variant.dtype, function="pack", version="24_any_row", early=True,
+        dtype=variant.dtype, function="pack", version=version, early=True,
     )
     return replace(variant, pack=pack)
-
-
-def _pack(dtype: str) -> Variant:
-    """21: copies rows of any length into rows that tensor maps can step over."""
-    return Variant(
-        "pack", Schedule((1, PACK_COLUMNS), 1), ("T",), (128, 1), "block", "rows of 16 bytes",
-        dtype=dtype, function="pack", early=True,
-    )
 
 
 def boxes(variant: Variant) -> dict[str, tuple[int, int]]:
