@@ -239,6 +239,20 @@ def fp32_limit() -> tuple[Variant, ...]:
     )
 
 
+def fp32_without() -> tuple[Variant, ...]:
+    """09's `large`, one of its ideas taken out."""
+    def without(name: str, meaning: str, warp: tuple[int, int] = (128, 32), spread: int = 6,
+                turning: bool = True) -> Variant:
+        schedule = _of_limit((128, 256, 8), warp, stages=3, spread=spread, turning=turning)
+        return _limit(name, f"large, {meaning}", schedule, resident=1)
+
+    return (
+        without("straight", "no row backwards", turning=False),
+        without("at_once", "copies at once", spread=1),
+        without("square_warps", "warps of 64×64", warp=(64, 64)),
+    )
+
+
 def fp32_step(name: str, meaning: str, *, block: tuple[int, int, int], warp: tuple[int, int]
               ) -> Variant:
     """09's code without what its later steps add: copies at once, rows straight, uncut."""

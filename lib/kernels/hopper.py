@@ -150,10 +150,9 @@ def swapped_persists(
 ) -> Variant:
     """22: 21 with the tensor cores' operands swapped, for tiles of any multiple of 8 rows."""
     base = clustered(name, meaning, schedule, **types)
-    slice_rows = 16 if base.tile[0] % 32 else 32  # slices_swapped.cuh
     return replace(
         base, schedule=schedule, template=(*_RING, "GROUP", *_CLUSTER, "STAGED", "PING_PONG"),
-        maps=TensorMaps(_boxes(base, slice_rows), lanes_store=True),
+        maps=TensorMaps(boxes(base), lanes_store=True),
         file="22_few_tiles_persistent", function="few_tiles_persistent", any_layout=True,
     )
 
@@ -181,11 +180,14 @@ def any_row(name: str, meaning: str, schedule: Schedule, **types: Unpack[Types])
     )
 
 
-def packed(variant: Variant) -> Variant:
-    """A variant that loads by TMA, with 24's `pack` for rows that TMA can't step over."""
+def packed(variant: Variant, version: str = "24_any_row") -> Variant:
+    """A variant that loads by TMA, with a version's `pack` for rows that TMA can't step over.
+
+    An empty `version` is the variant's own.
+    """
     pack = Variant(
         "pack", Schedule((1, PACK_COLUMNS), 1), ("T",), (128, 1), "block", "rows of 16 bytes",
-        dtype=variant.dtype, function="pack", version="24_any_row", early=True,
+        dtype=variant.dtype, function="pack", version=version, early=True,
     )
     return replace(variant, pack=pack)
 

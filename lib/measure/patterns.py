@@ -107,7 +107,6 @@ def _random(seed: int, high: int, size: int = WARP) -> np.ndarray:
 PERMUTED = np.random.default_rng(0).permutation(WARP)
 EVEN = LANES % 2 == 0
 FIRST_HALF = LANES < 16
-SECOND_HALF = ~FIRST_HALF
 SCATTERED = _random(1, 2).astype(bool)
 NOBODY = ~EVERYONE
 

@@ -6,6 +6,7 @@ from lib.kernels import source
 from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import CATALOGUE
 from lib.kernels.spec import Kernel
+from lib.paths import CUDA
 
 
 @pytest.mark.parametrize("kernel", [
@@ -87,3 +88,18 @@ def test_an_edit_that_matches_nothing_is_refused():
     assert source.edited("a a", "a", "b", 1) == "b a"
     with pytest.raises(ValueError, match="nothing to replace: .* '__syncthreads_and"):
         source.edited(text, "__syncthreads_and(1);", "")
+
+
+# Of a kernel's file and of a header: what is read in one sitting.
+MOST_LINES = {"*.cu": 250, "steps/*.cu": 250, "include/*.cuh": 140}
+# Patterns to calibrate by; and all of Hopper's ideas in one file, which 20 to 24 have apart.
+LONGER = {"calibration.cu", "21_every_shape.cu"}
+
+
+@pytest.mark.parametrize("pattern", MOST_LINES)
+def test_a_file_is_read_in_one_sitting(pattern):
+    files = {file.name: len(file.read_text(encoding="utf-8").splitlines())
+             for file in CUDA.glob(pattern)}
+    assert files
+    assert {name: lines for name, lines in files.items()
+            if lines >= MOST_LINES[pattern] and name not in LONGER} == {}

@@ -14,7 +14,6 @@ from lib.plotting import shapes, style
 _WIDE = 506.0
 _SM = 352.0  # of which the SM takes so much; stalls stand at the right
 _HEIGHT = 366.0
-_WARP = 32
 
 
 @dataclass(frozen=True)
