@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lib import gpus
-from lib.compiler.compiled import Compiled
 from lib.kernels.spec import Kernel, Variant
 from lib.plotting.display import note, once_recorded, show, table
 from lib.problem import Problem
@@ -72,10 +71,6 @@ class Chapter:
     def run(self, problem: Problem = TRACED, variant: str | None = None, **options: Any) -> Run:
         """Run the kernel on a problem (see `lib.run.runner.run`)."""
         return self.version.run(problem, variant, **options)
-
-    def compiled(self, arch: str, variant: str | None = None) -> Compiled:
-        """The kernel compiled for an architecture."""
-        return self.version.compiled(arch, variant)
 
     # Where we are, and the code.
 
@@ -227,9 +222,3 @@ class Chapter:
         from lib.topics.bottleneck import page
 
         page.draw(self.version, size, lines)
-
-    def claims(self) -> None:
-        """Display the claims that this chapter judges."""
-        from lib.claims import ledger
-
-        note(ledger.markdown(self.kernel.stem))

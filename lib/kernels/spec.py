@@ -204,7 +204,10 @@ class Variant:
         self, M: int, N: int, K: int, alpha: float = 1.0, beta: float = 0.0
     ) -> Problem:
         """A problem of the types and the layout that this instantiation takes."""
-        return self.typed(Problem(M, N, K, alpha, beta))
+        if self.scaling:
+            return ScaledProblem(M, N, K, alpha, beta, out=self.out, scaling=self.scaling,
+                                 promoted=self.promotes)
+        return Problem(M, N, K, alpha, beta, self.dtype, self.out, self.b_layout, self.a_layout)
 
     @property
     def promotes(self) -> bool:
@@ -214,9 +217,7 @@ class Variant:
     def typed(self, problem: Problem) -> Problem:
         """The same problem in the types and the layout that this instantiation takes."""
         if self.scaling:
-            return ScaledProblem(
-                problem.M, problem.N, problem.K, problem.alpha, problem.beta, out=self.out,
-                scaling=self.scaling, promoted=self.promotes)
+            return self.problem(problem.M, problem.N, problem.K, problem.alpha, problem.beta)
         return replace(problem, dtype=self.dtype, out=self.out, b_layout=self.b_layout,
                        a_layout=self.a_layout)
 

@@ -102,8 +102,8 @@ def test_05_padding_helps_a_load_and_costs_a_store():
 
 
 def test_07_no_work_stands_between_load_and_store_unless_values_wait_in_registers():
-    page = Chapter("07_double_buffer")
-    work = {name: order.work_between([i.opcode for i in page.compiled("sm_90a", name).inner_loop])
+    version = Chapter("07_double_buffer").version
+    work = {name: order.work_between([i.opcode for i in version.compiled("sm_90a", name).inner_loop])
             for name in ("tile_two_buffers", "tile_both", "two_buffers", "both")}
     assert work["tile_two_buffers"] == work["two_buffers"] == 0
     assert work["tile_both"] > 16 and work["both"] > 0
@@ -165,7 +165,7 @@ def test_04_all_excess_wavefronts_are_of_bs():
 
 def test_06_the_compiler_merges_neighbours_in_shared_memory_only():
     def loads(stem, name):
-        return Counter(one.opcode for one in Chapter(stem).compiled("sm_90a", name).sass
+        return Counter(one.opcode for one in Chapter(stem).version.compiled("sm_90a", name).sass
                        if one.opcode.startswith(("LDS", "LDG")))
 
     assert set(loads("05_bank_conflicts", "spread")) == {"LDG.E", "LDS", "LDS.64"}
