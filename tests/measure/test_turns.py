@@ -132,6 +132,14 @@ def test_a_sustained_run_has_its_own_speed_clock_and_joules_in_the_order_a_b_b_a
     assert own.joules_error == pytest.approx(0.02 / 2.0) and found.throttle == ["power cap"]
 
 
+def test_how_long_each_ran_alone_is_the_shortest_of_its_stretches():
+    gpu = Board(100.0)
+    # Whole launches: 667 of 3 ms are 2.001 s, 500 of 4 ms are 2 s.
+    both = runner(gpu, [], "A", 700.0, 3e-3), runner(gpu, [], "B", 500.0, 4e-3)
+    found = sustained(*both, gpu, 2e9, 2.0, gpu.meter, Sensed, gpu.now, gpu.pass_time)
+    assert found.seconds_each == pytest.approx(2.0, rel=1e-9)
+
+
 def test_power_is_what_passed_between_the_first_and_the_last_move_of_the_counter():
     """A counter that moves every 100 ms, read every 10: what is before and behind is left out."""
     readings = [(t / 100, 500.0 * (t // 10) / 10) for t in range(5, 78)]

@@ -14,7 +14,6 @@ import numpy as np
 from ..core.addressing import locate, shared_address
 from ..core.decode import Decoding, opcode
 from ..core.errors import Divergence, Error
-from ..core.lanes import Lanes
 from ..core.masks import WARP, any_in_warp, spread
 from ..core.predication import predicated_end
 from ..core.syntax import Address, Register
@@ -105,13 +104,13 @@ def same_in_warp(
     return int(found[0])
 
 
-def tensor_operand(d: Decoding, operand: int) -> Callable[[Lanes], np.ndarray]:
+def tensor_operand(d: Decoding, operand: int) -> Callable[[Batch], np.ndarray]:
     """Make the function that reads an address of tensor memory in square brackets."""
     address = d.operands[operand]
     if not isinstance(address, Address) or not isinstance(address.base, Register):
         d.wrong("an address of tensor memory in square brackets is missing")
     base, offset = d.read(address.base, "b32"), np.uint32(address.offset & 0xFFFFFFFF)
-    return lambda f: base(f.r).view(np.uint32) + offset  # type: ignore[attr-defined]
+    return lambda f: base(f.r).view(np.uint32) + offset
 
 
 # -- allocation ---------------------------------------------------------------------------------

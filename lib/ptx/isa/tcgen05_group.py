@@ -200,7 +200,8 @@ class GroupMma:
     ) -> np.ndarray:
         """Multiply A in tensor memory: of M = 128, each half of the columns by its lanes."""
         shape, what, memories = self.shape, self.what, self.f.waiter(TensorMemories)
-        columns = np.arange(self.a_area.first, self.a_area.last)[None, :]  # type: ignore[union-attr]
+        assert self.a_area is not None
+        columns = np.arange(self.a_area.first, self.a_area.last)[None, :]
         nbytes = {"f16": 2, "bf16": 2, "tf32": 4}.get(shape.types[0], 1)
         parts, found = LANES // shape.rows, []
         for half in range(parts):

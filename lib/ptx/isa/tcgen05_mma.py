@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ..core.batch import Batch
     from ..core.step import Reader, Run
     from ..core.syntax import Instruction
+    from ..core.syntax import Operand as AnyOperand
 
 COLLECTORS = tuple(
     f"collector::{buffer}::{use}"
@@ -54,8 +55,7 @@ def mma(d: Decoding) -> Run:
     d.count(5, 6, 7)
     to = tensor_operand(d, 0)
     in_tensor = isinstance(d.operands[1], Address)
-    a_at: Callable[[Batch], np.ndarray] | Reader
-    a_at = tensor_operand(d, 1) if in_tensor else d.read(1, "b64")
+    a_at = tensor_operand(d, 1) if in_tensor else _of_batch(d.read(1, "b64"))
     b_at, what = d.read(2, "b64"), d.read(3, "b32")
     rest = list(d.operands[4:])
     masked: list[Reader] = []
@@ -78,7 +78,7 @@ def mma(d: Decoding) -> Run:
 
     def step(f: Batch) -> None:
         shape = (f.blocks, f.threads)
-        a = a_at(f) if in_tensor else a_at(f.r)  # type: ignore[arg-type]
+        a = a_at(f)
         masks = [np.broadcast_to(m(f.r), shape) for m in masked]
         without = np.zeros((1, 1), np.uint64) if zero is None else zero(f.r)
         values = (to(f), a, b_at(f.r), what(f.r), enable(f), without)
@@ -95,13 +95,17 @@ def mma(d: Decoding) -> Run:
     return step
 
 
-def predicate(d: Decoding, operand: object) -> Callable[[Batch], np.ndarray]:
+def _of_batch(read: Reader) -> Callable[[Batch], np.ndarray]:
+    """Let what reads from registers read from the batch that has them."""
+    return lambda f: read(f.r)
+
+
+def predicate(d: Decoding, operand: AnyOperand) -> Callable[[Batch], np.ndarray]:
     """Make the function that reads enable-input-d."""
     if isinstance(operand, Immediate):
         constant = np.full((1, 1), bool(operand.bits))
         return lambda f: constant
-    read = d.read(operand, "pred")  # type: ignore[arg-type]
-    return lambda f: read(f.r)
+    return _of_batch(d.read(operand, "pred"))
 
 
 class _Mma:

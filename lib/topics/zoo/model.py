@@ -153,7 +153,9 @@ def runs_on(specimen: Specimen, capability: tuple[int, int]) -> bool:
 
     ``sm_90a`` runs on 9.0 alone, ``sm_80`` on 8.0 and all later ones.
     """
-    number, family = re.fullmatch(r"sm_(\d+)([a-z]?)", specimen.arch).groups()  # type: ignore[union-attr]
+    parts = re.fullmatch(r"sm_(\d+)([a-z]?)", specimen.arch)
+    assert parts is not None, specimen.arch
+    number, family = parts.groups()
     needed = int(number[:-1]), int(number[-1])
     return capability == needed if family else capability >= needed
 
