@@ -939,6 +939,7 @@ CATALOGUE: dict[str, Kernel] = {
             group="FP16",
             min_arch="sm_100a",
             variants=cta_pairs(),
+            traced=256,  # a pair has two blocks already where a tile isn't full
             pairs=(
                 Pair("two blocks multiply together", "27_tcgen05/wide", "28_cta_pairs/four_stages"),
                 Pair("two stages more", "28_cta_pairs/four_stages", "28_cta_pairs/in_turns",

@@ -283,6 +283,9 @@ class Kernel:
     ptx_archs : tuple of str
         Older architectures whose PTX is recorded too, assembled for the GPU that is there: what
         code that is legal on them can do on a later machine.
+    traced : int
+        The least M, N and K of the problem that its page traces; 0 if the smallest with several
+        blocks fills a tile.
     large : bool
         Whether it is recorded on large problems too (`lib.kernels.shapes`): the last of its kind.
     layers : bool
@@ -307,6 +310,7 @@ class Kernel:
     laid: tuple[Variant, ...] = ()
     menu: tuple[Variant, ...] = ()
     ptx_archs: tuple[str, ...] = ()
+    traced: int = 0
     large: bool = False
     layers: bool = False
     beside: tuple[tuple[int, int, int], ...] = ()

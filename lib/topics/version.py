@@ -151,9 +151,13 @@ class Version:
 
     @cached_property
     def problem(self) -> Problem:
-        """The problem that is traced: `TRACED`, doubled until each variant has several blocks."""
+        """The problem that is traced: `TRACED`, doubled until each variant has several blocks.
+
+        And until it is as large as the kernel asks (`Kernel.traced`).
+        """
         problem = TRACED
-        while any(self._blocks(problem, variant) == 1 for variant in self.kernel.variants):
+        while problem.M < self.kernel.traced or any(
+                self._blocks(problem, variant) == 1 for variant in self.kernel.variants):
             problem = replace(problem, M=2 * problem.M, N=2 * problem.N, K=2 * problem.K)
         return problem
 

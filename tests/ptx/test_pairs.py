@@ -10,10 +10,14 @@ import pytest
 
 from lib import ptx
 from lib.compiler.raw_module import RawModule
+from lib.kernels.source import edited
 from lib.paths import CUDA
 from lib.ptx.mutants import SETTINGS
 
 SOURCE = Path(__file__).parent / "pairs.cu"
+LAST_WAITS = """
+        for (int i = K / 64; i < K / 64 + STAGES; ++i)  // the last commits arrive in both blocks
+            mbarrier_wait(freed + 8 * (i % STAGES), (i / STAGES + 1) & 1);"""
 
 
 @lru_cache
@@ -64,6 +68,16 @@ def test_a_buffer_of_the_peer_refilled_early():
     with pytest.raises(ptx.Deadlock) as stopped:
         run(change=lambda text: _at_once(text, waits[0]), races=True)
     assert {"race", "mbarrier"} & {h.kind for h in stopped.value.hazards}
+
+
+def test_a_block_that_ends_before_a_commit_has_come():
+    """Who has waited for a later commit knows that the work is done, not that the arrival came."""
+    module = RawModule(
+        code=edited(SOURCE.read_text(), LAST_WAITS, ""), name_expressions=["pair_gemm<64, 2>"],
+        arch="sm_100a", options=(f"-I{CUDA / 'include'}", "-lineinfo"),
+    )  # fmt: skip
+    launch, right = run(change=lambda text: module.ptx, races=True)
+    assert right and {h.kind for h in launch.hazards} == {"block exited"}
 
 
 def _at_once(text, line):

@@ -5,6 +5,7 @@ import pytest
 from lib.kernels.catalogue import CATALOGUE
 from lib.plotting import style
 from lib.topics.cta_pairs import figure, model, page
+from lib.topics.running_picture import page as running_picture
 from lib.topics.tensor_memory import model as steps
 from lib.topics.tensor_memory import page as memory
 from lib.topics.version import Version
@@ -76,3 +77,11 @@ def test_a_pair_asks_for_two_thirds_of_the_bytes_and_half_of_the_instructions():
     assert ours.loaded / ours.flops == pytest.approx(before.loaded / before.flops * 2 / 3)
     assert ours.read / ours.flops == pytest.approx(before.read / before.flops * 2 / 3)
     assert ours.products == before.products and ours.threads == 1
+
+
+def test_the_running_picture_counts_what_a_block_loads_of_b_for_both(shown):
+    """(128 + 128) elements of two bytes for 128·256 multiply-adds; 27 loads (128 + 256)."""
+    for stem, nbytes in (("27_tcgen05", 384 * 2), ("28_cta_pairs", 256 * 2)):
+        running_picture.draw(Version(stem))
+        assert "a tile of 128×256" in shown[-1]
+        assert f"L2 → SM {style.number(nbytes / (128 * 256), 2)} bytes per FMA" in shown[-1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 
+from lib.compiler.compiled import Compiled
 from lib.plotting.display import note, table
 from lib.topics.instruction import model
 from lib.topics.version import Version
@@ -31,7 +32,11 @@ def apart(version: Version, opcode: str, arch: str = "", variant: str | None = N
         If the kernel has no such instruction, or one of its parts has no meaning on file.
     """
     arch = arch or _arch(version, variant)
-    compiled = version.compiled(arch, variant)
+    apart_of(version.compiled(arch, variant), opcode)
+
+
+def apart_of(compiled: Compiled, opcode: str) -> None:
+    """Display one PTX instruction of compiled code, as `apart` does."""
     found = model.apart(compiled.ptx, compiled.sass, opcode)
     rows: list[tuple[str, str]] = [(_code(part.token), part.meaning) for part in found.parts]
     machine = [f"{count} × {_code(text)}" if count > 1 else _code(text)
@@ -40,7 +45,7 @@ def apart(version: Version, opcode: str, arch: str = "", variant: str | None = N
     opcode, _, operands = found.ptx.partition(" ")
     note("```text\n" + opcode + (f"\n    {operands}" if operands else "") + "\n```")
     table(("part", "what it means"), rows,
-          f"PTX and SASS of this source for {arch}; registers are named by what they hold")
+          f"PTX and SASS of this source for {compiled.arch}; registers are named by what they hold")
 
 
 def _arch(version: Version, variant: str | None) -> str:

@@ -80,6 +80,8 @@ class Nest:
         columns a block has.
     shared : bool
         Whether operands wait in shared memory.
+    pair : bool
+        Whether two blocks below each other load half of B each, and both use all of it.
     joint : bool
         Whether a warp's lanes multiply as one, on the tensor cores.
     tensor : bool
@@ -91,6 +93,7 @@ class Nest:
     changed: tuple[str, ...]
     loop: Mapping[str, tuple[str, ...]]
     shared: bool = True
+    pair: bool = False
     joint: bool = False
     tensor: bool = False
     straight: bool = False
@@ -279,7 +282,7 @@ NESTS: dict[str, Nest] = {
                   "  MMAs → tensor memory"),
         "warp": ("  for its 32 of 128 lanes:", "    # the tile before"),
         "thread": ("    row of sums → registers", "    C = α · sums + β · C"),
-    }, tensor=True),
+    }, tensor=True, pair=True),
 }
 
 
@@ -329,6 +332,9 @@ def levels(
     if nest.tensor:  # a float each, once for all of K
         boundaries |= {"warp": "tensor memory → warp"}
         sums = dict.fromkeys(("warp", "thread"), 4 / size)
+    if nest.pair:
+        rows, columns = tiles["block"]
+        sums["block"] = item_bytes * (1 / (2 * rows) + 1 / columns)
     crossed = _crossed(metrics, size, nest.shared) if metrics else {}
     each = sum(r.rows * r.columns for r in work.thread)
     return [
