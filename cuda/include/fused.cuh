@@ -59,7 +59,9 @@ struct Epilogue {
     }
 };
 
-// An epilogue's operands, and what a thread has seen of |y|.
+// An epilogue's operands, and what a thread has seen of |y|. They are read by plain loads: a kernel
+// launched early may begin while the one before it still writes them (grid.cuh), and so they aren't
+// read-only while it runs, as __ldg asks.
 template <class E, class TC>
 struct Fused {
     using Pair = typename PairOf<TC>::type;
@@ -103,7 +105,7 @@ struct Fused {
         for (int i = 0; E::BIAS && i < BLOCKS * E::FOLD; ++i) {
             const int column = x * E::FOLD + i * 8 + threadIdx.x % 4 * 2;
             if (column < N * E::FOLD)
-                biases[i] = __ldg(reinterpret_cast<const Pair*>(bias + column));
+                biases[i] = *reinterpret_cast<const Pair*>(bias + column);
         }
         x += threadIdx.x % 4 * 2, row += threadIdx.x % 32 / 4;
 #pragma unroll
@@ -112,7 +114,7 @@ struct Fused {
             const bool reads = inside(row + i % 2 * 8, x + i / 2 * 8);
             if (READS && reads) old[i] = *reinterpret_cast<const Pair*>(C + at);
             if (E::RESIDUAL && reads)
-                beside[i] = __ldg(reinterpret_cast<const Pair*>(residual + at));
+                beside[i] = *reinterpret_cast<const Pair*>(residual + at);
         }
 #pragma unroll
         for (int i = 0; i < 2 * BLOCKS; ++i) {

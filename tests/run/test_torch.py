@@ -211,6 +211,31 @@ def test_what_25_can_t_take_is_pytorch_s_own(in_float64, monkeypatch, activation
     assert not in_float64
 
 
+@pytest.mark.parametrize("M, N, K", [(5, 16, 8), (0, 16, 8), (5, 16, 0), (5, 0, 8)])
+@pytest.mark.parametrize("activation", ["gelu", "swiglu"])
+def test_what_the_kernels_are_given(monkeypatch, M, N, K, activation):
+    """Operands as they lie, where they can be read so; without elements nothing is launched."""
+    given = []
+
+    def fused(A, B, C, epilogue, bias, residual):
+        given.append((A, B))
+        assert bias.is_contiguous() and residual.is_contiguous() and C.shape == residual.shape
+        y = ACTIVATIONS[epilogue](A @ B + bias) + residual
+        return C.copy_(y)
+
+    monkeypatch.setattr(operators.products, "fused", fused)
+    x, weight = torch.randn(M, 2 * K)[:, :K], torch.randn(N, K)
+    bias = torch.randn(2 * N)[::2]
+    residual = torch.randn(N // (1 + (activation == "swiglu")), M).T
+    found = operators._linear_on_gpu(x, weight, bias, residual, activation)
+    assert found.shape == residual.shape
+    if M and N:
+        torch.testing.assert_close(found, ACTIVATIONS[activation](x @ weight.T + bias) + residual)
+    assert len(given) == bool(M and N and K)
+    if given:
+        assert given[0][0] is x and given[0][1].data_ptr() == weight.data_ptr()
+
+
 def test_swiglu_s_weights_lie_in_turns(in_float64):
     from lib.kernels.epilogues import interleaved
 
