@@ -103,8 +103,9 @@ def test_05_padding_helps_a_load_and_costs_a_store():
 
 def test_07_no_work_stands_between_load_and_store_unless_values_wait_in_registers():
     version = Chapter("07_double_buffer").version
-    work = {name: order.work_between([i.opcode for i in version.compiled("sm_90a", name).inner_loop])
-            for name in ("tile_two_buffers", "tile_both", "two_buffers", "both")}
+    loops = {name: version.compiled("sm_90a", name).inner_loop
+             for name in ("tile_two_buffers", "tile_both", "two_buffers", "both")}
+    work = {name: order.work_between([i.opcode for i in loop]) for name, loop in loops.items()}
     assert work["tile_two_buffers"] == work["two_buffers"] == 0
     assert work["tile_both"] > 16 and work["both"] > 0
 
