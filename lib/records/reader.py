@@ -9,6 +9,7 @@ from functools import cached_property
 from lib.dispatch.fit import instantiated
 from lib.dispatch.plan import choose
 from lib.kernels.catalogue import find
+from lib.kernels.shapes import timed
 from lib.kernels.spec import Kernel
 from lib.kernels.spec import Variant as KernelVariant
 from lib.records import searches, store
@@ -114,12 +115,16 @@ class Recorded:
         Raises
         ------
         NotRecorded
-            If there is no such record, variant, code or size.
+            If there is no such record, variant, code or size; `NotYet` where a pass that was broken
+            off has left out what it was to time.
         """
         for row in self.code(variant, ptx_arch).bench:
             if row.is_cube(size):
                 return row
-        raise self.nothing(variant, f"no time at {size:,}")
+        nothing = self.nothing(variant, f"no time at {size:,}")
+        if (size,) * 3 in timed(self.kernel, self.kernel.variant(self._name(variant))):
+            raise NotYet(str(nothing))
+        raise nothing
 
     def counters(
         self, size: int, variant: str | None = None, ptx_arch: str | None = None

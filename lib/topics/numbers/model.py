@@ -338,7 +338,7 @@ class Numbers:
     def _joules(self, name: str, n: int) -> tuple[float, float]:
         joules = self._row(name, n).joules
         if joules is None:
-            raise records.NotRecorded(f"no energy is recorded of {name or self._stem} at {n:,}")
+            raise records.NotYet(f"no energy is recorded of {name or self._stem} at {n:,}")
         return joules
 
     def registers(self, name: str = "", arch: str = "sm_90a") -> int:
