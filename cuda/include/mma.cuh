@@ -17,7 +17,7 @@ __device__ inline void mma_k8(float (&sum)[4], unsigned a0, unsigned a1, unsigne
                  : "r"(a0), "r"(a1), "r"(b0));
 }
 
-#if __CUDA_ARCH__ >= 800
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800  // the host compiler reads it, too
 // K = 16.
 __device__ inline void mma_k16(
     float (&sum)[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1)

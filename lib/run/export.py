@@ -94,8 +94,13 @@ def made(
     Raises
     ------
     ValueError
-        If the shape can't be launched or has no product to compute, or α or β is not finite.
+        If the shape can't be launched or has no product to compute, if α or β is not finite, or
+        if the problem has scales.
     """
+    if variant.scaling:
+        raise ValueError(f"{kernel.stem} has scales, which an exported file draws none of: take "
+                         "the kernel from cuda/ and its launch from lib.gemm(..., scale_a=, "
+                         "scale_b=)")
     if 0 in (problem.M, problem.N, problem.K):
         raise ValueError(f"{problem.shape} has nothing to multiply: export a shape without a 0")
     for name, scalar in (("alpha", problem.alpha), ("beta", problem.beta)):

@@ -13,7 +13,7 @@ from lib.__main__ import main
 from lib.compiler.compiled import compile_source
 from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import KERNELS, named
-from lib.run import export
+from lib.run import device, export
 from lib.run.runner import prepare
 from tests.kernels.conftest import VARIANTS, legal
 
@@ -129,13 +129,40 @@ def test_code_for_hopper_is_built_for_nothing_else():
     assert f"nvcc -std=c++17 -O3 {found.target} -o gemm" in found.text
 
 
-@pytest.mark.gpu
-@pytest.mark.parametrize("name", [*KERNELS, "hopper/bf16_column"])
-def test_nvcc_builds_it_and_it_finds_itself_right(name, tmp_path):
+EXPORTED = [*(name for name, kernel in KERNELS.items() if not kernel.variants[0].scaling),
+            "hopper/bf16_column"]
+
+
+def compiler():
+    """nvcc's path."""
     nvcc = shutil.which("nvcc")
     if nvcc is None:
         pytest.skip("nvcc is not on the PATH")
+    return nvcc
+
+
+def test_what_has_scales_is_refused(capsys):
+    assert main(["export", "26_fp8", "--shape", "512"]) == 2
+    assert "26_fp8 has scales" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["14_ldmatrix", "16_cp_async"])  # some others take nvcc minutes
+def test_nvcc_s_host_compiler_reads_it_too(name, tmp_path):
+    """What a target older than the kernel's can't run is not hidden from the pass for the host."""
+    found = made(name, *legal(named(name)[1], 512, 512, 512))
+    (tmp_path / "gemm.cu").write_text(found.text)
+    done = subprocess.run([compiler(), "-std=c++17", "-c", found.target, "-o", str(tmp_path / "o"),
+                           str(tmp_path / "gemm.cu")], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", EXPORTED)
+def test_nvcc_builds_it_and_it_finds_itself_right(name, tmp_path):
+    nvcc = compiler()
     kernel, variant = named(name)
+    if why := device.why_not(kernel, variant):
+        pytest.skip(why)
     for shape in ((512, 512, 512), (1000, 999, 1001), (33, 4096, 4096), (70, 33, 75)):
         found = made(name, *legal(variant, *shape), beta=0.5)
         (tmp_path / "gemm.cu").write_text(found.text)
