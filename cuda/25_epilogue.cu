@@ -17,7 +17,7 @@
 // VEC:        elements of C that a thread of `apart` has at a time.
 // The rest:   as in 21, with IN_FLIGHT 1 and bands of tiles.
 #include "barrier.cuh"
-#include "fused.cuh"
+#include "fused_slices.cuh"
 #include "grid.cuh"
 #include "mbarrier.cuh"
 #include "multicast.cuh"
@@ -135,11 +135,11 @@ fused(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A,
             for (int i = 0; i < ROWS / 64; ++i) {
                 const int y = row + i * 64;
                 if (beta == 0.0f)
-                    epilogue.template store<false, STAGED, EACH>(C_map, slices, C, y, col, alpha,
-                                                                 sum[i], beta, warpgroup);
+                    store<false, STAGED, EACH>(epilogue, C_map, slices, C, y, col, alpha,
+                                               sum[i], beta, warpgroup);
                 else
-                    epilogue.template store<true, STAGED, EACH>(C_map, slices, C, y, col, alpha,
-                                                                sum[i], beta, warpgroup);
+                    store<true, STAGED, EACH>(epilogue, C_map, slices, C, y, col, alpha,
+                                              sum[i], beta, warpgroup);
             }
             ring.skip((TURNS - 1) * steps);
         }

@@ -8,56 +8,8 @@
 // eight are gates, the next eight what they let through, so that both meet in one lane.
 #pragma once
 
-#include "barrier.cuh"
+#include "activation.cuh"
 #include "pairs.cuh"
-#include "stmatrix.cuh"
-#include "tma.cuh"
-
-constexpr int SLICE_BYTES = 64 * 128;
-
-enum Activation { NONE, RELU, GELU, GELU_UNIT, GELU_ERF, SILU, SWIGLU };
-
-// x / (1 + 2^z) by the hardware's approximations. Where 2^z overflows it is 0.
-__device__ inline float gated(float x, float z)
-{
-    float power, share;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(z));
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(share) : "f"(1.0f + power));
-    return x * share;
-}
-
-template <Activation ACTIVATION>
-__device__ inline float activated(float x)
-{
-    constexpr float LOG2E = 1.4426950409f;
-    // Of GELU's tanh(u), u = sqrt(2 / pi) (x + 0.044715 x^3); (1 + tanh(u)) / 2 = 1 / (1 + e^-2u).
-    constexpr float FIRST = 0.7978845608f, THIRD = FIRST * 0.044715f;
-    if constexpr (ACTIVATION == RELU) return x < 0.0f ? 0.0f : x;  // a NaN stays one
-    if constexpr (ACTIVATION == GELU)
-        return gated(x, x * (-2 * LOG2E * FIRST - 2 * LOG2E * THIRD * (x * x)));
-    if constexpr (ACTIVATION == GELU_UNIT) {  // by the unit that has a tanh, of 11 bits
-        float tanh;
-        asm("tanh.approx.f32 %0, %1;" : "=f"(tanh) : "f"(x * (FIRST + THIRD * (x * x))));
-        return 0.5f * x + 0.5f * x * tanh;
-    }
-    if constexpr (ACTIVATION == GELU_ERF) return 0.5f * x + 0.5f * x * erff(0.7071067812f * x);
-    if constexpr (ACTIVATION == SILU || ACTIVATION == SWIGLU) return gated(x, -LOG2E * x);
-    return x;
-}
-
-// The parts of an epilogue: what a kernel takes as one argument of its template.
-template <Activation ACTIVATION, bool HAS_BIAS, bool HAS_RESIDUAL, bool HAS_AMAX>
-struct Epilogue {
-    static constexpr bool BIAS = HAS_BIAS, RESIDUAL = HAS_RESIDUAL, AMAX = HAS_AMAX;
-    // Columns of the product for one of C.
-    static constexpr int FOLD = ACTIVATION == SWIGLU ? 2 : 1;
-
-    // Of x, or of a gate and what it lets through.
-    __device__ static float of(float x, float through)
-    {
-        return FOLD == 2 ? activated<ACTIVATION>(x) * through : activated<ACTIVATION>(x);
-    }
-};
 
 // An epilogue's operands, and what a thread has seen of |y|. They are read by plain loads: a kernel
 // launched early may begin while the one before it still writes them (grid.cuh), and so they aren't
@@ -147,43 +99,6 @@ struct Fused {
         return y;
     }
 
-    // A warpgroup's 64 rows, EACH blocks at a time, stored as 20 does: by slices (slices.cuh), of
-    // which STAGED lie in shared memory, or from registers.
-    template <bool READS, int STAGED, int EACH, int SUMS>
-    __device__ void store(const TensorMap& C_map, unsigned slices, TC* to, int row, int col,
-                          float alpha, const float (&sum)[SUMS], float beta, int warpgroup)
-    {
-        constexpr int ALL = SUMS / E::FOLD / 4;
-        constexpr int BLOCKS = STAGED ? 16 / int(sizeof(TC)) : ALL;
-        static_assert(STAGED == 0 || ALL / BLOCKS % STAGED == 0);
-        const int mine = row + threadIdx.x / 32 % 4 * 16, x = col / E::FOLD;
-#pragma unroll
-        for (int first = 0; first < ALL; first += EACH) {
-            const unsigned buffer = slices + first / BLOCKS % (STAGED + !STAGED) * SLICE_BYTES;
-            __syncwarp();  // without it ptxas mixes the blocks until registers spill
-            float2 values[2 * EACH];
-            apply<READS, EACH>(values, sum, first, mine, x, alpha, beta);
-            if constexpr (STAGED == 0) {
-                leave(to, mine, x + first * 8, values);
-                continue;
-            }
-            if (first % BLOCKS == 0) {
-                // What was in this buffer has left it.
-                if (threadIdx.x % 128 == 0) tma_wait_read<STAGED ? STAGED - 1 : 0>();
-                barrier_sync(1 + warpgroup, 128);
-            }
-            stage(buffer, first % BLOCKS, values);
-            if (first % BLOCKS == BLOCKS - EACH) {
-                fence_async_proxy();
-                barrier_sync(1 + warpgroup, 128);
-                if (threadIdx.x % 128 == 0) {
-                    tma_store(C_map, buffer, row, x + first / BLOCKS * BLOCKS * 8);
-                    tma_commit();
-                }
-            }
-        }
-    }
-
     // For all lanes of a warp, at its end: one atomic each.
     __device__ void report(unsigned* amax) const
     {
@@ -193,48 +108,9 @@ struct Fused {
         }
     }
 
-private:
     __device__ bool inside(int y, int x) const { return y < M && x < N; }
 
-    // A warp's pairs of some blocks, to C.
-    template <int VALUES>
-    __device__ void leave(TC* to, int row, int x, const float2 (&values)[VALUES]) const
-    {
-        x += threadIdx.x % 4 * 2, row += threadIdx.x % 32 / 4;
-#pragma unroll
-        for (int i = 0; i < VALUES; ++i)
-            write_pair<true>(to + (size_t)(row + i % 2 * 8) * N + x + i / 2 * 8,
-                             inside(row + i % 2 * 8, x + i / 2 * 8), values[i]);
-    }
-
-    // The same, to its rows of a slice, from block `first` on, swizzled.
-    template <int VALUES>
-    __device__ static void stage(unsigned buffer, int first, const float2 (&values)[VALUES])
-    {
-        const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
-        if constexpr (sizeof(TC) == 2) {
-            Pair pairs[VALUES];
-#pragma unroll
-            for (int i = 0; i < VALUES; ++i) narrow(pairs[i], values[i]);
-            // Lane l's row of matrix l / 8: 16 rows, and then the next chunk of 8 columns.
-            const int r = warp * 16 + lane % 16;
-#pragma unroll
-            for (int j = 0; j < VALUES; j += 4)
-                stmatrix(buffer + r * 128 + ((first + j / 2 + lane / 16) ^ r % 8) * 16,
-                         reinterpret_cast<const unsigned (&)[4]>(pairs[j]));
-        } else {
-            const int r = warp * 16 + lane / 4;
-#pragma unroll
-            for (int i = 0; i < VALUES; ++i) {
-                const int chunk = first * 2 + i / 2 * 2 + lane % 4 / 2;
-                const unsigned to = buffer + (r + i % 2 * 8) * 128 + (chunk ^ r % 8) * 16;
-                asm volatile("st.shared.v2.f32 [%0], {%1, %2};"
-                             ::"r"(to + lane % 2 * 8), "f"(values[i].x), "f"(values[i].y)
-                             : "memory");
-            }
-        }
-    }
-
+private:
     __device__ static void add(float2& to, float factor, const Pair& pair)
     {
         const float2 values = widen(pair);

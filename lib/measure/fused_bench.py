@@ -377,7 +377,8 @@ def main(given: Sequence[str] | None = None) -> int:
             rows += some
             print(table(some), flush=True)
             if asked.write:  # what there is, should the machine go away
-                asked.write.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
+                asked.write.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n",
+                                       encoding="utf-8")
     except (ValueError, device.NoGpu) as refused:
         parser.exit(2, f"{refused}\n")
     return 0

@@ -19,6 +19,7 @@ from lib.run.runner import run
 from tests.kernels.conftest import (
     ON_ARCHITECTURES,
     architectures,
+    legal,
     list_machine_code,
     one_in,
 )
@@ -86,8 +87,8 @@ def test_the_merged_sites_are_those_of_the_listing(kernel, variant, arch):
     assert copied <= in_loops(compiled.ptx) | expanded
     # And what ran in the emulator, its wmma expanded, is what stands there. (A variant may leave a
     # small problem to another one.)
-    done = run(kernel, variant.problem(40, 56, 72, 0.5, -2.0), variant=variant,
-               backend="emulator", arch=arch)
+    done = run(kernel, variant.problem(*legal(variant, 40, 56, 72), 0.5, -2.0),
+               variant=variant, backend="emulator", arch=arch)
     executed = set()
     for site in done.launch.trace.sites:
         base = KINDS.get((site.kind, site.space))

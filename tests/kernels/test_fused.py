@@ -302,11 +302,11 @@ MISTAKES = {
         "if (threadIdx.x % 128 == 0) tma_wait_read<STAGED ? STAGED - 1 : 0>();", ""),
     "the first barrier of a slice left out": (
         "tma_wait_read<STAGED ? STAGED - 1 : 0>();\n"
-        "                barrier_sync(1 + warpgroup, 128);",
+        "            barrier_sync(1 + warpgroup, 128);",
         "tma_wait_read<STAGED ? STAGED - 1 : 0>();"),
     "the fence left out": ("fence_async_proxy();", ""),
     "the last barrier of a slice left out": (
-        "fence_async_proxy();\n                barrier_sync(1 + warpgroup, 128);",
+        "fence_async_proxy();\n            barrier_sync(1 + warpgroup, 128);",
         "fence_async_proxy();"),
     "a store never committed": ("tma_commit();", ""),
     "the bias of the columns beside": ("const Pair*>(bias + column);",
@@ -327,9 +327,11 @@ MISTAKES = {
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_is_found_out(mistake):
     old, new = MISTAKES[mistake]
-    header = (EPILOGUE.source.parent / "include" / "fused.cuh").read_text()
-    changed = edited(header, old, new).replace("#pragma once", "")
-    text = edited(EPILOGUE.source.read_text(), '#include "fused.cuh"', changed)
+    slices, values = ((EPILOGUE.source.parent / "include" / name).read_text().replace(
+        "#pragma once", "") for name in ("fused_slices.cuh", "fused.cuh"))
+    header = edited(slices, '#include "fused.cuh"', values)
+    text = edited(EPILOGUE.source.read_text(), '#include "fused_slices.cuh"',
+                  edited(header, old, new))
     assert found_out(text), mistake
 
 

@@ -132,7 +132,7 @@ def test_pairs_stand_side_by_side_and_a_sentence_counts_them(shown, monkeypatch)
     page = recorded("23_stream_k")
     beside = page.kernel.beside
     for name, microseconds in (("whole", 100.0), ("cut", 80.0)):
-        kept = page.record.variants[name]
+        kept = page.version.record.variants[name]
         rows = [structs.replace(kept.bench[0], M=M, N=N, K=K, seconds=1e-6 * microseconds)
                 for M, N, K in beside[:3]]
         kept.bench[:] = rows
@@ -198,7 +198,7 @@ def test_partial_sums_are_drawn_from_a_run_that_cuts(monkeypatch):
 def test_shapes_that_were_won_are_counted(monkeypatch):
     page = recorded("23_stream_k")
     for name, seconds in (("whole", 1e-4), ("cut", 8e-5)):
-        kept = page.record.variants[name]
+        kept = page.version.record.variants[name]
         kept.bench[:] = [structs.replace(kept.bench[0], M=M, N=N, K=K, seconds=seconds)
                          for M, N, K in page.kernel.beside[:3]]
     monkeypatch.setattr(Numbers, "_of", lambda self, name: (page.version, name))
@@ -208,7 +208,7 @@ def test_shapes_that_were_won_are_counted(monkeypatch):
 
 def test_ratios_have_three_means(shown):
     page = recorded("hopper")
-    kept = page.record.variants["tuned"].bench
+    kept = page.version.record.variants["tuned"].bench
     odd, small = (structs.replace(kept[0], M=M, N=N, K=K, ratio=ratio)
                   for M, N, K, ratio in ((4095, 4097, 4093, 4.0), (512, 512, 512, 0.25)))
     kept[:] = [structs.replace(kept[0], ratio=1.0), odd, small]
