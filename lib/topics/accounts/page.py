@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from lib import gpus
+from lib.compiler.arch import BLACKWELL
+from lib.kernels import catalogue
 from lib.kernels.spec import Pair
 from lib.plotting.display import table
 from lib.records import predictions
@@ -15,6 +17,8 @@ from lib.topics.version import RECORDED_ON, Row, Version, rung
 
 T = TypeVar("T")
 SIZE, SMALL = 4096, 2048
+# The last version that the L1's data stage explains; behind it the tensor cores' own account does.
+LAST_BY_WAVEFRONTS = "13_wmma_vectorized"
 NOT_YET = "not recorded yet"
 
 
@@ -92,6 +96,47 @@ def tensor(version: Version, *variants: str, above: Sequence[str] | None = None,
          "cycles busy", "share of the peak",
          *(f"TFLOP/s at {n:,}" for n in sizes), "cycles"),
         rows, f"at most: the data sheet's, modelled; counters: one launch at {size:,}³; {label}")
+
+
+def every(size: int = SIZE) -> None:
+    """Display both accounts for all versions that a GPU here has run, as recorded: two tables.
+
+    Parameters
+    ----------
+    size : int
+        M = N = K.
+    """
+    sheet = gpus.GPUS[RECORDED_ON]
+    by_wavefronts, by_tensor, labels = [], [], (_Labels(), _Labels())
+    for stem, kernel in catalogue.in_book().items():
+        if kernel.min_arch == BLACKWELL:
+            continue
+        one = Version(stem).rows(())[0]
+        peak = sheet.flops_per_cycle(one.variant.dtype)
+        link = f"[{rung(kernel)}]({stem}.ipynb)"
+        if stem <= LAST_BY_WAVEFRONTS:
+            first = _recorded(one, size, lambda found, sms, peak=peak: model.wavefronts(
+                found, size, sms, peak), labels[0])
+            by_wavefronts.append((
+                link, f"{peak // 2:,}",
+                *((f"{first.each:.3g}", f"{first.cap:.0%}", f"{first.busy:.0%}",
+                   f"{first.share:.1%}") if first else (NOT_YET, "", "", "")),
+                _tflops(one, size) if first else ""))
+            continue
+        second = _recorded(one, size, lambda found, sms, peak=peak: model.tensor(
+            found, size, sms, peak), labels[1])
+        by_tensor.append((
+            link, f"{peak:,}",
+            *((f"{second.each:,.0f}", f"{second.busy:.0%}", f"{second.share:.1%}")
+              if second else (NOT_YET, "", "")),
+            _tflops(one, size) if second else ""))
+    table(("version", "P", "w", "cap = 32 / (P·w)", "stage busy",
+           "cap × busy: share of the peak", "TFLOP/s"), by_wavefronts,
+          "P: multiply-adds per cycle and SM of the unit that computes; w: wavefronts of the L1's "
+          f"data stage per 32 multiply-adds; {labels[0]}, {size:,}³")
+    table(("version", "FLOP per cycle and SM, at most", "FLOP per tensor-busy cycle",
+           "cycles busy", "share of the peak", "TFLOP/s"), by_tensor,
+          f"at most: the data sheet's; counters: one launch; {labels[1]}, {size:,}³")
 
 
 def isolated(version: Version, *changes: str, account: str = "tensor", size: int = SIZE) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 
 from lib import gpus
 from lib.compiler.arch import BLACKWELL
-from lib.kernels.catalogue import KERNELS
+from lib.kernels.catalogue import KERNELS, in_book
 from lib.kernels.spec import parted
 from lib.problem import ITEM_BYTES
 from lib.records import predictions
@@ -97,6 +97,30 @@ class Numbers:
         if len(tried) < len(rows):
             raise records.NotRecorded(f"no trials are recorded of {name or self._stem}")
         return tried
+
+    def top(self, group: str, n: int = SIZE) -> float:
+        """The greatest `of_best` of the versions of a group, ``"FP32"`` or ``"FP16"``.
+
+        Of each version its first variant: the ladder's headline.
+        """
+        return max(self._top(group, n))[0]
+
+    def top_tflops(self, group: str, n: int = SIZE) -> float:
+        """The speed of that version, TFLOP/s."""
+        return max(self._top(group, n))[1]
+
+    def _top(self, group: str, n: int) -> list[tuple[float, float]]:
+        found = []
+        for stem, kernel in in_book().items():
+            if kernel.group == group:
+                try:
+                    row = self._row(stem, n)
+                except records.NotRecorded:
+                    continue
+                found.append((row.ratio, row.tflops))
+        if not found:
+            raise records.NotYet(f"no version in {group} is recorded: python -m lib record")
+        return found
 
     def mean(self, name: str = "", trials: bool = False) -> float:
         """The geometric mean of `shapes`."""
