@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TypeVar
 
 from lib import gpus
@@ -115,21 +116,19 @@ def every(size: int = SIZE) -> None:
         peak = sheet.flops_per_cycle(one.variant.dtype)
         link = f"[{rung(kernel)}]({stem}.ipynb)"
         if stem <= LAST_BY_WAVEFRONTS:
-            first = _recorded(one, size, lambda found, sms, peak=peak: model.wavefronts(
-                found, size, sms, peak), labels[0])
+            first = _recorded(one, size, partial(_by_wavefronts, size, peak), labels[0])
             by_wavefronts.append((
                 link, f"{peak // 2:,}",
                 *((f"{first.each:.3g}", f"{first.cap:.0%}", f"{first.busy:.0%}",
                    f"{first.share:.1%}") if first else (NOT_YET, "", "", "")),
                 _tflops(one, size) if first else ""))
-            continue
-        second = _recorded(one, size, lambda found, sms, peak=peak: model.tensor(
-            found, size, sms, peak), labels[1])
-        by_tensor.append((
-            link, f"{peak:,}",
-            *((f"{second.each:,.0f}", f"{second.busy:.0%}", f"{second.share:.1%}")
-              if second else (NOT_YET, "", "")),
-            _tflops(one, size) if second else ""))
+        else:
+            second = _recorded(one, size, partial(_by_tensor, size, peak), labels[1])
+            by_tensor.append((
+                link, f"{peak:,}",
+                *((f"{second.each:,.0f}", f"{second.busy:.0%}", f"{second.share:.1%}")
+                  if second else (NOT_YET, "", "")),
+                _tflops(one, size) if second else ""))
     table(("version", "P", "w", "cap = 32 / (P·w)", "stage busy",
            "cap × busy: share of the peak", "TFLOP/s"), by_wavefronts,
           "P: multiply-adds per cycle and SM of the unit that computes; w: wavefronts of the L1's "
@@ -137,6 +136,15 @@ def every(size: int = SIZE) -> None:
     table(("version", "FLOP per cycle and SM, at most", "FLOP per tensor-busy cycle",
            "cycles busy", "share of the peak", "TFLOP/s"), by_tensor,
           f"at most: the data sheet's; counters: one launch; {labels[1]}, {size:,}³")
+
+
+def _by_wavefronts(size: int, peak: int, found: Mapping[str, float], sms: int
+                   ) -> model.Wavefronts:
+    return model.wavefronts(found, size, sms, peak)
+
+
+def _by_tensor(size: int, peak: int, found: Mapping[str, float], sms: int) -> model.Tensor:
+    return model.tensor(found, size, sms, peak)
 
 
 def isolated(version: Version, *changes: str, account: str = "tensor", size: int = SIZE) -> None:
