@@ -18,7 +18,7 @@ _TEXT = 118.0  # what is written at a row's end
 _TICK = 44.0  # from one tick to the next, at least
 _STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
-# How a kind of dot is drawn: ours, filled, or a ring for a second kind of ours; others' in grey; and
+# How a kind of dot is drawn: ours, filled, or a ring for a second kind of ours; others in grey; and
 # a ring in ink for public kernels, as their columns on the ladder.
 FULL, RING, GREY, HOLLOW = "full", "ring", "grey", "hollow"
 

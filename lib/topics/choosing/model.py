@@ -115,7 +115,8 @@ def _recorded_candidates(stem: str, rule: str) -> Iterator[Variant]:
     chosen = [_launched(RULES[rule].variant(name)) for name in first.candidates]
     for one in CATALOGUE[stem].measured:
         launched = _launched(replace(one, version=one.version or stem))
-        if not one.candidates and launched in chosen:
+        # What another version's kernel does is that version's.
+        if launched[0] == stem and not one.candidates and launched in chosen:
             chosen.remove(launched)
             yield one
 

@@ -98,14 +98,20 @@ def roofs_table() -> None:
 
 
 def ridge_points() -> str:
-    """Peaks, bandwidth and ridge points of every GPU with a data sheet here."""
+    """Peaks, bandwidth and ridge points of every GPU with a data sheet here, all at one clock.
+
+    A vendor may print the tensor cores' peak at another clock than the FP32 units'.
+    """
     return markdown(
-        ("GPU", "FP32 peak, TFLOP/s", "tensor FP16 peak, TFLOP/s", "DRAM, GB/s",
-         "FP32 ridge, FLOP/byte", "tensor ridge, FLOP/byte"),
+        ("GPU", "SM clock, MHz", "FP32 peak, TFLOP/s", "tensor FP16 peak, TFLOP/s",
+         "the vendor's tensor peak, at MHz", "DRAM, GB/s", "FP32 ridge, FLOP/byte",
+         "tensor ridge, FLOP/byte"),
         (
-            (gpu.key, f"{gpu.fp32_flops / 1e12:.1f}", f"{gpu.tensor_fp16_flops / 1e12:,.0f}",
+            (gpu.key, f"{gpu.clock_hz / 1e6:,.0f}", f"{gpu.fp32_flops / 1e12:.1f}",
+             f"{gpu.tensor_boost_flops / 1e12:,.0f}",
+             f"{gpu.tensor_fp16_flops / 1e12:,.0f} at {gpu.tensor_clock_hz / 1e6:,.0f}",
              f"{gpu.dram_bytes_per_s / 1e9:,.0f}", f"{gpu.fp32_ridge:.1f}",
-             f"{gpu.tensor_ridge:.0f}")
+             f"{gpu.tensor_boost_flops / gpu.dram_bytes_per_s:.0f}")
             for gpu in GPUS.values()
         ),
     )
