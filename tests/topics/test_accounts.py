@@ -2,9 +2,13 @@
 
 import pytest
 
+from lib.compiler.arch import BLACKWELL
 from lib.gpus import GPUS
+from lib.kernels.catalogue import CATALOGUE, in_book
+from lib.records import store as records
 from lib.topics.accounts import model, page
-from lib.topics.version import Version
+from lib.topics.version import Version, rung
+from tests.pages import cells
 
 H100 = GPUS["H100"]
 
@@ -109,3 +113,24 @@ def test_two_things_are_changed_apart_and_together(shown):
         "| ring", "narrow, TFLOP/s at 2,048", "wide, TFLOP/s at 2,048"]
     assert none.startswith("| **none** |") and ring.startswith("| **a ring** |")
     assert none.count(" × ") == ring.count(" × ") == 2
+
+
+def test_both_accounts_are_told_of_every_version_that_a_gpu_here_has_run(shown):
+    page.every()
+    by_wavefronts, by_tensor = (cells(one) for one in shown)
+    stems = [stem for stem, kernel in in_book().items() if kernel.min_arch != BLACKWELL]
+    assert [row[0] for row in (*by_wavefronts, *by_tensor)] == [
+        f"[{rung(CATALOGUE[stem])}]({stem}.ipynb)" for stem in stems]
+    assert by_wavefronts[-1][0].startswith("[13 ") and by_tensor[0][0].startswith("[14 ")
+    naive = by_wavefronts[0]
+    found = Version("01_naive").metrics(4096)
+    account = model.wavefronts(found, 4096, 132, H100.flops_per_cycle("float32"))
+    assert naive[1:6] == ["128", f"{account.each:.3g}", f"{account.cap:.0%}",
+                          f"{account.busy:.0%}", f"{account.share:.1%}"]
+
+
+def test_a_version_without_a_record_keeps_its_row(shown, tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "RESULTS", tmp_path)
+    page.every()
+    for one in shown:
+        assert all(page.NOT_YET in row for row in cells(one))

@@ -8,7 +8,7 @@ import pytest
 from matplotlib.text import Text
 
 from lib.gpus import GPUS
-from lib.plotting import style
+from lib.plotting import dots, style
 from lib.topics.ablation import figure as ablation
 from lib.topics.banks import figure as banks
 from lib.topics.bottleneck import figure as busiest
@@ -125,6 +125,33 @@ def test_ladder_marks_public_kernels_and_the_default_and_ranks_only_ours():
     assert "theirs (public): 70% of the best of cuBLAS" in fig.alt
     assert "cuBLAS's default, FP32: 90% of the best of cuBLAS." in fig.alt
     assert "dotted: its default; hollow: public kernels" in shown(fig)
+
+
+def test_dots(drawn):
+    fig = drawn["dots"]
+    assert {"ours", "default", "public", "100%", "09 tuned: 54.4 TFLOP/s",
+            "100%: the best"} <= set(shown(fig))
+    assert "FP16, 4,096: ours 99.6, default 94.0, public 70.0." in fig.alt
+    # Its line lies between the dots that are less and the one that is more.
+    (ax,) = fig.axes
+    places = [line.get_xdata()[0] for line in ax.lines][:5]
+    (even,) = [text.get_position()[0] for text in ax.texts if text.get_text() == "100%"]
+    assert sorted(place > even for place in places) == [False] * 4 + [True]
+    assert "09 tuned: 54.4 TFLOP/s" not in shown(drawn["dots, narrow"])
+
+
+def test_dots_of_nothing_are_refused():
+    with pytest.raises(ValueError, match="no row has a dot"):
+        dots.draw([dots.Row("a", [])], {"ours": dots.FULL}, title="a", evidence="recorded: H100",
+                  same="the best")
+
+
+@pytest.mark.parametrize("values, ends", [
+    ((0.7, 1.06), (0.7, 1.1)), ((1.0, 1.0), (1.0, 1.01)), ((0.5, 12.0), (0.0, 14.0))])
+def test_an_axis_of_ratios_holds_all_and_few_ticks(values, ends):
+    low, high, each = dots._scale([*values, 1.0], 240.0)
+    assert (low, high) == pytest.approx(ends)
+    assert low <= min(values) and max(values) <= high and (high - low) / each <= 240 / 44
 
 
 def test_map(drawn):

@@ -140,8 +140,12 @@ def _group(
     for at, line in ((top, "-"), *(((ground + unit * default, (0, (2, 2))),) if default else ())):
         shapes.strokes(ax, [((left, at), (right, at))], edgecolor=style.INK, linewidth=0.8,
                        linestyle=line)
-    if len(rungs) > 3:
-        ax.text(left, top + 2, f"{rival}: 100%", size=style.SMALL, va="bottom")
+    # Left of the first column that reaches the line, or whose number stands above it.
+    free = column * next((place for place, rung in enumerate(rungs)
+                          if rung.recorded and rung.recorded[0] * unit > unit - _LINE), len(rungs))
+    label = next((text for text in (f"{rival}: 100%", "cuBLAS: 100%", "100%")
+                  if _WIDER * style.text_width(text, style.SMALL) <= free), "")
+    ax.text(left, top + 2, label, size=style.SMALL, va="bottom")
     shapes.strokes(ax, [((left, ground), (right, ground))], edgecolor=style.INK, linewidth=0.6)
     for place, rung in enumerate(rungs):
         _column(ax, left + place * column, ground, column, unit, rung, rung is best)

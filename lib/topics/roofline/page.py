@@ -75,11 +75,12 @@ def roofs_table() -> None:
     """Display the roofs measured on each machine, beside its data sheet's figure."""
     rows, labels = [], []
     sheet = {
-        "copy": ("DRAM", lambda g: g.dram_bytes_per_s), "l2": ("L2", lambda g: None),
-        "shared": ("shared memory", lambda g: None), "ffma": ("FFMA", lambda g: g.fp32_flops),
-        "mma_k8": ("mma.m16n8k8", lambda g: g.tensor_fp16_flops),
-        "mma_k16": ("mma.m16n8k16", lambda g: g.tensor_fp16_flops),
-        "wgmma": ("wgmma", lambda g: g.tensor_fp16_flops),
+        "copy": ("DRAM", lambda g: g.dram_bytes_per_s, None), "l2": ("L2", lambda g: None, None),
+        "shared": ("shared memory", lambda g: None, None),
+        "ffma": ("FFMA", lambda g: g.fp32_flops, lambda g: g.clock_hz),
+        **{key: (name, lambda g: g.tensor_fp16_flops, lambda g: g.tensor_clock_hz)
+           for key, name in (("mma_k8", "mma.m16n8k8"), ("mma_k16", "mma.m16n8k16"),
+                             ("wgmma", "wgmma"))},
     }
     for record in records.every():
         if not isinstance(record, MachineRecord):
@@ -88,11 +89,12 @@ def roofs_table() -> None:
         gpu = gpus.GPUS.get(key)  # None of a reader's own that no data sheet here is of
         labels.append(records.label(record))
         for kind, roof in record.roofs.named().items():
-            name, peak = sheet[kind]
+            name, peak, clock = sheet[kind]
             unit, given = roof.unit, gpu and peak(gpu)
+            at = f" at {clock(gpu) / 1e6:,.0f} MHz" if gpu and clock else ""
             rows.append((
                 f"{key}, {name}", style.quantity(roof.value, unit),
-                style.quantity(given, unit) if given else "not given", roof.method,
+                f"{style.quantity(given, unit)}{at}" if given else "not given", roof.method,
             ))
     table(("roof", "measured", "data sheet", "how"), rows, "; ".join(labels))
 

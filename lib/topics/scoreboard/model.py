@@ -186,8 +186,12 @@ def _version(record: KernelRecord, types: Types) -> Line | None:
             lines.append(Line(name, file, cells))
     if not lines:
         return None
-    first, *others = lines
-    return replace(first, name=rung(kernel), note=first.name, variants=tuple(others))
+    variants = {variant.name for variant in kernel.variants}
+    first = next((line for line in lines if line.name in variants), None)
+    if first is None:  # of what isolates a step something is recorded, of the version nothing
+        return Line(rung(kernel), "", {}, NOT_YET, variants=tuple(lines))
+    others = tuple(line for line in lines if line is not first)
+    return replace(first, name=rung(kernel), note=first.name, variants=others)
 
 
 def cublas(gpu: str, types: Types, drafts: bool = True) -> Iterator[Line]:
