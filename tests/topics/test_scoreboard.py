@@ -44,6 +44,10 @@ def test_every_recorded_variant_is_in_the_group_of_its_types(boards):
             for row in variant.bench:
                 if row.chunk in drafts(record):
                     continue
+                if not any(types.has(row) for types in model.TYPES):
+                    # What isolates a layout, say, is compared with its neighbour and in no group.
+                    assert name in {step.name for step in CATALOGUE[stem].steps}
+                    continue
                 (key,) = [types.key for types in model.TYPES if types.has(row)]
                 mine = [one for one in lines(boards[key]) if one.record.endswith(f"{stem}.json")
                         and name in (one.name, one.note)]
@@ -147,11 +151,13 @@ def test_a_missing_cell_says_so_and_every_other_leads_to_its_record(boards):
         figure.cubes(GPU, [(BY_KEY[key], board) for key, board in boards.items()], "../results"),
         "html.parser")
     head = [cell.get_text() for cell in soup.find("thead").find_all("th")]
-    assert head == ["version", *(f"{size:,}" for size in CUBES)]
+    columns = [size for size in CUBES if any(
+        (size,) * 3 in line.cells for board in boards.values() for line in board)]
+    assert head == ["version", *(f"{size:,}" for size in columns)]
     cells = soup.select("tbody td")
     whole = [one for board in boards.values() for one in lines(board)]
     recorded = [one for one in whole if one.note != model.NOT_YET]
-    assert len(cells) == len(CUBES) * len(recorded) + len(whole) - len(recorded)
+    assert len(cells) == len(columns) * len(recorded) + len(whole) - len(recorded)
     empty = [cell for cell in cells if not cell.find("a")]
     assert empty and all("not recorded" in cell.get_text() for cell in empty)
     for link in soup.select("tbody td a"):
@@ -240,7 +246,7 @@ def test_it_is_drawn_from_all_records_in_seconds(monkeypatch):
     page.cubes()
     page.others()
     assert time.process_time() - start < 5.0
-    assert 2 <= len(shown) <= 2 * len(model.gpus())
+    assert 1 <= len(shown) <= 2 * len(model.gpus())
 
 
 def test_without_records_it_names_the_command(tmp_path, monkeypatch):
