@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from lib.kernels.catalogue import KERNELS
 from lib.plotting import dots, style
-from lib.plotting.display import note, show, table
+from lib.plotting.display import note, once_recorded, show, table
 from lib.plotting.markdown import markdown
 from lib.records import schema
 from lib.records import store as records
@@ -109,6 +109,7 @@ L2, DRAM = "through L2", "from and to DRAM"
 _BEST = "the best of cuBLAS"
 
 
+@once_recorded()
 def speeds() -> None:
     """Draw what ours, cuBLAS's default and the fastest public kernel reach of the best, by problem.
 
@@ -131,6 +132,7 @@ def speeds() -> None:
           _days(KernelRecord, "each share from turns of its own"))
 
 
+@once_recorded()
 def byte_counts() -> None:
     """Draw the bytes of the fastest of ours over those of cuBLAS's best, a row a problem.
 
@@ -150,6 +152,7 @@ def byte_counts() -> None:
           "cuBLAS's best moves", _days(CublasRecord, "ncu, one launch each"))
 
 
+@once_recorded()
 def cycle_counts() -> None:
     """Draw the cycles of one launch of the fastest of ours over those of cuBLAS's best.
 
@@ -167,6 +170,7 @@ def cycle_counts() -> None:
           "cuBLAS's best", _days(CublasRecord, "ncu, one launch each"))
 
 
+@once_recorded()
 def energies() -> None:
     """Draw the joules of the fastest of ours over those of the cuBLAS that it met.
 
@@ -222,6 +226,7 @@ def _days(kind: type[Record], how: str) -> str:
     return f"recorded: {RECORDED_ON}, {records.span(days) if days else 'not yet'}; {how}"
 
 
+@once_recorded()
 def fast_cu() -> None:
     """Display why fast.cu's reported ratio is another one here.
 
