@@ -87,10 +87,23 @@ def apart_best(key: str, size: int) -> None:
 
 
 def autopsies(key: str, *sizes: int) -> None:
-    """Display, folded, for cubes of some types ours beside what cuBLAS runs, and what rows say."""
-    types = _BY_KEY[key]
+    """Display, folded, for cubes of some types ours beside what cuBLAS runs, and what rows say.
+
+    Raises
+    ------
+    NotRecorded
+        If none of them has a record; one that has none is named.
+    """
+    types, shown = _BY_KEY[key], 0
     for size in sizes:
-        found = model.autopsy(RECORDED_ON, types, size)
+        try:
+            found = model.autopsy(RECORDED_ON, types, size)
+        except NotRecorded as missing:
+            if shown == 0 and size == sizes[-1]:
+                raise
+            note(f"*{types.title}, {size:,}: not recorded yet: {missing}.*")
+            continue
+        shown += 1
         head = (f"{types.title}, {size:,}", *(side.name for side in found.sides))
         rows = [(name, *cells) for name, cells in _properties(found)]
         _folded(f"{types.title}, {size:,}: what each is built of, and what was counted",
