@@ -9,9 +9,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from lib.dispatch import cost, nearest
+from lib.dispatch import cost
 from lib.dispatch.cost import Costs
 from lib.dispatch.fit import refusal
+from lib.dispatch.plan import choose
 from lib.kernels.catalogue import CATALOGUE, KERNELS, RULES
 from lib.kernels.spec import Variant, parted
 from lib.records import store as records
@@ -161,7 +162,7 @@ def by_neighbour(name: str, gpu: str = RECORDED_ON) -> list[Chosen]:
     found = []
     for row in rows:
         others = [one for one in rows if one is not row]
-        first = nearest.choose(tuned, tuned.problem(*row.shape), others).name
+        first = choose(KERNELS[stem], tuned, tuned.problem(*row.shape), others).name
         fastest = min(row.seconds, key=row.seconds.__getitem__)
         found.append(Chosen(row.shape, first, fastest,
                             row.seconds[first] / row.seconds[fastest] - 1, 0.0,
