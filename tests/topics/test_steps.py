@@ -178,6 +178,23 @@ def test_05_is_04_by_another_name_and_leaves_what_the_peak_leaves():
     assert here.each("shared_wavefronts") < here.w() < 0.25 < here.w("padded") < here.w("together")
 
 
+def test_04_both_tiles_pay():
+    thread, block = gain("04_register_tile", "block64", "tile8", since=speed("03_strip"))
+    assert thread > 0.2 and block > 0.1
+
+
+def test_05_a_wavefront_is_worth_more_where_the_stage_is_fuller():
+    here, pad = Numbers("05_bank_conflicts"), "tile_transposed_padded"
+    assert here.metric("l1_data_percent", "tile_transposed") > 10 + here.metric(
+        "l1_data_percent", "together")
+    for size in (2048, SIZE):
+        assert 0 < here.gain("spread", "together", size) < 0.15 < 0.3 < here.gain(
+            pad, "tile_transposed", size)
+        assert here.faster("tile_padded", "02_shared_tile", size) < 0.9
+        assert here.gain("spread_padded", "spread", size) < 0 < here.gain(
+            "padded", "together", size)
+
+
 def test_06_wide_loads_save_wavefronts_of_as_and_none_of_bs():
     assert wavefronts("06_vectorized", "unrolled") == {"As": (1, 1), "Bs": (1, 1)}
     wide = wavefronts("06_vectorized", "shared_128")  # of four floats each
