@@ -53,7 +53,7 @@ def wavefronts(version: Version, *variants: str, above: Sequence[str] | None = N
             *(_tflops(one, n) for n in sizes), _cycles(one, size, 1e6)))
     table(
         ("version", "w predicted", "w recorded", "cap", "stage busy", "cap × busy",
-         *(f"TFLOP/s at {n:,}" for n in sizes), "cycles, millions"),
+         *(f"{'at' if i else 'TFLOP/s at'} {n:,}" for i, n in enumerate(sizes)), "M cycles"),
         rows, f"w: wavefronts of the L1 per 32 multiply-adds, predicted: emulated for {sheet.arch};"
         f" P: multiply-adds per cycle and SM, {_peaks(version, variants, above)}; cap = 32 / (P·w) "
         "of w as recorded, else as predicted; cap × busy is the share of the peak; counters: one "
