@@ -158,8 +158,8 @@ def left(units: Sequence[Unit], key: str, root: Path | None = None) -> list[Unit
 def usable(kernel: Kernel, kept: KernelRecord | None) -> KernelRecord | None:
     """What of a version's record a newer one may keep: of today's source, and of clean commits.
 
-    Counters and timelines are of the record's own commit, rows of their chunks'. Rows without the
-    clock of their launches go too.
+    Counters are of the record's own commit, rows of their chunks'. Rows without the clock of their
+    launches go too. A timeline, which says nothing of speed, stays till there is a better one.
     """
     if kept is None:
         return None
@@ -169,9 +169,10 @@ def usable(kernel: Kernel, kept: KernelRecord | None) -> KernelRecord | None:
         if records.changed(kernel, name, one):
             continue
         codes = {arch: _usable(code, kept.chunks, clean) for arch, code in one.ptx.items()}
+        times = one.timeline
         found[name] = structs.replace(
             _usable(one, kept.chunks, clean), ptx=codes,
-            timeline=one.timeline if clean else None,
+            timeline=times and structs.replace(times, revision=times.revision or kept.revision),
             counters_missing=one.counters_missing if clean else None)
     return structs.replace(kept, variants=found)
 
@@ -191,12 +192,17 @@ def _has(kept: KernelRecord | None, unit: Unit) -> bool:
     if unit.kind == plan.COUNTERS:
         return all(one.counters or one.counters_missing for one in variants)
     if unit.kind == plan.TIMELINE:
-        return all(one.timeline for one in variants)
+        return all(_clean_timeline(one) for one in variants)
     rows = [[row for row in code.bench if row.shape == unit.shape]
             for one in variants for code in one.codes.values()]
     if not all(rows) or unit.depth and rows[0][0].sustained is None:
         return False
     return not unit.compared or len({one[0].chunk for one in rows}) == 1
+
+
+def _clean_timeline(one: schema.Variant) -> bool:
+    """Whether there is a timeline of a clean commit: the record's own, which is looked at apart."""
+    return one.timeline is not None and not (one.timeline.revision or "").endswith(DIRTY)
 
 
 def told(found: Plan) -> Iterator[str]:
@@ -264,7 +270,7 @@ def _whole(
     if without := [v.name for v in there if not kept.variants[v.name].counters
                    and kept.variants[v.name].counters_missing is None]:
         yield f"no counters of {', '.join(without)}"
-    if without := [v.name for v in there if kept.variants[v.name].timeline is None]:
+    if without := [v.name for v in there if not _clean_timeline(kept.variants[v.name])]:
         yield f"no timeline of {', '.join(without)}"
     first = there[0] if there[0] is kernel.variants[0] else None
     if first and any(plan.depth(kernel, row.shape) and row.sustained is None
