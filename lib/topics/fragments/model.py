@@ -268,7 +268,7 @@ _WARP_OF = "Row r is row 16 w + r of the 64, in warp w of the warpgroup. "
 _NARROWER = "Drawn for N = 256: a narrower D ends earlier and numbers its registers the same way."
 LOADS = {"tcgen05.ld.32x32b.x16": ("32x32b", 16), "tcgen05.ld.16x64b.x8": ("16x64b", 8),
          "tcgen05.ld.16x128b.x4": ("16x128b", 4), "tcgen05.ld.16x256b.x2": ("16x256b", 2)}
-_TENSOR_LANES = ("Rows are the lanes of tensor memory from the address on: a warp reaches the 32 of "
+_TENSOR_LANES = ("Rows are lanes of tensor memory, from the address on: a warp reaches the 32 of "
                  "its own quarter. Columns are words of 32 bits.")
 
 
