@@ -142,3 +142,11 @@ def test_the_page_is_given_sums_that_are_the_maps():
                 register, lane = map(np.array, made[axis])
                 assert np.array_equal(register[:, None] + lane, wanted)
             assert tuple(made["shape"]) == one.shape
+
+
+def test_two_results_of_an_mma_in_fp16_are_the_a_of_another():
+    a, _, _, d = maps()["mma.m16n8k16, FP16 or BF16"]
+    for half in range(2):  # the eight columns of D behind the first eight are those of A
+        registers = slice(2 * half, 2 * half + 2)
+        assert np.array_equal(a.rows[registers], d.rows)
+        assert np.array_equal(a.columns[registers], d.columns + 8 * half)
