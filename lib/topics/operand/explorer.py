@@ -1,4 +1,4 @@
-"""Tiles in shared memory: reader, type, direction, swizzle and size against descriptor and places."""
+"""Tiles in shared memory: reader, type, direction, swizzle and size against what follows."""
 
 from __future__ import annotations
 
