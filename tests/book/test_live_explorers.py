@@ -61,13 +61,41 @@ def typed(box, **fields):
 
 
 def choose(box, *values):
-    """Click the buttons of all controls: reader, type, direction, swizzle, operand, rows, depth."""
-    fieldsets = box.find_elements(By.CSS_SELECTOR, "fieldset")
-    for fieldset, (label, options), value in zip(fieldsets, CONTROLS.items(), values, strict=True):
-        assert fieldset.find_element(By.TAG_NAME, "legend").text == label
-        button = fieldset.find_elements(By.TAG_NAME, "label")[options.index(value)]
-        box.parent.execute_script("arguments[0].scrollIntoView({block: 'center'})", button)
-        button.click()
+    """Click the buttons of all controls: reader, type, direction, swizzle, operand, rows, depth.
+
+    By the page's own events: a click at a place on the screen takes long, and `press` does one.
+    """
+    places = [options.index(value)
+              for options, value in zip(CONTROLS.values(), values, strict=True)]
+    labels = box.parent.execute_script("""
+        return Array.from(arguments[0].querySelectorAll('fieldset'), (fieldset, number) => {
+          fieldset.querySelectorAll('label')[arguments[1][number]].click();
+          return fieldset.querySelector('legend').textContent;
+        });""", box, places)
+    assert labels == list(CONTROLS)
+
+
+def press(box, label, value):
+    """Click one button where it is on the screen."""
+    number = list(CONTROLS).index(label)
+    fieldset = box.find_elements(By.CSS_SELECTOR, "fieldset")[number]
+    button = fieldset.find_elements(By.TAG_NAME, "label")[CONTROLS[label].index(value)]
+    box.parent.execute_script("arguments[0].scrollIntoView({block: 'center'})", button)
+    button.click()
+
+
+def pick(select, value):
+    select.parent.execute_script("""
+        arguments[0].value = arguments[1];
+        arguments[0].dispatchEvent(new Event('input', {bubbles: true}));
+        """, select, value)
+    assert select.get_attribute("value") == value
+
+
+TEXTS = """
+return Array.from(arguments[0].querySelectorAll(arguments[1]),
+  one => [one.textContent, one.className]);
+"""
 
 
 def legal(count):
@@ -105,17 +133,17 @@ def test_every_choice_shows_what_the_model_has(tile, number):
             assert seen["names"] == one.names(row, k) and "bits" not in seen
         else:
             assert int(seen["bits"], 16) == one.bits(row, k)
-            cells = [[cell.text for cell in line.find_elements(By.TAG_NAME, "td")]
-                     for line in tile.find_elements(By.CSS_SELECTOR, "tbody tr")]
-            for (low, width, name), cell in zip(model.FIELDS[one.reader], cells, strict=True):
+            cells = [text for text, _ in tile.parent.execute_script(TEXTS, tile, "td")]
+            for i, (low, width, name) in enumerate(model.FIELDS[one.reader]):
                 stands = one.bits(row, k) >> low & (1 << width) - 1
-                assert cell[1] == name and cell[2].split(" =")[0] == f"{stands:,}"
+                assert cells[4 * i + 1] == name
+                assert cells[4 * i + 2].split(" =")[0] == f"{stands:,}"
         assert seen.get("holder") == (list(holder[1:]) if holder else None)
         # The cell that is marked lies where the model says, by its row's first byte and its bank.
         grid = tile.find_elements(By.CSS_SELECTOR, ".live-picture .live-grid")[1]
-        cells = grid.find_elements(By.CSS_SELECTOR, "span")
-        [at] = [i for i, cell in enumerate(cells) if "live-own" in cell.get_attribute("class")]
-        line = int(cells[at // 9 * 9].text.replace(",", ""))
+        cells = tile.parent.execute_script(TEXTS, grid, "span")
+        [at] = [i for i, (_, kind) in enumerate(cells) if "live-own" in kind]
+        line = int(cells[at // 9 * 9][0].replace(",", ""))
         assert line + (at % 9 - 1) * 16 == place.address // 16 * 16
 
 
@@ -142,9 +170,10 @@ def test_a_click_on_a_cell_follows_its_chunk(tile):
 
 
 def test_conflicts_are_told_and_coloured(tile):
-    choose(tile, "ldmatrix", 2, "K", "none", "A", 64, 128)
+    press(tile, "Read by", "ldmatrix")
+    press(tile, "Swizzle", "none")
     assert "take 8 wavefronts" in says(tile) and tile.find_elements(By.CSS_SELECTOR, ".live-bad")
-    choose(tile, "ldmatrix", 2, "K", "padded", "A", 64, 128)
+    press(tile, "Swizzle", "padded")
     assert "take 1 wavefront." in says(tile)
     assert not tile.find_elements(By.CSS_SELECTOR, ".live-bad")
     assert "No tensor map writes padded rows" in tile.text
@@ -169,11 +198,11 @@ def test_each_map_shows_what_the_model_has(registers):
     options = [one.text for one in instruction.find_elements(By.TAG_NAME, "option")]
     assert options == list(maps())
     for name, each in maps().items():
-        instruction.find_element(By.CSS_SELECTOR, f"option[value='{name}']").click()
-        shown = [one.text for one in matrix.find_elements(By.TAG_NAME, "option")]
+        pick(instruction, name)
+        shown = [text for text, _ in registers.parent.execute_script(TEXTS, matrix, "option")]
         assert shown == [one.matrix for one in each]
         for one in each:
-            matrix.find_element(By.CSS_SELECTOR, f"option[value='{one.matrix}']").click()
+            pick(matrix, one.matrix)
             row, column = (rng.randrange(size) for size in one.shape)
             typed(registers, row=row, column=column)
             seen = found(registers)

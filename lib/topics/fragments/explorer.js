@@ -99,9 +99,11 @@ function update(byLane) {
     column: column});
 }
 
-root.addEventListener("input", function (event) {
-  if (event.target === instruction) { fill(); }
-  update(event.target === fields.lane || event.target === fields.register);
+["input", "change"].forEach(function (kind) {
+  root.addEventListener(kind, function (event) {
+    if (event.target === instruction) { fill(); }
+    update(event.target === fields.lane || event.target === fields.register);
+  });
 });
 fill();
 update();

@@ -33,8 +33,8 @@ def rules(reader: str = "wgmma", rows: int = 128, k_bytes: int = 128) -> None:
             tile = Tile(reader, 2, order, mode, rows, k_bytes, "B")
             (leading, stride), said = tile.offsets, tile.says
             step = tile.begins(0, tile.piece[1]) - tile.begins(0, 0)
-            found.append((_ALONG[order], "none" if mode == "none" else f"{mode} bytes",
-                          _offset(leading, said[0]), _offset(stride, said[1]), f"{step:,} bytes",
+            found.append((_ALONG[order], "none" if mode == "none" else f"{mode} B",
+                          _offset(leading, said[0]), _offset(stride, said[1]), f"{step:,} B",
                           f"`{tile.bits(0, 0):016x}`"))
     table(("contiguous along", "swizzle", "leading byte offset", "stride byte offset",
            f"next {K_BYTES // 2} of K", "the 64 bits"), found,
