@@ -29,7 +29,7 @@ from lib.topics.mapping.model import Region, Work
 from lib.topics.occupancy import figure as occupancy
 from lib.topics.occupancy.model import occupancy as occupancy_of
 from lib.topics.operand import figure as operand
-from lib.topics.operand.model import Operand
+from lib.topics.operand.model import Tile
 from lib.topics.overlap import figure as overlap
 from lib.topics.overlap.model import overlap as order_of
 from lib.topics.pipeline import figure as pipeline
@@ -472,9 +472,8 @@ FIGURES = {
         [held("mma.m16n8k16", operand) for operand in "ABC"], narrow=True),
     "fragments, product of k16": lambda: fragments.product(
         [held("mma.m16n8k16", operand) for operand in "ABC"]),
-    "operand": lambda: operand.draw(Operand(128), 13, 5),
-    "operand, MN": lambda: operand.draw(Operand(64, 2, "MN"), 13, 5),
-    "operand, none": lambda: operand.absent("wgmma takes it only of 16-bit types: not of FP8"),
+    "operand": lambda: operand.draw(Tile(), 13, 5),
+    "operand, MN": lambda: operand.draw(Tile("tcgen05", 2, "MN", "64"), 13, 5, narrow=True),
     "ldmatrix, plain": lambda: matrix_loads.draw(MatrixLoad(HalfTile(64)), layout="plain"),
     "ldmatrix, transposed": lambda: matrix_loads.draw(
         MatrixLoad(HalfTile(64, 8), 4, True), lane=27, layout="padded"
