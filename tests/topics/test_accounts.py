@@ -1,5 +1,7 @@
 """The two accounts: predicted from emulated counters, and read from recorded ones."""
 
+import re
+
 import pytest
 
 from lib.gpus import GPUS
@@ -58,8 +60,11 @@ def test_a_row_without_a_record_says_so_and_the_others_stand(shown, monkeypatch)
     page.tensor(Bare("14_ldmatrix"))
     first, second = shown
     above, own = first.splitlines()[2:4]
-    assert above == "| 01 naive | 2 | 12.5% | not recorded yet |  |  |  | not recorded yet |"
-    assert own.startswith("| 02 shared tile | 1.63 | 15.4% |")
+    assert above == ("| 01 naive | 2 | not recorded yet | 12.5% |  |  | not recorded yet | "
+                     "not recorded yet |  |")
+    assert re.match(r"\| 02 shared tile \| 1\.63 \| 1\.6\d \| 15\.\d% \| \d+\.\d% \| 1\d\.\d% \|",
+                    own)
+    assert all(float(number.replace(",", "")) > 1 for number in own.split(" | ")[6:8])
     assert "| 4,096 | not recorded yet |" in second.splitlines()[2]
 
 
@@ -70,7 +75,8 @@ def test_the_first_of_a_group_stands_alone(shown):
 
 def test_variants_and_others_are_named(shown):
     page.wavefronts(Version("02_shared_tile"), above=("01_naive/swapped",))
-    assert "| 01 swapped | 33 | 0.8% |" in shown[0] and "multiply-adds" in shown[0]
+    assert re.search(r"\| 01 swapped \| 33 \| 3[23][.\d]* \| 0\.8% \|", shown[0])
+    assert "multiply-adds" in shown[0]
 
 
 def test_an_isolated_change_is_a_row_with_what_was_predicted(shown):

@@ -70,6 +70,12 @@ def test_what_is_not_recorded_is_known():
     assert model._EMULATED | model._MODELLED <= public
 
 
+def test_wavefronts_are_foreseen_without_a_record():
+    assert evaluate("w():.2f, {100*cap():.1f}", "01_naive") == "2.00, 12.5"
+    assert evaluate("w('padded') < w()", "05_bank_conflicts") == "False"
+    assert evidence("100*cap('padded')") == "emulated"
+
+
 def test_what_07_quotes():
     assert evaluate("sum(g < 0 for g in ahead('double', 'staged'))", "07_double_buffer") == "9"
     assert evaluate("tiles()[0]", "07_double_buffer") == "32×32×8"

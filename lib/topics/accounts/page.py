@@ -22,6 +22,8 @@ def wavefronts(version: Version, *variants: str, above: Sequence[str] | None = N
                size: int = SIZE) -> None:
     """Display cap = 32 / (P·w) and how busy the L1's data stage was: the account of 01 to 13.
 
+    Speeds stand beside it, at 2,048, where the clock holds, and at the size of the counters.
+
     Parameters
     ----------
     version : Version
@@ -33,6 +35,7 @@ def wavefronts(version: Version, *variants: str, above: Sequence[str] | None = N
     size : int
         M = N = K.
     """
+    sizes = tuple(dict.fromkeys((SMALL, size)))
     sheet = gpus.GPUS[RECORDED_ON]
     rows, label = [], _Labels()
     for one in version.rows(variants, _above(version, above)):
@@ -44,15 +47,16 @@ def wavefronts(version: Version, *variants: str, above: Sequence[str] | None = N
 
         found = _recorded(one, size, told, label)
         rows.append((
-            _name(one), f"{each:.3g}", f"{model.cap(each, peak / 2):.1%}",
+            _name(one), f"{each:.3g}",
             *((f"{found.each:.3g}", f"{found.cap:.1%}", f"{found.busy:.1%}", f"{found.share:.1%}")
-              if found else (NOT_YET, "", "", "")), _tflops(one, size)))
+              if found else (NOT_YET, f"{model.cap(each, peak / 2):.1%}", "", "")),
+            *(_tflops(one, n) for n in sizes), _cycles(one, size)))
     table(
-        ("version", "w predicted", "cap = 32 / (P·w)", "w recorded", "cap", "stage busy",
-         "cap × busy: share of the peak", "TFLOP/s"),
+        ("version", "w predicted", "w recorded", "cap = 32 / (P·w)", "stage busy",
+         "cap × busy: share of the peak", *(f"TFLOP/s at {n:,}" for n in sizes), "cycles"),
         rows, f"w: wavefronts of the L1 per 32 multiply-adds, predicted: emulated for {sheet.arch};"
-        f" P: multiply-adds per cycle and SM, {_peaks(version, variants, above)}; "
-        f"{label}, {size:,}³")
+        f" P: multiply-adds per cycle and SM, {_peaks(version, variants, above)}; cap: of w as "
+        f"recorded, else as predicted; counters: one launch at {size:,}³; {label}")
 
 
 def tensor(version: Version, *variants: str, above: Sequence[str] | None = None,

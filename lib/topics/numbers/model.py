@@ -171,6 +171,18 @@ class Numbers:
         found = version.metrics(n, variant)
         return accounts.wavefronts(found, n, version.record.gpu.sms, 1.0).each
 
+    def w(self, name: str = "", n: int = SIZE) -> float:
+        """Wavefronts of the L1's data stage per FMA of a warp, predicted from emulated counters."""
+        version, variant = self._of(name)
+        stem, chosen = version.kernel.stem, version.kernel.variant(variant).name
+        return accounts.predicted(stem, chosen, gpus.GPUS[RECORDED_ON], n)
+
+    def cap(self, name: str = "", n: int = SIZE) -> float:
+        """Share of the peak that `w` allows; above 1 it caps nothing."""
+        version, variant = self._of(name)
+        peak = gpus.GPUS[RECORDED_ON].flops_per_cycle(version.kernel.variant(variant).dtype)
+        return accounts.cap(self.w(name, n), peak / 2)
+
     def flop_per_busy(self, name: str = "", n: int = SIZE) -> float:
         """FLOP that an SM does in a cycle in which its tensor pipe is busy; recorded."""
         version, variant = self._of(name)
@@ -361,7 +373,7 @@ class Numbers:
 
 
 # What is not recorded of what `Numbers` gives.
-_EMULATED = {"count", "each", "per_flop", "sectors", "sum_error"}
+_EMULATED = {"cap", "count", "each", "per_flop", "sectors", "sum_error", "w"}
 _MODELLED = {"asked", "bank_cycles", "code", "met", "predicted", "promised", "registers",
              "shared_bytes", "stops_growing", "tiles", "warps", "with_vector", "work_between"}
 
