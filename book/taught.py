@@ -14,8 +14,8 @@ TAUGHT: Mapping[str, tuple[str, ...]] = {
         "bottleneck", "account of issue slots", "issue slot", "stale", "measured", "modelled",
     ),
     "chapters/01_naive": (
-        "thread", "lane", "grid", "request", "sector", "cache line", "wavefront", "coalescing", "L2",
-        "FMA", "NVRTC", "SASS", "occupancy",
+        "thread", "lane", "grid", "request", "sector", "cache line", "wavefront", "coalescing",
+        "L2", "FMA", "NVRTC", "SASS", "occupancy",
     ),
     "chapters/02_shared_tile": ("shared memory", "L1", "DRAM", "tile", "barrier"),
     "chapters/03_strip": ("broadcast",),
