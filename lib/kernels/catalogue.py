@@ -196,6 +196,8 @@ CATALOGUE: dict[str, Kernel] = {
                      "05_bank_conflicts/padded", "PAD"),
                 Pair("rows of As two floats longer, spread", "05_bank_conflicts/spread",
                      "05_bank_conflicts/spread_padded", "PAD"),
+                Pair("rows of 33 floats where nothing conflicts", "02_shared_tile/tile32",
+                     "05_bank_conflicts/tile_padded"),
                 Pair("the cure of a conflict, 33 floats a row", "05_bank_conflicts/tile_transposed",
                      "05_bank_conflicts/tile_transposed_padded", "PAD"),
                 Pair("A's tile transposed, no conflict in either", "05_bank_conflicts/tile_padded",

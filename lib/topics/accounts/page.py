@@ -50,10 +50,11 @@ def wavefronts(version: Version, *variants: str, above: Sequence[str] | None = N
             _name(one), f"{each:.3g}",
             *((f"{found.each:.3g}", f"{found.cap:.1%}", f"{found.busy:.1%}", f"{found.share:.1%}")
               if found else (NOT_YET, f"{model.cap(each, peak / 2):.1%}", "", "")),
-            *(_tflops(one, n) for n in sizes), _cycles(one, size)))
+            *(_tflops(one, n) for n in sizes), _cycles(one, size, 1e6)))
     table(
         ("version", "w predicted", "w recorded", "cap = 32 / (P·w)", "stage busy",
-         "cap × busy: share of the peak", *(f"TFLOP/s at {n:,}" for n in sizes), "cycles"),
+         "cap × busy: share of the peak", *(f"TFLOP/s at {n:,}" for n in sizes),
+         "cycles, millions"),
         rows, f"w: wavefronts of the L1 per 32 multiply-adds, predicted: emulated for {sheet.arch};"
         f" P: multiply-adds per cycle and SM, {_peaks(version, variants, above)}; cap: of w as "
         f"recorded, else as predicted; counters: one launch at {size:,}³; {label}")
@@ -257,11 +258,12 @@ def _tflops(one: Row, size: int) -> str:
         return NOT_YET
 
 
-def _cycles(one: Row, size: int) -> str:
+def _cycles(one: Row, size: int, unit: float = 1.0) -> str:
     try:
-        return f"{one.page.metrics(size, one.variant.name)['cycles']:,.0f}"
+        cycles = one.page.metrics(size, one.variant.name)["cycles"] / unit
     except records.NotRecorded:
         return ""
+    return f"{cycles:,.0f}" if unit == 1.0 else f"{cycles:.4g}"
 
 
 def _above(version: Version, above: Sequence[str] | None) -> Sequence[str]:
