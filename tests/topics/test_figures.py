@@ -198,7 +198,7 @@ def test_occupancy(drawn):
 
 def test_thread_tile(drawn):
     fig = drawn["thread tile, 8 × 8"]
-    assert fig.finding == "8 × 8: 16 floats feed 64 multiply-adds, 8 FLOP a float"
+    assert fig.finding == "8 × 8: 16 floats feed 64 multiply-adds, 8 FLOP per float"
     assert "T4: shared memory can feed 100% of the FP32 peak; 16 of 32 warps fit an SM" in fig.alt
     assert "16 of 64 warps" in shown(fig)
     spilling = drawn["thread tile, spilling"]

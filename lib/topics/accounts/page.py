@@ -52,12 +52,12 @@ def wavefronts(version: Version, *variants: str, above: Sequence[str] | None = N
               if found else (NOT_YET, f"{model.cap(each, peak / 2):.1%}", "", "")),
             *(_tflops(one, n) for n in sizes), _cycles(one, size, 1e6)))
     table(
-        ("version", "w predicted", "w recorded", "cap = 32 / (P·w)", "stage busy",
-         "cap × busy: share of the peak", *(f"TFLOP/s at {n:,}" for n in sizes),
-         "cycles, millions"),
+        ("version", "w predicted", "w recorded", "cap", "stage busy", "cap × busy",
+         *(f"TFLOP/s at {n:,}" for n in sizes), "cycles, millions"),
         rows, f"w: wavefronts of the L1 per 32 multiply-adds, predicted: emulated for {sheet.arch};"
-        f" P: multiply-adds per cycle and SM, {_peaks(version, variants, above)}; cap: of w as "
-        f"recorded, else as predicted; counters: one launch at {size:,}³; {label}")
+        f" P: multiply-adds per cycle and SM, {_peaks(version, variants, above)}; cap = 32 / (P·w) "
+        "of w as recorded, else as predicted; cap × busy is the share of the peak; counters: one "
+        f"launch at {size:,}³; {label}")
 
 
 def tensor(version: Version, *variants: str, above: Sequence[str] | None = None,
