@@ -38,6 +38,33 @@ def gain(stem, *names, since=None):
     return [after / before - 1 for before, after in zip(speeds, speeds[1:], strict=False)]
 
 
+def test_01_wavefronts_and_a_busy_stage_say_how_far_apart_the_mappings_are():
+    here = Numbers("01_naive")
+    for name in ("coalesced", "swapped"):
+        assert here.l1_wavefronts(name) == pytest.approx(here.w(name), rel=0.01)
+    foretold = here.w("swapped") / here.w() * here.ratio("l1_data_percent", "", "swapped")
+    assert here.faster("coalesced", "swapped") == pytest.approx(foretold, rel=0.02)
+    # Bytes don't: those of the L2 are nearly the same, and DRAM idles.
+    assert here.ratio("l2_bytes", "swapped", "coalesced") < 1.3
+    assert here.of_roof("DRAM", "swapped") < 0.02
+
+
+def test_02_the_merged_loads_pay_and_so_do_the_tiles_without_them():
+    here, unmerged = Numbers("02_shared_tile"), "05_bank_conflicts/tile_padded"
+    assert here.w() == pytest.approx(52 / 32, rel=1e-3)
+    assert here.w(unmerged) == pytest.approx(68 / 32, rel=1e-3) and here.w(unmerged) > here.w(
+        "01_naive")
+    assert here.l1_wavefronts(unmerged) == pytest.approx(here.w(unmerged), rel=0.01)
+    assert here.faster(unmerged, "01_naive") > 1.1 and here.faster("", unmerged) > 1.1
+    assert here.metric("l1_data_percent", unmerged) > here.metric("l1_data_percent", "01_naive")
+    # Where each matrix is read from DRAM about once, only the instructions of `ordered` are left.
+    matrix = 4 * 2048**2
+    for name in ("tile32", "ordered"):
+        assert here.metric("dram_read_bytes", name, 2048) < 2.5 * matrix
+    assert here.gain("ordered", "", 2048) < here.gain("ordered", "")
+    assert here.ratio("instructions", "ordered", "tile32") > 1.1
+
+
 def test_02_dram_is_not_the_limit_and_the_tiles_pay_together():
     stem, page = "02_shared_tile", Chapter("02_shared_tile").version
     read = {name: page.metrics(SIZE, name)["dram_read_bytes"] for name in ("tile32", "ordered")}
@@ -131,6 +158,25 @@ def test_03_wavefronts_fall_by_the_strip_and_sectors_by_the_larger_tile():
     assert wavefronts[0] == Chapter("02_shared_tile").version.each("shared_wavefronts")
     assert wavefronts == [50 / 32, 22 / 32, 21 / 32, 21 / 32]
     assert sectors == [0.25, 0.25, 0.125, 0.125]
+
+
+def test_03_the_speed_grows_as_the_strip_s_wavefronts_fall():
+    here = Numbers("03_strip")
+    assert here.w() == pytest.approx(47 / 64, rel=1e-3)
+    assert here.w("tile64") < here.w() < here.w("strip8") < here.w("element") / 2
+    fewer = here.w("element") / here.w("strip8")
+    assert here.faster("strip8", "element") == pytest.approx(fewer, rel=0.05)
+    # The larger tile needs fewer of them and is slower: the stage idles.
+    assert here.gain("tile64", "strip8") < -0.1 < 0.05 < here.gain("columns_first", "tile64")
+    assert here.metric("l1_data_percent", "tile64") < 0.8 * here.metric(
+        "l1_data_percent", "strip8")
+
+
+def test_03_the_warps_that_the_larger_tile_leaves_out_are_taken_from_the_small_one():
+    here = Numbers("03_strip")
+    assert here.warps("sixteen_warps") == here.warps("tile64") == 16 < here.warps("strip8") == 24
+    assert here.warps() == 32 and here.w("sixteen_warps") == here.w("strip8")
+    assert here.shared_bytes("sixteen_warps") <= 48 * 1024  # what a launch takes unasked
 
 
 def test_03_one_mapping_is_all_that_the_conflict_takes():
