@@ -171,6 +171,12 @@ class Numbers:
         found = version.metrics(n, variant)
         return accounts.wavefronts(found, n, version.record.gpu.sms, 1.0).each
 
+    def emulated_wavefronts(self, name: str = "", n: int = SIZE) -> float:
+        """Wavefronts of the L1's data stage per FMA of a warp, from emulated counters."""
+        version, variant = self._of(name)
+        return accounts.predicted(
+            version.kernel.stem, version.kernel.variant(variant).name, gpus.GPUS[RECORDED_ON], n)
+
     def flop_per_busy(self, name: str = "", n: int = SIZE) -> float:
         """FLOP that an SM does in a cycle in which its tensor pipe is busy; recorded."""
         version, variant = self._of(name)
@@ -361,7 +367,7 @@ class Numbers:
 
 
 # What is not recorded of what `Numbers` gives.
-_EMULATED = {"count", "each", "per_flop", "sectors", "sum_error"}
+_EMULATED = {"count", "each", "emulated_wavefronts", "per_flop", "sectors", "sum_error"}
 _MODELLED = {"asked", "bank_cycles", "code", "met", "predicted", "promised", "registers",
              "shared_bytes", "stops_growing", "tiles", "warps", "with_vector", "work_between"}
 
