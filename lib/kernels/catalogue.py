@@ -349,7 +349,7 @@ CATALOGUE: dict[str, Kernel] = {
                      "09_fp32_limit/ahead", "AHEAD"),
                 Pair("tiles in groups of 8 rows", "09_fp32_limit/ahead",
                      "09_fp32_limit/grouped", "GROUP"),
-                Pair("this file for the step's", "09_fp32_limit/grouped", "09_fp32_limit/square"),
+                Pair("the loop rewritten", "09_fp32_limit/grouped", "09_fp32_limit/square"),
                 Pair("tiles of 128×256, not 128×128", "09_fp32_limit/square",
                      "09_fp32_limit/broad"),
                 Pair("warps of 128×32, not 64×64", "09_fp32_limit/broad", "09_fp32_limit/wide"),
