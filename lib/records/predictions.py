@@ -35,7 +35,8 @@ class Prediction:
 # 15's are for code of sm_90a on an H100 at n = 4,096. They were made from what the emulator counts
 # and the compiler reports, before any of its steps had a record.
 PREDICTIONS: dict[str, dict[str, Prediction]] = {
-    # For an H100 at n = 4,096, from the record of 08, whose kernel had been timed with and without.
+    # For an H100 at n = 4,096, from the record of 08, whose kernel had been timed with and without;
+    # written while 07's own record was being made, and before it was seen.
     "07_double_buffer": {
         "staged": Prediction(
             0.19, "the same change gained as much in 08's kernel", "07_double_buffer/neither"),
