@@ -223,7 +223,7 @@ def fp32_limit() -> tuple[Variant, ...]:
         _limit("tuned", "the tile that suits the shape", large, resident=1,
                candidates=LIMIT_CANDIDATES),
         _limit("large", "128×256 tiles, in equal shares", large, resident=1),
-        _limit("medium", "64×128 tiles, three blocks an SM", medium, resident=3),
+        _limit("medium", "64×128 tiles, three blocks per SM", medium, resident=3),
         _limit("whole", "64×128 tiles, uncut", medium),
         _limit("flat", "64×256 tiles",
                _of_limit((64, 256, 16), (64, 32), stages=3, spread=4), resident=1),

@@ -9,6 +9,7 @@ from lib.gpus import GPUS
 from lib.kernels.catalogue import CATALOGUE, in_book
 from lib.records import store as records
 from lib.topics.accounts import model, page
+from lib.topics.issue_slots import model as slots
 from lib.topics.version import Version, rung
 from tests.pages import cells
 
@@ -18,6 +19,8 @@ H100 = GPUS["H100"]
 @pytest.mark.parametrize("stem, name, each", [
     ("01_naive", "coalesced", 2.0), ("01_naive", "swapped", 33.0),
     ("02_shared_tile", "tile32", 1.625), ("10_wmma", "one_fragment", 0.501),
+    # Asynchronous copies take wavefronts of shared memory, and none for the lines that they read.
+    ("09_fp32_limit", "copies", 0.1333),
 ])
 def test_wavefronts_are_predicted(stem, name, each):
     assert model.predicted(stem, name, H100, 4096) == pytest.approx(each, rel=2e-3)
@@ -108,6 +111,33 @@ def test_a_change_with_one_side_unrecorded_says_so(shown, monkeypatch):
     assert "stage busy" in shown[1]
     with pytest.raises(ValueError, match="has no pair that is 'a fifth stage'"):
         page.isolated(Version("16_cp_async"), "a fifth stage")
+
+
+@pytest.mark.parametrize("counter, head, written", [
+    ("stall_long_scoreboard", "long scoreboard: warps per instruction issued", "{:.2f}"),
+    ("empty", "issue slots empty", "{:.1%}"),
+])
+def test_a_cause_that_is_no_factor_of_the_account_takes_its_place(shown, counter, head, written):
+    version = Version("08_warp_tile")
+    page.isolated(version, "a second buffer", account="wavefronts", counter=counter)
+    heads, _, row = (line.split(" | ") for line in shown[0].splitlines()[:3])
+    place = heads.index(head)
+    assert heads[place + 1] == "stage busy |"
+    assert not any("wavefronts per" in one for one in heads)
+    both = [version.metrics(4096, name) for name in ("one_buffer", "warp_64x32")]
+    values = [one[counter] if counter in one else slots.account(one, H100.sms).share(counter)
+              for one in both]
+    assert row[place] == " → ".join(written.format(value) for value in values)
+
+
+def test_w_stands_beside_the_one_that_was_predicted(shown):
+    page.isolated(Version("08_warp_tile"), "lanes in pairs, nothing", account="wavefronts",
+                  emulated=True)
+    heads, _, row = (line.split(" | ") for line in shown[0].splitlines()[:3])
+    assert row[heads.index("w predicted")] == " → ".join(
+        f"{model.predicted('08_warp_tile', name, H100, 4096):.3g}"
+        for name in ("waiting_unpaired", "waiting_paired"))
+    assert "w predicted: emulated for sm_90a" in shown[0]
 
 
 def test_two_things_are_changed_apart_and_together(shown):

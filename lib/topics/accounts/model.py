@@ -7,7 +7,9 @@ per 32 multiply-adds, on units that do P multiply-adds per cycle and SM, can rea
 
 of the peak, and reaches cap × busy, where busy is the share of cycles in which the stage served
 one. w is predicted from emulated counters: the wavefronts of shared memory, and the 128-byte lines
-of each access of global memory, which takes one for each.
+of each access of global memory, which takes one for each. An asynchronous copy takes those of its
+write to shared memory alone: on the H100 a kernel that fills its tiles by copies has hardly a
+wavefront besides those of shared memory.
 
 From 14 on. An SM does so many FLOP per cycle in which its tensor cores are busy, and they are busy
 in some of the cycles: the product of both is its FLOP per cycle.
@@ -156,7 +158,9 @@ def predicted(stem: str, name: str, gpu: Gpu, size: int) -> float:
             kernel, variant.typed(Problem(M, N, K)), variant=variant, exact=True,
             backend="emulator", arch=gpu.arch, watch=(0, 0)).trace
         counted.append({"shared": trace.counters()["shared_wavefronts"],
-                        "lines": busiest.lines(trace.sites, trace.watched)})
+                        "lines": busiest.lines(
+                            [site for site in trace.sites if site.kind != "copy"],
+                            trace.watched)})
     one, other = counted
     found = scaling.scaled(one, other, depths, K=size, blocks=size // M * (size // N))
     return WARP * (found["shared"] + found["lines"]) / size**3

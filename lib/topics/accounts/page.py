@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
@@ -14,6 +15,7 @@ from lib.plotting.display import table
 from lib.records import predictions
 from lib.records import store as records
 from lib.topics.accounts import model
+from lib.topics.issue_slots import model as slots
 from lib.topics.version import RECORDED_ON, Row, Version, rung
 
 T = TypeVar("T")
@@ -152,7 +154,8 @@ def _by_tensor(size: int, peak: int, found: Mapping[str, float], sms: int) -> mo
     return model.tensor(found, size, sms, peak)
 
 
-def isolated(version: Version, *changes: str, account: str = "tensor", size: int = SIZE) -> None:
+def isolated(version: Version, *changes: str, account: str = "tensor", counter: str = "",
+             emulated: bool = False, size: int = SIZE) -> None:
     """Display what each change by itself was worth: a row a pair that differs in one thing.
 
     A speed is told at 2,048, where the clock holds, and at a larger size; cycles and the account's
@@ -166,6 +169,12 @@ def isolated(version: Version, *changes: str, account: str = "tensor", size: int
         What the second of a pair has (`lib.kernels.spec.Pair`), or its beginning; all of the
         version's pairs if none is named.
     account : {"tensor", "wavefronts"}
+    counter : str
+        What names the cause where the account's first factor doesn't, and stands in its place: a
+        recorded stall such as ``"stall_long_scoreboard"``, or a part of the issue slots such as
+        ``"empty"`` (`lib.topics.issue_slots.model.Account.share`).
+    emulated : bool
+        Whether w stands beside the one that is predicted from emulated counters.
     size : int
         M = N = K.
 
@@ -175,9 +184,8 @@ def isolated(version: Version, *changes: str, account: str = "tensor", size: int
         If the version has no such pair.
     """
     sheet = gpus.GPUS[RECORDED_ON]
-    each, digits = ("FLOP per tensor-busy cycle", ",.0f") if account == "tensor" else (
-        "w: wavefronts per 32 multiply-adds", ".3g")
     chosen = _pairs(version, changes)
+    cause = _cause(account, counter)
     expected = any(predictions.foreseen(one.first, one.second) for one in chosen)
     rows, label = [], _Labels()
     for pair in chosen:
@@ -186,13 +194,44 @@ def isolated(version: Version, *changes: str, account: str = "tensor", size: int
         rows.append((
             f"**{pair.change}**: {_side(first, version)} → {_side(second, version)}",
             *((f"{guess.gain:+.1%}" if guess else "",) if expected else ()),
-            *_changed(first, second, account, digits, sheet, size, label)))
+            *((_foreseen(first, second, sheet, size),) if emulated else ()),
+            *_changed(first, second, account, cause, sheet, size, label)))
     table(
         ("one thing changed", *(("speed predicted",) if expected else ()),
-         f"TFLOP/s at {SMALL:,}", f"at {size:,}", "cycles", each,
+         *(("w predicted",) if emulated else ()),
+         f"TFLOP/s at {SMALL:,}", f"at {size:,}", "cycles", cause.name,
          "tensor cores busy" if account == "tensor" else "stage busy"),
         rows, f"cycles and what stands behind them: one launch at {size:,}³; {label}"
+        + (f"; w predicted: emulated for {sheet.arch}" if emulated else "")
         + (f"; predictions {predictions.label(version.kernel.stem)}" if expected else ""))
+
+
+@dataclass(frozen=True)
+class _Cause:
+    """The column that names the cause: its head, how a value is written, and where it is from."""
+
+    name: str
+    digits: str
+    found: Callable[[Mapping[str, float], int, float], float]  # counters, SMs, the account's first
+
+
+def _cause(account: str, counter: str) -> _Cause:
+    if not counter:
+        name, digits = ("FLOP per tensor-busy cycle", ",.0f") if account == "tensor" else (
+            "w: wavefronts per 32 multiply-adds", ".3g")
+        return _Cause(name, digits, lambda _counters, _sms, each: each)
+    reason = counter.removeprefix("stall_")
+    if reason != counter:
+        return _Cause(f"{reason.replace('_', ' ')}: warps per instruction issued", ".2f",
+                      lambda counters, _sms, _each: counters[counter])
+    return _Cause(f"issue slots {counter}", ".1%",
+                  lambda counters, sms, _each: slots.account(counters, sms).share(counter))
+
+
+def _foreseen(first: Row, second: Row, sheet: gpus.Gpu, size: int) -> str:
+    return " → ".join(
+        f"{model.predicted(one.page.kernel.stem, one.variant.name, sheet, size):.3g}"
+        for one in (first, second))
 
 
 def crossed(version: Version, columns: Sequence[str], rows: Mapping[str, Sequence[str]],
@@ -253,9 +292,9 @@ def _side(one: Row, version: Version) -> str:
     return f"`{one.variant.name}`" if own else f"{one.page.kernel.stem[:2]}'s `{one.variant.name}`"
 
 
-def _changed(first: Row, second: Row, account: str, digits: str, sheet: gpus.Gpu, size: int,
+def _changed(first: Row, second: Row, account: str, cause: _Cause, sheet: gpus.Gpu, size: int,
              label: _Labels) -> tuple[str, ...]:
-    """The cells of a pair: two speeds, cycles, and the two factors of its account."""
+    """The cells of a pair: two speeds, cycles, what names the cause, and how busy the unit was."""
     def told(one: Row) -> tuple[float, float, float, float, float]:
         found = one.page.metrics(size, one.variant.name)
         sms, peak = one.page.record.gpu.sms, sheet.flops_per_cycle(one.variant.dtype)
@@ -264,7 +303,7 @@ def _changed(first: Row, second: Row, account: str, digits: str, sheet: gpus.Gpu
             else model.wavefronts(found, size, sms, peak))
         return (one.page.recorded(SMALL, one.variant.name).tflops,
                 one.page.recorded(size, one.variant.name).tflops,
-                found["cycles"], parts.each, parts.busy)
+                found["cycles"], cause.found(found, sms, parts.each), parts.busy)
 
     try:
         before, after = told(first), told(second)
@@ -276,7 +315,8 @@ def _changed(first: Row, second: Row, account: str, digits: str, sheet: gpus.Gpu
     speeds = tuple(f"{a:.4g} → {b:.4g}, {b / a - 1:+.1%}"
                    for a, b in zip(before[:2], after[:2], strict=True))
     return (*speeds, f"{before[2]:,.0f} → {after[2]:,.0f}",
-            f"{before[3]:{digits}} → {after[3]:{digits}}", f"{before[4]:.1%} → {after[4]:.1%}")
+            f"{before[3]:{cause.digits}} → {after[3]:{cause.digits}}",
+            f"{before[4]:.1%} → {after[4]:.1%}")
 
 
 class _Labels:
