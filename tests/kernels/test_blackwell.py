@@ -16,7 +16,7 @@ from lib.ptx.mutants import SETTINGS, mutants
 from lib.run import device
 from lib.run.runner import run
 from tests import played
-from tests.mutation import template
+from tools.mutation import template
 
 TENSOR, PERSISTENT = CATALOGUE["27_tcgen05"], CATALOGUE["20_persistent"]
 emulated = partial(run, TENSOR, backend="emulator", exact=True, trace=False, races=True)

@@ -24,7 +24,7 @@ from lib.kernels.grid import Line
 from lib.kernels.source import edited
 from lib.ptx.mutants import SETTINGS
 from lib.run import block_scaled
-from tests.mutation import BUILD, Equivalent, Table
+from tools.mutation import BUILD, Equivalent, Table
 
 run = partial(block_scaled.run, backend="emulator", races=True)
 
