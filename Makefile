@@ -52,7 +52,7 @@ test-gpu: $(VENV)/.dev  ## the tests that need an NVIDIA GPU
 	$(PY) -m pytest -m gpu tests
 
 test-pages: $(VENV)/.dev  ## every page by axe-core, printed, without scripts, light, dark, narrow
-	EVERY_VIEW=1 $(PY) -m pytest -m browser tests/book/test_browser.py -k "axe or opens or legible or print or blocked"
+	EVERY_VIEW=1 $(PY) -m pytest -m browser tests/book/test_browser.py
 
 test-colab: $(VENV)/.dev  ## play Colab: every chapter to its end (PYTHON=python3.13; half an hour)
 	COLAB_PYTHON="$(PYTHON)" $(PY) -m pytest -m colab -rP tests/colab

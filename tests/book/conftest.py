@@ -14,8 +14,21 @@ from pathlib import Path
 import pytest
 
 from book import serve
+from tests.book import looked
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item):
+    """Note on which pages all tests pass, so that the next run looks at those that change."""
+    report = yield
+    looked.note(item, report)
+    return report
+
+
+def pytest_sessionfinish():
+    looked.keep()
 
 
 @pytest.fixture(scope="session")
