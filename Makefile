@@ -42,7 +42,7 @@ test: $(VENV)/.dev  ## style, types, unit tests, chapters, the built book in a b
 	$(PY) -m ruff check .
 	$(PY) -m mypy
 	$(PY) -m book.build
-	$(PY) -m pytest $(SPREAD) tests
+	BOOK_BUILT=1 $(PY) -m pytest $(SPREAD) tests
 
 test-slow: $(VENV)/.dev  ## every shape, scalar, order of warps, architecture and mutant
 	$(PY) -m pytest $(SPREAD) -m slow tests

@@ -1,4 +1,4 @@
-"""A page that has changed is looked at until all tests pass on it; of others three stand for all."""
+"""A page that has changed is looked at until all tests pass on it; three stand for the others."""
 
 import pytest
 
