@@ -38,7 +38,7 @@ book: $(VENV)/.book  ## build the book to _build/html/index.html; warnings are e
 	$(PY) -m book.build
 	@echo "The book: _build/html/index.html (make serve opens it in a browser)"
 
-# `make quick SINCE=main`: all of a branch; WITHIN=60: fewer tests, in CPU seconds of it. It never replaces `make test`.
+# `make quick SINCE=main`: all of a branch; WITHIN=60: fewer CPU seconds. Not instead of `make test`.
 SINCE ?= HEAD
 WITHIN ?= 120
 
@@ -60,7 +60,7 @@ coverage: $(VENV)/.dev  ## which lines of lib and book make test's tests run: sh
 	$(PY) -m coverage html -q -d _build/coverage/html
 	@echo "The lines: _build/coverage/html/index.html"
 
-mutants: $(VENV)/.dev  ## whether HEAD's tests still find what they found; hours (CONTRIBUTING, Time)
+mutants: $(VENV)/.dev  ## whether HEAD's tests still find what they found; hours (docs/testing.md)
 	$(PY) tools/mutate_sources.py cover
 	$(PY) tools/mutate_sources.py run
 	$(PY) tools/mutate_sources.py compare

@@ -97,7 +97,7 @@ def told(seconds: dict[str, float], shares: dict[str, float]) -> list[str]:
         share, most = 100 * took / total, shares.get(name, 0)
         line = f"{name:12} {took:6.0f} s  {share:3.0f} % of {most} %"
         if total >= WHOLE and share > OVER * most + 1:
-            line += "  over its share: see CONTRIBUTING, Time"
+            line += "  over its share: see CONTRIBUTING, The budget"
         lines.append(line)
     return lines
 
