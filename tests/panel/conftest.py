@@ -12,6 +12,8 @@ import pytest
 from book import serve
 from book.panel import files, pages
 from lib.kernels.catalogue import CATALOGUE
+from lib.panel.bundle import loads
+from lib.panel.session import Session
 from lib.paths import ROOT
 from tests.book.conftest import browser  # noqa: F401 - the fixture
 
@@ -46,6 +48,23 @@ def pytest_collection_modifyitems(items):
         if getattr(item, "originalname", "") in FOR_EACH_KERNEL:
             if item.callspec.params["stem"] not in taken:
                 item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture(scope="session")
+def sessions():
+    """`sessions(stem)`: a session of the chapter's bundle, as a page gives it.
+
+    The bundle is the one that the book's build keeps, made anew where what it depends on has
+    changed: to compile all variants takes longer than to ask them.
+    """
+    modules = files.modules()
+
+    @functools.cache
+    def session(stem):
+        files.make(stem, FOLDER, files.digest(stem, modules))
+        return Session(loads(files.made(stem, FOLDER)["bundle"]))
+
+    return session
 
 
 @pytest.fixture(scope="session")

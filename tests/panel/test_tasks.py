@@ -5,27 +5,10 @@ import re
 
 import pytest
 
-from book.panel.bundler import bundle
 from book.panel.controls import grain, recorded, write
-from lib.kernels.catalogue import find
-from lib.panel.bundle import loads
-from lib.panel.session import Session
 from lib.panel.tasks import NO_BARRIER, TASKS, settings, subject
 
 EVERY = [(stem, number) for stem, tasks in TASKS.items() for number in range(len(tasks))]
-
-
-@pytest.fixture(scope="module")
-def sessions():
-    """`sessions(stem)`: a session of the chapter's bundle, as a page gives it."""
-    made = {}
-
-    def session(stem):
-        if stem not in made:
-            made[stem] = Session(loads(bundle(find(stem)).dumps()))
-        return made[stem]
-
-    return session
 
 
 def ask(session, **request):
