@@ -74,23 +74,23 @@ def take(node) -> None:
         _seconds[file] += seconds
 
 
-def folder(file: str) -> str:
+def folder(file: str, shares: dict[str, float]) -> str:
     """The subject of the budget that a test file is of."""
     parts = file.split("/")
-    return parts[1] if len(parts) > 2 else "the rest"
+    return parts[1] if len(parts) > 2 and parts[1] in shares else "the rest"
 
 
-def by_folder(seconds: dict[str, float]) -> dict[str, float]:
+def by_folder(seconds: dict[str, float], shares: dict[str, float]) -> dict[str, float]:
     """Sum the seconds of files by folder, the most first."""
     found: dict[str, float] = defaultdict(float)
     for file, took in seconds.items():
-        found[folder(file)] += took
+        found[folder(file, shares)] += took
     return dict(sorted(found.items(), key=lambda one: -one[1]))
 
 
 def told(seconds: dict[str, float], shares: dict[str, float]) -> list[str]:
     """A line a folder: its CPU seconds, its share of them, and the budget's, where it is over."""
-    folders = by_folder(seconds)
+    folders = by_folder(seconds, shares)
     total = sum(folders.values())
     lines = [f"{'all':12} {total:6.0f} s"]
     for name, took in folders.items():
