@@ -70,7 +70,7 @@ PYTEST = [
     "-q", "--no-header", "--tb=no", "-rN", "-p", "no:cacheprovider", "-p", "no:randomly",
     "--hypothesis-seed=0", *(f"--ignore={folder}" for folder in LEFT_OUT),
     "-m", " and ".join(f"not {name}" for name in MARKED),
-]  # fmt: skip
+]
 
 
 # -- a revision's copy ---------------------------------------------------------------------------
