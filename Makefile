@@ -12,7 +12,7 @@ CHAPTERS := $(wildcard chapters/*.ipynb)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book test test-slow test-gpu test-pages test-colab serve lab new picture chapter release-check clean
+.PHONY: help book quick test coverage mutants test-slow test-gpu test-pages test-colab serve lab new picture chapter release-check clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */make \1\t/' | expand -t 22
@@ -38,11 +38,32 @@ book: $(VENV)/.book  ## build the book to _build/html/index.html; warnings are e
 	$(PY) -m book.build
 	@echo "The book: _build/html/index.html (make serve opens it in a browser)"
 
+# `make quick SINCE=main`: all of a branch; WITHIN=60: fewer CPU seconds. Not instead of `make test`.
+SINCE ?= HEAD
+WITHIN ?= 120
+
+quick: $(VENV)/.dev  ## style, types and the tests nearest to what you changed, in two minutes
+	$(PY) tools/quick.py --since "$(SINCE)" --seconds "$(WITHIN)"
+
 test: $(VENV)/.dev  ## style, types, unit tests, chapters, the built book in a browser
 	$(PY) -m ruff check .
 	$(PY) -m mypy
 	$(PY) -m book.build
-	$(PY) -m pytest $(SPREAD) tests
+	BOOK_BUILT=1 $(PY) -m pytest $(SPREAD) tests
+
+coverage: $(VENV)/.dev  ## which lines of lib and book make test's tests run: shown, no gate
+	mkdir -p _build/coverage
+	$(PY) -m coverage erase
+	$(PY) -m coverage run -m pytest $(SPREAD) tests
+	$(PY) -m coverage combine -q
+	$(PY) -m coverage report --format=total
+	$(PY) -m coverage html -q -d _build/coverage/html
+	@echo "The lines: _build/coverage/html/index.html"
+
+mutants: $(VENV)/.dev  ## whether HEAD's tests still find what they found; hours (docs/testing.md)
+	$(PY) tools/mutate_sources.py cover
+	$(PY) tools/mutate_sources.py run
+	$(PY) tools/mutate_sources.py compare
 
 test-slow: $(VENV)/.dev  ## every shape, scalar, order of warps, architecture and mutant
 	$(PY) -m pytest $(SPREAD) -m slow tests
@@ -52,7 +73,7 @@ test-gpu: $(VENV)/.dev  ## the tests that need an NVIDIA GPU
 	$(PY) -m pytest -m gpu tests
 
 test-pages: $(VENV)/.dev  ## every page by axe-core, printed, without scripts, light, dark, narrow
-	EVERY_VIEW=1 $(PY) -m pytest -m browser tests/book/test_browser.py -k "axe or opens or legible or print or blocked"
+	EVERY_VIEW=1 $(PY) -m pytest -m browser tests/book/test_browser.py
 
 test-colab: $(VENV)/.dev  ## play Colab: every chapter to its end (PYTHON=python3.13; half an hour)
 	COLAB_PYTHON="$(PYTHON)" $(PY) -m pytest -m colab -rP tests/colab

@@ -13,7 +13,10 @@ from lib.kernels.catalogue import CATALOGUE
 from lib.plotting import display
 from lib.run import device
 
+from . import cpu_seconds
+
 # Hooks: pytest takes them from here.
+from .cpu_seconds import pytest_runtest_protocol  # noqa: F401
 from .memory_limit import (  # noqa: F401
     pytest_configure,
     pytest_runtest_call,
@@ -31,17 +34,34 @@ def find_browser() -> tuple[str, str] | None:
     return (browser, driver) if browser and driver else None
 
 
+GPU_TESTS = pytest.StashKey[int]()
+
+
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
     """Leave out what needs a browser or a GPU where there is none.
 
-    REQUIRE_BROWSER=1 makes a missing browser a failure (`browser_paths` says so).
+    REQUIRE_BROWSER=1 makes a missing browser a failure (`browser_paths` says so). Thousands of
+    tests need a GPU: without one they are collected, so that a mistake in their parameters is
+    found, and deselected; `-m gpu` names each and skips it.
     """
     browser = find_browser() is not None or os.environ.get("REQUIRE_BROWSER") == "1"
+    why = device.why_unusable()
+    named = "gpu" in config.option.markexpr.split()
+    kept, left_out = [], []
     for item in items:
         if not browser and item.get_closest_marker("browser"):
             item.add_marker(pytest.mark.skip(reason=NO_BROWSER))
-        if item.get_closest_marker("gpu") and device.why_unusable():
-            item.add_marker(pytest.mark.skip(reason=device.why_unusable()))
+        if why and item.get_closest_marker("gpu"):
+            if not named:
+                left_out.append(item)
+                continue
+            item.add_marker(pytest.mark.skip(reason=why))
+        kept.append(item)
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = kept
+    config.stash[GPU_TESTS] = len(left_out)
 
 
 KERNEL = re.compile(rf"\[.*?({'|'.join(CATALOGUE)})")
@@ -85,8 +105,26 @@ def browser_paths() -> tuple[str, str]:
     return paths
 
 
-def pytest_terminal_summary(terminalreporter):
-    """Name the tests that were left out for want of a browser."""
+def pytest_sessionfinish(session):
+    """Hand on what a worker of a spread run has counted."""
+    cpu_seconds.hand_on(session.config)
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["gpu_tests"] = session.config.stash.get(GPU_TESTS, 0)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    """Take what a worker has counted."""
+    cpu_seconds.take(node)
+    node.config.stash[GPU_TESTS] = getattr(node, "workeroutput", {}).get("gpu_tests", 0)
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """Say what the tests cost, and what was left out for want of a GPU or a browser."""
+    cpu_seconds.summarise(terminalreporter)
+    if many := config.stash.get(GPU_TESTS, 0):
+        terminalreporter.section(f"{many} tests left out: {device.why_unusable()}")
+        terminalreporter.line("`pytest -m gpu --collect-only -q` lists them")
     left_out = [
         report.nodeid
         for report in terminalreporter.stats.get("skipped", [])

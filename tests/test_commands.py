@@ -28,7 +28,8 @@ from lib.run import device
 
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "lib/ptx/README.md")),
-    *sorted((ROOT / "book").glob("*/README.md")), *sorted((ROOT / "chapters").glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "book").glob("*/README.md")),
+    *sorted((ROOT / "chapters").glob("*.md")),
     *sorted((ROOT / "chapters").glob("*.ipynb")),
 ]
 PROGRAM = re.compile(r"(?:\.venv/bin/)?python3?\s+-m\s+\S|(?:make|warplens)\s+\S")
@@ -95,8 +96,8 @@ COMMANDS = sorted({
 
 def test_commands_are_found_on_every_kind_of_page():
     pages = {page for page, _ in COMMANDS}
-    assert {"README.md", "CONTRIBUTING.md", "lib/ptx/README.md", "chapters/index.ipynb",
-            "chapters/scoreboard.ipynb"} <= pages
+    assert {"README.md", "CONTRIBUTING.md", "docs/chapters.md", "lib/ptx/README.md",
+            "chapters/index.ipynb", "chapters/scoreboard.ipynb"} <= pages
     text = "`make\nbook`\n\n    make serve  # there\n\n```\nmake \\\n    new\n```\n`made`, make up"
     assert sorted(named(text)) == ["make book", "make new", "make serve"]
 

@@ -16,7 +16,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 FILES = sorted(ROOT.glob("lib/**/*.py"))
-PROSE = [path for pattern in ("*.md", "lib/**/*.md", "book/**/*.py", "chapters/*.ipynb")
+PROSE = [path for pattern in ("*.md", "docs/**/*.md", "lib/**/*.md", "book/**/*.py",
+                              "chapters/*.ipynb")
          for path in sorted(ROOT.glob(pattern))
          if path.name != "CHANGELOG.md"]  # which says what names were before
 _TITLE = re.compile(r"^([A-Z]\w+)\n-{3,}\n", re.M)

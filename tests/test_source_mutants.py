@@ -4,8 +4,8 @@ import ast
 
 import pytest
 
-from tests import source_mutants
-from tests.source_mutants import STRATA, Mutant, apply, draw, edits, find, lines
+from tools import source_mutants
+from tools.source_mutants import STRATA, Mutant, apply, draw, edits, find, lines
 
 BEFORE = '''
 """A module with 1 number here."""

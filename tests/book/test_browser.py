@@ -1,8 +1,8 @@
 """Every page of the built book, opened in a real browser.
 
-Every third chapter and all other pages are printed, read without scripts, and looked at by
-axe-core, in one of four views, in turn, but for the shapes inside of drawings, whose texts have a
-test of their own, in light and dark, in turn; with EVERY_VIEW=1, as in the workflow, each page is
+Three pages, and those that have changed (`looked`), are printed, read without scripts, measured on
+a phone, and looked at by axe-core, in one of four views, in turn, but for the shapes inside of
+drawings, whose texts have a test of their own; with EVERY_VIEW=1, as in the workflow, each page is
 looked at in each view, and all of it.
 """
 
@@ -11,7 +11,6 @@ import functools
 import hashlib
 import http.server
 import json
-import os
 import re
 import threading
 import time
@@ -23,6 +22,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
 from book import checks, serve, taught
+from tests.book.looked import EVERY, on_pages
 from tests.book.views import COLOURS, POLL, READING, emulate, wait_until_drawn
 from tests.panel.driver import Panel
 
@@ -30,9 +30,7 @@ pytestmark = pytest.mark.browser
 PAGES = checks.page_paths()
 OTHERS = ["search.html", "genindex.html", "404.html"]
 AXE = Path(__file__).parent / "axe" / "axe.min.js"
-EVERY_VIEW = os.environ.get("EVERY_VIEW") == "1"
 VIEWS = [(390, 844, "light"), (1280, 1000, "dark"), (390, 844, "dark"), (1280, 1000, "light")]
-CHAPTERS = [path for path in PAGES if re.match(r"chapters/\d\d_", path)]
 CONTROLS = ".explorer-controls input:not(:checked)"
 
 RUN_AXE = """
@@ -144,15 +142,6 @@ return Array.from(document.querySelectorAll('figure.figure-scroll svg text'))
 """
 
 
-def dealt(turn):
-    """Pages to look at: the chapters whose turn it is of three, all others, or really all."""
-    return [path for path in PAGES
-            if EVERY_VIEW or path not in CHAPTERS or CHAPTERS.index(path) % 3 == turn]
-
-
-LOOKED_AT = [*dealt(2), *OTHERS]
-
-
 @pytest.fixture(scope="module")
 def reader(browser, address):
     """Open a page of the book and wait until it is drawn: `reader(path, …)`.
@@ -233,13 +222,13 @@ def axe_violations(page, view):
     emulate(page, **{**READING, "width": width, "height": height, "theme": theme})
     wait_for_theme(page, theme)
     page.execute_script(AXE.read_text(encoding="utf-8"))
-    return page.execute_async_script(RUN_AXE, EVERY_VIEW)
+    return page.execute_async_script(RUN_AXE, EVERY)
 
 
-@pytest.mark.parametrize("path", LOOKED_AT, scope="module")
+@on_pages(*OTHERS)
 def test_axe_finds_nothing(reader, path):
     page = reader(path)
-    views = VIEWS if EVERY_VIEW else [VIEWS[LOOKED_AT.index(path) % len(VIEWS)]]
+    views = VIEWS if EVERY else [VIEWS[[*PAGES, *OTHERS].index(path) % len(VIEWS)]]
     assert [(*view, *axe_violations(page, view)) for view in views] == views
 
 
@@ -264,7 +253,7 @@ def small_texts(page):
     return [(text, size) for text, size in page.execute_script(TEXT_SIZES) if size < 11.9]
 
 
-@pytest.mark.parametrize("path", PAGES, scope="module")
+@on_pages()
 def test_text_of_figures_is_nowhere_under_nine_points(reader, path):
     assert small_texts(reader(path)) == []
 
@@ -279,13 +268,13 @@ def pale_texts(page, theme):
             if ratio < least]
 
 
-@pytest.mark.parametrize("path", PAGES, scope="module")
+@on_pages()
 def test_text_of_figures_is_legible(reader, path):
-    for theme in ("light", "dark") if EVERY_VIEW else [("light", "dark")[PAGES.index(path) % 2]]:
+    for theme in ("light", "dark"):
         assert pale_texts(reader(path, theme=theme), theme) == []
 
 
-@pytest.mark.parametrize("path", PAGES, scope="module")
+@on_pages()
 def test_each_control_has_a_name_and_changes_the_picture(reader, path):
     page = reader(path, changes=True)
     for control in page.find_elements(By.CSS_SELECTOR, CONTROLS):
@@ -318,7 +307,7 @@ def test_an_explorer_comes_back_to_the_frame_that_the_page_came_with(reader):
     assert frame.get_attribute("innerHTML") == first
 
 
-@pytest.mark.parametrize("path", PAGES, scope="module")
+@on_pages()
 def test_text_of_figures_is_nowhere_under_nine_points_on_a_phone(reader, path):
     assert small_texts(reader(path, width=360, height=740)) == []
 
@@ -331,7 +320,7 @@ def panel_pictures(site, path) -> list[str]:
     return [one["html"] for one in json.loads(made.read_text("utf-8"))["answer"]["accesses"]]
 
 
-@pytest.mark.parametrize("path", PAGES, scope="module")
+@on_pages()
 def test_no_text_leaves_its_picture(reader, site, path):
     page = reader(path)
     for width in (1440, 390):
@@ -351,7 +340,7 @@ def test_a_text_that_leaves_its_picture_is_found(reader):
     assert more == many + 1 > 2000
 
 
-@pytest.mark.parametrize("path", PAGES, scope="module")
+@on_pages()
 def test_phone_shows_the_page_without_scrolling_sideways(reader, path):
     page = reader(path, width=360, height=740)
     wide = page.execute_script("""
@@ -385,7 +374,7 @@ def test_on_a_phone_a_wide_formula_begins_within_reach(reader):
     assert any(over > 0 for _, over in boxes) and all(left >= 0 for left, _ in boxes)
 
 
-@pytest.mark.parametrize("path", dealt(0), scope="module")
+@on_pages()
 def test_page_reads_with_scripts_blocked(reader, path):
     page = reader(path, scripts=False)
     assert page.find_element(By.TAG_NAME, "h1").is_displayed()
@@ -420,7 +409,7 @@ def test_the_scoreboard_s_switch_and_handles_work_without_scripts(reader):
     assert len(shown) == len(line.find_elements(By.CSS_SELECTOR, ".board-variant")) < len(others)
 
 
-@pytest.mark.parametrize("path", dealt(1), scope="module")
+@on_pages()
 def test_print_shows_explorers_and_whole_figures(reader, path):
     page = reader(path, media="print", width=794)
     hidden = page.execute_script("""

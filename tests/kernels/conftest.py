@@ -102,13 +102,15 @@ def dealt(params, choices, least):
 def on_architectures(params):
     """Parameter sets of (kernel, variant, arch): of each variant one, the others marked slow.
 
-    Architectures are dealt to the variants of a kernel in turn; the first has all of its own.
+    The oldest and the newest that it is legal on are dealt to the variants of a kernel in turn; the
+    first has both. What is between them is slow, but for kernels that begin there.
     """
     found = []
     for place, _, param in by_kernel(params):
         own = architectures(*param.values)
-        for number, arch in enumerate(own):
-            taken = place == 0 or number == place % len(own)
+        ends = list(dict.fromkeys((own[0], own[-1])))
+        for arch in own:
+            taken = arch in ends if place == 0 else arch == ends[place % len(ends)]
             found.append(pytest.param(*param.values, arch, id=f"{param.id}-{arch}",
                                       marks=() if taken else pytest.mark.slow))
     return found

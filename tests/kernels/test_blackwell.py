@@ -16,7 +16,7 @@ from lib.ptx.mutants import SETTINGS, mutants
 from lib.run import device
 from lib.run.runner import run
 from tests import played
-from tests.mutation import template
+from tools.mutation import template
 
 TENSOR, PERSISTENT = CATALOGUE["27_tcgen05"], CATALOGUE["20_persistent"]
 emulated = partial(run, TENSOR, backend="emulator", exact=True, trace=False, races=True)
@@ -39,12 +39,16 @@ def test_a_block_walks_through_ragged_tiles(options, accumulators):
     assert done.verdict.ok and not done.launch.hazards
 
 
+# With 0, C holds NaN. What reads C or not is the same code for every shape.
+BETAS = {(1, 8, 8): (0.0,), (130, 72, 200): (0.0, -2.0), (128, 128, 0): (-2.0,)}
+
+
 @pytest.mark.parametrize("types", [{}, hopper.BF16_COLUMN, hopper.HALF], ids=["", "bf16", "half"])
 @pytest.mark.parametrize("staged", [0, 1, 2])
-@pytest.mark.parametrize("shape", [(1, 8, 8), (130, 72, 200), (128, 128, 0)], ids=str)
+@pytest.mark.parametrize("shape", BETAS, ids=str)
 def test_every_way_out_of_tensor_memory_is_right(shape, staged, types):
     variant = small(tile=(128, 128), staged=staged, types=types)
-    for beta in (0.0, -2.0):
+    for beta in BETAS[shape]:
         done = emulated(variant.problem(*shape, 0.5, beta), variant=variant, sms=2,
                         landing="late")
         assert done.verdict.ok and not done.launch.hazards

@@ -27,9 +27,17 @@ def small(control=True, **changes):
     return blackwell.cta_pair("small", "", replace(SMALL, own=own, **changes), **types)
 
 
-@pytest.mark.parametrize("accumulators", [1, 2])
-@pytest.mark.parametrize("control", [False, True])
-@pytest.mark.parametrize("options", SETTINGS, ids=str)
+# With launch control and two accumulators in every order; the others in one each, the rest slow.
+WALKS = [
+    pytest.param(options, control, accumulators, id=f"{options}-{control}-{accumulators}",
+                 marks=() if number in (3, place) else pytest.mark.slow)
+    for number, (control, accumulators) in enumerate(
+        ((False, 1), (False, 2), (True, 1), (True, 2)))
+    for place, options in enumerate(SETTINGS)
+]
+
+
+@pytest.mark.parametrize("options, control, accumulators", WALKS)
 def test_pairs_walk_through_ragged_tiles(options, control, accumulators):
     """No tile is whole, and of the last ones the second block has no rows."""
     variant = small(control, own={"ACCUMULATORS": accumulators})
@@ -38,12 +46,16 @@ def test_pairs_walk_through_ragged_tiles(options, control, accumulators):
     assert done.verdict.ok and not done.launch.hazards
 
 
+# With 0, C holds NaN. What reads C or not is the same code for every shape.
+BETAS = {(1, 8, 8): (0.0,), (130, 72, 200): (0.0, -2.0), (256, 128, 0): (-2.0,)}
+
+
 @pytest.mark.parametrize("types", [{}, hopper.BF16_COLUMN, hopper.HALF], ids=["", "bf16", "half"])
 @pytest.mark.parametrize("staged", [0, 1, 2])
-@pytest.mark.parametrize("shape", [(1, 8, 8), (130, 72, 200), (256, 128, 0)], ids=str)
+@pytest.mark.parametrize("shape", BETAS, ids=str)
 def test_every_way_out_of_tensor_memory_is_right(shape, staged, types):
     variant = small(staged=staged, types=types)
-    for beta in (0.0, -2.0):  # with 0, C holds NaN
+    for beta in BETAS[shape]:
         done = emulated(variant.problem(*shape, 0.5, beta), variant=variant, landing="late")
         assert done.verdict.ok and not done.launch.hazards
 
@@ -104,7 +116,7 @@ def test_every_kind_of_order_has_a_mutant():
             "mbarrier.try_wait", "mbarrier.arrive", "barrier.cluster", "fence.proxy"} <= begun
 
 
-@pytest.mark.parametrize("old, new", [
+MISTAKES = [
     ("cluster_barrier();  // the other block runs, and has its barriers", ""),
     ("if (warp == STORERS) pair_free<ACCUMULATORS * BN>(sums);", ""),
     ("            fence_before_sync();\n", ""),
@@ -117,8 +129,15 @@ def test_every_kind_of_order_has_a_mutant():
     ("tile.y * BN + rank * BN / 2", "tile.y * BN"),
     ("        for (int s = 0; s < STAGES; ++s, ring.next())\n"
      "            mbarrier_wait(freed + 8 * ring.stage, ring.parity ^ 1);\n", ""),
-], ids=range(10))
-@pytest.mark.parametrize("control", [False, True])
+]
+
+
+# With launch control and without it in turn; the other of both is slow.
+@pytest.mark.parametrize("old, new, control", [
+    pytest.param(old, new, control, id=f"{place}-{control}",
+                 marks=() if control == (place % 2 == 0) else pytest.mark.slow)
+    for place, (old, new) in enumerate(MISTAKES) for control in (False, True)
+])
 def test_a_planted_mistake_is_found(old, new, control):
     """Allocated before the other block runs; never freed; handed on unfenced; not committed;
     committed to one block; bytes counted at home; told at home; half of the bytes expected; the

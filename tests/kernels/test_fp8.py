@@ -15,7 +15,7 @@ from lib.kernels.scaled import BLOCK, DTYPE, Operands, ScaledProblem, decoded, e
 from lib.kernels.source import edited
 from lib.ptx.isa import wgmma_fp8
 from lib.run import runner
-from tests.mutation import BUILD, Equivalent, Table
+from tools.mutation import BUILD, Equivalent, Table
 
 # Of those that differ in more than sizes and types, one each; the others are slow for the suite.
 TEMPLATES = ("ping_pong", "two_parts_float", "vector", "no_promotion", "blocks_late",

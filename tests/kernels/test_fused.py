@@ -33,7 +33,7 @@ from lib.kernels.schedule import Schedule
 from lib.kernels.source import edited
 from lib.kernels.spec import parted
 from lib.run import fused as running
-from tests.mutation import BUILD, Equivalent, Table
+from tools.mutation import BUILD, Equivalent, Table
 
 EVERY = [pytest.param(one, id=one.name) for one in EPILOGUE.measured]
 # Of each way to store C, and to multiply, one; the others differ in the epilogue alone.

@@ -20,7 +20,7 @@ from lib.kernels.grid import PERSISTENT_SMS, LastWave
 from lib.problem import ITEM_BYTES
 from lib.ptx.mutants import mutants
 from lib.run import runner
-from tests.mutation import BUILD, Equivalent, Table
+from tools.mutation import BUILD, Equivalent, Table
 
 EQUIVALENTS = (
     Equivalent(

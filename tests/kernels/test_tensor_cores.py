@@ -1,6 +1,7 @@
 """The versions on tensor cores: what they ask of the machine, counted from their PTX and SASS."""
 
 from collections import Counter
+from functools import cache
 
 import pytest
 
@@ -27,7 +28,9 @@ FP16 = [
 ]
 
 
+@cache
 def emulated(stem, name, M, N, K, *scalars):
+    """What a run counted, kept: several tests read the same one."""
     kernel = CATALOGUE[stem]
     variant = kernel.variant(name)
     done = run(kernel, variant.problem(M, N, K, *scalars), variant=variant, backend="emulator")

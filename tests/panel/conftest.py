@@ -12,6 +12,8 @@ import pytest
 from book import serve
 from book.panel import files, pages
 from lib.kernels.catalogue import CATALOGUE
+from lib.panel.bundle import loads
+from lib.panel.session import Session
 from lib.paths import ROOT
 from tests.book.conftest import browser  # noqa: F401 - the fixture
 
@@ -34,17 +36,35 @@ figure.figure-scroll {{ overflow-x: auto; margin: 0; }}
 <body><main class="bd-article"><h1>A chapter</h1><h2>Memory</h2>{body}</main></body></html>"""
 
 
-# Run for each kernel of the book, in Pyodide and here: two in three of them are slow.
+# Run for each kernel of the book, in Pyodide and here: four in five of them are slow.
 FOR_EACH_KERNEL = ("test_the_packed_emulator_counts_what_the_native_one_does",)
 
 
 def pytest_collection_modifyitems(items):
-    """Mark two thirds of the kernels slow where a test runs each in the browser."""
-    taken = list(CATALOGUE)[2::3]  # from 03_strip to 24_any_row
+    """Mark four fifths of the kernels slow where a test runs each in the browser."""
+    # FP32 cores, wmma, TMA, a cut wave, pairs of blocks; others are stepped through.
+    taken = list(CATALOGUE)[2::5]
     for item in items:
         if getattr(item, "originalname", "") in FOR_EACH_KERNEL:
             if item.callspec.params["stem"] not in taken:
                 item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture(scope="session")
+def sessions():
+    """`sessions(stem)`: a session of the chapter's bundle, as a page gives it.
+
+    The bundle is the one that the book's build keeps, made anew where what it depends on has
+    changed: to compile all variants takes longer than to ask them.
+    """
+    modules = files.modules()
+
+    @functools.cache
+    def session(stem):
+        files.make(stem, FOLDER, files.digest(stem, modules))
+        return Session(loads(files.made(stem, FOLDER)["bundle"]))
+
+    return session
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,6 @@ from book.panel.bundler import bundle, offered
 from lib import bfloat16
 from lib.kernels.catalogue import CATALOGUE, find
 from lib.panel import render, svg
-from lib.panel.bundle import loads
 from lib.panel.edits import carried_over
 from lib.panel.request import DEFAULT
 from lib.panel.result import wrong_elements
@@ -23,19 +22,6 @@ from lib.topics.banks import model as banks
 from lib.topics.coalescing import model as coalescing
 
 SMALL = {"M": 64, "N": 64, "K": 64}
-
-
-@pytest.fixture(scope="module")
-def sessions():
-    """`sessions(stem)`: a session of the chapter's bundle, as a page gives it."""
-    made = {}
-
-    def session(stem):
-        if stem not in made:
-            made[stem] = Session(loads(bundle(find(stem)).dumps()))
-        return made[stem]
-
-    return session
 
 
 def ask(session, **request):

@@ -10,7 +10,7 @@ import pytest
 
 from lib import ptx
 from lib.ptx.mutants import SETTINGS, mutants
-from tests.mutation import BUILD, Equivalent, Table
+from tools.mutation import BUILD, Equivalent, Table
 
 from .. import test_hopper
 from ..conftest import HERE, compile_kernels

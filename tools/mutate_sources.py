@@ -1,16 +1,16 @@
 """How strong the tests are: 100 mutants of the sources, before and after a restructuring.
 
-    python tests/mutate_sources.py draw  [--seed 12] [--revision HEAD]
-    python tests/mutate_sources.py cover [--revision HEAD]
-    python tests/mutate_sources.py run   [--revision HEAD] [--only ID ...]
-    python tests/mutate_sources.py compare [--revision HEAD]
+    python tools/mutate_sources.py draw  [--seed 12] [--revision HEAD]
+    python tools/mutate_sources.py cover [--revision HEAD]
+    python tools/mutate_sources.py run   [--revision HEAD] [--only ID ...]
+    python tools/mutate_sources.py compare [--revision HEAD]
 
-`draw` writes `tests/mutants.json`: mutants of `lib/ptx`, the models, `problem`, the records and the
+`draw` writes `tools/mutants.json`: mutants of `lib/ptx`, the models, `problem`, the records and the
 kernels' guards, and as many reserves; that revision is the baseline. `cover` runs the tests of a
 revision once, a module at a time, and keeps which test executes which of those lines, by a call
 that it plants before each when the code is loaded (tracing every line takes three times as long).
 `run` changes one line at a time in a copy of the revision (what is not committed is not in it),
-runs tests until one fails, and writes each verdict into `tests/mutants.json` at once. Both, when
+runs tests until one fails, and writes each verdict into `tools/mutants.json` at once. Both, when
 stopped, go on where they were. `compare` lists the survivors at the baseline and at a revision; its
 exit status is 1 if one that was caught survives.
 
@@ -59,7 +59,7 @@ from pathlib import Path
 from source_mutants import STRATA, Line, Mutant, apply, draw, find, lines
 
 ROOT = Path(__file__).resolve().parent.parent
-DATA = ROOT / "tests" / "mutants.json"
+DATA = ROOT / "tools" / "mutants.json"
 SECONDS = 60  # of CPU time a mutant
 HANGS = 1200  # seconds on the wall after which a process that uses no CPU is ended
 MEMORY = 12 << 30  # bytes of address space: a mutant may ask for anything
@@ -70,7 +70,7 @@ PYTEST = [
     "-q", "--no-header", "--tb=no", "-rN", "-p", "no:cacheprovider", "-p", "no:randomly",
     "--hypothesis-seed=0", *(f"--ignore={folder}" for folder in LEFT_OUT),
     "-m", " and ".join(f"not {name}" for name in MARKED),
-]  # fmt: skip
+]
 
 
 # -- a revision's copy ---------------------------------------------------------------------------

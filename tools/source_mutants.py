@@ -35,7 +35,7 @@ SWAPS = {
     ast.Div: ("/", "*"), ast.Mod: ("%", "//"), ast.LShift: ("<<", ">>"), ast.RShift: (">>", "<<"),
     ast.BitAnd: ("&", "|"), ast.BitOr: ("|", "&"), ast.BitXor: ("^", "&"), ast.Pow: ("**", "*"),
     ast.And: ("and", "or"), ast.Or: ("or", "and"),
-}  # fmt: skip
+}
 # Nothing in these is changed: messages, claims about types, what only a reader sees.
 LEFT_ALONE = (ast.Assert, ast.Raise, ast.JoinedStr, ast.Import, ast.ImportFrom)
 OF_TYPES = {"isinstance", "issubclass", "print"}
@@ -54,7 +54,7 @@ CUDA_EDITS = (
     (r"&&", "||", "&& to ||"), (r"\|\|", "&&", "|| to &&"),
     (r"(?<=: )0\.0f\b", "1.0f", "zero-fill to one-fill"),
     (r"\bif \((?!.*\breturn\b)", "if (true || ", "condition forced true"),
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,7 @@ def _changeable(node: ast.AST) -> Iterator[ast.AST]:
             if (
                 not isinstance(child, ast.AST) or _of_types(child)
                 or isinstance(child, DEFINITIONS) and child.name in SHOWN
-            ):  # fmt: skip
+            ):
                 continue
             yield child
             if not isinstance(child, LEFT_ALONE):
@@ -260,7 +260,7 @@ def _python_edits(node: ast.AST, rows: list[str]) -> Iterator[tuple[int, int, in
         case (
             ast.Expr(value=ast.Call()) | ast.AugAssign() | ast.Raise() | ast.Continue()
             | ast.Break() | ast.Assign(targets=[ast.Attribute() | ast.Subscript()])
-        ):  # fmt: skip
+        ):
             yield from whole(node, "pass", "statement removed")
     tests = {"If": ("True", "False"), "IfExp": ("True", "False"), "While": ("False",)}
     for forced in tests.get(type(node).__name__, ()):

@@ -1,0 +1,1 @@
+"""What engineers run beside the tests: how strong these are, and which to run first."""
