@@ -181,6 +181,17 @@ class BlockScaledProblem:
             raise ValueError(f"format {self.format!r} is unknown; use {' or '.join(FORMATS)}")
         self.plain  # noqa: B018  refuses sizes
 
+    @classmethod
+    def of(cls, cuda: str, *sizes: int, **others: Any) -> BlockScaledProblem:
+        """A problem of the format that block_scales.cuh calls so."""
+        name = next(one.name for one in FORMATS.values() if one.cuda == cuda)
+        return cls(*sizes, format=name, **others)
+
+    @property
+    def shape(self) -> str:
+        """The shape as ``MxNxK``."""
+        return self.plain.shape
+
     @property
     def form(self) -> Format:
         """What A and B are made of."""

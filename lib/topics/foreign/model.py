@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from lib import ptx
 from lib.compiler import arguments
-from lib.ptx.mutants import mutants, verdict
+from lib.ptx.mutants import mutants, told_of, verdict
 from lib.ptx.report import grouped
 from lib.records import foreign as records
 from lib.records.foreign import ENDED, Measured, Mutants, Result
@@ -367,7 +367,8 @@ def run(kernel: Foreign, folder: Path) -> Result:
                       hazards=_hazards(error.hazards), counters={},
                       mutants=Mutants(tried=0, unseen=[]))
     return Result(ended=ENDED, right=right, hazards=_hazards(launch.hazards),
-                  counters=launch.traced.counters(), mutants=_mutants(kernel, module, function))
+                  counters=launch.traced.counters(),
+                  mutants=_mutants(kernel, module, function, bool(launch.hazards)))
 
 
 def _hazards(found: Iterable[ptx.Hazard]) -> list[str]:
@@ -384,22 +385,27 @@ def _launch(kernel: Foreign, function: Any, **settings: Any) -> tuple[ptx.Launch
     return launch, is_right(kernel, made.named, before)
 
 
-def _mutants(kernel: Foreign, module: Any, function: Any) -> Mutants:
+def _mutants(kernel: Foreign, module: Any, function: Any, reports: bool) -> Mutants:
+    """Try a sample of mutants, of a kernel that itself `reports` something or nothing."""
     if not kernel.mutants:
         return Mutants(tried=0, unseen=[])
+    known = told_of(_attempt(kernel, function)) if reports else set()
     every = list(mutants(module.ptx, function.name))
     chosen = random.Random(kernel.seed).sample(every, min(kernel.mutants, len(every)))
     unseen = []
     for mutant in chosen:
         changed = ptx.Module(mutant.text, module.arch).get_function(function.name)
-
-        def attempt(changed: Any = changed, **settings: Any) -> tuple[ptx.Launch, bool]:
-            launch, right = _launch(kernel, changed, **settings)
-            return launch, right is not False
-
-        if not verdict(attempt):
+        if not verdict(_attempt(kernel, changed), known=known):
             unseen.append(str(mutant))
     return Mutants(tried=len(chosen), unseen=unseen)
+
+
+def _attempt(kernel: Foreign, function: Any) -> Callable[..., tuple[ptx.Launch, bool]]:
+    def attempt(**settings: Any) -> tuple[ptx.Launch, bool]:
+        launch, right = _launch(kernel, function, **settings)
+        return launch, right is not False
+
+    return attempt
 
 
 def recorded(path: Path = records.FILE) -> dict[str, Result]:
