@@ -464,8 +464,8 @@ class Trace:
         dict of str to int
             Warp instructions of LDSM and STSM (those that wmma.load expands to included) and their
             wavefronts; warp instructions of mma, of wmma.mma, of wgmma and of tcgen05.mma, as PTX
-            counts them, and the wavefronts of wgmma's operands; TMA's copies of boxes; requests,
-            sectors and shared wavefronts of cp.async, as the counters of LDGSTS have them.
+            counts them, and the wavefronts of wgmma's operands; requests, sectors and shared
+            wavefronts of cp.async, as the counters of LDGSTS have them.
         """
         total, executed = self._total, self.instructions.items()
 
@@ -483,7 +483,6 @@ class Trace:
             "wmma_instructions": warps("wmma.mma."),
             "wgmma_instructions": warps("wgmma.mma_async."),
             "tcgen05_instructions": warps("tcgen05.mma."),
-            "bulk_copies": warps("cp.async.bulk.tensor."),
             "wgmma_wavefronts": total("shared", "wgmma", "wavefronts"),
             "copy_instructions": total("shared", "copy", "requests"),
             "copy_requests": total("global", "copy", "requests"),
