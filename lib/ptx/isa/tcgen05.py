@@ -214,6 +214,7 @@ def _move(d: Decoding, what: str) -> Run:
 
     if what == "ld":
         puts = [d.write(item, "b32") for item in items]
+        slots = [item.slot if isinstance(item, Register) else None for item in items]
 
         def load(f: Batch) -> None:
             found = np.zeros((many, f.blocks, f.threads), np.uint32)
@@ -223,6 +224,9 @@ def _move(d: Decoding, what: str) -> Run:
                 found[:, row, warp * WARP : warp * WARP + WARP] = (
                     UNWRITTEN if place is None else reach.read(f, row, place)
                 )
+                if f.late and place is not None:
+                    f.waiter(TensorMemories).load(row, warp, slots, reach.read(f, row, place))
+                    found[:, row, warp * WARP : warp * WARP + WARP] = UNWRITTEN
             for put, value in zip(puts, found, strict=True):
                 put(f.r, value)
 
@@ -335,6 +339,8 @@ def _wait(d: Decoding, what: str) -> Run:
         for row, warp in whole_warps(f, instruction):
             if what == "st":
                 f.waiter(TensorMemories).waited(row, warp)
+            else:
+                f.waiter(TensorMemories).loaded(row, warp)
             if f.races is not None:
                 f.races.agents.tensors.waited(row, warp, what)
 

@@ -858,3 +858,19 @@ def test_areas(one, other):
 def test_an_area_in_words():
     lanes = sum(lanes_from(32 * i, 16) for i in range(2)) | 1 << 127
     assert str(Area(lanes, 3, 5)) == "lanes 0-15, 32-47, 127, columns 3-4"
+
+
+def test_what_is_loaded_is_there_behind_the_wait_alone():
+    """Landing late, registers hold nothing before it; another warp's wait is not its own."""
+    store = "tcgen05.st.sync.aligned.32x32b.x1.b32 [%w], %tid; tcgen05.wait::st.sync.aligned;"
+    load = "tcgen05.ld.sync.aligned.32x32b.x1.b32 %v, [%w];"
+    wait = "tcgen05.wait::ld.sync.aligned;"
+    put = "mul.wide.u32 %x, %tid, 4; add.u64 %out, %out, %x; st.global.u32 [%out], %v;"
+    out = np.zeros(128, np.uint32)
+    run(ALLOC + OWN + store + load + wait + put + FREE, out, landing="late")
+    assert (out == np.arange(128)).all()
+    run(ALLOC + OWN + store + load + put + wait + FREE, out, landing="late")
+    assert (out == 0xFFFFFFFF).all()
+    first = f"setp.ne.u32 %q, %warp, 1; @%q bra over; {wait} over:"
+    run(ALLOC + OWN + store + load + first + put + wait + FREE, out, landing="late")
+    assert (out == 0xFFFFFFFF).sum() == 96 and (out[32:64] == np.arange(32, 64)).all()
