@@ -150,8 +150,8 @@ def block_scaled_problem(options: argparse.Namespace, variant: Variant) -> Block
             raise ValueError(f"{options.kernel} takes A and B in {variant.dtype}, not "
                              f"{options.dtype}")
     with of("--shape"):
-        return BlockScaledProblem.of(variant.constants["FORMAT"], *parse_shape(options.shape),
-                                     alpha=options.alpha, beta=options.beta, out=variant.out)
+        return BlockScaledProblem.of(str(variant.constants["FORMAT"]), *parse_shape(options.shape),
+                                     options.alpha, options.beta, variant.out)
 
 
 def cubes(text: str) -> list[int]:

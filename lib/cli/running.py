@@ -29,7 +29,8 @@ def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
     add(_list, "list", "the kernel versions of the catalogue",
         json_help="a list of {kernel, title, change, group, variants, steps, block_scaled, "
         "min_arch, later}; block_scaled are variants with another problem, which check, trace and "
-        "resources take; later has the architecture of variants and steps that ask for more than min_arch")
+        "resources take; later has the architecture of variants and steps that ask for more than "
+        "min_arch")
 
     check = add(_check, "check", "run a kernel and compare it with float64",
                 json_help="{kernel, variant, instantiation, narrowed, backend, arch, shape, alpha, "

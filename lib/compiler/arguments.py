@@ -56,7 +56,9 @@ def parse(
     words : list of str
         ``[NAME=]TYPE:NUMBER``, ``[NAME=]DTYPE[SHAPE][:FILL]`` (`FILLS`, or numbers with commas
         between them, the last of which fills the rest, or ``FIRST..LAST``, any whole numbers from
-        one to the other, of each byte with `` bytes`` behind), ``[NAME=]@FILE.npy``, ``[NAME=]bytes:HEX`` or ``[NAME=]null``; ``[NAME=]map[BOX]:ARRAY[:SWIZZLE[:WIDTH]]`` for a tensor map of an
+        one to the other, of each byte with `` bytes`` behind), ``[NAME=]@FILE.npy``,
+        ``[NAME=]bytes:HEX`` or ``[NAME=]null``;
+        ``[NAME=]map[BOX]:ARRAY[:SWIZZLE[:WIDTH]]`` for a tensor map of an
         array that was named before, ``mapptr`` for a pointer to one. A box of 3 to 5 sizes has the
         array's columns in slices, `WIDTH` wide or as wide as the box: (slice, row, column), axes
         of 1 before them.

@@ -182,10 +182,12 @@ class BlockScaledProblem:
         self.plain  # noqa: B018  refuses sizes
 
     @classmethod
-    def of(cls, cuda: str, *sizes: int, **others: Any) -> BlockScaledProblem:
+    def of(
+        cls, cuda: str, M: int, N: int, K: int, alpha: float, beta: float, out: str
+    ) -> BlockScaledProblem:
         """A problem of the format that block_scales.cuh calls so."""
         name = next(one.name for one in FORMATS.values() if one.cuda == cuda)
-        return cls(*sizes, format=name, **others)
+        return cls(M, N, K, alpha, beta, out, name)
 
     @property
     def shape(self) -> str:

@@ -183,7 +183,8 @@ Told = tuple[str, int | None, int | None, str]
 
 def told(launch: Launch) -> set[Told]:
     """What a launch reports: kinds of hazards, PTX lines of accesses, what is said bar numbers."""
-    return {(one.kind, one.first and one.first.line, one.second and one.second.line,
+    return {(one.kind, one.first.line if one.first else None,
+             one.second.line if one.second else None,
              re.sub(r"[\d\W]+", " ", one.message)) for one in launch.hazards}
 
 

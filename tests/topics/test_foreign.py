@@ -467,4 +467,5 @@ def test_the_set_names_revisions_and_knows_its_oracles():
         if one.defect:
             assert result.hazards or result.ended != records.ENDED
         assert not one.unexplained(result.mutants.unseen)
-        assert not (one.defect and one.mutants)  # whose every mutant would be "found"
+        # What a kernel reports as it is has a reason; its mutants are found by more than that.
+        assert one.defect or not (one.mutants and result.hazards)

@@ -48,7 +48,8 @@ class Foreign:
     grid, block : tuple of int
     args, options : tuple of str
         As `lib.compiler.arguments` reads them, or ``NAME=published:TYPE`` for cases of
-        `published`; NVRTC's, in which ``{clone}`` is the clone's folder and ``{here}`` the one of `set.toml`.
+        `published`; NVRTC's, in which ``{clone}`` is the clone's folder and ``{here}`` the one of
+        `set.toml`.
     arrays : tuple of str
         Arrays that no argument is, in the form of `args`: what tensor maps are of.
     shared : int
@@ -247,7 +248,8 @@ def _of_nvfp4(codes: np.ndarray, scales: np.ndarray) -> np.ndarray:
 
 CHECKS: dict[str, Callable[[dict[str, Any], dict[str, Any]], bool]] = {
     "across": across, "gemm": gemm, "half_gemm": half_gemm, "into_floats": into_floats,
-    "mxfp8": mxfp8, "nvfp4": nvfp4, "transposed_gemm": transposed_gemm, "product": product, **published.CHECKS,
+    "mxfp8": mxfp8, "nvfp4": nvfp4, "transposed_gemm": transposed_gemm, "product": product,
+    **published.CHECKS,
 }
 
 
@@ -320,8 +322,8 @@ def module_of(kernel: Foreign, folder: Path, arch: str) -> RawModule:
         return RawModule(code=driven(kernel, path), options=options, arch=arch,
                          name_expressions=expressions)
     if kernel.lines:
-        with tempfile.TemporaryDirectory() as folder:
-            part = Path(folder, path.stem + ".cu")  # what stands there as if it were a file
+        with tempfile.TemporaryDirectory() as place:
+            part = Path(place, path.stem + ".cu")  # what stands there as if it were a file
             part.write_text("\n" * (kernel.lines[0] - 1) + _taken(kernel, path), encoding="utf-8")
             return RawModule(path=part, options=options, name_expressions=expressions, arch=arch)
     return RawModule(path=path, options=options, name_expressions=expressions, arch=arch)
