@@ -229,7 +229,7 @@ def nvfp4(args: dict[str, Any], before: dict[str, Any]) -> bool:
     """Whether C is A·Bᵀ in halves rounded once, of E2M1 in pairs with UE4M3 scales per 16 of K.
 
     A is (M, K / 2) and B (N, K / 2) bytes; scales are (rows / 128, K / 64, 32, 4, 4), as
-    `tcgen05.cp` takes them: of row 32 i + j and of the l-th group of 16 in the order j, i, l.
+    ``tcgen05.cp`` takes them: of row 32 i + j and of the l-th group of 16 in the order j, i, l.
     """
     a, b = (_of_nvfp4(args[name], args[f"SF{name}"]) for name in "AB")
     return bool(np.allclose(args["C"].astype(float), a @ b.T, rtol=2.0**-11, atol=1e-4))
