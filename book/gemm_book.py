@@ -10,8 +10,8 @@
 - The search knows the words of the text, not those inside of figures.
 - The records that pages lead to lie beside the pages.
 
-`accessible`, `code_lines`, `icons`, `scripts`, `search` and `site` are parts of it, each with a
-subject of its own.
+`accessible`, `code_lines`, `first_use`, `icons`, `scripts`, `search` and `site` are parts of it,
+each with a subject of its own.
 """
 
 from __future__ import annotations
@@ -37,7 +37,17 @@ ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from book import accessible, code_lines, executed, icons, moved, scripts, search, site  # noqa: E402
+from book import (  # noqa: E402
+    accessible,
+    code_lines,
+    executed,
+    first_use,
+    icons,
+    moved,
+    scripts,
+    search,
+    site,
+)
 from book.panel import pages as panels  # noqa: E402
 
 logger = logging.getLogger(__name__)
@@ -229,7 +239,7 @@ def setup(app: Sphinx) -> dict:
     app.connect("build-finished", redirect_old_place)
     app.connect("build-finished", redirect_moved_pages)
     app.connect("build-finished", put_in_records)
-    for part in (accessible, code_lines, icons, panels, scripts, search, site):
+    for part in (accessible, code_lines, first_use, icons, panels, scripts, search, site):
         part.setup(app)
     app.add_css_file("book.css", priority=900)
     app.add_js_file("book.js", loading_method="defer")

@@ -14,10 +14,10 @@ TAUGHT: Mapping[str, tuple[str, ...]] = {
         "bottleneck", "account of issue slots", "issue slot", "stale", "measured", "modelled",
     ),
     "chapters/01_naive": (
-        "thread", "lane", "grid", "request", "sector", "coalescing", "L2", "FMA", "NVRTC", "SASS",
-        "occupancy",
+        "thread", "lane", "grid", "request", "sector", "cache line", "wavefront", "coalescing",
+        "L2", "FMA", "NVRTC", "SASS", "occupancy",
     ),
-    "chapters/02_shared_tile": ("shared memory", "L1", "DRAM", "tile", "wavefront", "barrier"),
+    "chapters/02_shared_tile": ("shared memory", "L1", "DRAM", "tile", "barrier"),
     "chapters/03_strip": ("broadcast",),
     "chapters/04_register_tile": ("register", "PTX"),
     "chapters/05_bank_conflicts": ("bank", "bank conflict"),
@@ -44,7 +44,7 @@ TAUGHT: Mapping[str, tuple[str, ...]] = {
     "chapters/scoreboard": ("TF32", "recorded"),
     "chapters/emulator": ("race", "reported", "GEMM"),
     GLOSSARY: (
-        "SM", "block", "register spill", "HBM", "cache line", "throughput", "active warp",
+        "SM", "block", "register spill", "HBM", "throughput", "active warp",
         "memory-bound", "compute-bound", "busiest unit", "interleaved timing",
         "relative error in norm", "cubin", "stmatrix", "emulated",
         "memory-level parallelism",

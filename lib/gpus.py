@@ -128,6 +128,19 @@ class Gpu:
         return 2.0 * self.fp32_lanes_per_sm * self.sms * self.clock_hz
 
     @property
+    def tensor_boost_flops(self) -> float:
+        """What the tensor cores do in FP16 at the clock of `fp32_flops`, FLOP/s.
+
+        Another figure than the vendor's peak where that is at a clock of its own.
+        """
+        return float(self.tensor_fp16_per_cycle) * self.sms * self.clock_hz
+
+    @property
+    def tensor_clock_hz(self) -> float:
+        """The clock that the vendor's tensor peak is at, Hz."""
+        return self.tensor_fp16_flops / (self.tensor_fp16_per_cycle * self.sms)
+
+    @property
     def fp32_ridge(self) -> float:
         """FLOP/B above which FP32 arithmetic, not DRAM, is the roof."""
         return self.fp32_flops / self.dram_bytes_per_s

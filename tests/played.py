@@ -17,7 +17,7 @@ import numpy as np
 
 from lib.compiler.compiled import Compiled
 from lib.kernels.build import compile_kernel
-from lib.kernels.grid import Launch
+from lib.kernels.grid import Launch, h100_sms
 from lib.kernels.spec import Kernel, Variant
 from lib.measure import bench, timeline
 from lib.paths import ROOT
@@ -127,6 +127,7 @@ def play(gpu: Gpu, put: Callable[[Any, str, Any], None] = setattr) -> Cupy:
     cupy = Cupy(gpu)
     put(device, "why_unusable", lambda: None)
     put(device, "cupy", lambda: cupy)
+    put(device, "filled", lambda cluster: gpu.sms if cluster < 3 else h100_sms(cluster))
     put(device, "Loaded", Loaded)
     put(bench, "bench", _bench)
     put(timeline, "timeline", _timeline)
@@ -176,9 +177,9 @@ def _bench(
 
 def _timeline(kernel: Kernel, variant: Variant, problem: Problem) -> Timeline:
     _refuse(kernel, variant)
-    kept = store.load(KernelRecord, "H100", kernel.stem, ROOT / "results")
-    if kept is None or variant.name not in kept.variants:
-        # What isn't recorded yet is played by another's marks, which are of the same phases.
-        kept = store.load(KernelRecord, "H100", "02_shared_tile", ROOT / "results")
-        return next(iter(kept.variants.values())).timeline
-    return kept.variants[variant.name].timeline
+    # What isn't recorded yet is played by another's marks, which are of the same phases.
+    for stem, name in ((kernel.stem, variant.name), ("20_persistent", "wide")):
+        kept = store.load(KernelRecord, "H100", stem, ROOT / "results")
+        if kept and name in kept.variants and (found := kept.variants[name].timeline):
+            return found
+    raise AssertionError("no recorded timeline is left to play")

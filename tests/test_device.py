@@ -9,7 +9,7 @@ from lib.kernels import catalogue as kernels
 from lib.kernels.build import compile_kernel
 from lib.paths import ROOT
 from lib.problem import Problem
-from lib.run import device, runner
+from lib.run import device, launching, runner
 from tests import played
 
 ELF = b"\x7fELF"
@@ -99,3 +99,45 @@ def test_nothing_else_hands_code_to_the_driver():
     loads = re.compile(r"function\.Module|[mM]oduleLoad|[lL]ibraryLoad|[lL]inkAdd")
     found = {path.name for path in (ROOT / "lib").rglob("*.py") if loads.search(path.read_text())}
     assert found == {"device.py"}
+
+
+@pytest.fixture
+def gpcs(monkeypatch):
+    """A driver of a GPU with two GPCs of 9 SMs each: what it is asked, by a cluster's blocks."""
+    asked = []
+
+    def answer(found, function, reference):
+        settings = reference._obj
+        attribute = launching._Attribute.from_address(settings.attributes)
+        size = attribute.value[0]
+        asked.append((function.value, attribute.id, size, settings.shared, settings.count))
+        found._obj.value = 9 // size * 2
+        return 0 if size <= 8 else 1
+
+    monkeypatch.setattr(launching, "_driver",
+                        lambda: SimpleNamespace(cuOccupancyMaxActiveClusters=answer))
+    return asked
+
+
+def test_the_driver_is_asked_how_many_clusters_run_at_once(gpcs):
+    assert [launching.clusters_at_once(5, size, 1 << 16) for size in (1, 2, 4)] == [18, 8, 4]
+    assert gpcs[-1] == (5, 4, 4, 1 << 16, 1)  # 4: CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+    with pytest.raises(RuntimeError, match="clusters of 16 blocks run at once: CUresult 1"):
+        launching.clusters_at_once(5, 16, 0)
+
+
+def test_sms_that_no_cluster_fills_are_left_over(gpcs, monkeypatch):
+    limit = 227 * 1024
+    probe = SimpleNamespace(kernel=SimpleNamespace(ptr=5), max_dynamic_shared_size_bytes=0)
+    module = SimpleNamespace(get_function=lambda name: probe)
+    monkeypatch.setattr(device, "cupy", lambda: SimpleNamespace(RawModule=lambda code: module))
+    monkeypatch.setattr(device, "sms", lambda: 18)
+    monkeypatch.setattr(device, "shared_limit", lambda: limit)
+    monkeypatch.setattr(device, "current", lambda: 0)
+    device._filled.cache_clear()
+    try:
+        assert [device.filled(size) for size in (1, 2, 4, 4)] == [18, 16, 16, 16]
+    finally:
+        device._filled.cache_clear()
+    assert len(gpcs) == 2  # it is asked once a size
+    assert probe.max_dynamic_shared_size_bytes == limit and gpcs[-1][3] == limit

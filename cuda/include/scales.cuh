@@ -8,14 +8,16 @@ enum Scales { TENSOR, VECTOR, BLOCKS };
 // Elements along K that share a scale, and columns of B.
 constexpr int SCALED = 128;
 
-// Where scales lie: of which row or column, and of which 128 of K, is how many floats further.
+// Where scales lie: of which row or column, and of which 128 of K, is how many floats further. They
+// are read by plain loads: a kernel that begins early may run beside the one that writes them, and
+// __ldg asks that nobody writes while it runs.
 struct ScaleMap {
     const float* first;
     int along, k;
 
     __device__ float at(int place, int block) const
     {
-        return __ldg(first + (size_t)place * along + (size_t)block * k);
+        return first[(size_t)place * along + (size_t)block * k];
     }
 };
 

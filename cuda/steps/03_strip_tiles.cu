@@ -3,7 +3,7 @@
 // Launch:  grid (ceil(N / BN), ceil(M / BM)), block BM / TM * BN; any M, N, K.
 // Runs on: sm_75 and later.
 //
-// TM: with 1 a thread has one element, as in 02; with 8 a strip, as in 05.
+// TM: with 1 a thread has one element, as in 02; with 8 a strip, as in 03.
 #include "epilogue.cuh"
 #include "timeline.cuh"
 

@@ -48,6 +48,8 @@ def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
                         help="how long this chunk may last; the next one goes on behind it")
     record.add_argument("--again", action="store_true",
                         help="throw away what an open pass has measured")
+    record.add_argument("--whole", action="store_true",
+                        help="measure what records have of today's source, too")
     record.add_argument("--finish", action="store_true",
                         help="measure no more, and write what an open pass has")
     record.add_argument("--headline", action="store_true",
@@ -178,8 +180,10 @@ def _record(options: argparse.Namespace) -> int:
     from lib.measure.record import record, record_quick
     from lib.run import device
 
-    if options.quick and (options.kernels or options.finish or options.again or options.headline):
-        raise ValueError("--quick takes no names, and none of --finish, --again, --headline")
+    if options.quick and (options.kernels or options.finish or options.again or options.headline
+                          or options.whole):
+        raise ValueError("--quick takes no names, and none of --finish, --again, --headline, "
+                         "--whole")
     if not 0 < options.minutes <= MOST_MINUTES:
         raise ValueError(f"--minutes {options.minutes:g}: a chunk lasts up to {MOST_MINUTES}")
     for name in options.kernels:
@@ -196,7 +200,7 @@ def _record(options: argparse.Namespace) -> int:
     try:
         done = record_quick(draft=options.draft) if options.quick else record(
             options.kernels, 60 * options.minutes, options.again, options.finish,
-            headline=options.headline, draft=options.draft)
+            headline=options.headline, draft=options.draft, whole=options.whole)
     except KeyboardInterrupt:
         print("stopped; what was measured is kept: go on with the same command", file=sys.stderr)
         return STOPPED
@@ -208,6 +212,8 @@ def _record(options: argparse.Namespace) -> int:
                      + ("" if options.quick or options.finish else
                         f": about {done.seconds_left / 60:.0f} minutes; go on with python -m lib "
                         "record"))
+    elif not files:
+        lines.append("nothing is missing or stale; --whole measures all of it anew")
     common.say(options, document, lines)
     return 0
 
@@ -216,11 +222,11 @@ def _plan(options: argparse.Namespace) -> int:
     from lib.measure import lacking
     from lib.run import device
 
-    if options.quick or options.again or options.finish or options.draft:
+    if options.quick or options.again or options.finish or options.draft or options.whole:
         raise ValueError("--plan measures nothing, and takes none of --quick, --again, --finish, "
-                         "--draft")
+                         "--draft, --whole")
     if named := [name for name in options.kernels if parted(name)[1] is not None]:
-        raise ValueError(f"--plan is of records, which are written whole: {parted(named[0])[0]}")
+        raise ValueError(f"--plan is of records, not of one variant: {parted(named[0])[0]}")
     if options.gpu:
         sheet = gpus.find(options.gpu)
         key, runs = sheet.key, lacking.runs_on(sheet)
@@ -240,7 +246,7 @@ def _migrate(options: argparse.Namespace) -> int:
     from lib.records.renamed import rename
 
     if options.kernels or options.quick or options.finish or options.again or options.headline \
-            or options.draft or options.plan:
+            or options.draft or options.plan or options.whole:
         raise ValueError("--migrate takes the two names, and nothing else")
     files = [str(file) for file in rename(*options.migrate)]
     common.say(options, {"files": files, "left": [], "seconds_left": 0.0}, files)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lib.kernels.block_scaled import BlockScaledProblem
-from lib.kernels.grid import Launch
+from lib.kernels.grid import Launch, Sms
 from lib.kernels.spec import TMA_STRIDE, Variant
 from lib.problem import ITEM_BYTES
 
@@ -34,7 +34,7 @@ def check(variant: Variant, problem: BlockScaledProblem) -> None:
             raise ValueError(f"{name} = {size} passes what a 32-bit index can hold")
 
 
-def launch_of(variant: Variant, problem: BlockScaledProblem, sms: int) -> Launch:
+def launch_of(variant: Variant, problem: BlockScaledProblem, sms: Sms) -> Launch:
     """A pair for each tile, or for as many as the SMs hold."""
     grid = variant.grid.blocks(problem.plain, variant.tile, variant.step, sms)
     return Launch(grid, (*variant.block, 1), variant.shared_bytes, variant.early)

@@ -33,7 +33,7 @@ from dataclasses import dataclass
 from lib.dispatch.choice import Choice
 from lib.dispatch.fit import laid, misfits, refusal
 from lib.gpus import GPUS
-from lib.kernels.grid import PERSISTENT_SMS
+from lib.kernels.grid import GATHERED_SMS, PERSISTENT_SMS
 from lib.kernels.spec import TMA_STRIDE, Kernel, Variant
 from lib.problem import ITEM_BYTES, Problem
 
@@ -57,8 +57,7 @@ class Costs:
     ----------
     sms, gathered : int
         SMs, and how many of them clusters of more than two blocks can fill, since a cluster lies
-        in one GPC: 15 clusters of eight, or 30 of four, ran at once, and one more took half as
-        long again (medians of the third fit).
+        in one GPC: 15 clusters of eight, or 30 of four, ran at once.
     shared_bytes, threads, registers : int
         Of an SM, for blocks that share it.
     products : float
@@ -142,7 +141,8 @@ class Costs:
 
 
 H100 = Costs(
-    sms=PERSISTENT_SMS, gathered=120, shared_bytes=227 * 1024, threads=2048, registers=65536,
+    sms=PERSISTENT_SMS, gathered=GATHERED_SMS,
+    shared_bytes=227 * 1024, threads=2048, registers=65536,
     products=1789.0, alone=1.33, swapped=1.075, ingest=77.45,
     read=13.04, read_flight=2352.0,
     l2=5402.0, l2_misfit=3253.0, dram=3596.0, spill=0.13, narrow=1.61, cut=1.6,

@@ -17,7 +17,7 @@ from lib.dispatch.fit import laid
 from lib.kernels.catalogue import RULES
 from lib.kernels.epilogues import Epilogue, FusedProblem
 from lib.kernels.fused import APART_BLOCKS, APART_THREADS, check, few, fused, misfit
-from lib.kernels.grid import Launch
+from lib.kernels.grid import Launch, Sms
 from lib.kernels.hopper import OF_20, OF_21, Types, launched_of_22
 from lib.kernels.spec import Variant
 from lib.problem import ITEM_BYTES
@@ -103,7 +103,7 @@ def _candidates(epilogue: Epilogue, types: Types) -> Iterator[Variant]:
             yield few(one.name, "22 with an epilogue", schedule, epilogue, **types)
 
 
-def launch_of(variant: Variant, problem: FusedProblem, sms: int) -> Launch:
+def launch_of(variant: Variant, problem: FusedProblem, sms: Sms) -> Launch:
     """Blocks for all tiles, or for as many as the SMs hold."""
     grid = variant.grid.blocks(problem.product, variant.tile, variant.step, sms)
     return Launch(grid, (*variant.block, 1), variant.shared_bytes, variant.early)

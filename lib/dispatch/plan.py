@@ -17,7 +17,7 @@ from lib.dispatch import cost, nearest
 from lib.dispatch.choice import Choice
 from lib.dispatch.fit import check_shape, check_types, fit, laid
 from lib.dispatch.nearest import Timed
-from lib.kernels.grid import MAX_GRID_Y, PERSISTENT_SMS, Launch, Workspace
+from lib.kernels.grid import MAX_GRID_Y, Launch, Sms, Workspace, h100_sms
 from lib.kernels.spec import Kernel, Variant
 from lib.problem import Problem
 
@@ -55,7 +55,7 @@ def plan(
     variant: Variant,
     problem: Problem,
     addresses: Sequence[int] = (),
-    sms: int | None = None,
+    sms: Sms | None = None,
     *,
     exact: bool = False,
     choice: Choice | None = None,
@@ -71,9 +71,9 @@ def plan(
     addresses : sequence of int
         Where A, B and C begin, or their alignments (`lib.dispatch.fit.alignment`), if that is
         known; of several sets of matrices, one after the other.
-    sms : int, optional
-        SMs of the GPU, `PERSISTENT_SMS` if not given: a persistent kernel has as many blocks as
-        fit them.
+    sms : int or callable, optional
+        SMs of the GPU, or what says how many of them clusters of so many blocks fill; an H100's if
+        not given. A persistent kernel has as many blocks as run on them at once.
     exact : bool
         Keep to the variant's own tile, also where a candidate suits the shape better.
     choice : Choice, optional
@@ -95,7 +95,7 @@ def plan(
     fitted = fit(kernel, chosen, problem, addresses)
     one = fitted.variant
     check_shape(kernel, one, problem)
-    grid = one.grid.blocks(problem, one.tile, one.step, sms or PERSISTENT_SMS)
+    grid = one.grid.blocks(problem, one.tile, one.step, sms or h100_sms)
     return Plan(
         one, Launch(grid, (*one.block, 1), one.shared_bytes, one.early),
         one.grid.workspace(problem, one.tile, one.step, grid),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,6 +14,18 @@ MAX_GRID_X = 2**31 - 1
 MAX_GRID_Y = 65535
 # Persistent blocks are launched for this many SMs; on a smaller GPU the last ones wait their turn.
 PERSISTENT_SMS = GPUS["H100"].sms
+# Of these, clusters of more than two blocks fill so many at once, a block on each: a cluster lies
+# in a GPC, and GPCs have SMs left over. Of four blocks 30 clusters run at once on an H100, as
+# cuOccupancyMaxActiveClusters says. A GPU that is there is asked (lib.run.device.filled).
+GATHERED_SMS = 120
+
+# How many SMs blocks of a persistent kernel fill, or what says so for clusters of so many blocks.
+Sms = int | Callable[[int], int]
+
+
+def h100_sms(cluster: int) -> int:
+    """SMs of an H100 that clusters of so many blocks fill at once, a block on each."""
+    return GATHERED_SMS if cluster > 2 else PERSISTENT_SMS
 
 
 @dataclass(frozen=True)
@@ -54,7 +67,7 @@ class Plane:
         return across * down * problem.batch
 
     def blocks(
-        self, problem: Problem, tile: tuple[int, int], step: int, sms: int
+        self, problem: Problem, tile: tuple[int, int], step: int, sms: Sms
     ) -> tuple[int, int, int]:
         """Tiles along N, tiles along M, and 1.
 
@@ -121,9 +134,11 @@ class Line:
         return -(-problem.M // down) * -(-problem.N // across) * problem.batch
 
     def blocks(
-        self, problem: Problem, tile: tuple[int, int], step: int, sms: int
+        self, problem: Problem, tile: tuple[int, int], step: int, sms: Sms
     ) -> tuple[int, int, int]:
-        """Whole clusters: for all tiles, or for as many as the SMs hold.
+        """Whole clusters: for all tiles, or for as many as run at once.
+
+        One cluster more would begin when the first ones end, and take as long again.
 
         Where tiles are cut there may be more blocks than tiles, if K is long enough for the shares.
 
@@ -146,8 +161,13 @@ class Line:
                 shares = clusters * -(-problem.K // step) // self.least_share
             # Where shares would be short, a block a tile is better than a loop over tiles.
             if not self.least_share or shares > clusters:
-                clusters = min(max(clusters, shares), self.resident * sms // self.size)
+                clusters = min(max(clusters, shares), self.at_once(sms))
         return clusters * self.size, 1, 1
+
+    def at_once(self, sms: Sms) -> int:
+        """Clusters of a persistent kernel that run at once."""
+        filled = sms(self.size) if callable(sms) else sms
+        return self.resident * filled // self.size
 
     def rows_past_the_end(self, tile: tuple[int, int]) -> int:
         """How far past M an int of the kernel may run: the tiles of a cluster."""
@@ -194,11 +214,11 @@ class LastWave(Line):
         return sharers if sharers > rest else 0
 
     def blocks(
-        self, problem: Problem, tile: tuple[int, int], step: int, sms: int
+        self, problem: Problem, tile: tuple[int, int], step: int, sms: Sms
     ) -> tuple[int, int, int]:
         """As of a `Line`, and all that the SMs hold where the last wave is cut among them."""
         grid = super().blocks(problem, tile, step, sms)
-        clusters = self.resident * sms // self.size
+        clusters = self.at_once(sms)
         sharers = self.sharers(problem, tile, step, clusters)
         return max(grid[0], sharers * self.size), 1, 1
 

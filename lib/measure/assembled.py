@@ -51,16 +51,16 @@ def assembled(
     chunks : mapping
         All chunks of the pass. Those that a row is of are kept.
     old : KernelRecord, optional
-        The record whose variants stay, unless they were measured again.
+        A record whose variants stay, and of these what was not measured again.
     """
     if head.kernel in WHOLE:
         ((_, whole),) = made
         return _whole(head, whole)
     if head.kernel == schema.CUBLAS:
         return _rival(head, made, chunks)
-    variants = _variants(made)
+    variants = _variants(made, old)
     order = _order(code.bench for one in variants.values() for code in one.codes.values())
-    kept = (old.variants if old else {}) | {
+    kept = {
         name: structs.replace(
             one, bench=_sorted(one.bench, order),
             ptx={arch: structs.replace(code, bench=_sorted(code.bench, order))
@@ -107,9 +107,9 @@ def _rival(head: Record, made: Made, chunks: Mapping[str, Chunk]) -> CublasRecor
     return CublasRecord.of(head, variants=found, chunks=_used(chunks, rows))
 
 
-def _variants(made: Made) -> dict[str, Variant]:
+def _variants(made: Made, old: KernelRecord | None) -> dict[str, Variant]:
     """A version's variants, each with all that was measured of it; rows in any order."""
-    found: dict[str, Variant] = {}
+    found = dict(old.variants) if old else {}
     for _, part in _of_kind(made, BENCH):
         for name, one in part.items():
             found[name] = _joined(found[name], one) if name in found else one
@@ -127,12 +127,21 @@ def _of_kind(made: Made, kind: str) -> Made:
 
 
 def _joined(before: Variant, one: Variant) -> Variant:
-    """A variant with the rows of two units, and what the later one says else."""
+    """A variant with the rows of two units, of a shape the later one's, and counters as before."""
     ptx = dict(before.ptx)
     for arch, code in one.ptx.items():
-        old = ptx[arch].bench if arch in ptx else []
-        ptx[arch] = structs.replace(code, bench=[*old, *code.bench])
-    return structs.replace(one, bench=[*before.bench, *one.bench], ptx=ptx)
+        known = ptx.get(arch)
+        ptx[arch] = structs.replace(
+            code, bench=_newest(known.bench if known else [], code.bench),
+            counters=known.counters if known else [])
+    return structs.replace(
+        before, bench=_newest(before.bench, one.bench), ptx=ptx, hash=one.hash, launch=one.launch,
+        arch=one.arch, registers=one.registers, shared_bytes=one.shared_bytes)
+
+
+def _newest(before: Sequence[Row], now: Sequence[Row]) -> list[Row]:
+    shapes = {row.shape for row in now}
+    return [*(row for row in before if row.shape not in shapes), *now]
 
 
 def _with_counters(one: Variant, counted: Counted) -> Variant:

@@ -1,15 +1,20 @@
 """What results/ lack for a GPU, or have of other source than today's: what is to be measured.
 
-A record is written whole, so what is named here are records, as ``python -m lib record`` takes
-them; where nothing is wrong with a version's record but that a variant isn't in it, that variant.
-It needs no GPU: what one can run is read off its data sheet.
+What is named here are records, as ``python -m lib record`` takes them; where nothing is wrong with
+a version's record but that a variant isn't in it, that variant. Of a record that has some of it, a
+pass measures the units that are missing (`left`). It needs no GPU: what one can run is read off its
+data sheet.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
+from typing import TypeVar
+
+from msgspec import structs
 
 from lib import gpus
 from lib.compiler.arch import legal
@@ -26,8 +31,10 @@ from lib.records.revision import DIRTY
 from lib.records.schema import (
     AnyRecord,
     CalibrationRecord,
+    Chunk,
     CublasRecord,
     KernelRecord,
+    MachineCode,
     MachineRecord,
     Row,
     SearchRecord,
@@ -39,6 +46,7 @@ WITHOUT_CLOCK = "rows without the clock of their launches"
 NOT_CLEAN = "measured with cuda/ or lib/ changed"
 
 Runs = Callable[[Kernel, Variant], bool]
+Code = TypeVar("Code", MachineCode, schema.Variant)
 
 
 def runs_on(gpu: gpus.Gpu) -> Runs:
@@ -122,9 +130,79 @@ def planned(
     why = lacking(key, runs, names, headline, root)
     journal = Journal(records.path(key, "any", root).with_name(PASS))
     units = plan.units(list(why), runs, headline) if why else []
-    left = [unit for unit in units if journal.find(unit.name, unit.mark) is None]
+    if not headline:
+        units = left(units, key, root)
+    open_ = [unit for unit in units if journal.find(unit.name, unit.mark) is None]
     pace = chunks.pace(units, journal)
-    return Plan(key, why, chunks.laid_out(left, most, pace), pace)
+    return Plan(key, why, chunks.laid_out(open_, most, pace), pace)
+
+
+def left(units: Sequence[Unit], key: str, root: Path | None = None) -> list[Unit]:
+    """Those of a pass's units that no record of a GPU has, of today's source and a clean commit.
+
+    What was named as ``version/variant`` is measured in any case, beside its pair.
+    """
+    @lru_cache
+    def kept(stem: str) -> KernelRecord | None:
+        return usable(find(stem), records.load(KernelRecord, key, stem, root))
+
+    @lru_cache
+    def whole(name: str) -> bool:
+        other = records.load(schema.type_of(name), key, name, root)
+        return other is not None and not any(_other(other, headline=False))
+
+    return [unit for unit in units if unit.pair or not (
+        whole(unit.stem) if unit.stem in plan.OTHERS else _has(kept(unit.stem), unit))]
+
+
+def usable(kernel: Kernel, kept: KernelRecord | None) -> KernelRecord | None:
+    """What of a version's record a newer one may keep: of today's source, and of clean commits.
+
+    Counters are of the record's own commit, rows of their chunks'. Rows without the clock of their
+    launches go too. A timeline, which says nothing of speed, stays till there is a better one.
+    """
+    if kept is None:
+        return None
+    clean = not kept.revision.endswith(DIRTY)
+    found = {}
+    for name, one in kept.variants.items():
+        if records.changed(kernel, name, one):
+            continue
+        codes = {arch: _usable(code, kept.chunks, clean) for arch, code in one.ptx.items()}
+        times = one.timeline
+        found[name] = structs.replace(
+            _usable(one, kept.chunks, clean), ptx=codes,
+            timeline=times and structs.replace(times, revision=times.revision or kept.revision),
+            counters_missing=one.counters_missing if clean else None)
+    return structs.replace(kept, variants=found)
+
+
+def _usable(code: Code, chunks: Mapping[str, Chunk], clean: bool) -> Code:
+    return structs.replace(code, counters=code.counters if clean else [], bench=[
+        row for row in code.bench
+        if row.clock and row.cublas_clock and not chunks[row.chunk].revision.endswith(DIRTY)])
+
+
+def _has(kept: KernelRecord | None, unit: Unit) -> bool:
+    """Whether a record has all of a unit, and what is compared from one chunk."""
+    there = kept.variants if kept else {}
+    if not all(name in there for name in unit.variants):
+        return False
+    variants = [there[name] for name in unit.variants]
+    if unit.kind == plan.COUNTERS:
+        return all(one.counters or one.counters_missing for one in variants)
+    if unit.kind == plan.TIMELINE:
+        return all(_clean_timeline(one) for one in variants)
+    rows = [[row for row in code.bench if row.shape == unit.shape]
+            for one in variants for code in one.codes.values()]
+    if not all(rows) or unit.depth and rows[0][0].sustained is None:
+        return False
+    return not unit.compared or len({one[0].chunk for one in rows}) == 1
+
+
+def _clean_timeline(one: schema.Variant) -> bool:
+    """Whether there is a timeline of a clean commit: the record's own, which is looked at apart."""
+    return one.timeline is not None and not (one.timeline.revision or "").endswith(DIRTY)
 
 
 def told(found: Plan) -> Iterator[str]:
@@ -192,7 +270,7 @@ def _whole(
     if without := [v.name for v in there if not kept.variants[v.name].counters
                    and kept.variants[v.name].counters_missing is None]:
         yield f"no counters of {', '.join(without)}"
-    if without := [v.name for v in there if kept.variants[v.name].timeline is None]:
+    if without := [v.name for v in there if not _clean_timeline(kept.variants[v.name])]:
         yield f"no timeline of {', '.join(without)}"
     first = there[0] if there[0] is kernel.variants[0] else None
     if first and any(plan.depth(kernel, row.shape) and row.sustained is None

@@ -1,7 +1,8 @@
 """Measure what a pass plans, chunk by chunk, and write records of what is complete.
 
 ``python -m lib record`` goes on where the last chunk ended, for eight minutes at most; a record is
-written when all of it is measured (`lib.measure.plan` says what, `lib.measure.chunks` how).
+written when all of it is measured (`lib.measure.plan` says what, `lib.measure.chunks` how). What a
+record has of today's source is not measured again (`lib.measure.lacking`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 
 from lib import gpus
 from lib.compiler.toolkit import nvrtc_version
@@ -30,6 +32,7 @@ from lib.measure import (
     counters,
     cublas,
     cublaslt,
+    lacking,
     plan,
     roofs,
     search,
@@ -104,6 +107,7 @@ def everything() -> list[str]:
 def record(
     names: Sequence[str] = (), most: float = chunks.MOST_SECONDS, again: bool = False,
     finish: bool = False, root: Path | None = None, headline: bool = False, draft: bool = False,
+    whole: bool = False,
 ) -> Done:
     """Measure for one chunk, and write each record that is complete.
 
@@ -125,6 +129,8 @@ def record(
         with.
     draft : bool
         Measure what no commit names, into `DRAFTS`, where no page looks.
+    whole : bool
+        Measure what records have, too. An open pass keeps to what it was begun with.
 
     Raises
     ------
@@ -140,9 +146,12 @@ def record(
         journal.close()
     chosen = list(names) or journal.names or everything()
     units = plan.units(chosen, device.runs, headline or journal.headline)
+    anew = whole or journal.whole or headline or journal.headline
+    if not anew:
+        units = lacking.left(units, _key(), root)
     if draft:  # a search decides what is launched of the kernels that pages show
         units = [unit for unit in units if unit.kind != schema.SEARCH]
-    wider = headline and not journal.headline
+    wider = headline and not journal.headline or whole and not journal.whole
     if journal.names is not None and (wider or journal.names != chosen):
         raise ValueError(
             f"a pass of {_few(journal.names)} is open in {journal.file}: go on with python -m lib "
@@ -155,19 +164,21 @@ def record(
         for stem in dict.fromkeys(unit.stem for unit in units):
             _refuse_whole(stem, root)
     if journal.names is None:
-        journal.open(chosen, headline)
+        journal.open(chosen, headline, whole)
     left: tuple[Unit, ...] = tuple(
         unit for unit in units if journal.find(unit.name, unit.mark) is None)
     seconds = 0.0
     if not finish and left:
         outcome = _chunk(units, journal, most)
         left, seconds = outcome.left, outcome.seconds
-    lacking = {unit.stem for unit in left}
+    unmeasured = {unit.stem for unit in left}
     stems = dict.fromkeys(unit.stem for unit in units)
     files = [
         file for stem in stems
-        if stem not in lacking or finish and _enough(stem, units, journal)
-        if (file := _write(stem, [unit for unit in units if unit.stem == stem], journal, root))
+        for of in [[unit for unit in units if unit.stem == stem]]
+        for old in [None if anew else _old(stem, of, root)]
+        if stem not in unmeasured or finish and _enough(of, journal, old)
+        if (file := _write(stem, of, journal, old, root))
     ]
     if not left or finish:
         journal.close()
@@ -421,26 +432,38 @@ def _told(error: Exception) -> str:
     return records.plain(str(error))
 
 
+def _old(stem: str, units: Sequence[Unit], root: Path | None) -> KernelRecord | None:
+    """What a version's record has that its next one keeps: all but a variant that is added to it.
+    """
+    if stem not in KERNELS:
+        return None
+    kept = records.load(KernelRecord, _key(), stem, root)
+    if kept is None or not any(unit.pair for unit in units):
+        return lacking.usable(KERNELS[stem], kept)
+    added = {name for unit in units for name in unit.variants}
+    return structs.replace(
+        kept, variants={name: one for name, one in kept.variants.items() if name not in added})
+
+
 def _write(
-    stem: str, units: Sequence[Unit], journal: Journal, root: Path | None
+    stem: str, units: Sequence[Unit], journal: Journal, old: KernelRecord | None,
+    root: Path | None,
 ) -> Path | None:
     """Write one record from what the journal has; None if it says why there can't be one."""
     made = noted(journal, units)
     if any(part is None for _, part in made):
         return None
-    old = records.load(KernelRecord, _key(), stem, root) if any(
-        unit.pair for unit in units) else None
     found = assembled(provenance(stem), made, journal.chunks, old)
     return records.write(found, root)
 
 
-def _enough(stem: str, units: Sequence[Unit], journal: Journal) -> bool:
+def _enough(units: Sequence[Unit], journal: Journal, old: KernelRecord | None) -> bool:
     """Whether a record can be written of what there is: each variant has a row at least."""
-    here = [unit for unit in units if unit.stem == stem]
-    wanted = {name for unit in here for name in unit.variants}
-    done = [unit for unit in here if journal.find(unit.name, unit.mark) is not None]
+    wanted = {name for unit in units for name in unit.variants}
+    done = [unit for unit in units if journal.find(unit.name, unit.mark) is not None]
     timed = {name for unit in done if unit.kind == plan.BENCH for name in unit.variants}
-    return bool(done) and timed == wanted
+    timed |= {name for name, one in (old.variants.items() if old else ()) if one.bench}
+    return bool(done) and timed >= wanted
 
 
 def _refuse_missing(stem: str, variant: str, root: Path | None) -> None:

@@ -19,10 +19,11 @@ from lib.records.store import RecordError
 
 
 class _Opened(Struct, kw_only=True, frozen=True):
-    """What a pass is of, and whether of the headline sizes alone."""
+    """What a pass is of, whether of the headline sizes alone, and whether all of it anew."""
 
     names: list[str] = field(name="pass")
     headline: bool = False
+    whole: bool = False
 
 
 class _Begun(Struct, kw_only=True, frozen=True):
@@ -88,12 +89,17 @@ class Journal:
         return any(line.headline for line in self._lines if isinstance(line, _Opened))
 
     @property
+    def whole(self) -> bool:
+        """Whether the open pass measures what records have, too."""
+        return any(line.whole for line in self._lines if isinstance(line, _Opened))
+
+    @property
     def _done(self) -> list[Done]:
         return [line for line in self._lines if isinstance(line, Done)]
 
-    def open(self, names: list[str], headline: bool = False) -> None:
+    def open(self, names: list[str], headline: bool = False, whole: bool = False) -> None:
         """Begin a pass."""
-        self._append(_Opened(names=names, headline=headline))
+        self._append(_Opened(names=names, headline=headline, whole=whole))
 
     def begin(self, chunk: str, where: Chunk) -> None:
         """Note a chunk."""

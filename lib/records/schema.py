@@ -405,11 +405,13 @@ class Block(Part, kw_only=True, frozen=True):
 class Timeline(Sized, kw_only=True, frozen=True):
     """What the warps of blocks of one SM did, from marks in the kernel.
 
-    `overview` has each block's SM, start and end, ns.
+    `overview` has each block's SM, start and end, ns. `revision` is the commit that it was measured
+    at, if that isn't the record's.
     """
 
     dtype: Type
     hash: Hash
+    revision: Name | None = None
     events: list[Name]
     mark_cycles: Amount
     seconds_with: Seconds

@@ -87,6 +87,10 @@ def _revisions(record: AnyRecord, in_history: Callable[[str], bool]) -> Iterator
     """
     clocked = any(row.clock for _, row in rows_of(record))
     revisions = {f"chunk {name}": chunk.revision for name, chunk in chunks_of(record).items()}
+    if isinstance(record, KernelRecord):
+        revisions |= {f"the timeline of {name}": one.timeline.revision
+                      for name, one in record.variants.items()
+                      if one.timeline and one.timeline.revision}
     for what, named in {"it": record.revision, **revisions}.items():
         revision = named.removesuffix(DIRTY)
         if named.endswith(DIRTY) and clocked:

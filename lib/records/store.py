@@ -346,8 +346,10 @@ def _launched(one: KernelVariant) -> str:
     if one.maps:
         by_lanes = {"STAGED": 0} if one.maps.lanes_store else None
         maps = f"TensorMaps(boxes={one.maps.boxes}, lanes_store={by_lanes})"
+    # Until November 2026 there were more of these clusters than ran at once.
+    held = ", at once" if one.grid.resident and one.grid.size > 2 else ""
     return (f"({one.tile}, {one.block}, {one.step}, {one.shared_bytes}, {vectors}, {one.grid}, "
-            f"{maps})")
+            f"{maps}{held})")
 
 
 def calibration_hash() -> str:

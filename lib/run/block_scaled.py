@@ -14,7 +14,7 @@ from lib.dispatch.plan import Plan
 from lib.kernels.blackwell import BLOCK_SCALED
 from lib.kernels.block_scaled import BlockOperands, BlockScaledProblem, atoms
 from lib.kernels.build import compile_kernel
-from lib.kernels.grid import PERSISTENT_SMS
+from lib.kernels.grid import h100_sms
 from lib.kernels.spec import Kernel, Variant
 from lib.problem import Verdict
 from lib.run import device
@@ -157,14 +157,14 @@ def run(
                                B=given.B._replace(codes=cp.asarray(given.B.codes)),
                                C=cp.asarray(C))
         compiled = compile_kernel(kernel, variant, target, source=source)
-        launch = launch_of(variant, problem, sms or device.sms())
+        launch = launch_of(variant, problem, sms or device.filled)
         taken = arguments(problem, there, variant, cp)
         device.Loaded(compiled)(launch, taken)
         C = cp.asnumpy(there.C)
     else:
         trace = bool(options.pop("trace", False))
         compiled = compile_kernel(kernel, variant, target, source=source, ptx_only=not trace)
-        launch = launch_of(variant, problem, sms or PERSISTENT_SMS)
+        launch = launch_of(variant, problem, sms or h100_sms)
         taken = arguments(problem, given._replace(C=C), variant)
         launched = emulate(compiled, launch, taken, trace=trace, seed=seed, **options)
     return BlockScaledRun(variant, problem, where, target, Plan(variant, launch), C,

@@ -12,7 +12,7 @@ from lib.compiler.nvrtc import assemble
 from lib.compiler.toolkit import load_nvrtc
 from lib.kernels.grid import Launch
 from lib.kernels.spec import Kernel, Variant
-from lib.run.launching import Ready
+from lib.run.launching import Ready, clusters_at_once
 
 WITHOUT = "without one there are the commands check --backend emulator, trace and results"
 
@@ -99,6 +99,24 @@ def driver() -> int:
 def sms() -> int:
     """Streaming multiprocessors of the device."""
     return int(_properties()["multiProcessorCount"])
+
+
+def filled(cluster: int) -> int:
+    """SMs of the device that clusters of so many blocks fill at once, where an SM holds one block.
+
+    A cluster lies in one GPC, and so some SMs may be left over.
+    """
+    return sms() if cluster == 1 else _filled(cluster, current())
+
+
+@lru_cache
+def _filled(cluster: int, device: int) -> int:
+    """`filled` of the current device, whose number it is kept by."""
+    cp = cupy()
+    probe = cp.RawModule(code='extern "C" __global__ void probe() {}').get_function("probe")
+    most = shared_limit()
+    probe.max_dynamic_shared_size_bytes = most
+    return cluster * clusters_at_once(probe.kernel.ptr, cluster, most)
 
 
 def shared_limit() -> int:

@@ -12,7 +12,7 @@ from lib.dispatch.fused import apart_launch, launch_of
 from lib.kernels.build import compile_kernel
 from lib.kernels.epilogues import FusedProblem, Given
 from lib.kernels.fused import EPILOGUE, apart, check, epilogue_of
-from lib.kernels.grid import PERSISTENT_SMS
+from lib.kernels.grid import h100_sms
 from lib.kernels.spec import Kernel, Variant
 from lib.problem import Verdict, numpy_dtype
 from lib.run import device
@@ -167,7 +167,7 @@ def run(
         cp = device.cupy()
         there = Given(*(None if one is None else cp.asarray(one) for one in own))
         compiled = compile_kernel(kernel, variant, device.arch(), source=source)
-        launch = launch_of(variant, problem, sms or device.sms())
+        launch = launch_of(variant, problem, sms or device.filled)
         device.Loaded(compiled)(launch, arguments(problem, there, variant))
         own = own._replace(C=cp.asnumpy(there.C),
                            amax=None if there.amax is None else cp.asnumpy(there.amax))
@@ -175,7 +175,7 @@ def run(
         trace = bool(options.pop("trace", False))
         compiled = compile_kernel(kernel, variant, kernel.oldest(variant), source=source,
                                   ptx_only=not trace)
-        launch = launch_of(variant, problem, sms or PERSISTENT_SMS)
+        launch = launch_of(variant, problem, sms or h100_sms)
         launched = emulate(compiled, launch, taken, trace=trace, seed=seed, **options)
     amax = None if own.amax is None else float(own.amax[0])
     verdict = problem.judge(own.C, answer, amax)

@@ -198,7 +198,7 @@ def _made(
     found = dispatch.choose(problem, places) if tight else FusedChoice(
         None, "the epilogue apart: A or B has gaps, or A lies by columns")
     if found.variant is not None:
-        step = Step(found.variant, launch_of(found.variant, problem, device.sms()),
+        step = Step(found.variant, launch_of(found.variant, problem, device.filled),
                     arguments(problem, laid, found.variant))
     else:
         step = _apart(problem, laid, places[placed.C:])

@@ -15,8 +15,10 @@ from typing import Any
 from lib.kernels.grid import Launch
 from lib.run.placed import Mapped
 
-# CUDA driver API, cuda.h: CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
-# CU_STREAM_CAPTURE_MODE_RELAXED, CU_STREAM_CAPTURE_STATUS_NONE.
+# CUDA driver API, cuda.h: CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+# CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, CU_STREAM_CAPTURE_MODE_RELAXED,
+# CU_STREAM_CAPTURE_STATUS_NONE.
+_CLUSTER_DIMENSION = 4
 _STREAM_SERIALIZATION = 6
 _RELAXED = 2
 _NOT_CAPTURING = 0
@@ -88,6 +90,35 @@ class Ready:
         code = self._enqueue(self._reference, self._function, self._pointers, None)
         if code:
             raise RuntimeError(f"the driver refuses to launch {self._launch}: CUresult {code}")
+
+
+def clusters_at_once(function: int, cluster: int, shared_bytes: int) -> int:
+    """Clusters of so many blocks that run on the device at once (cuOccupancyMaxActiveClusters).
+
+    Parameters
+    ----------
+    function : int
+        CUfunction.
+    cluster : int
+    shared_bytes : int
+        Dynamic shared memory of a block, which decides how many an SM holds.
+
+    Raises
+    ------
+    RuntimeError
+        If the driver refuses; the message has its CUresult.
+    """
+    attribute = _Attribute(_CLUSTER_DIMENSION)
+    attribute.value[0], attribute.value[1], attribute.value[2] = cluster, 1, 1
+    asked = _Configuration((cluster, 1, 1), (32, 1, 1), shared_bytes, None,
+                           ctypes.addressof(attribute), 1)
+    found = ctypes.c_int()
+    code = _driver().cuOccupancyMaxActiveClusters(
+        ctypes.byref(found), ctypes.c_void_p(function), ctypes.byref(asked))
+    if code:
+        raise RuntimeError(f"the driver can't say how many clusters of {cluster} blocks run at "
+                           f"once: CUresult {code}")
+    return found.value
 
 
 def capturing(stream: int) -> bool:

@@ -16,7 +16,7 @@ from lib.compiler.compiled import Compiled
 from lib.dispatch.choice import Choice
 from lib.dispatch.plan import Plan, plan
 from lib.kernels.build import compile_kernel
-from lib.kernels.grid import Launch
+from lib.kernels.grid import Launch, Sms
 from lib.kernels.spec import Kernel, Variant
 from lib.paths import CUDA
 from lib.problem import Problem, Verdict
@@ -276,7 +276,7 @@ def planned(
     variant: Variant,
     problem: Problem,
     addresses: Sequence[int] = (),
-    sms: int | None = None,
+    sms: Sms | None = None,
     *,
     exact: bool = False,
     choice: Choice | None = None,
@@ -294,7 +294,7 @@ def planned(
         As `lib.dispatch.plan.plan` does.
     """
     if sms is None and on_gpu:
-        sms = device.sms()
+        sms = device.filled
     found = plan(kernel, variant, problem, addresses, sms, exact=exact, choice=choice,
                  searches=searches.of(kernel, variant))
     if on_gpu and (refused := device.why_not(kernel, found.variant)):

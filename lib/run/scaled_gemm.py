@@ -129,7 +129,7 @@ def _made(library: Library, looks: dict[str, Look], out: str | None) -> Plan:
     problem = ScaledProblem(M, N, K, out=out, scaling=_scaling((M, N, K), scale_a, scale_b))
     variant = suited(problem.scaling, problem.out)
     chosen = plan(FP8, variant, problem, [looks[name][0] for name in "ABC" if name in looks],
-                  device.sms())
+                  device.filled)
     if refused := device.why_not(FP8, variant):
         raise device.NoGpu(refused)
     given = Operands(

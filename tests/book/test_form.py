@@ -51,6 +51,20 @@ def test_timeline_coalescing_and_roofline_are_drawn_in_the_open(pages, stem):
     assert set(form.not_drawn(pages(stem))) == lacking
 
 
+# What a page that every reader begins with may ask of them, and the terms that it must leave them.
+METHOD_WORDS = 900
+TERMS = ("warp", "sector", "wavefront", "issue slot", "stall")
+
+
+def test_the_method_is_read_in_one_sitting(pages):
+    page = pages("method")
+    words = form.words_before_deeper(page)
+    assert words <= METHOD_WORDS, f"{words} words"
+    headings = [one.get_text().lower() for one in page.select("article h2")]
+    before = headings[:next(i for i, one in enumerate(headings) if one.startswith("go deeper"))]
+    assert [term for term in TERMS if not any(term in one for one in before)] == []
+
+
 def top_of_kernel(browser, address):
     """Where the first line of the kernel stands, in pixels from the top of a wide page."""
     emulate(browser, **{**READING, "width": form.WIDTH})

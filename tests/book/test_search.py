@@ -45,7 +45,7 @@ def test_a_book_s_search_ranks_by_it(tmp_path):
     app = Sphinx(str(tmp_path), str(tmp_path), str(made), str(tmp_path / "kept"), "html",
                  status=None, warning=None)
     app.build()
-    assert '"wavefront": "chapters/02_shared_tile"' in "".join(
+    assert '"wavefront": "chapters/01_naive"' in "".join(
         file.read_text(encoding="utf-8") for file in made.glob("_static/*.js"))
 
 

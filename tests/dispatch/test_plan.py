@@ -142,3 +142,18 @@ def test_types_are_refused_by_the_name_that_was_asked_for():
         plan(RULE, tuned, problem)
     with pytest.raises(ValueError, match="B in layout row, not column"):
         plan(LIMIT, LIMIT.variants[0], Problem(8, 8, 8, b_layout="column"))
+
+
+@pytest.mark.parametrize("name, clusters", [
+    ("cluster_1x1", 132), ("cluster_1x2", 66), ("cluster_2x2", 30), ("cluster_4x1", 30)])
+def test_a_persistent_kernel_has_no_more_clusters_than_run_at_once(name, clusters):
+    """On an H100, of whose SMs clusters of four can't fill all: one more would be a second wave."""
+    kernel = CATALOGUE["21_clusters"]
+    variant = kernel.variant(name)
+    large, small = variant.problem(8192, 8192, 64), variant.problem(128, 256, 64)
+    size = variant.grid.size
+    assert plan(kernel, variant, large, exact=True).launch.grid == (clusters * size, 1, 1)
+    assert plan(kernel, variant, small, exact=True).launch.grid == (size, 1, 1)
+    asked = []
+    given = plan(kernel, variant, large, sms=lambda n: asked.append(n) or 18 // n * n, exact=True)
+    assert asked == [size] and given.launch.grid == (18 // size * size, 1, 1)

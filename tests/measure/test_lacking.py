@@ -170,7 +170,7 @@ def test_the_command_needs_no_gpu_and_measures_nothing(tmp_path, monkeypatch, ca
     (["--plan"], "--gpu H200 plans for one that is elsewhere"),
     (["--plan", "--gpu", "H300"], "no data sheet for GPU 'H300'"),
     (["--plan", "--gpu", "H200", "--draft"], "--plan measures nothing"),
-    (["--plan", "--gpu", "H200", "01_naive/swapped"], "written whole: 01_naive"),
+    (["--plan", "--gpu", "H200", "01_naive/swapped"], "not of one variant: 01_naive"),
     (["--gpu", "H200"], "--gpu goes with --plan"),
 ])
 def test_bad_input_is_one_line(given, said, capsys):

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from msgspec import structs
+from msgspec import convert, structs
 
 from lib.__main__ import main
 from lib.kernels.catalogue import KERNELS
@@ -299,8 +299,10 @@ def gpu(monkeypatch, tmp_path):
             counters = [Counters(M=256, N=256, K=256, metrics={"cycles": 1000})]
             return {name: Counted(counters=counters) for name in unit.variants}
         if unit.kind == plan.TIMELINE:
-            return {}
-        row = timed_as(unit.shape, chunk)
+            return {variant.name: convert(built.timeline(kernel.hash(variant, marks=True)),
+                                          schema.Timeline)
+                    for variant in map(kernel.variant, unit.variants)}
+        row = timed_as(unit.shape, chunk, deep=bool(unit.depth))
         pair = Pair(variant=unit.pair, ratio=row.ratio, seconds=row.seconds, spread=row.spread,
                     tflops=row.tflops, cublas_seconds=row.cublas_seconds) if unit.pair else None
         return {variant.name: Variant(
@@ -315,10 +317,11 @@ def gpu(monkeypatch, tmp_path):
     return SimpleNamespace(asked=asked, folder=tmp_path / "h100")
 
 
-def timed_as(shape, chunk):
-    """A row whose times give 5 TFLOP/s, cuBLAS's 10."""
+def timed_as(shape, chunk, deep=False):
+    """A row whose times give 5 TFLOP/s, cuBLAS's 10; with a sustained run if it is `deep`."""
     flops = 2.0 * math.prod(shape)
-    row = built.plain(built.row(1, flops / 5e12, flops / 10e12, flops / 10e12))
+    every = built.row(1, flops / 5e12, flops / 10e12, flops / 10e12)
+    row = built.plain(every) | ({"sustained": every["sustained"]} if deep else {})
     row = built.of_shape(row | dict(zip("MNK", shape, strict=True)), flops / 2)
     return built.parsed_row(row | {"chunk": chunk})
 
@@ -362,6 +365,79 @@ def test_a_record_is_written_when_all_of_it_is_measured(gpu):
     assert {chunk.board for chunk in made.chunks.values()} == {BOARD}
     assert records.load(MachineRecord, "H100").roofs
     assert {row.rival for row in records.rows()} == {"best"}
+
+
+def finished(*names, **options):
+    """A pass of one chunk to its end; the units that it measured."""
+    done = record.record(list(names), most=1e6, **options)
+    assert not done.left
+    return done
+
+
+def test_what_a_record_has_is_not_measured_again(gpu, capsys):
+    finished("01_naive")
+    before, whole = list(gpu.asked), records.load(KernelRecord, "H100", "01_naive")
+    gpu.asked.clear()
+    assert main(["record", "01_naive"]) == 0 and gpu.asked == []
+    assert "nothing is missing or stale; --whole" in capsys.readouterr().out
+    finished("01_naive", whole=True)
+    assert gpu.asked == before
+    assert records.load(KernelRecord, "H100", "01_naive").variants.keys() == whole.variants.keys()
+
+
+@pytest.mark.parametrize("lost, again", [
+    ("counters", {"counters"}), ("timeline", {"timeline"}), ("row", {"bench 2048"}),
+    ("clock", {"bench 2048"}), ("sustained", {"bench 4096"}), ("chunk", {"bench 2048"}),
+    ("dirty chunk", {"bench 2048"}), ("dirty", {"counters", "timeline"}),
+    ("dirty timeline", {"timeline"}),
+    ("source", {"everything"}),
+])
+def test_only_what_is_missing_is_measured_and_the_rest_stays(gpu, lost, again):
+    """Of one variant of 01; a unit is of all variants, which are compared."""
+    finished("01_naive")
+    every = set(gpu.asked)
+    kept = records.load(KernelRecord, "H100", "01_naive")
+    one = kept.variants["coalesced"]
+    chunks_ = dict(kept.chunks)
+    (name,) = chunks_
+    other = "20261101T000000-" + BOARD[:4]
+    chunks_[other] = structs.replace(
+        chunks_[name], started="2026-11-01T00:00:00Z",
+        revision="abc-dirty" if lost == "dirty chunk" else "abc")
+
+    def spoilt(row):
+        if row.shape == (4096,) * 3 and lost == "sustained":
+            return structs.replace(row, sustained=None)
+        if row.shape != (2048,) * 3:
+            return row
+        changes = {"clock": {"cublas_clock": None}, "chunk": {"chunk": other},
+                   "dirty chunk": {"chunk": other}}
+        return structs.replace(row, **changes.get(lost, {}))
+
+    bench_ = [spoilt(row) for row in one.bench if lost != "row" or row.shape != (2048,) * 3]
+    one = structs.replace(
+        one, bench=bench_, counters=[] if lost == "counters" else one.counters,
+        timeline=None if lost == "timeline" else structs.replace(
+            one.timeline, revision="abc-dirty" if lost == "dirty timeline" else None),
+        hash="0" * 16 if lost == "source" else one.hash)
+    used = {row.chunk for v in [one, kept.variants["swapped"]] for row in v.bench}
+    records.write(structs.replace(
+        kept, variants=kept.variants | {"coalesced": one},
+        revision="abc-dirty" if lost == "dirty" else kept.revision,
+        chunks={name: chunk for name, chunk in chunks_.items() if name in used}))
+    gpu.asked.clear()
+    finished("01_naive")
+    wanted = {name for name in every if "everything" in again or any(
+        name.startswith(f"{kind} 01_naive {size and 'x'.join([size] * 3)}")
+        for kind, _, size in (what.partition(" ") for what in again))}
+    assert set(gpu.asked) == wanted and len(gpu.asked) == len(wanted)
+    after = records.load(KernelRecord, "H100", "01_naive")
+    for name, variant in after.variants.items():
+        assert variant.counters and variant.timeline
+        assert [row.shape for row in variant.bench] == [
+            row.shape for row in kept.variants[name].bench]
+    rows = [row for variant in after.variants.values() for row in variant.bench]
+    assert {row.chunk for row in rows} == set(after.chunks)
 
 
 def test_a_draft_lies_apart_and_searches_for_nothing(gpu, monkeypatch, tmp_path):

@@ -16,7 +16,6 @@ from lib.topics.coalescing.model import strided
 from lib.topics.fragments.explorer import fragments
 from lib.topics.layouts.explorer import layouts as layouts_layouts
 from lib.topics.ldmatrix.explorer import matrix_loads
-from lib.topics.operand.explorer import operands
 from lib.topics.overlap.explorer import overlaps
 from lib.topics.pipeline.explorer import buffers as pipeline_buffers
 from lib.topics.rasterization.explorer import rasters
@@ -239,8 +238,6 @@ def test_layouts_and_buffers():
     (fragments, 36, 2,
      "mma.m16n8k16: lane 5 holds 8 elements of A: 2 rows, 4 columns"),
     (matrix_loads, 36, 0, "ldmatrix.x4, plain tile: 32 wavefronts, where 4 would do"),
-    # What wgmma doesn't take says so, whichever the swizzle and the element.
-    (operands, 48, 14, "Row 13, k 5: address 2,778, bank 22; its eight chunks take 1 wavefront"),
     (tma_swizzles, 24, 0,
      "128-byte swizzle: 8 rows of a chunk meet 32 of 32 banks, 1 wavefront"),
     (rings, 48, 0, "4 stages: after the first tile, consumers never wait for one"),

@@ -8,7 +8,7 @@ import pytest
 from matplotlib.text import Text
 
 from lib.gpus import GPUS
-from lib.plotting import style
+from lib.plotting import dots, style
 from lib.topics.ablation import figure as ablation
 from lib.topics.banks import figure as banks
 from lib.topics.bottleneck import figure as busiest
@@ -91,32 +91,68 @@ def test_banks_say_once_how_many_lanes_share_a_word():
 
 def test_ladder(drawn):
     fig = drawn["ladder"]
-    assert fig.finding == "02 shared tile reaches 17% of cuBLAS FP32: 8.7 TFLOP/s"
+    assert fig.finding == "103.0% of cuBLAS in FP32, 99.9% in FP16"
     assert "10 WMMA: not recorded." in fig.alt
     assert "not recorded yet" in shown(fig)
-    assert "71%, 36.3 TFLOP/s (stale)" in shown(fig)
-    assert "reported on a T4: 11%" in fig.alt
+    assert {"71*", "*: stale", "103", "FP32: 52.9 TFLOP/s", "naive"} <= set(shown(fig))
+    assert "06 vectorised: 71% of cuBLAS in FP32, 36.3 TFLOP/s (stale)." in fig.alt
 
 
 def test_ladder_without_records_says_so():
-    fig = ladder.draw([ladder.Rung("01 naive", "FP32", None, None)], evidence="recorded: none")
+    fig = ladder.draw([ladder.Rung("01", "naive", "FP32", None, None)], evidence="recorded: none")
     assert fig.finding == "Nothing is recorded yet"
 
 
-def test_ladder_without_a_current_version_names_the_best():
-    rungs = [ladder.Rung("a", "FP32", 0.2, 10.0), ladder.Rung("b", "FP32", 0.5, 25.0)]
-    assert ladder.draw(rungs, evidence="recorded: H100").finding.startswith("b reaches 50%")
+def test_ladder_leaves_out_groups_of_which_nothing_is_recorded():
+    rungs = [ladder.Rung("01", "a", "FP32", 0.2, 10.0), ladder.Rung("26", "b", "FP8", None, None)]
+    texts = shown(ladder.draw(rungs, evidence="recorded: H100"))
+    assert "01" in texts and "26" not in texts
+
+
+@pytest.mark.parametrize("ratio, exact", [(0.9996, "99.9%"), (1.0, "100.0%"), (1.0534, "105.3%")])
+def test_what_is_slower_is_never_called_as_fast(ratio, exact):
+    assert ladder.exact(ratio) == exact
+    fig = ladder.draw([ladder.Rung("01", "a", "FP32", ratio, 10.0)], evidence="recorded: H100")
+    assert ("100" in shown(fig)) == (ratio == 1.0) and ("99" in shown(fig)) == (ratio < 1)
 
 
 def test_ladder_marks_public_kernels_and_the_default_and_ranks_only_ours():
-    rungs = [ladder.Rung("a", "FP32", 0.5, 25.0),
-             ladder.Rung("theirs", "FP32", 0.7, 35.0, peer=True)]
+    rungs = [ladder.Rung("01", "a", "FP32", 0.5, 25.0),
+             ladder.Rung("", "theirs", "FP32", 0.7, 35.0, peer=True)]
     fig = ladder.draw(rungs, evidence="recorded: H100", rival="the best of cuBLAS",
                       defaults={"FP32": 0.9})
-    assert fig.finding == "a reaches 50% of the best of cuBLAS, FP32: 25 TFLOP/s"
+    assert fig.finding == "50.0% of the best of cuBLAS in FP32"
     assert "theirs (public): 70% of the best of cuBLAS" in fig.alt
     assert "cuBLAS's default, FP32: 90% of the best of cuBLAS." in fig.alt
-    assert "dotted: cuBLAS's default; hollow: public" in shown(fig)
+    assert "dotted: its default; hollow: public kernels" in shown(fig)
+
+
+def test_dots(drawn):
+    fig = drawn["dots"]
+    assert {"ours", "default", "public", "100%", "09 tuned: 54.4 TFLOP/s",
+            "100%: the best"} <= set(shown(fig))
+    assert "FP16, 4,096: ours 99.6, default 94.0, public 70.0." in fig.alt
+    # Its line lies between the dots that are less and the one that is more.
+    (ax,) = fig.axes
+    places = [line.get_xdata()[0] for line in ax.lines][:5]
+    (even,) = [text.get_position()[0] for text in ax.texts if text.get_text() == "100%"]
+    assert sorted(place > even for place in places) == [False] * 4 + [True]
+    assert "09 tuned: 54.4 TFLOP/s" not in shown(drawn["dots, narrow"])
+
+
+def test_dots_of_nothing_are_refused():
+    with pytest.raises(ValueError, match="no row has a dot"):
+        dots.draw([dots.Row("a", [])], {"ours": dots.FULL}, title="a", evidence="recorded: H100",
+                  same="the best")
+
+
+@pytest.mark.parametrize("values, ends", [
+    ((0.7, 1.06), (0.7, 1.1)), ((1.0, 1.0), (1.0, 1.01)), ((0.5, 12.0), (0.0, 15.0))])
+def test_an_axis_of_ratios_holds_all_and_few_ticks(values, ends):
+    low, high, each = dots._scale([*values, 1.0], 240.0)
+    assert (low, high) == pytest.approx(ends)
+    assert low < min(values) + 1e-9 and max(values) < high + 1e-9
+    assert (high - low) / each < 240 / 44 + 1e-9
 
 
 def test_map(drawn):
@@ -198,7 +234,7 @@ def test_occupancy(drawn):
 
 def test_thread_tile(drawn):
     fig = drawn["thread tile, 8 × 8"]
-    assert fig.finding == "8 × 8: 16 floats feed 64 multiply-adds, 8 FLOP a float"
+    assert fig.finding == "8 × 8: 16 floats feed 64 multiply-adds, 8 FLOP per float"
     assert "T4: shared memory can feed 100% of the FP32 peak; 16 of 32 warps fit an SM" in fig.alt
     assert "16 of 64 warps" in shown(fig)
     spilling = drawn["thread tile, spilling"]

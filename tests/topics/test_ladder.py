@@ -1,7 +1,6 @@
 """The ladder in words: tables that pages print."""
 
 import itertools
-import re
 
 from matplotlib.text import Text
 
@@ -34,11 +33,8 @@ def test_what_stands_under_the_ladder_of_today_s_records_fits_its_line(monkeypat
     assert len(low) == 2
     for one, other in itertools.combinations(sorted(low, key=lambda box: box.x0), 2):
         assert one.x1 + 10 < other.x0
-    # On a phone nothing reaches past the figure's edges, and the numbers stand in one column.
+    # On a phone nothing reaches past the figure's edges.
     renderer = narrow.canvas.get_renderer()
     texts = [text for text in narrow.findobj(Text) if text.get_text()]
     boxes = [text.get_window_extent(renderer) for text in texts]
     assert all(0 <= box.x0 and box.x1 <= narrow.bbox.width for box in boxes)
-    numbers = {round(box.x0, 1) for text, box in zip(texts, boxes, strict=True)
-               if re.fullmatch(r"[\d.]+%, [\d.,]+", text.get_text())}
-    assert len(numbers) == 1

@@ -37,6 +37,14 @@ def test_a_number_is_its_expression_s():
         f"{row('02_shared_tile', 'tile32', 2048).ratio:.3f}")
 
 
+def test_the_top_of_a_group_is_its_fastest_version():
+    ratios = [row(stem, CATALOGUE[stem].variants[0].name).ratio
+              for stem in ("01_naive", "09_fp32_limit")]
+    assert float(evaluate("top('FP32')", "index")) >= max(ratios)
+    assert float(evaluate("top_tflops('FP32')", "index")) >= row("09_fp32_limit", "tuned").tflops
+    assert evaluate("100 * top('nothing'):.1f", "index") == model.NOT_YET
+
+
 def test_counts_are_the_traced_run_s():
     assert evaluate("sectors(''):.1f", "01_naive") == "2.5"
     assert evaluate("sectors('swapped'):.1f", "01_naive") == "16.5"
@@ -68,6 +76,13 @@ def test_what_is_not_recorded_is_known():
         "emulated", "modelled"]
     public = {name for name in dir(model.Numbers) if not name.startswith("_")}
     assert model._EMULATED | model._MODELLED <= public
+
+
+def test_wavefronts_are_foreseen_without_a_record():
+    assert evaluate("w():.2f", "01_naive") == "2.00"
+    assert evaluate("100*cap():.1f", "01_naive") == "12.5"
+    assert evaluate("w('padded') < w()", "05_bank_conflicts") == "False"
+    assert evidence("100*cap('padded')") == "emulated"
 
 
 def test_what_07_quotes():

@@ -1,5 +1,8 @@
 """cuBLAS's kernels: their names taken apart, and ours laid beside them."""
 
+import itertools
+from dataclasses import replace
+
 import pytest
 
 from lib.kernels.catalogue import CATALOGUE
@@ -20,6 +23,7 @@ FP32, FP16, *_ = TYPES
 def said(monkeypatch):
     """Whatever the pages display, as text."""
     seen = []
+    monkeypatch.setattr(page, "show", lambda *figures: seen.extend(figures))
     for module in (page, clock):
         if hasattr(module, "note"):
             monkeypatch.setattr(module, "note", seen.append)
@@ -224,3 +228,70 @@ def test_without_a_record_the_page_names_the_command(tmp_path, monkeypatch):
         page.autopsies("fp16", 4096)
     with pytest.raises(records.NotRecorded, match="python -m lib rivals --record"):
         page.peers()
+
+
+def test_what_was_counted_on_different_days_is_not_compared():
+    text = page.finding(Autopsy(64, "20", "x", (side(120, 1.1), side(100)), same_day=False))
+    assert "different days: bytes and cycles are not compared" in text
+    assert "disagree" not in text and "of the cycles" not in text and "of the bytes" not in text
+
+
+def test_days_of_records_and_chunks_decide(monkeypatch):
+    cublas = records.load(CublasRecord, GPU)
+    for types in TYPES:
+        found = model.autopsy(GPU, types, 4096)
+        own = records.load(KernelRecord, GPU, found.stem)
+        assert found.same_day == (own.date == cublas.date)
+    assert model.day("20261122T100000-0123") == "20261122"
+    # A variant of another day is no twin.
+    days = itertools.count()
+    monkeypatch.setattr(model, "day", lambda chunk: next(days))
+    assert all(not model.autopsy(GPU, types, 2048).twin for types in TYPES)
+
+
+def test_speeds_are_shares_of_one_run_each(said):
+    page.speeds.__wrapped__()
+    wide, narrow = said
+    assert wide.finding == narrow.finding
+    for types in TYPES:
+        for size in page.SIZES:
+            one = model.shares(GPU, types, size)
+            if one is not None:
+                assert f"{page._short(types)}, {size:,}: " in wide.alt
+                assert f"ours {100 * one.share:.1f}; {one.name}" in wide.alt
+    best = max(row.ratio for stem in recorded_stems() for row in first_rows(stem, FP32, 4096))
+    assert model.shares(GPU, FP32, 4096).share == best
+
+
+@pytest.mark.parametrize("draw", [page.byte_counts, page.cycle_counts])
+def test_counts_are_drawn_where_both_are_of_one_day(said, monkeypatch, draw):
+    whole = model.autopsy
+    monkeypatch.setattr(model, "autopsy", lambda *given: replace(whole(*given), same_day=True))
+    draw.__wrapped__()
+    assert "cuBLAS's best" in said[0].finding and "FP32, 4,096" in said[0].alt
+    monkeypatch.setattr(model, "autopsy", lambda *given: replace(whole(*given), same_day=False))
+    with pytest.raises(records.NotRecorded, match="not counted on one day"):
+        draw.__wrapped__()
+
+
+def test_energy_is_of_one_run(said):
+    page.energies.__wrapped__()
+    one = model.shares(GPU, FP32, 4096)
+    ours, theirs = one.joules
+    assert f"FP32, 4,096: ours {100 * ours / theirs:.1f}" in said[0].alt
+
+
+def test_a_reported_ratio_is_taken_apart(said):
+    one = model.fast_cu(GPU)
+    assert one.theirs / one.cublas == pytest.approx(1.067, abs=1e-3)
+    assert one.theirs / one.cublas * one.kernel * one.rival == pytest.approx(one.here / one.best)
+    page.fast_cu.__wrapped__()
+    assert "| 764 | 716 | 1.07 |" in said[0] and f"**{one.here / one.best:.2f}**" in said[0]
+
+
+def test_tables_are_folded(said):
+    page.choices()
+    page.peers()
+    page.autopsies("fp32", 4096)
+    assert len(said) == 4
+    assert all(text.startswith("<details>\n<summary>") for text in said)

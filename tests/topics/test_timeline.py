@@ -13,6 +13,8 @@ from lib.topics.timeline.model import (
     share,
     without_other_lanes,
 )
+from lib.topics.timeline.page import as_recorded
+from lib.topics.version import Version
 
 EVENTS = ["load", "compute"]
 
@@ -75,3 +77,10 @@ def test_marks_of_lanes_that_take_no_part_are_left_out():
     cleaned = without_other_lanes(events, warps)
     assert cleaned == [warps[0][1:], warps[1], warps[2]]
     assert [p.event for p in phases(events, cleaned)] == ["load", "wait", "wait"]
+
+
+@pytest.mark.parametrize("variant, name", [
+    ("float4", "06 vectorised"), ("global_128", "06 vectorised, global_128")])
+def test_a_step_s_timeline_says_which_step_it_is_of(variant, name):
+    version = Version("06_vectorized")
+    assert as_recorded(version, version.kernel.variant(variant)).name == name

@@ -101,7 +101,9 @@ def test_lines_are_counted_where_requests_and_sectors_would_allow_fewer(shown):
     assert counted["L1 tags"] == pytest.approx(4 * fewest["L1 tags"], rel=0.01)
     assert counted["L1 data"] == fewest["L1 data"]
     page.busiest(n, lines=True)
-    assert "L1 tags: busy for at least 83% of the time" in shown[0]
+    row, clock = page.version.recorded(n), page.version.recorded(n).clock.mhz * 1e6
+    busy = lines / GPUS["H100"].sms / clock / row.seconds
+    assert busy > 0.75 and f"L1 tags: busy for at least {busy:.0%} of the time" in shown[0]
     page.busiest(n)
     assert "L1 tags: busy" not in shown[1]
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TypeVar
 
 from lib import gpus
+from lib.compiler.arch import BLACKWELL
+from lib.kernels import catalogue
 from lib.kernels.spec import Pair
 from lib.plotting.display import table
 from lib.records import predictions
@@ -15,12 +18,16 @@ from lib.topics.version import RECORDED_ON, Row, Version, rung
 
 T = TypeVar("T")
 SIZE, SMALL = 4096, 2048
+# The last version that the L1's data stage explains; behind it the tensor cores' own account does.
+LAST_BY_WAVEFRONTS = "13_wmma_vectorized"
 NOT_YET = "not recorded yet"
 
 
 def wavefronts(version: Version, *variants: str, above: Sequence[str] | None = None,
                size: int = SIZE) -> None:
     """Display cap = 32 / (P·w) and how busy the L1's data stage was: the account of 01 to 13.
+
+    Speeds stand beside it, at 2,048, where the clock holds, and at the size of the counters.
 
     Parameters
     ----------
@@ -33,6 +40,7 @@ def wavefronts(version: Version, *variants: str, above: Sequence[str] | None = N
     size : int
         M = N = K.
     """
+    sizes = tuple(dict.fromkeys((SMALL, size)))
     sheet = gpus.GPUS[RECORDED_ON]
     rows, label = [], _Labels()
     for one in version.rows(variants, _above(version, above)):
@@ -44,15 +52,17 @@ def wavefronts(version: Version, *variants: str, above: Sequence[str] | None = N
 
         found = _recorded(one, size, told, label)
         rows.append((
-            _name(one), f"{each:.3g}", f"{model.cap(each, peak / 2):.1%}",
+            _name(one), f"{each:.3g}",
             *((f"{found.each:.3g}", f"{found.cap:.1%}", f"{found.busy:.1%}", f"{found.share:.1%}")
-              if found else (NOT_YET, "", "", "")), _tflops(one, size)))
+              if found else (NOT_YET, f"{model.cap(each, peak / 2):.1%}", "", "")),
+            *(_tflops(one, n) for n in sizes), _cycles(one, size, 1e6)))
     table(
-        ("version", "w predicted", "cap = 32 / (P·w)", "w recorded", "cap", "stage busy",
-         "cap × busy: share of the peak", "TFLOP/s"),
+        ("version", "w predicted", "w recorded", "cap", "stage busy", "cap × busy",
+         *(f"{'at' if i else 'TFLOP/s at'} {n:,}" for i, n in enumerate(sizes)), "M cycles"),
         rows, f"w: wavefronts of the L1 per 32 multiply-adds, predicted: emulated for {sheet.arch};"
-        f" P: multiply-adds per cycle and SM, {_peaks(version, variants, above)}; "
-        f"{label}, {size:,}³")
+        f" P: multiply-adds per cycle and SM, {_peaks(version, variants, above)}; cap = 32 / (P·w) "
+        "of w as recorded, else as predicted; cap × busy is the share of the peak; counters: one "
+        f"launch at {size:,}³; {label}")
 
 
 def tensor(version: Version, *variants: str, above: Sequence[str] | None = None,
@@ -92,6 +102,54 @@ def tensor(version: Version, *variants: str, above: Sequence[str] | None = None,
          "cycles busy", "share of the peak",
          *(f"TFLOP/s at {n:,}" for n in sizes), "cycles"),
         rows, f"at most: the data sheet's, modelled; counters: one launch at {size:,}³; {label}")
+
+
+def every(size: int = SIZE) -> None:
+    """Display both accounts for all versions that a GPU here has run, as recorded: two tables.
+
+    Parameters
+    ----------
+    size : int
+        M = N = K.
+    """
+    sheet = gpus.GPUS[RECORDED_ON]
+    by_wavefronts, by_tensor, labels = [], [], (_Labels(), _Labels())
+    for stem, kernel in catalogue.in_book().items():
+        if kernel.min_arch == BLACKWELL:
+            continue
+        one = Version(stem).rows(())[0]
+        peak = sheet.flops_per_cycle(one.variant.dtype)
+        link = f"[{rung(kernel)}]({stem}.ipynb)"
+        if stem <= LAST_BY_WAVEFRONTS:
+            first = _recorded(one, size, partial(_by_wavefronts, size, peak), labels[0])
+            by_wavefronts.append((
+                link, f"{peak // 2:,}",
+                *((f"{first.each:.3g}", f"{first.cap:.0%}", f"{first.busy:.0%}",
+                   f"{first.share:.1%}") if first else (NOT_YET, "", "", "")),
+                _tflops(one, size) if first else ""))
+        else:
+            second = _recorded(one, size, partial(_by_tensor, size, peak), labels[1])
+            by_tensor.append((
+                link, f"{peak:,}",
+                *((f"{second.each:,.0f}", f"{second.busy:.0%}", f"{second.share:.1%}")
+                  if second else (NOT_YET, "", "")),
+                _tflops(one, size) if second else ""))
+    table(("version", "P", "w", "cap = 32 / (P·w)", "stage busy",
+           "cap × busy: share of the peak", "TFLOP/s"), by_wavefronts,
+          "P: multiply-adds per cycle and SM of the unit that computes; w: wavefronts of the L1's "
+          f"data stage per 32 multiply-adds; {labels[0]}, {size:,}³")
+    table(("version", "FLOP per cycle and SM, at most", "FLOP per tensor-busy cycle",
+           "cycles busy", "share of the peak", "TFLOP/s"), by_tensor,
+          f"at most: the data sheet's; counters: one launch; {labels[1]}, {size:,}³")
+
+
+def _by_wavefronts(size: int, peak: int, found: Mapping[str, float], sms: int
+                   ) -> model.Wavefronts:
+    return model.wavefronts(found, size, sms, peak)
+
+
+def _by_tensor(size: int, peak: int, found: Mapping[str, float], sms: int) -> model.Tensor:
+    return model.tensor(found, size, sms, peak)
 
 
 def isolated(version: Version, *changes: str, account: str = "tensor", size: int = SIZE) -> None:
@@ -253,11 +311,12 @@ def _tflops(one: Row, size: int) -> str:
         return NOT_YET
 
 
-def _cycles(one: Row, size: int) -> str:
+def _cycles(one: Row, size: int, unit: float = 1.0) -> str:
     try:
-        return f"{one.page.metrics(size, one.variant.name)['cycles']:,.0f}"
+        cycles = one.page.metrics(size, one.variant.name)["cycles"] / unit
     except records.NotRecorded:
         return ""
+    return f"{cycles:,.0f}" if unit == 1.0 else f"{cycles:.4g}"
 
 
 def _above(version: Version, above: Sequence[str] | None) -> Sequence[str]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from matplotlib.figure import Figure
 
 from lib.plotting.frames import Control, Explorer
+from lib.plotting.live import Live
 from lib.topics.fragments import figure as fragments_figure
-from lib.topics.fragments.model import OPERANDS, SHAPES, held
+from lib.topics.fragments.model import OPERANDS, SHAPES, choices, held
 
 
 def fragments(
@@ -37,3 +39,13 @@ def fragments(
         return fragments_figure.draw(held(instruction, operand), lane=lane)
 
     return Explorer(controls, frame, "Fragments, and the lanes that hold them")
+
+
+def registers() -> Live:
+    """Choose an instruction and a matrix: see which lane and register hold each element."""
+    still = "mma.m16n8k16"
+    maps = [held(still, operand) for operand in OPERANDS]
+    wide, narrow = (fragments_figure.product(maps, lane=5, narrow=one) for one in (False, True))
+    return Live([], {"maps": choices(), "first": (f"{still}, FP16 or BF16", 1, 2)},
+                Path(__file__).with_suffix(".js"), "Registers of an instruction", (wide, narrow),
+                "modelled: the emulator's layouts, PTX ISA 9.7.14, 9.7.15 and 9.7.16.2.3.1")

@@ -1,4 +1,4 @@
-"""How far up are we? One bar per version, in per cent of cuBLAS; public kernels among them."""
+"""How far up are we? A column per version, in per cent of cuBLAS; public kernels among them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,14 @@ from matplotlib.figure import Figure
 
 from lib.plotting import shapes, style
 
-_NAME, _BAR, _ROW, _GROUP = 128.0, 250.0, 17.0, 26.0
-_NARROW_NAME, _NARROW_BAR = 116.0, 74.0  # the numbers stand in a column behind the bars
+# Heights, pt: of 100 %, of the room above it, of the numbers under the columns, of a group's name.
+_UNIT, _ABOVE, _FOOT, _HEAD = 130.0, 24.0, 14.0, 17.0
+_NARROW_UNIT = 132.0
+_BETWEEN = 24.0  # groups that stand side by side
+_FREE = 0.2  # of a column's width lies between it and the next
+_LINE = 12.0  # pt: a line of text
+_BEHIND = 0.5  # opacity of the columns that are not their group's tallest
+_WIDER = 1.04  # a reader's letters over ours
 
 
 @dataclass(frozen=True)
@@ -20,27 +26,27 @@ class Rung:
 
     Attributes
     ----------
+    number : str
+        ``"01"``; empty for a public kernel.
     name : str
-        ``"01 naive"``.
+        ``"naive"``.
     group : str
         ``"FP32"`` or ``"FP16"``: each stands against cuBLAS of its own types.
     ratio : float or None
         Of cuBLAS, 1.0 = as fast; None where nothing is recorded.
     tflops : float or None
         TFLOP/s.
-    reported_ratio : float or None
-        What the source material reports for this version on its T4, of cuBLAS there.
     stale : bool
         The record no longer belongs to this source.
     peer : bool
-        Whether it is a public kernel and none of ours: its bar is hollow.
+        Whether it is a public kernel and none of ours: its column is hollow.
     """
 
+    number: str
     name: str
     group: str
     ratio: float | None
     tflops: float | None
-    reported_ratio: float | None = None
     stale: bool = False
     peer: bool = False
 
@@ -51,13 +57,20 @@ class Rung:
             return None
         return self.ratio, self.tflops
 
+    @property
+    def title(self) -> str:
+        """``"01 naive"``."""
+        return f"{self.number} {self.name}".strip()
+
 
 @style.styled
 def draw(
-    rungs: Sequence[Rung], *, evidence: str, current: str | None = None, title: str | None = None,
-    rival: str = "cuBLAS", defaults: Mapping[str, float] | None = None, narrow: bool = False,
+    rungs: Sequence[Rung], *, evidence: str, rival: str = "cuBLAS",
+    defaults: Mapping[str, float] | None = None, narrow: bool = False,
 ) -> Figure:
-    """Draw the ladder.
+    """Draw the ladder: groups side by side, or below each other on a phone, the largest first.
+
+    A group of which nothing is recorded is left out.
 
     Parameters
     ----------
@@ -65,10 +78,6 @@ def draw(
         In the order to draw.
     evidence : str
         ``"recorded: H100, 2026-11-21, 4096³"``.
-    current : str, optional
-        Name of this chapter's rung; it alone is in full colour.
-    title : str, optional
-        In place of the finding made from the numbers.
     rival : str
         What the ratios are of.
     defaults : mapping of str to float, optional
@@ -76,109 +85,141 @@ def draw(
     narrow : bool
         For a phone.
     """
-    start, longest = (_NARROW_NAME, _NARROW_BAR) if narrow else (_NAME, _BAR)
-    width = style.NARROW if narrow else style.WIDTH
-    groups = list(dict.fromkeys(rung.group for rung in rungs))
-    height = _ROW * len(rungs) + _GROUP * len(groups) + 4
-    fig = style.figure(title or _finding(rungs, current, rival), height / 72, width)
-    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
-    top = max([1.0, *(r.ratio for r in rungs if r.ratio), *(r.reported_ratio or 0 for r in rungs)])
-    scale = longest / top
-    y = height
-    for group in groups:
-        y -= _GROUP
-        mine = [rung for rung in rungs if rung.group == group]
-        ax.text(0, y + 6, group, size=style.LARGE, weight="bold", va="bottom")
-        line = start + scale
-        shapes.strokes(ax, [((line, y + 5), (line, y - _ROW * len(mine)))], edgecolor=style.INK,
-                       linewidth=0.8)
-        ax.text(line, y + 7, _of(rival, group), size=style.SMALL, va="bottom",
-                ha="right" if narrow else "center")
-        default = (defaults or {}).get(group)
-        if default:
-            at = start + scale * default
-            shapes.strokes(ax, [((at, y + 5), (at, y - _ROW * len(mine)))], edgecolor=style.INK,
-                           linewidth=0.8, linestyle=(0, (2, 2)))
-        for rung in mine:
-            y -= _ROW
-            _rung(ax, y, rung, start, scale, rung.name == current,
-                  start + longest + 5 if narrow else None)
-    notes = ["| = reported for a T4, of cuBLAS there"] if any(
-        r.reported_ratio is not None for r in rungs) else []
-    if defaults:
-        notes = [*(["| T4, reported"] if notes else []), "dotted: cuBLAS's default"]
-    if any(r.peer for r in rungs):
-        notes.append("hollow: public")
-    if narrow:
-        notes.append("numbers: share, TFLOP/s")
-    return style.finish(fig, alt=_alt(rungs, current, rival, defaults or {}), evidence=evidence,
+    known = dict.fromkeys(rung.group for rung in rungs if rung.recorded)
+    groups = {name: [rung for rung in rungs if rung.group == name]
+              for name in known or dict.fromkeys(rung.group for rung in rungs)}
+    width = (style.NARROW if narrow else style.WIDTH) - 0.16
+    unit = _NARROW_UNIT if narrow else _UNIT
+    rows = _stacked(groups) if narrow else [list(groups)]
+    row = _HEAD + _ABOVE + unit + _FOOT
+    height = row * len(rows)
+    fig = style.figure(_finding(groups, rival), height / 72, width + 0.16)
+    ax = style.axes(fig, 0.08, 0, width, height / 72, bare=True)
+    column = min((width * 72 - _BETWEEN * (len(names) - 1)) / sum(len(groups[n]) for n in names)
+                 for names in rows)
+    for place, names in enumerate(rows, 1):
+        left = 0.0
+        for name in names:
+            _group(ax, left, height - place * row + _FOOT, column, unit, groups[name], rival,
+                   (defaults or {}).get(name))
+            left += column * len(groups[name]) + _BETWEEN
+    notes = ["dotted: its default"] if defaults else []
+    if any(rung.peer for rung in rungs):
+        notes.append("hollow: public kernels")
+    if any(rung.stale for rung in rungs):
+        notes.append("*: stale")
+    return style.finish(fig, alt=_alt(rungs, rival, defaults or {}), evidence=evidence,
                         note="; ".join(notes))
 
 
-def _rung(
-    ax: Axes, y: float, rung: Rung, start: float, scale: float, is_current: bool,
-    column: float | None,
+def _stacked(groups: Mapping[str, Sequence[Rung]]) -> list[list[str]]:
+    """Rows of groups, the largest group first; those that fit beside each other share a row."""
+    first, *others = sorted(groups, key=lambda name: -len(groups[name]))
+    rows = [[first]]
+    for name in others:
+        # What lies between two groups takes about two columns.
+        taken = sum(len(groups[one]) + 2 for one in rows[-1])
+        if taken + len(groups[name]) <= len(groups[first]):
+            rows[-1].append(name)
+        else:
+            rows.append([name])
+    return rows
+
+
+def _group(
+    ax: Axes, left: float, ground: float, column: float, unit: float, rungs: Sequence[Rung],
+    rival: str, default: float | None,
 ) -> None:
-    """One bar, and its numbers behind it; with a `column` for them, they have no units."""
-    weight = "bold" if is_current else "normal"
-    ax.text(start - 6, y + _ROW / 2, rung.name, size=style.NORMAL, ha="right", va="center",
+    """The columns of one group, its name and its rival's line."""
+    best = _best(rungs)
+    right = left + column * len(rungs)
+    top = ground + unit
+    name = rungs[0].group
+    said = f"{name}: {style.number(best.tflops or 0)} TFLOP/s" if best else name
+    ax.text(left, top + _ABOVE + 2, said, size=style.NORMAL, weight="bold", va="bottom")
+    for at, line in ((top, "-"), *(((ground + unit * default, (0, (2, 2))),) if default else ())):
+        shapes.strokes(ax, [((left, at), (right, at))], edgecolor=style.INK, linewidth=0.8,
+                       linestyle=line)
+    # Left of the first column that reaches the line, or whose number stands above it.
+    free = column * next((place for place, rung in enumerate(rungs)
+                          if rung.recorded and rung.recorded[0] * unit > unit - _LINE), len(rungs))
+    label = next((text for text in (f"{rival}: 100%", "cuBLAS: 100%", "100%")
+                  if _WIDER * style.text_width(text, style.SMALL) <= free), "")
+    ax.text(left, top + 2, label, size=style.SMALL, va="bottom")
+    shapes.strokes(ax, [((left, ground), (right, ground))], edgecolor=style.INK, linewidth=0.6)
+    for place, rung in enumerate(rungs):
+        _column(ax, left + place * column, ground, column, unit, rung, rung is best)
+
+
+def _column(ax: Axes, left: float, ground: float, width: float, unit: float, rung: Rung,
+            best: bool) -> None:
+    """One column: its share above it, its name in it or above, its number under it."""
+    middle, weight = left + width / 2, "bold" if best else "normal"
+    ax.text(middle, ground - 3, rung.number, size=style.SMALL, ha="center", va="top",
             weight=weight)
     if rung.recorded is None:
-        ax.text(start + 4, y + _ROW / 2, "not recorded yet", size=style.SMALL, va="center")
+        _upright(ax, middle, ground + 4, "not recorded yet", style.INK, "normal")
         return
-    ratio, tflops = rung.recorded
+    ratio, _ = rung.recorded
+    tall = ratio * unit
     shapes.rectangles(
-        ax, [(start, y + 3, ratio * scale, _ROW - 6)],
-        facecolor="none" if rung.peer else (
-            style.FOCUS if is_current else style.OTHER),
+        ax, [(left + _FREE / 2 * width, ground, (1 - _FREE) * width, tall)],
+        facecolor="none" if rung.peer else style.FOCUS,
         edgecolor=style.INK if rung.peer else "none", linewidth=0.8 if rung.peer else 0.0,
-        alpha=1.0 if is_current or rung.peer else 0.55,
-    )
-    if rung.reported_ratio is not None:
-        tick = start + rung.reported_ratio * scale
-        shapes.strokes(ax, [((tick, y + 1), (tick, y + _ROW - 1))], edgecolor=style.INK,
-                       linewidth=1.6)
-    end = max(start + scale * max(ratio, rung.reported_ratio or 0), start) + 5
-    if end - 5 < start + scale < end + 108:  # the line of cuBLAS must not cross the numbers
-        end = start + scale + 5
-    share, speed = style.percent(ratio), style.number(tflops)
-    stale = " (stale)" if rung.stale else ""
-    if column is None:
-        text = f"{share}, {speed} TFLOP/s{stale}"
-    else:
-        text = f"{share}{stale}" if stale else f"{share}, {speed}"
-    ax.text(column or end, y + _ROW / 2, text, size=style.SMALL, va="center", weight=weight)
+        alpha=1.0 if best or rung.peer else _BEHIND)
+    share = _share(ratio) + ("*" if rung.stale else "")
+    foot = ground + tall + 2
+    if unit - _LINE < tall < unit:  # the rival's line must not cross the number
+        foot = ground + unit + 2
+    ax.text(middle, foot, share, size=style.SMALL, ha="center", va="bottom", weight=weight)
+    long = _WIDER * style.text_width(rung.name, style.SMALL, weight)
+    if long + 8 <= tall:
+        ink = style.on(style.FOCUS) if best and not rung.peer else style.INK
+        _upright(ax, middle, ground + 4, rung.name, ink, weight)
+    elif foot + _LINE + long <= ground + unit:
+        _upright(ax, middle, foot + _LINE, rung.name, style.INK, weight)
 
 
-def _of(rival: str, group: str) -> str:
-    return f"{rival} {group}" if rival == "cuBLAS" else f"{rival}, {group}"
+def _upright(ax: Axes, x: float, y: float, text: str, colour: str, weight: str) -> None:
+    ax.text(x, y, text, size=style.SMALL, rotation=90, ha="center", va="bottom", color=colour,
+            weight=weight)
 
 
-def _finding(rungs: Sequence[Rung], current: str | None, rival: str) -> str:
-    known = [(*rung.recorded, rung) for rung in rungs if rung.recorded and not rung.peer]
-    if not known:
+def _share(ratio: float) -> str:
+    """Per cent in whole numbers; 100 is as fast and no less."""
+    percent = round(100 * ratio)
+    return str(min(percent, 99) if ratio < 1 else percent)
+
+
+def _best(rungs: Sequence[Rung]) -> Rung | None:
+    """The tallest of ours."""
+    mine = [rung for rung in rungs if rung.recorded and not rung.peer]
+    return max(mine, key=lambda rung: rung.ratio or 0, default=None)
+
+
+def exact(ratio: float) -> str:
+    """A share as a headline gives it: ``"99.6%"``, and never 100 % for less."""
+    return f"{min(100 * ratio, 99.9) if ratio < 1 else 100 * ratio:.1f}%"
+
+
+def _finding(groups: Mapping[str, Sequence[Rung]], rival: str) -> str:
+    tallest = [best for name in sorted(groups, key=lambda name: -len(groups[name]))
+               if (best := _best(groups[name]))]
+    if not tallest:
         return "Nothing is recorded yet"
-    ratio, tflops, one = next((r for r in known if r[2].name == current),
-                              max(known, key=lambda r: r[0]))
-    return (
-        f"{one.name} reaches {style.percent(ratio)} of {_of(rival, one.group)}: "
-        f"{style.number(tflops)} TFLOP/s"
-    )
+    first, *others = tallest
+    return ", ".join([f"{exact(first.ratio or 0)} of {rival} in {first.group}",
+                      *(f"{exact(one.ratio or 0)} in {one.group}" for one in others)])
 
 
-def _alt(
-    rungs: Sequence[Rung], current: str | None, rival: str, defaults: Mapping[str, float]
-) -> str:
+def _alt(rungs: Sequence[Rung], rival: str, defaults: Mapping[str, float]) -> str:
     parts = [f"cuBLAS's default, {group}: {style.percent(ratio)} of {rival}."
              for group, ratio in defaults.items()]
     for rung in rungs:
         value = "not recorded"
         if rung.recorded:
             ratio, tflops = rung.recorded
-            value = (f"{style.percent(ratio)} of {_of(rival, rung.group)}, "
-                     f"{style.number(tflops)} TFLOP/s")
-        if rung.reported_ratio is not None:
-            value += f" (reported on a T4: {style.percent(rung.reported_ratio)})"
-        which = " (this chapter)" if rung.name == current else " (public)" if rung.peer else ""
-        parts.append(f"{rung.name}{which}: {value}.")
+            value = (f"{style.percent(ratio)} of {rival} in {rung.group}, "
+                     f"{style.number(tflops)} TFLOP/s{' (stale)' if rung.stale else ''}")
+        parts.append(f"{rung.title}{' (public)' if rung.peer else ''}: {value}.")
     return " ".join(parts)

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from lib.compiler.arch import BLACKWELL
-from lib.kernels.catalogue import CATALOGUE, in_book
+from lib.kernels.catalogue import in_book
 from lib.plotting.display import show
-from lib.records import reported, scoreboard
+from lib.records import scoreboard
 from lib.records import store as records
 from lib.topics.ladder import figure as ladder_figure
 from lib.topics.scoreboard import model
 from lib.topics.version import RECORDED_ON, rung
 
 
-def draw(mark: str | None = None, size: int = scoreboard.LADDER_SIZE) -> None:
-    """Draw all versions, and public kernels among them, as % of the best of cuBLAS.
+def draw(size: int = scoreboard.LADDER_SIZE) -> None:
+    """Draw all versions that a GPU here has run, and public kernels, as % of the best of cuBLAS.
 
     Parameters
     ----------
-    mark : str, optional
-        Stem of the version in colour.
     size : int
         M = N = K.
     """
@@ -30,13 +28,15 @@ def draw(mark: str | None = None, size: int = scoreboard.LADDER_SIZE) -> None:
     peers, defaults = _others(size)
     rungs, dates, kinds = [], set(), set()
     for stem, kernel in in_book().items():
+        if kernel.min_arch == BLACKWELL:  # emulated alone: there is no speed
+            continue
         row = rows.get((stem, kernel.variants[0].name))
         if row:
             dates.add(row.date)
             kinds.add(row.rival)
         rungs.append(ladder_figure.Rung(
-            rung(kernel), kernel.group, row.ratio if row else None, row.tflops if row else None,
-            reported.ratio(stem), bool(row and row.stale),
+            stem[:2], rung(kernel)[3:], kernel.group, row.ratio if row else None,
+            row.tflops if row else None, bool(row and row.stale),
         ))
         rungs += peers.get(stem, ())
     best = kinds == {model.BEST}
@@ -44,9 +44,8 @@ def draw(mark: str | None = None, size: int = scoreboard.LADDER_SIZE) -> None:
     evidence = f"recorded: {RECORDED_ON}, {when}, {size:,}³"
     wide, narrow = (
         ladder_figure.draw(
-            rungs, evidence=evidence, current=rung(CATALOGUE[mark]) if mark else None,
-            rival="the best of cuBLAS" if best else "cuBLAS", defaults=defaults if best else None,
-            narrow=one)
+            rungs, evidence=evidence, rival="the best of cuBLAS" if best else "cuBLAS",
+            defaults=defaults if best else None, narrow=one)
         for one in (False, True)
     )
     show(wide, narrow)
@@ -73,7 +72,7 @@ def _others(size: int) -> tuple[dict[str, list[ladder_figure.Rung]], dict[str, f
             home = met if met in versions else last[kernel.group]
             if home == stem and cell and cell.of == model.BEST:
                 found.setdefault(stem, []).append(ladder_figure.Rung(
-                    line.name, kernel.group, cell.share, cell.tflops, peer=True))
+                    "", line.name, kernel.group, cell.share, cell.tflops, peer=True))
         for line in model.cublas(RECORDED_ON, types):
             cell = line.cells.get(shape)
             if line.name == model.DEFAULT_LINE and cell and cell.share:

@@ -20,7 +20,7 @@ from typing import Any
 
 from lib import gpus
 from lib.compiler.arch import BLACKWELL
-from lib.kernels.catalogue import KERNELS
+from lib.kernels.catalogue import KERNELS, in_book
 from lib.kernels.spec import parted
 from lib.problem import ITEM_BYTES
 from lib.records import predictions
@@ -98,6 +98,30 @@ class Numbers:
             raise records.NotRecorded(f"no trials are recorded of {name or self._stem}")
         return tried
 
+    def top(self, group: str, n: int = SIZE) -> float:
+        """The greatest `of_best` of the versions of a group, ``"FP32"`` or ``"FP16"``.
+
+        Of each version its first variant: the ladder's headline.
+        """
+        return max(self._top(group, n))[0]
+
+    def top_tflops(self, group: str, n: int = SIZE) -> float:
+        """The speed of that version, TFLOP/s."""
+        return max(self._top(group, n))[1]
+
+    def _top(self, group: str, n: int) -> list[tuple[float, float]]:
+        found = []
+        for stem, kernel in in_book().items():
+            if kernel.group == group:
+                try:
+                    row = self._row(stem, n)
+                except records.NotRecorded:
+                    continue
+                found.append((row.ratio, row.tflops))
+        if not found:
+            raise records.NotYet(f"no version in {group} is recorded: python -m lib record")
+        return found
+
     def mean(self, name: str = "", trials: bool = False) -> float:
         """The geometric mean of `shapes`."""
         return statistics.geometric_mean(self.shapes(name, trials))
@@ -170,6 +194,18 @@ class Numbers:
         version, variant = self._of(name)
         found = version.metrics(n, variant)
         return accounts.wavefronts(found, n, version.record.gpu.sms, 1.0).each
+
+    def w(self, name: str = "", n: int = SIZE) -> float:
+        """Wavefronts of the L1's data stage per FMA of a warp, predicted from emulated counters."""
+        version, variant = self._of(name)
+        stem, chosen = version.kernel.stem, version.kernel.variant(variant).name
+        return accounts.predicted(stem, chosen, gpus.GPUS[RECORDED_ON], n)
+
+    def cap(self, name: str = "", n: int = SIZE) -> float:
+        """Share of the peak that `w` allows; above 1 it caps nothing."""
+        version, variant = self._of(name)
+        peak = gpus.GPUS[RECORDED_ON].flops_per_cycle(version.kernel.variant(variant).dtype)
+        return accounts.cap(self.w(name, n), peak / 2)
 
     def flop_per_busy(self, name: str = "", n: int = SIZE) -> float:
         """FLOP that an SM does in a cycle in which its tensor pipe is busy; recorded."""
@@ -361,7 +397,7 @@ class Numbers:
 
 
 # What is not recorded of what `Numbers` gives.
-_EMULATED = {"count", "each", "per_flop", "sectors", "sum_error"}
+_EMULATED = {"cap", "count", "each", "per_flop", "sectors", "sum_error", "w"}
 _MODELLED = {"asked", "bank_cycles", "code", "met", "predicted", "promised", "registers",
              "shared_bytes", "stops_growing", "tiles", "warps", "with_vector", "work_between"}
 

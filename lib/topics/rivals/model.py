@@ -14,10 +14,17 @@ from dataclasses import dataclass, replace
 from lib.gpus import GPUS
 from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import Variant
-from lib.records import schema
+from lib.records import reported, schema
 from lib.records import store as records
 from lib.records.reader import Recorded, counted
-from lib.records.schema import Benchmark, CublasRecord, KernelRecord, RivalRow, Row
+from lib.records.schema import (
+    Benchmark,
+    CublasRecord,
+    KernelRecord,
+    RivalRow,
+    RivalsRecord,
+    Row,
+)
 from lib.records.store import NotRecorded
 from lib.topics.scoreboard.model import Types
 from lib.topics.version import called
@@ -231,6 +238,8 @@ class Autopsy:
         Whether that variant has the best's tile too.
     twin_speed, noise : float
         Its share of cuBLAS over that of ours, and how far that may be off: both spreads together.
+    same_day : bool
+        Whether ours and cuBLAS were counted on one day. What was not is not compared.
     """
 
     size: int
@@ -241,6 +250,7 @@ class Autopsy:
     same_tile: bool = False
     twin_speed: float = 0.0
     noise: float = 0.0
+    same_day: bool = True
 
 
 def autopsy(gpu: str, types: Types, size: int) -> Autopsy:
@@ -265,12 +275,19 @@ def autopsy(gpu: str, types: Types, size: int) -> Autopsy:
     )
     rivals = _rivals(gpu, types, size, _met(row), row.joules[1] if row.joules else None)
     best = rivals[-1].design
-    fixed = [] if best.alike(mine.design) else list(_fixed(gpu, types, size, arch, best))
+    fixed = [] if best.alike(mine.design) else list(_fixed(gpu, types, size, arch, best,
+                                                           day(row.chunk)))
     same = [one for one in fixed if one[0]] or (
         fixed if best.schedule not in ("", mine.design.schedule) else [])
     same_tile, ratio, twin, spread = max(same, default=(False, 0.0, "", 0.0))
+    cublas = records.load(CublasRecord, gpu)
     return Autopsy(size, stem, variant.name, (mine, *rivals), twin, same_tile, ratio / share,
-                   spread + row.spread)
+                   spread + row.spread, bool(cublas and cublas.date == kept.record.date))
+
+
+def day(chunk: str) -> str:
+    """The day on which a chunk of GPU time began: ``"20261122"``."""
+    return chunk.partition("T")[0]
 
 
 def _met(row: Benchmark) -> Sequence[str]:
@@ -278,9 +295,9 @@ def _met(row: Benchmark) -> Sequence[str]:
     return row.rival.fastest.kernels or ()
 
 
-def _fixed(gpu: str, types: Types, size: int, arch: str, like: Design
+def _fixed(gpu: str, types: Types, size: int, arch: str, like: Design, when: str
            ) -> Iterator[tuple[bool, float, str, float]]:
-    """Alike, ratio, name and spread of our recorded variants that are built like a design.
+    """Alike, ratio, name and spread of our variants that are built like a design, of one day.
 
     Those that launch another in their place are none.
     """
@@ -294,7 +311,7 @@ def _fixed(gpu: str, types: Types, size: int, arch: str, like: Design
             if takes == types[2:] and not variant.candidates and built.schedule == like.schedule:
                 kept = record.variants.get(variant.name)
                 for row in kept.bench if kept else ():
-                    if row.is_cube(size):
+                    if row.is_cube(size) and day(row.chunk) == when:
                         name = called(stem, variant.name)
                         yield built.alike(like), row.ratio, name, row.spread
 
@@ -385,3 +402,95 @@ def cycles(stem: str, gpu: str, size: int) -> Cycles:
                         profiled[tuple(side.kernels or ())] = found["cycles"]
     return Cycles(kept.counters(size)["cycles"], profiled.get(tuple(_met(row))),
                   min(profiled.values(), default=None))
+
+
+@dataclass(frozen=True)
+class Shares:
+    """What ours, cuBLAS's default and public kernels reach of the best of cuBLAS on a cube.
+
+    Attributes
+    ----------
+    types : Types
+    size : int
+    name : str
+        Of ours: the fastest.
+    tflops, share : float
+        Of ours.
+    default : float or None
+        Of the default, in turns with the best in the same chunk; None where there is no best.
+    peers : tuple of (str, float)
+        Each in turns with cuBLAS in a run of its own.
+    joules : (float, float) or None
+        Of ours and of the cuBLAS that it met, in one run.
+    """
+
+    types: Types
+    size: int
+    name: str
+    tflops: float
+    share: float
+    default: float | None
+    peers: tuple[tuple[str, float], ...]
+    joules: tuple[float, float] | None
+
+
+def shares(gpu: str, types: Types, size: int) -> Shares | None:
+    """What is recorded of a cube; None if nothing of ours is."""
+    share, stem, name = max(_candidates(gpu, types, size), default=(0.0, "", ""))
+    if not stem:
+        return None
+    row = Recorded(stem, gpu).bench(size, name)
+    best = row.rival.best
+    default = row.rival.default.tflops / row.rival.fastest.tflops if best else None
+    record = records.load(RivalsRecord, gpu)
+    peers = tuple(
+        (peer, one.ratio) for peer, kept in (record.peers if record else {}).items()
+        if not kept.half_sums for one in kept.rows if types.has(one) and one.is_cube(size))
+    return Shares(types, size, called(stem, name), row.tflops, share, default, peers, row.joules)
+
+
+@dataclass(frozen=True)
+class Reported:
+    """A ratio that somebody reports, and what became of it here.
+
+    Attributes
+    ----------
+    theirs, cublas : float
+        TFLOP/s, as reported.
+    here, best, default : float
+        TFLOP/s here: of their kernel and of the cuBLAS that it met, in turns; and of cuBLAS's
+        default, from its own turns with the best.
+    """
+
+    theirs: float
+    cublas: float
+    here: float
+    best: float
+    default: float
+
+    @property
+    def kernel(self) -> float:
+        """Their kernel's speed here over the reported one."""
+        return self.here / self.theirs
+
+    @property
+    def rival(self) -> float:
+        """The reported cuBLAS's speed over the one that it meets here."""
+        return self.cublas / self.best
+
+
+def fast_cu(gpu: str, size: int = 4096) -> Reported:
+    """What fast.cu's author reports at 4,096, and what is recorded here.
+
+    Raises
+    ------
+    NotRecorded
+        If fast.cu has no record with cuBLAS's default and best.
+    """
+    record = records.load(RivalsRecord, gpu)
+    peer = record.peers.get("fast.cu") if record else None
+    row = next((one for one in (peer.rows if peer else ()) if one.is_cube(size)), None)
+    if row is None or row.rival is None:
+        raise NotRecorded("fast.cu has no record: python -m lib rivals --record")
+    return Reported(reported.FAST_CU, reported.FAST_CU_CUBLAS, row.tflops, row.cublas_tflops,
+                    row.rival.default.tflops)

@@ -1,22 +1,32 @@
-"""What cuBLAS runs, beside ours and beside public kernels: tables from the records."""
+"""What cuBLAS runs, beside ours and beside public kernels: pictures and tables from the records."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
 from lib.kernels.catalogue import KERNELS
-from lib.plotting import style
-from lib.plotting.display import note, table
+from lib.plotting import dots, style
+from lib.plotting.display import note, once_recorded, show, table
 from lib.plotting.markdown import markdown
 from lib.records import schema
 from lib.records import store as records
-from lib.records.schema import CublasRecord, Ours, PeerRow, Record, RivalsRecord
+from lib.records.schema import (
+    CublasRecord,
+    KernelRecord,
+    Ours,
+    PeerRow,
+    Record,
+    RivalsRecord,
+)
 from lib.records.store import NotRecorded
 from lib.topics.rivals import model
 from lib.topics.rivals.model import Autopsy, Side
 from lib.topics.scoreboard.figure import speed
-from lib.topics.scoreboard.model import BEST, COLUMNS, HALF_SUMS, TYPES
+from lib.topics.scoreboard.model import BEST, COLUMNS, HALF_SUMS, TYPES, Types
 from lib.topics.version import RECORDED_ON, called
+
+# The cubes that the pictures have rows for.
+SIZES = (2048, 4096, 8192)
 
 _BY_KEY = {types.key: types for types in TYPES}
 
@@ -39,13 +49,13 @@ def choices() -> None:
             for one in found:
                 names.update({_names(kernels): _built(kernels)
                               for kernels in (one.default, one.best)})
-    evidence = (f"recorded: {_label(CublasRecord)}; where stretches of GPU time chose otherwise, "
-                "each choice is named")
-    table(("types", "M = N = K", "by default", "the fastest candidate", "faster by"), rows,
-          evidence)
+    evidence = (f"*recorded: {_label(CublasRecord)}; where stretches of GPU time chose otherwise, "
+                "each choice is named*")
+    head = ("types", "M = N = K", "by default", "the fastest candidate", "faster by")
+    _folded("Each cube: the default, the fastest candidate, and what lies between them",
+            markdown(head, rows), evidence)
     every = markdown(("full names, as the profiler has them", "read as"), sorted(names.items()))
-    note(f"<details>\n<summary>The names of all {len(names)}</summary>\n\n{every}\n\n"
-         f"*{evidence}*\n\n</details>")
+    _folded(f"The names of all {len(names)}", every, evidence)
 
 
 def apart(name: str) -> None:
@@ -77,15 +87,177 @@ def apart_best(key: str, size: int) -> None:
 
 
 def autopsies(key: str, *sizes: int) -> None:
-    """Display, for cubes of some types, ours beside what cuBLAS runs, and what the rows say."""
+    """Display, folded, for cubes of some types ours beside what cuBLAS runs, and what rows say.
+
+    Raises
+    ------
+    NotRecorded
+        If none of them has a record; one that has none is named.
+    """
+    types, shown = _BY_KEY[key], 0
     for size in sizes:
-        types = _BY_KEY[key]
-        found = model.autopsy(RECORDED_ON, types, size)
+        try:
+            found = model.autopsy(RECORDED_ON, types, size)
+        except NotRecorded as missing:
+            if shown == 0 and size == sizes[-1]:
+                raise
+            note(f"*{types.title}, {size:,}: not recorded yet: {missing}.*")
+            continue
+        shown += 1
         head = (f"{types.title}, {size:,}", *(side.name for side in found.sides))
         rows = [(name, *cells) for name, cells in _properties(found)]
-        note(f"{markdown(head, rows)}\n\n{finding(found)}")
-    note(f"*recorded: {_label(CublasRecord)}; speed in turns, counters by ncu of one launch, "
-         "joules by NVML; tiles per SM modelled*")
+        _folded(f"{types.title}, {size:,}: what each is built of, and what was counted",
+                markdown(head, rows), finding(found),
+                f"*recorded: {_label(CublasRecord)}; speed in turns, counters by ncu of one "
+                "launch, joules by NVML; tiles per SM modelled*")
+
+
+def _folded(summary: str, *parts: str) -> None:
+    text = "\n\n".join(parts)
+    note(f"<details>\n<summary>{summary}</summary>\n\n{text}\n\n</details>")
+
+
+OURS, THEIRS, PUBLIC = "ours", "cuBLAS's default", "the fastest public kernel"
+L2, DRAM = "through L2", "from and to DRAM"
+_BEST = "the best of cuBLAS"
+
+
+@once_recorded()
+def speeds() -> None:
+    """Draw what ours, cuBLAS's default and the fastest public kernel reach of the best, by problem.
+
+    Raises
+    ------
+    NotRecorded
+        If nothing of ours is recorded.
+    """
+    found = [one for types in TYPES for size in SIZES
+             if (one := model.shares(RECORDED_ON, types, size))]
+    if not found:
+        raise NotRecorded("no version has a record: python -m lib record")
+    rows = [dots.Row(f"{_short(one.types)}, {one.size:,}", [
+        *([(PUBLIC, max(share for _, share in one.peers))] if one.peers else []),
+        *([(THEIRS, one.default)] if one.default else []), (OURS, one.share)],
+        f"{one.name}: {style.number(one.tflops)} TFLOP/s") for one in found]
+    least, most = (edge(one.share for one in found) for edge in (min, max))
+    _draw(rows, {OURS: dots.FULL, THEIRS: dots.GREY, PUBLIC: dots.HOLLOW},
+          f"The fastest of ours reaches {least:.1%} to {most:.1%} of the best of cuBLAS",
+          _days(KernelRecord, "each share from turns of its own"))
+
+
+@once_recorded()
+def byte_counts() -> None:
+    """Draw the bytes of the fastest of ours over those of cuBLAS's best, a row a problem.
+
+    Raises
+    ------
+    NotRecorded
+        If nothing was counted of both on one day.
+    """
+    rows = []
+    for name, ours, best in _counted():
+        at = (ours["l2_bytes"], _dram(ours))
+        rows.append(dots.Row(name, [(DRAM, at[1] / _dram(best)), (L2, at[0] / best["l2_bytes"])],
+                             f"{at[0] / 1e9:.3g} GB, {at[1] / 1e9:.3g} GB"))
+    through = [value for row in rows for kind, value in row.dots if kind == L2]
+    _draw(rows, {L2: dots.FULL, DRAM: dots.RING},
+          f"Ours moves {min(through):.0%} to {max(through):.0%} of the bytes through L2 that "
+          "cuBLAS's best moves", _days(CublasRecord, "ncu, one launch each"))
+
+
+@once_recorded()
+def cycle_counts() -> None:
+    """Draw the cycles of one launch of the fastest of ours over those of cuBLAS's best.
+
+    Raises
+    ------
+    NotRecorded
+        If nothing was counted of both on one day.
+    """
+    rows = [dots.Row(name, [(OURS, ours["cycles"] / best["cycles"])],
+                     f"{style.number(ours['cycles'] / 1e3)} k cycles")
+            for name, ours, best in _counted()]
+    taken = [value for row in rows for _, value in row.dots]
+    _draw(rows, {OURS: dots.FULL},
+          f"One launch of ours takes {min(taken):.0%} to {max(taken):.0%} of the cycles of "
+          "cuBLAS's best", _days(CublasRecord, "ncu, one launch each"))
+
+
+@once_recorded()
+def energies() -> None:
+    """Draw the joules of the fastest of ours over those of the cuBLAS that it met.
+
+    Raises
+    ------
+    NotRecorded
+        If no energy is recorded.
+    """
+    found = [one for types in TYPES for size in SIZES
+             if (one := model.shares(RECORDED_ON, types, size)) and one.joules]
+    rows = [dots.Row(f"{_short(one.types)}, {one.size:,}",
+                     [(OURS, one.joules[0] / one.joules[1])],
+                     f"{one.name}: {style.number(one.joules[0])} J")
+            for one in found if one.joules]
+    if not rows:
+        raise NotRecorded("no energy is recorded: python -m lib record")
+    taken = [value for row in rows for _, value in row.dots]
+    _draw(rows, {OURS: dots.FULL},
+          f"A product of ours takes {min(taken):.0%} to {max(taken):.0%} of the joules of cuBLAS's",
+          _days(KernelRecord, "NVML, each alone for two seconds"))
+
+
+def _draw(rows: Sequence[dots.Row], kinds: Mapping[str, str], title: str, evidence: str) -> None:
+    show(*(dots.draw(rows, kinds, title=title, evidence=evidence, same=_BEST, narrow=narrow)
+           for narrow in (False, True)))
+
+
+def _counted() -> list[tuple[str, Mapping[str, float], Mapping[str, float]]]:
+    """Problems of which ours and cuBLAS's best were counted on one day, with both counters."""
+    found = []
+    for types in TYPES:
+        for size in SIZES:
+            try:
+                one = model.autopsy(RECORDED_ON, types, size)
+            except NotRecorded:
+                continue
+            ours, best = one.sides[0], one.sides[-1]
+            if one.same_day and ours.counters and best.counters:
+                found.append((f"{_short(types)}, {size:,}", ours.counters, best.counters))
+    if not found:
+        raise NotRecorded("ours and cuBLAS were not counted on one day: python -m lib record")
+    return found
+
+
+def _short(types: Types) -> str:
+    """``"BF16, B by columns"`` fits no row's name."""
+    return {"bf16_column": "BF16", "fp16_out": "FP16 out"}.get(types.key, types.title[:4])
+
+
+def _days(kind: type[Record], how: str) -> str:
+    days = {record.date for record in records.every()
+            if isinstance(record, kind) and record.gpu.key == RECORDED_ON}
+    return f"recorded: {RECORDED_ON}, {records.span(days) if days else 'not yet'}; {how}"
+
+
+@once_recorded()
+def fast_cu() -> None:
+    """Display why fast.cu's reported ratio is another one here.
+
+    Raises
+    ------
+    NotRecorded
+        If fast.cu has no record.
+    """
+    one = model.fast_cu(RECORDED_ON)
+    table(("at 4,096, BF16, B by columns", "fast.cu, TFLOP/s", "cuBLAS, TFLOP/s", "ratio"), (
+        ("its author: cuBLAS's default, each in a run of its own (reported)", f"{one.theirs:.0f}",
+         f"{one.cublas:.0f}", f"{one.theirs / one.cublas:.2f}"),
+        ("here: the best of cuBLAS, in turns", f"{one.here:.0f}", f"{one.best:.0f}",
+         f"**{one.here / one.best:.2f}**"),
+        ("here over reported", f"{one.kernel:.2f}", f"{one.best / one.cublas:.2f}",
+         f"{one.kernel:.2f} / {one.best / one.cublas:.2f} = {one.kernel * one.rival:.2f}"),
+    ), f"reported by the author; recorded: {_label(RivalsRecord)}; cuBLAS's default here, in turns "
+       f"with its best: {one.default:.0f} TFLOP/s")
 
 
 def _properties(found: Autopsy) -> list[tuple[str, list[str]]]:
@@ -123,7 +295,10 @@ def finding(found: Autopsy) -> str:
     """What the rival does otherwise, what that costs or saves, and what the same gave us."""
     ours, best = found.sides[0], found.sides[-1]
     parts = [_difference(ours.design, best.design)]
-    if ours.counters and best.counters:
+    if not found.same_day:
+        parts.append("Ours and cuBLAS were counted on different days: bytes and cycles are not "
+                     "compared.")
+    elif ours.counters and best.counters:
         parts.append(
             f"Against ours it executes {_of(best, ours, 'instructions')} of the instructions, "
             f"moves {_of(best, ours, 'l2_bytes')} of the bytes through L2 and "
@@ -192,9 +367,10 @@ def peers() -> None:
                 _beside(ours) if ours else "not ranked: it sums in FP16",
                 peer.licence, peer.revision[:12],
             ))
-    table(("public kernel", "types", "M = N = K", "its best configuration", "TFLOP/s",
-           "of the best of cuBLAS", "ours in the same turns, TFLOP/s", "licence", "revision"),
-          rows, f"recorded: {_label(RivalsRecord)}; `python -m lib rivals`")
+    head = ("public kernel", "types", "M = N = K", "its best configuration", "TFLOP/s",
+            "of the best of cuBLAS", "ours in the same turns, TFLOP/s", "licence", "revision")
+    _folded("Each public kernel: configuration, speed, share, and ours beside it",
+            markdown(head, rows), f"*recorded: {_label(RivalsRecord)}; `python -m lib rivals`*")
 
 
 def _beside(ours: Ours) -> str:

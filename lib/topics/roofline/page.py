@@ -75,11 +75,12 @@ def roofs_table() -> None:
     """Display the roofs measured on each machine, beside its data sheet's figure."""
     rows, labels = [], []
     sheet = {
-        "copy": ("DRAM", lambda g: g.dram_bytes_per_s), "l2": ("L2", lambda g: None),
-        "shared": ("shared memory", lambda g: None), "ffma": ("FFMA", lambda g: g.fp32_flops),
-        "mma_k8": ("mma.m16n8k8", lambda g: g.tensor_fp16_flops),
-        "mma_k16": ("mma.m16n8k16", lambda g: g.tensor_fp16_flops),
-        "wgmma": ("wgmma", lambda g: g.tensor_fp16_flops),
+        "copy": ("DRAM", lambda g: g.dram_bytes_per_s, None), "l2": ("L2", lambda g: None, None),
+        "shared": ("shared memory", lambda g: None, None),
+        "ffma": ("FFMA", lambda g: g.fp32_flops, lambda g: g.clock_hz),
+        **{key: (name, lambda g: g.tensor_fp16_flops, lambda g: g.tensor_clock_hz)
+           for key, name in (("mma_k8", "mma.m16n8k8"), ("mma_k16", "mma.m16n8k16"),
+                             ("wgmma", "wgmma"))},
     }
     for record in records.every():
         if not isinstance(record, MachineRecord):
@@ -88,24 +89,31 @@ def roofs_table() -> None:
         gpu = gpus.GPUS.get(key)  # None of a reader's own that no data sheet here is of
         labels.append(records.label(record))
         for kind, roof in record.roofs.named().items():
-            name, peak = sheet[kind]
+            name, peak, clock = sheet[kind]
             unit, given = roof.unit, gpu and peak(gpu)
+            at = f" at {clock(gpu) / 1e6:,.0f} MHz" if gpu and clock else ""
             rows.append((
                 f"{key}, {name}", style.quantity(roof.value, unit),
-                style.quantity(given, unit) if given else "not given", roof.method,
+                f"{style.quantity(given, unit)}{at}" if given else "not given", roof.method,
             ))
     table(("roof", "measured", "data sheet", "how"), rows, "; ".join(labels))
 
 
 def ridge_points() -> str:
-    """Peaks, bandwidth and ridge points of every GPU with a data sheet here."""
+    """Peaks, bandwidth and ridge points of every GPU with a data sheet here, all at one clock.
+
+    A vendor may print the tensor cores' peak at another clock than the FP32 units'.
+    """
     return markdown(
-        ("GPU", "FP32 peak, TFLOP/s", "tensor FP16 peak, TFLOP/s", "DRAM, GB/s",
-         "FP32 ridge, FLOP/byte", "tensor ridge, FLOP/byte"),
+        ("GPU", "SM clock, MHz", "FP32 peak, TFLOP/s", "tensor FP16 peak, TFLOP/s",
+         "the vendor's tensor peak, at MHz", "DRAM, GB/s", "FP32 ridge, FLOP/byte",
+         "tensor ridge, FLOP/byte"),
         (
-            (gpu.key, f"{gpu.fp32_flops / 1e12:.1f}", f"{gpu.tensor_fp16_flops / 1e12:,.0f}",
+            (gpu.key, f"{gpu.clock_hz / 1e6:,.0f}", f"{gpu.fp32_flops / 1e12:.1f}",
+             f"{gpu.tensor_boost_flops / 1e12:,.0f}",
+             f"{gpu.tensor_fp16_flops / 1e12:,.0f} at {gpu.tensor_clock_hz / 1e6:,.0f}",
              f"{gpu.dram_bytes_per_s / 1e9:,.0f}", f"{gpu.fp32_ridge:.1f}",
-             f"{gpu.tensor_ridge:.0f}")
+             f"{gpu.tensor_boost_flops / gpu.dram_bytes_per_s:.0f}")
             for gpu in GPUS.values()
         ),
     )

@@ -14,6 +14,7 @@ from lib.topics.scoreboard.model import (
     COLUMNS,
     DEFAULT,
     HALF_SUMS,
+    NOT_YET,
     TYPES,
     Cell,
     Line,
@@ -21,8 +22,11 @@ from lib.topics.scoreboard.model import (
     Types,
 )
 
-# What stands in an empty cell, and what it is read out as.
+# What stands in an empty cell, and what it is read out as; and behind a share that was measured
+# while the GPU held its clock down.
 NONE = '<span aria-hidden="true">–</span><span class="board-unseen">not recorded</span>'
+CAPPED = ('<span aria-hidden="true" title="held down by the power limit">▾</span>'
+          '<span class="board-unseen"> held down by the power limit</span>')
 _OF = {BEST: "", DEFAULT: " of its default", HALF_SUMS: f" of {HALF_SUMS}"}
 
 _STYLE = """
@@ -43,6 +47,7 @@ _STYLE = """
 .board thead th { vertical-align: bottom; white-space: normal; }
 .board-peer th, .board-peer td { font-style: italic; }
 .board-variant th:first-child { padding-left: 2rem; }
+.board td.board-none { text-align: left; }
 .board small { display: block; font-size: .85em; }
 .board-unseen { clip-path: inset(50%); height: 1px; overflow: hidden; position: absolute;
   white-space: nowrap; width: 1px; }
@@ -76,8 +81,8 @@ def cubes(gpu: str, boards: Sequence[tuple[Types, Sequence[Line]]], folder: str)
     def part(types: Types, lines: Sequence[Line]) -> str:
         head = ["version", *(f"{side:,}" for side, *_ in columns)]
         body = "".join(_lines(line, columns, folder) for line in lines)
-        return _table(f"{gpu}, {types.title}: TFLOP/s and share of the best of cuBLAS, M = N = K",
-                      head, body)
+        return _table(f"{gpu}, {types.title}: share of the best of cuBLAS, TFLOP/s below, "
+                      "M = N = K", head, body)
 
     return _board(gpu, "cubes", boards, part)
 
@@ -103,7 +108,7 @@ def others(gpu: str, boards: Sequence[tuple[Types, Sequence[Line]]],
             + "".join(_cell(line.cells.get(shape), line.record, folder) for line in there)
             + "</tr>" for shape in shapes
         )
-        return _table(f"{gpu}, {types.title}: TFLOP/s and share of the best of cuBLAS",
+        return _table(f"{gpu}, {types.title}: share of the best of cuBLAS, TFLOP/s below",
                       ["M×N×K", *(line.name for line in there)], f"<tbody>{body}</tbody>")
 
     return _board(gpu, "others", boards, part)
@@ -138,7 +143,9 @@ def _lines(line: Line, shapes: Sequence[Shape], folder: str) -> str:
     name = html.escape(line.name)
     if line.variants:
         name = f'<label><input type="checkbox"> {name}</label>'
-    if line.peer and line.note:
+    if line.note == NOT_YET:
+        pass
+    elif line.peer and line.note:
         name += f"<small>{html.escape(line.note)}</small>"
     elif line.note:
         name += f"<small>{html.escape(line.note)}{_more(len(line.variants))}</small>"
@@ -154,17 +161,23 @@ def _more(count: int) -> str:
 
 
 def _cells(line: Line, shapes: Sequence[Shape], folder: str) -> str:
+    if not line.cells and line.note == NOT_YET:
+        return f'<td class="board-none" colspan="{len(shapes)}">{NOT_YET}</td>'
     return "".join(_cell(line.cells.get(shape), line.record, folder) for shape in shapes)
 
 
 def _cell(cell: Cell | None, record: str, folder: str) -> str:
-    """A speed, which leads to its record, and the share under it."""
+    """A share of the rival, which leads to its record, and the speed under it."""
     if cell is None:
         return f"<td>{NONE}</td>"
     stale = " (stale)" if cell.stale else ""
-    share = "" if cell.share is None else f"<small>{cell.share:.1%}{_OF[cell.of]}</small>"
-    return (f'<td><a href="{html.escape(folder)}/{html.escape(record)}">{speed(cell.tflops)}</a>'
-            f"{stale}{share}</td>")
+    share = "100%" if cell.share is None and cell.of == BEST else (
+        "" if cell.share is None else f"{cell.share:.1%}")
+    of = f"<small>{_OF[cell.of].strip()}</small>" if share and _OF[cell.of] else ""
+    address = f"{html.escape(folder)}/{html.escape(record)}"
+    mark = CAPPED if cell.capped else ""
+    return (f'<td><a href="{address}">{share or speed(cell.tflops)}</a>{mark}{stale}{of}'
+            f"<small>{speed(cell.tflops) if share else ''}</small></td>")
 
 
 def speed(tflops: float) -> str:

@@ -1,6 +1,7 @@
 """The scoreboard as data: versions and public peers, their speed and their share of the rival.
 
 All of it is read from ``results/``; a share is the ratio that a record holds, never computed anew.
+What was measured of a draft, of files that no commit has, stands on no board.
 """
 
 from __future__ import annotations
@@ -11,15 +12,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import NamedTuple
 
-from lib.kernels.catalogue import KERNELS
+from lib.compiler.arch import BLACKWELL
+from lib.kernels.catalogue import KERNELS, in_book
 from lib.kernels.shapes import CUBES
 from lib.records import store as records
+from lib.records.revision import DIRTY
 from lib.records.schema import (
     CublasRecord,
     KernelRecord,
+    PeerRow,
     Problem,
     Record,
+    RivalRow,
     RivalsRecord,
+    Row,
 )
 from lib.topics.version import rung
 
@@ -30,6 +36,9 @@ COLUMNS: tuple[Shape, ...] = tuple((size, size, size) for size in CUBES)
 # What a share may be of: the best of cuBLAS, its default heuristic's kernel where a record has no
 # other, and for kernels that add up in FP16 the routine that does so too.
 BEST, DEFAULT, HALF_SUMS = "best", "default", "cublasHgemm"
+
+# What stands on a board's line of which nothing is recorded.
+NOT_YET = "not recorded yet"
 
 # What cuBLAS's own lines are called.
 BEST_LINE, DEFAULT_LINE = "cuBLAS, the best", "cuBLAS, its default"
@@ -70,12 +79,16 @@ class Cell:
         `BEST`, `DEFAULT` or `HALF_SUMS`.
     stale : bool
         The kernel's source has changed since.
+    capped : bool
+        The GPU held its clock down while the series ran: its power limit was reached, or it was
+        too hot.
     """
 
     tflops: float
     share: float | None
     of: str = BEST
     stale: bool = False
+    capped: bool = False
 
 
 @dataclass(frozen=True)
@@ -114,17 +127,41 @@ def board(gpu: str, types: Types) -> list[Line]:
     """The lines of one group: cuBLAS, versions in their order, each peer behind what it met.
 
     A peer was timed in turns with one of ours and stands behind that; one that adds up in FP16 was
-    not, and stands last.
+    not, and stands last. A version of these types of which nothing is recorded has a line without
+    cells; a group of which nothing is recorded has no lines.
     """
-    lines: list[tuple[str, Line]] = []
-    for stem in KERNELS:
-        record = records.load(KernelRecord, gpu, stem)
-        if record and (found := _version(record, types)):
-            lines.append((stem, found))
-    for met, line in peers(gpu, types):
+    found = {stem: line for stem in KERNELS if (record := records.load(KernelRecord, gpu, stem))
+             and (line := _version(record, types))}
+    others = list(peers(gpu, types, drafts=False))
+    rival = list(cublas(gpu, types, drafts=False))
+    if not found and not others and not rival:
+        return []
+    lines = [(stem, line) for stem in KERNELS
+             if (line := found.get(stem) or _not_yet(stem, types))]
+    for met, line in others:
         place = max((i for i, (stem, _) in enumerate(lines) if stem == met), default=len(lines) - 1)
         lines.insert(place + 1, (met, line))
-    return [*cublas(gpu, types), *(line for _, line in lines)]
+    return [*rival, *(line for _, line in lines)]
+
+
+def _not_yet(stem: str, types: Types) -> Line | None:
+    """The line of a version of the book that no row is of; None if it is of other types."""
+    kernel = in_book().get(stem)
+    if kernel is None or kernel.min_arch == BLACKWELL:
+        return None
+    first = kernel.variants[0]
+    if (first.dtype, first.out, first.b_layout) != types[2:]:
+        return None
+    return Line(rung(kernel), "", {}, NOT_YET)
+
+
+def _drafts(record: KernelRecord | CublasRecord | RivalsRecord) -> set[str]:
+    """The chunks of a record in which files were measured that no commit has."""
+    return {name for name, chunk in record.chunks.items() if chunk.revision.endswith(DIRTY)}
+
+
+def _capped(row: Row | RivalRow | PeerRow) -> bool:
+    return bool(row.throttle)
 
 
 def shapes(lines: Sequence[Line]) -> list[Shape]:
@@ -137,55 +174,62 @@ def shapes(lines: Sequence[Line]) -> list[Shape]:
 def _version(record: KernelRecord, types: Types) -> Line | None:
     """A version's line, headed by its first instantiation of these types."""
     kernel = KERNELS[record.kernel]
-    file = _file(record)
+    file, drafts = _file(record), _drafts(record)
     lines = []
     for name, variant in record.variants.items():
         stale = records.changed(kernel, name, variant)
         cells = {
-            row.shape: Cell(row.tflops, row.ratio, records.rival(row), stale)
-            for row in variant.bench if types.has(row)
+            row.shape: Cell(row.tflops, row.ratio, records.rival(row), stale, _capped(row))
+            for row in variant.bench if types.has(row) and row.chunk not in drafts
         }
         if cells:
             lines.append(Line(name, file, cells))
     if not lines:
         return None
-    first, *others = lines
-    return replace(first, name=rung(kernel), note=first.name, variants=tuple(others))
+    variants = {variant.name for variant in kernel.variants}
+    first = next((line for line in lines if line.name in variants), None)
+    if first is None:  # of what isolates a step something is recorded, of the version nothing
+        return Line(rung(kernel), "", {}, NOT_YET, variants=tuple(lines))
+    others = tuple(line for line in lines if line is not first)
+    return replace(first, name=rung(kernel), note=first.name, variants=others)
 
 
-def cublas(gpu: str, types: Types) -> Iterator[Line]:
-    """The fastest of cuBLAS, and its default beside it."""
+def cublas(gpu: str, types: Types, drafts: bool = True) -> Iterator[Line]:
+    """The fastest of cuBLAS, and its default beside it; of drafts too, unless that is false."""
     record = records.load(CublasRecord, gpu)
     if record is None:
         return
+    left_out = set() if drafts else _drafts(record)
     for variant in record.variants.values():
-        rows = [row for row in variant.bench if types.has(row)]
+        rows = [row for row in variant.bench if types.has(row) and row.chunk not in left_out]
         best, default = {}, {}
         for row in rows:
             both = row.rival
             if not both.best:
-                default[row.shape] = Cell(row.tflops, None, DEFAULT)
+                default[row.shape] = Cell(row.tflops, None, DEFAULT, capped=_capped(row))
                 continue
             fastest = both.fastest.tflops
-            best[row.shape] = Cell(fastest, None)
-            default[row.shape] = Cell(both.default.tflops, both.default.tflops / fastest)
+            best[row.shape] = Cell(fastest, None, capped=_capped(row))
+            default[row.shape] = Cell(both.default.tflops, both.default.tflops / fastest,
+                                      capped=_capped(row))
         for name, cells in ((BEST_LINE, best), (DEFAULT_LINE, default)):
             if cells:
                 yield Line(name, _file(record), cells, peer=True)
 
 
-def peers(gpu: str, types: Types) -> Iterator[tuple[str, Line]]:
+def peers(gpu: str, types: Types, drafts: bool = True) -> Iterator[tuple[str, Line]]:
     """Public peers of these types, and the version that each was in turns with."""
     record = records.load(RivalsRecord, gpu)
     if record is None:
         return
+    left_out = set() if drafts else _drafts(record)
     for name, peer in record.peers.items():
-        rows = [row for row in peer.rows if types.has(row)]
+        rows = [row for row in peer.rows if types.has(row) and row.chunk not in left_out]
         if not rows:
             continue
         of = HALF_SUMS if peer.half_sums else None
-        cells = {row.shape: Cell(row.tflops, row.ratio, of or records.rival(row))
-                 for row in rows}
+        cells = {row.shape: Cell(row.tflops, row.ratio, of or records.rival(row),
+                                 capped=_capped(row)) for row in rows}
         note = "public" + (", sums in FP16: not ranked" if peer.half_sums else "")
         met = rows[0].ours.kernel if rows[0].ours else ""
         yield met, Line(name, _file(record), cells, note, peer=True)

@@ -6,7 +6,7 @@ from IPython.display import HTML, display
 
 from lib.plotting.display import note
 from lib.records import store as records
-from lib.records.schema import CublasRecord, RivalsRecord
+from lib.records.revision import DIRTY
 from lib.topics.scoreboard import figure, model
 from lib.topics.version import RECORDED_ON
 
@@ -17,9 +17,16 @@ CSV = "all.csv"
 
 
 def cubes() -> None:
-    """Display the board of cubes, for each GPU that versions were recorded on."""
+    """Display the board of cubes, for each GPU that versions were recorded on.
+
+    Raises
+    ------
+    records.NotRecorded
+        If there is no record.
+    """
     for gpu in _gpus():
-        display(HTML(figure.cubes(gpu, _boards(gpu), FOLDER)))
+        if boards := _boards(gpu):
+            display(HTML(figure.cubes(gpu, boards, FOLDER)))
 
 
 def others() -> None:
@@ -32,11 +39,13 @@ def others() -> None:
 
 
 def source() -> None:
-    """Display what the boards are made from, and where all of it is as one table."""
-    dates = sorted({(record.gpu.key, record.date) for record in records.every()
-                    if isinstance(record, CublasRecord | RivalsRecord)})
-    recorded = "; ".join(f"{gpu}, {date}" for gpu, date in dates)
-    note(f"*recorded: {recorded}; cuBLAS on the same types in the same run, TF32 off.* "
+    """Display how a board is read, and where all of it is as one table."""
+    dates = sorted({(record.gpu.key, record.date) for record in records.versions()
+                    if not record.revision.endswith(DIRTY)})
+    recorded = "; ".join(f"{gpu}, {records.span(day for key, day in dates if key == gpu)}"
+                         for gpu in dict.fromkeys(key for key, _ in dates)) or model.NOT_YET
+    note(f"*▾: the power limit held the clock down while it ran. recorded: {recorded}; cuBLAS on "
+         "the same types in the same run, TF32 off.* "
          f'<a href="{FOLDER}/{CSV}">All of it as CSV</a>, and from a terminal: '
          "`python -m lib results --csv`.")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lib.dispatch import cost
-from lib.kernels.grid import PERSISTENT_SMS, LastWave
+from lib.kernels.grid import LastWave, Sms, h100_sms
 from lib.kernels.spec import Variant
 from lib.problem import Problem
 
@@ -23,14 +23,14 @@ def fastest(variants: Sequence[Variant], shape: Shape) -> str:
     return min(variants, key=lambda one: cost.cycles(one, one.problem(*shape), cost.H100)).name
 
 
-def by_steps(first: Variant, second: Variant, shape: Shape, sms: int = PERSISTENT_SMS) -> float:
+def by_steps(first: Variant, second: Variant, shape: Shape, sms: Sms = h100_sms) -> float:
     """The same for a last wave that is cut, where sums cost nothing: longest cluster over longest.
     """
     whole, cut = (steps(variant, variant.problem(*shape), sms) for variant in (first, second))
     return whole / cut
 
 
-def steps(variant: Variant, problem: Problem, sms: int = PERSISTENT_SMS) -> int:
+def steps(variant: Variant, problem: Problem, sms: Sms = h100_sms) -> int:
     """Steps of K of the cluster that has most to do.
 
     Raises
@@ -48,7 +48,7 @@ def steps(variant: Variant, problem: Problem, sms: int = PERSISTENT_SMS) -> int:
     return full * each + (-(-rest * each // sharers) if sharers else each if rest else 0)
 
 
-def last_wave(variant: Variant, shape: Shape, sms: int = PERSISTENT_SMS) -> float:
+def last_wave(variant: Variant, shape: Shape, sms: Sms = h100_sms) -> float:
     """How full the last wave of a persistent variant is; 1 if all are."""
     grid, problem = variant.grid, variant.problem(*shape)
     clusters = grid.blocks(problem, variant.tile, variant.step, sms)[0] // grid.size

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 from lib import gpus
 from lib.kernels.spec import Variant
+from lib.plotting import style
 from lib.plotting.display import note, once_recorded, table
-from lib.plotting.markdown import reading, without_unread
+from lib.plotting.markdown import markdown, reading, without_unread
 from lib.records import reported
 from lib.records import store as records
+from lib.records.revision import DIRTY
 from lib.records.schema import Benchmark, Clock, Side, Steady, mhz
 from lib.records.store import HOT_ROUNDS
 from lib.topics.bottleneck.model import HMMA_1688
@@ -26,18 +28,26 @@ WARP = 32
 
 
 def provenance() -> None:
-    """Display where each record comes from: GPU, driver, toolkit, date, revision, method."""
-    rows = [
-        (r.kernel, r.gpu.name, r.gpu.driver, r.software.cuda,
-         r.software.cublas, r.date, r.revision)
-        for r in records.every()
-    ]
+    """Display where each record comes from, folded: GPU, driver, toolkit, date, revision, method.
+
+    Records of drafts, of files that no commit has, are counted and not shown.
+    """
+    every = list(records.every())
+    kept = [r for r in every if not r.revision.endswith(DIRTY)]
     head = ("record", "GPU", "driver", "CUDA", "cuBLAS", "date", "revision")
-    table(head, rows, "recorded: the files in results/")
-    methods = dict.fromkeys(
-        r.method.bench for r in records.versions() if r.method.bench)
-    clocks = dict.fromkeys(r.method.clocks for r in records.every())
-    note("\n\n".join([f"Timing: {'; '.join(methods)}.", f"Clocks: {'; '.join(clocks)}."]))
+    rows = [(r.kernel, r.gpu.key, r.gpu.driver, r.software.cuda, r.software.cublas, r.date,
+             r.revision) for r in kept]
+    left_out = style.plural(len(every) - len(kept), "record")
+    also = f"; {left_out} of a draft not shown" if len(every) > len(kept) else ""
+    machines = "; ".join(f"{key}: {name}" for key, name in sorted({
+        (r.gpu.key, r.gpu.name) for r in kept}))
+    methods = dict.fromkeys(r.method.bench for r in kept if r.method.bench)
+    clocks = dict.fromkeys(r.method.clocks for r in kept)
+    told = "\n\n".join([
+        f"{markdown(head, rows)}\n\n*recorded: the files in results/{also}; {machines}*",
+        f"Timing: {'; '.join(methods)}.", f"Clocks: {'; '.join(clocks)}."])
+    note("<details>\n<summary>Each record: GPU, driver, toolkit, day, revision, method"
+         f"</summary>\n\n{told}\n\n</details>")
 
 
 def speed(version: Version, *variants: str) -> None:

@@ -55,7 +55,7 @@ def _picture(ax: Axes, tile: ThreadTile, height: float, largest: int) -> None:
     cell = min(_SIDE / largest, 14.0)
     load, compute = style.PHASE["load"], style.PHASE["compute"]
     gap = 1.0 if cell > 5 else 0.6
-    ax.text(0, height - 2, f"{tile.TM} × {tile.TN} elements a thread", size=style.NORMAL,
+    ax.text(0, height - 2, f"{tile.TM} × {tile.TN} elements per thread", size=style.NORMAL,
             weight="bold", va="top")
     ax.text(0, height - 17, f"one k: {tile.fragments} floats, "
             f"{style.plural(tile.accumulators, 'multiply-add')}", size=style.SMALL, va="top")
@@ -121,7 +121,7 @@ def _finding(tile: ThreadTile) -> str:
     return (
         f"{tile.TM} × {tile.TN}: {tile.fragments} floats feed "
         f"{style.plural(tile.accumulators, 'multiply-add')}, {style.number(tile.flop_per_load)} "
-        "FLOP a float"
+        "FLOP per float"
     )
 
 

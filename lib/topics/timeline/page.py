@@ -137,7 +137,7 @@ def _told(
 ) -> timeline_figure.Version:
     """A timeline by its marks and the SM clock, MHz."""
     name = rung(version.kernel)
-    if len(version.kernel.variants) > 1:
+    if len(version.kernel.variants) > 1 or variant is not version.kernel.variants[0]:
         name += f", {variant.name}"
     return of_marks(
         name, marks, clock * 1e6 if clock else gpus.GPUS[RECORDED_ON].clock_hz,

@@ -1,0 +1,110 @@
+"""What a reader sees of the first page without moving: promise, ladder, reasons, ways in."""
+
+import pytest
+
+from lib.kernels.catalogue import in_book
+from tests.book.views import READING, emulate, wait_until_drawn
+
+pytestmark = pytest.mark.browser
+WIDE = {"width": 1440, "height": 900}
+PHONE = {"width": 390, "height": 844}
+HOUR = ["method", "01", "02", "04", "06", "09", "14", "17", "20"]
+
+# Where things of the article end, in pixels from the window's top: the heading, the paragraph of
+# the promise, the ladder as it is shown, and the lists behind their heads.
+ENDS = """
+const article = document.querySelector('article');
+const end = one => one.getBoundingClientRect().bottom;
+const shown = Array.from(article.querySelectorAll('figure.figure-scroll svg'))
+  .find(svg => svg.getClientRects().length);
+const lists = {};
+article.querySelectorAll('p > strong:only-child').forEach(head => {
+  const list = head.parentElement.nextElementSibling;
+  if (list && list.tagName === 'UL') { lists[head.textContent] = end(list); }
+});
+return {promise: end(article.querySelector('h1 ~ p')), ladder: end(shown),
+        top: shown.getBoundingClientRect().top, ...lists};
+"""
+# The text of the article that stands in the window.
+SEEN = """
+return Array.from(document.querySelectorAll('article :is(p, li, pre, text, h1, h2, label)'))
+  .filter(one => one.getClientRects().length && one.getBoundingClientRect().top < innerHeight)
+  .map(one => one.textContent).join('\\n');
+"""
+LINKS = """
+return Array.from(document.querySelectorAll('article li')).filter(
+  item => item.textContent.trim().startsWith('Read')).map(
+  item => Array.from(item.querySelectorAll('a'), a => [a.textContent, a.getAttribute('href')]))[0];
+"""
+
+
+@pytest.fixture
+def opened(browser, address):
+    """Open the first page in a window: `opened(WIDE)`."""
+    def open_page(size, theme="light"):
+        emulate(browser, **{**READING, **size, "theme": theme})
+        browser.get(address + "index.html")
+        wait_until_drawn(browser)
+        return browser
+
+    yield open_page
+    emulate(browser, **READING)
+
+
+def test_one_screen_has_the_promise_the_ladder_the_reasons_and_the_ways_in(opened):
+    ends = opened(WIDE).execute_script(ENDS)
+    assert {"promise", "ladder", "Why believe it", "Three ways in"} <= set(ends)
+    assert {name: end for name, end in ends.items() if end > WIDE["height"]} == {}
+
+
+def test_the_promise_has_its_numbers(opened):
+    promise = opened(WIDE).find_element("css selector", "article h1 ~ p")
+    numbers = promise.find_elements("css selector", "data")
+    assert len(numbers) == 3
+    for number in numbers:
+        assert number.text == "not recorded yet" or float(number.text) > 0
+
+
+def test_no_import_is_to_be_seen(opened):
+    page = opened(WIDE)
+    assert "import " not in page.execute_script(SEEN)
+    assert page.execute_script(
+        "return Array.from(document.querySelectorAll('article .cell_input'))"
+        ".filter(one => one.getClientRects().length).length") == 0
+
+
+def test_the_reasons_are_three_lines_and_the_ways_are_three(opened):
+    page = opened(WIDE)
+    for head in ("Why believe it", "Three ways in"):
+        items = page.execute_script(
+            "return Array.from(Array.from(document.querySelectorAll('article p > strong'))"
+            ".find(one => one.textContent === arguments[0]).parentElement.nextElementSibling"
+            ".querySelectorAll(':scope > li'), item => item.getBoundingClientRect().height)", head)
+        assert len(items) == 3 and max(items) < 40, "a line each"
+
+
+def test_the_hour_s_path_leads_where_it_says(opened):
+    links = opened(WIDE).execute_script(LINKS)
+    assert [text for text, _ in links] == HOUR
+    stems = {stem[:2]: stem for stem in in_book()}
+    assert [href for _, href in links] == [
+        f"chapters/{stems.get(name, name)}.html" for name in HOUR]
+
+
+def test_a_phone_s_first_screen_has_the_promise_and_the_news(opened):
+    """The first of the ladder's groups, the largest, stands there whole."""
+    page = opened(PHONE)
+    ends = page.execute_script(ENDS)
+    assert ends["promise"] < PHONE["height"] / 2
+    title = page.execute_script(
+        "return Array.from(document.querySelectorAll('article figure svg')).find("
+        "svg => svg.getClientRects().length).getAttribute('aria-label')")
+    assert "of the best of cuBLAS" in title
+    numbers = [name for name in (stem[:2] for stem in in_book()) if name in ("10", "21")]
+    feet = page.execute_script(
+        "const shown = Array.from(document.querySelectorAll('article figure svg')).find("
+        "svg => svg.getClientRects().length);"
+        "return Array.from(shown.querySelectorAll('text')).filter("
+        "text => arguments[0].includes(text.textContent)).map("
+        "text => text.getBoundingClientRect().bottom)", numbers)
+    assert len(feet) == len(numbers) and max(feet) <= PHONE["height"]

@@ -1,0 +1,116 @@
+"""The page of lib.gemm's choice: what it says of the rule is what rule and records give."""
+
+import math
+from dataclasses import fields
+
+import pytest
+
+from lib.dispatch import cost, nearest
+from lib.dispatch.plan import choose
+from lib.kernels.catalogue import KERNELS
+from lib.kernels.spec import parted
+from lib.records import store as records
+from lib.records.schema import SearchRecord
+from lib.topics.choosing import model, page
+from lib.topics.choosing.model import Chosen, Timed
+from tests import built
+
+SHAPE = (64, 64, 64)
+
+
+@pytest.fixture
+def said(monkeypatch):
+    """Whatever the page displays, as text."""
+    seen = []
+    monkeypatch.setattr(page, "note", seen.append)
+    monkeypatch.setattr(page, "table", lambda head, rows, evidence: seen.append(
+        "\n".join(" | ".join(row) for row in rows) + evidence))
+    return seen
+
+
+def test_candidates_are_counted_by_version(said):
+    page.candidates()
+    assert sum(model.candidates().values()) == len(KERNELS["hopper"].variants[0].candidates)
+    assert all(f"]({stem}.ipynb)" in said[0] for stem in model.candidates())
+
+
+def test_only_what_the_rule_may_launch_is_held_against_it():
+    """20's own ping-pong, say, is another launch than the one that the rule has of 21."""
+    for shape, those in model.timed().items():
+        names = [one.name for one in those]
+        assert len(names) == len(set(names)) > 1 and "24 packed" not in names
+        assert all(one.predicted > 0 and one.seconds > 0 for one in those), shape
+
+
+def test_the_first_is_the_one_of_least_predicted_time():
+    rows = {SHAPE: [Timed("a", 2.0, 0.1, 5.0, 10.0), Timed("b", 1.0, 0.1, 6.0, 5.0)]}
+    (found,) = model.by_costs(rows)
+    assert found == Chosen(SHAPE, "a", "b", 1.0, 0.2, 2) and not found.right
+    assert [one.off for one in rows[SHAPE]] == [0.5, 1.2]
+    near = {SHAPE: [Timed("a", 1.1, 0.1, 5.0, None), Timed("b", 1.0, 0.1, 6.0, None)]}
+    assert model.by_costs(near)[0].right and near[SHAPE][0].off is None
+
+
+def test_what_is_lost_is_told_with_its_worst(said):
+    page._chosen([Chosen(SHAPE, "a", "a", 0.0, 0.1, 2), Chosen((9, 9, 8), "a", "b", 0.21, 0.1, 2)],
+                 "first", "recorded: H100")
+    table, words = said
+    assert "64³ | 2 | `a` | the same | 0" in table and "9×9×8 | 2 | `a` | `b` | 21.0%" in table
+    assert words == ("On 1 of 2 shapes the choice is the fastest recorded, or as fast within both "
+                     "spreads. It takes 10.0% longer in the geometric mean, and 21.0% at the "
+                     "worst, at 9×9×8.")
+
+
+def test_a_shape_that_is_left_out_is_chosen_for_by_the_others():
+    name = model.searched()[0]
+    stem, variant = parted(name)
+    search = records.load(SearchRecord, model.RECORDED_ON).searches[name]
+    tuned = KERNELS[stem].variant(variant)
+    for row, found in zip(search.rows, model.by_neighbour(name), strict=True):
+        others = [one for one in search.rows if one is not row]
+        problem = tuned.problem(*row.shape)
+        assert found.first == nearest.choose(tuned, problem, others).name
+        assert row.seconds[found.fastest] == min(row.seconds.values()) and found.longer >= 0
+        # With its own row it would get its own fastest.
+        assert choose(KERNELS[stem], tuned, problem, search.rows).name == found.fastest
+
+
+def test_each_cost_is_told_with_its_value(monkeypatch):
+    told = dict(model.told())
+    text = ", ".join(told)
+    for field in fields(cost.Costs):
+        assert f"{field.name} = {getattr(cost.H100, field.name):,}" in text
+    assert all(words.endswith(".") for words in told.values())
+    monkeypatch.setattr(cost.Costs, "__doc__", cost.Costs.__doc__.replace("    spill : float", ""))
+    with pytest.raises(ValueError, match="nothing is said of spill"):
+        model.told()
+
+
+def test_predictions_are_drawn_of_what_has_a_clock(monkeypatch):
+    drawn = []
+    monkeypatch.setattr(page, "show", lambda *figures: drawn.extend(figures))
+    monkeypatch.setattr(model, "timed", lambda: {
+        SHAPE: [Timed("a", 2.0, 0.1, 5.0, 10.0), Timed("b", 1.0, 0.1, 6.0, 5.0),
+                Timed("c", 1.0, 0.1, 6.0, None)]})
+    page.predictions.__wrapped__()
+    wide, narrow = drawn
+    assert "between 50% and 120%" in wide.finding == narrow.finding
+    assert "64³: the rule's first of these 50.0, the others 120.0; 2 recorded." in wide.alt
+
+
+def test_without_a_record_the_page_names_the_command(tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "RESULTS", tmp_path)
+    built.write(built.record())
+    for show in (page.predictions, page.choices, page.neighbours):
+        with pytest.raises(records.NotRecorded, match="python -m lib record"):
+            show.__wrapped__()
+
+
+def test_a_rule_of_the_largest_tile_would_be_told_as_wrong(monkeypatch):
+    """What the page says can fail: a worse order of the same records loses more."""
+    ours = model.by_costs(model.timed())
+    monkeypatch.setattr(cost, "cycles", lambda variant, *_: math.prod(variant.tile))
+    worse = model.by_costs(model.timed())
+    assert sum(one.longer for one in worse) > sum(one.longer for one in ours)
+
+
