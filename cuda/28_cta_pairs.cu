@@ -5,7 +5,7 @@
 //             half of B. What this thread waits for arrives in its block, from both. The next tile
 //             is that of a cluster which has not begun (CONTROL).
 // Bottleneck: 27's shared memory: all of B's tile in each block, read for 128 rows.
-// Launch:     clusters of two blocks; grid two blocks a tile of 2 BM rows, or without CONTROL at
+// Launch:     clusters of two blocks; grid two blocks per tile of 2 BM rows, or without CONTROL at
 //             most one per SM; block 192; dynamic shared memory for STAGES tiles (BM rows of A,
 //             BN / 2 columns of B), 4 * STAGED slices of 4 KiB and 1024 bytes. Rows of A and B are
 //             multiples of 16 bytes, so aligned, and those of C too unless STAGED is 0. Boxes: A

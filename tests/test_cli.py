@@ -3,6 +3,7 @@
 import ast
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -166,6 +167,27 @@ def test_results_are_filtered(call):
 def test_list_names_every_kernel(call):
     status, out, _ = call("list")
     assert status == 0 and all(stem in out for stem in KERNELS)
+    assert re.search(r"^28_cta_pairs .*; block scales: mxfp8, .*nvfp4", out, re.M)
+    rows = json.loads(call("list", "--json")[1])
+    assert [row["kernel"] for row in rows if row["block_scaled"]] == ["28_cta_pairs"]
+
+
+@pytest.mark.parametrize("name, shape", [("mxfp8", "33x20x48"), ("nvfp4_bfloat16", "130x136x96")])
+def test_what_has_block_scales_is_checked_as_any_other(call, name, shape):
+    """On shapes that are no multiple of a tile, nor of the blocks that share a scale."""
+    status, out, _ = call("check", f"28_cta_pairs/{name}", "--shape", shape, "--alpha", "0.5",
+                          "--beta", "-2", "--races", "--json")
+    document = json.loads(out)
+    assert status == 0 and document["ok"] and document["hazards"] == []
+    assert (document["kernel"], document["variant"], document["shape"]) == (
+        "28_cta_pairs", name, shape)
+    assert document["arch"] == "sm_100a" and name[:5].title() in document["instantiation"]
+
+
+def test_what_has_block_scales_is_traced(call):
+    status, out, _ = call("trace", "28_cta_pairs/nvfp4", "--shape", "40x64x64", "--json")
+    document = json.loads(out)
+    assert status == 0 and document["shared_store_instructions"] > 0
 
 
 def test_an_emulated_fault_exits_1(call, monkeypatch):
@@ -252,6 +274,14 @@ BAD = [
      "--dtype: 10_wmma/one_fragment takes A and B in float16"),
     (("check", "14_ldmatrix/k16", "--arch", "sm_75", "--backend", "emulator"),
      "14_ldmatrix/k16 runs on sm_80 and later, not on sm_75"),
+    (("check", "28_cta_pairs/mxfp8", "--shape", "128x128x90"),
+     "--shape: 28_cta_pairs moves rows that are multiples of 16 bytes: K = 90"),
+    (("check", "28_cta_pairs/nvfp4", "--dtype", "float16"),
+     "--dtype: 28_cta_pairs/nvfp4 takes A and B in float4_e2m1fn, not float16"),
+    (("check", "28_cta_pairs/nvfp4", "--arch", "sm_90a"), "compiled for sm_100a, not for sm_90a"),
+    (("check", "28_cta_pairs/nvfp4", "--shape", "0x1x1"), "--shape: 0x1x1 is no shape"),
+    (("export", "28_cta_pairs/nvfp4"), "has block scales, which check, trace and resources take"),
+    (("bench", "28_cta_pairs/mxfp8"), "has block scales, which check, trace and resources take"),
     (("check", "01_naive", "--dtype", ""), "--dtype"),
     (("check", "01_naive", "--arch", ""), "--arch"),
     (("profile", "cublas/no"), "NAME/VARIANT: cuBLAS is not recorded as 'no'"),

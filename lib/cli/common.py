@@ -15,6 +15,8 @@ from msgspec import Struct, to_builtins
 from lib import gpus
 from lib.compiler.arch import check_arch
 from lib.kernels import catalogue as kernels
+from lib.kernels.blackwell import BLOCK_SCALED
+from lib.kernels.block_scaled import BlockScaledProblem
 from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import Kernel, Variant, parted
 from lib.problem import DTYPES, Problem, parse_shape
@@ -94,9 +96,22 @@ def of(option: str) -> Iterator[None]:
         raise ValueError(f"{option}: {error}") from error
 
 
-def chosen(options: argparse.Namespace) -> tuple[Kernel, Variant]:
+def chosen(options: argparse.Namespace, *, block_scaled: bool = False) -> tuple[Kernel, Variant]:
+    """What ``NAME/VARIANT`` names; 28's with block scales only where a command takes their problem.
+
+    Raises
+    ------
+    ValueError
+        If there is none of that name, or the command doesn't take it.
+    """
     with of("NAME/VARIANT"):
-        return kernels.named(options.kernel)
+        stem, name = parted(options.kernel)
+        if stem != BLOCK_SCALED.stem or name not in {one.name for one in BLOCK_SCALED.variants}:
+            return kernels.named(options.kernel)
+        if not block_scaled:
+            raise ValueError(f"{options.kernel} has block scales, which check, trace and resources "
+                             "take and this command doesn't")
+        return BLOCK_SCALED, BLOCK_SCALED.variant(name)
 
 
 def target(options: argparse.Namespace) -> str | None:
@@ -126,6 +141,17 @@ def problem(
             what = f"{name}/{variant.name if variant else rival(options)}"
             raise ValueError(f"{what} takes A and B in {takes}, not {options.dtype}")
     return problem
+
+
+def block_scaled_problem(options: argparse.Namespace, variant: Variant) -> BlockScaledProblem:
+    """The problem of the options in the format and types of an instantiation with block scales."""
+    with of("--dtype"):
+        if options.dtype not in (None, variant.dtype):
+            raise ValueError(f"{options.kernel} takes A and B in {variant.dtype}, not "
+                             f"{options.dtype}")
+    with of("--shape"):
+        return BlockScaledProblem.of(str(variant.constants["FORMAT"]), *parse_shape(options.shape),
+                                     options.alpha, options.beta, variant.out)
 
 
 def cubes(text: str) -> list[int]:

@@ -11,8 +11,11 @@ from typing import Any
 
 from lib import gpus, patience
 from lib.cli import common
+from lib.dispatch import block_scaled as block_scaled_launch
 from lib.dispatch.plan import plan
 from lib.kernels import catalogue as kernels
+from lib.kernels.blackwell import BLOCK_SCALED
+from lib.kernels.block_scaled import BlockScaledProblem
 from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import Kernel, Pair, Variant
 from lib.paths import naming
@@ -24,8 +27,10 @@ BACKENDS = ("auto", "gpu", "emulator")
 def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
     """Add them to the parser of ``python -m lib``."""
     add(_list, "list", "the kernel versions of the catalogue",
-        json_help="a list of {kernel, title, change, group, variants, steps, min_arch, later}; "
-        "later has the architecture of variants and steps that ask for more than min_arch")
+        json_help="a list of {kernel, title, change, group, variants, steps, block_scaled, "
+        "min_arch, later}; block_scaled are variants with another problem, which check, trace and "
+        "resources take; later has the architecture of variants and steps that ask for more than "
+        "min_arch")
 
     check = add(_check, "check", "run a kernel and compare it with float64",
                 json_help="{kernel, variant, instantiation, narrowed, backend, arch, shape, alpha, "
@@ -86,16 +91,23 @@ def _list(options: argparse.Namespace) -> int:
     rows = [
         {"kernel": k.stem, "title": k.title, "change": k.change, "group": k.group,
          "variants": [v.name for v in k.variants], "steps": [v.name for v in k.steps],
-         "min_arch": k.min_arch,
+         "block_scaled": [v.name for v in _block_scaled(k)], "min_arch": k.min_arch,
          "later": {v.name: v.min_arch for v in k.measured if v.min_arch}}
         for k in KERNELS.values()
     ]
     common.say(options, rows, (
         f"{k.stem:<16} {k.group}  {k.change}  [{', '.join(map(_named, k.variants))}]"
         + (f"; steps: {', '.join(map(_named, k.steps))}" if k.steps else "")
+        + (f"; block scales: {', '.join(map(_named, scaled))}" if (scaled := _block_scaled(k))
+           else "")
         for k in KERNELS.values()
     ))
     return 0
+
+
+def _block_scaled(kernel: Kernel) -> tuple[Variant, ...]:
+    """The instantiations with block scales that go under a version's name."""
+    return BLOCK_SCALED.variants if kernel.stem == BLOCK_SCALED.stem else ()
 
 
 def _pairs(options: argparse.Namespace) -> int:
@@ -146,8 +158,8 @@ def _named(variant: Variant) -> str:
 def _check(options: argparse.Namespace) -> int:
     from lib.run import device
 
-    kernel, variant = common.chosen(options)
-    problem = common.problem(options, variant)
+    kernel, variant = common.chosen(options, block_scaled=True)
+    problem = _problem(options, kernel, variant)
     done = _run_patiently(
         options, kernel, problem, variant=variant, backend=options.backend,
         races=options.races, schedule=options.schedule, seed=options.seed, trace=False,
@@ -189,14 +201,32 @@ def _told(done: Any) -> list[str]:
     return told(done.launch) if done.launch else []
 
 
+def _problem(
+    options: argparse.Namespace, kernel: Kernel, variant: Variant
+) -> Problem | BlockScaledProblem:
+    """The problem of the options, of the kind that the kernel takes."""
+    if kernel is BLOCK_SCALED:
+        return common.block_scaled_problem(options, variant)
+    return common.problem(options, variant)
+
+
 def _run_patiently(
-    options: argparse.Namespace, kernel: Kernel, problem: Problem, **chosen: Any
+    options: argparse.Namespace, kernel: Kernel, problem: Problem | BlockScaledProblem,
+    **chosen: Any,
 ) -> Any:
     """Run a kernel; in the emulator, not for long without having been asked to."""
+    from lib.run import block_scaled
     from lib.run.runner import choose_backend, run
 
+    def once(problem: Problem | BlockScaledProblem) -> Any:
+        if isinstance(problem, BlockScaledProblem):
+            return block_scaled.run(problem, **{"trace": True, **chosen})
+        return run(kernel, problem, **chosen)
+
     def small(M: int, N: int, K: int) -> None:
-        run(kernel, dataclasses.replace(problem, M=M, N=N, K=K), **chosen)
+        if isinstance(problem, BlockScaledProblem):
+            K = -(-K // problem.form.unit) * problem.form.unit
+        once(dataclasses.replace(problem, M=M, N=N, K=K))
 
     chosen["arch"] = common.target(options)
     seconds = 0.0
@@ -204,18 +234,31 @@ def _run_patiently(
     where = choose_backend(chosen["backend"], kernel, chosen["variant"])
     if where == "emulator" or (asked and chosen["backend"] == "auto"):
         with common.of("--shape"):
-            plan(kernel, chosen["variant"], problem, exact=True)
+            _refuse(kernel, chosen["variant"], problem)
         with patience.told(f"trying {kernel.stem} on a small problem"):
             seconds = patience.foreseen(problem.M, problem.N, problem.K, small)
         if not options.yes:
             patience.refuse_too_long(seconds, options.shape)
     with patience.told(f"{kernel.stem} {problem.shape}", seconds):
-        return run(kernel, problem, **chosen)
+        return once(problem)
+
+
+def _refuse(kernel: Kernel, variant: Variant, problem: Problem | BlockScaledProblem) -> None:
+    """Refuse a problem that can't be launched, before anything is compiled.
+
+    Raises
+    ------
+    ValueError
+    """
+    if isinstance(problem, BlockScaledProblem):
+        block_scaled_launch.check(variant, problem)
+    else:
+        plan(kernel, variant, problem, exact=True)
 
 
 def _trace(options: argparse.Namespace) -> int:
-    kernel, variant = common.chosen(options)
-    problem = common.problem(options, variant)
+    kernel, variant = common.chosen(options, block_scaled=True)
+    problem = _problem(options, kernel, variant)
     done = _run_patiently(options, kernel, problem, variant=variant, backend="emulator")
     counters = done.trace.counters()
     document = {
@@ -237,7 +280,7 @@ def _resources(options: argparse.Namespace) -> int:
     from lib.run import device
     from lib.topics.occupancy.model import occupancy
 
-    kernel, variant = common.chosen(options)
+    kernel, variant = common.chosen(options, block_scaled=True)
     needs = kernel.needs(variant)
     here = device.arch(needs) if device.runs(kernel, variant) else kernel.oldest(variant)
     arch = common.target(options) or here

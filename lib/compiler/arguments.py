@@ -55,8 +55,10 @@ def parse(
     ----------
     words : list of str
         ``[NAME=]TYPE:NUMBER``, ``[NAME=]DTYPE[SHAPE][:FILL]`` (`FILLS`, or numbers with commas
-        between them, the last of which fills the rest), ``[NAME=]@FILE.npy``, ``[NAME=]bytes:HEX``
-        or ``[NAME=]null``; ``[NAME=]map[BOX]:ARRAY[:SWIZZLE[:WIDTH]]`` for a tensor map of an
+        between them, the last of which fills the rest, or ``FIRST..LAST``, any whole numbers from
+        one to the other, of each byte with `` bytes`` behind), ``[NAME=]@FILE.npy``,
+        ``[NAME=]bytes:HEX`` or ``[NAME=]null``;
+        ``[NAME=]map[BOX]:ARRAY[:SWIZZLE[:WIDTH]]`` for a tensor map of an
         array that was named before, ``mapptr`` for a pointer to one. A box of 3 to 5 sizes has the
         array's columns in slices, `WIDTH` wide or as wide as the box: (slice, row, column), axes
         of 1 before them.
@@ -198,6 +200,13 @@ def _array(dtype: np.dtype, shape: list[int], fill: str, random: np.random.Gener
         raise ValueError(f"{dtype.name} has no NaN; fill with a number")
     if fill == "nan":
         return np.full(shape, np.nan, dtype)
+    if whole and (span := re.fullmatch(r"(-?\d+)\.\.(-?\d+)( bytes)?", fill)):
+        each = np.dtype(np.uint8) if span[3] else dtype
+        low, high = (int(_number(each, number)) for number in span.groups()[:2])
+        if low > high:
+            raise ValueError(f"{fill} has no number: the first is to be the smaller one")
+        many = [*shape, dtype.itemsize // each.itemsize]
+        return random.integers(low, high + 1, many).astype(each).view(dtype).reshape(shape)
     try:
         *first, rest = (_number(dtype, number) for number in fill.split(","))
     except ValueError as error:

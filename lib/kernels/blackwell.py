@@ -79,7 +79,7 @@ PAIR = replace(WIDE, stages=6, group=4, cluster=(2, 1),
 def cta_pairs() -> tuple[Variant, ...]:
     """28 as it is, and with one thing less each."""
     return (
-        cta_pair("pair", "256×256 a pair, 6 stages, two accumulators, launch control", PAIR),
+        cta_pair("pair", "256×256 per pair, 6 stages, two accumulators, launch control", PAIR),
         cta_pair("in_turns", "pair, tiles in turns", PAIR.with_own(CONTROL=False)),
         cta_pair("four_stages", "in_turns, 27's 4 stages",
                  replace(PAIR, stages=4).with_own(CONTROL=False)),
@@ -135,10 +135,10 @@ BLOCK_SCALED = Kernel(
     min_arch="sm_100a",
     builds_on=("28_cta_pairs",),
     variants=(
-        scaled_pair("mxfp8", "256×128 a pair, E4M3, a power of two for each 32", "mxfp8", _SCALED),
+        scaled_pair("mxfp8", "256×128 per pair, E4M3, a power of two per 32", "mxfp8", _SCALED),
         scaled_pair("mxfp8_wide", "the same, 256×256, one accumulator", "mxfp8", _SCALED_WIDE),
         scaled_pair("mxfp8_bfloat16", "mxfp8, C in bfloat16", "mxfp8", _SCALED, "bfloat16"),
-        scaled_pair("nvfp4", "256×128 a pair, E2M1, an E4M3 for each 16", "nvfp4", _SCALED),
+        scaled_pair("nvfp4", "256×128 per pair, E2M1, an E4M3 per 16", "nvfp4", _SCALED),
         scaled_pair("nvfp4_wide", "the same, 256×256, one accumulator", "nvfp4", _SCALED_WIDE),
         scaled_pair("nvfp4_bfloat16", "nvfp4, C in bfloat16", "nvfp4", _SCALED, "bfloat16"),
     ),

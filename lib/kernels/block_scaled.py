@@ -181,6 +181,19 @@ class BlockScaledProblem:
             raise ValueError(f"format {self.format!r} is unknown; use {' or '.join(FORMATS)}")
         self.plain  # noqa: B018  refuses sizes
 
+    @classmethod
+    def of(
+        cls, cuda: str, M: int, N: int, K: int, alpha: float, beta: float, out: str
+    ) -> BlockScaledProblem:
+        """A problem of the format that block_scales.cuh calls so."""
+        name = next(one.name for one in FORMATS.values() if one.cuda == cuda)
+        return cls(M, N, K, alpha, beta, out, name)
+
+    @property
+    def shape(self) -> str:
+        """The shape as ``MxNxK``."""
+        return self.plain.shape
+
     @property
     def form(self) -> Format:
         """What A and B are made of."""

@@ -186,6 +186,33 @@ TASKS: Mapping[str, Sequence[Task]] = {
         Task("With four blocks for a tile, how many requests to store C do warps make?",
              "global_store_requests", **_to("split", "unsplit")),
     ),
+    "26_fp8": (
+        Task("Blocks of 128 shared a scale, and each partial sum was promoted; now a row of A and "
+             "a column of B have one scale each. How many multiply-adds do the threads execute?",
+             "ffma_thread_instructions", **_to("vector")),
+        Task("Let C be of FP32 instead of bfloat16. How many wavefronts does shared memory take?",
+             "shared_wavefronts", **_to("two_parts_float")),
+        Task("Leave out wgmma.fence before the products. How many pairs of source lines race?",
+             RACES, {"mistake": "wgmma.fence"}),
+    ),
+    "27_tcgen05": (
+        Task("C left through shared memory and TMA; now the lanes store it from their registers. "
+             "How many requests to store C do warps make?", "global_store_requests",
+             **_to("unstaged")),
+        Task("C is 128×256, one tile; halve the tile's columns. How many tcgen05.mma does the run "
+             "issue?", "tcgen05_instructions", {"variant": "narrow", "N": 256}, {"N": 256}),
+        Task("Leave out the fence between the wait for a tile and its products. How many pairs of "
+             "source lines race?", RACES, {"mistake": "tcgen05.fence"}),
+    ),
+    "28_cta_pairs": (
+        Task("A pair took its tiles in turns; now it asks the launch control for the next. How "
+             "many loads of shared memory does the run issue?", "shared_load_instructions",
+             **_to("pair", "in_turns")),
+        Task("Make K eight elements longer than two steps. How many tcgen05.mma does the run "
+             "issue?", "tcgen05_instructions", {"K": 136}),
+        Task("Leave out the fence between the wait for both blocks' tiles and their products. How "
+             "many pairs of source lines race?", RACES, {"mistake": "tcgen05.fence"}),
+    ),
 }
 
 

@@ -8,7 +8,7 @@ schedule; one that does neither either changes nothing, or shows what the emulat
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -178,7 +178,26 @@ def _places(text: str) -> list[str]:
     return found
 
 
-def verdict(run: Callable[..., tuple[Launch, bool]], settings: Any = SETTINGS) -> str:
+Told = tuple[str, int | None, int | None, str]
+
+
+def told(launch: Launch) -> set[Told]:
+    """What a launch reports: kinds of hazards, PTX lines of accesses, what is said bar numbers."""
+    return {(one.kind, one.first.line if one.first else None,
+             one.second.line if one.second else None,
+             re.sub(r"[\d\W]+", " ", one.message)) for one in launch.hazards}
+
+
+def told_of(run: Callable[..., tuple[Launch, bool]], settings: Any = SETTINGS) -> set[Told]:
+    """What a kernel reports as it is, under any of the settings: of it, no mutant is guilty."""
+    return set().union(*(told(run(races=True, trace=False, strict=True, **options)[0])
+                         for options in settings))
+
+
+def verdict(
+    run: Callable[..., tuple[Launch, bool]], settings: Any = SETTINGS,
+    known: Collection[Told] = (),
+) -> str:
     """Run a mutant until it is found out.
 
     Parameters
@@ -188,6 +207,8 @@ def verdict(run: Callable[..., tuple[Launch, bool]], settings: Any = SETTINGS) -
         result is right.
     settings : sequence of dict
         The options to try in turn.
+    known : collection
+        What the unchanged kernel reports (`told_of`), which is no finding.
 
     Returns
     -------
@@ -199,8 +220,9 @@ def verdict(run: Callable[..., tuple[Launch, bool]], settings: Any = SETTINGS) -
             launch, right = run(races=True, trace=False, strict=True, **options)
         except Error as error:
             return type(error).__name__
-        if launch.hazards:
-            return ", ".join(sorted({hazard.kind for hazard in launch.hazards}))
+        found = told(launch) - set(known)
+        if found:
+            return ", ".join(sorted({one[0] for one in found}))
         if not right:
             return "wrong result"
     return ""

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from lib import ptx
+from lib.compiler.arch import check_arch
 from lib.dispatch.block_scaled import check, launch_of
+from lib.dispatch.plan import Plan
 from lib.kernels.blackwell import BLOCK_SCALED
 from lib.kernels.block_scaled import BlockOperands, BlockScaledProblem, atoms
 from lib.kernels.build import compile_kernel
@@ -34,6 +36,10 @@ class BlockScaledRun:
     problem : BlockScaledProblem
     backend : str
         ``"gpu"`` or ``"emulator"``.
+    arch : str
+        What it was compiled for.
+    plan : Plan
+        The instantiation, which is `variant`, and how it was launched.
     C : (M, N) array
         NumPy's.
     verdict : Verdict
@@ -45,9 +51,24 @@ class BlockScaledRun:
     variant: Variant
     problem: BlockScaledProblem
     backend: str
+    arch: str
+    plan: Plan
     C: np.ndarray
     verdict: Verdict
     launch: ptx.Launch | None
+
+    @property
+    def trace(self) -> ptx.Trace:
+        """What the emulator counted.
+
+        Raises
+        ------
+        ValueError
+            If it ran on a GPU.
+        """
+        if self.launch is None:
+            raise ValueError("28_cta_pairs ran on a GPU; use backend 'emulator'")
+        return self.launch.traced
 
 
 def arguments(
@@ -84,7 +105,7 @@ def arguments(
 
 def run(
     problem: BlockScaledProblem, *, variant: Variant | None = None, backend: str = "auto",
-    seed: int = 0, sms: int | None = None, source: str | None = None,
+    arch: str | None = None, seed: int = 0, sms: int | None = None, source: str | None = None,
     given: BlockOperands | None = None, kernel: Kernel = BLOCK_SCALED, **options: Any,
 ) -> BlockScaledRun:
     """Run 28 with block scales and judge the result.
@@ -95,6 +116,9 @@ def run(
     variant : Variant, optional
         The first of the problem's format and types if not given.
     backend : {"auto", "gpu", "emulator"}
+        ``"auto"`` takes the emulator where something of its own is asked for.
+    arch : str, optional
+        What to compile for: there is one that runs it.
     seed : int
         Of the inputs.
     sms : int, optional
@@ -116,7 +140,13 @@ def run(
     """
     variant = variant or suited(problem)
     check(variant, problem)
-    where = choose_backend(backend, kernel, variant)
+    asked = [name for name, usual in (("races", False), ("schedule", "lowest"),
+                                      ("landing", "early"))
+             if options.get(name, usual) != usual]  # fmt: skip
+    where = choose_backend("emulator" if asked and backend == "auto" else backend, kernel, variant)
+    if asked and where == "gpu":
+        raise ValueError(f"{', '.join(asked)}: the emulator's alone; use backend 'emulator'")
+    target = check_arch(arch or kernel.oldest(variant))
     given = given or problem.inputs(seed)
     C = given.C.copy()
     reference = problem.reference(given)
@@ -126,20 +156,19 @@ def run(
         there = given._replace(A=given.A._replace(codes=cp.asarray(given.A.codes)),
                                B=given.B._replace(codes=cp.asarray(given.B.codes)),
                                C=cp.asarray(C))
-        compiled = compile_kernel(kernel, variant, device.arch(kernel.needs(variant)),
-                                  source=source)
+        compiled = compile_kernel(kernel, variant, target, source=source)
         launch = launch_of(variant, problem, sms or device.filled)
         taken = arguments(problem, there, variant, cp)
         device.Loaded(compiled)(launch, taken)
         C = cp.asnumpy(there.C)
     else:
         trace = bool(options.pop("trace", False))
-        compiled = compile_kernel(kernel, variant, kernel.oldest(variant), source=source,
-                                  ptx_only=not trace)
+        compiled = compile_kernel(kernel, variant, target, source=source, ptx_only=not trace)
         launch = launch_of(variant, problem, sms or h100_sms)
         taken = arguments(problem, given._replace(C=C), variant)
         launched = emulate(compiled, launch, taken, trace=trace, seed=seed, **options)
-    return BlockScaledRun(variant, problem, where, C, problem.judge(C, reference), launched)
+    return BlockScaledRun(variant, problem, where, target, Plan(variant, launch), C,
+                          problem.judge(C, reference), launched)
 
 
 def suited(problem: BlockScaledProblem) -> Variant:

@@ -186,8 +186,19 @@ def test_a_page_without_its_parts_is_refused(count, changed):
         count(built(changed))
 
 
+@pytest.mark.parametrize("call,drawn", [("emulated_timeline", "timeline"),
+                                        ("timeline_of_blocks", "timeline"),
+                                        ("by_intensity", "roofline")])  # fmt: skip
+def test_a_page_of_the_emulator_draws_by_other_calls(call, drawn):
+    cell = CELL.replace("page.{}()", "{}(page.version)")
+    other = BUILT.replace(CELL.format(drawn, FIGURE), cell.format(call, FIGURE))
+    assert form.not_drawn(built(other)) == []
+    assert form.not_drawn(built(other.replace(call, "another"))) == [drawn]
+
+
 def test_rewritten_chapters_are_chapters():
-    assert set(form.REWRITTEN) <= set(CATALOGUE) and len(set(form.REWRITTEN)) == len(form.REWRITTEN)
+    assert set(form.HELD) <= set(CATALOGUE) and len(set(form.HELD)) == len(form.HELD)
+    assert set(form.EMULATED) == set(EMULATED)
 
 
 # What no page may say, from the list of faults: our own words for things that have names.

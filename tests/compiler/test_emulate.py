@@ -289,6 +289,13 @@ def test_numbers_fill_an_array_and_the_last_of_them_the_rest():
     assert found.value.tolist() == [[4, 5, -1], [-1, -1, -1]]
 
 
+def test_a_span_fills_an_array_with_whole_numbers_of_it():
+    a, b = (one.value for one in arguments.parse(["a=int8[999]:-1..3",
+                                                  "b=uint32[4,99]:126..129 bytes"]))
+    assert a.dtype == np.int8 and set(a.tolist()) == {-1, 0, 1, 2, 3}
+    assert b.shape == (4, 99) and set(b.view(np.uint8).ravel().tolist()) == {126, 127, 128, 129}
+
+
 def test_tensor_maps_are_of_arrays_named_before():
     words = ["a=float16[8,128]:uniform", "m=map[8,64]:a:128", "p=mapptr[2,8,64]:other",
              "w=map[1,8,72]:other:0:64"]
@@ -312,6 +319,8 @@ def test_two_arrays_differ_and_a_seed_repeats_them():
     ("int", "neither"), ("int:1.5", "int:1.5"), ("uint:-1", "does not fit"),
     ("float:1e39", "1e39 does not fit float32"), ("half[4]:1e5", "does not fit float16"),
     ("bool:maybe", "neither true nor false"),
+    ("int8[4]:3..2", "3..2 has no number"), ("int8[4]:0..128", "128 does not fit int8"),
+    ("int32[4]:0..256 bytes", "256 does not fit uint8"), ("half[4]:0..1", "0..1"),
     ("int32[4]:nan", "no NaN"), ("@nowhere.npy", "nowhere.npy"), ("a b", "write int:128"),
     ("map[8,64]:a", "no matrix 'a' before it"), ("map[8,64]", "no matrix ''"),
 ])

@@ -82,6 +82,8 @@ class Races(Protocol):
 
     def proxy_fence(self, f: Batch) -> None: ...
 
+    def init_fence(self, f: Batch) -> None: ...
+
 
 class Batch(Lanes, Protocol):
     """A batch of blocks while it runs; see `Execution`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -102,8 +103,13 @@ class Hazards:
         self._known: set[tuple] = set()
 
     def add(self, kind: str, message: str, first: Access, second: Access | None = None) -> None:
-        """Add a finding, with a message of its own, about one access or two."""
-        key = (kind, first.line, None if second is None else second.line)
+        """Add a finding, with a message of its own, about one access or two.
+
+        Of one instruction by itself there may be several of a kind, which differ in more than in
+        whose it is and where: an allocation may come too early, and not be freed either.
+        """
+        other = re.sub(r"[\d\W]+", " ", message) if second is None else second.line
+        key = (kind, first.line, other)
         if key not in self._known:
             self._known.add(key)
             self.found.append(Hazard(kind, message, first, second))

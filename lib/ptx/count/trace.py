@@ -463,9 +463,9 @@ class Trace:
         -------
         dict of str to int
             Warp instructions of LDSM and STSM (those that wmma.load expands to included) and their
-            wavefronts; warp instructions of mma, of wmma.mma and of wgmma, as PTX counts them, and
-            the wavefronts of wgmma's operands; requests, sectors and shared wavefronts of cp.async,
-            as the counters of LDGSTS have them.
+            wavefronts; warp instructions of mma, of wmma.mma, of wgmma and of tcgen05.mma, as PTX
+            counts them, and the wavefronts of wgmma's operands; requests, sectors and shared
+            wavefronts of cp.async, as the counters of LDGSTS have them.
         """
         total, executed = self._total, self.instructions.items()
 
@@ -482,6 +482,7 @@ class Trace:
             "mma_instructions": warps("mma."),
             "wmma_instructions": warps("wmma.mma."),
             "wgmma_instructions": warps("wgmma.mma_async."),
+            "tcgen05_instructions": warps("tcgen05.mma."),
             "wgmma_wavefronts": total("shared", "wgmma", "wavefronts"),
             "copy_instructions": total("shared", "copy", "requests"),
             "copy_requests": total("global", "copy", "requests"),

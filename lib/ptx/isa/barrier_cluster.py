@@ -33,6 +33,8 @@ class ClusterBarriers(Waiter):
         clusters = f.blocks // f.geometry.peers
         self.gathering: list = [None] * clusters
         self.carried: list = [None] * clusters
+        self.inits: list[dict[int, int]] = [{} for _ in range(clusters)]  # mbarriers', fenced
+        self.inits_carried: list[dict[int, int]] = [{} for _ in range(clusters)]
 
     @property
     def waiting(self) -> bool:
@@ -50,9 +52,12 @@ class ClusterBarriers(Waiter):
                 f"{f.lane_names(again)}"
             )
         self.arrived = self.arrived | active
-        if f.races is not None and f.races.proxy is not None and releases:
+        if f.races is not None and f.races.proxy is not None:
             for row, warp in np.argwhere(any_in_warp(active)).tolist():
                 cluster = row // f.geometry.peers
+                f.races.proxy.inits.arrive(row, warp, self.inits[cluster])
+                if not releases:
+                    continue
                 self.gathering[cluster] = f.races.proxy.release(row, warp, self.gathering[cluster])
         self.left()
 
@@ -70,6 +75,7 @@ class ClusterBarriers(Waiter):
         self.passed = self.passed | (self.arrived & rows)
         self.arrived = self.arrived & ~rows
         for cluster in np.flatnonzero(full).tolist():
+            self.inits_carried[cluster] |= self.inits[cluster]
             if self.gathering[cluster] is not None:
                 self.carried[cluster] = merged_clocks(
                     self.carried[cluster], self.gathering[cluster]
@@ -107,7 +113,9 @@ class ClusterBarriers(Waiter):
         self.met |= lanes.any(axis=1)
         if f.races is not None and f.races.proxy is not None:
             for row, warp in np.argwhere(any_in_warp(lanes)).tolist():
-                f.races.proxy.acquire(row, warp, self.carried[row // f.geometry.peers])
+                cluster = row // f.geometry.peers
+                f.races.proxy.acquire(row, warp, self.carried[cluster])
+                f.races.proxy.inits.learn(row, warp, self.inits_carried[cluster])
 
     def describe(self) -> str:
         """Say who waits, for a deadlock report."""

@@ -322,7 +322,10 @@ def report_write(
 def _check_init(f: Batch, races: Races, barrier: Mbarrier, by: Issuer) -> None:
     """Warn of an mbarrier that no fence made known to the asynchronous proxy."""
     column, time, place = barrier.born
-    if races.agents.fenced[by.row, by.thread // 32, column] < time:
+    row, warp = by.row, by.thread // 32
+    if races.agents.fenced[row, warp, column] < time:
+        if races.agents.inits.knows(row, warp, column, time):
+            return
         if any("/cuda/__memcpy_async/" in file for file, _ in by.instruction.callers):
             return  # cuda::memcpy_async on a cuda::barrier, which CUDA's library makes without one
         f.hazards.add_pair(

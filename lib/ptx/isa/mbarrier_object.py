@@ -167,7 +167,10 @@ class Mbarriers(Waiter):
         barrier.seen.add(key)
         column, time, place = barrier.born
         own = races.own[row % len(races.own), thread // 32]
-        if column != own and races.known[row, thread // 32, column] < time:
+        warp = thread // 32
+        if column != own and races.known[row, warp, column] < time and not (
+            races.proxy is not None and races.proxy.inits.knows(row, warp, column, time)
+        ):
             f.hazards.add_pair(
                 "race", "mbarrier used while nothing orders its initialisation before",
                 access(barrier.instruction, *place, f), access(instruction, row, thread, f),

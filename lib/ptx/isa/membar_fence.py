@@ -32,8 +32,12 @@ def fence(d: Decoding) -> Run:
     if not d.has("async", "async::generic", "mbarrier_init"):
         return lambda f: None
 
+    of_inits = d.has("mbarrier_init")
+
     def step(f: Batch) -> None:
-        if f.races is not None:
+        if f.races is not None and of_inits:
+            f.races.init_fence(f)
+        elif f.races is not None:
             f.races.proxy_fence(f)
 
     return step

@@ -17,7 +17,7 @@ from ..core.errors import Divergence, Error
 from ..core.masks import WARP, any_in_warp, spread
 from ..core.predication import predicated_end
 from ..core.syntax import Address, Register
-from ..core.tensor_memory import UNWRITTEN, Area, lanes_from
+from ..core.tensor_memory import LANES, UNWRITTEN, Area, lanes_from
 from ..race.tensor_order import TensorAccess
 from .bulk_copy import cells, mark_valid, shared_bytes
 from .tcgen05_layouts import MOST_REGISTERS, SHAPES, fragment, registers_of
@@ -214,6 +214,7 @@ def _move(d: Decoding, what: str) -> Run:
 
     if what == "ld":
         puts = [d.write(item, "b32") for item in items]
+        slots = [item.slot if isinstance(item, Register) else None for item in items]
 
         def load(f: Batch) -> None:
             found = np.zeros((many, f.blocks, f.threads), np.uint32)
@@ -223,6 +224,9 @@ def _move(d: Decoding, what: str) -> Run:
                 found[:, row, warp * WARP : warp * WARP + WARP] = (
                     UNWRITTEN if place is None else reach.read(f, row, place)
                 )
+                if f.late and place is not None:
+                    f.waiter(TensorMemories).load(row, warp, slots, reach.read(f, row, place))
+                    found[:, row, warp * WARP : warp * WARP + WARP] = UNWRITTEN
             for put, value in zip(puts, found, strict=True):
                 put(f.r, value)
 
@@ -262,10 +266,12 @@ class Reach:
         self, f: Batch, row: int, warp: int, addresses: np.ndarray, instruction: Instruction,
         what: str,
     ) -> tuple[int, int] | None:  # fmt: skip
-        """Check an access and report it; None if the warp may not reach these lanes.
+        """Check an access and report it; None if it is at no lanes that a warp can have.
 
         PTX ISA 9.7.16.8.1 (Access restrictions): warp w of a warpgroup reaches lanes 32 w to
-        32 w + 31. What happens to others is undefined: here nothing is stored, and all ones come.
+        32 w + 31. What happens to others is undefined. Here it is what public kernels rely on, as
+        DeepGEMM's source says and as pairs of learn-cuda, which count their lanes on to 255, are
+        right on a B200: of the lane its lowest five bits count, within the warp's own lanes.
         """
         value = same_in_warp(f, addresses, row, warp, "addresses", instruction)
         lane, column = tensor_address(value)
@@ -275,12 +281,16 @@ class Reach:
                  for run in self._runs()]  # fmt: skip
         home = warp % 4 * 32
         if not home <= lane <= home + 32 - self.lanes or lane % 16:
+            past = f", of which a block has {LANES}" if lane >= LANES else ""
             memories.hazard(
                 instruction, row, thread,
-                f"accesses {areas[0]} of tensor memory; warp {warp} reaches lanes {home}-"
-                f"{home + 31} only: add (warp % 4 * 32) << 16 to the address",
+                f"accesses {areas[0]} of tensor memory{past}; warp {warp} reaches lanes {home}-"
+                f"{home + 31} only: add (warp % 4 * 32) << 16 to the address, and nothing else",
             )  # fmt: skip
-            return None
+            if lane % 32 > 32 - self.lanes or lane % 16:
+                return None
+            lane = home + lane % 32
+            areas = [Area(lanes_from(lane, self.lanes), a.first, a.last) for a in areas]
         for area in areas:
             memories.check(area, instruction, row, thread)
         report_order(f, [
@@ -329,6 +339,8 @@ def _wait(d: Decoding, what: str) -> Run:
         for row, warp in whole_warps(f, instruction):
             if what == "st":
                 f.waiter(TensorMemories).waited(row, warp)
+            else:
+                f.waiter(TensorMemories).loaded(row, warp)
             if f.races is not None:
                 f.races.agents.tensors.waited(row, warp, what)
 

@@ -2,7 +2,8 @@
 
 On a GPU a shared address holds the block's rank in the cluster from bit 24 on. CUTLASS clears that
 bit (`Sm100MmaPeerBitMask`, 0xFEFFFFFF, in ``cute/arch/copy_sm100_tma.hpp``) to have the address in
-the block of the pair whose rank is even; the compiler also clears low bits that it knows to be 0.
+the block of the pair whose rank is even; the compiler also clears any of the low bits that it knows
+to be 0: of an mbarrier 64 or 72 bytes behind an aligned place it keeps bits 3 and 6 alone.
 Here a block's own addresses begin at 0, whatever its rank: so in a kernel with ``.cta_group::2`` an
 ``and`` with this constant gives what it gives there.
 """
@@ -33,7 +34,7 @@ def is_leader_mask(d: Decoding) -> bool:
     if not isinstance(given, Immediate):
         return False
     low = (~given.bits & 0xFFFFFFFF) - PEER_BIT
-    if not 0 <= low < MOST_ALIGNED or low & low + 1:
+    if not 0 <= low < MOST_ALIGNED:
         return False
     return any("cta_group::2" in each.parts for each in d.registers.entry.instructions)
 

@@ -66,6 +66,7 @@ class TensorMemories(Waiter):
         self.parked: list[Waiting] = []
         self.queues: dict[int, Queue] = {}
         self.stores: dict[tuple[int, int], list[Callable[[], None]]] = {}
+        self.loads: dict[tuple[int, int], list[tuple[list[int | None], np.ndarray]]] = {}
 
     def of(self, row: int) -> TensorMemory:
         """Return a block's tensor memory."""
@@ -236,6 +237,23 @@ class TensorMemories(Waiter):
         """Let what a warp has stored be there."""
         for run in self.stores.pop((row, warp), []):
             run()
+
+    def load(
+        self, row: int, warp: int, slots: list[int | None], values: np.ndarray
+    ) -> None:
+        """Keep what a warp loads, (registers, 32), until it waits for it."""
+        self.loads.setdefault((row, warp), []).append((slots, values))
+
+    def loaded(self, row: int, warp: int) -> None:
+        """Let a warp have what it loaded: before, its registers hold nothing."""
+        lanes = slice(warp * WARP, warp * WARP + WARP)
+        shape = (self.f.blocks, self.f.threads)
+        for slots, values in self.loads.pop((row, warp), []):
+            for slot, value in zip(slots, values, strict=True):
+                if slot is not None:
+                    whole = np.array(np.broadcast_to(self.f.r[slot].view(np.uint32), shape))
+                    whole[row, lanes] = value
+                    self.f.r[slot] = whole
 
     # -- asked by the lanes ---------------------------------------------------------------------
 

@@ -39,6 +39,35 @@ if TYPE_CHECKING:
     from .stamps import Group
 
 
+class Inits:
+    """What ``fence.mbarrier_init`` makes known of mbarriers' initialisation, and of nothing else.
+
+    Behind it a relaxed arrival at the barrier of the cluster will do: whoever has waited there may
+    use the mbarriers that the thread initialised before the fence. CUTLASS's kernels begin so.
+    """
+
+    def __init__(self) -> None:
+        self._fenced: dict[tuple[int, int], dict[int, int]] = {}  # warp -> column -> time of fence
+        self._known: dict[tuple[int, int], dict[int, int]] = {}
+
+    def fence(self, row: int, warp: int, column: int, time: int) -> None:
+        """Remember that a warp, whose column in the clocks this is, fences at a time."""
+        self._fenced.setdefault((row, warp), {})[column] = time
+
+    def arrive(self, row: int, warp: int, onto: dict[int, int]) -> None:
+        """Add what a warp has fenced to what a barrier carries."""
+        onto |= self._fenced.get((row, warp), {})
+
+    def learn(self, row: int, warp: int, carried: dict[int, int]) -> None:
+        """Let a warp that waited at a barrier know of these inits."""
+        if carried:
+            self._known.setdefault((row, warp), {}).update(carried)
+
+    def knows(self, row: int, warp: int, column: int, time: int) -> bool:
+        """Whether a warp knows of the init that another did at a time of its clock."""
+        return self._known.get((row, warp), {}).get(column, -1) >= time
+
+
 class AsyncProxy:
     """The agents of one batch, and what they did.
 
@@ -68,6 +97,7 @@ class AsyncProxy:
         self._writers: dict[tuple[int, int, int], int] = {}
         self._uses: dict[tuple[int, int, int], tuple[int, int, int]] = {}
         self._issuers: dict[tuple[int, int], tuple[int, int]] = {}
+        self.inits = Inits()
         self.tensors: TensorOrder | None = None
         if races.uses_tensors:
             self.tensors = TensorOrder(races, f, self.columns)
@@ -140,6 +170,14 @@ class AsyncProxy:
             np.maximum(self.fenced[row, warp], races.known[row, warp], out=self.fenced[row, warp])
             self.fenced[row, warp, races.own[row % len(races.own), warp]] = races.clock[row, warp]
         races.clock = races.clock + came
+
+    def fence_inits(self, f: Batch) -> None:
+        """fence.mbarrier_init by the active lanes: for what they know, a fence as any other."""
+        races = self.races
+        for row, warp in np.argwhere(f.active_warps).tolist():
+            own = int(races.own[row % len(races.own), warp])
+            self.inits.fence(row, warp, own, int(races.clock[row, warp]))
+        self.fence(f)
 
     def release(self, row: int, warp: int, onto: list[np.ndarray] | None) -> list[np.ndarray]:
         """Add what a warp knows to what an object carries, and advance the warp's clock."""

@@ -224,6 +224,11 @@ class RaceDetector:
         if self.proxy is not None:
             self.proxy.fence(f)
 
+    def init_fence(self, f: Batch) -> None:
+        """Tell the same of fence.mbarrier_init."""
+        if self.proxy is not None:
+            self.proxy.fence_inits(f)
+
     def warp_barrier(self, f: Batch) -> None:
         """Order the lanes of each warp that came to bar.warp.sync."""
         came = f.active_warps

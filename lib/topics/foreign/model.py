@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import random
 import subprocess
+import tempfile
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ from msgspec.structs import replace
 
 from lib import ptx
 from lib.compiler import arguments
-from lib.ptx.mutants import mutants, verdict
+from lib.ptx.mutants import mutants, told_of, verdict
 from lib.ptx.report import grouped
 from lib.records import foreign as records
 from lib.records.foreign import ENDED, Measured, Mutants, Result
@@ -47,11 +48,14 @@ class Foreign:
     grid, block : tuple of int
     args, options : tuple of str
         As `lib.compiler.arguments` reads them, or ``NAME=published:TYPE`` for cases of
-        `published`; NVRTC's, in which ``{clone}`` is the clone's folder.
+        `published`; NVRTC's, in which ``{clone}`` is the clone's folder and ``{here}`` the one of
+        `set.toml`.
     arrays : tuple of str
         Arrays that no argument is, in the form of `args`: what tensor maps are of.
     shared : int
         Dynamic shared memory per block, B.
+    cluster : int
+        Blocks of a cluster, where the kernel itself doesn't say how many.
     check : str
         One of `CHECKS`, or empty.
     mutants, seed : int
@@ -67,10 +71,12 @@ class Foreign:
     on_gpu : str
         What became of it on a GPU, in a sentence, where it did not end with a right result.
     driver : str
-        A file beside `set.toml` that calls the kernel of `file` from one of its own, `name`: for a
-        kernel whose arguments only its host's code can make. See `driven`.
+        A file beside `set.toml` that is compiled in place of `file`: it includes it, or calls its
+        kernel from one of its own, `name`, where only the host's code can make its arguments. See
+        `driven`.
     lines : tuple of int
-        The first and last line of `file` that `driver` takes.
+        The first and last line of `file` that are compiled, of a script that has its CUDA in a
+        string, or that `driver` takes.
     """
 
     repository: str
@@ -84,6 +90,7 @@ class Foreign:
     options: tuple[str, ...] = ()
     arrays: tuple[str, ...] = ()
     shared: int = 0
+    cluster: int = 0
     check: str = ""
     mutants: int = 0
     seed: int = 0
@@ -111,7 +118,9 @@ class Foreign:
             self.revision, self.file, self.name, self.grid, self.block, self.args, self.options,
             self.arrays, self.shared, self.seed)
         if self.driver:
-            launched += (SET.with_name(self.driver).read_text(encoding="utf-8"), self.lines)
+            launched += (SET.with_name(self.driver).read_text(encoding="utf-8"),)
+        if self.lines or self.cluster:
+            launched += (self.lines, self.cluster)
         return hashlib.sha256(repr(launched).encode()).hexdigest()[:16]
 
 
@@ -201,9 +210,46 @@ def into_floats(args: dict[str, Any], before: dict[str, Any]) -> bool:
     return bool(np.allclose(args["D"], wanted + args["beta"] * before["C"], rtol=1e-4, atol=1e-4))
 
 
+def mxfp8(args: dict[str, Any], before: dict[str, Any]) -> bool:
+    """Whether C is A·Bᵀ in bfloat16 rounded once, of FP8 with UE8M0 scales per 32 of K.
+
+    Scales are words, (K / 128, rows), with the scale of the lowest K in the lowest byte.
+    """
+    a, b = (args[name].astype(float) * _of_mxfp8(args[f"SF{name}"]) for name in "AB")
+    return bool(np.allclose(args["C"].astype(float), a @ b.T, rtol=2.0**-8, atol=1e-3))
+
+
+def _of_mxfp8(words: np.ndarray) -> np.ndarray:
+    """What each element of a matrix is multiplied by."""
+    exponents = words.T.copy().view(np.uint8).reshape(words.shape[1], -1)
+    return np.repeat(np.exp2(exponents.astype(float) - 127), 32, axis=1)
+
+
+def nvfp4(args: dict[str, Any], before: dict[str, Any]) -> bool:
+    """Whether C is A·Bᵀ in halves rounded once, of E2M1 in pairs with UE4M3 scales per 16 of K.
+
+    A is (M, K / 2) and B (N, K / 2) bytes; scales are (rows / 128, K / 64, 32, 4, 4), as
+    ``tcgen05.cp`` takes them: of row 32 i + j and of the l-th group of 16 in the order j, i, l.
+    """
+    a, b = (_of_nvfp4(args[name], args[f"SF{name}"]) for name in "AB")
+    return bool(np.allclose(args["C"].astype(float), a @ b.T, rtol=2.0**-11, atol=1e-4))
+
+
+def _of_nvfp4(codes: np.ndarray, scales: np.ndarray) -> np.ndarray:
+    import ml_dtypes
+
+    halves = np.array([0, 1, 2, 3, 4, 6, 8, 12], float)
+    table = np.concatenate([halves, -halves]) / 2
+    numbers = table[np.stack([codes & 15, codes >> 4], axis=-1)].reshape(len(codes), -1)
+    blocks = scales.view(ml_dtypes.float8_e4m3fn).astype(float)
+    blocks = blocks.transpose(0, 3, 2, 1, 4).reshape(len(codes), -1)
+    return numbers * np.repeat(blocks, 16, axis=1)
+
+
 CHECKS: dict[str, Callable[[dict[str, Any], dict[str, Any]], bool]] = {
     "across": across, "gemm": gemm, "half_gemm": half_gemm, "into_floats": into_floats,
-    "transposed_gemm": transposed_gemm, "product": product, **published.CHECKS,
+    "mxfp8": mxfp8, "nvfp4": nvfp4, "transposed_gemm": transposed_gemm, "product": product,
+    **published.CHECKS,
 }
 
 
@@ -270,14 +316,21 @@ def module_of(kernel: Foreign, folder: Path, arch: str) -> RawModule:
     clone = clone_of(kernel, folder)
     path = clone / kernel.file
     expressions = [kernel.name] if "<" in kernel.name else []
-    options = [each.replace("{clone}", str(clone)) for each in kernel.options]
+    options = [each.replace("{clone}", str(clone)).replace("{here}", str(SET.parent))
+               for each in kernel.options]
     if kernel.driver:
-        return RawModule(code=driven(kernel, path), options=options, arch=arch)
+        return RawModule(code=driven(kernel, path), options=options, arch=arch,
+                         name_expressions=expressions)
+    if kernel.lines:
+        with tempfile.TemporaryDirectory() as place:
+            part = Path(place, path.stem + ".cu")  # what stands there as if it were a file
+            part.write_text("\n" * (kernel.lines[0] - 1) + _taken(kernel, path), encoding="utf-8")
+            return RawModule(path=part, options=options, name_expressions=expressions, arch=arch)
     return RawModule(path=path, options=options, name_expressions=expressions, arch=arch)
 
 
 def driven(kernel: Foreign, path: Path) -> str:
-    """A driver's source with the kernel's lines in it, as a function of the device.
+    """A driver's source: what includes the file, or has its lines as a function of the device.
 
     Raises
     ------
@@ -285,16 +338,24 @@ def driven(kernel: Foreign, path: Path) -> str:
         If these lines have not the one ``__global__`` that is to be ``__device__``, or the driver
         no place for them.
     """
-    first, last = kernel.lines
-    theirs = "\n".join(path.read_text(encoding="utf-8").splitlines()[first - 1 : last])
     ours = SET.with_name(kernel.driver).read_text(encoding="utf-8")
+    if not kernel.lines:
+        return ours
+    theirs = _taken(kernel, path)
     if theirs.count("__global__") != 1 or ours.count(PLACE) != 1:
-        raise ValueError(f"{kernel.key}: lines {first} to {last} of {path} have no one __global__, "
-                         f"or {kernel.driver} has no line {PLACE!r}")
+        raise ValueError(f"{kernel.key}: lines {kernel.lines[0]} to {kernel.lines[1]} of {path} "
+                         f"have no one __global__, or {kernel.driver} has no line {PLACE!r}")
     behind = ours[: ours.index(PLACE)].count("\n") + 2
-    placed = "\n".join([f'#line {first} "{path.name}"', theirs.replace("__global__", "__device__"),
-                        f'#line {behind} "{kernel.driver}"'])  # messages and hazards name lines
+    placed = "\n".join([f'#line {kernel.lines[0]} "{path.name}"',  # that messages and hazards name
+                        theirs.replace("__global__", "__device__"),
+                        f'#line {behind} "{kernel.driver}"'])
     return ours.replace(PLACE, placed)
+
+
+def _taken(kernel: Foreign, path: Path) -> str:
+    """The lines of a file that are compiled."""
+    first, last = kernel.lines
+    return "\n".join(path.read_text(encoding="utf-8").splitlines()[first - 1 : last])
 
 
 def run(kernel: Foreign, folder: Path) -> Result:
@@ -308,7 +369,8 @@ def run(kernel: Foreign, folder: Path) -> Result:
                       hazards=_hazards(error.hazards), counters={},
                       mutants=Mutants(tried=0, unseen=[]))
     return Result(ended=ENDED, right=right, hazards=_hazards(launch.hazards),
-                  counters=launch.traced.counters(), mutants=_mutants(kernel, module, function))
+                  counters=launch.traced.counters(),
+                  mutants=_mutants(kernel, module, function, bool(launch.hazards)))
 
 
 def _hazards(found: Iterable[ptx.Hazard]) -> list[str]:
@@ -319,26 +381,33 @@ def _hazards(found: Iterable[ptx.Hazard]) -> list[str]:
 def _launch(kernel: Foreign, function: Any, **settings: Any) -> tuple[ptx.Launch, bool | None]:
     made, before = operands(kernel), operands(kernel).named
     settings.setdefault("races", True)
+    if kernel.cluster:
+        settings["cluster"] = kernel.cluster
     launch = function(kernel.grid, kernel.block, made.values, kernel.shared, **settings)
     return launch, is_right(kernel, made.named, before)
 
 
-def _mutants(kernel: Foreign, module: Any, function: Any) -> Mutants:
+def _mutants(kernel: Foreign, module: Any, function: Any, reports: bool) -> Mutants:
+    """Try a sample of mutants, of a kernel that itself `reports` something or nothing."""
     if not kernel.mutants:
         return Mutants(tried=0, unseen=[])
+    known = told_of(_attempt(kernel, function)) if reports else set()
     every = list(mutants(module.ptx, function.name))
     chosen = random.Random(kernel.seed).sample(every, min(kernel.mutants, len(every)))
     unseen = []
     for mutant in chosen:
         changed = ptx.Module(mutant.text, module.arch).get_function(function.name)
-
-        def attempt(changed: Any = changed, **settings: Any) -> tuple[ptx.Launch, bool]:
-            launch, right = _launch(kernel, changed, **settings)
-            return launch, right is not False
-
-        if not verdict(attempt):
+        if not verdict(_attempt(kernel, changed), known=known):
             unseen.append(str(mutant))
     return Mutants(tried=len(chosen), unseen=unseen)
+
+
+def _attempt(kernel: Foreign, function: Any) -> Callable[..., tuple[ptx.Launch, bool]]:
+    def attempt(**settings: Any) -> tuple[ptx.Launch, bool]:
+        launch, right = _launch(kernel, function, **settings)
+        return launch, right is not False
+
+    return attempt
 
 
 def recorded(path: Path = records.FILE) -> dict[str, Result]:

@@ -11,6 +11,7 @@ from lib.records.foreign import ENDED, Measured
 from lib.topics.foreign import model
 from lib.topics.public_files import model as files
 
+LONGEST = 60  # name that stands in a table with its template's arguments
 HOW = "`python -m lib foreign --folder FOLDER --counters --write`, on clones and a GPU"
 
 
@@ -80,7 +81,9 @@ def defects() -> None:
         said = ", ".join(sorted({hazard.partition(":")[0] for hazard in result.hazards})) or ended
         file = one.source or one.file
         address = f"https://github.com/{one.repository}/blob/{one.revision}/{file}"
-        rows.append((f"`{one.name}` in [{one.repository}]({address})",
+        name, with_arguments, _ = one.name.partition("<")
+        short = one.name if len(one.name) <= LONGEST else f"{name}{with_arguments and '<…>'}"
+        rows.append((f"`{short}` in [{one.repository}]({address})",
                      one.defect[0].upper() + one.defect[1:], said))
     table(("kernel", "what the source has at that revision", "the emulator says"), rows,
           "emulated at the revision that the link names; later ones may have changed it")

@@ -30,12 +30,18 @@ class Published:
         Codes are drawn below this; 0: finite floats of 32 bits, 1 << 16: any half.
     words : tuple of int
         What the B200 gave.
+    scales : int
+        Scales of A, and of B.
+    scales_below : int
+        Codes of theirs are drawn below this.
     """
 
     k: int
     seed: int
     below: int
     words: tuple[int, int]
+    scales: int = 0
+    scales_below: int = 0
 
 
 PUBLISHED = {
@@ -47,14 +53,17 @@ PUBLISHED = {
     "e2m3": Published(32, 301, 0x40, (0xC29DD800, 0x449D14C1)),
     "e3m2": Published(32, 302, 0x40, (0x52C9EC63, 0xC33B7700)),
     "e2m1": Published(32, 303, 0x10, (0xC1FE0000, 0xDC3B62A3)),
+    "nvfp4": Published(64, 700, 0x10, (0x4429730B, 0xC30545D3), scales=4, scales_below=0x77),
 }
 # Threads and registers of a probe's first warp whose word is the result, as the repository's
-# ``hardware_validation/mma_probe/tcgen05.py`` has them: its rows overlap in shared memory.
+# ``hardware_validation/mma_probe/tcgen05.py`` has them: its rows overlap in shared memory. Of NVFP4
+# the kernel fills the first row and the first column.
 _HALF_ROWS = [(t, r) for t in range(32) for r in range(4 if t < 16 else 2)]
 _VALID = {
     "tf32": [(t, r) for t in range(32) for r in range(4)], "bf16": _HALF_ROWS, "f16": _HALF_ROWS,
     "e4m3": [(t, r) for t in (0, 1, 4, 5) for r in range(4)]
     + [(t, r) for t in (8, 9, 12, 13) for r in range(2)],
+    "nvfp4": [(0, 0)],
 }  # fmt: skip
 
 
@@ -69,8 +78,8 @@ def cases(kind: str) -> np.ndarray:
 
     Returns
     -------
-    ndarray of uint32, shape (2, 2 K + 1)
-        A, B, C of each.
+    ndarray of uint32, shape (2, 2 K + 1 + 2 scales)
+        A, B, C and scales of each.
     """
     one = PUBLISHED[kind]
     rng = random.Random(one.seed)
@@ -80,7 +89,11 @@ def cases(kind: str) -> np.ndarray:
         draw = partial(rng.getrandbits, 16)
     else:
         draw = partial(rng.randrange, one.below)
-    rows = [[draw() for _ in range(2 * one.k)] + [finite(rng)] for _ in one.words]
+    rows = [
+        [draw() for _ in range(2 * one.k)] + [finite(rng)]
+        + [rng.randrange(one.scales_below) for _ in range(2 * one.scales)]
+        for _ in one.words
+    ]
     return np.array(rows, np.uint32)
 
 

@@ -266,6 +266,22 @@ def test_lanes_of_another_warp_are_out_of_reach():
     assert "reaches lanes" in told.message and "<< 16" in told.message
 
 
+@pytest.mark.parametrize("address", [
+    "mov.u32 %d, %t;", "add.u32 %d, %w, 8388608;", "add.u32 %d, %t, 10485760;",
+], ids=["no lane", "128 too many", "of warp 1, and 128"])  # fmt: skip
+def test_of_lanes_out_of_reach_the_warps_own_are_meant(address):
+    """Public kernels count on it; it is told all the same."""
+    store = ("tcgen05.st.sync.aligned.32x32b.x1.b32 [%w], %tid; tcgen05.wait::st.sync.aligned;"
+             + address)  # fmt: skip
+    load = """tcgen05.ld.sync.aligned.32x32b.x1.b32 %v, [%d]; tcgen05.wait::ld.sync.aligned;
+    mul.wide.u32 %x, %tid, 4; add.u64 %out, %out, %x; st.global.u32 [%out], %v;"""
+    out = np.zeros(128, np.uint32)
+    launch = run(ALLOC + OWN + store + load + FREE, out)
+    assert (out == np.arange(128)).all()
+    assert kinds(launch) == {"tensor memory"}
+    assert "reaches lanes" in launch.hazards[0].message
+
+
 @pytest.mark.parametrize("offset,what", [(64, "columns 64-64; allocated are columns 0-63"),
                                          (63, None), (511, "columns 511-511")])  # fmt: skip
 def test_only_what_is_allocated_is_used(offset, what):
@@ -842,3 +858,19 @@ def test_areas(one, other):
 def test_an_area_in_words():
     lanes = sum(lanes_from(32 * i, 16) for i in range(2)) | 1 << 127
     assert str(Area(lanes, 3, 5)) == "lanes 0-15, 32-47, 127, columns 3-4"
+
+
+def test_what_is_loaded_is_there_behind_the_wait_alone():
+    """Landing late, registers hold nothing before it; another warp's wait is not its own."""
+    store = "tcgen05.st.sync.aligned.32x32b.x1.b32 [%w], %tid; tcgen05.wait::st.sync.aligned;"
+    load = "tcgen05.ld.sync.aligned.32x32b.x1.b32 %v, [%w];"
+    wait = "tcgen05.wait::ld.sync.aligned;"
+    put = "mul.wide.u32 %x, %tid, 4; add.u64 %out, %out, %x; st.global.u32 [%out], %v;"
+    out = np.zeros(128, np.uint32)
+    run(ALLOC + OWN + store + load + wait + put + FREE, out, landing="late")
+    assert (out == np.arange(128)).all()
+    run(ALLOC + OWN + store + load + put + wait + FREE, out, landing="late")
+    assert (out == 0xFFFFFFFF).all()
+    first = f"setp.ne.u32 %q, %warp, 1; @%q bra over; {wait} over:"
+    run(ALLOC + OWN + store + load + first + put + wait + FREE, out, landing="late")
+    assert (out == 0xFFFFFFFF).sum() == 96 and (out[32:64] == np.arange(32, 64)).all()
