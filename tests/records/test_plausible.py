@@ -54,6 +54,8 @@ def swapped(record):
     (swapped, "its series is that of coalesced, 1024×1024×1024"),
     (lambda r: first(r).update(instantiation=r["variants"]["swapped"]["bench"][0]["instantiation"]),
      "is swapped"),
+    (lambda r: first(r).update(instantiation="persistent<half, 64>"),
+     "persistent<half, 64> is no function of 01_naive"),
     (lambda r: first(r).update(dtype="float16"), "is of float16, float32, row, and coalesced of"),
     (lambda r: first(r).update(clock=built.clock(1e-3, 99999.0, 5)),
      ": clock of 99,999 MHz, where 2,079 are the most"),
