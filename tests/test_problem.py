@@ -179,6 +179,19 @@ def test_a_result_below_the_smallest_normal_number_may_be_rounded_there(alpha):
     assert not problem.judge(right, reference).ok
 
 
+def test_one_smallest_number_more_in_each_element_is_wrong():
+    problem = Problem(8, 8, 0, dtype="float16", out="float16")
+    reference = problem.reference(*problem.inputs())
+    assert problem.judge(np.zeros((8, 8), np.float16), reference).ok
+    assert not problem.judge(np.full((8, 8), 2.0**-24, np.float16), reference).ok
+
+
+def test_the_terms_are_the_product_and_what_is_added():
+    problem = Problem(1, 1, 1, 2.0, -3.0)
+    made = problem.reference(*(np.array([[value]], np.float32) for value in (1.0, 5.0, 4.0)))
+    assert made.C == -2.0 and made.terms == made.magnitude == 22.0
+
+
 def test_sums_of_16_bits_do_not_pass_where_they_cancel():
     """What is rounded before C is added is wrong, though the two terms are as large as it."""
     problem = Problem(1, 1, 64, 1.0, -1.0, dtype="float16", out="float16")

@@ -54,6 +54,7 @@ def swapped(record):
     (swapped, "its series is that of coalesced, 1024×1024×1024"),
     (lambda r: first(r).update(instantiation=r["variants"]["swapped"]["bench"][0]["instantiation"]),
      "is swapped"),
+    (lambda r: first(r).update(chunk="nowhere"), "its chunk nowhere is none of the record's"),
     (lambda r: first(r).update(instantiation="persistent<half, 64>"),
      "persistent<half, 64> is no function of 01_naive"),
     (lambda r: first(r).update(dtype="float16"), "is of float16, float32, row, and coalesced of"),

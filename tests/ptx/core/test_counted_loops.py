@@ -76,6 +76,14 @@ def test_outer_loops_come_before_those_in_them():
     assert inner.steps.start in outer.steps and inner.steps.stop < outer.steps.stop
 
 
+def test_of_two_loops_from_one_place_the_longer_is_outside():
+    text = NESTED.replace("$OUTER:\nmov.u32 %r4, %r2;", "mov.u32 %r4, %r2;").replace(
+        "add.s32 %r3, %r3, 1;", "mov.u32 %r4, %r2;\nadd.s32 %r3, %r3, 1;").replace(
+        "bra $OUTER", "bra $INNER")
+    outer, inner = counted_loops(function(text).code.steps)
+    assert outer.steps.start == inner.steps.start and outer.steps.stop > inner.steps.stop
+
+
 def test_the_outermost_loop_that_has_moved_is_told():
     seen = looks(NESTED, 40, 2000, every=100)
     inner = [loop.share for loop, _ in seen if not loop.outermost]
@@ -95,6 +103,7 @@ def test_what_has_been_done_grows_as_the_time_does(text, each):
 
 @pytest.mark.parametrize("changed, by", [
     ("setp.gt.s32 %p2, %r1, %r3;", "setp.gt.s32 %p2, %r3, %r3;"),  # both sides change
+    ("setp.gt.s32 %p2, %r1, %r3;", "setp.gt.s32 %p2, %r1, %r2;"),  # neither does
     ("setp.gt.s32 %p2, %r1, %r3;", "mov.pred %p2, 0;"),
 ])
 def test_a_loop_without_a_counter_is_none(changed, by):
