@@ -30,6 +30,8 @@ LAYOUTS = ("row", "column")
 # The largest number of each type; what is larger is infinite in it.
 LARGEST = {"float32": (2 - 2.0**-23) * 2.0**127, "float16": 65504.0,
            "bfloat16": (2 - 2.0**-7) * 2.0**127}
+# And the smallest above 0.
+SMALLEST = {"float32": 2.0**-149, "float16": 2.0**-24, "bfloat16": 2.0**-133}
 
 
 class WrongResult(RuntimeError):
@@ -318,13 +320,7 @@ class Problem:
         A, B = A.astype("float64"), B.astype("float64")
         A = A if self.a_layout == "row" else A.swapaxes(-1, -2)
         B = B if self.b_layout == "row" else B.swapaxes(-1, -2)
-        with np.errstate(all="ignore"):  # an infinite α or β has an answer, too
-            product = self.alpha * (A @ B)
-            magnitude = abs(self.alpha) * (abs(A) @ abs(B))
-            if self.beta != 0:
-                product = product + self.beta * C.astype("float64")
-                magnitude = magnitude + abs(self.beta) * abs(C.astype("float64"))
-            return Reference(product, float((magnitude**2).sum()) ** 0.5)
+        return answer(self.alpha, A, B, self.beta, C.astype("float64") if self.beta else None)
 
     def judge(self, C: Any, reference: Reference) -> Verdict:
         """Compare a kernel's C with the reference.
@@ -340,14 +336,7 @@ class Problem:
             return self._judge_infinite(C, reference)
         wrong = C.astype("float64") - reference.C
         unwritten = int((wrong != wrong).sum())
-        # Where signs cancel by accident (a 1×1 result, say) ‖reference‖ can be far below what
-        # was added up. The norm that K random signs would leave is then the fair yardstick.
-        scale = max(
-            float((reference.C**2).sum()) ** 0.5,
-            reference.magnitude / math.sqrt(self.K + 1),
-        )
-        distance = float((wrong**2).sum()) ** 0.5
-        error = distance / scale if scale > 0 else (0.0 if distance == 0 else math.inf)
+        error = norm(wrong) / yardstick(reference, self.K, self.tolerance, self.out)
         ok = unwritten == 0 and error <= self.tolerance
         return Verdict(error, self.tolerance, unwritten, ok)
 
@@ -362,9 +351,10 @@ class Problem:
         rest = ~(none | infinite)
         finite = Verdict(0.0, self.tolerance, 0, True)
         if rest.any():
-            norm = float((wanted[rest] ** 2).sum()) ** 0.5
-            magnitude = reference.magnitude if math.isfinite(reference.magnitude) else norm
-            few = Reference(wanted[rest], magnitude)
+            finite_norm = norm(wanted[rest])
+            sizes = (one if math.isfinite(one) else finite_norm
+                     for one in (reference.magnitude, reference.terms))
+            few = Reference(wanted[rest], *sizes)
             finite = self.judge(C[rest], few)
         error = math.inf if missed else finite.error
         ok = unwritten == 0 and not missed and finite.ok
@@ -373,10 +363,57 @@ class Problem:
 
 @dataclass(frozen=True)
 class Reference:
-    """The float64 answer and the norm of what was added up to reach it, ‖|α|·|A|·|B| + |β|·|C|‖."""
+    """The float64 answer, and the sizes of what was added up to reach it, all of them norms.
+
+    Attributes
+    ----------
+    C : array
+    magnitude : float
+        ‖|α|·|A|·|B| + |β|·|C|‖.
+    terms : float
+        ‖α·A·B‖ + ‖β·C‖.
+    """
 
     C: Any
     magnitude: float
+    terms: float = 0.0
+
+
+def answer(alpha: float, A: Any, B: Any, beta: float, C: Any) -> Reference:
+    """α·A·B + β·C of float64 matrices that lie by rows, NumPy's, CuPy's or PyTorch's.
+
+    With a β of 0 C is not read.
+    """
+    with np.errstate(all="ignore"):  # an infinite α or β has an answer, too
+        product = alpha * (A @ B)
+        magnitude = abs(alpha) * (abs(A) @ abs(B))
+        terms = norm(product)
+        if beta != 0:
+            added = beta * C
+            product, magnitude = product + added, magnitude + abs(added)
+            terms += norm(added)
+        return Reference(product, norm(magnitude), terms)
+
+
+def norm(matrix: Any) -> float:
+    """Frobenius norm."""
+    return float((matrix**2).sum()) ** 0.5
+
+
+def yardstick(reference: Reference, K: int, tolerance: float, out: str) -> float:
+    """What an error of `tolerance` is relative to: the sizes of what is added, and the result's.
+
+    Sums round relative to their terms, not to a result in which these cancel (a 1×1 result, say):
+    to α·A·B and β·C, and where the products of A and B cancel by accident, to the norm that so many
+    of random signs would leave. A C of 16 bits is rounded once more, relative to itself. Below the
+    type's smallest normal number an error is at most half of the smallest one.
+    """
+    result = norm(reference.C)
+    summed = max(result, reference.terms, reference.magnitude / math.sqrt(K + 1))
+    rounded = 0.0 if out == "float32" else ROUNDOFF[out] / tolerance
+    count = math.prod(reference.C.shape)
+    least = SMALLEST[out] / 2 * math.sqrt(count) / tolerance
+    return max(summed * (1 - rounded) + result * rounded, least)
 
 
 @dataclass(frozen=True)
@@ -386,7 +423,8 @@ class Verdict:
     Attributes
     ----------
     error : float
-        ‖C − reference‖ / ‖reference‖ in the Frobenius norm. NaN if an element is NaN.
+        ‖C − reference‖ in the Frobenius norm, relative to the sizes of what was added up and of
+        the result (`yardstick`). NaN if an element is NaN.
     tolerance : float
         The largest error that passes.
     unwritten : int

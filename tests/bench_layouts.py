@@ -19,7 +19,7 @@ import torch
 import lib
 import lib.torch
 from lib.dispatch import cost
-from lib.problem import Problem
+from lib.problem import Problem, answer, norm, yardstick
 from lib.run import described, gemm, libraries, placed
 
 LAUNCHES, TURNS = 20, 5
@@ -128,10 +128,10 @@ def main() -> int:
                 continue
             A, B = case.A, case.B
             a, b = A.contiguous(), B.contiguous()
-            C, exact = lib.gemm(A, B), A.double() @ B.double()
-            far = ((C.double() - exact).norm() / exact.norm()).item()
-            out = str(C.dtype).removeprefix("torch.")
-            limit = Problem(*exact.shape[-2:], A.shape[-1], dtype=dtype, out=out).tolerance
+            C, exact = lib.gemm(A, B), answer(1.0, A.double(), B.double(), 0.0, None)
+            out, K = str(C.dtype).removeprefix("torch."), A.shape[-1]
+            limit = Problem(*C.shape[-2:], K, dtype=dtype, out=out).tolerance
+            far = norm(C.double() - exact.C) / yardstick(exact, K, limit, out)
             wrong += not far <= limit
             took = seconds({
                 "ours": lambda A=A, B=B: lib.gemm(A, B),

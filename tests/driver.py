@@ -164,7 +164,7 @@ def play(gpu: played.Gpu, put: Any) -> Gpu:
     made, cp = Gpu(), played.play(gpu, put)
     cp.ndarray, cp.empty = Array, made.new
     cp.zeros = lambda shape, dtype: made.new(shape, dtype, 0)
-    cp.cuda.get_current_stream = lambda: SimpleNamespace(ptr=CURRENT)
+    cp.cuda.get_current_stream = lambda index=-1: SimpleNamespace(ptr=CURRENT)
     cp.cuda.ExternalStream = lambda stream: nullcontext()
     cp.cuda.Device = _device(cp.cuda.Device)
     cp.cuda.runtime.mallocAsync = made.graph_memory

@@ -130,6 +130,80 @@ def test_a_1x1_result_that_cancels_is_judged_by_what_was_added():
     assert not problem.judge(np.array([[1e-3]], np.float32), reference).ok
 
 
+def computed(problem, A, B, C):
+    """What a kernel leaves: products summed in FP32, one after the other, and rounded once."""
+    total = np.zeros((problem.M, problem.N), np.float32)
+    for k in range(problem.K):
+        total += A[:, k, None].astype("f4") * B[k].astype("f4")
+    scaled = np.float32(problem.alpha) * total
+    added = np.float32(problem.beta) * C.astype("f4") if problem.beta else np.float32(0)
+    return (scaled + added).astype(C.dtype)
+
+
+@pytest.mark.parametrize("dtype, out", [("float32", "float32"), ("float16", "float32"),
+                                        ("float16", "float16"), ("bfloat16", "bfloat16")])
+@pytest.mark.parametrize("K", [1, 2, 51])
+def test_one_element_is_right_however_its_terms_cancel(dtype, out, K):
+    """Of some thousand such, one is a thousandth of what was added up to reach it."""
+    problem, least = Problem(1, 1, K, 0.5, -2.0, dtype=dtype, out=out), 1.0
+    for seed in range(1500):
+        A, B, C = problem.inputs(seed)
+        reference = problem.reference(A, B, C)
+        found = computed(problem, A, B, C)
+        verdict = problem.judge(found, reference)
+        assert verdict.ok, (seed, str(verdict))
+        # One that is off by as much as a hundredth of its terms is wrong all the same.
+        assert not problem.judge(found + C.dtype.type(reference.terms / 50), reference).ok
+        least = min(least, abs(float(reference.C[0, 0])) / reference.terms)
+    assert least < 1e-2
+
+
+def test_a_product_that_is_taken_away_again_is_judged_by_what_was_added():
+    """Sums of numbers of one sign, whose rounding grows with them, and C as large."""
+    problem = Problem(3, 3, 4096, beta=-1.0)
+    A, B, C = (abs(one) for one in problem.inputs())
+    C[...] = A.astype("f8") @ B.astype("f8")
+    reference = problem.reference(A, B, C)
+    assert problem.judge(computed(problem, A, B, C), reference).ok
+    assert not problem.judge(np.full((3, 3), 1.0, np.float32), reference).ok
+
+
+@pytest.mark.parametrize("alpha", [1e-4, 1e-6, 1e-8])
+def test_a_result_below_the_smallest_normal_number_may_be_rounded_there(alpha):
+    problem = Problem(8, 8, 16, alpha, dtype="float16", out="float16")
+    A, B, C = problem.inputs()
+    reference = problem.reference(A, B, C)
+    right = computed(problem, A, B, C)
+    assert problem.judge(right, reference).ok
+    right[0, 0] += np.float16(16 * 2.0**-24)
+    assert not problem.judge(right, reference).ok
+
+
+def test_one_smallest_number_more_in_each_element_is_wrong():
+    problem = Problem(8, 8, 0, dtype="float16", out="float16")
+    reference = problem.reference(*problem.inputs())
+    assert problem.judge(np.zeros((8, 8), np.float16), reference).ok
+    assert not problem.judge(np.full((8, 8), 2.0**-24, np.float16), reference).ok
+
+
+def test_the_terms_are_the_product_and_what_is_added():
+    problem = Problem(1, 1, 1, 2.0, -3.0)
+    made = problem.reference(*(np.array([[value]], np.float32) for value in (1.0, 5.0, 4.0)))
+    assert made.C == -2.0 and made.terms == made.magnitude == 22.0
+
+
+def test_sums_of_16_bits_do_not_pass_where_they_cancel():
+    """What is rounded before C is added is wrong, though the two terms are as large as it."""
+    problem = Problem(1, 1, 64, 1.0, -1.0, dtype="float16", out="float16")
+    A, B, C = problem.inputs()
+    total = (A.astype("f8") @ B.astype("f8"))
+    C[...] = total.astype("f2")
+    reference = problem.reference(A, B, C)
+    assert abs(float(reference.C[0, 0])) > 1e-5
+    assert problem.judge(reference.C.astype("f2"), reference).ok
+    assert not problem.judge(total.astype("f2") - C, reference).ok
+
+
 def test_zero_k_and_zero_beta_ask_for_zeros():
     problem = Problem(3, 3, 0)
     reference = problem.reference(*problem.inputs())

@@ -141,7 +141,8 @@ def _value(match: re.Match, random: np.random.Generator) -> Any:
 def _loaded(file: Path) -> np.ndarray:
     """The array of a .npy file."""
     if not file.is_file():
-        raise ValueError("there is no such file")
+        raise ValueError("is no file that can be read" if file.exists() else
+                         "there is no such file")
     try:
         array = np.load(file)
     except (EOFError, ValueError, zipfile.BadZipFile):  # torn, of another kind, or with objects
@@ -166,7 +167,10 @@ def _dtype(name: str) -> np.dtype:
 
 def _number(dtype: np.dtype, text: str) -> Any:
     if dtype.kind in "iu":
-        number = int(text, 0)
+        try:
+            number = int(text, 0)
+        except ValueError:
+            raise ValueError(f"{text!r} is no whole number") from None
         limits = np.iinfo(dtype)
         if not limits.min <= number <= limits.max:
             raise ValueError(f"{number} does not fit {dtype.name}")

@@ -51,6 +51,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="stop where memory is read that nobody wrote")
     parser.add_argument("--go-on", action="store_true",
                         help="leave a block that stops with an error, and run the others")
+    parser.add_argument("--turns", type=_natural, metavar="N",
+                        help="runs of instructions between branches that a batch of blocks may "
+                        "take before it is stopped as endless; 0: any number (default: 1,048,576)")
+    parser.add_argument("--progress", action="store_true",
+                        help="say on stderr how far it is, also where that is no terminal")
     parser.add_argument("--budget", action="append", default=[], metavar="'FIGURE < NUMBER'",
                         help="fail if a launch costs more: 'sectors_per_request < 5', "
                         "'bank_conflicts == 0'")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import errno
 import json
+import math
 import runpy
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +32,8 @@ def emulate(options: argparse.Namespace) -> int:
         raise ValueError(f"{path}: " + ("is no file that can be read" if path.exists()
                                         else "there is no such file"))
     progress = ptx.Progress()
-    far = partial(_far, path, progress)
-    with _recorded(options, progress) as launches, waiting.told(far):
+    far = Far(path.name, progress)
+    with _recorded(options, progress) as launches, waiting.told(far, options.progress):
         try:
             error = (_run_script if path.suffix == ".py" else _run_kernel)(path, options)
         except CompileException as refused:
@@ -64,14 +64,61 @@ def emulate(options: argparse.Namespace) -> int:
     return 0 if ok else 1
 
 
-def _far(path: Path, progress: ptx.Progress, spent: float) -> str:
-    """How far a launch is, and how long all of it will take once some of its blocks have ended."""
-    if progress.done:
-        whole = lasting(spent * progress.blocks / progress.done)
-        return (f"{path.name}: {progress.done:,} of {progress.blocks:,} blocks, {lasting(spent)} "
-                f"of about {whole}")
-    ran = f", {progress.instructions:,} instructions" if progress.instructions else ""
-    return f"{path.name}: {lasting(spent)}{ran}"
+class Far:
+    """Says how far a launch is, and how long all of it takes, from what has been done so far.
+
+    Once blocks have ended, from their time. Before that from the outermost loop whose counter has
+    moved between two looks: what it has left takes as long as what it did.
+
+    Parameters
+    ----------
+    name : str
+        Of the file.
+    progress : ptx.Progress
+    """
+
+    def __init__(self, name: str, progress: ptx.Progress) -> None:
+        self.name, self.progress = name, progress
+        self._done = 0, 0.0  # blocks, and when it was seen first that so many have ended
+        self._turns: tuple[int, float, int] | None = None  # done blocks, spent, turns: a first look
+
+    def __call__(self, spent: float) -> str:
+        """What to say after so many seconds."""
+        progress = self.progress
+        if not progress.instructions:
+            return f"{self.name}: {lasting(spent)}"
+        if progress.done:
+            if progress.done != self._done[0]:
+                self._done = progress.done, spent
+            whole = self._done[1] * progress.blocks / progress.done
+            return (f"{self.name}: {progress.done:,} of {progress.blocks:,} blocks, "
+                    f"{lasting(spent)} of about {lasting(max(whole, spent))}{self._stops(spent)}")
+        found = progress.loop(spent)
+        if found is None:
+            return (f"{self.name}: {lasting(spent)}, {progress.instructions:,} instructions"
+                    f"{self._stops(spent)}")
+        loop, seen = found
+        left = seen * (1 - loop.share) / loop.share
+        whole = (spent + left) * progress.blocks / progress.together
+        about = "about" if loop.outermost else "at least"
+        line = f" of line {loop.cuda[1]}" if loop.cuda else ""
+        return (f"{self.name}: {lasting(spent)} of {about} {lasting(whole)}; the loop{line} has "
+                f"done {loop.share:.1%} in {lasting(seen)}{self._stops(spent, left)}")
+
+    def _stops(self, spent: float, left: float = math.inf) -> str:
+        """When the launch will be stopped as endless, if that is within `left` seconds."""
+        turns, most = self.progress.turns
+        if most is None:
+            return ""
+        if self._turns is None or self._turns[0] != self.progress.done:
+            self._turns = self.progress.done, spent, turns
+        _, began, before = self._turns
+        if turns <= before or spent <= began:
+            return ""
+        stops = (most - turns) * (spent - began) / (turns - before)
+        if stops >= left or math.isinf(left) and turns < most / 2:
+            return ""
+        return f"; stopped as endless in {lasting(max(stops, 0.0))} (--turns 0: never)"
 
 
 @contextmanager
@@ -80,11 +127,13 @@ def _recorded(
 ) -> Iterator[list[ptx.Launch]]:
     """Collect what is launched; launches that don't say otherwise get the command's options."""
     launches: list[ptx.Launch] = []
-    defaults = {
+    defaults: dict[str, Any] = {
         "races": options.races, "schedule": options.schedule, "landing": options.landing,
         "strict": options.strict, "go_on": options.go_on, "seed": options.seed,
         "progress": progress,
     }
+    if options.turns is not None:
+        defaults["turns"] = options.turns or None  # 0: any number
     watch = Watch(launches.append, defaults)
     WATCHES.append(watch)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import threading
 import time
@@ -9,6 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 SILENT_SECONDS = 2.0
+# Between one look and the next: on a terminal, and where lines can't be written over.
+TERMINAL_SECONDS, LINE_SECONDS = 1.0, 10.0
 
 
 def lasting(seconds: float) -> str:
@@ -21,27 +24,36 @@ def lasting(seconds: float) -> str:
 
 
 @contextmanager
-def told(text: Callable[[float], str]) -> Iterator[None]:
+def told(text: Callable[[float], str], always: bool = False) -> Iterator[None]:
     """Say on a terminal, after two seconds and then each second, how far something is.
 
     Parameters
     ----------
     text : callable
         Gets the seconds since the beginning and returns what to say.
+    always : bool
+        Say it where stderr is no terminal, too: there after two seconds and then each ten, in
+        lines of their own.
     """
-    if not sys.stderr.isatty():
+    terminal = sys.stderr.isatty()
+    if not terminal and not always:
         yield
         return
     done = threading.Event()
     began = time.monotonic()
 
     def report() -> None:
-        wait = SILENT_SECONDS
+        wait, written = SILENT_SECONDS, False
         while not done.wait(wait):
-            wait = 1.0
+            wait, written = TERMINAL_SECONDS if terminal else LINE_SECONDS, True
             said = text(time.monotonic() - began)
-            print(f"\r\033[K{said} (Ctrl-C stops)", end="", file=sys.stderr, flush=True)
-        if wait == 1.0:
+            if terminal:
+                # A line that wraps can't be written over.
+                said = f"{said} (Ctrl-C stops)"[:shutil.get_terminal_size().columns - 1]
+                print(f"\r\033[K{said}", end="", file=sys.stderr, flush=True)
+            else:
+                print(said, file=sys.stderr, flush=True)
+        if terminal and written:
             print("\r\033[K", end="", file=sys.stderr, flush=True)
 
     thread = threading.Thread(target=report, daemon=True)

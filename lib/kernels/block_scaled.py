@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lib.problem import Problem, Reference, Verdict, numpy_dtype
+from lib.problem import Problem, Reference, Verdict, answer, numpy_dtype
 
 # Scales of 128 rows and four blocks along K lie together: cuBLAS, "1D block scaling factors
 # layout", and PTX ISA 9.7.16.2.3.
@@ -230,12 +230,7 @@ class BlockScaledProblem:
     def reference(self, given: BlockOperands) -> Reference:
         """Compute the answer in float64, of the rounded matrices."""
         left, right = values(given.A, self.form), values(given.B, self.form).T
-        product = self.alpha * (left @ right)
-        magnitude = abs(self.alpha) * (abs(left) @ abs(right))
-        if self.beta != 0:
-            product = product + self.beta * given.C.astype("f8")
-            magnitude = magnitude + abs(self.beta) * abs(given.C.astype("f8"))
-        return Reference(product, float((magnitude**2).sum()) ** 0.5)
+        return answer(self.alpha, left, right, self.beta, given.C.astype("f8"))
 
     def judge(self, C: Any, reference: Reference) -> Verdict:
         """Compare a kernel's C with the reference; NaN never passes."""

@@ -21,7 +21,9 @@ from lib.problem import (
     Problem,
     Reference,
     Verdict,
+    norm,
     numpy_dtype,
+    yardstick,
 )
 
 # Types of A and B, and of C.
@@ -253,22 +255,25 @@ class FusedProblem:
         A, B = given.A.astype("f8"), given.B.astype("f8")
         B = B.T if self.b_layout == "column" else B
         x, size = self.alpha * (A @ B), abs(self.alpha) * (abs(A) @ abs(B))
+        terms = norm(x)
         if self.beta != 0:
             old = self.beta * given.C.astype("f8")
-            x, size = x + old, size + abs(old)
+            x, size, terms = x + old, size + abs(old), terms + norm(old)
         if given.bias is not None:
-            x, size = x + given.bias.astype("f8"), size + abs(given.bias.astype("f8"))
+            bias = x * 0 + given.bias.astype("f8")
+            x, size, terms = x + bias, size + abs(bias), terms + norm(bias)
         act = ACTIVATIONS[self.epilogue.activation]
         if self.epilogue.fold == 2:
             (gate, through), (of_gate, of_through) = map(halves, (x, size))
             y = act(gate) * through
-            size = of_gate * abs(through) + abs(act(gate)) * of_through
+            size, terms = of_gate * abs(through) + abs(act(gate)) * of_through, 0.0
         else:
             y = act(x)
         if given.residual is not None:
-            y, size = y + given.residual.astype("f8"), size + abs(given.residual.astype("f8"))
+            other = given.residual.astype("f8")
+            y, size, terms = y + other, size + abs(other), terms + norm(other)
         before = 0.0 if given.amax is None else float(given.amax[0])
-        return Answer(Reference(y, float((size**2).sum()) ** 0.5), max(before, float(abs(y).max())))
+        return Answer(Reference(y, norm(size), terms), max(before, float(abs(y).max())))
 
     def judge(self, C: Any, answer: Answer, amax: float | None = None) -> Verdict:
         """Compare a kernel's C, and its amax where there is one, with the answer."""
@@ -276,10 +281,7 @@ class FusedProblem:
         assert float(abs(reference.C).max()) <= LARGEST[self.out]
         wrong = C.astype("f8") - reference.C
         unwritten = int((wrong != wrong).sum())
-        root = math.sqrt(self.K + 1)
-        scale = max(float((reference.C**2).sum()) ** 0.5, reference.magnitude / root)
-        distance = float((wrong**2).sum()) ** 0.5
-        error = distance / scale if scale > 0 else (0.0 if distance == 0 else math.inf)
+        error = norm(wrong) / yardstick(reference, self.K, self.tolerance, self.out)
         ok = unwritten == 0 and error <= self.tolerance
         if self.epilogue.amax:
             # One element may be further off than all of them are on average.

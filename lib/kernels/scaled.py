@@ -19,6 +19,7 @@ from lib.problem import (
     ROUNDOFF,
     Problem,
     Reference,
+    answer,
     numpy_dtype,
 )
 
@@ -141,12 +142,7 @@ class ScaledProblem(Problem):
         """Compute the answer in float64, on the device the matrices live on."""
         of_a, of_b = self.spread(*scales)
         left, right = decoded(A) * of_a, decoded(B).T * of_b
-        product = self.alpha * (left @ right)
-        magnitude = abs(self.alpha) * (abs(left) @ abs(right))
-        if self.beta != 0:
-            product = product + self.beta * C.astype("float64")
-            magnitude = magnitude + abs(self.beta) * abs(C.astype("float64"))
-        return Reference(product, float((magnitude**2).sum()) ** 0.5)
+        return answer(self.alpha, left, right, self.beta, C.astype("float64"))
 
     def spread(self, scale_a: Any, scale_b: Any) -> tuple[Any, Any]:
         """The scales of each element: of A, (M, K), and of B, (K, N), or what broadcasts to it."""

@@ -27,13 +27,14 @@ from .core.recorder import Moment, Recorder
 from .core.tensormap import TensorMap, tensor_map
 from .core.texture import Surface, Texture
 from .count.trace import Site, Trace, WarpAccess, Wide
-from .launch import Function, Launch, Module, Progress
+from .launch import Function, Launch, Module
+from .progress import LoopShare, Progress
 from .report import Finding
 
 __all__ = [
     "Access", "Allocation", "Deadlock", "Divergence", "Endless", "Error", "Finding", "Function",
-    "Hazard", "Launch", "LaunchError", "Misaligned", "Module", "Moment", "OutOfBounds",
-    "ParseError", "Progress", "Recorder", "Site", "Surface", "TensorMap", "Texture", "Trace",
-    "UninitialisedRead", "UnsupportedInstruction", "WarpAccess", "Wide", "im2col_map",
+    "Hazard", "Launch", "LaunchError", "LoopShare", "Misaligned", "Module", "Moment",
+    "OutOfBounds", "ParseError", "Progress", "Recorder", "Site", "Surface", "TensorMap", "Texture",
+    "Trace", "UninitialisedRead", "UnsupportedInstruction", "WarpAccess", "Wide", "im2col_map",
     "tensor_map",
 ]  # fmt: skip

@@ -27,7 +27,8 @@ _OF_ERRORS: tuple[tuple[type[Error], str], ...] = (
     (UninitialisedRead, "write the memory on every path before it is read, with a barrier between"),
     (Deadlock, "let every thread that the wait counts arrive at it, and check the barrier's count, "
                "phase and expected bytes"),
-    (Endless, "check what ends the loop; where it is right and long, launch with turns=None"),
+    (Endless, "check what ends the loop; where it is right and long, launch with turns=None "
+              "(on the command line --turns 0)"),
     (Divergence, "move the operation to where all lanes of the warp reach it together"),
     (LaunchError, "correct the launch: the kernel has not begun"),
     (UnsupportedInstruction, "the emulator lacks it: compile for another architecture, or without "

@@ -40,6 +40,7 @@ from .core.parser import parse
 from .core.recorder import Recorded, Recorder
 from .core.syntax import Entry, Program
 from .count.trace import Trace, Wide
+from .progress import Progress
 from .race.detector import RaceDetector
 from .report import Finding, grouped, report
 from .source_lines import SourceLines
@@ -215,30 +216,6 @@ class Module:
         """The bytes of the module variables that a kernel reaches; a header may bring hundreds."""
         named = referred(self.program, {name for _, name, _, _ in code.registers.addresses})
         return {name: self.get_global(name) for name in sorted(named) if self._in_memory(name)}
-
-
-@dataclass
-class Progress:
-    """How far a launch is: filled while it runs, for who looks from another thread.
-
-    Attributes
-    ----------
-    blocks, done : int
-        Blocks of the grid, and those that have ended.
-    """
-
-    blocks: int = 0
-    done: int = 0
-    _running: Execution | None = None
-
-    @property
-    def instructions(self) -> int:
-        """How many the blocks that run now have executed; all their lanes count once."""
-        return self._running.steps if self._running is not None else 0
-
-    def begin(self, blocks: int, done: int, running: Execution) -> None:
-        """Note that blocks begin to run."""
-        self.blocks, self.done, self._running = blocks, done, running
 
 
 class Function:

@@ -30,6 +30,7 @@ from lib import gpus
 from lib.dispatch.fit import instantiated
 from lib.gpus import GPUS
 from lib.kernels.catalogue import KERNELS
+from lib.kernels.spec import Kernel
 from lib.problem import ITEM_BYTES
 from lib.records.schema import (
     AnyRecord,
@@ -405,9 +406,17 @@ def _of_catalogue(
                 if row.types != types:
                     yield f"{where}: is of {', '.join(row.types)}, and {name} of {', '.join(types)}"
                 names = instantiated(kernel, row.instantiation)
+                function = row.instantiation.partition("<")[0]
+                if not names and function not in _functions(kernel):
+                    yield f"{where}: {row.instantiation} is no function of {stem}"
                 # Code that the catalogue has no more is seen by its hash.
                 if names and not {name, *variant.candidates} & set(names):
                     yield f"{where}: {row.instantiation} is {' and '.join(names)}"
+
+
+def _functions(kernel: Kernel) -> set[str]:
+    """Names of the functions that its variants launch."""
+    return {kernel.expression(one).partition("<")[0] for one in (*kernel.measured, *kernel.menu)}
 
 
 def _counters(name: str, code: Variant | MachineCode, sheet: gpus.Gpu | None) -> Iterator[str]:

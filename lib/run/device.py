@@ -83,12 +83,14 @@ def name() -> str:
 
 def current() -> int:
     """The number of the current device."""
-    return int(_runtime().getDevice())
+    found: int = _get_device()()
+    return found
 
 
 @lru_cache(maxsize=1)
-def _runtime() -> Any:
-    return cupy().cuda.runtime
+def _get_device() -> Any:
+    """The runtime's call; a product asks at each launch."""
+    return cupy().cuda.runtime.getDevice
 
 
 def driver() -> int:

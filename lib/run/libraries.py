@@ -80,6 +80,7 @@ class Cupy:
 
     def __init__(self, cp: Any) -> None:
         self._cp, self._own = cp, cp.ndarray
+        self._current_stream = cp.cuda.get_current_stream
 
     def look(self, name: str, matrix: Any) -> Look:
         """Look at an array."""
@@ -112,7 +113,9 @@ class Cupy:
 
     def stream(self, given: Any, index: int) -> int:
         """The CUstream of what was given, or CuPy's current one."""
-        return self._cp.cuda.get_current_stream().ptr if given is None else _handle(given)
+        # Asked without the number, CuPy asks the runtime for it again.
+        found: int = self._current_stream(index).ptr if given is None else _handle(given)
+        return found
 
     def placed(self, source: int, kind: tuple[Any, ...]) -> Placed:
         """A matrix of a kind, with no address."""

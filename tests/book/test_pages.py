@@ -101,7 +101,7 @@ def test_search_knows_no_words_of_drawings(site):
     known = json.loads(index[index.index("(") + 1:index.rindex(")")])
     terms = known["terms"]
     assert not [term for term in terms if re.fullmatch(r"currentcolor|viewbox|linejoin", term)]
-    assert len(index) < 6_800 * len(known["docnames"])
+    assert len(index) < 5_300 * len(known["docnames"])
 
 
 @pytest.mark.parametrize("path", ["genindex.html", "search.html", "chapters/index.html"])

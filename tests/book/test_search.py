@@ -1,5 +1,6 @@
 """The search's language, and what it shows first."""
 
+import json
 import re
 
 import nbformat
@@ -47,6 +48,38 @@ def test_a_book_s_search_ranks_by_it(tmp_path):
     app.build()
     assert '"wavefront": "chapters/01_naive"' in "".join(
         file.read_text(encoding="utf-8") for file in made.glob("_static/*.js"))
+
+
+PAGE = """
+Title
+=====
+
+The tile of 4095 rows on an RTX 3060 is split.
+
+.. raw:: html
+
+   <table><tr><td>recorded</td><td>15724</td></tr><tr><td>tile_128x256</td><td>A100</td></tr></table>
+   <script>hidden()</script>
+
+::
+
+   /*1bd0*/  HMMA.16816.F32 R137, R4, R8, R137 ; // 0x2f
+
+"""
+
+
+def test_numbers_are_found_in_prose_alone_and_cells_are_words(tmp_path):
+    (tmp_path / "conf.py").write_text("extensions = ['book.search']\n", encoding="utf-8")
+    (tmp_path / "index.rst").write_text(PAGE, encoding="utf-8")
+    made = tmp_path / "made"
+    app = Sphinx(str(tmp_path), str(tmp_path), str(made), str(tmp_path / "kept"), "html",
+                 status=None, warning=None)
+    app.build()
+    index = (made / "searchindex.js").read_text(encoding="utf-8")
+    terms = set(json.loads(index[index.index("(") + 1:index.rindex(")")])["terms"])
+    assert terms == {"tile", "4095", "row", "rtx", "3060", "split", "record", "tile_128x256",
+                     "a100", "hmma", "f32", "an", "i"}  # "i" is what Sphinx makes of "is"
+    assert "15724" in (made / "index.html").read_text(encoding="utf-8")  # the page is as it was
 
 
 RANKED = """

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +17,7 @@ import pytest
 from lib import ptx
 from lib.__main__ import main as book_main
 from lib.compiler import arguments, command, emulate, waiting
+from lib.paths import ROOT
 
 FILE = r"""
 #include <cstdio>
@@ -171,7 +173,10 @@ def test_a_budget_is_held(call, path):
     ([*LATE, "--out", "arg0=nowhere/C.npy"], "nowhere/C.npy: No such file or directory"),
     (["FILE", "--kernel", "late", "--arg", "@FOLDER/torn.npy"], "torn.npy': holds no array"),
     (["FILE", "--kernel", "late", "--arg", "@FOLDER/empty.npy"], "empty.npy': holds no array"),
-    (["FILE", "--kernel", "late", "--arg", "@FOLDER"], "there is no such file"),
+    (["FILE", "--kernel", "late", "--arg", "@FOLDER"], "is no file that can be read"),
+    (["FILE", "--kernel", "late", "--arg", "@/dev/zero"], "is no file that can be read"),
+    (["FILE", "--kernel", "late", "--arg", "@FOLDER/none.npy"], "there is no such file"),
+    (["FILE", "--kernel", "late", "--arg", "int:nan"], "'int:nan': 'nan' is no whole number"),
     (["FILE", "--kernel", "late", "--arg", "int32[4]:many"], "fill with numbers, or zeros"),
     (["FILE", "--kernel", "late", "--option=-Da b"], "a b"),
     (["FOLDER/none.ptx"], "none.ptx is no PTX"),
@@ -220,27 +225,92 @@ def test_a_script_that_ends_itself_is_reported_on(call, path, tmp_path):
     assert status == 0 and len(json.loads(out)["launches"]) == 2
 
 
-def test_a_long_launch_says_how_far_it_is(call, path, tmp_path, monkeypatch):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
 
+
+LONG = """__global__ void turn(int* x, int n, int m) {
+    for (int j = 0; j < n; j++)
+        for (int i = 0; i < m; i++) atomicAdd(x, i);
+}"""
+
+
+def long(tmp_path, n, m):
+    """Words of the command for a kernel that takes n times m steps."""
+    file = tmp_path / "long.cu"
+    file.write_text(LONG)
+    return (file, "--block", "32", "--arg", "x=int32[1]", "--arg", f"int:{n}", "--arg", f"int:{m}")
+
+
+def test_a_long_launch_says_how_far_it_is_before_any_block_has_ended(call, tmp_path, monkeypatch):
     monkeypatch.setattr(waiting, "SILENT_SECONDS", 0.01)
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
-    (tmp_path / "long.cu").write_text(
-        "__global__ void turn(int* x, int n) { for (int i = 0; i < n; i++) atomicAdd(x, i); }")
-    call(tmp_path / "long.cu", "--block", "32", "--arg", "x=int32[1]", "--arg", "int:20000")
-    assert re.search(r"long\.cu: \d s, [\d,]+ instructions \(Ctrl-C stops\)", terminal.getvalue())
+    monkeypatch.setenv("COLUMNS", "200")
+    now = iter(np.arange(1, 10**6))  # a look every hundredth of a second, and a second each
+    monkeypatch.setattr(waiting.time, "monotonic", lambda: float(next(now)))
+    monkeypatch.setattr(waiting, "TERMINAL_SECONDS", 0.01)
+    status, _, _ = call(*long(tmp_path, 30, 200))
+    said = terminal.getvalue()
+    assert status == 0 and re.search(r"long\.cu: \d+ (s|minutes), [\d,]+ instructions \(", said)
+    shares = [float(share) for share in re.findall(
+        r"long\.cu: \d+ (?:s|minutes?) of about \d+ (?:s|minutes?); the loop of line 2 has done "
+        r"([\d.]+)% in ", said)]
+    assert shares and shares == sorted(shares) and shares[-1] > 50
+
+
+def test_progress_is_told_to_who_asks_and_never_on_stdout(path, tmp_path):
+    """10^8 steps, of which nobody waits for more than the first few."""
+    words = [str(word) for word in long(tmp_path, 1, 10**8)]
+    code = ("import sys; from lib.compiler import command, waiting; "
+            "waiting.SILENT_SECONDS = waiting.LINE_SECONDS = 0.3; "
+            "sys.exit(command.main(sys.argv[1:]))")
+    done = subprocess.run([sys.executable, "-c", code, *words, "--json", "--progress", "--turns",
+                           "8000"], capture_output=True, text=True, timeout=120, cwd=ROOT)
+    assert json.loads(done.stdout)["launches"][0]["ended"] == "stopped"
+    assert "long.cu: " in done.stderr and "\r" not in done.stderr
+    assert re.search(r" of at least \d+ \w+; the loop of line 3 has done 0\.0% in ", done.stderr)
+    assert "; stopped as endless in " in done.stderr
+    quiet = subprocess.run([sys.executable, "-c", code, *words, "--turns", "500"],
+                           capture_output=True, text=True, timeout=120, cwd=ROOT)
+    assert quiet.returncode == 1 and not quiet.stderr
+
+
+def test_a_long_kernel_may_take_as_many_turns_as_it_is_given(call, tmp_path):
+    words = long(tmp_path, 10, 100)
+    assert call(*words)[0] == call(*words, "--turns", "0")[0] == 0
+    status, out, _ = call(*words, "--turns", "50")
+    assert status == 1 and "has taken 50 turns" in out and "--turns 0" in out
+
+
+def running(steps, blocks, turn=0, turns=None):
+    """A batch of blocks that runs, as far as `Progress` looks at it."""
+    scheduler = SimpleNamespace(turn=turn, turns=turns)
+    return SimpleNamespace(steps=steps, at=0, blocks=blocks, scheduler=scheduler,
+                           code=SimpleNamespace(steps=[]))
 
 
 def test_how_long_all_blocks_take_is_told_once_some_have_ended():
-    progress, running = ptx.Progress(), SimpleNamespace(steps=1234567)
-    assert emulate._far(Path("my.cu"), progress, 3.0) == "my.cu: 3 s"
-    progress.begin(4096, 0, running)
-    assert emulate._far(Path("my.cu"), progress, 5.0) == "my.cu: 5 s, 1,234,567 instructions"
-    progress.begin(4096, 1024, running)
-    assert emulate._far(Path("my.cu"), progress, 60.0) == (
-        "my.cu: 1,024 of 4,096 blocks, 60 s of about 4 minutes")
+    progress = ptx.Progress()
+    far = emulate.Far("my.cu", progress)
+    assert far(3.0) == "my.cu: 3 s"
+    progress.begin(4096, 0, running(1234567, 1024))
+    assert far(5.0) == "my.cu: 5 s, 1,234,567 instructions"
+    progress.begin(4096, 1024, running(1234567, 1024))
+    assert far(60.0) == far(60.0) == "my.cu: 1,024 of 4,096 blocks, 60 s of about 4 minutes"
+    # Those that run now don't change how long those took.
+    assert far(88.0) == "my.cu: 1,024 of 4,096 blocks, 88 s of about 4 minutes"
+
+
+def test_that_a_launch_will_be_stopped_is_told_before_it_is():
+    progress = ptx.Progress()
+    far = emulate.Far("my.cu", progress)
+    progress.begin(1, 0, batch := running(10, 1, turn=500_000, turns=1_000_000))
+    assert "stopped" not in far(10.0)
+    batch.scheduler.turn = 600_000
+    assert far(20.0).endswith("; stopped as endless in 40 s (--turns 0: never)")
+    batch.scheduler.turns = None
+    assert "stopped" not in far(20.0)
 
 
 SCRIPT = """

@@ -19,7 +19,7 @@ import torch
 
 import lib
 import lib.torch
-from lib.problem import Problem
+from lib.problem import Problem, answer, norm, yardstick
 
 # Cycles that the stream is kept busy before a call writes its matrices.
 BUSY = 200_000
@@ -85,10 +85,10 @@ def cases(calls: int, seed: int) -> Iterator[Case]:
 def error(case: Case, A: torch.Tensor, B: torch.Tensor, C: torch.Tensor, found: torch.Tensor
           ) -> float:
     """How far a result is from float64's, of what rounding explains; more than 1 is wrong."""
-    alpha, beta = case.problem.alpha, case.problem.beta
-    exact = alpha * (A.double() @ B.double()) + (beta * C.double() if beta else 0)
-    size = exact.norm().item() or 1.0
-    wrong = (found.double() - exact).norm().item() / size / case.problem.tolerance
+    asked = case.problem
+    exact = answer(asked.alpha, A.double(), B.double(), asked.beta, C.double())
+    size = yardstick(exact, asked.K, asked.tolerance, asked.out)
+    wrong = norm(found.double() - exact.C) / size / asked.tolerance
     return wrong if wrong == wrong else float("inf")
 
 

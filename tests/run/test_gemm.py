@@ -1,5 +1,6 @@
 """The product to take away: right on every type and layout, on the caller's stream, or refused."""
 
+import sys
 import time
 from dataclasses import replace
 
@@ -9,6 +10,7 @@ import pytest
 import lib
 from lib.compiler import cache
 from lib.dispatch import cost
+from lib.paths import ROOT
 from lib.problem import Problem
 from lib.run import device
 from lib.run import gemm as products
@@ -141,6 +143,28 @@ def test_parts_of_one_array_s_rows_are_no_overlap(monkeypatch):
         with pytest.raises(ValueError, match="C overlaps [AB]: pass another"):
             lib.gemm(A, B, C=part(first, 24))
     assert len(launched) == 1
+
+
+def test_a_warm_call_takes_the_host_ten_calls(monkeypatch):
+    """Of this project's functions; each costs a good part of a microsecond."""
+    gpu = driver.play(played.H100, monkeypatch.setattr)
+    monkeypatch.setattr(driver.Gpu, "cuLaunchKernelEx", lambda *call: 0)
+    A, B, C, _ = driver.operands(gpu, HOPPER[0], 1)
+    lib.gemm(A, B, C=C)
+    made = []
+
+    def count(frame, event, given):
+        file = frame.f_code.co_filename
+        if event == "call" and file.startswith(str(ROOT / "lib")):
+            made.append(frame.f_code.co_name)
+
+    sys.setprofile(count)
+    try:
+        lib.gemm(A, B, C=C)
+    finally:
+        sys.setprofile(None)
+    assert sorted(made) == ["__call__", "__call__", "_planned", "compute", "gemm", "look", "look",
+                            "look", "of", "stream"]
 
 
 def test_launches_of_a_stream_share_memory_that_they_leave_as_they_found_it(monkeypatch):

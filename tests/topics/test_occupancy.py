@@ -73,3 +73,9 @@ def test_shared_memory_is_rounded_up_and_one_kib_reserved_on_ampere():
 def test_a_block_that_cannot_be_launched_is_an_error(registers, shared, threads, words):
     with pytest.raises(ValueError, match=words):
         occupancy(GPUS["T4"], registers, shared, threads)
+
+
+def test_registers_are_handed_out_in_whole_units():
+    """33 a thread are 1,056 a warp, of which 1,280 are taken: 12 warps of a sub-partition, not 15.
+    """
+    assert occupancy(GPUS["H100"], 33, 0, 32).limits["registers"] == 4 * 12

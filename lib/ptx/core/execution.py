@@ -105,6 +105,7 @@ class Execution:
         # Others that may hold lanes or have something in flight: see `waiting`.
         self.waiters: dict[Any, Any] = {}  # of `Waiter`, by kind
         self.steps = 0  # instructions run so far
+        self.at = code.start  # the basic block that runs
         self.origin = 0  # what to add to an instruction's index to have its step
         # The latest exit; a kernel without instructions has none, and nobody asks.
         self.exited_by = code.steps[-1].instruction if code.steps else Instruction(0, "ret", ())
@@ -162,7 +163,7 @@ class Execution:
                         continue
                     if not groups:
                         self._deadlock()
-                at = choose()
+                at = self.at = choose()
                 block = blocks[at]
                 self.origin = self.steps - at
                 if trace is not None:

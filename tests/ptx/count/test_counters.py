@@ -236,6 +236,22 @@ def test_lone_halves_go_together_by_their_distance_modulo_64(to, source, wavefro
     assert found.wavefronts.tolist() == [wavefronts]
 
 
+@pytest.mark.parametrize("copies", [["ca"], ["cg"], ["ca", "cg"], ["cg", "ca"]], ids="-".join)
+def test_copies_through_the_l1_and_past_it_of_one_shape_have_costs_of_their_own(copies):
+    """To every other 16 bytes of shared memory: .ca writes two of them at once, .cg none."""
+    text = "\n".join(f"cp.async.{how}.shared.global [%s], [%a], 16;" for how in copies)
+    body = f"""
+    .shared .align 128 .b8 s[1024]; .reg .b32 %t, %s, %o; .reg .b64 %a;
+    mov.u32 %t, %tid.x; ld.param.u64 %a, [out]; mad.wide.u32 %a, %t, 16, %a;
+    mov.u32 %s, s; shl.b32 %o, %t, 5; add.u32 %s, %s, %o;
+    {text}
+    cp.async.wait_all;
+    """
+    sites = run(body, np.zeros(128, np.float32)).trace.sites
+    found = [one.wavefronts for one in sites if one.wavefronts]
+    assert found == [{"ca": 8, "cg": 32}[how] for how in copies]
+
+
 @pytest.mark.parametrize("other", [-64, 0x7FFFFFFFFFFFFFC0, -1 << 63], ids=hex)
 def test_addresses_of_warps_that_do_not_access_are_no_matter(other):
     """Another warp's address register holds what no shared memory has: nothing is asked there."""
