@@ -1,6 +1,8 @@
 """The page of lib.gemm's choice: what it says of the rule is what rule and records give."""
 
+import inspect
 import math
+import textwrap
 from dataclasses import fields
 
 import pytest
@@ -114,3 +116,15 @@ def test_a_rule_of_the_largest_tile_would_be_told_as_wrong(monkeypatch):
     assert sum(one.longer for one in worse) > sum(one.longer for one in ours)
 
 
+
+
+@pytest.mark.parametrize("margin", ["", "    "], ids=["from 3.13 on", "before"])
+def test_what_costs_are_is_read_with_and_without_a_docstring_s_margin(margin, monkeypatch):
+    """Python 3.13 takes it off when it compiles."""
+    clean = inspect.cleandoc(model.Costs.__doc__)
+    first, _, rest = clean.partition("\n")
+    monkeypatch.setattr(model.Costs, "__doc__", first + "\n" + textwrap.indent(rest, margin))
+    told = dict(model.told())
+    assert any("dram = " in names and words.startswith("Bytes that DRAM moves")
+               for names, words in told.items())
+    assert len(told) > 20

@@ -5,6 +5,7 @@ Both are held against records of today's kernels only: a row of other source say
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -178,8 +179,9 @@ def told(costs: Costs = cost.H100) -> list[tuple[str, str]]:
     ValueError
         If the class says nothing of one.
     """
-    text = (Costs.__doc__ or "").partition("----------\n")[2]
-    parts = re.findall(r"^    (\w[\w, ]*) : .*\n((?:        .*\n|\n)+)", text + "\n", re.M)
+    # From Python 3.13 on a docstring has no margin; cleandoc takes off that of earlier ones.
+    text = inspect.cleandoc(Costs.__doc__ or "").partition("----------\n")[2]
+    parts = re.findall(r"^(\w[\w, ]*) : .*\n((?:    .*\n|\n)+)", text + "\n", re.M)
     rows = [(", ".join(f"{name} = {getattr(costs, name):,}" for name in names.split(", ")),
              " ".join(words.split())) for names, words in parts]
     said = {name for names, _ in parts for name in names.split(", ")}
