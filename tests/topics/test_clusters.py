@@ -5,7 +5,8 @@ from msgspec import structs
 
 from lib.kernels.catalogue import CATALOGUE
 from lib.kernels.shapes import LAST_WAVES, timed
-from lib.records import predictions
+from lib.records import predictions, store
+from lib.topics.accounts import page as accounts_page
 from lib.topics.clusters import model as clusters
 from lib.topics.clusters import page as clusters_page
 from lib.topics.coalescing import page as coalescing_page
@@ -279,3 +280,17 @@ def test_waves_of_clusters_are_told_by_what_is_launched(shown, monkeypatch):
         ("waves", False, "1"), ("tiles_long", True, "7"), ("tiles_long", False, "5"))}
     assert {one: evaluate(one, "21_clusters") for one in quoted} == quoted
     assert set(map(evidence, quoted)) == {"modelled"}
+
+
+def test_a_record_of_another_launch_is_no_row_of_the_tables(shown, monkeypatch):
+    version = Version("21_clusters")
+    changed = store.changed
+    monkeypatch.setattr(store, "changed", lambda kernel, name, kept: (
+        name == "band_8" or changed(kernel, name, kept)))
+    rasterization_page.traffic(version, "band_8", "wide")
+    told, kept = cells(shown[0])
+    assert told[4] == rasterization_page.NOT_YET and not any(told[5:])
+    assert rasterization_page.NOT_YET not in kept
+    accounts_page.isolated(version, "bands of 8", "clusters of 2 × 1")
+    told, kept = cells(shown[1])
+    assert accounts_page.NOT_YET in told and accounts_page.NOT_YET not in kept
