@@ -82,9 +82,21 @@ class Recorded:
         kept = self.record.variants.get(self._name(name))
         if kept is None:
             raise NotYet(self.nothing(name, "nothing"))
-        if self.fresh and store.changed(self.kernel, self._name(name), kept):
-            raise NotYet(self.nothing(name, "nothing of today's source"))
+        if self.fresh:
+            self.check_current(name)
         return kept
+
+    def check_current(self, name: str | None = None) -> None:
+        """Check that what was recorded of a variant is of today's source and launch.
+
+        Raises
+        ------
+        NotYet
+            If it isn't.
+        """
+        kept = self.record.variants.get(self._name(name))
+        if kept is None or store.changed(self.kernel, self._name(name), kept):
+            raise NotYet(self.nothing(name, "nothing of today's source"))
 
     def code(self, name: str | None = None, ptx_arch: str | None = None) -> Variant | MachineCode:
         """What was recorded of a variant's code for the GPU, or of an older architecture's.

@@ -5,11 +5,14 @@ from msgspec import structs
 
 from lib.kernels.catalogue import CATALOGUE
 from lib.kernels.shapes import LAST_WAVES, timed
-from lib.records import predictions
+from lib.records import predictions, store
+from lib.topics.accounts import page as accounts_page
+from lib.topics.clusters import model as clusters
+from lib.topics.clusters import page as clusters_page
 from lib.topics.coalescing import page as coalescing_page
 from lib.topics.multicast import model as multicast
 from lib.topics.multicast import page as multicast_page
-from lib.topics.numbers.model import Numbers
+from lib.topics.numbers.model import Numbers, evaluate, evidence
 from lib.topics.rasterization import model as rasterization
 from lib.topics.rasterization import page as rasterization_page
 from lib.topics.shapes import model as by_shape
@@ -228,3 +231,66 @@ def test_another_run_than_the_traced_one_may_be_drawn(monkeypatch):
     monkeypatch.setattr(coalescing_page, "show", lambda *both: figures.extend(both))
     coalescing_page.draw(Version("24_any_row"), "read", shape=(64, 65, 131), watch=(0, 4))
     assert "load low[(first + i) / 4]: 32 lanes, 1 request, 4 sectors" in figures[0].alt
+
+
+@pytest.mark.parametrize("tiles, launched, at_once, waves, time", [
+    (128, 30, 30, 1, 5),  # ⌈128 / 30⌉
+    (128, 33, 30, 2, 7),  # the first thirty have four tiles or three, those that wait three
+    (12, 4, 3, 2, 6),  # as long again
+    (5, 5, 3, 2, 2), (7, 1, 9, 1, 7),
+])
+def test_a_cluster_that_finds_no_room_has_all_its_tiles_still_to_do(
+        tiles, launched, at_once, waves, time):
+    walk = clusters.Walk(tiles, launched, at_once)
+    assert (walk.waves, walk.time) == (waves, time)
+    assert sum(walk.of(cluster) for cluster in range(launched)) == tiles
+    ends = [begin + walk.of(cluster) for cluster, begin in enumerate(walk.begins)]
+    for cluster, begin in enumerate(walk.begins):  # no more than there is room for at any time
+        assert sum(b <= begin < e for b, e in zip(walk.begins, ends, strict=True)) <= at_once
+        assert (begin > 0) == (cluster >= at_once)
+
+
+@pytest.mark.parametrize("size", clusters_page.SIZES)
+def test_as_many_clusters_as_fit_are_never_slower_than_as_many_as_sms_hold(size):
+    for variant in CLUSTERS.variants:
+        more, fitting = (clusters.walk(variant, size, by_sms=by_sms) for by_sms in (True, False))
+        assert fitting.time <= more.time and fitting.waves == 1
+        if variant.grid.size < 3:  # these fill all SMs
+            assert fitting == more
+    with pytest.raises(ValueError, match="isn't persistent"):
+        clusters.walk(CATALOGUE["18_tma"].variants[0], size)
+    with pytest.raises(ValueError, match="at least 1"):
+        clusters.Walk(1, 0, 1)
+
+
+def test_waves_of_clusters_are_told_by_what_is_launched(shown, monkeypatch):
+    version = Version("21_clusters")
+    clusters_page.waves(version, "wide", "cluster_2x2", sizes=(4096,))
+    assert cells(shown[0]) == [
+        ["2 × 1", "4,096", "256", "66", "66", "1 wave, 4 tiles", "66", "1 wave, 4 tiles"],
+        ["2 × 2", "4,096", "128", "30", "33", "2 waves, 7 tiles", "30", "1 wave, 5 tiles"]]
+    figures = []
+    monkeypatch.setattr(clusters_page, "show", lambda *both: figures.extend(both))
+    clusters_page.draw(version, "cluster_2x2")
+    assert figures[0].finding == (
+        "4,096³ in clusters of 2 × 2: 33 clusters take 7 tiles of time, 30 take 5")
+    assert "Of 33 clusters launched 3 wait" in figures[0].alt
+    quoted = {f"{what}('cluster_2x2', by_sms={by_sms})": found for what, by_sms, found in (
+        ("clusters", True, "33"), ("clusters", False, "30"), ("waves", True, "2"),
+        ("waves", False, "1"), ("tiles_long", True, "7"), ("tiles_long", False, "5"))}
+    assert {one: evaluate(one, "21_clusters") for one in quoted} == quoted
+    assert set(map(evidence, quoted)) == {"modelled"}
+
+
+def test_a_record_of_another_launch_is_no_row_of_the_tables(shown, monkeypatch):
+    version = Version("21_clusters")
+    changed = store.changed
+    monkeypatch.setattr(store, "changed", lambda kernel, name, kept: (
+        name == "band_8" or changed(kernel, name, kept)))
+    rasterization_page.traffic(version, "band_8", "wide")
+    told, kept = cells(shown[0])
+    assert told[4] == rasterization_page.NOT_YET and not any(told[5:])
+    assert rasterization_page.NOT_YET not in kept
+    accounts_page.isolated(version, "bands of 8", "clusters of 2 × 1")
+    told, kept = cells(shown[1])
+    assert accounts_page.NOT_YET in told and accounts_page.NOT_YET not in kept

@@ -570,3 +570,65 @@ def test_a_version_and_its_steps_were_measured_in_one_chunk(stem):
     there = list(page.version.record.variants)  # others are not recorded yet
     assert {variant.name for variant in page.kernel.variants} <= set(there)
     assert len({page.version.recorded(SIZE, name).chunk for name in there}) == 1
+
+
+def by(stem, before, after, size=SIZE):
+    """Gain of a variant over another, of this version or, as ``stem/variant``, of another one."""
+    return Numbers(stem).gain(after, before, size)
+
+
+SIZES = (2048, 4096)
+
+
+def test_17_a_narrow_product_costs_and_the_second_doubling_hardly_pays():
+    here = Numbers("17_wgmma")
+    for size in SIZES:
+        assert by("17_wgmma", "n64", "n128", size) > 0.02
+        assert abs(by("17_wgmma", "n128", "n256", size)) < 0.02
+        assert by("17_wgmma", "n256", "serial", size) < -0.01
+    each = [here.flop_per_busy(name) for name in ("n64", "n128", "n256")]
+    assert max(each) < 1.01 * min(each), "the page says: the width doesn't move it"
+    for unit, sign in (("tensor_pipe_percent", 1), ("l1_data_percent", -1)):
+        narrow, *wider = (sign * here.metric(unit, name) for name in ("n64", "n128", "n256"))
+        assert narrow < min(wider)
+    found = stalls(Chapter("17_wgmma").version.metrics(SIZE, "wide"))
+    assert found[0][0] == "barrier", "the page says: the longest of the waits"
+
+
+def test_18_the_mbarriers_are_most_of_the_step():
+    here = Numbers("18_tma")
+    for size in SIZES:
+        copies = by("18_tma", "17_wgmma", "barrier", size)
+        assert by("18_tma", "barrier", "mbarriers", size) > max(0.03, copies)
+    assert here.ratio("cycles", "mbarriers", "barrier") < 0.95
+    assert here.flop_per_busy() == pytest.approx(here.flop_per_busy("17_wgmma"), rel=0.02)
+
+
+def test_19_roles_change_nothing_and_ping_pong_loses():
+    here = Numbers("19_warp_specialization")
+    assert abs(by("19_warp_specialization", "18_tma", "one_tile", 2048)) < 0.01
+    assert here.ratio("cycles", "", "18_tma") == pytest.approx(1, abs=0.02)
+    assert by("19_warp_specialization", "two_tiles", "one_tile", 2048) > 0.3
+    for size in SIZES:
+        assert by("19_warp_specialization", "cooperative", "ping_pong", size) < -0.02
+    assert here.flop_per_busy("ping_pong") > here.flop_per_busy("cooperative")
+    assert here.ratio("tensor_pipe_percent", "ping_pong", "cooperative") < 0.95
+
+
+def test_20_the_staged_store_and_the_turns_pay_and_products_in_flight_do_not():
+    for size in SIZES:
+        assert by("20_persistent", "persistent", "staged", size) > 0.02
+        assert by("20_persistent", "cooperative", "ping_pong", size) > 0.02
+        assert abs(by("20_persistent", "persistent", "in_flight", size)) < 0.01
+    assert by("20_persistent", "19_warp_specialization", "persistent", 2048) > 0.3
+    assert by("20_persistent", "19_warp_specialization", "persistent") > -0.02
+
+
+def test_21_clusters_of_two_save_bytes_and_hardly_time():
+    here = Numbers("21_clusters")
+    assert here.ratio("l2_bytes", "", "cluster_1x1") < 0.9
+    for size in SIZES:
+        assert abs(by("21_clusters", "cluster_1x1", "wide", size)) < 0.02
+    others = ("cluster_1x1", "cluster_1x2", "band_1", "band_2", "band_8", "band_16", "hilbert_8")
+    assert all(here.ratio("cycles", name, "") == pytest.approx(1, abs=0.015) for name in others)
+    assert here.metric("l2_bytes", "20_persistent") < 0.9 * here.asked("20_persistent")

@@ -296,6 +296,7 @@ def _changed(first: Row, second: Row, account: str, cause: _Cause, sheet: gpus.G
              label: _Labels) -> tuple[str, ...]:
     """The cells of a pair: two speeds, cycles, what names the cause, and how busy the unit was."""
     def told(one: Row) -> tuple[float, float, float, float, float]:
+        one.page.kept.check_current(one.variant.name)
         found = one.page.metrics(size, one.variant.name)
         sms, peak = one.page.record.gpu.sms, sheet.flops_per_cycle(one.variant.dtype)
         parts: model.Tensor | model.Wavefronts = (
@@ -310,8 +311,7 @@ def _changed(first: Row, second: Row, account: str, cause: _Cause, sheet: gpus.G
     except records.NotRecorded:
         return NOT_YET, "", "", "", ""
     for one in (first, second):
-        stale = " (stale: the source has changed since)" if one.page.kept.stale else ""
-        label.add(records.label(one.page.record) + stale)
+        label.add(records.label(one.page.record))
     speeds = tuple(f"{a:.4g} → {b:.4g}, {b / a - 1:+.1%}"
                    for a, b in zip(before[:2], after[:2], strict=True))
     return (*speeds, f"{before[2]:,.0f} → {after[2]:,.0f}",

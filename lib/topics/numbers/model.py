@@ -28,6 +28,7 @@ from lib.records import store as records
 from lib.records.reader import RecordedRival
 from lib.records.schema import Row
 from lib.topics.accounts import model as accounts
+from lib.topics.clusters import model as at_once
 from lib.topics.fragments.model import shape_of
 from lib.topics.instruction_order import model as order
 from lib.topics.issue_slots import model as slots
@@ -299,6 +300,22 @@ class Numbers:
         return rasterization.asked(
             (n, n, n), chosen.tile, chosen.schedule.cluster, ITEM_BYTES[chosen.dtype])
 
+    def clusters(self, name: str = "", n: int = SIZE, by_sms: bool = False) -> int:
+        """Clusters that are launched: those that run at once, or as many as the SMs divide into."""
+        return self._walk(name, n, by_sms).clusters
+
+    def waves(self, name: str = "", n: int = SIZE, by_sms: bool = False) -> int:
+        """Times that these clusters fill the chip, modelled (`lib.topics.clusters.model`)."""
+        return self._walk(name, n, by_sms).waves
+
+    def tiles_long(self, name: str = "", n: int = SIZE, by_sms: bool = False) -> int:
+        """Tiles, one after the other, until the last of these clusters ends; modelled."""
+        return self._walk(name, n, by_sms).time
+
+    def _walk(self, name: str, n: int, by_sms: bool) -> at_once.Walk:
+        version, variant = self._of(name)
+        return at_once.walk(version.kernel.variant(variant), n, by_sms=by_sms)
+
     def on_inputs(self, inputs: str, name: str = "", n: int = SIZE) -> float:
         """Recorded speed on another distribution of inputs (``"zeros"``), TFLOP/s."""
         rows = self._row(name, n).other_inputs
@@ -398,8 +415,9 @@ class Numbers:
 
 # What is not recorded of what `Numbers` gives.
 _EMULATED = {"cap", "count", "each", "per_flop", "sectors", "sum_error", "w"}
-_MODELLED = {"asked", "bank_cycles", "code", "met", "predicted", "promised", "registers",
-             "shared_bytes", "stops_growing", "tiles", "warps", "with_vector", "work_between"}
+_MODELLED = {"asked", "bank_cycles", "clusters", "code", "met", "predicted", "promised",
+             "registers", "shared_bytes", "stops_growing", "tiles", "tiles_long", "warps", "waves",
+             "with_vector", "work_between"}
 
 
 def evidence(expression: str) -> str:

@@ -16,6 +16,8 @@ NOT_YET = "not recorded yet"
 def traffic(version: Version, *variants: str, size: int = SIZE) -> None:
     """Display a row a variant: its cluster, its band, bytes predicted and recorded, cycles, clock.
 
+    A record of other source or another launch than today's counts as none.
+
     Parameters
     ----------
     version : Version
@@ -41,13 +43,13 @@ def traffic(version: Version, *variants: str, size: int = SIZE) -> None:
 
 def _recorded(one: Row, size: int, labels: dict[str, None]) -> tuple[str, ...]:
     try:
+        one.page.kept.check_current(one.variant.name)
         found = one.page.metrics(size, one.variant.name)
         row = one.page.recorded(size, one.variant.name)
         small = one.page.recorded(SMALL, one.variant.name)
     except records.NotRecorded:
         return (NOT_YET, "", "", "", "", "")
-    stale = " (stale: the source has changed since)" if one.page.kept.stale else ""
-    labels[records.label(one.page.record) + stale] = None
+    labels[records.label(one.page.record)] = None
     clock = mhz(row.clock)
     return (f"{found['l2_bytes'] / 1e9:.2f}", f"{found['dram_read_bytes'] / 1e9:.2f}",
             f"{row.clock.cycles:,.0f}" if row.clock else "not read",
