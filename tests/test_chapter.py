@@ -128,6 +128,8 @@ def test_codes_of_both_architectures_are_those_of_the_record(page, shown):
         if own.M == own.N == own.K and own.M in SPEED_SIZES:
             row = next(r for r in cells(shown[0]) if r[0] == f"{own.M:,}")
             assert row[2] == f"{own.tflops:.1f}" and row[4] == f"{other.tflops:.1f}"
+    told = [row[0] for row in cells(shown[0])]
+    assert told == [f"{n:,}" for n in SPEED_SIZES if any(row.is_cube(n) for row in kept.bench)]
     assert ("on a T4, reported" in shown[0]) == (
         page.kernel.stem in reported.T4_TENSOR_GFLOPS)
 

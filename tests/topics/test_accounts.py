@@ -21,6 +21,8 @@ H100 = GPUS["H100"]
     ("02_shared_tile", "tile32", 1.625), ("10_wmma", "one_fragment", 0.501),
     # Asynchronous copies take wavefronts of shared memory, and none for the lines that they read.
     ("09_fp32_limit", "copies", 0.1333),
+    # Half of the warps load and the other half multiply; both are counted.
+    ("12_wmma_pipeline", "roles", 0.1101),
 ])
 def test_wavefronts_are_predicted(stem, name, each):
     assert model.predicted(stem, name, H100, 4096) == pytest.approx(each, rel=2e-3)

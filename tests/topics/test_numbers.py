@@ -100,6 +100,13 @@ def test_what_07_quotes():
     assert moved == pytest.approx(2 * 4096**3 / float(evaluate("intensity('L1')", "03_strip")))
 
 
+def test_what_13_quotes_of_its_marks():
+    times = records.load(KernelRecord, "H100", "13_wmma_vectorized").variants["two_warps"].timeline
+    assert evaluate("with_marks('two_warps')", "13_wmma_vectorized") == (
+        f"{times.seconds_without / times.seconds_with}")
+    assert evidence("with_marks()").startswith("recorded: ")
+
+
 def test_no_sentence_has_a_number_of_other_source_than_today_s(monkeypatch):
     quoted = "tflops('swapped'):.1f", "metric('cycles')", "gain('swapped', 'coalesced')"
     assert all(evaluate(one, "01_naive") != model.NOT_YET for one in quoted)

@@ -9,6 +9,7 @@ from msgspec import structs
 
 from lib.chapter import Chapter
 from lib.compiler.compiled import compile_source
+from lib.gpus import GPUS
 from lib.kernels.catalogue import CATALOGUE
 from lib.kernels.pairs import ptx_difference
 from lib.kernels.spec import Pair
@@ -21,6 +22,7 @@ from lib.topics.accesses.model import named
 from lib.topics.banks.model import describe
 from lib.topics.counters.page import steps
 from lib.topics.instruction_order import model as order
+from lib.topics.issue_slots.model import warp_time
 from lib.topics.numbers.model import Numbers
 from lib.topics.sweep import model as sweep
 from lib.topics.version import RECORDED_ON, rung
@@ -514,6 +516,97 @@ def test_09_predictions_were_wrong_one_by_one_and_right_together():
         assert abs(gained - guesses[step].gain) > 0.02
     together = speed(stem, "large") / speed(stem, "square") - 1
     assert abs(Numbers(stem).predicted(*steps) - together) < 0.015
+
+
+def warps_wait(reason, stem, name, size=2048):
+    """Share of the warps' time that a recorded stall takes."""
+    found = Chapter(stem).version.metrics(size, name)
+    return warp_time(found, GPUS[RECORDED_ON].warps_per_sm)[f"stall_{reason}"]
+
+
+def test_10_half_the_wavefronts_are_not_twice_the_speed_and_movm_passes_the_stage():
+    here = Numbers("10_wmma")
+    fewer = here.l1_wavefronts() / here.l1_wavefronts("four_fragments")
+    busier = here.ratio("l1_data_percent", "four_fragments", "")
+    assert fewer == pytest.approx(2, rel=0.05) and busier < 1
+    assert here.faster("four_fragments", "one_fragment") == pytest.approx(fewer * busier, rel=0.03)
+    assert 1.5 < here.faster("four_fragments", "one_fragment", 2048) < 2
+    # Two MOVM per product of 128 multiply-adds of a warp, and none with B by columns.
+    saved = here.l1_wavefronts("four_fragments") - here.l1_wavefronts("b_by_columns")
+    assert saved == pytest.approx(2 / 128, abs=0.004)
+    assert here.ratio("instructions", "b_by_columns", "four_fragments") < 0.7
+    assert all(abs(here.gain("b_by_columns", "four_fragments", n)) < 0.12 for n in (2048, SIZE))
+    assert here.tflops() < here.tflops("09_fp32_limit")
+
+
+def test_11_the_warp_s_tile_pays_and_the_block_s_alone_does_not():
+    here = Numbers("11_wmma_shared")
+    assert here.l1_wavefronts("warps_16x16") < 0.9 * here.l1_wavefronts("tile_32x64")
+    assert here.gain("warps_16x16", "tile_32x64", 2048) < 0.01
+    assert here.gain("warps_16x16", "tile_32x64") < -0.1
+    assert here.metric("l1_data_percent", "warps_16x16") < 0.8 * here.metric(
+        "l1_data_percent", "tile_32x64")
+    assert here.l1_wavefronts() < 0.9 * here.l1_wavefronts("warps_16x16")
+    for size in (2048, SIZE):
+        assert here.gain("", "warps_16x16", size) > 0.3
+        assert here.gain("", "unpadded", size) > 0.5
+        assert here.faster("tile_32x64", "10_wmma", size) > 2
+    assert here.registers() == here.registers("unpadded") and here.warps() == here.warps("unpadded")
+
+
+def test_12_two_buffers_lose_by_the_registers_that_they_take():
+    here, before = Numbers("12_wmma_pipeline"), "11_wmma_shared"
+    assert here.warps("staged") == here.warps("at_once") < here.warps("epilogue") == here.warps(
+        "eight_blocks") == here.warps("roles") == here.warps(before)
+    for size in (2048, SIZE):
+        assert max(here.gain(name, before, size) for name in ("at_once", "staged")) < -0.1
+        assert here.gain("staged", "epilogue", size) < -0.1
+        assert here.gain("eight_blocks", "staged", size) > 0.1
+        assert here.gain("eight_blocks", "epilogue", size) < 0.03, "the page says: gains nothing"
+        assert here.gain("staged", "at_once", size) > 0.01
+        assert here.gain("roles", "staged", size) > 0.1
+    assert here.gain("roles", before, 2048) > 0.01 and here.gain("roles", before) < -0.01
+    names = ("epilogue", "at_once", "staged", "eight_blocks", "roles")
+    w = [here.l1_wavefronts(name) for name in names]
+    assert max(w) < 1.1 * min(w)
+    busy = {name: here.metric("l1_data_percent", name) for name in names}
+    assert max(busy["at_once"], busy["staged"]) < 0.9 * min(
+        busy[name] for name in ("epilogue", "eight_blocks", "roles"))
+    assert here.stall("long_scoreboard", "staged", 2048) < here.stall(
+        "long_scoreboard", "epilogue", 2048)
+    waits = [warps_wait("long_scoreboard", stem, name) for stem, name in (
+        (before, "warps_32x32"), *(("12_wmma_pipeline", name) for name in names[:3]))]
+    assert max(waits) - min(waits) < 0.06, "the page says: much the same"
+    assert 0.4 < warps_wait("barrier", "12_wmma_pipeline", "roles") < 0.6, "about half"
+
+
+def test_13_vectors_lose_in_the_small_tile_and_pay_in_the_larger_ones():
+    here = Numbers("13_wmma_vectorized")
+    for size in (2048, SIZE):
+        assert here.gain("vectors_32x64", "halves_32x64", size) < -0.05
+        for tile in ("64x64", "128x128"):
+            assert here.gain(f"vectors_{tile}", f"halves_{tile}", size) > 0.2
+        assert here.gain("", "vectors_64x64", size) > here.gain("", "halves_128x128", size)
+        assert here.faster("two_warps", "vectors_32x64", size) > 1.5
+        assert all(here.faster("", f"{stem}/{name}", size) > 2 for stem, name in (
+            ("10_wmma", "four_fragments"), ("11_wmma_shared", "warps_32x32"),
+            ("12_wmma_pipeline", "roles"), ("12_wmma_pipeline", "epilogue")))
+    for tile in ("32x64", "64x64", "128x128"):
+        halves, vectors = f"halves_{tile}", f"vectors_{tile}"
+        assert here.l1_wavefronts(vectors) < 0.95 * here.l1_wavefronts(halves)
+        busier = here.ratio("l1_data_percent", vectors, halves)
+        assert busier < 0.9 if tile == "32x64" else busier > 1.05
+    # Idle threads stand at the barrier; and the compiler fetches twice in every other step.
+    waits = [warps_wait("barrier", "13_wmma_vectorized", name)
+             for name in ("halves_32x64", "vectors_32x64", "two_warps")]
+    assert waits[1] > 2 * waits[0] > waits[2]
+    version = Chapter("13_wmma_vectorized").version
+    found = {name: order.fetches([i.opcode for i in version.compiled("sm_90a", name).inner_loop])
+             for name in ("vectors_32x64", "vectors_64x64")}
+    assert found["vectors_32x64"].rounds == 1.5 * found["vectors_32x64"].steps
+    assert found["vectors_64x64"].rounds == found["vectors_64x64"].steps
+    assert here.with_marks("vectors_32x64") > 1.05 > 1 > here.with_marks("two_warps")
+    assert here.warps("halves_64x64") > here.warps("12_wmma_pipeline/staged")
 
 
 def test_the_way_goes_by_what_each_version_changes(shown):

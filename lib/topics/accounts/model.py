@@ -20,9 +20,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import accumulate
 
 from lib.gpus import Gpu
 from lib.kernels import catalogue
+from lib.kernels.spec import Variant
 from lib.problem import ITEM_BYTES, Problem
 from lib.run import runner
 from lib.topics.bottleneck import model as busiest
@@ -154,13 +156,22 @@ def predicted(stem: str, name: str, gpu: Gpu, size: int) -> float:
     depths = (depth, 2 * depth)
     counted = []
     for K in depths:
-        trace = runner.run(
-            kernel, variant.typed(Problem(M, N, K)), variant=variant, exact=True,
-            backend="emulator", arch=gpu.arch, watch=(0, 0)).trace
+        traces = [
+            runner.run(kernel, variant.typed(Problem(M, N, K)), variant=variant, exact=True,
+                       backend="emulator", arch=gpu.arch, watch=(0, warp)).trace
+            for warp in _first_of_each_role(variant)]
+        watched = {line: seen for trace in traces
+                   for line, seen in trace.watched.items() if seen}
+        trace = traces[0]
         counted.append({"shared": trace.counters()["shared_wavefronts"],
                         "lines": busiest.lines(
-                            [site for site in trace.sites if site.kind != "copy"],
-                            trace.watched)})
+                            [site for site in trace.sites if site.kind != "copy"], watched)})
     one, other = counted
     found = scaling.scaled(one, other, depths, K=size, blocks=size // M * (size // N))
     return WARP * (found["shared"] + found["lines"]) / size**3
+
+
+def _first_of_each_role(variant: Variant) -> list[int]:
+    """Warps of a block that between them do all that its warps do: one of each role."""
+    sizes = [size for _, size in variant.roles.warps]
+    return list(accumulate(sizes[:-1], initial=0))

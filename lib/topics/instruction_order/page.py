@@ -51,4 +51,4 @@ def fetches(version: Version, *variants: str, arch: str = "sm_90a") -> None:
     table(("code", "fetches per step", "products meanwhile", "registers", "blocks per SM",
            f"TFLOP/s at {TIMED:,}"), rows,
           f"modelled: SASS of the inner loops, {arch}, NVRTC {code.toolkit}; "
-          f"{records.label(version.record)}")
+          f"{records.label(version.record)}; speeds: timed with the timeline")

@@ -81,7 +81,8 @@ def codes(version: Version, variant: str | None = None, old: str = "sm_75") -> N
     """
     rows = []
     known = reported.T4_TENSOR_GFLOPS.get(version.kernel.stem, {})
-    for size in SPEED_SIZES:
+    sizes = _cubes_of_both(version, variant, old) or SPEED_SIZES  # none of them: says so
+    for size in sizes:
         own, other = (version.recorded(size, variant, arch) for arch in (None, old))
         row = [f"{size:,}", f"{own.cublas_tflops:.0f}", f"{own.tflops:.1f}",
                f"{own.ratio:.0%}", f"{other.tflops:.1f}", f"{other.ratio:.0%}"]
@@ -90,11 +91,18 @@ def codes(version: Version, variant: str | None = None, old: str = "sm_75") -> N
         rows.append(row)
     arch = gpus.GPUS[RECORDED_ON].arch
     of = _of([version.recorded(size, variant, code)
-              for size in SPEED_SIZES for code in (None, old)])
+              for size in sizes for code in (None, old)])
     head = ["M = N = K", "cuBLAS", f"{arch} code", of, f"{old} code", of]
     table(head + (["on a T4, reported"] if known else []), rows,
           f"TFLOP/s; {records.label(version.record)}, {version.kernel.variant(variant).name}; "
           f"{old} code assembled for {arch}" + ("; T4: the worklog" if known else ""))
+
+
+def _cubes_of_both(version: Version, variant: str | None, old: str) -> tuple[int, ...]:
+    """Those of the table's sizes at which the GPU's own code and an older one's are recorded."""
+    both = [version.kept.code(variant, arch).bench for arch in (None, old)]
+    return tuple(size for size in SPEED_SIZES
+                 if all(any(row.is_cube(size) for row in rows) for rows in both))
 
 
 def _benchmarks(version: Version, variant: Variant) -> Sequence[Benchmark]:
@@ -180,7 +188,8 @@ def traffic(version: Version, size: int, *variants: str, above: Sequence[str] = 
         ))
     table(
         (f"at {size:,}", "TFLOP/s", _of(timed), "GB of loads from L1", "GB through L2",
-         "GB from DRAM", "wavefronts for 32 multiply-adds", "issue slots used"),
+         "GB from DRAM", "wavefronts of shared memory per 32 multiply-adds",
+         "issue slots used"),
         rows, f"{records.label(version.record)}, ncu",
     )
 
