@@ -70,7 +70,8 @@ def speed(version: Version, *variants: str) -> None:
 def codes(version: Version, variant: str | None = None, old: str = "sm_75") -> None:
     """Display the speed of this GPU's own code beside that of an older architecture's.
 
-    Where a source reports the version's speed on a T4, that stands beside them.
+    A row for each size at which both are recorded. Where a source reports the version's speed on
+    a T4, that stands beside them.
 
     Parameters
     ----------
@@ -79,18 +80,24 @@ def codes(version: Version, variant: str | None = None, old: str = "sm_75") -> N
     old : str
         The architecture whose code was assembled for the recorded GPU.
     """
-    rows = []
+    rows, timed, missing = [], [], None
     known = reported.T4_TENSOR_GFLOPS.get(version.kernel.stem, {})
     for size in SPEED_SIZES:
-        own, other = (version.recorded(size, variant, arch) for arch in (None, old))
+        try:
+            own, other = (version.recorded(size, variant, arch) for arch in (None, old))
+        except records.NotRecorded as error:
+            missing = error
+            continue
+        timed += [own, other]
         row = [f"{size:,}", f"{own.cublas_tflops:.0f}", f"{own.tflops:.1f}",
                f"{own.ratio:.0%}", f"{other.tflops:.1f}", f"{other.ratio:.0%}"]
         if known:
             row.append(f"{known[size] / 1e3:.1f}" if size in known else "")
         rows.append(row)
+    if missing and not rows:
+        raise missing
     arch = gpus.GPUS[RECORDED_ON].arch
-    of = _of([version.recorded(size, variant, code)
-              for size in SPEED_SIZES for code in (None, old)])
+    of = _of(timed)
     head = ["M = N = K", "cuBLAS", f"{arch} code", of, f"{old} code", of]
     table(head + (["on a T4, reported"] if known else []), rows,
           f"TFLOP/s; {records.label(version.record)}, {version.kernel.variant(variant).name}; "
