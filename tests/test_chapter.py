@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from msgspec import structs
 
 from lib import chapter
 from lib.chapter import Chapter
@@ -132,6 +133,18 @@ def test_codes_of_both_architectures_are_those_of_the_record(page, shown):
     assert told == [f"{n:,}" for n in SPEED_SIZES if any(row.is_cube(n) for row in kept.bench)]
     assert ("on a T4, reported" in shown[0]) == (
         page.kernel.stem in reported.T4_TENSOR_GFLOPS)
+
+
+def test_codes_have_a_row_for_each_size_that_both_are_recorded_at(shown):
+    page = Chapter("14_ldmatrix")
+    version = page.version
+    first = version.kernel.variants[0].name
+    kept = version.record.variants[first]
+    only = [row for row in kept.ptx["sm_75"].bench if row.M == 4096]
+    cut = structs.replace(kept, ptx={"sm_75": structs.replace(kept.ptx["sm_75"], bench=only)})
+    version.kept.__dict__["record"] = structs.replace(version.record, variants={first: cut})
+    codes(version)
+    assert [row[0] for row in cells(shown[0])] == ["4,096"]
 
 
 def test_fetches_are_of_the_code_as_it_is_timed_and_with_marks(shown):

@@ -3,7 +3,7 @@
 import pytest
 
 from lib.topics.instruction_order import model as order
-from lib.topics.instruction_order.model import places, work_between
+from lib.topics.instruction_order.model import loads_ahead, places, work_between
 
 SEED = ["IMAD", "LDG.E", "LDG.E", "STS", "STS", "LDS", "LDS.128", "FFMA", "FFMA",
         "BAR.SYNC.DEFER_BLOCKING", "BRA"]
@@ -43,3 +43,9 @@ def test_fetches_are_rounds_of_loads_and_stores():
     assert order.fetches(round_the_loop) == order.Fetches(1, 1, (2,))
     with pytest.raises(ValueError, match="fetches no tiles"):
         order.fetches(["LDG.E", "FFMA"])
+
+
+def test_a_load_behind_a_store_is_not_ahead_of_it():
+    assert loads_ahead(["LDG.E.128", "IADD3", "LDG.E", "STS.128", "LDG.E", "STS", "LDS"]) == 2
+    assert loads_ahead(["STS", "LDG.E"]) == 0
+    assert loads_ahead(["LDG.E", "LDSM.16.M88.4", "LDG.E"]) == 2

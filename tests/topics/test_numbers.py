@@ -71,6 +71,14 @@ def test_a_number_says_what_it_rests_on(expression, rests):
     assert evidence(expression).startswith(rests)
 
 
+def test_busy_and_idle_cycles_of_the_tensor_pipe_are_all_cycles():
+    busy, idle = (float(evaluate(f"tensor_cycles({which})", "14_ldmatrix"))
+                  for which in (True, False))
+    share = float(evaluate("metric('tensor_pipe_percent')", "14_ldmatrix")) / 100
+    assert busy + idle == pytest.approx(float(evaluate("metric('cycles')", "14_ldmatrix")))
+    assert busy / (busy + idle) == pytest.approx(share)
+
+
 def test_what_is_not_recorded_is_known():
     assert evidence("tflops() / registers() + count('x')").split("; ")[1:] == [
         "emulated", "modelled"]

@@ -725,3 +725,83 @@ def test_21_clusters_of_two_save_bytes_and_hardly_time():
     others = ("cluster_1x1", "cluster_1x2", "band_1", "band_2", "band_8", "band_16", "hilbert_8")
     assert all(here.ratio("cycles", name, "") == pytest.approx(1, abs=0.015) for name in others)
     assert here.metric("l2_bytes", "20_persistent") < 0.9 * here.asked("20_persistent")
+
+
+# What two runs of one instantiation differ by on another day, at least.
+FLOOR = 0.01
+
+
+def test_14_wmma_is_faster_and_the_deeper_instruction_does_not_make_up_for_it():
+    here = Numbers("14_ldmatrix")
+    for size in (2048, SIZE):
+        assert here.gain("k8", "wmma", size) < -FLOOR < FLOOR < here.gain("k16", "k8", size)
+        assert here.gain("k16", "wmma", size) < FLOOR
+    assert here.gain("k16", "wmma") < -0.1
+    # The instruction: half of the work in a busy cycle, as much with the depth of WMMA's.
+    assert here.flop_per_busy() < 0.85 * here.flop_per_busy("wmma")
+    assert here.flop_per_busy("k16") == pytest.approx(here.flop_per_busy("wmma"), rel=0.05)
+    # And more cycles in which the pipe idles, with either.
+    for name in ("k8", "k16"):
+        assert here.tensor_cycles(False, name) > 1.1 * here.tensor_cycles(False, "wmma")
+    assert here.ratio("instructions", "k16", "wmma") == pytest.approx(1, abs=0.05)
+    assert here.stall("long_scoreboard", "k16") > 1.2 * here.stall("long_scoreboard", "wmma")
+    assert [here.loads_ahead(name) for name in ("wmma", "k8", "k16")] == [4, 3, 3]
+
+
+def test_15_conflicts_and_waiting_cost_and_the_way_round_conflicts_hardly_matters():
+    here = Numbers("15_turing_limit")
+    for size in (2048, SIZE):
+        for name in ("padded", "swizzled"):
+            assert here.faster(name, "unpadded", size) > 2
+        assert FLOOR / 2 < here.gain("swizzled", "padded", size) < here.predicted("swizzled") - 0.02
+        assert here.gain("prefetch", "swizzled", size) > 0.2
+        assert here.gain("one_buffer", "no_prefetch", size) > 0.4
+        small, large = (here.gain(name, "one_block", size) for name in ("prefetch", "one_buffer"))
+        assert 0.4 < small < large < small + 0.12
+        assert FLOOR < here.gain("two_buffers", "one_buffer", size) < here.predicted("two_buffers")
+    for name in ("prefetch", "one_buffer"):
+        assert here.flop_per_busy(name) == pytest.approx(here.flop_per_busy("one_block"), rel=0.03)
+        assert here.metric("tensor_pipe_percent", name) > 1.4 * here.metric(
+            "tensor_pipe_percent", "one_block")
+    # The first row isn't isolated: the compiler moves a load, too.
+    assert here.loads_ahead("padded") > here.loads_ahead("14_ldmatrix/k8")
+    assert here.metric("tensor_pipe_percent", "") > 1.5 * here.metric(
+        "tensor_pipe_percent", "14_ldmatrix")
+
+
+def test_15_the_deeper_instruction_loses_in_a_loop_that_has_no_registers_for_it():
+    here = Numbers("15_turing_limit")
+    for size in (2048, SIZE):
+        assert here.gain("k16", "", size) < -FLOOR
+    assert here.flop_per_busy("k16") > 1.25 * here.flop_per_busy()
+    assert here.metric("tensor_pipe_percent", "k16") < 0.8 * here.metric("tensor_pipe_percent")
+    assert here.registers("k16") == 255 and here.ratio("instructions", "k16", "") > 1.3
+
+
+def test_16_ring_and_instruction_pay_together_only():
+    here, before = Numbers("16_cp_async"), "15_turing_limit"
+    for size in (2048, SIZE):
+        assert here.gain("tile_128x256_k8", before, size) < -FLOOR
+        assert here.gain(f"{before}/k16", before, size) < -FLOOR
+        assert here.gain("tile_128x256", before, size) > 0.3
+    loop = f"{before}/k16"
+    assert here.stall("long_scoreboard", loop) < 0.5
+    assert here.registers(loop) == 255 > here.registers("tile_128x256") + 10
+    assert here.ratio("instructions", loop, "tile_128x256") > 2
+
+
+def test_16_the_faster_instruction_needs_a_deeper_ring():
+    here = Numbers("16_cp_async")
+    for size in (2048, SIZE):
+        third, faster_third = (here.gain(f"{kind}stages_3", f"{kind}stages_2", size)
+                               for kind in ("k8_", ""))
+        assert 0.4 < third < faster_third
+        assert abs(here.gain("k8", "k8_stages_3", size)) < 2 * FLOOR
+        assert here.gain("tile_256x128", "stages_3", size) > 0.04
+        worth = [here.gain(name, than, size) for name, than in (
+            ("stages_2", "k8_stages_2"), ("stages_3", "k8_stages_3"), ("tile_256x128", "k8"))]
+        assert worth == sorted(worth) and worth[0] > 0.2 and worth[-1] > worth[0] + 0.15
+        assert here.gain("tile_256x128", "through_l1", size) > 0.1
+        assert abs(here.gain("tile_256x128", "tile_128x256", size)) < 2 * FLOOR
+    assert here.ratio("l1_wavefronts", "through_l1", "tile_256x128") > 1.4
+    assert here.metric("l1_data_percent", "through_l1") > here.metric("l1_data_percent") + 10

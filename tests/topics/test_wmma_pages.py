@@ -127,3 +127,10 @@ def test_bytes_under_way_are_those_of_as_many_blocks_as_fit(shown):
         assert int(threads) == page.kernel.variant(name).threads
         assert total == f"**{int(blocks) * 3072:,}**"
     assert int(rows["two_warps"][1]) > int(rows["vectors_32x64"][1])
+
+
+def test_a_ring_has_all_stages_but_one_under_way(shown):
+    under_way(Chapter("16_cp_async").version, "stages_2", "tile_256x128")
+    rows = {row[0]: row[3] for row in cells(shown[0])}
+    tile = (256 + 128) * 32 * 2
+    assert rows == {"stages_2": f"{tile:,}", "tile_256x128": f"{3 * tile:,}"}

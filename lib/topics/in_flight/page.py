@@ -11,7 +11,9 @@ from lib.topics.version import RECORDED_ON, Version
 
 @once_recorded()
 def under_way(version: Version, *variants: str, gpu: str = RECORDED_ON) -> None:
-    """Display how many bytes the loads of a step have under way, of a block and on an SM.
+    """Display how many bytes are under way at most, of a block and on an SM.
+
+    Those of all stages but one where the variant has a ring, of a step's loads where it has none.
 
     Parameters
     ----------
@@ -24,7 +26,7 @@ def under_way(version: Version, *variants: str, gpu: str = RECORDED_ON) -> None:
     for name in variants:
         variant, used = version.kernel.variant(name), version.compiled(sheet.arch, name).resources
         fit = occupancy(sheet, used.registers, used.shared_bytes, variant.threads)
-        nbytes = sum(variant.tile) * variant.step * ITEM_BYTES[variant.dtype]
+        nbytes = bytes_in_flight(version, name)
         rows.append((name, variant.threads, fit.blocks, f"{nbytes:,}",
                      f"**{fit.blocks * nbytes:,}**"))
     table(("", "threads per block", "blocks per SM", "bytes under way, per block", "per SM"), rows,
@@ -32,7 +34,10 @@ def under_way(version: Version, *variants: str, gpu: str = RECORDED_ON) -> None:
 
 
 def bytes_in_flight(version: Version, variant: str | None = None) -> int:
-    """Bytes that a block has asked for, at most, before it waits: all stages but one."""
+    """Bytes that a block has asked for, at most, before it waits: all stages but one.
+
+    Without a ring those of one step's tiles.
+    """
     chosen = version.kernel.variant(variant)
-    rows, columns = chosen.tile
-    return (chosen.schedule.stages - 1) * (rows + columns) * chosen.step * 2
+    ahead = max(chosen.schedule.stages - 1, 1)
+    return ahead * sum(chosen.tile) * chosen.step * ITEM_BYTES[chosen.dtype]

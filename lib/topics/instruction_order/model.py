@@ -71,6 +71,21 @@ def work_between(opcodes: Sequence[str]) -> int:
     return sum(_CLASSES.get(base) == FMA for base in behind[: behind.index("STS")])
 
 
+def loads_ahead(opcodes: Iterable[str]) -> int:
+    """Count the global loads that stand before the loop's first shared store.
+
+    A store waits for the load that it stores, so loads behind it are issued only when that has
+    arrived. All of them if the loop stores nothing.
+
+    Parameters
+    ----------
+    opcodes : iterable of str
+        SASS opcodes, in the order of the machine code.
+    """
+    bases = [opcode.partition(".")[0] for opcode in opcodes]
+    return bases[:bases.index("STS") if "STS" in bases else None].count("LDG")
+
+
 @dataclass(frozen=True)
 class Fetches:
     """How a loop fetches what it stores to shared memory.

@@ -214,6 +214,11 @@ class Numbers:
         found = version.metrics(n, variant)
         return accounts.tensor(found, n, version.record.gpu.sms, 1.0).each
 
+    def tensor_cycles(self, busy: bool, name: str = "", n: int = SIZE) -> float:
+        """Cycles of one launch in which an SM's tensor pipe is busy, or is not; recorded."""
+        share = self.metric("tensor_pipe_percent", name, n) / 100
+        return self.metric("cycles", name, n) * (share if busy else 1 - share)
+
     def waited(self, *reasons: str, name: str = "", n: int = SIZE) -> float:
         """Cycles that a warp waits for some reasons per FMA that it issues; recorded.
 
@@ -386,6 +391,12 @@ class Numbers:
         return order.work_between(
             [one.opcode for one in version.compiled(arch, variant).inner_loop])
 
+    def loads_ahead(self, name: str = "", arch: str = "sm_90a") -> int:
+        """Global loads of the machine code's inner loop that stand before its first store."""
+        version, variant = self._of(name)
+        return order.loads_ahead(
+            [one.opcode for one in version.compiled(arch, variant).inner_loop])
+
     def joules(self, name: str = "", n: int = SIZE) -> float:
         """Recorded energy of one product, J."""
         return self._joules(name, n)[0]
@@ -421,9 +432,9 @@ class Numbers:
 
 # What is not recorded of what `Numbers` gives.
 _EMULATED = {"cap", "count", "each", "per_flop", "sectors", "sum_error", "w"}
-_MODELLED = {"asked", "bank_cycles", "clusters", "code", "met", "predicted", "promised",
-             "registers", "shared_bytes", "stops_growing", "tiles", "tiles_long", "warps", "waves",
-             "with_vector", "work_between"}
+_MODELLED = {"asked", "bank_cycles", "clusters", "code", "loads_ahead", "met", "predicted",
+             "promised", "registers", "shared_bytes", "stops_growing", "tiles", "tiles_long",
+             "warps", "waves", "with_vector", "work_between"}
 
 
 def evidence(expression: str) -> str:

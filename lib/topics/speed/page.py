@@ -70,7 +70,8 @@ def speed(version: Version, *variants: str) -> None:
 def codes(version: Version, variant: str | None = None, old: str = "sm_75") -> None:
     """Display the speed of this GPU's own code beside that of an older architecture's.
 
-    Where a source reports the version's speed on a T4, that stands beside them.
+    A row for each size at which both are recorded. Where a source reports the version's speed on
+    a T4, that stands beside them.
 
     Parameters
     ----------
