@@ -98,8 +98,6 @@ CATALOGUE: dict[str, Kernel] = {
                 square("tile16", 16, 16, "block", "16×16×16 tiles"),
             ),
             pairs=(
-                Pair("rows of 33 floats, which no 128-bit load can read", "02_shared_tile/tile32",
-                     "05_bank_conflicts/tile_padded"),
                 Pair("tiles in groups of 8 rows", "02_shared_tile/tile32",
                      "02_shared_tile/ordered"),
                 Pair("tiles of 16×16, not 32×32", "02_shared_tile/tile32",

@@ -83,6 +83,10 @@ def _without(pattern: str, put: str = "") -> Callable[[re.Match], str]:
     return lambda match: re.sub(pattern, put, match.group(), count=1)
 
 
+# What writes memory that others may read; mbarrier.init is none of it.
+_WRITES = re.compile(r"(?:^|[;{}:])\s*(?:@!?[%\w$]+\s+)?"
+                     r"(?:st|atom|red|cp|wgmma|tcgen05|mbarrier\.(?!init))\b", re.M)
+
 # What orders something, by the beginning of a statement, and how it is weakened.
 RULES: tuple[tuple[str, tuple[Callable[[re.Match], str], ...]], ...] = (
     (r"(?:bar|barrier)(?:\.cta|\.warp)?\.(?:sync|arrive)\b", (_nothing,)),
@@ -145,6 +149,8 @@ def mutants(text: str, kernel: str) -> Iterator[Mutant]:
         for match, (which, change) in product(
             statements.finditer(text, begin, end), enumerate(changes)
         ):
+            if "relaxed" in change(match) and _only_inits(text[begin:match.start("s")]):
+                continue
             line = text.count("\n", 0, match.start("s")) + 1
             found = next(re.compile(r".+", re.S).finditer(text, *match.span("s")))
             opcode = re.sub(r"^@\S+\s+", "", found.group()).split()[0].rstrip(";")
@@ -161,6 +167,15 @@ def mutants(text: str, kernel: str) -> Iterator[Mutant]:
             line, len(copies), key, cuda.get(line), " ".join(found.group().split()),
             " ".join(change(found).split()), changed,
         )  # fmt: skip
+
+
+def _only_inits(before: str) -> bool:
+    """Whether nothing is written before a barrier but mbarriers, which a fence of their own orders.
+
+    An arrival behind it may be relaxed, as Triton's documentation of fence_init_release_cluster has
+    it: then nothing is weakened.
+    """
+    return "fence.mbarrier_init" in before and not _WRITES.search(before)
 
 
 def _places(text: str) -> list[str]:

@@ -16,7 +16,8 @@ SIZE = 256
 # ncu counts no wavefronts for a copy of 16 bytes past the L1 that stands under a predicate, as
 # ptxas writes 09's copies where they are spread over the steps; with a branch around them they are
 # counted as in the calibration set.
-PREDICATED = {"09_fp32_limit": {"large", "medium", "whole", "flat", "tall", "spread"}}
+PREDICATED = {"09_fp32_limit": {"large", "medium", "whole", "flat", "tall", "spread",
+                                 "straight"}}
 
 # Each instantiation for the GPU itself, and the first ones of some as an older GPU's PTX.
 CODES = [

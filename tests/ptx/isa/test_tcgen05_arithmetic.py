@@ -40,7 +40,7 @@ def one(a, b, c, kinds, shift=0):
     return int(product(a, b, old, kinds, shift)[0, 0])
 
 
-@pytest.mark.parametrize("kind", PUBLISHED)
+@pytest.mark.parametrize("kind", [kind for kind, one in PUBLISHED.items() if not one.scales])
 def test_words_of_a_b200(kind):
     k = PUBLISHED[kind].k
     for case, word in zip(cases(kind).tolist(), PUBLISHED[kind].words, strict=True):

@@ -93,3 +93,40 @@ def test_mutants_keep_their_lines():
         assert mutant.opcode in text.split("\n")[mutant.line - 1]
     with pytest.raises(ptx.Error, match="no kernel 'none'"):
         list(mutants(text, "none"))
+
+
+INITS = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry inits(.param .u64 p)
+{{
+.shared .align 8 .b64 bar;
+.reg .pred %p0; .reg .b32 %r0; .reg .b64 %rd0;
+mov.u32 %r0, bar;
+{before}
+@%p0 mbarrier.init.shared::cta.b64 [%r0], 1;
+@%p0 {fence}
+barrier.cluster.arrive.release.aligned;
+barrier.cluster.wait.acquire.aligned;
+{between}
+barrier.cluster.arrive.release.aligned;
+barrier.cluster.wait.acquire.aligned;
+ret;
+}}
+"""
+
+
+@pytest.mark.parametrize("parts, lines", [
+    ({}, []),  # nothing else is written before either barrier
+    ({"between": "st.shared.u32 [%r0], 1;"}, [16]),
+    ({"between": "mbarrier.arrive.shared::cta.b64 %rd0, [%r0];"}, [16]),
+    ({"before": "st.shared.u32 [%r0], 1;"}, [13, 16]),
+    ({"fence": "fence.acq_rel.cluster;"}, [13, 16]),
+])
+def test_an_arrival_behind_inits_alone_is_not_weakened(parts, lines):
+    """Their own fence orders them; what else is written needs the release."""
+    text = INITS.format(**{"before": "", "between": "",
+                           "fence": "fence.mbarrier_init.release.cluster;"} | parts)
+    found = [one.line for one in mutants(text.lstrip(), "inits") if "relaxed" in one.change]
+    assert found == lines
