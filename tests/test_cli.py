@@ -110,7 +110,7 @@ def test_trace_tells_what_it_sees_by_pair_of_lines(call, barriers_become):
 
 
 def test_check_of_a_wrong_kernel_exits_1(call, monkeypatch):
-    monkeypatch.setattr("lib.problem.ROUNDING_MARGIN", 0.0)
+    monkeypatch.setattr("lib.problem.ROUNDING_MARGIN", 1e-9)
     status, out, _ = call("check", "01_naive", "--shape", "32", "--backend", "emulator")
     assert status == 1 and "wrong" in out
 
