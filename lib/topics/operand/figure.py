@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from lib.plotting import shapes, style
 from lib.topics.operand.model import FIELDS, PER_LINE, START, Tile
 
-_CELL, _ROW, _LEFT, _HEAD = 30.0, 13.0, 30.0, 34.0
+_CELL, _ROW, _LEFT, _HEAD = 28.0, 13.0, 30.0, 34.0
 _LINES = 16
 _TEXT = _LEFT + PER_LINE * _CELL + 18
 _HEIGHT = _HEAD + _LINES * _ROW + 16
