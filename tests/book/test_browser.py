@@ -298,13 +298,18 @@ def test_an_explorer_comes_back_to_the_frame_that_the_page_came_with(reader):
     page = reader("chapters/14_ldmatrix.html", changes=True)
     box = page.find_element(By.CSS_SELECTOR, ".explorer")
     frame = box.find_element(By.CSS_SELECTOR, ".explorer-frame")
-    first = frame.get_attribute("innerHTML")
+
+    def drawn() -> str:
+        # A figure that scrolls takes the focus: a script says so once it is laid out.
+        return frame.get_attribute("innerHTML").replace(' tabindex="0"', "")
+
+    first = drawn()
     group = box.find_element(By.CSS_SELECTOR, "fieldset")
     chosen = group.find_element(By.CSS_SELECTOR, "input:checked")
     chosen.send_keys(Keys.ARROW_RIGHT)
-    assert frame.get_attribute("innerHTML") != first
+    assert drawn() != first
     group.find_element(By.CSS_SELECTOR, "input:checked").send_keys(Keys.ARROW_LEFT)
-    assert frame.get_attribute("innerHTML") == first
+    assert drawn() == first
 
 
 @on_pages()
