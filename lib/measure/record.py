@@ -172,14 +172,14 @@ def record(
         outcome = _chunk(units, journal, most)
         left, seconds = outcome.left, outcome.seconds
     unmeasured = {unit.stem for unit in left}
-    stems = dict.fromkeys(unit.stem for unit in units)
-    files = [
-        file for stem in stems
-        for of in [[unit for unit in units if unit.stem == stem]]
-        for old in [None if anew else _old(stem, of, root)]
-        if stem not in unmeasured or finish and _enough(of, journal, old)
-        if (file := _write(stem, of, journal, old, root))
-    ]
+    files = []
+    for stem in dict.fromkeys(unit.stem for unit in units):
+        mine = [unit for unit in units if unit.stem == stem]
+        old = None if anew else _old(stem, mine, root)
+        if stem in unmeasured and not (finish and _enough(mine, journal, old)):
+            continue
+        if file := _write(stem, mine, journal, old, root):
+            files.append(file)
     if not left or finish:
         journal.close()
     return Done(tuple(files), tuple(unit.name for unit in left), seconds)

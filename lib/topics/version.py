@@ -230,10 +230,13 @@ class Version:
     def _times(self) -> dict[tuple[str, int], Benchmark]:
         return {}
 
-    def timed_on(self, variants: Sequence[str] = (), above: Sequence[str] = ()) -> str:
+    def timed_on(
+        self, variants: Sequence[str] = (), above: Sequence[str] = (), timelines: bool = False
+    ) -> str:
         """The evidence label of what is timed: which rows (see `rows`) here, which in the record.
 
-        A GPU may be too old for some of them.
+        A GPU may be too old for some of them. Of `timelines` it says which are older than their
+        record: of the same code, at a commit of their own.
         """
         labels: dict[str, list[str]] = {}
         for row in self.rows(variants, above):
@@ -242,6 +245,8 @@ class Version:
             else:
                 label = records.label(row.page.record) + (
                     " (stale: the source has changed since)" if row.page.kept.stale else "")
+                if timelines and (older := row.page.kept.timeline(row.variant.name).revision):
+                    label += f", the timeline at {older}"
             labels.setdefault(label, []).append(row.name)
         return by_kind(labels)
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from lib.topics.timeline.model import (
     Phase,
@@ -13,7 +14,7 @@ from lib.topics.timeline.model import (
     share,
     without_other_lanes,
 )
-from lib.topics.timeline.page import as_recorded
+from lib.topics.timeline.page import as_recorded, draw
 from lib.topics.version import Version
 
 EVENTS = ["load", "compute"]
@@ -84,3 +85,17 @@ def test_marks_of_lanes_that_take_no_part_are_left_out():
 def test_a_step_s_timeline_says_which_step_it_is_of(variant, name):
     version = Version("06_vectorized")
     assert as_recorded(version, version.kernel.variant(variant)).name == name
+
+
+def test_a_timeline_that_is_older_than_its_record_says_of_which_commit_it_is(shown):
+    version = Version("20_persistent")
+    record = version.record
+    name = version.kernel.variants[0].name
+    draw(version)
+    assert "the timeline at" not in shown[0]
+    one = record.variants[name]
+    older = structs.replace(one, timeline=structs.replace(one.timeline, revision="abc-dirty"))
+    version.kept.__dict__["record"] = structs.replace(
+        record, variants=record.variants | {name: older})
+    draw(version)
+    assert f"{record.date}, the timeline at abc-dirty" in shown[1]

@@ -48,11 +48,7 @@ def wavefronts(version: Version, *variants: str, above: Sequence[str] | None = N
     for one in version.rows(variants, _above(version, above)):
         peak = sheet.flops_per_cycle(one.variant.dtype)
         each = model.predicted(one.page.kernel.stem, one.variant.name, sheet, size)
-
-        def told(found: Mapping[str, float], sms: int, peak: int = peak) -> model.Wavefronts:
-            return model.wavefronts(found, size, sms, peak)
-
-        found = _recorded(one, size, told, label)
+        found = _recorded(one, size, partial(_by_wavefronts, size, peak), label)
         rows.append((
             _name(one), f"{each:.3g}",
             *((f"{found.each:.3g}", f"{found.cap:.1%}", f"{found.busy:.1%}", f"{found.share:.1%}")
@@ -89,11 +85,7 @@ def tensor(version: Version, *variants: str, above: Sequence[str] | None = None,
     rows, label = [], _Labels()
     for one in version.rows(variants, _above(version, above)):
         peak = sheet.flops_per_cycle(one.variant.dtype)
-
-        def told(found: Mapping[str, float], sms: int, peak: int = peak) -> model.Tensor:
-            return model.tensor(found, size, sms, peak)
-
-        found = _recorded(one, size, told, label)
+        found = _recorded(one, size, partial(_by_tensor, size, peak), label)
         rows.append((
             _name(one), f"{peak:,}",
             *((f"{found.each:,.0f}", f"{found.busy:.1%}", f"{found.share:.1%}")

@@ -64,7 +64,7 @@ def draw(
     if with_previous and version.before:
         above = (*above, version.before.kernel.stem)
     rows = [of_variant(*row) for row in version.rows(variants, above)]
-    evidence = f"{version.timed_on(variants, above)}, {TIMED:,}³"
+    evidence = f"{version.timed_on(variants, above, timelines=True)}, {TIMED:,}³"
     show(*(timeline_figure.draw(rows, evidence=evidence, window=(0.0, cycles), title=title,
                                 narrow=narrow) for narrow in (False, True)))
 
@@ -92,8 +92,8 @@ def phases(version: Version, *variants: str, above: Sequence[str] = ()) -> None:
         rows.append((one.name, *(f"{shares.get(name, 0.0):.0%}" for name in names),
                      f"{cycles:,.0f}"))
     table(("warps' time", "load", "wait", "inner loop", "barrier", "SM cycles per tile"), rows,
-          f"{version.timed_on(variants, above)}, {TIMED:,}³; shares from marks in the kernel, "
-          "cycles without")
+          f"{version.timed_on(variants, above, timelines=True)}, {TIMED:,}³; shares from marks in "
+          "the kernel, cycles without")
 
 
 def marked(version: Version, variant: str | None = None) -> Marked:
