@@ -154,8 +154,8 @@ def put_in_records(app: Sphinx, error: Exception | None) -> None:
     if error is not None or app.builder.name != "html" or not results.is_dir():
         return
     # A book of some chapters has neither records nor this library.
-    from lib.topics.scoreboard.model import csv_text
-    from lib.topics.scoreboard.page import CSV
+    from lib.topics.results.scoreboard.model import csv_text
+    from lib.topics.results.scoreboard.page import CSV
 
     place = Path(app.outdir) / results.name
     shutil.rmtree(place, ignore_errors=True)

@@ -76,33 +76,33 @@ class Chapter:
 
     @once_recorded()
     def step(self, variant: str | None = None, before: str | None = None) -> None:
-        """Draw the version before, this one and the best of cuBLAS (`lib.topics.step.page`)."""
-        from lib.topics.step import page
+        """Draw the version before, this one and the best of cuBLAS (see `lib.topics.code.step`)."""
+        from lib.topics.code.step import page
 
         page.draw(self.version, variant, before)
 
     def picture(self, variant: str | None = None) -> None:
         """Draw where we are in the machine: grid, block, warp, thread beside the loop nest."""
-        from lib.topics.running_picture import page
+        from lib.topics.code.running_picture import page
 
         page.draw(self.version, variant)
 
     def map(self, variant: str | None = None) -> None:
         """Draw who computes what, from the stores and the launch of the traced run."""
-        from lib.topics.mapping import page
+        from lib.topics.code.mapping import page
 
         page.draw(self.version, variant)
 
     def code(self) -> None:
         """Display the difference to the version before, or a new kernel; the whole file folded."""
-        from lib.topics.source import page
+        from lib.topics.code.source import page
 
         page.code(self.version)
 
     def excerpt(self, first: str, last: str, variant: str | None = None, closed: bool = False,
                 arguments: Mapping[str, str] | None = None) -> None:
         """Display the kernel's lines from one that holds `first` to one that holds `last`."""
-        from lib.topics.source import page
+        from lib.topics.code.source import page
 
         page.excerpt(self.version, first, last, variant, closed, arguments)
 
@@ -110,25 +110,25 @@ class Chapter:
 
     def resources(self, *variants: str) -> None:
         """Display registers, shared memory, spills and resident warps for each architecture."""
-        from lib.topics.occupancy import page
+        from lib.topics.limits.occupancy import page
 
         page.resources(self.version, *variants)
 
     def occupancy(self) -> None:
         """Draw what limits resident blocks on a T4, an A100 and an H100, as far as they run it."""
-        from lib.topics.occupancy import page
+        from lib.topics.limits.occupancy import page
 
         page.draw(self.version)
 
     def mix(self, arch: str = "sm_90a") -> None:
         """Draw what the inner loop's issue slots are spent on, against the version before."""
-        from lib.topics.instruction_mix import page
+        from lib.topics.code.instruction_mix import page
 
         page.draw(self.version, arch)
 
     def inner_loop(self, arch: str = "sm_90a") -> None:
         """Display the inner loop's machine code, folded."""
-        from lib.topics.source import page
+        from lib.topics.code.source import page
 
         page.inner_loop(self.version, arch)
 
@@ -136,7 +136,7 @@ class Chapter:
 
     def check(self, *variants: str) -> None:
         """Run variants, all if none is named, on awkward shapes; display the errors' bounds."""
-        from lib.topics.correctness import page
+        from lib.topics.results.correctness import page
 
         page.check(self.version, *variants)
 
@@ -150,25 +150,25 @@ class Chapter:
         variant : str, optional
             Whose template arguments and launch it is run with: the first if not given.
         """
-        from lib.topics.correctness import page
+        from lib.topics.results.correctness import page
 
         page.verify(self.version, text, variant)
 
     def counters(self, *variants: str) -> None:
         """Display the counters of the traced run, one column a variant."""
-        from lib.topics.counters import page
+        from lib.topics.results.counters import page
 
         page.counters(self.version, *variants)
 
     def coalescing(self, *variants: str, **options: Any) -> None:
-        """Draw what a warp touched in global memory, by variants (`lib.topics.coalescing.page`)."""
-        from lib.topics.coalescing import page
+        """Draw what warps touched in global memory (`lib.topics.memory.coalescing`)."""
+        from lib.topics.memory.coalescing import page
 
         page.draw(self.version, *variants, **options)
 
     def banks(self, variant: str | None = None, kind: str | None = None) -> None:
         """Draw which banks a warp's shared accesses meet, a wavefront a row."""
-        from lib.topics.banks import page
+        from lib.topics.memory.banks import page
 
         page.draw(self.version, variant, kind)
 
@@ -177,14 +177,14 @@ class Chapter:
     @once_recorded()
     def speed(self, *variants: str) -> None:
         """Display the speed of some variants, or all, against cuBLAS: measured, or recorded."""
-        from lib.topics.speed import page
+        from lib.topics.results.speed import page
 
         page.speed(self.version, *variants)
 
     @once_recorded()
     def other_shapes(self) -> None:
         """Display what this version and the one before reach of cuBLAS on uneven shapes."""
-        from lib.topics.shapes import page
+        from lib.topics.results.shapes import page
 
         page.others(self.version)
 
@@ -193,8 +193,8 @@ class Chapter:
         self, *variants: str, with_previous: bool = False, above: Sequence[str] = (),
         cycles: float | None = None, title: str | None = None,
     ) -> None:
-        """Draw what some warps of one SM do, cycle by cycle (see `lib.topics.timeline.page`)."""
-        from lib.topics.timeline import page
+        """Draw what some warps of one SM do, cycle by cycle (`lib.topics.time.timeline.page`)."""
+        from lib.topics.time.timeline import page
 
         page.draw(self.version, *variants, with_previous=with_previous, above=above,
                   cycles=cycles or page.WINDOW, title=title)
@@ -204,21 +204,21 @@ class Chapter:
     @once_recorded()
     def issue_slots(self, *variants: str, above: Sequence[str] | None = None, rival: bool = False
                     ) -> None:
-        """Draw what happened in each issue slot, here and before (`lib.topics.issue_slots`)."""
-        from lib.topics.issue_slots import page
+        """Draw what each issue slot held, here and before (`lib.topics.limits.issue_slots`)."""
+        from lib.topics.limits.issue_slots import page
 
         page.draw(self.version, *variants, above=above, rival=rival)
 
     @once_recorded()
     def roofline(self, size: int = 4096) -> None:
         """Draw this version and those before it under the roofs measured on the recorded GPU."""
-        from lib.topics.roofline import page
+        from lib.topics.limits.roofline import page
 
         page.draw(self.version, size)
 
     @once_recorded()
     def busiest(self, size: int = TIMED, lines: bool = False) -> None:
         """Draw the least time that each unit needs, and the time that the kernel took."""
-        from lib.topics.bottleneck import page
+        from lib.topics.limits.bottleneck import page
 
         page.draw(self.version, size, lines)

@@ -16,17 +16,17 @@ from lib.records import store as records
 from lib.records.reader import RecordedRival
 from lib.records.schema import CalibrationRecord, KernelRecord, MachineRecord
 from lib.run import device
-from lib.topics.ablation.page import draw as draw_ablation
-from lib.topics.counters.page import before as show_before
-from lib.topics.counters.page import calibrated, per_multiply_add
-from lib.topics.counters.page import counted as counters_counted
-from lib.topics.instruction_order.page import fetches
-from lib.topics.ladder.page import draw as draw_ladder
-from lib.topics.register_banks.page import operands
-from lib.topics.roofline.page import roofs_table
-from lib.topics.shapes.page import draw as draw_shapes
-from lib.topics.speed.page import SPEED_SIZES, codes, provenance
-from lib.topics.timeline.page import marked
+from lib.topics.code.instruction_order.page import fetches
+from lib.topics.compute.register_banks.page import operands
+from lib.topics.limits.roofline.page import roofs_table
+from lib.topics.results.ablation.page import draw as draw_ablation
+from lib.topics.results.counters.page import before as show_before
+from lib.topics.results.counters.page import calibrated, per_multiply_add
+from lib.topics.results.counters.page import counted as counters_counted
+from lib.topics.results.ladder.page import draw as draw_ladder
+from lib.topics.results.shapes.page import draw as draw_shapes
+from lib.topics.results.speed.page import SPEED_SIZES, codes, provenance
+from lib.topics.time.timeline.page import marked
 from lib.topics.version import roof
 from tests.pages import cells
 

@@ -112,7 +112,7 @@ def circles(edges: Mapping[str, set[str]]) -> list[list[str]]:
 
 
 def room(name: str) -> str:
-    """The package or root module that a module is of: ``lib.topics.banks.model`` → ``topics``."""
+    """The package or root module of a module: ``lib.topics.memory.banks.model`` → ``topics``."""
     return name.split(".")[1] if name.startswith("lib.") else ""
 
 
@@ -296,18 +296,18 @@ RULES: dict[Callable[[Sources], Iterator[str]], dict[str, str]] = {
         "lib.panel.render": "from typing import TYPE_CHECKING\n"
                             "if TYPE_CHECKING:\n    from lib.panel.session import Session\n",
     },
-    packages_out_of_order: {"lib.records.store": "from lib.topics.banks import model"},
+    packages_out_of_order: {"lib.records.store": "from lib.topics.memory.banks import model"},
     emulator_importing: {"lib.ptx.core.errors": "import cupy"},
     emulator_out_of_order: {"lib.ptx.core.memory": "from lib.ptx.isa import mma"},
     compiler_importing: {"lib.compiler.sass": "from lib import problem"},
     drawing_where_numbers_are_made: {
-        "lib.topics.banks.model": "from lib.plotting import style",
+        "lib.topics.memory.banks.model": "from lib.plotting import style",
         "lib.measure.bench": "def f():\n    import matplotlib.pyplot",
     },
     pytorch_imported: {
         "lib.run.libraries": "def f():\n    import torch", "lib.run.gemm": "import lib.torch",
     },
-    figures_that_compute: {"lib.topics.banks.figure": "from lib.records import store"},
+    figures_that_compute: {"lib.topics.memory.banks.figure": "from lib.records import store"},
     kernels_or_dispatch_reading_records: {
         "lib.kernels.spec": "from lib.records import store",
         "lib.dispatch.nearest": "def f():\n    from lib.records import searches",
@@ -322,7 +322,7 @@ RULES: dict[Callable[[Sources], Iterator[str]], dict[str, str]] = {
     },
     records_handed_on_as_dicts: {
         "lib.records.store": "def raw(file: Path) -> list[dict[str, Any]]:\n    return []",
-        "lib.topics.speed.page": "from msgspec import to_builtins",
+        "lib.topics.results.speed.page": "from msgspec import to_builtins",
         "lib.claims.evidence": "import msgspec\ndef f(row):\n    msgspec.structs.asdict(row)",
     },
     replacements_that_may_match_nothing: {
@@ -358,11 +358,24 @@ def test_one_name_a_subject():
     """
     kinds = {"model", "figure", "explorer", "page"}
     others = {
-        f"{path.parent.name}/{path.stem}" for path in (ROOT / "lib/topics").glob("*/*.py")
+        f"{path.parent.name}/{path.stem}" for path in (ROOT / "lib/topics").glob("*/*/*.py")
         if path.stem not in kinds | {"__init__"}
     }
     assert others == OTHER_PARTS
 
+
+def test_topics_stand_on_the_shelves_that_the_documentation_names():
+    found = {path.parent.name for path in (ROOT / "lib/topics").glob("*/*/__init__.py")}
+    shelves = {path.parent.name for path in (ROOT / "lib/topics").glob("*/__init__.py")}
+    row = next(line for line in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").splitlines()
+               if line.startswith("| `topics` |"))
+    assert shelves == set(SHELVES) and not shelves & found
+    assert not list((ROOT / "lib/topics").glob("*/model.py"))
+    assert all(f"`{shelf}`" in row for shelf in SHELVES)
+
+
+# The headings of a chapter, in their order.
+SHELVES = ("code", "memory", "compute", "time", "limits", "results", "emulator")
 
 # Topics of which one kind has two subjects, or that need a step between model and page.
 OTHER_PARTS = {"bottleneck/emulated", "bottleneck/scaling", "foreign/published",

@@ -11,7 +11,7 @@ from lib.measure import timeline
 from lib.paths import ROOT
 from lib.records import store as records
 from lib.records.schema import KernelRecord
-from lib.topics.timeline.page import phases, step_cycles
+from lib.topics.time.timeline.page import phases, step_cycles
 from tests import played
 from tests.pages import cells
 

@@ -41,7 +41,7 @@ def test_a_header_leads_to_the_kernels_that_include_it():
 def test_a_model_of_this_repository_leads_to_its_own_tests_first():
     sources = {str(path.relative_to(quick.ROOT)): path.read_text("utf-8")
                for folder in ("lib", "tests") for path in (quick.ROOT / folder).rglob("*.py")}
-    found = quick.distances(sources, ["lib/topics/banks/model.py"])
+    found = quick.distances(sources, ["lib/topics/memory/banks/model.py"])
     first = quick.nearest(found, {}, 30)[0]
     assert "tests/topics/test_banks.py" in first
     assert all(Path(quick.ROOT, path).is_file() for path in first)

@@ -158,8 +158,8 @@ def test_a_draw_repeats_and_names_each_place_once(monkeypatch):
 
     small = {name: (4, patterns) for name, (_, patterns) in STRATA.items()}
     monkeypatch.setattr(source_mutants, "STRATA", small)
-    texts = {"lib/ptx/deep/a.py": module("f"), "lib/topics/ring/model.py": module("g"),
-             "lib/topics/ring/figure.py": module("h"), "cuda/01_first.cu": KERNEL}
+    texts = {"lib/ptx/deep/a.py": module("f"), "lib/topics/time/ring/model.py": module("g"),
+             "lib/topics/time/ring/figure.py": module("h"), "cuda/01_first.cu": KERNEL}
     drawn = draw(texts, 1)
     assert drawn == draw(texts, 1) != draw(texts, 2)
     rows = [line for path, text in texts.items() for line in lines(path, text)]
@@ -167,4 +167,4 @@ def test_a_draw_repeats_and_names_each_place_once(monkeypatch):
     assert None not in found and len({place(line) for line in found}) == len(drawn)
     counts = {name: sum(one.id.startswith(name) for one in drawn) for name in STRATA}
     assert counts == {"ptx": 8, "models": 8, "problem": 0, "records": 0, "kernels": 3}
-    assert {line.path for line in found} == texts.keys() - {"lib/topics/ring/figure.py"}
+    assert {line.path for line in found} == texts.keys() - {"lib/topics/time/ring/figure.py"}

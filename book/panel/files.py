@@ -25,7 +25,7 @@ from lib.kernels.catalogue import find
 from lib.panel.bundle import loads
 from lib.panel.session import Session
 from lib.paths import CUDA, ROOT
-from lib.topics.numbers.model import evidence  # noqa: F401 - `pages` loads `lib` through here
+from lib.topics.results.numbers.model import evidence  # noqa: F401 - `pages` loads `lib` through here
 
 HERE = Path(__file__).parent
 HOME = "/home/pyodide"  # where the worker unpacks the archive

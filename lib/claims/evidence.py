@@ -27,14 +27,14 @@ from lib.records import sweeps
 from lib.records.reader import Recorded, RecordedRival
 from lib.records.schema import CUBLAS, MachineRecord, Row, Sweep, SweepsRecord, mhz
 from lib.run import runner
-from lib.topics.accesses import model as accesses
-from lib.topics.bottleneck import emulated as saturation
-from lib.topics.bottleneck import model as busiest
-from lib.topics.instruction_mix import model as mix
-from lib.topics.instruction_order import model as order
-from lib.topics.occupancy.model import Occupancy, occupancy
-from lib.topics.roofline import model as roofline
-from lib.topics.timeline.model import phases
+from lib.topics.code.instruction_mix import model as mix
+from lib.topics.code.instruction_order import model as order
+from lib.topics.limits.bottleneck import emulated as saturation
+from lib.topics.limits.bottleneck import model as busiest
+from lib.topics.limits.occupancy.model import Occupancy, occupancy
+from lib.topics.limits.roofline import model as roofline
+from lib.topics.memory.accesses import model as accesses
+from lib.topics.time.timeline.model import phases
 
 REPRODUCED = "reproduced"
 CONTRADICTED = "contradicted"

@@ -13,7 +13,7 @@ from lib.cli import common
 from lib.compiler import command as emulator
 
 if TYPE_CHECKING:
-    from lib.topics.foreign.model import Foreign
+    from lib.topics.emulator.foreign.model import Foreign
 
 
 def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
@@ -51,7 +51,7 @@ def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
 
 def _zoo(options: argparse.Namespace) -> int:
     from lib.records import sanitizer as recorded
-    from lib.topics.zoo import model
+    from lib.topics.emulator.zoo import model
 
     if options.record:
         from lib.measure import sanitizer
@@ -79,7 +79,7 @@ def _files(options: argparse.Namespace) -> int:
     from msgspec.structs import replace
 
     from lib.records import foreign as records
-    from lib.topics.public_files import model as files
+    from lib.topics.emulator.public_files import model as files
 
     wanted = [one for one in files.files()
               if not options.kernels or any(text in one.key for text in options.kernels)]
@@ -101,7 +101,7 @@ def _foreign(options: argparse.Namespace) -> int:
         return _files(options)
     from msgspec.structs import replace
 
-    from lib.topics.foreign import model
+    from lib.topics.emulator.foreign import model
 
     wanted = [one for one in model.kernels()
               if not options.kernels or any(text in one.key for text in options.kernels)]
@@ -137,7 +137,7 @@ def _counters_of_foreign(options: argparse.Namespace, wanted: Sequence[Foreign])
 
     from lib.measure.foreign import measure
     from lib.records import foreign as records
-    from lib.topics.foreign import model
+    from lib.topics.emulator.foreign import model
 
     record = model.recorded()
     if missing := [one.key for one in wanted if one.key not in record]:

@@ -31,8 +31,8 @@ from lib.measure.counters import EMULATED, parse
 from lib.records.foreign import Measured
 from lib.run import device, runner
 from lib.run.tensor_maps import encode
-from lib.topics.foreign import model
-from lib.topics.foreign.model import Foreign
+from lib.topics.emulator.foreign import model
+from lib.topics.emulator.foreign.model import Foreign
 
 SECONDS = 30.0  # after which a launch counts as hanging; ncu repeats it for each pass
 JOBS = 8

@@ -23,7 +23,7 @@ from typing import Literal, TypedDict
 from lib.paths import ROOT
 from lib.records import sanitizer as records
 from lib.records.sanitizer import Checked, Sanitizer, Verdict
-from lib.topics.zoo import model
+from lib.topics.emulator.zoo import model
 
 VARIANTS = ("mistake", "cured")
 SECONDS = 60.0  # after which a process counts as hanging; CuPy takes a few to start

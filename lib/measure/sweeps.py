@@ -34,8 +34,8 @@ from lib.records.sweeps import (
 )
 from lib.run import device
 from lib.run.runner import prepare
-from lib.topics.instruction_order import model as order
-from lib.topics.occupancy.model import occupancy
+from lib.topics.code.instruction_order import model as order
+from lib.topics.limits.occupancy.model import occupancy
 
 SIZE = 4096
 

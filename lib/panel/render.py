@@ -20,9 +20,9 @@ from lib.ptx.core.memory import WINDOWS
 from lib.ptx.core.parser import parse
 from lib.ptx.core.syntax import Instruction
 from lib.ptx.report import grouped
-from lib.topics.accesses.model import Named, named
-from lib.topics.banks import model as banks
-from lib.topics.coalescing import model as coalescing
+from lib.topics.memory.accesses.model import Named, named
+from lib.topics.memory.banks import model as banks
+from lib.topics.memory.coalescing import model as coalescing
 
 Answer = dict[str, Any]
 

@@ -21,7 +21,7 @@ from lib.records.reader import Recorded
 from lib.records.schema import Benchmark, KernelRecord, MachineRecord, Timeline
 from lib.records.schema import Row as RecordedRow
 from lib.run import device, runner
-from lib.topics.bottleneck import model as busiest
+from lib.topics.limits.bottleneck import model as busiest
 
 # Whose records the pages show where no GPU is: the machine that all of them were made on.
 RECORDED_ON = "H100"

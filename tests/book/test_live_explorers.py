@@ -11,10 +11,10 @@ import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from lib.topics.fragments.model import maps
-from lib.topics.operand import model
-from lib.topics.operand.explorer import tiles as explorer
-from lib.topics.operand.model import Tile
+from lib.topics.compute.fragments.model import maps
+from lib.topics.memory.operand import model
+from lib.topics.memory.operand.explorer import tiles as explorer
+from lib.topics.memory.operand.model import Tile
 from tests.book.views import READING, emulate, wait_until_drawn
 
 pytestmark = pytest.mark.browser

@@ -13,7 +13,7 @@ from lib.measure import foreign, ncu
 from lib.measure.counters import EMULATED
 from lib.records import foreign as records
 from lib.run import device
-from lib.topics.foreign import model, page
+from lib.topics.emulator.foreign import model, page
 from tests import played
 from tests.topics.test_foreign import clones  # noqa: F401 - a fixture
 

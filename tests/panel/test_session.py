@@ -18,8 +18,8 @@ from lib.panel.session import Session
 from lib.paths import ROOT
 from lib.problem import Problem
 from lib.run import runner
-from lib.topics.banks import model as banks
-from lib.topics.coalescing import model as coalescing
+from lib.topics.memory.banks import model as banks
+from lib.topics.memory.coalescing import model as coalescing
 
 SMALL = {"M": 64, "N": 64, "K": 64}
 

@@ -8,8 +8,8 @@ import pytest
 from lib.plotting import live
 from lib.plotting.frames import Control
 from lib.plotting.live import Live
-from lib.topics.operand import figure
-from lib.topics.operand.model import Tile
+from lib.topics.memory.operand import figure
+from lib.topics.memory.operand.model import Tile
 
 
 @pytest.fixture

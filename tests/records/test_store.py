@@ -18,7 +18,7 @@ from lib.paths import ROOT
 from lib.records import sanitizer, schema, scoreboard
 from lib.records import store as records
 from lib.records.schema import CalibrationRecord, KernelRecord, Search, SearchRecord
-from lib.topics.foreign import model as foreign
+from lib.topics.emulator.foreign import model as foreign
 from tests import built
 from tests.built import by_default, calibrated, machine, row, timeline
 from tests.built import record as made

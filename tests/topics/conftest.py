@@ -9,61 +9,61 @@ from msgspec import structs
 from lib.gpus import GPUS
 from lib.plotting import dots
 from lib.records import schema, store
-from lib.topics.ablation import figure as ablation
-from lib.topics.banks import figure as banks
-from lib.topics.bottleneck import figure as busiest
-from lib.topics.coalescing import figure as coalescing
-from lib.topics.coalescing.model import strided
-from lib.topics.fragments import figure as fragments
-from lib.topics.fragments.model import held
-from lib.topics.instruction_mix import figure as mix
-from lib.topics.issue_slots import figure as slots
-from lib.topics.issue_slots.model import Account
-from lib.topics.ladder import figure as ladder
-from lib.topics.layouts import figure as swizzle
-from lib.topics.layouts.model import Layout
-from lib.topics.ldmatrix import figure as matrix_loads
-from lib.topics.ldmatrix.model import HalfTile, MatrixLoad
-from lib.topics.mapping import figure as who
-from lib.topics.mapping.model import Region, Work
-from lib.topics.occupancy import figure as occupancy
-from lib.topics.occupancy.model import occupancy as occupancy_of
-from lib.topics.operand import figure as operand
-from lib.topics.operand.model import Tile
-from lib.topics.overlap import figure as overlap
-from lib.topics.overlap.model import overlap as order_of
-from lib.topics.pipeline import figure as pipeline
-from lib.topics.pipeline.model import pipeline as loop
-from lib.topics.rasterization import figure as raster
-from lib.topics.rasterization.model import Raster
-from lib.topics.reads import figure as reads
-from lib.topics.reads.model import reads as reads_of
-from lib.topics.ring import figure as ring
-from lib.topics.ring import model as ring_model
-from lib.topics.roofline import figure as roofline
-from lib.topics.roofline.model import Roofs, points
-from lib.topics.running_picture import figure as running_picture
-from lib.topics.running_picture import model as running_picture_model
-from lib.topics.shapes import figure as by_shape
-from lib.topics.staging import figure as staging
-from lib.topics.staging.model import Staging
-from lib.topics.step import figure as step
-from lib.topics.sweep import figure as sweep
-from lib.topics.tiling import model as tiling
-from lib.topics.tiling import thread_figure as thread_tile
-from lib.topics.timeline import figure as timeline
-from lib.topics.timeline.page import of_marks
-from lib.topics.tma_box import figure as box
-from lib.topics.tma_box import model as box_model
-from lib.topics.tma_swizzle import figure as tma_swizzle
-from lib.topics.tma_swizzle.model import Box, descriptor
-from lib.topics.transpose import figure as transpose
-from lib.topics.vectors import figure as vectors
-from lib.topics.vectors.model import Step
-from lib.topics.waves import figure as waves
-from lib.topics.waves.model import Deal
-from lib.topics.windows import figure as windows
-from lib.topics.windows.model import windows as windows_of
+from lib.topics.code.instruction_mix import figure as mix
+from lib.topics.code.mapping import figure as who
+from lib.topics.code.mapping.model import Region, Work
+from lib.topics.code.running_picture import figure as running_picture
+from lib.topics.code.running_picture import model as running_picture_model
+from lib.topics.code.step import figure as step
+from lib.topics.code.tiling import model as tiling
+from lib.topics.code.tiling import thread_figure as thread_tile
+from lib.topics.compute.fragments import figure as fragments
+from lib.topics.compute.fragments.model import held
+from lib.topics.limits.bottleneck import figure as busiest
+from lib.topics.limits.issue_slots import figure as slots
+from lib.topics.limits.issue_slots.model import Account
+from lib.topics.limits.occupancy import figure as occupancy
+from lib.topics.limits.occupancy.model import occupancy as occupancy_of
+from lib.topics.limits.roofline import figure as roofline
+from lib.topics.limits.roofline.model import Roofs, points
+from lib.topics.memory.banks import figure as banks
+from lib.topics.memory.coalescing import figure as coalescing
+from lib.topics.memory.coalescing.model import strided
+from lib.topics.memory.layouts import figure as swizzle
+from lib.topics.memory.layouts.model import Layout
+from lib.topics.memory.ldmatrix import figure as matrix_loads
+from lib.topics.memory.ldmatrix.model import HalfTile, MatrixLoad
+from lib.topics.memory.operand import figure as operand
+from lib.topics.memory.operand.model import Tile
+from lib.topics.memory.rasterization import figure as raster
+from lib.topics.memory.rasterization.model import Raster
+from lib.topics.memory.reads import figure as reads
+from lib.topics.memory.reads.model import reads as reads_of
+from lib.topics.memory.staging import figure as staging
+from lib.topics.memory.staging.model import Staging
+from lib.topics.memory.tma_box import figure as box
+from lib.topics.memory.tma_box import model as box_model
+from lib.topics.memory.tma_swizzle import figure as tma_swizzle
+from lib.topics.memory.tma_swizzle.model import Box, descriptor
+from lib.topics.memory.transpose import figure as transpose
+from lib.topics.memory.vectors import figure as vectors
+from lib.topics.memory.vectors.model import Step
+from lib.topics.memory.windows import figure as windows
+from lib.topics.memory.windows.model import windows as windows_of
+from lib.topics.results.ablation import figure as ablation
+from lib.topics.results.ladder import figure as ladder
+from lib.topics.results.shapes import figure as by_shape
+from lib.topics.results.sweep import figure as sweep
+from lib.topics.time.overlap import figure as overlap
+from lib.topics.time.overlap.model import overlap as order_of
+from lib.topics.time.pipeline import figure as pipeline
+from lib.topics.time.pipeline.model import pipeline as loop
+from lib.topics.time.ring import figure as ring
+from lib.topics.time.ring import model as ring_model
+from lib.topics.time.timeline import figure as timeline
+from lib.topics.time.timeline.page import of_marks
+from lib.topics.time.waves import figure as waves
+from lib.topics.time.waves.model import Deal
 from tests import built
 
 RECORDED = "recorded: H100 80GB, 2026-11-21, 2048³"

@@ -5,11 +5,11 @@ import pytest
 from lib.kernels import catalogue as kernels
 from lib.problem import Problem
 from lib.run import runner
-from lib.topics.accesses.model import named
-from lib.topics.banks import model as banks
-from lib.topics.coalescing import model as coalescing
-from lib.topics.mapping import model as mapping
-from lib.topics.mapping.model import Region
+from lib.topics.code.mapping import model as mapping
+from lib.topics.code.mapping.model import Region
+from lib.topics.memory.accesses.model import named
+from lib.topics.memory.banks import model as banks
+from lib.topics.memory.coalescing import model as coalescing
 
 
 def emulated(stem, variant=None, watch=(1, 3)):

@@ -8,8 +8,8 @@ from lib.compiler.arch import BLACKWELL
 from lib.gpus import GPUS
 from lib.kernels.catalogue import CATALOGUE, in_book
 from lib.records import store as records
-from lib.topics.accounts import model, page
-from lib.topics.issue_slots import model as slots
+from lib.topics.limits.accounts import model, page
+from lib.topics.limits.issue_slots import model as slots
 from lib.topics.version import Version, rung
 from tests.pages import cells
 

@@ -5,10 +5,10 @@ import pytest
 from matplotlib.colors import same_color
 
 from lib.plotting import style
-from lib.topics.banks import figure
-from lib.topics.banks import model as banks
-from lib.topics.banks.page import draw
-from lib.topics.coalescing.model import Access, strided
+from lib.topics.memory.banks import figure
+from lib.topics.memory.banks import model as banks
+from lib.topics.memory.banks.page import draw
+from lib.topics.memory.coalescing.model import Access, strided
 from lib.topics.version import Version
 
 LANES = np.arange(32)

@@ -3,7 +3,7 @@
 import pytest
 
 from lib.kernels.blackwell import BLOCK_SCALED
-from lib.topics.block_scales import model, page
+from lib.topics.compute.block_scales import model, page
 from tests.pages import cells
 
 

@@ -13,8 +13,8 @@ from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import parted
 from lib.records import store as records
 from lib.records.schema import SearchRecord
-from lib.topics.choosing import model, page
-from lib.topics.choosing.model import Chosen, Timed
+from lib.topics.results.choosing import model, page
+from lib.topics.results.choosing.model import Chosen, Timed
 from tests import built
 
 SHAPE = (64, 64, 64)

@@ -6,21 +6,21 @@ from msgspec import structs
 from lib.kernels.catalogue import CATALOGUE
 from lib.kernels.shapes import LAST_WAVES, timed
 from lib.records import predictions, store
-from lib.topics.accounts import page as accounts_page
-from lib.topics.clusters import model as clusters
-from lib.topics.clusters import page as clusters_page
-from lib.topics.coalescing import page as coalescing_page
-from lib.topics.multicast import model as multicast
-from lib.topics.multicast import page as multicast_page
-from lib.topics.numbers.model import Numbers, evaluate, evidence
-from lib.topics.rasterization import model as rasterization
-from lib.topics.rasterization import page as rasterization_page
-from lib.topics.shapes import model as by_shape
-from lib.topics.shapes import page as shapes_page
-from lib.topics.shares import model as shares
-from lib.topics.shares import page as shares_page
-from lib.topics.split_k import model as split_k
-from lib.topics.split_k import page as split_k_page
+from lib.topics.compute.split_k import model as split_k
+from lib.topics.compute.split_k import page as split_k_page
+from lib.topics.limits.accounts import page as accounts_page
+from lib.topics.memory.coalescing import page as coalescing_page
+from lib.topics.memory.multicast import model as multicast
+from lib.topics.memory.multicast import page as multicast_page
+from lib.topics.memory.rasterization import model as rasterization
+from lib.topics.memory.rasterization import page as rasterization_page
+from lib.topics.results.numbers.model import Numbers, evaluate, evidence
+from lib.topics.results.shapes import model as by_shape
+from lib.topics.results.shapes import page as shapes_page
+from lib.topics.time.clusters import model as clusters
+from lib.topics.time.clusters import page as clusters_page
+from lib.topics.time.shares import model as shares
+from lib.topics.time.shares import page as shares_page
 from lib.topics.version import Version
 from tests.pages import cells
 from tests.topics.test_hopper_pages import recorded

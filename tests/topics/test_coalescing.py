@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lib.topics.coalescing import model as coalescing
+from lib.topics.memory.coalescing import model as coalescing
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,10 @@ import pytest
 
 from lib.kernels.catalogue import CATALOGUE
 from lib.plotting import style
-from lib.topics.cta_pairs import figure, model, page
-from lib.topics.running_picture import page as running_picture
-from lib.topics.tensor_memory import model as steps
-from lib.topics.tensor_memory import page as memory
+from lib.topics.code.running_picture import page as running_picture
+from lib.topics.memory.cta_pairs import figure, model, page
+from lib.topics.memory.tensor_memory import model as steps
+from lib.topics.memory.tensor_memory import page as memory
 from lib.topics.version import Version
 from tests.pages import cells
 

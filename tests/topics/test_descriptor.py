@@ -3,8 +3,8 @@
 import pytest
 
 from lib.run import tensor_maps as run_maps
-from lib.topics.descriptor import model, page
-from lib.topics.tma_swizzle.model import descriptor
+from lib.topics.memory.descriptor import model, page
+from lib.topics.memory.tma_swizzle.model import descriptor
 from lib.topics.version import Version
 
 

@@ -9,23 +9,23 @@ import pytest
 
 from lib import gpus
 from lib.plotting import frames, style
-from lib.topics.bottleneck.explorer import saturated
-from lib.topics.coalescing import figure as coalescing
-from lib.topics.coalescing.explorer import strides as coalescing_strides
-from lib.topics.coalescing.model import strided
-from lib.topics.fragments.explorer import fragments
-from lib.topics.layouts.explorer import layouts as layouts_layouts
-from lib.topics.ldmatrix.explorer import matrix_loads
-from lib.topics.overlap.explorer import overlaps
-from lib.topics.pipeline.explorer import buffers as pipeline_buffers
-from lib.topics.rasterization.explorer import rasters
-from lib.topics.ring.explorer import rings
-from lib.topics.staging.explorer import staged_tiles
-from lib.topics.tiling.explorer import thread_tiles
-from lib.topics.tma_swizzle.explorer import tma_swizzles
-from lib.topics.vectors.explorer import vectors
-from lib.topics.warp_tile.explorer import warp_tiles
-from lib.topics.waves.explorer import waves
+from lib.topics.code.tiling.explorer import thread_tiles
+from lib.topics.code.warp_tile.explorer import warp_tiles
+from lib.topics.compute.fragments.explorer import fragments
+from lib.topics.limits.bottleneck.explorer import saturated
+from lib.topics.memory.coalescing import figure as coalescing
+from lib.topics.memory.coalescing.explorer import strides as coalescing_strides
+from lib.topics.memory.coalescing.model import strided
+from lib.topics.memory.layouts.explorer import layouts as layouts_layouts
+from lib.topics.memory.ldmatrix.explorer import matrix_loads
+from lib.topics.memory.rasterization.explorer import rasters
+from lib.topics.memory.staging.explorer import staged_tiles
+from lib.topics.memory.tma_swizzle.explorer import tma_swizzles
+from lib.topics.memory.vectors.explorer import vectors
+from lib.topics.time.overlap.explorer import overlaps
+from lib.topics.time.pipeline.explorer import buffers as pipeline_buffers
+from lib.topics.time.ring.explorer import rings
+from lib.topics.time.waves.explorer import waves
 
 
 @pytest.fixture(scope="module")

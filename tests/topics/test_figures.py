@@ -9,19 +9,19 @@ from matplotlib.text import Text
 
 from lib.gpus import GPUS
 from lib.plotting import dots, style
-from lib.topics.ablation import figure as ablation
-from lib.topics.banks import figure as banks
-from lib.topics.bottleneck import figure as busiest
-from lib.topics.coalescing import figure as coalescing
-from lib.topics.coalescing.model import Access, strided
-from lib.topics.instruction_mix import figure as mix
-from lib.topics.ladder import figure as ladder
-from lib.topics.roofline import figure as roofline
-from lib.topics.roofline.model import Point, Roofs
-from lib.topics.roofline.model import points as points_of
-from lib.topics.running_picture import model as running_picture_model
-from lib.topics.timeline import figure as timeline
-from lib.topics.timeline.page import of_marks
+from lib.topics.code.instruction_mix import figure as mix
+from lib.topics.code.running_picture import model as running_picture_model
+from lib.topics.limits.bottleneck import figure as busiest
+from lib.topics.limits.roofline import figure as roofline
+from lib.topics.limits.roofline.model import Point, Roofs
+from lib.topics.limits.roofline.model import points as points_of
+from lib.topics.memory.banks import figure as banks
+from lib.topics.memory.coalescing import figure as coalescing
+from lib.topics.memory.coalescing.model import Access, strided
+from lib.topics.results.ablation import figure as ablation
+from lib.topics.results.ladder import figure as ladder
+from lib.topics.time.timeline import figure as timeline
+from lib.topics.time.timeline.page import of_marks
 from tests import built
 from tests.topics.conftest import mappings_of_a_tile, record
 

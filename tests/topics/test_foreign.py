@@ -12,8 +12,8 @@ from msgspec import structs
 from lib.__main__ import main
 from lib.measure import foreign
 from lib.records import foreign as records
-from lib.topics.foreign import model, page, published
-from lib.topics.public_files import model as files
+from lib.topics.emulator.foreign import model, page, published
+from lib.topics.emulator.public_files import model as files
 
 SOURCE = r"""
 #include <cstdio>

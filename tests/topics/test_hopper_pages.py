@@ -12,17 +12,17 @@ from lib.kernels.shapes import LAYERS
 from lib.records import store as records
 from lib.records.schema import Alone, Clock, Steady, Sustained, Trials
 from lib.records.store import HOT_ROUNDS, NotRecorded
-from lib.topics.ablation import page as ablation_page
-from lib.topics.counters.page import machines
-from lib.topics.in_flight.page import bytes_in_flight
-from lib.topics.ring.page import buffers
-from lib.topics.shapes.page import layers, trials
-from lib.topics.source.page import instruction
-from lib.topics.speed.page import alone, how_it_ran, tensor_compare
-from lib.topics.tensor_pipe.page import account, accounted
-from lib.topics.tma_swizzle.model import descriptor
-from lib.topics.tma_swizzle.page import descriptors
-from lib.topics.tma_swizzle.page import draw as draw_tma_swizzle
+from lib.topics.code.source.page import instruction
+from lib.topics.compute.tensor_pipe.page import account, accounted
+from lib.topics.memory.tma_swizzle.model import descriptor
+from lib.topics.memory.tma_swizzle.page import descriptors
+from lib.topics.memory.tma_swizzle.page import draw as draw_tma_swizzle
+from lib.topics.results.ablation import page as ablation_page
+from lib.topics.results.counters.page import machines
+from lib.topics.results.shapes.page import layers, trials
+from lib.topics.results.speed.page import alone, how_it_ran, tensor_compare
+from lib.topics.time.in_flight.page import bytes_in_flight
+from lib.topics.time.ring.page import buffers
 from tests import built
 from tests.pages import cells
 

@@ -6,8 +6,8 @@ import pytest
 
 from lib.compiler.sass import Instruction
 from lib.kernels.catalogue import CATALOGUE
-from lib.topics.instruction import model, page
-from lib.topics.instruction.words import OPERATIONS
+from lib.topics.code.instruction import model, page
+from lib.topics.code.instruction.words import OPERATIONS
 from lib.topics.version import Version
 
 # What a chapter may show: all of these that its kernel has are taken apart.

@@ -2,8 +2,8 @@
 
 import pytest
 
-from lib.topics.instruction_order import model as order
-from lib.topics.instruction_order.model import loads_ahead, places, work_between
+from lib.topics.code.instruction_order import model as order
+from lib.topics.code.instruction_order.model import loads_ahead, places, work_between
 
 SEED = ["IMAD", "LDG.E", "LDG.E", "STS", "STS", "LDS", "LDS.128", "FFMA", "FFMA",
         "BAR.SYNC.DEFER_BLOCKING", "BRA"]

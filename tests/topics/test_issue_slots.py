@@ -6,7 +6,7 @@ from lib.gpus import GPUS
 from lib.kernels.catalogue import CATALOGUE
 from lib.records import store as records
 from lib.records.schema import KernelRecord
-from lib.topics.issue_slots.model import account, slots, warp_time
+from lib.topics.limits.issue_slots.model import account, slots, warp_time
 
 
 def test_every_slot_is_accounted_for():

@@ -5,7 +5,7 @@ import itertools
 from matplotlib.text import Text
 
 from lib.kernels.catalogue import in_book
-from lib.topics.ladder import contents, page
+from lib.topics.results.ladder import contents, page
 
 
 def test_the_ladder_has_every_number_once_and_in_order():

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from lib.topics.banks import model as banks
-from lib.topics.layouts.model import Layout
+from lib.topics.memory.banks import model as banks
+from lib.topics.memory.layouts.model import Layout
 
 
 def cost(access):

@@ -3,8 +3,8 @@
 import pytest
 
 from lib.gpus import GPUS
-from lib.topics.occupancy.page import residents
-from lib.topics.roofline.page import ridge_points
+from lib.topics.limits.occupancy.page import residents
+from lib.topics.limits.roofline.page import ridge_points
 
 
 def rows(table):

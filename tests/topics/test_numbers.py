@@ -11,8 +11,8 @@ from book import numbers
 from lib.kernels.catalogue import CATALOGUE
 from lib.records import store as records
 from lib.records.schema import CublasRecord, KernelRecord, Trials
-from lib.topics.numbers import model
-from lib.topics.numbers.model import evaluate, evidence
+from lib.topics.results.numbers import model
+from lib.topics.results.numbers.model import evaluate, evidence
 
 ROOT = Path(__file__).resolve().parents[2]
 QUOTING = [

@@ -3,7 +3,7 @@
 import pytest
 
 from lib.gpus import GPUS
-from lib.topics.occupancy.model import occupancy
+from lib.topics.limits.occupancy.model import occupancy
 
 
 @pytest.mark.parametrize(

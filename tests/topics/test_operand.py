@@ -13,10 +13,10 @@ import pytest
 from lib import ptx
 from lib.ptx.isa.matrix_descriptor import Descriptor
 from lib.ptx.isa.tcgen05_descriptors import operand_descriptor
-from lib.topics.fragments.model import maps
-from lib.topics.operand import model
-from lib.topics.operand.model import ATOMS_OF_32, CHUNK, CODES, FIELDS, START, Tile
-from lib.topics.tma_swizzle.model import descriptor
+from lib.topics.compute.fragments.model import maps
+from lib.topics.memory.operand import model
+from lib.topics.memory.operand.model import ATOMS_OF_32, CHUNK, CODES, FIELDS, START, Tile
+from lib.topics.memory.tma_swizzle.model import descriptor
 from tests.ptx.conftest import run as run_ptx
 from tests.ptx.isa.test_cp_async_bulk import dump
 from tests.ptx.isa.test_tcgen05 import PROGRAM, desc, idesc

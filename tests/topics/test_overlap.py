@@ -2,8 +2,16 @@
 
 import pytest
 
-from lib.topics.overlap import model
-from lib.topics.overlap.model import AT_ONCE, FORMS, MULTIPLY, ONE_BUFFER, ROLES, STAGED, overlap
+from lib.topics.time.overlap import model
+from lib.topics.time.overlap.model import (
+    AT_ONCE,
+    FORMS,
+    MULTIPLY,
+    ONE_BUFFER,
+    ROLES,
+    STAGED,
+    overlap,
+)
 
 
 def period(form, latency=600, store=100, multiply=200, blocks=1, steps=12):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lib.topics.phases import model, page
+from lib.topics.time.phases import model, page
 from lib.topics.version import Version
 
 

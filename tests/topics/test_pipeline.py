@@ -2,7 +2,7 @@
 
 import pytest
 
-from lib.topics.pipeline.model import period, pipeline
+from lib.topics.time.pipeline.model import period, pipeline
 
 
 def test_one_buffer_takes_turns():

@@ -9,11 +9,11 @@ from lib.gpus import GPUS
 from lib.kernels.scaled import ScaledProblem, decoded
 from lib.plotting import style
 from lib.ptx.isa import wgmma_fp8
-from lib.topics.bottleneck import model as busiest
-from lib.topics.promotion import figure, model
-from lib.topics.roofline import model as roofline
-from lib.topics.scales import figure as scales_figure
-from lib.topics.scales import model as scales
+from lib.topics.compute.promotion import figure, model
+from lib.topics.compute.scales import figure as scales_figure
+from lib.topics.compute.scales import model as scales
+from lib.topics.limits.bottleneck import model as busiest
+from lib.topics.limits.roofline import model as roofline
 from lib.topics.version import Version
 
 PLAIN, PROMOTED = "no_promotion_float", "tensor_float"
@@ -116,7 +116,7 @@ def test_scales_differ_in_one_way_alone():
 
 def test_seeded_mistakes_are_told_apart_by_their_scales(capsys):
     from lib.kernels.source import edited
-    from lib.topics.scales.page import verdicts
+    from lib.topics.compute.scales.page import verdicts
 
     version = Version("26_fp8")
     text = version.kernel.source.read_text()

@@ -5,7 +5,7 @@ import pytest
 
 from lib.kernels.catalogue import CATALOGUE
 from lib.run.runner import run
-from lib.topics.rasterization.model import Raster
+from lib.topics.memory.rasterization.model import Raster
 
 
 def test_every_tile_is_in_one_wave():

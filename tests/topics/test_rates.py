@@ -6,11 +6,11 @@ import pytest
 from lib.gpus import GPUS
 from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import find
-from lib.topics.bottleneck import model as busiest
-from lib.topics.instruction_mix import model as mix
-from lib.topics.roofline import model as roofline
-from lib.topics.roofline.model import Roofs, l1_bytes
-from lib.topics.tiling import model as tiling
+from lib.topics.code.instruction_mix import model as mix
+from lib.topics.code.tiling import model as tiling
+from lib.topics.limits.bottleneck import model as busiest
+from lib.topics.limits.roofline import model as roofline
+from lib.topics.limits.roofline.model import Roofs, l1_bytes
 
 H100 = GPUS["H100"]
 

@@ -3,7 +3,7 @@
 import pytest
 
 from lib.compiler.sass import Instruction
-from lib.topics.register_banks.model import reading
+from lib.topics.compute.register_banks.model import reading
 
 
 def loop(*rows):

@@ -9,10 +9,10 @@ from lib.kernels.catalogue import CATALOGUE
 from lib.records import schema
 from lib.records import store as records
 from lib.records.schema import Candidate, CublasRecord, KernelRecord, RivalsRecord
-from lib.topics.clock import page as clock
-from lib.topics.rivals import model, page
-from lib.topics.rivals.model import COOPERATIVE, PING_PONG, SINGLE, Autopsy, Design, Side
-from lib.topics.scoreboard.model import TYPES
+from lib.topics.limits.clock import page as clock
+from lib.topics.results.rivals import model, page
+from lib.topics.results.rivals.model import COOPERATIVE, PING_PONG, SINGLE, Autopsy, Design, Side
+from lib.topics.results.scoreboard.model import TYPES
 from tests import built
 
 GPU = "H100"

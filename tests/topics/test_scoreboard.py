@@ -13,7 +13,7 @@ from lib.kernels.catalogue import CATALOGUE
 from lib.kernels.shapes import CUBES
 from lib.records import store as records
 from lib.records.schema import KernelRecord, RivalsRecord
-from lib.topics.scoreboard import figure, model, page
+from lib.topics.results.scoreboard import figure, model, page
 from lib.topics.version import rung
 from tests import built
 

@@ -11,7 +11,7 @@ from lib import RawModule
 from lib.compiler.fingerprint import without_marks
 from lib.kernels import source
 from lib.paths import CUDA
-from lib.topics.source import page
+from lib.topics.code.source import page
 from lib.topics.version import Version
 
 ROOT = Path(__file__).resolve().parents[2]

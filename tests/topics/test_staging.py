@@ -5,8 +5,8 @@ import pytest
 from lib.gpus import GPUS
 from lib.kernels import catalogue as kernels
 from lib.run import runner
-from lib.topics.roofline.model import Roofs
-from lib.topics.staging.model import Staging
+from lib.topics.limits.roofline.model import Roofs
+from lib.topics.memory.staging.model import Staging
 
 
 def counted(stem, variant, n=128):

@@ -17,14 +17,14 @@ from lib.paths import CHAPTERS, CUDA
 from lib.records import store as records
 from lib.records.predictions import PREDICTIONS
 from lib.records.schema import KernelRecord
-from lib.topics.ablation.page import causes, stalls, way
-from lib.topics.accesses.model import named
-from lib.topics.banks.model import describe
-from lib.topics.counters.page import steps
-from lib.topics.instruction_order import model as order
-from lib.topics.issue_slots.model import warp_time
-from lib.topics.numbers.model import Numbers
-from lib.topics.sweep import model as sweep
+from lib.topics.code.instruction_order import model as order
+from lib.topics.limits.issue_slots.model import warp_time
+from lib.topics.memory.accesses.model import named
+from lib.topics.memory.banks.model import describe
+from lib.topics.results.ablation.page import causes, stalls, way
+from lib.topics.results.counters.page import steps
+from lib.topics.results.numbers.model import Numbers
+from lib.topics.results.sweep import model as sweep
 from lib.topics.version import RECORDED_ON, rung
 from tests.pages import cells
 

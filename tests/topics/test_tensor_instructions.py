@@ -2,7 +2,7 @@
 
 import pytest
 
-from lib.topics.tensor_instructions import model, page
+from lib.topics.code.tensor_instructions import model, page
 from tests.pages import cells
 
 VERSIONS = ("15_turing_limit", "17_wgmma", "27_tcgen05", "28_cta_pairs/in_turns")

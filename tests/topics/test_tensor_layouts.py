@@ -9,12 +9,12 @@ from lib.ptx.count import banks as counted
 from lib.ptx.isa import matrix_descriptor
 from lib.ptx.isa.wgmma import dealt_product
 from lib.ptx.isa.wgmma_operands import from_registers
-from lib.topics.banks.model import describe
-from lib.topics.fragments.model import SHAPES, formulae, held
-from lib.topics.ldmatrix.model import HalfTile, MatrixLoad
-from lib.topics.ring import model as ring
-from lib.topics.tma_swizzle.model import SPANS, Box, descriptor
-from lib.topics.windows.model import misaligned, rows, windows
+from lib.topics.compute.fragments.model import SHAPES, formulae, held
+from lib.topics.memory.banks.model import describe
+from lib.topics.memory.ldmatrix.model import HalfTile, MatrixLoad
+from lib.topics.memory.tma_swizzle.model import SPANS, Box, descriptor
+from lib.topics.memory.windows.model import misaligned, rows, windows
+from lib.topics.time.ring import model as ring
 
 LANES = range(32)
 

@@ -5,8 +5,8 @@ import pytest
 
 from lib.plotting import style
 from lib.ptx.isa.tcgen05_descriptors import mma_descriptor, operand_descriptor
-from lib.topics.tensor_memory import figure, model, page
-from lib.topics.tensor_memory.explorer import tensor_memory
+from lib.topics.memory.tensor_memory import figure, model, page
+from lib.topics.memory.tensor_memory.explorer import tensor_memory
 from lib.topics.version import Version
 from tests.pages import cells
 

@@ -3,7 +3,7 @@
 import pytest
 
 from lib.gpus import GPUS
-from lib.topics.tensor_pipe.model import account
+from lib.topics.compute.tensor_pipe.model import account
 
 
 def test_factors_multiply_to_the_speed():

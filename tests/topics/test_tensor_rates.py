@@ -7,24 +7,24 @@ from lib.chapter import Chapter
 from lib.gpus import GPUS
 from lib.kernels.catalogue import find
 from lib.run.runner import run
-from lib.topics.banks import page as banks_page
-from lib.topics.banks.model import describe_copy
-from lib.topics.bottleneck import model as busiest
-from lib.topics.bottleneck import page as bottleneck_page
-from lib.topics.bottleneck import scaling
-from lib.topics.bottleneck.page import saturated, saturates, unit_times
-from lib.topics.coalescing import page as coalescing_page
-from lib.topics.coalescing.model import Access, strided
-from lib.topics.fragments import page as fragments_page
-from lib.topics.ldmatrix import page as ldmatrix_page
-from lib.topics.ldmatrix.model import HalfTile, MatrixLoad
-from lib.topics.ring.page import draw as draw_ring
-from lib.topics.roofline import model as roofline
-from lib.topics.roofline.model import Roofs
-from lib.topics.tma_box import page as tma_box_page
-from lib.topics.tma_box.model import box
-from lib.topics.vectors import page as vectors_page
-from lib.topics.windows import page as windows_page
+from lib.topics.compute.fragments import page as fragments_page
+from lib.topics.limits.bottleneck import model as busiest
+from lib.topics.limits.bottleneck import page as bottleneck_page
+from lib.topics.limits.bottleneck import scaling
+from lib.topics.limits.bottleneck.page import saturated, saturates, unit_times
+from lib.topics.limits.roofline import model as roofline
+from lib.topics.limits.roofline.model import Roofs
+from lib.topics.memory.banks import page as banks_page
+from lib.topics.memory.banks.model import describe_copy
+from lib.topics.memory.coalescing import page as coalescing_page
+from lib.topics.memory.coalescing.model import Access, strided
+from lib.topics.memory.ldmatrix import page as ldmatrix_page
+from lib.topics.memory.ldmatrix.model import HalfTile, MatrixLoad
+from lib.topics.memory.tma_box import page as tma_box_page
+from lib.topics.memory.tma_box.model import box
+from lib.topics.memory.vectors import page as vectors_page
+from lib.topics.memory.windows import page as windows_page
+from lib.topics.time.ring.page import draw as draw_ring
 
 T4 = GPUS["T4"]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from msgspec import structs
 
-from lib.topics.timeline.model import (
+from lib.topics.time.timeline.model import (
     Phase,
     parts,
     per_step,
@@ -14,7 +14,7 @@ from lib.topics.timeline.model import (
     share,
     without_other_lanes,
 )
-from lib.topics.timeline.page import as_recorded, draw
+from lib.topics.time.timeline.page import as_recorded, draw
 from lib.topics.version import Version
 
 EVENTS = ["load", "compute"]

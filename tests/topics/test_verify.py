@@ -4,7 +4,7 @@ import pytest
 
 from lib.chapter import Chapter
 from lib.kernels.source import edited
-from lib.topics.correctness.model import EMPTY
+from lib.topics.results.correctness.model import EMPTY
 
 
 @pytest.fixture

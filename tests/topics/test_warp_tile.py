@@ -6,7 +6,7 @@ from lib.gpus import GPUS
 from lib.kernels.catalogue import CATALOGUE
 from lib.problem import Problem
 from lib.run.runner import run
-from lib.topics.warp_tile.model import WarpTile
+from lib.topics.code.warp_tile.model import WarpTile
 
 KERNEL = CATALOGUE["08_warp_tile"]
 

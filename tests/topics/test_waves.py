@@ -5,7 +5,7 @@ import pytest
 from lib.dispatch.plan import plan
 from lib.kernels.catalogue import CATALOGUE
 from lib.run.runner import run
-from lib.topics.waves.model import Deal
+from lib.topics.time.waves.model import Deal
 
 KERNEL = CATALOGUE["09_fp32_limit"]
 

@@ -8,7 +8,7 @@ from lib.compiler.sass import Instruction
 from lib.gpus import GPUS
 from lib.kernels import catalogue as kernels
 from lib.kernels.build import compile_kernel
-from lib.topics.wmma_expansion.model import expansions, flops, tensor_cycles
+from lib.topics.code.wmma_expansion.model import expansions, flops, tensor_cycles
 
 
 def of(stem, arch):

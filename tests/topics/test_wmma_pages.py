@@ -8,14 +8,14 @@ from lib.gpus import GPUS
 from lib.problem import Problem
 from lib.records import store as records
 from lib.records.schema import MachineRecord
-from lib.topics.bottleneck.page import unit_times
-from lib.topics.counters.page import agreement, machine_counts
-from lib.topics.in_flight.page import under_way
-from lib.topics.instruction_order.page import order_table
-from lib.topics.issue_slots.page import stalls
-from lib.topics.roofline.page import roofs_table
-from lib.topics.speed.page import traffic
-from lib.topics.wmma_expansion.page import becomes, products
+from lib.topics.code.instruction_order.page import order_table
+from lib.topics.code.wmma_expansion.page import becomes, products
+from lib.topics.limits.bottleneck.page import unit_times
+from lib.topics.limits.issue_slots.page import stalls
+from lib.topics.limits.roofline.page import roofs_table
+from lib.topics.results.counters.page import agreement, machine_counts
+from lib.topics.results.speed.page import traffic
+from lib.topics.time.in_flight.page import under_way
 from tests import built
 from tests.pages import cells
 

@@ -10,7 +10,7 @@ from msgspec import structs
 from lib.__main__ import main
 from lib.measure import sanitizer
 from lib.records import sanitizer as records
-from lib.topics.zoo import model, page
+from lib.topics.emulator.zoo import model, page
 
 SPECIMENS = {one.name: one for one in model.specimens()}
 

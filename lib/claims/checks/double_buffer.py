@@ -31,8 +31,8 @@ from lib.claims.evidence import (
 )
 from lib.records.schema import SWEEPS, Swept
 from lib.records.sweeps import DOUBLE_BUFFER, gain, intensity, tile_of
-from lib.topics.occupancy.model import occupancy
-from lib.topics.pipeline.model import period
+from lib.topics.limits.occupancy.model import occupancy
+from lib.topics.time.pipeline.model import period
 
 
 def padding_d9(evidence: Evidence) -> Verdict:
@@ -179,7 +179,7 @@ def occupancy_d6(evidence: Evidence) -> Verdict:
         + ", ".join(f"{warps[DOUBLE, key]} on {key}" for key in keys)
         + ": a block of 1,024 threads fills a T4's SM with one buffer or two.",
         (MODELLED,),
-        "what ptxas reports; CUDA's occupancy rules in `lib/topics/occupancy/model.py`",
+        "what ptxas reports; CUDA's occupancy rules in `lib/topics/limits/occupancy/model.py`",
     )
 
 
@@ -197,7 +197,7 @@ def balance_d7(evidence: Evidence) -> Verdict:
         f"max(load, compute): at most {gains[best]:g}×, where both take equally long. With other "
         f"warps to fill the gaps there is less to gain everywhere; D8 is about those.",
         (MODELLED,),
-        "`lib/topics/pipeline/model.py`",
+        "`lib/topics/time/pipeline/model.py`",
     )
 
 

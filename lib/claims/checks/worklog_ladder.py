@@ -31,7 +31,7 @@ def bottlenecks_w30(evidence: Evidence) -> Verdict:
         either(not kept),
         f"The unit that needs longest, version by version: {ladder}. {rest}",
         (RECORDED, MODELLED),
-        f"`results/{GPU.lower()}/` at {SIZE:,}, `lib/topics/bottleneck/model.py`",
+        f"`results/{GPU.lower()}/` at {SIZE:,}, `lib/topics/limits/bottleneck/model.py`",
     )
 
 

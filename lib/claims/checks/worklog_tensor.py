@@ -15,7 +15,7 @@ from lib.claims.evidence import (
     Verdict,
 )
 from lib.gpus import data_bytes_per_clock
-from lib.topics.occupancy.model import occupancy
+from lib.topics.limits.occupancy.model import occupancy
 
 
 def mma_w13(evidence: Evidence) -> Verdict:
@@ -129,7 +129,7 @@ def resident_w21(evidence: Evidence) -> Verdict:
         f"{ours.registers} that 14 takes: {fit.fraction:.0%} of the warp slots, limited by "
         f"{fit.limited_by}.",
         (MODELLED,),
-        "ptxas for sm_75; `lib/topics/occupancy/model.py` for the T4",
+        "ptxas for sm_75; `lib/topics/limits/occupancy/model.py` for the T4",
     )
 
 

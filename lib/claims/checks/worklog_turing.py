@@ -16,7 +16,7 @@ from lib.claims.evidence import (
     Verdict,
 )
 from lib.gpus import KIB
-from lib.topics.bottleneck.model import longest
+from lib.topics.limits.bottleneck.model import longest
 
 PIPELINE, VECTORS, WIDE = "12_wmma_pipeline", "13_wmma_vectorized", "vectors_128x128"
 LDMATRIX, MIRRORED, SWAPPED = "14_ldmatrix", "k8", "swapped"
@@ -64,7 +64,7 @@ def one_block_w20(evidence: Evidence) -> Verdict:
         f"blocks fit a T4's SM. {other:,} bytes are two buffers of 128×128×16, padded in the same "
         f"way: the figure, and the 25% of warps active, seem to be of that tile.",
         (MODELLED,),
-        "ptxas for sm_75; `lib/topics/occupancy/model.py` for the T4",
+        "ptxas for sm_75; `lib/topics/limits/occupancy/model.py` for the T4",
     )
 
 
@@ -202,5 +202,5 @@ def compute_bound_w57(evidence: Evidence) -> Verdict:
         f"published.",
         (MODELLED, EMULATED, REPORTED),
         f"`cuda/{TURING}.cu` in the emulator, one tile, sm_75; "
-        "`lib/topics/bottleneck/model.py` for the T4; Armbruster 2024",
+        "`lib/topics/limits/bottleneck/model.py` for the T4; Armbruster 2024",
     )

@@ -9,7 +9,7 @@ import pytest
 
 from lib import ptx
 from lib.ptx import advice
-from lib.topics.zoo import model
+from lib.topics.emulator.zoo import model
 
 from ..conftest import HERE, compile_kernels
 

@@ -1,0 +1,32 @@
+"""The running picture of a version, from its traced run and its record."""
+
+from __future__ import annotations
+
+from lib.plotting.display import show
+from lib.problem import ITEM_BYTES
+from lib.records import store as records
+from lib.topics.code.mapping import model as mapping
+from lib.topics.code.running_picture import figure, model
+from lib.topics.version import Version
+
+SIZE = 4096
+
+
+def draw(version: Version, variant: str | None = None) -> None:
+    """Draw where a variant is in the machine: its tiles, its loops, its bytes per FMA."""
+    work = mapping.work(version.stored_by_lanes(variant))
+    chosen = version.kernel.variant(variant)
+    try:
+        metrics, label = version.metrics(SIZE, variant), f"; {records.label(version.record)}"
+    except records.NotRecorded:
+        metrics, label = None, ""
+    levels = model.levels(version.kernel.stem, work, chosen.step, SIZE, metrics,
+                          ITEM_BYTES[chosen.dtype])
+    thread = levels[-1]
+    extents = [(work.M, work.N), (work.block.rows, work.block.columns),
+               model.extent_of_warp(work), (thread.rows, thread.columns)]
+    evidence = f"{version.emulated_label()}{label}"
+    wide, narrow = (
+        figure.draw(levels, extents, evidence=evidence, note=f"bytes: n = {SIZE:,}", narrow=n)
+        for n in (False, True))
+    show(wide, narrow)

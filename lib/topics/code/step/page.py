@@ -1,0 +1,88 @@
+"""The step from the version before to this one, measured here or recorded."""
+
+from __future__ import annotations
+
+from lib.kernels.spec import Variant, parted
+from lib.plotting.display import show
+from lib.records import store as records
+from lib.records.reader import RecordedRival
+from lib.records.schema import Benchmark
+from lib.topics.code.step import figure
+from lib.topics.version import RECORDED_ON, Version, rung
+
+SIZE = 4096
+
+
+def draw(version: Version, variant: str | None = None, before: str | None = None,
+         size: int = SIZE) -> None:
+    """Draw before, this and the best of cuBLAS on one cube.
+
+    On a GPU the numbers of that GPU are drawn, and the recorded ones under them.
+
+    Parameters
+    ----------
+    version : Version
+    variant : str, optional
+        The first if none is named.
+    before : str, optional
+        What it is held against, as ``stem`` or ``stem/variant``; the version before if not given.
+    size : int
+        M = N = K.
+    """
+    chosen = version.kernel.variant(variant)
+    shown = [(False, f"{records.label(version.record)}, {size:,}³; ± between series")]
+    if version.measures(chosen):
+        shown.insert(0, (True, f"{version.timed_on([chosen.name])}, {size:,}³"))
+    for here, evidence in shown:
+        rows = _rows(version, chosen, before, size, here)
+        wide, narrow = (figure.draw(rows, evidence=evidence, narrow=n) for n in (False, True))
+        show(wide, narrow)
+
+
+def _rows(
+    version: Version, chosen: Variant, before: str | None, size: int, here: bool
+) -> list[figure.Reached]:
+    rows = []
+    old, name = version.before, None
+    if before:
+        stem, name = parted(before)
+        old = version if stem == version.kernel.stem else version.of(stem)
+    if old and old.kernel.group == version.kernel.group:
+        rows.append(_reached(old, old.kernel.variant(name), size, here))
+    mine = _time(version, chosen, size, here)
+    rows.append(_reached(version, chosen, size, here))
+    rows.append(figure.Reached(
+        "the best of cuBLAS", mine.cublas_tflops, mine.cublas_spread,
+        None if here else _cycles_of_rival(version, size),
+        mine.joules[1] if mine.joules else None, rival=True,
+    ))
+    return rows
+
+
+def _time(version: Version, variant: Variant, size: int, here: bool) -> Benchmark:
+    return version.timed(variant, size) if here else version.recorded(size, variant.name)
+
+
+def _reached(version: Version, variant: Variant, size: int, here: bool) -> figure.Reached:
+    row = _time(version, variant, size, here)
+    name = rung(version.kernel)
+    if variant is not version.kernel.variants[0]:
+        name = f"{version.kernel.stem[:2]} {variant.name}"
+    cycles = None
+    if not here:
+        try:
+            cycles = version.metrics(size, variant.name)["cycles"]
+        except records.NotRecorded:
+            pass
+    return figure.Reached(name, row.tflops, row.spread, cycles,
+                          row.joules[0] if row.joules else None)
+
+
+def _cycles_of_rival(version: Version, size: int) -> float | None:
+    """Cycles of cuBLAS's default, where FP32 ones are recorded."""
+    if version.kernel.group != "FP32":
+        return None
+    try:
+        return RecordedRival(RECORDED_ON).counters(size, "fp32")["cycles"]
+    except records.NotRecorded:
+        return None

@@ -1,0 +1,65 @@
+"""The way of the tensor cores' instructions from version to version, a table."""
+
+from __future__ import annotations
+
+from lib.plotting.display import table
+from lib.topics.code.tensor_instructions import model
+from lib.topics.code.tensor_instructions.model import Multiplies
+
+# What each version's instruction took from the one before, by stem.
+_MOVED = {
+    "15_turing_limit": "",
+    "17_wgmma": "A and B: out of registers, into shared memory",
+    "27_tcgen05": "the sums: out of registers, into tensor memory",
+    "28_cta_pairs": "half of B: into the other SM",
+}
+
+
+def compared(*versions: str) -> None:
+    """Display who holds, who issues and who waits, a version a column.
+
+    Parameters
+    ----------
+    *versions : str
+        Stems, or ``"stem/variant"``, of versions whose PTX multiplies on tensor cores.
+    """
+    found = [model.multiplies(name) for name in versions]
+    table(("", *(f"version {one.stem[:2]}" for one in found)), [
+        ("one instruction", *(f"`{one.opcode}`" for one in found)),
+        ("multiplies, M×N×K", *("×".join(map(str, one.shape)) for one in found)),
+        ("FLOP of one", *(f"{one.flops:,}" for one in found)),
+        ("who holds the sums", *map(_sums, found)),
+        ("where A and B come from", *map(_operands, found)),
+        ("who issues it", *map(_issuer, found)),
+        ("how its end is known", *map(_end, found)),
+        ("what moved", *(_MOVED.get(one.stem, "") for one in found)),
+    ], "PTX of each version's first variant; M and N of tcgen05 by the instruction descriptor")
+
+
+def _sums(one: Multiplies) -> str:
+    if one.sums:
+        return f"{one.sums} registers of each of {one.issuers} threads"
+    where = "tensor memory"
+    return where if one.blocks == 1 else f"{where}, half in each of {one.blocks} SMs"
+
+
+def _operands(one: Multiplies) -> str:
+    if one.a and one.b:
+        return f"registers: {one.a} and {one.b} of each thread"
+    return "shared memory" if one.blocks == 1 else f"shared memory of {one.blocks} SMs"
+
+
+def _issuer(one: Multiplies) -> str:
+    names = {model.WARP: "a warp", model.WARPGROUP: "a warpgroup, four warps"}
+    if one.issuers in names:
+        return names[one.issuers]
+    return "one thread" if one.blocks == 1 else f"one thread, for {one.blocks} blocks"
+
+
+def _end(one: Multiplies) -> str:
+    if not one.waits:
+        return "the next instruction may use the sums"
+    if one.waits.startswith("wgmma"):
+        return f"`{one.waits}`, by the warps that issued it"
+    where = "an mbarrier" if one.blocks == 1 else "an mbarrier of each block"
+    return f"`{one.waits}`: {where}, and whoever waits there"

@@ -1,0 +1,81 @@
+"""Where the distance to the peak of the tensor cores went."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lib import gpus
+from lib.plotting.display import table
+from lib.plotting.markdown import reading
+from lib.records import store as records
+from lib.records.schema import mhz
+from lib.topics.compute.tensor_pipe import model as pipe_account
+from lib.topics.limits.accounts import model as accounts
+from lib.topics.memory.rasterization.model import Raster
+from lib.topics.version import RECORDED_ON, Version
+
+
+def account(
+    version: Version, *variants: str, above: Sequence[str] = (), size: int = 4096
+) -> None:
+    """Display where the distance to the tensor cores' peak went, factor by factor.
+
+    Parameters
+    ----------
+    version : Version
+    *variants : str
+        The first if none is named.
+    above : sequence of str
+        Versions to show above, as ``stem`` or ``stem/variant``.
+    size : int
+        M = N = K.
+    """
+    rows = []
+    for one in version.rows(variants, above):
+        row = one.page.recorded(size, one.variant.name)
+        ours, rival = accounted(one.page, one.variant.name, size)
+        rows.append((
+            one.name, f"{row.tflops:.0f}", reading(mhz(row.clock), ",.0f"),
+            f"{ours.clock:.3f}", f"{ours.waves:.3f}", f"{ours.rest:.3f}", f"{ours.share:.3f}",
+            f"**{ours.share / ours.clock:.3f}**", f"{rival.share / rival.clock:.3f}",
+        ))
+    table(
+        (f"in turns, at {size:,}", "TFLOP/s", "MHz", "clock", "last wave", "the rest",
+         "of the peak", "of the cycles' peak", "cuBLAS, of the same"),
+        rows, f"{records.label(version.record)}; peak modelled: 4,096 FLOP a cycle and SM, "
+        f"{gpus.GPUS[RECORDED_ON].clock_hz / 1e6:,.0f} MHz",
+    )
+
+
+def accounted(
+    version: Version, variant: str | None = None, size: int = 4096
+) -> tuple[pipe_account.Account, pipe_account.Account]:
+    """Take the recorded speeds of a variant and of cuBLAS, in turns with it, apart.
+
+    Each at the clock of its own launches. Nothing is known of cuBLAS's waves: all is in its rest.
+
+    Raises
+    ------
+    NotRecorded
+        If the record is older than these clocks.
+    """
+    chosen, row = version.kernel.variant(variant), version.recorded(size, variant)
+    launched = version.kept.launched(row.instantiation, row.shape) or chosen
+    sheet, sms = gpus.GPUS[RECORDED_ON], version.record.gpu.sms
+    order = Raster(size, size, size, launched.tile, chosen.schedule.group,
+                   launched.grid.cluster, sms)
+    if row.clock is None or row.cublas_clock is None:
+        raise records.NotRecorded(f"the clock of {version.kernel.stem} {chosen.name}: python -m "
+                                  f"lib record {version.kernel.stem}")
+    ours, rival = (
+        pipe_account.account(RECORDED_ON, sms, sheet.clock_hz, 1e12 * speed, 1e6 * clock.mhz, waves)
+        for speed, clock, waves in ((row.tflops, row.clock, order.full),
+                                    (row.cublas_tflops, row.cublas_clock, 1.0))
+    )
+    return ours, rival
+
+
+def flops_a_busy_cycle(version: Version, variant: str | None = None, size: int = 4096) -> float:
+    """FLOP of an SM in a cycle in which its tensor pipe is busy, by the recorded counters."""
+    found = version.metrics(size, variant)
+    return accounts.tensor(found, size, version.record.gpu.sms, 1.0).each

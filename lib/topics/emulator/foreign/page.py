@@ -1,0 +1,143 @@
+"""What the emulator's page shows of kernels that nobody here wrote."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from lib.plotting.display import note, table
+from lib.records import foreign as records
+from lib.records.foreign import ENDED, Measured
+from lib.topics.emulator.foreign import model
+from lib.topics.emulator.public_files import model as files
+
+LONGEST = 60  # name that stands in a table with its template's arguments
+HOW = "`python -m lib foreign --folder FOLDER --counters --write`, on clones and a GPU"
+
+
+def found() -> None:
+    """Display which kernels of others' were run, and the defects that were verified in them."""
+    record = model.recorded()
+    if not record:
+        note("*Not recorded yet: `python -m lib foreign --folder FOLDER --write`, on clones.*")
+        return
+    run = [one for one in model.kernels() if one.key in record]
+    by_repository: Counter[str] = Counter(one.repository for one in run)
+    rows = []
+    for repository, count in by_repository.items():
+        results = [record[one.key] for one in run if one.repository == repository]
+        checked = [result.right for result in results if result.right is not None]
+        tried = sum(result.mutants.tried for result in results)
+        unseen = sum(len(result.mutants.unseen) for result in results)
+        unexplained = sum(len(one.unexplained(record[one.key].mutants.unseen))
+                          for one in run if one.repository == repository)
+        alike = unseen - unexplained
+        same = f", {alike} change{'s' * (alike == 1)} nothing" if alike else ""
+        revision = next(one.revision for one in run if one.repository == repository)
+        rows.append((
+            f"[{repository}](https://github.com/{repository}/tree/{revision})", revision[:10],
+            count, f"{sum(checked)} of {len(checked)}" if checked else "no oracle",
+            f"{tried - unseen} of {tried}{same}" if tried else "none tried",
+        ))
+    table(("repository", "revision", "kernels run", "right", "mutants found"), rows,
+          "emulated: `python -m lib foreign` on clones; which launches, says "
+          "`lib/topics/emulator/foreign/set.toml`")
+
+
+def compiled() -> None:
+    """Display how many public files are taken as they are, and what becomes of the others."""
+    record = records.read()
+    known = record.files if record else {}
+    rows, told = [], []
+    groups = ((False, "drawn first, then mended for"), (True, "held out"))
+    for held_out, name in groups:
+        group = [one for one in files.files() if one.held_out == held_out and one.key in known]
+        if group:
+            taken = sum(not known[one.key].said for one in group)
+            rows.append((name, len(group), f"{taken} of {len(group)}"))
+        told += [f"- [{one.file}](https://github.com/{one.repository}/blob/{one.revision}/"
+                 f"{one.file}) of {one.repository}: {one.broken or known[one.key].said}"
+                 for one in group if known[one.key].said]
+    if not rows:
+        note("*Not recorded yet: `python -m lib foreign --files --folder FOLDER --write`.*")
+        return
+    table(("public files", "how many", "compiled as they are"), rows,
+          "`python -m lib foreign --files --folder FOLDER` on clones; which they are and how they "
+          "were drawn, says "
+          "`lib/topics/emulator/public_files/set.toml`")
+    if told:
+        note("What is refused:\n\n" + "\n".join(told))
+
+
+def defects() -> None:
+    """Display the defects that were verified in the source, each at its revision."""
+    record = model.recorded()
+    rows = []
+    for one in model.kernels():
+        if not one.defect or one.key not in record:
+            continue
+        result = record[one.key]
+        ended = "nothing" if result.ended == ENDED else result.ended.partition(":")[0]
+        said = ", ".join(sorted({hazard.partition(":")[0] for hazard in result.hazards})) or ended
+        file = one.source or one.file
+        address = f"https://github.com/{one.repository}/blob/{one.revision}/{file}"
+        name, with_arguments, _ = one.name.partition("<")
+        short = one.name if len(one.name) <= LONGEST else f"{name}{with_arguments and '<…>'}"
+        rows.append((f"`{short}` in [{one.repository}]({address})",
+                     one.defect[0].upper() + one.defect[1:], said))
+    table(("kernel", "what the source has at that revision", "the emulator says"), rows,
+          "emulated at the revision that the link names; later ones may have changed it")
+
+
+def counted() -> None:
+    """Display how the emulator's counters of these kernels compare to ncu's on a GPU."""
+    record = model.recorded()
+    kernels = [(one, found) for one in model.kernels() if (found := model.profiled(one, record))]
+    if not kernels:
+        note(f"*What Nsight Compute counts of them on a GPU is not recorded yet: {HOW}.*")
+        return
+    rows: Counter[tuple[str, str]] = Counter()
+    for one, found in kernels:
+        alike = len(found.ncu) - len(model.counted_otherwise(found))
+        rows[one.repository, f"{alike} of {len(found.ncu)}"] += 1
+    lost = [one for one in model.kernels()
+            if one.on_gpu and one.key in record and not model.profiled(one, record)]
+    rows.update((one.repository, "not counted") for one in lost)
+    machines = dict.fromkeys(
+        f"{found.gpu}, CUDA {found.cuda}, driver {found.driver}, "
+        f"ncu {found.ncu_release}, {found.date}" for _, found in kernels)
+    table(("kernels of", "how many", "counters alike"),
+          [(repository, count, alike) for (repository, alike), count in rows.items()],
+          f"recorded: {'; '.join(machines)}; emulated: the same machine code")
+    results: dict[tuple[str, str], list[model.Foreign]] = {}
+    for one in (*(one for one, _ in kernels if one.on_gpu), *lost):
+        results.setdefault((one.repository, one.on_gpu), []).append(one)
+    told = [*_otherwise(kernels),
+            *(f"{_names(those)}: {why}" for (_, why), those in results.items())]
+    if told:
+        note("What is otherwise on the GPU:\n\n" + "\n".join(f"- {line}" for line in told))
+
+
+def _otherwise(kernels: Sequence[tuple[model.Foreign, Measured]]) -> Iterator[str]:
+    """What a GPU counts otherwise, a line for each reason: kernels, why, and the counters."""
+    reasons: dict[tuple[str, str], dict[str, list[str]]] = {}
+    by_key = {one.key: (one, found) for one, found in kernels}
+    for key, (one, found) in by_key.items():
+        for name in model.counted_otherwise(found):
+            reason = one.repository, one.unlike.get(name, "no reason is known")
+            reasons.setdefault(reason, {}).setdefault(key, []).append(name)
+    for (_, why), counters in reasons.items():
+        numbers: dict[str, None] = {}
+        for key, names in counters.items():
+            _, found = by_key[key]
+            numbers |= dict.fromkeys(
+                f"`{name}` {found.ncu[name]:,} in place of {found.emulated[name]:,}"
+                for name in names)
+        yield f"{_names(by_key[key][0] for key in counters)}: {why}. {', '.join(numbers)}."
+
+
+def _names(kernels: Iterable[model.Foreign]) -> str:
+    """Kernels without their template arguments, and whose they are."""
+    kernels = list(kernels)
+    names = ", ".join(f"`{one.name.partition('<')[0]}`" for one in kernels)
+    return f"{names} of {kernels[0].repository}"

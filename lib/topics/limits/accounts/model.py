@@ -1,0 +1,177 @@
+"""The book's two accounts of a kernel's speed: what caps it, and how busy that was.
+
+01 to 13. The L1's data stage serves one wavefront per cycle and SM. A kernel that needs w of them
+per 32 multiply-adds, on units that do P multiply-adds per cycle and SM, can reach at most
+
+    cap = 32 / (P · w)
+
+of the peak, and reaches cap × busy, where busy is the share of cycles in which the stage served
+one. w is predicted from emulated counters: the wavefronts of shared memory, and the 128-byte lines
+of each access of global memory, which takes one for each. An asynchronous copy takes those of its
+write to shared memory alone: on the H100 a kernel that fills its tiles by copies has hardly a
+wavefront besides those of shared memory.
+
+From 14 on. An SM does so many FLOP per cycle in which its tensor cores are busy, and they are busy
+in some of the cycles: the product of both is its FLOP per cycle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from itertools import accumulate
+
+from lib.gpus import Gpu
+from lib.kernels import catalogue
+from lib.kernels.spec import Variant
+from lib.problem import ITEM_BYTES, Problem
+from lib.run import runner
+from lib.topics.limits.bottleneck import model as busiest
+from lib.topics.limits.bottleneck import scaling
+
+WARP = 32
+LINE = 128  # bytes
+
+
+@dataclass(frozen=True)
+class Wavefronts:
+    """The first account, of one kernel at one size.
+
+    Attributes
+    ----------
+    each : float
+        w: wavefronts per 32 multiply-adds.
+    cap : float
+        Share of the peak that w allows; above 1 it is no limit.
+    busy : float
+        Share of the SMs' cycles in which the stage served a wavefront.
+    share : float
+        Of the peak, reached.
+    """
+
+    each: float
+    cap: float
+    busy: float
+    share: float
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """The second account, of one kernel at one size.
+
+    Attributes
+    ----------
+    each : float
+        FLOP of an SM per cycle in which its tensor cores are busy.
+    busy : float
+        Share of its cycles in which they are.
+    share : float
+        Of the peak, reached.
+    """
+
+    each: float
+    busy: float
+    share: float
+
+
+def cap(each: float, multiply_adds: float) -> float:
+    """Share of the peak that w wavefronts per 32 multiply-adds allow; above 1 they cap nothing.
+
+    Parameters
+    ----------
+    each : float
+        w; positive.
+    multiply_adds : float
+        P: per cycle and SM.
+    """
+    return WARP / (multiply_adds * each)
+
+
+def wavefronts(found: Mapping[str, float], size: int, sms: int, flops_per_cycle: float
+               ) -> Wavefronts:
+    """Take recorded counters apart.
+
+    Parameters
+    ----------
+    found : mapping of str to float
+        Of one launch (`lib.measure.counters`): `cycles`, and `l1_wavefronts`, or in records that
+        lack it `l1_data_percent`.
+    size : int
+        M = N = K.
+    sms : int
+    flops_per_cycle : float
+        Of one SM at its peak: 2 P.
+    """
+    cycles = found["cycles"] * sms
+    served = found.get("l1_wavefronts")
+    if served is None:
+        served = found["l1_data_percent"] / 100 * cycles
+    each = WARP * served / size**3
+    return Wavefronts(each, cap(each, flops_per_cycle / 2), served / cycles,
+                      2 * size**3 / (cycles * flops_per_cycle))
+
+
+def tensor(found: Mapping[str, float], size: int, sms: int, flops_per_cycle: float) -> Tensor:
+    """Take recorded counters apart: `cycles` and `tensor_pipe_percent`.
+
+    Raises
+    ------
+    ValueError
+        If the tensor cores did nothing.
+    """
+    busy = found["tensor_pipe_percent"] / 100
+    if busy <= 0:
+        raise ValueError("the tensor cores of this launch did nothing: it has no such account")
+    per_cycle = 2 * size**3 / (found["cycles"] * sms)
+    return Tensor(per_cycle / busy, busy, per_cycle / flops_per_cycle)
+
+
+@cache
+def predicted(stem: str, name: str, gpu: Gpu, size: int) -> float:
+    """w of a variant at a size, from two emulated launches of one block (see `scaling`).
+
+    Parameters
+    ----------
+    stem, name : str
+        Version and variant.
+    gpu : Gpu
+        What it is compiled for.
+    size : int
+        M = N = K: a multiple of the tile.
+
+    Raises
+    ------
+    ValueError
+        If tiles don't divide the problem.
+    """
+    kernel = catalogue.find(stem)
+    variant = kernel.variant(name)
+    M, N = variant.tile
+    if size % M or size % N or size % variant.step:
+        raise ValueError(f"{size} is no multiple of {variant.name}'s tile {M}×{N}×{variant.step}")
+    # Rows of A are at least a line long, as they are in the large problem.
+    line = LINE // ITEM_BYTES[variant.dtype]
+    depth = -(-max(4 * variant.step, line) // variant.step) * variant.step
+    depths = (depth, 2 * depth)
+    counted = []
+    for K in depths:
+        traces = [
+            runner.run(kernel, variant.typed(Problem(M, N, K)), variant=variant, exact=True,
+                       backend="emulator", arch=gpu.arch, watch=(0, warp)).trace
+            for warp in _first_of_each_role(variant)]
+        watched = {line: seen for trace in traces
+                   for line, seen in trace.watched.items() if seen}
+        trace = traces[0]
+        counted.append({"shared": trace.counters()["shared_wavefronts"],
+                        "lines": busiest.lines(
+                            [site for site in trace.sites if site.kind != "copy"], watched)})
+    one, other = counted
+    found = scaling.scaled(one, other, depths, K=size, blocks=size // M * (size // N))
+    return WARP * (found["shared"] + found["lines"]) / size**3
+
+
+def _first_of_each_role(variant: Variant) -> list[int]:
+    """Warps of a block that between them do all that its warps do: one of each role."""
+    sizes = [size for _, size in variant.roles.warps]
+    return list(accumulate(sizes[:-1], initial=0))

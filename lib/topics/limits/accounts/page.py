@@ -1,0 +1,371 @@
+"""The book's two accounts, a version and the one before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from lib import gpus
+from lib.compiler.arch import BLACKWELL
+from lib.kernels import catalogue
+from lib.kernels.spec import Pair
+from lib.plotting.display import table
+from lib.records import predictions
+from lib.records import store as records
+from lib.topics.limits.accounts import model
+from lib.topics.limits.issue_slots import model as slots
+from lib.topics.version import RECORDED_ON, Row, Version, rung
+
+T = TypeVar("T")
+SIZE, SMALL = 4096, 2048
+# The last version that the L1's data stage explains; behind it the tensor cores' own account does.
+LAST_BY_WAVEFRONTS = "13_wmma_vectorized"
+NOT_YET = "not recorded yet"
+
+
+def wavefronts(version: Version, *variants: str, above: Sequence[str] | None = None,
+               size: int = SIZE) -> None:
+    """Display cap = 32 / (P·w) and how busy the L1's data stage was: the account of 01 to 13.
+
+    Speeds stand beside it, at 2,048, where the clock holds, and at the size of the counters.
+
+    Parameters
+    ----------
+    version : Version
+    *variants : str
+        The first if none is named.
+    above : sequence of str, optional
+        Versions to show above, as ``stem`` or ``stem/variant``; the version before, of the same
+        group, if not given.
+    size : int
+        M = N = K.
+    """
+    sizes = tuple(dict.fromkeys((SMALL, size)))
+    sheet = gpus.GPUS[RECORDED_ON]
+    rows, label = [], _Labels()
+    for one in version.rows(variants, _above(version, above)):
+        peak = sheet.flops_per_cycle(one.variant.dtype)
+        each = model.predicted(one.page.kernel.stem, one.variant.name, sheet, size)
+        found = _recorded(one, size, partial(_by_wavefronts, size, peak), label)
+        rows.append((
+            _name(one), f"{each:.3g}",
+            *((f"{found.each:.3g}", f"{found.cap:.1%}", f"{found.busy:.1%}", f"{found.share:.1%}")
+              if found else (NOT_YET, f"{model.cap(each, peak / 2):.1%}", "", "")),
+            *(_tflops(one, n) for n in sizes), _cycles(one, size, 1e6)))
+    table(
+        ("version", "w predicted", "w recorded", "cap", "stage busy", "cap × busy",
+         *(f"{'at' if i else 'TFLOP/s at'} {n:,}" for i, n in enumerate(sizes)), "M cycles"),
+        rows, f"w: wavefronts of the L1 per 32 multiply-adds, predicted: emulated for {sheet.arch};"
+        f" P: multiply-adds per cycle and SM, {_peaks(version, variants, above)}; cap = 32 / (P·w) "
+        "of w as recorded, else as predicted; cap × busy is the share of the peak; counters: one "
+        f"launch at {size:,}³; {label}")
+
+
+def tensor(version: Version, *variants: str, above: Sequence[str] | None = None,
+           size: int = SIZE) -> None:
+    """Display FLOP per tensor-busy cycle and how many cycles are busy: the account from 14 on.
+
+    Speeds stand beside it, at 2,048, where the clock holds, and at the size of the counters.
+
+    Parameters
+    ----------
+    version : Version
+    *variants : str
+        The first if none is named.
+    above : sequence of str, optional
+        Versions to show above, as ``stem`` or ``stem/variant``; the version before, of the same
+        group, if not given.
+    size : int
+        M = N = K.
+    """
+    sizes = tuple(dict.fromkeys((SMALL, size)))
+    sheet = gpus.GPUS[RECORDED_ON]
+    rows, label = [], _Labels()
+    for one in version.rows(variants, _above(version, above)):
+        peak = sheet.flops_per_cycle(one.variant.dtype)
+        found = _recorded(one, size, partial(_by_tensor, size, peak), label)
+        rows.append((
+            _name(one), f"{peak:,}",
+            *((f"{found.each:,.0f}", f"{found.busy:.1%}", f"{found.share:.1%}")
+              if found else (NOT_YET, "", "")),
+            *(_tflops(one, n) for n in sizes), _cycles(one, size)))
+    table(
+        ("version", "FLOP per cycle and SM, at most", "FLOP per tensor-busy cycle, recorded",
+         "cycles busy", "share of the peak",
+         *(f"TFLOP/s at {n:,}" for n in sizes), "cycles"),
+        rows, f"at most: the data sheet's, modelled; counters: one launch at {size:,}³; {label}")
+
+
+def every(size: int = SIZE) -> None:
+    """Display both accounts for all versions that a GPU here has run, as recorded: two tables.
+
+    Parameters
+    ----------
+    size : int
+        M = N = K.
+    """
+    sheet = gpus.GPUS[RECORDED_ON]
+    by_wavefronts, by_tensor, labels = [], [], (_Labels(), _Labels())
+    for stem, kernel in catalogue.in_book().items():
+        if kernel.min_arch == BLACKWELL:
+            continue
+        one = Version(stem).rows(())[0]
+        peak = sheet.flops_per_cycle(one.variant.dtype)
+        link = f"[{rung(kernel)}]({stem}.ipynb)"
+        if stem <= LAST_BY_WAVEFRONTS:
+            first = _recorded(one, size, partial(_by_wavefronts, size, peak), labels[0])
+            by_wavefronts.append((
+                link, f"{peak // 2:,}",
+                *((f"{first.each:.3g}", f"{first.cap:.0%}", f"{first.busy:.0%}",
+                   f"{first.share:.1%}") if first else (NOT_YET, "", "", "")),
+                _tflops(one, size) if first else ""))
+        else:
+            second = _recorded(one, size, partial(_by_tensor, size, peak), labels[1])
+            by_tensor.append((
+                link, f"{peak:,}",
+                *((f"{second.each:,.0f}", f"{second.busy:.0%}", f"{second.share:.1%}")
+                  if second else (NOT_YET, "", "")),
+                _tflops(one, size) if second else ""))
+    table(("version", "P", "w", "cap = 32 / (P·w)", "stage busy",
+           "cap × busy: share of the peak", "TFLOP/s"), by_wavefronts,
+          "P: multiply-adds per cycle and SM of the unit that computes; w: wavefronts of the L1's "
+          f"data stage per 32 multiply-adds; {labels[0]}, {size:,}³")
+    table(("version", "FLOP per cycle and SM, at most", "FLOP per tensor-busy cycle",
+           "cycles busy", "share of the peak", "TFLOP/s"), by_tensor,
+          f"at most: the data sheet's; counters: one launch; {labels[1]}, {size:,}³")
+
+
+def _by_wavefronts(size: int, peak: int, found: Mapping[str, float], sms: int
+                   ) -> model.Wavefronts:
+    return model.wavefronts(found, size, sms, peak)
+
+
+def _by_tensor(size: int, peak: int, found: Mapping[str, float], sms: int) -> model.Tensor:
+    return model.tensor(found, size, sms, peak)
+
+
+def isolated(version: Version, *changes: str, account: str = "tensor", counter: str = "",
+             emulated: bool = False, size: int = SIZE) -> None:
+    """Display what each change by itself was worth: a row a pair that differs in one thing.
+
+    A speed is told at 2,048, where the clock holds, and at a larger size; cycles and the account's
+    two factors are those of the larger one. Where the log has a guess that was written before the
+    change was measured, it stands beside.
+
+    Parameters
+    ----------
+    version : Version
+    *changes : str
+        What the second of a pair has (`lib.kernels.spec.Pair`), or its beginning; all of the
+        version's pairs if none is named.
+    account : {"tensor", "wavefronts"}
+    counter : str
+        What names the cause where the account's first factor doesn't, and stands in its place: a
+        recorded stall such as ``"stall_long_scoreboard"``, or a part of the issue slots such as
+        ``"empty"`` (`lib.topics.limits.issue_slots.model.Account.share`).
+    emulated : bool
+        Whether w stands beside the one that is predicted from emulated counters.
+    size : int
+        M = N = K.
+
+    Raises
+    ------
+    ValueError
+        If the version has no such pair.
+    """
+    sheet = gpus.GPUS[RECORDED_ON]
+    chosen = _pairs(version, changes)
+    cause = _cause(account, counter)
+    expected = any(predictions.foreseen(one.first, one.second) for one in chosen)
+    rows, label = [], _Labels()
+    for pair in chosen:
+        first, second = version.rows((), (pair.first, pair.second))[:2]
+        guess = predictions.foreseen(pair.first, pair.second)
+        rows.append((
+            f"**{pair.change}**: {_side(first, version)} → {_side(second, version)}",
+            *((f"{guess.gain:+.1%}" if guess else "",) if expected else ()),
+            *((_foreseen(first, second, sheet, size),) if emulated else ()),
+            *_changed(first, second, account, cause, sheet, size, label)))
+    table(
+        ("one thing changed", *(("speed predicted",) if expected else ()),
+         *(("w predicted",) if emulated else ()),
+         f"TFLOP/s at {SMALL:,}", f"at {size:,}", "cycles", cause.name,
+         "tensor cores busy" if account == "tensor" else "stage busy"),
+        rows, f"cycles and what stands behind them: one launch at {size:,}³; {label}"
+        + (f"; w predicted: emulated for {sheet.arch}" if emulated else "")
+        + (f"; predictions {predictions.label(version.kernel.stem)}" if expected else ""))
+
+
+@dataclass(frozen=True)
+class _Cause:
+    """The column that names the cause: its head, how a value is written, and where it is from."""
+
+    name: str
+    digits: str
+    found: Callable[[Mapping[str, float], int, float], float]  # counters, SMs, the account's first
+
+
+def _cause(account: str, counter: str) -> _Cause:
+    if not counter:
+        name, digits = ("FLOP per tensor-busy cycle", ",.0f") if account == "tensor" else (
+            "w: wavefronts per 32 multiply-adds", ".3g")
+        return _Cause(name, digits, lambda _counters, _sms, each: each)
+    reason = counter.removeprefix("stall_")
+    if reason != counter:
+        return _Cause(f"{reason.replace('_', ' ')}: warps per instruction issued", ".2f",
+                      lambda counters, _sms, _each: counters[counter])
+    return _Cause(f"issue slots {counter}", ".1%",
+                  lambda counters, sms, _each: slots.account(counters, sms).share(counter))
+
+
+def _foreseen(first: Row, second: Row, sheet: gpus.Gpu, size: int) -> str:
+    return " → ".join(
+        f"{model.predicted(one.page.kernel.stem, one.variant.name, sheet, size):.3g}"
+        for one in (first, second))
+
+
+def crossed(version: Version, columns: Sequence[str], rows: Mapping[str, Sequence[str]],
+            what: str = "", size: int = SIZE) -> None:
+    """Display two things changed apart and together: one down, the other across.
+
+    Of each kernel two speeds, at 2,048, where the clock holds, and at a larger size, and of the
+    larger one both factors of the tensor cores' account.
+
+    Parameters
+    ----------
+    version : Version
+    columns : sequence of str
+        The states of what changes across.
+    rows : mapping of str to sequence of str
+        By the state of what changes down: the kernel of each column, as ``stem/variant``.
+    what : str
+        What changes down, for the table's head.
+    size : int
+        M = N = K.
+    """
+    sheet = gpus.GPUS[RECORDED_ON]
+    label, told = _Labels(), []
+    for state, names in rows.items():
+        kernels = version.rows((), names)[:len(names)]
+        cells = [_two_speeds(one, sheet, size, label) for one in kernels]
+        told.append((f"**{state}**", *(cell for each in zip(*cells, strict=True) for cell in each)))
+    heads = (f"TFLOP/s at {SMALL:,}", f"at {size:,}", "FLOP per tensor-busy cycle × busy")
+    table((what, *(f"{column}, {head}" for head in heads for column in columns)), told,
+          f"the last: one launch at {size:,}³; {label}")
+
+
+def _two_speeds(one: Row, sheet: gpus.Gpu, size: int, label: _Labels) -> tuple[str, str, str]:
+    try:
+        found = one.page.metrics(size, one.variant.name)
+        parts = model.tensor(found, size, one.page.record.gpu.sms,
+                             sheet.flops_per_cycle(one.variant.dtype))
+        speeds = [f"{one.page.recorded(n, one.variant.name).tflops:.4g}" for n in (SMALL, size)]
+    except records.NotRecorded:
+        return NOT_YET, NOT_YET, NOT_YET
+    stale = " (stale: the source has changed since)" if one.page.kept.stale else ""
+    label.add(records.label(one.page.record) + stale)
+    return speeds[0], speeds[1], f"{parts.each:,.0f} × {parts.busy:.1%}"
+
+
+def _pairs(version: Version, changes: Sequence[str]) -> list[Pair]:
+    found = []
+    for change in changes:
+        named = [pair for pair in version.kernel.pairs if pair.change.startswith(change)]
+        if not named:
+            raise ValueError(f"{version.kernel.stem} has no pair that is {change!r}")
+        found.append(named[0])
+    return found or list(version.kernel.pairs)
+
+
+def _side(one: Row, version: Version) -> str:
+    own = one.page.kernel.stem == version.kernel.stem
+    return f"`{one.variant.name}`" if own else f"{one.page.kernel.stem[:2]}'s `{one.variant.name}`"
+
+
+def _changed(first: Row, second: Row, account: str, cause: _Cause, sheet: gpus.Gpu, size: int,
+             label: _Labels) -> tuple[str, ...]:
+    """The cells of a pair: two speeds, cycles, what names the cause, and how busy the unit was."""
+    def told(one: Row) -> tuple[float, float, float, float, float]:
+        one.page.kept.check_current(one.variant.name)
+        found = one.page.metrics(size, one.variant.name)
+        sms, peak = one.page.record.gpu.sms, sheet.flops_per_cycle(one.variant.dtype)
+        parts: model.Tensor | model.Wavefronts = (
+            model.tensor(found, size, sms, peak) if account == "tensor"
+            else model.wavefronts(found, size, sms, peak))
+        return (one.page.recorded(SMALL, one.variant.name).tflops,
+                one.page.recorded(size, one.variant.name).tflops,
+                found["cycles"], cause.found(found, sms, parts.each), parts.busy)
+
+    try:
+        before, after = told(first), told(second)
+    except records.NotRecorded:
+        return NOT_YET, "", "", "", ""
+    for one in (first, second):
+        label.add(records.label(one.page.record))
+    speeds = tuple(f"{a:.4g} → {b:.4g}, {b / a - 1:+.1%}"
+                   for a, b in zip(before[:2], after[:2], strict=True))
+    return (*speeds, f"{before[2]:,.0f} → {after[2]:,.0f}",
+            f"{before[3]:{cause.digits}} → {after[3]:{cause.digits}}",
+            f"{before[4]:.1%} → {after[4]:.1%}")
+
+
+class _Labels:
+    """The records that the rows of a table came from, each once."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, None] = {}
+
+    def add(self, text: str) -> None:
+        self._found[text] = None
+
+    def __str__(self) -> str:
+        return "; ".join(self._found) or NOT_YET
+
+
+def _recorded(one: Row, size: int, told: Callable[[Mapping[str, float], int], T], label: _Labels
+              ) -> T | None:
+    """The account of what is recorded of a row; None where nothing is."""
+    try:
+        found, record = one.page.metrics(size, one.variant.name), one.page.record
+    except records.NotRecorded:
+        return None
+    stale = " (stale: the source has changed since)" if one.page.kept.stale else ""
+    label.add(records.label(record) + stale)
+    return told(found, record.gpu.sms)
+
+
+def _tflops(one: Row, size: int) -> str:
+    try:
+        return f"{one.page.recorded(size, one.variant.name).tflops:.4g}"
+    except records.NotRecorded:
+        return NOT_YET
+
+
+def _cycles(one: Row, size: int, unit: float = 1.0) -> str:
+    try:
+        cycles = one.page.metrics(size, one.variant.name)["cycles"] / unit
+    except records.NotRecorded:
+        return ""
+    return f"{cycles:,.0f}" if unit == 1.0 else f"{cycles:.4g}"
+
+
+def _above(version: Version, above: Sequence[str] | None) -> Sequence[str]:
+    if above is not None:
+        return above
+    before = version.before
+    return [before.kernel.stem] if before and before.kernel.group == version.kernel.group else []
+
+
+def _name(one: Row) -> str:
+    first = one.variant is one.page.kernel.variants[0]
+    return rung(one.page.kernel) if first else one.name
+
+
+def _peaks(version: Version, variants: Sequence[str], above: Sequence[str] | None) -> str:
+    sheet = gpus.GPUS[RECORDED_ON]
+    kinds = {one.variant.dtype for one in version.rows(variants, _above(version, above))}
+    return ", ".join(
+        f"{sheet.flops_per_cycle(kind) // 2:,} " + (
+            "FP32 lanes" if kind == "float32" else "on tensor cores") for kind in sorted(kinds))

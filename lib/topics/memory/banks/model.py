@@ -1,0 +1,195 @@
+"""How a warp's access to shared memory is served: which lanes in which pass, over which banks.
+
+Shared memory has 32 banks of 4-byte words; bank = (address / 4) mod 32. Each bank delivers one
+word a pass (a *wavefront*), and any number of lanes may share that word. The rules:
+
+* up to 32 bits a lane: the whole warp at once;
+* 64 bits a lane: half a warp at a time; in a load the halves go together if for every active lane
+  i lane i XOR 1 is inactive or has the same address, or if the same holds throughout for i XOR 2;
+* 128 bits a lane: a quarter of a warp at a time; in a load, under that condition, the two quarters
+  of each half go together, the halves never;
+* in a store nothing goes together;
+* ldmatrix and stmatrix go a matrix at a time: eight lanes, the 16 bytes that each address names.
+
+A group that goes at once takes as many wavefronts as the busiest bank has distinct words. For loads
+that is documented for compute capability 7.x (CUDA C++ Programming Guide, "Shared Memory"); the
+calibration set in ``results/`` shows it on an H100, for loads and stores, in the counter of the
+L1's data stage. ``lib.ptx.count.banks`` has the same rules, and the ideal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lib.ptx.count import banks as counted
+from lib.ptx.count import cp_async
+from lib.topics.memory.coalescing.model import WARP, Access, WarpAccess
+
+BANKS = 32
+WORD = 4
+
+MATRIX_KINDS = ("ldmatrix", "stmatrix")
+MATRIX_ROW = 16  # bytes
+
+Cell = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Banks:
+    """One access to shared memory, served.
+
+    Attributes
+    ----------
+    rows : list of list of (lane, bank, word)
+        One list a wavefront; `word` is address // 4. A lane of 64 or 128 bits has 2 or 4 entries.
+    ideal : int
+        Wavefronts without a conflict, as Nsight Compute counts them (see `lib.ptx.count.banks`).
+    bytes_per_lane : int
+    """
+
+    rows: list[list[Cell]]
+    ideal: int
+    bytes_per_lane: int
+
+    @property
+    def wavefronts(self) -> int:
+        """Passes that the access takes."""
+        return len(self.rows)
+
+    @property
+    def conflicts(self) -> int:
+        """Passes beyond the ideal."""
+        return self.wavefronts - self.ideal
+
+
+def _pairs_agree(addresses: np.ndarray, active: np.ndarray, distance: int) -> bool:
+    partner = np.arange(WARP) ^ distance
+    return bool(np.all(~active | ~active[partner] | (addresses == addresses[partner])))
+
+
+def _groups(
+    addresses: np.ndarray, active: np.ndarray, bytes_per_lane: int, kind: str
+) -> list[np.ndarray]:
+    """Lanes that are served together, as arrays of lane numbers; groups without a lane dropped."""
+    lanes = np.arange(WARP)
+    merge = kind == "load" and any(
+        _pairs_agree(addresses, active, distance) for distance in (1, 2)
+    )
+    if kind in MATRIX_KINDS:
+        size = 8
+    elif bytes_per_lane <= 4:
+        size = 32
+    elif bytes_per_lane == 8:
+        size = 32 if merge else 16
+    elif bytes_per_lane == 16:
+        size = 16 if merge else 8
+    else:
+        raise ValueError(f"a lane's shared access has 1, 2, 4, 8 or 16 bytes, not {bytes_per_lane}")
+    groups = [lanes[start : start + size] for start in range(0, WARP, size)]
+    return [group[active[group]] for group in groups if active[group].any()]
+
+
+def describe(access: WarpAccess, kind: str = "load") -> Banks:
+    """Serve one access.
+
+    Parameters
+    ----------
+    access : WarpAccess
+        Addresses are bytes from the start of shared memory.
+    kind : {"load", "store", "ldmatrix", "stmatrix"}
+
+    Raises
+    ------
+    ValueError
+        If a lane's bytes are none that `kind` has.
+    """
+    addresses = np.asarray(access.addresses, dtype=np.int64)
+    active = np.asarray(access.active, dtype=bool)
+    width = access.bytes_per_lane
+    if kind in MATRIX_KINDS and width != MATRIX_ROW:
+        raise ValueError(f"a row of {kind} has {MATRIX_ROW} bytes, not {width}")
+    rows: list[list[Cell]] = []
+    for group in _groups(addresses, active, width, kind):
+        waiting: dict[int, list[int]] = {}  # bank -> its distinct words, in order of first asking
+        served: list[list[Cell]] = []
+        for lane in group:
+            first = int(addresses[lane]) // WORD
+            last = (int(addresses[lane]) + width - 1) // WORD
+            for word in range(first, last + 1):
+                words = waiting.setdefault(word % BANKS, [])
+                if word not in words:
+                    words.append(word)
+                turn = words.index(word)
+                while len(served) <= turn:
+                    served.append([])
+                served[turn].append((int(lane), word % BANKS, word))
+        rows += served
+    if kind in MATRIX_KINDS:
+        _, ideal = counted.matrix_wavefronts(addresses[None], active[None])
+    else:
+        _, ideal = counted.wavefronts(addresses[None], active[None], width, kind == "store")
+    return Banks(rows, int(ideal[0]), width)
+
+
+def describe_copy(to: WarpAccess, source: WarpAccess, past_l1: bool) -> Banks:
+    """Serve what a cp.async writes (`lib.ptx.count.cp_async`).
+
+    Past the L1 (``.cg``), whole sectors of one 128-byte line that land in one line go in one
+    wavefront, in whatever order. Through the L1 (``.ca``), eight lanes go at a time, and no two
+    lanes of a wavefront may meet on a bank, be it of the L1's line or of shared memory.
+
+    Parameters
+    ----------
+    to, source : WarpAccess
+        In shared and in global memory, 16 bytes a lane, the same lanes.
+    past_l1 : bool
+
+    Raises
+    ------
+    ValueError
+        If the copies are not of 16 bytes, or their wavefronts are none of these.
+    """
+    if to.bytes_per_lane != MATRIX_ROW or not np.array_equal(to.active, source.active):
+        raise ValueError("only copies of 16 bytes, of the lanes that read, can be told apart")
+    line = BANKS * WORD
+    groups: dict[tuple[int, int], list[Cell]] = {}
+    taken: dict[tuple[int, int, int], int] = {}  # pass, side, bank: lanes so far
+    for lane in map(int, np.flatnonzero(to.active)):
+        at, begin = int(to.addresses[lane]), int(source.addresses[lane])
+        key = (begin // line, at // line)
+        if not past_l1:
+            sides = [(lane // 8, side, address % line) for side, address in enumerate((at, begin))]
+            turn = max(taken.get(side, 0) for side in sides)
+            taken.update(dict.fromkeys(sides, turn + 1))
+            key = (lane // 8, turn)
+        cells = groups.setdefault(key, [])
+        first = at // WORD
+        cells += [(lane, word % BANKS, word) for word in range(first, first + 4)]
+    active = np.asarray(to.active, dtype=bool)[None]
+    cost = cp_async.cost(
+        np.asarray(to.addresses)[None], np.asarray(source.addresses)[None], active, active,
+        MATRIX_ROW, past_l1,
+    )
+    if int(cost.wavefronts[0]) != len(groups):
+        raise ValueError(f"these copies take {int(cost.wavefronts[0])} wavefronts, of which lanes "
+                         f"go in which is not known")
+    order = groups if past_l1 else sorted(groups)
+    return Banks([groups[key] for key in order], int(cost.ideal[0]), MATRIX_ROW)
+
+
+def wavefronts(
+    addresses: np.ndarray, active: np.ndarray, bytes_per_lane: int
+) -> list[list[Cell]]:
+    """Return the wavefronts of one warp's shared access, each a list of (lane, bank, word).
+
+    Parameters
+    ----------
+    addresses : array of int64, shape (32,)
+        Bytes from the start of shared memory.
+    active : array of bool, shape (32,)
+    bytes_per_lane : int
+        1, 2, 4, 8 or 16.
+    """
+    return describe(Access(addresses, active, bytes_per_lane)).rows

@@ -1,0 +1,41 @@
+"""What a chapter shows of two blocks that multiply together."""
+
+from __future__ import annotations
+
+from lib.kernels.catalogue import find
+from lib.kernels.spec import parted
+from lib.plotting.display import show, table
+from lib.topics.memory.cta_pairs import figure, model
+from lib.topics.version import Version
+
+
+def halves(version: Version, before: str, variant: str | None = None) -> None:
+    """Draw what two blocks hold of a step of K as a pair, and as two blocks of another version.
+
+    Parameters
+    ----------
+    version : Version
+    before : str
+        ``"stem/variant"``.
+    variant : str, optional
+        The first if none is named.
+    """
+    stem, name = parted(before)
+    chosen = version.kernel.variant(variant)
+    panels = [(f"{stem[:2]}: two blocks, each its own MMA", model.shares(find(stem).variant(name))),
+              (f"{version.kernel.stem[:2]}: a pair, one MMA for both", model.shares(chosen))]
+    kib = [blocks[0].stage_bytes // 1024 for _, blocks in panels]
+    title = (f"A stage takes {kib[1]} KiB of each block in place of {kib[0]}: each half of B lies "
+             "in one block alone")
+    show(*(figure.draw(panels, title=title, narrow=narrow,
+                       evidence="modelled: from the tiles of both versions")
+           for narrow in (False, True)))
+
+
+def handovers(version: Version, variant: str | None = None) -> None:
+    """Display the mbarriers of a pair: what each says, where it lies, who arrives and who waits."""
+    chosen = version.kernel.variant(variant)
+    table(("mbarrier", "says", "used in", "arrivals", "by", "who waits"),
+          [(f"`{one.name}`", one.says, one.home, one.arrivals, one.by, one.waits)
+           for one in model.handovers(chosen)],
+          f"modelled: from the tiles and roles of {chosen.name}")

@@ -1,0 +1,134 @@
+"""What do the tiles that run together read? C with its first wave and its last one."""
+
+from __future__ import annotations
+
+import textwrap
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from lib.plotting import shapes, style
+from lib.topics.code.mapping.model import regions
+from lib.topics.memory.rasterization.model import Raster
+
+_SIDE, _BAR, _LEFT, _TOP = 190.0, 10.0, 26.0, 34.0
+_TEXT = _LEFT + _SIDE + 30.0
+
+
+@style.styled
+def draw(
+    raster: Raster, *, what: str, l2_bytes: int, l2_flops_per_s: float | None = None,
+    evidence: str = "modelled: all tiles take equally long",
+) -> Figure:
+    """Draw the waves of a product's tiles.
+
+    Parameters
+    ----------
+    raster : Raster
+    what : str
+        The product and its tiles, for the finding.
+    l2_bytes : int
+        Size of the L2.
+    l2_flops_per_s : float, optional
+        Speed that the L2's measured bandwidth allows.
+    evidence : str
+    """
+    height = _TOP + _SIDE + 14
+    fig = style.figure(_finding(raster, what), height / 72)
+    ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, height / 72, bare=True)
+    top = height - _TOP
+    first, last = raster.wave(0), raster.wave(raster.waves - 1)
+    high = _SIDE / (raster.rows * raster.cluster)
+    wide = _SIDE / raster.columns
+
+    def cells(tiles: tuple[tuple[int, int], ...]) -> list[tuple[float, float, float, float]]:
+        return [
+            (_LEFT + r.column * wide, top - (r.row + r.rows) * high, r.columns * wide,
+             r.rows * high)
+            for r in regions(tiles)
+        ]
+
+    load, compute = style.PHASE["load"], style.PHASE["compute"]
+    shapes.rectangles(ax, cells(last), facecolor=style.WARNING, alpha=style.PALE)
+    shapes.rectangles(ax, cells(first), facecolor=compute)
+    _grid(ax, raster, top, wide, high)
+    rows = {row for row, _ in first}
+    columns = {column for _, column in first}
+    shapes.rectangles(
+        ax, [(_LEFT - _BAR - 3, top - (r + 1) * high, _BAR, high) for r in rows], facecolor=load
+    )
+    shapes.rectangles(
+        ax, [(_LEFT + c * wide, top + 3, wide, _BAR) for c in columns], facecolor=load
+    )
+    ax.text(_LEFT - _BAR - 3, top + 4, "A", size=style.NORMAL, weight="bold", va="bottom")
+    ax.text(_LEFT + _SIDE + 4, top + 2, "B", size=style.NORMAL, weight="bold", va="bottom")
+    _facts(ax, raster, top, l2_bytes, l2_flops_per_s)
+    return style.finish(fig, alt=_alt(raster, what, l2_bytes), evidence=evidence)
+
+
+def _grid(ax: Axes, raster: Raster, top: float, wide: float, high: float) -> None:
+    rows, columns = raster.rows * raster.cluster, raster.columns
+    lines = [((_LEFT, top - r * high), (_LEFT + _SIDE, top - r * high)) for r in range(rows + 1)]
+    lines += [((_LEFT + c * wide, top), (_LEFT + c * wide, top - _SIDE))
+              for c in range(columns + 1)]
+    shapes.strokes(ax, lines, edgecolor=style.INK, linewidth=0.4,
+                   alpha=0.35 if max(rows, columns) <= 32 else 0.18)
+
+
+def _facts(
+    ax: Axes, raster: Raster, top: float, l2_bytes: int, l2_flops_per_s: float | None
+) -> None:
+    """The numbers beside the picture, what they belong to in its colour."""
+    count = len(raster.wave(raster.waves - 1))
+    facts = [
+        (style.PHASE["compute"], 1.0, f"the first of {style.plural(raster.waves, 'wave')}",
+         f"{len(raster.wave(0))} tiles at the same time"),
+        (style.WARNING, style.PALE, "the last one", f"{style.plural(count, 'tile')}; all in all "
+         f"work for {style.percent(raster.full)} of the time"),
+        (style.PHASE["load"], 1.0, "what the first one reads",
+         f"{style.quantity(raster.needed(0), 'B')} of A and B; the L2 holds "
+         f"{style.quantity(l2_bytes, 'B')}"),
+        (None, 1.0, "through the L2, in all", _traffic(raster, l2_flops_per_s)),
+    ]
+    y = top
+    for colour, alpha, name, text in facts:
+        if colour:
+            shapes.rectangles(ax, [(_TEXT, y - 9, 9, 9)], facecolor=colour, alpha=alpha)
+        ax.text(_TEXT + 14, y, name, size=style.NORMAL, weight="bold", va="top")
+        for row in _wrapped(text):
+            y -= 13
+            ax.text(_TEXT + 14, y, row, size=style.NORMAL, va="top")
+        y -= 21
+
+
+def _traffic(raster: Raster, flops_per_s: float | None) -> str:
+    text = (f"{style.quantity(raster.from_l2, 'B')}, "
+            f"{style.number(raster.flop_per_l2_byte)} FLOP a byte")
+    if flops_per_s:
+        text += f": no more than {style.quantity(flops_per_s, 'FLOP/s')}"
+    return text
+
+
+def _wrapped(text: str, columns: int = 42) -> list[str]:
+    return textwrap.wrap(text, columns)
+
+
+def _finding(raster: Raster, what: str) -> str:
+    return (
+        f"{what}: {style.plural(raster.waves, 'wave')}, {style.percent(raster.full)} busy; the "
+        f"first reads {style.quantity(raster.needed(0), 'B')}"
+    )
+
+
+def _alt(raster: Raster, what: str, l2_bytes: int) -> str:
+    first = raster.wave(0)
+    return (
+        f"{what}. {raster.rows * raster.cluster} × {raster.columns} tiles in bands of "
+        f"{raster.group} × {raster.cluster} rows. The first wave has {len(first)} tiles in "
+        f"{len({r for r, _ in first})} rows and {len({c for _, c in first})} columns, and reads "
+        f"{style.quantity(raster.needed(0), 'B')}; the L2 has {style.quantity(l2_bytes, 'B')}. "
+        f"The last of {style.plural(raster.waves, 'wave')} has "
+        f"{len(raster.wave(raster.waves - 1))} tiles: the SMs have work for "
+        f"{style.percent(raster.full)} of the time. Blocks ask the L2 for "
+        f"{style.quantity(raster.from_l2, 'B')}."
+    )

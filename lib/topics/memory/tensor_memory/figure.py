@@ -1,0 +1,236 @@
+"""Tensor memory at one step, and what the warps of a block do from step to step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from lib.plotting import shapes, style
+from lib.topics.memory.tensor_memory import model
+from lib.topics.memory.tensor_memory.model import Moment, Steps
+
+# A state's colour is that of the phase that makes it; what nobody has is left empty.
+_COLOURS = {
+    model.ALLOCATED: style.PHASE["wait"], model.ADDED: style.PHASE["compute"],
+    model.COMPLETE: style.PHASE["load"], model.LOADED: style.PHASE["store"],
+}
+_NAMES = {"alloc": "a warp allocates {columns} columns", "mma": "one thread adds up tile {tile}",
+          "ld": "the epilogue warps load tile {tile}", "dealloc": "the warp frees its columns"}
+_LEFT, _ROW, _KEY = 62.0, 26.0, 15.0
+_NARROW_LEFT = 56.0
+
+# Heights of a phase's bar, so that grey print tells them apart too.
+_HEIGHTS = {"compute": 1.0, "load": 0.72, "store": 0.72, "wait": 0.3, "barrier": 0.3}
+_DOES = {"wait": "waits", "load": "TMA loads issued", "compute": "MMAs issued",
+         "store": "tensor memory loaded, C stored", "barrier": "barrier of block or pair"}
+
+
+@style.styled
+def draw(moment: Moment, width: int, *, evidence: str, narrow: bool = False) -> Figure:
+    """Draw what each column holds, for each warp's quarter of the lanes.
+
+    Parameters
+    ----------
+    moment : Moment
+    width : int
+        Columns of a tile of sums.
+    evidence : str
+    narrow : bool
+        For a phone: the key takes two columns in place of four.
+    """
+    across = style.NARROW if narrow else style.WIDTH
+    left = _NARROW_LEFT if narrow else _LEFT
+    room = (across - 0.16) * 72 - left
+    lines = 2 if narrow else 1
+    height = 16 + _ROW * model.QUARTERS + 22 + _KEY * lines
+    fig = style.figure(_finding(moment), height / 72, across)
+    ax = style.axes(fig, 0.08, 0, across - 0.16, height / 72, bare=True)
+    unit, top = room / model.COLUMNS, height - 16
+    for quarter in range(model.QUARTERS):
+        y = top - _ROW * (quarter + 1)
+        ax.text(left - 5, y + _ROW / 2, f"warp {quarter}", size=style.SMALL, ha="right",
+                va="center")
+        for first, last, state in _runs(moment.states[:, quarter]):
+            box = [(left + first * unit, y + 2, (last - first) * unit, _ROW - 4)]
+            if state in _COLOURS:
+                shapes.rectangles(ax, box, facecolor=_COLOURS[state],
+                                  alpha=style.PALE if state == model.ALLOCATED else 1)
+            shapes.rectangles(ax, box, facecolor="none", edgecolor=style.INK, linewidth=0.5)
+    ax.text(left, height, "columns" if narrow else "columns; each row is the 32 lanes that a warp "
+            "reaches", size=style.SMALL, va="top")
+    bottom = top - _ROW * model.QUARTERS
+    for column in range(0, model.COLUMNS + 1, width):
+        ax.text(left + column * unit, bottom - 3, str(column), size=style.SMALL, va="top",
+                ha="center" if 0 < column < model.COLUMNS else ("left", "right")[column > 0])
+    _key(ax, [(_COLOURS[state], model.STATES[state], state == model.ALLOCATED)
+              for state in _COLOURS], left=0.0 if narrow else left, y=bottom - 32,
+         each=(room + left) / 2 if narrow else room / 4, columns=2 if narrow else 4)
+    return style.finish(fig, alt=_alt(moment), evidence=evidence)
+
+
+def _key(
+    ax: Axes, entries: Sequence[tuple[str, str, bool]], left: float, y: float, each: float,
+    columns: int,
+) -> None:
+    """Colours and what they mean, in rows of so many."""
+    for place, (colour, text, pale) in enumerate(entries):
+        x, row = left + place % columns * each, y - place // columns * _KEY
+        shapes.rectangles(ax, [(x, row + 1, 9, 9)], facecolor=colour,
+                          alpha=style.PALE if pale else 1)
+        ax.text(x + 13, row + 5, text, size=style.SMALL, va="center")
+
+
+def _runs(states: np.ndarray) -> list[tuple[int, int, int]]:
+    """Runs of columns in one state: first, one past the last, state."""
+    edges = [0, *(np.flatnonzero(np.diff(states)) + 1).tolist(), len(states)]
+    return [(a, b, int(states[a])) for a, b in zip(edges, edges[1:], strict=False)]
+
+
+def _finding(moment: Moment) -> str:
+    columns = int((moment.states[:, 0] != model.FREE).sum())
+    said = _NAMES[moment.kind].format(tile=moment.tile, columns=columns)
+    return f"Step {moment.step:,}: {said}"
+
+
+def _alt(moment: Moment) -> str:
+    parts = []
+    for quarter in range(model.QUARTERS):
+        held = ", ".join(f"columns {a} to {b - 1} {model.STATES[state]}"
+                         for a, b, state in _runs(moment.states[:, quarter]))
+        parts.append(f"warp {quarter}: {held}")
+    return f"Tensor memory, 512 columns. {_finding(moment)}. {'; '.join(parts)}."
+
+
+@style.styled
+def timeline(
+    rows: Sequence[tuple[str, Steps]], roles: Sequence[tuple[str, int]], *, title: str,
+    evidence: str, narrow: bool = False,
+) -> Figure:
+    """Draw what each warp of a block does, by the emulator's steps; several variants on one scale.
+
+    Parameters
+    ----------
+    rows : sequence of (str, Steps)
+    roles : sequence of (str, int)
+        What the warps do, and how many of them, in order.
+    title, evidence : str
+    narrow : bool
+        For a phone.
+    """
+    across = style.NARROW if narrow else style.WIDTH
+    left, bar, head = 76.0, 16.0, 17.0
+    room = (across - 0.16) * 72 - left - 8
+    names = [f"{name} {n}" if many > 1 else name
+             for name, many in roles for n in range(many)]
+    each = head + bar * len(names) + 8
+    columns = 1 if narrow else 3
+    keys = -(-len(_DOES) // columns)
+    height = each * len(rows) + 28 + _KEY * keys
+    fig = style.figure(title, height / 72, across)
+    ax = style.axes(fig, 0.08, 0, across - 0.16, height / 72, bare=True)
+    last = max(found.last for _, found in rows)
+    top = height
+    for variant, found in rows:
+        ax.text(0, top - 2, variant, size=style.SMALL, va="top", weight="bold")
+        for warp, name in enumerate(names):
+            y = top - head - bar * (warp + 1)
+            ax.text(left - 5, y + bar / 2, name, size=style.SMALL, ha="right", va="center")
+            _warp(ax, found, warp, left, y, room / last, bar - 3)
+        top -= each
+    for step in range(0, last, 4000):
+        ax.text(left + step * room / last, top - 2, f"{step:,}", size=style.SMALL, va="top",
+                ha="center")
+    ax.text(left + room, top - 14, "steps of the emulator, no time", size=style.SMALL, va="top",
+            ha="right")
+    _key(ax, [(style.PHASE[phase], _DOES[phase], False) for phase in _DOES], 0.0,
+         top - 40, ((across - 0.16) * 72) / columns, columns)
+    shown = "; ".join(
+        f"{variant}: {early} of {many} tiles are begun before the one before is loaded"
+        if many else f"{variant}: it issues no MMA"
+        for variant, (early, many) in ((v, model.begun_early(f)) for v, f in rows))
+    return style.finish(
+        fig, evidence=evidence,
+        alt=f"What the {len(names)} warps of a block do, by the emulator's steps. {shown}.")
+
+
+def _warp(
+    ax: Axes, found: Steps, warp: int, left: float, y: float, unit: float, tall: float
+) -> None:
+    """One warp's phases, each kind as one path."""
+    marks = [*found.marks[warp], ("end", found.last)]
+    for phase, colour in style.PHASE.items():
+        high = tall * _HEIGHTS[phase]
+        shapes.rectangles(ax, [
+            (left + begin * unit, y, (end - begin) * unit, high)
+            for (event, begin), (_, end) in zip(marks, marks[1:], strict=False) if event == phase
+        ], facecolor=colour)
+
+
+@style.styled
+def roofs(
+    lines: Sequence[tuple[str, float]], peak: float, at: Sequence[tuple[str, float, str]], *,
+    title: str, evidence: str, narrow: bool = False,
+) -> Figure:
+    """Draw a data sheet's roofs and where kernels stand under them by intensity alone.
+
+    Parameters
+    ----------
+    lines : sequence of (str, float)
+        Bandwidths, B/s.
+    peak : float
+        Of the tensor cores, FLOP/s.
+    at : sequence of (str, float, str)
+        A kernel and level of memory, its FLOP per byte there, and which of the lines it is under.
+    title, evidence : str
+    narrow : bool
+        For a phone.
+    """
+    across, height = (style.NARROW, 3.4) if narrow else (style.WIDTH, 3.6)
+    fig = style.figure(title, height, across)
+    ax = style.axes(fig, 0.62, 0.45, across - 0.8, height - 0.55)
+    bandwidths = dict(lines)
+    left, right = 10.0, 4000.0
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.set_xlim(left, right)
+    ax.set_ylim(peak / 40, peak * 3)
+    ax.set_xlabel("FLOP per byte")
+    ax.set_ylabel("PFLOP/s that the roofs allow")
+    ticks = [1e14, 2.5e14, 5e14, 1e15, 2e15]
+    ax.set_yticks(ticks, [f"{tick / 1e15:g}" for tick in ticks])
+    ax.set_yticks([], minor=True)
+    ax.set_xticks([10, 100, 1000], ["10", "100", "1,000"])
+    for name, bandwidth in lines:
+        ridge = peak / bandwidth
+        ax.plot([left, ridge], [left * bandwidth, peak], color=style.INK)
+        x = max(left * 1.1, peak / 36 / bandwidth)
+        ax.text(x, x * bandwidth * 1.12,
+                name if narrow else f"{name}, {style.quantity(bandwidth, 'B/s')}",
+                size=style.SMALL, rotation=_slope(ax, across, height),
+                rotation_mode="anchor")
+    ax.plot([min(peak / b for _, b in lines), right], [peak, peak], color=style.INK)
+    ax.text(right, peak * 1.08, f"tensor cores, {style.quantity(peak, 'FLOP/s')}",
+            size=style.SMALL, ha="right", va="bottom")
+    for place, (name, intensity, line) in enumerate(at):
+        allowed = min(peak, intensity * bandwidths[line])
+        colour = style.WARNING if allowed < peak else style.FOCUS
+        ax.plot([intensity, intensity], [peak / 40, allowed], color=colour, linestyle=":")
+        ax.plot([intensity], [allowed], marker="o", color=colour, linestyle="none")
+        ax.text(intensity * 1.06, peak / 34 * 1.7 ** (len(at) - place - 1),
+                name, size=style.SMALL,
+                ha="left" if intensity < 500 else "right")
+    said = "; ".join(
+        f"{name}: {style.number(x)} FLOP per byte, where the roofs allow "
+        f"{style.quantity(min(peak, x * bandwidths[line]), 'FLOP/s')}" for name, x, line in at)
+    return style.finish(fig, evidence=evidence,
+                        alt=f"Roofs of a data sheet. {said}. No speed of a kernel is shown.")
+
+
+def _slope(ax: Axes, across: float, height: float) -> float:
+    """The angle of a bandwidth's line, degrees."""
+    (x0, x1), (y0, y1) = ax.get_xlim(), ax.get_ylim()
+    wide, tall = across - 0.8, height - 0.55
+    return float(np.degrees(np.arctan2(tall / np.log(y1 / y0), wide / np.log(x1 / x0))))

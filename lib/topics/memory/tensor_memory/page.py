@@ -1,0 +1,141 @@
+"""What a chapter shows of a kernel whose sums lie in tensor memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lib import gpus
+from lib.plotting.display import show, table
+from lib.problem import ITEM_BYTES
+from lib.topics.memory.tensor_memory import figure, model
+from lib.topics.version import Version, rung
+
+MEGA = 1e6
+
+
+def costs(version: Version, *variants: str, above: Sequence[str] = ()) -> None:
+    """Display what variants ask of the machine per FLOP: bytes, requests, instructions, who issues.
+
+    Parameters
+    ----------
+    version : Version
+    *variants : str
+        The first if none is named; the last one's figures are predicted beside.
+    above : sequence of str
+        Of other versions, as ``"stem/variant"``, on the same tile.
+    """
+    rows = version.rows(variants, above)
+    found = [model.asked(row.page.kernel.stem, row.variant.name, model.SHAPE) for row in rows]
+    last = rows[-1].variant
+    BM, BN = last.tile[0] * last.grid.cluster, last.tile[1]
+    early = [model.begun_early(model.followed(row.page.kernel.stem, row.variant.name))
+             if one.sums == 0 else None for row, one in zip(rows, found, strict=True)]
+    # Per multiply-add of a step of one k: BM + BN elements of two bytes for BM · BN of them.
+    per_flop = 2 * (BM + BN) / (2 * BM * BN)
+    blocks = last.grid.cluster
+    boxes = blocks + (BN // last.step if last.b_layout == "row" else blocks)
+    lines: list[tuple[object, ...]] = [
+        ("bytes that TMA loads, per kFLOP", *(f"{1e3 * a.loaded / a.flops:.1f}" for a in found),
+         f"2 · ({BM} + {BN}) / (2 · {BM} · {BN}) = {1e3 * per_flop:.1f}"),
+        ("boxes that TMA is asked for, per MFLOP",
+         *(f"{MEGA * a.boxes / a.flops:.2f}" for a in found),
+         f"{boxes} per 2 · {BM} · {BN} · {last.step}: "
+         f"{MEGA * boxes / (2 * BM * BN * last.step):.2f}"),
+        ("bytes that the tensor cores read of shared memory, per kFLOP",
+         *(f"{1e3 * a.read / a.flops:.1f}" for a in found),
+         f"each once: {1e3 * per_flop:.1f}"),
+        ("instructions that multiply, per MFLOP",
+         *(f"{MEGA * a.products / a.flops:.2f}" for a in found),
+         f"2 · {BM} · {BN} · 16 FLOP each: {MEGA / (2 * BM * BN * 16):.2f}"),
+        ("threads that issue one", *(a.threads for a in found), "1"),
+        ("registers per thread that hold sums", *(a.sums for a in found), "0"),
+        ("tiles begun before the one before is loaded",
+         *("no such memory" if e is None else f"{e[0]} of {e[1]}" for e in early), "3 of 3"),
+    ]
+    table(("", *(f"{rung(row.page.kernel)}, {row.variant.name}" for row in rows),
+           f"predicted for {last.name}"), lines,
+          f"emulated: PTX of each version, one block{' or pair' if blocks > 1 else ''}, "
+          f"{' × '.join(map(str, model.SHAPE))}{' for each block' if blocks > 1 else ''}; bytes "
+          "of shared memory: each operand of each instruction once")
+
+
+def descriptors(version: Version, variant: str | None = None) -> None:
+    """Display the descriptors of a variant's first MMA, field by field."""
+    chosen = version.kernel.variant(variant)
+    _, a, b, what = model.followed(version.kernel.stem, chosen.name).operands
+    of_a, of_b = model.shared_descriptor(a), model.shared_descriptor(b)
+    table(("bits", "field", "A", "B", "says of B"),
+          [(one.place, one.name, one.value, other.value, other.meaning)
+           for one, other in zip(of_a, of_b, strict=True)],
+          f"emulated: the first MMA of {chosen.name}; A is {a:#018x}, B is {b:#018x}")
+    table(("bits", "field", "value", "says"),
+          [(one.place, one.name, one.value, one.meaning)
+           for one in model.instruction_descriptor(what)],
+          f"emulated: the first MMA of {chosen.name}; the instruction descriptor is {what:#010x}")
+
+
+def timeline_of_blocks(version: Version, variant: str, *blocks: str) -> None:
+    """Draw what each warp of each block of a cluster does, by the emulator's steps.
+
+    Parameters
+    ----------
+    version : Version
+    variant : str
+    *blocks : str
+        What the blocks are called, in order of their ranks.
+    """
+    rows = [(name, model.followed(version.kernel.stem, variant, block=rank))
+            for rank, name in enumerate(blocks)]
+    issue = [name for name, found in rows if any(one.kind == "mma" for one in found.changes)]
+    title = f"All MMAs are issued in the {' and the '.join(issue)}; each block loads and stores"
+    show(*(figure.timeline(
+        rows, version.kernel.variant(variant).roles.warps, title=title, narrow=narrow, evidence=(
+            f"emulated: sm_100a PTX, {variant}, one cluster, 4 tiles of 3 steps of K, warps in "
+            "random order")) for narrow in (False, True)))
+
+
+def emulated_timeline(version: Version, *variants: str) -> None:
+    """Draw what each warp of a block does, by the emulator's steps, variants on one scale."""
+    rows = [(name, model.followed(version.kernel.stem, name)) for name in variants]
+    early = {name: model.begun_early(found) for name, found in rows}
+    first, last = variants[0], variants[-1]
+    title = (f"{early[first][0]} of {early[first][1]} tiles are begun before the one before is "
+             f"loaded, and {early[last][0]} of {early[last][1]} with two accumulators")
+    roles = version.kernel.variant(last).roles.warps
+    show(*(figure.timeline(rows, roles, title=title, narrow=narrow, evidence=(
+        "emulated: sm_100a PTX, one block, 4 tiles of 3 steps of K, warps in random order"))
+        for narrow in (False, True)))
+
+
+def by_intensity(version: Version, before: str, key: str = "B200", size: int = 4096) -> None:
+    """Draw a data sheet's roofs, and where two versions stand under them by intensity alone.
+
+    Parameters
+    ----------
+    version : Version
+    before : str
+        ``"stem/variant"`` of the version that is compared, on the same tile.
+    key : str
+        Of `lib.gpus.GPUS`.
+    size : int
+        M = N = K of which DRAM's bytes are: each matrix once.
+    """
+    gpu = gpus.GPUS[key]
+    stem, _, name = before.partition("/")
+    ours, theirs = (model.asked(page, variant, model.SHAPE) for page, variant in (
+        (version.kernel.stem, version.kernel.variants[0].name), (stem, name)))
+    shared = gpus.data_bytes_per_clock(gpu) * gpu.sms * gpu.clock_hz
+    per_cycle = [gpu.tensor_fp16_per_cycle * one.read / one.flops for one in (theirs, ours)]
+    out = ITEM_BYTES[version.kernel.variants[0].out]
+    dram = 2.0 * size**3 / ((2 * ITEM_BYTES["float16"] + out) * size**2)
+    at = [(f"shared memory, {stem[:2]}", theirs.flops / theirs.read, "shared memory"),
+          (f"shared memory, {version.kernel.stem[:2]}", ours.flops / ours.read, "shared memory"),
+          (f"DRAM, {size:,}³", dram, "DRAM")]
+    title = (f"At their peak the tensor cores want {per_cycle[0]:.0f} bytes of shared memory per "
+             f"cycle as {stem[:2]} reads it, {per_cycle[1]:.0f} as {version.kernel.stem[:2]} does, "
+             f"of {gpus.data_bytes_per_clock(gpu)}")
+    show(*(figure.roofs(
+        [("shared memory", shared), ("DRAM", gpu.dram_bytes_per_s)], gpu.tensor_fp16_flops, at,
+        title=title, narrow=narrow, evidence=(
+            f"modelled: data sheet of {gpu.name}; intensity emulated; no speed"))
+        for narrow in (False, True)))

@@ -1,0 +1,95 @@
+"""What does one bulk copy touch? A box's rows as sectors of global memory."""
+
+from __future__ import annotations
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from lib.plotting import shapes, style
+from lib.topics.memory.coalescing.model import SECTOR
+from lib.topics.memory.tma_box.model import BoxRows
+
+_LEFT, _ROW, _HEAD, _STRIP = 78.0, 16.0, 20.0, 210.0
+_SHOWN = 6  # rows before the gap
+_NUMBERS = (388.0, 440.0, 502.0)
+
+
+@style.styled
+def draw(found: BoxRows, *, evidence: str, name: str = "A", title: str | None = None) -> Figure:
+    """Draw one box.
+
+    Parameters
+    ----------
+    found : BoxRows
+        What `lib.topics.memory.tma_box.model.box` returns.
+    evidence : str
+    name : str
+        The matrix.
+    title : str, optional
+        In place of the finding made from the numbers.
+    """
+    rows = list(range(min(_SHOWN, found.rows)))
+    gap = found.rows > _SHOWN + 1
+    rows += [found.rows - 1] if found.rows > _SHOWN else []
+    height = _HEAD + _ROW * (len(rows) + gap) + 20
+    fig = style.figure(title or _finding(found), height / 72)
+    ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, height / 72, bare=True)
+    most = max(len(row) for row in found.sectors)
+    unit = _STRIP / max(most, 4)
+    y = height - _HEAD
+    for right, text in zip(_NUMBERS, ("requests", "sectors", "useful"), strict=True):
+        ax.text(right, y + 5, text, size=style.SMALL, ha="right", va="bottom")
+    ax.text(_LEFT, y + 5, "32-byte sectors of each row", size=style.SMALL, va="bottom")
+    for number, row in enumerate(rows):
+        if gap and number == len(rows) - 1:
+            y -= _ROW
+            ax.text(_LEFT, y + 4, f"… {found.rows - _SHOWN - 1} rows like these", size=style.SMALL,
+                    va="bottom")
+        y -= _ROW
+        _row(ax, y, found, row, unit)
+    wasteful = found.efficiency < 1
+    price = style.WARNING if wasteful else style.INK
+    middle = height - _HEAD - _ROW
+    for right, text, ink in zip(
+        _NUMBERS, ("1", f"{found.count:,}", style.percent(found.efficiency)),
+        (style.INK, price, price), strict=True,
+    ):
+        ax.text(right, middle, text, size=14, weight="bold", ha="right", va="center", color=ink)
+    for i, text in enumerate((
+        f"one thread asks for {found.rows} × {found.row_bytes} B",
+        f"rows {found.stride:,} B apart",
+    )):
+        ax.text(_NUMBERS[-1], middle - 20 - 13 * i, text, size=style.SMALL, ha="right",
+                va="center")
+    return style.finish(fig, alt=_alt(found, name), evidence=evidence,
+                        note=f"addresses from the first row of {name}'s box")
+
+
+def _row(ax: Axes, y: float, found: BoxRows, row: int, unit: float) -> None:
+    colour = style.PHASE["load"]
+    start = found.first + row * found.stride
+    sectors = found.sectors[row]
+    ax.text(_LEFT - 5, y + 5, f"+ {row * found.stride:,} B", size=style.SMALL, ha="right",
+            va="center")
+    boxes = [(_LEFT + i * unit, y, unit, _ROW - 5) for i in range(len(sectors))]
+    shapes.rectangles(ax, boxes, facecolor=colour, alpha=style.PALE)
+    offset = (start - sectors[0]) / SECTOR * unit
+    shapes.rectangles(ax, [(_LEFT + offset, y, found.row_bytes / SECTOR * unit, _ROW - 5)],
+                      facecolor=colour)
+    shapes.rectangles(ax, boxes, facecolor="none", edgecolor=style.INK, linewidth=0.5, alpha=0.6)
+
+
+def _finding(found: BoxRows) -> str:
+    share = "every byte is used" if found.efficiency == 1 else (
+        f"{style.percent(found.efficiency)} of the bytes are used"
+    )
+    return f"One request, {style.plural(found.count, 'sector')}: {share}"
+
+
+def _alt(found: BoxRows, name: str) -> str:
+    return (
+        f"A bulk copy of a box of {name}, {found.rows} rows of {found.row_bytes} bytes that lie "
+        f"{found.stride:,} bytes apart: one request of one thread, "
+        f"{style.plural(found.count, 'sector')}, {style.percent(found.efficiency)} of their bytes "
+        "useful."
+    )

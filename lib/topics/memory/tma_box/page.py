@@ -1,0 +1,31 @@
+"""The rows of a tensor map's box, drawn."""
+
+from __future__ import annotations
+
+from lib.plotting.display import show
+from lib.problem import ITEM_BYTES
+from lib.topics.memory.tma_box import figure as box_figure
+from lib.topics.memory.tma_box import model as box
+from lib.topics.version import Version
+
+
+def draw(version: Version, matrix: str = "A", size: int = 4096, variant: str | None = None) -> None:
+    """Draw the rows of a tensor map's box as sectors of global memory.
+
+    Parameters
+    ----------
+    version : Version
+    matrix : {"A", "B", "C"}
+        Of those that the kernel takes through tensor maps.
+    size : int
+        M = N = K.
+    variant : str, optional
+    """
+    chosen = version.kernel.variant(variant)
+    if chosen.maps is None or matrix not in chosen.maps.boxes:
+        raise ValueError(f"{version.kernel.stem} {chosen.name} loads no {matrix} by TMA")
+    rows, columns = chosen.maps.boxes[matrix]
+    item = ITEM_BYTES[chosen.out if matrix == "C" else chosen.dtype]
+    found = box.box(rows, columns * item, size * item)
+    show(box_figure.draw(found, name=matrix,
+                         evidence="modelled: sectors of a tensor map's box"))

@@ -1,0 +1,166 @@
+"""The swizzle of TMA and wgmma: a box as it is meant and as it lies, and its descriptor."""
+
+from __future__ import annotations
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from lib.plotting import shapes, style
+from lib.topics.memory.tma_swizzle.model import CHUNK, CORE_ROWS, LINE, Box, Descriptor
+
+_CELL, _ROW, _LEFT, _HEAD, _GAP = 26.0, 12.0, 26.0, 46.0, 40.0
+_ROWS = 16  # room for so many
+_FIELDS = (  # name, first bit, last bit
+    ("start", 0, 13), ("LBO", 16, 29), ("SBO", 32, 45), ("base", 49, 51), ("swizzle", 62, 63),
+)
+_BAR = 84.0
+
+
+@style.styled
+def draw(
+    box: Box, *, chunk: int = 2, descriptor: Descriptor | None = None, major: str = "K",
+    evidence: str = "modelled: the emulator's swizzle, PTX ISA 9.7.15.5",
+) -> Figure:
+    """Draw a box's first rows, one core matrix followed from its place in the box to its banks.
+
+    Parameters
+    ----------
+    box : Box
+    chunk : int
+        The chunk of the first eight rows that is followed.
+    descriptor : Descriptor, optional
+        To be shown below, field by field.
+    major : {"K", "MN"}
+        Which way the rows run.
+    evidence : str
+    """
+    height = _HEAD + _ROW * _ROWS + 10 + _BAR
+    fig = style.figure(_finding(box, chunk), height / 72)
+    ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, height / 72, bare=True)
+    top = height - _HEAD
+    _logical(ax, box, chunk, top, major)
+    _physical(ax, box, chunk, top)
+    if descriptor:
+        _descriptor(ax, descriptor, major)
+    elif not box.swizzled:
+        ax.text(0, _BAR - 8, "wgmma without a swizzle reads another layout: each core matrix in "
+                "one piece of 128 bytes", size=style.NORMAL, va="top")
+    return style.finish(fig, alt=_alt(box, chunk, descriptor), evidence=evidence)
+
+
+def _grid(ax: Axes, left: float, top: float, rows: int, columns: int) -> None:
+    shapes.strokes(
+        ax,
+        [((left, top - r * _ROW), (left + columns * _CELL, top - r * _ROW))
+         for r in range(rows + 1)]
+        + [((left + c * _CELL, top), (left + c * _CELL, top - rows * _ROW))
+           for c in range(columns + 1)],
+        edgecolor=style.INK, linewidth=0.4, alpha=0.4,
+    )
+
+
+def _logical(ax: Axes, box: Box, chunk: int, top: float, major: str) -> None:
+    along = "K" if major == "K" else "N"
+    ax.text(0, top + _HEAD - 2, "as the matrix has it", size=style.NORMAL, weight="bold", va="top")
+    ax.text(0, top + _HEAD - 15, f"rows along {along}, chunks of 8 halves", size=style.SMALL,
+            va="top")
+    for c in range(box.chunks):
+        ax.text(_LEFT + (c + 0.5) * _CELL, top + 2, f"{c}", size=style.SMALL, ha="center",
+                va="bottom")
+    rows = min(box.rows, _ROWS)
+    for r in range(rows):
+        ax.text(_LEFT - 5, top - (r + 0.5) * _ROW, f"{r}", size=style.SMALL, ha="right",
+                va="center")
+    core = [(_LEFT + chunk * _CELL, top - (r + 1) * _ROW, _CELL, _ROW) for r in range(CORE_ROWS)]
+    shapes.rectangles(ax, core, facecolor=_colour(box, chunk))
+    _numbers(ax, core, _colour(box, chunk))
+    _grid(ax, _LEFT, top, rows, box.chunks)
+
+
+def _physical(ax: Axes, box: Box, chunk: int, top: float) -> None:
+    left = _LEFT + 8 * _CELL + _GAP
+    per_line = LINE // CHUNK
+    found = box.read(0, chunk)
+    ax.text(left - _LEFT, top + _HEAD - 2, "as it lies in shared memory", size=style.NORMAL,
+            weight="bold", va="top")
+    ax.text(left - _LEFT, top + _HEAD - 15,
+            f"a line of 128 bytes a row: {style.plural(found.wavefronts, 'wavefront')}",
+            size=style.SMALL, va="top")
+    for group in range(per_line):
+        ax.text(left + (group + 0.5) * _CELL, top + 2, f"{4 * group}", size=style.SMALL,
+                ha="center", va="bottom")
+    ax.text(left - 5, top + 2, "bank", size=style.SMALL, ha="right", va="bottom")
+    places = box.places
+    lines = min(-(-int(places.max() + CHUNK) // LINE), _ROWS)
+    for line in range(lines):
+        ax.text(left - 5, top - (line + 0.5) * _ROW, f"{line}", size=style.SMALL, ha="right",
+                va="center")
+    # Every chunk's own column number, so that the XOR can be read off.
+    core = [
+        (left + place % LINE // CHUNK * _CELL, top - (place // LINE + 1) * _ROW, _CELL, _ROW)
+        for place in map(int, box.core(0, chunk))
+    ]
+    shapes.rectangles(ax, core, facecolor=_colour(box, chunk))
+    _numbers(ax, core, _colour(box, chunk))
+    _grid(ax, left, top, lines, per_line)
+
+
+def _numbers(ax: Axes, boxes: list[tuple[float, float, float, float]], colour: str) -> None:
+    for row, (x, y, w, h) in enumerate(boxes):
+        ax.text(x + w / 2, y + h / 2 - 0.5, f"{row}", size=style.SMALL, ha="center", va="center",
+                color=style.on(colour))
+
+
+def _colour(box: Box, chunk: int) -> str:
+    return style.WARNING if box.read(0, chunk).conflicts else style.PHASE["load"]
+
+
+def _descriptor(ax: Axes, found: Descriptor, major: str) -> None:
+    """64 bits, the highest at the left, and what stands in them."""
+    left, y = 14.0, 30.0
+    width = 8 * _CELL * 2 + _GAP + _LEFT - left
+    unit = width / 64
+    ax.text(0, _BAR - 8, f"the descriptor for wgmma, {major}-major", size=style.NORMAL,
+            weight="bold", va="top")
+    bits = {"start": found.start >> 4, "LBO": found.leading >> 4, "SBO": found.stride >> 4,
+            "base": 0, "swizzle": found.mode}
+    whole = {"start": found.start, "LBO": found.leading, "SBO": found.stride}
+    boxes = []
+    for name, first, last in _FIELDS:
+        x, w = left + (63 - last) * unit, (last - first + 1) * unit
+        boxes.append((x, y, w, 16))
+        middle = x + w / 2
+        ax.text(middle, y + 7.5, f"{bits[name]}", size=style.SMALL, ha="center", va="center")
+        below = f"{name}: {whole[name]:,} B / 16" if name in whole else name
+        ax.text(middle, y - 4, below, size=style.SMALL, va="top", ha="center")
+        ax.text(middle, y + 18, f"{last}–{first}", size=style.SMALL, ha="center", va="bottom")
+    shapes.rectangles(ax, [(left, y, width, 16)], facecolor="none", edgecolor=style.INK,
+                      linewidth=0.6, alpha=0.4)
+    shapes.rectangles(ax, boxes, facecolor="none", edgecolor=style.INK, linewidth=0.8)
+    stride = "SBO: from 8 rows to the next 8"
+    leading = "LBO: has no meaning here" if major == "K" else "LBO: from a slab to the next"
+    ax.text(0, 4, f"{stride}; {leading}", size=style.SMALL, va="bottom")
+
+
+def _finding(box: Box, chunk: int) -> str:
+    found = box.read(0, chunk)
+    name = f"{box.span}-byte swizzle" if box.swizzled else f"{box.span}-byte rows as they are"
+    return (
+        f"{name}: 8 rows of a chunk meet "
+        f"{len({bank for cells in found.rows for _, bank, _ in cells})} of 32 banks, "
+        f"{style.plural(found.wavefronts, 'wavefront')}"
+    )
+
+
+def _alt(box: Box, chunk: int, descriptor: Descriptor | None) -> str:
+    places = ", ".join(
+        f"row {row} line {place // LINE} chunk {place % LINE // CHUNK}"
+        for row, place in enumerate(map(int, box.core(0, chunk)))
+    )
+    text = f"{_finding(box, chunk)}. Chunk {chunk} of the first eight rows lies at {places}."
+    if descriptor:
+        text += (
+            f" Descriptor: start {descriptor.start} bytes, LBO {descriptor.leading} bytes, SBO "
+            f"{descriptor.stride} bytes, swizzle mode {descriptor.mode}."
+        )
+    return text

@@ -1,0 +1,96 @@
+"""Who loads a tile? The lanes of a block that have a vector of A or of B, and those that don't."""
+
+from __future__ import annotations
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from lib.plotting import shapes, style
+from lib.topics.memory.coalescing.model import WARP
+from lib.topics.memory.vectors.model import Step, TileLoad
+
+_LEFT, _CELL, _ROW, _HEAD, _GAP = 44.0, 6.2, 13.0, 62.0, 24.0
+_WORDS = 66.0  # pt under the warps
+
+
+@style.styled
+def draw(
+    step: Step, *, evidence: str = "modelled: vector t to thread t", title: str | None = None
+) -> Figure:
+    """Draw the load instructions of one step along K.
+
+    Parameters
+    ----------
+    step : Step
+        What a block loads in a step.
+    evidence : str
+    title : str, optional
+        In place of the finding made from the numbers.
+    """
+    warps = step.threads // WARP
+    height = _HEAD + _ROW * warps + _WORDS
+    fig = style.figure(title or _finding(step), height / 72)
+    ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, height / 72, bare=True)
+    wide = WARP * _CELL
+    for number, (name, load) in enumerate((("A", step.a), ("B", step.b))):
+        _tile(ax, _LEFT + number * (wide + _GAP), height, name, load, warps)
+    for warp in range(warps):
+        ax.text(_LEFT - 6, height - _HEAD - (warp + 0.5) * _ROW, f"warp {warp}", size=style.SMALL,
+                ha="right", va="center")
+    y = _WORDS - 42
+    ax.text(_LEFT, y, f"{style.number(step.instructions)} load instructions and "
+            f"{_sectors(step)} for a product of 16×8×8",
+            size=style.NORMAL, weight="bold", va="top")
+    ax.text(_LEFT, y - 14, f"{step.nbytes:,} bytes under way in a block, whatever the width",
+            size=style.SMALL, va="top")
+    return style.finish(fig, alt=_alt(step), evidence=evidence)
+
+
+def _tile(ax: Axes, x0: float, height: float, name: str, load: TileLoad, warps: int) -> None:
+    top = height - _HEAD
+    ax.text(x0, height - 2, f"{name}: {load.rows}×{load.columns}", size=style.NORMAL,
+            weight="bold", va="top")
+    ax.text(x0, height - 16, f"{load.vectors:,} vectors of {2 * load.width} bytes",
+            size=style.SMALL, va="top")
+    times = "" if load.loads == 1 else f", {load.loads} times"
+    ax.text(x0, height - 29, f"lanes with work{times}", size=style.SMALL, va="top")
+    for lane in (0, 8, 16, 24, 31):
+        ax.text(x0 + (lane + 0.5) * _CELL, top + 2, f"{lane}", size=style.SMALL, ha="center",
+                va="bottom")
+    busy: list[tuple[float, float, float, float]] = []
+    idle: list[tuple[float, float, float, float]] = []
+    for warp in range(warps):
+        for lane in range(WARP):
+            box = (x0 + lane * _CELL + 0.4, top - (warp + 1) * _ROW + 1.2, _CELL - 0.8, _ROW - 2.4)
+            (busy if load.at_work[0, warp, lane] else idle).append(box)
+    shapes.rectangles(ax, busy, facecolor=style.PHASE["load"])
+    shapes.rectangles(ax, idle, facecolor="none", edgecolor=style.INK, linewidth=0.4, alpha=0.45)
+    ax.text(x0, top - warps * _ROW - 4, f"{style.plural(load.instructions, 'load instruction')}, "
+            f"{load.requests} with work", size=style.SMALL, va="top")
+
+
+def _finding(step: Step) -> str:
+    a, b = step.a, step.b
+    where = f"{step.M}×{step.N}×{step.K}, {16 * step.width} bits a lane"
+    lanes = (a.vectors + b.vectors) / (a.instructions + b.instructions)
+    if lanes == WARP:
+        return f"{where}: every lane of every load has work"
+    return f"{where}: {style.number(lanes)} of 32 lanes have work in a load"
+
+
+def _alt(step: Step) -> str:
+    parts = [
+        f"{name}, {load.rows}×{load.columns} halves: {load.vectors:,} vectors for {load.threads} "
+        f"threads; {load.requests} of {style.plural(load.instructions, 'load instruction')} of "
+        f"warps have work, {style.number(load.lanes)} lanes each on average."
+        for name, load in (("A", step.a), ("B", step.b))
+    ]
+    return (
+        f"{' '.join(parts)} For a product of 16×8×8 that is {style.number(step.instructions)} "
+        f"load instructions and {_sectors(step)}; {step.nbytes:,} bytes are "
+        "under way in a block."
+    )
+
+
+def _sectors(step: Step) -> str:
+    return f"{style.number(step.sectors)} {'sector' if step.sectors == 1 else 'sectors'}"

@@ -1,0 +1,128 @@
+"""The page of `lib.gemm`'s choice: what it predicts, what was recorded, and where they part."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from lib.kernels.catalogue import KERNELS
+from lib.kernels.spec import parted
+from lib.plotting import dots
+from lib.plotting.display import note, once_recorded, show, table
+from lib.plotting.markdown import markdown
+from lib.records import store as records
+from lib.records.schema import KernelRecord, SearchRecord
+from lib.topics.results.choosing import model
+from lib.topics.results.choosing.model import Chosen
+from lib.topics.version import RECORDED_ON, rung
+
+FIRST, OTHERS = "the rule's first of these", "the others"
+
+
+def candidates() -> None:
+    """Display how many instantiations the rule chooses among, by version."""
+    found = model.candidates()
+    parts = [f"{count} of [{stem[:2]}]({stem}.ipynb)" for stem, count in found.items()]
+    *most, last = parts
+    note(f"The rule has {sum(found.values())} candidates: {', '.join(most)} and {last}.")
+
+
+@once_recorded()
+def predictions() -> None:
+    """Draw predicted over recorded cycles of each recorded instantiation, a row a shape.
+
+    Raises
+    ------
+    records.NotRecorded
+        If no instantiation has a record with cycles.
+    """
+    rows, offs = [], []
+    for shape, those in model.timed().items():
+        first = min(those, key=lambda one: one.predicted)
+        found = [(FIRST if one is first else OTHERS, one.off) for one in those if one.off]
+        if found:
+            rows.append(dots.Row(_shape(shape), [(kind, off) for kind, off in found if off],
+                                 f"{len(found)} recorded"))
+            offs += [off for _, off in found if off]
+    if not rows:
+        raise records.NotRecorded("no clock is recorded of 20 to 24: python -m lib record")
+    title = (f"Predicted cycles lie between {min(offs):.0%} and {max(offs):.0%} of those of the "
+             "timed launches")
+    show(*(dots.draw(rows, {FIRST: dots.FULL, OTHERS: dots.RING}, title=title,
+                     evidence=_label(), same="recorded", narrow=narrow)
+           for narrow in (False, True)))
+
+
+@once_recorded()
+def choices() -> None:
+    """Display, shape by shape, what the costs put first, the fastest, and what that loses.
+
+    Raises
+    ------
+    records.NotRecorded
+        If no shape has two recorded instantiations.
+    """
+    found = model.by_costs(model.timed())
+    if not found:
+        raise records.NotRecorded("no two candidates are recorded on a shape: python -m lib record")
+    _chosen(found, "first by predicted time", f"modelled; {_label()}")
+
+
+@once_recorded()
+def neighbours() -> None:
+    """Display, of each searched variant, what its other shapes would choose for each shape.
+
+    Raises
+    ------
+    records.NotRecorded
+        If no search of today's code is recorded.
+    """
+    names = model.searched()
+    record = records.load(SearchRecord, RECORDED_ON)
+    if not names or record is None:
+        raise records.NotRecorded("no search of today's tiles is recorded: "
+                                  "python -m lib record search")
+    for name in names:
+        stem, _ = parted(name)
+        note(f"**{rung(KERNELS[stem])}**, {len(KERNELS[stem].variant(parted(name)[1]).candidates)}"
+             " candidates:")
+        _chosen(model.by_neighbour(name), "by the nearest other shape", records.label(record))
+
+
+def costs() -> None:
+    """Display the costs and what each is, folded."""
+    rows = [(f"`{given}`", words) for given, words in model.told()]
+    note(f"<details>\n<summary>The {len(rows)} entries of the cost model</summary>\n\n"
+         f"{markdown(('in cycles, unless it says otherwise', 'what it is'), rows)}\n\n"
+         "*modelled: lib/dispatch/cost.py, fitted to an H100*\n\n</details>")
+
+
+def _chosen(found: Sequence[Chosen], how: str, evidence: str) -> None:
+    rows = [(_shape(one.shape), str(one.of), f"`{one.first}`",
+             "the same" if one.fastest == one.first else f"`{one.fastest}`", _lost(one))
+            for one in found]
+    table(("M×N×K", "recorded", how, "fastest recorded", "takes longer by"), rows, evidence)
+    wrong = [one for one in found if not one.right]
+    mean = math.exp(sum(math.log1p(one.longer) for one in found) / len(found)) - 1
+    worst = max(found, key=lambda one: one.longer)
+    said = (f"On {len(found) - len(wrong)} of {len(found)} shapes the choice is the fastest "
+            f"recorded, or as fast within both spreads. It takes {mean:.1%} longer in the "
+            "geometric mean")
+    note(f"{said}, and {worst.longer:.1%} at the worst, at {_shape(worst.shape)}."
+         if wrong else f"{said}.")
+
+
+def _lost(one: Chosen) -> str:
+    if one.longer <= 0:
+        return "0"
+    return f"{one.longer:.1%}" + (" (within both spreads)" if one.right else "")
+
+
+def _label() -> str:
+    days = {record.date for stem in model.candidates()
+            if (record := records.load(KernelRecord, RECORDED_ON, stem))}
+    return f"recorded: {RECORDED_ON}, {records.span(days) if days else 'not yet'}"
+
+
+def _shape(shape: model.Shape) -> str:
+    return f"{shape[0]:,}³" if len(set(shape)) == 1 else "×".join(f"{side:,}" for side in shape)

@@ -1,0 +1,252 @@
+"""Counters of a traced run, alone and beside what ncu counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from lib import gpus, ptx
+from lib.compiler.sass import executions
+from lib.plotting.display import note, once_recorded, table
+from lib.problem import Problem
+from lib.records import store as records
+from lib.records.schema import CalibrationRecord
+from lib.topics.limits.bottleneck.model import HMMA_1688
+from lib.topics.limits.occupancy.model import occupancy
+from lib.topics.version import RECORDED_ON, Version, rung
+
+# The counters that are compared between versions: those of the main loop.
+PER_MULTIPLY_ADD = (
+    "global_load_requests", "global_load_sectors", "shared_load_instructions",
+    "shared_wavefronts", "shared_wavefronts_ideal",
+)
+
+# What the calibration set's kernels are, for people.
+_ACCESSES = {
+    "load<SHARED": "loads from shared memory, 1 to 16 bytes per lane",
+    "store<SHARED": "stores to shared memory, 1 to 16 bytes per lane",
+    "load_matrix": "ldmatrix", "store_matrix": "stmatrix",
+    "load<GLOBAL": "loads from global memory, 1 to 16 bytes per lane",
+    "store<GLOBAL": "stores to global memory, 1 to 16 bytes per lane",
+    "copy": "cp.async through the L1 and past it, 4 to 16 bytes per lane",
+    "load_fragment": "wmma.load", "store_fragment": "wmma.store",
+}
+
+# Counters that emulator and ncu both have, and what they are called on a page.
+_COUNTED = {
+    "global_load_requests": "global load requests", "global_load_sectors": "global load sectors",
+    "global_store_requests": "global store requests",
+    "global_store_sectors": "global store sectors", "shared_store_instructions": "STS",
+    "ldmatrix_instructions": "LDSM",
+    "shared_wavefronts": "wavefronts of shared memory", "hmma_instructions": "HMMA",
+}
+
+# What a trace counts under names that begin so, and what that is for people. The first that fits.
+_MACHINES = {
+    "cp.async.bulk.tensor.2d.shared": "boxes that TMA loads",
+    "cp.async.bulk.tensor.2d.global": "boxes that TMA stores",
+    "cp.async.ca": "copies by warps, cp.async", "cp.async.cg": "copies by warps, cp.async",
+    "ldmatrix": "ldmatrix", "mma.sync": "products of a warp, mma.sync",
+    "wgmma.mma_async": "products of a warpgroup, wgmma",
+    "mbarrier.arrive": "arrivals on mbarriers", "bar.": "barriers of a block or a part of it",
+    "st.shared": "stores to shared memory", "stmatrix": "stores to shared memory",
+    "st.global": "stores of C by warps",
+}
+
+WARPS_OF_A_GROUP = 4
+
+
+def calibrated() -> None:
+    """Display which accesses of the emulator were held against a GPU's counters."""
+    record = records.load(CalibrationRecord, RECORDED_ON)
+    if record is None:
+        note("Nothing was recorded yet: `python -m lib record calibration`.")
+        return
+    rows = [
+        (name, sum(pattern.startswith(access) for pattern in record.patterns))
+        for access, name in _ACCESSES.items()
+    ]
+    table(("access of a warp", "patterns"), rows, records.label(record))
+
+
+@once_recorded()
+def before(version: Version) -> None:
+    """Display what the version before left on the table, in its own counters."""
+    if version.before is None:
+        raise ValueError(f"{version.kernel.stem} is the first version")
+    counters(version.before)
+
+
+def counters(version: Version, *variants: str) -> None:
+    """Display the counters of the traced run, one column a variant."""
+    names = variants or tuple(v.name for v in version.kernel.variants)
+    columns = [version.traced(name).trace.counters() for name in names]
+    rows = [
+        (key.replace("_", " "), *(f"{column[key]:,}" for column in columns))
+        for key in columns[0]
+    ]
+    rows += [
+        ("sectors per global load request", *(
+            f"{c['global_load_sectors'] / c['global_load_requests']:.3g}"
+            if c["global_load_requests"] else "none" for c in columns)),
+    ]
+    shape = version.problem.shape.replace("x", "×")
+    table((f"{version.kernel.stem} at {shape}", *names), rows,
+          version.emulated_label())
+
+
+@once_recorded()
+def counted(version: Version, size: int = 256, ptx_arch: str = "sm_75") -> None:
+    """Display what the emulator counts beside what ncu counted, of the same PTX.
+
+    Parameters
+    ----------
+    version : Version
+    size : int
+        M = N = K.
+    ptx_arch : str
+        The architecture whose PTX was recorded on the GPU.
+    """
+    measured = version.metrics(size, ptx_arch=ptx_arch)
+    done = version.run(Problem(size, size, size), backend="emulator", arch=ptx_arch, exact=True)
+    trace = done.trace
+    matrix = trace.matrix_counters()
+    counts = {**trace.counters(), "ldmatrix_instructions": matrix["ldmatrix_instructions"]}
+    if not matrix["wmma_instructions"]:  # one of which may be several HMMAs
+        counts["hmma_instructions"] = matrix["mma_instructions"]
+    rows = [
+        (key.replace("_", " "), f"{count:,}", f"{measured[key]:,.0f}")
+        for key, count in counts.items() if key in measured
+    ]
+    table((f"{version.kernel.stem} at {size}×{size}×{size}", "emulator", "ncu"), rows,
+          f"emulated: {ptx_arch} PTX; {records.label(version.record)}, that PTX assembled for it")
+
+
+@once_recorded()
+def per_multiply_add(version: Version) -> None:
+    """Display what a warp's multiply-add costs in memory accesses, here and before."""
+    before = version.before
+    pages = [(before, before.kernel.variants[:1])] if before else []
+    pages.append((version, version.kernel.variants))
+    columns = [(page, variant.name) for page, variants in pages for variant in variants]
+    tensor = version.kernel.group != "FP32"
+    scale = HMMA_1688 / 32 if tensor else 1
+    rows = [
+        (key.replace("_", " "),
+         *(f"{scale * page.each(key, name):.3g}" for page, name in columns))
+        for key in PER_MULTIPLY_ADD
+    ]
+    head = ("for a product of 16×8×8" if tensor else "for a multiply-add of a warp",
+            *(f"{rung(page.kernel)}, {name}" for page, name in columns))
+    table(head, rows, f"emulated: {version.kernel.min_arch} PTX, shared memory as in its SASS")
+
+
+@once_recorded()
+def steps(version: Version, *names: str, above: Sequence[str] = (), size: int = 4096) -> None:
+    """Display what each step asks of the machine per multiply-add of a warp, and its speed.
+
+    Speed is the recorded one; a dash where none is, and the command that records it.
+
+    Parameters
+    ----------
+    version : Version
+    *names : str
+        Variants and steps of this version, each one change further than the one before.
+    above : sequence of str
+        Variants of other versions to show above, as ``"stem"`` or ``"stem/variant"``.
+    size : int
+        M = N = K of the recorded speed.
+    """
+    gpu, rows, missing = gpus.GPUS[RECORDED_ON], [], []
+    for one in version.rows(names, above):
+        name = one.variant.name
+        used = one.page.compiled(gpu.arch, name).resources
+        fit = occupancy(gpu, used.registers, used.shared_bytes, one.variant.threads)
+        try:
+            speed = f"{one.page.recorded(size, name).tflops:.2f}"
+        except records.NotRecorded:
+            speed = "–"
+            missing.append(f"{one.page.kernel.stem}/{name}")
+        label = name if one.page is version else one.name
+        rows.append((
+            f"**{label}**: {one.variant.meaning}",
+            *(f"{one.page.each(key, name):.3g}" for key in (
+                "shared_wavefronts", "shared_load_instructions", "global_load_sectors")),
+            used.registers, fit.warps, speed,
+        ))
+    wanted = f"; –: not recorded yet, `python -m lib record {' '.join(missing)}`" * bool(missing)
+    table(("per FMA of a warp", "wavefronts", "shared loads", "global sectors",
+           "registers per thread", "warps per SM", f"TFLOP/s at {size:,}"), rows,
+          f"emulated: {version.kernel.min_arch} PTX, shared memory as in its SASS; modelled: "
+          f"occupancy, {RECORDED_ON}; {records.label(version.record)}{wanted}")
+
+
+@once_recorded()
+def agreement(version: Version, *variants: str, size: int = 256) -> None:
+    """Display what the emulator counts of a launch beside what ncu counted on the GPU.
+
+    Parameters
+    ----------
+    version : Version
+    *variants : str
+        All of them if none is named.
+    size : int
+        M = N = K, of those whose counters are recorded.
+    """
+    names = variants or tuple(v.name for v in version.kernel.variants)
+    arch = gpus.GPUS[RECORDED_ON].arch
+    columns = []
+    for name in names:
+        done = version.run(Problem(size, size, size), name, backend="emulator", arch=arch)
+        trace = done.trace
+        columns += [{**trace.counters(), **machine_counts(version, trace, name)},
+                    version.metrics(size, name)]
+    rows = [
+        (_COUNTED[key], *(f"{column[key]:,.0f}" for column in columns)) for key in _COUNTED
+    ]
+    head = (f"at {size}×{size}×{size}",
+            *(f"{name}, {who}" for name in names for who in ("emulated", "ncu")))
+    table(head, rows, f"emulated: {arch} PTX; {records.label(version.record)}")
+
+
+def machine_counts(version: Version, trace: ptx.Trace, variant: str) -> dict[str, int]:
+    """HMMA and LDSM that warps execute in a traced launch, by the records' names."""
+    compiled = version.compiled(gpus.GPUS[RECORDED_ON].arch, variant)
+    return {
+        "hmma_instructions": executions(compiled.sass, trace.lines, "HMMA"),
+        "ldmatrix_instructions": trace.matrix_counters()["ldmatrix_instructions"],
+    }
+
+
+@once_recorded()
+def machines(version: Version, *variants: str, above: Sequence[str] = ()) -> None:
+    """Display what a traced run asks of its units: instructions of warps, by what they do.
+
+    Parameters
+    ----------
+    version : Version
+    *variants : str
+        The first if none is named.
+    above : sequence of str
+        Versions to show before, as ``stem`` or ``stem/variant``.
+    """
+    columns = {
+        row.name: asked(row.page, row.variant.name) for row in version.rows(variants, above)
+    }
+    names = dict.fromkeys(_MACHINES.values())
+    rows = [
+        (name, *(f"{column.get(name, 0):,}" for column in columns.values()))
+        for name in names if any(column.get(name) for column in columns.values())
+    ]
+    table((f"at {version.problem.shape.replace('x', '×')}", *columns), rows,
+          f"emulated: PTX of each, {version.problem.shape.replace('x', '×')}")
+
+
+def asked(version: Version, variant: str | None = None) -> Mapping[str, int]:
+    """Instructions of warps of the traced run by what they do; of a wgmma, the warpgroups'."""
+    found: dict[str, int] = {}
+    for opcode, (warps, _) in version.traced(variant).trace.instructions.items():
+        name = next((_MACHINES[head] for head in _MACHINES if opcode.startswith(head)), None)
+        if name:
+            each = WARPS_OF_A_GROUP if opcode.startswith("wgmma") else 1
+            found[name] = found.get(name, 0) + warps // each
+    return found

@@ -1,0 +1,80 @@
+"""The ladder: all versions against cuBLAS."""
+
+from __future__ import annotations
+
+from lib.compiler.arch import BLACKWELL
+from lib.kernels.catalogue import in_book
+from lib.plotting.display import show
+from lib.records import scoreboard
+from lib.records import store as records
+from lib.topics.results.ladder import figure as ladder_figure
+from lib.topics.results.scoreboard import model
+from lib.topics.version import RECORDED_ON, rung
+
+
+def draw(size: int = scoreboard.LADDER_SIZE) -> None:
+    """Draw all versions that a GPU here has run, and public kernels, as % of the best of cuBLAS.
+
+    Parameters
+    ----------
+    size : int
+        M = N = K.
+    """
+    rows = {
+        (row.kernel, row.variant): row
+        for row in records.rows()
+        if row.gpu == RECORDED_ON and row.M == row.N == row.K == size
+    }
+    peers, defaults = _others(size)
+    rungs, dates, kinds = [], set(), set()
+    for stem, kernel in in_book().items():
+        if kernel.min_arch == BLACKWELL:  # emulated alone: there is no speed
+            continue
+        row = rows.get((stem, kernel.variants[0].name))
+        if row:
+            dates.add(row.date)
+            kinds.add(row.rival)
+        rungs.append(ladder_figure.Rung(
+            stem[:2], rung(kernel)[3:], kernel.group, row.ratio if row else None,
+            row.tflops if row else None, bool(row and row.stale),
+        ))
+        rungs += peers.get(stem, ())
+    best = kinds == {model.BEST}
+    when = records.span(dates) if dates else "not yet"
+    evidence = f"recorded: {RECORDED_ON}, {when}, {size:,}³"
+    wide, narrow = (
+        ladder_figure.draw(
+            rungs, evidence=evidence, rival="the best of cuBLAS" if best else "cuBLAS",
+            defaults=defaults if best else None, narrow=one)
+        for one in (False, True)
+    )
+    show(wide, narrow)
+
+
+def _others(size: int) -> tuple[dict[str, list[ladder_figure.Rung]], dict[str, float]]:
+    """Public kernels by the version of the book that each was in turns with, and cuBLAS's default.
+
+    One that was in turns with a rule, or with a version that the book no longer has, stands behind
+    the last version of its group that a GPU has run. The default is by group, as a share of the
+    best.
+    """
+    found: dict[str, list[ladder_figure.Rung]] = {}
+    defaults, shape, versions = {}, (size, size, size), in_book()
+    last = {kernel.group: stem for stem, kernel in versions.items() if kernel.min_arch != BLACKWELL}
+    for stem, kernel in versions.items():
+        first = kernel.variants[0]
+        types = next((one for one in model.TYPES
+                      if one[2:] == (first.dtype, first.out, first.b_layout)), None)
+        if types is None:  # no public kernel is in turns with 8-bit floats
+            continue
+        for met, line in model.peers(RECORDED_ON, types):
+            cell = line.cells.get(shape)
+            home = met if met in versions else last[kernel.group]
+            if home == stem and cell and cell.of == model.BEST:
+                found.setdefault(stem, []).append(ladder_figure.Rung(
+                    "", line.name, kernel.group, cell.share, cell.tflops, peer=True))
+        for line in model.cublas(RECORDED_ON, types):
+            cell = line.cells.get(shape)
+            if line.name == model.DEFAULT_LINE and cell and cell.share:
+                defaults[kernel.group] = cell.share
+    return found, defaults

@@ -1,0 +1,500 @@
+"""The numbers that chapters' sentences quote: each a call of a function below, filled in by a tool.
+
+In a chapter's Markdown a number stands as ``<data value="tflops('swapped'):.2f">0.50</data>``: an
+expression, a format, and what they gave when the chapter was last executed (`book.numbers`).
+
+A variant is named as its chapter's own (``"swapped"``), or another version's
+(``"02_shared_tile/tile16"``, ``"02_shared_tile"`` for its first); nothing means this chapter's
+first. Sizes are M = N = K. Speeds and hardware counters are those recorded on `RECORDED_ON`, counts
+are emulated.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import statistics
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any
+
+from lib import gpus
+from lib.compiler.arch import BLACKWELL
+from lib.kernels.catalogue import KERNELS, in_book
+from lib.kernels.spec import parted
+from lib.problem import ITEM_BYTES
+from lib.records import predictions
+from lib.records import store as records
+from lib.records.reader import RecordedRival
+from lib.records.schema import Row
+from lib.topics.code.instruction_order import model as order
+from lib.topics.compute.fragments.model import shape_of
+from lib.topics.compute.promotion import model as promotion
+from lib.topics.compute.register_banks import model as register_banks
+from lib.topics.limits.accounts import model as accounts
+from lib.topics.limits.issue_slots import model as slots
+from lib.topics.limits.occupancy.model import occupancy
+from lib.topics.limits.roofline import model as roofline
+from lib.topics.memory.rasterization import model as rasterization
+from lib.topics.memory.tensor_memory import model as tensor_memory
+from lib.topics.memory.vectors import model as vectors
+from lib.topics.results.sweep import model as sweep
+from lib.topics.time.clusters import model as at_once
+from lib.topics.time.pipeline import model as pipeline
+from lib.topics.time.timeline import model as timeline
+from lib.topics.version import RECORDED_ON, Version, roof
+
+SIZE = 4096
+WARP = 32
+# What stands in a sentence in place of a number that no record of today's source has.
+NOT_YET = "not recorded yet"
+
+
+class Numbers:
+    """What a chapter's sentences can quote; every public method is a function of the expressions.
+
+    Parameters
+    ----------
+    stem : str
+        The chapter's version; one that is no kernel's (``"index"``) names others in full.
+    """
+
+    def __init__(self, stem: str) -> None:
+        self._stem = stem
+
+    @cached_property
+    def _version(self) -> Version:
+        return Version(self._stem, fresh=True)
+
+    def _of(self, name: str) -> tuple[Version, str | None]:
+        stem, variant = parted(name)
+        if stem in KERNELS:
+            return Version(stem, fresh=True), variant
+        return self._version, name or None
+
+    def _row(self, name: str, n: int) -> Row:
+        version, variant = self._of(name)
+        return version.recorded(n, variant)
+
+    def tflops(self, name: str = "", n: int = SIZE) -> float:
+        """Recorded speed, TFLOP/s."""
+        return self._row(name, n).tflops
+
+    def ms(self, name: str = "", n: int = SIZE) -> float:
+        """Recorded time of one product, ms."""
+        return 1e3 * self._row(name, n).seconds
+
+    def of_best(self, name: str = "", n: int = SIZE) -> float:
+        """Recorded speed over that of the best of cuBLAS in the same run."""
+        return self._row(name, n).ratio
+
+    def shapes(self, name: str = "", trials: bool = False) -> list[float]:
+        """`of_best` on each shape that is recorded: of a rule's choice, or the fastest it tried."""
+        version, variant = self._of(name)
+        rows = version.kept.variant(variant).bench
+        if not trials:
+            return [row.ratio for row in rows]
+        tried = [row.trials.ratio for row in rows if row.trials]
+        if len(tried) < len(rows):
+            raise records.NotRecorded(f"no trials are recorded of {name or self._stem}")
+        return tried
+
+    def top(self, group: str, n: int = SIZE) -> float:
+        """The greatest `of_best` of the versions of a group, ``"FP32"`` or ``"FP16"``.
+
+        Of each version its first variant: the ladder's headline.
+        """
+        return max(self._top(group, n))[0]
+
+    def top_tflops(self, group: str, n: int = SIZE) -> float:
+        """The speed of that version, TFLOP/s."""
+        return max(self._top(group, n))[1]
+
+    def _top(self, group: str, n: int) -> list[tuple[float, float]]:
+        found = []
+        for stem, kernel in in_book().items():
+            if kernel.group == group:
+                try:
+                    row = self._row(stem, n)
+                except records.NotRecorded:
+                    continue
+                found.append((row.ratio, row.tflops))
+        if not found:
+            raise records.NotYet(f"no version in {group} is recorded: python -m lib record")
+        return found
+
+    def mean(self, name: str = "", trials: bool = False) -> float:
+        """The geometric mean of `shapes`."""
+        return statistics.geometric_mean(self.shapes(name, trials))
+
+    def won(self, name: str, over: str) -> str:
+        """On how many of its version's own shapes a variant is faster by more than both spreads.
+
+        Of those that are recorded of both: ``"5 of 15"``.
+        """
+        found = self._gains(name, over)
+        return f"{sum(gain - 1 > spread for gain, spread in found)} of {len(found)}"
+
+    def _gains(self, name: str, over: str) -> list[tuple[float, float]]:
+        version, variant = self._of(name)
+        other, than = self._of(over)
+        mine, theirs = (
+            {row.shape: row for row in one.kept.variant(of).bench}
+            for one, of in ((version, variant), (other, than)))
+        return [(theirs[shape].seconds / mine[shape].seconds,
+                 theirs[shape].spread + mine[shape].spread)
+                for shape in version.kernel.beside if shape in mine and shape in theirs]
+
+    def tried(self, name: str = "", n: int = SIZE) -> float:
+        """`of_best` of the fastest of the candidates that were tried, at one size."""
+        row = self._row(name, n)
+        if row.trials is None:
+            raise records.NotRecorded(f"no trials are recorded of {name or self._stem} at {n:,}")
+        return row.trials.ratio
+
+    def faster(self, name: str, than: str, n: int = SIZE) -> float:
+        """How many times the speed of another."""
+        return self.tflops(name, n) / self.tflops(than, n)
+
+    def gain(self, name: str, over: str, n: int = SIZE) -> float:
+        """Speed over that of another, less 1."""
+        return self.faster(name, over, n) - 1
+
+    def predicted(self, *steps: str) -> float:
+        """Gain predicted for some of this chapter's steps, one on top of the other."""
+        guesses = predictions.PREDICTIONS[self._stem]
+        return math.prod(1 + guesses[step].gain for step in steps) - 1
+
+    def cublas(self, name: str = "", n: int = SIZE) -> float:
+        """Speed of the best of cuBLAS in the same run, TFLOP/s."""
+        return self._row(name, n).cublas_tflops
+
+    def spread(self, name: str = "", n: int = SIZE) -> float:
+        """Half the distance between the quartiles of the recorded series, over their median."""
+        return self._row(name, n).spread
+
+    def metric(self, key: str, name: str = "", n: int = SIZE) -> float:
+        """A recorded hardware counter (`lib.measure.counters`)."""
+        version, variant = self._of(name)
+        return version.metrics(n, variant)[key]
+
+    def ratio(self, key: str, name: str, to: str, n: int = SIZE) -> float:
+        """A recorded hardware counter over that of another variant."""
+        return self.metric(key, name, n) / self.metric(key, to, n)
+
+    def best_metric(self, key: str, problem: str, n: int = SIZE) -> float:
+        """A recorded hardware counter of the best of cuBLAS, on one of its problems."""
+        return RecordedRival(RECORDED_ON).counters(n, problem, best=True)[key]
+
+    def per_fma(self, key: str, name: str = "", n: int = SIZE) -> float:
+        """A recorded hardware counter per FMA of a warp: per 32 of its threads'."""
+        return self.metric(key, name, n) / (n**3 / WARP)
+
+    def l1_wavefronts(self, name: str = "", n: int = SIZE) -> float:
+        """Wavefronts that the L1's data stage served per FMA of a warp; recorded."""
+        version, variant = self._of(name)
+        found = version.metrics(n, variant)
+        return accounts.wavefronts(found, n, version.record.gpu.sms, 1.0).each
+
+    def w(self, name: str = "", n: int = SIZE) -> float:
+        """Wavefronts of the L1's data stage per FMA of a warp, predicted from emulated counters."""
+        version, variant = self._of(name)
+        stem, chosen = version.kernel.stem, version.kernel.variant(variant).name
+        return accounts.predicted(stem, chosen, gpus.GPUS[RECORDED_ON], n)
+
+    def cap(self, name: str = "", n: int = SIZE) -> float:
+        """Share of the peak that `w` allows; above 1 it caps nothing."""
+        version, variant = self._of(name)
+        peak = gpus.GPUS[RECORDED_ON].flops_per_cycle(version.kernel.variant(variant).dtype)
+        return accounts.cap(self.w(name, n), peak / 2)
+
+    def flop_per_busy(self, name: str = "", n: int = SIZE) -> float:
+        """FLOP that an SM does in a cycle in which its tensor pipe is busy; recorded."""
+        version, variant = self._of(name)
+        found = version.metrics(n, variant)
+        return accounts.tensor(found, n, version.record.gpu.sms, 1.0).each
+
+    def tensor_cycles(self, busy: bool, name: str = "", n: int = SIZE) -> float:
+        """Cycles of one launch in which an SM's tensor pipe is busy, or is not; recorded."""
+        share = self.metric("tensor_pipe_percent", name, n) / 100
+        return self.metric("cycles", name, n) * (share if busy else 1 - share)
+
+    def waited(self, *reasons: str, name: str = "", n: int = SIZE) -> float:
+        """Cycles that a warp waits for some reasons per FMA that it issues; recorded.
+
+        A stall ratio counts warp cycles per instruction issued, so it is times instructions per
+        FMA.
+        """
+        return self.per_fma("instructions", name, n) * sum(
+            self.stall(reason, name, n) for reason in reasons)
+
+    def stall(self, reason: str, name: str = "", n: int = SIZE) -> float:
+        """Warps that wait for a reason, per instruction issued."""
+        return self.metric(f"stall_{reason}", name, n)
+
+    def slot(self, part: str, name: str = "", n: int = SIZE) -> float:
+        """Share of all issue slots: ``"fma"``, a kind of instruction, ``"empty"``, a stall."""
+        version, variant = self._of(name)
+        found = slots.account(version.metrics(n, variant), gpus.GPUS[RECORDED_ON].sms)
+        return found.share(part)
+
+    def cublas_slot(self, part: str, n: int = SIZE) -> float:
+        """Share of all issue slots in the recorded run of cuBLAS, FP32 (see `slot`)."""
+        kept = RecordedRival(RECORDED_ON)
+        found = slots.account(kept.counters(n, "fp32"), kept.record.gpu.sms)
+        return found.share(part)
+
+    def bank_cycles(self, part: str, name: str = "", arch: str = "sm_90a") -> float:
+        """Cycles of the inner loop per 128 FMA, modelled (`lib.topics.compute.register_banks`).
+
+        ``"lost"`` to register banks, ``"others"`` on instructions that are no FMA, ``"per_128"``
+        in all.
+        """
+        version, variant = self._of(name)
+        return getattr(register_banks.reading(version.compiled(arch, variant).inner_loop), part)
+
+    def count(self, key: str, name: str = "") -> int:
+        """A counter of the traced run, of its matrix counters too."""
+        version, variant = self._of(name)
+        trace = version.traced(variant).trace
+        return {**trace.counters(), **trace.matrix_counters()}[key]
+
+    def each(self, key: str, name: str = "") -> float:
+        """A counter of the traced run per FMA of a warp."""
+        version, variant = self._of(name)
+        return version.each(key, variant)
+
+    def per_flop(self, what: str, name: str = "") -> float:
+        """What a block asks per FLOP (`lib.topics.memory.tensor_memory.model.Asked`)."""
+        version, variant = self._of(name)
+        chosen = version.kernel.variant(variant)
+        found = tensor_memory.asked(version.kernel.stem, chosen.name, tensor_memory.SHAPE)
+        return getattr(found, what) / found.flops
+
+    def sum_error(self, name: str, signs: str, K: int = 8192) -> float:
+        """Error of one of 26's variants by its inputs' signs (`lib.topics.compute.promotion`)."""
+        version, variant = self._of(name)
+        chosen = version.kernel.variant(variant).name
+        return dict(promotion.emulated(version.kernel.stem, chosen, signs).errors)[K]
+
+    def stops_growing(self, product: float) -> float:
+        """The sum to which products of this size add nothing (`lib.topics.compute.promotion`)."""
+        return promotion.stops_growing(product)
+
+    def sectors(self, name: str = "", n: int | None = None) -> float:
+        """Sectors per global load request: of the traced run, or recorded at a size."""
+        keys = ("global_load_sectors", "global_load_requests")
+        sectors, requests = (
+            self.metric(key, name, n) if n else self.count(key, name) for key in keys)
+        return sectors / requests
+
+    def intensity(self, level: str, name: str = "", n: int = SIZE) -> float:
+        """FLOP per byte that crosses a level: ``"L1"``, ``"L2"`` or ``"DRAM"``; recorded."""
+        version, variant = self._of(name)
+        found = version.metrics(n, variant)
+        crossed = {
+            "L1": lambda: roofline.l1_bytes(found), "L2": lambda: found["l2_bytes"],
+            "DRAM": lambda: found["dram_read_bytes"] + found["dram_write_bytes"],
+        }
+        return 2.0 * n**3 / crossed[level]()
+
+    def asked(self, name: str = "", n: int = SIZE) -> float:
+        """Bytes of A and B that all blocks ask of the L2, modelled (see `lib.topics.memory.rasterization.model`)."""
+        version, variant = self._of(name)
+        chosen = version.kernel.variant(variant)
+        return rasterization.asked(
+            (n, n, n), chosen.tile, chosen.schedule.cluster, ITEM_BYTES[chosen.dtype])
+
+    def clusters(self, name: str = "", n: int = SIZE, by_sms: bool = False) -> int:
+        """Clusters that are launched: those that run at once, or as many as the SMs divide into."""
+        return self._walk(name, n, by_sms).clusters
+
+    def waves(self, name: str = "", n: int = SIZE, by_sms: bool = False) -> int:
+        """Times that these clusters fill the chip, modelled (`lib.topics.time.clusters.model`)."""
+        return self._walk(name, n, by_sms).waves
+
+    def tiles_long(self, name: str = "", n: int = SIZE, by_sms: bool = False) -> int:
+        """Tiles, one after the other, until the last of these clusters ends; modelled."""
+        return self._walk(name, n, by_sms).time
+
+    def _walk(self, name: str, n: int, by_sms: bool) -> at_once.Walk:
+        version, variant = self._of(name)
+        return at_once.walk(version.kernel.variant(variant), n, by_sms=by_sms)
+
+    def on_inputs(self, inputs: str, name: str = "", n: int = SIZE) -> float:
+        """Recorded speed on another distribution of inputs (``"zeros"``), TFLOP/s."""
+        rows = self._row(name, n).other_inputs
+        seconds = next((row.seconds for row in rows if row.inputs == inputs), None)
+        if seconds is None:
+            raise records.NotRecorded(f"nothing is recorded of {name} at {n:,} on {inputs}")
+        return 2e-12 * n**3 / seconds
+
+    def roof(self, name: str) -> float:
+        """A roof measured on the recorded GPU, FLOP/s or B/s."""
+        return roof(name)
+
+    def of_roof(self, level: str, name: str = "", n: int = SIZE) -> float:
+        """Recorded bytes per second across a level over those of its measured roof."""
+        roof = {"L1": "shared", "L2": "l2", "DRAM": "copy"}[level]
+        crossed = 2.0 * n**3 / self.intensity(level, name, n)
+        return crossed / self._row(name, n).seconds / self.roof(roof)
+
+    def phase(self, event: str, name: str = "") -> float:
+        """Mean cycles of a warp in a phase of one step, in the recorded timeline's first block."""
+        return self._step(name)[event]
+
+    def _step(self, name: str) -> Mapping[str, float]:
+        version, variant = self._of(name)
+        return timeline.recorded_step(version.kept.timeline(version.kernel.variant(variant).name))
+
+    def with_marks(self, name: str = "") -> float:
+        """Speed with the timeline's marks, which keep the source's order, over that without."""
+        version, variant = self._of(name)
+        times = version.kept.timeline(version.kernel.variant(variant).name)
+        return times.seconds_without / times.seconds_with
+
+    def promised(self, name: str = "", buffers: int = 2) -> float:
+        """Speed with some buffers over that with one, by the pipeline model and recorded times."""
+        load, compute = pipeline.times(self._step(name))
+        return pipeline.period(load, compute, 1) / pipeline.period(load, compute, buffers)
+
+    def ahead(self, form: str, over: str, tile: str = "") -> list[float]:
+        """Gains of a form of loading over another (see `lib.topics.results.sweep.model.gains`)."""
+        return sweep.gains(form, over, tile)
+
+    def tiles(self) -> list[str]:
+        """The tiles of that sweep."""
+        return sweep.tiles()
+
+    def code(self, opcode: str = "", name: str = "", arch: str = "sm_90a") -> int:
+        """Instructions of the inner loop's SASS whose opcode begins so; all if none is given."""
+        version, variant = self._of(name)
+        return sum(one.opcode.startswith(opcode)
+                   for one in version.compiled(arch, variant).inner_loop)
+
+    def with_vector(self, array: str, name: str = "") -> int:
+        """Threads of a block that have a vector of a tile of A or B to load in a step."""
+        version, variant = self._of(name)
+        chosen = version.kernel.variant(variant)
+        step = vectors.Step(
+            *chosen.tile, chosen.step, chosen.threads, chosen.schedule.vec)
+        return min({"A": step.a, "B": step.b}[array].vectors, chosen.threads)
+
+    def met(self, instruction: str, operand: str) -> int:
+        """FMAs that a tensor instruction does with each element of its A or B."""
+        M, N, _ = shape_of(instruction)
+        return {"A": N, "B": M}[operand]
+
+    def work_between(self, name: str = "", arch: str = "sm_90a") -> int:
+        """FMAs between the last global load and the next shared store of the machine code."""
+        version, variant = self._of(name)
+        return order.work_between(
+            [one.opcode for one in version.compiled(arch, variant).inner_loop])
+
+    def loads_ahead(self, name: str = "", arch: str = "sm_90a") -> int:
+        """Global loads of the machine code's inner loop that stand before its first store."""
+        version, variant = self._of(name)
+        return order.loads_ahead(
+            [one.opcode for one in version.compiled(arch, variant).inner_loop])
+
+    def joules(self, name: str = "", n: int = SIZE) -> float:
+        """Recorded energy of one product, J."""
+        return self._joules(name, n)[0]
+
+    def cublas_joules(self, name: str = "", n: int = SIZE) -> float:
+        """Recorded energy of the best of cuBLAS for the same product, J."""
+        return self._joules(name, n)[1]
+
+    def _joules(self, name: str, n: int) -> tuple[float, float]:
+        joules = self._row(name, n).joules
+        if joules is None:
+            raise records.NotYet(f"no energy is recorded of {name or self._stem} at {n:,}")
+        return joules
+
+    def registers(self, name: str = "", arch: str = "sm_90a") -> int:
+        """Registers per thread."""
+        version, variant = self._of(name)
+        return version.compiled(arch, variant).resources.registers
+
+    def shared_bytes(self, name: str = "", arch: str = "") -> int:
+        """Shared memory per block, B; for sm_90a if the kernel needs no newer one."""
+        version, variant = self._of(name)
+        arch = arch or (BLACKWELL if version.kernel.min_arch == BLACKWELL else "sm_90a")
+        return version.compiled(arch, variant).resources.shared_bytes
+
+    def warps(self, name: str = "", key: str = RECORDED_ON) -> int:
+        """Warps that are resident on an SM of a GPU."""
+        version, variant = self._of(name)
+        gpu, chosen = gpus.GPUS[key], version.kernel.variant(variant)
+        used = version.compiled(gpu.arch, variant).resources
+        return occupancy(gpu, used.registers, used.shared_bytes, chosen.threads).warps
+
+
+# What is not recorded of what `Numbers` gives.
+_EMULATED = {"cap", "count", "each", "per_flop", "sectors", "sum_error", "w"}
+_MODELLED = {"asked", "bank_cycles", "clusters", "code", "loads_ahead", "met", "predicted",
+             "promised", "registers", "shared_bytes", "stops_growing", "tiles", "tiles_long",
+             "warps", "waves", "with_vector", "work_between"}
+
+
+def evidence(expression: str) -> str:
+    """What a number with this expression rests on.
+
+    Parameters
+    ----------
+    expression : str
+        As `evaluate` takes it.
+
+    Returns
+    -------
+    str
+        Such as ``"recorded: NVIDIA H100 80GB HBM3"``, or ``"emulated; modelled"``.
+    """
+    found = {_rests_on(node.func.id, node)
+             for node in ast.walk(ast.parse(f'f"""{{{expression}}}"""', mode="eval"))
+             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+             and hasattr(Numbers, node.func.id)}
+    kinds = (f"recorded: {gpus.GPUS[RECORDED_ON].name}", "emulated", "modelled")
+    return "; ".join(kind for kind in kinds if kind.partition(":")[0] in found)
+
+
+def _rests_on(name: str, call: ast.Call) -> str:
+    # At a size, sectors are those that were recorded.
+    sized = len(call.args) > 1 or any(word.arg == "n" for word in call.keywords)
+    if name in _EMULATED and not (name == "sectors" and sized):
+        return "emulated"
+    return "modelled" if name in _MODELLED else "recorded"
+
+
+def evaluate(expression: str, stem: str) -> str:
+    """Return what an expression with its format gives in a chapter.
+
+    Parameters
+    ----------
+    expression : str
+        As between the braces of an f-string: ``"100 * gain('a', 'b'):+.1f"``. It is evaluated as
+        Python, so it must come from this repository.
+    stem : str
+        The chapter's.
+
+    Returns
+    -------
+    str
+        `NOT_YET` if it needs a version or a variant that has no record as its source is today.
+
+    Raises
+    ------
+    ValueError
+        If it can't be evaluated; the message holds it.
+    """
+    numbers = Numbers(stem)
+    names: dict[str, Callable[..., Any]] = {
+        name: getattr(numbers, name) for name in dir(Numbers) if not name.startswith("_")}
+    try:
+        return str(eval(f'f"""{{{expression}}}"""', {"__builtins__": {
+            "abs": abs, "len": len, "max": max, "min": min, "round": round, "sum": sum,
+        }, "SIZE": SIZE, **names}))
+    except records.NotYet:
+        return NOT_YET
+    except Exception as error:
+        raise ValueError(f"{stem}: {expression!r} gives no number: {error}") from error

@@ -1,0 +1,364 @@
+"""What versions reach on shapes beside the cubes of the ladder."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+
+from lib.dispatch import cost
+from lib.dispatch.fit import misfits
+from lib.kernels import shapes
+from lib.kernels.catalogue import KERNELS
+from lib.kernels.spec import TMA_STRIDE
+from lib.plotting import style
+from lib.plotting.display import note, once_recorded, show, table
+from lib.problem import ITEM_BYTES
+from lib.records import store as records
+from lib.records.schema import KernelRecord, Row
+from lib.topics.results.shapes import figure as by_shape
+from lib.topics.results.shapes import model
+from lib.topics.version import RECORDED_ON, Version, roof, rung
+
+# From which side on a product has tiles enough for all SMs.
+LARGE_SIDE = 1024
+# Shapes beside the sizes of the ladders: one too small to fill a GPU, and uneven ones.
+OTHER_SHAPES = ((512, 512, 512), *shapes.UNEVEN)
+
+
+@once_recorded()
+def draw(version: Version, fixed: str) -> None:
+    """Draw the recorded ratio to cuBLAS over all shapes that both have, and the tile of each.
+
+    Parameters
+    ----------
+    version : Version
+    fixed : str
+        The variant to compare with: its tile, whatever the shape.
+    """
+    tuned = version.kernel.variants[0]
+    kept = version.record.variants
+    others = {row.shape: row.ratio for row in kept[fixed].bench}
+    rows = []
+    for row in kept[tuned.name].bench:
+        if row.shape not in others:
+            continue
+        launched = version.kept.launched(row.instantiation, row.shape) or tuned
+        rows.append(
+            by_shape.Shape("×".join(map(str, row.shape)), row.ratio, launched.name,
+                           others[row.shape])
+        )
+    show(by_shape.draw(rows, fixed=fixed, evidence=records.label(version.record)))
+
+
+def others_table(*stems: str) -> None:
+    """Display what versions reach of cuBLAS at `OTHER_SHAPES`, a row a version.
+
+    Parameters
+    ----------
+    *stems : str
+        All versions that are recorded at one of them, if none is named.
+
+    Raises
+    ------
+    records.NotRecorded
+        If none of those named is.
+    """
+    found: dict[str, dict[tuple[int, int, int], records.Row]] = {}
+    for row in records.rows():
+        kernel = KERNELS[row.kernel]
+        shape = row.M, row.N, row.K
+        if row.gpu == RECORDED_ON and row.variant == kernel.variants[0].name and (
+                shape in OTHER_SHAPES and row.kernel in (stems or KERNELS)):
+            found.setdefault(row.kernel, {})[shape] = row
+    if not found:
+        raise records.NotRecorded(
+            f"{' and '.join(stems)} have no record: python -m lib record {stems[-1]}"
+        )
+    rows = [
+        (rung(KERNELS[stem]) + (" (stale)" if any(r.stale for r in at.values()) else ""),
+         *(f"{at[shape].ratio:.0%}" if shape in at else "not recorded" for shape in OTHER_SHAPES))
+        for stem, at in found.items()
+    ]
+    dates = {row.date for at in found.values() for row in at.values()}
+    best = {row.rival for at in found.values() for row in at.values()} == {"best"}
+    of = "of the best of cuBLAS" if best else "of cuBLAS"
+    head = (f"{of}, M×N×K", *("×<br>".join(map(str, shape)) for shape in OTHER_SHAPES))
+    table(head, rows, f"recorded: {RECORDED_ON}, {records.span(dates)}; cuBLAS in the same run")
+
+
+def others(version: Version) -> None:
+    """Display what this version and the one before reach of cuBLAS at `OTHER_SHAPES`."""
+    before = version.before
+    others_table(*([before.kernel.stem] if before else []), version.kernel.stem)
+
+
+@once_recorded()
+def trials(version: Version) -> None:
+    """Display what a rule chooses beside the fastest of those that it ranks first, by shape.
+
+    Shape by shape of the version's first variant, and of each variant with a rule the means.
+
+    Raises
+    ------
+    records.NotRecorded
+        If no row has trials.
+    """
+    recorded = version.record.variants
+    kept = {
+        variant.name: found for variant in version.kernel.variants
+        if variant.by_rule and variant.name in recorded and (
+            found := [(row, row.trials) for row in recorded[variant.name].bench if row.trials])
+    }
+    if not kept:
+        raise records.NotRecorded(f"the record of {version.kernel.stem} has no trials: "
+                                  f"python -m lib record {version.kernel.stem}")
+    first = version.kernel.variants[0].name
+    rows: list[tuple[str, ...]] = []
+    for row, tried in kept.get(first, ()):
+        launched = [version.kept.launched(instantiation, row.shape)
+                    for instantiation in (row.instantiation, tried.instantiation)]
+        names = dict.fromkeys(one.name if one else "another" for one in launched)
+        rows.append(("×".join(f"{side:,}" for side in row.shape),
+                     f"{row.ratio:.3f}", f"**{tried.ratio:.3f}**",
+                     "<br>".join(names)))
+    for name, found in kept.items():
+        of_rule = [row.ratio for row, _ in found]
+        fastest = [tried.ratio for _, tried in found]
+        rows.append((f"`{name}`, {len(found)} shapes: geometric mean; least", _summary(of_rule),
+                     f"**{_summary(fastest)}**", ""))
+    (count,) = {tried.of for found in kept.values() for _, tried in found}
+    table(("M×N×K", "of cuBLAS, the rule's first", f"the fastest of its first {count}",
+           "the first; the fastest, if another"), rows, records.label(version.record))
+
+
+def _summary(ratios: Sequence[float]) -> str:
+    return f"{statistics.geometric_mean(ratios):.3f}; {min(ratios):.3f}"
+
+
+@once_recorded()
+def layers(version: Version, beside: str | None = None) -> None:
+    """Display the cubes and the layers of public models: ratio, tile, mean and least.
+
+    Parameters
+    ----------
+    version : Version
+    beside : str, optional
+        Key of another GPU, whose recorded ratios get a column of their own.
+
+    Raises
+    ------
+    records.NotRecorded
+        If there is no record of that GPU.
+    """
+    kept = [version.record]
+    if beside is not None:
+        other = records.load(KernelRecord, beside, version.kernel.stem)
+        if other is None:
+            raise records.NotRecorded(
+                f"{version.kernel.stem} has no record of {style.article(beside)}: "
+                f"python -m lib record {version.kernel.stem}, on such a machine"
+            )
+        kept.append(other)
+    ratios = [
+        {row.shape: row.ratio for row in layer_rows(version, record)}
+        for record in kept
+    ]
+    rows: list[tuple[str, ...]] = []
+    for row in layer_rows(version):
+        launched = version.kept.launched(row.instantiation, row.shape)
+        rows.append((
+            "×".join(f"{side:,}" for side in row.shape), f"{row.tflops:.0f}",
+            f"{row.cublas_tflops:.0f}",
+            *(f"**{found[row.shape]:.3f}**" for found in ratios),
+            launched.name if launched else "another",
+        ))
+    rows.append(("geometric mean; least", "", "", *(
+        f"**{math.exp(sum(map(math.log, found.values())) / len(found)):.3f}**; "
+        f"{min(found.values()):.3f}" for found in ratios), ""))
+    names = [""] if len(kept) == 1 else [f", {record.gpu.key}" for record in kept]
+    table(("M×N×K", "TFLOP/s", "cuBLAS", *(f"ratio{name}" for name in names), "launched"), rows,
+          "; ".join(map(records.label, kept)))
+
+
+def layer_rows(version: Version, record: KernelRecord | None = None) -> list[Row]:
+    """The rows of the first variant on cubes from 1,024 and on `lib.kernels.shapes.LAYERS`.
+
+    Parameters
+    ----------
+    version : Version
+    record : KernelRecord, optional
+        Another GPU's record; the book's if not given.
+    """
+    kept = (record or version.record).variants[version.kernel.variants[0].name].bench
+    return [
+        row for row in kept
+        if row.M >= 1024 and row.is_cube(row.M) or row.shape in shapes.LAYERS
+    ]
+
+
+NOT_YET = "not recorded yet"
+
+
+def side_by_side(version: Version, first: str, second: str, by: str = "costs") -> None:
+    """Display two variants on the shapes that their version is about, predicted and recorded.
+
+    A sentence under the table counts on how many of the recorded shapes the second is the faster.
+
+    Parameters
+    ----------
+    version : Version
+    first, second : str
+        Of this version.
+    by : {"costs", "steps"}
+        What predicts: the rule's costs, or the steps of K of the longest cluster.
+    """
+    one, other = (version.kernel.variant(name) for name in (first, second))
+    predict = {"costs": model.by_costs, "steps": model.by_steps}[by]
+    rows, gains, labels = [], [], dict[str, None]()
+    for shape in version.kernel.beside:
+        told: tuple[str, ...] = (NOT_YET, "", "")
+        found = [_row(version, name, shape) for name in (first, second)]
+        if all(found):
+            before, after = (row for row in found if row)
+            gain = before.seconds / after.seconds
+            gains.append((gain, before.spread + after.spread, shape))
+            labels[records.label(version.record)] = None
+            told = (f"{1e6 * before.seconds:,.1f}", f"{1e6 * after.seconds:,.1f}",
+                    f"**{gain:.3f}**")
+        rows.append((_shape(shape),
+                     *((f"{model.last_wave(one, shape):.0%}",) if by == "steps" else ()),
+                     f"{predict(one, other, shape):.3f}", *told))
+    how = {"costs": "the rule's costs (lib/dispatch/cost.py)",
+           "steps": "steps of K of the cluster that has most, sums for nothing"}[by]
+    table(("M×N×K", *(("last wave full",) if by == "steps" else ()),
+           f"`{second}` over `{first}`, predicted", f"`{first}`, µs", f"`{second}`, µs",
+           "speed over speed"), rows,
+          f"predicted: modelled, {how}; {'; '.join(labels) or NOT_YET}")
+    note(_counted(gains, first, second, len(version.kernel.beside)))
+
+
+def each(version: Version, *variants: str) -> None:
+    """Display variants on the shapes that their version is about: time, and share of cuBLAS's best.
+
+    The fastest of a row stands out, beside the one that the rule's costs expect to be.
+
+    Parameters
+    ----------
+    version : Version
+    *variants : str
+        All of them if none is named, a column each.
+    """
+    names = variants or tuple(variant.name for variant in version.kernel.variants)
+    rows, labels = [], dict[str, None]()
+    for shape in version.kernel.beside:
+        expected = model.fastest([version.kernel.variant(name) for name in names], shape)
+        found = {name: row for name in names if (row := _row(version, name, shape))}
+        least = min(found, key=lambda name: found[name].seconds, default="")
+        cells = [_time(found.get(name), name == least) for name in names]
+        if found:
+            labels[records.label(version.record)] = None
+        rows.append((_shape(shape), f"`{expected}`", *(cells if found else [
+            NOT_YET, *[""] * (len(names) - 1)])))
+    table(("M×N×K", "fastest, predicted", *(f"`{name}`, µs" for name in names)), rows,
+          "predicted: modelled, the rule's costs (lib/dispatch/cost.py); in brackets of the best "
+          f"of cuBLAS in the same run; {'; '.join(labels) or NOT_YET}")
+
+
+def chosen(*given: tuple[int, int, int], rule: str = "hopper") -> None:
+    """Display what a rule launches for some shapes, in the types of its first variant."""
+    kernel = KERNELS[rule]
+    tuned, rows = kernel.variants[0], []
+    for shape in given:
+        problem = tuned.problem(*shape)
+        one = kernel.variant(cost.choose(kernel, tuned, problem).name)
+        schedule, grid = one.schedule, one.grid
+        rows.append((
+            _shape(shape), one.version[:2], f"{one.tile[0]}×{one.tile[1]}",
+            "persistent" if grid.resident else "a tile per block",
+            f"{grid.cluster} × {grid.beside}", grid.split, "yes" if schedule.swapped else "no",
+            "read by warps" if one.warps_read else
+            "packed" if misfits(problem, TMA_STRIDE) else "by TMA"))
+    table(("M×N×K", "version", "tile", "blocks", "cluster", "blocks that share K",
+           "operands swapped", "A and B"), rows,
+          "modelled: the rule of lib.gemm, lib/dispatch/cost.py")
+
+
+def _time(row: Row | None, least: bool) -> str:
+    if row is None:
+        return NOT_YET
+    text = f"{1e6 * row.seconds:,.1f} ({row.ratio:.0%})"
+    return f"**{text}**" if least else text
+
+
+def _row(version: Version, name: str, shape: tuple[int, int, int]) -> Row | None:
+    try:
+        kept = version.kept.variant(name).bench
+    except records.NotRecorded:
+        return None
+    return next((row for row in kept if row.shape == shape), None)
+
+
+def _shape(shape: tuple[int, int, int]) -> str:
+    return "×".join(f"{side:,}" for side in shape)
+
+
+def _counted(gains: Sequence[tuple[float, float, tuple[int, int, int]]], first: str, second: str,
+             count: int) -> str:
+    """On how many shapes the second is faster by more than both spreads, and where most."""
+    if not gains:
+        return f"None of the {count} shapes is recorded yet."
+    won = [one for one in gains if one[0] - 1 > one[1]]
+    lost = [one for one in gains if 1 - one[0] > one[1]]
+    most, least = max(gains), min(gains)
+    return (f"Of {len(gains)} recorded shapes `{second}` is faster than `{first}` on {len(won)}, "
+            f"slower on {len(lost)}, and within both spreads on the others. Its best is "
+            f"{most[0]:.3f} times the speed, at {_shape(most[2])}; its worst {least[0]:.3f}, at "
+            f"{_shape(least[2])}.")
+
+
+@once_recorded()
+def means(version: Version) -> None:
+    """Display, of each variant with a rule, its ratios' geometric mean and least, of three sets.
+
+    All recorded shapes; those whose rows are multiples of 16 bytes, which the rival's fast kernels
+    want too; and of these the ones with all sides from 1,024.
+
+    Raises
+    ------
+    records.NotRecorded
+        If nothing is recorded of the version.
+    """
+    recorded = version.record.variants
+    rows = []
+    for variant in version.kernel.variants:
+        if not variant.by_rule or variant.name not in recorded:
+            continue
+        every = recorded[variant.name].bench
+        aligned = [row for row in every
+                   if not misfits(variant.problem(row.M, row.N, row.K), TMA_STRIDE)]
+        large = [row for row in aligned if min(row.shape) >= LARGE_SIDE]
+        rows.append((f"`{variant.name}`", *(
+            f"{_summary([row.ratio for row in one])} ({len(one)})" if one else "none"
+            for one in (every, aligned, large))))
+    table(("of the best of cuBLAS: geometric mean; least (shapes)", "all",
+           "rows of whole 16 bytes", f"of these all sides from {LARGE_SIDE:,}"), rows,
+          records.label(version.record))
+
+
+def packing(version: Version) -> None:
+    """Display what packing moves on the shapes that a version is about, and its least time.
+
+    Read once and written once, at the DRAM rate that was measured; then read again by the product.
+    """
+    first, rows = version.kernel.variants[0], []
+    for shape in version.kernel.beside:
+        problem = first.problem(*shape)
+        packed = misfits(problem, TMA_STRIDE)
+        moved = sum(2 * one.lines * one.length * ITEM_BYTES[problem.dtype]
+                    for one in map(problem.operand, packed))
+        share = problem.flops / (moved or 1)
+        rows.append((_shape(shape), " and ".join(packed) or "none", f"{moved / 1e6:.2f}",
+                     f"{1e6 * moved / roof('copy'):.1f}", f"{share:,.0f}"))
+    table(("M×N×K", "packed", "MB read and written", "least time, µs", "FLOP per byte of it"),
+          rows, "modelled: bytes at the measured rate of DRAM; small matrices stay in the L2")

@@ -1,0 +1,40 @@
+"""Load time, compute time and number of buffers against a loop's cycles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matplotlib.figure import Figure
+
+from lib.plotting.frames import Control, Explorer
+from lib.topics.time.pipeline import figure as pipeline_figure
+from lib.topics.time.pipeline.model import pipeline
+
+
+def buffers(
+    loads: Sequence[int] = (100, 300, 600, 1200), computes: Sequence[int] = (100, 300, 600),
+    counts: Sequence[int] = (1, 2, 3, 4), default: tuple[int, int, int] = (1, 1, 1),
+) -> Explorer:
+    """Load time, compute time and number of buffers against a loop's cycles.
+
+    Parameters
+    ----------
+    loads, computes : sequence of int
+        Cycles of one tile.
+    counts : sequence of int
+        Buffers.
+    default : (int, int, int)
+        Positions shown first.
+    """
+    controls = [
+        Control(label, [(f"{value:,}", value) for value in values], default=first, slider=True)
+        for label, values, first in zip(
+            ("Cycles to load a tile", "Cycles to compute on it", "Buffers"),
+            (loads, computes, counts), default, strict=True,
+        )
+    ]
+
+    def frame(load: int, compute: int, count: int) -> Figure:
+        return pipeline_figure.draw(pipeline(load, compute, count))
+
+    return Explorer(controls, frame, "Buffers, and what overlaps")

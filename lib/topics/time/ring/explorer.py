@@ -1,0 +1,39 @@
+"""A ring of buffers: stages, copy time, multiply time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matplotlib.figure import Figure
+
+from lib.plotting.frames import Control, Explorer
+from lib.topics.time.ring import figure as ring_figure
+from lib.topics.time.ring.model import ring
+
+
+def rings(
+    stages: Sequence[int] = (1, 2, 3, 4), copies: Sequence[int] = (300, 600, 1200, 2400),
+    multiplies: Sequence[int] = (300, 600, 1200), default: tuple[int, int, int] = (3, 2, 1),
+) -> Explorer:
+    """Stages, copy time and multiply time against who waits.
+
+    Parameters
+    ----------
+    stages : sequence of int
+    copies, multiplies : sequence of int
+        Cycles of one tile.
+    default : (int, int, int)
+        Positions shown first.
+    """
+    controls = [
+        Control(label, [(f"{value:,}", value) for value in values], default=first, slider=True)
+        for label, values, first in zip(
+            ("Stages", "Cycles of a copy", "Cycles to multiply a tile"),
+            (stages, copies, multiplies), default, strict=True,
+        )
+    ]
+
+    def frame(count: int, copy: int, multiply: int) -> Figure:
+        return ring_figure.draw(ring(copy, multiply, count, 8), stages=max(stages))
+
+    return Explorer(controls, frame, "A ring of stages, and who waits")

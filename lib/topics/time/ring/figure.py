@@ -1,0 +1,120 @@
+"""Who waits for whom? Stages of a ring over time, a row each, with the parity of their barriers."""
+
+from __future__ import annotations
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from lib.plotting import shapes, style
+from lib.topics.time.ring.model import Ring
+
+_LEFT, _WIDTH = 66.0, 438.0
+_HEAD, _ROW, _GAP, _AXIS = 34.0, 19.0, 8.0, 26.0
+_TALL = {"load": 0.72, "compute": 1.0, "wait": 0.3}
+
+
+@style.styled
+def draw(
+    ring: Ring, *,
+    evidence: str = "modelled: S stages, a tile max(multiply, (copy + multiply) / S)",
+    end: float | None = None, stages: int | None = None, landed: bool = True,
+    title: str | None = None,
+) -> Figure:
+    """Draw the first tiles of a ring.
+
+    Parameters
+    ----------
+    ring : Ring
+        Of `lib.topics.time.ring.model`: modelled, or read from marks.
+    evidence : str
+    end : float, optional
+        Cycles to draw; as long as the ring runs if not given.
+    stages : int, optional
+        Room for that many stages: the frames of an explorer have one height.
+    landed : bool
+        Whether the arrival of a copy is known. If not, a bar reaches from the asking to where
+        consumers saw the tile.
+    title : str, optional
+        In place of the finding made from the numbers.
+    """
+    rows = max(stages or 0, ring.stages) + 2
+    height = _HEAD + _ROW * rows + _GAP + _AXIS
+    fig = style.figure(title or _finding(ring), height / 72)
+    ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, height / 72, bare=True)
+    last = end or ring.end - ring.begin
+    scale = _WIDTH / last
+    _key(ax, height, landed)
+    top = height - _HEAD
+
+    def bar(first: float, until: float, y: float, phase: str, text: str = "") -> None:
+        first, until = first - ring.begin, min(until - ring.begin, last)
+        width = (until - first) * scale
+        if width <= 0.2:
+            return
+        tall = (_ROW - 4) * _TALL[phase]
+        x = _LEFT + first * scale
+        shapes.rectangles(ax, [(x, y + (_ROW - tall) / 2, max(width - 0.8, 0.5), tall)],
+                          facecolor=style.PHASE[phase])
+        if text and width > 6.2 * len(text) + 3:
+            ax.text(x + width / 2, y + _ROW / 2 - 0.5, text, size=style.SMALL, ha="center",
+                    va="center", color=style.on(style.PHASE[phase]))
+
+    for stage in range(ring.stages):
+        y = top - _ROW * (stage + 1)
+        ax.text(0, y + _ROW / 2, f"stage {stage}", size=style.SMALL, va="center")
+        for number, tile in enumerate(ring.tiles):
+            if tile.stage == stage:
+                bar(tile.asked, tile.arrived, y, "load", f"{number}")
+                bar(tile.start, tile.end, y, "compute", f"{number}: {tile.parity}")
+    y = top - _ROW * (rows - 1) - _GAP
+    ax.text(0, y + _ROW / 2, "producer", size=style.SMALL, weight="bold", va="center")
+    for tile in ring.tiles:
+        bar(tile.waited, tile.asked, y, "wait")
+        middle, wide = (tile.waited + tile.asked) / 2 - ring.begin, tile.asked - tile.waited
+        if tile.round and wide * scale > 8 and middle < last:  # the empty barrier's parity
+            ax.text(_LEFT + middle * scale, y + _ROW / 2 + 2.5, f"{tile.round - 1 & 1}",
+                    size=style.SMALL, ha="center", va="bottom")
+        x = _LEFT + (tile.asked - ring.begin) * scale
+        if x <= _LEFT + _WIDTH:
+            shapes.rectangles(ax, [(x - 0.8, y + 2, 1.6, _ROW - 4)],
+                              facecolor=style.PHASE["load"])
+    y -= _ROW
+    ax.text(0, y + _ROW / 2, "consumers", size=style.SMALL, weight="bold", va="center")
+    before = ring.begin
+    for tile in ring.tiles:
+        bar(before, tile.start, y, "wait")
+        bar(tile.start, tile.end, y, "compute")
+        before = tile.end
+    shapes.strokes(ax, [((_LEFT, y - 3), (_LEFT + _WIDTH, y - 3))], edgecolor=style.INK,
+                   linewidth=0.6)
+    ax.text(_LEFT, y - 6, "0", size=style.SMALL, va="top")
+    ax.text(_LEFT + _WIDTH, y - 6, f"{last:,.0f} cycles", size=style.SMALL, ha="right", va="top")
+    return style.finish(fig, alt=_alt(ring), evidence=evidence)
+
+
+def _key(ax: Axes, top: float, landed: bool) -> None:
+    x = _LEFT
+    copy = "a copy in flight" if landed else "asked for, not yet seen"
+    for phase, text in (("load", copy), ("compute", "tile: parity of full"),
+                        ("wait", "waits: parity of empty")):
+        shapes.rectangles(ax, [(x, top - 10, 8, 8 * _TALL[phase])], facecolor=style.PHASE[phase])
+        ax.text(x + 12, top - 11, text, size=style.SMALL, va="bottom")
+        x += 12 + 5.1 * len(text) + 12
+
+
+def _finding(ring: Ring) -> str:
+    stages = style.plural(ring.stages, "stage")
+    if ring.consumers_wait:
+        share = ring.consumers_wait / (ring.end - ring.begin)
+        return f"{stages}: consumers wait for tiles for {style.percent(share)} of the time"
+    return f"{stages}: after the first tile, consumers never wait for one"
+
+
+def _alt(ring: Ring) -> str:
+    return (
+        f"A ring of {style.plural(ring.stages, 'stage')} and {len(ring.tiles)} tiles over "
+        f"{ring.end - ring.begin:,.0f} cycles. Consumers multiply for {style.percent(ring.busy)} "
+        f"of them and wait for tiles for {ring.consumers_wait:,.0f} cycles after the first; the "
+        f"producer waits for stages for {ring.producer_waits:,.0f} cycles. Tile i lies in stage "
+        f"i mod {ring.stages}; the parity of its full barrier turns with every round."
+    )

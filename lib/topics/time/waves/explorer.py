@@ -1,0 +1,46 @@
+"""Size of the matrices and of the tiles against the time that SMs have no work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matplotlib.figure import Figure
+
+from lib.gpus import GPUS
+from lib.plotting import style
+from lib.plotting.frames import Control, Explorer
+from lib.topics.time.waves import figure as waves_figure
+from lib.topics.time.waves.model import Deal
+
+
+def waves(
+    sizes: Sequence[int] = (1024, 2048, 3072, 4096, 8192),
+    tiles: Sequence[tuple[int, int, int, int]] = ((128, 256, 8, 1), (64, 128, 16, 3)),
+    gpus: Sequence[str] = ("T4", "A100", "H100"), default: tuple[int, int, int] = (3, 0, 2),
+) -> Explorer:
+    """Size of the matrices and of the tiles against the time that SMs have no work.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        M = N = K.
+    tiles : sequence of (int, int, int, int)
+        Rows and columns of C, the step of K, and blocks that an SM holds.
+    gpus : sequence of str
+        Keys of data sheets.
+    default : (int, int, int)
+        Positions shown first.
+    """
+    controls = [
+        Control("M = N = K", [(f"{n:,}", n) for n in sizes], default=default[0], slider=True),
+        Control("Tile", [(f"{m}×{n}, {style.plural(held, 'block')} an SM", (m, n, k, held))
+                         for m, n, k, held in tiles], default=default[1]),
+        Control("GPU", [(key, key) for key in gpus], default=default[2]),
+    ]
+
+    def frame(n: int, tile: tuple[int, int, int, int], key: str) -> Figure:
+        rows, columns, step, held = tile
+        deal = Deal(-(-n // rows) * -(-n // columns), -(-n // step), held * GPUS[key].sms)
+        return waves_figure.draw(deal, what=f"{key}, n = {n:,}", per_sm=held)
+
+    return Explorer(controls, frame, "Waves of tiles, and equal shares")
