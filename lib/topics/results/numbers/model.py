@@ -299,7 +299,7 @@ class Numbers:
         return 2.0 * n**3 / crossed[level]()
 
     def asked(self, name: str = "", n: int = SIZE) -> float:
-        """Bytes of A and B that all blocks ask of the L2, modelled (see `lib.topics.memory.rasterization.model`)."""
+        """Bytes of A and B asked of the L2, modelled (`lib.topics.memory.rasterization.model`)."""
         version, variant = self._of(name)
         chosen = version.kernel.variant(variant)
         return rasterization.asked(
