@@ -10,6 +10,7 @@ from matplotlib.text import Text
 from lib.gpus import GPUS
 from lib.plotting import dots, style
 from lib.topics.code.instruction_mix import figure as mix
+from lib.topics.code.mapping.model import Region, Work
 from lib.topics.code.running_picture import model as running_picture_model
 from lib.topics.limits.bottleneck import figure as busiest
 from lib.topics.limits.roofline import figure as roofline
@@ -371,7 +372,7 @@ def test_staging(drawn):
 def test_overlap(drawn):
     fig = drawn["overlap, at once"]
     assert fig.finding == "Stored at once, 2 blocks: the SM multiplies 53% of the time"
-    assert {"block 0", "block 1", "the SM"} <= set(shown(fig))
+    assert {"block 0", "block 1", "all stores", "all products"} <= set(shown(fig))
     assert {"block 3, producers", "block 3, consumers"} <= set(shown(drawn["overlap, roles"]))
 
 
@@ -508,6 +509,19 @@ def test_a_running_picture_has_the_bytes_of_each_level(drawn):
     assert any("for k0 in range(0, K, 8):" in text.replace("\u00a0", " ") for text in shown(fig))
 
 
+def test_a_running_picture_draws_whose_sums_a_lane_holds_not_what_it_stores():
+    """Through shared memory lane 0 stores a column; of the sums it holds pairs (PTX ISA, mma)."""
+    warp, column = [Region(32, 0, 32, 32)], [Region(32, 0, 32, 1)]
+    work = Work(64, 64, 64, Region(0, 0, 64, 64), warp, column, Region(0, 0, 64, 16),
+                Region(0, 0, 16, 64), "one tile of 16 k", "block")
+    counted = {"dram_read_bytes": 0.0, "l2_bytes": 0.0, "shared_wavefronts": 64**3 / 128}
+    levels = running_picture_model.levels("12_wmma_pipeline", work, 16, 64, counted, 2)
+    thread = levels[-1]
+    assert (thread.rows, thread.columns) == (4, 8)
+    assert sum(part.rows * part.columns for part in levels[2].parts) == 32
+    assert levels[2].recorded is None and levels[2].wavefronts == 0.25
+
+
 def test_ratios_by_shape_name_the_mean_and_the_worst(drawn):
     fig = drawn["by_shape"]
     assert fig.finding == (
@@ -593,5 +607,5 @@ def test_the_lines_of_a_loop_nest_fit_a_phone(stem):
     most = 31  # letters of the narrow picture's column
     for lines in running_picture_model.NESTS[stem].loop.values():
         text = textwrap.dedent("\n".join(lines)).format(
-            m=128, n=128, step=16, each=128, columns=256)
+            m=128, n=128, step=16, each=128, columns=256, warp="16×16")
         assert all(len(re.sub(r" +#", " #", line)) <= most for line in text.splitlines()), text
