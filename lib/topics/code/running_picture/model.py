@@ -99,7 +99,7 @@ class Nest:
     straight : bool
         Whether the tensor cores read both operands from shared memory, for a warpgroup as one.
     finding : str
-        What the picture shows, where it isn't the size of the tiles; ``{m}`` and ``{n}`` are those of
+        What the picture shows, where it isn't the size of the tiles; ``{m}``, ``{n}`` are those of
         the warp's.
     """
 

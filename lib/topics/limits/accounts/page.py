@@ -191,7 +191,7 @@ def isolated(version: Version, *changes: str, account: str = "tensor", counter: 
     table(
         ("one thing changed", *(("speed predicted",) if expected else ()),
          *(("w predicted",) if emulated else ()),
-         f"TFLOP/s at {SMALL:,}", f"at {size:,}", "cycles", cause.name,
+         f"TFLOP/s at {SMALL:,}", f"at {size:,}", "M cycles", cause.name,
          "tensor cores busy" if account == "tensor" else "stage busy"),
         rows, f"cycles and what stands behind them: one launch at {size:,}³; {label}"
         + (f"; w predicted: emulated for {sheet.arch}" if emulated else "")
@@ -306,7 +306,7 @@ def _changed(first: Row, second: Row, account: str, cause: _Cause, sheet: gpus.G
         label.add(records.label(one.page.record))
     speeds = tuple(f"{a:.4g} → {b:.4g}, {b / a - 1:+.1%}"
                    for a, b in zip(before[:2], after[:2], strict=True))
-    return (*speeds, f"{before[2]:,.0f} → {after[2]:,.0f}",
+    return (*speeds, f"{before[2] / 1e6:.4g} → {after[2] / 1e6:.4g}",
             f"{before[3]:{cause.digits}} → {after[3]:{cause.digits}}",
             f"{before[4]:.1%} → {after[4]:.1%}")
 
