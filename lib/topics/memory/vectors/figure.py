@@ -75,6 +75,9 @@ def _finding(step: Step) -> str:
     lanes = (a.vectors + b.vectors) / (a.instructions + b.instructions)
     if lanes == WARP:
         return f"{where}: every lane of every load has work"
+    if all(load.vectors % WARP == 0 for load in (a, b)):  # whole warps, or none of it
+        return (f"{where}: {a.requests + b.requests} of {a.instructions + b.instructions} load "
+                "instructions have work")
     return f"{where}: {style.number(lanes)} of 32 lanes have work in a load"
 
 
