@@ -173,7 +173,7 @@ NESTS: dict[str, Nest] = {
         "warp": ("  for each warp’s part:  # warps",),
         "thread": ("    for k in range({step}):", "      4 loads of 4: a[{m}], b[{n}]",
                    "      sum[{m}][{n}] += a[i] * b[j]"),
-    }, finding="The block loads its next tiles into registers, then multiplies the present ones"),
+    }, finding="A block asks for its next tiles before it multiplies these"),
     "08_warp_tile": Nest(("warp",), {
         "grid": ("for each tile of C:  # blocks",),
         "block": (*_TILE, "  registers → shared; barrier", "  next tiles → registers"),
@@ -204,8 +204,7 @@ NESTS: dict[str, Nest] = {
         "block": (*_TILE, "  next tiles → registers", "  … → other buffer; barrier"),
         "warp": ("  for each {m}×{n} warp tile:", "    2 + 2 fragments from As, Bs"),
         "thread": ("    4 mma of 16×16×16", "    {each} sums in each lane"),
-    }, joint=True, finding="The block loads its next tiles into registers, then multiplies the "
-       "present ones"),
+    }, joint=True, finding="A block asks for its next tiles before it multiplies these"),
     "13_wmma_vectorized": Nest(("block", "warp", "thread"), {
         "grid": ("for each tile of C:  # blocks",),
         "block": (*_TILE, "  next tiles, 8 halves a load", "  … → other buffer; barrier"),
