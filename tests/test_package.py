@@ -207,6 +207,25 @@ def test_nothing_called_lib_is_in_the_wheel(wheel):
     assert not any(re.search(r"^\s*(?:from|import) lib\b", text, re.M) for text in texts)
 
 
+def test_the_same_files_give_the_same_wheel(wheel, tmp_path, monkeypatch):
+    """Or a rehearsal could not say that the index has what was built."""
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    made = []
+    for name in ("one", "other"):
+        shutil.copytree(ROOT / "lib", tmp_path / name / "lib",
+                        ignore=shutil.ignore_patterns("__pycache__"))
+        (tmp_path / name / "book").mkdir()
+        for file in ("setup.py", "pyproject.toml", "requirements.txt", "LICENSE",
+                     "book/release.py"):
+            shutil.copy(ROOT / file, tmp_path / name / file)
+        run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-index",
+            "--no-build-isolation", "-w", tmp_path / name / "made", tmp_path / name)
+        (file,) = (tmp_path / name / "made").glob("*.whl")
+        assert file.name == wheel.name
+        made.append(file.read_bytes())
+    assert made[0] == made[1]
+
+
 def test_numpy_is_all_that_the_emulator_needs(wheel, tmp_path):
     assert requirements(wheel) == {"numpy"}
     python = environment(tmp_path / "env", wheel, {"numpy"})
