@@ -103,7 +103,7 @@ def objectives_page(course: Course, root: Path = ROOT) -> str:
 
 # Who it is for, and what it teaches
 
-The book serves three kinds of readers, and a reader of one chapter needs only what stands here.
+Nothing of what stands here is a condition: each chapter says on its own page what it builds on.
 
 {_points(f"**{_capital(who)}** get {gets}." for who, gets in course.audience)}
 
@@ -111,7 +111,7 @@ You need:
 
 {_points(f"{_capital(one)}." for one in course.before)}
 
-## After the book you can do six things without it
+## What you can do after the book
 
 {_numbered(f"{_capital(one)}." for one in course.objectives)}
 
