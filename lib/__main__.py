@@ -16,7 +16,8 @@ from typing import NoReturn
 
 # Commands for whoever writes the book. Their modules need Jupyter's libraries, which a machine
 # that only measures may lack, so each is loaded when its command is asked for.
-AUTHORING = {"notebooks": "book.notebooks", "stamp": "book.release", "new": "book.new"}
+AUTHORING = {"notebooks": "book.notebooks", "stamp": "book.release", "release": "book.releasing",
+             "new": "book.new"}
 
 
 class Parser(argparse.ArgumentParser):
