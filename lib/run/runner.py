@@ -178,8 +178,8 @@ def run(
         Loaded(kernel, prepared, target, source=source)(0)
         xp.cuda.get_current_stream().synchronize()
     else:
-        options = {"watch": watch, "races": races, "schedule": schedule, "landing": landing,
-                   "seed": seed}
+        options: dict[str, Any] = {"watch": watch, "races": races, "schedule": schedule,
+                                   "landing": landing, "seed": seed}
         if source is not None:  # reports show its lines, and not those of the file
             options["sources"] = {kernel.file(chosen.variant).name: source}
         *packing, main = prepared.steps(0)
