@@ -13,6 +13,7 @@ from typing import Any
 from lib.compiler.arch import legal
 from lib.compiler.fingerprint import fingerprint
 from lib.gpus import for_arch
+from lib.kernels.epilogues import Epilogue, FusedProblem
 from lib.kernels.grid import Grid, Plane
 from lib.kernels.scaled import ScaledProblem
 from lib.kernels.schedule import Argument, Schedule
@@ -207,7 +208,16 @@ class Variant:
         if self.scaling:
             return ScaledProblem(M, N, K, alpha, beta, out=self.out, scaling=self.scaling,
                                  promoted=self.promotes)
+        if self.epilogue is not None:
+            return FusedProblem(M, N, K, alpha, beta, self.dtype, self.out, self.b_layout,
+                                epilogue=self.epilogue)
         return Problem(M, N, K, alpha, beta, self.dtype, self.out, self.b_layout, self.a_layout)
+
+    @property
+    def epilogue(self) -> Epilogue | None:
+        """What becomes of sums before they are stored (25); None where the template has none."""
+        expression = self.constants.get("E")
+        return None if expression is None else Epilogue.of(str(expression))
 
     @property
     def promotes(self) -> bool:

@@ -84,7 +84,7 @@ def to_compile(
             add(EPILOGUE, one)
         vec = VEC if problem.columns % VEC == 0 else 1
         add(EPILOGUE, apart(problem.epilogue, problem.out, vec))
-        for product in (fused_rival.product_of(problem), problem.product):
+        for product in (problem.alone, problem.product):
             kernel, variant = rule_of(product)
             add(kernel, planned(kernel, variant, product).variant)
     for one in part_variants() if with_parts else ():

@@ -20,7 +20,7 @@ from lib.dispatch.fused import apart_launch, choose, launch_of, ranked
 from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import RULES
 from lib.kernels.epilogues import Epilogue, FusedProblem, Given
-from lib.kernels.fused import EPILOGUE, apart, check, epilogue_of
+from lib.kernels.fused import EPILOGUE, EVERY, apart, check, epilogue_of
 from lib.kernels.spec import Kernel, Variant
 from lib.measure import bench, cublaslt, energy, fused_rival, turns
 from lib.measure.bench import KernelPlayer
@@ -94,7 +94,7 @@ class Contest:
     def __init__(self, problem: FusedProblem, copies: Sequence[Given] | None = None) -> None:
         self.problem, self._cp = problem, device.cupy()
         self.copies = drawn(problem) if copies is None else list(copies)
-        self.product = fused_rival.product_of(problem)
+        self.product = problem.alone
         self.bare = replace(problem, epilogue=Epilogue())
         # C of the product alone, which SwiGLU's isn't.
         shape = (problem.M, problem.N)
@@ -231,12 +231,11 @@ class Contest:
         problem = self.bare if bare else self.problem
         first: Given = (self._alone if bare else self.copies)[0]
         if bare not in self._answers:
-            self._answers[bare] = problem.reference(first)
+            self._answers[bare] = problem.reference(*first)
         first.C.view("uint8")[...] = 0xFF  # NaN: what isn't written shows
         made = call(0)
         C = first.C if made is None else self._of_torch(made)
-        amax = None if first.amax is None else float(first.amax[0])
-        verdict = problem.judge(C, self._answers[bare], amax)
+        verdict = problem.judge(C, self._answers[bare], *first[3:])
         if not verdict.ok:
             raise WrongResult(f"{name}: {verdict}; not timed")
         return Side(name, whose, call, verdict.error)
@@ -395,7 +394,7 @@ def _typed(name: str) -> schema.Type:
 def part_variants() -> list[Variant]:
     """25's recorded instantiations of one pair of types, whose tiles share an SM's blocks."""
     plain = EPILOGUE.variant("plain")
-    return [one for one in EPILOGUE.measured
+    return [one for one in EVERY
             if (one.dtype, one.out, one.function) == (plain.dtype, plain.out, plain.function)]
 
 
