@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from lib import bfloat16
 from lib.problem import (
     ITEM_BYTES,
     ROUNDOFF,
@@ -253,19 +254,18 @@ class FusedProblem(Problem):
             Where β = 0, C holds NaN. An amax begins at 0.
         """
         random = xp.random.default_rng(seed)
-        kind, out = numpy_dtype(self.dtype), numpy_dtype(self.out)
 
         def draw(*shape: int) -> Any:
             return random.random(shape, dtype=xp.float32) * 2 - 1
 
-        A = draw(self.M, self.K).astype(kind)
+        A = _typed(draw(self.M, self.K), self.dtype)
         B = draw(*((self.N, self.K) if self.b_layout == "column" else (self.K, self.N)))
-        B = (B * np.float32(3 / math.sqrt(max(self.K, 1)))).astype(kind)
-        shape, asked = (self.M, self.columns), self.epilogue
-        C = draw(*shape).astype(out) if self.beta else xp.full(shape, xp.nan, out)
+        B = _typed(B * np.float32(3 / math.sqrt(max(self.K, 1))), self.dtype)
+        shape, asked, out = (self.M, self.columns), self.epilogue, self.out
+        C = draw(*shape) if self.beta else xp.full(shape, xp.nan, "float32")
         return Given(
-            A, B, C, draw(self.N).astype(out) if asked.bias else None,
-            draw(*shape).astype(out) if asked.residual else None,
+            A, B, _typed(C, out), _typed(draw(self.N), out) if asked.bias else None,
+            _typed(draw(*shape), out) if asked.residual else None,
             xp.zeros(1, "float32") if asked.amax else None)
 
     def reference(self, A: Any, B: Any, C: Any, *beside: Any) -> Answer:
@@ -319,6 +319,13 @@ class FusedProblem(Problem):
         away = math.inf if kept is None else abs(float(kept[0]) - reference.amax)
         ok = verdict.ok and away <= 8 * self.unrounded * max(reference.amax, 1.0)
         return replace(verdict, ok=ok)
+
+
+def _typed(values: Any, dtype: str) -> Any:
+    """FP32 numbers in a type; bfloat16 as its bits where NumPy has no such type."""
+    if dtype == "bfloat16" and bfloat16.as_bits():
+        return bfloat16.rounded(values)
+    return values.astype(numpy_dtype(dtype))
 
 
 def halves(product: Any) -> tuple[Any, Any]:

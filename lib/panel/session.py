@@ -273,7 +273,7 @@ class Session:
 
     def _steps(self, planned: Planned, matrices: tuple[Any, ...]) -> list[Step]:
         """The launches, on plain arrays of the same memory (see `lib.bfloat16`)."""
-        arrays = tuple(map(np.asarray, matrices))
+        arrays = tuple(None if one is None else np.asarray(one) for one in matrices)
         try:
             return lay_out(planned.plan, planned.request.problem, [arrays]).steps(0)
         except ValueError as refused:
