@@ -226,7 +226,7 @@ class Variant:
 
     def typed(self, problem: Problem) -> Problem:
         """The same problem in the types and the layout that this instantiation takes."""
-        if self.scaling:
+        if self.scaling or self.epilogue is not None:
             return self.problem(problem.M, problem.N, problem.K, problem.alpha, problem.beta)
         return replace(problem, dtype=self.dtype, out=self.out, b_layout=self.b_layout,
                        a_layout=self.a_layout)
