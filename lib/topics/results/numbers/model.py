@@ -323,11 +323,6 @@ class Numbers:
         """The share of `tile_cycles` that `tail` is."""
         return epilogue.exposed(name, over, K)
 
-    def registers(self, name: str = "") -> int:
-        """Registers per thread, as compiled for the recorded GPU."""
-        version, variant = self._of(name)
-        return version.compiled(gpus.GPUS[RECORDED_ON].arch, variant).resources.registers
-
     def sectors(self, name: str = "", n: int | None = None) -> float:
         """Sectors per global load request: of the traced run, or recorded at a size."""
         keys = ("global_load_sectors", "global_load_requests")
