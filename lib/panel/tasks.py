@@ -262,6 +262,14 @@ TASKS: Mapping[str, Sequence[Task]] = {
         Task("Leave out the fence between the threads' stores to shared memory and wgmma's reads. "
              "How many pairs of source lines race?", RACES, {"mistake": "fence_async_proxy"}),
     ),
+    "25_epilogue": (
+        Task("Add a residual, a matrix of C's shape. How many sectors do all loads of global "
+             "memory touch?", "global_load_sectors", **_to("residual")),
+        Task("Add a bias and GELU by its tanh. How many multiply-adds do the threads execute?",
+             "ffma_thread_instructions", **_to("bias_gelu")),
+        Task("Leave out the fence between the slice that the lanes wrote and TMA's store of it. "
+             "How many pairs of source lines race?", RACES, {"mistake": "fence.proxy.async"}),
+    ),
     "26_fp8": (
         Task("Blocks of 128 shared a scale, and each partial sum was promoted; now a row of A and "
              "a column of B have one scale each. How many multiply-adds do the threads execute?",

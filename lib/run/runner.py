@@ -163,9 +163,10 @@ def run(
         xp = np
     # Raises before anything is allocated.
     chosen = planned(kernel, variant, problem, sms=sms, exact=exact, on_gpu=where == "gpu")
-    operands = list(problem.inputs(seed, xp) if given is None else map(xp.asarray, given))
-    if given is not None:
-        operands[2] = operands[2].copy()
+    operands = list(problem.inputs(seed, xp) if given is None else (
+        None if one is None else xp.asarray(one) for one in given))
+    if given is not None:  # what kernels write to: C, and behind A and B an amax
+        operands[2:] = [None if one is None else one.copy() for one in operands[2:]]
     C = operands[2]
     prepared = lay_out(chosen, problem, [tuple(operands)], xp)
     compiled = compile_kernel(
@@ -191,7 +192,7 @@ def run(
                                **(options | {"watch": None})).hazards
         launched = emulate(compiled, main.launch, main.arguments, trace=trace, **options)
         launched.hazards[:0] = hazards
-    verdict = problem.judge(C, reference)
+    verdict = problem.judge(C, reference, *operands[3:])
     return Run(kernel, variant, problem, where, target, C, verdict, chosen, compiled, launched)
 
 
@@ -323,7 +324,8 @@ def prepare(
     kernel : Kernel
     variant : Variant
     problem : Problem
-    sets : sequence of (A, B, C), or of `lib.kernels.scaled.Operands`
+    sets : sequence of (A, B, C), of `lib.kernels.scaled.Operands` or of
+        `lib.kernels.epilogues.Given`
         NumPy's or CuPy's arrays.
     exact : bool
         Keep to the variant's own tile (see `lib.dispatch.plan`).
