@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -412,7 +413,13 @@ def parted(name: str) -> tuple[str, str | None]:
 
 
 def unknown(kind: str, name: str, known: Mapping[str, object]) -> str:
-    """Return the line that says that a name is none of those known, and which one is near."""
+    """Return the line that says that a name is none of those known, and which one is near.
+
+    A name with a variant behind another sign than a stroke is told how a variant is written.
+    """
+    other = re.fullmatch(r"(\w+)[:.@](\w+)", name)
+    if other and other[1] in known:
+        return f"unknown {kind} {name!r} (a variant is written {other[1]}/{other[2]})"
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
     hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
     return f"unknown {kind} {name!r} ({hint})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -178,8 +178,10 @@ def run(
         Loaded(kernel, prepared, target, source=source)(0)
         xp.cuda.get_current_stream().synchronize()
     else:
-        options = {"watch": watch, "races": races, "schedule": schedule, "landing": landing,
-                   "seed": seed}
+        options: dict[str, Any] = {"watch": watch, "races": races, "schedule": schedule,
+                                   "landing": landing, "seed": seed}
+        if source is not None:  # reports show its lines, and not those of the file
+            options["sources"] = {kernel.file(chosen.variant).name: source}
         *packing, main = prepared.steps(0)
         hazards = []
         for step in packing:
@@ -194,7 +196,8 @@ def run(
 
 
 def emulate(
-    compiled: Compiled, launch: Launch, args: tuple[Any, ...], *, trace: bool = True, **options: Any
+    compiled: Compiled, launch: Launch, args: tuple[Any, ...], *, trace: bool = True,
+    sources: Mapping[str, str] | None = None, **options: Any,
 ) -> ptx.Launch:
     """Run compiled code in the emulator, its accesses and FFMA counted as ptxas made them.
 
@@ -206,13 +209,15 @@ def emulate(
         NumPy arrays (changed in place) and scalars.
     trace : bool
         Whether to count. What ptxas made takes a disassembly, and only counting asks for it.
+    sources : mapping of str to str, optional
+        Texts that were compiled in place of files, by the files' names: reports show their lines.
     **options
         The emulator's own: `watch`, `races`, `schedule`, `landing`, `seed`.
     """
     if trace:
         options |= {"merge": compiled.merge, "ffma": compiled.ffma}
     sys.audit("gemm.blocks emulated", math.prod(launch.grid))
-    module = ptx.Module(compiled.ptx, compiled.arch, folders=[CUDA])
+    module = ptx.Module(compiled.ptx, compiled.arch, sources=sources, folders=[CUDA])
     function = module.get_function(compiled.name)
     return function(
         launch.grid, launch.block, args, shared_mem=launch.shared_bytes, trace=trace, **options
