@@ -49,7 +49,8 @@ def test_orders_stand_above_each_other_with_the_cycles_of_a_step():
     for narrow in (False, True):
         fig = figure.orders(runs, cycles=3000, narrow=narrow)
         assert fig.finding == "Cycles per step: 650 staged, 550 roles"
-        assert ("" if narrow else "a step: ") + "max(L + P, C) = 550" in [text.get_text() for text in fig.axes[0].texts]
+        said = "max(L + P, C) = 550" if narrow else "a step: max(L + P, C) = 550"
+        assert said in [text.get_text() for text in fig.axes[0].texts]
         assert "roles, max(L + P, C): a step takes 550 cycles" in fig.alt
 
 

@@ -85,7 +85,8 @@ def orders(
     scale, top = wide / cycles, height - head
     for (name, formula, found), block in zip(shown, heights, strict=True):
         ax.text(0, top - _ROW / 2, name, size=style.NORMAL, weight="bold", va="center")
-        ax.text(left + wide, top - _ROW / 2, f"{'' if narrow else 'a step: '}{formula} = {found.step:,.0f}",
+        said = f"{formula} = {found.step:,.0f}"
+        ax.text(left + wide, top - _ROW / 2, said if narrow else f"a step: {said}",
                 size=style.SMALL, ha="right", va="center")
         for row in range(found.rows):
             y = top - _ROW * (row + 2)
