@@ -95,6 +95,9 @@ def test_an_isolated_change_is_a_row_with_what_was_predicted(shown):
     assert own.startswith("| **tiles of 128×256, with the next ones in registers**: `one_block` → "
                           "`one_buffer` | +14.0% | ")
     assert own.count(" → ") == 6, own
+    version = Version("15_turing_limit")
+    before, after = (version.metrics(4096, name)["cycles"] for name in ("one_block", "one_buffer"))
+    assert f"| {before:,.0f} → {after:,.0f}, {after / before - 1:+.1%} |" in own
     assert other.startswith("| **chunks XORed, after padding**: `padded` → `swizzled` | +5.0% | ")
 
 

@@ -306,7 +306,8 @@ def _changed(first: Row, second: Row, account: str, cause: _Cause, sheet: gpus.G
         label.add(records.label(one.page.record))
     speeds = tuple(f"{a:.4g} → {b:.4g}, {b / a - 1:+.1%}"
                    for a, b in zip(before[:2], after[:2], strict=True))
-    return (*speeds, f"{before[2]:,.0f} → {after[2]:,.0f}",
+    return (*speeds,
+            f"{before[2]:,.0f} → {after[2]:,.0f}, {after[2] / before[2] - 1:+.1%}",
             f"{before[3]:{cause.digits}} → {after[3]:{cause.digits}}",
             f"{before[4]:.1%} → {after[4]:.1%}")
 
