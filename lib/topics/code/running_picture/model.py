@@ -360,7 +360,9 @@ def _crossed(
 ) -> dict[str, float]:
     """Bytes per FMA that crossed each boundary, by recorded counters."""
     wavefront, sector = 128, 32
-    into_warps = (metrics["shared_wavefronts"] * wavefront if shared
+    # A GPU counts an asynchronous copy more than once; its data stage served no more than these.
+    served = metrics.get("l1_wavefronts", float("inf"))
+    into_warps = (min(metrics["shared_wavefronts"], served) * wavefront if shared
                   else metrics["global_load_sectors"] * sector)
     found = {"grid": metrics["dram_read_bytes"], "block": metrics["l2_bytes"], "warp": into_warps}
     return {name: value / size**3 for name, value in found.items()}
