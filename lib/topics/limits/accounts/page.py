@@ -185,7 +185,7 @@ def isolated(version: Version, *changes: str, account: str = "tensor", counter: 
         guess = predictions.foreseen(pair.first, pair.second)
         rows.append((
             f"**{pair.change}**: {_side(first, version)} → {_side(second, version)}",
-            *((f"{guess.gain:+.1%}" if guess else "",) if expected else ()),
+            *((f"{guess.gain:+.1%}" if guess else "none",) if expected else ()),
             *((_foreseen(first, second, sheet, size),) if emulated else ()),
             *_changed(first, second, account, cause, sheet, size, label)))
     table(
