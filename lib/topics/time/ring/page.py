@@ -35,6 +35,16 @@ def draw(version: Version, variant: str | None = None, cycles: float | None = No
                           evidence=f"{version.timed_on([chosen.name])}, {TIMED:,}³"))
 
 
-def buffers(copy: float, multiply: float, stages: int, tiles: int = 8) -> None:
-    """Draw the model of a ring of buffers (`lib.topics.time.ring.model`)."""
-    show(ring_figure.draw(ring.ring(copy, multiply, stages, tiles)))
+def buffers(copy: float, multiply: float, stages: int, tiles: int = 8,
+            cycles: float | None = None) -> None:
+    """Draw the model of a ring of buffers (`lib.topics.time.ring.model`).
+
+    Parameters
+    ----------
+    copy, multiply : float
+        Cycles of a tile's copy and of its products.
+    stages, tiles : int
+    cycles : float, optional
+        How far the axis reaches, so that two rings have one scale; to the ring's end if not given.
+    """
+    show(ring_figure.draw(ring.ring(copy, multiply, stages, tiles), end=cycles))
