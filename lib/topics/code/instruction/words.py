@@ -94,7 +94,8 @@ QUALIFIERS = {
     "f32": "FP32", "f16": "FP16", "bf16": "bfloat16",
     "global": "in global memory",
     "shared": "in shared memory", "shared::cta": "in this block's shared memory",
-    "shared::cluster": "in the shared memory of a block of the cluster, this one included",
+    "shared::cluster": "in the shared memory of a block of the cluster, this one included; a block "
+                       "launched by itself is a cluster of one",
     "row": "row-major", "col": "column-major",
     "cg": "cached in L2 alone: the bytes bypass L1 (16-byte copies only)",
     "ca": "cached at all levels, L1 included (copies of 4, 8 or 16 bytes)",
