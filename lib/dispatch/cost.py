@@ -150,7 +150,7 @@ H100 = Costs(
     store=0.0854, odd=13.66, odd_swapped=4.793,
     share=236.8, sums=0.2763, pack_bytes=1778.0,
     energy=5.948e-07, l2_energy=25.36, sharpness=2.669,
-)  # fmt: skip
+)
 
 
 def choose(kernel: Kernel, variant: Variant, problem: Problem, costs: Costs = H100) -> Choice:

@@ -83,7 +83,7 @@ class Execution:
         races: Races | None, hazards: Hazards, schedule: str, random: np.random.Generator,
         landing: str = "early", turns: int | None = None, strict: bool = False,
         recorder: Recorder | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.recorder = recorder
         self.strict = strict
         self.unwritten: Unwritten | None = None
@@ -394,7 +394,7 @@ class Execution:
             self.r, self.twins, self.resolved, self.stacks, self.fragments, self.products,
             self.waiters, self.groups, self._patterns, self._contents, self._sums, self._costs,
             self.shapes.known,
-        ):  # fmt: skip
+        ):
             kept.clear()
         self.room = None
 
@@ -427,7 +427,7 @@ class Execution:
     def hazard(
         self, kind: str, message: str, instruction: Instruction, where: np.ndarray,
         before: Instruction | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Report something that is wrong but does not stop the kernel.
 
         `before` is an instruction that the same lanes ran earlier, the other side of the hazard.

@@ -111,7 +111,7 @@ def _analyse(pattern: AccessPattern, shared: bool, phase: int, nbytes: int, serv
 def copy_cost(
     to: AccessPattern, source: AccessPattern | None, to_phase: int, source_phase: int | None,
     nbytes: int, past_l1: bool,
-) -> cp_async.Totals:  # fmt: skip
+) -> cp_async.Totals:
     """Sum the costs of all warps' copies."""
     f = to.f
 
@@ -128,7 +128,7 @@ def copy_cost(
         spread(to.relative + to_phase),
         spread(to.relative if source is None else source.relative + (source_phase or 0)),
         lanes(to), lanes(source),
-    )  # fmt: skip
+    )
     scale = f.blocks // len(arrays[0])  # blocks that share their addresses are analysed once
     flat = [np.ascontiguousarray(array).reshape(-1, 32) for array in arrays]
     # Whole lines of distance change nothing, so warps that differ in those alone are one.

@@ -36,7 +36,7 @@ class MatrixRows:
     def __init__(
         self, source: AccessPattern | None, pattern: AccessPattern, segment: Segment,
         index: np.ndarray,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.source, self.pattern, self.segment, self.index = source, pattern, segment, index
 
 
@@ -51,7 +51,7 @@ def first_lanes(f: Batch, count: int) -> Mask | None:
 def rows_of(
     f: Batch, addresses: np.ndarray, number: int, access: MemoryAccess,
     source: AccessPattern | None = None,
-) -> MatrixRows:  # fmt: skip
+) -> MatrixRows:
     """Find the rows of `number` matrices a warp; (number, blocks * warps, 8) as the index."""
     if number == 4 and source is not None:
         pattern = source

@@ -155,7 +155,7 @@ def _manage(d: Decoding, what: str) -> Run:
                 instruction, following, row, warp * WARP,
                 same_in_warp(f, many, row, warp, "columns", instruction), lanes,
                 _teller(f, row, warp * WARP, at, instruction, index),
-            ))  # fmt: skip
+            ))
 
     return predicated_end(d, alloc)
 
@@ -265,7 +265,7 @@ class Reach:
     def at(
         self, f: Batch, row: int, warp: int, addresses: np.ndarray, instruction: Instruction,
         what: str,
-    ) -> tuple[int, int] | None:  # fmt: skip
+    ) -> tuple[int, int] | None:
         """Check an access and report it; None if it is at no lanes that a warp can have.
 
         PTX ISA 9.7.16.8.1 (Access restrictions): warp w of a warpgroup reaches lanes 32 w to
@@ -278,7 +278,7 @@ class Reach:
         thread, memories = warp * WARP, f.waiter(TensorMemories)
         bits = lanes_from(lane, self.lanes) if lane < 1 << 12 else 1 << 12
         areas = [Area(bits, column + int(run[0]), column + int(run[-1]) + self.wide)
-                 for run in self._runs()]  # fmt: skip
+                 for run in self._runs()]
         home = warp % 4 * 32
         if not home <= lane <= home + 32 - self.lanes or lane % 16:
             past = f", of which a block has {LANES}" if lane >= LANES else ""
@@ -286,7 +286,7 @@ class Reach:
                 instruction, row, thread,
                 f"accesses {areas[0]} of tensor memory{past}; warp {warp} reaches lanes {home}-"
                 f"{home + 31} only: add (warp % 4 * 32) << 16 to the address, and nothing else",
-            )  # fmt: skip
+            )
             if lane % 32 > 32 - self.lanes or lane % 16:
                 return None
             lane = home + lane % 32
@@ -295,7 +295,7 @@ class Reach:
             memories.check(area, instruction, row, thread)
         report_order(f, [
             TensorAccess(what, area, what == "st", instruction, row, thread) for area in areas
-        ])  # fmt: skip
+        ])
         return lane, column
 
     def _runs(self) -> list[np.ndarray]:

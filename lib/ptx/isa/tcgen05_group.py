@@ -102,9 +102,9 @@ class GroupMma:
         self.a: list[Operand] = []
         if what.a_bits is not None:
             self.a = [self._operand(block, what.a_bits, shape.rows, 0, "A")
-                      for block in self.blocks]  # fmt: skip
+                      for block in self.blocks]
         self.b = [self._operand(block, what.b_bits, shape.n // shape.blocks, 1, "B")
-                  for block in self.blocks]  # fmt: skip
+                  for block in self.blocks]
         lane, self.column = tensor_address(what.d_at)
         folded = shape.blocks == 2 and shape.rows == 64
         self.lanes, columns = accumulator(shape.rows, shape.n, folded)
@@ -151,7 +151,7 @@ class GroupMma:
                 TensorAccess("mma", area, writes, what.instruction, what.row, what.thread, order,
                              peer=block)
                 for block in reached
-            ]  # fmt: skip
+            ]
         report_order(f, parts)
         nbytes = 0
         for i, block in enumerate(self.blocks):

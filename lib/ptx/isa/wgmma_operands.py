@@ -117,7 +117,7 @@ class Operand:
     def report(
         self, f: Batch, races: Races, group: tuple[int, int], reader: tuple[int, int], bits: int,
         index: int,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Tell the race detector that a warpgroup reads it.
 
         Parameters
