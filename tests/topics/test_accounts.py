@@ -154,6 +154,8 @@ def test_two_things_are_changed_apart_and_together(shown):
         "| ring", "narrow, TFLOP/s at 2,048", "wide, TFLOP/s at 2,048"]
     assert none.startswith("| **none** |") and ring.startswith("| **a ring** |")
     assert none.count(" × ") == ring.count(" × ") == 2
+    cycles = Version("16_cp_async").metrics(4096, "half")["cycles"]
+    assert "wide, cycles at 4,096" in head and f"| {cycles:,.0f} |" in ring
 
 
 def test_both_accounts_are_told_of_every_version_that_a_gpu_here_has_run(shown):

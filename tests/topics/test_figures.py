@@ -19,6 +19,7 @@ from lib.topics.limits.roofline.model import points as points_of
 from lib.topics.memory.banks import figure as banks
 from lib.topics.memory.coalescing import figure as coalescing
 from lib.topics.memory.coalescing.model import Access, strided
+from lib.topics.memory.tma_box.model import placed
 from lib.topics.results.ablation import figure as ablation
 from lib.topics.results.ladder import figure as ladder
 from lib.topics.time.timeline import figure as timeline
@@ -456,6 +457,17 @@ def test_boxes(drawn):
     assert drawn["box"].finding == "One request, 512 sectors: every byte is used"
     assert "… 121 rows like these" in shown(drawn["box"])
     assert drawn["box, askew"].finding == "One request, 35 sectors: 80% of the bytes are used"
+
+
+def test_the_boxes_of_a_step_are_placed_in_the_matrices_and_in_the_stage(drawn):
+    fig = drawn["boxes of a step"]
+    assert fig.finding == (
+        "A stage is 5 boxes, 1 of A and 4 of B, each named by {column, row}")
+    assert {"at {128, 128}", "at {512, 128}, {576, 128}, …", "+ 0 B", "+ 16,384 B", "+ 40,960 B",
+            "its stage, 49,152 B"} <= set(shown(fig))
+    assert fig.alt == drawn["boxes of a step, narrow"].alt
+    with pytest.raises(ValueError, match="don't fill tiles of 128×64 and 64×256"):
+        placed((128, 256), 64, (128, 64), (64, 96), 2)
 
 
 def test_busiest_of_another_machine(drawn):
