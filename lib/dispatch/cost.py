@@ -36,9 +36,9 @@ from lib.gpus import GPUS
 from lib.kernels.grid import GATHERED_SMS, PERSISTENT_SMS
 from lib.kernels.spec import TMA_STRIDE, Kernel, Variant
 from lib.problem import ITEM_BYTES, Problem
+from lib.ptx.core.machine import LINE
 
 # A line of the L2. Rows that are no multiples of it share lines with their neighbours.
-LINE = 128
 L2_BYTES = GPUS["H100"].l2_bytes
 # FLOP of a multiply-add.
 FMA = 2

@@ -32,6 +32,7 @@ from lib.gpus import GPUS
 from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import Kernel
 from lib.problem import ITEM_BYTES
+from lib.ptx.core.machine import WARP
 from lib.records.schema import (
     AnyRecord,
     CalibrationRecord,
@@ -81,7 +82,6 @@ SENSOR = 0.05
 # A local date may be a day before that of the chunk, which is UTC.
 DAY = datetime.timedelta(days=1)
 
-WARP = 32
 
 AnyRow = Row | RivalRow | PeerRow
 

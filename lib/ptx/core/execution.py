@@ -21,7 +21,8 @@ from .calls import CallStack
 from .code import Code
 from .errors import Deadlock, UninitialisedRead
 from .hazards import Access, access
-from .masks import WARP, Mask, any_in_warp
+from .machine import WARP
+from .masks import Mask, any_in_warp
 from .named_barriers import NamedBarriers
 from .registers import scalar
 from .scheduler import Scheduler

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..core.machine import LINE
 from ..core.masks import by_warp
 from . import cp_async
 from .banks import matrix_wavefronts, wavefronts
@@ -133,7 +134,7 @@ def copy_cost(
     flat = [np.ascontiguousarray(array).reshape(-1, 32) for array in arrays]
     # Whole lines of distance change nothing, so warps that differ in those alone are one.
     for i, rows in enumerate(flat[:2]):
-        flat[i] = rows - rows.min(axis=1, keepdims=True) // cp_async.LINE * cp_async.LINE
+        flat[i] = rows - rows.min(axis=1, keepdims=True) // LINE * LINE
     first, many = _alike(flat)
     where_to, where_from, active, reading = (array[first] for array in flat)
     found = cp_async.cost(where_to, where_from, active, reading, nbytes, past_l1)

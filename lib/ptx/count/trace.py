@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from ..core.masks import WARP
+from ..core.machine import LINE, WARP
 from . import cp_async
 from .pattern_costs import access_cost, copy_cost, served_as
 
@@ -236,9 +236,9 @@ class Trace:
                 return
             tallies.append((tally, pattern))
         if any(tally.pattern is not pattern for tally, pattern in tallies):
-            phase = None if source is None else (source.low + reading.offset) % cp_async.LINE
+            phase = None if source is None else (source.low + reading.offset) % LINE
             costs = self._copy_costs(
-                to, source, (to.low + writing.offset) % cp_async.LINE, phase, writing.nbytes,
+                to, source, (to.low + writing.offset) % LINE, phase, writing.nbytes,
                 past_l1,
             )
             shares = (costs.transfers, costs.wavefronts, costs.ideal), (costs.sectors, 0, 0)

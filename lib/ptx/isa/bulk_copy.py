@@ -17,9 +17,9 @@ from ..core.addressing import locate
 from ..core.decode import Decoding
 from ..core.errors import Error, UninitialisedRead
 from ..core.hazards import access
+from ..core.machine import SECTOR
 from ..core.segment import PEER_BYTES, peer_window, rank_at
 from ..core.waiting import Waiter
-from ..count.sectors import SECTOR
 from ..race.stamps import EPOCH
 from .atom_red import in_bf16
 from .mbarrier_object import Mbarriers

@@ -14,7 +14,8 @@ from ..core.access_pattern import AccessPattern
 from ..core.addressing import address_operand, segment_of, space_of
 from ..core.decode import Decoding, opcode
 from ..core.errors import OutOfBounds
-from ..core.masks import WARP, Mask
+from ..core.machine import WARP
+from ..core.masks import Mask
 from ..core.registers import UNSIGNED
 from ..core.syntax import MemoryAccess
 from .fragments import gather, scatter, whole_warps

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..core.alternate_formats import to_float32
 from ..core.decode import Decoding, opcode
-from ..core.masks import WARP
+from ..core.machine import WARP
 from ..core.registers import DTYPES
 from ..core.rounding import from_bf16
 from ..core.step import Fusible

@@ -14,7 +14,8 @@ import numpy as np
 from ..core.addressing import locate, shared_address
 from ..core.decode import Decoding, opcode
 from ..core.errors import Divergence, Error
-from ..core.masks import WARP, any_in_warp, spread
+from ..core.machine import WARP
+from ..core.masks import any_in_warp, spread
 from ..core.predication import predicated_end
 from ..core.syntax import Address, Register
 from ..core.tensor_memory import LANES, UNWRITTEN, Area, lanes_from

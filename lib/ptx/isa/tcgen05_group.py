@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..core.errors import Error, UnsupportedInstruction
+from ..core.machine import BANKS
 from ..core.tensor_memory import LANES, Area, lanes_from
-from ..count.banks import BANKS
 from ..race.tensor_order import TensorAccess
 from .pairs import check_pairs, pair_of
 from .tcgen05_arithmetic import FORMATS

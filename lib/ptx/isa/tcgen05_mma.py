@@ -14,9 +14,9 @@ import numpy as np
 from ..core.decode import Decoding, opcode
 from ..core.errors import Error, UnsupportedInstruction
 from ..core.lane_groups import each_lane
+from ..core.machine import BANKS
 from ..core.syntax import Address, Immediate, Vector
 from ..core.tensor_memory import LANES, Area
-from ..count.banks import BANKS
 from ..race.tensor_order import TensorAccess
 from .tcgen05 import check_group, tensor_operand
 from .tcgen05_arithmetic import FORMATS, product, whole_product

@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..core.errors import Error
-from ..core.masks import WARP
+from ..core.machine import WARP
 from ..core.tensor_memory import COLUMNS
 from ..core.waiting import Waiter
 from .barrier_cluster import ClusterBarriers

@@ -15,7 +15,8 @@ import numpy as np
 
 from ..core.errors import Error, OutOfBounds
 from ..core.hazards import access
-from ..core.masks import WARP, Mask
+from ..core.machine import WARP
+from ..core.masks import Mask
 from ..core.tensor_memory import (
     COLUMNS,
     EVERY_LANE,

@@ -9,10 +9,10 @@ import numpy as np
 
 from ..core.decode import Decoding, opcode
 from ..core.errors import Divergence, Error
-from ..core.masks import WARP, Mask, any_in_warp, by_warpgroup, spread
+from ..core.machine import BANKS, WARP
+from ..core.masks import Mask, any_in_warp, by_warpgroup, spread
 from ..core.predication import predicated_end
 from ..core.syntax import Immediate, Register, Vector
-from ..count.banks import BANKS
 from . import wgmma_fp8
 from .sparse_metadata import ROWS, Sparsity
 from .wgmma_groups import WgmmaGroups

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..core.alternate_formats import to_float32
 from ..core.errors import Error, OutOfBounds, UninitialisedRead
-from ..core.masks import WARP
+from ..core.machine import WARP
 from .matrix_descriptor import SPANS, Descriptor, chunk_addresses
 
 if TYPE_CHECKING:

@@ -26,7 +26,8 @@ from ..core.access_pattern import AccessPattern
 from ..core.addressing import SPACES, address_operand, by_segment, space_of
 from ..core.decode import Decoding, opcode
 from ..core.errors import Error, Misaligned
-from ..core.masks import WARP, by_warp
+from ..core.machine import WARP
+from ..core.masks import by_warp
 from ..core.registers import UNSIGNED
 from ..core.segment import Segment
 from ..core.syntax import SIZES, MemoryAccess

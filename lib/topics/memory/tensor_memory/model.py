@@ -15,7 +15,7 @@ import numpy as np
 
 from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import find
-from lib.ptx.core.masks import WARP
+from lib.ptx.core.machine import SECTOR, WARP, WARPGROUP, WAVEFRONT
 from lib.ptx.core.recorder import Recorder
 from lib.ptx.core.syntax import Address, Instruction, Operand, Register
 from lib.ptx.core.tensor_memory import COLUMNS
@@ -242,8 +242,6 @@ def begun_early(found: Steps) -> tuple[int, int]:
 # -- what a tile asks of the machine
 
 _MULTIPLIES = ("tcgen05.mma", "wgmma.mma_async")
-WAVEFRONT, SECTOR = 128, 32
-WARPGROUP = 4  # warps
 # A block's walk: two tiles of 128×256 beside each other, and eight steps of K; as many rows for
 # each block of a cluster.
 SHAPE = (128, 512, 512)

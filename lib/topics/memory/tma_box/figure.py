@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lib.plotting import shapes, style
-from lib.topics.memory.coalescing.model import SECTOR
+from lib.ptx.core.machine import SECTOR
 from lib.topics.memory.tma_box.model import BoxRows, Placed
 
 _LEFT, _ROW, _HEAD, _STRIP = 78.0, 16.0, 20.0, 210.0
