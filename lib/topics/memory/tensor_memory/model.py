@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -38,7 +38,7 @@ QUARTERS = 4  # of the lanes: each warp of a warpgroup reaches one
 FREE, ALLOCATED, ADDED, COMPLETE, LOADED = range(5)
 STATES = ("free", "allocated, empty", "being added up", "complete", "loaded by its warp")
 # The order of warps in which the emulator runs what is followed, so that it is the same each time.
-ORDER = {"schedule": "random", "seed": 1, "landing": "late"}
+ORDER: dict[str, Any] = {"schedule": "random", "seed": 1, "landing": "late"}
 
 
 @dataclass(frozen=True)
