@@ -460,6 +460,11 @@ FIGURES = {
         evidence=EMULATED,
     ),
     "box": lambda: box.draw(box_model.box(128, 128, 8192), evidence="modelled: sectors"),
+    "boxes of a step": lambda: box.placed(
+        box_model.placed((128, 256), 64, (128, 64), (64, 64), 2), evidence="modelled: boxes"),
+    "boxes of a step, narrow": lambda: box.placed(
+        box_model.placed((128, 256), 64, (128, 64), (64, 64), 2), evidence="modelled: boxes",
+        narrow=True),
     "box, askew": lambda: box.draw(box_model.box(7, 128, 4128, 16), evidence="modelled: sectors"),
     "busiest, with a remark": lambda: busiest.draw(
         {"issue slots": 4e-4, "tensor pipe": 2.1e-3, "DRAM": 4e-4}, note="the L2 must deliver 1",

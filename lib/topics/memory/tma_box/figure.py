@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from lib.plotting import shapes, style
 from lib.ptx.core.machine import SECTOR
-from lib.topics.memory.tma_box.model import BoxRows
+from lib.topics.memory.tma_box.model import BoxRows, Placed
 
 _LEFT, _ROW, _HEAD, _STRIP = 78.0, 16.0, 20.0, 210.0
 _SHOWN = 6  # rows before the gap
@@ -71,6 +71,68 @@ def draw(
                 ha="left" if narrow else "right", va="center")
     return style.finish(fig, alt=_alt(found, name), evidence=evidence,
                         note=f"addresses from the first row of {name}'s box")
+
+
+@style.styled
+def placed(found: Placed, *, evidence: str, narrow: bool = False) -> Figure:
+    """Draw where a step's boxes lie in A and B, and where they land in the ring's stage.
+
+    Parameters
+    ----------
+    found : Placed
+        Of `lib.topics.memory.tma_box.model.placed`.
+    evidence : str
+    narrow : bool
+        For a phone: the stage stands under the matrices.
+    """
+    width = style.NARROW if narrow else style.WIDTH
+    scale = (width * 72 - 60 - (0 if narrow else 190)) / (found.K + found.N)
+    matrices = 30 + max(found.M, found.K) * scale
+    stage = max(150.0, matrices - 30)
+    height = matrices + stage + 44 if narrow else max(matrices, stage + 30) + 14
+    fig = style.figure(_finding_of(found), height / 72, width)
+    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    top = height - 30
+    left = 0.0
+    for name, rows, columns, boxes in (("A", found.M, found.K, found.a),
+                                       ("B", found.K, found.N, found.b)):
+        ax.text(left, top + 15, f"{name}, {rows}×{columns}", size=style.SMALL, va="bottom",
+                weight="bold")
+        at = ", ".join(f"{{{one.column}, {one.row}}}" for one in boxes[:2])
+        ax.text(left, top + 3, f"at {at}" + ", …" * (len(boxes) > 2), size=style.SMALL,
+                va="bottom")
+        shapes.rectangles(ax, [(left, top - rows * scale, columns * scale, rows * scale)],
+                          facecolor="none", edgecolor=style.INK, linewidth=0.7)
+        shapes.rectangles(
+            ax, [(left + one.column * scale, top - (one.row + one.rows) * scale,
+                  one.columns * scale, one.rows * scale) for one in boxes],
+            facecolor=style.PHASE["load"], edgecolor=style.INK, linewidth=0.5)
+        left += columns * scale + 30
+    x, y = (0.0, stage + 16) if narrow else (left, height - 18)
+    ax.text(x, y, f"its stage, {found.nbytes:,} B", size=style.SMALL, va="bottom", weight="bold")
+    for one in (*found.a, *found.b):
+        tall = one.nbytes / found.nbytes * stage
+        y -= tall
+        shapes.rectangles(ax, [(x, y, 62.0, tall)], facecolor=style.PHASE["load"],
+                          edgecolor=style.INK, linewidth=0.5)
+        ax.text(x + 31, y + tall / 2, f"{one.rows}×{one.columns}", size=style.SMALL, ha="center",
+                va="center", color=style.on(style.PHASE["load"]))
+        ax.text(x + 67, y + tall - 2, f"+ {one.offset:,} B", size=style.SMALL, va="top")
+    return style.finish(fig, alt=_alt_of(found), evidence=evidence)
+
+
+def _finding_of(found: Placed) -> str:
+    a, b = len(found.a), len(found.b)
+    return f"A stage is {a + b} boxes, {a} of A and {b} of B, each named by {{column, row}}"
+
+
+def _alt_of(found: Placed) -> str:
+    parts = [f"{name} of {shape[0]}×{shape[1]}: " + ", ".join(
+        f"a box of {one.rows}×{one.columns} at {{column {one.column}, row {one.row}}} to byte "
+        f"{one.offset:,} of the stage" for one in boxes) + "."
+        for name, shape, boxes in (("A", (found.M, found.K), found.a),
+                                   ("B", (found.K, found.N), found.b))]
+    return " ".join(parts)
 
 
 def _row(ax: Axes, y: float, found: BoxRows, row: int, unit: float) -> None:

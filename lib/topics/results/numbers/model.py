@@ -28,6 +28,7 @@ from lib.records import predictions
 from lib.records import store as records
 from lib.records.reader import RecordedRival
 from lib.records.schema import Row
+from lib.records.schema import mhz as clock_in_mhz
 from lib.topics.code.instruction_order import model as order
 from lib.topics.compute.epilogue import model as epilogue
 from lib.topics.compute.fragments.model import shape_of
@@ -84,6 +85,13 @@ class Numbers:
     def ms(self, name: str = "", n: int = SIZE) -> float:
         """Recorded time of one product, ms."""
         return 1e3 * self._row(name, n).seconds
+
+    def mhz(self, name: str = "", n: int = SIZE) -> float:
+        """Recorded SM clock of the launches that were timed, MHz."""
+        clock = clock_in_mhz(self._row(name, n).clock)
+        if clock is None:
+            raise records.NotRecorded(f"no clock is recorded of {name or self._stem} at {n:,}")
+        return clock
 
     def of_best(self, name: str = "", n: int = SIZE) -> float:
         """Recorded speed over that of the best of cuBLAS in the same run."""

@@ -36,7 +36,17 @@ def draw(version: Version, variant: str | None = None, cycles: float | None = No
            for narrow in (False, True)))
 
 
-def buffers(copy: float, multiply: float, stages: int, tiles: int = 8) -> None:
-    """Draw the model of a ring of buffers (`lib.topics.time.ring.model`)."""
+def buffers(copy: float, multiply: float, stages: int, tiles: int = 8,
+            cycles: float | None = None) -> None:
+    """Draw the model of a ring of buffers (`lib.topics.time.ring.model`).
+
+    Parameters
+    ----------
+    copy, multiply : float
+        Cycles of a tile's copy and of its products.
+    stages, tiles : int
+    cycles : float, optional
+        How far the axis reaches, so that two rings have one scale; to the ring's end if not given.
+    """
     found = ring.ring(copy, multiply, stages, tiles)
-    show(*(ring_figure.draw(found, narrow=narrow) for narrow in (False, True)))
+    show(*(ring_figure.draw(found, end=cycles, narrow=narrow) for narrow in (False, True)))
