@@ -368,7 +368,8 @@ def levels(
         sums["block"] = item_bytes * (1 / (2 * rows) + 1 / columns)
     crossed = _crossed(metrics, size, nest.shared) if metrics else {}
     wavefronts = {} if not (metrics and nest.shared) or nest.tensor else {
-        # A GPU counts an asynchronous copy more than once; its data stage served no more than these.
+        # A GPU counts an asynchronous copy more than once; the data stage served no more than
+        # `l1_wavefronts`.
         "warp": WARP * min(metrics["shared_wavefronts"],
                            metrics.get("l1_wavefronts", float("inf"))) / size**3}
     each = sum(r.rows * r.columns for r in of_thread)
