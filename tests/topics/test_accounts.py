@@ -84,7 +84,7 @@ def test_the_first_of_a_group_stands_alone(shown):
 def test_variants_and_others_are_named(shown):
     page.wavefronts(Version("02_shared_tile"), above=("01_naive/swapped",))
     assert re.search(r"\| 01 swapped \| 33 / 3[23][.\d]* \| 0\.8% \|", shown[0])
-    assert "multiply-adds" in shown[0]
+    assert "P: 128 FP32 multiply-adds" in shown[0]
 
 
 def test_an_isolated_change_is_a_row_with_what_was_predicted(shown):

@@ -61,11 +61,9 @@ def wavefronts(version: Version, *variants: str, above: Sequence[str] | None = N
     table(
         ("version", "w predicted / recorded", "cap", "stage busy",
          *(f"{'at' if i else 'TFLOP/s at'} {n:,}" for i, n in enumerate(sizes)), "M cycles"),
-        rows, f"w: wavefronts of the L1 per 32 multiply-adds, predicted: emulated for {sheet.arch};"
-        f" P: multiply-adds per cycle and SM, {_peaks(version, variants, above)}; cap: the share "
-        "of the peak that w allows, 32 / (P·w) of w as recorded, else as predicted; the share "
-        "reached is cap × busy, by definition of the two; counters: one launch at "
-        f"{size:,}³; {label}")
+        rows, "w: wavefronts of the L1 per 32 multiply-adds, emulated / recorded; cap: 32 / (P·w) "
+        f"of the peak, P: {_peaks(version, variants, above)} multiply-adds per cycle and SM; "
+        f"counters: one launch at {size:,}³; {label}")
 
 
 def issued(version: Version, *variants: str, above: Sequence[str] | None = None,
@@ -476,4 +474,4 @@ def _peaks(version: Version, variants: Sequence[str], above: Sequence[str] | Non
     kinds = {one.variant.dtype for one in version.rows(variants, _above(version, above))}
     return ", ".join(
         f"{sheet.flops_per_cycle(kind) // 2:,} " + (
-            "FP32 lanes" if kind == "float32" else "on tensor cores") for kind in sorted(kinds))
+            "FP32" if kind == "float32" else "tensor") for kind in sorted(kinds))
