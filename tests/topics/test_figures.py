@@ -556,7 +556,7 @@ def test_the_nearest_roof_crosses_no_name_of_a_level():
     (736, 720, 653, 624, 567, 422, 293, 209, 175, 97, 78, 28),  # 21 to 10, as its page has them
     (60, 5.5, 5.6, 5.7, 5.8, 5.9, 6.0),  # a crowd near the axis
     (9, 9, 9, 9),
-])  # fmt: skip
+])
 def test_names_at_the_roofline_never_overlap(speeds):
     roofs = Roofs(2.9e12, 8.2e12, 33e12, 66e12, 989e12, "recorded: H100")
     points = [Point(f"v{i:02}", "DRAM", 700.0, speed * 1e12) for i, speed in enumerate(speeds)]

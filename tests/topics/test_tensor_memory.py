@@ -51,6 +51,18 @@ def test_turning_points_tell_each_turn_once(wide):
                for one in found)
 
 
+def test_a_group_of_mmas_is_of_the_tiles_that_are_begun_together(wide):
+    (mma,) = {one.warp for one in wide.changes if one.kind == "mma"}
+    whole = model.spans(wide, mma, "mma")
+    groups = model.bursts(wide, mma, 500)
+    assert sorted({tile for tiles, _ in groups for tile in tiles}) == sorted(whole) == [0, 1, 2, 3]
+    assert groups[0][0] == [0, 1]  # with two accumulators the second is begun at once
+    one = model.followed(STEM, "one_accumulator")
+    assert [tiles for tiles, _ in model.bursts(one, mma, 500)] == [[0], [1], [2], [3]]
+    loaded = model.spans(wide, 0, "ld")
+    assert all(begin < end for begin, end in loaded.values())
+
+
 def test_what_a_tile_asks_is_what_its_sizes_say():
     ours, before = (model.asked(*name, (128, 512, 256)) for name in (
         (STEM, "wide"), ("20_persistent", "wide")))
@@ -58,8 +70,8 @@ def test_what_a_tile_asks_is_what_its_sizes_say():
     assert ours.loaded == before.loaded == 2 * 2 * (128 + 256) * 256
     assert ours.read == 2 * 2 * (128 + 256) * 256
     assert before.read == 2 * 2 * 2 * (64 + 256) * 256
-    assert (ours.products, before.products) == (2 * 16, 2 * 16 * 8)
-    assert (ours.threads, before.threads, ours.sums, before.sums) == (1, 256, 0, 128)
+    assert (ours.products, before.products) == (2 * 16, 2 * 16 * 2)
+    assert (ours.threads, before.threads, ours.sums, before.sums) == (1, 128, 0, 128)
 
 
 def test_descriptors_say_what_the_emulator_reads_in_them(wide):
@@ -81,9 +93,10 @@ def test_descriptors_say_what_the_emulator_reads_in_them(wide):
 def test_the_table_has_what_was_predicted_beside_what_was_counted(shown):
     page.costs(Version(STEM), "one_accumulator", "wide", above=["20_persistent/wide"])
     rows = {row[0]: row[1:] for row in cells(shown[0])}
-    read = rows["bytes that the tensor cores read of shared memory, per kFLOP"]
+    read = rows["bytes of shared memory that the MMAs' operands are, per kFLOP"]
     assert read == ["19.5", "11.7", "11.7", "each once: 11.7"]
-    assert rows["tiles begun before the one before is loaded"][1:3] == ["0 of 3", "3 of 3"]
+    begun = rows["tiles begun before the one before is loaded, of a walk of 4"]
+    assert begun[1:3] == ["0 of 3", "3 of 3"]
 
 
 @pytest.mark.parametrize("narrow", [False, True])

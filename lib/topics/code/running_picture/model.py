@@ -269,6 +269,20 @@ NESTS: dict[str, Nest] = {
         "warp": ("  for each {m}×{n} part:", "    # of a warpgroup’s 4 warps"),
         "thread": ("    wgmma of 64×{columns}×16", "    {each} sums in each lane"),
     }, straight=True),
+    "25_epilogue": Nest(("thread",), {
+        "grid": ("for each cluster’s tiles:", "  # in bands: the L2’s order"),
+        "block": (*_TILE, "  TMA: A, B → shared", "  wgmma: 2 steps in flight",
+                  "  C: shared, then TMA"),
+        "warp": ("  for each {m}×{n} part:", "    # of a warpgroup’s 4 warps"),
+        "thread": ("    wgmma of 64×{columns}×16", "    act(α · sums + bias)"),
+    }, straight=True),
+    "26_fp8": Nest(("block", "thread"), {
+        "grid": ("for each block’s tiles of C:", "  # one block per SM"),
+        "block": (*_TILE, "  TMA: A, B → shared", "  wgmma: one set of parts",
+                  "  FP32: sums += other set"),
+        "warp": ("  for each {m}×{n} part:", "    # of a warpgroup’s 4 warps"),
+        "thread": ("    wgmma of 64×{columns}×32", "    {each} sums in each lane"),
+    }, straight=True),
     "27_tcgen05": Nest(("block", "warp", "thread"), {
         "grid": ("for each block’s tiles of C:", "  # one block per SM"),
         "block": (*_TILE, "  TMA: A, B → shared", "  one thread: MMAs →",

@@ -23,6 +23,7 @@ _LEFT, _ROW, _KEY = 62.0, 26.0, 15.0
 _NARROW_LEFT = 56.0
 
 # Heights of a phase's bar, so that grey print tells them apart too.
+_APART = 14.0  # points between bursts of MMAs that have a number each
 _HEIGHTS = {"compute": 1.0, "load": 0.72, "store": 0.72, "wait": 0.3, "barrier": 0.3}
 _DOES = {"wait": "waits", "load": "TMA loads issued", "compute": "MMAs issued",
          "store": "tensor memory loaded, C stored", "barrier": "barrier of block or pair"}
@@ -139,6 +140,7 @@ def timeline(
             y = top - head - bar * (warp + 1)
             ax.text(left - 5, y + bar / 2, name, size=style.SMALL, ha="right", va="center")
             _warp(ax, found, warp, left, y, room / last, bar - 3)
+            _tiles(ax, found, warp, left, y, room / last, bar - 3)
         top -= each
     for step in range(0, last, 4000):
         ax.text(left + step * room / last, top - 2, f"{step:,}", size=style.SMALL, va="top",
@@ -167,6 +169,18 @@ def _warp(
             (left + begin * unit, y, (end - begin) * unit, high)
             for (event, begin), (_, end) in zip(marks, marks[1:], strict=False) if event == phase
         ], facecolor=colour)
+
+
+def _tiles(
+    ax: Axes, found: Steps, warp: int, left: float, y: float, unit: float, tall: float
+) -> None:
+    """Number the tiles: in the bars of loads, and behind each group of ticks of MMAs."""
+    for tile, (begin, end) in model.spans(found, warp, "ld").items():
+        ax.text(left + (begin + end) / 2 * unit, y + tall * _HEIGHTS["store"] / 2, f"{tile}",
+                size=style.SMALL, ha="center", va="center")
+    for tiles, end in model.bursts(found, warp, _APART / unit):
+        ax.text(left + end * unit + 4, y + tall / 2, ", ".join(map(str, tiles)),
+                size=style.SMALL, va="center")
 
 
 @style.styled

@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import find
-from lib.ptx.core.masks import WARP
+from lib.ptx.core.machine import SECTOR, WARP, WARPGROUP, WAVEFRONT
 from lib.ptx.core.recorder import Recorder
 from lib.ptx.core.syntax import Address, Instruction, Operand, Register
 from lib.ptx.core.tensor_memory import COLUMNS
@@ -32,12 +32,13 @@ _BEGINS = {
     "cp.async.bulk.tensor.2d.cta_group": "load", "tcgen05.mma": "compute", "tcgen05.ld": "store",
     "bar.sync": "barrier", "barrier.cluster": "barrier",
 }
+WALK = 4  # tiles of C that a block is followed through
 QUARTERS = 4  # of the lanes: each warp of a warpgroup reaches one
 # States of a column in a quarter of the lanes, in the order in which it passes through them.
 FREE, ALLOCATED, ADDED, COMPLETE, LOADED = range(5)
 STATES = ("free", "allocated, empty", "being added up", "complete", "loaded by its warp")
 # The order of warps in which the emulator runs what is followed, so that it is the same each time.
-ORDER = {"schedule": "random", "seed": 1, "landing": "late"}
+ORDER: dict[str, Any] = {"schedule": "random", "seed": 1, "landing": "late"}
 
 
 @dataclass(frozen=True)
@@ -163,7 +164,7 @@ def _value(f: Batch, row: int, warp: int, operand: Operand) -> int:
 
 
 @lru_cache(maxsize=8)
-def followed(stem: str, name: str, tiles: int = 4, steps: int = 3, block: int = 0) -> Steps:
+def followed(stem: str, name: str, tiles: int = WALK, steps: int = 3, block: int = 0) -> Steps:
     """Follow one block that walks through some tiles of C, alone or in its cluster, in `ORDER`.
 
     Parameters
@@ -204,6 +205,28 @@ def turning_points(found: Steps) -> list[Moment]:
     return chosen
 
 
+def spans(found: Steps, warp: int, kind: str) -> dict[int, tuple[int, int]]:
+    """The first and the last step at which a warp does something of a kind to each tile of sums."""
+    seen: dict[int, tuple[int, int]] = {}
+    for one in found.changes:
+        if one.warp == warp and one.kind == kind:
+            seen[one.tile] = (seen.get(one.tile, (one.step, 0))[0], one.step)
+    return seen
+
+
+def bursts(found: Steps, warp: int, apart: float) -> list[tuple[list[int], int]]:
+    """A warp's MMAs in groups that lie so many steps apart: of which tiles, and the last's step."""
+    groups: list[tuple[list[int], int]] = []
+    for one in found.changes:
+        if one.warp != warp or one.kind != "mma":
+            continue
+        if not groups or one.step - groups[-1][1] > apart:
+            groups.append(([], one.step))
+        tiles, _ = groups[-1]
+        groups[-1] = (tiles if one.tile in tiles else [*tiles, one.tile], one.step)
+    return groups
+
+
 def begun_early(found: Steps) -> tuple[int, int]:
     """How many tiles were begun before the one before had been loaded, of how many that could."""
     first: dict[int, int] = {}
@@ -219,7 +242,6 @@ def begun_early(found: Steps) -> tuple[int, int]:
 # -- what a tile asks of the machine
 
 _MULTIPLIES = ("tcgen05.mma", "wgmma.mma_async")
-WAVEFRONT, SECTOR = 128, 32
 # A block's walk: two tiles of 128×256 beside each other, and eight steps of K; as many rows for
 # each block of a cluster.
 SHAPE = (128, 512, 512)
@@ -238,7 +260,8 @@ class Asked:
     read : int
         Bytes of shared memory that the tensor cores read: each operand of each instruction once, B.
     products, threads : int
-        Instructions that multiply, each warp's by itself, and the threads that issue one.
+        Instructions that multiply, one of a warpgroup counted once, and the threads that issue
+        one.
     instructions : int
         Warp instructions of all kinds.
     sums : int
@@ -272,10 +295,12 @@ def asked(stem: str, name: str, shape: tuple[int, int, int]) -> Asked:
     of_one = opcode.startswith("tcgen05")
     consumers = dict(variant.roles.warps).get("consumers", 0)
     rows, columns = variant.tile
+    # The trace counts warps' instructions, and the four warps of a warpgroup issue one together.
+    together = 1 if of_one else WARPGROUP
     return Asked(
         problem.flops, sum(site.requests for site in loads),
-        SECTOR * sum(site.sectors for site in loads), WAVEFRONT * read, products,
-        lanes // products if of_one else WARP * consumers,
+        SECTOR * sum(site.sectors for site in loads), WAVEFRONT * read, products // together,
+        together * lanes // products,
         sum(count for count, _ in trace.instructions.values()),
         0 if of_one else rows * columns // (WARP * consumers),
     )

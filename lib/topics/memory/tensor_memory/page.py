@@ -41,7 +41,7 @@ def costs(version: Version, *variants: str, above: Sequence[str] = ()) -> None:
          *(f"{MEGA * a.boxes / a.flops:.2f}" for a in found),
          f"{boxes} per 2 · {BM} · {BN} · {last.step}: "
          f"{MEGA * boxes / (2 * BM * BN * last.step):.2f}"),
-        ("bytes that the tensor cores read of shared memory, per kFLOP",
+        ("bytes of shared memory that the MMAs' operands are, per kFLOP",
          *(f"{1e3 * a.read / a.flops:.1f}" for a in found),
          f"each once: {1e3 * per_flop:.1f}"),
         ("instructions that multiply, per MFLOP",
@@ -49,14 +49,16 @@ def costs(version: Version, *variants: str, above: Sequence[str] = ()) -> None:
          f"2 · {BM} · {BN} · 16 FLOP each: {MEGA / (2 * BM * BN * 16):.2f}"),
         ("threads that issue one", *(a.threads for a in found), "1"),
         ("registers per thread that hold sums", *(a.sums for a in found), "0"),
-        ("tiles begun before the one before is loaded",
-         *("no such memory" if e is None else f"{e[0]} of {e[1]}" for e in early), "3 of 3"),
+        (f"tiles begun before the one before is loaded, of a walk of {model.WALK}",
+         *("no such memory" if e is None else f"{e[0]} of {e[1]}" for e in early),
+         f"{model.WALK - 1} of {model.WALK - 1}"),
     ]
     table(("", *(f"{rung(row.page.kernel)}, {row.variant.name}" for row in rows),
            f"predicted for {last.name}"), lines,
           f"emulated: PTX of each version, one block{' or pair' if blocks > 1 else ''}, "
           f"{' × '.join(map(str, model.SHAPE))}{' for each block' if blocks > 1 else ''}; bytes "
-          "of shared memory: each operand of each instruction once")
+          "of shared memory: the instructions counted, times their operands as the instruction "
+          "set has them, each read once")
 
 
 def descriptors(version: Version, variant: str | None = None) -> None:
@@ -90,8 +92,8 @@ def timeline_of_blocks(version: Version, variant: str, *blocks: str) -> None:
     title = f"All MMAs are issued in the {' and the '.join(issue)}; each block loads and stores"
     show(*(figure.timeline(
         rows, version.kernel.variant(variant).roles.warps, title=title, narrow=narrow, evidence=(
-            f"emulated: sm_100a PTX, {variant}, one cluster, 4 tiles of 3 steps of K, warps in "
-            "random order")) for narrow in (False, True)))
+            f"emulated: sm_100a PTX, {variant}, one cluster, {model.WALK} tiles of 3 steps of K, "
+            "warps in random order")) for narrow in (False, True)))
 
 
 def emulated_timeline(version: Version, *variants: str) -> None:
@@ -103,7 +105,8 @@ def emulated_timeline(version: Version, *variants: str) -> None:
              f"loaded, and {early[last][0]} of {early[last][1]} with two accumulators")
     roles = version.kernel.variant(last).roles.warps
     show(*(figure.timeline(rows, roles, title=title, narrow=narrow, evidence=(
-        "emulated: sm_100a PTX, one block, 4 tiles of 3 steps of K, warps in random order"))
+        f"emulated: sm_100a PTX, one block, {model.WALK} tiles of 3 steps of K, warps in random "
+        "order"))
         for narrow in (False, True)))
 
 

@@ -6,16 +6,20 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lib.plotting import shapes, style
-from lib.topics.memory.coalescing.model import SECTOR
+from lib.ptx.core.machine import SECTOR
 from lib.topics.memory.tma_box.model import BoxRows
 
 _LEFT, _ROW, _HEAD, _STRIP = 78.0, 16.0, 20.0, 210.0
 _SHOWN = 6  # rows before the gap
 _NUMBERS = (388.0, 440.0, 502.0)
+_NARROW_STRIP, _NARROW_NUMBERS = 168.0, (62.0, 140.0, 240.0)  # the numbers stand under the rows
 
 
 @style.styled
-def draw(found: BoxRows, *, evidence: str, name: str = "A", title: str | None = None) -> Figure:
+def draw(
+    found: BoxRows, *, evidence: str, name: str = "A", title: str | None = None,
+    narrow: bool = False,
+) -> Figure:
     """Draw one box.
 
     Parameters
@@ -27,18 +31,22 @@ def draw(found: BoxRows, *, evidence: str, name: str = "A", title: str | None = 
         The matrix.
     title : str, optional
         In place of the finding made from the numbers.
+    narrow : bool
+        For a phone.
     """
+    width = style.NARROW if narrow else style.WIDTH
     rows = list(range(min(_SHOWN, found.rows)))
     gap = found.rows > _SHOWN + 1
     rows += [found.rows - 1] if found.rows > _SHOWN else []
-    height = _HEAD + _ROW * (len(rows) + gap) + 20
-    fig = style.figure(title or _finding(found), height / 72)
-    ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, height / 72, bare=True)
+    height = _HEAD + _ROW * (len(rows) + gap) + (72 if narrow else 20)
+    fig = style.figure(title or _finding(found), height / 72, width)
+    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
     most = max(len(row) for row in found.sectors)
-    unit = _STRIP / max(most, 4)
+    unit = (_NARROW_STRIP if narrow else _STRIP) / max(most, 4)
     y = height - _HEAD
-    for right, text in zip(_NUMBERS, ("requests", "sectors", "useful"), strict=True):
-        ax.text(right, y + 5, text, size=style.SMALL, ha="right", va="bottom")
+    numbers, heads = (_NARROW_NUMBERS, 50.0) if narrow else (_NUMBERS, y + 5)
+    for right, text in zip(numbers, ("requests", "sectors", "useful"), strict=True):
+        ax.text(right, heads, text, size=style.SMALL, ha="right", va="bottom")
     ax.text(_LEFT, y + 5, "32-byte sectors of each row", size=style.SMALL, va="bottom")
     for number, row in enumerate(rows):
         if gap and number == len(rows) - 1:
@@ -49,9 +57,9 @@ def draw(found: BoxRows, *, evidence: str, name: str = "A", title: str | None = 
         _row(ax, y, found, row, unit)
     wasteful = found.efficiency < 1
     price = style.WARNING if wasteful else style.INK
-    middle = height - _HEAD - _ROW
+    middle = heads - 10 if narrow else height - _HEAD - _ROW
     for right, text, ink in zip(
-        _NUMBERS, ("1", f"{found.count:,}", style.percent(found.efficiency)),
+        numbers, ("1", f"{found.count:,}", style.percent(found.efficiency)),
         (style.INK, price, price), strict=True,
     ):
         ax.text(right, middle, text, size=14, weight="bold", ha="right", va="center", color=ink)
@@ -59,8 +67,8 @@ def draw(found: BoxRows, *, evidence: str, name: str = "A", title: str | None = 
         f"one thread asks for {found.rows} × {found.row_bytes} B",
         f"rows {found.stride:,} B apart",
     )):
-        ax.text(_NUMBERS[-1], middle - 20 - 13 * i, text, size=style.SMALL, ha="right",
-                va="center")
+        ax.text(0 if narrow else numbers[-1], middle - 20 - 13 * i, text, size=style.SMALL,
+                ha="left" if narrow else "right", va="center")
     return style.finish(fig, alt=_alt(found, name), evidence=evidence,
                         note=f"addresses from the first row of {name}'s box")
 

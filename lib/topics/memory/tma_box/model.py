@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lib.topics.memory.coalescing.model import SECTOR
+from lib.ptx.core.machine import SECTOR
 
 STRIDE_UNIT = 16  # bytes
 

@@ -27,5 +27,6 @@ def draw(version: Version, matrix: str = "A", size: int = 4096, variant: str | N
     rows, columns = chosen.maps.boxes[matrix]
     item = ITEM_BYTES[chosen.out if matrix == "C" else chosen.dtype]
     found = box.box(rows, columns * item, size * item)
-    show(box_figure.draw(found, name=matrix,
-                         evidence="modelled: sectors of a tensor map's box"))
+    show(*(box_figure.draw(found, name=matrix, narrow=narrow,
+                           evidence="modelled: sectors of a tensor map's box")
+           for narrow in (False, True)))

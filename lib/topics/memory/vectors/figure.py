@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lib.plotting import shapes, style
-from lib.topics.memory.coalescing.model import WARP
+from lib.ptx.core.machine import WARP
 from lib.topics.memory.vectors.model import Step, TileLoad
 
 _LEFT, _CELL, _ROW, _HEAD, _GAP = 44.0, 6.2, 13.0, 62.0, 24.0

@@ -31,10 +31,12 @@ def draw(version: Version, variant: str | None = None, cycles: float | None = No
     one = timeline_page.of_variant(version, chosen)
     warps, workers = one.blocks[0][1], chosen.roles.warps[0][1]
     found = ring.from_marks(one.events, warps[workers], warps[:workers], chosen.roles.stages)
-    show(ring_figure.draw(found, end=cycles, landed=False,
-                          evidence=f"{version.timed_on([chosen.name])}, {TIMED:,}³"))
+    show(*(ring_figure.draw(found, end=cycles, landed=False, narrow=narrow,
+                            evidence=f"{version.timed_on([chosen.name])}, {TIMED:,}³")
+           for narrow in (False, True)))
 
 
 def buffers(copy: float, multiply: float, stages: int, tiles: int = 8) -> None:
     """Draw the model of a ring of buffers (`lib.topics.time.ring.model`)."""
-    show(ring_figure.draw(ring.ring(copy, multiply, stages, tiles)))
+    found = ring.ring(copy, multiply, stages, tiles)
+    show(*(ring_figure.draw(found, narrow=narrow) for narrow in (False, True)))
