@@ -97,12 +97,12 @@ def issued(version: Version, *variants: str, above: Sequence[str] | None = None,
               if found else (NOT_YET, *[""] * (3 + len(_WAITS)))),
             *(_tflops(one, n) for n in sizes)))
     table(
-        ("version", "w", "instructions per FMA", "slots: FMA", "slots: empty",
+        ("version", "w", "issued per FMA", "slots: FMA", "slots: empty",
          *(f"wait: {name}" for name in _WAITS.values()),
          *(f"{'at' if i else 'TFLOP/s at'} {n:,}" for i, n in enumerate(sizes))),
-        rows, "w: wavefronts of the L1 per 32 multiply-adds; instructions: of a warp, per FMA of "
-        "a warp; slots: of all issue slots; wait: cycles that a warp stands in that stall per FMA "
-        f"that it issues; counters: one launch at {size:,}³; {label}")
+        rows, "w: wavefronts of the L1 per 32 multiply-adds; issued: instructions of a warp per FMA "
+        "of a warp; slots: of all issue slots; wait: cycles in that stall per FMA of a warp, for "
+        f"global memory and at barriers; counters: one launch at {size:,}³; {label}")
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class _Issued:
 
 
 # Stalls, and what a warp waits for in them.
-_WAITS = {"long_scoreboard": "global memory", "barrier": "barrier", "dispatch_stall": "dispatch"}
+_WAITS = {"long_scoreboard": "global", "barrier": "barrier"}
 
 
 def _by_slots(size: int, peak: int, found: Mapping[str, float], sms: int) -> _Issued:
