@@ -101,8 +101,8 @@ def issued(version: Version, *variants: str, above: Sequence[str] | None = None,
          *(f"wait: {name}" for name in _WAITS.values()),
          *(f"{'at' if i else 'TFLOP/s at'} {n:,}" for i, n in enumerate(sizes))),
         rows, "w: wavefronts of the L1 per 32 multiply-adds; issued: instructions of a warp per "
-        "FMA of a warp; slots: of all issue slots; wait: cycles in that stall per FMA of a warp, for "
-        f"global memory and at barriers; counters: one launch at {size:,}³; {label}")
+        "FMA of a warp; slots: of all issue slots; wait: cycles in that stall per FMA of a warp, "
+        f"for global memory and at barriers; counters: one launch at {size:,}³; {label}")
 
 
 @dataclass(frozen=True)
