@@ -26,7 +26,7 @@ from lib.problem import ITEM_BYTES
 from lib.records import predictions
 from lib.records import store as records
 from lib.records.reader import RecordedRival
-from lib.records.schema import Row
+from lib.records.schema import Clock, Row, mhz
 from lib.topics.code.instruction_order import model as order
 from lib.topics.compute.fragments.model import shape_of
 from lib.topics.compute.promotion import model as promotion
@@ -168,6 +168,24 @@ class Numbers:
     def cublas(self, name: str = "", n: int = SIZE) -> float:
         """Speed of the best of cuBLAS in the same run, TFLOP/s."""
         return self._row(name, n).cublas_tflops
+
+    def cycles(self, name: str = "", n: int = SIZE) -> float:
+        """SM cycles of a launch among those that were timed; `metric` has those of a profiled one.
+        """
+        return self._clock(name, n).cycles
+
+    def mhz(self, name: str = "", n: int = SIZE) -> float:
+        """SM clock of the launches that were timed, MHz."""
+        found = mhz(self._clock(name, n))
+        if found is None:
+            raise records.NotYet(f"no clock is recorded of {name or self._stem} at {n:,}")
+        return found
+
+    def _clock(self, name: str, n: int) -> Clock:
+        clock = self._row(name, n).clock
+        if clock is None:
+            raise records.NotYet(f"no clock is recorded of {name or self._stem} at {n:,}")
+        return clock
 
     def spread(self, name: str = "", n: int = SIZE) -> float:
         """Half the distance between the quartiles of the recorded series, over their median."""
@@ -342,6 +360,13 @@ class Numbers:
     def phase(self, event: str, name: str = "") -> float:
         """Mean cycles of a warp in a phase of one step, in the recorded timeline's first block."""
         return self._step(name)[event]
+
+    def longest(self, event: str, name: str = "") -> float:
+        """The longest phase of a kind, cycles, of a warp in the recorded timeline's first block."""
+        version, variant = self._of(name)
+        marks = version.kept.timeline(version.kernel.variant(variant).name)
+        return max(one.end - one.start for one in timeline.phases(
+            marks.events, marks.blocks[0].warps) if one.event == event)
 
     def _step(self, name: str) -> Mapping[str, float]:
         version, variant = self._of(name)

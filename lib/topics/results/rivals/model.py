@@ -317,7 +317,7 @@ def _fixed(gpu: str, types: Types, size: int, arch: str, like: Design, when: str
 
 
 def _candidates(gpu: str, types: Types, size: int) -> Iterator[tuple[float, str, str]]:
-    """Share of the rival, version and variant: each version's first of these types."""
+    """Share of the rival, version and variant: all of these types, a rule's choice among them."""
     for stem, kernel in KERNELS.items():
         record = records.load(KernelRecord, gpu, stem)
         for name, kept in record.variants.items() if record else ():
@@ -326,7 +326,6 @@ def _candidates(gpu: str, types: Types, size: int) -> Iterator[tuple[float, str,
                 for row in kept.bench:
                     if row.is_cube(size):
                         yield row.ratio, stem, name
-                break
 
 
 def _counters(kept: Recorded, size: int, name: str) -> Mapping[str, float]:
