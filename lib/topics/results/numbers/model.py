@@ -365,8 +365,9 @@ class Numbers:
         """The longest phase of a kind, cycles, of a warp in the recorded timeline's first block."""
         version, variant = self._of(name)
         marks = version.kept.timeline(version.kernel.variant(variant).name)
-        return max(one.end - one.start for one in timeline.phases(
-            marks.events, marks.blocks[0].warps) if one.event == event)
+        warps = timeline.without_other_lanes(marks.events, marks.blocks[0].warps)
+        return max(one.end - one.start for one in timeline.phases(marks.events, warps)
+                   if one.event == event)
 
     def _step(self, name: str) -> Mapping[str, float]:
         version, variant = self._of(name)
