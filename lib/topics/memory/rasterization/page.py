@@ -15,7 +15,8 @@ SIZE, SMALL = 4096, 2048
 NOT_YET = "not recorded yet"
 
 
-def traffic(version: Version, *variants: str, above: Sequence[str] = (), size: int = SIZE) -> None:
+def traffic(version: Version, *variants: str, above: Sequence[str] = (), size: int = SIZE
+            ) -> None:
     """Display a row a variant: its cluster, its band, bytes predicted and recorded, cycles, clock.
 
     A record of other source or another launch than today's counts as none.
@@ -37,8 +38,10 @@ def traffic(version: Version, *variants: str, above: Sequence[str] = (), size: i
         predicted = model.asked((size,) * 3, one.variant.tile, schedule.cluster,
                                 ITEM_BYTES[one.variant.dtype])
         order = "Hilbert, " if schedule.own.get("HILBERT") else ""
-        own = one.page.kernel.stem == version.kernel.stem
-        name = f"`{one.variant.name}`" if own else f"{one.page.kernel.stem[:2]}’s `{one.variant.name}`"
+        stem = one.page.kernel.stem
+        name = f"`{one.variant.name}`"
+        if stem != version.kernel.stem:
+            name = f"{stem[:2]}’s {name}"
         rows.append((name, f"{down} × {across}; {order}{schedule.group}",
                      f"{predicted / 1e9:.2f}", *_recorded(one, size, labels)))
     table(("variant", "cluster; band, clusters high", "GB asked of the L2", "sent", "from DRAM",

@@ -185,7 +185,7 @@ def cycle_counts() -> None:
 
 @once_recorded()
 def energies() -> None:
-    """Draw the joules of the fastest of ours over those of the cuBLAS that it met.
+    """Draw the joules of the fastest of ours that has any over those of the cuBLAS that it met.
 
     Raises
     ------
@@ -193,7 +193,7 @@ def energies() -> None:
         If no energy is recorded.
     """
     found = [one for types in TYPES for size in SIZES
-             if (one := model.shares(RECORDED_ON, types, size)) and one.joules]
+             if (one := model.shares(RECORDED_ON, types, size, energy=True)) and one.joules]
     rows = [dots.Row(f"{_short(one.types)}, {one.size:,}",
                      [(OURS, one.joules[0] / one.joules[1])],
                      f"{one.name}: {style.number(one.joules[0])} J")

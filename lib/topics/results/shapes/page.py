@@ -263,9 +263,9 @@ def each(version: Version, *variants: str) -> None:
         least = min(found, key=lambda name: found[name].seconds, default="")
         if found:
             labels[records.label(version.record)] = None
-        expects = {name: model.microseconds(version.kernel.variant(name), shape) for name in names}
         rows.append((_shape(shape), f"`{expected}`", *(
-            _time(row, name == least) if (row := found.get(name)) else f"{expects[name]:,.1f} expected"
+            _time(found[name], name == least) if name in found
+            else f"{model.microseconds(version.kernel.variant(name), shape):,.1f} expected"
             for name in names)))
     table(("M×N×K", "fastest, predicted", *(f"`{name}`, µs" for name in names)), rows,
           "predicted and expected: modelled, the rule's costs (lib/dispatch/cost.py)"
