@@ -12,7 +12,7 @@ CHAPTERS := $(wildcard chapters/*.ipynb)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book quick test coverage mutants test-slow test-gpu test-pages test-colab serve lab new picture chapter release-check clean
+.PHONY: help book quick test coverage mutants test-slow test-gpu test-pages test-colab serve lab new picture chapter release release-check paper clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */make \1\t/' | expand -t 22
@@ -96,10 +96,14 @@ chapter: $(VENV)/.book  ## execute one chapter in place: make chapter NAME=01_na
 	  { echo "make chapter: no chapters/$(NAME).ipynb; there are: $(notdir $(CHAPTERS:.ipynb=))" >&2; exit 2; }
 	$(PY) -m lib notebooks --execute chapters/$(NAME).ipynb
 
-release-check: $(VENV)/.dev  ## what must hold before a release: stamps, notebooks, no stale record
-	$(PY) -m lib stamp --check --release
-	$(PY) -m lib notebooks --check
-	$(PY) -m lib results --check
+release: $(VENV)/.dev  ## write a release into the repository: make release VERSION=1.0.0
+	@$(PY) -m lib release "$(VERSION)"
+
+release-check: $(VENV)/.dev  ## all that must hold before a release; says at its end what failed
+	$(PY) -m lib release --check
+
+paper: $(VENV)/.book  ## draw the papers' figures and fill their numbers
+	$(PY) -m book.paper
 
 clean:  ## remove what the commands made; `.venv` too
 	rm -rf _build $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis

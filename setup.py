@@ -75,17 +75,19 @@ for left in (ROOT / "build", ROOT / f"{NAME}.egg-info"):
 packages = [NAME, *(f"{NAME}.{part}" for part in find_packages(str(ROOT / PLACES[NAME]))),
             f"{NAME}.compiler"]
 readme = ROOT / PLACES[NAME] / "README.md"
+release = (ROOT / "book/release.py").read_text(encoding="utf-8")
 setup(
     name=NAME,
-    version=re.search(
-        r'^VERSION = "(.+)"', (ROOT / "book/release.py").read_text(encoding="utf-8"), re.M)[1],
+    version=re.search(r'^VERSION = "(.+)"', release, re.M)[1],
     description="Runs CUDA kernels without a GPU: a PTX emulator in NumPy that counts what Nsight "
                 "Compute counts and finds races",
     long_description=readme.read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     license="MIT",
     license_files=["LICENSE"],
+    url=re.search(r'^REPOSITORY = "(.+)"', release, re.M)[1],
     python_requires=">=3.11",
+    classifiers=[f"Programming Language :: Python :: 3.{minor}" for minor in (11, 12, 13)],
     packages=packages,
     package_dir=PLACES,
     package_data={NAME: ["README.md"]},

@@ -1,8 +1,8 @@
-"""Code whose long lines a phone can wrap as code is wrapped: the rest hangs behind its beginning.
+"""Code whose long lines wrap as code is wrapped: the rest hangs behind its beginning.
 
 A style sheet can wrap what stands in a ``<pre>``, but the rest of a line would begin at the left
-edge. So each line is an element of its own that knows how far it is indented. On a wide screen it
-is like any text; the rule for narrow ones is in `book/static/book.css`.
+edge. So each line is an element of its own that knows how far it is indented; the rule is in
+`book/static/book.css`.
 """
 
 from __future__ import annotations

@@ -2,22 +2,28 @@
 
 `REPOSITORY`, `REVISION` and `VERSION` are the only source. A notebook opened on Colab has nothing
 but itself, so its first code cell must say what to fetch; README, `_config.yml` (the rocket) and
-`CITATION.cff` carry it too.
-`python -m lib stamp` writes the copies, `python -m lib stamp --check` compares them.
+`CITATION.cff` carry it too. `.zenodo.json` follows from `CITATION.cff`, the pages of aims and
+course from `chapters/course.yml` (`book.course`), the papers' authors and numbers from what the
+repository has (`book.paper`).
+`python -m lib stamp` writes the copies, `python -m lib stamp --check` compares them, and
+`python -m lib release` (`book.releasing`) sets the version.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import nbformat
+import yaml
 
-from book import moved
+from book import course, moved, paper
 from lib.paths import naming
 
 REPOSITORY = "https://github.com/gemm-worklog/gemm-worklog"
@@ -117,13 +123,13 @@ def badges() -> str:
 def stamp_readme(text: str) -> str:
     """`text` of README.md with the lines between its markers, and those that clone, renewed."""
     folder = REPOSITORY.rstrip("/").rsplit("/", 1)[1]
-    text = _replace_once(
+    text = replace_once(
         r"(?m)^    git clone .*\n    cd .*$",
         lambda match: f"    git clone {REPOSITORY}\n    cd {folder}",
         text,
         "README.md has no lines that clone the repository and change into its folder",
     )
-    return _replace_once(
+    return replace_once(
         r"(?s)(<!-- stamp:begin -->\n).*?(<!-- stamp:end -->)",
         lambda match: f"{match[1]}{badges()}\n{match[2]}",
         text,
@@ -133,7 +139,7 @@ def stamp_readme(text: str) -> str:
 
 def stamp_config(text: str) -> str:
     """`text` of _config.yml with the repository's address and the rocket's revision renewed."""
-    return _replace_once(
+    return replace_once(
         r"(?m)(^repository:\n  url: ).*(\n  branch: ).*$",
         lambda match: f"{match[1]}{REPOSITORY}{match[2]}{REVISION}",
         text,
@@ -143,18 +149,57 @@ def stamp_config(text: str) -> str:
 
 def stamp_citation(text: str) -> str:
     """`text` of CITATION.cff with its address and version renewed."""
-    text = _replace_once(
+    text = replace_once(
         r"(?m)^(repository-code: ).*$",
         lambda match: f"{match[1]}{REPOSITORY}",
         text,
         "CITATION.cff has no repository-code line",
     )
-    return _replace_once(
+    return replace_once(
         r"(?m)^(version: ).*$",
         lambda match: f"{match[1]}{VERSION}",
         text,
         "CITATION.cff has no version line",
     )
+
+
+def zenodo(citation: Mapping[str, Any]) -> dict[str, Any]:
+    """What Zenodo asks of a release, from what CITATION.cff says.
+
+    Of the text and the figures, which have a licence of their own, the last sentence speaks: Zenodo
+    takes one.
+    """
+    return {
+        "title": citation["title"],
+        "description": f"{citation['abstract']} Code: {citation['license']}. "
+                       "Text and figures: CC BY 4.0.",
+        "upload_type": citation["type"],
+        "version": citation["version"],
+        "license": citation["license"].lower(),
+        "keywords": citation["keywords"],
+        "creators": [
+            {"name": ", ".join(author[key] for key in ("family-names", "given-names")
+                               if key in author) or author["name"],
+             **({"orcid": author["orcid"].rpartition("/")[2]} if "orcid" in author else {}),
+             **({"affiliation": author["affiliation"]} if "affiliation" in author else {})}
+            for author in citation["authors"]],
+        "related_identifiers": [{
+            "identifier": citation["repository-code"], "relation": "isSupplementTo",
+            "resource_type": "software", "scheme": "url"}],
+    }
+
+
+def stamp_zenodo(root: Path) -> Callable[[str], str]:
+    """What renews .zenodo.json, whatever it holds, from the repository's CITATION.cff."""
+    return lambda _: json.dumps(zenodo(_citation(root)), indent=2, ensure_ascii=False) + "\n"
+
+
+def _citation(root: Path) -> dict[str, Any]:
+    """CITATION.cff as it is when it is stamped."""
+    found = yaml.safe_load(stamp_citation((root / "CITATION.cff").read_text(encoding="utf-8")))
+    # YAML takes a version of two numbers for one.
+    found["version"] = str(found["version"])
+    return found
 
 
 def stamp_notebook(text: str) -> str:
@@ -186,6 +231,9 @@ def copies(root: Path = ROOT) -> list[tuple[Path, Callable[[str], str]]]:
         (root / "README.md", stamp_readme),
         (root / "_config.yml", stamp_config),
         (root / "CITATION.cff", stamp_citation),
+        (root / ".zenodo.json", stamp_zenodo(root)),
+        *((root / page, course.stamp(root, page)) for page in course.PAGES),
+        *((root / name, paper.stamp(lambda: _citation(root), name)) for name in paper.PAPERS),
     ]
     files += [(path, stamp_notebook) for path in moved.notebooks(root)]
     files += [(path, stamp_stub(path.stem)) for path in sorted((root / "chapters").glob("*.ipynb"))
@@ -240,7 +288,8 @@ def write_text(path: Path, text: str) -> None:
         raise
 
 
-def _replace_once(pattern: str, new: Callable[[re.Match[str]], str], text: str, error: str) -> str:
+def replace_once(pattern: str, new: Callable[[re.Match[str]], str], text: str, error: str) -> str:
+    """`text` with the only match of `pattern` replaced; StampError with `error` if it isn't one."""
     text, count = re.subn(pattern, new, text)
     if count != 1:
         raise StampError(error)
@@ -259,8 +308,8 @@ def add_command(subparsers) -> None:
     _fill_parser(subparsers.add_parser(
         "stamp", help="write the repository's address and revision into their copies",
         description="Write the repository's address, revision and version (book/release.py) into "
-                    "the first code cell of each chapter, README.md, _config.yml and "
-                    "CITATION.cff."))
+                    "the first code cell of each chapter, README.md, _config.yml, CITATION.cff and "
+                    ".zenodo.json; aims and course into their pages; numbers into the papers."))
 
 
 def run(arguments: argparse.Namespace) -> int:

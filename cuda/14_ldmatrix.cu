@@ -1,8 +1,8 @@
-// 14: fragments by ldmatrix, products by mma.sync, layouts that are documented; larger tiles.
+// 14: fragments by ldmatrix, products by mma.sync, layouts that are documented.
 //
 // Changes:    a warp names the rows that it wants and multiplies with mma, whose registers it
 //             knows; 128×128×32 in one buffer, so that two blocks share an SM.
-// Bottleneck: 13's small tiles, and fragments that can only be loaded as the compiler likes.
+// Bottleneck: 13's fragments, which can only be loaded as the compiler likes.
 // Launch:     grid (ceil(N / BN), ceil(M / BM)), block 32 * BM / WM * BN / WN; any M, N, K. VEC = 8
 //             asks for N and K that are multiples of 8 and pointers aligned to 16 bytes; VEC = 1
 //             for nothing.

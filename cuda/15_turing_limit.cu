@@ -159,8 +159,8 @@ turing_limit(int M, int N, int K, float alpha, const half* A, const half* B, flo
         MARK(COMPUTE);
 #pragma unroll
         for (int step = 0; step < STEPS; ++step) {
-            // The next tiles arrived while the last ones were multiplied: nobody waits for them
-            // here. Those after them are asked for at once, and have as long.
+            // The next tiles have had a whole step to arrive. Those after them are asked for
+            // at once, and have as long.
             if (VEC == 8 && step == PUT) {
                 MARK_ARRIVAL(a, b);
                 put(now ^ 1);

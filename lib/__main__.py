@@ -16,7 +16,8 @@ from typing import NoReturn
 
 # Commands for whoever writes the book. Their modules need Jupyter's libraries, which a machine
 # that only measures may lack, so each is loaded when its command is asked for.
-AUTHORING = {"notebooks": "book.notebooks", "stamp": "book.release", "new": "book.new"}
+AUTHORING = {"notebooks": "book.notebooks", "stamp": "book.release", "release": "book.releasing",
+             "new": "book.new"}
 
 
 class Parser(argparse.ArgumentParser):
@@ -67,7 +68,10 @@ def parse(argv: list[str]) -> argparse.Namespace:
             importlib.import_module(module).add_command(subparsers)
     options, unknown = parser.parse_known_args(argv)
     if unknown:  # said by the command, whose --help lists what it takes
-        subparsers.choices[options.command].error(f"unrecognized arguments: {' '.join(unknown)}")
+        hint = ("; a variant is written NAME/VARIANT"
+                if unknown[0].partition("=")[0] == "--variant" else "")
+        subparsers.choices[options.command].error(
+            f"unrecognized arguments: {' '.join(unknown)}{hint}")
     return options
 
 

@@ -141,7 +141,7 @@ class Chapter:
 
         page.check(self.version, *variants)
 
-    def verify(self, text: str, variant: str | None = None) -> None:
+    def verify(self, text: str, variant: str | None = None, **options: Any) -> None:
         """Print what is wrong with a reader's own text of this kernel: result, races, counters.
 
         Parameters
@@ -150,10 +150,13 @@ class Chapter:
             The whole .cu file, changed; empty, it says what to write.
         variant : str, optional
             Whose template arguments and launch it is run with: the first if not given.
+        **options
+            `sizes` and `sms`, where a mistake shows on other problems than the usual ones: see
+            `lib.topics.results.correctness.model.findings`.
         """
         from lib.topics.results.correctness import page
 
-        page.verify(self.version, text, variant)
+        page.verify(self.version, text, variant, **options)
 
     def counters(self, *variants: str) -> None:
         """Display the counters of the traced run, one column a variant."""

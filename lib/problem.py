@@ -322,8 +322,15 @@ class Problem:
         B = B if self.b_layout == "row" else B.swapaxes(-1, -2)
         return answer(self.alpha, A, B, self.beta, C.astype("float64") if self.beta else None)
 
-    def judge(self, C: Any, reference: Reference) -> Verdict:
+    def judge(self, C: Any, reference: Reference, *beside: Any) -> Verdict:
         """Compare a kernel's C with the reference.
+
+        Parameters
+        ----------
+        C : array
+        reference : Reference
+        *beside
+            What else the problem's inputs have, which some kernels write to.
 
         Returns
         -------

@@ -78,7 +78,7 @@ def main():
         (128, 7, {}), (128, 3, {"trace": False}), (128, 3, {"races": True}), (256, 1, {}),
         (128, 1, {"schedule": "random"}), (64, 1, {"schedule": "highest"}),
         (128, 3, {"landing": "late"}),
-    ]  # fmt: skip
+    ]
     for name in SHAPES:
         function = modules[name].get_function(name)
         for n, times, options in [*cases, *([(512, 1, {})] if name == "register_tile" else [])]:

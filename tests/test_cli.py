@@ -282,6 +282,8 @@ BAD = [
     (("check", "28_cta_pairs/nvfp4", "--shape", "0x1x1"), "--shape: 0x1x1 is no shape"),
     (("export", "28_cta_pairs/nvfp4"), "has block scales, which check, trace and resources take"),
     (("bench", "28_cta_pairs/mxfp8"), "has block scales, which check, trace and resources take"),
+    (("check", "01_naive:swapped"), "unknown kernel '01_naive:swapped' (a variant is written "
+                                    "01_naive/swapped)"),
     (("check", "01_naive", "--dtype", ""), "--dtype"),
     (("check", "01_naive", "--arch", ""), "--arch"),
     (("profile", "cublas/no"), "NAME/VARIANT: cuBLAS is not recorded as 'no'"),
@@ -304,6 +306,15 @@ def test_bad_input_is_one_line_and_status_2(call, no_gpu, words, said):
     status, out, err = call(*words)
     assert status == 2 and out == ""
     assert err.startswith("error: ") and err.count("\n") == 1 and said in err
+
+
+@pytest.mark.parametrize("words", [("--variant", "swapped"), ("--variant=swapped",)])
+def test_another_way_to_name_a_variant_is_told_the_one_that_there_is(capsys, words):
+    with pytest.raises(SystemExit) as end:
+        main(["check", "01_naive", *words])
+    said = capsys.readouterr().err
+    assert end.value.code == 2 and said.count("\n") == 1
+    assert "a variant is written NAME/VARIANT" in said
 
 
 def test_recording_without_a_gpu_writes_nothing(call, no_gpu, tmp_path, monkeypatch):

@@ -1,12 +1,15 @@
 """The GPU that is here, if one is: what it can run, and in which form it gets its code."""
 
+import gc
 import re
+import weakref
 from types import SimpleNamespace
 
 import pytest
 
 from lib.kernels import catalogue as kernels
 from lib.kernels.build import compile_kernel
+from lib.kernels.grid import Launch
 from lib.paths import ROOT
 from lib.problem import Problem
 from lib.run import device, launching, runner
@@ -141,3 +144,22 @@ def test_sms_that_no_cluster_fills_are_left_over(gpcs, monkeypatch):
         device._filled.cache_clear()
     assert len(gpcs) == 2  # it is asked once a size
     assert probe.max_dynamic_shared_size_bytes == limit and gpcs[-1][3] == limit
+
+
+def test_a_launch_that_is_laid_out_keeps_its_code_loaded(monkeypatch):
+    class Module:
+        """What unloads its functions when nothing holds it."""
+
+    monkeypatch.setattr(launching, "_driver", lambda: SimpleNamespace(
+        cuLaunchKernelEx=lambda *given: 0))
+    code = device.Loaded.__new__(device.Loaded)
+    code._module, code._function, code._shared_bytes = Module(), SimpleNamespace(ptr=1), 1 << 20
+    module = weakref.ref(code._module)
+    ready = code.ready(Launch((1, 1, 1), (32, 1, 1)), ())
+    del code
+    gc.collect()
+    assert module() is not None
+    ready(0)
+    del ready
+    gc.collect()
+    assert module() is None

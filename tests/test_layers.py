@@ -348,6 +348,21 @@ def test_a_planted_violation_is_found(rule, name, violation):
     assert any(name in found for found in rule(changed))
 
 
+# Sizes of the machine, and where each is written.
+SIZES = {"WARP", "WARPGROUP", "BANKS", "WAVEFRONT", "SECTOR", "LINE"}
+MACHINE = "lib.ptx.core.machine"
+
+
+def test_sizes_of_the_machine_are_written_once():
+    assigned = {
+        (name, target.id) for name, code in library().items() for node in ast.parse(code).body
+        if isinstance(node, ast.Assign) for given in node.targets
+        for target in (given.elts if isinstance(given, ast.Tuple) else [given])
+        if isinstance(target, ast.Name) and target.id in SIZES
+    }
+    assert assigned == {(MACHINE, name) for name in SIZES}
+
+
 def test_few_modules_stand_at_the_root():
     at_root = {path.name for path in (ROOT / "lib").glob("*.py")} - {"__init__.py", "__main__.py"}
     assert len(at_root) <= MOST_AT_ROOT, at_root

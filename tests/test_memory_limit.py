@@ -34,7 +34,7 @@ def test_a_hog_is_named_and_the_others_run(tmp_path):
          "-p", "no:cacheprovider", f"--rootdir={tmp_path}", str(tmp_path)],
         cwd=ROOT, env={**os.environ, "TEST_MEMORY_GIB": "2.5"}, capture_output=True, text=True,
         timeout=120,
-    )  # fmt: skip
+    )
     said = done.stdout
     assert done.returncode == 1 and "2 failed, 3 passed" in said, said + done.stderr
     for name in ("test_hog", "test_small_steps"):

@@ -1,10 +1,13 @@
 """The emulator as a package: built, installed into an empty environment, used outside of here.
 
-Nothing is fetched: what the package needs is linked from this environment.
+What the package needs is linked from this environment. For another interpreter what is compiled
+(NumPy, CuPy, ml-dtypes) is fetched once and kept in `_build/interpreters`; where no index can be
+reached, that interpreter's test is skipped and says so.
 """
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
 import json
 import os
@@ -12,12 +15,16 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
 
 from lib.paths import ROOT
+from tests import interpreters
+from tools import warplens_readme
 
 NAME = "warplens"
 KERNEL = """
@@ -96,20 +103,65 @@ def run(*words, cwd=None, status=0):
     return done.stdout + done.stderr
 
 
-def environment(folder: Path, wheel: Path, needed: set[str]) -> Path:
-    """An empty environment with the wheel and links to what it needs; returns its Python."""
-    run(sys.executable, "-m", "venv", "--without-pip", folder)
+def environment(folder: Path, wheel: Path, needed: set[str], release: str = "") -> Path:
+    """An empty environment with the wheel and links to what it needs; returns its Python.
+
+    Of a release of Python that isn't this one, what is compiled comes from where it is kept.
+    """
+    here = ".".join(map(str, sys.version_info[:2]))
+    other = release if release != here else ""
+    run(interpreters.found(other) if other else sys.executable, "-m", "venv", "--without-pip",
+        folder)
     python = folder / "bin" / "python"
     run(sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-deps",
         "--no-index", wheel)
     site = next((folder / "lib").glob("python*/site-packages"))
-    for name in needed:
+    compiled = {name for name in needed if other and is_compiled(name)}
+    for name in needed - compiled:
         for file in importlib.metadata.distribution(name).files:
-            target = site / file
-            if ".." not in file.parts and file.suffix != ".pyc" and not target.exists():
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.symlink_to(file.locate().resolve())
+            if ".." not in file.parts and file.suffix != ".pyc":
+                link(file.locate().resolve(), site / file)
+    if compiled:
+        kept = fetched(other, python, compiled)
+        for file in kept.rglob("*"):
+            if file.is_file():
+                link(file, site / file.relative_to(kept))
     return python
+
+
+def link(file: Path, place: Path) -> None:
+    """Link a file to a place that has none yet."""
+    if not place.exists():
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.symlink_to(file)
+
+
+def is_compiled(name: str) -> bool:
+    """Whether a distribution of this environment is for this release of Python alone."""
+    tags = re.findall(r"(?m)^Tag: (\S+)", importlib.metadata.distribution(name).read_text("WHEEL"))
+    return not any(tag.startswith("py3-none-") for tag in tags)
+
+
+def fetched(release: str, python: Path, names: set[str]) -> Path:
+    """A folder with distributions for another release, of the versions that are here."""
+    asked = sorted(f"{name}=={importlib.metadata.version(name)}" for name in names)
+    digest = hashlib.sha256(" ".join(asked).encode()).hexdigest()[:12]
+    place = ROOT / "_build" / "interpreters" / f"{release}-{digest}"
+    if not place.is_dir():
+        place.parent.mkdir(parents=True, exist_ok=True)
+        part = Path(tempfile.mkdtemp(dir=place.parent))
+        done = subprocess.run(
+            [sys.executable, "-m", "pip", "--python", str(python), "install", "-q", "--no-deps",
+             "--only-binary=:all:", "--target", str(part), *asked],
+            capture_output=True, text=True, check=False)
+        if done.returncode:
+            shutil.rmtree(part)
+            pytest.skip(f"{', '.join(asked)} for Python {release}: {done.stderr.strip()[-200:]}")
+        try:
+            part.rename(place)
+        except OSError:  # another process was first
+            shutil.rmtree(part)
+    return place
 
 
 def with_what_they_need(names: set[str]) -> set[str]:
@@ -155,6 +207,25 @@ def test_nothing_called_lib_is_in_the_wheel(wheel):
     assert not any(re.search(r"^\s*(?:from|import) lib\b", text, re.M) for text in texts)
 
 
+def test_the_same_files_give_the_same_wheel(wheel, tmp_path, monkeypatch):
+    """Or a rehearsal could not say that the index has what was built."""
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    made = []
+    for name in ("one", "other"):
+        shutil.copytree(ROOT / "lib", tmp_path / name / "lib",
+                        ignore=shutil.ignore_patterns("__pycache__"))
+        (tmp_path / name / "book").mkdir()
+        for file in ("setup.py", "pyproject.toml", "requirements.txt", "LICENSE",
+                     "book/release.py"):
+            shutil.copy(ROOT / file, tmp_path / name / file)
+        run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-index",
+            "--no-build-isolation", "-w", tmp_path / name / "made", tmp_path / name)
+        (file,) = (tmp_path / name / "made").glob("*.whl")
+        assert file.name == wheel.name
+        made.append(file.read_bytes())
+    assert made[0] == made[1]
+
+
 def test_numpy_is_all_that_the_emulator_needs(wheel, tmp_path):
     assert requirements(wheel) == {"numpy"}
     python = environment(tmp_path / "env", wheel, {"numpy"})
@@ -181,22 +252,47 @@ def test_the_extra_brings_the_compiler_the_command_and_the_plugin(
     assert "1 passed" in run(python, "-m", "pytest", "-q", "test_it.py", cwd=tmp_path)
 
 
-def test_the_readme_s_code_runs_as_it_is_printed(with_compiler, tmp_path, monkeypatch):
-    """Its blocks in their order: Python's are one program, the shell's follow it."""
+def test_a_plain_header_of_another_type_is_taken(with_compiler, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("PATH", str(with_compiler / "bin"), prepend=os.pathsep)
-    readme = (ROOT / "lib/ptx/README.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```(\w+)\n(.*?)^```$", readme, re.M | re.S)
-    assert {kind for kind, _ in blocks} == {"python", "sh"}
-    program = tmp_path / "readme.py"
-    program.write_text("".join(text for kind, text in blocks if kind == "python"))
-    said = run(with_compiler / "bin/python", program, cwd=tmp_path)
-    assert said.count("ran to its end; no hazard.") == 2
-    for text in (text for kind, text in blocks if kind == "sh"):
-        assert "ran to its end; no hazard." in run("sh", "-ec", text, cwd=tmp_path)
     (tmp_path / "narrow.cu").write_text(
         "#include <cuda_bf16.h>\n__global__ void f(__nv_bfloat16* x) { x[0] = x[1]; }\n")
     run(with_compiler / "bin" / NAME, "narrow.cu", "--arg", "bfloat16[2]:ones", cwd=tmp_path)
+
+
+@pytest.mark.parametrize("release", interpreters.RELEASES)
+def test_the_readme_s_code_runs_as_it_is_printed(release, wheel, tmp_path):
+    """From top to bottom, in a clean environment of each release of Python that is here."""
+    if interpreters.found(release) is None:
+        pytest.skip(f"no python{release} on the path, among pyenv's or in PYTHONS")
+    needed = with_what_they_need(requirements(wheel, "compiler"))
+    python = environment(tmp_path / "env", wheel, needed, release)
+    assert run(python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])").strip() == release
+    (tmp_path / "empty").mkdir()
+    said = warplens_readme.run(python, tmp_path / "empty")
+    assert said.count(warplens_readme.CLEAN) == 3
+
+
+def test_the_release_s_interpreters_are_those_of_the_matrix_and_of_the_wheel(wheel):
+    jobs = yaml.safe_load((ROOT / ".github/workflows/test.yml").read_text("utf-8"))["jobs"]
+    assert tuple(jobs["test"]["strategy"]["matrix"]["python"]) == interpreters.RELEASES
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
+        lines = archive.read(name).decode().splitlines()
+    assert f"Requires-Python: >={interpreters.RELEASES[0]}" in lines
+    assert {line for line in lines if line.startswith("Classifier: Programming Language")} == {
+        f"Classifier: Programming Language :: Python :: {one}" for one in interpreters.RELEASES}
+
+
+@pytest.mark.parametrize("text, complaint", [
+    ("```python\nprint(1)\n```\n", "Python's and the shell's"),
+    ("```python\nprint(1)\n```\n```sh\necho no\n```\n", "launched nothing"),
+    ("```python\nraise SystemExit(3)\n```\n```sh\ntrue\n```\n", "ended with 3"),
+    (f"```python\nprint('{warplens_readme.CLEAN}')\n```\n```sh\nfalse\n```\n", "ended with 1"),
+])
+def test_a_readme_that_fails_is_told(text, complaint, tmp_path):
+    (tmp_path / "README.md").write_text(text)
+    with pytest.raises(warplens_readme.ReadmeFails, match=complaint):
+        warplens_readme.run(Path(sys.executable), tmp_path, tmp_path / "README.md")
 
 
 def test_an_import_that_would_be_left_is_refused(monkeypatch):

@@ -83,7 +83,7 @@ def test_edits_leave_alone_what_does_not_compute():
     assert not changed.keys() & {
         "assert value > 0", "if isinstance(value, str):", "def slot(self, step: int = 3) -> int:",
         '"""Return a slot, from 0."""', '"""A module with 1 number here."""',
-    }  # fmt: skip
+    }
 
 
 def test_every_edit_makes_other_code():
@@ -126,7 +126,7 @@ MOVED = "from x import y\n\n\n" + BEFORE
     ({"lib__a": BEFORE.replace("def slot", "def place")}, {"Ring.slot": "Ring.place"}),
     ({"lib__a": BEFORE.replace("def slot", "def place")}, {}),  # the only line of its kind
     ({"lib__a": BEFORE, "lib__ring": MOVED}, {}),  # twice: the file that it was drawn from
-], ids=["moved", "other class", "renamed", "only", "twice"])  # fmt: skip
+], ids=["moved", "other class", "renamed", "only", "twice"])
 def test_a_mutant_is_found_after_a_move(after, renames):
     found = find(mutant("Ring.slot", "return step % self.stages"), table(**after), renames)
     path = list(after)[-1].replace("__", "/") + ".py"

@@ -131,6 +131,7 @@ browser.</p>
 <div class="live-row">
 <button type="button" data-part="back" data-ask aria-label="One instruction back">◀</button>
 <button type="button" data-part="forward" data-ask aria-label="One instruction forward">▶</button>
+<button type="button" data-part="line" data-ask>Next CUDA line</button>
 <button type="button" data-part="access" data-ask>Next memory access</button>
 <input data-part="at" type="range" min="0" value="0" aria-label="Instruction of the recording">
 <span data-part="of"></span>

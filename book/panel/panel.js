@@ -365,12 +365,12 @@
     ["keyup", "click", "input"].forEach((kind) => part("ptx").addEventListener(kind, caret));
 
     // A warp, step by step.
-    let at = 0, count = 0, /** @type {number[]} */ memory = [];
+    let at = 0, count = 0, /** @type {number[]} */ memory = [], /** @type {number[]} */ starts = [];
     const slider = part("at");
     /** @param {Answer} answer */
     function moment(answer) {
       if (answer.verdict !== "step") { return show(answer); }
-      ({ at, count, memory } = /** @type {any} */ (answer));
+      ({ at, count, memory, starts } = /** @type {any} */ (answer));
       slider.max = String(count - 1);
       slider.value = String(at);
       slider.setAttribute("aria-valuetext", answer.said);
@@ -390,10 +390,13 @@
     });
     part("back").addEventListener("click", () => step(at - 1));
     part("forward").addEventListener("click", () => step(at + 1));
-    part("access").addEventListener("click", () => {
-      const next = memory.find((one) => one > at);
-      if (next !== undefined) { step(next); }
-    });
+    // To the next memory access, or to where the warp comes to another line of the kernel.
+    for (const [name, places] of Object.entries({ access: () => memory, line: () => starts })) {
+      part(name).addEventListener("click", () => {
+        const next = places().find((one) => one > at);
+        if (next !== undefined) { step(next); }
+      });
+    }
     slider.addEventListener("change", () => step(Number(slider.value)));
     part("registers").addEventListener("change", () => { if (count) { step(at); } });
 

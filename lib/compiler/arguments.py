@@ -19,7 +19,7 @@ _SCALARS = {
     "bool": np.bool_, "char": np.int8, "short": np.int16, "int": np.int32, "uint": np.uint32,
     "unsigned": np.uint32, "long": np.int64, "size_t": np.uint64, "half": np.float16,
     "float": np.float32, "double": np.float64,
-}  # fmt: skip
+}
 _SPEC = re.compile(
     r"(?:(?P<name>[A-Za-z_]\w*)=)?"
     r"(?:@(?P<file>.+)|(?P<type>\w+)(?:\[(?P<shape>[\d,x ]*)\])?(?::(?P<value>.+))?)"

@@ -18,16 +18,16 @@ _EMPTY = (
     "stdbool.h", "stddef.h", "stdexcept", "stdio.h", "stdlib.h", "string", "string.h",
     "string_view", "sys/stat.h", "sys/time.h", "sys/types.h", "thread", "time.h", "typeindex",
     "typeinfo", "unistd.h", "unordered_map", "unordered_set", "vector",
-)  # fmt: skip
+)
 _STD = (
     "array", "bit", "cmath", "complex", "cstddef", "functional", "initializer_list", "iterator",
     "limits", "numeric", "optional", "ratio", "span", "tuple", "type_traits", "utility", "variant",
-)  # fmt: skip
+)
 _THRUST = (
     "thrust/copy.h", "thrust/device_ptr.h", "thrust/device_vector.h", "thrust/execution_policy.h",
     "thrust/fill.h", "thrust/host_vector.h", "thrust/reduce.h", "thrust/scan.h", "thrust/sort.h",
     "thrust/transform.h",
-)  # fmt: skip
+)
 _IN_STD = "namespace std { using namespace cuda::std; }\n"
 _INTEGERS = "#include <cuda/std/cstdint>\n"  # small, and the toolkit's headers bring it as well
 # cuda/std/algorithm came late.

@@ -128,7 +128,7 @@ def accesses(ptx: str, function: str) -> dict[int, Access]:
         found[number] = Access(
             machine, offset, root, at, _width(access["kind"], words, access["operands"]), block,
             chain, registers.step(root, number), registers.is_kept(root),
-        )  # fmt: skip
+        )
     return found
 
 

@@ -20,7 +20,7 @@ _BUILTIN = {
     "v": "void", "b": "bool", "c": "char", "a": "signed char", "h": "unsigned char", "s": "short",
     "t": "unsigned short", "i": "int", "j": "unsigned int", "l": "long", "m": "unsigned long",
     "x": "long long", "y": "unsigned long long", "f": "float", "d": "double",
-}  # fmt: skip
+}
 # The NumPy type of one element: "f" and "i" are floating-point and integer; the size in bytes.
 _ELEMENTS = {
     "bool": "b1", "char": "i1", "signed char": "i1", "unsigned char": "u1", "short": "i2",
@@ -29,7 +29,7 @@ _ELEMENTS = {
     "half": "f2", "unsigned": "u4", "size_t": "u8", "uint": "u4", "int8_t": "i1", "uint8_t": "u1",
     "int16_t": "i2", "uint16_t": "u2", "int32_t": "i4", "uint32_t": "u4", "int64_t": "i8",
     "uint64_t": "u8",
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)

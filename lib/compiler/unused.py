@@ -13,7 +13,7 @@ _PURE = frozenset((
     "lop3", "mad", "madc", "max", "min", "mma", "mov", "mul", "mul24", "neg", "not", "or", "popc",
     "prmt", "rcp", "rem", "rsqrt", "sad", "selp", "set", "setp", "shf", "shl", "shr", "sin", "slct",
     "sqrt", "sub", "subc", "szext", "tanh", "testp", "xor",
-))  # fmt: skip
+))
 _ORDERED = ("volatile", "acquire", "relaxed", "mmio")  # a load that happens whoever uses it
 _INSTRUCTION = re.compile(
     r"(?:@!?(?P<guard>%?[\w$]+)\s+)?(?P<opcode>[a-z][\w.:]*)\s+(?P<operands>.*)$"

@@ -36,9 +36,9 @@ from lib.gpus import GPUS
 from lib.kernels.grid import GATHERED_SMS, PERSISTENT_SMS
 from lib.kernels.spec import TMA_STRIDE, Kernel, Variant
 from lib.problem import ITEM_BYTES, Problem
+from lib.ptx.core.machine import LINE
 
 # A line of the L2. Rows that are no multiples of it share lines with their neighbours.
-LINE = 128
 L2_BYTES = GPUS["H100"].l2_bytes
 # FLOP of a multiply-add.
 FMA = 2
@@ -150,7 +150,7 @@ H100 = Costs(
     store=0.0854, odd=13.66, odd_swapped=4.793,
     share=236.8, sums=0.2763, pack_bytes=1778.0,
     energy=5.948e-07, l2_energy=25.36, sharpness=2.669,
-)  # fmt: skip
+)
 
 
 def choose(kernel: Kernel, variant: Variant, problem: Problem, costs: Costs = H100) -> Choice:

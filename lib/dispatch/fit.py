@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from lib.kernels.epilogues import Epilogue, FusedProblem
+from lib.kernels.fused import misfit
 from lib.kernels.grid import MAX_GRID_X
 from lib.kernels.hopper import ROW, boxes
 from lib.kernels.spec import TMA_STRIDE, Kernel, Variant
@@ -118,6 +120,8 @@ def refusal(variant: Variant, problem: Problem) -> str:
         ("B in layout", variant.b_layout, problem.b_layout),
         ("A in layout", variant.a_layout, problem.a_layout),
         ("scales by", variant.scaling or "nothing", problem.scaling or "nothing"),
+        ("the epilogue", _named(variant.epilogue), _named(
+            problem.epilogue if isinstance(problem, FusedProblem) else None)),
     )
     if variant.any_layout:
         if ITEM_BYTES[variant.dtype] != ITEM_BYTES[problem.dtype]:
@@ -135,6 +139,11 @@ def refusal(variant: Variant, problem: Problem) -> str:
         if not one.dense and (variant.maps is None or one.name == "C"):
             return f"{one.name} with its {one.layout}s one behind the other, not {one.lead} apart"
     return ""
+
+
+def _named(epilogue: Epilogue | None) -> str:
+    """An epilogue as a refusal calls it; a product without one is the product alone."""
+    return (epilogue or Epilogue()).name
 
 
 def by_columns(variant: Variant) -> bool:
@@ -223,6 +232,9 @@ def check_shape(kernel: Kernel, variant: Variant, problem: Problem) -> None:
                 f"{kernel.stem} loads {name} in rows that are multiples of {variant.row_bytes} "
                 f"bytes: {reason}"
             )
+    if isinstance(problem, FusedProblem) and (rule := misfit(problem)):
+        raise ValueError(f"{kernel.stem} moves rows that are multiples of {TMA_STRIDE} bytes: "
+                         f"{rule}")
     # Row, column and k are ints inside the kernel and may run one tile past the edge.
     for name, size, step in (
         ("M", problem.M, variant.grid.rows_past_the_end(variant.tile)),

@@ -31,6 +31,7 @@ from lib.kernels.families import (
     wmma_direct,
 )
 from lib.kernels.fp8 import FP8
+from lib.kernels.fused import EPILOGUE
 from lib.kernels.hopper import (
     BF16_COLUMN,
     HALF,
@@ -930,6 +931,7 @@ CATALOGUE: dict[str, Kernel] = {
             ),
             menu=every_type(launched_of_24),
         ),
+        EPILOGUE,
         FP8,
         Kernel(
             stem="27_tcgen05",

@@ -1,7 +1,7 @@
-"""25: products with an epilogue. Not in the catalogue while it has neither records nor a chapter.
+"""25: products with an epilogue.
 
-Its problem is `lib.kernels.epilogues.FusedProblem`, `lib.run.fused` runs it, and
-`lib.dispatch.fused` decides what is launched.
+Its problem is `lib.kernels.epilogues.FusedProblem`; `lib.dispatch.fused` decides what `lib.gemm`
+launches.
 """
 
 from __future__ import annotations
@@ -121,7 +121,14 @@ EPILOGUE = Kernel(
     builds_on=("21_clusters",),
     variants=tuple(
         fused(name, meaning, IN_TURN, epilogue, **BF16_COLUMN)
-        for name, (epilogue, meaning) in EPILOGUES.items()
+        for name, (epilogue, meaning) in EPILOGUES.items() if epilogue.fold == 1
+    ),
+    # Its C has half of the columns: its problem is none of those that all others take.
+    laid=(
+        fused("swiglu", EPILOGUES["swiglu"][1], IN_TURN, EPILOGUES["swiglu"][0], **BF16_COLUMN),
+        few("few_swiglu", "SwiGLU with a bias and an amax, a tile of 64×128 for a block",
+            Schedule((64, 128), ROW, stages=9, cluster=(1, 2)),
+            Epilogue("swiglu", True, False, True), **BF16_COLUMN),
     ),
     steps=(
         fused("plain_unstaged", "the product alone, from registers", replace(IN_TURN, staged=0),
@@ -146,9 +153,6 @@ EPILOGUE = Kernel(
         few("few_swapped", "bias, GELU and residual, operands swapped, in clusters",
             Schedule((16, 128), ROW, stages=12, cluster=(2, 1), swapped=True),
             Epilogue("gelu", True, True), **BF16_COLUMN),
-        few("few_swiglu", "SwiGLU with a bias and an amax, a tile of 64×128 for a block",
-            Schedule((64, 128), ROW, stages=9, cluster=(1, 2)),
-            Epilogue("swiglu", True, False, True), **BF16_COLUMN),
         fused("all_float", "bias, GELU, residual and amax, FP16, C in FP32", IN_TURN,
               Epilogue("gelu", True, True, True)),
         fused("bias_gelu_half", "bias and GELU, C in FP16", IN_TURN, GELU, **HALF),
@@ -179,13 +183,13 @@ EPILOGUE = Kernel(
     ),
 )
 
+# All that can be named, whatever its problem.
+EVERY = (*EPILOGUE.measured, *EPILOGUE.laid)
+
 
 def epilogue_of(variant: Variant) -> Epilogue:
     """The epilogue of an instantiation."""
-    activation, *parts = (
-        part.strip() for part in
-        str(variant.constants["E"]).removeprefix("Epilogue<").removesuffix(">").split(","))
-    return Epilogue(activation.lower(), *(part == "true" for part in parts))
+    return Epilogue.of(str(variant.constants["E"]))
 
 
 def check(variant: Variant, problem: FusedProblem, alignments: tuple[int, ...] = ()) -> None:

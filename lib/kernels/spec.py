@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -13,6 +14,7 @@ from typing import Any
 from lib.compiler.arch import legal
 from lib.compiler.fingerprint import fingerprint
 from lib.gpus import for_arch
+from lib.kernels.epilogues import Epilogue, FusedProblem
 from lib.kernels.grid import Grid, Plane
 from lib.kernels.scaled import ScaledProblem
 from lib.kernels.schedule import Argument, Schedule
@@ -207,7 +209,16 @@ class Variant:
         if self.scaling:
             return ScaledProblem(M, N, K, alpha, beta, out=self.out, scaling=self.scaling,
                                  promoted=self.promotes)
+        if self.epilogue is not None:
+            return FusedProblem(M, N, K, alpha, beta, self.dtype, self.out, self.b_layout,
+                                epilogue=self.epilogue)
         return Problem(M, N, K, alpha, beta, self.dtype, self.out, self.b_layout, self.a_layout)
+
+    @property
+    def epilogue(self) -> Epilogue | None:
+        """What becomes of sums before they are stored (25); None where the template has none."""
+        expression = self.constants.get("E")
+        return None if expression is None else Epilogue.of(str(expression))
 
     @property
     def promotes(self) -> bool:
@@ -216,7 +227,7 @@ class Variant:
 
     def typed(self, problem: Problem) -> Problem:
         """The same problem in the types and the layout that this instantiation takes."""
-        if self.scaling:
+        if self.scaling or self.epilogue is not None:
             return self.problem(problem.M, problem.N, problem.K, problem.alpha, problem.beta)
         return replace(problem, dtype=self.dtype, out=self.out, b_layout=self.b_layout,
                        a_layout=self.a_layout)
@@ -412,7 +423,13 @@ def parted(name: str) -> tuple[str, str | None]:
 
 
 def unknown(kind: str, name: str, known: Mapping[str, object]) -> str:
-    """Return the line that says that a name is none of those known, and which one is near."""
+    """Return the line that says that a name is none of those known, and which one is near.
+
+    A name with a variant behind another sign than a stroke is told how a variant is written.
+    """
+    other = re.fullmatch(r"(\w+)[:.@](\w+)", name)
+    if other and other[1] in known:
+        return f"unknown {kind} {name!r} (a variant is written {other[1]}/{other[2]})"
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
     hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
     return f"unknown {kind} {name!r} ({hint})"

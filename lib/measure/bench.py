@@ -23,6 +23,7 @@ from lib.compiler.compiled import Compiled, compile_file
 from lib.dispatch import cost
 from lib.dispatch.choice import Choice
 from lib.kernels.build import compile_kernel
+from lib.kernels.epilogues import FusedProblem
 from lib.kernels.grid import Launch
 from lib.kernels.scaled import Operands, ScaledProblem
 from lib.kernels.spec import Kernel, Variant
@@ -32,7 +33,7 @@ from lib.measure.probe import Sample
 from lib.measure.sensors import Sampler, board, nvml
 from lib.measure.turns import ATTEMPTS, SERIES, TURN_SECONDS, Timing
 from lib.paths import CUDA
-from lib.problem import Problem, WrongResult
+from lib.problem import Problem, Reference, WrongResult
 from lib.records import schema
 from lib.records.schema import Alone, Benchmark, OtherInputs, RivalRow, Trials, Turn
 from lib.records.store import HOT_ROUNDS
@@ -125,8 +126,24 @@ class Contest:
         self.rival = rival or self._fastest()
 
     @cached_property
+    def _alone(self) -> Problem:
+        """What the rival computes: the problem, without an epilogue."""
+        return self.problem.alone if isinstance(self.problem, FusedProblem) else self.problem
+
+    @cached_property
+    def _rival_reference(self) -> Reference:
+        """The rival's answer in float64."""
+        if self._alone is self.problem:
+            return self.reference
+        return self._alone.reference(*self._rival_copies[0])
+
+    @cached_property
     def _rival_copies(self) -> list[tuple[Any, ...]]:
         """The same matrices; scales as cublasLt wants them to lie, which is not timed."""
+        if isinstance(self.problem, FusedProblem):  # cuBLAS has the product alone
+            cp, (_, _, of_c) = device.cupy(), self._alone.operands
+            return [(A, B, C if C.shape == of_c.shape else cp.empty(of_c.shape, C.dtype))
+                    for A, B, C, *_ in self.copies]
         if not isinstance(self.problem, ScaledProblem):
             return self.copies
         return [scaled_rival.laid(self.problem, Operands(*one), device.cupy())
@@ -158,11 +175,16 @@ class Contest:
 
     def refuse_wrong(self, name: str, call: Callable[[int], None]) -> None:
         """Let a call compute the first copy's C anew, and raise WrongResult if that is wrong."""
-        refuse_wrong(name, call, self.problem, self.copies[0][2], self.reference)
+        refuse_wrong(name, call, self.problem, self.copies[0], self.reference)
+
+    def _refuse_rival(self, name: str, gemm: Callable[..., None]) -> None:
+        """The same of a call of cuBLAS's."""
+        refuse_wrong(name, lambda index: gemm(*self._rival_copies[index]), self._alone,
+                     self._rival_copies[0], self._rival_reference)
 
     def _fastest(self) -> Rival:
         """Time cuBLAS's default and all of cublasLt's candidates that are right."""
-        problem, first = self.problem, self._rival_copies[0]
+        problem, first = self._alone, self._rival_copies[0]
         with_scales = isinstance(problem, ScaledProblem)
         offered = [one for one in (scaled_rival.candidates(problem, Operands(*first))
                                    if isinstance(problem, ScaledProblem)
@@ -179,7 +201,7 @@ class Contest:
             else:
                 cublas.gemm(problem, *given)
 
-        self.refuse_wrong("cuBLAS", lambda index: default(*self._rival_copies[index]))
+        self._refuse_rival("cuBLAS", default)
         best = fastest([self.cublas(one.gemm) for one in offered])
         gemms = [default, *([offered[best].gemm] if best is not None else [])]
         timings = turns.take([self.cublas(gemm) for gemm in gemms], usual_rounds(self.problem)
@@ -187,7 +209,7 @@ class Contest:
         default_side = schema.Default(
             **side_of(timings[0], self.problem),
             kernels=cublaslt.kernels(lambda: default(*first)) if with_scales
-            else cublaslt.default_kernels(self.problem, *first))
+            else cublaslt.default_kernels(problem, *first))
         best_side, why_not = None, None
         if best is not None:
             chosen = offered[best]
@@ -206,7 +228,7 @@ class Contest:
     def _right(self, gemm: Callable[..., None]) -> bool:
         """Whether a candidate's result is: one that rounds sums to 16 bits is no rival."""
         try:
-            self.refuse_wrong("cublasLt", lambda index: gemm(*self._rival_copies[index]))
+            self._refuse_rival("cublasLt", gemm)
         except WrongResult:
             return False
         return True
@@ -510,12 +532,14 @@ def usual_rounds(problem: Problem) -> int:
 
 
 def refuse_wrong(
-    name: str, call: Callable[[int], None], problem: Problem, C: Any, reference: Any
+    name: str, call: Callable[[int], None], problem: Problem, operands: Sequence[Any],
+    reference: Any,
 ) -> None:
     """Let a call compute the first copy's C anew, and raise WrongResult if that is wrong."""
+    C = operands[2]
     C[...] = problem.inputs(0, device.cupy())[2]
     call(0)
-    verdict = problem.judge(C, reference)
+    verdict = problem.judge(C, reference, *operands[3:])
     if not verdict.ok:
         raise WrongResult(f"{name} at {problem.shape}: {verdict}; not timed")
 

@@ -18,7 +18,8 @@ from lib import ptx
 from lib.compiler.compiled import Compiled, compile_file
 from lib.kernels.grid import Launch
 from lib.measure import ncu
-from lib.measure.patterns import MEMORY_BYTES, WARP, Pattern, patterns_for
+from lib.measure.patterns import MEMORY_BYTES, Pattern, patterns_for
+from lib.ptx.core.machine import WARP
 from lib.records import schema
 from lib.records.store import CALIBRATION_SOURCE as SOURCE
 from lib.run import device

@@ -143,6 +143,25 @@ def sustained(
                      throttle=sensed.throttle())
 
 
+def each(
+    runners: Sequence[Runner], counter: Counter, flops: float, seconds: float,
+    meter: Callable[[Counter], Any] = Meter,
+) -> list[Steady | None]:
+    """Several alone, each twice for so many seconds, forwards and then backwards.
+
+    None of those whose stretches the counter moved too seldom in.
+    """
+    stretches: dict[int, list[_Stretch]] = {place: [] for place in range(len(runners))}
+    if runners:
+        runners[0].keep(WARM_SECONDS)
+    for place in (*stretches, *reversed(stretches)):
+        with meter(counter) as read:
+            sample = runners[place].keep(seconds)
+        if found := power(read.readings):
+            stretches[place].append(_Stretch(sample, found))
+    return [_steady(found, flops) if found else None for found in stretches.values()]
+
+
 def _steady(stretches: list[_Stretch], flops: float) -> Steady:
     series = [one.sample.seconds for one in stretches]
     seconds = statistics.median(series)

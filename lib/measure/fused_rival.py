@@ -15,7 +15,6 @@ import numpy as np
 
 from lib.kernels.epilogues import Epilogue, FusedProblem, Given
 from lib.measure import cublaslt
-from lib.problem import Problem
 from lib.run import device
 
 # cublasLt.h, cublasLtEpilogue_t, by what there is.
@@ -35,25 +34,13 @@ class Rival(NamedTuple):
     call: Callable[[Given], Any]
 
 
-def product_of(problem: FusedProblem) -> Problem:
-    """The product alone, in C's type.
-
-    Raises
-    ------
-    ValueError
-        If C is neither in FP32 nor in the type of A and B.
-    """
-    return Problem(problem.M, problem.N, problem.K, problem.alpha, problem.beta, problem.dtype,
-                   problem.out, problem.b_layout)
-
-
 def cublaslt_fused(problem: FusedProblem, first: Given) -> list[Rival]:
     """Candidates of cublasLt with the epilogue; empty if it has no such epilogue or no binding."""
     lt = cublaslt.binding()
     number = EPILOGUES.get(problem.epilogue)
     if lt is None or number is None or problem.K == 0:
         return []
-    plan = cublaslt._Plan(lt, product_of(problem))
+    plan = cublaslt._Plan(lt, problem.alone)
     attributes = lt.MatmulDescAttribute
 
     def put(attribute: int, value: np.ndarray) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from lib.kernels.spec import Kernel, Variant
@@ -36,7 +38,8 @@ def launch_once(
     """
     cp = device.cupy()
     # For cuBLAS drawn on the host, so that no kernel but its own, of any name, runs on the device.
-    operands = [cp.asarray(matrix) for matrix in problem.inputs(0, cp if ours else np)]
+    operands: list[Any] = [None if matrix is None else cp.asarray(matrix)
+                           for matrix in problem.inputs(0, cp if ours else np)]
     if ours is None and candidate is not None:
         offered = cublaslt.candidates(problem)
         if candidate >= len(offered):

@@ -14,9 +14,9 @@ from functools import cache
 
 import numpy as np
 
+from lib.ptx.core.machine import WARP
 from lib.records import schema
 
-WARP = 32
 LANES = np.arange(WARP)
 EVERYONE = np.ones(WARP, bool)
 NOWHERE = np.zeros(WARP, int)

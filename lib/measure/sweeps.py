@@ -143,7 +143,7 @@ def _row(
     calls = {form: launcher(setting) for form, setting in forms.items()}
     calls["cuBLAS"] = lambda index: cublas.gemm(problem, *copies[index])
     for name, call in calls.items():
-        refuse_wrong(name, call, problem, copies[0][2], reference)
+        refuse_wrong(name, call, problem, copies[0], reference)
     players = [KernelPlayer(call, len(copies)) for call in calls.values()]
     times = dict(zip(calls, turns.take(players, 1), strict=True))
     one = forms[LATE]

@@ -377,11 +377,11 @@ def moment(
     line = " ".join(text.split("\n")[instruction.line - 1].split())
     number = recorder.first + at + 1
     said = f"Instruction {number:,}: {line}"
-    parts = [f"<p>PTX line {instruction.line}: <code>{_TEXT(line)}</code></p>"]
+    parts = []
     own = own_line(instruction)
     if own:
-        parts.append(f"<p>{_TEXT(PurePath(own[0]).name)}:{own[1]}: "
-                     f"<code>{_TEXT(_source_line(own))}</code></p>")
+        parts.append(_source(own))
+    parts.append(f"<p>PTX line {instruction.line}: <code>{_TEXT(line)}</code></p>")
     parts.append(svg.lanes(now.active.tolist(), "This instruction"))
     if now.address is not None and now.active.any():
         parts.append(_addresses(now, now.address, launch))
@@ -395,22 +395,55 @@ def moment(
         elif name not in now.written:
             parts.append(_register(name, latest.written[name], latest.active))
     if now.waiting:
-        items = "".join(f"<li>{_TEXT(one)}</li>" for one in now.waiting)
-        parts.append(f'<p class="live-caption">Of the block, behind this instruction:</p>'
-                     f"<ul>{items}</ul>")
+        earlier = recorder.moments[at - 1].waiting if at else now.waiting
+        items = "".join(
+            f"<li>{_TEXT(one)}</li>" if one in earlier else
+            f'<li class="live-moved"><strong>{_TEXT(one)}</strong></li>' for one in now.waiting)
+        parts.append('<p class="live-caption">Of the block, behind this instruction; bold is what '
+                     f"has changed since the last one:</p><ul>{items}</ul>")
     if stopped and at == len(recorder.moments) - 1:
         parts.append(f'<p class="live-verdict live-stopped">{_TEXT(stopped)}</p>')
     memory = [i for i, m in enumerate(recorder.moments) if m.address is not None]
     return {"html": "".join(parts), "said": said, "verdict": "step", "at": at,
-            "count": len(recorder.moments), "line": instruction.line, "memory": memory}
+            "count": len(recorder.moments), "line": instruction.line, "memory": memory,
+            "starts": _starts(recorder)}
 
 
-def _source_line(place: tuple[str, int]) -> str:
+def _starts(recorder: ptx.Recorder) -> list[int]:
+    """The moments at which the warp comes to another line of the kernel's file.
+
+    What no line is known of belongs to the line before it.
+    """
+    starts: list[int] = []
+    last = None
+    for i, each in enumerate(recorder.moments):
+        place = own_line(each.instruction)
+        if place is not None and place != last:
+            starts.append(i)
+            last = place
+    return starts
+
+
+_AROUND = 3  # lines of the kernel that are shown before and behind the one that runs
+
+
+def _source(place: tuple[str, int]) -> str:
+    """The line of the kernel that runs, among its neighbours."""
+    name, number = PurePath(place[0]).name, place[1]
     try:
         with open(place[0], encoding="utf-8") as file:
-            return file.read().split("\n")[place[1] - 1].strip()
-    except (OSError, IndexError):  # the reader's own text names files that are not there
-        return ""
+            lines = file.read().split("\n")
+    except OSError:  # the reader's own text names files that are not there
+        lines = []
+    said = f"<p>{_TEXT(name)}:{number}"
+    if number > len(lines):
+        return f"{said}</p>"
+    first = max(1, number - _AROUND)
+    rows = "".join(
+        f"<li{' class=live-now aria-current=step' if first + i == number else ''}>"
+        f"{_TEXT(row) or ' '}</li>"
+        for i, row in enumerate(lines[first - 1 : number + _AROUND]))
+    return f'{said}</p><ol class="live-source" start="{first}">{rows}</ol>'
 
 
 def _addresses(

@@ -53,7 +53,7 @@ class Inputs:
 
     def copies(self) -> tuple[Any, ...]:
         """The same for one run, which may write to all of them."""
-        return tuple(matrix.copy() for matrix in self.matrices)
+        return tuple(None if matrix is None else matrix.copy() for matrix in self.matrices)
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,7 @@ class Session:
         except ptx.Error as error:
             return Stopped(planned.request, reason, instance.arch, error)
         C, reference = matrices[2], inputs.reference
-        verdict = problem.judge(C, reference)
+        verdict = problem.judge(C, reference, *matrices[3:])
         wrong = None if verdict.ok else wrong_elements(problem, C, reference.C)
         return Finished(planned.request, reason, instance.arch, launch, verdict, wrong)
 
@@ -273,7 +273,7 @@ class Session:
 
     def _steps(self, planned: Planned, matrices: tuple[Any, ...]) -> list[Step]:
         """The launches, on plain arrays of the same memory (see `lib.bfloat16`)."""
-        arrays = tuple(map(np.asarray, matrices))
+        arrays = tuple(None if one is None else np.asarray(one) for one in matrices)
         try:
             return lay_out(planned.plan, planned.request.problem, [arrays]).steps(0)
         except ValueError as refused:

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lib.plotting.colours import ACCESS, PALE, WARNING, on
-from lib.topics.memory.banks.model import BANKS, WORD, Banks
-from lib.topics.memory.coalescing.model import LINE, SECTOR, WarpAccess, touched_bytes
+from lib.ptx.core.machine import BANKS, LINE, SECTOR
+from lib.topics.memory.banks.model import WORD, Banks
+from lib.topics.memory.coalescing.model import WarpAccess, touched_bytes
 
 _LEFT, _CELL, _ROW, _TOP = 30, 20, 18, 20
 _LETTER = 6.9  # px that a letter takes of a name with digits

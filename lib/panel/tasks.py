@@ -152,6 +152,16 @@ TASKS: Mapping[str, Sequence[Task]] = {
         Task("Leave out the barrier between filling the tiles and reading them. How many pairs of "
              "source lines race?", RACES, NO_BARRIER),
     ),
+    "12_wmma_pipeline": (
+        Task("Leave out the barrier at the end of a step, behind which the next tiles are whole. "
+             "How many pairs of source lines race?", RACES,
+             {"mistake": "the next tiles are whole"}),
+        Task("Leave out the barrier before the main loop instead. How many pairs of source lines "
+             "race?", RACES, NO_BARRIER),
+        Task("Every warp loaded and multiplied; now half of them load and the others multiply. How "
+             "many stores to shared memory does the run issue?", "shared_store_instructions",
+             **_to("roles")),
+    ),
     "13_wmma_vectorized": (
         Task("A load brought one half per lane; now it brings eight. How many sectors does one "
              "load of B touch?", "global load B sectors",
@@ -166,11 +176,48 @@ TASKS: Mapping[str, Sequence[Task]] = {
         Task("Leave out the barrier between filling the tiles and reading them. How many pairs of "
              "source lines race?", RACES, NO_BARRIER),
     ),
+    "15_turing_limit": (
+        Task("C is 128×256, and the block's tile shrinks from 128×256 to 64×128. How many sectors "
+             "do all loads of global memory touch?", "global_load_sectors",
+             {"variant": "tile_64x128", "N": 256}, {"N": 256}),
+        Task("C is 128×128, and the tile shrinks in the same way. How many mma does the run "
+             "execute?", "mma_instructions", **_to("tile_64x128")),
+        Task("Leave out the barrier of the main loop. How many pairs of source lines race?", RACES,
+             {"mistake": "the present ones are in registers"}),
+    ),
     "16_cp_async": (
         Task("Leave out the barrier between filling a stage and reading it. How many pairs of "
              "source lines race?", RACES, NO_BARRIER),
         Task("Leave out the barrier of the main loop instead. How many pairs of source lines race?",
              RACES, {"mistake": "everyone's part of them"}),
+    ),
+    "17_wgmma": (
+        Task("Leave out the fence between the copies, which threads made, and wgmma, which reads "
+             "through the asynchronous proxy. How many pairs of source lines race?", RACES,
+             {"mistake": "fence_async_proxy"}),
+        Task("C was of FP32; now it is of bfloat16, stored by the same lanes. How many bytes of "
+             "each 32-byte sector does one store of C use?", "global store C bytes_per_sector",
+             **_to("bf16_column")),
+        Task("Make C eight rows taller than a tile, M = 136. How many wgmma does the run issue?",
+             "wgmma_instructions", {"M": 136}),
+    ),
+    "18_tma": (
+        Task("Leave out the fence behind the initialisation of the mbarriers. How many pairs of "
+             "source lines race?", RACES, {"mistake": "mbarrier_init_fence"}),
+        Task("Leave out wgmma.fence before the products instead. How many pairs of source lines "
+             "race?", RACES, {"mistake": "wgmma_fence"}),
+        Task("TMA fills what lies beyond C's edge with zeros. Make C eight rows taller than a "
+             "tile, M = 136. How many wgmma does the run issue?", "wgmma_instructions", {"M": 136}),
+    ),
+    "19_warp_specialization": (
+        Task("C is 128×256, and the tile of both consumers shrinks from 128×256 to 128×128. How "
+             "many wavefronts does shared memory take for all operands of wgmma?",
+             "wgmma_wavefronts", {"variant": "cooperative", "N": 256}, {"N": 256}),
+        Task("Leave out the fence behind the initialisation of the mbarriers, through which "
+             "producer and consumers meet. How many pairs of source lines race?", RACES,
+             {"mistake": "mbarrier_init_fence"}),
+        Task("Leave out wgmma.fence before the products instead. How many pairs of source lines "
+             "race?", RACES, {"mistake": "wgmma_fence"}),
     ),
     "20_persistent": (
         Task("C left from the registers of its lanes; now it goes through shared memory and TMA. "
@@ -179,12 +226,49 @@ TASKS: Mapping[str, Sequence[Task]] = {
         Task("With C through shared memory, how many stores to shared memory does the run issue?",
              "shared_store_instructions", **_to("staged", "persistent")),
     ),
+    "21_clusters": (
+        Task("C is 256×256. A block's tile shrinks from 128×256 to 128×128, and its consumers take "
+             "turns. How many wavefronts does shared memory take for all operands of wgmma?",
+             "wgmma_wavefronts", {"variant": "ping_pong", "M": 256, "N": 256},
+             {"M": 256, "N": 256}),
+        Task("C leaves through shared memory and TMA. Leave out the fence between the threads' "
+             "stores and TMA's reads. How many pairs of source lines race?", RACES,
+             {"mistake": "fence.proxy.async"}),
+        Task("Leave out the barrier between those stores and TMA's reads instead. How many pairs "
+             "of source lines race?", RACES, {"mistake": "bar.sync"}),
+    ),
     "22_few_tiles": (
         Task("Each block had a tile's K to itself; now four blocks share it. How many stores to "
              "shared memory does the run issue?", "shared_store_instructions",
              **_to("split", "unsplit")),
         Task("With four blocks for a tile, how many requests to store C do warps make?",
              "global_store_requests", **_to("split", "unsplit")),
+    ),
+    "23_stream_k": (
+        Task("Make C eight columns wider than a tile, N = 136. How many wgmma does the run issue?",
+             "wgmma_instructions", {"N": 136}),
+        Task("Leave out the fence behind the initialisation of the mbarriers. How many pairs of "
+             "source lines race?", RACES, {"mistake": "mbarrier_init_fence"}),
+        Task("C leaves through shared memory and TMA. Leave out the commit of those stores, "
+             "without which no wait covers them. How many pairs of source lines race?", RACES,
+             {"mistake": "cp.async.bulk.commit_group"}),
+    ),
+    "24_any_row": (
+        Task("Make B one column wider, N = 129, so that its rows begin anywhere in a sector. How "
+             "many sectors do all loads of global memory touch?", "global_load_sectors",
+             {"N": 129}),
+        Task("Let C be of FP16 instead of FP32. How many requests to store C do warps make?",
+             "global_store_requests", **_to("half")),
+        Task("Leave out the fence between the threads' stores to shared memory and wgmma's reads. "
+             "How many pairs of source lines race?", RACES, {"mistake": "fence_async_proxy"}),
+    ),
+    "25_epilogue": (
+        Task("Add a residual, a matrix of C's shape. How many sectors do all loads of global "
+             "memory touch?", "global_load_sectors", **_to("residual")),
+        Task("Add a bias and GELU by its tanh. How many multiply-adds do the threads execute?",
+             "ffma_thread_instructions", **_to("bias_gelu")),
+        Task("Leave out the fence between the slice that the lanes wrote and TMA's store of it. "
+             "How many pairs of source lines race?", RACES, {"mistake": "fence.proxy.async"}),
     ),
     "26_fp8": (
         Task("Blocks of 128 shared a scale, and each partial sum was promoted; now a row of A and "

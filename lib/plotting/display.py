@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 from IPython.display import HTML, Markdown, display
 from matplotlib.figure import Figure
@@ -11,6 +12,20 @@ from matplotlib.figure import Figure
 from lib.plotting import html
 from lib.plotting.markdown import markdown
 from lib.records.store import NotRecorded
+
+# Who collects figures in place of a page that shows them.
+_collecting: ContextVar[list[Figure] | None] = ContextVar("collecting", default=None)
+
+
+@contextmanager
+def collected() -> Iterator[list[Figure]]:
+    """Collect what `show` is given within, in its wide layout; the page shows nothing of it."""
+    figures: list[Figure] = []
+    token = _collecting.set(figures)
+    try:
+        yield figures
+    finally:
+        _collecting.reset(token)
 
 
 def show(figure: Figure, narrow: Figure | None = None) -> None:
@@ -22,6 +37,10 @@ def show(figure: Figure, narrow: Figure | None = None) -> None:
     narrow : Figure, optional
         The same in a layout for phones (`style.NARROW`), which takes its place there.
     """
+    figures = _collecting.get()
+    if figures is not None:
+        figures.append(figure)
+        return
     display(HTML(html.svg(figure, narrow)))
 
 

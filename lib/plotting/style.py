@@ -233,6 +233,12 @@ def code(text: str, room: float, beside: str = "") -> str:
     return text if len(text) <= most else text[: most - 1].rstrip() + "…"
 
 
+def beside(note: str, evidence: str) -> bool:
+    """Whether a wide figure's remark and its evidence fit one line, as `finish` writes them."""
+    room = (WIDTH - 2 * _MARGIN) * 72
+    return text_width(note, SMALL) + text_width(evidence, SMALL) + 2 * SMALL <= room
+
+
 def text_width(text: str, size: float, weight: str = "normal") -> float:
     """Return how wide a line of text is, pt."""
     font = FontProperties(family=RC["font.family"], size=size, weight=weight)

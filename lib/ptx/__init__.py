@@ -37,4 +37,4 @@ __all__ = [
     "OutOfBounds", "ParseError", "Progress", "Recorder", "Site", "Surface", "TensorMap", "Texture",
     "Trace", "UninitialisedRead", "UnsupportedInstruction", "WarpAccess", "Wide", "im2col_map",
     "tensor_map",
-]  # fmt: skip
+]

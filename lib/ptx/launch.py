@@ -171,7 +171,7 @@ class Module:
     def __init__(
         self, text: str, machine: str | None = None, sources: Mapping[str, str] | None = None,
         folders: Iterable[str | Path] = (),
-    ) -> None:  # fmt: skip
+    ) -> None:
         if not isinstance(text, str):
             raise ParseError(f"PTX text must be a str, not {type(text).__name__}")
         self.program, self._codes = _read(text, machine)
@@ -232,7 +232,7 @@ class Function:
         landing: str = "early", turns: int | None = TURNS, strict: bool = False,
         go_on: bool = False, recorder: Recorder | None = None,
         progress: Progress | None = None,
-    ) -> Launch:  # fmt: skip
+    ) -> Launch:
         """Run the kernel; arrays are updated in place.
 
         Parameters
@@ -360,7 +360,7 @@ class Function:
             lanes = Execution(
                 self.code, geometry, memory, record, detector, hazards, schedule, random, landing,
                 turns, strict, recorder,
-            )  # fmt: skip
+            )
             if detector is not None:
                 detector.begin(lanes)
             if progress is not None:

@@ -113,7 +113,7 @@ RULES: tuple[tuple[str, tuple[Callable[[re.Match], str], ...]], ...] = (
     (r"tcgen05\.(?:fence::|wait::|commit|dealloc)", (_nothing,)),
     (r"(?:st|ld|atom|red)\.[^\s]*\b(?:acquire|release|acq_rel)\b",
      (_without("acquire|release|acq_rel", "relaxed"),)),
-)  # fmt: skip
+)
 
 
 def mutants(text: str, kernel: str) -> Iterator[Mutant]:
@@ -166,7 +166,7 @@ def mutants(text: str, kernel: str) -> Iterator[Mutant]:
         yield Mutant(
             line, len(copies), key, cuda.get(line), " ".join(found.group().split()),
             " ".join(change(found).split()), changed,
-        )  # fmt: skip
+        )
 
 
 def _only_inits(before: str) -> bool:

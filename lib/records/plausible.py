@@ -32,12 +32,15 @@ from lib.gpus import GPUS
 from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import Kernel
 from lib.problem import ITEM_BYTES
+from lib.ptx.core.machine import WARP
 from lib.records.schema import (
     AnyRecord,
     CalibrationRecord,
     Chunk,
     Clock,
     CublasRecord,
+    EpiloguesRecord,
+    FusedRow,
     KernelRecord,
     MachineCode,
     MachineRecord,
@@ -81,7 +84,6 @@ SENSOR = 0.05
 # A local date may be a day before that of the chunk, which is UTC.
 DAY = datetime.timedelta(days=1)
 
-WARP = 32
 
 AnyRow = Row | RivalRow | PeerRow
 
@@ -116,6 +118,9 @@ def faults(record: AnyRecord) -> Iterator[str]:
                             sheet, "float32")
     elif isinstance(record, CalibrationRecord):
         yield from _patterns(record)
+    elif isinstance(record, EpiloguesRecord):
+        for fused in (*record.contests, *record.parts):
+            yield from _fused(fused, record, sheet)
     rows = list(rows_of(record))
     for where, row_ in rows:
         what = f"{where}, {_shape(row_.shape)}"
@@ -163,7 +168,7 @@ def rows_of(record: AnyRecord) -> Iterator[tuple[str, AnyRow]]:
 
 def chunks_of(record: AnyRecord) -> Mapping[str, Chunk]:
     """The stretches of GPU time that a record's rows are of; of some kinds none is noted."""
-    kinds = KernelRecord | CublasRecord | QuickRecord | RivalsRecord
+    kinds = KernelRecord | CublasRecord | QuickRecord | RivalsRecord | EpiloguesRecord
     return record.chunks if isinstance(record, kinds) else {}
 
 
@@ -350,6 +355,30 @@ def _pipe(
     if done > most * (1 + clock.error + TOGETHER):
         yield (f"{where}{flops_per_s / 1e12:.4g} TFLOP/s at {clock.mhz:,.0f} MHz are {done:,.0f} "
                f"FLOP per cycle and SM, and the {sheet.key}'s pipe does {most:,}")
+
+
+def _fused(row: FusedRow, record: EpiloguesRecord, sheet: gpus.Gpu | None) -> Iterator[str]:
+    """Each side is below the peak, says the same in its figures, and draws what the board may."""
+    if row.chunk not in record.chunks:
+        yield f"{_shape(row.shape)}: chunk {row.chunk} is not among the record's"
+    names = [side.name for side in row.sides]
+    for name in {name for name in names if names.count(name) > 1}:
+        yield f"{_shape(row.shape)}: {name} is there twice"
+    for side in row.sides:
+        where = f"{side.name}, {_shape(row.shape)}"
+        yield from _times(where, row.flops, row.dtype, sheet, [side.seconds])
+        if not math.isclose(side.tflops, row.flops / side.seconds / 1e12, rel_tol=EXACT):
+            yield f"{where}: {side.tflops:g} TFLOP/s in {side.seconds:g} s"
+        if side.clock:
+            yield from _clock(f"{where}: clock", side.clock, side.seconds, (), record.gpu.sms,
+                              sheet)
+        steady = side.steady
+        if steady and not 1 / APART < steady.seconds / side.seconds < APART:
+            yield f"{where}: seconds and steady are {side.seconds:g} and {steady.seconds:g}"
+        if steady and sheet and steady.watts > sheet.board_watts * (
+                1 + SENSOR + steady.joules_error):
+            yield (f"{where}: {steady.watts:.0f} W, and the {sheet.key}'s board may draw "
+                   f"{sheet.board_watts:.0f} W")
 
 
 def _power(where: str, row: Row, sheet: gpus.Gpu | None) -> Iterator[str]:

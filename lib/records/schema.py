@@ -17,9 +17,9 @@ SCHEMA: Final = 3
 
 # Records that are not of a kernel of the catalogue: the rival, the machine's own roofs, what the
 # emulator's counters are held against, which tile suits which shape, and series in which one thing
-# is varied; what a reader measured in a few minutes; and public peers.
-CUBLAS, MACHINE, CALIBRATION, SEARCH, SWEEPS, QUICK, RIVALS = (
-    "cublas", "machine", "calibration", "search", "sweeps", "quick", "rivals")
+# is varied; what a reader measured in a few minutes; public peers; and products with an epilogue.
+CUBLAS, MACHINE, CALIBRATION, SEARCH, SWEEPS, QUICK, RIVALS, EPILOGUES = (
+    "cublas", "machine", "calibration", "search", "sweeps", "quick", "rivals", "epilogues")
 
 # Text that reaches a page holds nothing that a browser or Markdown could take for markup, and no
 # line ends.
@@ -551,6 +551,59 @@ class Sweep(Part, kw_only=True, frozen=True):
     rows: list[Swept]
 
 
+class Traffic(Part, kw_only=True, frozen=True):
+    """What ncu counted of all launches of one product together."""
+
+    dram_read_bytes: Count
+    dram_write_bytes: Count
+    instructions: Count
+    kernels: list[Symbol]
+
+
+# Who computes a product with an epilogue: one kernel of ours, the epilogue behind our product, our
+# product alone; and of others those that do all of it, and their product alone.
+Whose = Literal["fused", "apart", "product", "rival", "rival's product"]
+
+
+class FusedSide(Side, kw_only=True, frozen=True):
+    """One of those that were timed on a product with an epilogue.
+
+    `error` is that of its C, relative in norm; None where its columns lie otherwise. `variant`,
+    `instantiation`, `hash` and `registers` are of 25's code alone. `steady` is of it alone, without
+    a pause, `traffic` of one product.
+    """
+
+    name: Text
+    whose: Whose
+    epilogue: Name
+    error: Amount | None = None
+    variant: Name = ""
+    instantiation: Code = ""
+    hash: Hash | None = None
+    registers: Count = 0
+    steady: Steady | None = None
+    traffic: Traffic | None = None
+
+
+class FusedRow(Sized, kw_only=True, frozen=True):
+    """All that took turns on one product.
+
+    `fuses` is whether `lib.gemm` takes a kernel of 25, and `reason` what it says of that. `idle_w`
+    is the power of the idle GPU, W, where energy was measured.
+    """
+
+    dtype: Type
+    out: Type
+    b_layout: Layout
+    epilogue: Name
+    fuses: bool
+    reason: Text
+    sides: Annotated[list[FusedSide], Meta(min_length=1)]
+    board: Hash
+    chunk: Name
+    idle_w: Amount | None = None
+
+
 class Chunk(Part, kw_only=True, frozen=True):
     """One stretch of GPU time: all that was measured in it is of one board and one process.
 
@@ -725,11 +778,25 @@ class SweepsRecord(Record, kw_only=True, frozen=True):
     digest: Hash = ""
 
 
+class EpiloguesRecord(Record, kw_only=True, frozen=True):
+    """Products with an epilogue against others', and 25's parts in turns with each other.
+
+    Measured by ``python -m lib.measure.fused_bench``.
+    """
+
+    STEM: ClassVar[str] = EPILOGUES
+
+    contests: list[FusedRow]
+    parts: list[FusedRow]
+    chunks: dict[Name, Chunk]
+    digest: Hash = ""
+
+
 AnyRecord = (KernelRecord | CublasRecord | QuickRecord | RivalsRecord | MachineRecord
-             | CalibrationRecord | SearchRecord | SweepsRecord)
+             | CalibrationRecord | SearchRecord | SweepsRecord | EpiloguesRecord)
 _KINDS: dict[str, type[AnyRecord]] = {kind.STEM: kind for kind in (
     CublasRecord, QuickRecord, RivalsRecord, MachineRecord, CalibrationRecord, SearchRecord,
-    SweepsRecord)}
+    SweepsRecord, EpiloguesRecord)}
 
 
 def type_of(stem: str) -> type[AnyRecord]:

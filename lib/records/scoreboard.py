@@ -17,6 +17,7 @@ from lib.records.schema import (
     AnyRecord,
     CalibrationRecord,
     CublasRecord,
+    EpiloguesRecord,
     KernelRecord,
     SearchRecord,
     SweepsRecord,
@@ -198,6 +199,10 @@ def _stale(every: Iterable[AnyRecord]) -> Iterator[str]:
             for tuned, search in record.searches.items():
                 if records.searched_other_code(tuned, search):
                     yield f"the search of {tuned} on {gpu} is stale: python -m lib record search"
+        elif isinstance(record, EpiloguesRecord):
+            for name in dict.fromkeys(records.old_epilogues(record)):
+                yield (f"25_epilogue/{name} on {gpu} is stale: "
+                       "python -m lib.measure.fused_bench --record results")
         elif isinstance(record, SweepsRecord):
             for name, sweep in record.sweeps.items():
                 if sweeps.stale(sweep):

@@ -28,6 +28,7 @@ from lib.records.plausible import faults
 from lib.records.schema import (
     CALIBRATION,
     CUBLAS,
+    EPILOGUES,
     MACHINE,
     QUICK,
     RIVALS,
@@ -36,6 +37,7 @@ from lib.records.schema import (
     SWEEPS,
     AnyRecord,
     Benchmark,
+    EpiloguesRecord,
     KernelRecord,
     PeerRow,
     QuickRecord,
@@ -327,6 +329,17 @@ def changed(kernel: Kernel, variant: str, kept: Variant | QuickVariant) -> bool:
     )
 
 
+def old_epilogues(record: EpiloguesRecord) -> Iterator[str]:
+    """The instantiations of 25 of a record whose source has changed since, by name."""
+    files = {"fused": CUDA / "25_epilogue.cu", "few": CUDA / "steps" / "25_epilogue_few.cu"}
+    for row in (*record.contests, *record.parts):
+        for side in row.sides:
+            file = files.get(side.instantiation.partition("<")[0])
+            if side.hash and (file is None or
+                              fingerprint(file, side.instantiation) != side.hash):
+                yield side.variant
+
+
 def launch_hash(kernel: Kernel, variant: KernelVariant) -> str:
     """Fingerprint of what the catalogue launches a variant with, and each of its candidates.
 
@@ -370,7 +383,7 @@ def searched_other_code(tuned: str, search: Search) -> bool:
 
 def every(root: Path | None = None) -> Iterator[AnyRecord]:
     """All records, GPU by GPU, kernels in the catalogue's order, then cuBLAS and the machine's."""
-    order = [*KERNELS, CUBLAS, RIVALS, MACHINE, CALIBRATION, SEARCH, SWEEPS, QUICK]
+    order = [*KERNELS, CUBLAS, RIVALS, EPILOGUES, MACHINE, CALIBRATION, SEARCH, SWEEPS, QUICK]
     files = sorted(
         (root or RESULTS).glob("*/*.json"),
         key=lambda f: (f.parent.name, order.index(f.stem) if f.stem in order else len(order), f),

@@ -142,7 +142,7 @@ def run(
     check(variant, problem)
     asked = [name for name, usual in (("races", False), ("schedule", "lowest"),
                                       ("landing", "early"))
-             if options.get(name, usual) != usual]  # fmt: skip
+             if options.get(name, usual) != usual]
     where = choose_backend("emulator" if asked and backend == "auto" else backend, kernel, variant)
     if asked and where == "gpu":
         raise ValueError(f"{', '.join(asked)}: the emulator's alone; use backend 'emulator'")

@@ -186,7 +186,7 @@ class Loaded:
         """Lay a launch out, for whoever repeats it."""
         if launch.shared_bytes > self._shared_bytes:
             self._allow(launch.shared_bytes)
-        return Ready(self._function.ptr, launch, args)
+        return Ready(self._function.ptr, launch, args, self._module)
 
     def _allow(self, shared_bytes: int) -> None:
         """Opt in to more dynamic shared memory than a kernel gets unasked."""

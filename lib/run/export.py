@@ -16,6 +16,7 @@ import numpy as np
 
 from lib.compiler.fingerprint import include_folder, without_marks
 from lib.dispatch.plan import Plan
+from lib.kernels.epilogues import FusedProblem
 from lib.kernels.grid import PERSISTENT_SMS
 from lib.kernels.schedule import CUDA_TYPES
 from lib.kernels.spec import Kernel, Variant
@@ -101,6 +102,10 @@ def made(
         raise ValueError(f"{kernel.stem} has scales, which an exported file draws none of: take "
                          "the kernel from cuda/ and its launch from lib.gemm(..., scale_a=, "
                          "scale_b=)")
+    if isinstance(problem, FusedProblem):
+        raise ValueError(f"{kernel.stem} has an epilogue, whose operands an exported file draws "
+                         "none of: take the kernel from cuda/ and its launch from lib.gemm(..., "
+                         "epilogue=)")
     if 0 in (problem.M, problem.N, problem.K):
         raise ValueError(f"{problem.shape} has nothing to multiply: export a shape without a 0")
     for name, scalar in (("alpha", problem.alpha), ("beta", problem.beta)):

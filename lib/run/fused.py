@@ -11,13 +11,13 @@ from lib import ptx
 from lib.dispatch.fused import apart_launch, launch_of
 from lib.kernels.build import compile_kernel
 from lib.kernels.epilogues import FusedProblem, Given
-from lib.kernels.fused import EPILOGUE, apart, check, epilogue_of
+from lib.kernels.fused import EPILOGUE, EVERY, apart, check, epilogue_of
 from lib.kernels.grid import h100_sms
 from lib.kernels.spec import Kernel, Variant
 from lib.problem import Verdict, numpy_dtype
 from lib.run import device
 from lib.run.placed import Mapped, Placed
-from lib.run.prepared import L2_PROMOTION, NO_MAP, TMA_SWIZZLE
+from lib.run.prepared import L2_PROMOTION, NO_MAP, TMA_SWIZZLE, check_beside
 from lib.run.runner import choose_backend, emulate
 from lib.run.tensor_maps import encode
 
@@ -59,25 +59,15 @@ def check_given(problem: FusedProblem, given: Given) -> None:
     ValueError
         If one is missing or too many, of another shape or type, or not tight.
     """
-    epilogue, of_c = problem.epilogue, (problem.M, problem.columns)
-    of_b = (problem.N, problem.K) if problem.b_layout == "column" else (problem.K, problem.N)
-    wanted = {"A": (problem.M, problem.K), "B": of_b, "C": of_c, "bias": (problem.N,),
-              "residual": of_c, "amax": (1,)}
-    types = {"A": problem.dtype, "B": problem.dtype, "amax": "float32"}
-    for name, shape in wanted.items():
-        array = getattr(given, name)
-        if (array is not None) != getattr(epilogue, name, True):
-            raise ValueError(f"the epilogue {epilogue.name} takes "
-                             f"{'no' if array is not None else 'a'} {name}")
-        if array is None:
-            continue
-        if array.shape != shape:
-            raise ValueError(f"{name} is {array.shape}; the problem asks for {shape}")
-        if array.dtype != numpy_dtype(types.get(name, problem.out)):
-            raise ValueError(
-                f"{name} holds {array.dtype}; it must be {types.get(name, problem.out)}")
+    for one, array, dtype in zip(problem.operands, given, (problem.dtype, problem.dtype,
+                                                           problem.out), strict=False):
+        if array.shape != one.shape:
+            raise ValueError(f"{one.name} is {array.shape}; the problem asks for {one.shape}")
+        if array.dtype != numpy_dtype(dtype):
+            raise ValueError(f"{one.name} holds {array.dtype}; it must be {dtype}")
         if not array.flags.c_contiguous:
-            raise ValueError(f"{name} is not tight: pass a contiguous array")
+            raise ValueError(f"{one.name} is not tight: pass a contiguous array")
+    check_beside(problem, problem.epilogue, given)
 
 
 def arguments(problem: FusedProblem, given: Given, variant: Variant) -> tuple[Any, ...]:
@@ -161,7 +151,7 @@ def run(
     given = given or problem.inputs(seed)
     own = _copied(given)
     taken = arguments(problem, own, variant)
-    answer = problem.reference(given)
+    answer = problem.reference(*given)
     launched = None
     if where == "gpu":
         cp = device.cupy()
@@ -178,7 +168,7 @@ def run(
         launch = launch_of(variant, problem, sms or h100_sms)
         launched = emulate(compiled, launch, taken, trace=trace, seed=seed, **options)
     amax = None if own.amax is None else float(own.amax[0])
-    verdict = problem.judge(own.C, answer, amax)
+    verdict = problem.judge(own.C, answer, *own[3:])
     return FusedRun(variant, problem, where, own.C, amax, verdict, launched)
 
 
@@ -195,7 +185,7 @@ def run_apart(
     launched = emulate(compiled, apart_launch(variant, problem, sms),
                        apart_arguments(problem, product, own, variant), trace=False, **options)
     amax = None if own.amax is None else float(own.amax[0])
-    verdict = problem.judge(own.C, problem.reference(given), amax)
+    verdict = problem.judge(own.C, problem.reference(*given), *own[3:])
     return FusedRun(variant, problem, "emulator", own.C, amax, verdict, launched)
 
 
@@ -212,7 +202,7 @@ def suited(problem: FusedProblem) -> Variant:
     ValueError
         If there is none.
     """
-    for variant in EPILOGUE.measured:
+    for variant in EVERY:
         if (epilogue_of(variant), variant.dtype, variant.out, variant.b_layout) == (
                 problem.epilogue, problem.dtype, problem.out, problem.b_layout):
             return variant

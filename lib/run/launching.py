@@ -45,7 +45,8 @@ class Ready:
     """A launch whose arguments are laid out: a call enqueues it on a stream (cuLaunchKernelEx).
 
     It keeps addresses of arrays and not the arrays: these must live until it has run. The driver
-    copies the arguments while it is called, so they may be changed for the next call.
+    copies the arguments while it is called, so they may be changed for the next call. Its code it
+    keeps: a function of a module that has been unloaded is an invalid handle.
 
     Parameters
     ----------
@@ -54,10 +55,15 @@ class Ready:
     launch : Launch
     args : sequence
         Arrays of CuPy, matrices that are `Placed`, tensor maps, NumPy's scalars.
+    module : object, optional
+        What unloads the function's code when nothing holds it any more.
     """
 
-    def __init__(self, function: int, launch: Launch, args: Sequence[Any]) -> None:
+    def __init__(
+        self, function: int, launch: Launch, args: Sequence[Any], module: object = None
+    ) -> None:
         self._launch, self._function = launch, ctypes.c_void_p(function)
+        self._module = module
         raws = [_raw(value) for value in args]
         places, end = [], 0
         for raw in raws:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lib.dispatch.plan import Plan
+from lib.kernels.epilogues import Epilogue, FusedProblem, Given
 from lib.kernels.grid import Launch
 from lib.kernels.scaled import ScaledProblem
 from lib.kernels.spec import Variant
@@ -65,7 +66,8 @@ def lay_out(
     plan : Plan
         The problem's, for matrices aligned as these are.
     problem : Problem
-    sets : sequence of (A, B, C), or of `lib.kernels.scaled.Operands`
+    sets : sequence of (A, B, C), of `lib.kernels.scaled.Operands` or of
+        `lib.kernels.epilogues.Given`
     xp : module
         ``numpy`` or ``cupy``: where the matrices live.
 
@@ -89,7 +91,7 @@ def lay_out(
     return Prepared(
         plan,
         [(*arguments(problem, one[0], one[1], one[2], chosen, packed), *scales(problem, one),
-          *extra) for one in sets],
+          *beside(problem, chosen, one), *extra) for one in sets],
         [[_packing(chosen.pack, launch, operand, one["AB".index(operand.name)], room, behind)
           for behind, ((operand, room), launch) in enumerate(packing)]
          if chosen.pack else [] for one in sets],
@@ -219,7 +221,7 @@ def scales(problem: Problem, given: Sequence[Any]) -> tuple[Any, ...]:
     ValueError
         If the scales are of another shape, or there are none, or more than the problem has.
     """
-    of_each = given[3:]
+    of_each = () if isinstance(problem, FusedProblem) else given[3:]
     shapes = problem.shapes_of_scales if isinstance(problem, ScaledProblem) else ()
     if len(of_each) != len(shapes):
         raise ValueError(f"{len(given)} arrays are given; the problem asks for {3 + len(shapes)}")
@@ -231,6 +233,46 @@ def scales(problem: Problem, given: Sequence[Any]) -> tuple[Any, ...]:
         strides = array.strides if name == "scale_a" else array.strides[::-1]
         steps += [np.int32(n // array.dtype.itemsize) for n in strides]
     return (*steps, *map(_reach, of_each))
+
+
+def beside(problem: Problem, variant: Variant, given: Sequence[Any]) -> tuple[Any, ...]:
+    """Bias, residual and amax of a kernel with an epilogue; for what it lacks an address that is
+    never read.
+
+    Raises
+    ------
+    ValueError
+        If one is missing or too many, of another shape or type, or not tight.
+    """
+    if variant.epilogue is None:
+        return ()
+    operands = Given(*given)
+    check_beside(problem, variant.epilogue, operands)
+    return tuple(operands.C if one is None else one for one in operands[3:])
+
+
+def check_beside(problem: Problem, epilogue: Epilogue, given: Given) -> None:
+    """Refuse a bias, residual or amax that is not the problem's.
+
+    Raises
+    ------
+    ValueError
+    """
+    of_c = problem.operand("C").shape
+    for name, shape, dtype in (("bias", (problem.N,), problem.out),
+                               ("residual", of_c, problem.out), ("amax", (1,), "float32")):
+        array = getattr(given, name)
+        if (array is not None) != getattr(epilogue, name):
+            raise ValueError(f"the epilogue {epilogue.name} takes "
+                             f"{'no' if array is not None else 'a'} {name}")
+        if array is None:
+            continue
+        if array.shape != shape:
+            raise ValueError(f"{name} is {array.shape}; the problem asks for {shape}")
+        if array.dtype != numpy_dtype(dtype):
+            raise ValueError(f"{name} holds {array.dtype}; it must be {dtype}")
+        if not array.flags.c_contiguous:
+            raise ValueError(f"{name} is not tight: pass a contiguous array")
 
 
 def _reach(array: Any) -> Any:

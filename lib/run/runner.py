@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -163,9 +163,10 @@ def run(
         xp = np
     # Raises before anything is allocated.
     chosen = planned(kernel, variant, problem, sms=sms, exact=exact, on_gpu=where == "gpu")
-    operands = list(problem.inputs(seed, xp) if given is None else map(xp.asarray, given))
-    if given is not None:
-        operands[2] = operands[2].copy()
+    operands = list(problem.inputs(seed, xp) if given is None else (
+        None if one is None else xp.asarray(one) for one in given))
+    if given is not None:  # what kernels write to: C, and behind A and B an amax
+        operands[2:] = [None if one is None else one.copy() for one in operands[2:]]
     C = operands[2]
     prepared = lay_out(chosen, problem, [tuple(operands)], xp)
     compiled = compile_kernel(
@@ -178,8 +179,10 @@ def run(
         Loaded(kernel, prepared, target, source=source)(0)
         xp.cuda.get_current_stream().synchronize()
     else:
-        options = {"watch": watch, "races": races, "schedule": schedule, "landing": landing,
-                   "seed": seed}
+        options: dict[str, Any] = {"watch": watch, "races": races, "schedule": schedule,
+                                   "landing": landing, "seed": seed}
+        if source is not None:  # reports show its lines, and not those of the file
+            options["sources"] = {kernel.file(chosen.variant).name: source}
         *packing, main = prepared.steps(0)
         hazards = []
         for step in packing:
@@ -189,12 +192,13 @@ def run(
                                **(options | {"watch": None})).hazards
         launched = emulate(compiled, main.launch, main.arguments, trace=trace, **options)
         launched.hazards[:0] = hazards
-    verdict = problem.judge(C, reference)
+    verdict = problem.judge(C, reference, *operands[3:])
     return Run(kernel, variant, problem, where, target, C, verdict, chosen, compiled, launched)
 
 
 def emulate(
-    compiled: Compiled, launch: Launch, args: tuple[Any, ...], *, trace: bool = True, **options: Any
+    compiled: Compiled, launch: Launch, args: tuple[Any, ...], *, trace: bool = True,
+    sources: Mapping[str, str] | None = None, **options: Any,
 ) -> ptx.Launch:
     """Run compiled code in the emulator, its accesses and FFMA counted as ptxas made them.
 
@@ -206,13 +210,15 @@ def emulate(
         NumPy arrays (changed in place) and scalars.
     trace : bool
         Whether to count. What ptxas made takes a disassembly, and only counting asks for it.
+    sources : mapping of str to str, optional
+        Texts that were compiled in place of files, by the files' names: reports show their lines.
     **options
         The emulator's own: `watch`, `races`, `schedule`, `landing`, `seed`.
     """
     if trace:
         options |= {"merge": compiled.merge, "ffma": compiled.ffma}
     sys.audit("gemm.blocks emulated", math.prod(launch.grid))
-    module = ptx.Module(compiled.ptx, compiled.arch, folders=[CUDA])
+    module = ptx.Module(compiled.ptx, compiled.arch, sources=sources, folders=[CUDA])
     function = module.get_function(compiled.name)
     return function(
         launch.grid, launch.block, args, shared_mem=launch.shared_bytes, trace=trace, **options
@@ -318,7 +324,8 @@ def prepare(
     kernel : Kernel
     variant : Variant
     problem : Problem
-    sets : sequence of (A, B, C), or of `lib.kernels.scaled.Operands`
+    sets : sequence of (A, B, C), of `lib.kernels.scaled.Operands` or of
+        `lib.kernels.epilogues.Given`
         NumPy's or CuPy's arrays.
     exact : bool
         Keep to the variant's own tile (see `lib.dispatch.plan`).

@@ -117,7 +117,7 @@ def drive(
         (ctypes.c_uint64 * rank)(*sizes), (ctypes.c_uint64 * max(1, rank - 1))(*steps),
         (ctypes.c_uint32 * rank)(*reversed(box)), (ctypes.c_uint32 * rank)(*reversed(strides)),
         0, _SWIZZLES[swizzle], _PROMOTIONS[l2_promotion], _FILLS[fill],
-    )  # fmt: skip
+    )
     data = ctypes.string_at(start, tensormap.TENSOR_MAP_BYTES)
     return int(code), np.frombuffer(data, f"V{tensormap.TENSOR_MAP_BYTES}")[0]
 

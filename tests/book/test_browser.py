@@ -6,6 +6,7 @@ drawings, whose texts have a test of their own; with EVERY_VIEW=1, as in the wor
 looked at in each view, and all of it.
 """
 
+import base64
 import contextlib
 import functools
 import hashlib
@@ -435,7 +436,7 @@ def test_print_unfolds_answers_and_leaves_out_bars_of_source(reader):
     page = reader("chapters/01_naive.html", media="print", width=794)
     assert page.execute_script("""
       return Array.from(document.querySelectorAll(
-          'article details:not(.hide, .hide details) > :nth-child(2)'))
+          'article details:not(.hide, .hide details, #go-deeper details) > :nth-child(2)'))
         .filter(answer => !answer.checkVisibility({contentVisibilityAuto: true})
                           || !answer.getClientRects().length).length;""") == 0
     assert page.execute_script("""
@@ -636,3 +637,13 @@ def test_pages_and_panel_work_without_the_server_after_a_visit(browser, site):
     assert failed == [] and len(asked) > 20
     browser.execute_cdp_cmd("Storage.clearDataForOrigin", {
         "origin": root.rstrip("/"), "storageTypes": "all"})
+
+
+@pytest.mark.parametrize("path", [
+    path for path in PAGES if re.match(r"chapters/\d\d_", path) and (EVERY or re.search(
+        r"/(16|21|28)_", path))])
+def test_a_chapter_prints_on_15_sheets_at_most(reader, path):
+    page = reader(path, media="print", changes=True)
+    printed = page.execute_cdp_cmd("Page.printToPDF", {"paperWidth": 8.27, "paperHeight": 11.69})
+    sheets = len(re.findall(rb"/Type\s*/Page\b", base64.b64decode(printed["data"])))
+    assert 3 <= sheets <= 15

@@ -1,11 +1,13 @@
 """The repository's address and revision, and their copies."""
 
+import json
+
 import nbformat
 import pytest
 import yaml
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from book import release
+from book import course, paper, release
 
 
 def test_copies_are_those_of_the_source():
@@ -57,11 +59,14 @@ def copied(tmp_path, monkeypatch, revision):
     (tmp_path / "chapters").mkdir()
     notebook = new_notebook(cells=[new_markdown_cell("# T")])
     (tmp_path / "chapters" / "a.ipynb").write_text(nbformat.writes(notebook))
+    monkeypatch.setattr(course, "PAGES", {})  # they and the papers have tests of their own
+    monkeypatch.setattr(paper, "PAPERS", ())
     monkeypatch.setattr(release, "REPOSITORY", "https://github.com/someone/else")
     monkeypatch.setattr(release, "REVISION", revision)
     monkeypatch.setattr(release, "VERSION", "9.8.7")
-    assert len(release.stamp(tmp_path, write=False)) == 4
-    assert len(release.stamp(tmp_path, write=True)) == 4
+    (tmp_path / ".zenodo.json").touch()
+    assert len(release.stamp(tmp_path, write=False)) == 5
+    assert len(release.stamp(tmp_path, write=True)) == 5
     assert release.stamp(tmp_path, write=False) == []
     return tmp_path
 
@@ -81,6 +86,9 @@ def test_badge_rocket_and_first_cell_name_one_revision(tmp_path, monkeypatch, re
 def test_another_address_and_version_reach_their_copies(tmp_path, monkeypatch, revision):
     root = copied(tmp_path, monkeypatch, revision)
     assert "version: 9.8.7\n" in (root / "CITATION.cff").read_text()
+    found = json.loads((root / ".zenodo.json").read_text())
+    assert found["version"] == "9.8.7"
+    assert found["related_identifiers"][0]["identifier"] == "https://github.com/someone/else"
     readme = (root / "README.md").read_text()
     assert "someone.github.io/else" in readme
     assert ("the release is v9.8.7" in readme) == (revision == "v9.8.7")
@@ -93,3 +101,24 @@ def test_a_release_is_refused_while_readers_are_sent_to_a_branch(monkeypatch, ca
     monkeypatch.setattr(release, "REVISION", f"v{release.VERSION}")
     release.main(["--check", "--release"])
     assert "set REVISION" not in capsys.readouterr().err
+
+
+def test_zenodo_says_what_the_citation_says():
+    citation = yaml.safe_load((release.ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    found = json.loads((release.ROOT / ".zenodo.json").read_text(encoding="utf-8"))
+    for key in ("title", "version", "keywords"):
+        assert found[key] == citation[key]
+    assert found["description"].startswith(citation["abstract"])
+    assert found["license"] == citation["license"].lower()
+    assert found["upload_type"] == citation["type"] == "software"
+    assert len(found["creators"]) == len(citation["authors"])
+    [related] = found["related_identifiers"]
+    assert related["identifier"] == citation["repository-code"] == release.REPOSITORY
+
+
+def test_zenodo_writes_a_person_s_names_as_it_wants_them():
+    citation = yaml.safe_load((release.ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    citation["authors"] = [{"given-names": "Ada", "family-names": "Example", "affiliation": "A",
+                            "orcid": "https://orcid.org/0000-0002-1825-0097"}]
+    assert release.zenodo(citation)["creators"] == [
+        {"name": "Example, Ada", "orcid": "0000-0002-1825-0097", "affiliation": "A"}]

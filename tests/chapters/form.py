@@ -26,6 +26,7 @@ REWRITTEN: tuple[str, ...] = (
     "10_wmma", "11_wmma_shared", "12_wmma_pipeline", "13_wmma_vectorized", "14_ldmatrix",
     "15_turing_limit", "16_cp_async", "17_wgmma", "18_tma", "19_warp_specialization",
     "20_persistent", "21_clusters", "22_few_tiles", "23_stream_k", "24_any_row",
+    "25_epilogue",
     "26_fp8",
 )
 # Told of what the emulator knows: their timeline counts its steps, their roofline is of intensity

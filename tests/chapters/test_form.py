@@ -188,7 +188,7 @@ def test_a_page_without_its_parts_is_refused(count, changed):
 
 @pytest.mark.parametrize("call,drawn", [("emulated_timeline", "timeline"),
                                         ("timeline_of_blocks", "timeline"),
-                                        ("by_intensity", "roofline")])  # fmt: skip
+                                        ("by_intensity", "roofline")])
 def test_a_page_of_the_emulator_draws_by_other_calls(call, drawn):
     cell = CELL.replace("page.{}()", "{}(page.version)")
     other = BUILT.replace(CELL.format(drawn, FIGURE), cell.format(call, FIGURE))

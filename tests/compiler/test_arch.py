@@ -34,7 +34,7 @@ def test_a_kernel_for_every_architecture(arch):
 @pytest.mark.parametrize("arch, target", [
     ("sm_75", "sm_75"), ("sm_86", "sm_80"), ("sm_89", "sm_80"), ("sm_90", "sm_90a"),
     ("sm_100a", "sm_90a"), ("sm_121", "sm_90a"),
-])  # fmt: skip
+])
 def test_the_nearest_that_was_calibrated(arch, target):
     assert nearest_target(arch) == target
 

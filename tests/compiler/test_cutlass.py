@@ -59,7 +59,7 @@ def test_sm_80(landing):
     launch = found.get_function("gemm")(
         (M // 128, -(-N // 128)), threads, (M, N, K, ALPHA, a, b, BETA, c), shared,
         races=True, landing=landing,
-    )  # fmt: skip
+    )
     np.testing.assert_allclose(c, wanted, atol=2e-5)
     assert launch.clean, launch.findings
     assert launch.trace.matrix_counters()["mma_instructions"] == 4 * 4 * -(-K // 32) * 2 * 4 * 8

@@ -150,9 +150,12 @@ def list_machine_code(stem, arch):
 
 
 def legal(variant, M, N, K):
-    """Round a shape up to one whose rows the variant can load, if it doesn't pack them."""
+    """Round a shape up to one whose rows the variant can load, if it doesn't pack them, and store,
+    if an epilogue reads there in pairs."""
     if not variant.row_bytes or variant.pack:
         return M, N, K
     unit = variant.row_bytes // ITEM_BYTES[variant.dtype]
     of_n = unit if variant.b_layout == "row" else 1
+    if variant.epilogue:
+        of_n = max(of_n, variant.row_bytes // ITEM_BYTES[variant.out])
     return M, -(-N // of_n) * of_n, -(-K // unit) * unit

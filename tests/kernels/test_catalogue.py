@@ -10,7 +10,6 @@ from lib.dispatch.plan import plan
 from lib.kernels import catalogue as kernels
 from lib.kernels import spec as versions
 from lib.kernels.catalogue import CATALOGUE, find, predecessor
-from lib.kernels.fused import EPILOGUE
 from lib.paths import CUDA, ROOT
 from lib.problem import Problem
 
@@ -29,8 +28,7 @@ def test_every_entry_has_its_source_and_chapters_are_told_in_order():
 
 def test_every_numbered_source_is_in_the_catalogue():
     numbered = {path.stem for path in CUDA.glob("[0-9]*.cu")}
-    # 25 takes other problems.
-    assert numbered - {EPILOGUE.stem} == set(CATALOGUE)
+    assert numbered == set(CATALOGUE)
 
 
 def test_constants_stand_in_the_template_s_order():

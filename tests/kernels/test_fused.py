@@ -28,6 +28,9 @@ from lib.kernels.fused import (
     fused,
     slices,
 )
+from lib.kernels.fused import (
+    EVERY as EVERY_VARIANT,
+)
 from lib.kernels.hopper import BF16_COLUMN
 from lib.kernels.schedule import Schedule
 from lib.kernels.source import edited
@@ -35,7 +38,7 @@ from lib.kernels.spec import parted
 from lib.run import fused as running
 from tools.mutation import BUILD, Equivalent, Table
 
-EVERY = [pytest.param(one, id=one.name) for one in EPILOGUE.measured]
+EVERY = [pytest.param(one, id=one.name) for one in EVERY_VARIANT]
 # Of each way to store C, and to multiply, one; the others differ in the epilogue alone.
 TEMPLATES = ("bias_gelu", "bias_gelu_unstaged", "bias_gelu_wide", "all_float", "few_swapped",
              "few_swiglu")

@@ -41,7 +41,7 @@ EQUIVALENTS = (
         "the first meeting of the cluster only says that both blocks run; what came before it the "
         "second one releases too",
     ),
-)  # fmt: skip
+)
 
 
 @pytest.fixture(scope="module")

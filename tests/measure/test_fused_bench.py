@@ -6,44 +6,105 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from lib.kernels.epilogues import ACTIVATIONS, Epilogue, FusedProblem
-from lib.measure import fused_bench, fused_rival
-from lib.measure.fused_bench import ALONE, OTHERS, OURS, PRODUCT, Row
+from lib.measure import fused_bench, fused_contest, fused_rival, fused_traffic
+from lib.measure.fused_contest import ALONE, APART, FUSED, OTHERS, PRODUCT, led
 from lib.problem import WrongResult
+from lib.records import store as records
+from lib.records.schema import Chunk, Clock, EpiloguesRecord, FusedRow, FusedSide, Steady
 from lib.run import device, runner
 
-ROW = Row("25 ping_pong", OURS, "64x64x128", "bias_gelu", "bfloat16", 2e-6, 0.5, 0.01, None, None,
-          1e-3, None, "H100")
+SIDE = FusedSide(name="25 ping_pong", whose=FUSED, epilogue="bias_gelu", seconds=2e-6, tflops=0.5,
+                 spread=0.01, error=1e-3, variant="ping_pong")
+ROW = FusedRow(M=64, N=64, K=128, dtype="bfloat16", out="bfloat16", b_layout="column",
+               epilogue="bias_gelu", fuses=True, reason="the least", sides=[SIDE],
+               board="0123456789abcdef", chunk="20261124T120000-0123")
+CLOCK = Clock(mhz=1980.0, cycles=3960.0, series_mhz=[1980.0], sms=132, tick_ns=32.0, error=0.0,
+              outside=0.0)
+STEADY = Steady(seconds=2e-6, spread=0.0, tflops=0.5, series=[2e-6], launches=9, joules=2e-3,
+                joules_error=0.01)
+
+
+def sides(*named):
+    """Sides by name, whose they are, and seconds."""
+    return [structs.replace(SIDE, name=name, whose=whose, seconds=seconds)
+            for name, whose, seconds in named]
 
 
 def test_a_row_says_what_was_timed():
-    assert fused_bench.told(ROW) == (
+    assert fused_bench.told(ROW, SIDE) == (
         "64x64x128 bias_gelu 25 ping_pong: 0.5 TFLOP/s, 2.00 µs, clock not read, spread 1.0%, "
         "error 1.0e-03")
-    with_more = fused_bench.told(replace(ROW, mhz=1980.0, joules=2e-3))
+    with_more = fused_bench.told(ROW, structs.replace(SIDE, clock=CLOCK, steady=STEADY))
     assert "1,980 MHz" in with_more and with_more.endswith("2.00 mJ")
 
 
 def test_the_table_says_what_was_reached_of_the_fastest():
-    rows = [ROW, replace(ROW, name="25 slow", seconds=3e-6),
-            replace(ROW, name="PyTorch", side=OTHERS, seconds=4e-6),
-            replace(ROW, name="cublasLt fused", side=OTHERS, seconds=2.1e-6),
-            replace(ROW, name="plain", side=ALONE, seconds=1.9e-6),
-            replace(ROW, name="cublasLt alone", side=PRODUCT, seconds=1e-6)]
-    *_, others, alone = fused_bench.table(rows).splitlines()
-    assert others == "  ours is 1.050 of the fastest of others; 1.03 is reached"
-    assert alone == "  ours is 0.950 of the fastest of our product alone; 0.98 is missed"
-    assert len(fused_bench.table(rows[:1]).splitlines()) == 1
+    found = sides(("25 a", FUSED, 2e-6), ("25 slow", FUSED, 3e-6), ("PyTorch", OTHERS, 4e-6),
+                  ("cublasLt fused", OTHERS, 2.1e-6), ("plain", ALONE, 1.9e-6),
+                  ("cublasLt alone", PRODUCT, 1e-6))
+    *_, others, alone = fused_bench.table(structs.replace(ROW, sides=found)).splitlines()
+    assert others == "  ours is 1.050 of the fastest rival; 1.03 is reached"
+    assert alone == "  ours is 0.950 of the fastest product; 0.98 is missed"
+    assert len(fused_bench.table(ROW).splitlines()) == 1
+
+
+def test_the_fastest_of_each_leads_and_each_of_pytorch_s_ways():
+    found = sides(("25 slow", FUSED, 3e-6), ("25 a", FUSED, 2e-6), ("PyTorch", OTHERS, 4e-6),
+                  ("cublasLt fused", OTHERS, 2.1e-6), ("torch.compile", OTHERS, 5e-6),
+                  ("plain", ALONE, 1.9e-6))
+    assert [found[place].name for place in led(found)] == [
+        "25 a", "PyTorch", "cublasLt fused", "torch.compile", "plain"]
+
+
+def launched(name, read):
+    """A row of ncu's."""
+    return {"Kernel Name": name, "dram__bytes_read.sum": str(read), "dram__bytes_write.sum": "1",
+            "smsp__inst_executed.sum": "2"}
+
+
+def test_traffic_is_the_sum_of_a_side_s_launches():
+    rows = [launched("void busy<(int)1>(unsigned long long)", 0),
+            launched("void fused<a, b>(int)", 5), launched("busy", 0), launched("gemm", 7),
+            launched("void at::x::gelu<(int)4>(a)", 8)]
+    first, second = map(fused_traffic.traffic, fused_traffic.split(rows))
+    assert (first.dram_read_bytes, first.kernels) == (5, ["fused"])
+    assert (second.dram_read_bytes, second.dram_write_bytes, second.instructions) == (15, 2, 4)
+    assert second.kernels == ["gemm", "gelu"]
+    assert fused_traffic.traffic([{**rows[1], "dram__bytes_read.sum": "n/a"}]) is None
+    assert fused_traffic.traffic([]) is None
+    anonymous = {"Kernel Name": "void (anonymous namespace)::softmax<4>(int)"}
+    assert fused_traffic.named(anonymous) == "softmax"
+
+
+def test_what_ncu_counts_is_put_to_the_sides_that_lead(monkeypatch):
+    found = structs.replace(ROW, sides=sides(
+        ("25 slow", FUSED, 3e-6), ("25 a", FUSED, 2e-6), ("cublasLt alone", PRODUCT, 1e-6),
+        ("PyTorch", OTHERS, 4e-6)))
+    asked = []
+
+    def profile(metrics, command, **given):
+        asked.extend(json.loads(command[0]))
+        return [launched("busy", 0), launched("fused", 3), launched("busy", 0),
+                launched("gemm", 4)]
+
+    monkeypatch.setattr(fused_traffic.ncu, "profile", profile)
+    row, = fused_traffic.counted([found], 60.0, print)
+    assert asked == [["bias_gelu", 64, 64, 128, ["25 a", "PyTorch"]]]
+    assert [side.traffic and side.traffic.dram_read_bytes for side in row.sides] == [
+        None, 3, None, 4]
+    assert fused_traffic.counted([found], 1.0, print) == [found]
 
 
 def test_what_cublaslt_has_is_named_and_the_rest_is_lacking():
     assert fused_rival.EPILOGUES[Epilogue("gelu", bias=True)] == 36
     problem = FusedProblem(64, 64, 64, epilogue=Epilogue("silu", bias=True))
     assert fused_rival.cublaslt_fused(problem, problem.inputs()) == []
-    assert fused_rival.product_of(problem).out == "bfloat16"
+    assert problem.alone.out == "bfloat16"
     with pytest.raises(ValueError, match="C can't be float16"):
-        fused_rival.product_of(replace(problem, out="float16"))
+        _ = replace(problem, out="float16").alone
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
@@ -59,7 +120,7 @@ def test_pytorch_s_layer_is_the_problem(activation, residual):
     if activation == "swiglu":  # whose gates lie otherwise
         assert found.shape == given.C.shape
     else:
-        np.testing.assert_allclose(found, problem.reference(given).C.C, 1e-9, 1e-9)
+        np.testing.assert_allclose(found, problem.reference(*given).C, 1e-9, 1e-9)
 
 
 class Emulated:
@@ -93,37 +154,74 @@ def played(monkeypatch):
         return [SimpleNamespace(clock=None, seconds=n * 1e-6, spread=0.0)
                 for n in range(1, len(players) + 1)]
 
-    monkeypatch.setattr(fused_bench.turns, "take", take)
-    monkeypatch.setattr(fused_bench.fused_rival, "torch_or_none", lambda: None)
+    monkeypatch.setattr(fused_contest.turns, "take", take)
+    monkeypatch.setattr(fused_contest.fused_rival, "torch_or_none", lambda: None)
+    monkeypatch.setattr(fused_contest, "board", lambda: ROW.board)
+    monkeypatch.setattr(fused_bench, "chunk_here", lambda: (ROW.chunk, Chunk(
+        started="2026-11-24T12:00:00Z", board=ROW.board, driver="1", revision="abc", others=0)))
 
 
 @pytest.mark.parametrize("epilogue", ["bias_gelu", "swiglu", "amax", "plain"])
 def test_what_is_timed_is_right_and_named(played, capsys, tmp_path, epilogue):
     written = tmp_path / "rows.json"
     assert fused_bench.main(["40x64x72", "--epilogue", epilogue, "--candidates", "2", "--write",
-                             str(written)]) == 0
-    rows = json.loads(written.read_text())
-    alone = ["lib.gemm, the product alone"]
-    if epilogue != "plain":
-        alone = [rows[2]["name"], "25 apart", *alone]
-        assert [row["side"] for row in rows[2:]] == [ALONE, OURS, ALONE]
-    assert [row["name"] for row in rows[2:]] == alone
-    assert all(row["error"] < 1e-2 and row["gpu"] == "H100" for row in rows)
+                             str(written), "--jobs", "1", "--joules"]) == 0
+    row, = json.loads(written.read_text())
+    found = row["sides"]
+    if epilogue == "plain":
+        assert [side["whose"] for side in found] == [ALONE, ALONE, ALONE]
+    else:
+        assert [side["whose"] for side in found] == [FUSED, FUSED, ALONE, ALONE, APART, ALONE]
+        assert found[2]["name"] == f"{found[0]['name']}, the product alone"
+        assert found[0]["epilogue"] == epilogue and found[2]["epilogue"] == "plain"
+    assert all(side["error"] < 1e-2 for side in found)
+    assert all(side["hash"] and side["registers"] for side in found
+               if side["name"].startswith("25 ") and side["whose"] != APART)
     said = capsys.readouterr().out
-    assert "of the fastest of our product alone" in said and "PyTorch isn't timed" in said
+    assert "PyTorch isn't timed" in said and "no sensor counts it" in said
+    assert ("of the fastest product" in said) == (epilogue != "plain")
 
 
-def test_parts_are_timed_each_beside_the_product(played, monkeypatch):
-    some = replace(fused_bench.EPILOGUE, variants=fused_bench.EPILOGUE.variants[:2], steps=())
-    monkeypatch.setattr(fused_bench, "EPILOGUE", some)
-    rows = fused_bench.contest(FusedProblem(40, 64, 72), print, parts=True)
-    assert [row.name for row in rows] == ["25 bias", "25 plain"]
+def test_each_side_is_found_by_its_name(played):
+    found = fused_contest.Contest(FusedProblem(40, 64, 72, epilogue=Epilogue("gelu", True)))
+    for side in fused_contest.sides_of(found, print, 1):
+        assert found.named(side.name).whose == side.whose
+    with pytest.raises(ValueError, match="nothing is called 26"):
+        found.named("26")
+
+
+def test_parts_are_timed_in_turns_on_the_same_operands(played, monkeypatch):
+    named = ("plain", "bias_gelu", "residual", "amax", "swiglu", "plain_unstaged", "few_swiglu")
+    monkeypatch.setattr(fused_contest, "EVERY", [
+        fused_contest.EPILOGUE.variant(name) for name in named])
+    row = fused_contest.parts(FusedProblem(40, 64, 72), print)
+    assert [side.variant for side in row.sides] == [
+        "plain", "bias_gelu", "residual", "amax", "swiglu", "plain_unstaged"]
+    assert [side.epilogue for side in row.sides][1:3] == ["bias_gelu", "residual"]
+    assert all(side.error < 1e-2 for side in row.sides)
+
+
+def test_what_is_measured_is_a_record(played, monkeypatch, tmp_path):
+    head = next(record for record in records.every() if record.gpu.key == "H100")
+    monkeypatch.setattr(fused_bench, "provenance", lambda stem: structs.replace(
+        EpiloguesRecord.of(head, contests=[], parts=[], chunks={}), kernel=stem))
+    monkeypatch.setattr(fused_bench, "PART_SHAPES", ("40x64x72",))
+    monkeypatch.setattr(fused_bench, "part_variants", lambda: [])
+    assert fused_bench.main(["40x64x72", "--candidates", "1", "--jobs", "1", "--draft", "--record",
+                             str(tmp_path)]) == 0
+    made = records.load(EpiloguesRecord, "H100", root=tmp_path)
+    assert [row.epilogue for row in made.contests] == ["bias_gelu"]
+    assert len(made.parts) == 1 and set(made.chunks) == {ROW.chunk}
+    assert not list(records.old_epilogues(made))
+    other = structs.replace(made.parts[0].sides[0], hash="0" * 16)
+    stale = structs.replace(made, parts=[structs.replace(made.parts[0], sides=[other])])
+    assert list(records.old_epilogues(stale)) == ["plain"]
 
 
 def test_a_wrong_side_is_not_timed(played):
-    found = fused_bench.Contest(FusedProblem(40, 64, 72))
+    found = fused_contest.Contest(FusedProblem(40, 64, 72))
     with pytest.raises(WrongResult, match="nothing: wrong: 2560 elements are NaN.*not timed"):
-        found._side("nothing", OURS, lambda index: None, False)
+        found._side("nothing", FUSED, lambda index: None, False)
     assert found._right("nothing", OTHERS, lambda index: None, False) == []
 
 
@@ -143,6 +241,6 @@ def test_without_a_gpu_the_reason_is_told(capsys):
 def test_it_measures_on_a_gpu(options, capsys, tmp_path):
     written = tmp_path / "rows.json"
     assert fused_bench.main(["512x1024x1024", *options, "--write", str(written)]) == 0
-    rows = json.loads(written.read_text())
-    assert all(row["seconds"] > 0 for row in rows) and len(rows) > 3
-    assert any(row["side"] == OURS for row in rows), capsys.readouterr().out
+    row, = json.loads(written.read_text())
+    assert all(side["seconds"] > 0 for side in row["sides"]) and len(row["sides"]) > 3
+    assert any(side["whose"] == FUSED for side in row["sides"]), capsys.readouterr().out

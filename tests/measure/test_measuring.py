@@ -244,7 +244,7 @@ def test_a_wrong_result_is_not_timed(monkeypatch):
     def product(index, more=0.0):
         C[...] = A @ B + more
 
-    bench.refuse_wrong("right", product, problem, C, reference)
+    bench.refuse_wrong("right", product, problem, (A, B, C), reference)
     for name, wrong in (("off", lambda index: product(index, 1.0)), ("idle", lambda index: None)):
         with pytest.raises(WrongResult, match=f"{name} at 8x8x8: wrong.*not timed"):
-            bench.refuse_wrong(name, wrong, problem, C, reference)
+            bench.refuse_wrong(name, wrong, problem, (A, B, C), reference)

@@ -224,6 +224,9 @@ def test_a_warp_is_stepped_through(running):
     running.click("back")
     running.wait()
     assert running.part("moment").text == first
+    running.click("line")
+    running.wait()
+    assert running.part("moment").find_element(By.CSS_SELECTOR, "li.live-now").text.strip()
     seen = ""
     for _ in range(6):
         running.click("access")

@@ -1,6 +1,8 @@
 """What a session answers, natively: the same code as in the browser."""
 
 import difflib
+import html
+import itertools
 import json
 import re
 
@@ -284,6 +286,35 @@ def test_a_warp_is_stepped_through_forward_and_back(sessions):
     later = ask(session, do="step", at=200)
     back = ask(session, do="step", at=0)
     assert later["said"] != first["said"] and back["html"] == first["html"]
+
+
+def test_a_warp_walks_the_kernel_line_by_line(sessions):
+    session = sessions("02_shared_tile")
+    starts = ask(session, do="record", **SMALL)["starts"]
+    text = session.kernel.source.read_text(encoding="utf-8").split("\n")
+
+    def shown(at):
+        told = ask(session, do="step", at=at)["html"]
+        [place], [line] = (re.findall(pattern, told) for pattern in (
+            r"<p>02_shared_tile\.cu:(\d+)</p>", r"<li class=live-now aria-current=step>(.*?)</li>"))
+        assert text[int(place) - 1] == html.unescape(line)
+        return place, line
+
+    lines = [shown(at) for at in starts]
+    assert all(one != other for one, other in itertools.pairwise(lines))
+    assert sum("__syncthreads();" in line for _, line in lines) >= 2
+    # Until the next start the line stays.
+    within = next(i for i, (one, other) in enumerate(itertools.pairwise(starts)) if other > one + 1)
+    assert shown(starts[within + 1] - 1) == lines[within]
+
+
+def test_what_has_moved_in_the_ring_is_marked(sessions):
+    session = sessions("18_tma")
+    count = ask(session, do="record", M=128, N=256, K=128)["count"]
+    marked = [re.findall(r'<li class="live-moved"><strong>(.*?)</strong>',
+                         ask(session, do="step", at=at)["html"]) for at in range(count)]
+    assert marked[0] == [] and 0 < sum(map(bool, marked)) < count / 2
+    assert any("arrivals" in one for found in marked for one in found)
 
 
 def test_a_step_shows_lanes_registers_and_banks(sessions):

@@ -28,7 +28,7 @@ from .conftest import HEAD, HERE, compile_kernels, compile_text
 CORPUS = (
     ("90a", "blocks"), ("90a", "hazards"), ("75", "kernels"), ("80", "tensor"), ("90a", "hopper"),
     ("75", "calls"),
-)  # fmt: skip
+)
 WORDS = re.compile(r"[\w$.%]+|\S")
 THREADS = 64
 
@@ -118,12 +118,12 @@ WHOLE = {
             "a < b ? a - b : b - a"),
     "s64": ("(s64)((u64)a - (u64)b)", "wide(a, b)", "a >> (b & 63)", "a < b ? a : b",
             "(s64)(s32)a * (s32)b"),
-}  # fmt: skip
+}
 FLOAT = (
     "a + b", "a - b", "a * b", "a / b", "fmaf(a, b, c)", "sqrtf(fabsf(a))", "fminf(a, b)",
     "fmaxf(a, b)", "floorf(a)", "a < b ? a : c", "(float)whole(a)", "truncf(b)", "-a",
     "(float)((double)a * b + c)", "(float)(u32)whole(a)",
-)  # fmt: skip
+)
 KINDS = (*WHOLE, "float")
 
 
@@ -160,10 +160,10 @@ def program(seed: int) -> str:
         roll = chance.random()
         if roll < 0.15:
             lines.append(f"if ({chance.choice(names['s32'])} < {chance.choice(names['s32'])}) "
-                         f"{{ {assignment()} {assignment()} }} else {assignment()}")  # fmt: skip
+                         f"{{ {assignment()} {assignment()} }} else {assignment()}")
         elif roll < 0.3:
             lines.append(f"for (u32 i = 0; i < ({chance.choice(names['u32'])} & 7); i++) "
-                         f"{{ {assignment()} {assignment()} }}")  # fmt: skip
+                         f"{{ {assignment()} {assignment()} }}")
         else:
             lines.append(assignment())
     lines.append("u64 h = array[0] + array[1] * 3u + array[2] * 5u + array[3] * 7u;")

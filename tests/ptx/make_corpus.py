@@ -81,10 +81,10 @@ def sources() -> list[Source]:
                 {"grid": launch.grid, "block": launch.block, "shared_mem": launch.shared_bytes,
                  "dtype": problem.dtype, "out": problem.out, "b_layout": problem.b_layout},
             )
-        )  # fmt: skip
+        )
     for name, arch in (
         ("kernels", "75"), ("tensor", "75"), ("tensor", "80"), ("hopper", "90a"), ("blocks", "90a"),
-    ):  # fmt: skip
+    ):
         found.append(Source(f"{name}_{arch}", HERE / f"{name}.cu", f"compute_{arch}"))
     return found
 
@@ -137,7 +137,7 @@ def compile_all(release: str, folder: Path) -> list[dict]:
         entries.append(
             {"file": file, "release": release, "source": source.path.name, "arch": source.arch,
              "kernel": name, "launch": source.launch}
-        )  # fmt: skip
+        )
     return entries
 
 
@@ -160,7 +160,7 @@ def compile_one(nvrtc: ctypes.CDLL, source: Source, includes: list[str]) -> tupl
         text = text.replace("__global__", 'extern "C" __global__')
     program = ctypes.c_void_p()
     call("nvrtcCreateProgram", ctypes.byref(program), text.encode(), source.path.name.encode(), 0,
-         None, None)  # fmt: skip
+         None, None)
     expression = source.expression.encode()
     if expression:
         call("nvrtcAddNameExpression", program, expression)

@@ -53,7 +53,7 @@ def run_kernels(text: str, *_):
     loaded, ok = ptx.Module(text), True
     for name, tile, block in (
         ("naive", 32, (32, 32)), ("shared_tile", 32, (32, 32)), ("register_tile", 128, 256),
-    ):  # fmt: skip
+    ):
         a, b, c = problem(128, 128, 128)
         launch = loaded.get_function(name)(
             (128 // tile, 128 // tile), block, (128, 128, 128, 1.0, a, b, 0.0, c), races=True
@@ -91,7 +91,7 @@ def run_blocks(text: str, _, monkeypatch):
 RUNS = {
     "kernels.cu": run_kernels, "tensor.cu": run_tensor, "hopper.cu": run_hopper,
     "blocks.cu": run_blocks,
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("entry", TEXTS, ids=lambda entry: entry["file"].removesuffix(".ptx.xz"))

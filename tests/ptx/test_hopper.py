@@ -126,7 +126,7 @@ def test_block_that_exits_before_its_peer_arrives():
 def test_cluster_geometry():
     """Each thread of a grid of (2, 4) blocks in clusters of (1, 2) writes where it is."""
     names = ("ctaid.x", "ctaid.y", "cluster_ctaid.y", "clusterid.y", "nclusterid.y",
-             "cluster_nctaid.y", "cluster_ctarank", "cluster_nctarank")  # fmt: skip
+             "cluster_nctaid.y", "cluster_ctarank", "cluster_nctarank")
     reads = "\n".join(
         f"mov.u32 %v, %{name}; st.global.u32 [%o+{4 * i}], %v;" for i, name in enumerate(names)
     )

@@ -25,7 +25,7 @@ def compiled():
     module = RawModule(
         path=SOURCE, name_expressions=["pair_gemm<64, 2>"], arch="sm_100a",
         options=(f"-I{CUDA / 'include'}", "-lineinfo"),
-    )  # fmt: skip
+    )
     return module.ptx, module.get_function("pair_gemm<64, 2>").name
 
 
@@ -39,7 +39,7 @@ def run(m=256, n=128, k=320, change=lambda text: text, **options):
             ptx.tensor_map(b.view(np.uint16), (32, 64), swizzle=128))
     launch = ptx.Module(change(text)).get_function(name)(
         2 * (m // 256) * (n // 64), 128, (n, k, *maps, c), 1024 + 2 * (128 + 32) * 128,
-        trace=False, **options)  # fmt: skip
+        trace=False, **options)
     return launch, bool(np.allclose(c, a.astype(float) @ b.astype(float).T, atol=4e-3))
 
 
@@ -75,7 +75,7 @@ def test_a_block_that_ends_before_a_commit_has_come():
     module = RawModule(
         code=edited(SOURCE.read_text(), LAST_WAITS, ""), name_expressions=["pair_gemm<64, 2>"],
         arch="sm_100a", options=(f"-I{CUDA / 'include'}", "-lineinfo"),
-    )  # fmt: skip
+    )
     launch, right = run(change=lambda text: module.ptx, races=True)
     assert right and {h.kind for h in launch.hazards} == {"block exited"}
 

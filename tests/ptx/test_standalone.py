@@ -40,7 +40,7 @@ def test_a_copy_under_another_name_runs_a_kernel(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", KERNEL.format(name="elsewhere")], cwd=tmp_path,
         capture_output=True, text=True,
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr
     sectors, modules = done.stdout.splitlines()
     assert sectors == "5"
@@ -64,7 +64,7 @@ def test_imports_are_relative_numpy_or_the_standard_library(path):
 NARROW = ("test_corpus.py", "isa/test_wmma.py", "isa/test_atom_red.py", "isa/test_opcodes.py",
           "isa/test_mma_sp.py", "isa/test_im2col.py", "isa/test_tcgen05.py",
           "isa/test_tcgen05_pair.py", "isa/test_tcgen05_scaled.py",
-          "isa/test_clusterlaunchcontrol.py")  # fmt: skip
+          "isa/test_clusterlaunchcontrol.py")
 CHOSEN = (
     "13.5_06_vectorized or 13.5_tensor_80 or 13.5_hopper or 13.5_blocks or test_pairs_of_halves or "
     "test_vectors or prmt or (shape10 and f16 and global) or (k64 and dense) or volumes or "
@@ -81,7 +81,7 @@ def test_no_index_is_wider_than_32_bits():
         [sys.executable, "-m", "tests.ptx.narrow_intp", "-q", "-x", "-k", CHOSEN,
          *(f"tests/ptx/{name}" for name in NARROW)],
         cwd=ROOT, capture_output=True, text=True,
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stdout[-4000:]
 
 

@@ -14,7 +14,7 @@ KERNELS = [
     ("compute_75", "wmma_gemm", np.float16), ("compute_80", "wmma_gemm", np.float16),
     ("compute_75", "mma_m16n8k8", np.float16), ("compute_80", "pipelined", np.float16),
     ("compute_80", "int8_mma", np.int8), ("compute_80", "tf32_mma", np.float32),
-]  # fmt: skip
+]
 SHAPES = {"int8_mma": ((8, 16), 32), "tf32_mma": ((8, 16), 32)}
 
 
@@ -38,7 +38,7 @@ def product(arch, name, dtype, sizes, options=(), **launch):
 @pytest.mark.parametrize("options", [
     {}, {"landing": "late"}, {"schedule": "highest"}, {"schedule": "random", "landing": "late"},
     {"races": True}, {"races": True, "landing": "late"}, {"races": True, "schedule": "random"},
-])  # fmt: skip
+])
 def test_products(arch, name, dtype, options):
     error, launch = product(arch, name, dtype, (128, 64, 96), **options)
     assert error < {np.float16: 1e-6, np.int8: 1e-12, np.float32: 1e-3}[dtype]
@@ -47,7 +47,7 @@ def test_products(arch, name, dtype, options):
 
 def test_landings_agree_to_the_bit():
     errors = {product("compute_80", "pipelined", np.float16, (64, 128, 256), landing=landing)[0]
-              for landing in ("early", "late")}  # fmt: skip
+              for landing in ("early", "late")}
     assert len(errors) == 1
 
 
@@ -91,7 +91,7 @@ def test_a_missing_wait_is_found(landing, schedule):
         error, launch = product(
             "compute_80", "pipelined", np.float16, (64, 64, 256), ("-DSKIP_WAIT",),
             races=True, landing=landing, schedule=schedule,
-        )  # fmt: skip
+        )
     except ptx.UninitialisedRead:
         assert landing == "late"
         return
@@ -111,7 +111,7 @@ def test_a_missing_barrier_is_found(landing):
     _, launch = product(
         "compute_80", "pipelined", np.float16, (64, 64, 256), ("-DSKIP_SYNC",), races=True,
         landing=landing,
-    )  # fmt: skip
+    )
     found = [h for h in launch.hazards if h.kind == "race"]
     assert any(
         {h.first.opcode.split(".")[0], h.second.opcode.split(".")[0]} == {"cp", "ldmatrix"}

@@ -466,7 +466,7 @@ def test_records_of_kernels_that_are_gone_come_last(tmp_path):
         built.write({**made(), "kernel": stem}, tmp_path)
     assert [r.kernel for r in records.every(tmp_path)] == [
         "01_naive", "02_shared_tile", "00_gone",
-    ]  # fmt: skip
+    ]
 
 
 def test_a_calibration_record_is_no_kernel_s(tmp_path):

@@ -62,7 +62,7 @@ def abroad(array: np.ndarray) -> SimpleNamespace:
     return SimpleNamespace(
         ndim=array.ndim, shape=array.shape, strides=array.strides, dtype=array.dtype,
         data=SimpleNamespace(ptr=0x7F00_0000_0000 + offset),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("array, box, options", RIGHT)

@@ -56,6 +56,7 @@ from lib.topics.results.shapes import figure as by_shape
 from lib.topics.results.sweep import figure as sweep
 from lib.topics.time.overlap import figure as overlap
 from lib.topics.time.overlap.model import overlap as order_of
+from lib.topics.time.overlap.page import FORMULAS
 from lib.topics.time.pipeline import figure as pipeline
 from lib.topics.time.pipeline.model import pipeline as loop
 from lib.topics.time.ring import figure as ring
@@ -268,6 +269,12 @@ def accounts(narrow=False):
     )
 
 
+def overlap_orders(narrow=False):
+    return overlap.orders(
+        [(form, FORMULAS[form], order_of(form, 400, 150, 500)) for form in ("staged", "roles")],
+        cycles=3000, narrow=narrow)
+
+
 def nest(rows, columns, changed, narrow=False):
     """A running picture of made-up tiles."""
     whole = [Region(0, 0, rows, columns)]
@@ -422,6 +429,8 @@ FIGURES = {
     "staging, impossible": lambda: staging.impossible((32, 64), (64, 64)),
     "overlap, at once": lambda: overlap.draw(
         order_of("at once", 600, 120, 240, 2, 12), cycles=4000),
+    "overlap, orders": lambda: overlap_orders(),
+    "overlap, orders, narrow": lambda: overlap_orders(narrow=True),
     "overlap, roles": lambda: overlap.draw(order_of("roles", 600, 120, 240, 4, 12), cycles=4000),
     "thread tile, 8 × 8": lambda: thread(8, 8),
     "thread tile, spilling": lambda: thread(16, 16),
@@ -451,6 +460,11 @@ FIGURES = {
         evidence=EMULATED,
     ),
     "box": lambda: box.draw(box_model.box(128, 128, 8192), evidence="modelled: sectors"),
+    "boxes of a step": lambda: box.placed(
+        box_model.placed((128, 256), 64, (128, 64), (64, 64), 2), evidence="modelled: boxes"),
+    "boxes of a step, narrow": lambda: box.placed(
+        box_model.placed((128, 256), 64, (128, 64), (64, 64), 2), evidence="modelled: boxes",
+        narrow=True),
     "box, askew": lambda: box.draw(box_model.box(7, 128, 4128, 16), evidence="modelled: sectors"),
     "busiest, with a remark": lambda: busiest.draw(
         {"issue slots": 4e-4, "tensor pipe": 2.1e-3, "DRAM": 4e-4}, note="the L2 must deliver 1",

@@ -95,6 +95,9 @@ def test_an_isolated_change_is_a_row_with_what_was_predicted(shown):
     assert own.startswith("| **tiles of 128×256, with the next ones in registers**: `one_block` → "
                           "`one_buffer` | +14.0% | ")
     assert own.count(" → ") == 6, own
+    version = Version("15_turing_limit")
+    before, after = (version.metrics(4096, name)["cycles"] for name in ("one_block", "one_buffer"))
+    assert f"| {before:,.0f} → {after:,.0f}, {after / before - 1:+.1%} |" in own
     assert other.startswith("| **chunks XORed, after padding**: `padded` → `swizzled` | +5.0% | ")
 
 
@@ -151,6 +154,8 @@ def test_two_things_are_changed_apart_and_together(shown):
         "| ring", "narrow, TFLOP/s at 2,048", "wide, TFLOP/s at 2,048"]
     assert none.startswith("| **none** |") and ring.startswith("| **a ring** |")
     assert none.count(" × ") == ring.count(" × ") == 2
+    cycles = Version("16_cp_async").metrics(4096, "half")["cycles"]
+    assert "wide, cycles at 4,096" in head and f"| {cycles:,.0f} |" in ring
 
 
 def test_both_accounts_are_told_of_every_version_that_a_gpu_here_has_run(shown):

@@ -10,14 +10,17 @@ from matplotlib.text import Text
 from lib.gpus import GPUS
 from lib.plotting import dots, style
 from lib.topics.code.instruction_mix import figure as mix
+from lib.topics.code.mapping.model import Region, Work
 from lib.topics.code.running_picture import model as running_picture_model
+from lib.topics.code.step import figure as step
 from lib.topics.limits.bottleneck import figure as busiest
 from lib.topics.limits.roofline import figure as roofline
-from lib.topics.limits.roofline.model import Point, Roofs
+from lib.topics.limits.roofline.model import Point, Roofs, l1_bytes
 from lib.topics.limits.roofline.model import points as points_of
 from lib.topics.memory.banks import figure as banks
 from lib.topics.memory.coalescing import figure as coalescing
 from lib.topics.memory.coalescing.model import Access, strided
+from lib.topics.memory.tma_box.model import placed
 from lib.topics.results.ablation import figure as ablation
 from lib.topics.results.ladder import figure as ladder
 from lib.topics.time.timeline import figure as timeline
@@ -187,7 +190,8 @@ def test_a_phone_s_figures_say_what_the_wide_ones_say(drawn):
 def test_roofline_names_the_nearest_roof(drawn):
     # 9.04 TFLOP/s at 0.661 FLOP/B under 33 TB/s: 21.8 TFLOP/s attainable.
     fig = drawn["roofline"]
-    assert fig.finding == "02 shared tile reaches 41% of the L1/shared roof, the nearest over it"
+    assert fig.finding == (
+        "02 shared tile is under every roof: 41% of the L1/shared roof, 13.9% of the FFMA roof")
     assert "DRAM 3.02 TB/s" in shown(fig) and "FFMA 65.2 TFLOP/s" in shown(fig)
     assert "0.661 FLOP/B at L1/shared" in fig.alt
 
@@ -196,7 +200,24 @@ def test_roofline_above_the_ridge_names_the_arithmetic_roof():
     roofs = Roofs.from_gpu(GPUS["H100"])
     points = [Point("x", "DRAM", 500.0, roofs.ffma / 2)]
     fig = roofline.draw(roofs, points, current="x", evidence="modelled: data sheet")
-    assert fig.finding == "x reaches 50% of the FFMA roof, the nearest over it"
+    assert fig.finding == (
+        "x is under every roof: 50% of the FFMA roof, 2% of the DRAM roof")
+
+
+def test_a_version_at_a_roof_is_said_to_be_there():
+    roofs = Roofs.from_gpu(GPUS["H100"])
+    points = [Point("w", "DRAM", 10.0, 5e12), Point("x", "DRAM", 500.0, 0.95 * roofs.ffma)]
+    fig = roofline.draw(roofs, points, current="x", evidence="modelled: data sheet")
+    assert fig.finding == "x reaches 95% of the FFMA roof"
+    # A reader who hears the text hears this chapter's version before the older ones.
+    assert fig.alt.index("x (this chapter)") < fig.alt.index("w: ")
+
+
+def test_bytes_of_the_l1_are_no_more_than_its_data_stage_served():
+    counted = {"global_load_sectors": 1000, "global_store_sectors": 0, "shared_wavefronts": 500}
+    assert l1_bytes(counted) == 96_000
+    assert l1_bytes({**counted, "l1_wavefronts": 600}) == 76_800
+    assert l1_bytes({**counted, "l1_wavefronts": 900}) == 96_000
 
 
 def test_busiest(drawn):
@@ -301,6 +322,27 @@ def test_timeline_says_where_steps_are_not_marked(drawn):
     assert not any("not marked" in text for text in shown(drawn["timeline"]))
 
 
+def test_what_marks_cost_and_the_evidence_never_overprint_each_other():
+    one = of_marks("x", built.marks(record()), 1e9)
+    for evidence in ("recorded: H100", "recorded: H100 80GB HBM3, 2026-11-24, the timeline at abc; "
+                     "recorded: H100 80GB HBM3, 2026-11-23, 4,096³"):
+        fig = timeline.draw([one], evidence=evidence, window=(0, 5000))
+        renderer = fig.canvas.get_renderer()
+        cost, below = (next(t for t in fig.findobj(Text) if t.get_text().startswith(said))
+                       .get_window_extent(renderer) for said in ("a mark costs", "recorded: H100"))
+        assert not cost.overlaps(below)
+
+
+def test_a_warp_that_waits_for_its_turn_is_counted_as_waiting():
+    events = ["load", "wait", "compute", "barrier", "store", "end"]
+    first, second = [[1, 0], [2, 100], [5, 500]], [[1, 500], [2, 600], [5, 1000]]
+    made = timeline.Version("x", events, [("block 0", [first, second, [[0, 0], [5, 900]]])], 1e9,
+                            roles=(("consumer", 2), ("producer", 1)))
+    fig = timeline.draw([made], evidence="measured: H100")
+    # 800 of the 1,500 cycles from the block's first mark to each consumer's last one.
+    assert "wait 47%, inner loop 53%" in fig.alt
+
+
 def test_timeline_of_a_record_without_blocks_is_an_error():
     with pytest.raises(ValueError, match="no block"):
         of_marks("x", built.marks({**record(), "blocks": []}), 1e9)
@@ -371,13 +413,13 @@ def test_staging(drawn):
 def test_overlap(drawn):
     fig = drawn["overlap, at once"]
     assert fig.finding == "Stored at once, 2 blocks: the SM multiplies 53% of the time"
-    assert {"block 0", "block 1", "the SM"} <= set(shown(fig))
+    assert {"block 0", "block 1", "all stores", "all products"} <= set(shown(fig))
     assert {"block 3, producers", "block 3, consumers"} <= set(shown(drawn["overlap, roles"]))
 
 
 def test_vectors(drawn):
     fig = drawn["vectors"]
-    assert fig.finding == "32×64×16, 128 bits a lane: 12 of 32 lanes have work in a load"
+    assert fig.finding == "32×64×16, 128 bits a lane: 6 of 16 load instructions have work"
     assert "8 load instructions, 2 with work" in shown(fig)
     assert "0.5 load instructions and 3 sectors for a product of 16×8×8" in shown(fig)
 
@@ -418,6 +460,17 @@ def test_boxes(drawn):
     assert drawn["box, askew"].finding == "One request, 35 sectors: 80% of the bytes are used"
 
 
+def test_the_boxes_of_a_step_are_placed_in_the_matrices_and_in_the_stage(drawn):
+    fig = drawn["boxes of a step"]
+    assert fig.finding == (
+        "A stage is 5 boxes, 1 of A and 4 of B, each named by {column, row}")
+    assert {"at {128, 128}", "at {512, 128}, {576, 128}, …", "+ 0 B", "+ 16,384 B", "+ 40,960 B",
+            "its stage, 49,152 B"} <= set(shown(fig))
+    assert fig.alt == drawn["boxes of a step, narrow"].alt
+    with pytest.raises(ValueError, match="don't fill tiles of 128×64 and 64×256"):
+        placed((128, 256), 64, (128, 64), (64, 96), 2)
+
+
 def test_busiest_of_another_machine(drawn):
     fig = drawn["busiest, with a remark"]
     assert fig.finding == "Tensor pipe needs the most time: 2.1 ms at least"
@@ -426,7 +479,8 @@ def test_busiest_of_another_machine(drawn):
 
 def test_roofline_of_tensor_cores_names_the_instruction(drawn):
     fig = drawn["roofline, tensor"]
-    assert fig.finding == "14 ldmatrix reaches 60% of the mma.m16n8k8 roof, the nearest over it"
+    assert fig.finding == (
+        "14 ldmatrix is under every roof: 60% of the mma.m16n8k8 roof, 54% of the L2 roof")
     assert "mma.m16n8k8 459 TFLOP/s" in shown(fig)
 
 
@@ -500,12 +554,37 @@ def test_a_step_says_what_it_was_worth(drawn):
     assert "8.46 TFLOP/s ± 0.1%, 32 M cycles, 7.8 J" in shown(fig)
 
 
+@pytest.mark.parametrize("tflops, cycles, finding", [
+    (103.0, 1.0e6, "b takes as many cycles as a"),
+    (107.0, 0.87e6, "b takes 13% fewer cycles than a"),
+    (96.0, 1.2e6, "b takes 20% more cycles than a"),
+    (107.0, 1e6 / 1.07, "b is 7% faster than a"),
+])
+def test_a_step_between_different_clocks_is_told_in_cycles(tflops, cycles, finding):
+    rows = [step.Reached("a", 100.0, cycles=1e6), step.Reached("b", tflops, cycles=cycles),
+            step.Reached("cuBLAS", 200.0, rival=True)]
+    assert step.draw(rows, evidence="recorded: H100").finding.startswith(f"{finding}: ")
+
+
 def test_a_running_picture_has_the_bytes_of_each_level(drawn):
     fig = drawn["running picture"]
     assert fig.finding.startswith("A block computes 128×128 elements of C, a thread 16×128")
     assert "0.062 B by the tile" in shown(fig)  # 4·(1/128 + 1/128)
     assert "Block (changed): a tile of 128×128, L2 → SM 0.062 bytes per FMA" in fig.alt
     assert any("for k0 in range(0, K, 8):" in text.replace("\u00a0", " ") for text in shown(fig))
+
+
+def test_a_running_picture_draws_whose_sums_a_lane_holds_not_what_it_stores():
+    """Through shared memory lane 0 stores a column; of the sums it holds pairs (PTX ISA, mma)."""
+    warp, column = [Region(32, 0, 32, 32)], [Region(32, 0, 32, 1)]
+    work = Work(64, 64, 64, Region(0, 0, 64, 64), warp, column, Region(0, 0, 64, 16),
+                Region(0, 0, 16, 64), "one tile of 16 k", "block")
+    counted = {"dram_read_bytes": 0.0, "l2_bytes": 0.0, "shared_wavefronts": 64**3 / 128}
+    levels = running_picture_model.levels("12_wmma_pipeline", work, 16, 64, counted, 2)
+    thread = levels[-1]
+    assert (thread.rows, thread.columns) == (4, 8)
+    assert sum(part.rows * part.columns for part in levels[2].parts) == 32
+    assert levels[2].recorded is None and levels[2].wavefronts == 0.25
 
 
 def test_ratios_by_shape_name_the_mean_and_the_worst(drawn):
@@ -551,7 +630,7 @@ def test_the_nearest_roof_crosses_no_name_of_a_level():
     (736, 720, 653, 624, 567, 422, 293, 209, 175, 97, 78, 28),  # 21 to 10, as its page has them
     (60, 5.5, 5.6, 5.7, 5.8, 5.9, 6.0),  # a crowd near the axis
     (9, 9, 9, 9),
-])  # fmt: skip
+])
 def test_names_at_the_roofline_never_overlap(speeds):
     roofs = Roofs(2.9e12, 8.2e12, 33e12, 66e12, 989e12, "recorded: H100")
     points = [Point(f"v{i:02}", "DRAM", 700.0, speed * 1e12) for i, speed in enumerate(speeds)]
@@ -593,5 +672,5 @@ def test_the_lines_of_a_loop_nest_fit_a_phone(stem):
     most = 31  # letters of the narrow picture's column
     for lines in running_picture_model.NESTS[stem].loop.values():
         text = textwrap.dedent("\n".join(lines)).format(
-            m=128, n=128, step=16, each=128, columns=256)
+            m=128, n=128, step=16, each=128, columns=256, warp="16×16")
         assert all(len(re.sub(r" +#", " #", line)) <= most for line in text.splitlines()), text

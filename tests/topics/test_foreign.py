@@ -184,7 +184,7 @@ def test_a_driver_calls_a_kernel_of_which_only_the_host_makes_arguments(clones, 
         whole, name="ours", driver="driver.cu", lines=(first, lines.index("}") + 1), mutants=0,
         options=("-DWIDTH=16", "-I{clone}"),
         args=("C=float32[32,32]:uniform", "A=float32[32,32]:uniform", "B=float32[32,32]:uniform"),
-        check="")  # fmt: skip
+        check="")
     assert one.digest != whole.digest and model.run(one, clones).ended == records.ENDED
     driver.write_text(driver.read_text() + "\n")
     changed = one.digest

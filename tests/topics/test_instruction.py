@@ -119,6 +119,21 @@ def test_wgmma_may_take_a_from_registers():
     assert "{d0 … d31}, {a0 … a3}, b-desc, p, 1, 1;" in found.ptx
 
 
+@pytest.mark.parametrize("stem, opcode, who", [
+    ("14_ldmatrix", "mma.sync", "warp"), ("14_ldmatrix", "ldmatrix", "warp"),
+    ("17_wgmma", "wgmma.mma_async", "warpgroup"), ("17_wgmma", "wgmma.fence", "warpgroup"),
+    ("17_wgmma", "wgmma.commit_group", "warpgroup"), ("17_wgmma", "wgmma.wait_group", "warpgroup"),
+    ("19_warp_specialization", "setmaxnreg.dec", "warpgroup"),
+])
+def test_aligned_asks_for_a_whole_warpgroup_where_four_warps_work_together(stem, opcode, who):
+    version = Version(stem)
+    compiled = version.compiled(page._arch(version, None), None)
+    meanings = {part.token: part.meaning
+                for part in model.apart(compiled.ptx, compiled.sass, opcode).parts}
+    assert meanings[".aligned"].startswith(f"all threads of the {who} execute")
+    assert meanings[".sync"].startswith("the warp's threads wait")  # in both: PTX ISA
+
+
 def test_what_is_missing_is_named():
     with pytest.raises(ValueError, match="no instruction wgmma.fence"):
         model.apart(f"{MMA} {{%f1}}, {{%r1}}, {{%r3}}, {{%f1}};", [], "wgmma.fence")

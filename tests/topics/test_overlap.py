@@ -2,7 +2,7 @@
 
 import pytest
 
-from lib.topics.time.overlap import model
+from lib.topics.time.overlap import figure, model, page
 from lib.topics.time.overlap.model import (
     AT_ONCE,
     FORMS,
@@ -29,22 +29,44 @@ def test_staged_hides_the_product_behind_the_fetch_and_roles_the_store_too():
     assert period(STAGED) == 600 + 100
     assert period(ROLES) == 600 + 100  # its loading warps still wait for each tile
     assert period(STAGED, latency=150) == 200 + 100
-    # Latency and storing are hidden; the SM's own time is left.
-    assert period(ROLES, latency=150) == 200 + 100
+    # Other warps store: the longer of what one kind does and what the other does.
+    assert period(ROLES, latency=150) == 150 + 100
+    assert period(ROLES, latency=50) == 200
+
+
+@pytest.mark.parametrize(("latency", "store", "multiply"), [(400, 150, 500), (700, 90, 300)])
+def test_a_step_takes_what_the_formulas_of_the_pages_say(latency, store, multiply):
+    takes = {
+        "L + P + C": latency + store + multiply, "max(L, C) + P": max(latency, multiply) + store,
+        "max(L + P, C)": max(latency + store, multiply),
+    }
+    for form, formula in page.FORMULAS.items():
+        assert overlap(form, latency, store, multiply, steps=12).step == takes[formula], form
+
+
+def test_orders_stand_above_each_other_with_the_cycles_of_a_step():
+    runs = [(form, page.FORMULAS[form], overlap(form, 400, 150, 500)) for form in (STAGED, ROLES)]
+    for narrow in (False, True):
+        fig = figure.orders(runs, cycles=3000, narrow=narrow)
+        assert fig.finding == "Cycles per step: 650 staged, 550 roles"
+        said = "max(L + P, C) = 550" if narrow else "a step: max(L + P, C) = 550"
+        assert said in [text.get_text() for text in fig.axes[0].texts]
+        assert "roles, max(L + P, C): a step takes 550 cycles" in fig.alt
 
 
 def test_enough_blocks_make_all_orders_alike():
-    busy = {form: overlap(form, 600, 100, 200, blocks=4, steps=24).busy for form in FORMS}
+    busy = {form: overlap(form, 600, 100, 200, blocks=5, steps=24).busy for form in FORMS}
     assert max(busy.values()) - min(busy.values()) < 0.03
     assert overlap(ONE_BUFFER, 600, 100, 200).busy < 0.4 < min(busy.values())
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_each_block_multiplies_each_tile_and_the_sm_does_one_thing_at_a_time(form):
+def test_each_block_multiplies_each_tile_and_the_sm_does_one_of_each_at_a_time(form):
     run = overlap(form, 500, 90, 210, blocks=3, steps=5)
     assert sum(s.phase == MULTIPLY for s in run.spans) == 15
-    on_the_sm = sorted((s.start, s.end) for s in run.spans if s.phase != "wait")
-    assert all(a[1] <= b[0] for a, b in zip(on_the_sm, on_the_sm[1:], strict=False))
+    for phase in ("store", MULTIPLY):
+        spans = sorted((s.start, s.end) for s in run.spans if s.phase == phase)
+        assert all(a[1] <= b[0] for a, b in zip(spans, spans[1:], strict=False))
     assert run.rows == (6 if form == ROLES else 3) and 0 < run.busy <= 1
 
 

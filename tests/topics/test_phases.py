@@ -94,3 +94,5 @@ def test_pages(shown):
     assert "| 0 | 0 | TMA | 49,152 B land |  | full | 0 | 0 | 0 → 1 |" in trace
     assert "producer: warp 8, 1 thread | `arrive.expect_tx` 49,152 B" in trace
     assert "| 3 | 6 | 2 | 0 to 3 | 3, in stage 3 | 12 |" in groups
+    # Once round the ring and the end; what lies between follows the same pattern.
+    assert "| … |" in groups and "0 to 5" not in groups and "none: the end" in groups

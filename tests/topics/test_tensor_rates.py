@@ -145,9 +145,11 @@ def test_pages_draw_both_addressings_and_boxes(monkeypatch):
     figures = []
     for page in (windows_page, tma_box_page, fragments_page, bottleneck_page, vectors_page,
                  ldmatrix_page):
-        monkeypatch.setattr(page, "show", figures.append)
+        monkeypatch.setattr(page, "show", lambda wide, *_: figures.append(wide))
     windows_page.draw(Chapter("14_ldmatrix").version, {"k8": "right", "swapped": "wrong"})
     tma_box_page.draw(Chapter("20_persistent").version, "C")
+    with pytest.raises(ValueError, match="loads no A and B by TMA"):
+        tma_box_page.draw_placed(Chapter("17_wgmma").version)
     fragments_page.draw("mma.m16n8k8", "C")
     saturates(Chapter("15_turing_limit").version, size=1024)
     vectors_page.draw(Chapter("13_wmma_vectorized").version, "vectors_32x64")

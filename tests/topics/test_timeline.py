@@ -91,9 +91,12 @@ def test_a_timeline_that_is_older_than_its_record_says_of_which_commit_it_is(sho
     version = Version("20_persistent")
     record = version.record
     name = version.kernel.variants[0].name
+    one = record.variants[name]
+    new = structs.replace(one, timeline=structs.replace(one.timeline, revision=None))
+    version.kept.__dict__["record"] = structs.replace(
+        record, variants=record.variants | {name: new})
     draw(version)
     assert "the timeline at" not in shown[0]
-    one = record.variants[name]
     older = structs.replace(one, timeline=structs.replace(one.timeline, revision="abc-dirty"))
     version.kept.__dict__["record"] = structs.replace(
         record, variants=record.variants | {name: older})

@@ -41,6 +41,15 @@ def test_a_mistake_is_said_first_and_where_it_is(said, old, new, first, more):
     assert told.startswith(first) and more in told and not told.startswith("right")
 
 
+def test_the_lines_of_a_report_are_the_reader_s_own(said):
+    """Behind lines that the book's file does not have, its numbers name others."""
+    told = said("02_shared_tile", "__syncthreads();  // the tiles are whole", "//")
+    longer = said("02_shared_tile", "__syncthreads();  // the tiles are whole", "\n\n\n//")
+    for report in (told, longer):
+        assert "sum += As[ty][k] * Bs[k][tx];" in report
+        assert "As[ty][tx] = " in report or "Bs[ty][tx] = " in report
+
+
 def test_what_only_a_beta_shows_is_found(said):
     """C is kept where β is not 0: the second run has one."""
     told = said("01_naive", "update(&C[(size_t)row * N + col], alpha, sum, beta);",

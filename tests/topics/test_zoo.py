@@ -167,7 +167,7 @@ def test_every_kernel_has_recorded_verdicts_of_its_present_source():
     record, hopper = records.read(), (9, 0)  # recorded on an H100 or H200
     assert "H100" in record.gpu or "H200" in record.gpu
     without = {one.name for one in model.specimens() if model.runs_on(one, hopper)
-               and not records.current(record, one.name, model.digest(one))}  # fmt: skip
+               and not records.current(record, one.name, model.digest(one))}
     assert without == UNRECORDED
 
 

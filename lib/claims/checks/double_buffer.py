@@ -6,8 +6,8 @@ from collections import Counter
 from math import isclose
 
 from lib.claims.checks.shared import (
-    BANKS,
     BOTH,
+    CONFLICTS,
     DOUBLE,
     PADDED,
     TILE32,
@@ -38,10 +38,10 @@ from lib.topics.time.pipeline.model import period
 def padding_d9(evidence: Evidence) -> Verdict:
     """Whether the unpadded tiled kernel has conflicts to remove, and what padding it costs."""
     counters = evidence.counters(TILED, TILE32)
-    padded = evidence.counters(BANKS, PADDED)
+    padded = evidence.counters(CONFLICTS, PADDED)
     extra = counters["shared_wavefronts"] - counters["shared_wavefronts_ideal"]
     slower = (
-        evidence.bench("H100", BANKS, PADDED, 2048).seconds
+        evidence.bench("H100", CONFLICTS, PADDED, 2048).seconds
         / evidence.bench("H100", TILED, TILE32, 2048).seconds
     )
     return Verdict(
@@ -52,7 +52,7 @@ def padding_d9(evidence: Evidence) -> Verdict:
         f"{padded['shared_wavefronts']:,}, since rows of 33 floats rule out 128-bit loads, and "
         f"takes {slower:.2f}× the time on an H100 at 2,048.",
         (EMULATED, RECORDED),
-        f"{emulator(TILED)}; {emulator(f'steps/{BANKS}_tile')}; {record('H100', BANKS)}",
+        f"{emulator(TILED)}; {emulator(f'steps/{CONFLICTS}_tile')}; {record('H100', CONFLICTS)}",
     )
 
 
@@ -71,13 +71,13 @@ def compute_time_d12(evidence: Evidence) -> Verdict:
 
 def _gain(evidence: Evidence, variant: str, n: int) -> float:
     """Speed of one of 07's small tiles over that of the padded kernel, less 1."""
-    before = evidence.bench("H100", BANKS, PADDED, n).seconds
+    before = evidence.bench("H100", CONFLICTS, PADDED, n).seconds
     return before / evidence.bench("H100", DOUBLE, variant, n).seconds - 1
 
 
 def half_idle_d1(evidence: Evidence) -> Verdict:
     """How busy the FMA pipe is without a second buffer, and what time the second one saves."""
-    busy = evidence.counter("H100", BANKS, PADDED, 2048, FMA_PIPE)
+    busy = evidence.counter("H100", CONFLICTS, PADDED, 2048, FMA_PIPE)
     gains = {name: _gain(evidence, name, 2048) for name in (TWO_BUFFERS, BOTH)}
     return Verdict(
         either(isclose(busy, 50, abs_tol=10) and max(gains.values()) > 0.2),
@@ -86,13 +86,13 @@ def half_idle_d1(evidence: Evidence) -> Verdict:
         f"speed, and the seed's form gives {gains[TWO_BUFFERS]:+.1%}, the staged form "
         f"{gains[BOTH]:+.1%}. What is busy is shared memory.",
         (RECORDED,),
-        f"{record('H100', BANKS)}; {record('H100', DOUBLE)}",
+        f"{record('H100', CONFLICTS)}; {record('H100', DOUBLE)}",
     )
 
 
 def buffers_d2(evidence: Evidence) -> Verdict:
     """Static shared memory of the padded kernel and of the double-buffered one."""
-    single = evidence.resources(BANKS, PADDED).shared_bytes
+    single = evidence.resources(CONFLICTS, PADDED).shared_bytes
     double = evidence.resources(DOUBLE, TWO_BUFFERS).shared_bytes
     return Verdict(
         either(isclose(single, 8.4e3, rel_tol=0.01) and isclose(double, 16.8e3, rel_tol=0.01)),
@@ -153,14 +153,14 @@ def gain_d5(evidence: Evidence) -> Verdict:
         f"{_gain(evidence, BOTH, n):+.1%} over the padded kernel. (The claim's GPU is another, "
         f"a laptop's.)",
         (RECORDED,),
-        f"{record('H100', TILED)}; {record('H100', BANKS)}; {record('H100', DOUBLE)}",
+        f"{record('H100', TILED)}; {record('H100', CONFLICTS)}; {record('H100', DOUBLE)}",
     )
 
 
 def occupancy_d6(evidence: Evidence) -> Verdict:
     """Registers and resident warps of the padded kernel and of the double-buffered one."""
     used, warps = {}, {}
-    for stem, variant in ((BANKS, PADDED), (DOUBLE, TWO_BUFFERS)):
+    for stem, variant in ((CONFLICTS, PADDED), (DOUBLE, TWO_BUFFERS)):
         for arch, key in (("sm_75", "T4"), ("sm_80", "A100"), ("sm_90a", "H100")):
             found = evidence.resources(stem, variant, arch)
             used[stem, key] = found.registers
@@ -168,10 +168,10 @@ def occupancy_d6(evidence: Evidence) -> Verdict:
                 evidence.gpu(key), found.registers, found.shared_bytes, 1024
             ).warps
     keys = ("T4", "A100", "H100")
-    more = all(used[DOUBLE, key] > used[BANKS, key] for key in keys)
-    fewer = any(warps[DOUBLE, key] < warps[BANKS, key] for key in keys)
+    more = all(used[DOUBLE, key] > used[CONFLICTS, key] for key in keys)
+    fewer = any(warps[DOUBLE, key] < warps[CONFLICTS, key] for key in keys)
     registers = ", ".join(
-        f"{used[BANKS, key]} and {used[DOUBLE, key]} on {key}" for key in keys
+        f"{used[CONFLICTS, key]} and {used[DOUBLE, key]} on {key}" for key in keys
     )
     return Verdict(
         either(more and fewer),
@@ -272,22 +272,22 @@ def load_time_d15(evidence: Evidence) -> Verdict:
     h100 = evidence.gpu("H100")
     nbytes = 2 * 32 * 32 * 4
     formula = nbytes / h100.dram_bytes_per_s * h100.clock_hz
-    took = evidence.arrival("H100", BANKS, PADDED)
+    took = evidence.arrival("H100", CONFLICTS, PADDED)
     return Verdict(
         either(isclose(took, formula, rel_tol=0.5)),
         f"{nbytes:,} bytes at {h100.dram_bytes_per_s / 1e12:.2f} TB/s are {formula:.0f} cycles of "
         f"an H100; a warp's share of a tile takes {took:,.0f} from the asking to the arrival. The "
         f"formula has a bandwidth that all SMs share, and leaves out the latency.",
         (RECORDED, MODELLED),
-        f"{record('H100', BANKS)}; data sheet in `lib/gpus.py`",
+        f"{record('H100', CONFLICTS)}; data sheet in `lib/gpus.py`",
     )
 
 
 def scheduler_d16(evidence: Evidence) -> Verdict:
     """Whether the busiest unit stays busy while warps wait for global memory."""
-    waiting = evidence.counter("H100", BANKS, PADDED, 2048, LONG_SCOREBOARD)
+    waiting = evidence.counter("H100", CONFLICTS, PADDED, 2048, LONG_SCOREBOARD)
     left = evidence.counter("H100", DOUBLE, BOTH, 2048, LONG_SCOREBOARD)
-    busy = evidence.counter("H100", BANKS, PADDED, 2048, L1_DATA)
+    busy = evidence.counter("H100", CONFLICTS, PADDED, 2048, L1_DATA)
     return Verdict(
         either(waiting > 1 > left and busy > 80),
         f"Without a second buffer {waiting:.1f} warps wait for global memory for every instruction "
@@ -295,7 +295,7 @@ def scheduler_d16(evidence: Evidence) -> Verdict:
         f"{busy:.0f}% of the time meanwhile. The staged form takes the waiting to {left:.2f}, and "
         f"gains {_gain(evidence, BOTH, 2048):+.1%}.",
         (RECORDED,),
-        f"{record('H100', BANKS)}; {record('H100', DOUBLE)}",
+        f"{record('H100', CONFLICTS)}; {record('H100', DOUBLE)}",
     )
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from lib.claims.evidence import CONTRADICTED, REPRODUCED, SECTOR_BYTES, Evidence
+from lib.claims.evidence import CONTRADICTED, REPRODUCED, Evidence
+from lib.ptx.core.machine import SECTOR
 
 NAIVE, COALESCED, SWAPPED = "01_naive", "coalesced", "swapped"
 TILED, TILE32 = "02_shared_tile", "tile32"
 SEED = "seed"  # the worklog's own form of a version
 # The tutorial's kernels: 02 with padded tiles, with a second pair of them, and with registers too.
-BANKS, PADDED = "05_bank_conflicts", "tile_padded"
+CONFLICTS, PADDED = "05_bank_conflicts", "tile_padded"
 DOUBLE, TWO_BUFFERS, BOTH = "07_double_buffer", "tile_two_buffers", "tile_both"
 STRIP, COLUMNS_FIRST, STRIPS_FIRST = "03_strip", "columns_first", "strips_first"
 SQUARE, SPREAD = "05_bank_conflicts", "spread"
@@ -46,7 +47,7 @@ def l1_load_bytes(evidence: Evidence, stem: str, variant: str, n: int) -> float:
     so a small run gives the bytes of one multiply-add, and n³ of them give the whole.
     """
     counters = evidence.counters(stem, variant)
-    bytes_each = counters["global_load_sectors"] * SECTOR_BYTES
+    bytes_each = counters["global_load_sectors"] * SECTOR
     return bytes_each / counters["ffma_thread_instructions"] * n**3
 
 

@@ -41,13 +41,13 @@ from lib.claims.evidence import (
     MODELLED,
     RECORDED,
     REPORTED,
-    SECTOR_BYTES,
     STALLS,
     WARPS_ACTIVE,
     Evidence,
     Verdict,
 )
 from lib.gpus import data_bytes_per_clock
+from lib.ptx.core.machine import SECTOR
 
 
 def ceiling_w2(evidence: Evidence) -> Verdict:
@@ -83,7 +83,7 @@ def traffic_w3(evidence: Evidence) -> Verdict:
 def transactions_w4(evidence: Evidence) -> Verdict:
     """Efficiency of an all-distinct load by trace, and what it costs on the H100."""
     apart = evidence.loads(NAIVE, SWAPPED)["A"].sectors_per_request
-    efficiency = 32 * 4 / (apart * SECTOR_BYTES)
+    efficiency = 32 * 4 / (apart * SECTOR)
     slower = {
         n: evidence.bench("H100", NAIVE, SWAPPED, n).seconds
         / evidence.bench("H100", NAIVE, COALESCED, n).seconds
@@ -201,7 +201,7 @@ def tile_w6(evidence: Evidence) -> Verdict:
     """Intensity at L1 by trace; DRAM and L2 bytes of both kernels at a comparable size."""
     counters = evidence.counters(TILED, TILE32)
     intensity = 2 * counters["ffma_thread_instructions"] / (
-        counters["global_load_sectors"] * SECTOR_BYTES
+        counters["global_load_sectors"] * SECTOR
     )
     n = comparable_size(evidence, 2048)
     fewer, fewer_l2 = (

@@ -12,11 +12,11 @@ from lib.claims.evidence import (
     MODELLED,
     REPORTED,
     REPRODUCED,
-    SECTOR_BYTES,
     Evidence,
     Verdict,
 )
 from lib.gpus import KIB
+from lib.ptx.core.machine import SECTOR
 
 
 def history_w31(evidence: Evidence) -> Verdict:
@@ -124,8 +124,8 @@ def sector_w47(evidence: Evidence) -> Verdict:
     loads = evidence.loads(NAIVE, COALESCED)
     row = loads["B"].sectors_per_request
     return Verdict(
-        CONTRADICTED if isclose(row * SECTOR_BYTES, 128) else REPRODUCED,
-        f"A cache line is 128 bytes; it is cut in four sectors of {SECTOR_BYTES}, and a miss "
+        CONTRADICTED if isclose(row * SECTOR, 128) else REPRODUCED,
+        f"A cache line is 128 bytes; it is cut in four sectors of {SECTOR}, and a miss "
         f"fetches sectors. A warp that reads 128 consecutive bytes touches {row:g} sectors in one "
         f"request.",
         (REPORTED, EMULATED),

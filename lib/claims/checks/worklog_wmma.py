@@ -12,10 +12,10 @@ from lib.claims.evidence import (
     RECORDED,
     REPORTED,
     REPRODUCED,
-    SECTOR_BYTES,
     Evidence,
     Verdict,
 )
+from lib.ptx.core.machine import SECTOR
 
 WMMA, ONE = "10_wmma", "one_fragment"
 SHARED, SQUARE, SEED = "11_wmma_shared", "warps_32x32", "tile_32x64"
@@ -28,7 +28,7 @@ HALF = 2  # bytes of an element of A and B
 def l1_load_bytes(evidence: Evidence, stem: str, variant: str, n: int) -> float:
     """Bytes that global loads of A and B move out of L1 at n×n×n, from a run of 64×64×64."""
     sectors = evidence.counters(stem, variant)["global_load_sectors"]
-    return sectors * SECTOR_BYTES * (n / 64) ** 3
+    return sectors * SECTOR * (n / 64) ** 3
 
 
 def fragments_w14(evidence: Evidence) -> Verdict:

@@ -30,7 +30,7 @@ HINTS = {
     "L1::evict_unchanged", "L1::evict_first", "L1::evict_last", "L1::no_allocate",
     "L2::evict_last", "L2::evict_normal", "L2::evict_first", "L2::cache_hint", "L2::64B",
     "L2::128B", "L2::256B", "unified",
-}  # fmt: skip
+}
 
 
 class ResolvedAccess:
@@ -41,7 +41,7 @@ class ResolvedAccess:
     def __init__(
         self, pattern: AccessPattern, segment: Segment, view: np.ndarray | None = None,
         index: np.ndarray | None = None, repeated: Repeated | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.pattern, self.segment, self.view = pattern, segment, view
         self.index, self.repeated = index, repeated
 
@@ -155,7 +155,7 @@ def check_writeable(f: Batch, segment: Segment, instruction: Instruction) -> Non
 def report_access(
     f: Batch, access: MemoryAccess, pattern: AccessPattern, segment: Segment,
     values: list[np.ndarray] | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Report an access of global or shared memory to the trace and the race detector.
 
     Parameters
@@ -261,4 +261,4 @@ def check_alive(f: Batch, home: int, instruction: Instruction, row: int) -> None
             f"{f.place(instruction)}: block {f.geometry.block_name(home)} exited while its peer "
             f"{f.geometry.block_name(row)} still uses its shared memory: {f.exit_of(home, 0)}",
             f.exit_of(home, 0), access(instruction, row, lane, f),
-        )  # fmt: skip
+        )

@@ -76,7 +76,7 @@ class Layout:
             self.frames[name] = [
                 (slot, offsets[of] + offset, dtype)
                 for slot, of, offset, dtype in registers.addresses if of in offsets
-            ]  # fmt: skip
+            ]
             for slot, of, offset, dtype in registers.addresses:
                 if of in offsets and offset == 0 and dtype.itemsize == 8:
                     self.in_frame[of] = slot

@@ -39,7 +39,7 @@ class Tracer(Protocol):
     def copied(
         self, f: Batch, writing: MemoryAccess, to: AccessPattern, reading: MemoryAccess,
         source: AccessPattern | None, past_l1: bool,
-    ) -> None: ...  # fmt: skip
+    ) -> None: ...
 
     def multiplied(
         self, index: int, instruction: Instruction, warps: int, wavefronts: int
@@ -66,7 +66,7 @@ class Races(Protocol):
     def access(
         self, f: Batch, access: MemoryAccess, pattern: AccessPattern, segment: Segment,
         values: list[np.ndarray] | None = None,
-    ) -> None: ...  # fmt: skip
+    ) -> None: ...
 
     def landed(
         self, f: Batch, access: MemoryAccess, pattern: AccessPattern, segment: Segment
@@ -144,6 +144,6 @@ class Batch(Lanes, Protocol):
     def hazard(
         self, kind: str, message: str, instruction: Instruction, where: np.ndarray,
         before: Instruction | None = None,
-    ) -> None: ...  # fmt: skip
+    ) -> None: ...
 
     def exit_of(self, block: int, thread: int) -> Access: ...

@@ -273,7 +273,7 @@ class Body:
         made = Instruction(
             token.line, opcode, tuple(operands), guard, self.cuda, callers=self.callers,
             function=self.function,
-        )  # fmt: skip
+        )
         self.entry.instructions.append(made)
         if opcode.startswith("br"):
             self.pending.append((made, self.scope, token))

@@ -87,7 +87,7 @@ class Divergence(Error):
 def place(
     kernel: str, line: int, cuda: tuple[str, int] | None, text: str = "", function: str = "",
     callers: tuple[tuple[str, int], ...] = (),
-) -> str:  # fmt: skip
+) -> str:
     """Say where an instruction stands.
 
     Parameters

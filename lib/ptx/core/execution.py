@@ -21,7 +21,8 @@ from .calls import CallStack
 from .code import Code
 from .errors import Deadlock, UninitialisedRead
 from .hazards import Access, access
-from .masks import WARP, Mask, any_in_warp
+from .machine import WARP
+from .masks import Mask, any_in_warp
 from .named_barriers import NamedBarriers
 from .registers import scalar
 from .scheduler import Scheduler
@@ -83,7 +84,7 @@ class Execution:
         races: Races | None, hazards: Hazards, schedule: str, random: np.random.Generator,
         landing: str = "early", turns: int | None = None, strict: bool = False,
         recorder: Recorder | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.recorder = recorder
         self.strict = strict
         self.unwritten: Unwritten | None = None
@@ -394,7 +395,7 @@ class Execution:
             self.r, self.twins, self.resolved, self.stacks, self.fragments, self.products,
             self.waiters, self.groups, self._patterns, self._contents, self._sums, self._costs,
             self.shapes.known,
-        ):  # fmt: skip
+        ):
             kept.clear()
         self.room = None
 
@@ -427,7 +428,7 @@ class Execution:
     def hazard(
         self, kind: str, message: str, instruction: Instruction, where: np.ndarray,
         before: Instruction | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Report something that is wrong but does not stop the kernel.
 
         `before` is an instruction that the same lanes ran earlier, the other side of the hazard.

@@ -14,7 +14,7 @@ from .syntax import Entry
 # KiB of one block, by target (CUDA C++ Programming Guide, technical specifications).
 _SHARED_KIB = {"sm_75": 64, "sm_80": 163, "sm_86": 99, "sm_87": 163, "sm_89": 99, "sm_90": 227,
                "sm_100": 227, "sm_101": 227, "sm_103": 227, "sm_110": 227, "sm_120": 99,
-               "sm_121": 99}  # fmt: skip
+               "sm_121": 99}
 SHARED_LIMIT = max(_SHARED_KIB.values()) * 1024  # on any GPU
 STATIC_LIMIT = 48 * 1024  # what ptxas lets a kernel declare
 LOCAL_LIMIT = 512 * 1024  # bytes of a thread's local memory (CUDA C++ Programming Guide)
@@ -64,7 +64,7 @@ class Geometry:
     def __init__(
         self, grid: Sizes, block: Sizes, first: int, blocks: int, shared_bytes: tuple[int, int],
         cluster: tuple[int, int, int] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.grid, self.block, self.first, self.blocks = grid, block, first, blocks
         self.explicit = cluster is not None
         self.cluster = cluster or (1, 1, 1)
@@ -128,7 +128,7 @@ class Geometry:
         sizes = {
             "%ntid": self.block, "%nctaid": self.grid, "%nclusterid": wholes,
             "%cluster_nctaid": self.cluster,
-        }  # fmt: skip
+        }
         value: np.ndarray | int
         if base in sizes:
             value = sizes[base]["xyz".index(axis)]

@@ -57,7 +57,7 @@ class Im2colMap(TensorMap):
         for name, start, low, high, extent in zip(
             "WHD", coordinates[1:], reversed(self.lower), reversed(self.upper),
             reversed(self.array.shape[1:-1]), strict=False,
-        ):  # fmt: skip
+        ):
             if not low <= start < extent + high:
                 return (f"the filter's corner is at {start} along {name}, outside of the bounding "
                         f"box from {low} to {extent + high - 1}")
@@ -144,7 +144,7 @@ class Im2colMap(TensorMap):
 def im2col_map(
     array: np.ndarray, lower: Sequence[int], upper: Sequence[int], channels: int, pixels: int,
     element_strides: Sequence[int] | int | None = None, swizzle: int = 0, fill: str = "zero",
-) -> Im2colMap:  # fmt: skip
+) -> Im2colMap:
     """Describe images to the tensor copies of a kernel, as cuTensorMapEncodeIm2col does.
 
     Parameters
@@ -195,7 +195,7 @@ def im2col_map(
         if extent + high <= low:
             raise ValueError(f"the bounding box is empty: from {low} to {extent + high - 1}")
     for name, number, largest in (("channels", channels, CHANNELS_MOST),
-                                  ("pixels", pixels, PIXELS_MOST)):  # fmt: skip
+                                  ("pixels", pixels, PIXELS_MOST)):
         if not isinstance(number, int | np.integer) or not 1 <= number <= largest:
             raise ValueError(f"a copy moves {number!r} {name}; it may be 1 to {largest}")
     check_inner("the channels of a pixel have", int(channels) * array.dtype.itemsize, swizzle)

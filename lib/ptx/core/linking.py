@@ -180,7 +180,7 @@ class _Move:
         return Instruction(
             given.line, given.opcode, tuple(map(self.operand, given.operands)), guard, given.cuda,
             target, given.callers, tuple(t + self.steps for t in given.targets), given.function,
-        )  # fmt: skip
+        )
 
 
 def called_name(instruction: Instruction) -> Symbol | Register | None:

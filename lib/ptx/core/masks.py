@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-WARP = 32
+from .machine import WARP
 
 
 class Mask:

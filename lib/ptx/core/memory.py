@@ -44,7 +44,7 @@ class Memory:
     def __init__(
         self, device: DeviceMemory, layout: Layout, parameter_bytes: np.ndarray, blocks: int,
         threads: int, peers: int = 1,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.device, self.layout = device, layout
         self.segments: dict[str, list[Segment]] = {
             "global": device.segments,
@@ -57,7 +57,7 @@ class Memory:
             "shared memory", "shared", layout.shared_base, nbytes,
             np.full(blocks * padded, 255, np.uint8),
             (np.arange(blocks, dtype=np.int64) * padded)[:, None],
-        )  # fmt: skip
+        )
         shared.track()
         if padded != nbytes:
             shared.valid.reshape(blocks, padded)[:, nbytes:] = 1
@@ -67,12 +67,12 @@ class Memory:
         local = Segment(
             "local memory", "local", 0, layout.local_bytes,
             np.full(blocks * threads * local_bytes, 255, np.uint8), lanes * local_bytes,
-        )  # fmt: skip
+        )
         local.track()
         parameter = Segment(
             "parameters", "param", PARAMETER_BASE, len(parameter_bytes), parameter_bytes,
             writeable=False,
-        )  # fmt: skip
+        )
         # The parameters of functions are local memory of the caller and of the function.
         self.segments |= {"shared": [shared], "local": [local], "param": [parameter, local]}
         many = blocks * threads, local_bytes
@@ -82,7 +82,7 @@ class Memory:
             window = Segment(
                 segment.name, segment.space, WINDOWS[segment.space] + segment.base, segment.nbytes,
                 segment.storage, segment.rows,
-            )  # fmt: skip
+            )
             window.tracked, window.valid = segment.tracked, segment.valid
             window.complete, window._width = segment.complete, segment._width
             self.segments["generic"].append(window)
@@ -166,7 +166,7 @@ class Memory:
                 f"{f.place(access.instruction)}: address {_first(addresses, odd):#x} is no "
                 f"multiple of {width} bytes: {f.lane_names(odd)}",
                 addresses.copy(), access.instruction.line,
-            )  # fmt: skip
+            )
         if segment is None:
             inside = np.zeros((f.blocks, f.threads), bool)
             for candidate in self.segments[space]:

@@ -55,7 +55,7 @@ class NamedBarriers:
     def arrive(
         self, instruction: Instruction, number: int, count: int | None, next_step: int, parks: bool,
         ballot: tuple[np.ndarray, Finish] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Let the active lanes arrive at a barrier, and wait there if `parks`.
 
         Parameters
@@ -176,7 +176,7 @@ class NamedBarriers:
                 others = (p for ps in self.parties.values() for p in ps if p is not party)
                 other = f.exited_by if left else next(
                     (p.instruction for p in others if (p.arrived & lacking).any()), None
-                )  # fmt: skip
+                )
                 f.hazard(
                     "exited before barrier" if left else "barrier divergence",
                     f"{f.place(party.instruction)}: only part of a warp reached this barrier, the "

@@ -24,7 +24,7 @@ _FRESH = {
     "ld", "ldu", "atom", "shfl", "setp", "set", "call", "mapa", "popc", "clz", "vote", "match",
     "redux", "fma", "ldmatrix", "mma", "wmma", "wgmma", "tcgen05", "mbarrier", "getctarank",
     "isspacep", "mul",
-}  # fmt: skip
+}
 _ACCESSES = ("ld", "ldu", "st", "atom", "red", "ldmatrix", "stmatrix", "cp", "wmma")
 
 
@@ -67,13 +67,13 @@ def _is_shared(registers: RegisterFile, name: str) -> bool:
 def _found(
     instruction: Instruction, writes: Sequence[int], origins: dict[int, frozenset[str]],
     shared: set[str],
-) -> frozenset[str]:  # fmt: skip
+) -> frozenset[str]:
     """Where what an instruction writes comes from."""
     given = [
         _of(operand, origins, shared) for operand in instruction.operands
         if not (isinstance(operand, Register) and operand.slot in writes
                 and operand is instruction.operands[0])
-    ]  # fmt: skip
+    ]
     if instruction.parts[0] == "sub" and len(given) == 2 and given[1]:
         return frozenset()  # a distance
     return frozenset().union(*given)
@@ -128,4 +128,4 @@ def check_within(
         f"{f.place(access.instruction)}: {width} bytes at byte {where - first} of {name}, which "
         f"has {end - first}, lie {lands}: {f.lane_names(outside)}",
         access.instruction, outside,
-    )  # fmt: skip
+    )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .masks import WARP
+from .machine import WARP
 from .syntax import SIZES, Address, Instruction, Register
 
 if TYPE_CHECKING:

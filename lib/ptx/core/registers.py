@@ -29,11 +29,11 @@ DTYPES: dict[str, np.dtype] = {
         "f16x2": "u4", "bf16x2": "u4", "tf32": "u4", "b64": "u8", "u64": "u8", "s64": "i8",
         "f64": "f8", "u16x2": "u4", "s16x2": "u4", "b128": "c16",
     }.items()
-}  # fmt: skip
+}
 UNSIGNED: dict[int, np.dtype] = {
     1: np.dtype("u1"), 2: np.dtype("u2"), 4: np.dtype("u4"), 8: np.dtype("u8"),
     16: np.dtype("c16"),
-}  # fmt: skip
+}
 
 SPECIAL = {
     f"%{name}.{axis}": "u32" for name in ("tid", "ntid", "ctaid", "nctaid") for axis in "xyz"
@@ -49,11 +49,11 @@ SPECIAL = {
     f"%{name}.{axis}": "u32"
     for name in ("clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid")
     for axis in "xyz"
-}  # fmt: skip
+}
 # These change as the lanes run, so mov reads them anew each time.
 CLOCKS = {
     "%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi",
-}  # fmt: skip
+}
 
 
 def scalar(value: object, dtype: DTypeLike) -> np.ndarray:
@@ -134,4 +134,4 @@ class RegisterFile:
         return place(
             self.entry.name, instruction.line, instruction.cuda, instruction.opcode,
             instruction.function, instruction.callers,
-        )  # fmt: skip
+        )

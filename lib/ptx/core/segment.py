@@ -38,7 +38,7 @@ class Segment:
     def __init__(
         self, name: str, space: str, base: int, nbytes: int, storage: np.ndarray,
         rows: np.ndarray | None = None, writeable: bool = True, first: int | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.name, self.space, self.base = name, space, base
         self.first = base if first is None else first
         self.nbytes, self.end = nbytes, self.first + nbytes

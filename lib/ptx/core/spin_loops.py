@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _WORK = (
     "st", "red", "cp", "fma", "mma", "wmma", "wgmma", "tcgen05", "ldmatrix", "stmatrix", "mbarrier",
     "ldu",
-)  # fmt: skip
+)
 
 
 def _polls(steps: Sequence[Step]) -> bool:

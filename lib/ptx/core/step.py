@@ -77,7 +77,7 @@ class Fusible:
 PASSED = {
     "ld", "st", "mov", "add", "sub", "mul", "mad", "shl", "shr", "and", "or", "xor", "cvt", "cvta",
     "setp", "selp",
-}  # fmt: skip
+}
 
 
 def fuse(

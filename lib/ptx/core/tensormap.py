@@ -169,7 +169,7 @@ EMPTY = {2: 0x7FF7, 4: 0x7FF77FF7, 8: 0x7FF77FF77FF77FF7}
 def tensor_map(
     array: object, box: Sequence[int], element_strides: Sequence[int] | int | None = None,
     swizzle: int = 0, fill: str = "zero", interleave: int | None = None,
-) -> TensorMap:  # fmt: skip
+) -> TensorMap:
     """Describe an array to the tensor copies of a kernel, as cuTensorMapEncodeTiled does.
 
     Parameters
@@ -206,7 +206,7 @@ def tensor_map(
 def check(
     array: np.ndarray, address: int, box: Sequence[int],
     element_strides: Sequence[int] | int | None, swizzle: int, fill: str, interleave: int | None,
-) -> tuple[tuple[int, ...], tuple[int, ...]]:  # fmt: skip
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Refuse what the driver would refuse to encode, with the rule that is broken.
 
     Parameters

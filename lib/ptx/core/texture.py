@@ -71,7 +71,7 @@ class Texture(_Object):
     def __init__(
         self, array: np.ndarray, channels: int = 1, address: str = "clamp", filter: str = "point",
         normalized: bool = False, read: str = "element",
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(array, channels)
         for value, known in ((address, ADDRESS_MODES), (filter, FILTERS), (read, READS)):
             if value not in known:
@@ -114,7 +114,7 @@ class Texture(_Object):
         """Read at coordinates (floats, the fastest axis first), filtered: (..., channels)."""
         sizes = (self.sizes if layer is None else self.sizes[1:])[::-1]
         scaled = [_finite(c) * (n if self.normalized else 1)
-                  for c, n in zip(coordinates, sizes, strict=True)]  # fmt: skip
+                  for c, n in zip(coordinates, sizes, strict=True)]
         if self.filter == "point":
             return self.value([np.floor(c).astype(np.int64) for c in scaled[::-1]], layer)
         base = [np.floor(c - 0.5).astype(np.int64) for c in scaled]
@@ -136,13 +136,13 @@ class Texture(_Object):
         for c, n in zip(coordinates, sizes, strict=True):
             inside = inside & (c >= 0) & (c < n)
         found = self.value([np.where(inside, c, 0).astype(np.int64) for c in coordinates[::-1]],
-                           layer)  # fmt: skip
+                           layer)
         return np.where(inside[..., None], found, found.dtype.type(0))
 
     def gather(self, coordinates: list[np.ndarray], channel: int) -> np.ndarray:
         """Read one channel of the four texels that linear filtering would mix."""
         scaled = [_finite(c) * (n if self.normalized else 1)
-                  for c, n in zip(coordinates, self.sizes[::-1], strict=True)]  # fmt: skip
+                  for c, n in zip(coordinates, self.sizes[::-1], strict=True)]
         x, y = (np.floor(c - 0.5).astype(np.int64) for c in scaled)
         corners = ((0, 1), (1, 1), (1, 0), (0, 0))
         return np.stack(

@@ -24,10 +24,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.masks import WARP
+from ..core.machine import BANKS, WARP
 from .sectors import fill_inactive
 
-BANKS = 32
 LANES = np.arange(WARP)
 PASS_BYTES = 128  # one word from each bank
 

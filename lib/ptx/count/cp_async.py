@@ -25,11 +25,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.masks import WARP
-from .banks import BANKS, with_ideal
+from ..core.machine import BANKS, LINE, WARP
+from .banks import with_ideal
 from .sectors import sectors
 
-LINE, HALF_LINE = 128, 64
+HALF_LINE = 64
 
 
 class Cost(NamedTuple):

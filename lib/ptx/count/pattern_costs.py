@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..core.machine import LINE
 from ..core.masks import by_warp
 from . import cp_async
 from .banks import matrix_wavefronts, wavefronts
@@ -111,7 +112,7 @@ def _analyse(pattern: AccessPattern, shared: bool, phase: int, nbytes: int, serv
 def copy_cost(
     to: AccessPattern, source: AccessPattern | None, to_phase: int, source_phase: int | None,
     nbytes: int, past_l1: bool,
-) -> cp_async.Totals:  # fmt: skip
+) -> cp_async.Totals:
     """Sum the costs of all warps' copies."""
     f = to.f
 
@@ -128,12 +129,12 @@ def copy_cost(
         spread(to.relative + to_phase),
         spread(to.relative if source is None else source.relative + (source_phase or 0)),
         lanes(to), lanes(source),
-    )  # fmt: skip
+    )
     scale = f.blocks // len(arrays[0])  # blocks that share their addresses are analysed once
     flat = [np.ascontiguousarray(array).reshape(-1, 32) for array in arrays]
     # Whole lines of distance change nothing, so warps that differ in those alone are one.
     for i, rows in enumerate(flat[:2]):
-        flat[i] = rows - rows.min(axis=1, keepdims=True) // cp_async.LINE * cp_async.LINE
+        flat[i] = rows - rows.min(axis=1, keepdims=True) // LINE * LINE
     first, many = _alike(flat)
     where_to, where_from, active, reading = (array[first] for array in flat)
     found = cp_async.cost(where_to, where_from, active, reading, nbytes, past_l1)

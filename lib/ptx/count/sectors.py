@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-SECTOR = 32
-
 
 def sectors(rows: np.ndarray, active: np.ndarray | None = None, nbytes: int = 4) -> np.ndarray:
     """Count the sectors that each warp touches.

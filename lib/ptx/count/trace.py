@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from ..core.masks import WARP
+from ..core.machine import LINE, WARP
 from . import cp_async
 from .pattern_costs import access_cost, copy_cost, served_as
 
@@ -220,7 +220,7 @@ class Trace:
     def copied(
         self, f: Batch, writing: MemoryAccess, to: AccessPattern, reading: MemoryAccess,
         source: AccessPattern | None, past_l1: bool,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Count a cp.async: what it writes, and what it reads, if any lane does.
 
         It is a site of shared memory and one of global memory, and what it costs in one depends on
@@ -236,11 +236,11 @@ class Trace:
                 return
             tallies.append((tally, pattern))
         if any(tally.pattern is not pattern for tally, pattern in tallies):
-            phase = None if source is None else (source.low + reading.offset) % cp_async.LINE
+            phase = None if source is None else (source.low + reading.offset) % LINE
             costs = self._copy_costs(
-                to, source, (to.low + writing.offset) % cp_async.LINE, phase, writing.nbytes,
+                to, source, (to.low + writing.offset) % LINE, phase, writing.nbytes,
                 past_l1,
-            )  # fmt: skip
+            )
             shares = (costs.transfers, costs.wavefronts, costs.ideal), (costs.sectors, 0, 0)
             for (tally, pattern), (sectors, waves, ideal) in zip(tallies, shares, strict=False):
                 self._flush(tally)
@@ -294,7 +294,7 @@ class Trace:
     def _copy_costs(
         self, to: AccessPattern, source: AccessPattern | None, to_phase: int,
         source_phase: int | None, nbytes: int, past_l1: bool,
-    ) -> cp_async.Totals:  # fmt: skip
+    ) -> cp_async.Totals:
         """Return the sums over all warps; a loop's copies differ by a constant, which is nothing.
 
         So what was found is kept by the contents of the patterns, and beside the destination's
@@ -310,7 +310,7 @@ class Trace:
     def _copy_costs_by_content(
         self, to: AccessPattern, source: AccessPattern | None, to_phase: int,
         source_phase: int | None, nbytes: int, past_l1: bool,
-    ) -> cp_async.Totals:  # fmt: skip
+    ) -> cp_async.Totals:
         whose = _digest(to.shape), source and _digest(source.shape)
         key = (*whose, to_phase, source_phase, nbytes, past_l1, to.f.blocks)
         if key not in self._copies:
@@ -353,7 +353,7 @@ class Trace:
     def _watch(
         self, watched: tuple[int, int], tally: _Tally, pattern: AccessPattern, f: Batch,
         step: int,
-    ) -> None:  # fmt: skip
+    ) -> None:
         block, warp = watched
         row = f.geometry.row_of(block)
         if row is None or warp >= f.warps:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 TYPES = (
     "b16", "u16", "f16", "bf16", "b32", "u32", "s32", "f32", "f16x2", "bf16x2", "b64", "u64", "s64",
     "f64",
-)  # fmt: skip
+)
 VECTORS = ("v2", "v4", "v8")
 
 
@@ -52,7 +52,7 @@ _ATOMIC: dict[str, Compute] = {
     "or": np.bitwise_or, "xor": np.bitwise_xor, "exch": lambda old, b: b,
     "inc": _wrapping_increment, "dec": _wrapping_decrement,
     "cas": _compare_and_swap,
-}  # fmt: skip
+}
 
 
 def in_bf16(compute: Compute) -> Compute:
@@ -138,7 +138,7 @@ def atomic(d: Decoding) -> Run:
 def _element(
     f: Batch, reads: Sequence[Reader], at: int, packed: int, dtype: np.dtype,
     shape: tuple[int, ...],
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     """Return one element of an operand in all lanes."""
     value = np.broadcast_to(reads[at // packed](f.r), shape)
     if packed == 1:

@@ -88,4 +88,4 @@ def _vote(d: Decoding) -> Run:
 VOTES = {
     "and": lambda yes, arrived: yes == arrived, "or": lambda yes, arrived: yes > 0,
     "popc": lambda yes, arrived: yes,
-}  # fmt: skip
+}

@@ -17,9 +17,9 @@ from ..core.addressing import locate
 from ..core.decode import Decoding
 from ..core.errors import Error, UninitialisedRead
 from ..core.hazards import access
+from ..core.machine import SECTOR
 from ..core.segment import PEER_BYTES, peer_window, rank_at
 from ..core.waiting import Waiter
-from ..count.sectors import SECTOR
 from ..race.stamps import EPOCH
 from .atom_red import in_bf16
 from .mbarrier_object import Mbarriers
@@ -128,7 +128,7 @@ class BulkGroups(Waiter):
                             f"(cp.async.bulk.wait_group.read): {self.f.exit_of(row, thread)}",
                             access(copy.instruction, row, thread, self.f),
                             self.f.exit_of(row, thread),
-                        )  # fmt: skip
+                        )
                     copy.land()
 
 
@@ -159,7 +159,7 @@ def check_valid(f: Batch, row: int, offset: int, nbytes: int, instruction: Instr
 def count_global(
     trace: Tracer, index: int, instruction: Instruction, way: str, starts: np.ndarray | int,
     length: int, nbytes: int,
-) -> None:  # fmt: skip
+) -> None:
     """Count a copy's global memory: one request, and the sectors that its runs of bytes touch.
 
     Parameters
@@ -206,7 +206,7 @@ REDUCTIONS: dict[str, Callable] = {
     "xor": np.bitwise_xor,
     "inc": lambda old, new: np.where(old >= new, 0, old + 1).astype(old.dtype),
     "dec": lambda old, new: np.where((old == 0) | (old > new), new, old - 1).astype(old.dtype),
-}  # fmt: skip
+}
 
 
 def reduction(d: Decoding) -> Callable | None:
@@ -250,7 +250,7 @@ class Destination:
 def destinations(
     f: Batch, by: Issuer, at: int, bar: int, nbytes: int, align: int, mask: int | None = None,
     pair: bool = False,
-) -> Iterator[Destination]:  # fmt: skip
+) -> Iterator[Destination]:
     """Yield what a copy into shared memory goes to, in every block.
 
     Parameters
@@ -332,7 +332,7 @@ def _check_init(f: Batch, races: Races, barrier: Mbarrier, by: Issuer) -> None:
             "warning", "a copy completes on an mbarrier, but neither fence.proxy.async nor "
             "fence.mbarrier_init stands between its initialisation and the copy",
             access(barrier.instruction, *place, f), access(by.instruction, by.row, by.thread, f),
-        )  # fmt: skip
+        )
 
 
 def report_read(

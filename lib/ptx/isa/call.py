@@ -38,7 +38,7 @@ def call(d: Decoding) -> Run:
         d.instruction, d.index + 1, tuple(_passed(d, r, True) for r in results),
         tuple(_passed(d, a, False) for a in arguments),
         entry.functions.get(d.instruction.function),
-    )  # fmt: skip
+    )
     if isinstance(target, Register):
         return predicated_end(d, _through_pointer(d, target, site))
     name = target.name

@@ -67,7 +67,7 @@ def _try_cancel(d: Decoding) -> Run:
     d.only(
         "try_cancel", "async", "shared::cta", "mbarrier::complete_tx::bytes",
         "multicast::cluster::all",
-    ).needs("b128").count(2)  # fmt: skip
+    ).needs("b128").count(2)
     to, bar, cast = shared_address(d, 0), shared_address(d, 1), d.has("multicast::cluster::all")
     instruction, index = d.instruction, d.index
 
@@ -80,12 +80,12 @@ def _try_cancel(d: Decoding) -> Run:
                     instruction, row, thread,
                     "asks for one more cluster after its block has seen a request that failed, at "
                     f"{f.place(control.seen[row])}: that is undefined; end the loop there",
-                )  # fmt: skip
+                )
             given = _response(f, f.geometry.pending.cancel(peers))
             ranks = range(peers) if cast else [None]
             for rank in ranks:
                 places = [each if rank is None else peer_window(rank) + each % PEER_BYTES
-                          for each in (at, b)]  # fmt: skip
+                          for each in (at, b)]
                 home, offset = locate(f, row, places[0], _BYTES, _BYTES, instruction)
                 barrier = barriers.find(row, places[1], instruction, (row, thread))
                 if barrier.row != home:
@@ -161,7 +161,7 @@ def _first_block(d: Decoding, axis: str) -> Run:
                 instruction, row, thread,
                 "reads the first block of a request that failed, which is undefined: ask "
                 "query_cancel.is_canceled before",
-            )  # fmt: skip
+            )
         for put, at in zip(puts, axes, strict=True):
             put(f.r, np.ascontiguousarray(found[at]))
 

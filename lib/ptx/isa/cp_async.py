@@ -207,7 +207,7 @@ def arrive_when_done(d: Decoding) -> Run:
     d.only("async", "mbarrier", "arrive", "noinc", "shared", "shared::cta").count(1)
     address, counted, index, instruction = (
         shared_address(d, 0), d.has("noinc"), d.index, d.instruction,
-    )  # fmt: skip
+    )
 
     def step(f: Batch) -> None:
         barriers = f.waiter(Mbarriers)
@@ -260,7 +260,7 @@ class _CpAsync:
     def __init__(
         self, d: Decoding, width: int, to: tuple[int, int], source: tuple[int, int],
         count: Reader | None, ignored: Reader | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.width, self.past_l1, self.place = width, d.has("cg"), d.place
         self.to, offset = to
         self.writing = MemoryAccess(d.index, d.instruction, "copy", "shared", offset, width)

@@ -92,7 +92,7 @@ def bulk(d: Decoding) -> Run:
     d.only(
         "async", "bulk", "reduce", "global", "shared::cta", "shared::cluster", "bulk_group",
         "mbarrier::complete_tx::bytes", "multicast::cluster", *BULK_HINTS, *REDUCTIONS, "noftz",
-    )  # fmt: skip
+    )
     if spaces[0] == "global":
         return _out(d)
     return _into(d, from_shared=spaces[1] != "global")

@@ -46,7 +46,7 @@ def tensor_copy(d: Decoding) -> Run:
         "async", "bulk", "reduce", "tensor", "global", "shared::cta", "shared::cluster", "tile",
         "im2col", "im2col_no_offs", "bulk_group", "mbarrier::complete_tx::bytes",
         "multicast::cluster", "cta_group::1", "cta_group::2", *DIMENSIONS, *BULK_HINTS, *REDUCTIONS,
-    )  # fmt: skip
+    )
     spaces = [p for p in d.parts if p.partition("::")[0] in ("shared", "global")]
     rank = DIMENSIONS.index(d.pick(DIMENSIONS, "none")) + 1
     if len(spaces) != 2:
@@ -124,7 +124,7 @@ def _check_box(
 def _check_pixels(
     f: Batch, tensor_map: Im2colMap, coordinates: list[int], into: bool,
     instruction: Instruction,
-) -> None:  # fmt: skip
+) -> None:
     """Refuse a filter's place that PTX leaves undefined."""
     wrong = tensor_map.misplaced(coordinates)
     if not (wrong or into):
@@ -211,7 +211,7 @@ def _load(d: Decoding, rank: int) -> Run:
                 def land(
                     there: Destination = there, map: TensorMap = tensor_map,
                     at: Sequence[int] = coordinates,
-                ) -> None:  # fmt: skip
+                ) -> None:
                     places = _places(f, there.row, there.offset, map)
                     _chunks(f)[places] = map.load(at).view(np.uint64).reshape(-1, 2)
                     there.mark_valid(f)
@@ -235,7 +235,7 @@ def _places(f: Batch, row: int, offset: int, tensor_map: TensorMap) -> np.ndarra
 def _check_written(
     f: Batch, row: int, offset: int, tensor_map: TensorMap, coordinates: Sequence[int],
     instruction: Instruction,
-) -> None:  # fmt: skip
+) -> None:
     """Raise UninitialisedRead if a store takes bytes that nobody wrote.
 
     What lies beyond the tensor's edge isn't stored, so it need not have been written.

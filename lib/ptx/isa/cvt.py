@@ -39,7 +39,7 @@ def convert(d: Decoding) -> Run:
         return _tf32(d)
     if to not in _INTEGERS + _FLOATS or source not in _INTEGERS + _FLOATS:
         d.unsupported("cvt between whole numbers, f16, bf16, f32 and f64, and from f32 to tf32, "
-                      "f16x2 and bf16x2, and of pairs of e4m3 and e5m2")  # fmt: skip
+                      "f16x2 and bf16x2, and of pairs of e4m3 and e5m2")
     d.count(2)
     put, read = d.write(0, to), d.read(1, source)
     if to in _INTEGERS and source in _INTEGERS:

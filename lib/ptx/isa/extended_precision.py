@@ -32,7 +32,7 @@ def _operands(d: Decoding, many: int) -> tuple[Writer, list[Reader]]:
 def _sum(
     f: Batch, d: Decoding, flag: int, takes: bool, gives: bool, put: Writer, a: np.ndarray,
     b: np.ndarray,
-) -> None:  # fmt: skip
+) -> None:
     """Write a + b, plus the flag if it is taken; set the flag if it is given."""
     total = a + b
     over = total < a

@@ -253,7 +253,7 @@ def approximate(d: Decoding) -> Run:
     functions: dict[str, Compute] = {
         "rsqrt": lambda a: 1 / np.sqrt(a), "ex2": np.exp2, "lg2": np.log2, "sin": np.sin,
         "cos": np.cos, "tanh": np.tanh,
-    }  # fmt: skip
+    }
     packed = ("f16x2", "bf16", "bf16x2") if d.parts[0] in ("ex2", "tanh") else ()
     d.only("approx", "ftz").needs("f32", "f64", "f16", *packed)
     if not d.has("approx"):

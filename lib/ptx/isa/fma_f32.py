@@ -155,7 +155,7 @@ class _Stack:
         before = self._sums(f, operands[2])
         shapes = [{value.shape for value in values} for values in operands[:2]]
         shapes.append({value.shape for value in operands[2]} if before is None else
-                      {before.shape[1:]})  # fmt: skip
+                      {before.shape[1:]})
         shape = np.broadcast_shapes(*set().union(*shapes))
         rows = max(1, STACKED_LANES // shape[1])
         many = STACKED_MOST // (min(rows, shape[0]) * shape[1])
@@ -182,7 +182,7 @@ class _Stack:
     def _form(
         self, f: Batch, x: np.ndarray, y: np.ndarray, z: np.ndarray, found: np.ndarray,
         many: int,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Fill in the results for some blocks, (instructions, blocks, threads)."""
         shape = found.shape[1:]
         (room,) = _rooms(f, 1, (min(many, len(found)), *shape))
@@ -242,7 +242,7 @@ class _Stack:
             # The next runs are of the next elements with the same others.
             while rows < len(runs) and runs[rows] == (
                 first + rows * length, last + rows * length, one + rows, many, left
-            ):  # fmt: skip
+            ):
                 rows += 1
             places = (slice(one, one + rows), None), (None, slice(many, many + length))
             found.append((first, first + rows * length, *(places if left else places[::-1])))

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..core.errors import Divergence
-from ..core.masks import WARP, spread
+from ..core.machine import WARP
+from ..core.masks import spread
 
 if TYPE_CHECKING:
     from ..core.batch import Batch

@@ -14,7 +14,8 @@ from ..core.access_pattern import AccessPattern
 from ..core.addressing import address_operand, segment_of, space_of
 from ..core.decode import Decoding, opcode
 from ..core.errors import OutOfBounds
-from ..core.masks import WARP, Mask
+from ..core.machine import WARP
+from ..core.masks import Mask
 from ..core.registers import UNSIGNED
 from ..core.syntax import MemoryAccess
 from .fragments import gather, scatter, whole_warps
@@ -36,7 +37,7 @@ class MatrixRows:
     def __init__(
         self, source: AccessPattern | None, pattern: AccessPattern, segment: Segment,
         index: np.ndarray,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.source, self.pattern, self.segment, self.index = source, pattern, segment, index
 
 
@@ -51,7 +52,7 @@ def first_lanes(f: Batch, count: int) -> Mask | None:
 def rows_of(
     f: Batch, addresses: np.ndarray, number: int, access: MemoryAccess,
     source: AccessPattern | None = None,
-) -> MatrixRows:  # fmt: skip
+) -> MatrixRows:
     """Find the rows of `number` matrices a warp; (number, blocks * warps, 8) as the index."""
     if number == 4 and source is not None:
         pattern = source

@@ -31,7 +31,7 @@ class Descriptor:
         return cls(
             field_(0, 14) << 4, field_(16, 14) << 4, field_(32, 14) << 4, field_(49, 3),
             field_(62, 2),
-        )  # fmt: skip
+        )
 
 
 @lru_cache(maxsize=1024)

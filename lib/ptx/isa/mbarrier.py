@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _WORDS = (
     "release", "acquire", "relaxed", "cta", "cluster", "shared", "shared::cta", "shared::cluster",
-)  # fmt: skip
+)
 
 
 @opcode("mbarrier")
@@ -33,7 +33,7 @@ def mbarrier(d: Decoding) -> Run:
         "init": _init, "inval": _invalidate, "arrive": _arrive, "arrive_drop": _arrive,
         "expect_tx": _transaction, "complete_tx": _transaction, "test_wait": _wait,
         "try_wait": _wait, "pending_count": _pending_count,
-    }  # fmt: skip
+    }
     if what not in kinds:
         d.unsupported(f"mbarrier.{{{','.join(kinds)}}}")
     return kinds[what](d)
@@ -183,7 +183,7 @@ def _wait(d: Decoding) -> Run:
 def _acquire_clocks(
     f: Batch, barrier: Mbarrier, row: int, threads: np.ndarray, instruction: Instruction,
     by_parity: bool, acquires: bool,
-) -> None:  # fmt: skip
+) -> None:
     """Let the warps of some lanes learn what arrived at a barrier, and what was copied.
 
     A wait by parity has seen the first phase of that parity which its warp can't rule out. More may

@@ -159,7 +159,7 @@ class Mbarriers(Waiter):
     def _check_known(
         self, races: Races, barrier: Mbarrier, instruction: Instruction,
         user: tuple[int, int],
-    ) -> None:  # fmt: skip
+    ) -> None:
         f, (row, thread) = self.f, user
         key = (row, thread // 32)
         if key in barrier.seen:
@@ -174,7 +174,7 @@ class Mbarriers(Waiter):
             f.hazards.add_pair(
                 "race", "mbarrier used while nothing orders its initialisation before",
                 access(barrier.instruction, *place, f), access(instruction, row, thread, f),
-            )  # fmt: skip
+            )
 
     def init(
         self, row: int, address: int, count: int, thread: int, instruction: Instruction
@@ -269,7 +269,7 @@ class Mbarriers(Waiter):
                 f"{self.f.place(instruction)}: the phase completes while {flying} bytes "
                 "are on their way to this mbarrier that nobody expects (expect_tx is missing or "
                 f"too small); {self.state(barrier)}",
-            )  # fmt: skip
+            )
         self._check_waits(barrier)
         barrier.phase += 1
         barrier.pending = barrier.count
@@ -305,7 +305,7 @@ class Mbarriers(Waiter):
                 barrier, instruction,
                 f"{self.f.place(instruction)}: {-barrier.tx} bytes came that nobody expected "
                 f"(expect_tx is missing or too small); {self.state(barrier)}",
-            )  # fmt: skip
+            )
 
     def _report(self, barrier: Mbarrier, instruction: Instruction, message: str) -> None:
         f = self.f
@@ -346,7 +346,7 @@ class Mbarriers(Waiter):
     def park(
         self, barrier: Mbarrier, instruction: Instruction, following: int, row: int,
         threads: np.ndarray,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Hold lanes until the phase flips."""
         for party in barrier.parties:
             if party.instruction is instruction:
@@ -395,7 +395,7 @@ class Mbarriers(Waiter):
                     barrier, instruction,
                     f"{self.f.place(instruction)}: the block exited while this copy into its "
                     f"shared memory was on its way; {self.state(barrier)}",
-                )  # fmt: skip
+                )
             self._land(barrier)
             self._check_end(barrier)
 
@@ -474,7 +474,7 @@ def arrivals(
                 f"{f.waiter(Mbarriers).state(barrier)}",
                 access(barrier.instruction, *barrier.born[2], f),
                 access(instruction, row, thread, f),
-            )  # fmt: skip
+            )
         if in_order:
             own = int(races.own[row % len(races.own), warp])
             barrier.arrived.append((own, int(races.clock[row, warp])))

@@ -84,4 +84,4 @@ def report_missed(
         f"{f.place(instruction)}, and a parity can't tell two phases from none; {state}",
         access(wait.instruction, wait.row, wait.thread, f),
         access(instruction, row, thread, f),
-    )  # fmt: skip
+    )

@@ -20,7 +20,7 @@ def fence(d: Decoding) -> Run:
         "alias", "async", "global", "shared::cta", "async::generic", "shared::cluster",
         "mbarrier_init", "sync_restrict::shared::cluster", "sync_restrict::shared::cta",
         "tensormap::generic",
-    )  # fmt: skip
+    )
     scope = fence_scope(d.instruction)
     if scope != WEAK:
 

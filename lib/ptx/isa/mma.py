@@ -16,7 +16,7 @@ import numpy as np
 
 from ..core.alternate_formats import to_float32
 from ..core.decode import Decoding, opcode
-from ..core.masks import WARP
+from ..core.machine import WARP
 from ..core.registers import DTYPES
 from ..core.rounding import from_bf16
 from ..core.step import Fusible
@@ -111,7 +111,7 @@ def _f64(words: np.ndarray) -> np.ndarray:
 WIDEN = {
     "f16": _f16, "bf16": _bf16, "tf32": _tf32, "s8": _s8, "u8": _u8, "e4m3": _e4m3, "e5m2": _e5m2,
     "f64": _f64, "s4": _fields(4, True), "u4": _fields(4, False), "b1": _fields(1, False),
-}  # fmt: skip
+}
 # Types that A and B may have beside each other.
 MIXED = ({"s8", "u8"}, {"s4", "u4"}, {"e4m3", "e5m2"})
 
@@ -166,7 +166,7 @@ class MatrixMultiply(Fusible):
     def __init__(
         self, d: Decoding, fragments: tuple[Fragment, Fragment, Fragment, Fragment],
         kinds: tuple[str, str, str, str], copies: tuple[int, int] = (1, 1), turned: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.place, self.fragments, self.kinds = d.place, fragments, kinds
         self.clamp, self.turned, self.differ = d.has("satfinite"), turned, d.has("xor")
         words = [_word(kind) for kind in kinds]
@@ -251,7 +251,7 @@ def accumulator_kinds(d: Decoding, kind: str, types: list[str]) -> tuple[str, st
         "f16": ("f16", "f32"), "bf16": ("f32",), "tf32": ("f32",), "s8": ("s32",), "u8": ("s32",),
         "s4": ("s32",), "u4": ("s32",), "b1": ("s32",),
         "e4m3": ("f16", "f32"), "e5m2": ("f16", "f32"), "f64": ("f64",),
-    }[kind]  # fmt: skip
+    }[kind]
     if types[0] not in allowed or types[-1] not in allowed:
         d.unsupported(f"with .{kind}, C and D are {' or '.join('.' + a for a in allowed)}")
     return types[-1], types[0]
@@ -268,7 +268,7 @@ def types_of(
     if types[1] not in shapes.get(shape, ()):
         d.unsupported("the shapes are " + ", ".join(
             f"m{m}n{n}k{k} ({' '.join(kinds)})" for (m, n, k), kinds in shapes.items()
-        ))  # fmt: skip
+        ))
     return types
 
 
@@ -277,7 +277,7 @@ def mma(d: Decoding) -> Run:
     """mma.sync.aligned.shape.row.col{.satfinite}.dtype.atype.btype.ctype d, a, b, c"""
     m, n, k = shape = shape_of(d)
     d.only("sync", "aligned", "row", "col", "satfinite", "rn", "e4m3", "e5m2", *TINY,
-           "xor", "and", "popc", f"m{m}n{n}k{k}")  # fmt: skip
+           "xor", "and", "popc", f"m{m}n{n}k{k}")
     d.count(4)
     if not d.has("sync"):
         d.unsupported("mma.sync.aligned")
@@ -301,7 +301,7 @@ def mma(d: Decoding) -> Run:
         left(m, k, packed), right(n, k, packed),
         accumulator(m, n, 2 if before == "f16" else 1),
         accumulator(m, n, 2 if after == "f16" else 1),
-    )  # fmt: skip
+    )
     return MatrixMultiply(d, fragments, (kind, other, before, after))
 
 
@@ -352,7 +352,7 @@ def _c_word(kind: str) -> str:
 def _pick(
     f: Batch, registers: list[np.ndarray], dtype: np.dtype, where: np.ndarray,
     shape: tuple[int, ...],
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     """Make (warps, 4 quad pairs, rows, columns) of registers by a table of places."""
     words = gather(f, registers, registers[0].dtype if dtype.itemsize == 4 else U32)
     lanes = np.ascontiguousarray(words.T).view(dtype).reshape(len(words[0]) // WARP, -1)

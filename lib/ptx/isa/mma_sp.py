@@ -42,7 +42,7 @@ def sparse(d: Decoding) -> Run:
     """mma.sp{::ordered_metadata}.sync.aligned.shape.row.col{.satfinite}.types d, a, b, c, e, f"""
     m, n, k = shape = shape_of(d)
     d.only("sp", ORDERED, "sync", "aligned", "row", "col", "satfinite", "e4m3", "e5m2", "s4", "u4",
-           f"m{m}n{n}k{k}").count(6)  # fmt: skip
+           f"m{m}n{n}k{k}").count(6)
     if not d.has("sync") or not d.has("aligned") or not d.has("row") or not d.has("col"):
         d.unsupported("mma.sp.sync.aligned.shape.row.col")
     types = types_of(d, "mma.sp", shape, SHAPES)
@@ -75,7 +75,7 @@ class SparseMultiply(MatrixMultiply):
             left(ROWS, k // 2 // words, held), right(8, k // words, held),
             accumulator(ROWS, 8, 2 if kinds[2] == "f16" else 1),
             accumulator(ROWS, 8, 2 if kinds[3] == "f16" else 1),
-        )  # fmt: skip
+        )
         super().__init__(d, fragments, kinds)
         self.kind = object()  # joined with no other
         self.metadata = d.read(4, "b32")

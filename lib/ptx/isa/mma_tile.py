@@ -85,7 +85,7 @@ def _operand(fragment: Fragment, words: np.ndarray, many: int, dealt: bool) -> n
         shape = parts.shape
         parts = parts.reshape(*shape[:4], 4, 2, along).swapaxes(4, 5)
     return np.ascontiguousarray(parts).view(words.dtype).reshape(-1, many * rows * halves * GROUP,
-                                                                 4 * along)  # fmt: skip
+                                                                 4 * along)
 
 
 class ProductTile:

@@ -249,7 +249,7 @@ def warp_reduce(d: Decoding) -> Run:
     operations = {
         "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and,
         "or": np.bitwise_or, "xor": np.bitwise_xor,
-    }  # fmt: skip
+    }
     d.only("sync", *operations).count(3)
     operation = operations[d.one_of(operations)]
     kind = d.type

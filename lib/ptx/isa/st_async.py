@@ -23,10 +23,10 @@ _STORED = ("b32", "u32", "s32", "f32", "b64", "u64", "s64", "f64")
 _REDUCED = {
     "inc": ("u32",), "dec": ("u32",), "min": ("u32", "s32"), "max": ("u32", "s32"),
     "and": ("b32",), "or": ("b32",), "xor": ("b32",), "add": ("u32", "s32", "u64"),
-}  # fmt: skip
+}
 _WORDS = (
     "async", "weak", "relaxed", "cluster", "shared::cluster", "mbarrier::complete_tx::bytes",
-)  # fmt: skip
+)
 
 
 @opcode("st.async", "red.async")

@@ -20,7 +20,7 @@ def allocate(d: Decoding) -> Run:
     d.only().needs("u32", "u64").count(2, 3)
     put, size = d.write(0, d.type), d.read(1, d.type)
     align = d.operands[2].bits if len(d.operands) == 3 and isinstance(
-        d.operands[2], Immediate) else 8  # fmt: skip
+        d.operands[2], Immediate) else 8
     instruction, dtype = d.instruction, DTYPES[d.type]
     return lambda f: put(
         f.r, f.calls.allocate(size(f.r).astype(np.int64), align, instruction).astype(dtype)

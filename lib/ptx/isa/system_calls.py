@@ -27,7 +27,7 @@ LAUNCHES = frozenset({
     "cudaGetParameterBuffer", "cudaGetParameterBufferV2", "cudaLaunchDevice", "cudaLaunchDeviceV2",
     "cudaDeviceSynchronize", "__cudaCDP2GetParameterBufferV2", "__cudaCDP2LaunchDeviceV2",
     "__cudaCDP2DeviceSynchronize",
-})  # fmt: skip
+})
 _CONVERSION = re.compile(r"%([-+ #0]*)(\*|\d+)?(?:\.(\*|\d+)?)?(hh|h|ll|l|z|t|j|L)?([a-zA-Z%])")
 SystemCall = Callable[..., None]  # takes the `Execution` and the `CallSite`
 
@@ -197,4 +197,4 @@ def _free(f: Batch, site: CallSite) -> None:
 
 SYSTEM_CALLS: dict[str, SystemCall] = {
     "vprintf": _printf, "__assertfail": _assert_fail, "malloc": _malloc, "free": _free,
-}  # fmt: skip
+}

@@ -14,7 +14,8 @@ import numpy as np
 from ..core.addressing import locate, shared_address
 from ..core.decode import Decoding, opcode
 from ..core.errors import Divergence, Error
-from ..core.masks import WARP, any_in_warp, spread
+from ..core.machine import WARP
+from ..core.masks import any_in_warp, spread
 from ..core.predication import predicated_end
 from ..core.syntax import Address, Register
 from ..core.tensor_memory import LANES, UNWRITTEN, Area, lanes_from
@@ -155,7 +156,7 @@ def _manage(d: Decoding, what: str) -> Run:
                 instruction, following, row, warp * WARP,
                 same_in_warp(f, many, row, warp, "columns", instruction), lanes,
                 _teller(f, row, warp * WARP, at, instruction, index),
-            ))  # fmt: skip
+            ))
 
     return predicated_end(d, alloc)
 
@@ -265,7 +266,7 @@ class Reach:
     def at(
         self, f: Batch, row: int, warp: int, addresses: np.ndarray, instruction: Instruction,
         what: str,
-    ) -> tuple[int, int] | None:  # fmt: skip
+    ) -> tuple[int, int] | None:
         """Check an access and report it; None if it is at no lanes that a warp can have.
 
         PTX ISA 9.7.16.8.1 (Access restrictions): warp w of a warpgroup reaches lanes 32 w to
@@ -278,7 +279,7 @@ class Reach:
         thread, memories = warp * WARP, f.waiter(TensorMemories)
         bits = lanes_from(lane, self.lanes) if lane < 1 << 12 else 1 << 12
         areas = [Area(bits, column + int(run[0]), column + int(run[-1]) + self.wide)
-                 for run in self._runs()]  # fmt: skip
+                 for run in self._runs()]
         home = warp % 4 * 32
         if not home <= lane <= home + 32 - self.lanes or lane % 16:
             past = f", of which a block has {LANES}" if lane >= LANES else ""
@@ -286,7 +287,7 @@ class Reach:
                 instruction, row, thread,
                 f"accesses {areas[0]} of tensor memory{past}; warp {warp} reaches lanes {home}-"
                 f"{home + 31} only: add (warp % 4 * 32) << 16 to the address, and nothing else",
-            )  # fmt: skip
+            )
             if lane % 32 > 32 - self.lanes or lane % 16:
                 return None
             lane = home + lane % 32
@@ -295,7 +296,7 @@ class Reach:
             memories.check(area, instruction, row, thread)
         report_order(f, [
             TensorAccess(what, area, what == "st", instruction, row, thread) for area in areas
-        ])  # fmt: skip
+        ])
         return lane, column
 
     def _runs(self) -> list[np.ndarray]:

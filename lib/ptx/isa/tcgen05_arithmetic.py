@@ -24,7 +24,7 @@ FORMATS = {
     "f32": (8, 23, 127, "ieee"), "tf32": (8, 10, 127, "ieee"), "bf16": (8, 7, 127, "ieee"),
     "f16": (5, 10, 15, "ieee"), "e5m2": (5, 2, 15, "ieee"), "e4m3": (4, 3, 7, "nan"),
     "e2m3": (2, 3, 1, ""), "e3m2": (3, 2, 3, ""), "e2m1": (2, 1, 1, ""),
-}  # fmt: skip
+}
 NOTHING = -(1 << 20)  # the raw exponent of a zero: below all others
 
 
@@ -80,7 +80,7 @@ def _taken_apart(codes: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray]:
 def product(
     a: np.ndarray, b: np.ndarray, old: np.ndarray | None, kinds: tuple[str, str, str],
     shift: int = 0,
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     """Multiply and add as one tcgen05.mma does.
 
     Parameters
@@ -105,7 +105,7 @@ def product(
 def summed(
     a: tuple[np.ndarray, np.ndarray], b: tuple[np.ndarray, np.ndarray], old: np.ndarray | None,
     kind: str, shift: int = 0,
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     """Multiply and add decoded numbers: values and raw exponents, (M, K) and (N, K).
 
     Parameters and result are otherwise those of `product`; `kind` is the type of D.
@@ -151,7 +151,7 @@ def rounded(value: np.ndarray, kind: str) -> np.ndarray:
 def _with_specials(
     found: np.ndarray, terms: list[tuple[np.ndarray, np.ndarray]], old: np.ndarray | float,
     kind: str,
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     """Put infinities and NaN where a term is one: the sum of these alone says which."""
     total = np.zeros(found.shape)
     for x, y in terms:
@@ -168,7 +168,7 @@ def _with_specials(
 def whole_product(
     a: np.ndarray, b: np.ndarray, old: np.ndarray | None, kinds: tuple[str, str, str],
     saturate: bool,
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     """Multiply and add whole numbers: summed exactly, then wrapped or clamped once.
 
     Parameters and result are those of `product`; the elements are bytes.

@@ -34,7 +34,7 @@ def commit(d: Decoding) -> Run:
     d.only(
         "commit", "cta_group::1", "cta_group::2", "mbarrier::arrive::one", "shared::cluster",
         "multicast::cluster",
-    ).count(1 + cast)  # fmt: skip
+    ).count(1 + cast)
     pair = check_group(d) == 2
     address, instruction, index = shared_address(d, 0), d.instruction, d.index
     mask = d.read(1, "u16") if cast else None
@@ -54,7 +54,7 @@ def commit(d: Decoding) -> Run:
                         f"cluster of {peers} has not, or none"
                     )
                 places = [peer_window(rank) + at % PEER_BYTES for rank in range(peers)
-                          if ranks >> rank & 1]  # fmt: skip
+                          if ranks >> rank & 1]
             found = [barriers.find(row, place, instruction, (row, thread)) for place in places]
             until, clocks, behind = memories.so_far(row), None, np.zeros(0, np.int64)
             if f.races is not None:
@@ -73,7 +73,7 @@ def commit(d: Decoding) -> Run:
             def signal(
                 barrier: Mbarrier, row: int = row, thread: int = thread, until: int = until,
                 clocks: list[np.ndarray] | None = clocks, behind: np.ndarray = behind,
-            ) -> None:  # fmt: skip
+            ) -> None:
                 memories.land(row, until)
                 if clocks is not None:
                     barrier.gathering = merged_clocks(barrier.gathering, clocks)

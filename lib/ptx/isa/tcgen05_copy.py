@@ -63,7 +63,7 @@ def copy(d: Decoding) -> Run:
                 chosen = operand_chunks(descriptor, rows, "k", 1, chunks)
             place = chunks_in_shared(f, row, descriptor, chosen, "the source", instruction)
             parts = [TensorAccess("cp", area, True, instruction, row, thread, (shape,), peer=block)
-                     for block in blocks]  # fmt: skip
+                     for block in blocks]
             report_order(f, parts)
             to_lanes = [(first, many, start + lane) for first, many, start in runs]
             for block in blocks:
@@ -76,7 +76,7 @@ def copy(d: Decoding) -> Run:
 def _copier(
     f: Batch, row: int, place: np.ndarray, column: int, runs: list[tuple[int, int, int]],
     instruction: Instruction,
-) -> Callable[[], None]:  # fmt: skip
+) -> Callable[[], None]:
     memory = f.waiter(TensorMemories).of(row)
 
     def run() -> None:
@@ -119,7 +119,7 @@ def shift(d: Decoding) -> Run:
             report_order(f, [
                 TensorAccess("shift", area, True, instruction, row, thread, peer=block)
                 for block in blocks
-            ])  # fmt: skip
+            ])
             for block in blocks:
                 memories.issue(row, _shifter(f, block, column))
 

@@ -81,7 +81,7 @@ def mma_descriptor(bits: int, kind: str, stationary: bool, blocks: int = 1) -> M
     if field(6, 1) or field(23, 1) or field(29, 1):
         raise Error(f"the instruction descriptor {bits:#010x} has a reserved bit set (6, 23 or 29)")
     for what, code, known in (("A", field(7, 3), operands), ("B", field(10, 3), operands),
-                              ("D", field(4, 2), results)):  # fmt: skip
+                              ("D", field(4, 2), results)):
         if code not in known:
             raise Error(
                 f"the instruction descriptor {bits:#010x} gives {what} the type {code}; kind::"
@@ -113,7 +113,7 @@ def mma_descriptor(bits: int, kind: str, stationary: bool, blocks: int = 1) -> M
     return MmaDescriptor(
         a, b, d, m, n, (majors[0], majors[1]), (bool(field(13, 1)), bool(field(14, 1))),
         bool(field(3, 1)), _MOST_SHIFT[field(30, 2)] if stationary else 0,
-    )  # fmt: skip
+    )
 
 
 def zero_columns(bits: int, says: MmaDescriptor) -> tuple[np.ndarray, int]:
@@ -193,7 +193,7 @@ def operand_descriptor(bits: int) -> Descriptor:
     return Descriptor(
         (bits & 0x3FFF) << 4, (bits >> 16 & 0x3FFF) << 4, (bits >> 32 & 0x3FFF) << 4,
         bits >> 49 & 7, _MODES[mode],
-    )  # fmt: skip
+    )
 
 
 @lru_cache(maxsize=1024)

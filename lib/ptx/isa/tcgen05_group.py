@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..core.errors import Error, UnsupportedInstruction
+from ..core.machine import BANKS
 from ..core.tensor_memory import LANES, Area, lanes_from
-from ..count.banks import BANKS
 from ..race.tensor_order import TensorAccess
 from .pairs import check_pairs, pair_of
 from .tcgen05_arithmetic import FORMATS
@@ -102,9 +102,9 @@ class GroupMma:
         self.a: list[Operand] = []
         if what.a_bits is not None:
             self.a = [self._operand(block, what.a_bits, shape.rows, 0, "A")
-                      for block in self.blocks]  # fmt: skip
+                      for block in self.blocks]
         self.b = [self._operand(block, what.b_bits, shape.n // shape.blocks, 1, "B")
-                  for block in self.blocks]  # fmt: skip
+                  for block in self.blocks]
         lane, self.column = tensor_address(what.d_at)
         folded = shape.blocks == 2 and shape.rows == 64
         self.lanes, columns = accumulator(shape.rows, shape.n, folded)
@@ -151,7 +151,7 @@ class GroupMma:
                 TensorAccess("mma", area, writes, what.instruction, what.row, what.thread, order,
                              peer=block)
                 for block in reached
-            ]  # fmt: skip
+            ]
         report_order(f, parts)
         nbytes = 0
         for i, block in enumerate(self.blocks):

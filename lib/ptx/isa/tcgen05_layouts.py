@@ -16,7 +16,7 @@ from ..core.tensor_memory import lanes_from
 SHAPES = {
     "32x32b": (32, 1), "16x64b": (16, 2), "16x128b": (16, 4), "16x256b": (16, 8),
     "16x32bx2": (16, 2),
-}  # fmt: skip
+}
 MOST_REGISTERS = 128
 
 

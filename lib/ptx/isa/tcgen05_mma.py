@@ -14,9 +14,9 @@ import numpy as np
 from ..core.decode import Decoding, opcode
 from ..core.errors import Error, UnsupportedInstruction
 from ..core.lane_groups import each_lane
+from ..core.machine import BANKS
 from ..core.syntax import Address, Immediate, Vector
 from ..core.tensor_memory import LANES, Area
-from ..count.banks import BANKS
 from ..race.tensor_order import TensorAccess
 from .tcgen05 import check_group, tensor_operand
 from .tcgen05_arithmetic import FORMATS, product, whole_product
@@ -89,7 +89,7 @@ def mma(d: Decoding) -> Run:
                     f, instruction, index, row, thread, kind, stationary, d_at,
                     None if in_tensor else a_bits & BITS64, a_bits, b_bits & BITS64,
                     bits & 0xFFFFFFFF, bool(adds), off, scale, zeros & BITS64,
-                )  # fmt: skip
+                )
             one.issue()
 
     return step
@@ -115,7 +115,7 @@ class _Mma:
         self, f: Batch, instruction: Instruction, index: int, row: int, thread: int, kind: str,
         stationary: bool, d_at: int, a_bits: int | None, a_at: int, b_bits: int, bits: int,
         adds: bool, off: int, scale: int, zeros: int,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.f, self.instruction, self.index = f, instruction, index
         self.row, self.thread, self.adds, self.scale = row, thread, adds, scale
         self.kind, self.stationary = kind, stationary

@@ -60,7 +60,7 @@ def pair_mma(d: Decoding) -> Run:
             what = Issued(
                 instruction, index, row, thread, d_at, None if in_tensor else a & BITS64, a,
                 b & BITS64, bool(adds), off,
-            )  # fmt: skip
+            )
             with_place(f, instruction, partial(_mma, f, what, kind, bits, scale))
 
     return step
@@ -71,14 +71,14 @@ def _mma(f: Batch, what: Issued, kind: str, bits: int, scale: int) -> GroupMma:
     shape = Shape(
         says.m, says.n, 2, kind, (says.a, says.b), says.majors,
         says.negated[0] != says.negated[1],
-    )  # fmt: skip
+    )
     return GroupMma(f, what, shape, partial(_sum, says, kind, scale))
 
 
 def _sum(
     says: MmaDescriptor, kind: str, scale: int, a: np.ndarray, b: np.ndarray,
     old: np.ndarray | None, _: int,
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     kinds = says.a, says.b, says.d
     if kind == "i8":
         return whole_product(a, b, old, kinds, says.saturate)

@@ -42,7 +42,7 @@ class Operand:
     def __init__(
         self, f: Batch, row: int, bits: int, rows: int, major: str, kind: str, name: str,
         instruction: Instruction,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.f, self.row, self.kind, self.major, self.name = f, row, kind, major, name
         self.instruction = instruction
         nbytes = {"f16": 2, "bf16": 2, "tf32": 4}.get(kind, 1)
@@ -53,7 +53,7 @@ class Operand:
         self.place = chunks_in_shared(
             f, row, self.descriptor, operand_chunks(self.descriptor, rows, major, nbytes), name,
             instruction,
-        )  # fmt: skip
+        )
 
     def codes(self) -> np.ndarray:
         """Return the encoded elements, (rows, K)."""
@@ -78,7 +78,7 @@ def _unpacked(raw: np.ndarray, bits: int) -> np.ndarray:
 def chunks_in_shared(
     f: Batch, row: int, descriptor: Descriptor, place: np.ndarray, name: str,
     instruction: Instruction,
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     """Return where 16-byte chunks lie in a block's shared memory.
 
     Raises
@@ -125,7 +125,7 @@ def read_chunks(
 def report_chunks(
     f: Batch, row: int, thread: int, places: list[np.ndarray], number: int, index: int,
     block: int | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Tell the race detector which shared memory an operation of this number reads.
 
     That of the thread's block, or of another one.

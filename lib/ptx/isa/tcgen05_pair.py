@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..core.errors import Error
-from ..core.masks import WARP
+from ..core.machine import WARP
 from ..core.tensor_memory import COLUMNS
 from ..core.waiting import Waiter
 from .barrier_cluster import ClusterBarriers
@@ -61,7 +61,7 @@ class PairMemories(Waiter):
                 f"allocates tensor memory together with block {self.f.geometry.block_name(peer)}, "
                 "and nothing tells it that this block runs: insert barrier.cluster.arrive and "
                 "barrier.cluster.wait before it, in both blocks",
-            )  # fmt: skip
+            )
 
     def _match(self, row: int) -> None:
         """Give columns to the oldest warps of a pair, if both are there."""
@@ -89,7 +89,7 @@ class PairMemories(Waiter):
             if all(
                 not (each.first < first + many and first < each.first + each.columns)
                 for asks in pair for each in self.memories.of(asks.row).allocations
-            ):  # fmt: skip
+            ):
                 return first
         return None
 
@@ -131,7 +131,7 @@ class PairMemories(Waiter):
 def check_peer(
     f: Batch, row: int, thread: int, peer: int, theirs: Allocation, instruction: Instruction,
     verb: str,
-) -> None:  # fmt: skip
+) -> None:
     """Report what needs a peer's columns and is not ordered behind its alloc."""
     races = f.races
     if races is None:
@@ -144,7 +144,7 @@ def check_peer(
             f"{verb} tensor memory of its pair while nothing orders it behind the "
             f"tcgen05.alloc of block {name}, at {f.place(theirs.instruction)}: insert "
             "barrier.cluster.arrive and barrier.cluster.wait in between, in both blocks",
-        )  # fmt: skip
+        )
 
 
 def reached_blocks(
@@ -169,6 +169,6 @@ def reached_blocks(
                 instruction, row, thread,
                 f"works with block {f.geometry.block_name(block)}, which has exited: end both "
                 "blocks with a barrier of the cluster",
-            )  # fmt: skip
+            )
     return blocks
 

@@ -90,11 +90,11 @@ class ScaledDescriptor:
         scale_type = "ue8m0" if field(23, 1) else "ue4m3"
         if scale_type == "ue4m3" and (kind != "mxf4nvf4" or many != 4):
             raise Error(f"{name} names scales of type UE4M3 (bit 23 is 0), which are those of "
-                        "kind::mxf4nvf4 with scale_vec::4X alone")  # fmt: skip
+                        "kind::mxf4nvf4 with scale_vec::4X alone")
         ids = field(29, 2), field(4, 2)
         if any(each % many for each in ids):
             raise Error(f"{name} has the scale ids {ids[0]} and {ids[1]}; with {many} scales of a "
-                        f"row they must be multiples of {many}")  # fmt: skip
+                        f"row they must be multiples of {many}")
         majors = tuple("mn" if field(bit, 1) else "k" for bit in (15, 16))
         if packed and majors != ("k", "k"):
             raise Error(f"{name} transposes A or B, which kind::{kind} does not")
@@ -132,14 +132,14 @@ class Scales:
             memories.check_written(
                 lanes, self.columns, f"the scales of {self.name}", what.instruction, what.row,
                 what.thread, None, block,
-            )  # fmt: skip
+            )
             if (words[lanes, self.columns] != found).any():
                 memories.hazard(
                     what.instruction, what.row, what.thread,
                     f"reads scales of {self.name} that differ between lanes 0-31 and {more}-"
                     f"{more + 31}: each quarter of the lanes needs all of them, as "
                     "tcgen05.cp.32x128b.warpx4 copies them",
-                )  # fmt: skip
+                )
                 break
         each = np.ascontiguousarray(found).view(np.uint8).reshape(-1, 4)
         return each[:, self.first : self.first + self.many]
@@ -170,7 +170,7 @@ def scaled_mma(d: Decoding) -> Run:
             )
             with_place(f, instruction, partial(
                 _mma, f, what, kind, bits & 0xFFFFFFFF, many, blocks, (sfa, sfb)
-            ))  # fmt: skip
+            ))
 
     return step
 

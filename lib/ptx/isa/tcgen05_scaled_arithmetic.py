@@ -38,7 +38,7 @@ def scales_decoded(codes: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray
 def scaled_product(
     a: np.ndarray, b: np.ndarray, old: np.ndarray | None, types: tuple[str, str],
     scales: tuple[np.ndarray, np.ndarray], scale_type: str, window: bool,
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     """Multiply, scale and add as one block-scaled tcgen05.mma does.
 
     Parameters
@@ -123,7 +123,7 @@ def _in_groups(
 def _coarse(
     sums: list[np.ndarray], raws: list[np.ndarray], scale_raws: list[np.ndarray],
     window: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray],
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     """Sum groups of 16 with UE8M0 scales, in units of 2^q."""
     own, cr, q, ahead, most_scale = window
     units = []

@@ -15,7 +15,8 @@ import numpy as np
 
 from ..core.errors import Error, OutOfBounds
 from ..core.hazards import access
-from ..core.masks import WARP, Mask
+from ..core.machine import WARP
+from ..core.masks import Mask
 from ..core.tensor_memory import (
     COLUMNS,
     EVERY_LANE,
@@ -96,7 +97,7 @@ class TensorMemories(Waiter):
             self.hazard(
                 asks.instruction, asks.row, asks.thread,
                 f"allocates {columns} columns after {memory.least}: allocations may not grow",
-            )  # fmt: skip
+            )
 
     def _give(self, asks: Waiting) -> bool:
         first = self.of(asks.row).place_for(asks.columns)
@@ -176,7 +177,7 @@ class TensorMemories(Waiter):
         if not memory.allocated(area.first, area.last):
             have = ", ".join(
                 f"{a.first}-{a.first + a.columns - 1}" for a in memory.allocations
-            )  # fmt: skip
+            )
             self.hazard(
                 instruction, row, thread,
                 f"accesses tensor memory that is not allocated, {area}"
@@ -184,12 +185,12 @@ class TensorMemories(Waiter):
                 + "; allocated are columns "
                 f"{have or 'none'}: tcgen05.alloc enough columns before, tcgen05.dealloc them "
                 "after the last use",
-            )  # fmt: skip
+            )
 
     def check_written(
         self, lanes: np.ndarray, columns: np.ndarray, what: str, instruction: Instruction,
         row: int, thread: int, needed: np.ndarray | None = None, block: int | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Report an operand of an mma that nobody wrote, in the lanes that are needed."""
         written = self.of(row if block is None else block).written[lanes, columns]
         if needed is not None:
@@ -203,7 +204,7 @@ class TensorMemories(Waiter):
                 f"reads {what} in tensor memory that nobody wrote, lane {lane}, column {column}: "
                 + ("make enable-input-d false for the first mma of a tile" if what == "D"
                    else f"write {what} before"),
-            )  # fmt: skip
+            )
 
     # -- what is in flight ----------------------------------------------------------------------
 
@@ -270,7 +271,7 @@ class TensorMemories(Waiter):
                     each.instruction, row, each.thread,
                     f"allocates columns {each.first}-{each.first + each.columns - 1}, lanes 0-127, "
                     "which are never freed: tcgen05.dealloc before the block exits",
-                )  # fmt: skip
+                )
 
     def describe(self) -> str:
         """Say who waits for columns, for a deadlock report."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Places = Callable[["Batch", Surface, np.ndarray], tuple[np.ndarray, np.ndarray]]
 GEOMETRIES = {"1d": (1, False), "2d": (2, False), "3d": (3, False), "a1d": (1, True),
-              "a2d": (2, True)}  # fmt: skip
+              "a2d": (2, True)}
 
 
 def _place(d: Decoding, operand: int, whole: bool) -> tuple[int, Reader | None, list[Reader]]:
@@ -37,7 +37,7 @@ def _place(d: Decoding, operand: int, whole: bool) -> tuple[int, Reader | None, 
         d.unsupported("texture and surface references are not emulated; pass a texture object "
                       "(cudaTextureObject_t) as an argument")
     if (not isinstance(given, Address) or not isinstance(given.base, Register)
-            or len(given.coordinates) != 1):  # fmt: skip
+            or len(given.coordinates) != 1):
         d.unsupported("[object, {coordinates}] with the object in a register")
     inside = given.coordinates[0]
     items = inside.items if isinstance(inside, Vector) else (inside,)

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 _OPERATIONS: dict[str, Compute] = {
     "vadd": np.add, "vsub": np.subtract, "vabsdiff": lambda a, b: np.abs(a - b),
     "vmin": np.minimum, "vmax": np.maximum, "vavrg": lambda a, b: (a + b + (a + b >= 0)) >> 1,
-}  # fmt: skip
+}
 _COMPARE = {"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal,
-            "gt": np.greater, "ge": np.greater_equal}  # fmt: skip
+            "gt": np.greater, "ge": np.greater_equal}
 _SECOND = {"add": np.add, "min": np.minimum, "max": np.maximum}
 
 
@@ -103,7 +103,7 @@ def scalar(d: Decoding) -> Run:
         if second is not None:
             # The sum wraps; what is compared is the result in its type.
             value = second(_field(value.astype(np.uint64), 0, 32, signs[0]),
-                           _field(c.astype(np.uint64), 0, 32, signs[0]))  # fmt: skip
+                           _field(c.astype(np.uint64), 0, 32, signs[0]))
         word = value.astype(np.uint64)
         if into and third is not None and name != "vmad" and second is None:
             mask = np.uint64(((1 << bits) - 1) << start)
@@ -144,7 +144,7 @@ def parallel(d: Decoding) -> Run:
             if i not in chosen:
                 continue
             a, b = (_field(both, bits * side[i], bits, signed)
-                    for side, signed in zip(lanes, signs[1:], strict=True))  # fmt: skip
+                    for side, signed in zip(lanes, signs[1:], strict=True))
             value = compute(a, b)
             if d.has("sat"):
                 value = _clamped(value, bits, signs[0])

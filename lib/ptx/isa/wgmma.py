@@ -9,10 +9,10 @@ import numpy as np
 
 from ..core.decode import Decoding, opcode
 from ..core.errors import Divergence, Error
-from ..core.masks import WARP, Mask, any_in_warp, by_warpgroup, spread
+from ..core.machine import BANKS, WARP
+from ..core.masks import Mask, any_in_warp, by_warpgroup, spread
 from ..core.predication import predicated_end
 from ..core.syntax import Immediate, Register, Vector
-from ..count.banks import BANKS
 from . import wgmma_fp8
 from .sparse_metadata import ROWS, Sparsity
 from .wgmma_groups import WgmmaGroups
@@ -30,7 +30,7 @@ TYPES = {
     "f16": (2, ("f16", "f32")), "bf16": (2, ("f32",)), "tf32": (4, ("f32",)),
     "s8": (1, ("s32",)), "u8": (1, ("s32",)), "e4m3": (1, ("f16", "f32")),
     "e5m2": (1, ("f16", "f32")),
-}  # fmt: skip
+}
 
 
 # -- instructions -------------------------------------------------------------------------------
@@ -212,7 +212,7 @@ def _sparsity(d: Decoding, kind: str) -> Sparsity:
 def _with_zeros(
     f: Batch, sparse: Sparsity, stored: np.ndarray, metadata: np.ndarray,
     groups: list[tuple[int, int]],
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     """Return a sparse A, (groups, 64, K), of its stored half and each lane's metadata."""
     warps = np.array([row * f.warps + 4 * group + w for row, group in groups for w in range(4)])
     lanes = np.stack([metadata[row, group * GROUP : (group + 1) * GROUP] for row, group in groups])
@@ -263,7 +263,7 @@ def _in_step(f: Batch, descriptors: list[Reader]) -> list[Mask | None]:
 def _uniform(
     f: Batch, bits: np.ndarray, groups: list[tuple[int, int]], here: np.ndarray,
     instruction: Instruction,
-) -> list[int]:  # fmt: skip
+) -> list[int]:
     """Return the descriptor of each warpgroup; all of its lanes must have the same."""
     if bits.shape[1] == 1:
         return [int(bits[row if len(bits) > 1 else 0, 0]) for row, _ in groups]
@@ -272,7 +272,7 @@ def _uniform(
     rows, first = np.array([
         (row, group * GROUP + WARP * int(here[row, group * 4 : group * 4 + 4].argmax()))
         for row, group in groups
-    ]).T  # fmt: skip
+    ]).T
     found = full[rows, first]
     lanes = np.array([group for _, group in groups])[:, None] * GROUP + np.arange(GROUP)
     other = (full[rows[:, None], lanes] != found[:, None]) & active[rows[:, None], lanes]
@@ -322,13 +322,13 @@ def _gathered(values: np.ndarray) -> np.ndarray:
 def _summed(
     old: np.ndarray, a: np.ndarray, b: np.ndarray, groups: list[tuple[int, int]],
     kinds: tuple[str, str, str], keep: Keep,
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     """Return the accumulators with products of 8-bit floats added, as `wgmma_fp8` says."""
     many, n, k = b.shape
     narrow = kinds[0] == "f16"
     lanes = [slice(group * GROUP, group * GROUP + GROUP) for _, group in groups]
     before = np.stack([old[:, row, part] for (row, _), part in zip(groups, lanes, strict=True)],
-                      axis=1)  # fmt: skip
+                      axis=1)
     if narrow:
         before = np.moveaxis(before[..., None].view(np.float16), -1, 1).astype(np.float32)
         before = before.reshape(n // 2, many, GROUP)
@@ -351,7 +351,7 @@ def _summed(
 def _combined(
     f: Batch, old: np.ndarray, fresh: np.ndarray, groups: list[tuple[int, int]],
     dtype: str, saturate: bool, keep: Keep,
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     """Add the products to the accumulators, where scale-d says so."""
     first, last = groups[0][1], groups[-1][1] + 1
     per_row = last - first

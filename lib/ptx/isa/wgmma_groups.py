@@ -237,7 +237,7 @@ class WgmmaGroups(Waiter):
             for mma, row in self.holders[slot]:  # what is written now stays
                 value = np.broadcast_to(f.r[slot], active.shape)
                 value = value if value.dtype == mma.values.dtype else value.view(
-                    mma.values.dtype)  # fmt: skip
+                    mma.values.dtype)
                 # Registers may be rows of these, and are never changed in place.
                 mma.values = mma.values.copy()
                 mma.values[row] = np.where(active, value, mma.values[row])
@@ -264,7 +264,7 @@ class WgmmaGroups(Waiter):
                 f"{f.place(instruction)}: {what} of the product at {f.place(mma.instruction)} "
                 f"is used before wgmma.wait_group: {f.lane_names(lanes)}",
                 instruction, lanes, mma.instruction,
-            )  # fmt: skip
+            )
 
     def check_fence(
         self, instruction: Instruction, slots: tuple[int, ...], reads: set[int]
@@ -294,7 +294,7 @@ class WgmmaGroups(Waiter):
                 f"{f.place(instruction)}: no wgmma.fence between this product and what touched "
                 f"its registers before{before}: {f.lane_names(bad)}",
                 instruction, bad, toucher,
-            )  # fmt: skip
+            )
         for slot in reads & self.holders.keys():
             for mma, _ in self.holders[slot]:
                 self._early(mma, mma.lanes & active, instruction, "an accumulator")
@@ -319,7 +319,7 @@ class WgmmaGroups(Waiter):
                     f"({f.place(used.instruction)}), with no wgmma.fence in between: only products "
                     f"of one shape on the same accumulators are in order: {f.lane_names(bad)}",
                     instruction, bad, used.instruction,
-                )  # fmt: skip
+                )
 
     def commit(self) -> None:
         """wgmma.commit_group: the MMAs issued so far form a group."""

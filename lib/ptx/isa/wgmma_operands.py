@@ -9,7 +9,7 @@ import numpy as np
 
 from ..core.alternate_formats import to_float32
 from ..core.errors import Error, OutOfBounds, UninitialisedRead
-from ..core.masks import WARP
+from ..core.machine import WARP
 from .matrix_descriptor import SPANS, Descriptor, chunk_addresses
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class Operand:
     def report(
         self, f: Batch, races: Races, group: tuple[int, int], reader: tuple[int, int], bits: int,
         index: int,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Tell the race detector that a warpgroup reads it.
 
         Parameters

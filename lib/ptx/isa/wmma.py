@@ -26,7 +26,8 @@ from ..core.access_pattern import AccessPattern
 from ..core.addressing import SPACES, address_operand, by_segment, space_of
 from ..core.decode import Decoding, opcode
 from ..core.errors import Error, Misaligned
-from ..core.masks import WARP, by_warp
+from ..core.machine import WARP
+from ..core.masks import by_warp
 from ..core.registers import UNSIGNED
 from ..core.segment import Segment
 from ..core.syntax import SIZES, MemoryAccess
@@ -44,7 +45,7 @@ FLOAT_SHAPES = ((16, 16, 16), (32, 8, 16), (8, 32, 16))
 SHAPES = {
     "f16": FLOAT_SHAPES, "bf16": FLOAT_SHAPES, "s8": FLOAT_SHAPES, "u8": FLOAT_SHAPES,
     "tf32": ((16, 16, 8),), "f64": ((8, 8, 4),),
-}  # fmt: skip
+}
 F16_REGISTERS = 8  # of A or B in f16, for every shape
 
 
@@ -88,7 +89,7 @@ def _no_shape(d: Decoding) -> None:
     d.unsupported("the shapes are " + "; ".join(
         f"{kind}: {' '.join(f'm{m}n{n}k{k}' for m, n, k in shapes)}"
         for kind, shapes in SHAPES.items()
-    ))  # fmt: skip
+    ))
 
 
 @dataclass(frozen=True)
@@ -174,7 +175,7 @@ class _Move:
         d.only(
             "load", "store", "a", "b", "c", "d", "sync", "aligned", "row", "col", "shared::cta",
             f"m{m}n{n}k{k}", *SPACES,
-        )  # fmt: skip
+        )
         d.count(2, 3)
         if len(d.types) != 1 or use not in "abcd" or not d.has("row", "col"):
             d.wrong("one type, a, b, c or d, and row or col are needed")
@@ -298,7 +299,7 @@ class _Move:
     def _in(
         self, f: Batch, segment: Segment, addresses: list[np.ndarray],
         patterns: list[AccessPattern],
-    ) -> list[Placed]:  # fmt: skip
+    ) -> list[Placed]:
         """Place the parts in a segment: rows for ldmatrix, patterns for the others."""
         found: list[Placed] = []
         each = zip(self.parts, self.accesses, addresses, patterns, strict=True)
@@ -356,7 +357,7 @@ class _Load(_Move):
     def _read(
         self, f: Batch, part: Part, segment: Segment, pattern: AccessPattern,
         narrow: dict[int, np.ndarray],
-    ) -> list[np.ndarray]:  # fmt: skip
+    ) -> list[np.ndarray]:
         count = len(part.registers)
         dtype = UNSIGNED[part.nbytes // count]
         value = f.memory.read(segment, pattern, 0, dtype, count)
@@ -406,7 +407,7 @@ def _turned(f: Batch, register: np.ndarray) -> np.ndarray:
 def _report_access(
     f: Batch, access: MemoryAccess, pattern: AccessPattern, segment: Segment,
     values: list[np.ndarray] | None = None,
-) -> None:  # fmt: skip
+) -> None:
     if segment.space not in ("shared", "global"):
         return
     if f.trace is not None:

@@ -248,7 +248,7 @@ class AsyncProxy:
                     f"nothing keeps block {f.geometry.block_name(home)} from exiting before its "
                     f"shared memory is used: {use} and {f.exit_of(home, 0)}",
                     use, f.exit_of(home, 0),
-                )  # fmt: skip
+                )
 
     # -- accesses -------------------------------------------------------------------------------
 
@@ -265,7 +265,7 @@ class AsyncProxy:
     def writes(
         self, cells: np.ndarray, row: int, thread: int, column: int, time: int, index: int,
         asynchronous: bool = True, behind_reads: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Let an agent write cells of shared memory for a thread; st.async is of no other proxy.
 
         With `behind_reads` ordinary reads of before need a proxy fence, too, as writes do.
@@ -289,7 +289,7 @@ class AsyncProxy:
                 "asynchronous write of shared memory that ordinary instructions read, without "
                 "fence.proxy.async in between",
                 readers[bad], np.ones(int(bad.sum()), bool), row, thread, index,
-            )  # fmt: skip
+            )
 
     def checks(self, cells: np.ndarray, row: int, thread: int, index: int) -> None:
         """Compare an asynchronous read with what came before, without remembering it."""
@@ -331,7 +331,7 @@ class AsyncProxy:
     def _access(
         self, cells: np.ndarray, row: int, thread: int, index: int, writes: bool = False,
         asynchronous: bool = True,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Compare with what came before: ordered before the issuing warp, and with a fence?"""
         races, warp = self.races, thread // 32
         shadow, known = races.shared_shadow, races.known[row, warp]
@@ -377,7 +377,7 @@ class AsyncProxy:
     def _report(
         self, kind: str, what: str, seen: np.ndarray, bad: np.ndarray, row: int, thread: int,
         index: int,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if not bad.any():
             return
         first = index_of(seen[bad])

@@ -100,7 +100,7 @@ def facts_of(code: Code) -> Facts:
     return Facts(
         min(widths), atomic, strengths, _volatile_data(code.steps), scopes_to_follow(code.steps),
         asynchronous, any(step.instruction.parts[0] == "tcgen05" for step in code.steps),
-    )  # fmt: skip
+    )
 
 
 class RaceDetector:
@@ -161,7 +161,7 @@ class RaceDetector:
         self.scoped = [
             ScopedOrder(self, f, scope) for scope in (BLOCK, CLUSTER)
             if scope in self._scopes and (scope == BLOCK or self.peers > 1)
-        ]  # fmt: skip
+        ]
         cells = len(f.memory.shared.storage) // self.granule
         self.shared_shadow = SharedShadow(self, cells, readers)
 
@@ -250,7 +250,7 @@ class RaceDetector:
     def access(
         self, f: Batch, access: MemoryAccess, pattern: AccessPattern, segment: Segment,
         values: list[np.ndarray] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Compare an access of the active lanes with what came before, and remember it.
 
         Parameters
@@ -309,7 +309,7 @@ class RaceDetector:
     def _read_cells(
         self, f: Batch, access: MemoryAccess, pattern: AccessPattern, segment: Segment,
         group: Group,
-    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return the words that a shared load reads, and where the shadow keeps their readers.
 
         A loop's loads come again with the pattern that they had; of few lanes it is kept.
@@ -378,7 +378,7 @@ class RaceDetector:
     def _differs(
         self, f: Batch, access: MemoryAccess, pattern: AccessPattern, segment: Segment,
         values: list[np.ndarray],
-    ) -> Change:  # fmt: skip
+    ) -> Change:
         """Return the bytes that each lane stores, and whether they change the memory."""
         shape = (f.blocks, f.threads)
         raw = [np.ascontiguousarray(np.broadcast_to(v, shape)) for v in values]

@@ -131,7 +131,7 @@ class GlobalShadow:
     def _compare(
         self, record: _Record, cells: np.ndarray, group: Group, index: int, what: str,
         old: Change | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Report accesses of other clusters, and those of this one, that nothing ordered before."""
         races = self.races
         block, thread, warp, _ = group
@@ -167,7 +167,7 @@ class GlobalShadow:
 def report_lost(
     races: Detector, cells: np.ndarray, lost: np.ndarray, block: np.ndarray, thread: np.ndarray,
     index: int, old: Change | None, space: str,
-) -> None:  # fmt: skip
+) -> None:
     if old is None:  # the lanes of an atomic come one after another
         return
     new = old[0].reshape(-1, old[0].shape[-1])

@@ -212,7 +212,7 @@ class ReleaseAcquire:
     def knows(
         self, rows: np.ndarray, warps: np.ndarray, others: np.ndarray, columns: np.ndarray,
         times: np.ndarray, asked: np.ndarray,
-    ) -> np.ndarray:  # fmt: skip
+    ) -> np.ndarray:
         """Tell which lanes know of accesses by other clusters.
 
         Parameters

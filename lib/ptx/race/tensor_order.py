@@ -175,7 +175,7 @@ class TensorOrder:
                 "tcgen05.fence::after_thread_sync in between; insert it before the second",
                 (first, base, seen[bad] & THREAD),
                 (np.full(first.shape, index), base, np.full(first.shape, number)),
-            )  # fmt: skip
+            )
 
     def waited(self, row: int, warp: int, what: str) -> None:
         """tcgen05.wait (9.7.16.6.2.1.2): the warp's loads, or stores, are complete."""
@@ -280,7 +280,7 @@ class TensorOrder:
             f"{sides[1]} {verb[new.writes]} tensor memory, {new.area}, while nothing orders it "
             f"behind {sides[0]}, which {verb[old.writes]} {old.area}; insert {cure}",
             *sides,
-        )  # fmt: skip
+        )
 
     def freed(
         self, row: int, thread: int, area: Area, instruction: Instruction
@@ -303,14 +303,14 @@ class TensorOrder:
                 cure = f"tcgen05.wait::{old.what} in the warp that issued it, then a barrier"
             if not right:
                 sides = [access(old.instruction, old.row, old.thread, f),
-                         access(instruction, row, thread, f)]  # fmt: skip
+                         access(instruction, row, thread, f)]
                 f.hazards.add(
                     IN_FLIGHT,
                     f"{sides[1]} frees tensor memory, columns {area.first}-{area.last - 1}, while "
                     f"nothing orders it behind {sides[0]}, which accesses {old.area}; insert "
                     f"{cure}",
                     *sides,
-                )  # fmt: skip
+                )
         self.accesses[row] = kept
 
 

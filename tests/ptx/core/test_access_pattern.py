@@ -73,7 +73,7 @@ def test_lanes_are_grouped_by_row_and_values():
         key = row, int(one[row, thread]), int(two[0, thread])
         expected.setdefault(key, []).append(thread)
     found = [(row, *given, lanes.tolist()) for row, given, lanes
-             in lane_groups(Lanes(active), one, two)]  # fmt: skip
+             in lane_groups(Lanes(active), one, two)]
     assert found == [(*key, expected[key]) for key in sorted(expected)]
 
 

@@ -100,7 +100,7 @@ def test_printf_by_blocks_and_threads(capsys):
     said = [
         f"{b}/{t} {'odd' if t & 1 else 'even'}|{t * 1.5:5.2f}|{chr(97 + t):<4}|{1 << 40}|0xff|-0042"
         f"|+1.235e+04|%|     7" for b in range(2) for t in range(2)
-    ]  # fmt: skip
+    ]
     assert capsys.readouterr().out.splitlines() == said
 
 
@@ -109,7 +109,7 @@ def test_printf_by_blocks_and_threads(capsys):
     ("%o %#o", "8, 8", "10 010"), ("%llx %X", "0xabcdef012345ull, 0xab", "abcdef012345 AB"),
     ("%g %G", "0.5, 1e20", "0.5 1E+20"), ("%zu", "(size_t)5", "5"), ("%.3s|", "2", "<2>|"),
     ("%5s|%-5s|", "3, 4", "  <3>|<4>  |"), ("%.0f %c%c", "2.5, 'o', 'k'", "2 ok"),
-])  # fmt: skip
+])
 def test_printf_formats(capsys, format, values, expected):
     if "s" in format:
         values = ", ".join(f'"<{v}>"' for v in values.split(", "))
@@ -188,7 +188,7 @@ st.global.u32 [%o], %r;
     ("@!%p call done;", np.where(T[:32] > 9, 5, 0)),
     ("mov.b64 %o2, add;\n p: .callprototype (.reg .b32 _) _ (.reg .b32 _, .reg .b32 _);\n"
      "call (%r), %o2, (%t, 1), p;", T[:32] + 1),
-])  # fmt: skip
+])
 def test_calls_by_hand(call, expected):
     body = STORE.replace("CALL", call)
     assert (by_hand(ADD, body) == expected).all()
@@ -200,7 +200,7 @@ def test_calls_by_hand(call, expected):
      "{ .param .b64 r; call (r), cudaGetParameterBufferV2, (%t); }", "dynamic parallelism"),
     (ADD, "call (%r), add, (%t);", "1 arguments"),
     (".func broken() { .nonsense; }", "call broken;", "unexpected directive"),
-])  # fmt: skip
+])
 def test_what_cannot_be_called(functions, call, said):
     with pytest.raises(ptx.Error, match=said):
         by_hand(functions, STORE.replace("CALL", call))
@@ -209,7 +209,7 @@ def test_what_cannot_be_called(functions, call, said):
 
 @pytest.mark.parametrize("initial, said", [
     ("{generic(other)+4, other, add}", None), ("{nowhere, 0, 0}", "nowhere"),
-])  # fmt: skip
+])
 def test_variables_that_hold_addresses(initial, said):
     variables = f".global .u32 other[3] = {{7, 8, 9}}; .global .u64 table[3] = {initial};" + ADD
     body = STORE.replace("CALL", "ld.global.u64 %o2, [table]; ld.u32 %r, [%o2];")

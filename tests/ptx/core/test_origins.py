@@ -69,7 +69,7 @@ def test_an_offset_in_the_instruction(offset, silent):
     .shared .b32 a[16]; .shared .b32 b[16]; .reg .b32 %r, %x;
     mov.u32 %r, a; mov.u32 %x, b; st.shared.u32 [%r+{offset}], 7; st.shared.u32 [%x], 1;""",
         np.zeros(1, np.uint32), block=1,
-    )  # fmt: skip
+    )
     assert bool(done.hazards) != silent
     for hazard in done.hazards:
         assert "of a, which has 64, lie in b" in hazard.message

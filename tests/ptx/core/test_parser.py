@@ -171,7 +171,7 @@ def test_mutated_text_raises_nothing_else(seed):
     arch, name = (
         ("90a", "blocks"), ("90a", "hazards"), ("75", "kernels"), ("80", "tensor"),
         ("90a", "hopper"),
-    )[seed % 5]  # fmt: skip
+    )[seed % 5]
     text = compile_kernels(f"compute_{arch}", str(HERE / f"{name}.cu"))
     starts = [m.start() for m in re.finditer(r"^\.(?:visible|weak|extern) ", text, re.M)]
     at = chance.randrange(len(starts))

@@ -514,7 +514,7 @@ def test_warp_votes():
         (1, (32, 32, 2), "2048 threads"), (1, (1, 1, 65), "z must be"),
         ((1, 1, 1, 1), 1, "one to three"), (1.5, 1, "whole"),
     ],
-)  # fmt: skip
+)
 def test_geometry(grid, block, message):
     with pytest.raises(ptx.Error, match=message):
         run("", np.zeros(1), grid=grid, block=block)

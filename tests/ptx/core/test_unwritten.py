@@ -53,7 +53,7 @@ USES = {
                  "is stored: .*lane 30"),
     "selected": ("setp.gt.u32 %q, %t, 3; selp.b32 %w, %v, %t, %q; st.global.u32 [%g], %w;",
                  "is stored"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("use", USES)
@@ -77,7 +77,7 @@ HARMLESS = {
     "part of a vector":
         "mov.u32 %x, s; ld.shared.v4.u32 {%z1, %z2, %z3, %z4}, [%x+112]; add.u32 %w, %z3, %t;"
         "sub.u32 %w, %w, 30;",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("body", HARMLESS.values(), ids=HARMLESS)

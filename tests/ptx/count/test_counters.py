@@ -58,7 +58,7 @@ def load(words, space="global", width=1, block=32, active=None, repeat=1, **opti
         (LANE * 0, 1, 1), (LANE[::-1], 1, 4), (LANE * 2, 2, 8), (LANE * 4, 4, 16),
         (LANE // 16 * 64, 1, 2), (RANDOM, 1, len(set(RANDOM // 8))), (LANE * 0, 4, 1),
     ],
-)  # fmt: skip
+)
 def test_sectors(words, width, sectors):
     site, result = load(words, width=width)
     assert (site.requests, site.lanes, site.sectors) == (1, 32, sectors)
@@ -79,7 +79,7 @@ def test_sectors(words, width, sectors):
         (LANE * 0, 4, 2, 2),  # the halves never merge
         (LANE * 32, 4, 32, 4),
     ],
-)  # fmt: skip
+)
 def test_wavefronts(words, width, wavefronts, ideal):
     site, _ = load(words, "shared", width)
     assert (site.wavefronts, site.ideal) == (wavefronts, ideal)

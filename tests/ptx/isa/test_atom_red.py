@@ -15,7 +15,7 @@ LANES = 32
 DTYPE = {
     "u32": "u4", "s32": "i4", "b32": "u4", "u64": "u8", "s64": "i8", "b64": "u8", "f32": "f4",
     "f64": "f8", "f16": "f2", "b16": "u2",
-}  # fmt: skip
+}
 
 
 def wrapped(value, kind):
@@ -31,13 +31,13 @@ OPERATIONS = {
     "or": lambda old, b: old | b, "xor": lambda old, b: old ^ b, "exch": lambda old, b: b,
     "inc": lambda old, b: 0 if old >= b else old + 1,
     "dec": lambda old, b: b if old == 0 or old > b else old - 1,
-}  # fmt: skip
+}
 CASES = [
     *((op, t) for op in ("add", "min", "max") for t in ("u32", "s32", "u64", "s64")),
     *(("add", t) for t in ("f32", "f64", "f16")),
     *((op, t) for op in ("and", "or", "xor", "exch") for t in ("b32", "b64")),
     ("inc", "u32"), ("dec", "u32"),
-]  # fmt: skip
+]
 
 
 def execute(opcode, kind, memory, where, values, more=None, space="global"):
@@ -95,9 +95,9 @@ def test_lanes_go_one_after_another(operation, kind, space, data):
     where = data.draw(st.lists(st.integers(0, 3), min_size=LANES, max_size=LANES))
     flush = ".noftz" if kind == "f16" else ""
     after, seen = execute(f"atom.{space}.{operation}{flush}", kind, memory, where, values,
-                          space=space)  # fmt: skip
+                          space=space)
     reduced, _ = execute(f"red.{space}.{operation}{flush}", kind, memory, where, values,
-                         space=space) if operation != "exch" else (after, None)  # fmt: skip
+                         space=space) if operation != "exch" else (after, None)
     expected, old = list(memory), []
     for at, value in zip(where, values, strict=True):
         old.append(expected[at])
@@ -129,7 +129,7 @@ def brain(bits):
 @pytest.mark.parametrize("opcode", [
     "atom.global.add.noftz.f16x2", "red.global.add.noftz.f16x2", "atom.global.add.noftz.bf16x2",
     "red.relaxed.gpu.global.add.noftz.bf16x2",
-])  # fmt: skip
+])
 def test_pairs_of_halves(opcode):
     random = np.random.default_rng(1)
     values = random.integers(-8, 8, (LANES, 2)) / 4
@@ -145,7 +145,7 @@ def test_pairs_of_halves(opcode):
     ld.param.u64 %m, [m]; ld.param.u64 %v, [v]; ld.param.u64 %o, [o];
     mad.wide.u32 %v, %t, 4, %v; mad.wide.u32 %o, %t, 4, %o; ld.global.u32 %b, [%v];
     {opcode} {seen}[%m+4], %b; st.global.u32 [%o], %d;
-    """, memory, given_, out, parameters=".param .u64 m, .param .u64 v, .param .u64 o")  # fmt: skip
+    """, memory, given_, out, parameters=".param .u64 m, .param .u64 v, .param .u64 o")
 
     def halves(words):
         bits = np.ascontiguousarray(words).view(np.uint16).reshape(-1, 2)
@@ -181,7 +181,7 @@ def test_vectors(width):
     )
     run(text + f"""atom.global.add.v{width}.f32 {{{names}}}, [%m], {{{names}}};
     st.global.v{width}.f32 [%o], {{{names}}};""", memory, out,
-        parameters=".param .u64 m, .param .u64 o")  # fmt: skip
+        parameters=".param .u64 m, .param .u64 o")
     for word in range(3):
         mine = [t for t in range(LANES) if t % 3 == word]
         assert memory[word].tolist() == [sum(t + (i > 0) for t in mine) for i in range(width)]
@@ -197,7 +197,7 @@ def test_two_arrays_in_one_instruction():
     and.b32 %v, %t, 1; setp.eq.u32 %p, %v, 1; selp.b64 %a, %b, %a, %p;
     mad.wide.u32 %a, %t, 4, %a; mad.wide.u32 %o, %t, 4, %o;
     atom.global.add.u32 %v, [%a], 1000; st.global.u32 [%o], %v;""", first, second, out,
-        parameters=".param .u64 a, .param .u64 b, .param .u64 o")  # fmt: skip
+        parameters=".param .u64 a, .param .u64 b, .param .u64 o")
     assert out.tolist() == before.tolist()
     assert (np.where(np.arange(LANES) % 2, second, first) == before + 1000).all()
     assert first[1::2].max() < 1000 and second[::2].max() < 1000
@@ -212,11 +212,11 @@ def test_two_arrays_in_one_instruction():
     ("red.global.add.v2.f32 [%o], {%f, %f, %f};", "2 registers are needed"),
     ("red.global.xor.f16x2 [%o], %d;", "add, min and max"),
     ("atom.global.cas.b32 %d, [%o], %d;", "3 operands"),
-])  # fmt: skip
+])
 def test_refused(statement, message):
     with pytest.raises(ptx.Error, match=message):
         run(f".reg .b32 %d; .reg .f32 %f; .reg .b64 %o; ld.param.u64 %o, [out]; {statement}",
-            np.zeros(4, np.float32))  # fmt: skip
+            np.zeros(4, np.float32))
 
 
 def test_atomics_are_checked_like_any_access():

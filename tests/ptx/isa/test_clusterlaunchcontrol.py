@@ -49,7 +49,7 @@ def run(text=PROGRAM, grid=(5, 2), cluster=None, **options):
     alone = many == 1
     begin = RANKS + "setp.eq.u32 %asks, %rank, 0; and.pred %asks, %asks, %one;\nloop:\n"
     text = text.replace("loop:\n", begin, 1).replace("CAST", "" if alone else
-                                                    ".multicast::cluster::all")  # fmt: skip
+                                                    ".multicast::cluster::all")
     cluster_sync = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
     text = text.replace("SYNC", "bar.sync 0;" if alone else cluster_sync)
     text = text.replace("LAST", "" if alone else cluster_sync)
@@ -63,7 +63,7 @@ def run(text=PROGRAM, grid=(5, 2), cluster=None, **options):
 @pytest.mark.parametrize("options", [
     {}, {"landing": "late"}, {"schedule": "highest", "landing": "late"},
     {"schedule": "random", "seed": 2}, {"go_on": True},
-], ids=str)  # fmt: skip
+], ids=str)
 @pytest.mark.parametrize("grid,cluster", [((5, 2), None), ((1, 1), None), ((8, 1), 2)])
 def test_each_block_s_work_is_done_once(grid, cluster, options):
     launch, done, by = run(grid=grid, cluster=cluster, races=True, **options)
@@ -80,7 +80,7 @@ def test_a_block_that_does_not_ask_leaves_the_others_to_run():
 
 def test_single_coordinates():
     single = "".join(f"clusterlaunchcontrol.query_cancel.get_first_ctaid::{a}.b32.b128 %{a}, %r;\n"
-                     for a in "xyz")  # fmt: skip
+                     for a in "xyz")
     text = PROGRAM.replace(QUERY.splitlines()[3] + "\n", single)
     assert "::y" in text
     _, done, _ = run(text)

@@ -19,14 +19,14 @@ BACK = {
     8: "ld.shared.v2.u32 {%r4, %r5}, [%r2]; st.global.v2.u32 [%d4], {%r4, %r5};",
     16: "ld.shared.v4.u32 {%r4, %r5, %r6, %r7}, [%r2];"
         "st.global.v4.u32 [%d4], {%r4, %r5, %r6, %r7};",
-}  # fmt: skip
+}
 WAIT = "cp.async.commit_group; cp.async.wait_group 0;\n"
 PARAMETERS = ".param .u64 in, .param .u64 out"
 
 
 def copied(
     width: int, copies: str, wait: str = WAIT, lanes: int = 32, nbytes=None, parting="", **options
-):  # fmt: skip
+):
     """Copy `width` bytes a lane to shared memory and back; returns source, result, launch."""
     source = np.arange(1, nbytes or lanes * width + 1, dtype=np.int64).astype(np.uint8)
     out = np.zeros(lanes * width, np.uint8)
@@ -82,7 +82,7 @@ def test_zero_fill(size, landing):
     source, out, _ = copied(
         16, f"mov.u32 %r9, {size}; selp.b32 %r9, %r9, 16, %p0;"
         "cp.async.cg.shared.global [%r2], [%d3], 16, %r9;", landing=landing,
-    )  # fmt: skip
+    )
     expected = source.reshape(32, 16).copy()
     expected[:8, size:] = 0
     assert np.array_equal(out.reshape(32, 16), expected)
@@ -131,7 +131,7 @@ COPY = "cp.async.ca.shared.global [%r2], [%d3], 4;"
 
 
 @pytest.mark.parametrize("wait", ["", "cp.async.commit_group;", "cp.async.wait_group 0;",
-                                  "cp.async.commit_group; cp.async.wait_group 1;"])  # fmt: skip
+                                  "cp.async.commit_group; cp.async.wait_group 1;"])
 def test_reading_too_early(wait):
     """No group, no wait, or a wait that leaves the group out: only a commit and a wait will do."""
     with pytest.raises(ptx.UninitialisedRead):
@@ -227,7 +227,7 @@ def ring(count, arrive, wait="try_wait", **options):
 @pytest.mark.parametrize("options", [
     {}, {"landing": "late"}, {"races": True}, {"races": True, "landing": "late"},
     {"schedule": "highest"}, {"schedule": "random", "landing": "late"},
-])  # fmt: skip
+])
 def test_an_mbarrier_tells_when_copies_are_done(options):
     right, launch = ring(32, "cp.async.mbarrier.arrive.noinc.shared.b64 [%b];", **options)
     assert right and not launch.hazards

@@ -49,7 +49,7 @@ HALVES = np.zeros((8, 64), np.float16)
     (HALVES[:, ::2], (8, 8), {}, "elements of the last axis lie 4 bytes apart"),
     (HALVES[:, 4:], (8, 8), {}, "begins 8 bytes behind a multiple of 16"),
     (HALVES[::-1], (8, 8), {}, "multiple of 16|to below 2"),
-])  # fmt: skip
+])
 def test_limits(array, box, options, message):
     with pytest.raises(ValueError, match=message):
         ptx.tensor_map(array, box, **options)
@@ -148,7 +148,7 @@ CASES = [
     ((9, 10, 16), "f4", (3, 4, 8), (1, 3, 1), 0, "zero", (4, 7, 8), 0),
     ((3, 4, 5, 16), "f8", (2, 2, 3, 4), None, 32, "zero", (14, -1, 3, 1), 0),
     ((2, 3, 4, 5, 16), "i2", (2, 2, 2, 2, 8), None, 0, "zero", (8, 4, 3, 2, -1), 128),
-]  # fmt: skip
+]
 
 
 def prepared(case):
@@ -176,7 +176,7 @@ def test_boxes(case, landing):
 @pytest.mark.parametrize("case,message", [
     (((40, 64), "f2", (16, 64), None, 128, "zero", (4, 8), 0), "multiple of 16 bytes"),
     (((40, 64), "f2", (16, 16), None, 128, "zero", (8, 0), 0), "needs them to be equal"),
-])  # fmt: skip
+])
 def test_boxes_at_which_the_hardware_traps(case, message):
     tensor_map, numbers, _, total = prepared(case)
     with pytest.raises(ptx.Error, match=message):
@@ -243,7 +243,7 @@ ADD = "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%o], [%a], 51
 
 
 def bulk(copy=OUT, fence="fence.proxy.async.shared::cta;", wait="cp.async.bulk.wait_group.read 0;",
-         after="", init="fence.mbarrier_init.release.cluster;", **options):  # fmt: skip
+         after="", init="fence.mbarrier_init.release.cluster;", **options):
     text = (
         BULK.replace("INITIALISED", "READY")
         .replace("INIT", init)
@@ -275,7 +275,7 @@ def test_bulk_reductions_of_bf16(operation, landing):
     text = BULK.replace("INITIALISED", "READY").replace("INIT", "fence.proxy.async;")
     text = text.replace("add.u32 %v, %v, 1;", "").replace("FENCE", "fence.proxy.async;")
     text = text.replace("COPY", f"cp.reduce.async.bulk.global.shared::cta.bulk_group.{operation}"
-                        ".bf16 [%o], [%a], 512;")  # fmt: skip
+                        ".bf16 [%o], [%a], 512;")
     text = text.replace("WAIT", "cp.async.bulk.wait_group 0;").replace("AFTER", "")
     out, given = old.astype(np.uint16), new.astype(np.uint16)
     ptx.Module(text).get_function("k")(1, 128, (given, out), landing=landing)
@@ -300,7 +300,7 @@ def test_bulk_faults():
         (OUT.replace("512", "24"), "multiple of 16"), (OUT.replace("512", "528"), "outside"),
         (OUT.replace("[%a]", "[%a+8]"), "multiple"), (OUT.replace("[%o]", "[%o+8]"), "multiple"),
         (OUT.replace("[%o]", "[%o+16]"), "outside"),
-    ):  # fmt: skip
+    ):
         with pytest.raises(ptx.Error, match=message):
             bulk(copy)
 

@@ -109,7 +109,7 @@ def test_approximations_are_close():
     functions = {
         "rcp": lambda v: 1 / v, "sqrt": np.sqrt, "ex2": np.exp2, "lg2": np.log2, "sin": np.sin,
         "rsqrt": lambda v: 1 / np.sqrt(v),
-    }  # fmt: skip
+    }
     for name, function in functions.items():
         _, out = apply(f"{name}.approx.f32", "f32", ("f32",), [x])
         np.testing.assert_allclose(out, function(x.astype(float)), rtol=1e-6, atol=1e-7)

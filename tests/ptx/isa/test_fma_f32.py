@@ -123,7 +123,7 @@ def test_loads_between_products_change_no_bit(order):
     given = random.random((64, 16), np.float32)
     out = np.zeros((64, 16), np.float32)
     fma = [f"fma.rn.f32 %c{4 * i + j}, %a{i}, %b{j}, %c{4 * i + j};"
-           for i in range(4) for j in range(4)]  # fmt: skip
+           for i in range(4) for j in range(4)]
     a = [f"ld.global.f32 %a{i}, [%i+{4 * i}];" for i in range(4)]
     b = [f"ld.global.f32 %b{j}, [%i+{16 + 4 * j}];" for j in range(4)]
     if order == "apart":
@@ -134,7 +134,7 @@ def test_loads_between_products_change_no_bit(order):
             body += [a[i], *fma[4 * i : 4 * i + 4], f"add.f32 %s, %b{i}, %b{i};"]
     else:  # a register is loaded anew behind its products, and a product is read between them
         body = [*b, a[0], *fma[:4], "ld.global.f32 %a0, [%i+32];", "mov.f32 %s, %c3;",
-                "add.f32 %c15, %c15, %s;", *a[1:], *fma[4:]]  # fmt: skip
+                "add.f32 %c15, %c15, %s;", *a[1:], *fma[4:]]
     text = OUTER.replace("ZERO", " ".join(f"mov.f32 %c{n}, 0f00000000;" for n in range(16)))
     text = text.replace("LOADS", "\n".join(body)).replace(
         "STORES", " ".join(f"st.global.f32 [%o+{4 * n}], %c{n};" for n in range(16)))

@@ -43,7 +43,7 @@ operands = st.lists(st.tuples(*[finite | near] * 3), min_size=N, max_size=N)
 EXACT = {
     "add.bf16": lambda a, b, c: a + b, "sub.bf16": lambda a, b, c: a - b,
     "mul.bf16": lambda a, b, c: a * b, "fma.rn.bf16": lambda a, b, c: a * b + c,
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("opcode", EXACT)
@@ -143,7 +143,7 @@ CHAINS = {
     "sub": "sub.cc.u32 %r8, %r0, %r2; subc.cc.u32 %r9, %r1, %r3; subc.u32 %r10, 0, 0;",
     "mad": "mad.lo.cc.u32 %r8, %r0, %r2, %r1; madc.hi.cc.u32 %r9, %r0, %r2, %r3;"
            "addc.u32 %r10, 0, 0;",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", CHAINS)
@@ -160,14 +160,14 @@ def test_carries(name, rows):
         exact = {
             "add": (b << 32 | a) + (d << 32 | c), "sub": (b << 32 | a) - (d << 32 | c),
             "mad": a * c + b + (d << 32),
-        }[name]  # fmt: skip
+        }[name]
         assert sum(word << 32 * i for i, word in enumerate(got[:3])) == exact % 2**96
 
 
 @pytest.mark.parametrize("gives,takes,carried", [
     ("add.cc.u32 %r1, -1, 1", "addc", 1), ("sub.cc.u32 %r1, 0, 1", "subc", 0xFFFFFFFF),
     ("mad.lo.cc.u32 %r1, -1, 1, 1", "addc", 1), ("mad.hi.cc.u32 %r1, -1, -1, 2", "addc", 1),
-])  # fmt: skip
+])
 def test_carries_of_lanes_stay_apart(gives, takes, carried):
     """A guarded instruction leaves the flag of other lanes as it was."""
     out = np.zeros(32, np.uint32)

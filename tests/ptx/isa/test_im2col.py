@@ -136,7 +136,7 @@ LOADS = {
     "rows": ((3, 20, 16), (-2,), (1,), 16, 33, (3,), (0, 7), 0, (5,)),
     "volumes": (
         (2, 4, 5, 6, 8), (-1, 0, -2), (-1, 1, 0), 4, 90, (2, 1, 3), (0, 1, 2, 1), 4, (1, 0, 2)),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("landing", ["early", "late"])
@@ -152,7 +152,7 @@ def test_loads(case, landing):
     launch = module(len(shape)).get_function("load")(
         1, 64, (made, place(c=c, n=at[0], **names, **given), out, out.nbytes),
         races=True, landing=landing,
-    )  # fmt: skip
+    )
     np.testing.assert_array_equal(out, want)
     assert want.any() and not launch.hazards
     (site,) = (s for s in launch.trace.sites if s.kind == "bulk load")
@@ -166,12 +166,12 @@ def test_half_precision_with_a_swizzle_and_nan_outside():
     out = np.zeros((32, 64), np.float16)
     module(4).get_function("load")(1, 64, (made, place(w=-1, h=2, ow=1, oh=1), out, out.nbytes))
     want = expected(array.view(np.uint16), (-1, -1), (-1, -1), 64, 32, (1, 1), (0, 2, -1), 0,
-                    (1, 1), EMPTY[2])  # fmt: skip
+                    (1, 1), EMPTY[2])
     chunks = out.view(np.uint16).reshape(32, 8, 8)
     for row in range(32):
         for chunk in range(8):  # the swizzle of 128 bytes: chunk ^ row % 8
             np.testing.assert_array_equal(chunks[row, chunk ^ row % 8],
-                                          want[row, 8 * chunk : 8 * chunk + 8])  # fmt: skip
+                                          want[row, 8 * chunk : 8 * chunk + 8])
 
 
 @pytest.mark.parametrize("name", ["store", "add"])

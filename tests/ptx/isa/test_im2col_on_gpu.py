@@ -40,7 +40,7 @@ def drive(array, lower, upper, channels, pixels, element_strides=None, swizzle=0
         ctypes.c_uint32(channels), ctypes.c_uint32(pixels),
         (ctypes.c_uint32 * rank)(*reversed(strides)),
         0, tensor_maps._SWIZZLES[swizzle], 0, tensor_maps._FILLS[fill],
-    )  # fmt: skip
+    )
     return int(code), np.frombuffer(ctypes.string_at(start, 128), "V128")[0]
 
 
@@ -75,7 +75,7 @@ def test_loads_alike(case):
         np.full((pixels, channels), np.nan, np.float32),
         lower=lower, upper=upper, channels=channels, pixels=pixels,
         element_strides=(1, *strides, 1),
-    )  # fmt: skip
+    )
     assert theirs.tobytes() == mine.tobytes()
 
 
@@ -87,7 +87,7 @@ def test_swizzles_and_fills_alike(swizzle, fill):
         "load", images((2, 5, 6, 64), np.float16), place(w=-1, h=2, ow=1, oh=1),
         np.ones((32, channels), np.float16),
         lower=(-1, -1), upper=(-1, -1), channels=channels, pixels=32, swizzle=swizzle, fill=fill,
-    )  # fmt: skip
+    )
     assert theirs.tobytes() == mine.tobytes()
 
 
@@ -99,7 +99,7 @@ def test_stores_alike(name):
     (theirs, _), (mine, _) = both(
         name, array, place(c=8, w=2, h=3, n=0), data, lower=(1, 0), upper=(-1, -2), channels=8,
         pixels=20, element_strides=(1, 2, 1, 1),
-    )  # fmt: skip
+    )
     assert theirs.tobytes() == mine.tobytes() != before.tobytes()
 
 

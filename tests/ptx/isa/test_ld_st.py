@@ -41,7 +41,7 @@ def test_eight_registers_of_32_bits_or_four_of_64():
     (("ld.global.v8", "ld.shared.v8"), ptx.UnsupportedInstruction, "or 32 of global memory"),
     (("v8.b32 {%r0", "v8.b16 {%r0"), ptx.Error, "types of 32 bits"),
     ((", %r7}, [%x]", "}, [%x]"), ptx.Error, "7 destinations for 8"),
-])  # fmt: skip
+])
 def test_what_is_refused(change, error, why):
     assert change[0] in WIDE
     with pytest.raises(error, match=why):

@@ -211,7 +211,7 @@ LOOP:
      "mbarrier.arrive.shared.b64 _, [%b];", "no mbarrier was initialised"),
     ("mbarrier.init.shared.b64 [%b], 1; mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%b], "
      "1048576;", "tx-count"),
-])  # fmt: skip
+])
 def test_misuse(body, message):
     with pytest.raises(ptx.Error, match=message) as caught:
         run(body)

@@ -112,7 +112,7 @@ MMA = [
     (16, 8, 8, "f64", "f64", "f64"), (16, 8, 32, "e4m3", "f32", "f32"),
     (16, 8, 32, "e5m2", "f32", "f32"), (16, 8, 32, "e4m3", "f16", "f16"),
     (16, 8, 16, "e5m2", "f32", "f32"),
-]  # fmt: skip
+]
 
 
 def run_mma(m, n, k, kind, after, before, a, b, c, modifier="", kind_b=None):
@@ -123,7 +123,7 @@ def run_mma(m, n, k, kind, after, before, a, b, c, modifier="", kind_b=None):
     parts = {
         "a": (word, counts["a"] // per), "b": (word, counts["b"] // per),
         "c": (REGISTER[before], counts["c"] // per_c), "d": (REGISTER[after], counts["d"] // per_d),
-    }  # fmt: skip
+    }
     half = 1 if m == 8 else 2  # an 8-row A counts its registers along k only
 
     def place_a(lane, i):
@@ -220,12 +220,12 @@ def test_quad_pairs(kind, layouts):
     operands = [
         laid(a, "f16", place_a, 4), laid(b, "f16", place_b, 4), laid(c, kind, place_c, 8),
         encoded(np.zeros((32, 8)), kind),
-    ]  # fmt: skip
+    ]
     number = 4 if kind == "f16" else 8
     parts = {
         "a": ("b32", 2), "b": ("b32", 2), "c": (REGISTER[kind], number),
         "d": (REGISTER[kind], number),
-    }  # fmt: skip
+    }
     opcode = f"mma.sync.aligned.m8n8k4.{layouts}.{kind}.f16.f16.{kind}"
     parameters = ", ".join(f".param .u64 p{i}" for i in range(4))
     run(lanes_of(opcode, parts, "d"), *operands, parameters=parameters)

@@ -19,7 +19,7 @@ FORMS = [
     (32, "s8", "s8", "s32", 4), (32, "u8", "s8", "s32", 4), (64, "s8", "u8", "s32", 4),
     (64, "u8", "u8", "s32", 4), (64, "e4m3", "e5m2", "f32", 4), (64, "e5m2", "e5m2", "f16", 4),
     (64, "s4", "s4", "s32", 8), (128, "s4", "u4", "s32", 8), (128, "u4", "u4", "s32", 8),
-]  # fmt: skip
+]
 BITS = {"f16": 16, "bf16": 16, "tf32": 32, "s8": 8, "u8": 8, "e4m3": 8, "e5m2": 8, "s4": 4, "u4": 4}
 RANGES = {"u8": (0, 9), "s4": (-8, 8), "u4": (0, 16)}
 
@@ -125,7 +125,7 @@ def kernel(form, selector: int, ordered: bool, modifier: str = "") -> str:
         body += f"mad.wide.u32 %p{i}, %t, {4 * count}, %p{i};\n"
         body += "".join(f"ld.global.{kind} %{name}{j}, [%p{i} + {4 * j}];\n" for j in range(count))
     c, a, b, _ = ("{" + ", ".join(f"%{name}{j}" for j in range(count)) + "}"
-                  for name, count in zip("cabe", counts, strict=True))  # fmt: skip
+                  for name, count in zip("cabe", counts, strict=True))
     body += f"{opcode} {c}, {a}, {b}, {c}, %e0, {selector};\n"
     kind = "f32" if form[3] == "f32" else "b32"
     return body + "".join(f"st.global.{kind} [%p0 + {4 * j}], %c{j};\n" for j in range(counts[0]))
@@ -143,7 +143,7 @@ def operands(form, selector: int, ordered: bool, seed: int = 0):
     c = random.integers(-9, 9, (16, 8)).astype(float)
     laid = np.array([[c[c_place(lane, i)] for i in range(4)] for lane in range(32)])
     registers = [words(laid, c_kind), operand_a(packed, a_kind), operand_b(b, b_kind),
-                 operand_e(codes, k, a_kind, selector, random)]  # fmt: skip
+                 operand_e(codes, k, a_kind, selector, random)]
     return whole, b, c, registers
 
 
@@ -186,7 +186,7 @@ def test_whole_numbers_are_clamped():
         (FORMS[0], False, 0b0010, False), (FORMS[6], False, 0b0001, True),
         (FORMS[14], True, 0b1111, True),
     ],
-)  # fmt: skip
+)
 def test_undefined_metadata_is_an_error_where_it_matters(form, ordered, code, is_wrong):
     *_, registers = operands(form, 0, True)
     lane, bit = metadata_place(form[0], form[1], 11, 2, 0)

@@ -38,7 +38,7 @@ BODIES = {
                                               (1, 1, 3, 4)]],
     "one needs another": [[(0, 0, 0, 0), (0, 1, 1, 0), (1, 0, 2, 1), (1, 1, 3, 2)]],
     "sums move": [PLAIN, [(i, j, (d + 1) % 8, d) for i, j, d, _ in PLAIN[::-1]]],
-}  # fmt: skip
+}
 
 
 def text_of(kind: str, groups, some: bool) -> str:

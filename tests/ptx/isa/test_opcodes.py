@@ -21,7 +21,7 @@ DTYPE = {
     "b16": "u2", "u16": "u2", "s16": "i2", "b32": "u4", "u32": "u4", "s32": "i4", "b64": "u8",
     "u64": "u8", "s64": "i8", "f16": "f2", "f32": "f4", "f64": "f8", "u8": "u1", "s8": "i1",
     "pred": "u4",
-}  # fmt: skip
+}
 
 
 def lines_of(opcode: str, result: str, sources: tuple[str, ...], tail: str = ""):

@@ -15,14 +15,14 @@ UNDEFINED = ("div.", "rem.")
 FLOATS = [
     (f"{name}.{mode}.{kind}", kind, (kind,) * (3 if name == "fma" else 2))
     for name in EXACT for mode in ("rn", "rz", "rm", "rp") for kind in ("f32", "f64")
-]  # fmt: skip
+]
 CONVERSIONS = [
     (f"cvt.{mode}.{to}.f32", to, ("f32",))
     for mode in ("rni", "rzi", "rmi", "rpi") for to in ("u8", "s8", "u16", "s32", "u32")
 ] + [
     (f"cvt.{mode}.f32.{source}", "f32", (source,))
     for mode in ("rn", "rz", "rm", "rp") for source in ("s32", "u32", "s64", "u64", "f64")
-] + [("cvt.rn.f16.f32", "f16", ("f32",)), ("cvt.f32.f16", "f32", ("f16",))]  # fmt: skip
+] + [("cvt.rn.f16.f32", "f16", ("f32",)), ("cvt.f32.f16", "f32", ("f16",))]
 
 
 def values(kind: str, seed: int) -> np.ndarray:
@@ -40,7 +40,7 @@ def values(kind: str, seed: int) -> np.ndarray:
 
 @pytest.mark.parametrize("opcode, result, sources", [
     *(case[:3] for case in INTEGER if not case[0].startswith(UNDEFINED)), *FLOATS, *CONVERSIONS,
-])  # fmt: skip
+])
 def test_the_same_bits(opcode, result, sources):
     for seed in range(4):
         columns = [values(kind, 7 * seed + i) for i, kind in enumerate(sources)]

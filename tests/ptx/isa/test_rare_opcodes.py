@@ -77,7 +77,7 @@ def test_signs_and_classes(kind, data):
         "number": lambda v: not math.isnan(v),
         "normal": lambda v: math.isfinite(v) and abs(v) >= least,
         "subnormal": lambda v: 0 < abs(v) < least,
-    }  # fmt: skip
+    }
     for name, oracle in oracles.items():
         _, out = apply(f"testp.{name}.{kind}", "pred", (kind,), columns[:1])
         assert out.tolist() == [int(oracle(v)) for v in a.tolist()]
@@ -111,7 +111,7 @@ def test_comparisons_joined_with_a_predicate(join, columns):
     run(body + f"""setp.ne.u32 %p2, %c, 0; setp.lt.{join}.s32 %p0|%p1, %a, %b, %p2;
     selp.b32 %x, 1, 0, %p0; selp.b32 %y, 1, 0, %p1; ld.param.u64 %p, [out];
     mad.wide.u32 %p, %t, 8, %p; st.global.v2.u32 [%p], {{%x, %y}};""", *arrays, out, block=N,
-        parameters=", ".join(f".param .u64 {n}" for n in ("a", "b", "c", "out")))  # fmt: skip
+        parameters=", ".join(f".param .u64 {n}" for n in ("a", "b", "c", "out")))
     with_ = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}[join]
     less, given_ = arrays[0] < arrays[1], arrays[2] != 0
     assert np.array_equal(out[:, 0], with_(less, given_))
@@ -132,7 +132,7 @@ def test_high_products_carry():
     out = np.zeros(2, np.uint32)
     run(""".reg .b32 %a, %b; .reg .b64 %o; ld.param.u64 %o, [out];
     mad.hi.cc.u32 %a, 0xFFFFFFFF, 0xFFFFFFFF, 5; addc.u32 %b, 0, 0;
-    st.global.v2.u32 [%o], {%a, %b};""", out, block=1)  # fmt: skip
+    st.global.v2.u32 [%o], {%a, %b};""", out, block=1)
     total = (0xFFFFFFFF * 0xFFFFFFFF >> 32) + 5
     assert out.tolist() == [total & 0xFFFFFFFF, total >> 32]
 
@@ -213,7 +213,7 @@ def test_hints_do_nothing():
     ld.global.L2::cache_hint.u32 %v, [%o], %c;
     discard.global.L2 [%o], 128; nanosleep.u32 100; griddepcontrol.launch_dependents;
     griddepcontrol.wait; setmaxnreg.dec.sync.aligned.u32 40; membar.cta; fence.acq_rel.gpu;
-    ldu.global.u32 %v, [%o]; add.u32 %v, %v, 1; st.global.u32 [%o], %v;""", out)  # fmt: skip
+    ldu.global.u32 %v, [%o]; add.u32 %v, %v, 1; st.global.u32 [%o], %v;""", out)
     assert (out == 1).all()
     for many in (16, 41, 264):
         with pytest.raises(ptx.ParseError, match="multiple of 8 from 24 to 256"):
@@ -236,7 +236,7 @@ def test_spaces_of_generic_addresses():
     st.global.u32 [%o], %v; isspacep.global %p, %a; selp.b32 %v, 1, 0, %p;
     st.global.u32 [%o+4], %v; mov.u64 %a, l; cvta.local.u64 %a, %a; isspacep.local %p, %a;
     selp.b32 %v, 1, 0, %p; st.global.u32 [%o+8], %v; isspacep.global %p, %o;
-    selp.b32 %v, 1, 0, %p; st.global.u32 [%o+12], %v;""", out, block=1)  # fmt: skip
+    selp.b32 %v, 1, 0, %p; st.global.u32 [%o+12], %v;""", out, block=1)
     assert out.tolist() == [1, 0, 1, 1]
 
 

@@ -63,7 +63,7 @@ def source_of(mode, lane, b, c):
 def test_shuffles(mode, width, values, by):
     c = (32 - width) << 8 | (0 if mode == "up" else 31)
     x, y = lanes(f"shfl.sync.{mode}.b32 %x|%g, %a, %b, {c}, -1; selp.b32 %y, 1, 0, %g;",
-                 values, by, results=2)  # fmt: skip
+                 values, by, results=2)
     for lane in range(LANES):
         source, valid = source_of(mode, lane, by[lane], c)
         assert (x[lane], y[lane]) == (values[source], valid)
@@ -78,7 +78,7 @@ def test_votes_of_the_active_lanes(active, said):
     expected = {
         "ballot": sum(1 << lane for lane in here if said[lane] == 1), "all": all(yes),
         "any": any(yes), "uni": len(set(yes)) == 1,
-    }  # fmt: skip
+    }
     for mode, value in expected.items():
         if mode == "ballot":
             body = f"vote.sync.ballot.b32 %x, %g, {active};"
@@ -114,7 +114,7 @@ def test_reductions(active, values):
     expected = {
         "add.u32": sum(here), "add.s32": sum(signed), "min.u32": min(here), "max.u32": max(here),
         "min.s32": min(signed), "max.s32": max(signed), "and.b32": -1, "or.b32": 0, "xor.b32": 0,
-    }  # fmt: skip
+    }
     for value in here:
         expected["and.b32"] &= value
         expected["or.b32"] |= value
@@ -131,7 +131,7 @@ def test_who_is_here_and_who_leads(active):
     got = lanes("activemask.b32 %x;", active=active)
     assert [got[lane] for lane in here] == [active] * len(here)
     lead, is_lead = lanes(f"elect.sync %x|%g, {active}; selp.b32 %y, 1, 0, %g;", active=active,
-                          results=2)  # fmt: skip
+                          results=2)
     assert [lead[lane] for lane in here] == [here[0]] * len(here)
     assert [is_lead[lane] for lane in here] == [int(lane == here[0]) for lane in here]
 
@@ -140,7 +140,7 @@ def test_who_is_here_and_who_leads(active):
     "shfl.sync.idx.b32 %x, %t, 0, 31, 0xFFFF;", "vote.sync.any.pred %g, %k, 0xFFFF;",
     "match.any.sync.b32 %x, %t, 0xFFFF;", "redux.sync.add.u32 %x, %t, 0xFFFF;",
     "bar.warp.sync 0xFFFF;",
-])  # fmt: skip
+])
 def test_a_mask_that_leaves_out_a_lane_that_runs_it(statement):
     with pytest.raises(ptx.Divergence, match="mask leaves out lanes that run it: .* lane 16"):
         lanes(statement)
@@ -165,7 +165,7 @@ def test_tiles_of_a_warp_exchange_each_within_its_own_mask(values, size):
         "match.all.sync.b32 %x|%h, %a, %m;":
             lambda tile: (len({values[i] for i in tile}) == 1) * sum(1 << i for i in tile),
         "elect.sync %x|%h, %m;": lambda tile: tile[0],
-    }  # fmt: skip
+    }
     for body, expected in word.items():
         got = lanes(own + body, values)
         assert got == [expected(tile) for tile in tiles for _ in tile], body

@@ -17,7 +17,7 @@ WORDS = st.lists(st.integers(0, 2**32 - 1), min_size=16, max_size=16)
 OPERATIONS = {
     "vadd": lambda a, b: a + b, "vsub": lambda a, b: a - b, "vabsdiff": lambda a, b: abs(a - b),
     "vmin": min, "vmax": max, "vavrg": lambda a, b: (a + b + (a + b >= 0)) >> 1,
-}  # fmt: skip
+}
 
 
 def lane(word: int, i: int, bits: int, signed: bool) -> int:
@@ -47,7 +47,7 @@ def computed(line: str, *columns: list[int]) -> list[int]:
 @pytest.mark.parametrize("opcode", [
     "vadd2", "vadd4", "vsub2", "vsub4", "vabsdiff2", "vabsdiff4", "vmin2", "vmin4", "vmax2",
     "vmax4", "vavrg2", "vavrg4",
-])  # fmt: skip
+])
 @settings(max_examples=6, deadline=None)
 @given(a=WORDS, b=WORDS, c=WORDS, saturate=st.booleans(), add=st.booleans())
 def test_video_in_parallel(opcode, kind, a, b, c, saturate, add):
@@ -57,7 +57,7 @@ def test_video_in_parallel(opcode, kind, a, b, c, saturate, add):
     out = computed(f"{opcode}.{kind}.{kind}.{kind}{words} %d, %a, %b, %c;", a, b, c)
     for x, y, z, got in zip(a, b, c, out, strict=True):
         parts = [OPERATIONS[name](lane(x, i, bits, signed), lane(y, i, bits, signed))
-                 for i in range(many)]  # fmt: skip
+                 for i in range(many)]
         parts = [clamp(p, bits, signed) if saturate else p for p in parts]
         total = (sum(parts) + z) if add else sum(
             (p & (1 << bits) - 1) << i * bits for i, p in enumerate(parts))
@@ -159,7 +159,7 @@ def test_pairs_of_16_bits(opcode, kind, data):
 def test_relu_of_whole_numbers(opcode, function, columns):
     (a, b), out = apply(f"{opcode}.s32", "s32", ("s32", "s32"), columns)
     assert out.tolist() == [max(0, function(x, y))
-                            for x, y in zip(a.tolist(), b.tolist(), strict=True)]  # fmt: skip
+                            for x, y in zip(a.tolist(), b.tolist(), strict=True)]
 
 
 @pytest.mark.parametrize("kind", ["u8", "s8", "u4", "s4", "u2", "s2", "u16", "s16"])
@@ -200,14 +200,14 @@ def test_magnitudes_with_the_sign_of_the_product(columns):
     (a, b), out = apply("max.xorsign.abs.f32", "f32", ("f32", "f32"), columns)
     finite = ~(np.isnan(a) | np.isnan(b))
     exact = np.copysign(np.maximum(np.abs(a), np.abs(b)),
-                        np.where(np.signbit(a) ^ np.signbit(b), -1, 1))  # fmt: skip
+                        np.where(np.signbit(a) ^ np.signbit(b), -1, 1))
     assert (out[finite] == exact[finite]).all()
 
 
 # -- mma of elements smaller than a byte -----------------------------------------------------------
 
 TINY = [(8, 8, 32, "s4"), (16, 8, 32, "u4"), (16, 8, 64, "s4"), (16, 8, 64, "u4"),
-        (8, 8, 128, "b1"), (16, 8, 128, "b1"), (16, 8, 256, "b1")]  # fmt: skip
+        (8, 8, 128, "b1"), (16, 8, 128, "b1"), (16, 8, 256, "b1")]
 
 
 @pytest.mark.parametrize("operation", ["xor", "and"])
@@ -240,12 +240,12 @@ def test_products_of_tiny_elements(m, n, k, kind, operation):
     registers = (m * k // 32 // each, n * k // 32 // each, m * n // 32)
     fa, fb = packed(a_element, registers[0]), packed(b_element, registers[1])
     places = [[(t // 4 + 8 * (i // 2), t % 4 * 2 + i % 2) for i in range(registers[2])]
-              for t in range(32)]  # fmt: skip
+              for t in range(32)]
     fc = np.array([[c[p] for p in row] for row in places], np.int32)
     tail = f".{operation}.popc" if kind == "b1" else ""
     opcode = f"mma.sync.aligned.m{m}n{n}k{k}.row.col.s32.{kind}.{kind}.s32{tail}"
     parts = {"d": ("b32", registers[2]), "a": ("b32", registers[0]), "b": ("b32", registers[1]),
-             "c": ("b32", registers[2])}  # fmt: skip
+             "c": ("b32", registers[2])}
     out = np.zeros_like(fc)
     body = lanes_of(opcode, parts, "d")
     parameters = ", ".join(f".param .u64 p{i}" for i in range(4))
@@ -266,7 +266,7 @@ def test_a_matrix_is_transposed_in_registers():
         ld.param.u64 %p, [p0]; ld.param.u64 %q, [p1]; mad.wide.u32 %p, %t, 4, %p;
         mad.wide.u32 %q, %t, 4, %q; ld.global.b32 %a, [%q];
         movmatrix.sync.aligned.m8n8.trans.b16 %d, %a; st.global.b32 [%p], %d;""",
-        out, given, parameters=".param .u64 p0, .param .u64 p1")  # fmt: skip
+        out, given, parameters=".param .u64 p0, .param .u64 p1")
     assert (out.view(np.uint16).reshape(8, 8) == halves.T).all()
 
 
@@ -281,7 +281,7 @@ def test_128_bits_at_once():
         ld.global.b128 %a, [%q]; mov.b128 {%x, %y}, %a; mov.b128 %b, {%y, %x};
         setp.gt.u32 %e, %t, 15; @%e mov.b128 %b, %a;
         st.global.b128 [%p], %b;""",
-        out, given, parameters=".param .u64 p0, .param .u64 p1", races=True)  # fmt: skip
+        out, given, parameters=".param .u64 p0, .param .u64 p1", races=True)
     assert (out[:16] == given[:16, ::-1]).all() and (out[16:] == given[16:]).all()
     assert launch.trace.counters()["global_load_sectors"] == 16 and not launch.hazards
 

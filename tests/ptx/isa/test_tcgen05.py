@@ -129,7 +129,7 @@ def moved(shape, repeats, store, narrow, split=0):
 
 
 MOVES = [(shape, repeats, narrow) for shape in SHAPES for repeats in (1, 4, 16)
-         for narrow in (False, True)]  # fmt: skip
+         for narrow in (False, True)]
 
 
 @pytest.mark.parametrize("shape,repeats,narrow", MOVES)
@@ -176,7 +176,7 @@ def test_a_store_must_be_waited_for(late):
     body = (ALLOC + OWN + "tcgen05.st.sync.aligned.32x32b.x1.b32 [%w], %tid;"
             "tcgen05.wait::st.sync.aligned; tcgen05.ld.sync.aligned.32x32b.x1.b32 %v, [%w];"
             "tcgen05.wait::ld.sync.aligned; mul.wide.u32 %x, %tid, 4; add.u64 %x, %out, %x;"
-            "st.global.b32 [%x], %v;" + FREE)  # fmt: skip
+            "st.global.b32 [%x], %v;" + FREE)
     out = np.zeros(128, np.uint32)
     assert not run(body, out, races=True, landing=late).hazards
     assert (out == np.arange(128)).all()
@@ -250,7 +250,7 @@ def test_allocations_may_not_grow():
     ("tcgen05.cp.cta_group::1.128x256b.b8x16.b4x16_p64 [%t], %a;", "no decompression"),
     ("tcgen05.ld.red.sync.aligned.32x32b.x2.min.u32 {%r0, %r1}, %r2, [%t];", "red"),
     ("tcgen05.everything.cta_group::1;", "tcgen05.{alloc,dealloc"),
-])  # fmt: skip
+])
 def test_an_instruction_that_is_not_there_says_so_in_one_line(text, why):
     with pytest.raises(ptx.UnsupportedInstruction) as told:
         run(text, np.zeros(1, np.uint32))
@@ -268,11 +268,11 @@ def test_lanes_of_another_warp_are_out_of_reach():
 
 @pytest.mark.parametrize("address", [
     "mov.u32 %d, %t;", "add.u32 %d, %w, 8388608;", "add.u32 %d, %t, 10485760;",
-], ids=["no lane", "128 too many", "of warp 1, and 128"])  # fmt: skip
+], ids=["no lane", "128 too many", "of warp 1, and 128"])
 def test_of_lanes_out_of_reach_the_warps_own_are_meant(address):
     """Public kernels count on it; it is told all the same."""
     store = ("tcgen05.st.sync.aligned.32x32b.x1.b32 [%w], %tid; tcgen05.wait::st.sync.aligned;"
-             + address)  # fmt: skip
+             + address)
     load = """tcgen05.ld.sync.aligned.32x32b.x1.b32 %v, [%d]; tcgen05.wait::ld.sync.aligned;
     mul.wide.u32 %x, %tid, 4; add.u64 %out, %out, %x; st.global.u32 [%out], %v;"""
     out = np.zeros(128, np.uint32)
@@ -283,11 +283,11 @@ def test_of_lanes_out_of_reach_the_warps_own_are_meant(address):
 
 
 @pytest.mark.parametrize("offset,what", [(64, "columns 64-64; allocated are columns 0-63"),
-                                         (63, None), (511, "columns 511-511")])  # fmt: skip
+                                         (63, None), (511, "columns 511-511")])
 def test_only_what_is_allocated_is_used(offset, what):
     load = f"tcgen05.ld.sync.aligned.32x32b.x1.b32 %v, [%w+{offset}];"
     launch = run(ALLOC + OWN + load + "tcgen05.wait::ld.sync.aligned;" + FREE,
-                 np.zeros(1, np.uint32))  # fmt: skip
+                 np.zeros(1, np.uint32))
     assert [h.kind for h in launch.hazards] == ([] if what is None else ["tensor memory"])
     if what is not None:
         assert what in launch.hazards[0].message
@@ -324,7 +324,7 @@ PROGRAM = ALLOC + FILL + MMA + COMMIT + WAIT + AFTER + READ + FREE
 
 BYTES = {"f16": 2, "bf16": 2, "tf32": 4}
 CODES = {"f16": 0, "bf16": 1, "tf32": 2, "e4m3": 0, "e5m2": 1, "e2m3": 3, "e3m2": 4, "e2m1": 5,
-         "u8": 0, "s8": 1}  # fmt: skip
+         "u8": 0, "s8": 1}
 KIND = {"f16": "f16", "bf16": "f16", "tf32": "tf32", "u8": "i8", "s8": "i8"}
 RESULT = {"f16": 0, "f32": 1, "s32": 2}
 # By the bytes that are swizzled; "atoms" are 128 bytes with atoms of 32.
@@ -411,7 +411,7 @@ CASES = [
     ("s8", "s8", "s32", 64, 24, 32, (0, 0)),
     ("tf32", "tf32", "f32", 128, 64, "atoms", (1, 1)),
     ("tf32", "tf32", "f32", 64, 32, "atoms", (1, 1)),
-]  # fmt: skip
+]
 
 
 def multiply(a_kind, b_kind, d, m, n, swizzle, trans, adds=0, program=PROGRAM, **options):
@@ -424,7 +424,7 @@ def multiply(a_kind, b_kind, d, m, n, swizzle, trans, adds=0, program=PROGRAM, *
     image = a_image | b_image
     negate, saturate = options.pop("negate", (0, 0)), options.pop("saturate", 0)
     given = (a_desc, b_desc, np.uint32(idesc(a_kind, b_kind, d, m, n, trans, negate, saturate)),
-             np.uint32(adds))  # fmt: skip
+             np.uint32(adds))
     out = np.zeros((128, 64), np.uint32)
     text = program.replace("KIND", KIND.get(a_kind, "f8f6f4"))
     launch = run(text, out, image, given=given, **options)
@@ -486,7 +486,7 @@ def test_weights_stationary(m, n):
     """Layouts G, E and D: columns beyond a part lie in further lanes."""
     program = PROGRAM.replace("mma.cta_group", "mma.ws.cta_group")
     launch, out, a, b = multiply("bf16", "bf16", "f32", m, n, 128, (0, 0), program=program,
-                                 races=True)  # fmt: skip
+                                 races=True)
     assert not launch.hazards
     full = wanted(a, b, ("bf16", "bf16", "f32"))
     parts = 128 // m
@@ -502,7 +502,7 @@ def mask(starts, firsts, skip, use, shift=0, some=1):
     """A zero-column mask descriptor of parts 0 to 3."""
     return (sum(start << 8 * i | first << 32 + i for i, (start, first)
                 in enumerate(zip(starts, firsts, strict=True)))
-            | some << 39 | skip << 40 | use << 48 | shift << 56)  # fmt: skip
+            | some << 39 | skip << 40 | use << 48 | shift << 56)
 
 
 # The examples of the ISA, 9.7.16.4.3: parts of a mask from column 0 on, 1 for a zero column.
@@ -512,7 +512,7 @@ ZEROS = [
     (64, mask([0, 0], [1, 0], 2, 3), ["11100001110000111", "00001110000111"]),
     (32, mask([0, 1, 2, 1], [1, 1, 0, 0], 2, 3, 2),
      ["11100001110000", "1100001110000", "001110000111", "0001110000111"]),
-]  # fmt: skip
+]
 
 
 def stationary(m, n, most):
@@ -531,7 +531,7 @@ def test_zero_columns_of_the_isa(m, bits, parts):
 @pytest.mark.parametrize("bits,m,most,why", [
     (1 << 36, 128, 0, "reserved bit"), (9 << 56, 128, 1, "shifts B by 9.*allow 8"),
     (17 << 56, 32, 3, "M = 32.*allow 16"), (mask([4], [0], 2, 3), 128, 0, "beyond its first span"),
-])  # fmt: skip
+])
 def test_wrong_zero_columns(bits, m, most, why):
     with pytest.raises(ptx.Error, match=why):
         zero_columns(bits, stationary(m, 64, most))
@@ -542,7 +542,7 @@ def test_columns_that_are_left_out_and_shifted():
     b_columns = mask([0], [0], 3, 3, 2)
     program = PROGRAM.replace(
         MMA, f"mov.u64 %x, {b_columns}; or.b32 %idesc, %idesc, 0x40000000;"
-        + MMA.replace("mma.cta_group", "mma.ws.cta_group").replace("%q;", "%q, %x;"))  # fmt: skip
+        + MMA.replace("mma.cta_group", "mma.ws.cta_group").replace("%q;", "%q, %x;"))
     rng = np.random.default_rng(8)
     a, b = some(rng, "bf16", (128, 16)), some(rng, "bf16", (72, 16))
     image, a_desc = laid_out(a, "bf16", 128, 0, 0)
@@ -563,7 +563,7 @@ def test_a_in_tensor_memory(kind, m):
             + "".join(f"ld.global.b32 %r{i}, [%x+{(1 << 15) - 4096 + 4 * i}];" for i in range(8))
             + OWN + f"tcgen05.st.sync.aligned.32x32b.x8.b32 [%w+32], {vector(8)};"
             "tcgen05.wait::st.sync.aligned; tcgen05.fence::before_thread_sync; bar.sync 0;"
-            + AFTER + "add.u32 %d, %t, 32;")  # fmt: skip
+            + AFTER + "add.u32 %d, %t, 32;")
     rng = np.random.default_rng(3)
     k, n = 32 // BYTES.get(kind, 1), 32
     a, b = some(rng, kind, (m, k)), some(rng, kind, (n, k))
@@ -649,7 +649,7 @@ def test_products_of_two_shapes_are_not_ordered():
 
 def test_shared_memory_is_read_behind_fences():
     for without, kind in (("fence.proxy.async;", "missing proxy fence"),
-                          (AFTER.strip(), "missing tcgen05.fence")):  # fmt: skip
+                          (AFTER.strip(), "missing tcgen05.fence")):
         head, _, tail = PROGRAM.partition(without)
         launch, *_ = multiply(*CASE, program=head + tail, races=True)
         assert kinds(launch) == {kind}
@@ -659,11 +659,11 @@ def test_shared_memory_is_read_behind_fences():
 def test_shared_memory_is_not_overwritten_under_an_mma():
     store = "st.shared.b32 [%s], %tid;"
     launch, *_ = multiply(*CASE, program=PROGRAM.replace(COMMIT, COMMIT + "@%one " + store),
-                          races=True)  # fmt: skip
+                          races=True)
     assert kinds(launch) == {"race"}
     assert "tcgen05.commit" in ptx.advice.for_hazard(launch.hazards[0])
     launch, *_ = multiply(*CASE, program=PROGRAM.replace(AFTER + READ, AFTER + "@%one " + store
-                                                         + READ), races=True)  # fmt: skip
+                                                         + READ), races=True)
     assert not launch.hazards
 
 
@@ -676,7 +676,7 @@ def test_an_accumulator_that_nobody_wrote():
 def test_a_descriptor_that_leaves_shared_memory():
     image = np.zeros(1 << 13, np.uint8)
     given = (desc(0, 16, 1024, 128), desc(0, 16, 1024, 128),
-             np.uint32(idesc("f16", "f16", "f32", 128, 64)), np.uint32(0))  # fmt: skip
+             np.uint32(idesc("f16", "f16", "f32", 128, 64)), np.uint32(0))
     with pytest.raises(ptx.OutOfBounds, match="A at .* of shared memory.*correct the descriptor"):
         run(PROGRAM.replace("KIND", "f16"), np.zeros((128, 64), np.uint32), image, given=given)
 
@@ -685,7 +685,7 @@ def test_a_descriptor_that_leaves_shared_memory():
 
 COPIES = [("128x256b", "", 128, 2), ("128x128b", "", 128, 1), ("64x128b", ".warpx2::02_13", 64, 1),
           ("64x128b", ".warpx2::01_23", 64, 1), ("32x128b", ".warpx4", 32, 1),
-          ("4x256b", "", 4, 2)]  # fmt: skip
+          ("4x256b", "", 4, 2)]
 COPY = "@%one tcgen05.cp.cta_group::1.SHAPE [%t], %a;\n"
 
 
@@ -698,7 +698,7 @@ def test_copies(shape, cast, rows, chunks, landing):
     program = PROGRAM.replace(MMA, COPY.replace("SHAPE", shape + cast))
     out = np.zeros((128, 64), np.uint32)
     launch = run(program, out, image, given=(found, 0, np.uint32(0), np.uint32(0)), races=True,
-                 landing=landing)  # fmt: skip
+                 landing=landing)
     assert not launch.hazards
     words = matrix.astype(np.uint8).view(np.uint32)
     if rows == 4:
@@ -706,7 +706,7 @@ def test_copies(shape, cast, rows, chunks, landing):
         return
     lane = np.arange(128)
     source = {"warpx2::02_13": lane % 64, "warpx2::01_23": lane // 64 * 32 + lane % 32,
-              "warpx4": lane % 32}.get(cast[1:], lane)  # fmt: skip
+              "warpx4": lane % 32}.get(cast[1:], lane)
     assert (out[:, : 4 * chunks] == words[source]).all()
 
 
@@ -726,7 +726,7 @@ def test_shift(landing):
     """Rows of each warp's lanes move by one, the last stays; mma → shift is ordered."""
     shift = "@%one tcgen05.shift.cta_group::1.down [%t];\n"
     launch, out, a, b = multiply(*CASE, program=PROGRAM.replace(MMA, MMA + shift), races=True,
-                                 landing=landing)  # fmt: skip
+                                 landing=landing)
     assert not launch.hazards
     full = wanted(a, b, ("f16", "f16", "f32"))
     moved_ = full.copy()
@@ -742,9 +742,9 @@ def test_what_a_shift_leaves_behind_is_renewed(landing):
     shift = "@%one tcgen05.shift.cta_group::1.down [%t];\n"
     renew = ("cvt.u64.u32 %b, %s; shr.u64 %b, %b, 4;"
              "add.u32 %d, %t, 0x1F0000; mov.u64 %x, 0x0000400000000000; or.b64 %x, %x, %b;"
-             "@%one tcgen05.cp.cta_group::1.4x256b [%d], %x;\n")  # fmt: skip
+             "@%one tcgen05.cp.cta_group::1.4x256b [%d], %x;\n")
     launch, out, a, b = multiply(*case, program=PROGRAM.replace(MMA, MMA + shift + renew),
-                                 races=True, landing=landing)  # fmt: skip
+                                 races=True, landing=landing)
     assert not launch.hazards
     full = wanted(a, b, ("f16", "f16", "f32"))
     for first in range(0, 128, 32):
@@ -806,7 +806,7 @@ def test_a_commit_arrives_in_each_block_that_its_mask_names(landing):
     (idesc("f16", "f16", "f32", 128, 64) | 1 << 23, "f16", "reserved"),
     (idesc("f16", "f16", "f32", 128, 64, saturate=1), "f16", "only kind::i8 saturates"),
     (idesc("u8", "u8", "s32", 128, 64, negate=(1, 0)), "i8", "negates neither"),
-])  # fmt: skip
+])
 def test_wrong_instruction_descriptors(bits, kind, why):
     with pytest.raises(ptx.Error, match=why):
         mma_descriptor(bits, kind, False)
@@ -815,7 +815,7 @@ def test_wrong_instruction_descriptors(bits, kind, why):
 @pytest.mark.parametrize("bits,why", [
     (0, "0b001"), (1 << 46 | 1 << 53, "53 to 60"), (1 << 46 | 3 << 61, "swizzling mode 3"),
     (1 << 46 | 1 << 52, "absolute"),
-])  # fmt: skip
+])
 def test_wrong_operand_descriptors(bits, why):
     with pytest.raises(ptx.Error, match=why):
         operand_descriptor(bits)
@@ -824,7 +824,7 @@ def test_wrong_operand_descriptors(bits, why):
 @pytest.mark.parametrize("swizzle,major,nbytes,why", [
     ("atoms", "k", 2, "atoms of 32 bytes along K"), ("atoms", "mn", 2, "is for 32-bit elements"),
     (128, "mn", 4, "atoms of 32"),
-])  # fmt: skip
+])
 def test_layouts_that_there_are_not(swizzle, major, nbytes, why):
     with pytest.raises(ptx.Error, match=why):
         operand_chunks(operand_descriptor(desc(0, 16, 1024, swizzle)), 64, major, nbytes)
@@ -841,12 +841,12 @@ def test_a_wrong_descriptor_is_told_with_its_line():
 AREAS = st.builds(
     lambda lane, many, first, width: Area(lanes_from(lane, many), first, first + width),
     st.integers(0, 100), st.integers(1, 28), st.integers(0, 500), st.integers(1, 12),
-)  # fmt: skip
+)
 
 
 def words(area):
     return {(lane, column) for lane in range(128) if area.lanes >> lane & 1
-            for column in range(area.first, area.last)}  # fmt: skip
+            for column in range(area.first, area.last)}
 
 
 @given(AREAS, AREAS)

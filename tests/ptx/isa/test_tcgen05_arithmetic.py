@@ -24,14 +24,14 @@ INTEGERS = (
     ("u8", "s8", False, 502, 0xD73F1A46), ("s8", "s8", True, 503, 0x8063D12F),
     ("s8", "s8", False, 504, 0xA4679E93), ("u8", "u8", True, 505, 0x55DB8BB8),
     ("s8", "u8", True, 506, 0xB47F6330), ("u8", "s8", True, 507, 0x8533C14D),
-)  # fmt: skip
+)
 # One, the least subnormal and what that times one gives, a NaN, an infinity: of a B200 as well.
 EDGES = {
     "tf32": (0x3F800000, 0x00002000, 0x00002000, 0x7FC00000, 0x7F800000),
     "bf16": (0x3F80, 0x0001, 0x00010000, 0x7FC0, 0x7F80),
     "f16": (0x3C00, 0x0001, 0x33800000, 0x7E00, 0x7C00),
     "e4m3": (0x38, 0x01, 0x3B000000, 0x7F, None), "e5m2": (0x3C, 0x01, 0x37800000, 0x7D, 0x7C),
-}  # fmt: skip
+}
 
 
 def one(a, b, c, kinds, shift=0):
@@ -140,13 +140,13 @@ def test_against_the_slow_model(data, kind, shift):
         lambda s, e, m: (s << wide + fraction | e << fraction | m) << (13 if kind == "tf32" else 0),
         st.integers(0, 1), st.integers(0, most),
         st.integers(0, (1 << fraction) - 2 + (top != "nan")),
-    )  # fmt: skip
+    )
     many = K.get(kind, 32)
     a, b = (data.draw(st.lists(code, min_size=many, max_size=many)) for _ in range(2))
     c = data.draw(st.one_of(st.none(), st.builds(
         lambda s, e, m: s << 31 | e << 23 | m,
         st.integers(0, 1), st.integers(0, 254), st.integers(0, (1 << 23) - 1),
-    )))  # fmt: skip
+    )))
     found = one(a, b, c, (kind, kind, "f32"), shift)
     assert found == toward_zero(slow(a, b, c, (kind, kind, "f32"), shift))
 

@@ -45,10 +45,10 @@ FREE = """bar.sync 0;
 """
 MMA = "@%leader tcgen05.mma.cta_group::2.kind::KIND [%t], %a, %b, %idesc, %q;\n"
 COMMIT = ("mov.u16 %mask, 3;\n@%leader tcgen05.commit.cta_group::2.mbarrier::arrive::one."
-          "shared::cluster.multicast::cluster.b64 [bar], %mask;\n")  # fmt: skip
+          "shared::cluster.multicast::cluster.b64 [bar], %mask;\n")
 START = BEGIN + INIT + CLUSTER + ALLOC
 PROGRAM = (START + FILL + CLUSTER + AFTER + BASE + MMA + COMMIT + WAIT + AFTER + READ + FREE
-           + CLUSTER)  # fmt: skip
+           + CLUSTER)
 
 
 def run(body, out, image=None, issuer=0, columns=64, cluster=2, grid=2, **options):
@@ -76,7 +76,7 @@ def multiply(a_kind, b_kind, d, m, n, swizzle, trans, program=PROGRAM, **options
     given = a_desc, b_desc, np.uint32(idesc(a_kind, b_kind, d, m, n, trans)), np.uint32(0)
     out = np.zeros((2, 128, 64), np.uint32)
     launch = run(program.replace("KIND", KIND.get(a_kind, "f8f6f4")), out, np.stack(images),
-                 given=given, **options)  # fmt: skip
+                 given=given, **options)
     return launch, out, a, b
 
 
@@ -92,7 +92,7 @@ CASES = [
     ("f16", "f16", "f16", 256, 32, 64, (0, 1)), ("bf16", "bf16", "f32", 256, 64, 0, (1, 0)),
     ("tf32", "tf32", "f32", 128, 32, 32, (0, 0)), ("e4m3", "e5m2", "f32", 256, 48, 128, (0, 0)),
     ("u8", "s8", "s32", 256, 64, 128, (0, 0)), ("e2m1", "e3m2", "f32", 128, 16, 128, (0, 0)),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("a_kind,b_kind,d,m,n,swizzle,trans", CASES)
@@ -109,7 +109,7 @@ FP16 = ("f16", "f16", "f32", 256, 64, 128, (0, 0))
 @pytest.mark.parametrize("options", [
     {"issuer": 1}, {"landing": "late"}, {"landing": "late", "schedule": "highest"},
     {"schedule": "random", "seed": 5},
-], ids=str)  # fmt: skip
+], ids=str)
 def test_either_block_issues_in_any_order(options):
     launch, out, a, b = multiply(*FP16, races=True, **options)
     assert not launch.hazards
@@ -146,11 +146,11 @@ def test_a_in_tensor_memory(m):
         b_image, b_desc = laid_out(b[rank * 32 : rank * 32 + 32], "f16", 0, 0, 1 << 15)
         images.append(a_image | b_image)
     copy = ("@%leader tcgen05.cp.cta_group::2.128x256b [%t+64], %a;\n"
-            + MMA.replace("%a,", "[%t+64],").replace("KIND", "f16"))  # fmt: skip
+            + MMA.replace("%a,", "[%t+64],").replace("KIND", "f16"))
     out = np.zeros((2, 128, 64), np.uint32)
     given = a_desc, b_desc, np.uint32(idesc("f16", "f16", "f32", m, 64)), np.uint32(0)
     launch = run(PROGRAM.replace(MMA, copy), out, np.stack(images), given=given, columns=128,
-                 races=True)  # fmt: skip
+                 races=True)
     assert not launch.hazards
     assert (gathered(out, m, 64) == wanted(a, b, FP16[:3])).all()
 
@@ -159,7 +159,7 @@ def test_a_shift_moves_lanes_of_both_blocks():
     rows = np.arange(2 * 128 * 8, dtype=np.uint32).reshape(2, 128, 8)
     images = [laid_out(part, "tf32", 0, 0, 0) for part in rows]
     copy = ("@%leader tcgen05.cp.cta_group::2.128x256b [%t], %a;\n"
-            "@%leader tcgen05.cp.cta_group::2.128x256b [%t+32], %a;\n")  # fmt: skip
+            "@%leader tcgen05.cp.cta_group::2.128x256b [%t+32], %a;\n")
     moved = "@%leader tcgen05.shift.cta_group::2.down [%t];\n"
     # Both blocks have seen the first commit before the second can complete the next phase.
     first = WAIT.replace("wait", "first", 1).replace("bra wait", "bra first") + AFTER + CLUSTER
@@ -172,7 +172,7 @@ def test_a_shift_moves_lanes_of_both_blocks():
     zeros += "tcgen05.wait::st.sync.aligned; tcgen05.fence::before_thread_sync;"
     program = program.replace(FILL, CLUSTER + BASE + zeros + FILL)
     launch = run(program, out, np.stack([i for i, _ in images]), given=(images[0][1], 0, 0, 0),
-                 races=True)  # fmt: skip
+                 races=True)
     assert not launch.hazards
     found, before = (each.reshape(2, 4, 32, 8) for each in (out[:, :, :8], rows))
     assert (found[:, :, :31] == before[:, :, 1:]).all()
@@ -243,7 +243,7 @@ def test_a_commit_without_multicast_leaves_the_peer_waiting():
 def test_the_peers_lanes_are_read_behind_its_own_wait():
     """The peer reads its half of D behind no wait: the mma may still write it."""
     kinds, text = told(PROGRAM.replace(WAIT, "@!%leader bra over;" + WAIT + "over: bar.sync 0;"),
-                       landing="early")  # fmt: skip
+                       landing="early")
     assert "tensor memory in flight" in kinds and "block (1, 0, 0)" in text
 
 
@@ -287,7 +287,7 @@ over:
 def test_the_mask_clears_the_peers_bit_and_any_that_are_0(mask):
     """The third is what the compiler makes of an address that is 64 or 72 mod 1,024."""
     assert not run(LED.replace("MASK", str(mask)), np.zeros((2, 128, 64), np.uint32),
-                   races=True).hazards  # fmt: skip
+                   races=True).hazards
 
 
 def test_another_mask_leaves_a_block_its_own_address():

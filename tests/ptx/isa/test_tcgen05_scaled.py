@@ -30,7 +30,7 @@ OPCODES = {
     ("mxf4nvf4", 2): "tcgen05.mma.cta_group::2.kind::mxf4nvf4",
 }
 MMA = ("@%issues OPCODE.block_scaleSIZE "
-       "[%t], %a, %b, %idesc, [%t+64], [%t+68], %q;\n")  # fmt: skip
+       "[%t], %a, %b, %idesc, [%t+64], [%t+68], %q;\n")
 CONSTANTS = {
     name: str(desc(at, 16, 128, 0))
     for name, at in zip(("FIRST", "SECOND"), SCALES_AT, strict=True)
@@ -41,7 +41,7 @@ def idesc(a, b, m, n, ids, scale_type, packed):
     codes = (1, 1) if packed else (CODES[a], CODES[b])
     by_exponent = scale_type == "ue8m0"
     return (ids[1] << 4 | codes[0] << 7 | codes[1] << 10 | n // 8 << 17 | by_exponent << 23
-            | m // 16 << 24 | ids[0] << 29)  # fmt: skip
+            | m // 16 << 24 | ids[0] << 29)
 
 
 def image_of_scales(scales, first):
@@ -69,7 +69,7 @@ def placed(codes, kind, packed, start):
 
 
 def multiply(kind, size, a_kind, b_kind, m, n, many, scale_type, ids=(0, 0), blocks=1,
-             change=lambda text: text, **options):  # fmt: skip
+             change=lambda text: text, **options):
     """Run one mma; returns the launch, D and what it should be."""
     packed = kind != "mxf8f6f4"
     a, b, scales = operands(kind, a_kind, b_kind, m, n, many, scale_type)
@@ -91,7 +91,7 @@ def multiply(kind, size, a_kind, b_kind, m, n, many, scale_type, ids=(0, 0), blo
             image[SCALES_AT[1] : SCALES_AT[1] + 512] = image_of_scales(scales[1], ids[1])
         images.append(image)
     given = (a_desc, b_desc, np.uint32(idesc(a_kind, b_kind, m, n, ids, scale_type, packed)),
-             np.uint32(0))  # fmt: skip
+             np.uint32(0))
     module = pair if blocks == 2 else alone
     shape = "64x128b.warpx2::01_23" if blocks == 2 and m == 128 else "32x128b.warpx4"
     load = LOAD.replace("SHAPE", shape)
@@ -104,10 +104,10 @@ def multiply(kind, size, a_kind, b_kind, m, n, many, scale_type, ids=(0, 0), blo
     out = np.zeros((blocks, 128, 64), np.uint32)
     images = np.stack(images) if blocks == 2 else images[0]
     launch = module.run(change(text), out if blocks == 2 else out[0], images, given=given,
-                        columns=128, **options)  # fmt: skip
+                        columns=128, **options)
     found = pair.gathered(out, m, n) if blocks == 2 else out[0, :, :n]
     right = scaled_product(a.astype(np.uint32), b.astype(np.uint32), None, (a_kind, b_kind),
-                           tuple(scales), scale_type, not packed)  # fmt: skip
+                           tuple(scales), scale_type, not packed)
     return launch, found, right
 
 
@@ -119,13 +119,13 @@ CASES = [
     ("mxf4nvf4", ".scale_vec::2X", "e2m1", "e2m1", 32, 2, "ue8m0", (0, 0)),
     ("mxf4nvf4", ".scale_vec::4X", "e2m1", "e2m1", 64, 4, "ue4m3", (0, 0)),
     ("mxf4nvf4", ".block16", "e2m1", "e2m1", 64, 4, "ue8m0", (0, 0)),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("kind,size,a_kind,b_kind,n,many,scale_type,ids", CASES)
 def test_products(kind, size, a_kind, b_kind, n, many, scale_type, ids):
     launch, found, right = multiply(kind, size, a_kind, b_kind, 128, n, many, scale_type, ids,
-                                    races=True)  # fmt: skip
+                                    races=True)
     assert not launch.hazards
     assert (found == right).all()
 
@@ -134,7 +134,7 @@ def test_products(kind, size, a_kind, b_kind, n, many, scale_type, ids):
 @pytest.mark.parametrize("kind,size,a_kind,b_kind,n,many,scale_type,ids", [CASES[0], CASES[5]])
 def test_products_of_a_pair(kind, size, a_kind, b_kind, n, many, scale_type, ids, m):
     launch, found, right = multiply(kind, size, a_kind, b_kind, m, n, many, scale_type, ids, 2,
-                                    races=True, landing="late")  # fmt: skip
+                                    races=True, landing="late")
     assert not launch.hazards
     assert (found == right).all()
 
@@ -153,19 +153,19 @@ def test_scales_copied_anew_under_an_mma():
     launch, *_ = multiply(*NVFP4, change=again, races=True)
     assert {h.kind for h in launch.hazards} == {"tensor memory in flight"}
     assert any(".block_scale" in h.first.opcode and "reads lanes 0-127, columns 64-67" in h.message
-               for h in launch.hazards)  # fmt: skip
+               for h in launch.hazards)
 
 
 def test_scales_of_one_quarter_alone():
     """Without .warpx4 the other lanes have none, or others."""
     launch, *_ = multiply(*NVFP4, change=lambda text: text.replace(
-        "32x128b.warpx4 [%t+68]", "128x128b [%t+68]"))  # fmt: skip
+        "32x128b.warpx4 [%t+68]", "128x128b [%t+68]"))
     assert {h.kind for h in launch.hazards} == {"tensor memory"}
     assert "differ between lanes 0-31 and 32-63" in launch.hazards[0].message
     elsewhere = {"change": lambda text: text.replace("[%t+68], %sfb", "[%t+72], %sfb")}
     launch, *_ = multiply(*NVFP4, **elsewhere)
     assert any("reads the scales of B in tensor memory that nobody wrote" in h.message
-               for h in launch.hazards)  # fmt: skip
+               for h in launch.hazards)
 
 
 @pytest.mark.parametrize("case,what", [
@@ -174,7 +174,7 @@ def test_scales_of_one_quarter_alone():
     (("mxf4nvf4", ".block32", "e2m1", "e2m1", 128, 64, 2, "ue4m3"), "scales of type UE4M3"),
     (("mxf4", "", "e2m1", "e2m1", 128, 64, 2, "ue8m0", (1, 0)), "must be multiples of 2"),
     (("mxf4", "", "e2m1", "e2m1", 256, 64, 2, "ue8m0"), "M = 256, N = 64"),
-])  # fmt: skip
+])
 def test_refusals(case, what):
     with pytest.raises(ptx.Error, match=what):
         multiply(*case)

@@ -37,7 +37,7 @@ def test_nvfp4_of_a_b200():
 @pytest.mark.parametrize("seed,k,many,window,word", [
     (910, 32, 1, True, 0x3F094000), (920, 64, 2, False, 0x46BA8000),
     (921, 64, 2, False, 0x40580000), (922, 64, 4, False, 0xC6A88896),
-])  # fmt: skip
+])
 def test_scales_of_powers_of_two_of_a_b200(seed, k, many, window, word):
     rng = random.Random(seed)
     a, b = ([rng.randrange(16) for _ in range(k)] for _ in range(2))
@@ -76,7 +76,7 @@ def taken(code, kind):
 def cut(value, q):
     units = value / Fraction(2) ** q
     return (units.numerator // units.denominator if units >= 0
-            else -(-units.numerator // units.denominator)) * Fraction(2) ** q  # fmt: skip
+            else -(-units.numerator // units.denominator)) * Fraction(2) ** q
 
 
 def slow(a, b, c, scales, scale_type):

@@ -110,7 +110,7 @@ def test_fetches(name, shape, mode, filter, normalized):
     exact = [oracle(a, row[: len(shape)], mode, filter, normalized) for row in x]
     if name == "three":
         exact = [e + oracle(a[min(max(int(r[2]), 0), 4)], r[:2], mode, filter, normalized)
-                 for e, r in zip(exact, x, strict=True)]  # fmt: skip
+                 for e, r in zip(exact, x, strict=True)]
     np.testing.assert_allclose(out, exact, rtol=1e-5, atol=1e-6)
 
 
@@ -202,7 +202,7 @@ DECLARED = """.version 8.0
     (".global .samplerref t;", ""), (".global .surfref t;", "suld.b.1d.b32.trap {%i}, [t, {%i}];"),
     (".global .texref t;", "mov.u64 %r, t;"),
     (".tex .u64 t;", "tex.1d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [t, {%i}];"),
-])  # fmt: skip
+])
 def test_references_are_said_not_to_be_emulated_in_one_plain_line(declared, used):
     with pytest.raises(ptx.UnsupportedInstruction, match="references are not emulated; pass a tex"):
         ptx.Module(DECLARED.format(declared, used)).get_function("k")

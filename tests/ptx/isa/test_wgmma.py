@@ -43,7 +43,7 @@ def chunk(descriptor: Descriptor, row: int, column: int, major: str) -> int:
 @given(
     st.integers(0, 3), st.sampled_from(("k", "mn")), st.sampled_from((8, 16, 64, 128, 256)),
     st.integers(0, 200), st.integers(1, 2000), st.integers(1, 2000),
-)  # fmt: skip
+)
 def test_addresses(mode, major, rows, start, leading, stride):
     descriptor = Descriptor(start * 16, leading * 16, stride * 16, 0, mode)
     found = chunk_addresses(descriptor, rows, major)
@@ -185,7 +185,7 @@ def deal(matrix):
 
 
 def check(kind, dtype, n, a_mode=1, b_mode=1, a_major="k", b_major="k", a_registers=False,
-          keep=1, signs=(1, 1), other=None, tail="", gpu=False, **launch):  # fmt: skip
+          keep=1, signs=(1, 1), other=None, tail="", gpu=False, **launch):
     random = np.random.default_rng(n)
     k = 256 // BITS[kind]
     a, a_value = random_bits(kind, (64, k), random)
@@ -240,7 +240,7 @@ def check(kind, dtype, n, a_mode=1, b_mode=1, a_major="k", b_major="k", a_regist
 @pytest.mark.parametrize("kind,dtype", [
     ("f16", "f32"), ("f16", "f16"), ("bf16", "f32"), ("tf32", "f32"), ("e4m3", "f32"),
     ("e5m2", "f16"),
-])  # fmt: skip
+])
 def test_types(kind, dtype, n):
     assert not check(kind, dtype, n).hazards
     check(kind, dtype, n, a_registers=True, keep=0)
@@ -279,7 +279,7 @@ def test_layouts_on_a_gpu(a_mode, b_mode, majors):
 @pytest.mark.parametrize("n", [8, 24, 256])
 @pytest.mark.parametrize("kind,dtype", [
     ("f16", "f16"), ("tf32", "f32"), ("e4m3", "f32"), ("e5m2", "f16"), ("s8", "s32"), ("u8", "s32"),
-])  # fmt: skip
+])
 def test_types_on_a_gpu(kind, dtype, n):
     for options in ({}, {"keep": 0}, {"a_registers": True}, {"signs": (-1, 1)}):
         if dtype != "s32" or "signs" not in options:
@@ -298,7 +298,7 @@ def broken(change, **launch):
     text = change(kernel("m64n8k16", "f32.f16.f16", 4, "f32", True, ", 1, 1, 0"))
     image = np.zeros(4096, np.uint8)
     args = (image, np.zeros((4, 128), np.uint32), np.zeros((4, 128), np.float32), 0,
-            encode(Descriptor(0, 16, 1024, 0, 1)), 1, 4096)  # fmt: skip
+            encode(Descriptor(0, 16, 1024, 0, 1)), 1, 4096)
     result = ptx.Module(text).get_function("k")(1, 128, args, 4096, **launch)
     return {h.kind for h in result.hazards}
 
@@ -339,7 +339,7 @@ F16, TF32 = "m64n8k16.f32.f16.f16", "m64n8k8.f32.tf32.tf32"
     (F16, "z0 z1 z2 z3", "w0 w1 a2 a3", "", {"fence", "in flight"}),
     (F16, "z0 z1 z2 z3", "w0 w1 a2 a3", "wait", {"fence"}),
     (F16, "z0 z1 z2 z3", "w0 w1 a2 a3", "wait fence", set()),
-])  # fmt: skip
+])
 def test_products_of_two_shapes_need_a_fence(kind, d, a, between, expected):
     """PTX ISA 9.7.15.7.1: only accumulators of products of one shape are in order by themselves."""
     said = {"wait": "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;",
@@ -407,7 +407,7 @@ def test_refused():
     for shape, types in (
         ("m64n12k16", "f32.f16.f16"), ("m64n264k16", "f32.f16.f16"), ("m64n8k8", "f32.f16.f16"),
         ("m64n40k32", "s32.s8.s8"), ("m64n8k16", "f32.f16.bf16"),
-    ):  # fmt: skip
+    ):
         with pytest.raises(ptx.Error, match="m64n|N = "):
             ptx.Module(kernel(shape, types, 4, "f32", True, "")).get_function("k")
 

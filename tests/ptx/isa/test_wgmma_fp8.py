@@ -147,7 +147,7 @@ def test_specials():
     inf, nan = np.inf, np.nan
     assert one([inf], [1]) == inf and one([-inf, 1], [1, 1], 5.0) == -inf
     for bad in (one([inf], [0]), one([inf, -inf], [1, 1]), one([nan], [1]),
-                one([1], [1], nan), one([inf], [1], -inf)):  # fmt: skip
+                one([1], [1], nan), one([inf], [1], -inf)):
         assert bad.view(np.uint32) == 0x7FFFFFFF
 
 

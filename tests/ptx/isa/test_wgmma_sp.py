@@ -20,7 +20,7 @@ FORMS = [
     ("f16", "f16", "f32", 32, 4), ("f16", "f16", "f16", 32, 4), ("bf16", "bf16", "f32", 32, 4),
     ("tf32", "tf32", "f32", 16, 2), ("e4m3", "e4m3", "f32", 64, 4), ("e5m2", "e4m3", "f16", 64, 4),
     ("s8", "s8", "s32", 64, 4), ("u8", "s8", "s32", 64, 4),
-]  # fmt: skip
+]
 NAMES = [f"{a} {b} {d}" for a, b, d, *_ in FORMS]
 # A form's selector: one of two pairs of lanes where two of four hold metadata.
 CASES = [(form, s) for form in FORMS for s in range(2 if BITS[form[0]] > 8 else 1)]
@@ -109,7 +109,7 @@ def operands(form, n, selector=0, modes=(1, 1), majors=("k", "k")):
         out = deal(c.astype("f4" if dtype == "f32" else "i4")).copy()
     metadata = metadata_of(codes, form, selector, random)
     args = [image, registers_of(a_bits), out, np.uint64(encode(a_at)), np.uint64(encode(b_at)),
-            metadata, np.uint32(1), np.uint32(len(image))]  # fmt: skip
+            metadata, np.uint32(1), np.uint32(len(image))]
     return whole @ b.T + c, out, args
 
 
@@ -120,7 +120,7 @@ def result(out, dtype, n):
 
 
 def check(form, n, selector=0, a_registers=False, modes=(1, 1), majors=("k", "k"), gpu=False,
-          **launch):  # fmt: skip
+          **launch):
     exact, out, args = operands(form, n, selector, modes, majors)
     text = text_of(form, n, len(out), selector, a_registers, majors)
     if gpu:
@@ -190,7 +190,7 @@ def test_selectors_that_ptxas_refuses_are_refused(form, selector):
 @pytest.mark.parametrize("change, said", [
     (("m64n8k32", "m64n8k16"), "no m64n8k16 of .f16 and .f16, sparse"), ((", %e, 0, p", ", p"),
     "metadata and a sparsity selector"),
-])  # fmt: skip
+])
 def test_other_shapes_and_operands_are_refused(change, said):
     text = text_of(FORMS[0], 8, 4, 0, True, ("k", "k")).replace(*change)
     if "%e" in change[0]:

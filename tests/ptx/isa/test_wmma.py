@@ -18,7 +18,7 @@ COUNTS = {
     ("f16", 16): 8, ("f16", 32): 8, ("f16", 8): 8, ("bf16", 16): 4, ("bf16", 32): 8,
     ("bf16", 8): 2, ("s8", 16): 2, ("s8", 32): 4, ("s8", 8): 1, ("u8", 16): 2, ("u8", 32): 4,
     ("u8", 8): 1, ("tf32", 16): 4, ("f64", 8): 1,
-}  # fmt: skip
+}
 
 
 def wmma_kernel(shape, kind, c_kind, layouts, space) -> str:
@@ -29,7 +29,7 @@ def wmma_kernel(shape, kind, c_kind, layouts, space) -> str:
     registers = {
         "a": (word, COUNTS[kind, m]), "b": (word, COUNTS[kind, n]),
         "c": (REGISTER[c_kind], 2 if kind == "f64" else 4 if c_kind == "f16" else 8),
-    }  # fmt: skip
+    }
     registers["d"] = registers["c"]
     text = {
         u: "{" + ", ".join(f"%{u}{i}" for i in range(c)) + "}" for u, (_, c) in registers.items()
@@ -106,7 +106,7 @@ def wmma_counts(shape, kind, c_kind, layouts, space, target="sm_80"):
         "".join(site.opcode.split(".")[1:3]): (site.kind, site.requests, site.bytes_per_lane)
         for site in launch.trace.sites
         if site.opcode.startswith("wmma")
-    }  # fmt: skip
+    }
 
 
 def test_wmma_counts_are_those_of_the_sass():
@@ -116,7 +116,7 @@ def test_wmma_counts_are_those_of_the_sass():
     assert wmma_counts(*halves, rows, ".global") == {
         "loada": ("load", 4, 4), "loadb": ("load", 4, 4), "loadc": ("load", 4, 8),
         "stored": ("store", 4, 8),
-    }  # fmt: skip
+    }
     shared = wmma_counts(*halves, rows, ".shared")
     assert shared["loada"] == shared["loadb"] == ("ldmatrix", 1, 16)
     assert shared["loadc"] == ("load", 4, 8)

@@ -48,7 +48,7 @@ FILL, TAKE = "arrive(&full[i % 2])", "if (t % 32 == 0) arrive(&empty[i % 2])"
 
 
 def launched(schedule, landing, code=None, kernel="ring", blocks=1, threads=192, full=128, empty=2,
-             fill=FILL, take=TAKE):  # fmt: skip
+             fill=FILL, take=TAKE):
     """Launch a kernel, by default the ring."""
     if code is None:
         code = RING.replace("ARRIVE_FULL", fill).replace("ARRIVE_EMPTY", take)
@@ -81,7 +81,7 @@ MISTAKES = {  # what differs
     "all say empty": {"take": "arrive(&empty[i % 2])"},
     "swapped": {"fill": "arrive(&empty[i % 2])"},
     "two too few, by twos": {"full": 126, "fill": TWOS}, "too many": {"full": 129},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("order", ORDERS, ids="-".join)
@@ -138,7 +138,7 @@ extern "C" __global__ void passed(const int* x, int* y)
     # The wrong way round.
     ('if (threadIdx.x / 32 == 0) asm volatile("bar.arrive 1, 64;" ::: "memory");'
      'else asm volatile("bar.sync 1, 64;" ::: "memory");', False),
-])  # fmt: skip
+])
 def test_the_next_phase_waits_for_who_waits_for_this_one(between, clean, order):
     code = PASSED.replace("BETWEEN", between)
     found = said(*order, code=code, kernel="passed", threads=64)
@@ -212,7 +212,7 @@ WAYS = {  # how; how many arrive
                          : "=r"(done) : "r"(shared_address(&bar)) : "memory");
         y[128 * cluster_rank() + t] = load_from(cluster_rank() ^ 1, &s[(t + 37) % 128]);
         cluster_sync();""", 128),
-}  # fmt: skip
+}
 
 
 def said_of(way: str, count: int, schedule: str, landing: str) -> set[str]:

@@ -65,7 +65,7 @@ def test_standard_patterns_are_right(pattern, schedule, arch):
     (grid_barrier, "SKIP_FENCE"), (grid_barrier, "WEAK_FENCE"), (grid_barrier, "SKIP_SECOND_FENCE"),
     (grid_barrier, "SKIP_BARRIER"),
     (fix_up, "SKIP_FENCE"), (fix_up, "SKIP_SECOND_FENCE"), (fix_up, "SKIP_BARRIER"),
-])  # fmt: skip
+])
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_what_they_lack_is_found(pattern, macro, schedule):
     done, _ = pattern([macro], schedule=schedule, races=True)

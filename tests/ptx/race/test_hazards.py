@@ -24,13 +24,13 @@ REPORTED = {
     "wgmma_fence": "missing wgmma.fence", "mbarrier_expect_too_little": "mbarrier",
     "block_exits": "block exited", "barrier_divergence": "barrier divergence",
     "exits_before_barrier": "exited before barrier",
-}  # fmt: skip
+}
 STOPPED = {
     "mbarrier_wrong_count": ptx.Deadlock, "mbarrier_too_many": ptx.Error,
     "mbarrier_wrong_phase": ptx.Deadlock, "deadlock": ptx.Deadlock,
     "out_of_bounds": ptx.OutOfBounds, "shared_out_of_bounds": ptx.OutOfBounds,
     "misaligned": ptx.Misaligned, "uninitialised": ptx.UninitialisedRead,
-}  # fmt: skip
+}
 
 
 def marked(kernel: str, mark: str) -> set[int]:

@@ -29,7 +29,7 @@ def table():
 
 @pytest.mark.parametrize("arch, name", [
     ("compute_75", "wmma_gemm"), ("compute_75", "mma_m16n8k8"), ("compute_80", "pipelined"),
-])  # fmt: skip
+])
 def test_tensor_kernels(arch, name, table):
     K = 256
     random = np.random.default_rng(0)

@@ -103,7 +103,7 @@ def test_the_fence_alone_does_not_order_warps(read):
 
 
 @pytest.mark.parametrize("wait", ["", "cp.async.commit_group;", "cp.async.wait_group 0;",
-                                  "cp.async.commit_group; cp.async.wait_group 1;"])  # fmt: skip
+                                  "cp.async.commit_group; cp.async.wait_group 1;"])
 @pytest.mark.parametrize("read", READS)
 def test_a_copy_that_nobody_waited_for(read, wait):
     """Not even the warp that issued a cp.async may let wgmma or a bulk copy read it too early."""

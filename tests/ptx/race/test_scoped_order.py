@@ -28,7 +28,7 @@ def launch(name, arch="compute_75", macros=(), **options):
 def is_right(name, x, y) -> bool:
     t = np.arange(128)
     exact = {"counter": (t + 37) % 128, "barrier": (t + 37) % 128 + 2, "copy": (t + 37) % 128,
-             "copies": (4 * t + 151) % 512, "fences": np.where(t < 32, t, 0)}  # fmt: skip
+             "copies": (4 * t + 151) % 512, "fences": np.where(t < 32, t, 0)}
     return (x[:4] == 32).all() if name == "swap" else np.array_equal(y, exact[name])
 
 
@@ -53,7 +53,7 @@ def test_copies_that_land_late(name):
     ("copies", "compute_75"), ("swap", "compute_75"),
     ("counter", "compute_90a"), ("fences", "compute_90a"), ("barrier", "compute_90a"),
     ("copy", "compute_90a"), ("copies", "compute_90a"),
-])  # fmt: skip
+])
 def test_what_is_missing_is_found(name, arch, schedule):
     fence = "SKIP_FENCE" if arch == "compute_75" else "SKIP_SECOND_FENCE"
     try:
@@ -95,7 +95,7 @@ DONE:
     ("st.shared.u32 [flag], 1;", "ld.acquire.cta.shared.u32 %v, [flag];", "", False),
     ("st.relaxed.cta.shared.u32 [flag], 1; fence.acq_rel.cta;",
      "ld.acquire.cta.shared.u32 %v, [flag];", "", False),
-])  # fmt: skip
+])
 def test_every_way_to_release_and_acquire(writes, loads, fence, clean):
     body = FLAG.replace("WRITE", writes).replace("LOAD", loads).replace("FENCE", fence)
     out = np.zeros(1, np.uint32)

@@ -59,7 +59,7 @@ def test_a_warp_synchronous_reduction_is_a_warning_at_its_own_lines(schedule):
     ("", "__syncwarp();"),
     ("", "if (__shfl_sync(0xffffffffu, other, 0) == -1) s[i] = 1;"),
     ("", "if (__any_sync(0xffffffffu, other == -1)) s[i] = 1;"),
-])  # fmt: skip
+])
 def test_what_lets_the_lanes_meet_orders_them(between, at_end, schedule):
     assert not reduced(between, at_end, schedule=schedule).hazards
 
@@ -119,7 +119,7 @@ DONE:
     ("relaxed.cta", "", set()),  # an atomic object's: meant to be unordered
     ("weak", "", {"warning"}),
     ("weak", "shfl.sync.idx.b32 %s, %t, 0, 31, 0xffffffff;", {"warning"}),  # no memory barrier
-])  # fmt: skip
+])
 def test_what_orders_two_accesses_by_different_lanes(space, order, kinds):
     body = HAND_OVER + f"""
 setp.eq.u32 %q, %t, 5;

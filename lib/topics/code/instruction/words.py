@@ -70,6 +70,11 @@ class Operation:
     own: Mapping[str, str] = field(default_factory=dict)
 
 
+# What PTX asks of the qualifier where four warps work together; ".sync" stays the warp's own.
+_ALIGNED_WARPGROUP = {
+    "aligned": "all threads of the warpgroup execute this one instruction; in a branch that only "
+               "some take, the result is undefined",
+}
 # Qualifiers that mean the same wherever they stand.
 QUALIFIERS = {
     "sync": "the warp's threads wait for each other here before any of them goes on",
@@ -89,7 +94,8 @@ QUALIFIERS = {
     "f32": "FP32", "f16": "FP16", "bf16": "bfloat16",
     "global": "in global memory",
     "shared": "in shared memory", "shared::cta": "in this block's shared memory",
-    "shared::cluster": "in the shared memory of a block of the cluster, this one included",
+    "shared::cluster": "in the shared memory of a block of the cluster, this one included; a block "
+                       "launched by itself is a cluster of one",
     "row": "row-major", "col": "column-major",
     "cg": "cached in L2 alone: the bytes bypass L1 (16-byte copies only)",
     "ca": "cached at all levels, L1 included (copies of 4, 8 or 16 bytes)",
@@ -321,6 +327,7 @@ OPERATIONS = (
         "wgmma.fence", "orders the warpgroup's registers before WGMMA touches them: needed before "
         "the first, and whenever others have written accumulators or A",
         sass="WARPGROUP", sass_meaning="WARPGROUP.ARRIVE: the four warps are ready",
+        own=_ALIGNED_WARPGROUP,
     ),
     Operation(
         "wgmma.mma_async", "the four warps of a warpgroup start D = A·B + D on the tensor cores "
@@ -336,18 +343,19 @@ OPERATIONS = (
         sass_meaning="HGMMA is the warpgroup's MMA (QGMMA of 8-bit floats); gdesc names uniform "
                      "registers with both descriptors, tnspB a B that lies with N running fastest, "
                      "gsb0 the last of a group",
-        lanes=128,
+        lanes=128, own=_ALIGNED_WARPGROUP,
     ),
     Operation(
         "wgmma.commit_group", "the WGMMAs since the last commit become one group",
         sass_meaning="no instruction of its own: the last HGMMA of the group is marked gsb0",
+        own=_ALIGNED_WARPGROUP,
     ),
     Operation(
         "wgmma.wait_group", "the warpgroup waits for its older groups; only then may it read "
         "their accumulators",
         (Role("N", "that many of the youngest groups may still be under way"),),
         sass="WARPGROUP", sass_meaning="WARPGROUP.DEPBAR.LE waits until at most that many are "
-        "pending",
+        "pending", own=_ALIGNED_WARPGROUP,
     ),
     Operation(
         "setmaxnreg", "the warp's registers per thread change while it runs; every warp of the "
@@ -356,7 +364,7 @@ OPERATIONS = (
               "to 256"),),
         sass="USETMAXREG", sass_meaning="USETMAXREG: DEALLOC gives back, TRY_ALLOC tries and is "
         "repeated until it gets them; the number is in hexadecimal",
-        own={"u32": "the number is an unsigned integer of 32 bits"},
+        own={"u32": "the number is an unsigned integer of 32 bits", **_ALIGNED_WARPGROUP},
     ),
     Operation(
         "barrier.cluster.arrive", "the thread arrives at the cluster's barrier and goes on",

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from lib.plotting import shapes, style
 
 _NAME, _BAR, _ROW, _HEAD = 138.0, 280.0, 27.0, 16.0
+_NARROW_BAR, _LINE = 205.0, 13.0  # a class's name stands above its bars
 
 
 @style.styled
@@ -19,6 +20,7 @@ def draw(
     evidence: str,
     title: str | None = None,
     unit: str | None = None,
+    narrow: bool = False,
 ) -> Figure:
     """Draw one row a class of instruction.
 
@@ -32,42 +34,54 @@ def draw(
         In place of the finding made from the numbers.
     unit : str, optional
         What there are a thousand of, if it is no instruction.
+    narrow : bool
+        For a phone.
     """
+    left, full, above = (0.0, _NARROW_BAR, _LINE) if narrow else (_NAME, _BAR, 0.0)
+    width = style.NARROW if narrow else style.WIDTH
     versions = [this] if previous is None else [previous, this]
     classes = list(dict.fromkeys(name for _, mix in reversed(versions) for name in mix))
-    row = _ROW if previous is not None else _ROW - 9
-    height = _HEAD + row * len(classes)
-    fig = style.figure(title or _finding(this, previous, unit), height / 72)
-    ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, height / 72, bare=True)
-    scale = _BAR / max(value for _, mix in versions for value in mix.values())
-    bar = (row - 7) / len(versions)
+    row = above + (_ROW if previous is not None else _ROW - 9)
+    head = _HEAD + (_LINE * len(versions) if narrow else 0.0)  # the versions' names in lines
+    height = head + row * len(classes)
+    fig = style.figure(title or _finding(this, previous, unit), height / 72, width)
+    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    scale = full / max(value for _, mix in versions for value in mix.values())
+    bar = (row - above - 7) / len(versions)
     for index, name in enumerate(classes):
-        top = height - _HEAD - row * index
-        ax.text(_NAME - 6, top - row / 2, name, size=style.NORMAL, ha="right", va="center")
+        top = height - head - row * index
+        if narrow:
+            ax.text(0, top - 2, name, size=style.SMALL, va="top")
+        else:
+            ax.text(left - 6, top - row / 2, name, size=style.NORMAL, ha="right", va="center")
         for order, (version, mix) in enumerate(versions):
             value = mix.get(name, 0.0)
-            y = top - 3.5 - bar * (order + 1)
+            y = top - above - 3.5 - bar * (order + 1)
             is_this = version == this[0]
             shapes.rectangles(
-                ax, [(_NAME, y + 0.7, value * scale, bar - 1.4)],
+                ax, [(left, y + 0.7, value * scale, bar - 1.4)],
                 facecolor=style.FOCUS if is_this else style.OTHER,
                 alpha=1.0 if is_this else 0.55,
             )
-            ax.text(_NAME + value * scale + 5, y + bar / 2, style.number(value),
+            ax.text(left + value * scale + 5, y + bar / 2, style.number(value),
                     size=style.SMALL, va="center", weight="bold" if is_this else "normal")
     ax.text(0, height - 2, f"for every 1,000 {unit or _unit(this[1])}", size=style.SMALL, va="top")
-    # The names begin behind the unit, however long that is.
-    x = max(_NAME, 18 + 4.9 * len(f"for every 1,000 {unit or _unit(this[1])}"))
+    # The names begin behind the unit, however long that is; on a phone under it.
+    x = 0.0 if narrow else max(_NAME, 18 + 4.9 * len(f"for every 1,000 {unit or _unit(this[1])}"))
+    y = height - (_LINE if narrow else 0.0)
     for version, _ in versions:
         is_this = version == this[0]
         shapes.rectangles(
-            ax, [(x, height - 11, 8, 8)],
+            ax, [(x, y - 11, 8, 8)],
             facecolor=style.FOCUS if is_this else style.OTHER,
             alpha=1.0 if is_this else 0.55,
         )
-        ax.text(x + 12, height - 2, version, size=style.SMALL, va="top",
+        ax.text(x + 12, y - 2, version, size=style.SMALL, va="top",
                 weight="bold" if is_this else "normal")
-        x += 34 + 6.2 * len(version)
+        if narrow:
+            y -= _LINE
+        else:
+            x += 34 + 6.2 * len(version)
     return style.finish(fig, alt=_alt(versions, unit), evidence=evidence)
 
 

@@ -18,7 +18,8 @@ def draw(version: Version, arch: str = "sm_90a") -> None:
 
     evidence = f"modelled: SASS of the inner loop, {arch}, NVRTC {version.compiled(arch).toolkit}"
     before = of(version.before) if version.before else None
-    show(mix_figure.draw(of(version), before, evidence=evidence))
+    show(*(mix_figure.draw(of(version), before, evidence=evidence, narrow=narrow)
+           for narrow in (False, True)))
 
 
 def products_mix(version: Version, arch: str = "sm_90a") -> None:
@@ -29,11 +30,11 @@ def products_mix(version: Version, arch: str = "sm_90a") -> None:
         return rung(version.kernel), mix.per_thousand_products(i.opcode for i in loop)
 
     before = of(version.before) if version.before else None
-    show(mix_figure.draw(
-        of(version), before, unit="products of 16×8×16",
+    show(*(mix_figure.draw(
+        of(version), before, unit="products of 16×8×16", narrow=narrow,
         evidence=f"modelled: SASS of the inner loop, {arch}, NVRTC "
         f"{version.compiled(arch).toolkit}",
-    ))
+    ) for narrow in (False, True)))
 
 
 def fragment_loads(version: Version, above: Sequence[str] = (), *archs: str) -> None:

@@ -89,6 +89,9 @@ def _level(
                 else [f"{style.number(level.bytes_per_fma, 2)} B by the tile"])
     if level.recorded is not None:
         bytes_of.append(f"{style.number(level.recorded, 2)} B counted")
+    if level.wavefronts is not None:
+        per = f"{style.number(level.wavefronts, 2)} wavefronts"
+        bytes_of += [f"{per} per 32 FMAs"] if narrow else [per, "per 32 FMAs"]
     code: dict[str, Any] = {
         "size": style.SMALL, "va": "center", "family": "monospace", "linespacing": 1.35,
     }
@@ -196,6 +199,8 @@ def _zoom(
 
 
 def _finding(levels: Sequence[Level]) -> str:
+    if levels[0].finding:
+        return levels[0].finding
     block, last = levels[1], next(level for level in reversed(levels) if not level.joint)
     into = "the tensor cores" if last.boundary.endswith("tensor cores") else "registers"
     return (
@@ -210,6 +215,8 @@ def _alt(levels: Sequence[Level]) -> str:
     for level in levels:
         counted = "" if level.recorded is None else (
             f", counted {style.number(level.recorded, 2)}")
+        if level.wavefronts is not None:
+            counted = f", counted {style.number(level.wavefronts, 2)} wavefronts per 32 FMAs"
         operands = "read as one" if level.joint else (
             f"{style.number(level.bytes_per_fma, 2)} bytes per FMA by its size{counted}")
         said.append(

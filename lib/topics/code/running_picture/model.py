@@ -14,6 +14,8 @@ from lib.topics.code.mapping.model import Region, Work
 
 # Rows of C that a warpgroup's instruction computes (PTX ISA, wgmma).
 WARPGROUP_ROWS = 64
+WARP = 32  # lanes
+SECTOR = 32  # bytes
 LEVELS = ("grid", "block", "warp", "thread")
 
 
@@ -35,6 +37,10 @@ class Level:
         What operands cross to get here.
     recorded : float or None
         Bytes that crossed it per FMA in the recorded run; None where nothing counts them.
+    wavefronts : float or None
+        Wavefronts of shared memory per 32 multiply-adds in the recorded run, where operands come
+        from there: stores of the tiles and loads, each of up to 128 bytes. No counter has its
+        bytes, since lanes that want the same word share one.
     changed : bool
         Whether this is the level that the version changes.
     item_bytes : int
@@ -44,6 +50,8 @@ class Level:
         operands out of all its lanes' registers, so no lane needs all that its sums need.
     crossing : float or None
         Bytes per FMA, where it isn't operands that cross.
+    finding : str
+        What the picture shows of the changed level, where it isn't the size of the tiles.
     """
 
     name: str
@@ -53,10 +61,12 @@ class Level:
     parts: Sequence[Region]
     boundary: str
     recorded: float | None = None
+    wavefronts: float | None = None
     changed: bool = False
     item_bytes: int = 4
     joint: bool = False
     crossing: float | None = None
+    finding: str = ""
 
     @property
     def bytes_per_fma(self) -> float:
@@ -77,7 +87,7 @@ class Nest:
     loop : mapping of str to tuple of str
         Lines of the loop nest by level; ``{m}``, ``{n}`` are the level's tile, ``{step}`` the depth
         of the tiles along K, ``{each}`` how many elements of C a thread has, ``{columns}`` how many
-        columns a block has.
+        columns a block has, ``{warp}`` the warp's tile.
     shared : bool
         Whether operands wait in shared memory.
     pair : bool
@@ -88,6 +98,9 @@ class Nest:
         Whether the sums lie in tensor memory, and warps get these alone.
     straight : bool
         Whether the tensor cores read both operands from shared memory, for a warpgroup as one.
+    finding : str
+        What the picture shows, where it isn't the size of the tiles; ``{m}``, ``{n}`` are those of
+        the warp's.
     """
 
     changed: tuple[str, ...]
@@ -97,6 +110,7 @@ class Nest:
     joint: bool = False
     tensor: bool = False
     straight: bool = False
+    finding: str = ""
 
 
 _GRID = ("for each tile of C:           # blocks",)
@@ -159,13 +173,13 @@ NESTS: dict[str, Nest] = {
         "warp": ("  for each warp’s part:  # warps",),
         "thread": ("    for k in range({step}):", "      4 loads of 4: a[{m}], b[{n}]",
                    "      sum[{m}][{n}] += a[i] * b[j]"),
-    }),
-    "08_warp_tile": Nest(("warp", "thread"), {
+    }, finding="A block asks for its next tiles before it multiplies these"),
+    "08_warp_tile": Nest(("warp",), {
         "grid": ("for each tile of C:  # blocks",),
         "block": (*_TILE, "  registers → shared; barrier", "  next tiles → registers"),
         "warp": ("  for each {m}×{n} warp tile:", "    # 32 lanes, in pairs"),
         "thread": _OUTER,
-    }),
+    }, finding="A warp owns a rectangle of {m}×{n}, its lanes in pairs both ways"),
     "09_fp32_limit": Nest(("grid", "block", "warp", "thread"), {
         "grid": ("for each equal share of tiles:", "  # one block per SM"),
         "block": (*_TILE, "  cp.async: the tile after next", "  wait for the next; barrier"),
@@ -175,7 +189,7 @@ NESTS: dict[str, Nest] = {
     }),
     "10_wmma": Nest(("block", "warp", "thread"), {
         "grid": ("for each tile of C:  # blocks",),
-        "block": ("  for each {m}×{n} part:  # warps",),
+        "block": ("  for each {warp} part:  # warps",),
         "warp": ("    for k0 in range(0, K, 16):", "      A, B fragments from global"),
         "thread": ("      mma: the warp’s 16×16×16", "      {each} sums in each lane"),
     }, shared=False, joint=True),
@@ -190,7 +204,7 @@ NESTS: dict[str, Nest] = {
         "block": (*_TILE, "  next tiles → registers", "  … → other buffer; barrier"),
         "warp": ("  for each {m}×{n} warp tile:", "    2 + 2 fragments from As, Bs"),
         "thread": ("    4 mma of 16×16×16", "    {each} sums in each lane"),
-    }, joint=True),
+    }, joint=True, finding="A block asks for its next tiles before it multiplies these"),
     "13_wmma_vectorized": Nest(("block", "warp", "thread"), {
         "grid": ("for each tile of C:  # blocks",),
         "block": (*_TILE, "  next tiles, 8 halves a load", "  … → other buffer; barrier"),
@@ -269,6 +283,20 @@ NESTS: dict[str, Nest] = {
         "warp": ("  for each {m}×{n} part:", "    # of a warpgroup’s 4 warps"),
         "thread": ("    wgmma of 64×{columns}×16", "    {each} sums in each lane"),
     }, straight=True),
+    "25_epilogue": Nest(("thread",), {
+        "grid": ("for each cluster’s tiles:", "  # in bands: the L2’s order"),
+        "block": (*_TILE, "  TMA: A, B → shared", "  wgmma: 2 steps in flight",
+                  "  C: shared, then TMA"),
+        "warp": ("  for each {m}×{n} part:", "    # of a warpgroup’s 4 warps"),
+        "thread": ("    wgmma of 64×{columns}×16", "    act(α · sums + bias)"),
+    }, straight=True),
+    "26_fp8": Nest(("block", "thread"), {
+        "grid": ("for each block’s tiles of C:", "  # one block per SM"),
+        "block": (*_TILE, "  TMA: A, B → shared", "  wgmma: one set of parts",
+                  "  FP32: sums += other set"),
+        "warp": ("  for each {m}×{n} part:", "    # of a warpgroup’s 4 warps"),
+        "thread": ("    wgmma of 64×{columns}×32", "    {each} sums in each lane"),
+    }, straight=True),
     "27_tcgen05": Nest(("block", "warp", "thread"), {
         "grid": ("for each block’s tiles of C:", "  # one block per SM"),
         "block": (*_TILE, "  TMA: A, B → shared", "  one thread: MMAs →",
@@ -308,14 +336,17 @@ def levels(
         Of an element of A and B.
     """
     nest = NESTS.get(stem, PLAIN)
-    warp, thread = (_extent(regions) for regions in (work.warp, work.thread))
+    warp = _extent(work.warp)
+    # Through shared memory a lane stores other elements than those whose sums it holds.
+    of_thread = fragment(work.warp) if nest.joint else work.thread
+    thread = _extent(of_thread)
     tiles = {"grid": (size, size), "block": (work.block.rows, work.block.columns),
              "warp": warp, "thread": thread}
     corner = _corner(work.warp)
     parts = {
         "grid": [work.block],
         "block": [_moved(r, work.block.row, work.block.column) for r in work.warp],
-        "warp": [_moved(r, *corner) for r in work.thread],
+        "warp": [_moved(r, *corner) for r in of_thread],
         "thread": [],
     }
     boundaries = {
@@ -336,14 +367,21 @@ def levels(
         rows, columns = tiles["block"]
         sums["block"] = item_bytes * (1 / (2 * rows) + 1 / columns)
     crossed = _crossed(metrics, size, nest.shared) if metrics else {}
-    each = sum(r.rows * r.columns for r in work.thread)
+    wavefronts = {} if not (metrics and nest.shared) or nest.tensor else {
+        # A GPU counts an asynchronous copy more than once; the data stage served no more than
+        # `l1_wavefronts`.
+        "warp": WARP * min(metrics["shared_wavefronts"],
+                           metrics.get("l1_wavefronts", float("inf"))) / size**3}
+    each = sum(r.rows * r.columns for r in of_thread)
+    finding = nest.finding.format(m=warp[0], n=warp[1])
     return [
         Level(name, *tiles[name],
               [line.format(m=tiles[name][0], n=tiles[name][1], step=step, each=each,
-                           columns=work.block.columns)
+                           columns=work.block.columns, warp=f"{warp[0]}×{warp[1]}")
                for line in nest.loop[name]],
-              parts[name], boundaries[name], crossed.get(name), name in nest.changed, item_bytes,
-              (nest.joint or nest.straight) and name == "thread", sums.get(name))
+              parts[name], boundaries[name], crossed.get(name), wavefronts.get(name),
+              name in nest.changed, item_bytes,
+              (nest.joint or nest.straight) and name == "thread", sums.get(name), finding)
         for name in LEVELS
     ]
 
@@ -355,14 +393,30 @@ def extent_of_warp(work: Work) -> tuple[int, int]:
             max(r.column + r.columns for r in work.warp) - left)
 
 
+def fragment(warp: Sequence[Region]) -> list[Region]:
+    """The sums that lane 0 of a warp holds after `mma` (PTX ISA, accumulators of m16n8k16).
+
+    Of each 16×8 elements it has columns 0 and 1 of rows 0 and 8; ptxas lays a `wmma` fragment out
+    like that too.
+
+    Parameters
+    ----------
+    warp : sequence of Region
+        The warp's elements of C.
+    """
+    top, left = _corner(warp)
+    rows, columns = _extent(warp)
+    return [Region(top + row, left + column, 1, 2)
+            for row in range(0, rows, 8) for column in range(0, columns, 8)]
+
+
 def _crossed(
     metrics: Mapping[str, float], size: int, shared: bool
 ) -> dict[str, float]:
-    """Bytes per FMA that crossed each boundary, by recorded counters."""
-    wavefront, sector = 128, 32
-    into_warps = (metrics["shared_wavefronts"] * wavefront if shared
-                  else metrics["global_load_sectors"] * sector)
-    found = {"grid": metrics["dram_read_bytes"], "block": metrics["l2_bytes"], "warp": into_warps}
+    """Bytes per FMA that crossed each boundary whose bytes a recorded counter has."""
+    found = {"grid": metrics["dram_read_bytes"], "block": metrics["l2_bytes"]}
+    if not shared:
+        found["warp"] = metrics["global_load_sectors"] * SECTOR
     return {name: value / size**3 for name, value in found.items()}
 
 

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from lib.plotting import shapes, style
 
 _NAME, _BAR, _ROW, _GAP = 122.0, 165.0, 21.0, 6.0
+_CLOCKS_DIFFER = 0.01  # speeds and cycles that disagree by as much are of different clocks
 _NARROW_BAR, _NARROW_ROW = 244.0, 42.0  # name, bar and numbers one under the other
 
 
@@ -114,6 +115,10 @@ def _finding(rows: Sequence[Reached]) -> str:
     if len(rows) == 2:
         return f"{current.name}: {current.tflops:.3g} TFLOP/s, {share}"
     before, gain = rows[0].name, current.tflops / rows[0].tflops
+    if rows[0].cycles and current.cycles:
+        longer = current.cycles / rows[0].cycles
+        if abs(longer * gain - 1) >= _CLOCKS_DIFFER:
+            return f"{current.name} {_in_cycles(longer, before)}: {share}"
     if gain >= 1.995:
         change = f"has {gain:.1f} times the speed of {before}"
     elif abs(gain - 1) < 0.005:
@@ -123,6 +128,14 @@ def _finding(rows: Sequence[Reached]) -> str:
     else:
         change = f"is {style.percent(1 - gain)} slower than {before}"
     return f"{current.name} {change}: {share}"
+
+
+def _in_cycles(longer: float, before: str) -> str:
+    """What a step was worth where the chip ran the two versions at different clocks."""
+    if abs(longer - 1) < 0.005:
+        return f"takes as many cycles as {before}"
+    more = "more" if longer > 1 else "fewer"
+    return f"takes {style.percent(abs(longer - 1))} {more} cycles than {before}"
 
 
 def _alt(rows: Sequence[Reached]) -> str:

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import find
 from lib.kernels.spec import parted
+from lib.ptx.core.machine import WARP, WARPGROUP
 from lib.topics.code.instruction.model import statements
 from lib.topics.memory.tensor_memory.model import followed, instruction_descriptor
 
 _MULTIPLIES = ("mma.sync", "wgmma.mma_async", "tcgen05.mma")
 _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
-WARP, WARPGROUP = 32, 128
 
 
 @dataclass(frozen=True)
@@ -97,8 +97,8 @@ def multiplies(name: str) -> Multiplies:
     of_group = found.opcode.startswith("wgmma")
     waits = next((each for each in opcodes if each.startswith("wgmma.wait_group")), "")
     return Multiplies(
-        stem, found.opcode[: shape.end()], (M, N, K), WARPGROUP if of_group else WARP, 1, d, a, b,
-        waits.removesuffix(".sync.aligned"))
+        stem, found.opcode[: shape.end()], (M, N, K), WARP * WARPGROUP if of_group else WARP, 1,
+        d, a, b, waits.removesuffix(".sync.aligned"))
 
 
 def _registers(operand: str) -> int:

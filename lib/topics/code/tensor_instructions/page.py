@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lib.plotting.display import table
+from lib.ptx.core.machine import WARP, WARPGROUP
 from lib.topics.code.tensor_instructions import model
 from lib.topics.code.tensor_instructions.model import Multiplies
 
@@ -50,7 +51,7 @@ def _operands(one: Multiplies) -> str:
 
 
 def _issuer(one: Multiplies) -> str:
-    names = {model.WARP: "a warp", model.WARPGROUP: "a warpgroup, four warps"}
+    names = {WARP: "a warp", WARP * WARPGROUP: "a warpgroup, four warps"}
     if one.issuers in names:
         return names[one.issuers]
     return "one thread" if one.blocks == 1 else f"one thread, for {one.blocks} blocks"

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from lib import gpus
 from lib.gpus import Gpu
-from lib.topics.limits.occupancy.model import MAX_REGISTERS_PER_THREAD, WARP, Occupancy, occupancy
+from lib.ptx.core.machine import WARP
+from lib.topics.limits.occupancy.model import MAX_REGISTERS_PER_THREAD, Occupancy, occupancy
 
 
 def intensity(BM: int, BN: int, itemsize: int = 4) -> float:

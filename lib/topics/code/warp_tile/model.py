@@ -15,8 +15,8 @@ import numpy as np
 
 from lib import gpus
 from lib.gpus import Gpu
+from lib.ptx.core.machine import WARP
 from lib.topics.memory.banks import model as banks
-from lib.topics.memory.coalescing.model import WARP
 
 GROUP = 4
 """A lane's elements lie in groups of 4 × 4: four floats of As and four of Bs are one load each."""

@@ -8,8 +8,8 @@ from functools import lru_cache
 from lib.kernels.blackwell import BLOCK_SCALED
 from lib.kernels.block_scaled import ATOM_BYTES, FORMATS, BlockScaledProblem, Format
 from lib.kernels.spec import Variant
+from lib.ptx.core.machine import SECTOR, WAVEFRONT
 from lib.run.block_scaled import run
-from lib.topics.memory.tensor_memory.model import SECTOR, WAVEFRONT
 
 # Four bytes of each of 128 rows in four columns of tensor memory.
 ATOM_COLUMNS = ATOM_BYTES // 128

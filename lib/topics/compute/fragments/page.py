@@ -44,6 +44,8 @@ def formulae(*instructions: str) -> None:
             found = fragments.held(instruction, operand)
             row, column = fragments.formulae(found)
             each = "two halves" if found.packed == 2 else "one float"
+            if instruction.startswith("wgmma") and operand == "A":
+                each += ", in the form that takes A from registers"
             rows.append((f"`{instruction}`", "C and D" if operand == "C" else operand,
                          f"{found.registers} of {each}", row, column))
     table(("instruction", "matrix", "registers per lane", "row", "column"), rows,

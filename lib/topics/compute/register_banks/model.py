@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from lib.compiler.sass import Instruction
 
-BANKS = 2
+REGISTER_BANKS = 2
 WINDOW = 3
 """Cycles over which an instruction may read its operands (Huerta et al. 2025)."""
 
@@ -75,8 +75,8 @@ def reading(loop: Iterable[Instruction]) -> Reading:
         If the loop has no FFMA.
     """
     kept: dict[tuple[int, int], int] = {}  # the operand cache: by place and bank
-    busy: list[set[int]] = [set() for _ in range(BANKS)]
-    reads = [0] * BANKS
+    busy: list[set[int]] = [set() for _ in range(REGISTER_BANKS)]
+    reads = [0] * REGISTER_BANKS
     now = instructions = ffma = 0
     for instruction in loop:
         instructions += 1
@@ -86,9 +86,9 @@ def reading(loop: Iterable[Instruction]) -> Reading:
         else:
             # Addresses and the like: their registers are read, and what was kept is given up.
             kept.clear()
-            need = [0] * BANKS
+            need = [0] * REGISTER_BANKS
             for register, _ in _operands(instruction)[1:]:
-                need[register % BANKS] += 1
+                need[register % REGISTER_BANKS] += 1
         reads = [a + b for a, b in zip(reads, need, strict=True)]
         now = _place(now, need, busy) + 1
     if not ffma:
@@ -103,7 +103,7 @@ def _operands(instruction: Instruction) -> list[tuple[int, bool]]:
 
 def _cached(instruction: Instruction, kept: dict[tuple[int, int], int]) -> list[int]:
     """Reads of each bank that the operand cache does not spare; the cache is brought up to date."""
-    need = [0] * BANKS
+    need = [0] * REGISTER_BANKS
     sources = instruction.text.partition(",")[2].split(",")
     after: dict[tuple[int, int], int | None] = {}
     for place, text in enumerate(sources):
@@ -111,8 +111,8 @@ def _cached(instruction: Instruction, kept: dict[tuple[int, int], int]) -> list[
         if not found:
             continue  # RZ, a constant, an immediate
         register = int(found[1])
-        key = (place, register % BANKS)
-        need[register % BANKS] += kept.get(key) != register
+        key = (place, register % REGISTER_BANKS)
+        need[register % REGISTER_BANKS] += kept.get(key) != register
         after[key] = register if found[2] else None
     for key, read in after.items():
         if read is None:

@@ -64,7 +64,7 @@ _VALID = {
     "e4m3": [(t, r) for t in (0, 1, 4, 5) for r in range(4)]
     + [(t, r) for t in (8, 9, 12, 13) for r in range(2)],
     "nvfp4": [(0, 0)],
-}  # fmt: skip
+}
 
 
 def finite(rng: random.Random) -> int:

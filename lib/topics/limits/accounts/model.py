@@ -26,12 +26,10 @@ from lib.gpus import Gpu
 from lib.kernels import catalogue
 from lib.kernels.spec import Variant
 from lib.problem import ITEM_BYTES, Problem
+from lib.ptx.core.machine import LINE, WARP
 from lib.run import runner
 from lib.topics.limits.bottleneck import model as busiest
 from lib.topics.limits.bottleneck import scaling
-
-WARP = 32
-LINE = 128  # bytes
 
 
 @dataclass(frozen=True)

@@ -188,10 +188,10 @@ def isolated(version: Version, *changes: str, account: str = "tensor", counter: 
         guess = predictions.foreseen(pair.first, pair.second)
         rows.append((
             f"**{pair.change}**: {_side(first, version)} → {_side(second, version)}",
-            *((f"{guess.gain:+.1%}" if guess else "",) if expected else ()),
+            *((f"{guess.gain:+.1%}" if guess else "none",) if expected else ()),
             *((_foreseen(first, second, sheet, size),) if emulated else ()),
             *_changed(first, second, account, cause, sheet, size, label, timed)))
-    cycles = f"k cycles at {SMALL:,}; at {size:,}" if timed else "cycles"
+    cycles = f"k cycles at {SMALL:,}; at {size:,}" if timed else "M cycles"
     of_launches = ("cycles: of the timed launches; what stands behind them" if timed
                    else "cycles and what stands behind them")
     table(
@@ -236,8 +236,8 @@ def crossed(version: Version, columns: Sequence[str], rows: Mapping[str, Sequenc
             what: str = "", size: int = SIZE) -> None:
     """Display two things changed apart and together: one down, the other across.
 
-    Of each kernel two speeds, at 2,048, where the clock holds, and at a larger size, and of the
-    larger one both factors of the tensor cores' account.
+    Of each kernel its speed at 2,048, where the clock holds, and at a larger size cycles, which
+    don't depend on it, and both factors of the tensor cores' account.
 
     Parameters
     ----------
@@ -255,24 +255,24 @@ def crossed(version: Version, columns: Sequence[str], rows: Mapping[str, Sequenc
     label, told = _Labels(), []
     for state, names in rows.items():
         kernels = version.rows((), names)[:len(names)]
-        cells = [_two_speeds(one, sheet, size, label) for one in kernels]
+        cells = [_speed_and_cycles(one, sheet, size, label) for one in kernels]
         told.append((f"**{state}**", *(cell for each in zip(*cells, strict=True) for cell in each)))
-    heads = (f"TFLOP/s at {SMALL:,}", f"at {size:,}", "FLOP per tensor-busy cycle × busy")
+    heads = (f"TFLOP/s at {SMALL:,}", f"cycles at {size:,}", "FLOP per tensor-busy cycle × busy")
     table((what, *(f"{column}, {head}" for head in heads for column in columns)), told,
           f"the last: one launch at {size:,}³; {label}")
 
 
-def _two_speeds(one: Row, sheet: gpus.Gpu, size: int, label: _Labels) -> tuple[str, str, str]:
+def _speed_and_cycles(one: Row, sheet: gpus.Gpu, size: int, label: _Labels) -> tuple[str, str, str]:
     try:
         found = one.page.metrics(size, one.variant.name)
         parts = model.tensor(found, size, one.page.record.gpu.sms,
                              sheet.flops_per_cycle(one.variant.dtype))
-        speeds = [f"{one.page.recorded(n, one.variant.name).tflops:.4g}" for n in (SMALL, size)]
+        speed = f"{one.page.recorded(SMALL, one.variant.name).tflops:.4g}"
     except records.NotRecorded:
         return NOT_YET, NOT_YET, NOT_YET
     stale = " (stale: the source has changed since)" if one.page.kept.stale else ""
     label.add(records.label(one.page.record) + stale)
-    return speeds[0], speeds[1], f"{parts.each:,.0f} × {parts.busy:.1%}"
+    return speed, f"{found['cycles']:,.0f}", f"{parts.each:,.0f} × {parts.busy:.1%}"
 
 
 def _pairs(version: Version, changes: Sequence[str]) -> list[Pair]:
@@ -311,7 +311,8 @@ def _changed(first: Row, second: Row, account: str, cause: _Cause, sheet: gpus.G
     for one in (first, second):
         label.add(records.label(one.page.record))
     cycles = (_cycles_of_turns(first, second, size) if timed
-              else f"{before[2]:,.0f} → {after[2]:,.0f}")
+              else f"{before[2] / 1e6:.4g} → {after[2] / 1e6:.4g}, "
+                   f"{after[2] / before[2] - 1:+.1%}")
     speeds = tuple(f"{a:.4g} → {b:.4g}, {b / a - 1:+.1%}"
                    for a, b in zip(before[:2], after[:2], strict=True))
     return (*speeds, cycles,

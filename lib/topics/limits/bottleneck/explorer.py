@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 
 from matplotlib.figure import Figure
@@ -42,7 +43,7 @@ def saturated(
         Control("M = N = K", [(f"{n:,}", n) for n in sizes], default=default[1], slider=True),
     ]
 
-    def frame(name: str, n: int) -> Figure:
+    def frame(name: str, n: int, narrow: bool = False) -> Figure:
         found, l2_bytes = times(name, n)
         rows, columns, step, held = tiles[name]
         deal = Deal(n // rows * (n // columns), n // step, held * gpu.sms)
@@ -55,9 +56,11 @@ def saturated(
             title=f"{name}, n = {n:,}: {_verb(unit)} at least {style.duration(found[unit])}, "
             f"{style.quantity(flops, 'FLOP/s')} at most",
             note=f"L2: {need} not to be longer; work for {deal.uncut:.0%} of the time",
+            narrow=narrow,
         )
 
-    return Explorer(controls, frame, f"Which unit {style.article(gpu.key)} would saturate")
+    return Explorer(controls, frame, f"Which unit {style.article(gpu.key)} would saturate",
+                    functools.partial(frame, narrow=True))
 
 
 def _verb(unit: str) -> str:

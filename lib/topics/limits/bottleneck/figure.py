@@ -10,6 +10,7 @@ from lib.plotting import shapes, style
 from lib.topics.limits.bottleneck.model import longest
 
 _NAME, _BAR, _ROW, _HEAD = 92.0, 340.0, 18.0, 16.0
+_NARROW_BAR, _NARROW_ROW = 246.0, 28.0  # a unit's name and time stand above its bar
 
 
 @style.styled
@@ -22,6 +23,7 @@ def draw(
     notes: Mapping[str, str] | None = None,
     title: str | None = None,
     note: str = "",
+    narrow: bool = False,
 ) -> Figure:
     """Draw one bar a unit.
 
@@ -41,40 +43,47 @@ def draw(
         In place of the finding made from the numbers.
     note : str
         A remark at the lower left.
+    narrow : bool
+        For a phone.
     """
     notes = notes or {}
+    left, full, row = (0.0, _NARROW_BAR, _NARROW_ROW) if narrow else (_NAME, _BAR, _ROW)
+    width = style.NARROW if narrow else style.WIDTH
     head = _HEAD if seconds is not None else 2.0
-    height = head + _ROW * len(times) + 2
+    height = head + row * len(times) + 2
     busiest = longest(times)
-    fig = style.figure(title or _finding(times, busiest, seconds), height / 72)
-    ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, height / 72, bare=True)
-    scale = _BAR / max(max(times.values()), seconds or 0.0)
+    fig = style.figure(title or _finding(times, busiest, seconds), height / 72, width)
+    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    scale = full / max(max(times.values()), seconds or 0.0)
     limit = None
     if seconds is not None:
-        limit = _NAME + seconds * scale
+        limit = left + seconds * scale
         shapes.strokes(ax, [((limit, 0), (limit, height - head))], edgecolor=style.INK,
                        linewidth=1.3)
         ax.text(limit, height - head + 2, f"{seconds_evidence} {style.duration(seconds)}",
-                size=style.NORMAL, weight="bold", ha="right" if limit > _NAME + 120 else "left",
+                size=style.NORMAL, weight="bold", ha="right" if limit > left + 120 else "left",
                 va="bottom")
     y = height - head
     for unit, value in times.items():
-        y -= _ROW
+        y -= row
         is_busiest = unit == busiest
         weight = "bold" if is_busiest else "normal"
-        ax.text(_NAME - 6, y + _ROW / 2, unit, size=style.NORMAL, ha="right", va="center",
-                weight=weight)
         shapes.rectangles(
-            ax, [(_NAME, y + 3, value * scale, _ROW - 6)],
+            ax, [(left, y + 3, value * scale, _ROW - 6)],
             facecolor=style.WARNING if is_busiest else style.OTHER,
             alpha=1.0 if is_busiest else 0.55,
         )
         text = style.duration(value) if value else "none"
         text += f" ({notes[unit]})" if unit in notes else ""
-        end = _NAME + value * scale + 5
+        if narrow:
+            ax.text(left, y + row - 2, f"{unit}: {text}", size=style.SMALL, va="top", weight=weight)
+            continue
+        ax.text(left - 6, y + row / 2, unit, size=style.NORMAL, ha="right", va="center",
+                weight=weight)
+        end = left + value * scale + 5
         if limit is not None and end < limit < end + 5.8 * len(text):
             end = limit + 5
-        ax.text(end, y + _ROW / 2, text, size=style.SMALL, va="center", weight=weight)
+        ax.text(end, y + row / 2, text, size=style.SMALL, va="center", weight=weight)
     return style.finish(fig, alt=_alt(times, busiest, seconds, seconds_evidence),
                         evidence=evidence, note=note)
 

@@ -31,6 +31,7 @@ from typing import Any, Protocol
 
 from lib import gpus
 from lib.gpus import Gpu
+from lib.ptx.core.machine import WARPGROUP
 from lib.topics.limits.roofline.model import FP8, Roofs
 from lib.topics.memory.coalescing import model as coalescing
 from lib.topics.memory.coalescing.model import WarpAccess
@@ -94,7 +95,6 @@ def loop_instructions(
 
 
 _PRODUCT = re.compile(r"^(?:wmma\.mma|mma|wgmma\.mma_async)\..*\bm(\d+)n(\d+)k(\d+)\b")
-WARPGROUP = 4  # warps that execute a wgmma together
 
 
 def tensor_flops(instructions: Mapping[str, tuple[int, int]]) -> float:

@@ -49,10 +49,11 @@ def draw(version: Version, size: int = TIMED, lines: bool = False) -> None:
         product=roofline.product_of(version.traced().trace.instructions),
         flops=2.0 * size**3, clock_mhz=mhz(row.clock), lines=looked_up,
     )
-    show(busiest_figure.draw(
+    show(*(busiest_figure.draw(
         times, seconds=row.seconds,
         evidence=f"modelled: {RECORDED_ON} rates × {records.label(version.record)}, {size:,}³",
-    ))
+        narrow=narrow,
+    ) for narrow in (False, True)))
 
 
 def _here(version: Version, size: int, lines: bool) -> None:
@@ -62,11 +63,12 @@ def _here(version: Version, size: int, lines: bool) -> None:
     except ValueError:
         return
     times, _ = unit_times(version, gpu.key, None, size, None, lines)
-    show(busiest_figure.draw(
+    show(*(busiest_figure.draw(
         times, seconds=version.timed(version.kernel.variants[0], size).seconds,
         seconds_evidence="measured", notes={"DRAM": "compulsory bytes"},
         evidence=f"modelled: {gpu.key} data sheet × emulated counters; {measured_on()}, {size:,}³",
-    ))
+        narrow=narrow,
+    ) for narrow in (False, True)))
 
 
 @once_recorded()
@@ -96,10 +98,10 @@ def saturates(
     if l2_bytes_per_s is None:
         need = style.quantity(busiest.l2_needed(l2_bytes, times), "B/s")
         note = f"the L2 must deliver {need} not to be longer"
-    show(busiest_figure.draw(
+    show(*(busiest_figure.draw(
         times, evidence=f"modelled: {key} rates × emulated counters, {size:,}³",
-        notes={"DRAM": "compulsory bytes"}, note=note,
-    ))
+        notes={"DRAM": "compulsory bytes"}, note=note, narrow=narrow,
+    ) for narrow in (False, True)))
 
 
 def unit_times(

@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lib.topics.memory.coalescing.model import WARP
+from lib.ptx.core.machine import WARP
 
 SLOTS_PER_SM = 4
 """Warp instructions that an SM can issue in a cycle."""

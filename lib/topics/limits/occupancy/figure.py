@@ -10,6 +10,8 @@ from lib.plotting import shapes, style
 from lib.topics.limits.occupancy.model import Occupancy
 
 _NAME, _BAR, _ROW, _TITLE = 92.0, 270.0, 14.0, 21.0
+# A GPU's blocks stand under its name, the room for them under each bar.
+_NARROW_NAME, _NARROW_BAR, _NARROW_ROW, _NARROW_TITLE = 88.0, 160.0, 25.0, 34.0
 
 
 @style.styled
@@ -18,6 +20,7 @@ def draw(
     *,
     evidence: str = "modelled: CUDA Occupancy Calculator's rules",
     title: str | None = None,
+    narrow: bool = False,
 ) -> Figure:
     """Draw the four bars for each GPU.
 
@@ -28,39 +31,45 @@ def draw(
     evidence : str
     title : str, optional
         In place of the finding made from the numbers.
+    narrow : bool
+        For a phone.
     """
-    each = _TITLE + 4 * _ROW + 12
+    left, full, row, head = ((_NARROW_NAME, _NARROW_BAR, _NARROW_ROW, _NARROW_TITLE) if narrow
+                             else (_NAME, _BAR, _ROW, _TITLE))
+    width = style.NARROW if narrow else style.WIDTH
+    each = head + 4 * row + 12
     height = each * len(found)
-    fig = style.figure(title or _finding(found), height / 72)
-    ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, height / 72, bare=True)
+    fig = style.figure(title or _finding(found), height / 72, width)
+    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
     y = height
     for key, one in found.items():
         ax.text(0, y - 15, key, size=style.LARGE, weight="bold", va="bottom")
         ax.text(
-            _NAME, y - 14,
+            0 if narrow else left, y - (29 if narrow else 14),
             f"{style.plural(one.blocks, 'block')} an SM, {one.warps} warps "
             f"({style.percent(one.fraction)} of its slots)",
             size=style.NORMAL, va="bottom",
         )
-        y -= _TITLE
+        y -= head
         limiting = one.limited_by.split(" and ")
         for name, used in one.used.items():
-            y -= _ROW
-            limits = name in limiting
+            y -= row
+            limits, bar = name in limiting, 13 if narrow else 1
             colour = style.FOCUS if limits else style.OTHER
-            share = used / one.blocks * _BAR
-            ax.text(_NAME - 6, y + 5, name, size=style.SMALL, ha="right", va="center",
+            share = used / one.blocks * full
+            ax.text(left - 6, y + bar + 4, name, size=style.SMALL, ha="right", va="center",
                     weight="bold" if limits else "normal")
             cut = 1.0 if share > 3 else 0.0
             shapes.rectangles(
-                ax, [(_NAME + i * share, y + 1, share - cut, 9) for i in range(one.blocks)],
+                ax, [(left + i * share, y + bar, share - cut, 9) for i in range(one.blocks)],
                 facecolor=colour, alpha=1.0 if limits else 0.6,
             )
-            shapes.rectangles(ax, [(_NAME, y + 1, _BAR, 9)], facecolor="none",
+            shapes.rectangles(ax, [(left, y + bar, full, 9)], facecolor="none",
                               edgecolor=style.INK, linewidth=0.5, alpha=0.6)
             fits = f"room for {style.plural(one.limits[name], 'block')}"
-            ax.text(_NAME + _BAR + 6, y + 5, fits + (": the limit" if limits else ""),
-                    size=style.SMALL, va="center", weight="bold" if limits else "normal")
+            fits += ": the limit" if limits else ""
+            ax.text(left if narrow else left + full + 6, y + 5, fits, size=style.SMALL,
+                    va="center", weight="bold" if limits else "normal")
         y -= 12
     return style.finish(fig, alt=_alt(found), evidence=evidence,
                         note="bar = what one SM has; segment = one block's share")

@@ -16,8 +16,8 @@ import math
 from dataclasses import dataclass
 
 from lib.gpus import Gpu
+from lib.ptx.core.machine import WARP
 
-WARP = 32
 SUB_PARTITIONS = 4
 MAX_THREADS_PER_BLOCK = 1024
 MAX_REGISTERS_PER_THREAD = 255

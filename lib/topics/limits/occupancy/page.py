@@ -25,7 +25,7 @@ def draw(version: Version) -> None:
             found[key] = occupancy(
                 gpus.GPUS[key], used.registers, used.shared_bytes, variant.threads
             )
-    show(occupancy_figure.draw(found))
+    show(*(occupancy_figure.draw(found, narrow=narrow) for narrow in (False, True)))
 
 
 def resources(version: Version, *variants: str) -> None:

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from lib.plotting import style
 from lib.topics.limits.roofline.model import LEVELS, Point, Roofs
 
+AT_A_ROOF = 0.9  # of it, from which on a version is said to be there
 _MARKERS = {"L1/shared": "o", "L2": "s", "DRAM": "D"}
 _HEIGHT = 4.3
 _NARROW_HEIGHT = 3.2
@@ -214,23 +215,16 @@ def _points_of(ax: Axes, point: Point) -> tuple[float, float]:
     return tuple(pixels / ax.figure.dpi * 72)
 
 
-def _nearest(roofs: Roofs, mine: Sequence[Point], peak: str) -> tuple[Point, float]:
-    shares = [
-        (point, point.flops_per_s / roofs.attainable(point.level, point.intensity, peak))
-        for point in mine
-        if point.level in roofs.bandwidths
-    ]
-    return max(shares, key=lambda pair: pair[1])
-
-
 def _finding(roofs: Roofs, points: Sequence[Point], current: str | None, peak: str) -> str:
-    mine = [p for p in points if p.name == current and p.level in roofs.bandwidths]
-    if not mine:
-        return "Every version lies under some roof: the nearest one is what limits it"
-    point, share = _nearest(roofs, mine, peak)
-    under = point.intensity < roofs.ridge(point.level, peak)
-    roof = f"the {point.level} roof" if under else f"the {peak} roof"
-    return f"{current} reaches {style.percent(share)} of {roof}, the nearest over it"
+    """How near the two nearest roofs are; that one of them limits a version is said only at it."""
+    shares = roofs.shares([p for p in points if p.name == current], peak)
+    if not shares:
+        return "Every version lies under some roof"
+    (name, first), *others = sorted(shares.items(), key=lambda pair: -pair[1])
+    if first >= AT_A_ROOF:
+        return f"{current} reaches {style.percent(first)} of the {name} roof"
+    beside = f", {style.percent(others[0][1])} of the {others[0][0]} roof" if others else ""
+    return f"{current} is under every roof: {style.percent(first)} of the {name} roof{beside}"
 
 
 def _alt(
@@ -239,7 +233,9 @@ def _alt(
     lines = [f"{n} {style.quantity(b, 'B/s')}" for n, b in roofs.bandwidths.items()]
     lines += [f"{n} {style.quantity(p, 'FLOP/s')}" for n, p in drawn.items()]
     parts = [f"Roofs: {', '.join(lines)}."]
-    for name in dict.fromkeys(point.name for point in points):
+    names = list(dict.fromkeys(point.name for point in reversed(points)))
+    # This chapter's first: not every reader hears a long text to its end.
+    for name in sorted(names, key=lambda one: one != current):
         mine = sorted((p for p in points if p.name == name), key=lambda p: LEVELS.index(p.level))
         where = ", ".join(f"{style.number(p.intensity)} FLOP/B at {p.level}" for p in mine)
         this = " (this chapter)" if name == current else ""

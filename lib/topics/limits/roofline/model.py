@@ -8,7 +8,7 @@ intensity = FLOP / bytes that cross that level.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lib import gpus
@@ -103,6 +103,22 @@ class Roofs:
         """Intensity (FLOP/B) above which `peak`, not the level's bandwidth, is the lower roof."""
         return self.peaks[peak] / self.bandwidths[level]
 
+    def shares(self, mine: Sequence[Point], peak: str = "FFMA") -> dict[str, float]:
+        """Return how much of each roof one version reaches, by the roof's name.
+
+        Parameters
+        ----------
+        mine : sequence of Point
+            The version, at each level.
+        peak : str
+            Which of `peaks` it is held against.
+        """
+        found = {
+            point.level: point.flops_per_s / (point.intensity * self.bandwidths[point.level])
+            for point in mine if point.level in self.bandwidths
+        }
+        return {**found, peak: mine[0].flops_per_s / self.peaks[peak]} if found else {}
+
     def attainable(self, level: str, intensity: float, peak: str = "FFMA") -> float:
         """FLOP/s that `intensity` (FLOP/B) at `level` leaves possible."""
         return min(self.peaks[peak], intensity * self.bandwidths[level])
@@ -150,13 +166,17 @@ def product_of(opcodes: Iterable[str]) -> str | None:
 
 
 def l1_bytes(counters: Mapping[str, float]) -> float:
-    """Bytes that cross L1 and shared memory, from a trace's counters.
+    """Bytes that cross L1 and shared memory, from a trace's counters or a GPU's.
 
     Global sectors count 32 bytes each, shared wavefronts 128 bytes each: both are what the data
-    path is busy for, whether a lane uses the bytes or not.
+    path is busy for, whether a lane uses the bytes or not. A GPU counts an asynchronous copy in
+    both, and more than once; where it also counts the wavefronts that the data stage served, no
+    more than 128 bytes for each of them have crossed it.
     """
     sectors = counters["global_load_sectors"] + counters["global_store_sectors"]
-    return 32 * sectors + 128 * counters["shared_wavefronts"]
+    asked = 32 * sectors + 128 * counters["shared_wavefronts"]
+    served = counters.get("l1_wavefronts")
+    return min(asked, 128 * served) if served else asked
 
 
 def points(name: str, flops: float, seconds: float, bytes_by_level: Mapping[str, float]) -> list[

@@ -11,8 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lib.plotting import shapes, style
+from lib.ptx.core.machine import BANKS
 from lib.topics.memory.banks import model as banks
-from lib.topics.memory.banks.model import BANKS, Banks, Cell
+from lib.topics.memory.banks.model import Banks, Cell
 from lib.topics.memory.coalescing.model import WarpAccess
 
 _LEFT, _CELL, _NARROW_CELL, _ROW = 26.0, 15.0, 7.0, 13.0

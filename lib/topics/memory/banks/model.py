@@ -23,11 +23,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lib.ptx.core.machine import BANKS, WARP
 from lib.ptx.count import banks as counted
 from lib.ptx.count import cp_async
-from lib.topics.memory.coalescing.model import WARP, Access, WarpAccess
+from lib.topics.memory.coalescing.model import Access, WarpAccess
 
-BANKS = 32
 WORD = 4
 
 MATRIX_KINDS = ("ldmatrix", "stmatrix")

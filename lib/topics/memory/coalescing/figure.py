@@ -11,15 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lib.plotting import shapes, style
+from lib.ptx.core.machine import LINE, SECTOR, WARP
 from lib.topics.memory.coalescing import model as coalescing
-from lib.topics.memory.coalescing.model import (
-    LINE,
-    SECTOR,
-    WARP,
-    Allocation,
-    Coalescing,
-    WarpAccess,
-)
+from lib.topics.memory.coalescing.model import Allocation, Coalescing, WarpAccess
 
 _PICTURE, _NARROW_PICTURE = 348.0, 248.0  # pt: the lanes and the address axis
 _COLUMNS = (399.0, 443.0, 506.0)  # pt: right edges of the three numbers

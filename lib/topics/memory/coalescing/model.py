@@ -14,9 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
-WARP = 32
-SECTOR = 32
-LINE = 128
+from lib.ptx.core.machine import LINE, SECTOR, WARP
 
 
 class WarpAccess(Protocol):

@@ -100,8 +100,8 @@ def _means(a: model.Field, b: model.Field) -> str:
         return _MODES[a.bytes or 0]
     if a.name == "leading byte offset":
         # A row as long as the swizzle is one atom wide: nothing lies beside it.
-        said = [f"of {name} " + ("unused: its atom is as wide as its rows" if one.encoded == 1 else
-                                 "from one slab of 64 columns to the next")
+        said = [f"of {name} " + ("ignored: one row of an atom holds all 64 of k"
+                                 if one.encoded == 1 else "from one slab of 64 columns to the next")
                 for name, one in (("A", a), ("B", b))]
         return "; ".join(said)
     return _MEANS[a.name]

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lib.plotting import shapes, style
+from lib.ptx.core.machine import BANKS
 from lib.topics.memory.banks import model as banks
 from lib.topics.memory.layouts.model import Layout
 
@@ -44,7 +45,7 @@ def draw(
 def _panel(
     ax: Axes, left: float, top: float, name: str, layout: Layout, column: int, rows: int
 ) -> None:
-    cell = _SIDE / banks.BANKS
+    cell = _SIDE / BANKS
     found = banks.describe(layout.down(column))
     ax.text(left, top - 2, name, size=style.NORMAL, weight="bold", va="top")
     ax.text(left, top - 16, f"a column: {style.plural(found.wavefronts, 'wavefront')}",
@@ -67,7 +68,7 @@ def _panel(
     high = _SIDE / rows
     shapes.rectangles(
         ax,
-        [(left + int(word) % banks.BANKS * cell, under - (row + 1) * high, cell, high)
+        [(left + int(word) % BANKS * cell, under - (row + 1) * high, cell, high)
          for row, word in enumerate(words)],
         facecolor=colour,
     )
@@ -85,9 +86,9 @@ def _alt(layouts: Sequence[tuple[str, Layout]], column: int) -> str:
     each = []
     for name, layout in layouts:
         access = layout.down(column)
-        taken = len(set((access.addresses // 4 % banks.BANKS).tolist()))
+        taken = len(set((access.addresses // 4 % BANKS).tolist()))
         count = banks.describe(access).wavefronts
-        each.append(f"{name}: {taken} of {banks.BANKS} banks, {style.plural(count, 'wavefront')}")
+        each.append(f"{name}: {taken} of {BANKS} banks, {style.plural(count, 'wavefront')}")
     return f"Column {column} of a 32 × 32 tile in shared memory, one float per lane. " + (
         "; ".join(each) + "."
     )

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lib.topics.memory.coalescing.model import WARP, Access
+from lib.ptx.core.machine import WARP
+from lib.topics.memory.coalescing.model import Access
 
 FLOAT = 4
 

@@ -6,8 +6,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lib.plotting import shapes, style
+from lib.ptx.core.machine import LINE
 from lib.topics.memory.banks import model as banks
-from lib.topics.memory.ldmatrix.model import CHUNK, HALF, LINE, SIDE, MatrixLoad
+from lib.topics.memory.ldmatrix.model import CHUNK, HALF, SIDE, MatrixLoad
 
 _CHUNK_WIDTH, _LINE, _LEFT, _HEAD = 30.0, 12.0, 26.0, 44.0
 _LINES = 18  # lines of 128 bytes that a padded tile of 16 rows fills

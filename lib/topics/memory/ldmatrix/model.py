@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lib.topics.memory.coalescing.model import WARP, Access
+from lib.ptx.core.machine import LINE, WARP
+from lib.topics.memory.coalescing.model import Access
 
 HALF, CHUNK, SIDE = 2, 16, 8  # bytes of a half, of a row of a matrix; rows of a matrix
-LINE = 128  # bytes: all 32 banks once
 
 
 @dataclass(frozen=True)

@@ -19,12 +19,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lib.ptx.core import tensormap
+from lib.ptx.core.machine import BANKS, LINE, WARP
 from lib.ptx.isa import fragments
 from lib.ptx.isa.matrix_descriptor import Descriptor, chunk_addresses
 from lib.ptx.isa.tcgen05_descriptors import operand_chunks, operand_descriptor
-from lib.topics.memory.banks.model import BANKS, WORD, describe
-from lib.topics.memory.coalescing.model import WARP, Access
-from lib.topics.memory.tma_swizzle.model import CHUNK, CORE_ROWS, LINE
+from lib.topics.memory.banks.model import WORD, describe
+from lib.topics.memory.coalescing.model import Access
+from lib.topics.memory.tma_swizzle.model import CHUNK, CORE_ROWS
 
 START = 1024  # of the tile in shared memory: a multiple of all atoms
 K_BYTES = 32  # of one instruction, of all types

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lib.ptx.core.machine import WAVEFRONT
 from lib.topics.limits.roofline.model import Roofs
 
 HALF = 2  # bytes of an element of A and B
-WAVEFRONT = 128  # bytes of shared memory that one pass can deliver
 LANES = 32
 # A wmma.load from global memory is four loads, each of half a sector's bytes (see 10_wmma).
 PASSES = 2

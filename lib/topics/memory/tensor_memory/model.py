@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lib.kernels.build import compile_kernel
 from lib.kernels.catalogue import find
-from lib.ptx.core.masks import WARP
+from lib.ptx.core.machine import SECTOR, WARP, WARPGROUP, WAVEFRONT
 from lib.ptx.core.recorder import Recorder
 from lib.ptx.core.syntax import Address, Instruction, Operand, Register
 from lib.ptx.core.tensor_memory import COLUMNS
@@ -38,7 +38,7 @@ QUARTERS = 4  # of the lanes: each warp of a warpgroup reaches one
 FREE, ALLOCATED, ADDED, COMPLETE, LOADED = range(5)
 STATES = ("free", "allocated, empty", "being added up", "complete", "loaded by its warp")
 # The order of warps in which the emulator runs what is followed, so that it is the same each time.
-ORDER = {"schedule": "random", "seed": 1, "landing": "late"}
+ORDER: dict[str, Any] = {"schedule": "random", "seed": 1, "landing": "late"}
 
 
 @dataclass(frozen=True)
@@ -242,8 +242,6 @@ def begun_early(found: Steps) -> tuple[int, int]:
 # -- what a tile asks of the machine
 
 _MULTIPLIES = ("tcgen05.mma", "wgmma.mma_async")
-WAVEFRONT, SECTOR = 128, 32
-WARPGROUP = 4  # warps
 # A block's walk: two tiles of 128×256 beside each other, and eight steps of K; as many rows for
 # each block of a cluster.
 SHAPE = (128, 512, 512)

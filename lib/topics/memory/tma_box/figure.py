@@ -6,16 +6,20 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lib.plotting import shapes, style
-from lib.topics.memory.coalescing.model import SECTOR
-from lib.topics.memory.tma_box.model import BoxRows
+from lib.ptx.core.machine import SECTOR
+from lib.topics.memory.tma_box.model import BoxRows, Placed
 
 _LEFT, _ROW, _HEAD, _STRIP = 78.0, 16.0, 20.0, 210.0
 _SHOWN = 6  # rows before the gap
 _NUMBERS = (388.0, 440.0, 502.0)
+_NARROW_STRIP, _NARROW_NUMBERS = 168.0, (62.0, 140.0, 240.0)  # the numbers stand under the rows
 
 
 @style.styled
-def draw(found: BoxRows, *, evidence: str, name: str = "A", title: str | None = None) -> Figure:
+def draw(
+    found: BoxRows, *, evidence: str, name: str = "A", title: str | None = None,
+    narrow: bool = False,
+) -> Figure:
     """Draw one box.
 
     Parameters
@@ -27,18 +31,22 @@ def draw(found: BoxRows, *, evidence: str, name: str = "A", title: str | None = 
         The matrix.
     title : str, optional
         In place of the finding made from the numbers.
+    narrow : bool
+        For a phone.
     """
+    width = style.NARROW if narrow else style.WIDTH
     rows = list(range(min(_SHOWN, found.rows)))
     gap = found.rows > _SHOWN + 1
     rows += [found.rows - 1] if found.rows > _SHOWN else []
-    height = _HEAD + _ROW * (len(rows) + gap) + 20
-    fig = style.figure(title or _finding(found), height / 72)
-    ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, height / 72, bare=True)
+    height = _HEAD + _ROW * (len(rows) + gap) + (72 if narrow else 20)
+    fig = style.figure(title or _finding(found), height / 72, width)
+    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
     most = max(len(row) for row in found.sectors)
-    unit = _STRIP / max(most, 4)
+    unit = (_NARROW_STRIP if narrow else _STRIP) / max(most, 4)
     y = height - _HEAD
-    for right, text in zip(_NUMBERS, ("requests", "sectors", "useful"), strict=True):
-        ax.text(right, y + 5, text, size=style.SMALL, ha="right", va="bottom")
+    numbers, heads = (_NARROW_NUMBERS, 50.0) if narrow else (_NUMBERS, y + 5)
+    for right, text in zip(numbers, ("requests", "sectors", "useful"), strict=True):
+        ax.text(right, heads, text, size=style.SMALL, ha="right", va="bottom")
     ax.text(_LEFT, y + 5, "32-byte sectors of each row", size=style.SMALL, va="bottom")
     for number, row in enumerate(rows):
         if gap and number == len(rows) - 1:
@@ -49,9 +57,9 @@ def draw(found: BoxRows, *, evidence: str, name: str = "A", title: str | None = 
         _row(ax, y, found, row, unit)
     wasteful = found.efficiency < 1
     price = style.WARNING if wasteful else style.INK
-    middle = height - _HEAD - _ROW
+    middle = heads - 10 if narrow else height - _HEAD - _ROW
     for right, text, ink in zip(
-        _NUMBERS, ("1", f"{found.count:,}", style.percent(found.efficiency)),
+        numbers, ("1", f"{found.count:,}", style.percent(found.efficiency)),
         (style.INK, price, price), strict=True,
     ):
         ax.text(right, middle, text, size=14, weight="bold", ha="right", va="center", color=ink)
@@ -59,10 +67,72 @@ def draw(found: BoxRows, *, evidence: str, name: str = "A", title: str | None = 
         f"one thread asks for {found.rows} × {found.row_bytes} B",
         f"rows {found.stride:,} B apart",
     )):
-        ax.text(_NUMBERS[-1], middle - 20 - 13 * i, text, size=style.SMALL, ha="right",
-                va="center")
+        ax.text(0 if narrow else numbers[-1], middle - 20 - 13 * i, text, size=style.SMALL,
+                ha="left" if narrow else "right", va="center")
     return style.finish(fig, alt=_alt(found, name), evidence=evidence,
                         note=f"addresses from the first row of {name}'s box")
+
+
+@style.styled
+def placed(found: Placed, *, evidence: str, narrow: bool = False) -> Figure:
+    """Draw where a step's boxes lie in A and B, and where they land in the ring's stage.
+
+    Parameters
+    ----------
+    found : Placed
+        Of `lib.topics.memory.tma_box.model.placed`.
+    evidence : str
+    narrow : bool
+        For a phone: the stage stands under the matrices.
+    """
+    width = style.NARROW if narrow else style.WIDTH
+    scale = (width * 72 - 60 - (0 if narrow else 190)) / (found.K + found.N)
+    matrices = 30 + max(found.M, found.K) * scale
+    stage = max(150.0, matrices - 30)
+    height = matrices + stage + 44 if narrow else max(matrices, stage + 30) + 14
+    fig = style.figure(_finding_of(found), height / 72, width)
+    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    top = height - 30
+    left = 0.0
+    for name, rows, columns, boxes in (("A", found.M, found.K, found.a),
+                                       ("B", found.K, found.N, found.b)):
+        ax.text(left, top + 15, f"{name}, {rows}×{columns}", size=style.SMALL, va="bottom",
+                weight="bold")
+        at = ", ".join(f"{{{one.column}, {one.row}}}" for one in boxes[:2])
+        ax.text(left, top + 3, f"at {at}" + ", …" * (len(boxes) > 2), size=style.SMALL,
+                va="bottom")
+        shapes.rectangles(ax, [(left, top - rows * scale, columns * scale, rows * scale)],
+                          facecolor="none", edgecolor=style.INK, linewidth=0.7)
+        shapes.rectangles(
+            ax, [(left + one.column * scale, top - (one.row + one.rows) * scale,
+                  one.columns * scale, one.rows * scale) for one in boxes],
+            facecolor=style.PHASE["load"], edgecolor=style.INK, linewidth=0.5)
+        left += columns * scale + 30
+    x, y = (0.0, stage + 16) if narrow else (left, height - 18)
+    ax.text(x, y, f"its stage, {found.nbytes:,} B", size=style.SMALL, va="bottom", weight="bold")
+    for one in (*found.a, *found.b):
+        tall = one.nbytes / found.nbytes * stage
+        y -= tall
+        shapes.rectangles(ax, [(x, y, 62.0, tall)], facecolor=style.PHASE["load"],
+                          edgecolor=style.INK, linewidth=0.5)
+        ax.text(x + 31, y + tall / 2, f"{one.rows}×{one.columns}", size=style.SMALL, ha="center",
+                va="center", color=style.on(style.PHASE["load"]))
+        ax.text(x + 67, y + tall - 2, f"+ {one.offset:,} B", size=style.SMALL, va="top")
+    return style.finish(fig, alt=_alt_of(found), evidence=evidence)
+
+
+def _finding_of(found: Placed) -> str:
+    a, b = len(found.a), len(found.b)
+    return f"A stage is {a + b} boxes, {a} of A and {b} of B, each named by {{column, row}}"
+
+
+def _alt_of(found: Placed) -> str:
+    parts = [f"{name} of {shape[0]}×{shape[1]}: " + ", ".join(
+        f"a box of {one.rows}×{one.columns} at {{column {one.column}, row {one.row}}} to byte "
+        f"{one.offset:,} of the stage" for one in boxes) + "."
+        for name, shape, boxes in (("A", (found.M, found.K), found.a),
+                                   ("B", (found.K, found.N), found.b))]
+    return " ".join(parts)
 
 
 def _row(ax: Axes, y: float, found: BoxRows, row: int, unit: float) -> None:

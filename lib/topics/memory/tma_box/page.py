@@ -27,5 +27,31 @@ def draw(version: Version, matrix: str = "A", size: int = 4096, variant: str | N
     rows, columns = chosen.maps.boxes[matrix]
     item = ITEM_BYTES[chosen.out if matrix == "C" else chosen.dtype]
     found = box.box(rows, columns * item, size * item)
-    show(box_figure.draw(found, name=matrix,
-                         evidence="modelled: sectors of a tensor map's box"))
+    show(*(box_figure.draw(found, name=matrix, narrow=narrow,
+                           evidence="modelled: sectors of a tensor map's box")
+           for narrow in (False, True)))
+
+
+def draw_placed(version: Version, variant: str | None = None) -> None:
+    """Draw where the boxes of one step lie in A and B, and where in the stage they land.
+
+    Parameters
+    ----------
+    version : Version
+        18 or later, B by rows.
+    variant : str, optional
+        The first if none is named.
+
+    Raises
+    ------
+    ValueError
+        If the variant loads no A and B by TMA.
+    """
+    chosen = version.kernel.variant(variant)
+    if chosen.maps is None or not {"A", "B"} <= set(chosen.maps.boxes):
+        raise ValueError(f"{version.kernel.stem} {chosen.name} loads no A and B by TMA")
+    found = box.placed(chosen.tile, chosen.step, chosen.maps.boxes["A"], chosen.maps.boxes["B"],
+                       ITEM_BYTES[chosen.dtype])
+    show(*(box_figure.placed(found, narrow=narrow, evidence=(
+        f"modelled: {version.kernel.stem}, {chosen.name}; a block and a step of a small product"))
+        for narrow in (False, True)))

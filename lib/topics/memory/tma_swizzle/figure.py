@@ -6,7 +6,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lib.plotting import shapes, style
-from lib.topics.memory.tma_swizzle.model import CHUNK, CORE_ROWS, LINE, Box, Descriptor
+from lib.ptx.core.machine import LINE
+from lib.topics.memory.tma_swizzle.model import CHUNK, CORE_ROWS, Box, Descriptor
 
 _CELL, _ROW, _LEFT, _HEAD, _GAP = 26.0, 12.0, 26.0, 46.0, 40.0
 _ROWS = 16  # room for so many

@@ -16,11 +16,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from lib.ptx.core import tensormap
-from lib.topics.memory.banks.model import BANKS, MATRIX_ROW, WORD, Banks, describe
-from lib.topics.memory.coalescing.model import WARP, Access
+from lib.ptx.core.machine import WARP
+from lib.topics.memory.banks.model import MATRIX_ROW, Banks, describe
+from lib.topics.memory.coalescing.model import Access
 
 SPANS = (128, 64, 32)
-CHUNK, CORE_ROWS, LINE = MATRIX_ROW, 8, BANKS * WORD
+CHUNK, CORE_ROWS = MATRIX_ROW, 8
 HALF = 2
 MODES = {128: 1, 64: 2, 32: 3, 0: 0}  # a descriptor's number for each swizzle
 

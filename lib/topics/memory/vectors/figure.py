@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lib.plotting import shapes, style
-from lib.topics.memory.coalescing.model import WARP
+from lib.ptx.core.machine import WARP
 from lib.topics.memory.vectors.model import Step, TileLoad
 
 _LEFT, _CELL, _ROW, _HEAD, _GAP = 44.0, 6.2, 13.0, 62.0, 24.0
@@ -75,6 +75,9 @@ def _finding(step: Step) -> str:
     lanes = (a.vectors + b.vectors) / (a.instructions + b.instructions)
     if lanes == WARP:
         return f"{where}: every lane of every load has work"
+    if all(load.vectors % WARP == 0 for load in (a, b)):  # whole warps, or none of it
+        return (f"{where}: {a.requests + b.requests} of {a.instructions + b.instructions} load "
+                "instructions have work")
     return f"{where}: {style.number(lanes)} of 32 lanes have work in a load"
 
 

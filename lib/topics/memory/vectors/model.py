@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lib.ptx.core.machine import SECTOR, WARP
 from lib.topics.limits.bottleneck.model import HMMA_1688
-from lib.topics.memory.coalescing.model import WARP
 
-HALF, SECTOR = 2, 32  # bytes
+HALF = 2  # bytes
 
 
 @dataclass(frozen=True)

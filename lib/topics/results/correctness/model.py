@@ -8,7 +8,6 @@ from __future__ import annotations
 from lib import ptx
 from lib.compiler.nvrtc import CompileError
 from lib.kernels.spec import Kernel, Variant
-from lib.problem import Problem
 from lib.ptx.report import told
 from lib.run.runner import Run, run
 
@@ -19,7 +18,10 @@ SCALARS = ((1.0, 0.0), (0.5, -2.0))
 EMPTY = "Nothing to verify yet: write the whole kernel file, changed, into the text."
 
 
-def findings(kernel: Kernel, variant: Variant, text: str) -> list[str]:
+def findings(
+    kernel: Kernel, variant: Variant, text: str, sizes: tuple[int, int, int] = SIZES,
+    sms: int | None = None,
+) -> list[str]:
     """Say what is wrong with a kernel's text, or what it costs more and less than the book's.
 
     Parameters
@@ -29,6 +31,10 @@ def findings(kernel: Kernel, variant: Variant, text: str) -> list[str]:
         Whose template arguments and launch it is run with.
     text : str
         The CUDA text, in place of the version's file.
+    sizes : (int, int, int), optional
+        M, N and K: as many steps, and tiles per block, as a mistake needs to show.
+    sms : int, optional
+        What a persistent kernel's tiles are dealt to; by default those of the book's GPU.
 
     Returns
     -------
@@ -39,10 +45,11 @@ def findings(kernel: Kernel, variant: Variant, text: str) -> list[str]:
         return [EMPTY]
     done: Run | None = None
     for alpha, beta in SCALARS:
-        problem = variant.problem(*SIZES, alpha, beta)
+        problem = variant.problem(*sizes, alpha, beta)
         where = f"{problem.shape}, α = {alpha:g}, β = {beta:g}"
         try:
-            ran = run(kernel, problem, variant=variant, backend="emulator", source=text, races=True)
+            ran = run(kernel, problem, variant=variant, backend="emulator", source=text, races=True,
+                      sms=sms)
         except CompileError as error:
             return ["It does not compile:", *str(error).splitlines()]
         except ptx.Error as error:
@@ -54,17 +61,17 @@ def findings(kernel: Kernel, variant: Variant, text: str) -> list[str]:
                     *hazards]
         done = done or ran
     assert done is not None  # SCALARS is not empty
-    return _costs(kernel, variant, done)
+    return _costs(kernel, variant, done, sms)
 
 
 def _suspicious(ran: Run) -> list[str]:
     return told(ran.launch) if ran.launch and ran.launch.hazards else []
 
 
-def _costs(kernel: Kernel, variant: Variant, mine: Run) -> list[str]:
+def _costs(kernel: Kernel, variant: Variant, mine: Run, sms: int | None) -> list[str]:
     """The verdict of a right kernel, and the counters in which it differs from the version's."""
-    problem: Problem = variant.problem(*SIZES, *SCALARS[0])
-    usual = run(kernel, problem, variant=variant, backend="emulator")
+    problem = mine.problem
+    usual = run(kernel, problem, variant=variant, backend="emulator", sms=sms)
     ours, theirs = mine.trace.counters(), usual.trace.counters()
     differ = [f"  {name.replace('_', ' '):<28} {value:>12,} {theirs.get(name, 0):>12,}"
               for name, value in ours.items() if value != theirs.get(name, 0)]

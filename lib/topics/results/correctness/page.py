@@ -9,7 +9,7 @@ from lib.kernels.spec import Variant
 from lib.plotting.display import table
 from lib.problem import ITEM_BYTES, Problem
 from lib.run import device
-from lib.topics.results.correctness.model import findings
+from lib.topics.results.correctness.model import SIZES, findings
 from lib.topics.version import Version, by_kind, measured_on
 
 # What every version must get right: square, ragged, one wide, and the ends of K, α and β.
@@ -59,9 +59,13 @@ def check(version: Version, *variants: str) -> None:
     table(head, rows, f"{by_kind(ran)}; error relative to float64, in norm; C held NaN where β = 0")
 
 
-def verify(version: Version, text: str, variant: str | None = None) -> None:
+def verify(
+    version: Version, text: str, variant: str | None = None,
+    sizes: tuple[int, int, int] = SIZES, sms: int | None = None,
+) -> None:
     """Print what is wrong with a reader's kernel (`lib.topics.results.correctness.model`)."""
-    print("\n".join(findings(version.kernel, version.kernel.variant(variant), text)))
+    chosen = version.kernel.variant(variant)
+    print("\n".join(findings(version.kernel, chosen, text, sizes, sms)))
 
 
 def _checked_on(version: Version, variant: Variant) -> str:

@@ -8,6 +8,7 @@ from lib import gpus, ptx
 from lib.compiler.sass import executions
 from lib.plotting.display import note, once_recorded, table
 from lib.problem import Problem
+from lib.ptx.core.machine import WARPGROUP
 from lib.records import store as records
 from lib.records.schema import CalibrationRecord
 from lib.topics.limits.bottleneck.model import HMMA_1688
@@ -51,8 +52,6 @@ _MACHINES = {
     "st.shared": "stores to shared memory", "stmatrix": "stores to shared memory",
     "st.global": "stores of C by warps",
 }
-
-WARPS_OF_A_GROUP = 4
 
 
 def calibrated() -> None:
@@ -247,6 +246,6 @@ def asked(version: Version, variant: str | None = None) -> Mapping[str, int]:
     for opcode, (warps, _) in version.traced(variant).trace.instructions.items():
         name = next((_MACHINES[head] for head in _MACHINES if opcode.startswith(head)), None)
         if name:
-            each = WARPS_OF_A_GROUP if opcode.startswith("wgmma") else 1
+            each = WARPGROUP if opcode.startswith("wgmma") else 1
             found[name] = found.get(name, 0) + warps // each
     return found

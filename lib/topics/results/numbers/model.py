@@ -23,11 +23,14 @@ from lib.compiler.arch import BLACKWELL
 from lib.kernels.catalogue import KERNELS, in_book
 from lib.kernels.spec import parted
 from lib.problem import ITEM_BYTES
+from lib.ptx.core.machine import WARP
 from lib.records import predictions
 from lib.records import store as records
 from lib.records.reader import RecordedRival
-from lib.records.schema import Clock, Row, mhz
+from lib.records.schema import Row
+from lib.records.schema import mhz as clock_in_mhz
 from lib.topics.code.instruction_order import model as order
+from lib.topics.compute.epilogue import model as epilogue
 from lib.topics.compute.fragments.model import shape_of
 from lib.topics.compute.promotion import model as promotion
 from lib.topics.compute.register_banks import model as register_banks
@@ -45,7 +48,6 @@ from lib.topics.time.timeline import model as timeline
 from lib.topics.version import RECORDED_ON, Version, roof
 
 SIZE = 4096
-WARP = 32
 # What stands in a sentence in place of a number that no record of today's source has.
 NOT_YET = "not recorded yet"
 
@@ -83,6 +85,13 @@ class Numbers:
     def ms(self, name: str = "", n: int = SIZE) -> float:
         """Recorded time of one product, ms."""
         return 1e3 * self._row(name, n).seconds
+
+    def mhz(self, name: str = "", n: int = SIZE) -> float:
+        """Recorded SM clock of the launches that were timed, MHz."""
+        clock = clock_in_mhz(self._row(name, n).clock)
+        if clock is None:
+            raise records.NotRecorded(f"no clock is recorded of {name or self._stem} at {n:,}")
+        return clock
 
     def of_best(self, name: str = "", n: int = SIZE) -> float:
         """Recorded speed over that of the best of cuBLAS in the same run."""
@@ -172,20 +181,10 @@ class Numbers:
     def cycles(self, name: str = "", n: int = SIZE) -> float:
         """SM cycles of a launch among those that were timed; `metric` has those of a profiled one.
         """
-        return self._clock(name, n).cycles
-
-    def mhz(self, name: str = "", n: int = SIZE) -> float:
-        """SM clock of the launches that were timed, MHz."""
-        found = mhz(self._clock(name, n))
-        if found is None:
-            raise records.NotYet(f"no clock is recorded of {name or self._stem} at {n:,}")
-        return found
-
-    def _clock(self, name: str, n: int) -> Clock:
         clock = self._row(name, n).clock
         if clock is None:
             raise records.NotYet(f"no clock is recorded of {name or self._stem} at {n:,}")
-        return clock
+        return clock.cycles
 
     def spread(self, name: str = "", n: int = SIZE) -> float:
         """Half the distance between the quartiles of the recorded series, over their median."""
@@ -298,6 +297,47 @@ class Numbers:
     def stops_growing(self, product: float) -> float:
         """The sum to which products of this size add nothing (`lib.topics.compute.promotion`)."""
         return promotion.stops_growing(product)
+
+    def moved(self, how: str, M: int, N: int, K: int) -> float:
+        """Bytes that bias and GELU must move at least: ``"fused"``, ``"apart"``, ``"rounded"``."""
+        return float(getattr(epilogue.moved((M, N, K)), how))
+
+    def saved_us(self, M: int, N: int, K: int) -> float:
+        """What `moved` ``"apart"`` takes more than ``"fused"`` by the data sheet, µs."""
+        return 1e6 * epilogue.saved_seconds((M, N, K))
+
+    def times_fused(self, whose: str, M: int, N: int, K: int) -> float:
+        """Recorded time of others for bias and GELU over that of the fused kernel.
+
+        `whose`: ``"product"`` (ours, alone), ``"apart"``, ``"rival"`` or ``"rival's product"``.
+        """
+        row = epilogue.contest((M, N, K))
+        return (epilogue.fastest(row, whose).seconds
+                / epilogue.fastest(row, "fused").seconds)
+
+    def dram_bytes(self, whose: str, M: int, N: int, K: int) -> float:
+        """Recorded bytes of DRAM of one such product: ``"fused"``, ``"apart"`` …"""
+        found = epilogue.fastest(epilogue.contest((M, N, K)), whose).traffic
+        if found is None:
+            raise records.NotRecorded(f"no traffic is recorded: {epilogue.COMMAND}")
+        return float(found.dram_read_bytes + found.dram_write_bytes)
+
+    def part(self, name: str, over: str, M: int, N: int, K: int) -> float:
+        """Recorded time of one of 25's instantiations over that of another in turns, less 1."""
+        row = epilogue.parts((M, N, K))
+        return epilogue.part(row, name).seconds / epilogue.part(row, over).seconds - 1
+
+    def tail(self, name: str, over: str) -> float:
+        """The least cycles that an epilogue adds to a tile (`lib.topics.compute.epilogue`)."""
+        return epilogue.cost(name, over).cycles(epilogue.tile_of(name))
+
+    def tile_cycles(self, name: str, K: int) -> float:
+        """The least cycles that the tensor cores of an SM need for a tile of one of 25's."""
+        return epilogue.loop_cycles(epilogue.tile_of(name), K)
+
+    def exposed(self, name: str, over: str, K: int) -> float:
+        """The share of `tile_cycles` that `tail` is."""
+        return epilogue.exposed(name, over, K)
 
     def sectors(self, name: str = "", n: int | None = None) -> float:
         """Sectors per global load request: of the traced run, or recorded at a size."""

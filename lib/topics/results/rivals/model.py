@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from lib.gpus import GPUS
 from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import Variant
+from lib.ptx.core.machine import WARPGROUP
 from lib.records import reported, schema
 from lib.records import store as records
 from lib.records.reader import Recorded, counted
@@ -31,7 +32,6 @@ from lib.topics.version import called
 
 COOPERATIVE, PING_PONG, SINGLE = "cooperative", "ping-pong", "one warpgroup"
 # Warps of a warpgroup.
-WARPGROUP = 4
 # What stands for a type in nvjet's names.
 LETTERS = {"h": "FP16", "s": "FP32", "t": "BF16"}
 
@@ -316,7 +316,8 @@ def _fixed(gpu: str, types: Types, size: int, arch: str, like: Design, when: str
                         yield built.alike(like), row.ratio, name, row.spread
 
 
-def _candidates(gpu: str, types: Types, size: int, energy: bool = False) -> Iterator[tuple[float, str, str]]:
+def _candidates(gpu: str, types: Types, size: int, energy: bool = False
+                ) -> Iterator[tuple[float, str, str]]:
     """Share of the rival, version and variant: all of these types, a rule's choice among them."""
     for stem, kernel in KERNELS.items():
         record = records.load(KernelRecord, gpu, stem)

@@ -9,6 +9,7 @@ from lib.kernels.spec import Variant
 from lib.plotting import style
 from lib.plotting.display import note, once_recorded, table
 from lib.plotting.markdown import markdown, reading, without_unread
+from lib.ptx.core.machine import WARP
 from lib.records import reported
 from lib.records import store as records
 from lib.records.revision import DIRTY
@@ -24,7 +25,6 @@ SPEED_SIZES = (1024, 2048, 4096)
 _TYPES = {"float32": "FP32", "float16": "FP16", "bfloat16": "BF16", "float8_e4m3fn": "E4M3"}
 
 # Multiply-adds of a warp's FMA, by which accesses are counted in all chapters.
-WARP = 32
 
 
 def provenance() -> None:

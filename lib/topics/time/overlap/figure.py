@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -10,6 +12,7 @@ from lib.topics.time.overlap.model import MULTIPLY, ROLES, STORE, WAIT, Overlap,
 
 _LEFT, _WIDTH = 100.0, 404.0
 _HEAD, _ROW, _GAP, _AXIS = 20.0, 16.0, 8.0, 20.0
+_EVIDENCE = "modelled: assumed times; one tile is stored and one multiplied at a time"
 _KEY = {WAIT: ("wait", "wait for global memory"), STORE: ("load", "store to shared memory"),
         MULTIPLY: ("compute", "multiply")}
 _ORDERS = {
@@ -31,38 +34,106 @@ def draw(found: Overlap, *, cycles: float, rows: int = 8) -> Figure:
     rows : int
         Room for that many rows of warps: the frames of an explorer have one height.
     """
-    height = _HEAD + _ROW * rows + _GAP + _ROW + _AXIS
+    height = _HEAD + _ROW * rows + _GAP + 2 * _ROW + _AXIS
     fig = style.figure(_finding(found), height / 72)
     ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, height / 72, bare=True)
-    x = _LEFT
-    for phase, (name, text) in _KEY.items():
-        shapes.rectangles(ax, [(x, height - 11, 8, 8)], facecolor=style.PHASE[name],
-                          alpha=style.PALE if phase == WAIT else 1.0)
-        ax.text(x + 12, height - 12, text, size=style.SMALL, va="bottom")
-        x += 26 + 5.2 * len(text)
+    _key(ax, height, _LEFT)
     top, scale = height - _HEAD, _WIDTH / cycles
     for row in range(found.rows):
         y = top - _ROW * (row + 1)
         ax.text(0, y + _ROW / 2, _row(found, row), size=style.SMALL, va="center")
-        _bars(ax, [s for s in found.spans if s.row == row], y, scale, cycles)
-    y = top - _ROW * rows - _GAP - _ROW
-    ax.text(0, y + _ROW / 2, "the SM", size=style.SMALL, weight="bold", va="center")
-    _bars(ax, [s for s in found.spans if s.phase != WAIT], y, scale, cycles)
+        _bars(ax, [s for s in found.spans if s.row == row], _LEFT, y, scale, cycles)
+    y = top - _ROW * rows - _GAP
+    for name, phase in (("all stores", STORE), ("all products", MULTIPLY)):
+        y -= _ROW
+        ax.text(0, y + _ROW / 2, name, size=style.SMALL, weight="bold", va="center")
+        _bars(ax, [s for s in found.spans if s.phase == phase], _LEFT, y, scale, cycles)
     shapes.strokes(ax, [((_LEFT, y - 3), (_LEFT + _WIDTH, y - 3))], edgecolor=style.INK,
                    linewidth=0.6)
     ax.text(_LEFT, y - 6, "0", size=style.SMALL, va="top")
     ax.text(_LEFT + _WIDTH, y - 6, f"{cycles:,.0f} cycles", size=style.SMALL, ha="right", va="top")
-    return style.finish(fig, alt=_alt(found),
-                        evidence="modelled: assumed times; the SM does one thing at a time")
+    return style.finish(fig, alt=_alt(found), evidence=_EVIDENCE)
 
 
-def _bars(ax: Axes, spans: list[Span], y: float, scale: float, cycles: float) -> None:
+@style.styled
+def orders(
+    shown: Sequence[tuple[str, str, Overlap]], *, cycles: float, title: str | None = None,
+    narrow: bool = False,
+) -> Figure:
+    """Draw what one block's warps do in several orders, one above the other on one time axis.
+
+    Parameters
+    ----------
+    shown : sequence of (str, str, Overlap)
+        Of each order its name, what a step of it takes as a formula, and its run, of one block.
+    cycles : float
+        How much of them; what follows is cut off.
+    title : str, optional
+        The finding, in place of how long a step takes in each.
+    narrow : bool
+        For a phone: names stand above their bars.
+    """
+    width = style.NARROW if narrow else style.WIDTH
+    left = 0.0 if narrow else _LEFT
+    head = 3 * _ROW if narrow else _HEAD
+    heights = [_ROW * (found.rows + 1) + _GAP for _, _, found in shown]
+    height = head + sum(heights) + _AXIS
+    fig = style.figure(title or _steps(shown), height / 72, width)
+    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    _key(ax, height, left, narrow)
+    wide = 72 * (width - 0.16) - left
+    scale, top = wide / cycles, height - head
+    for (name, formula, found), block in zip(shown, heights, strict=True):
+        ax.text(0, top - _ROW / 2, name, size=style.NORMAL, weight="bold", va="center")
+        said = f"{formula} = {found.step:,.0f}"
+        ax.text(left + wide, top - _ROW / 2, said if narrow else f"a step: {said}",
+                size=style.SMALL, ha="right", va="center")
+        for row in range(found.rows):
+            y = top - _ROW * (row + 2)
+            if not narrow:
+                ax.text(0, y + _ROW / 2, _who(found, row), size=style.SMALL, va="center")
+            _bars(ax, [s for s in found.spans if s.row == row], left, y, scale, cycles)
+        top -= block
+    shapes.strokes(ax, [((left, top + 2), (left + wide, top + 2))], edgecolor=style.INK,
+                   linewidth=0.6)
+    ax.text(left, top - 1, "0", size=style.SMALL, va="top")
+    ax.text(left + wide, top - 1, f"{cycles:,.0f} cycles", size=style.SMALL, ha="right", va="top")
+    alt = "; ".join(f"{name}, {formula}: a step takes {found.step:,.0f} cycles"
+                    for name, formula, found in shown)
+    return style.finish(fig, alt=f"One block's steps in time. {alt}.", evidence=_EVIDENCE)
+
+
+def _key(ax: Axes, height: float, left: float, narrow: bool = False) -> None:
+    x, y = left, height
+    for phase, (name, text) in _KEY.items():
+        shapes.rectangles(ax, [(x, y - 11, 8, 8)], facecolor=style.PHASE[name],
+                          alpha=style.PALE if phase == WAIT else 1.0)
+        ax.text(x + 12, y - 12, text, size=style.SMALL, va="bottom")
+        if narrow:
+            y -= _ROW - 2
+        else:
+            x += 26 + 5.2 * len(text)
+
+
+def _bars(ax: Axes, spans: list[Span], left: float, y: float, scale: float, cycles: float
+          ) -> None:
     for phase, (name, _) in _KEY.items():
         shapes.rectangles(ax, [
-            (_LEFT + s.start * scale, y + 1.5,
+            (left + s.start * scale, y + 1.5,
              max((min(s.end, cycles) - s.start) * scale - 0.7, 0.5), _ROW - 3)
             for s in spans if s.phase == phase and s.start < cycles
         ], facecolor=style.PHASE[name], alpha=style.PALE if phase == WAIT else 1.0)
+
+
+def _who(found: Overlap, row: int) -> str:
+    if found.form != ROLES:
+        return "every warp"
+    return "warps that load" if row % 2 else "warps that multiply"
+
+
+def _steps(shown: Sequence[tuple[str, str, Overlap]]) -> str:
+    return "Cycles per step: " + ", ".join(
+        f"{found.step:,.0f} {name}" for name, _, found in shown)
 
 
 def _row(found: Overlap, row: int) -> str:

@@ -1,13 +1,15 @@
 """Who waits while a tile is fetched: four orders of fetch, store and multiply, as a model.
 
-A step of a block's main loop fetches the next tile from global memory, which takes a latency and
-nothing else; stores it to shared memory; and multiplies a tile. Storing and multiplying need the
-SM, which does one such thing at a time; a fetch on its way needs nobody. The orders:
+A step of a block's main loop fetches the next tile from global memory, which takes a latency L and
+nothing else; stores it to shared memory, which takes P; and multiplies a tile, which takes C. The
+SM stores one tile at a time and multiplies one at a time, and different warps may do both at once;
+a fetch on its way needs nobody. The orders, and what a step takes a block that is alone:
 
-``one buffer``  fetch, wait, store, multiply that tile (11)
-``at once``     fetch the next, wait, store it to the other buffer, multiply the present one
-``staged``      fetch the next, multiply the present one, wait for what is left, store
-``roles``       warps that fetch, wait and store, and other warps that multiply; two buffers
+``one buffer``  L + P + C: fetch, wait, store, multiply that tile (11)
+``at once``     L + P + C: fetch the next, wait, store it to the other buffer, multiply the present
+``staged``      max(L, C) + P: fetch the next, multiply the present one, wait for the rest, store
+``roles``       max(L + P, C): warps that fetch, wait and store, and warps that multiply; two
+                buffers
 """
 
 from __future__ import annotations
@@ -68,6 +70,15 @@ class Overlap:
         return max(span.end for span in self.spans)
 
     @property
+    def step(self) -> float:
+        """Cycles of a step of the first block in the steady state, from product to product.
+
+        The last product has no fetch before it and doesn't count.
+        """
+        starts = [s.start for s in self.spans if s.phase == MULTIPLY and s.row == 0]
+        return starts[-2] - starts[-3] if len(starts) > 2 else self.end
+
+    @property
     def busy(self) -> float:
         """Share of the time in which the SM multiplies, 0 to 1.
 
@@ -121,7 +132,7 @@ def overlap(
     if min(latency, store, multiply) <= 0 or min(blocks, steps) < 1:
         raise ValueError("times must be positive, and there must be a block and a step")
     spans: list[Span] = []
-    free = 0.0  # when the SM has finished what it was last given
+    free = dict.fromkeys((STORE, MULTIPLY), 0.0)  # when each has finished its last tile
     done: dict[tuple[int, str, int], float] = {}
     warps = [
         one for block in range(blocks)
@@ -145,8 +156,8 @@ def overlap(
         if phase == WAIT:
             end = max(begin, one.asked + cycles)
         else:
-            begin = max(begin, free)
-            end = free = begin + cycles
+            begin = max(begin, free[phase])
+            end = free[phase] = begin + cycles
         if end > begin:
             spans.append(Span(one.row, phase, begin, end))
         one.at = end

@@ -61,11 +61,13 @@ def groups(version: Version, variant: str | None = None) -> None:
     """
     chosen = version.kernel.variant(variant)
     stages = chosen.schedule.stages
-    rows = []
+    rows: list[tuple[object, ...]] = []
     for number, one in enumerate(model.groups(version.kernel, chosen)):
         last = one.complete - 1
         read = f"{last}, in stage {last % stages}" if one.keep else "none: the end"
         rows.append((number, one.committed, one.keep, f"0 to {last}", read, one.flying))
+    if len(rows) > stages + 4:  # once round the ring, and the end: what lies between is the same
+        rows[stages + 1:-2] = [("…", *[""] * (len(rows[0]) - 1))]
     table(
         ("wait", "groups committed", "N of `wait_group N`", "groups complete",
          "tile that may be read now", "copies of the thread still under way"),

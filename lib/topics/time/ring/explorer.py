@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 from matplotlib.figure import Figure
@@ -33,7 +34,8 @@ def rings(
         )
     ]
 
-    def frame(count: int, copy: int, multiply: int) -> Figure:
-        return ring_figure.draw(ring(copy, multiply, count, 8), stages=max(stages))
+    def frame(count: int, copy: int, multiply: int, narrow: bool = False) -> Figure:
+        return ring_figure.draw(ring(copy, multiply, count, 8), stages=max(stages), narrow=narrow)
 
-    return Explorer(controls, frame, "A ring of stages, and who waits")
+    return Explorer(controls, frame, "A ring of stages, and who waits",
+                    functools.partial(frame, narrow=True))

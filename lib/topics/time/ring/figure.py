@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from lib.plotting import shapes, style
 from lib.topics.time.ring.model import Ring
 
-_LEFT, _WIDTH = 66.0, 438.0
+_LEFT, _WIDTH, _NARROW_WIDTH = 66.0, 438.0, 182.0
 _HEAD, _ROW, _GAP, _AXIS = 34.0, 19.0, 8.0, 26.0
 _TALL = {"load": 0.72, "compute": 1.0, "wait": 0.3}
 
@@ -18,7 +18,7 @@ def draw(
     ring: Ring, *,
     evidence: str = "modelled: S stages, a tile max(multiply, (copy + multiply) / S)",
     end: float | None = None, stages: int | None = None, landed: bool = True,
-    title: str | None = None,
+    title: str | None = None, narrow: bool = False,
 ) -> Figure:
     """Draw the first tiles of a ring.
 
@@ -36,27 +36,31 @@ def draw(
         consumers saw the tile.
     title : str, optional
         In place of the finding made from the numbers.
+    narrow : bool
+        For a phone: the key has lines, and what is too long for its bar is left out.
     """
+    full, width = (_NARROW_WIDTH, style.NARROW) if narrow else (_WIDTH, style.WIDTH)
+    head = _HEAD + 30 if narrow else _HEAD
     rows = max(stages or 0, ring.stages) + 2
-    height = _HEAD + _ROW * rows + _GAP + _AXIS
-    fig = style.figure(title or _finding(ring), height / 72)
-    ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, height / 72, bare=True)
+    height = head + _ROW * rows + _GAP + _AXIS
+    fig = style.figure(title or _finding(ring), height / 72, width)
+    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
     last = end or ring.end - ring.begin
-    scale = _WIDTH / last
-    _key(ax, height, landed)
-    top = height - _HEAD
+    scale = full / last
+    _key(ax, height, landed, narrow)
+    top = height - head
 
     def bar(first: float, until: float, y: float, phase: str, text: str = "") -> None:
         first, until = first - ring.begin, min(until - ring.begin, last)
-        width = (until - first) * scale
-        if width <= 0.2:
+        long = (until - first) * scale
+        if long <= 0.2:
             return
         tall = (_ROW - 4) * _TALL[phase]
         x = _LEFT + first * scale
-        shapes.rectangles(ax, [(x, y + (_ROW - tall) / 2, max(width - 0.8, 0.5), tall)],
+        shapes.rectangles(ax, [(x, y + (_ROW - tall) / 2, max(long - 0.8, 0.5), tall)],
                           facecolor=style.PHASE[phase])
-        if text and width > 6.2 * len(text) + 3:
-            ax.text(x + width / 2, y + _ROW / 2 - 0.5, text, size=style.SMALL, ha="center",
+        if text and long > 6.2 * len(text) + 3:
+            ax.text(x + long / 2, y + _ROW / 2 - 0.5, text, size=style.SMALL, ha="center",
                     va="center", color=style.on(style.PHASE[phase]))
 
     for stage in range(ring.stages):
@@ -75,7 +79,7 @@ def draw(
             ax.text(_LEFT + middle * scale, y + _ROW / 2 + 2.5, f"{tile.round - 1 & 1}",
                     size=style.SMALL, ha="center", va="bottom")
         x = _LEFT + (tile.asked - ring.begin) * scale
-        if x <= _LEFT + _WIDTH:
+        if x <= _LEFT + full:
             shapes.rectangles(ax, [(x - 0.8, y + 2, 1.6, _ROW - 4)],
                               facecolor=style.PHASE["load"])
     y -= _ROW
@@ -85,21 +89,24 @@ def draw(
         bar(before, tile.start, y, "wait")
         bar(tile.start, tile.end, y, "compute")
         before = tile.end
-    shapes.strokes(ax, [((_LEFT, y - 3), (_LEFT + _WIDTH, y - 3))], edgecolor=style.INK,
+    shapes.strokes(ax, [((_LEFT, y - 3), (_LEFT + full, y - 3))], edgecolor=style.INK,
                    linewidth=0.6)
     ax.text(_LEFT, y - 6, "0", size=style.SMALL, va="top")
-    ax.text(_LEFT + _WIDTH, y - 6, f"{last:,.0f} cycles", size=style.SMALL, ha="right", va="top")
+    ax.text(_LEFT + full, y - 6, f"{last:,.0f} cycles", size=style.SMALL, ha="right", va="top")
     return style.finish(fig, alt=_alt(ring), evidence=evidence)
 
 
-def _key(ax: Axes, top: float, landed: bool) -> None:
-    x = _LEFT
+def _key(ax: Axes, top: float, landed: bool, narrow: bool) -> None:
+    x = 0.0 if narrow else _LEFT
     copy = "a copy in flight" if landed else "asked for, not yet seen"
     for phase, text in (("load", copy), ("compute", "tile: parity of full"),
                         ("wait", "waits: parity of empty")):
         shapes.rectangles(ax, [(x, top - 10, 8, 8 * _TALL[phase])], facecolor=style.PHASE[phase])
         ax.text(x + 12, top - 11, text, size=style.SMALL, va="bottom")
-        x += 12 + 5.1 * len(text) + 12
+        if narrow:
+            top -= 15
+        else:
+            x += 12 + 5.1 * len(text) + 12
 
 
 def _finding(ring: Ring) -> str:

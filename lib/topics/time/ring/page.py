@@ -31,10 +31,22 @@ def draw(version: Version, variant: str | None = None, cycles: float | None = No
     one = timeline_page.of_variant(version, chosen)
     warps, workers = one.blocks[0][1], chosen.roles.warps[0][1]
     found = ring.from_marks(one.events, warps[workers], warps[:workers], chosen.roles.stages)
-    show(ring_figure.draw(found, end=cycles, landed=False,
-                          evidence=f"{version.timed_on([chosen.name])}, {TIMED:,}³"))
+    show(*(ring_figure.draw(found, end=cycles, landed=False, narrow=narrow,
+                            evidence=f"{version.timed_on([chosen.name])}, {TIMED:,}³")
+           for narrow in (False, True)))
 
 
-def buffers(copy: float, multiply: float, stages: int, tiles: int = 8) -> None:
-    """Draw the model of a ring of buffers (`lib.topics.time.ring.model`)."""
-    show(ring_figure.draw(ring.ring(copy, multiply, stages, tiles)))
+def buffers(copy: float, multiply: float, stages: int, tiles: int = 8,
+            cycles: float | None = None) -> None:
+    """Draw the model of a ring of buffers (`lib.topics.time.ring.model`).
+
+    Parameters
+    ----------
+    copy, multiply : float
+        Cycles of a tile's copy and of its products.
+    stages, tiles : int
+    cycles : float, optional
+        How far the axis reaches, so that two rings have one scale; to the ring's end if not given.
+    """
+    found = ring.ring(copy, multiply, stages, tiles)
+    show(*(ring_figure.draw(found, end=cycles, narrow=narrow) for narrow in (False, True)))

@@ -116,7 +116,11 @@ def draw(
     if window is None:
         window = (0.0, min(max(span.end for span in rows) for mine in spans for _, rows in mine))
     heights = [_height(one, narrow) for one in versions]
-    tall = sum(heights) + _BETWEEN * (len(heights) - 1)
+    # A phone's figure has a line for each; else what marks cost has one of its own where it and
+    # the evidence would overprint each other.
+    cost = _cost(versions)
+    own_line = bool(cost) and not narrow and not style.beside(cost, evidence)
+    tall = sum(heights) + _BETWEEN * (len(heights) - 1) + _LINE * own_line
     shares = [
         parts([span for _, rows in mine for span in _working(one, rows)], tuple(style.PHASE),
               window)
@@ -128,8 +132,10 @@ def draw(
     for one, mine, mean, height in zip(versions, spans, shares, heights, strict=True):
         _version(ax, top, one, mine, mean, window, wide)
         top -= height + _BETWEEN
+    if own_line:
+        ax.text(0, 2, cost, size=style.SMALL, va="bottom")
     return style.finish(fig, alt=_alt(versions, shares, window), evidence=evidence,
-                        note=_cost(versions))
+                        note="" if own_line else cost)
 
 
 def _spans(one: Version) -> list[tuple[str, list[Phase]]]:
@@ -139,7 +145,21 @@ def _spans(one: Version) -> list[tuple[str, list[Phase]]]:
         (label, [[(event, cycle - begin) for event, cycle in marks] for marks in warps])
         for label, warps in one.blocks
     ]
-    return [(label, phases(one.events, warps)) for label, warps in shifted]
+    return [(label, [*_turns(one, warps), *phases(one.events, warps)]) for label, warps in shifted]
+
+
+def _turns(one: Version, warps: Sequence[Sequence[tuple[int | str, float]]]) -> list[Phase]:
+    """What warps of the first role wait until their first mark: for their turn at the tiles.
+
+    Consumers that take turns mark nothing before theirs comes. Without that wait their share of
+    the time in the inner loop would be that of the ones who work.
+    """
+    if not one.roles or "wait" not in one.events:
+        return []
+    first = [marks[0][1] if marks else None for marks in warps[:one.roles[0][1]]]
+    begin = min((at for at in first if at is not None), default=0.0)
+    return [Phase(warp, "wait", begin, at) for warp, at in enumerate(first)
+            if at is not None and at > begin]
 
 
 def _warps(one: Version) -> int:

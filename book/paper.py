@@ -1,0 +1,283 @@
+"""The papers in `paper/`: their numbers, authors and figures come from the repository.
+
+A number in a paper's text is followed by a comment that names it, ``27<!--versions-->``, which no
+reader of the paper sees. `python -m lib stamp` renews the numbers, and the authors from
+CITATION.cff; `python -m book.paper` (`make paper`) draws the figures, too. A figure's file carries
+its text in place of a picture, made from the same numbers, so that a test sees an old one.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import struct
+import sys
+import zlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from book import course
+
+if TYPE_CHECKING:
+    from lib.plotting.style import Drawing
+
+ROOT = Path(__file__).resolve().parent.parent
+PAPERS = ("paper/jose/paper.md", "paper/joss/paper.md")
+NUMBER = re.compile(r"([\w.,]+)<!--([a-z_0-9]+)-->")
+_AUTHORS = re.compile(r"(?ms)^authors:\n.*?(?=^date:)")
+_OBJECTIVES = re.compile(r"(?s)<!-- objectives:begin -->\n.*?<!-- objectives:end -->")
+# Where nothing is recorded yet.
+_LACKING = "–"
+
+
+class PaperError(ValueError):
+    """A paper names a number that there isn't, or has no place for its authors."""
+
+
+def _exercises() -> int:
+    return sum(len(course.exercises(stem)) for stem in course.load().chapters)
+
+
+def _share(group: str) -> str:
+    """The best version of a group, in percent of the best of cuBLAS."""
+    from lib.records.store import NotRecorded
+    from lib.topics.results.numbers.model import Numbers
+
+    try:
+        return f"{100 * Numbers('01_naive').top(group):.1f}"
+    except NotRecorded:
+        return _LACKING
+
+
+def _first() -> str:
+    """The first version's speed in TFLOP/s."""
+    from lib.records.store import NotRecorded
+    from lib.topics.results.numbers.model import Numbers
+
+    try:
+        return f"{Numbers('01_naive').tflops('01_naive'):.1f}"
+    except NotRecorded:
+        return _LACKING
+
+
+def _versions() -> int:
+    from lib.kernels.catalogue import in_book
+
+    return len(in_book())
+
+
+def _emulated() -> int:
+    """Versions for an architecture that nobody here has run."""
+    from lib.compiler.arch import BLACKWELL
+    from lib.kernels.catalogue import in_book
+
+    return sum(kernel.min_arch == BLACKWELL for kernel in in_book().values())
+
+
+def _size() -> str:
+    from lib.records import scoreboard
+
+    return f"{scoreboard.LADDER_SIZE:,}"
+
+
+def _mistakes() -> int:
+    from lib.topics.emulator.zoo.model import specimens
+
+    return len(specimens())
+
+
+def _foreign() -> int:
+    from lib.topics.emulator.foreign.model import kernels
+
+    return len(kernels())
+
+
+def _repositories() -> int:
+    from lib.topics.emulator.foreign.model import kernels
+
+    return len({kernel.repository for kernel in kernels()})
+
+
+def _claims() -> int:
+    from lib.claims.ledger import CLAIMS
+
+    return len(CLAIMS)
+
+
+def _mnemonics() -> int:
+    from lib.ptx import isa  # noqa: F401 - enters every family
+    from lib.ptx.core.decode import OPCODES
+
+    return len(OPCODES)
+
+
+def _counters() -> int:
+    from lib.ptx.count.trace import Trace
+
+    return len(Trace().counters())
+
+
+def _patterns() -> str:
+    """Patterns of access that a GPU's profiler and the emulator have both counted."""
+    from lib.records import store as records
+    from lib.records.schema import CalibrationRecord
+    from lib.topics.version import RECORDED_ON
+
+    record = records.load(CalibrationRecord, RECORDED_ON)
+    return _LACKING if record is None else str(len(record.patterns))
+
+
+def _gpu() -> str:
+    from lib.topics.version import RECORDED_ON
+
+    return RECORDED_ON
+
+
+# Each number by its name; it is computed when a paper has it.
+NUMBERS: Mapping[str, Callable[[], object]] = {
+    "versions": _versions, "emulated": _emulated, "exercises": _exercises,
+    "meetings": lambda: len(course.load().meetings),
+    "asked": lambda: sum(len(one.exercises) for one in course.load().meetings),
+    "aims": lambda: sum(len(aims) for _, aims in course.load().chapters.values()),
+    "objectives": lambda: len(course.load().objectives),
+    "fp32_share": lambda: _share("FP32"), "fp16_share": lambda: _share("FP16"),
+    "first_tflops": _first, "size": _size, "gpu": _gpu, "claims": _claims,
+    "mistakes": _mistakes, "foreign": _foreign, "repositories": _repositories,
+    "mnemonics": _mnemonics, "counters": _counters, "patterns": _patterns,
+}
+
+
+@functools.cache
+def number(name: str) -> str:
+    """A number as the papers print it.
+
+    Raises
+    ------
+    PaperError
+        If there is none of that name.
+    """
+    if name not in NUMBERS:
+        raise PaperError(f"no number is named {name!r}; there are {', '.join(sorted(NUMBERS))}")
+    return str(NUMBERS[name]())
+
+
+def filled(text: str, value: Callable[[str], str] = number) -> str:
+    """`text` with its numbers renewed."""
+    return NUMBER.sub(lambda found: f"{value(found[2])}<!--{found[2]}-->", text)
+
+
+def people(citation: Mapping[str, Any]) -> str:
+    """The lines of a paper's head that name its authors, from CITATION.cff."""
+    places = list(dict.fromkeys(one.get("affiliation", "Independent")
+                                for one in citation["authors"]))
+    authors = []
+    for one in citation["authors"]:
+        author = {"name": one.get("name") or f"{one['given-names']} {one['family-names']}"}
+        if "orcid" in one:
+            author["orcid"] = one["orcid"].rpartition("/")[2]
+        author["affiliation"] = str(places.index(one.get("affiliation", "Independent")) + 1)
+        authors.append(author)
+    head = {"authors": authors, "affiliations": [
+        {"name": place, "index": index} for index, place in enumerate(places, 1)]}
+    return yaml.safe_dump(head, sort_keys=False, allow_unicode=True)
+
+
+def objectives() -> str:
+    """The list of what a reader can do behind the book, between its marks."""
+    points = ";\n".join(f"- {one}" for one in course.load().objectives)
+    return f"<!-- objectives:begin -->\n{points}.\n<!-- objectives:end -->"
+
+
+def stamp(citation: Callable[[], Mapping[str, Any]], name: str) -> Callable[[str], str]:
+    """What renews a paper's authors, date, objectives and numbers."""
+    def renewed(text: str) -> str:
+        if not _AUTHORS.search(text):
+            raise PaperError(f"{name} has no 'authors:' before its 'date:'")
+        text = _OBJECTIVES.sub(lambda _: objectives(), text)
+        if day := citation().get("date-released"):
+            text = re.sub(r"(?m)^date: .*$", f"date: {day:%-d %B %Y}", text, count=1)
+        return filled(_AUTHORS.sub(lambda _: people(citation()), text, count=1))
+
+    return renewed
+
+
+def _ladder() -> None:
+    from lib.topics.results.ladder import page
+
+    page.draw()
+
+
+def _accesses() -> None:
+    from lib.chapter import Chapter
+
+    Chapter("01_naive").coalescing()
+
+
+# Where a figure lies, and the page's own function that draws it.
+FIGURES: Mapping[str, Callable[[], None]] = {
+    "paper/jose/ladder.png": _ladder,
+    "paper/jose/accesses.png": _accesses,
+}
+
+
+def drawn(name: str) -> Drawing:
+    """A figure as the book's page draws it, in its wide layout."""
+    from lib.plotting.display import collected
+
+    with collected() as figures:
+        FIGURES[name]()
+    (figure,) = figures
+    return figure
+
+
+def text_of(figure: Drawing) -> str:
+    """What stands in a figure's place for who can't see it."""
+    return f"{figure.alt} ({figure.evidence})"
+
+
+def save(figure: Drawing, path: Path) -> None:
+    """Write a figure with its text. Nothing else in the file depends on the day or the machine."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=120, facecolor="white",
+                   metadata={"Software": None, "Description": text_of(figure)})
+
+
+def text_in(path: Path) -> str:
+    """The text that a figure's file carries.
+
+    Raises
+    ------
+    PaperError
+        If it carries none.
+    """
+    data, place = path.read_bytes(), 8
+    while place < len(data):
+        (length,) = struct.unpack(">I", data[place:place + 4])
+        kind, body = data[place + 4:place + 8], data[place + 8:place + 8 + length]
+        name, _, rest = body.partition(b"\0")
+        if name == b"Description" and kind == b"tEXt":
+            return rest.decode("latin-1")
+        if name == b"Description" and kind == b"iTXt":
+            packed, _, _, text = rest[0], *rest[2:].split(b"\0", 2)
+            return (zlib.decompress(text) if packed else text).decode("utf-8")
+        place += 12 + length
+    raise PaperError(f"{path.name} carries no text: run `make paper`")
+
+
+def main() -> int:
+    """Draw the figures, fill the numbers."""
+    from book import release
+
+    for name in FIGURES:
+        save(drawn(name), ROOT / name)
+        print(f"{name}: drawn")
+    for path in release.stamp(write=True):
+        print(f"{path.relative_to(ROOT)}: stamped")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,101 @@
+"""Tables that a phone shows as cards, and wide ones that fit the page's column.
+
+A table that is wider than the screen would scroll inside of the page. Here each cell learns the
+name of its column, and each table whether it is too wide for a phone or for the column of a wide
+screen; the style sheet does the rest (`book/static/book.css`).
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import Any
+
+from sphinx.application import Sphinx
+
+CARDS, TIGHT = "table-cards", "table-tight"
+# Estimated pixels: a phone's column inside of a fold; a column of 733 px, with something to spare.
+PHONE, COLUMN = 290, 560
+LONG = 24  # characters of a name in code that may be broken: shorter ones stay whole
+_LETTER, _PADDING, _LINE = 8.0, 20.0, 14
+_TABLE = re.compile(r'<table class="table">(.*?)</table>', re.S)
+_ROW = re.compile(r"<tr\b[^>]*>(.*?)</tr>", re.S)
+_CELL = re.compile(r"<(t[hd])\b([^>]*)>(.*?)</\1>", re.S)
+_CODE = re.compile(r"<code\b([^>]*)>(.*?)</code>", re.S)
+
+
+def arranged(page: str) -> str:
+    """Return a page whose tables know how wide they are, and whose cells know their column's name.
+
+    Parameters
+    ----------
+    page : str
+        HTML. A table with cells over several rows or columns stays as it is.
+    """
+    return _TABLE.sub(_arranged, page)
+
+
+def _arranged(found: re.Match[str]) -> str:
+    text = found[1]
+    if re.search(r"\b(row|col)span=", text) or "<thead" not in text:
+        return found[0]
+    rows = [_CELL.findall(row) for row in _ROW.findall(text)]
+    width = estimated([[cell for _, _, cell in row] for row in rows])
+    classes = "table" + f" {CARDS}" * (width > PHONE) + f" {TIGHT}" * (width > COLUMN)
+    names = [_text(cell) for _, _, cell in rows[0]]
+    head, body = text.split("</thead>", 1)
+    body = _ROW.sub(lambda row: _named(row[0], names), body)
+    return f'<table class="{classes}">{head}</thead>{body}</table>'
+
+
+def _named(row: str, names: list[str]) -> str:
+    column = iter(names)
+
+    def cell(found: re.Match[str]) -> str:
+        name = html.escape(next(column, ""))
+        label = f' data-label="{name}"' if name and _text(found[3]) else ""
+        return f"<{found[1]}{found[2]}{label}>{_CODE.sub(_breakable, found[3])}</{found[1]}>"
+
+    return _CELL.sub(cell, row)
+
+
+def _breakable(code: re.Match[str]) -> str:
+    if len(_text(code[2])) <= LONG:
+        return code[0]
+    return f'<span class="long-name">{code[0]}</span>'
+
+
+def _text(cell: str) -> str:
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", "", cell)).split())
+
+
+def estimated(rows: list[list[str]]) -> float:
+    """The pixels that a table needs about, its cells wrapped where they may be.
+
+    Parameters
+    ----------
+    rows : list of list of str
+        The HTML of each cell.
+    """
+    def least(cell: str) -> int:
+        names = [len(_text(code)) for _, code in _CODE.findall(cell)]
+        words = [len(word) for word in _text(_CODE.sub(" ", cell)).split()]
+        return max([*(n for n in names if n <= LONG), *words,
+                    min(len(_text(cell)), _LINE)], default=0)
+
+    columns = max(map(len, rows), default=0)
+    return sum(_PADDING + _LETTER * max(least(row[i]) for row in rows if i < len(row))
+               for i in range(columns))
+
+
+def arrange(
+    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object
+) -> None:
+    """Arrange the tables of a page."""
+    if "body" in context:
+        context["body"] = arranged(context["body"])
+
+
+def setup(app: Sphinx) -> None:
+    """Arrange them after all else has been put into the page."""
+    app.connect("html-page-context", arrange, priority=800)

@@ -1,0 +1,1 @@
+"""What becomes of sums before they are stored: what it costs, what it saves, what it reached."""

@@ -1,0 +1,158 @@
+"""What an epilogue costs and saves: by hand, and as pages show it with a record and without one."""
+
+import pytest
+from msgspec import structs
+
+from lib.kernels.fused import EPILOGUES
+from lib.records import store as records
+from lib.records.schema import EpiloguesRecord, FusedRow, FusedSide, Steady, Traffic
+from lib.topics.compute.epilogue import figure, model, page
+from lib.topics.results.numbers.model import Numbers
+
+ROW = {"dtype": "bfloat16", "out": "bfloat16", "b_layout": "column", "board": "0123456789abcdef",
+       "fuses": True, "reason": "the least", "chunk": "20261124T120000-0123"}
+TIMES = {"fused": 1.0, "product": 0.95, "apart": 1.5, "rival": 1.1, "rival's product": 0.9}
+
+
+def side(name, whose, times, flops, **more):
+    seconds = 1e-3 * times
+    return FusedSide(name=name, whose=whose, epilogue="bias_gelu", seconds=seconds, spread=0.0,
+                     tflops=flops / seconds / 1e12, **more)
+
+
+@pytest.fixture
+def recorded(monkeypatch):
+    """A record of one contest and of parts on one layer, in which a variant is called by its place.
+    """
+    M, N, K = model.LARGE
+    flops = 2.0 * M * N * K
+    sides = [side({"rival": "cublasLt fused, candidate 1"}.get(whose, whose), whose, times, flops)
+             for whose, times in TIMES.items()]
+    sides.append(side("PyTorch", "rival", 1.7, flops))
+    sides[0] = structs.replace(
+        sides[0], traffic=Traffic(dram_read_bytes=2, dram_write_bytes=3, instructions=1,
+                                  kernels=["fused"]),
+        steady=Steady(seconds=1e-3, spread=0.0, tflops=1.0, series=[1e-3], launches=9, joules=0.5,
+                      joules_error=0.01))
+    names = dict.fromkeys(name for _, *both in (*page.PARTS, *page.OTHERS) for name in both)
+    parts = [side(name, "fused", 1 + place / 100, flops, variant=name)
+             for place, name in enumerate(names)]
+    rows = [FusedRow(M=M, N=N, K=K, epilogue="bias_gelu", sides=one, **ROW)
+            for one in (sides, parts)]
+    head = next(one for one in records.every() if one.gpu.key == "H100")
+    made = EpiloguesRecord.of(structs.replace(
+        EpiloguesRecord.of(head, contests=[], parts=[], chunks={}), kernel="epilogues"),
+        contests=rows[:1], parts=[rows[1], structs.replace(rows[1], M=512, N=14336)], chunks={})
+    monkeypatch.setattr(model, "recorded", lambda: made)
+    return made
+
+
+@pytest.fixture
+def empty(monkeypatch):
+    """No record at all."""
+    def missing():
+        raise records.NotYet("no epilogue was timed")
+
+    monkeypatch.setattr(model, "recorded", missing)
+
+
+def test_gelu_takes_two_special_functions_and_the_unit_s_tanh_one():
+    assert model.cost("bias_gelu", "bias").special == 2
+    assert model.cost("bias_gelu_unit", "bias").special == 1
+    assert model.cost("bias_gelu_wide", "plain_wide").special == 2  # in tiles of other sizes too
+    assert model.cost("bias_relu", "bias").special == 0
+    # max(x, 0) that keeps a NaN: a comparison and a selection.
+    assert model.cost("bias_relu", "bias").instructions == 2
+
+
+def test_cycles_are_those_of_the_unit_that_takes_longer():
+    assert model.Cost(2.0, 8.0).cycles((128, 128)) == 128 * 128 * 2 / 16
+    assert model.Cost(0.0, 8.0).cycles((128, 128)) == 128 * 128 * 8 / 32 / 4
+    assert model.loop_cycles((128, 128), 1024) == 8192
+    assert model.exposed("bias_gelu_wide", "plain_wide", 1024) == 0.25
+    assert model.least_hidden("bias_gelu", "bias") == 256
+
+
+def test_a_second_pass_writes_and_reads_the_product():
+    M, N, K = model.LARGE
+    found = model.moved(model.LARGE)
+    assert found.fused == 2 * (M * K + K * N + M * N + N)
+    assert found.apart - found.fused == 8 * M * N
+    assert found.rounded - found.fused == 4 * M * N
+    # SwiGLU's C has half of the columns, and its product all of them.
+    swiglu = model.moved(model.LARGE, "swiglu")
+    assert swiglu.fused == 2 * (M * K + K * N) + M * N
+    assert swiglu.apart - swiglu.fused == 8 * M * N
+
+
+def test_the_page_says_what_is_recorded(recorded, capsys, monkeypatch):
+    shown = []
+    monkeypatch.setattr(page, "table", lambda head, rows, evidence: shown.append((rows, evidence)))
+    page.contests()
+    rows = {name: cells for name, *cells in shown[0][0]}
+    assert rows["cublasLt, fused"] == [page.NOT_YET, "500", page.NOT_YET, page.NOT_YET]
+    assert rows["fused, of the fastest rival"][1] == "1.100"
+    assert rows["fused, of our product alone"][1] == "0.950"
+    assert rows["DRAM recorded, MB: fused; apart"][1] == f"0; {page.NOT_YET}"
+    assert rows["mJ per product: fused; apart"][1] == f"500.00; {page.NOT_YET}"
+    assert "recorded: H100" in shown[0][1]
+    page.parts()
+    gelu = next(row for row in shown[1][0] if "GELU, tanh" in row[0])
+    assert gelu[-3:] == ("+0.0%", "+3.0%", "+3.0%")  # it is the fourth, its bias the first
+    page.staged()
+    assert all(page.NOT_YET not in row for row in shown[2][0])
+    numbers = Numbers("25_epilogue")
+    assert numbers.times_fused("apart", *model.LARGE) == 1.5
+    assert numbers.dram_bytes("fused", *model.LARGE) == 5
+    assert numbers.part("bias_gelu", "bias", *model.LARGE) == pytest.approx(0.03)
+    with pytest.raises(records.NotRecorded):
+        numbers.dram_bytes("apart", *model.LARGE)
+
+
+def test_without_a_record_the_page_says_so_and_predicts(empty, monkeypatch):
+    shown = []
+    monkeypatch.setattr(page, "table", lambda head, rows, evidence: shown.append((rows, evidence)))
+    page.contests()
+    page.parts()
+    page.staged()
+    assert all(model.COMMAND in evidence for _, evidence in shown)
+    rows = {name: cells for name, *cells in shown[0][0]}
+    assert rows["**25, fused**, TFLOP/s"] == [page.NOT_YET] * 4
+    assert rows["DRAM at least, MB: fused; apart"][1] == "302; 839"
+    predicted = {row[0].partition("`")[0].strip("*: "): row[4] for row in shown[1][0]}
+    assert predicted["GELU, tanh"] == "+0.0%"
+    assert predicted["bias and GELU, both warpgroups on one tile"] == "+6.2%"
+
+
+def test_the_rule_s_choices_are_told_with_their_reasons(monkeypatch):
+    shown = []
+    monkeypatch.setattr(page, "table", lambda head, rows, evidence: shown.extend(rows))
+    page.choices()
+    by = {(shape, name): (how, why) for shape, name, how, why in shown}
+    assert by["4,096×4,100×1,024", "bias_gelu"][0] == "apart"
+    assert "multiple of 8" in by["4,096×4,100×1,024", "bias_gelu"][1]
+    assert by["4,096×16,384×4,096", "bias_gelu"][0] == "fused"
+    assert set(EPILOGUES) >= {name for _, name in model.ASKED}
+
+
+def test_the_figure_s_title_is_its_finding():
+    bars = [figure.Bar("a", 100.0, "issue slots"), figure.Bar("b", 3000.0, "issue slots")]
+    assert "K = 1,024" in figure.finding(bars, [(256, 2048.0), (1024, 8192.0)])
+    assert "longest epilogue, b" in figure.finding(bars, [(256, 2048.0)])
+    drawn = figure.draw(bars, [(256, 2048.0)], evidence="modelled")
+    assert drawn.axes  # one picture, whatever is too long for it
+
+
+def test_parts_are_drawn_over_their_own_product(recorded, monkeypatch):
+    seen = []
+    monkeypatch.setattr(page.dots, "draw", lambda rows, kinds, **given: seen.append(rows))
+    monkeypatch.setattr(page, "show", lambda *figures: None)
+    page.drawn()
+    gelu = next(row for row in seen[0] if row.name == "bias and GELU, M = 4,096")
+    order = list(dict.fromkeys(
+        name for _, *both in (*page.PARTS, *page.OTHERS) for name in both))
+    times = {name: 1 + place / 100 for place, name in enumerate(order)}
+    assert dict(gelu.dots)["both warpgroups on one tile"] == pytest.approx(
+        times["bias_gelu_wide"] / times["plain_wide"])
+    assert dict(gelu.dots)["from registers"] == pytest.approx(
+        times["bias_gelu_unstaged"] / times["plain"])
