@@ -214,8 +214,8 @@ def rungs():
 
 
 TIMES = {
-    "issue slots": 1.28e-3, "FMA pipe": 2.57e-4, "shared memory": 0.0, "L1 tags": 2.05e-3,
-    "L1 data": 1.28e-3, "DRAM": 1.5e-5,
+    "issue slots": 1.28e-3, "FMA pipe": 2.57e-4, "shared memory": 0.0, "L1 lines": 2.05e-3,
+    "L1 bytes": 1.28e-3, "DRAM": 1.5e-5,
 }
 MIXES = (
     ("02 shared tile", {"FMA": 1000.0, "shared load, 32 bit": 1000.0, "integer": 62.5}),

@@ -273,14 +273,14 @@ def test_vectors_have_a_frame_for_each_tile_and_width():
 def test_saturated_names_the_longest_unit_and_what_it_allows():
     def times(name, n):
         tags = n**3 / 20e12 if name == "slow" else 0.0
-        return {"tensor pipe": 2.0 * n**3 / 65e12, "L1 tags": tags}, 10**9
+        return {"tensor pipe": 2.0 * n**3 / 65e12, "L1 lines": tags}, 10**9
 
     tiles = {"fast": (128, 256, 32, 1), "slow": (128, 128, 32, 2)}
     made = saturated(times, tiles, gpus.GPUS["T4"], sizes=(1024, 2048), default=(0, 1))
     assert len(made.frames) == 4
     assert any("tensor pipe needs" in t and "65 TFLOP/s at most" in t
                for t in titles(made.at(0, 0)))
-    assert any("L1 tags need" in t and "40 TFLOP/s at most" in t for t in titles(made.at(1, 0)))
+    assert any("L1 lines need" in t and "40 TFLOP/s at most" in t for t in titles(made.at(1, 0)))
     # 32 tiles for 40 SMs; 64 tiles for 80 places.
     assert all(any("work for 80% of the time" in t for t in titles(made.at(i, 0))) for i in (0, 1))
 

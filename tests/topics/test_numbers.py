@@ -88,9 +88,15 @@ def test_what_is_not_recorded_is_known():
 
 def test_wavefronts_are_foreseen_without_a_record():
     assert evaluate("w():.2f", "01_naive") == "2.00"
-    assert evaluate("100*cap():.1f", "01_naive") == "12.5"
     assert evaluate("w('padded') < w()", "05_bank_conflicts") == "False"
-    assert evidence("100*cap('padded')") == "emulated"
+    assert evidence("w('padded')") == "emulated"
+
+
+def test_the_cap_is_of_the_wavefronts_that_were_recorded_as_in_the_table():
+    assert evaluate("100*cap():.1f", "01_naive") == "12.5"
+    assert (evaluate("100*cap():.1f", "02_shared_tile")
+            == evaluate("100*32/(128*l1_wavefronts()):.1f", "02_shared_tile"))
+    assert evidence("100*cap('padded')").startswith("recorded: ")
 
 
 def test_what_07_quotes():

@@ -74,11 +74,11 @@ def test_busiest_unit_of_the_naive_kernel_is_the_tag_stage():
     clocks = 132 * 1e9
     assert times["issue slots"] == pytest.approx(WARP_FFMAS / clocks)
     assert times["FMA pipe"] == pytest.approx(256**3 / 128 / clocks)
-    assert times["L1 tags"] == pytest.approx((2 * WARP_FFMAS + 2048) / clocks)
-    assert times["L1 data"] == pytest.approx((5 * WARP_FFMAS + 8192) / 4 / clocks)
+    assert times["L1 lines"] == pytest.approx((2 * WARP_FFMAS + 2048) / clocks)
+    assert times["L1 bytes"] == pytest.approx((5 * WARP_FFMAS + 8192) / 4 / clocks)
     assert times["DRAM"] == 786432 / 3350e9
     assert times["shared memory"] == 0
-    assert busiest.longest(times) == "L1 tags"
+    assert busiest.longest(times) == "L1 lines"
 
 
 def test_lines_of_a_swapped_warp_cost_a_lookup_each():
@@ -86,7 +86,7 @@ def test_lines_of_a_swapped_warp_cost_a_lookup_each():
     times = busiest.least_times(
         swapped, H100, warp_instructions=1, dram_bytes=1, lines=33 * WARP_FFMAS, clock_hz=1e9
     )
-    assert times["L1 tags"] == pytest.approx(33 * WARP_FFMAS / 132e9)
+    assert times["L1 lines"] == pytest.approx(33 * WARP_FFMAS / 132e9)
     with pytest.raises(ValueError, match="cannot hold"):
         busiest.least_times(swapped, H100, warp_instructions=1, dram_bytes=1, lines=10)
 

@@ -97,15 +97,15 @@ def test_lines_are_counted_where_requests_and_sectors_would_allow_fewer(shown):
     counted, fewest = (
         unit_times(page.version, "T4", "one_fragment", n, lines=flag)[0] for flag in (True, False)
     )
-    assert counted["L1 tags"] == pytest.approx(lines / t4.sms / t4.clock_hz, rel=1e-6)
-    assert counted["L1 tags"] == pytest.approx(4 * fewest["L1 tags"], rel=0.01)
-    assert counted["L1 data"] == fewest["L1 data"]
+    assert counted["L1 lines"] == pytest.approx(lines / t4.sms / t4.clock_hz, rel=1e-6)
+    assert counted["L1 lines"] == pytest.approx(4 * fewest["L1 lines"], rel=0.01)
+    assert counted["L1 bytes"] == fewest["L1 bytes"]
     page.busiest(n, lines=True)
     row, clock = page.version.recorded(n), page.version.recorded(n).clock.mhz * 1e6
     busy = lines / GPUS["H100"].sms / clock / row.seconds
-    assert busy > 0.75 and f"L1 tags: busy for at least {busy:.0%} of the time" in shown[0]
+    assert busy > 0.75 and f"L1 lines: busy for at least {busy:.0%} of the time" in shown[0]
     page.busiest(n)
-    assert "L1 tags: busy" not in shown[1]
+    assert "L1 lines: busy" not in shown[1]
 
 
 def test_products_stand_where_the_order_of_an_fp32_loop_has_multiply_adds(shown):

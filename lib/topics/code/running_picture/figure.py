@@ -16,7 +16,7 @@ from lib.topics.code.running_picture.model import Level
 
 _SIDE, _ROW, _HEAD = 50.0, 76.0, 16.0
 _STRIP, _GAP = 7.0, 3.0  # of A beside a tile, and of B above it
-_PICTURE, _LOOP, _BYTES = 54.0, 132.0, 388.0
+_PICTURE, _LOOP, _BYTES = 54.0, 146.0, 388.0
 _NARROW_ROW, _NARROW_LOOP = 104.0, 82.0
 CHANGED = ", changed"
 _LEAST = 2.5  # pt; smaller parts are drawn as large
@@ -51,6 +51,11 @@ def draw(
         (0.0, "level"), (_LOOP, "its loop"), (_BYTES, "bytes per FMA"))
     for x, text in heads:
         ax.text(x, height, text, size=style.SMALL, va="top", alpha=0.8)
+    if not narrow and any(level.changed for level in levels):
+        # The key stands over the marks, between the heads of level and loop.
+        left = _PICTURE + 8
+        shapes.rectangles(ax, [(left, height - 10, 3, 9)], facecolor=style.FOCUS)
+        ax.text(left + 7, height, "changed here", size=style.SMALL, va="top", alpha=0.8)
     top = height - _HEAD
     before = None
     for level, extent in zip(levels, extents, strict=True):
@@ -83,7 +88,7 @@ def _level(
     _operands(ax, level, extent, box)
     # A page's SVG joins spaces that may break a line, and the indentation would be lost.
     lines = "\n".join(level.loop)
-    loop = (re.sub(r" +#", " #", textwrap.dedent(lines)) if narrow else lines).replace(
+    loop = (re.sub(r" +# (by )?", " # ", textwrap.dedent(lines)) if narrow else lines).replace(
         " ", "\u00a0")
     bytes_of = (["and read as one"] if level.joint
                 else [f"{style.number(level.bytes_per_fma, 2)} B by the tile"])

@@ -113,10 +113,10 @@ class Nest:
     finding: str = ""
 
 
-_GRID = ("for each tile of C:           # blocks",)
+_GRID = ("for each tile of C:           # by blocks",)
 _TILE = ("for k0 in range(0, K, {step}):",)
 _LOAD = ("  shared = the tiles; barrier",)
-_WARPS = ("  for each warp’s part:       # warps",)
+_WARPS = ("  for each warp’s part:       # by warps",)
 _OUTER = ("    for k in range({step}):", "      a[{m}], b[{n}] from shared",
           "      {m}×{n} FMAs in registers")
 
@@ -127,55 +127,55 @@ PLAIN = Nest((), {
 })
 
 NESTS: dict[str, Nest] = {
-    "01_naive": Nest(("grid", "thread"), {
-        "grid": ("for each tile of C:           # blocks",),
-        "block": ("  for each row of it:         # warps",),
-        "warp": ("    for each column:          # lanes",),
+    "01_naive": Nest((), {
+        "grid": ("for each tile of C:           # by blocks",),
+        "block": ("  for each row of it:         # by warps",),
+        "warp": ("    for each column:          # by lanes",),
         "thread": ("      for k in range(K):", "        a, b from global memory", "        1 FMA"),
     }, shared=False),
     "02_shared_tile": Nest(("block",), {
-        "grid": ("for each tile of C:     # blocks",),
+        "grid": ("for each tile of C:     # by blocks",),
         "block": ("for k0 in range(0, K, {step}):", "  load tiles As, Bs; barrier",
                   "  use them; barrier"),
-        "warp": ("  for each row of it:    # warps", "    for each column:     # lanes"),
+        "warp": ("  for each row of it:    # by warps", "    for each column:     # by lanes"),
         "thread": ("      for k in range({step}):", "        a, b from As, Bs", "        1 FMA"),
     }),
     "03_strip": Nest(("block", "warp", "thread"), {
         "grid": _GRID, "block": _TILE + _LOAD,
-        "warp": ("  for each {m}×{n} part:       # warps",),
+        "warp": ("  for each {m}×{n} part:       # by warps",),
         "thread": ("    for k in range({step}):", "      b = Bs[k][column]",
                    "      {m} FMAs of As[row][k] and b"),
     }),
     "04_register_tile": Nest(("block", "thread"), {
-        "grid": ("for each tile of C:     # blocks",),
+        "grid": ("for each tile of C:     # by blocks",),
         "block": (*_TILE, "  As, Bs = tiles; barrier"),
-        "warp": ("  for each warp’s part:  # warps",),
+        "warp": ("  for each warp’s part:  # by warps",),
         "thread": ("    for k in range({step}):", "      a[{m}], b[{n}] = As, Bs at k",
                    "      sum[{m}][{n}] += a[i] * b[j]"),
     }),
     "05_bank_conflicts": Nest(("thread",), {
-        "grid": ("for each tile of C:     # blocks",),
+        "grid": ("for each tile of C:     # by blocks",),
         "block": (*_TILE, "  As, Bs = tiles; barrier"),
-        "warp": ("  for each warp’s part:  # warps",),
+        "warp": ("  for each warp’s part:  # by warps",),
         "thread": ("    for k in range({step}):", "      a[{m}], b[{n}], 16 apart",
                    "      sum[{m}][{n}] += a[i] * b[j]"),
     }),
     "06_vectorized": Nest(("block", "thread"), {
-        "grid": ("for each tile of C:     # blocks",),
+        "grid": ("for each tile of C:     # by blocks",),
         "block": (*_TILE, "  As = Aᵀ, Bs; 4 floats each", "  barrier"),
-        "warp": ("  for each warp’s part:  # warps",),
+        "warp": ("  for each warp’s part:  # by warps",),
         "thread": ("    for k in range({step}):", "      4 loads of 4: a[{m}], b[{n}]",
                    "      sum[{m}][{n}] += a[i] * b[j]"),
     }),
     "07_double_buffer": Nest(("block",), {
-        "grid": ("for each tile of C:     # blocks",),
+        "grid": ("for each tile of C:     # by blocks",),
         "block": (*_TILE, "  registers → shared; barrier", "  next tiles → registers"),
-        "warp": ("  for each warp’s part:  # warps",),
+        "warp": ("  for each warp’s part:  # by warps",),
         "thread": ("    for k in range({step}):", "      4 loads of 4: a[{m}], b[{n}]",
                    "      sum[{m}][{n}] += a[i] * b[j]"),
     }, finding="A block asks for its next tiles before it multiplies these"),
     "08_warp_tile": Nest(("warp",), {
-        "grid": ("for each tile of C:  # blocks",),
+        "grid": ("for each tile of C:  # by blocks",),
         "block": (*_TILE, "  registers → shared; barrier", "  next tiles → registers"),
         "warp": ("  for each {m}×{n} warp tile:", "    # 32 lanes, in pairs"),
         "thread": _OUTER,
@@ -188,61 +188,61 @@ NESTS: dict[str, Nest] = {
                    "      {m}×{n} FMAs, odd rows back"),
     }),
     "10_wmma": Nest(("block", "warp", "thread"), {
-        "grid": ("for each tile of C:  # blocks",),
-        "block": ("  for each {warp} part:  # warps",),
+        "grid": ("for each tile of C:  # by blocks",),
+        "block": ("  for each {warp} part:  # by warps",),
         "warp": ("    for k0 in range(0, K, 16):", "      A, B fragments from global"),
         "thread": ("      mma: the warp’s 16×16×16", "      {each} sums in each lane"),
     }, shared=False, joint=True),
     "11_wmma_shared": Nest(("block", "warp"), {
-        "grid": ("for each tile of C:  # blocks",),
+        "grid": ("for each tile of C:  # by blocks",),
         "block": (*_TILE, "  load tiles As, Bs; barrier"),
         "warp": ("  for each {m}×{n} warp tile:", "    2 + 2 fragments from As, Bs"),
         "thread": ("    4 mma of 16×16×16", "    {each} sums in each lane"),
     }, joint=True),
     "12_wmma_pipeline": Nest(("block",), {
-        "grid": ("for each tile of C:  # blocks",),
+        "grid": ("for each tile of C:  # by blocks",),
         "block": (*_TILE, "  next tiles → registers", "  … → other buffer; barrier"),
         "warp": ("  for each {m}×{n} warp tile:", "    2 + 2 fragments from As, Bs"),
         "thread": ("    4 mma of 16×16×16", "    {each} sums in each lane"),
     }, joint=True, finding="A block asks for its next tiles before it multiplies these"),
     "13_wmma_vectorized": Nest(("block", "warp", "thread"), {
-        "grid": ("for each tile of C:  # blocks",),
+        "grid": ("for each tile of C:  # by blocks",),
         "block": (*_TILE, "  next tiles, 8 halves a load", "  … → other buffer; barrier"),
         "warp": ("  for each {m}×{n} warp tile:", "    fragments from As, Bs"),
         "thread": ("    mma of 16×16×16", "    {each} sums in each lane"),
     }, joint=True),
     "14_ldmatrix": Nest(("block", "warp", "thread"), {
-        "grid": ("for each tile of C:  # blocks",),
+        "grid": ("for each tile of C:  # by blocks",),
         "block": (*_TILE, "  load tiles As, Bs; barrier"),
         "warp": ("  for each {m}×{n} warp tile:", "    ldmatrix: rows of As, Bs"),
         "thread": ("    mma of 16×8×8, twice", "    {each} sums, in known places"),
     }, joint=True),
     "15_turing_limit": Nest(("block", "warp"), {
-        "grid": ("for each tile of C:  # blocks",),
+        "grid": ("for each tile of C:  # by blocks",),
         "block": (*_TILE, "  next tiles → registers", "  … → other buffer; barrier"),
         "warp": ("  for each {m}×{n} warp tile:", "    ldmatrix, one step ahead"),
         "thread": ("    mma of 16×8×8", "    {each} sums, in known places"),
     }, joint=True),
     "16_cp_async": Nest(("block", "thread"), {
-        "grid": ("for each tile of C:  # blocks",),
+        "grid": ("for each tile of C:  # by blocks",),
         "block": (*_TILE, "  wait_group; barrier", "  cp.async: 3 tiles ahead"),
         "warp": ("  for each {m}×{n} warp tile:", "    ldmatrix, one step ahead"),
         "thread": ("    mma of 16×8×16", "    {each} sums, in known places"),
     }, joint=True),
     "17_wgmma": Nest(("block", "warp", "thread"), {
-        "grid": ("for each tile of C:  # blocks",),
+        "grid": ("for each tile of C:  # by blocks",),
         "block": (*_TILE, "  wait_group; fence; barrier", "  wgmma; cp.async: 3 ahead"),
         "warp": ("  for each {m}×{n} part:", "    # of a warpgroup’s 4 warps"),
         "thread": ("    wgmma of 64×{columns}×16", "    {each} sums in each lane"),
     }, straight=True),
     "18_tma": Nest(("block",), {
-        "grid": ("for each tile of C:  # blocks",),
+        "grid": ("for each tile of C:  # by blocks",),
         "block": (*_TILE, "  mbarrier: bytes are here", "  wgmma; thread 0 asks TMA"),
         "warp": ("  for each {m}×{n} part:", "    # of a warpgroup’s 4 warps"),
         "thread": ("    wgmma of 64×{columns}×16", "    {each} sums in each lane"),
     }, straight=True),
     "19_warp_specialization": Nest(("grid", "block"), {
-        "grid": ("for each two tiles of C:", "  # blocks"),
+        "grid": ("for each two tiles of C:", "  # by blocks"),
         "block": (*_TILE, "  a warpgroup: TMA", "  two warpgroups: wgmma"),
         "warp": ("  for each part of both tiles:", "    # of a warpgroup’s 4 warps"),
         "thread": ("    wgmma of 64×{columns}×16", "    sums of a tile in each lane"),
@@ -277,7 +277,7 @@ NESTS: dict[str, Nest] = {
         "thread": ("    wgmma of 64×{columns}×16", "    {each} sums in each lane"),
     }, straight=True),
     "24_any_row": Nest(("block",), {
-        "grid": ("for each tile of C:  # blocks",),
+        "grid": ("for each tile of C:  # by blocks",),
         "block": (*_TILE, "  3 warpgroups: rows of A, B", "  → registers → shared",
                   "  1 warpgroup: wgmma"),
         "warp": ("  for each {m}×{n} part:", "    # of a warpgroup’s 4 warps"),

@@ -18,11 +18,12 @@ _HEIGHT = 366.0
 
 @dataclass(frozen=True)
 class _Stall:
-    """A stall's name, what the warp waits for, and how high it stands, pt."""
+    """A stall's name, what the warp waits for, and how high it stands or reaches, pt."""
 
     name: str
     what: str
     y: float
+    between: tuple[float, float] | None = None
 
 
 @style.styled
@@ -96,18 +97,24 @@ def _box(ax: Axes, x: float, y: float, width: float, height: float, text: str, c
 def _stalls() -> list[_Stall]:
     top = _HEIGHT - 180
     return [
-        _Stall("not selected", "ready, another was issued", _HEIGHT - 56),
-        _Stall("wait", "fixed latency of arithmetic", _HEIGHT - 100),
-        _Stall("barrier", "for the block’s other warps", _HEIGHT - 140),
+        _Stall("barrier", "for the block’s other warps", _HEIGHT - 36),
+        _Stall("not selected", "ready, another was issued", _HEIGHT - 66),
+        _Stall("dispatch", "held back by the dispatcher", _HEIGHT - 96),
+        _Stall("wait", "a fixed number of cycles", _HEIGHT - 126),
+        _Stall("math pipe throttle", "the lanes are busy", _HEIGHT - 156),
         _Stall("LG, MIO throttle", "the queue is full", top - 14),
         _Stall("short scoreboard", "a value from shared memory", top - 48),
-        _Stall("long scoreboard", "a value from global memory", top - 98),
+        _Stall("long scoreboard", "a value from global memory", top - 106, (top - 62, top - 166)),
     ]
 
 
 def _arrow(ax: Axes, stall: _Stall) -> None:
-    shapes.strokes(ax, [((_SM - 8, stall.y), (_SM + 10, stall.y))], edgecolor=style.INK,
-                   linewidth=0.7)
+    lines = [((_SM - 8, stall.y), (_SM + 10, stall.y))]
+    if stall.between:  # a value comes from any of these levels
+        low, high = stall.between
+        lines = [((_SM + 4, low), (_SM + 4, high)), ((_SM + 4, stall.y), (_SM + 10, stall.y))]
+        lines += [((_SM - 2, y), (_SM + 4, y)) for y in stall.between]
+    shapes.strokes(ax, lines, edgecolor=style.INK, linewidth=0.7)
     ax.text(_SM + 12, stall.y + 6, stall.name, size=style.NORMAL, weight="bold", va="center")
     ax.text(_SM + 12, stall.y - 7, stall.what, size=style.SMALL, va="center")
 

@@ -5,9 +5,13 @@ per 32 multiply-adds, on units that do P multiply-adds per cycle and SM, can rea
 
     cap = 32 / (P · w)
 
-of the peak, and reaches cap × busy, where busy is the share of cycles in which the stage served
-one. w is predicted from emulated counters: the wavefronts of shared memory, and the 128-byte lines
-of each access of global memory, which takes one for each. An asynchronous copy takes those of its
+of the peak: at the peak 32 multiply-adds take 32 / P cycles, and their w wavefronts take w. Its
+share of the peak is cap × busy, where busy is the share of cycles in which the stage served one.
+That is so by definition, since wavefronts cancel: it explains nothing. What the account predicts
+is w, and that no kernel passes its cap; why the stage idles needs another counter.
+
+w is predicted from emulated counters: the wavefronts of shared memory, and the 128-byte lines of
+each access of global memory, which takes one for each. An asynchronous copy takes those of its
 write to shared memory alone: on the H100 a kernel that fills its tiles by copies has hardly a
 wavefront besides those of shared memory.
 

@@ -14,6 +14,7 @@ from lib.kernels.spec import Pair
 from lib.plotting.display import table
 from lib.records import predictions
 from lib.records import store as records
+from lib.records.schema import mhz
 from lib.topics.limits.accounts import model
 from lib.topics.limits.issue_slots import model as slots
 from lib.topics.version import RECORDED_ON, Row, Version, rung
@@ -23,13 +24,16 @@ SIZE, SMALL = 4096, 2048
 # The last version that the L1's data stage explains; behind it the tensor cores' own account does.
 LAST_BY_WAVEFRONTS = "13_wmma_vectorized"
 NOT_YET = "not recorded yet"
+AHEAD = 1.2  # times as fast: a first variant that is so far behind is made for other shapes
 
 
 def wavefronts(version: Version, *variants: str, above: Sequence[str] | None = None,
                size: int = SIZE) -> None:
     """Display cap = 32 / (P·w) and how busy the L1's data stage was: the account of 01 to 13.
 
-    Speeds stand beside it, at 2,048, where the clock holds, and at the size of the counters.
+    Where w leaves room for the whole peak, the table says that there is no cap: a share above 1
+    would read as a speed that can be reached. Speeds stand beside it, at 2,048, where the clock
+    holds, and at the size of the counters.
 
     Parameters
     ----------
@@ -50,17 +54,83 @@ def wavefronts(version: Version, *variants: str, above: Sequence[str] | None = N
         each = model.predicted(one.page.kernel.stem, one.variant.name, sheet, size)
         found = _recorded(one, size, partial(_by_wavefronts, size, peak), label)
         rows.append((
-            _name(one), f"{each:.3g}",
-            *((f"{found.each:.3g}", f"{found.cap:.1%}", f"{found.busy:.1%}", f"{found.share:.1%}")
-              if found else (NOT_YET, f"{model.cap(each, peak / 2):.1%}", "", "")),
+            _name(one),
+            *((f"{each:.3g} / {found.each:.3g}", _capped(found.cap), f"{found.busy:.1%}")
+              if found else (f"{each:.3g} / {NOT_YET}", _capped(model.cap(each, peak / 2)), "")),
             *(_tflops(one, n) for n in sizes), _cycles(one, size, 1e6)))
     table(
-        ("version", "w predicted", "w recorded", "cap", "stage busy", "cap × busy",
+        ("version", "w predicted / recorded", "cap", "stage busy",
          *(f"{'at' if i else 'TFLOP/s at'} {n:,}" for i, n in enumerate(sizes)), "M cycles"),
-        rows, f"w: wavefronts of the L1 per 32 multiply-adds, predicted: emulated for {sheet.arch};"
-        f" P: multiply-adds per cycle and SM, {_peaks(version, variants, above)}; cap = 32 / (P·w) "
-        "of w as recorded, else as predicted; cap × busy is the share of the peak; counters: one "
-        f"launch at {size:,}³; {label}")
+        rows, "w: wavefronts of the L1 per 32 multiply-adds, emulated / recorded; cap: 32 / (P·w) "
+        f"of the peak, P: {_peaks(version, variants, above)} multiply-adds per cycle and SM; "
+        f"counters: one launch at {size:,}³; {label}")
+
+
+def issued(version: Version, *variants: str, above: Sequence[str] | None = None,
+           size: int = SIZE) -> None:
+    """Display what issue slots hold and warps wait for: the account where w caps nothing.
+
+    The share of slots that hold an FMA is the share of the FP32 peak. Beside it stand what can
+    change it: instructions per FMA, and the cycles that a warp waits for each of its FMAs.
+
+    Parameters
+    ----------
+    version : Version
+    *variants : str
+        The first if none is named.
+    above : sequence of str, optional
+        Versions to show above, as ``stem`` or ``stem/variant``; the version before, of the same
+        group, if not given.
+    size : int
+        M = N = K.
+    """
+    sizes = tuple(dict.fromkeys((SMALL, size)))
+    sheet = gpus.GPUS[RECORDED_ON]
+    rows, label = [], _Labels()
+    for one in version.rows(variants, _above(version, above)):
+        peak = sheet.flops_per_cycle(one.variant.dtype)
+        found = _recorded(one, size, partial(_by_slots, size, peak), label)
+        rows.append((
+            _name(one),
+            *((f"{found.each:.3g}", f"{found.instructions:.2f}", f"{found.fma:.0%}",
+               f"{found.empty:.0%}", *(f"{value:.2f}" for value in found.waits))
+              if found else (NOT_YET, *[""] * (3 + len(_WAITS)))),
+            *(_tflops(one, n) for n in sizes)))
+    table(
+        ("version", "w", "issued per FMA", "slots: FMA", "slots: empty",
+         *(f"wait: {name}" for name in _WAITS.values()),
+         *(f"{'at' if i else 'TFLOP/s at'} {n:,}" for i, n in enumerate(sizes))),
+        rows, "w: wavefronts of the L1 per 32 multiply-adds; issued: instructions of a warp per "
+        "FMA of a warp; slots: of all issue slots; wait: cycles in that stall per FMA of a warp, "
+        f"for global memory and at barriers; counters: one launch at {size:,}³; {label}")
+
+
+@dataclass(frozen=True)
+class _Issued:
+    """What `issued` tells of one launch."""
+
+    each: float
+    instructions: float
+    fma: float
+    empty: float
+    waits: tuple[float, ...]
+
+
+# Stalls, and what a warp waits for in them.
+_WAITS = {"long_scoreboard": "global", "barrier": "barrier"}
+
+
+def _by_slots(size: int, peak: int, found: Mapping[str, float], sms: int) -> _Issued:
+    per_fma = found["instructions"] / (size**3 / model.WARP)
+    shares = slots.account(found, sms)
+    return _Issued(
+        model.wavefronts(found, size, sms, peak).each, per_fma, shares.share("fma"),
+        shares.share("empty"),
+        tuple(per_fma * found[f"stall_{reason}"] for reason in _WAITS))
+
+
+def _capped(share: float) -> str:
+    return f"{share:.1%}" if share < 1 else "none"
 
 
 def tensor(version: Version, *variants: str, above: Sequence[str] | None = None,
@@ -101,6 +171,9 @@ def tensor(version: Version, *variants: str, above: Sequence[str] | None = None,
 def every(size: int = SIZE) -> None:
     """Display both accounts for all versions that a GPU here has run, as recorded: two tables.
 
+    Of each version its first variant. Where the version has shapes of its own, and another of its
+    variants is more than `AHEAD` times as fast at this one, the caption names it.
+
     Parameters
     ----------
     size : int
@@ -108,6 +181,8 @@ def every(size: int = SIZE) -> None:
     """
     sheet = gpus.GPUS[RECORDED_ON]
     by_wavefronts, by_tensor, labels = [], [], (_Labels(), _Labels())
+    peaks: dict[str, str] = {}
+    others = []
     for stem, kernel in catalogue.in_book().items():
         if kernel.min_arch == BLACKWELL:
             continue
@@ -115,26 +190,57 @@ def every(size: int = SIZE) -> None:
         peak = sheet.flops_per_cycle(one.variant.dtype)
         link = f"[{rung(kernel)}]({stem}.ipynb)"
         if stem <= LAST_BY_WAVEFRONTS:
+            peaks[kernel.group] = f"{peak // 2:,} in {kernel.group}"
             first = _recorded(one, size, partial(_by_wavefronts, size, peak), labels[0])
+            by_issue = _recorded(one, size, partial(_by_slots, size, peak), labels[0])
             by_wavefronts.append((
-                link, f"{peak // 2:,}",
-                *((f"{first.each:.3g}", f"{first.cap:.0%}", f"{first.busy:.0%}",
-                   f"{first.share:.1%}") if first else (NOT_YET, "", "", "")),
-                _tflops(one, size) if first else ""))
+                link,
+                *((f"{first.each:.3g}", _capped(first.cap), f"{first.busy:.0%}")
+                  if first else (NOT_YET, "", "")),
+                *((f"{by_issue.instructions:.2f}", f"{by_issue.empty:.0%}")
+                  if by_issue and kernel.group == "FP32" else ("", "")),
+                f"{first.share:.1%}" if first else "", _tflops(one, size) if first else ""))
         else:
             second = _recorded(one, size, partial(_by_tensor, size, peak), labels[1])
             by_tensor.append((
                 link, f"{peak:,}",
-                *((f"{second.each:,.0f}", f"{second.busy:.0%}", f"{second.share:.1%}")
+                *((f"{second.each:,.0f}", f"{second.busy:.1%}", f"{second.share:.1%}")
                   if second else (NOT_YET, "", "")),
-                _tflops(one, size) if second else ""))
-    table(("version", "P", "w", "cap = 32 / (P·w)", "stage busy",
-           "cap × busy: share of the peak", "TFLOP/s"), by_wavefronts,
-          "P: multiply-adds per cycle and SM of the unit that computes; w: wavefronts of the L1's "
-          f"data stage per 32 multiply-adds; {labels[0]}, {size:,}³")
+                *((_clock(one, size), _tflops(one, size)) if second else ("", ""))))
+            if second and (ahead := _ahead(one, size)):
+                others.append(ahead)
+    table(("version", "w", "cap = 32 / (P·w)", "stage busy", "instructions per FMA",
+           "issue slots empty", "share of the peak", "TFLOP/s"), by_wavefronts,
+          "w: wavefronts of the L1's data stage per 32 multiply-adds; P: multiply-adds per cycle "
+          f"and SM of the unit that computes, {', '.join(peaks.values())}; cap: none where w "
+          f"leaves room for the whole peak; {labels[0]}, {size:,}³")
     table(("version", "FLOP per cycle and SM, at most", "FLOP per tensor-busy cycle",
-           "cycles busy", "share of the peak", "TFLOP/s"), by_tensor,
-          f"at most: the data sheet's; counters: one launch; {labels[1]}, {size:,}³")
+           "cycles busy", "share of the peak", "clock, MHz", "TFLOP/s"), by_tensor,
+          "at most: the data sheet's; counters: one launch; clock and TFLOP/s: of the launches "
+          f"that were timed; {labels[1]}, {size:,}³"
+          + (f"; made for other shapes: {'; '.join(others)}" if others else ""))
+
+
+def _ahead(one: Row, size: int) -> str:
+    """The variant that is far faster than the first at this size, with its speed; else nothing."""
+    found, kernel, first = [], one.page.kernel, one.variant
+    for variant in (*kernel.variants, *kernel.steps) if kernel.beside else ():
+        if (variant.dtype, variant.out, variant.b_layout) != (
+                first.dtype, first.out, first.b_layout):
+            continue
+        try:
+            found.append((one.page.recorded(size, variant.name).tflops, variant.name))
+        except records.NotRecorded:
+            continue
+    fastest, name = max(found, default=(0.0, ""))
+    if not found or fastest < AHEAD * one.page.recorded(size, first.name).tflops:
+        return ""
+    return (f"{kernel.stem[:2]}'s `{first.name}`, where its `{name}` does {fastest:.4g} TFLOP/s")
+
+
+def _clock(one: Row, size: int) -> str:
+    found = mhz(one.page.recorded(size, one.variant.name).clock)
+    return f"{found:,.0f}" if found else ""
 
 
 def _by_wavefronts(size: int, peak: int, found: Mapping[str, float], sms: int
@@ -389,4 +495,4 @@ def _peaks(version: Version, variants: Sequence[str], above: Sequence[str] | Non
     kinds = {one.variant.dtype for one in version.rows(variants, _above(version, above))}
     return ", ".join(
         f"{sheet.flops_per_cycle(kind) // 2:,} " + (
-            "FP32 lanes" if kind == "float32" else "on tensor cores") for kind in sorted(kinds))
+            "FP32" if kind == "float32" else "tensor") for kind in sorted(kinds))

@@ -64,4 +64,4 @@ def saturated(
 
 
 def _verb(unit: str) -> str:
-    return f"{unit} {'need' if unit in ('issue slots', 'L1 tags') else 'needs'}"
+    return f"{unit} {'need' if unit in busiest.PLURAL else 'needs'}"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from matplotlib.figure import Figure
 
 from lib.plotting import shapes, style
-from lib.topics.limits.bottleneck.model import longest
+from lib.topics.limits.bottleneck.model import PLURAL, longest
 
 _NAME, _BAR, _ROW, _HEAD = 92.0, 340.0, 18.0, 16.0
 _NARROW_BAR, _NARROW_ROW = 246.0, 28.0  # a unit's name and time stand above its bar
@@ -91,7 +91,7 @@ def draw(
 def _finding(times: Mapping[str, float], busiest: str, seconds: float | None) -> str:
     name = _capital(busiest)
     if seconds is None:
-        verb = "need" if busiest in ("issue slots", "L1 tags") else "needs"
+        verb = "need" if busiest in PLURAL else "needs"
         return f"{name} {verb} the most time: {style.duration(times[busiest])} at least"
     return (
         f"{name}: busy for at least {style.percent(times[busiest] / seconds)} of the time"

@@ -12,8 +12,8 @@ issue slots        warp instructions                        4
 FMA pipe           thread FFMAs                             ``Gpu.fp32_lanes_per_sm``
 tensor pipe        FLOP of tensor cores, if there are any   ``Gpu.tensor_fp16_flops``, or measured
 shared memory      wavefronts of 128 B                      ``gpus.data_bytes_per_clock`` / 128
-L1 tags            lines looked up, at least one a request  ``gpus.TAG_LOOKUPS``
-L1 data            sectors of 32 B                          ``gpus.data_bytes_per_clock`` / 32
+L1 lines           lines looked up, at least one a request  ``gpus.TAG_LOOKUPS``
+L1 bytes           sectors of 32 B                          ``gpus.data_bytes_per_clock`` / 32
 L2                 bytes asked of it                        a measured bandwidth / SMs / clock
 DRAM               bytes read and written                   the GPU's bandwidth / SMs / clock
 =================  =======================================  ==================================
@@ -39,7 +39,9 @@ from lib.topics.memory.coalescing.model import WarpAccess
 HMMA_1688 = 16 * 8 * 8
 """FP16 multiply-adds of one HMMA.1688, all that a T4 has."""
 
-UNITS = ("issue slots", "FMA pipe", "shared memory", "L1 tags", "L1 data", "DRAM")
+UNITS = ("issue slots", "FMA pipe", "shared memory", "L1 lines", "L1 bytes", "DRAM")
+PLURAL = ("issue slots", "L1 lines", "L1 bytes")
+"""Units that a sentence has in the plural."""
 
 
 class Site(Protocol):
@@ -210,8 +212,8 @@ def least_times(
         "FMA pipe": ffma / gpu.fp32_lanes_per_sm / clocks,
         **({"tensor pipe": tensor_flops / peak} if tensor_flops else {}),
         "shared memory": counters["shared_wavefronts"] * 128 / data / clocks,
-        "L1 tags": looked_up / gpus.TAG_LOOKUPS / clocks,
-        "L1 data": sectors * 32 / data / clocks,
+        "L1 lines": looked_up / gpus.TAG_LOOKUPS / clocks,
+        "L1 bytes": sectors * 32 / data / clocks,
         **l2,
         "DRAM": dram_bytes / (dram_bytes_per_s or gpu.dram_bytes_per_s),
     }

@@ -52,7 +52,7 @@ def draw(version: Version, size: int = TIMED, lines: bool = False) -> None:
     show(*(busiest_figure.draw(
         times, seconds=row.seconds,
         evidence=f"modelled: {RECORDED_ON} rates × {records.label(version.record)}, {size:,}³",
-        narrow=narrow,
+        note="L1 lines: a wavefront each", narrow=narrow,
     ) for narrow in (False, True)))
 
 

@@ -151,7 +151,7 @@ def draw(
     fig = style.figure(title or _finding(groups), height / 72, width)
     ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
     y = height
-    heads = () if narrow else zip(_COLUMNS, ("requests", "sectors", "useful"), strict=True)
+    heads = () if narrow else zip(_COLUMNS, ("lines", "sectors", "useful"), strict=True)
     for right, text in heads:
         ax.text(right, y - (_GROUP if named[0] else _HEAD) + 6, text, size=style.SMALL,
                 ha="right", va="bottom")
@@ -244,13 +244,13 @@ def _panel(
     costly = len(found.sectors) > found.least_sectors
     price = style.WARNING if costly else style.INK
     if narrow:
-        ax.text(0, y - 1, f"{style.plural(found.requests, 'request')}, "
+        ax.text(0, y - 1, f"{style.plural(len(found.lines), 'line')}, "
                 f"{style.plural(len(found.sectors), 'sector')}, {style.percent(found.efficiency)} "
                 f"of {found.moved_bytes:,} B useful", size=style.SMALL, weight="bold",
                 va="center", color=price)
         return
     for right, text, ink in (
-        (_COLUMNS[0], f"{found.requests}", style.INK),
+        (_COLUMNS[0], f"{len(found.lines)}", style.INK),
         (_COLUMNS[1], f"{len(found.sectors)}", price),
         (_COLUMNS[2], style.percent(found.efficiency), price),
     ):

@@ -167,10 +167,13 @@ def _column(ax: Axes, left: float, ground: float, width: float, unit: float, run
         facecolor="none" if rung.peer else style.FOCUS,
         edgecolor=style.INK if rung.peer else "none", linewidth=0.8 if rung.peer else 0.0,
         alpha=1.0 if best or rung.peer else _BEHIND)
-    share = _share(ratio) + ("*" if rung.stale else "")
+    # The tallest says what the headline says; the others have room for whole numbers.
+    share = (exact(ratio).rstrip("%") if best else _share(ratio)) + ("*" if rung.stale else "")
     foot = ground + tall + 2
     if unit - _LINE < tall < unit:  # the rival's line must not cross the number
         foot = ground + unit + 2
+        if best:  # its decimal would touch its neighbour's number
+            foot += _LINE - 2
     ax.text(middle, foot, share, size=style.SMALL, ha="center", va="bottom", weight=weight)
     long = _WIDER * style.text_width(rung.name, style.SMALL, weight)
     if long + 8 <= tall:

@@ -220,10 +220,10 @@ class Numbers:
         return accounts.predicted(stem, chosen, gpus.GPUS[RECORDED_ON], n)
 
     def cap(self, name: str = "", n: int = SIZE) -> float:
-        """Share of the peak that `w` allows; above 1 it caps nothing."""
+        """Share of the peak that `l1_wavefronts` allow, as the tables say; over 1: no cap."""
         version, variant = self._of(name)
         peak = gpus.GPUS[RECORDED_ON].flops_per_cycle(version.kernel.variant(variant).dtype)
-        return accounts.cap(self.w(name, n), peak / 2)
+        return accounts.cap(self.l1_wavefronts(name, n), peak / 2)
 
     def flop_per_busy(self, name: str = "", n: int = SIZE) -> float:
         """FLOP that an SM does in a cycle in which its tensor pipe is busy; recorded."""
@@ -497,7 +497,7 @@ class Numbers:
 
 
 # What is not recorded of what `Numbers` gives.
-_EMULATED = {"cap", "count", "each", "per_flop", "sectors", "sum_error", "w"}
+_EMULATED = {"count", "each", "per_flop", "sectors", "sum_error", "w"}
 _MODELLED = {"asked", "bank_cycles", "clusters", "code", "loads_ahead", "met", "predicted",
              "promised", "registers", "shared_bytes", "stops_growing", "tiles", "tiles_long",
              "warps", "waves", "with_vector", "work_between"}
