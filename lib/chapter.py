@@ -75,11 +75,12 @@ class Chapter:
     # Where we are, and the code.
 
     @once_recorded()
-    def step(self, variant: str | None = None, before: str | None = None) -> None:
+    def step(self, variant: str | None = None, before: str | None = None,
+             size: int = 4096) -> None:
         """Draw the version before, this one and the best of cuBLAS (see `lib.topics.code.step`)."""
         from lib.topics.code.step import page
 
-        page.draw(self.version, variant, before)
+        page.draw(self.version, variant, before, size)
 
     def picture(self, variant: str | None = None) -> None:
         """Draw where we are in the machine: grid, block, warp, thread beside the loop nest."""
@@ -194,13 +195,13 @@ class Chapter:
     @once_recorded()
     def timeline(
         self, *variants: str, with_previous: bool = False, above: Sequence[str] = (),
-        cycles: float | None = None, title: str | None = None,
+        cycles: float | None = None, title: str | None = None, since: float = 0.0,
     ) -> None:
         """Draw what some warps of one SM do, cycle by cycle (`lib.topics.time.timeline.page`)."""
         from lib.topics.time.timeline import page
 
         page.draw(self.version, *variants, with_previous=with_previous, above=above,
-                  cycles=cycles or page.WINDOW, title=title)
+                  cycles=cycles or page.WINDOW, title=title, since=since)
 
     # What limits it.
 

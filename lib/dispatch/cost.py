@@ -76,7 +76,7 @@ class Costs:
         Bytes that DRAM moves per cycle.
     spill : float
         What DRAM reads more under ping-pong, as a share, for each time that A and B together fill
-        the L2. A guess why: an SM's two tiles lie half a loop apart and want different parts of K.
+        the L2.
     narrow : float
         How much longer DRAM takes where B is far larger than A and read in narrow columns.
     cut : float

@@ -780,6 +780,8 @@ CATALOGUE: dict[str, Kernel] = {
                      "20_persistent/staged", "STAGED"),
                 Pair("C through shared memory, products in flight", "20_persistent/in_flight",
                      "20_persistent/wide", "STAGED"),
+                Pair("products of two steps in flight, C through shared memory",
+                     "20_persistent/staged", "20_persistent/wide", "IN_FLIGHT"),
                 Pair("tiles in turn", "20_persistent/cooperative", "20_persistent/ping_pong",
                      "PING_PONG"),
             ),

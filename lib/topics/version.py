@@ -144,8 +144,11 @@ class Version:
         by_lanes = stored_by_lanes(chosen)
         if by_lanes is chosen:
             return self.traced(variant)
+        # No smaller than a tile, or the block would seem to have less than it has.
+        problem = replace(self.problem, M=max(self.problem.M, chosen.tile[0]),
+                          N=max(self.problem.N, chosen.tile[1]))
         return runner.run(
-            self.kernel, by_lanes.typed(self.problem), variant=by_lanes, backend="emulator",
+            self.kernel, by_lanes.typed(problem), variant=by_lanes, backend="emulator",
             watch=_watched(self, by_lanes), exact=True,
         )
 

@@ -6,6 +6,7 @@ from msgspec import structs
 from lib.kernels.catalogue import CATALOGUE
 from lib.kernels.shapes import LAST_WAVES, timed
 from lib.records import predictions, store
+from lib.topics.code.running_picture import page as picture_page
 from lib.topics.compute.split_k import model as split_k
 from lib.topics.compute.split_k import page as split_k_page
 from lib.topics.limits.accounts import page as accounts_page
@@ -127,8 +128,10 @@ def test_fewer_bytes_are_asked_of_the_l2_in_clusters(shown):
     assert one.from_l2 == two
     rasterization_page.traffic(Version("21_clusters"), "cluster_1x1", "hilbert_8")
     rows = cells(shown[0])
-    assert rows[0][:4] == ["`cluster_1x1`", "1 × 1", "4", "1.61"]
-    assert rows[1][1:3] == ["2 × 1", "Hilbert, 8"]
+    assert rows[0][:4] == ["`cluster_1x1`", "1 × 1; 4", "1.61", rows[0][3]]
+    assert rows[1][1] == "2 × 1; Hilbert, 8"
+    rasterization_page.traffic(Version("21_clusters"), "wide", above=("20_persistent/wide",))
+    assert [row[0] for row in cells(shown[1])] == ["20’s `wide`", "`wide`"]
 
 
 def test_pairs_stand_side_by_side_and_a_sentence_counts_them(shown, monkeypatch):
@@ -143,13 +146,18 @@ def test_pairs_stand_side_by_side_and_a_sentence_counts_them(shown, monkeypatch)
     shapes_page.side_by_side(page.version, "whole", "cut", by="steps")
     rows = cells(shown[0])
     assert len(rows) == len(beside)
-    assert rows[0][-3:] == ["100.0", "80.0", "**1.250**"] and rows[-1][-3] == "not recorded yet"
+    assert rows[0][-3:] == ["100.0", "80.0", "**1.250**"] and rows[-1][-3:] == [""] * 3
     assert rows[0][0] == "1,792×1,280×4,096" and rows[0][1] == "6%"
     assert shown[1].startswith(
         "Of 3 recorded shapes `cut` is faster than `whole` on 2, slower on 1")
     assert "1.250 times the speed, at 1,792×1,408×4,096; its worst 0.800" in shown[1]
     shapes_page.each(page.version, "cut")
     assert cells(shown[2])[0] == ["1,792×1,280×4,096", "`cut`", "**80.0 (120%)**"]
+    # Nothing is recorded of the last one: the time is the model's, and says so.
+    expected = by_shape.microseconds(page.kernel.variant("cut"), beside[-1])
+    assert cells(shown[2])[-1][2] == f"{expected:,.1f} expected"
+    shapes_page.side_by_side(page.version, "whole", "cut", by="steps", cubes=(1024,))
+    assert [row[0] for row in cells(shown[3])][:2] == ["1,024×1,024×1,024", rows[0][0]]
 
 
 def test_what_the_rule_launches_is_told_by_its_parts(shown):
@@ -159,11 +167,11 @@ def test_what_the_rule_launches_is_told_by_its_parts(shown):
     assert odd[-1] == "packed" and small[1:2] + small[-1:] == ["24", "read by warps"]
 
 
-def test_shapes_that_are_not_recorded_are_said_to_be(shown, monkeypatch):
+def test_of_shapes_that_are_not_recorded_predictions_stand_alone(shown, monkeypatch):
     monkeypatch.setattr(shapes_page, "_row", lambda *_: None)
     shapes_page.side_by_side(Version("24_any_row"), "packed", "read")
-    assert shown[1] == "None of the 8 shapes is recorded yet."
-    assert all(float(row[1]) > 0 for row in cells(shown[0]))
+    assert len(shown) == 1 and "recorded" not in shown[0]
+    assert all(len(row) == 2 and float(row[1]) > 0 for row in cells(shown[0]))
 
 
 def test_a_step_may_be_foreseen_from_a_variant_that_is_not_the_one_before():
@@ -289,8 +297,37 @@ def test_a_record_of_another_launch_is_no_row_of_the_tables(shown, monkeypatch):
         name == "band_8" or changed(kernel, name, kept)))
     rasterization_page.traffic(version, "band_8", "wide")
     told, kept = cells(shown[0])
-    assert told[4] == rasterization_page.NOT_YET and not any(told[5:])
+    assert told[3] == rasterization_page.NOT_YET and not any(told[4:])
     assert rasterization_page.NOT_YET not in kept
     accounts_page.isolated(version, "bands of 8", "clusters of 2 × 1")
     told, kept = cells(shown[1])
     assert accounts_page.NOT_YET in told and accounts_page.NOT_YET not in kept
+
+
+def test_sentences_quote_the_timed_launches_and_the_longest_phase():
+    version = Version("21_clusters")
+    clock = version.recorded(4096, "wide").clock
+    here = Numbers("21_clusters")
+    assert (here.cycles("wide"), here.mhz("wide")) == (clock.cycles, clock.mhz)
+    # A part of a cut tile is left, counted and added up: longer than any whole tile's store.
+    there = Numbers("23_stream_k")
+    assert there.longest("store", "cut") > there.longest("store", "whole") > 0
+
+
+def test_cycles_of_a_pair_may_be_those_of_the_timed_launches(shown):
+    version = Version("20_persistent")
+    accounts_page.isolated(version, "tiles in turn", timed=True)
+    first, second = (version.recorded(4096, name).clock.cycles
+                     for name in ("cooperative", "ping_pong"))
+    (row,) = cells(shown[0])
+    assert f"{first / 1e3:,.1f} → {second / 1e3:,.1f}, {second / first - 1:+.1%}" in row[4]
+    assert "of the timed launches" in shown[0]
+
+
+def test_a_picture_has_whole_tiles_and_the_lanes_that_multiply(monkeypatch):
+    figures = []
+    monkeypatch.setattr(picture_page, "show", lambda *both: figures.extend(both))
+    picture_page.draw(Version("21_clusters"))
+    assert "a tile of 128×256" in figures[0].alt and "128 sums in each lane" in figures[0].alt
+    picture_page.draw(Version("22_few_tiles"))  # whose sums are dealt anew before they are stored
+    assert "a tile of 16×64" in figures[2].alt and "32 sums in each lane" in figures[2].alt

@@ -121,7 +121,7 @@ def test_a_tile_that_lies_is_like_one_that_stands_and_a_schedule_counts():
 def test_an_autopsy_holds_what_the_records_hold():
     found = model.autopsy(GPU, FP32, 4096)
     record = records.load(KernelRecord, GPU, found.stem)
-    best = max(row.ratio for stem in recorded_stems() for row in first_rows(stem, FP32, 4096))
+    best = max(row.ratio for stem in recorded_stems() for row in rows_of(stem, FP32, 4096))
     assert found.sides[0].share == best
     assert found.sides[0].registers in {v.registers for v in record.variants.values()}
     (rival,) = [row.rival for row in records.load(CublasRecord, GPU).variants["fp32"].bench
@@ -135,12 +135,10 @@ def recorded_stems():
     return [stem for stem in CATALOGUE if records.load(KernelRecord, GPU, stem)]
 
 
-def first_rows(stem, types, size):
-    """The rows of a version's first variant of some types at a cube."""
-    for variant in records.load(KernelRecord, GPU, stem).variants.values():
-        if any(types.has(row) for row in variant.bench):
-            return [row for row in variant.bench if row.shape == (size,) * 3]
-    return []
+def rows_of(stem, types, size):
+    """The rows of all of a version's variants of some types at a cube."""
+    return [row for variant in records.load(KernelRecord, GPU, stem).variants.values()
+            for row in variant.bench if types.has(row) and row.shape == (size,) * 3]
 
 
 def test_joules_are_given_to_the_kernel_that_was_measured_and_to_no_other():
@@ -259,7 +257,7 @@ def test_speeds_are_shares_of_one_run_each(said):
             if one is not None:
                 assert f"{page._short(types)}, {size:,}: " in wide.alt
                 assert f"ours {100 * one.share:.1f}; {one.name}" in wide.alt
-    best = max(row.ratio for stem in recorded_stems() for row in first_rows(stem, FP32, 4096))
+    best = max(row.ratio for stem in recorded_stems() for row in rows_of(stem, FP32, 4096))
     assert model.shares(GPU, FP32, 4096).share == best
 
 
@@ -276,7 +274,7 @@ def test_counts_are_drawn_where_both_are_of_one_day(said, monkeypatch, draw):
 
 def test_energy_is_of_one_run(said):
     page.energies.__wrapped__()
-    one = model.shares(GPU, FP32, 4096)
+    one = model.shares(GPU, FP32, 4096, energy=True)
     ours, theirs = one.joules
     assert f"FP32, 4,096: ours {100 * ours / theirs:.1f}" in said[0].alt
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from lib.kernels.spec import Variant
 from lib.plotting.display import show
 from lib.problem import ITEM_BYTES
 from lib.records import store as records
@@ -14,8 +17,8 @@ SIZE = 4096
 
 def draw(version: Version, variant: str | None = None) -> None:
     """Draw where a variant is in the machine: its tiles, its loops, its bytes per FMA."""
-    work = mapping.work(version.stored_by_lanes(variant))
     chosen = version.kernel.variant(variant)
+    work = mapping.work(version.stored_by_lanes(_multiplying(version, chosen).name))
     try:
         metrics, label = version.metrics(SIZE, variant), f"; {records.label(version.record)}"
     except records.NotRecorded:
@@ -30,3 +33,15 @@ def draw(version: Version, variant: str | None = None) -> None:
         figure.draw(levels, extents, evidence=evidence, note=f"bytes: n = {SIZE:,}", narrow=n)
         for n in (False, True))
     show(wide, narrow)
+
+
+def _multiplying(version: Version, variant: Variant) -> Variant:
+    """Whose stores say which lane multiplied what.
+
+    Where blocks share K, sums are dealt anew before they are stored: then it is the variant that
+    differs in nothing else.
+    """
+    alone = replace(variant.schedule, split=1)
+    return next((one for one in version.kernel.variants if one.schedule == alone and (
+        one.dtype, one.out, one.b_layout) == (variant.dtype, variant.out, variant.b_layout)),
+        variant)

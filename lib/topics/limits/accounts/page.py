@@ -253,7 +253,7 @@ def _by_tensor(size: int, peak: int, found: Mapping[str, float], sms: int) -> mo
 
 
 def isolated(version: Version, *changes: str, account: str = "tensor", counter: str = "",
-             emulated: bool = False, size: int = SIZE) -> None:
+             emulated: bool = False, size: int = SIZE, timed: bool = False) -> None:
     """Display what each change by itself was worth: a row a pair that differs in one thing.
 
     A speed is told at 2,048, where the clock holds, and at a larger size; cycles and the account's
@@ -275,6 +275,9 @@ def isolated(version: Version, *changes: str, account: str = "tensor", counter: 
         Whether w stands beside the one that is predicted from emulated counters.
     size : int
         M = N = K.
+    timed : bool
+        Whether cycles are those of the launches that were timed, at both sizes: many launches in a
+        row scatter less than the one that a profiler counts.
 
     Raises
     ------
@@ -293,13 +296,16 @@ def isolated(version: Version, *changes: str, account: str = "tensor", counter: 
             f"**{pair.change}**: {_side(first, version)} → {_side(second, version)}",
             *((f"{guess.gain:+.1%}" if guess else "none",) if expected else ()),
             *((_foreseen(first, second, sheet, size),) if emulated else ()),
-            *_changed(first, second, account, cause, sheet, size, label)))
+            *_changed(first, second, account, cause, sheet, size, label, timed)))
+    cycles = f"k cycles at {SMALL:,}; at {size:,}" if timed else "M cycles"
+    of_launches = ("cycles: of the timed launches; what stands behind them" if timed
+                   else "cycles and what stands behind them")
     table(
         ("one thing changed", *(("speed predicted",) if expected else ()),
          *(("w predicted",) if emulated else ()),
-         f"TFLOP/s at {SMALL:,}", f"at {size:,}", "M cycles", cause.name,
+         f"TFLOP/s at {SMALL:,}", f"at {size:,}", cycles, cause.name,
          "tensor cores busy" if account == "tensor" else "stage busy"),
-        rows, f"cycles and what stands behind them: one launch at {size:,}³; {label}"
+        rows, f"{of_launches}: one launch at {size:,}³; {label}"
         + (f"; w predicted: emulated for {sheet.arch}" if emulated else "")
         + (f"; predictions {predictions.label(version.kernel.stem)}" if expected else ""))
 
@@ -391,7 +397,7 @@ def _side(one: Row, version: Version) -> str:
 
 
 def _changed(first: Row, second: Row, account: str, cause: _Cause, sheet: gpus.Gpu, size: int,
-             label: _Labels) -> tuple[str, ...]:
+             label: _Labels, timed: bool) -> tuple[str, ...]:
     """The cells of a pair: two speeds, cycles, what names the cause, and how busy the unit was."""
     def told(one: Row) -> tuple[float, float, float, float, float]:
         one.page.kept.check_current(one.variant.name)
@@ -410,12 +416,26 @@ def _changed(first: Row, second: Row, account: str, cause: _Cause, sheet: gpus.G
         return NOT_YET, "", "", "", ""
     for one in (first, second):
         label.add(records.label(one.page.record))
+    cycles = (_cycles_of_turns(first, second, size) if timed
+              else f"{before[2] / 1e6:.4g} → {after[2] / 1e6:.4g}, "
+                   f"{after[2] / before[2] - 1:+.1%}")
     speeds = tuple(f"{a:.4g} → {b:.4g}, {b / a - 1:+.1%}"
                    for a, b in zip(before[:2], after[:2], strict=True))
-    return (*speeds,
-            f"{before[2] / 1e6:.4g} → {after[2] / 1e6:.4g}, {after[2] / before[2] - 1:+.1%}",
+    return (*speeds, cycles,
             f"{before[3]:{cause.digits}} → {after[3]:{cause.digits}}",
             f"{before[4]:.1%} → {after[4]:.1%}")
+
+
+def _cycles_of_turns(first: Row, second: Row, size: int) -> str:
+    """Cycles of a pair's timed launches at both sizes, thousands, and by how much they differ."""
+    told = []
+    for n in (SMALL, size):
+        clocks = [one.page.recorded(n, one.variant.name).clock for one in (first, second)]
+        if not all(clocks):
+            return NOT_YET
+        before, after = (clock.cycles for clock in clocks if clock)
+        told.append(f"{before / 1e3:,.1f} → {after / 1e3:,.1f}, {after / before - 1:+.1%}")
+    return "; ".join(told)
 
 
 class _Labels:

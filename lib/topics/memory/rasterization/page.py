@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lib.plotting.display import table
 from lib.problem import ITEM_BYTES
 from lib.records import store as records
@@ -13,7 +15,8 @@ SIZE, SMALL = 4096, 2048
 NOT_YET = "not recorded yet"
 
 
-def traffic(version: Version, *variants: str, size: int = SIZE) -> None:
+def traffic(version: Version, *variants: str, above: Sequence[str] = (), size: int = SIZE
+            ) -> None:
     """Display a row a variant: its cluster, its band, bytes predicted and recorded, cycles, clock.
 
     A record of other source or another launch than today's counts as none.
@@ -23,22 +26,28 @@ def traffic(version: Version, *variants: str, size: int = SIZE) -> None:
     version : Version
     *variants : str
         The first if none is named.
+    above : sequence of str
+        Other versions' to show above, as ``stem/variant``.
     size : int
         M = N = K of the bytes, and of the second speed; the first one is at 2,048.
     """
     rows, labels = [], dict[str, None]()
-    for one in version.rows(variants, ()):
+    for one in version.rows(variants, above):
         schedule = one.variant.schedule
         down, across = schedule.cluster
         predicted = model.asked((size,) * 3, one.variant.tile, schedule.cluster,
                                 ITEM_BYTES[one.variant.dtype])
         order = "Hilbert, " if schedule.own.get("HILBERT") else ""
-        rows.append((f"`{one.variant.name}`", f"{down} × {across}", f"{order}{schedule.group}",
+        stem = one.page.kernel.stem
+        name = f"`{one.variant.name}`"
+        if stem != version.kernel.stem:
+            name = f"{stem[:2]}’s {name}"
+        rows.append((name, f"{down} × {across}; {order}{schedule.group}",
                      f"{predicted / 1e9:.2f}", *_recorded(one, size, labels)))
-    table(("variant", "cluster", "band", "GB from the L2, predicted", "recorded", "GB from DRAM",
+    table(("variant", "cluster; band, clusters high", "GB asked of the L2", "sent", "from DRAM",
            "cycles", "SM clock, MHz", f"TFLOP/s at {SMALL:,}", f"at {size:,}"), rows,
-          f"predicted: modelled, A and B alone; recorded bytes hold C too; cycles and clock are of "
-          f"the timed launches; {'; '.join(labels) or NOT_YET}, {size:,}³")
+          f"asked: modelled, A and B alone; sent: recorded of one profiled launch, with C; cycles "
+          f"and clock are of the timed launches; {'; '.join(labels) or NOT_YET}, {size:,}³")
 
 
 def _recorded(one: Row, size: int, labels: dict[str, None]) -> tuple[str, ...]:

@@ -178,6 +178,14 @@ class Numbers:
         """Speed of the best of cuBLAS in the same run, TFLOP/s."""
         return self._row(name, n).cublas_tflops
 
+    def cycles(self, name: str = "", n: int = SIZE) -> float:
+        """SM cycles of a launch among those that were timed; `metric` has those of a profiled one.
+        """
+        clock = self._row(name, n).clock
+        if clock is None:
+            raise records.NotYet(f"no clock is recorded of {name or self._stem} at {n:,}")
+        return clock.cycles
+
     def spread(self, name: str = "", n: int = SIZE) -> float:
         """Half the distance between the quartiles of the recorded series, over their median."""
         return self._row(name, n).spread
@@ -392,6 +400,14 @@ class Numbers:
     def phase(self, event: str, name: str = "") -> float:
         """Mean cycles of a warp in a phase of one step, in the recorded timeline's first block."""
         return self._step(name)[event]
+
+    def longest(self, event: str, name: str = "") -> float:
+        """The longest phase of a kind, cycles, of a warp in the recorded timeline's first block."""
+        version, variant = self._of(name)
+        marks = version.kept.timeline(version.kernel.variant(variant).name)
+        warps = timeline.without_other_lanes(marks.events, marks.blocks[0].warps)
+        return max(one.end - one.start for one in timeline.phases(marks.events, warps)
+                   if one.event == event)
 
     def _step(self, name: str) -> Mapping[str, float]:
         version, variant = self._of(name)

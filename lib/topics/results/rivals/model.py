@@ -316,17 +316,17 @@ def _fixed(gpu: str, types: Types, size: int, arch: str, like: Design, when: str
                         yield built.alike(like), row.ratio, name, row.spread
 
 
-def _candidates(gpu: str, types: Types, size: int) -> Iterator[tuple[float, str, str]]:
-    """Share of the rival, version and variant: each version's first of these types."""
+def _candidates(gpu: str, types: Types, size: int, energy: bool = False
+                ) -> Iterator[tuple[float, str, str]]:
+    """Share of the rival, version and variant: all of these types, a rule's choice among them."""
     for stem, kernel in KERNELS.items():
         record = records.load(KernelRecord, gpu, stem)
         for name, kept in record.variants.items() if record else ():
             variant = kernel.variant(name) if name in {v.name for v in kernel.measured} else None
             if variant and (variant.dtype, variant.out, variant.b_layout) == types[2:]:
                 for row in kept.bench:
-                    if row.is_cube(size):
+                    if row.is_cube(size) and (row.joules or not energy):
                         yield row.ratio, stem, name
-                break
 
 
 def _counters(kept: Recorded, size: int, name: str) -> Mapping[str, float]:
@@ -434,9 +434,19 @@ class Shares:
     joules: tuple[float, float] | None
 
 
-def shares(gpu: str, types: Types, size: int) -> Shares | None:
-    """What is recorded of a cube; None if nothing of ours is."""
-    share, stem, name = max(_candidates(gpu, types, size), default=(0.0, "", ""))
+def shares(gpu: str, types: Types, size: int, energy: bool = False) -> Shares | None:
+    """What is recorded of a cube, ours being the fastest; None if nothing is.
+
+    Parameters
+    ----------
+    gpu : str
+    types : Types
+    size : int
+        M = N = K.
+    energy : bool
+        Whether ours is the fastest of those whose joules are recorded.
+    """
+    share, stem, name = max(_candidates(gpu, types, size, energy), default=(0.0, "", ""))
     if not stem:
         return None
     row = Recorded(stem, gpu).bench(size, name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lib.dispatch import cost
+from lib.gpus import GPUS
 from lib.kernels.grid import LastWave, Sms, h100_sms
 from lib.kernels.spec import Variant
 from lib.problem import Problem
@@ -21,6 +22,12 @@ def by_costs(first: Variant, second: Variant, shape: Shape) -> float:
 def fastest(variants: Sequence[Variant], shape: Shape) -> str:
     """Which of some variants the rule's costs of an H100 expect to be the fastest, by its name."""
     return min(variants, key=lambda one: cost.cycles(one, one.problem(*shape), cost.H100)).name
+
+
+def microseconds(variant: Variant, shape: Shape) -> float:
+    """Time that the rule's costs of an H100 expect at the data sheet's clock, µs."""
+    cycles = cost.cycles(variant, variant.problem(*shape), cost.H100)
+    return 1e6 * cycles / GPUS["H100"].clock_hz
 
 
 def by_steps(first: Variant, second: Variant, shape: Shape, sms: Sms = h100_sms) -> float:

@@ -200,7 +200,8 @@ def layer_rows(version: Version, record: KernelRecord | None = None) -> list[Row
 NOT_YET = "not recorded yet"
 
 
-def side_by_side(version: Version, first: str, second: str, by: str = "costs") -> None:
+def side_by_side(version: Version, first: str, second: str, by: str = "costs",
+                 cubes: Sequence[int] = ()) -> None:
     """Display two variants on the shapes that their version is about, predicted and recorded.
 
     A sentence under the table counts on how many of the recorded shapes the second is the faster.
@@ -212,12 +213,14 @@ def side_by_side(version: Version, first: str, second: str, by: str = "costs") -
         Of this version.
     by : {"costs", "steps"}
         What predicts: the rule's costs, or the steps of K of the longest cluster.
+    cubes : sequence of int
+        Sides of cubes to show above them.
     """
     one, other = (version.kernel.variant(name) for name in (first, second))
     predict = {"costs": model.by_costs, "steps": model.by_steps}[by]
     rows, gains, labels = [], [], dict[str, None]()
-    for shape in version.kernel.beside:
-        told: tuple[str, ...] = (NOT_YET, "", "")
+    for shape in (*((n, n, n) for n in cubes), *version.kernel.beside):
+        told: tuple[str, ...] = ("", "", "")
         found = [_row(version, name, shape) for name in (first, second)]
         if all(found):
             before, after = (row for row in found if row)
@@ -231,11 +234,14 @@ def side_by_side(version: Version, first: str, second: str, by: str = "costs") -
                      f"{predict(one, other, shape):.3f}", *told))
     how = {"costs": "the rule's costs (lib/dispatch/cost.py)",
            "steps": "steps of K of the cluster that has most, sums for nothing"}[by]
-    table(("M×N×K", *(("last wave full",) if by == "steps" else ()),
-           f"`{second}` over `{first}`, predicted", f"`{first}`, µs", f"`{second}`, µs",
-           "speed over speed"), rows,
-          f"predicted: modelled, {how}; {'; '.join(labels) or NOT_YET}")
-    note(_counted(gains, first, second, len(version.kernel.beside)))
+    heads = ("M×N×K", *(("last wave full",) if by == "steps" else ()),
+             f"`{second}` over `{first}`, predicted", f"`{first}`, µs", f"`{second}`, µs",
+             "speed over speed")
+    if not gains:  # predictions alone, no empty columns
+        heads, rows = heads[:-3], [row[:-3] for row in rows]
+    table(heads, rows, "; ".join((f"predicted: modelled, {how}", *labels)))
+    if gains:
+        note(_counted(gains, first, second))
 
 
 def each(version: Version, *variants: str) -> None:
@@ -255,14 +261,16 @@ def each(version: Version, *variants: str) -> None:
         expected = model.fastest([version.kernel.variant(name) for name in names], shape)
         found = {name: row for name in names if (row := _row(version, name, shape))}
         least = min(found, key=lambda name: found[name].seconds, default="")
-        cells = [_time(found.get(name), name == least) for name in names]
         if found:
             labels[records.label(version.record)] = None
-        rows.append((_shape(shape), f"`{expected}`", *(cells if found else [
-            NOT_YET, *[""] * (len(names) - 1)])))
+        rows.append((_shape(shape), f"`{expected}`", *(
+            _time(found[name], name == least) if name in found
+            else f"{model.microseconds(version.kernel.variant(name), shape):,.1f} expected"
+            for name in names)))
     table(("M×N×K", "fastest, predicted", *(f"`{name}`, µs" for name in names)), rows,
-          "predicted: modelled, the rule's costs (lib/dispatch/cost.py); in brackets of the best "
-          f"of cuBLAS in the same run; {'; '.join(labels) or NOT_YET}")
+          "predicted and expected: modelled, the rule's costs (lib/dispatch/cost.py)"
+          + (f"; in brackets of the best of cuBLAS in the same run; {'; '.join(labels)}"
+             if labels else ""))
 
 
 def chosen(*given: tuple[int, int, int], rule: str = "hopper") -> None:
@@ -284,9 +292,7 @@ def chosen(*given: tuple[int, int, int], rule: str = "hopper") -> None:
           "modelled: the rule of lib.gemm, lib/dispatch/cost.py")
 
 
-def _time(row: Row | None, least: bool) -> str:
-    if row is None:
-        return NOT_YET
+def _time(row: Row, least: bool) -> str:
     text = f"{1e6 * row.seconds:,.1f} ({row.ratio:.0%})"
     return f"**{text}**" if least else text
 
@@ -303,11 +309,9 @@ def _shape(shape: tuple[int, int, int]) -> str:
     return "×".join(f"{side:,}" for side in shape)
 
 
-def _counted(gains: Sequence[tuple[float, float, tuple[int, int, int]]], first: str, second: str,
-             count: int) -> str:
+def _counted(gains: Sequence[tuple[float, float, tuple[int, int, int]]], first: str, second: str
+             ) -> str:
     """On how many shapes the second is faster by more than both spreads, and where most."""
-    if not gains:
-        return f"None of the {count} shapes is recorded yet."
     won = [one for one in gains if one[0] - 1 > one[1]]
     lost = [one for one in gains if 1 - one[0] > one[1]]
     most, least = max(gains), min(gains)

@@ -43,7 +43,7 @@ class Marked:
 
 def draw(
     version: Version, *variants: str, with_previous: bool = False, above: Sequence[str] = (),
-    cycles: float = WINDOW, title: str | None = None,
+    cycles: float = WINDOW, title: str | None = None, since: float = 0.0,
 ) -> None:
     """Draw what some warps of one SM do, cycle by cycle: marks measured inside the kernel.
 
@@ -57,15 +57,18 @@ def draw(
     above : sequence of str
         Stems of other versions to draw above it.
     cycles : float
-        How much of the time since the first mark to draw.
+        How much of the time to draw.
     title : str, optional
         The finding, in place of the share of the time in the inner loop.
+    since : float
+        Where the drawn time begins, cycles after the first mark.
     """
     if with_previous and version.before:
         above = (*above, version.before.kernel.stem)
     rows = [of_variant(*row) for row in version.rows(variants, above)]
     evidence = f"{version.timed_on(variants, above, timelines=True)}, {TIMED:,}³"
-    show(*(timeline_figure.draw(rows, evidence=evidence, window=(0.0, cycles), title=title,
+    show(*(timeline_figure.draw(rows, evidence=evidence, window=(since, since + cycles),
+                                title=title,
                                 narrow=narrow) for narrow in (False, True)))
 
 
