@@ -38,3 +38,12 @@ def test_what_stands_under_the_ladder_of_today_s_records_fits_its_line(monkeypat
     texts = [text for text in narrow.findobj(Text) if text.get_text()]
     boxes = [text.get_window_extent(renderer) for text in texts]
     assert all(0 <= box.x0 and box.x1 <= narrow.bbox.width for box in boxes)
+
+
+def test_a_bar_is_of_a_product_that_a_gpu_here_has_run(monkeypatch):
+    drawn = []
+    monkeypatch.setattr(page, "show", lambda *figures: drawn.extend(figures))
+    page.draw()
+    assert "24 any row" in drawn[0].alt and "fast.cu" in drawn[0].alt
+    # 25 does more than a product, and 27 has run in the emulator alone.
+    assert not any(f"{number} " in drawn[0].alt for number in ("25", "27", "28"))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from lib.compiler.arch import BLACKWELL
 from lib.kernels.catalogue import in_book
+from lib.kernels.epilogues import FusedProblem
+from lib.kernels.spec import Kernel
 from lib.plotting.display import show
 from lib.records import scoreboard
 from lib.records import store as records
@@ -27,9 +29,7 @@ def draw(size: int = scoreboard.LADDER_SIZE) -> None:
     }
     peers, defaults = _others(size)
     rungs, dates, kinds = [], set(), set()
-    for stem, kernel in in_book().items():
-        if kernel.min_arch == BLACKWELL:  # emulated alone: there is no speed
-            continue
+    for stem, kernel in _versions().items():
         row = rows.get((stem, kernel.variants[0].name))
         if row:
             dates.add(row.date)
@@ -51,6 +51,16 @@ def draw(size: int = scoreboard.LADDER_SIZE) -> None:
     show(wide, narrow)
 
 
+def _versions() -> dict[str, Kernel]:
+    """The versions that have a bar: of a product, which 25 does more than, and of a GPU here.
+
+    What is for Blackwell is emulated alone, and has no speed.
+    """
+    return {stem: kernel for stem, kernel in in_book().items()
+            if kernel.min_arch != BLACKWELL
+            and not isinstance(kernel.variants[0].problem(256, 256, 256), FusedProblem)}
+
+
 def _others(size: int) -> tuple[dict[str, list[ladder_figure.Rung]], dict[str, float]]:
     """Public kernels by the version of the book that each was in turns with, and cuBLAS's default.
 
@@ -59,8 +69,8 @@ def _others(size: int) -> tuple[dict[str, list[ladder_figure.Rung]], dict[str, f
     best.
     """
     found: dict[str, list[ladder_figure.Rung]] = {}
-    defaults, shape, versions = {}, (size, size, size), in_book()
-    last = {kernel.group: stem for stem, kernel in versions.items() if kernel.min_arch != BLACKWELL}
+    defaults, shape, versions = {}, (size, size, size), _versions()
+    last = {kernel.group: stem for stem, kernel in versions.items()}
     for stem, kernel in versions.items():
         first = kernel.variants[0]
         types = next((one for one in model.TYPES
