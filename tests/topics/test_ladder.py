@@ -44,6 +44,6 @@ def test_a_bar_is_of_a_product_that_a_gpu_here_has_run(monkeypatch):
     drawn = []
     monkeypatch.setattr(page, "show", lambda *figures: drawn.extend(figures))
     page.draw()
-    assert "24 any row" in drawn[0].alt and "fast.cu" in drawn[0].alt
+    assert "24 any row" in drawn[0].alt and "cutlass_sm90 (public)" in drawn[0].alt
     # 25 does more than a product, and 27 has run in the emulator alone.
     assert not any(f"{number} " in drawn[0].alt for number in ("25", "27", "28"))
