@@ -272,11 +272,11 @@ def stamp(root: Path = ROOT, *, write: bool) -> list[Path]:
             changed.append((path, new))
     if write:
         for path, new in changed:
-            write_text(path, new)
+            whole(path, new)
     return [path for path, _ in changed]
 
 
-def write_text(path: Path, text: str) -> None:
+def whole(path: Path, text: str) -> None:
     """Write `text` to `path` whole or not at all."""
     temporary = path.with_name(path.name + ".tmp")
     try:

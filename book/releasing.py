@@ -78,7 +78,7 @@ def prepare(version: str, root: Path = ROOT, today: datetime.date | None = None)
         root / "CITATION.cff": _cited(_read(root / "CITATION.cff"), date),
     }
     for path, text in new.items():
-        release.write_text(path, text)
+        release.whole(path, text)
     interface.write({**described, "released": version, "next": "patch"}, root)
     release.VERSION, release.REVISION = version, f"v{version}"
     return [*new, root / interface.FILE, *release.stamp(root, write=True)]

@@ -36,9 +36,7 @@ from lib.gpus import GPUS
 from lib.kernels.grid import GATHERED_SMS, PERSISTENT_SMS
 from lib.kernels.spec import TMA_STRIDE, Kernel, Variant
 from lib.problem import ITEM_BYTES, Problem
-from lib.ptx.core.machine import LINE
 
-# A line of the L2. Rows that are no multiples of it share lines with their neighbours.
 L2_BYTES = GPUS["H100"].l2_bytes
 # FLOP of a multiply-add.
 FMA = 2
@@ -188,6 +186,7 @@ def ranked(
 
 def cycles(variant: Variant, problem: Problem, costs: Costs = H100) -> float:
     """Predict how long a variant takes on a problem, cycles."""
+    from lib.ptx.core.machine import LINE  # commands that only read records do without
     tile, grid = variant.tile, variant.grid
     area, item = tile[0] * tile[1], ITEM_BYTES[variant.dtype]
     # Rows of 128 bytes that a block asks of the L2 in a step; a cluster shares them.
@@ -300,5 +299,6 @@ def _multiplied(variant: Variant) -> int:
 
 def _fits_lines(problem: Problem) -> bool:
     """Whether rows of A and B are multiples of a line of the L2."""
+    from lib.ptx.core.machine import LINE  # commands that only read records do without
     item = ITEM_BYTES[problem.dtype]
     return not any(one.lead * item % LINE for one in problem.operands[:2])

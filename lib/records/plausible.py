@@ -32,7 +32,6 @@ from lib.gpus import GPUS
 from lib.kernels.catalogue import KERNELS
 from lib.kernels.spec import Kernel
 from lib.problem import ITEM_BYTES
-from lib.ptx.core.machine import WARP
 from lib.records.schema import (
     AnyRecord,
     CalibrationRecord,
@@ -63,6 +62,8 @@ from lib.records.schema import (
 )
 from lib.records.series import spread
 
+# Of a warp: `lib.ptx`, which has WARP, is not loaded to read a record.
+LANES = 32
 # The first commit. Nothing was measured before.
 BEGAN = datetime.date(2026, 11, 21)
 # Of what follows from something else, both written with all their digits.
@@ -502,7 +503,7 @@ def _patterns(record: CalibrationRecord) -> Iterator[str]:
         if len(pattern.counts) != len(record.metrics):
             yield f"{name}: {len(pattern.counts)} counts of {len(record.metrics)} metrics"
         for lanes in (pattern.offsets, pattern.active, pattern.reading):
-            if lanes is not None and len(lanes) != WARP:
+            if lanes is not None and len(lanes) != LANES:
                 yield f"{name}: {len(lanes)} lanes"
 
 

@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from lib.ptx.core.machine import SECTOR, WARP
 from lib.topics.code.mapping.model import Region, Work
 
 # Rows of C that a warpgroup's instruction computes (PTX ISA, wgmma).
 WARPGROUP_ROWS = 64
-WARP = 32  # lanes
-SECTOR = 32  # bytes
 LEVELS = ("grid", "block", "warp", "thread")
 
 

@@ -177,7 +177,8 @@ def _tiles(
     """Number the tiles: in the bars of loads, and behind each group of ticks of MMAs."""
     for tile, (begin, end) in model.spans(found, warp, "ld").items():
         ax.text(left + (begin + end) / 2 * unit, y + tall * _HEIGHTS["store"] / 2, f"{tile}",
-                size=style.SMALL, ha="center", va="center")
+                size=style.SMALL, ha="center", va="center",
+                color=style.on(style.PHASE["store"]))
     for tiles, end in model.bursts(found, warp, _APART / unit):
         ax.text(left + end * unit + 4, y + tall / 2, ", ".join(map(str, tiles)),
                 size=style.SMALL, va="center")
