@@ -190,7 +190,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"new: {error}", file=sys.stderr)
         return 2
     for path, text in files.items():
-        write_text(path, text)
+        whole(path, text)
         print(f"{path.relative_to(ROOT)}: written")
     name = arguments.name
     print(f"Now: python -m lib check {name}; make chapter NAME={name}; make test")

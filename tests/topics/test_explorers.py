@@ -265,7 +265,7 @@ def test_waves_show_what_equal_shares_are_worth():
 def test_vectors_have_a_frame_for_each_tile_and_width():
     made = vectors()
     assert len(made.frames) == 16 and len(set(made.frames)) == 16
-    assert any("12 of 32 lanes" in text for text in titles(made.at(0, 3)))
+    assert any("6 of 16 load instructions have work" in text for text in titles(made.at(0, 3)))
     assert any("every lane of every load" in text for text in titles(made.at(2, 3)))
     assert "8 load instructions of warps have work" in made.at(*made.default)
 

@@ -9,7 +9,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 from lib.__main__ import main
-from lib.kernels.catalogue import CATALOGUE
+from lib.kernels.catalogue import CATALOGUE, KERNELS
 from lib.kernels.shapes import CUBES
 from lib.records import store as records
 from lib.records.schema import KernelRecord, RivalsRecord
@@ -210,7 +210,7 @@ def test_names_of_others_can_t_become_markup():
 
 def test_the_csv_gives_back_every_row():
     read = list(csv.DictReader(io.StringIO(model.csv_text())))
-    ours = [row for row in read if row["kernel"] in CATALOGUE]
+    ours = [row for row in read if row["kernel"] in KERNELS]
     kept = records.all_rows()
     assert len(ours) == len(kept)
     for line, row in zip(ours, kept, strict=True):
@@ -220,7 +220,7 @@ def test_the_csv_gives_back_every_row():
             if isinstance(value, float):
                 assert float(line[key]) == value
     peers = records.load(RivalsRecord, GPU).peers
-    assert {row["kernel"] for row in read} - set(CATALOGUE) == set(peers)
+    assert {row["kernel"] for row in read} - set(KERNELS) == set(peers)
 
 
 def test_steadiness_counts_rows_under_the_bound(tmp_path, monkeypatch):

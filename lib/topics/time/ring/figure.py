@@ -49,6 +49,10 @@ def draw(
     scale = full / last
     _key(ax, height, landed, narrow)
     top = height - head
+    # One path for all bars of a colour: an explorer has a hundred of these figures in a page. The
+    # marks of what the producer asked for lie on its waits.
+    boxes: dict[str, list[tuple[float, float, float, float]]] = {
+        phase: [] for phase in ("wait", "load", "compute")}
 
     def bar(first: float, until: float, y: float, phase: str, text: str = "") -> None:
         first, until = first - ring.begin, min(until - ring.begin, last)
@@ -57,8 +61,7 @@ def draw(
             return
         tall = (_ROW - 4) * _TALL[phase]
         x = _LEFT + first * scale
-        shapes.rectangles(ax, [(x, y + (_ROW - tall) / 2, max(long - 0.8, 0.5), tall)],
-                          facecolor=style.PHASE[phase])
+        boxes[phase].append((x, y + (_ROW - tall) / 2, max(long - 0.8, 0.5), tall))
         if text and long > 6.2 * len(text) + 3:
             ax.text(x + long / 2, y + _ROW / 2 - 0.5, text, size=style.SMALL, ha="center",
                     va="center", color=style.on(style.PHASE[phase]))
@@ -80,8 +83,7 @@ def draw(
                     size=style.SMALL, ha="center", va="bottom")
         x = _LEFT + (tile.asked - ring.begin) * scale
         if x <= _LEFT + full:
-            shapes.rectangles(ax, [(x - 0.8, y + 2, 1.6, _ROW - 4)],
-                              facecolor=style.PHASE["load"])
+            boxes["load"].append((x - 0.8, y + 2, 1.6, _ROW - 4))
     y -= _ROW
     ax.text(0, y + _ROW / 2, "consumers", size=style.SMALL, weight="bold", va="center")
     before = ring.begin
@@ -89,6 +91,8 @@ def draw(
         bar(before, tile.start, y, "wait")
         bar(tile.start, tile.end, y, "compute")
         before = tile.end
+    for phase, every in boxes.items():
+        shapes.rectangles(ax, every, facecolor=style.PHASE[phase])
     shapes.strokes(ax, [((_LEFT, y - 3), (_LEFT + full, y - 3))], edgecolor=style.INK,
                    linewidth=0.6)
     ax.text(_LEFT, y - 6, "0", size=style.SMALL, va="top")
