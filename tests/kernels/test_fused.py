@@ -51,7 +51,7 @@ ALL = Epilogue("gelu", True, True, True)
 def problem_of(variant, *shape, alpha=0.5, beta=0.0) -> FusedProblem:
     epilogue = epilogue_of(variant)
     return FusedProblem(*shape, alpha, 0.0 if epilogue.fold == 2 else beta, variant.dtype,
-                        variant.out, variant.b_layout, epilogue)
+                        variant.out, variant.b_layout, epilogue=epilogue)
 
 
 def run(variant, *shape, alpha=0.5, beta=0.0, **options) -> running.FusedRun:
@@ -92,7 +92,8 @@ def test_each_element_is_the_formula_s(activation):
     epilogue = Epilogue(activation, bias=True)
     variant = fused("one", "", IN_TURN, epilogue, dtype="bfloat16", out="float32",
                     b_layout="column")
-    problem = FusedProblem(64, 128, 16, 1.0, 0.0, "bfloat16", "float32", "column", epilogue)
+    problem = FusedProblem(64, 128, 16, 1.0, 0.0, "bfloat16", "float32", "column",
+                           epilogue=epilogue)
     given = problem.inputs()
     given.A[...] = given.B[...] = 0
     x = np.linspace(-30, 30, 128, dtype="f4")
@@ -108,8 +109,10 @@ def test_each_element_is_the_formula_s(activation):
 
 
 def test_beta_and_bias_come_before_the_activation_and_the_residual_behind():
-    given = FusedProblem(64, 128, 16, 2.0, -3.0, "float16", "float32", "row", ALL).inputs(5)
-    problem = FusedProblem(64, 128, 16, 2.0, -3.0, "float16", "float32", "row", ALL)
+    given = FusedProblem(64, 128, 16, 2.0, -3.0, "float16", "float32", "row",
+                           epilogue=ALL).inputs(5)
+    problem = FusedProblem(64, 128, 16, 2.0, -3.0, "float16", "float32", "row",
+                           epilogue=ALL)
     done = running.run(problem, backend="emulator", given=given)
     x = 2.0 * (given.A.astype("f8") @ given.B.astype("f8")) - 3.0 * given.C + given.bias
     wanted = ACTIVATIONS["gelu"](x) + given.residual
