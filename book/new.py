@@ -17,7 +17,7 @@ import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from book import notebooks
-from book.release import ROOT, setup_cell, write_text
+from book.release import ROOT, setup_cell, whole
 from lib.compiler.compiled import compile_source
 from lib.compiler.nvrtc import CompileError
 

@@ -21,7 +21,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from book import execution, numbers
-from book.release import ROOT, write_text
+from book.release import ROOT, whole
 
 KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
 LANGUAGE = {"name": "python"}
@@ -225,7 +225,7 @@ def run(arguments: argparse.Namespace) -> int:
                 print(f"{name}: not normal; run `python -m lib notebooks --write {name}`")
                 status = max(status, 1)
             else:
-                write_text(path, new)
+                whole(path, new)
                 print(f"{name}: written")
         except (NotebookError, execution.Ended, OSError, UnicodeDecodeError) as error:
             print(f"{name}: {error}", file=sys.stderr)
