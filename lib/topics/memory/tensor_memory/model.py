@@ -209,7 +209,8 @@ def spans(found: Steps, warp: int, kind: str) -> dict[int, tuple[int, int]]:
     """The first and the last step at which a warp does something of a kind to each tile of sums."""
     seen: dict[int, tuple[int, int]] = {}
     for one in found.changes:
-        if one.warp == warp and one.kind == kind:
+        # A block that issues no MMA doesn't know which tile it loads.
+        if one.warp == warp and one.kind == kind and one.tile >= 0:
             seen[one.tile] = (seen.get(one.tile, (one.step, 0))[0], one.step)
     return seen
 
