@@ -19,6 +19,8 @@ from lib.chapter import Chapter
 from lib.gpus import GPUS
 from lib.kernels.catalogue import CATALOGUE
 from lib.paths import ROOT
+from lib.ptx.core import machine
+from lib.records import plausible
 from lib.run import device
 
 Sources = Mapping[str, str]
@@ -361,6 +363,7 @@ def test_sizes_of_the_machine_are_written_once():
         if isinstance(target, ast.Name) and target.id in SIZES
     }
     assert assigned == {(MACHINE, name) for name in SIZES}
+    assert plausible.LANES == machine.WARP  # its second name, where the emulator is not loaded
 
 
 def test_few_modules_stand_at_the_root():

@@ -84,8 +84,9 @@ def _mistakes(text: str, entry: str) -> Iterator[Mistake]:
         lines = {n: new for n, (old, new) in enumerate(zip(before, after, strict=True), 1)
                  if old != new}
         where, source = _place(own.get(mutant.line) or mutant.cuda)
+        # Registers are numbered anew in each variant, and a page has each text once.
         said = f"{mutant.statement} became {mutant.change}" if mutant.change else (
-            f"{mutant.statement} was left out")
+            f"{mutant.opcode} was left out")
         kind = _SUBJECT.match(mutant.opcode)
         by_kind.setdefault(kind[0] if kind else "", []).append(
             Mistake(said, lines, where, source))
@@ -132,7 +133,7 @@ def _phases(
         if found := wait.match(line):
             changed = (f"{{ .reg .b32 %other; xor.b32 %other, {found[2]}, 1; "
                        f"{found[1].strip()} %other{found[3]} }}")
-            yield Mistake(f"the wait asks for the wrong phase of its mbarrier: {found[2]} XOR 1",
+            yield Mistake("the wait asks for the wrong phase of its mbarrier",
                           {number: changed}, *_place(own.get(number)))
             return
 

@@ -192,12 +192,11 @@ TASKS: Mapping[str, Sequence[Task]] = {
              RACES, {"mistake": "everyone's part of them"}),
     ),
     "17_wgmma": (
-        Task("Leave out the fence between the copies, which threads made, and wgmma, which reads "
-             "through the asynchronous proxy. How many pairs of source lines race?", RACES,
+        Task("Leave out the fence between the threads' copies and wgmma, which reads through the "
+             "asynchronous proxy. How many pairs of source lines race?", RACES,
              {"mistake": "fence_async_proxy"}),
-        Task("C was of FP32; now it is of bfloat16, stored by the same lanes. How many bytes of "
-             "each 32-byte sector does one store of C use?", "global store C bytes_per_sector",
-             **_to("bf16_column")),
+        Task("Let C be of bfloat16, not FP32. How many bytes of each 32-byte sector does one "
+             "store of C use?", "global store C bytes_per_sector", **_to("bf16_column")),
         Task("Make C eight rows taller than a tile, M = 136. How many wgmma does the run issue?",
              "wgmma_instructions", {"M": 136}),
     ),

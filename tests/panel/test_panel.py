@@ -334,7 +334,7 @@ def test_a_page_weighs_little_before_a_click(panels):
     assert script < (ROOT / "book" / "panel" / "panel.js").stat().st_size
     for stem in CATALOGUE:
         text, _ = files.written(stem, FOLDER, panels / "_static" / "live", "")
-        assert len(text.encode()) + script + sheet <= 32_000, stem
+        assert len(text.encode()) + script + sheet <= 30_000, stem
 
 
 def test_a_click_loads_at_most_ten_megabytes(panels):
