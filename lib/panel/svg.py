@@ -142,7 +142,7 @@ def sectors(access: WarpAccess, base: int, kind: str, label: str) -> str:
         for at in range(begin // WORD, (begin + access.bytes_per_lane - 1) // WORD + 1):
             first.setdefault(at, []).append(lane)
     passed: list[str] = []
-    moved: list[str] = []
+    fetched: list[str] = []
     boxes, said = [], []
     for number, line in enumerate(shown):
         y = _TOP + number * (_ROW + 4)
@@ -150,7 +150,7 @@ def sectors(access: WarpAccess, base: int, kind: str, label: str) -> str:
         for i in range(LINE // SECTOR):
             x = left + i * (sector + 6)
             each = line * (LINE // SECTOR) + i
-            (moved if each in touched else passed).append(_box(x, y, sector, _ROW))
+            (fetched if each in touched else passed).append(_box(x, y, sector, _ROW))
             words = range(each * SECTOR // WORD, (each + 1) * SECTOR // WORD)
             for at, many, lanes in _spans({at: first[at] for at in words if at in first}):
                 place = x + at % (SECTOR // WORD) * word
@@ -158,7 +158,7 @@ def sectors(access: WarpAccess, base: int, kind: str, label: str) -> str:
                 said.append(_text(place + many * word / 2, y + 13,
                                   f"{lanes[0]}+" if len(lanes) > 1 else lanes[0]))
     colour = ACCESS[kind]
-    parts = [_path(passed, "none", _GRID), _path(moved, colour, f' fill-opacity="{PALE}"'),
+    parts = [_path(passed, "none", _GRID), _path(fetched, colour, f' fill-opacity="{PALE}"'),
              _path(boxes, colour), _texts(said, on(colour))]
     if left_out:
         scale.append(_text(left, height - 6, f"… and {left_out} more lines like these", "start"))

@@ -186,9 +186,9 @@ def run(
         *packing, main = prepared.steps(0)
         hazards = []
         for step in packing:
-            packs = compile_kernel(kernel, step.variant, target,
+            packings = compile_kernel(kernel, step.variant, target,
                                    source=_of_its_file(kernel, chosen.variant, step, source))
-            hazards += emulate(packs, step.launch, step.arguments, trace=False,
+            hazards += emulate(packings, step.launch, step.arguments, trace=False,
                                **(options | {"watch": None})).hazards
         launched = emulate(compiled, main.launch, main.arguments, trace=trace, **options)
         launched.hazards[:0] = hazards

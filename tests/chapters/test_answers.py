@@ -59,9 +59,9 @@ def test_the_bug_to_mend_is_told_by_the_answer_cell_and_the_book_s_text_is_right
 
     def said(text):
         called = every[at].source.replace(EMPTY_ANSWER, "")
-        with contextlib.redirect_stdout(io.StringIO()) as told:
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
             exec(called, names | {"mine": text})
-        return told.getvalue()
+        return printed.getvalue()
 
     with contextlib.redirect_stdout(io.StringIO()):
         exec(every[at - 1].source, names)

@@ -31,9 +31,9 @@ def launch():
     ("<", 5, False), ("<=", 5, False), ("==", 5, True),
     ("<", 3, True), ("<=", 3, True), ("==", 3, True),
 ])
-def test_what_was_counted_keeps_a_budget_or_breaks_it(launch, sign, most, told):
-    found = budgets.broken(launch, budgets.parse([f"sectors_per_request {sign} {most}"]))
-    assert found == [f"budget sectors_per_request {sign} {most}: it is 4"] * told
+def test_what_was_counted_keeps_a_budget_or_breaks_it(launch, sign, limit, message):
+    found = budgets.broken(launch, budgets.parse([f"sectors_per_request {sign} {limit}"]))
+    assert found == [f"budget sectors_per_request {sign} {limit}: it is 4"] * message
 
 
 def test_a_launch_that_did_not_count_keeps_no_budget():

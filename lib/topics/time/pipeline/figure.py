@@ -12,7 +12,7 @@ from lib.topics.time.pipeline.model import Pipeline, pipeline
 
 _LEFT, _WIDTH = 62.0, 442.0
 _HEAD, _ROW, _GAP, _AXIS = 34.0, 20.0, 8.0, 26.0
-_MOST_BUFFERS = 4
+_MAX_BUFFERS = 4
 
 
 @style.styled
@@ -29,7 +29,7 @@ def draw(
     """
     tiles = len(found.steps)
     single = pipeline(found.load, found.compute, 1, tiles).cycles
-    rows = max(found.buffers, _MOST_BUFFERS)
+    rows = max(found.buffers, _MAX_BUFFERS)
     height = _HEAD + _ROW * rows + _GAP + _ROW + _AXIS
     fig = style.figure(_finding(found), height / 72)
     ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, height / 72, bare=True)
