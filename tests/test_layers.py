@@ -293,7 +293,7 @@ KERNEL_TEXTS = ("text", "source", "code", "bare", "guarded", "inside", "kernel_t
 
 
 # Words that only this project used for what the field has names for: progress, estimate, session,
-# bundle, submission, cache, cluster, limit (MAX_…). PTX itself has a `cvt.pack`, and packs by `mov`.
+# bundle, submission, cache, cluster, limit (MAX_…). PTX itself has `cvt.pack`, and packs by `mov`.
 PRIVATE_WORDS = frozenset("beside desk kept moved most pack patience rung sent told".split())
 PTX_WORDS = {"lib.ptx.isa.cvt": {"pack"}, "lib.ptx.isa.mov": {"pack"}}
 

@@ -26,7 +26,7 @@ def launch():
     return ptx.Module(COPY).get_function("k")(1, 32, (np.zeros(32, np.uint32),))
 
 
-@pytest.mark.parametrize("sign, most, told", [
+@pytest.mark.parametrize("sign, limit, message", [
     ("<", 4, True), ("<=", 4, False), ("==", 4, False),
     ("<", 5, False), ("<=", 5, False), ("==", 5, True),
     ("<", 3, True), ("<=", 3, True), ("==", 3, True),

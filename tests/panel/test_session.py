@@ -346,7 +346,7 @@ def test_a_prediction_is_judged_by_the_run(sessions):
     assert number == counter and "shared wavefronts of spread" in text
 
 
-@pytest.mark.parametrize("stem, asked, number, told, more", [
+@pytest.mark.parametrize("stem, asked, number, text, more", [
     ("05_bank_conflicts", "together shared load Bs wavefronts", 8,
      "wavefronts per shared load", "8 wavefronts, ideal 4"),
     ("10_wmma", "one_fragment global load A bytes_per_sector", 16,

@@ -432,7 +432,7 @@ def test_gradcheck_in_float32():
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("dtype, most", [("float32", 1e-6), ("float16", 1e-3), ("bfloat16", 8e-3)])
+@pytest.mark.parametrize("dtype, limit", [("float32", 1e-6), ("float16", 1e-3), ("bfloat16", 8e-3)])
 def test_a_linear_layer_s_gradients_against_float64(dtype, limit):
     x = drawn(4, 33, 96, dtype=dtype, requires_grad=True)
     weight, bias = drawn(72, 96, dtype=dtype, requires_grad=True), drawn(72, dtype=dtype,
@@ -449,7 +449,7 @@ def test_a_linear_layer_s_gradients_against_float64(dtype, limit):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("activation", [a for a in ACTIVATIONS if a != "swiglu"])
-@pytest.mark.parametrize("dtype, most", [("float16", 2e-3), ("bfloat16", 1.2e-2)])
+@pytest.mark.parametrize("dtype, limit", [("float16", 2e-3), ("bfloat16", 1.2e-2)])
 @pytest.mark.parametrize("shape", [(132, 96, 72), (33, 95, 71)], ids=str)
 def test_a_layer_with_an_epilogue_against_float64(shape, activation, dtype, limit):
     M, K, N = shape

@@ -528,7 +528,7 @@ def test_zero_columns_of_the_isa(m, bits, parts):
     assert shift == bits >> 56
 
 
-@pytest.mark.parametrize("bits,m,most,why", [
+@pytest.mark.parametrize("bits,m,limit,why", [
     (1 << 36, 128, 0, "reserved bit"), (9 << 56, 128, 1, "shifts B by 9.*allow 8"),
     (17 << 56, 32, 3, "M = 32.*allow 16"), (mask([4], [0], 2, 3), 128, 0, "beyond its first span"),
 ])
