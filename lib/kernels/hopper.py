@@ -345,7 +345,7 @@ _WIDTHS_OF_21: Mapping[str, Schedule] = {
         and columns < 256, cluster=(down, across))
     for rows, columns, stages in ((128, 96, 7), (128, 112, 6), (128, 144, 6), (128, 160, 5),
                                   (128, 176, 5), (128, 320, 3), (256, 160, 4))
-    for down, across in ((2, 1), (1, 2))
+    for down, across in ((2, 1), (1, 2)) if columns // down <= 256  # a box has no more
 }
 # And more of those in widths that all layouts have: 8 rows, 13 stages of 64×64 and 8 of 128×64.
 _MORE_TILES = (
