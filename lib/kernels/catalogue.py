@@ -829,6 +829,7 @@ CATALOGUE: dict[str, Kernel] = {
                      "PING_PONG"),
             ),
             menu=every_type(launched_of_20),
+            beside=shapes.SECOND_WAVES,
         ),
         Kernel(
             stem="21_clusters",
