@@ -1,9 +1,10 @@
 // 17 with its stages given back a step later, so that the products of two steps can be in flight.
 //
-// AHEAD:      tiles that are asked for before they are multiplied: 3 as in 17, or 2. With 2, a tile
-//             goes where the step before the last one lay, whose products everyone has waited for
-//             whatever IN_FLIGHT is.
-// IN_FLIGHT:  groups of products that may run on when a step ends.
+// Changes:    a tile is asked for STAGES - 2 steps ahead, not STAGES - 1, and goes where the step
+//             before the last one lay: everyone has waited for that one's products, whatever
+//             IN_FLIGHT is.
+//
+// IN_FLIGHT:  groups of products that may run on when a step ends, 0 or 1.
 // The rest:   as in 17.
 #include "cp_async.cuh"
 #include "pairs.cuh"
@@ -13,11 +14,12 @@
 #include "wgmma.cuh"
 
 template <class T, class TC, int BM, int BN, int STAGES, bool B_BY_ROWS, int GROUP,
-          int AHEAD, int IN_FLIGHT>
+          int IN_FLIGHT>
 __global__ void __launch_bounds__(2 * BM, 1)
 wgmma_in_flight(int M, int N, int K, float alpha, const T* A, const T* B, float beta, TC* C)
 {
-    static_assert(AHEAD + IN_FLIGHT < STAGES);
+    constexpr int AHEAD = STAGES - 2;  // tiles that are asked for before they are multiplied
+    static_assert(AHEAD > 0 && IN_FLIGHT <= 1);
     constexpr int BK = 64;  // elements in a row of 128 bytes, the span of the swizzle
     constexpr int THREADS = 2 * BM;  // a warpgroup for 64 rows
     constexpr int A_BYTES = BM * BK * 2, STAGE_BYTES = A_BYTES + BK * BN * 2;

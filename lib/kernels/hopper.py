@@ -88,11 +88,11 @@ def wgmma_part(
                    function="wgmma_parts")
 
 
-def wgmma_ring(name: str, meaning: str, *, ahead: int, in_flight: int = 0) -> Variant:
-    """17's first variant, with so many tiles asked for ahead and steps whose products overlap."""
-    base = wgmma(name, meaning, replace(RING, in_flight=in_flight, own={"AHEAD": ahead}))
-    return replace(base, template=(*base.template, "AHEAD", "IN_FLIGHT"),
-                   file="17_wgmma_in_flight", function="wgmma_in_flight")
+def wgmma_ring(name: str, meaning: str, *, in_flight: int = 0) -> Variant:
+    """17's first variant, a tile less ahead, with so many steps whose products run on."""
+    base = wgmma(name, meaning, replace(RING, in_flight=in_flight))
+    return replace(base, template=(*base.template, "IN_FLIGHT"), file="17_wgmma_in_flight",
+                   function="wgmma_in_flight")
 
 
 def tma_part(name: str, meaning: str, *, whole: bool) -> Variant:
