@@ -88,6 +88,13 @@ def wgmma_part(
                    function="wgmma_parts")
 
 
+def wgmma_ring(name: str, meaning: str, *, in_flight: int = 0) -> Variant:
+    """17's first variant, a tile less ahead, with so many steps whose products run on."""
+    base = wgmma(name, meaning, replace(RING, in_flight=in_flight))
+    return replace(base, template=(*base.template, "IN_FLIGHT"), file="17_wgmma_in_flight",
+                   function="wgmma_in_flight")
+
+
 def tma_part(name: str, meaning: str, *, whole: bool) -> Variant:
     """18's first variant, with a barrier of the block per step if `whole`."""
     base = tma(name, meaning, replace(RING, own={"WHOLE": whole}))

@@ -392,6 +392,20 @@ def test_what_19_calls_cooperative_and_ping_pong_differ_in_nothing_else():
         other.tile, other.block, other.shared_bytes, other.grid, other.maps)
 
 
+def test_products_in_flight_need_a_stage_that_nobody_reads():
+    """17's ring has a tile asked for three steps ahead: it would go where products still read."""
+    text = WGMMA.file(WGMMA.variant("in_flight")).read_text(encoding="utf-8")
+    source = edited(text, "AHEAD = STAGES - 2;", "AHEAD = STAGES - 1;")
+    for name, hazards in (("two_ahead", False), ("in_flight", True)):
+        variant = WGMMA.variant(name)
+        done = emulated(WGMMA, variant.problem(128, 256, 640), variant=variant, source=source,
+                        races=True, trace=False, schedule="random", landing="late")
+        assert bool(done.launch.hazards) is hazards
+        whole = emulated(WGMMA, variant.problem(128, 256, 640), variant=variant, races=True,
+                         trace=False, schedule="random", landing="late")
+        assert whole.verdict.ok and not whole.launch.hazards
+
+
 def test_a_missing_proxy_fence_shows_in_no_result_and_is_found_by_the_emulator():
     """17's copies are ordinary writes; wgmma reads through the async proxy."""
     text = edited(WGMMA.source.read_text(), "        fence_async_proxy();", "        ")
