@@ -310,6 +310,15 @@ class Trials(Part, kw_only=True, frozen=True):
     cublas_clock: Clock | None = None
 
 
+class Packing(Part, kw_only=True, frozen=True):
+    """The copies of A and B that a product needs first, timed without it: back to back, so that
+    each launch may begin while the one before it ends.
+    """
+
+    seconds: Seconds
+    spread: Amount
+
+
 class Benchmark(Problem, kw_only=True, frozen=True):
     """A kernel and the best of cuBLAS in turns: what ``python -m lib bench`` measures.
 
@@ -341,6 +350,7 @@ class Benchmark(Problem, kw_only=True, frozen=True):
     turns: list[Turn] = []
     other_inputs: list[OtherInputs] = []
     trials: Trials | None = None
+    packing: Packing | None = None
     energy: Energy | None = None
     sustained: Sustained | None = None
     clock: Clock | None = None

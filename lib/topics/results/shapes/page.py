@@ -258,6 +258,33 @@ def _expected(rule: str, shape: tuple[int, int, int]) -> str:
     return f"{one.tile[0]}×{one.tile[1]}: {model.microseconds(one, shape):,.1f}"
 
 
+def last_waves(version: Version, *pairs: tuple[str, str]) -> None:
+    """Display what a change is worth where the last wave of tiles is from nearly empty to full.
+
+    Parameters
+    ----------
+    version : Version
+    *pairs : (str, str)
+        Variants of this version, without the change and with it; both with the same tile.
+    """
+    named = [[version.kernel.variant(name) for name in pair] for pair in pairs]
+    tiles = list({variant.tile: variant for _, variant in named}.values())
+    rows, labels = [], dict[str, None]()
+    for shape in version.kernel.beside:
+        cells = []
+        for one, other in named:
+            before, after = (_row(version, variant.name, shape) for variant in (one, other))
+            if before and after:
+                labels[records.label(version.record)] = None
+            cells.append(f"{before.seconds / after.seconds - 1:+.1%} ± "
+                         f"{before.spread + after.spread:.1%}" if before and after else NOT_YET)
+        rows.append((_shape(shape),
+                     *(f"{model.last_wave(one, shape):.0%}" for one in tiles), *cells))
+    table(("M×N×K", *(f"last wave full, tiles of {one.tile[0]}×{one.tile[1]}" for one in tiles),
+           *(f"`{first}` → `{second}`" for first, second in pairs)), rows,
+          "; ".join(("speed; ±: both spreads between series; waves: modelled", *labels)))
+
+
 def each(version: Version, *variants: str) -> None:
     """Display variants on the shapes that their version is about: time, and share of cuBLAS's best.
 
@@ -364,19 +391,32 @@ def means(version: Version) -> None:
           records.label(version.record))
 
 
-def packing(version: Version) -> None:
-    """Display what packing moves on the shapes that a version is about, and its least time.
+def packing(version: Version, packed_by: str = "packed") -> None:
+    """Display what packing moves on the shapes that a version is about, and how long it takes.
 
     Read once and written once, at the DRAM rate that was measured; then read again by the product.
+    Beside it the recorded time of the copies alone, and its share of the whole product's.
+
+    Parameters
+    ----------
+    version : Version
+    packed_by : str
+        The variant that packs.
     """
-    first, rows = version.kernel.variants[0], []
+    variant, rows, labels = version.kernel.variant(packed_by), [], dict[str, None]()
     for shape in version.kernel.beside:
-        problem = first.problem(*shape)
+        problem = variant.problem(*shape)
         packed = misfits(problem, TMA_STRIDE)
         moved = sum(2 * one.lines * one.length * ITEM_BYTES[problem.dtype]
                     for one in map(problem.operand, packed))
         share = problem.flops / (moved or 1)
+        row, told = _row(version, packed_by, shape), (NOT_YET, "")
+        if row and row.packing:
+            labels[records.label(version.record)] = None
+            told = (f"{1e6 * row.packing.seconds:.1f}", f"{row.packing.seconds / row.seconds:.0%}")
         rows.append((_shape(shape), " and ".join(packed) or "none", f"{moved / 1e6:.2f}",
-                     f"{1e6 * moved / roof('copy'):.1f}", f"{share:,.0f}"))
-    table(("M×N×K", "packed", "MB read and written", "least time, µs", "FLOP per byte of it"),
-          rows, "modelled: bytes at the measured rate of DRAM; small matrices stay in the L2")
+                     f"{share:,.0f}", f"{1e6 * moved / roof('copy'):.1f}", *told))
+    table(("M×N×K", "packed", "MB read and written", "FLOP per byte of it", "least time, µs",
+           "copies alone, µs", "of the whole product"), rows,
+          "; ".join(("modelled: bytes, at the measured rate of DRAM; small matrices stay in the L2",
+                     *labels)))
