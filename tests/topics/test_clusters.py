@@ -3,7 +3,8 @@
 import pytest
 from msgspec import structs
 
-from lib.kernels.catalogue import CATALOGUE
+from lib.dispatch import cost
+from lib.kernels.catalogue import CATALOGUE, KERNELS
 from lib.kernels.shapes import LAST_WAVES, timed
 from lib.records import predictions, store
 from lib.records.schema import Packing
@@ -159,6 +160,18 @@ def test_pairs_stand_side_by_side_and_a_sentence_counts_them(shown, monkeypatch)
     assert cells(shown[2])[-1][2] == f"{expected:,.1f} expected"
     shapes_page.side_by_side(page.version, "whole", "cut", by="steps", cubes=(1024,))
     assert [row[0] for row in cells(shown[3])][:2] == ["1,024×1,024×1,024", rows[0][0]]
+    # Beside them what a rule would launch, and what cuBLAS took in the run of the first.
+    shapes_page.side_by_side(page.version, "whole", "cut", by="steps", rule="hopper")
+    first = cells(shown[-2])[0]
+    least = by_shape.microseconds(*_choice("hopper", beside[0]))
+    cublas = page.version.record.variants["whole"].bench[0].cublas_seconds
+    assert first[3].endswith(f": {least:,.1f}") and first[-1] == f"{1e6 * cublas:,.1f}"
+
+
+def _choice(rule, shape):
+    kernel = KERNELS[rule]
+    problem = kernel.variants[0].problem(*shape)
+    return kernel.variant(cost.choose(kernel, kernel.variants[0], problem).name), shape
 
 
 def test_a_change_stands_beside_how_full_the_last_wave_is(shown):

@@ -201,7 +201,7 @@ NOT_YET = "not recorded yet"
 
 
 def side_by_side(version: Version, first: str, second: str, by: str = "costs",
-                 cubes: Sequence[int] = ()) -> None:
+                 cubes: Sequence[int] = (), rule: str = "") -> None:
     """Display two variants on the shapes that their version is about, predicted and recorded.
 
     A sentence under the table counts on how many of the recorded shapes the second is the faster.
@@ -215,12 +215,15 @@ def side_by_side(version: Version, first: str, second: str, by: str = "costs",
         What predicts: the rule's costs, or the steps of K of the longest cluster.
     cubes : sequence of int
         Sides of cubes to show above them.
+    rule : str, optional
+        Whose choice for each shape stands behind, with the time that its costs expect; and the
+        best of cuBLAS in the run of the first variant.
     """
     one, other = (version.kernel.variant(name) for name in (first, second))
     predict = {"costs": model.by_costs, "steps": model.by_steps}[by]
     rows, gains, labels = [], [], dict[str, None]()
     for shape in (*((n, n, n) for n in cubes), *version.kernel.beside):
-        told: tuple[str, ...] = ("", "", "")
+        told: tuple[str, ...] = ("",) * (4 if rule else 3)
         found = [_row(version, name, shape) for name in (first, second)]
         if all(found):
             before, after = (row for row in found if row)
@@ -228,20 +231,31 @@ def side_by_side(version: Version, first: str, second: str, by: str = "costs",
             gains.append((gain, before.spread + after.spread, shape))
             labels[records.label(version.record)] = None
             told = (f"{1e6 * before.seconds:,.1f}", f"{1e6 * after.seconds:,.1f}",
-                    f"**{gain:.3f}**")
+                    f"**{gain:.3f}**", *((f"{1e6 * before.cublas_seconds:,.1f}",) if rule else ()))
         rows.append((_shape(shape),
                      *((f"{model.last_wave(one, shape):.0%}",) if by == "steps" else ()),
-                     f"{predict(one, other, shape):.3f}", *told))
+                     f"{predict(one, other, shape):.3f}",
+                     *((_expected(rule, shape),) if rule else ()), *told))
     how = {"costs": "the rule's costs (lib/dispatch/cost.py)",
            "steps": "steps of K of the cluster that has most, sums for nothing"}[by]
     heads = ("M×N×K", *(("last wave full",) if by == "steps" else ()),
-             f"`{second}` over `{first}`, predicted", f"`{first}`, µs", f"`{second}`, µs",
-             "speed over speed")
+             f"`{second}` over `{first}`, predicted",
+             *(("`lib.gemm`'s tile, µs expected",) if rule else ()), f"`{first}`, µs",
+             f"`{second}`, µs", "speed over speed", *(("best of cuBLAS, µs",) if rule else ()))
     if not gains:  # predictions alone, no empty columns
-        heads, rows = heads[:-3], [row[:-3] for row in rows]
+        more = 4 if rule else 3
+        heads, rows = heads[:-more], [row[:-more] for row in rows]
     table(heads, rows, "; ".join((f"predicted: modelled, {how}", *labels)))
     if gains:
         note(_counted(gains, first, second))
+
+
+def _expected(rule: str, shape: tuple[int, int, int]) -> str:
+    """The tile that a rule chooses for a shape, in its first variant's types, and its time."""
+    kernel = KERNELS[rule]
+    tuned = kernel.variants[0]
+    one = kernel.variant(cost.choose(kernel, tuned, tuned.problem(*shape)).name)
+    return f"{one.tile[0]}×{one.tile[1]}: {model.microseconds(one, shape):,.1f}"
 
 
 def last_waves(version: Version, *pairs: tuple[str, str]) -> None:
