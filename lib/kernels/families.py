@@ -29,10 +29,11 @@ def square(
 
 def buffered(
     name: str, meaning: str, *, BK: int = 8, staged: bool = True, buffers: int = 2,
+    blocks: int = 2,
 ) -> Variant:
     """06's tile of 128×128 with 8×8 a thread, loaded ahead or not: 07."""
     tile = thread_tile(name, meaning, BM=128, BN=128, BK=BK, TM=8, TN=8, vec=4)
-    schedule = replace(tile.schedule, blocks=2, own={"STAGED": staged, "BUFFERS": buffers})
+    schedule = replace(tile.schedule, blocks=blocks, own={"STAGED": staged, "BUFFERS": buffers})
     return replace(tile, schedule=schedule, vectors=_NARROW_ALONE,
                    template=(*tile.template[:-1], "STAGED", "BUFFERS", "BLOCKS", "VEC"))
 

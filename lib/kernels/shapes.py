@@ -20,6 +20,10 @@ FEW_TILES = (
     (512, 512, 512), (1024, 1024, 1024), (128, 128, 16384), (256, 256, 16384), (16, 4096, 4096),
     (16, 4096, 14336), (64, 4096, 4096),
 )
+# What 20 is held against besides: one wave of its first variant, 132 tiles of 128×256 of C, and a
+# second one from nearly empty to full.
+SECOND_WAVES = tuple((128 * rows, 256 * columns, 4096) for rows, columns in (
+    (10, 14), (11, 15), (11, 18), (11, 21), (12, 22)))
 # What 23 is about: last waves from nearly empty to full. A wave of its first variant is 66 pairs of
 # tiles, 256×128 of C each; M / 256 · N / 128 of them make 1, 2 or 3 full waves and a part of one.
 LAST_WAVES = tuple(

@@ -35,7 +35,7 @@ from lib.measure.turns import ATTEMPTS, SERIES, TURN_SECONDS, Timing
 from lib.paths import CUDA
 from lib.problem import Problem, Reference, WrongResult
 from lib.records import schema
-from lib.records.schema import Alone, Benchmark, OtherInputs, RivalRow, Trials, Turn
+from lib.records.schema import Alone, Benchmark, OtherInputs, Packing, RivalRow, Trials, Turn
 from lib.records.store import HOT_ROUNDS
 from lib.run import device
 from lib.run.runner import Loaded, prepare
@@ -277,6 +277,7 @@ class Contest:
                 self._with_inputs(name, kernel, variant, ptx_arch, exact)
                 for name in inputs.OTHERS
             ]
+        packed = self._packing(kernel, variant, exact, rounds)
         by_rule = variant.by_rule and not (exact or ptx_arch)
         tried = self._trials(kernel, variant, rival, rounds) if by_rule else None
         counter = nvml() if thorough or joules else None
@@ -287,7 +288,7 @@ class Contest:
             rounds=sum(map(len, own.series)), series=own.medians, spread_within=own.within,
             inputs=self.inputs, rival=self.rival_timed, board=board(),
             alone=by_itself, cublas_alone=rival_by_itself, turns=of_lengths,
-            other_inputs=on_inputs, trials=tried,
+            other_inputs=on_inputs, trials=tried, packing=packed,
             sustained=sustained(ours, rival, counter, problem.flops) if counter else None,
         )
 
@@ -311,6 +312,18 @@ class Contest:
         """Time two in turns; where the clock falls under such a problem, when it has fallen."""
         return turns.take([ours, rival], max(rounds // SERIES, 1),
                           warm=WARM_SERIES if hot(self.problem) else 0)
+
+    def _packing(
+        self, kernel: Kernel, variant: Variant, exact: bool, rounds: int
+    ) -> Packing | None:
+        """The time of the copies alone that the product needs first; None where it needs none."""
+        prepared = prepare(kernel, variant, self.problem, self.copies, exact)
+        if not any(prepared.packing):
+            return None
+        call = Loaded(kernel, prepared, device.arch(kernel.needs(variant)))
+        (timing,) = turns.take([KernelPlayer(call.pack_operands, len(self.copies))],
+                               max(rounds // SERIES, 1))
+        return Packing(seconds=timing.seconds, spread=timing.spread)
 
     def _trials(
         self, kernel: Kernel, variant: Variant, rival: KernelPlayer, rounds: int

@@ -7,7 +7,7 @@ the record, and compared:
 - TFLOP/s from seconds and shape, and none above the data sheet's peak; a ratio from both times;
 - seconds and spread from the series, samples from their number; no series and no shape twice;
 - the rival's time from that of its default and its best, those of turns of other lengths, alone and
-  of a rule's trials from the row's: near each other;
+  of a rule's trials from the row's: near each other; copies that come first in less than all;
 - clock, cycles and seconds of the same launches: each from the other two, and FLOP per cycle and
   SM below what the pipe does; joules and seconds of a sustained run: a power between the idle GPU's
   and the board's cap;
@@ -263,6 +263,9 @@ def _near(where: str, row: AnyRow) -> Iterator[str]:
             what = type(one).__name__.lower()
             pairs += [(f"seconds and {what}", row.seconds, one.seconds),
                       (f"cublas_seconds and {what}", row.cublas_seconds, one.cublas_seconds)]
+        if row.packing and row.packing.seconds >= row.seconds:
+            yield (f"{where}: packing takes {row.packing.seconds:g} s, and all of the product "
+                   f"{row.seconds:g}")
         if row.sustained:
             pairs += [("seconds and sustained", row.seconds, row.sustained.own.seconds),
                       ("cublas_seconds and sustained", row.cublas_seconds,

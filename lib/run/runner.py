@@ -268,7 +268,15 @@ class Loaded:
         }
 
     def __call__(self, index: int) -> None:
-        for step in self._prepared.steps(index):
+        self._enqueue(self._prepared.steps(index))
+
+    def pack_operands(self, index: int) -> None:
+        """Enqueue the copies alone that come before the product; of most products there are none.
+        """
+        self._enqueue(self._prepared.packing[index])
+
+    def _enqueue(self, steps: Sequence[Step]) -> None:
+        for step in steps:
             self.modules[self._kernel.expression(step.variant)](step.launch, step.arguments)
 
 

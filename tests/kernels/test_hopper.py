@@ -195,6 +195,32 @@ def test_every_candidate_is_right(kernel, variant):
     assert done.verdict.ok
 
 
+WIDTHS = [
+    pytest.param(RULE, one, id=one.name) for one in {
+        (one.file, one.tile, one.schedule.split): one for one in RULE.menu
+        if one.file in ("21_clusters_widths", "22_few_tiles_widths")
+    }.values()
+]
+
+
+@pytest.mark.parametrize("kernel, variant", slow_but(WIDTHS, smallest_of_each(WIDTHS)))
+@pytest.mark.parametrize("beta", [0.0, -2.0])
+def test_widths_between_the_multiples_of_64_are_right(kernel, variant, beta):
+    """In two tiles of which the second is ragged, C poisoned; its rows whole vectors and not."""
+    for N in (variant.tile[1] + 40, variant.tile[1] + 19):
+        problem = variant.problem(70, N, 136, 0.5, beta)
+        done = emulated(kernel, problem, variant=variant, trace=False, landing="late", races=True,
+                        sms=2)
+        assert done.verdict.ok and not done.launch.hazards
+
+
+def test_widths_are_of_a_b_by_columns():
+    """By rows it comes in slabs of 64 columns."""
+    assert len({param.values[1].tile[1] for param in WIDTHS}) > 5
+    for one in RULE.menu:
+        assert one.b_layout == "column" or one.tile[1] % 64 == 0
+
+
 def test_the_rule_knows_every_candidate_and_takes_the_least():
     for kernel in (RULE,):
         for variant in kernel.variants:
@@ -364,6 +390,20 @@ def test_what_19_calls_cooperative_and_ping_pong_differ_in_nothing_else():
     assert changed == {"PING_PONG"}
     assert (one.tile, one.block, one.shared_bytes, one.grid, one.maps) == (
         other.tile, other.block, other.shared_bytes, other.grid, other.maps)
+
+
+def test_products_in_flight_need_a_stage_that_nobody_reads():
+    """17's ring has a tile asked for three steps ahead: it would go where products still read."""
+    text = WGMMA.file(WGMMA.variant("in_flight")).read_text(encoding="utf-8")
+    source = edited(text, "AHEAD = STAGES - 2;", "AHEAD = STAGES - 1;")
+    for name, hazards in (("two_ahead", False), ("in_flight", True)):
+        variant = WGMMA.variant(name)
+        done = emulated(WGMMA, variant.problem(128, 256, 640), variant=variant, source=source,
+                        races=True, trace=False, schedule="random", landing="late")
+        assert bool(done.launch.hazards) is hazards
+        whole = emulated(WGMMA, variant.problem(128, 256, 640), variant=variant, races=True,
+                         trace=False, schedule="random", landing="late")
+        assert whole.verdict.ok and not whole.launch.hazards
 
 
 def test_a_missing_proxy_fence_shows_in_no_result_and_is_found_by_the_emulator():

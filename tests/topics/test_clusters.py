@@ -3,9 +3,11 @@
 import pytest
 from msgspec import structs
 
-from lib.kernels.catalogue import CATALOGUE
+from lib.dispatch import cost
+from lib.kernels.catalogue import CATALOGUE, KERNELS
 from lib.kernels.shapes import LAST_WAVES, timed
 from lib.records import predictions, store
+from lib.records.schema import Packing
 from lib.topics.code.running_picture import page as picture_page
 from lib.topics.compute.split_k import model as split_k
 from lib.topics.compute.split_k import page as split_k_page
@@ -158,6 +160,47 @@ def test_pairs_stand_side_by_side_and_a_sentence_counts_them(shown, monkeypatch)
     assert cells(shown[2])[-1][2] == f"{expected:,.1f} expected"
     shapes_page.side_by_side(page.version, "whole", "cut", by="steps", cubes=(1024,))
     assert [row[0] for row in cells(shown[3])][:2] == ["1,024×1,024×1,024", rows[0][0]]
+    # Beside them what a rule would launch, and what cuBLAS took in the run of the first.
+    shapes_page.side_by_side(page.version, "whole", "cut", by="steps", rule="hopper")
+    first = cells(shown[-2])[0]
+    least = by_shape.microseconds(*_choice("hopper", shapes[0]))
+    cublas = page.version.record.variants["whole"].bench[0].cublas_seconds
+    assert first[3].endswith(f": {least:,.1f}") and first[-1] == f"{1e6 * cublas:,.1f}"
+
+
+def _choice(rule, shape):
+    kernel = KERNELS[rule]
+    problem = kernel.variants[0].problem(*shape)
+    return kernel.variant(cost.choose(kernel, kernel.variants[0], problem).name), shape
+
+
+def test_a_change_stands_beside_how_full_the_last_wave_is(shown):
+    page = recorded("20_persistent")
+    shapes = page.kernel.own_shapes
+    for name, microseconds in (("persistent", 100.0), ("staged", 80.0), ("ping_pong", 60.0)):
+        stored = page.version.record.variants[name]
+        M, N, K = shapes[0]
+        stored.bench[:] = [structs.replace(stored.bench[0], M=M, N=N, K=K, spread=0.01,
+                                         seconds=1e-6 * microseconds)]
+    shapes_page.last_waves(page.version, ("persistent", "staged"), ("cooperative", "ping_pong"))
+    rows = cells(shown[0])
+    # 140 tiles of 128×256 on 132 SMs leave 8 for a second wave, twice as many of 128×128 leave 16.
+    assert rows[0] == ["1,280×3,584×4,096", "6%", "12%", "+25.0% ± 2.0%", "not recorded yet"]
+    assert [row[1] for row in rows] == ["6%", "25%", "50%", "75%", "100%"]
+    assert all(row[3:] == ["not recorded yet"] * 2 for row in rows[1:])
+
+
+def test_packing_has_its_own_time_where_it_was_taken(shown):
+    page = recorded("24_any_row")
+    stored = page.version.record.variants["packed"]
+    (M, N, K), (_, second) = page.kernel.own_shapes[0], page.kernel.own_shapes[:2]
+    stored.bench[:] = [structs.replace(stored.bench[0], M=M, N=N, K=K, seconds=1e-5,
+                                     packing=Packing(seconds=4e-6, spread=0.0))]
+    shapes_page.packing(page.version)
+    rows = cells(shown[0])
+    assert rows[0][:2] == ["33×57×75", "A and B"] and rows[0][-2:] == ["4.0", "40%"]
+    assert rows[1][0] == "×".join(f"{side:,}" for side in second)
+    assert rows[1][-2:] == ["not recorded yet", ""]
 
 
 def test_what_the_rule_launches_is_told_by_its_parts(shown):

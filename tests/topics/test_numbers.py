@@ -114,6 +114,14 @@ def test_what_07_quotes():
     assert traffic == pytest.approx(2 * 4096**3 / float(evaluate("intensity('L1')", "03_strip")))
 
 
+def test_a_time_of_a_shape_of_its_own_is_that_row_s():
+    rows = records.load(KernelRecord, "H100", "22_few_tiles").variants["split_8"].bench
+    deep = next(one for one in rows if one.shape == (128, 128, 16384))
+    assert evaluate("us('split_8', 128, 128, 16384)", "22_few_tiles") == f"{1e6 * deep.seconds}"
+    with pytest.raises(ValueError, match="128×128×77 is not recorded"):
+        evaluate("us('split_8', 128, 128, 77)", "22_few_tiles")
+
+
 def test_what_13_quotes_of_its_marks():
     times = records.load(KernelRecord, "H100", "13_wmma_vectorized").variants["two_warps"].timeline
     assert evaluate("with_marks('two_warps')", "13_wmma_vectorized") == (

@@ -262,7 +262,7 @@ NESTS: dict[str, Nest] = {
     }, straight=True),
     "22_few_tiles": Nest(("grid", "block"), {
         "grid": ("for each tile of C:", "  # 4 blocks share its K"),
-        "block": ("for k0 in my quarter of K:", "  TMA, wgmma",
+        "block": ("for every fourth k0 of K:", "  TMA, wgmma",
                   "add up a quarter of 4", "  partial sums: C"),
         "warp": ("  for each {m}×{n} part:", "    # of a warpgroup’s 4 warps"),
         "thread": ("    wgmma of 64×{columns}×16", "    {each} sums in each lane"),

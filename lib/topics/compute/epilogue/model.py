@@ -185,7 +185,7 @@ def _of(rows: list[FusedRow], shape: Shape) -> FusedRow:
 
 
 def fastest(row: FusedRow, *whose: str, named: str = "") -> FusedSide:
-    """The fastest of those who compute the same, or of those whose name begins so.
+    """The fastest of those who compute the same, or of those of one name, whatever its candidate.
 
     Raises
     ------
@@ -193,7 +193,7 @@ def fastest(row: FusedRow, *whose: str, named: str = "") -> FusedSide:
         If none was timed.
     """
     found = [side for side in row.sides
-             if side.whose in whose or (named and side.name.startswith(named))]
+             if side.whose in whose or (named and side.name.partition(",")[0] == named)]
     if not found:
         raise records.NotRecorded(f"no {' or '.join(whose) or named} was timed: {COMMAND}")
     return min(found, key=lambda side: side.seconds)

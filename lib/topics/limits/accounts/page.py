@@ -93,16 +93,17 @@ def issued(version: Version, *variants: str, above: Sequence[str] | None = None,
         rows.append((
             _name(one),
             *((f"{found.each:.3g}", f"{found.instructions:.2f}", f"{found.fma:.0%}",
-               f"{found.empty:.0%}", *(f"{value:.2f}" for value in found.waits))
-              if found else (NOT_YET, *[""] * (3 + len(_WAITS)))),
+               f"{found.empty:.0%}", f"{found.idle:.0%}",
+               *(f"{value:.2f}" for value in found.waits))
+              if found else (NOT_YET, *[""] * (4 + len(_WAITS)))),
             *(_tflops(one, n) for n in sizes)))
     table(
-        ("version", "w", "issued per FMA", "slots: FMA", "slots: empty",
+        ("version", "w", "issued per FMA", "slots: FMA", "slots: empty", "slots: no warp",
          *(f"wait: {name}" for name in _WAITS.values()),
          *(f"{'at' if i else 'TFLOP/s at'} {n:,}" for i, n in enumerate(sizes))),
         rows, "w: wavefronts of the L1 per 32 multiply-adds; issued: instructions of a warp per "
-        "FMA of a warp; slots: of all issue slots; wait: cycles in that stall per FMA of a warp, "
-        f"for global memory and at barriers; counters: one launch at {size:,}³; {label}")
+        "FMA of a warp; slots: of all issue slots, empty on SMs that have warps; wait: cycles in "
+        f"that stall per FMA of a warp, for global memory and at barriers; counters: one launch at {size:,}³; {label}")
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,7 @@ class _Issued:
     instructions: float
     fma: float
     empty: float
+    idle: float
     waits: tuple[float, ...]
 
 
@@ -125,7 +127,7 @@ def _by_slots(size: int, peak: int, found: Mapping[str, float], sms: int) -> _Is
     shares = slots.account(found, sms)
     return _Issued(
         model.wavefronts(found, size, sms, peak).each, per_fma, shares.share("fma"),
-        shares.share("empty"),
+        shares.share("empty"), shares.share("idle"),
         tuple(per_fma * found[f"stall_{reason}"] for reason in _WAITS))
 
 
@@ -197,7 +199,7 @@ def every(size: int = SIZE) -> None:
                 link,
                 *((f"{first.each:.3g}", _capped(first.cap), f"{first.busy:.0%}")
                   if first else (NOT_YET, "", "")),
-                *((f"{by_issue.instructions:.2f}", f"{by_issue.empty:.0%}")
+                *((f"{by_issue.instructions:.2f}", f"{by_issue.empty + by_issue.idle:.0%}")
                   if by_issue and kernel.group == "FP32" else ("", "")),
                 f"{first.share:.1%}" if first else "", _tflops(one, size) if first else ""))
         else:
@@ -210,7 +212,7 @@ def every(size: int = SIZE) -> None:
             if second and (ahead := _ahead(one, size)):
                 others.append(ahead)
     table(("version", "w", "cap = 32 / (P·w)", "stage busy", "instructions per FMA",
-           "issue slots empty", "share of the peak", "TFLOP/s"), by_wavefronts,
+           "issue slots empty, idle SMs' too", "share of the peak", "TFLOP/s"), by_wavefronts,
           "w: wavefronts of the L1's data stage per 32 multiply-adds; P: multiply-adds per cycle "
           f"and SM of the unit that computes, {', '.join(peaks.values())}; cap: none where w "
           f"leaves room for the whole peak; {labels[0]}, {size:,}³")

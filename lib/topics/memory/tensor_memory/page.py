@@ -48,7 +48,7 @@ def costs(version: Version, *variants: str, above: Sequence[str] = ()) -> None:
          *(f"{MEGA * a.products / a.flops:.2f}" for a in found),
          f"2 · {BM} · {BN} · 16 FLOP each: {MEGA / (2 * BM * BN * 16):.2f}"),
         ("threads that issue one", *(a.threads for a in found), "1"),
-        ("registers per thread that hold sums", *(a.sums for a in found), "0"),
+        ("registers per thread that accumulate", *(a.sums for a in found), "0"),
         (f"tiles begun before the one before is loaded, of a walk of {model.WALK}",
          *("no such memory" if e is None else f"{e[0]} of {e[1]}" for e in early),
          f"{model.WALK - 1} of {model.WALK - 1}"),

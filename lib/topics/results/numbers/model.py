@@ -86,6 +86,14 @@ class Numbers:
         """Recorded time of one product, ms."""
         return 1e3 * self._row(name, n).seconds
 
+    def us(self, name: str, M: int, N: int, K: int) -> float:
+        """Recorded time of one product of that shape, µs."""
+        version, variant = self._of(name)
+        for row in version.reader.variant(variant).bench:
+            if row.shape == (M, N, K):
+                return 1e6 * row.seconds
+        raise records.NotRecorded(f"{M}×{N}×{K} is not recorded of {name or self._stem}")
+
     def mhz(self, name: str = "", n: int = SIZE) -> float:
         """Recorded SM clock of the launches that were timed, MHz."""
         clock = clock_in_mhz(self._row(name, n).clock)

@@ -201,7 +201,7 @@ NOT_YET = "not recorded yet"
 
 
 def side_by_side(version: Version, first: str, second: str, by: str = "costs",
-                 cubes: Sequence[int] = ()) -> None:
+                 cubes: Sequence[int] = (), rule: str = "") -> None:
     """Display two variants on the shapes that their version is about, predicted and recorded.
 
     A sentence under the table counts on how many of the recorded shapes the second is the faster.
@@ -215,12 +215,15 @@ def side_by_side(version: Version, first: str, second: str, by: str = "costs",
         What predicts: the rule's costs, or the steps of K of the longest cluster.
     cubes : sequence of int
         Sides of cubes to show above them.
+    rule : str, optional
+        Whose choice for each shape stands behind, with the time that its costs expect; and the
+        best of cuBLAS in the run of the first variant.
     """
     one, other = (version.kernel.variant(name) for name in (first, second))
     predict = {"costs": model.by_costs, "steps": model.by_steps}[by]
     rows, gains, labels = [], [], dict[str, None]()
     for shape in (*((n, n, n) for n in cubes), *version.kernel.own_shapes):
-        columns: tuple[str, ...] = ("", "", "")
+        columns: tuple[str, ...] = ("",) * (4 if rule else 3)
         found = [_row(version, name, shape) for name in (first, second)]
         if all(found):
             before, after = (row for row in found if row)
@@ -228,20 +231,58 @@ def side_by_side(version: Version, first: str, second: str, by: str = "costs",
             gains.append((gain, before.spread + after.spread, shape))
             labels[records.label(version.record)] = None
             columns = (f"{1e6 * before.seconds:,.1f}", f"{1e6 * after.seconds:,.1f}",
-                    f"**{gain:.3f}**")
+                    f"**{gain:.3f}**", *((f"{1e6 * before.cublas_seconds:,.1f}",) if rule else ()))
         rows.append((_shape(shape),
                      *((f"{model.last_wave(one, shape):.0%}",) if by == "steps" else ()),
-                     f"{predict(one, other, shape):.3f}", *columns))
+                     f"{predict(one, other, shape):.3f}",
+                     *((_expected(rule, shape),) if rule else ()), *columns))
     how = {"costs": "the rule's costs (lib/dispatch/cost.py)",
            "steps": "steps of K of the cluster that has most, sums for nothing"}[by]
     heads = ("M×N×K", *(("last wave full",) if by == "steps" else ()),
-             f"`{second}` over `{first}`, predicted", f"`{first}`, µs", f"`{second}`, µs",
-             "speed over speed")
+             f"`{second}` over `{first}`, predicted",
+             *(("`lib.gemm`'s tile, µs expected",) if rule else ()), f"`{first}`, µs",
+             f"`{second}`, µs", "speed over speed", *(("best of cuBLAS, µs",) if rule else ()))
     if not gains:  # predictions alone, no empty columns
-        heads, rows = heads[:-3], [row[:-3] for row in rows]
+        more = 4 if rule else 3
+        heads, rows = heads[:-more], [row[:-more] for row in rows]
     table(heads, rows, "; ".join((f"predicted: modelled, {how}", *labels)))
     if gains:
         note(_counted(gains, first, second))
+
+
+def _expected(rule: str, shape: tuple[int, int, int]) -> str:
+    """The tile that a rule chooses for a shape, in its first variant's types, and its time."""
+    kernel = KERNELS[rule]
+    tuned = kernel.variants[0]
+    one = kernel.variant(cost.choose(kernel, tuned, tuned.problem(*shape)).name)
+    return f"{one.tile[0]}×{one.tile[1]}: {model.microseconds(one, shape):,.1f}"
+
+
+def last_waves(version: Version, *pairs: tuple[str, str]) -> None:
+    """Display what a change is worth where the last wave of tiles is from nearly empty to full.
+
+    Parameters
+    ----------
+    version : Version
+    *pairs : (str, str)
+        Variants of this version, without the change and with it; both with the same tile.
+    """
+    named = [[version.kernel.variant(name) for name in pair] for pair in pairs]
+    tiles = list({variant.tile: variant for _, variant in named}.values())
+    rows, labels = [], dict[str, None]()
+    for shape in version.kernel.own_shapes:
+        cells = []
+        for one, other in named:
+            before, after = (_row(version, variant.name, shape) for variant in (one, other))
+            if before and after:
+                labels[records.label(version.record)] = None
+            cells.append(f"{before.seconds / after.seconds - 1:+.1%} ± "
+                         f"{before.spread + after.spread:.1%}" if before and after else NOT_YET)
+        rows.append((_shape(shape),
+                     *(f"{model.last_wave(one, shape):.0%}" for one in tiles), *cells))
+    table(("M×N×K", *(f"last wave full, tiles of {one.tile[0]}×{one.tile[1]}" for one in tiles),
+           *(f"`{first}` → `{second}`" for first, second in pairs)), rows,
+          "; ".join(("speed; ±: both spreads between series; waves: modelled", *labels)))
 
 
 def each(version: Version, *variants: str) -> None:
@@ -350,19 +391,32 @@ def means(version: Version) -> None:
           records.label(version.record))
 
 
-def packing(version: Version) -> None:
-    """Display what packing moves on the shapes that a version is about, and its least time.
+def packing(version: Version, packed_by: str = "packed") -> None:
+    """Display what packing moves on the shapes that a version is about, and how long it takes.
 
     Read once and written once, at the DRAM rate that was measured; then read again by the product.
+    Beside it the recorded time of the copies alone, and its share of the whole product's.
+
+    Parameters
+    ----------
+    version : Version
+    packed_by : str
+        The variant that packs.
     """
-    first, rows = version.kernel.variants[0], []
+    variant, rows, labels = version.kernel.variant(packed_by), [], dict[str, None]()
     for shape in version.kernel.own_shapes:
-        problem = first.problem(*shape)
+        problem = variant.problem(*shape)
         packed = misfits(problem, TMA_STRIDE)
         traffic = sum(2 * one.lines * one.length * ITEM_BYTES[problem.dtype]
                     for one in map(problem.operand, packed))
         share = problem.flops / (traffic or 1)
+        row, cells = _row(version, packed_by, shape), (NOT_YET, "")
+        if row and row.packing:
+            labels[records.label(version.record)] = None
+            cells = (f"{1e6 * row.packing.seconds:.1f}", f"{row.packing.seconds / row.seconds:.0%}")
         rows.append((_shape(shape), " and ".join(packed) or "none", f"{traffic / 1e6:.2f}",
-                     f"{1e6 * traffic / roof('copy'):.1f}", f"{share:,.0f}"))
-    table(("M×N×K", "packed", "MB read and written", "least time, µs", "FLOP per byte of it"),
-          rows, "modelled: bytes at the measured rate of DRAM; small matrices stay in the L2")
+                     f"{share:,.0f}", f"{1e6 * traffic / roof('copy'):.1f}", *cells))
+    table(("M×N×K", "packed", "MB read and written", "FLOP per byte of it", "least time, µs",
+           "copies alone, µs", "of the whole product"), rows,
+          "; ".join(("modelled: bytes, at the measured rate of DRAM; small matrices stay in the L2",
+                     *labels)))
