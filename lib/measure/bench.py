@@ -321,7 +321,7 @@ class Contest:
         if not any(prepared.packing):
             return None
         call = Loaded(kernel, prepared, device.arch(kernel.needs(variant)))
-        (timing,) = turns.take([KernelPlayer(call.pack_operands, len(self.copies))],
+        (timing,) = turns.take([KernelPlayer(call.copy_operands, len(self.copies))],
                                max(rounds // SERIES, 1))
         return Packing(seconds=timing.seconds, spread=timing.spread)
 

@@ -270,7 +270,7 @@ class Loaded:
     def __call__(self, index: int) -> None:
         self._enqueue(self._prepared.steps(index))
 
-    def pack_operands(self, index: int) -> None:
+    def copy_operands(self, index: int) -> None:
         """Enqueue the copies alone that come before the product; of most products there are none.
         """
         self._enqueue(self._prepared.packing[index])
