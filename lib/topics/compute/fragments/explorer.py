@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -33,12 +34,13 @@ def fragments(
         Control("Lane", [(str(lane), lane) for lane in lanes], default=default[2]),
     ]
 
-    def frame(instruction: str, operand: str, lane: int) -> Figure:
+    def frame(instruction: str, operand: str, lane: int, narrow: bool = False) -> Figure:
         if instruction.startswith("wgmma") and operand == "B":
-            return fragments_figure.absent(operand)
-        return fragments_figure.draw(held(instruction, operand), lane=lane)
+            return fragments_figure.absent(operand, narrow=narrow)
+        return fragments_figure.draw(held(instruction, operand), lane=lane, narrow=narrow)
 
-    return Explorer(controls, frame, "Fragments, and the lanes that hold them")
+    return Explorer(controls, frame, "Fragments, and the lanes that hold them",
+                    partial(frame, narrow=True))
 
 
 def registers() -> Live:

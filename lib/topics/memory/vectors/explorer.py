@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from matplotlib.figure import Figure
 
@@ -35,7 +36,8 @@ def vectors(
         Control("Bits a lane", [(f"{16 * width}", width) for width in widths], default=default[1]),
     ]
 
-    def frame(tile: tuple[int, int, int], width: int) -> Figure:
-        return vectors_figure.draw(Step(*tile, threads, width))
+    def frame(tile: tuple[int, int, int], width: int, narrow: bool = False) -> Figure:
+        return vectors_figure.draw(Step(*tile, threads, width), narrow=narrow)
 
-    return Explorer(controls, frame, "Tiles, vectors and the lanes that load them")
+    return Explorer(controls, frame, "Tiles, vectors and the lanes that load them",
+                    partial(frame, narrow=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from matplotlib.figure import Figure
 
@@ -34,7 +35,7 @@ def buffers(
         )
     ]
 
-    def frame(load: int, compute: int, count: int) -> Figure:
-        return pipeline_figure.draw(pipeline(load, compute, count))
+    def frame(load: int, compute: int, count: int, narrow: bool = False) -> Figure:
+        return pipeline_figure.draw(pipeline(load, compute, count), narrow=narrow)
 
-    return Explorer(controls, frame, "Buffers, and what overlaps")
+    return Explorer(controls, frame, "Buffers, and what overlaps", partial(frame, narrow=True))
