@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from matplotlib.figure import Figure
 
@@ -50,5 +49,4 @@ def thread_tiles(
         return thread_tile_figure.draw(made, sheets, side * side, max(*rows, *columns),
                                        narrow=narrow)
 
-    return Explorer(controls, frame, "A thread's tile, its loads and its registers",
-                    partial(frame, narrow=True))
+    return Explorer(controls, frame, "A thread's tile, its loads and its registers")

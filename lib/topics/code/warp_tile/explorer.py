@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from matplotlib.figure import Figure
 
@@ -39,5 +38,4 @@ def warp_tiles(
     def frame(tile: tuple[int, int, int], paired: bool, narrow: bool = False) -> Figure:
         return warp_tile_figure.draw(warp_tiling.WarpTile(*tile, paired), sheets, narrow=narrow)
 
-    return Explorer([size, order], frame, "A warp's tile, its lanes and their wavefronts",
-                    partial(frame, narrow=True))
+    return Explorer([size, order], frame, "A warp's tile, its lanes and their wavefronts")

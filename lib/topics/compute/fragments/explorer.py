@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -39,8 +38,7 @@ def fragments(
             return fragments_figure.absent(operand, narrow=narrow)
         return fragments_figure.draw(held(instruction, operand), lane=lane, narrow=narrow)
 
-    return Explorer(controls, frame, "Fragments, and the lanes that hold them",
-                    partial(frame, narrow=True))
+    return Explorer(controls, frame, "Fragments, and the lanes that hold them")
 
 
 def registers() -> Live:

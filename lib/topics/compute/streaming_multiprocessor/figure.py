@@ -13,7 +13,7 @@ from lib.gpus import Gpu
 from lib.plotting import shapes, style
 
 _SM, _HEIGHT = 352.0, 366.0  # pt: how far the SM reaches; stalls stand at its right
-_NARROW_SM, _NARROW_HEIGHT = 110.0, 404.0  # where one sub-partition stands for all
+_NARROW_SM, _NARROW_HEIGHT = 106.0, 404.0  # where one sub-partition stands for all
 _UPPER = 180.0  # pt: of the sub-partitions, over the paths to memory
 
 

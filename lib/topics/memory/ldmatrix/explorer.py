@@ -46,5 +46,4 @@ def matrix_loads(
         return matrix_loads_figure.draw(MatrixLoad(tile, number, transposed), lane=lane,
                                         layout=layout, narrow=narrow)
 
-    return Explorer(controls, frame, "ldmatrix: addresses, receivers, banks",
-                    partial(frame, narrow=True))
+    return Explorer(controls, frame, "ldmatrix: addresses, receivers, banks")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from matplotlib.figure import Figure
 
@@ -55,5 +54,4 @@ def rasters(
             l2_flops_per_s=limit, narrow=narrow,
         )
 
-    return Explorer(controls, frame, "Waves of tiles, and what they read",
-                    partial(frame, narrow=True))
+    return Explorer(controls, frame, "Waves of tiles, and what they read")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from matplotlib.figure import Figure
 
@@ -50,8 +49,7 @@ def staged_tiles(
             return staging_figure.impossible(block, warp, narrow=narrow)
         return staging_figure.draw(Staging(block, warp), roofs[key], gpu=key, narrow=narrow)
 
-    return Explorer(controls, frame, "Tiles, and the bytes that they leave",
-                    partial(frame, narrow=True))
+    return Explorer(controls, frame, "Tiles, and the bytes that they leave")
 
 
 def _roofs(key: str) -> Roofs:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from matplotlib.figure import Figure
 
@@ -36,5 +35,4 @@ def tma_swizzles(
         return swizzle_figure.draw(Box(span, 16, swizzled), chunk=chunk, descriptor=made,
                                    major=major, narrow=narrow)
 
-    return Explorer(controls, frame, "Swizzles, banks and descriptors",
-                    partial(frame, narrow=True))
+    return Explorer(controls, frame, "Swizzles, banks and descriptors")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from matplotlib.figure import Figure
 
@@ -39,5 +38,4 @@ def vectors(
     def frame(tile: tuple[int, int, int], width: int, narrow: bool = False) -> Figure:
         return vectors_figure.draw(Step(*tile, threads, width), narrow=narrow)
 
-    return Explorer(controls, frame, "Tiles, vectors and the lanes that load them",
-                    partial(frame, narrow=True))
+    return Explorer(controls, frame, "Tiles, vectors and the lanes that load them")

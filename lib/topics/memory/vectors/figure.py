@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -10,6 +13,7 @@ from lib.ptx.core.machine import WARP
 from lib.topics.memory.vectors.model import Step, TileLoad
 
 _LEFT, _CELL, _ROW, _HEAD, _GAP = 44.0, 6.2, 13.0, 62.0, 24.0
+_IDLE = 0.12
 _WORDS = 66.0  # pt under the warps
 _NARROW_ROW, _NARROW_WORDS, _BETWEEN = 11.0, 68.0, 24.0
 
@@ -69,14 +73,19 @@ def _tile(ax: Axes, x0: float, height: float, name: str, load: TileLoad, warps: 
     for lane in (0, 8, 16, 24, 31):
         ax.text(x0 + (lane + 0.5) * _CELL, top + 2, f"{lane}", size=style.SMALL, ha="center",
                 va="bottom")
-    busy: list[tuple[float, float, float, float]] = []
-    idle: list[tuple[float, float, float, float]] = []
+    # A dash is a lane: a line for neighbours, not a box for each of a block's lanes.
+    thick = high - 2.4
+    dashes = (0, ((_CELL - 0.8) / thick, 0.8 / thick))  # of the line's width
     for warp in range(warps):
-        for lane in range(WARP):
-            box = (x0 + lane * _CELL + 0.4, top - (warp + 1) * high + 1.2, _CELL - 0.8, high - 2.4)
-            (busy if load.at_work[0, warp, lane] else idle).append(box)
-    shapes.rectangles(ax, busy, facecolor=style.PHASE["load"])
-    shapes.rectangles(ax, idle, facecolor="none", edgecolor=style.INK, linewidth=0.4, alpha=0.45)
+        y, work = top - (warp + 0.5) * high, load.at_work[0, warp]
+        edges = [0, *(np.flatnonzero(np.diff(work)) + 1).tolist(), WARP]
+        for first, end in pairwise(edges):
+            shapes.strokes(
+                ax, [((x0 + first * _CELL + 0.4, y), (x0 + end * _CELL - 0.4, y))],
+                linewidth=thick, linestyle=dashes, capstyle="butt",
+                **({"edgecolor": style.PHASE["load"]} if work[first] else
+                   {"edgecolor": style.INK, "alpha": _IDLE}),
+            )
     ax.text(x0, top - warps * high - 4, f"{style.plural(load.instructions, 'load instruction')}, "
             f"{load.requests} with work", size=style.SMALL, va="top")
 

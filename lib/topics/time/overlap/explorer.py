@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from matplotlib.figure import Figure
 
@@ -47,5 +46,4 @@ def overlaps(
             rows=2 * max(blocks), narrow=narrow,
         )
 
-    return Explorer(controls, frame, "Orders of fetch, store and multiply",
-                    partial(frame, narrow=True))
+    return Explorer(controls, frame, "Orders of fetch, store and multiply")

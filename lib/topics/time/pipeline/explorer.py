@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from matplotlib.figure import Figure
 
@@ -38,4 +37,4 @@ def buffers(
     def frame(load: int, compute: int, count: int, narrow: bool = False) -> Figure:
         return pipeline_figure.draw(pipeline(load, compute, count), narrow=narrow)
 
-    return Explorer(controls, frame, "Buffers, and what overlaps", partial(frame, narrow=True))
+    return Explorer(controls, frame, "Buffers, and what overlaps")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 
 from matplotlib.figure import Figure
@@ -37,5 +36,4 @@ def rings(
     def frame(count: int, copy: int, multiply: int, narrow: bool = False) -> Figure:
         return ring_figure.draw(ring(copy, multiply, count, 8), stages=max(stages), narrow=narrow)
 
-    return Explorer(controls, frame, "A ring of stages, and who waits",
-                    functools.partial(frame, narrow=True))
+    return Explorer(controls, frame, "A ring of stages, and who waits")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from matplotlib.figure import Figure
 
@@ -44,5 +43,4 @@ def waves(
         deal = Deal(-(-n // rows) * -(-n // columns), -(-n // step), held * GPUS[key].sms)
         return waves_figure.draw(deal, what=f"{key}, n = {n:,}", per_sm=held, narrow=narrow)
 
-    return Explorer(controls, frame, "Waves of tiles, and equal shares",
-                    partial(frame, narrow=True))
+    return Explorer(controls, frame, "Waves of tiles, and equal shares")
