@@ -25,7 +25,7 @@ DESCRIPTION = (
     "C = α·A·B + β·C in CUDA, from a naive kernel to one that beats cuBLAS: one kernel version a "
     "chapter, with every number measured, emulated or derived on the page."
 )
-CARD = "_static/page.png"  # `make picture` photographs the first page anew
+CARD = "_static/page.png"  # the first page's: `make picture` photographs it anew
 NOT_FOUND = """\
 <h1>This page is not in the book</h1>
 <p>The address may be of an older edition, whose chapters had other names. The
@@ -44,7 +44,7 @@ def address() -> str:
 def configure(app: Sphinx, config: Config) -> None:
     """Give the extensions the address, which stands in `book/release.py` alone."""
     config.html_baseurl = config.ogp_site_url = address()
-    # One card for all: the page's own title and description stand beside it.
+    # The first page's, and of pages that have none of their own (`cards`).
     config.ogp_image = f"{address()}{CARD}"
     config.ogp_custom_meta_tags = ['<meta name="twitter:card" content="summary_large_image" />']
     config.ogp_site_name = config.html_title
