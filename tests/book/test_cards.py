@@ -7,8 +7,9 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from PIL import Image
 
-from book import cards, checks, site
+from book import cards, checks
 from book.release import ROOT
+from book.site import address
 from lib.topics.code.step.figure import Reached
 from lib.topics.results.card import figure
 
@@ -17,16 +18,16 @@ ROWS = [Reached("01 before", 10.0), Reached("02 this", 20.0), Reached("rival", 4
 STEP = re.compile(r'<svg[^>]*aria-label="([^"]*the best of cuBLAS: [^"]*TFLOP/s[^"]*)"')
 
 
-def shown(built, path):
+def card_of(built, path):
     """A page's card, and its tags by property."""
     page = checks.Page(built, path)
     tags = {tag["property"]: tag["content"] for tag in page.soup.find_all("meta", property=True)}
-    return built / tags["og:image"].removeprefix(site.address()), tags, page
+    return built / tags["og:image"].removeprefix(address()), tags, page
 
 
 @pytest.mark.parametrize("path", PAGES, scope="module")
 def test_a_page_has_a_card_of_its_own_with_its_title_and_the_bars_of_its_step(site, path):
-    file, tags, page = shown(site, path)
+    file, tags, page = card_of(site, path)
     with Image.open(file) as image:
         assert image.size == figure.PIXELS and len(image.getcolors()) > 20
         said = image.text[cards.SAID]
@@ -44,7 +45,7 @@ def test_a_page_has_a_card_of_its_own_with_its_title_and_the_bars_of_its_step(si
 
 
 def test_most_chapters_cards_have_bars_and_no_two_pages_share_one(site):
-    files = {path: shown(site, path)[0] for path in PAGES}
+    files = {path: card_of(site, path)[0] for path in PAGES}
     assert len(set(files.values())) == len(PAGES)
     with_bars = [path for path, file in files.items() if "TFLOP/s" in Image.open(file).text[
         cards.SAID]]
