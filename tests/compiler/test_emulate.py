@@ -148,7 +148,8 @@ def test_a_kernel_to_name_and_the_folder_of_its_headers_are_said_at_once(call, m
     assert status == 2
     first, second = err.splitlines()
     assert first.endswith("name a kernel; there are: naive<int TILE, bool COALESCED>")
-    assert second.startswith("01_naive.cu includes headers that lie elsewhere: pass -I cuda/include")
+    assert second.startswith(
+        "01_naive.cu includes headers that lie elsewhere: pass -I cuda/include (01_naive.cu:10 ")
     _, _, err = call("cuda/01_naive.cu", "-I", "cuda/include")
     assert err.splitlines() == [first]
 
