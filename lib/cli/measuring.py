@@ -84,6 +84,21 @@ def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
                         help="only compile them, for a GPU such as 90, which need not be here")
     rivals.add_argument("--record", action="store_true", help="write a record of them")
 
+    search = add(_search, "search", "time what the rule of Hopper's kernels may launch, on layers "
+                 "of public models and on random shapes", json_help="{file, timed, asked}")
+    search.add_argument("--held-out", action="store_true",
+                        help="on those that no rule is fitted to (default: those that it is)")
+    search.add_argument("--seconds", type=float, default=170.0,
+                        help="for so long, what is compiled first included (default: 170)")
+    search.add_argument("--known", type=common.count, default=9, metavar="N",
+                        help="candidates of the rule's that are timed of each (default: 9)")
+    search.add_argument("--further", type=common.count, default=6, metavar="N",
+                        help="and of those that it doesn't take yet (default: 6)")
+    search.add_argument("--jobs", type=common.count, default=16,
+                        help="processes that compile (default: 16)")
+    search.add_argument("--to", type=Path, required=True, metavar="FILE",
+                        help="a line of JSON for each product")
+
     launch = add(_launch, "launch", "launch a kernel once, for a profiler to look at",
                  json_help="{kernel, shapes}, or {kernel, patterns}")
     common.add_problem(launch, arch=False, others=(schema.CUBLAS, schema.CALIBRATION),
@@ -297,6 +312,19 @@ def _rivals(options: argparse.Namespace) -> int:
     if options.record and any(peer.rows for peer in found.values()):
         told.append(str(write_rivals(found, chunk, where)))
     common.say(options, found, told)
+    return 0
+
+
+def _search(options: argparse.Namespace) -> int:
+    from lib.kernels.layers import products
+    from lib.measure.rule_search import search
+    from lib.run import device
+
+    device.cupy()
+    asked = products(options.held_out)
+    done = search(asked, options.seconds, options.known, options.further, options.jobs, options.to)
+    common.say(options, {"file": str(options.to), "timed": done, "asked": len(asked)},
+               [f"{done} of {len(asked)} products are timed: {options.to}"])
     return 0
 
 

@@ -52,6 +52,8 @@ from lib.kernels.hopper import (
     packed,
     persists,
     rule,
+    searched_of_21,
+    searched_of_22,
     specialized,
     specialized_part,
     stream_k,
@@ -884,7 +886,8 @@ CATALOGUE: dict[str, Kernel] = {
                 Pair("tiles in turn, in clusters", "21_clusters/cooperative",
                      "21_clusters/ping_pong", "PING_PONG"),
             ),
-            menu=(*launched_of_21("bf16_", **BF16_COLUMN), *launched_of_21("half_", **HALF)),
+            menu=(*launched_of_21("bf16_", **BF16_COLUMN), *launched_of_21("half_", **HALF),
+                  *every_type(searched_of_21)),
         ),
         Kernel(
             stem="22_few_tiles",
@@ -927,7 +930,7 @@ CATALOGUE: dict[str, Kernel] = {
                 Pair("launched before the one before has ended", "22_few_tiles/late",
                      "22_few_tiles/unsplit", launched=True),
             ),
-            menu=every_type(launched_of_22),
+            menu=(*every_type(launched_of_22), *every_type(searched_of_22)),
         ),
         Kernel(
             stem="23_stream_k",

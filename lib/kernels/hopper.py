@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypedDict, Unpack
 
@@ -164,6 +164,28 @@ def swapped_persists(
     )
 
 
+def few_tiles_widths(
+    name: str, meaning: str, schedule: Schedule, **types: Unpack[Types]
+) -> Variant:
+    """22, its tiles' columns any multiple of 16 for which widths.cuh has products; B by columns."""
+    return replace(
+        few_tiles(name, meaning, schedule, **types),
+        template=("T", "TC", "BM", "BN", "STAGES", *_CLUSTER, "CLUSTER_K"), any_layout=False,
+        file="22_few_tiles_widths", function="few_tiles_widths",
+    )
+
+
+def clusters_widths(
+    name: str, meaning: str, schedule: Schedule, **types: Unpack[Types]
+) -> Variant:
+    """21, likewise."""
+    return replace(
+        clustered(name, meaning, schedule, **types), schedule=schedule,
+        template=("T", "TC", "BM", "BN", "STAGES", "GROUP", *_CLUSTER, "STAGED", "PING_PONG"),
+        file="21_clusters_widths", function="clusters_widths",
+    )
+
+
 def stream_k(
     name: str, meaning: str, schedule: Schedule, *, wave_share: int, **types: Unpack[Types]
 ) -> Variant:
@@ -300,6 +322,56 @@ _SWAPPED_TILES = (
     *(((160, 128), 6, *cluster) for cluster in ((1, 1, 1), (2, 4, 1), (1, 4, 1), (1, 4, 2))),
 )
 
+# Those of widths between the multiples of 64 columns, of a B by columns: tile, stages, clusters'
+# tiles down and across C, blocks that share K.
+_WIDTH_TILES = (
+    *(((64, 80), 12, *cluster) for cluster in ((1, 1, 1), (1, 2, 1), (1, 4, 1), (1, 1, 2))),
+    *(((64, 96), 11, *cluster) for cluster in ((1, 1, 1), (1, 2, 1), (1, 4, 1), (1, 1, 2))),
+    ((64, 96), 5, 1, 1, 1),
+    *(((64, 112), 9, *cluster) for cluster in ((1, 1, 1), (1, 2, 1), (1, 4, 1), (1, 1, 2))),
+    ((64, 112), 4, 1, 1, 1),
+    *(((64, 144), 8, *cluster) for cluster in ((1, 1, 1), (1, 2, 1), (1, 4, 1))),
+    *(((64, 176), 7, *cluster) for cluster in ((1, 1, 1), (1, 2, 1))),
+    *(((64, 224), 6, *cluster) for cluster in ((1, 1, 1), (1, 2, 1), (1, 4, 1))),
+    *(((128, 80), 8, *cluster) for cluster in ((1, 1, 1), (2, 1, 1), (1, 2, 1))),
+    *(((128, 96), 7, *cluster) for cluster in ((1, 1, 1), (2, 1, 1), (1, 2, 1), (4, 1, 1))),
+    ((128, 96), 3, 2, 1, 1),
+    *(((128, 112), 7, *cluster) for cluster in ((1, 1, 1), (2, 1, 1), (1, 2, 1))),
+    ((128, 112), 3, 2, 1, 1), ((128, 112), 3, 1, 2, 1),
+    *(((128, 144), 6, *cluster) for cluster in ((1, 1, 1), (2, 1, 1), (1, 2, 1))),
+    *(((128, 160), 6, *cluster) for cluster in ((2, 1, 1), (1, 2, 1))),
+    *(((128, 176), 5, *cluster) for cluster in ((2, 1, 1), (1, 2, 1))),
+    *(((128, 208), 5, *cluster) for cluster in ((2, 1, 1), (1, 2, 1))),
+    *(((128, 224), 5, *cluster) for cluster in ((2, 1, 1), (1, 2, 1))),
+    ((256, 80), 5, 2, 1, 1), ((256, 112), 4, 2, 1, 1), ((256, 112), 4, 1, 2, 1),
+)
+# Those of 21, persistent.
+_WIDTHS_OF_21: Mapping[str, Schedule] = {
+    f"width_{rows}x{columns}_{down}x{across}": replace(
+        _PING_PONG, tile=(rows, columns), stages=stages, group=8, staged=1, ping_pong=rows == 128
+        and columns < 256, cluster=(down, across))
+    for rows, columns, stages in ((128, 96, 7), (128, 112, 6), (128, 144, 6), (128, 160, 5),
+                                  (128, 176, 5), (128, 320, 3), (256, 160, 4))
+    for down, across in ((2, 1), (1, 2)) if columns // down <= 256  # a box has no more
+}
+# And more of those in widths that all layouts have: 8 rows, 13 stages of 64×64 and 8 of 128×64.
+_MORE_TILES = (
+    ((64, 64), 13, 1, 4, 1), ((64, 64), 13, 2, 2, 1), ((64, 64), 14, 1, 1, 2),
+    ((64, 128), 8, 1, 2, 1), ((64, 128), 8, 1, 4, 1), ((64, 128), 9, 1, 2, 2),
+    ((64, 192), 7, 1, 2, 1), ((64, 192), 7, 1, 4, 1), ((64, 256), 5, 1, 2, 1),
+    ((128, 64), 9, 2, 1, 1), ((128, 64), 9, 4, 1, 1), ((128, 64), 9, 2, 2, 1),
+    ((128, 64), 9, 1, 1, 2), ((128, 64), 4, 2, 1, 1), ((128, 64), 9, 2, 1, 2),
+    ((128, 128), 6, 1, 2, 1), ((128, 128), 3, 2, 1, 1), ((128, 128), 6, 1, 1, 2),
+    ((128, 192), 5, 1, 2, 1), ((128, 256), 4, 1, 2, 1), ((256, 64), 5, 2, 1, 1),
+)
+_MORE_SWAPPED_TILES = (
+    *(((8, 64), 16, *cluster) for cluster in ((1, 1, 1), (1, 1, 2), (1, 1, 4))),
+    ((8, 64), 7, 1, 1, 4), ((8, 64), 7, 1, 1, 8),
+    *(((8, 128), 13, *cluster) for cluster in ((1, 1, 1), (1, 1, 2), (1, 1, 4))),
+    ((8, 128), 6, 1, 1, 1), ((8, 128), 6, 1, 1, 4), ((8, 192), 8, 1, 1, 1),
+    ((8, 256), 6, 1, 1, 1),
+)
+
 # And for rows that TMA can't step over: tile, stages, blocks that share K, warpgroups that read;
 # operands are swapped in the second list.
 _UNALIGNED_TILES = (
@@ -336,8 +408,38 @@ def launched_of_22(prefix: str = "", **types: Unpack[Types]) -> tuple[Variant, .
                          **types)
         for name, one in OF_22.items()
     )
-    split = (
-        few_tiles(
+    return (*whole, *_shared_out(few_tiles, prefix, False, _SPLIT_TILES, types),
+            *_shared_out(few_tiles, prefix, True, _SWAPPED_TILES, types))
+
+
+def searched_of_21(prefix: str = "", **types: Unpack[Types]) -> tuple[Variant, ...]:
+    """Further ones of 21 that a search times; only for a B by columns."""
+    if types.get("b_layout") != "column":
+        return ()
+    return tuple(
+        clusters_widths(
+            prefix + name, f"{_sizes(one)}, clusters of {one.cluster[0]} × {one.cluster[1]}"
+            + ", in turn" * one.ping_pong, one, **types)
+        for name, one in _WIDTHS_OF_21.items()
+    )
+
+
+def searched_of_22(prefix: str = "", **types: Unpack[Types]) -> tuple[Variant, ...]:
+    """Further ones of 22 that a search times; some only for a B by columns."""
+    by_columns = types.get("b_layout") == "column"
+    return (*_shared_out(few_tiles, prefix, False, _MORE_TILES, types),
+            *_shared_out(few_tiles, prefix, True, _MORE_SWAPPED_TILES, types),
+            *_shared_out(few_tiles_widths, prefix, False, _WIDTH_TILES if by_columns else (),
+                         types))
+
+
+def _shared_out(
+    made: Callable[..., Variant], prefix: str, swapped: bool,
+    given: Iterable[tuple[tuple[int, int], int, int, int, int]], types: Types,
+) -> Iterator[Variant]:
+    """Instantiations of 22 by tile, stages, clusters' tiles down and across C, and parts of K."""
+    for tile, stages, down, beside, split in given:
+        yield made(
             f"{prefix}{tile[0]}x{tile[1]}x{stages}_{down}x{beside}x{split}"
             + "_swapped" * swapped,
             f"{tile[0]}×{tile[1]}, {stages} stages, clusters of {down} × {beside} tiles × {split} "
@@ -346,10 +448,6 @@ def launched_of_22(prefix: str = "", **types: Unpack[Types]) -> tuple[Variant, .
                      swapped=swapped),
             **types,
         )
-        for swapped, given in ((False, _SPLIT_TILES), (True, _SWAPPED_TILES))
-        for tile, stages, down, beside, split in given
-    )
-    return (*whole, *split)
 
 
 def launched_of_23(prefix: str = "", **types: Unpack[Types]) -> tuple[Variant, ...]:
@@ -411,6 +509,10 @@ def rule(versions: Mapping[str, Kernel]) -> Kernel:
             candidates=tuple(one.name for one in candidates),
         ))
         menu += candidates
+        menu += [of_version(versions[stem], packed(one), f"{stem}/{one.name}")
+                 for stem, launched in (("21_clusters", searched_of_21(prefix, **types)),
+                                        ("22_few_tiles", searched_of_22(prefix, **types)))
+                 for one in launched]
     listed = [("23_stream_k", launched_of_23()), ("22_few_tiles", launched_of_22()),
               ("24_any_row", launched_of_24())]
     menu += [of_version(versions["23_stream_k"], packed(one), f"23_stream_k/{one.name}")

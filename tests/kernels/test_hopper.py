@@ -195,6 +195,32 @@ def test_every_candidate_is_right(kernel, variant):
     assert done.verdict.ok
 
 
+WIDTHS = [
+    pytest.param(RULE, one, id=one.name) for one in {
+        (one.file, one.tile, one.schedule.split): one for one in RULE.menu
+        if one.file in ("21_clusters_widths", "22_few_tiles_widths")
+    }.values()
+]
+
+
+@pytest.mark.parametrize("kernel, variant", slow_but(WIDTHS, smallest_of_each(WIDTHS)))
+@pytest.mark.parametrize("beta", [0.0, -2.0])
+def test_widths_between_the_multiples_of_64_are_right(kernel, variant, beta):
+    """In two tiles of which the second is ragged, C poisoned; its rows whole vectors and not."""
+    for N in (variant.tile[1] + 40, variant.tile[1] + 19):
+        problem = variant.problem(70, N, 136, 0.5, beta)
+        done = emulated(kernel, problem, variant=variant, trace=False, landing="late", races=True,
+                        sms=2)
+        assert done.verdict.ok and not done.launch.hazards
+
+
+def test_widths_are_of_a_b_by_columns():
+    """By rows it comes in slabs of 64 columns."""
+    assert len({param.values[1].tile[1] for param in WIDTHS}) > 5
+    for one in RULE.menu:
+        assert one.b_layout == "column" or one.tile[1] % 64 == 0
+
+
 def test_the_rule_knows_every_candidate_and_takes_the_least():
     for kernel in (RULE,):
         for variant in kernel.variants:
