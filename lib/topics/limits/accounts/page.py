@@ -103,7 +103,8 @@ def issued(version: Version, *variants: str, above: Sequence[str] | None = None,
          *(f"{'at' if i else 'TFLOP/s at'} {n:,}" for i, n in enumerate(sizes))),
         rows, "w: wavefronts of the L1 per 32 multiply-adds; issued: instructions of a warp per "
         "FMA of a warp; slots: of all issue slots, empty on SMs that have warps; wait: cycles in "
-        f"that stall per FMA of a warp, for global memory and at barriers; counters: one launch at {size:,}³; {label}")
+        "that stall per FMA of a warp, for global memory and at barriers; counters: one launch at "
+        f"{size:,}³; {label}")
 
 
 @dataclass(frozen=True)
@@ -417,8 +418,7 @@ def _changed(first: Row, second: Row, account: str, cause: _Cause, sheet: gpus.G
             label.add(records.label(one.page.record))
     except records.NotRecorded:
         return NOT_YET, "", "", "", ""
-    speeds = tuple(_both(both, lambda one, n=n: one.page.recorded(n, one.variant.name).tflops)
-                   for n in (SMALL, size))
+    speeds = tuple(_both(both, partial(_tflops_at, n)) for n in (SMALL, size))
     try:
         before, after = counted(first), counted(second)
     except records.NotRecorded:
@@ -428,6 +428,10 @@ def _changed(first: Row, second: Row, account: str, cause: _Cause, sheet: gpus.G
     return (*speeds, cycles,
             f"{before[1]:{cause.digits}} → {after[1]:{cause.digits}}",
             f"{before[2]:.1%} → {after[2]:.1%}")
+
+
+def _tflops_at(size: int, one: Row) -> float:
+    return one.page.recorded(size, one.variant.name).tflops
 
 
 def _both(sides: Sequence[Row], found: Callable[[Row], float]) -> str:
