@@ -35,9 +35,7 @@ def draw(
     tall = 16 + work.K * scale + _GAP + work.M * scale + 16
     block = 52 + _ZOOM * work.block.rows / max(work.block.rows, work.block.columns) + 40
     height = tall + block if narrow else max(tall, block)
-    width = style.NARROW if narrow else style.WIDTH
-    fig = style.figure(title or _finding(work), height / 72, width)
-    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    fig, ax = style.canvas(title or _finding(work), height, narrow)
     a_left, top = 14.0, height - 16
     c_left = a_left + work.K * scale + _GAP
     c_top = top - work.K * scale - _GAP

@@ -36,9 +36,7 @@ def draw(
         For a phone: the numbers stand under the lanes.
     """
     left, height = (0.0, _PICTURE + _NUMBERS) if narrow else (_NAME, _HEIGHT)
-    width = style.NARROW if narrow else style.WIDTH
-    fig = style.figure(_finding(tile), height / 72, width)
-    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    fig, ax = style.canvas(_finding(tile), height, narrow)
     _lanes(ax, tile, height, _NUMBERS if narrow else 0.0)
     top = _loads(ax, tile, left, _NUMBERS if narrow else height - 2)
     top = _registers(ax, tile, left, top)

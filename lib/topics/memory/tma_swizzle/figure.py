@@ -40,9 +40,7 @@ def draw(
     rows, bar = (_NARROW_ROWS, _NARROW_BAR) if narrow else (_ROWS, _BAR)
     tall = _HEAD + _ROW * rows + 10
     height = (2 * tall if narrow else tall) + bar
-    width = style.NARROW if narrow else style.WIDTH
-    fig = style.figure(_finding(box, chunk), height / 72, width)
-    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    fig, ax = style.canvas(_finding(box, chunk), height, narrow)
     top = height - _HEAD
     _logical(ax, box, chunk, top, major, rows)
     _physical(ax, box, chunk, *((_LEFT, top - tall) if narrow else
