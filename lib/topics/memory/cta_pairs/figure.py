@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lib.plotting import shapes, style
+from lib.plotting import cells, shapes, style
 from lib.topics.memory.cta_pairs.model import Share
 
 # A block's colour, for all that it holds.
@@ -70,10 +70,9 @@ def _panel(
 
 def _box(ax: Axes, rank: int, text: str, box: tuple[float, float, float, float]) -> None:
     """What a block has, with its name in it."""
-    x, y, wide, tall = box
     shapes.rectangles(ax, [box], facecolor=_OF[rank], alpha=style.PALE)
-    shapes.rectangles(ax, [box], facecolor="none", edgecolor=style.INK, linewidth=0.5)
-    ax.text(x + wide / 2, y + tall / 2, text, size=style.SMALL, ha="center", va="center")
+    cells.frames(ax, [box], 0.5)
+    cells.label(ax, box, text, lower=0.0)
 
 
 def _alt(panels: Sequence[tuple[str, Sequence[Share]]]) -> str:

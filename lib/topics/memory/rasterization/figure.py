@@ -7,7 +7,7 @@ import textwrap
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lib.plotting import shapes, style
+from lib.plotting import cells, shapes, style
 from lib.topics.code.mapping.model import regions
 from lib.topics.memory.rasterization.model import Raster
 
@@ -70,11 +70,8 @@ def draw(
 
 def _grid(ax: Axes, raster: Raster, top: float, wide: float, high: float) -> None:
     rows, columns = raster.rows * raster.cluster, raster.columns
-    lines = [((_LEFT, top - r * high), (_LEFT + _SIDE, top - r * high)) for r in range(rows + 1)]
-    lines += [((_LEFT + c * wide, top), (_LEFT + c * wide, top - _SIDE))
-              for c in range(columns + 1)]
-    shapes.strokes(ax, lines, edgecolor=style.INK, linewidth=0.4,
-                   alpha=0.35 if max(rows, columns) <= 32 else 0.18)
+    cells.grid(ax, _LEFT, top, (rows, columns), (high, wide),
+               alpha=0.35 if max(rows, columns) <= 32 else 0.18)
 
 
 def _facts(

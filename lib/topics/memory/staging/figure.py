@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lib.plotting import shapes, style
+from lib.plotting import cells, shapes, style
 from lib.topics.limits.roofline.model import Roofs
 from lib.topics.memory.staging.model import Staging
 
@@ -56,10 +56,8 @@ def draw(
         if level in fed:
             share = fed[level]
             tight = level == lowest and share < 1
-            shapes.rectangles(ax, [(left, y, share * bar, 12)],
-                              facecolor=style.WARNING if tight else style.PHASE["load"])
-            shapes.rectangles(ax, [(left, y, bar, 12)], facecolor="none", edgecolor=style.INK,
-                              linewidth=0.6, alpha=0.7)
+            cells.share(ax, (left, y, bar, 12), share,
+                        style.WARNING if tight else style.PHASE["load"])
             below = (f"feeds {style.percent(share)} of the tensor peak;",
                      f"all of it takes {style.number(roofs.ridge(level, peak))}")
         else:

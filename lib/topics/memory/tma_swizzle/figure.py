@@ -5,7 +5,7 @@ from __future__ import annotations
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lib.plotting import shapes, style
+from lib.plotting import cells, shapes, style
 from lib.ptx.core.machine import LINE
 from lib.topics.memory.tma_swizzle.model import CHUNK, CORE_ROWS, Box, Descriptor
 
@@ -55,17 +55,6 @@ def draw(
     return style.finish(fig, alt=_alt(box, chunk, descriptor), evidence=evidence)
 
 
-def _grid(ax: Axes, left: float, top: float, rows: int, columns: int) -> None:
-    shapes.strokes(
-        ax,
-        [((left, top - r * _ROW), (left + columns * _CELL, top - r * _ROW))
-         for r in range(rows + 1)]
-        + [((left + c * _CELL, top), (left + c * _CELL, top - rows * _ROW))
-           for c in range(columns + 1)],
-        edgecolor=style.INK, linewidth=0.4, alpha=0.4,
-    )
-
-
 def _logical(ax: Axes, box: Box, chunk: int, top: float, major: str, max_rows: int) -> None:
     along = "K" if major == "K" else "N"
     ax.text(0, top + _HEAD - 2, "as the matrix has it", size=style.NORMAL, weight="bold", va="top")
@@ -81,7 +70,7 @@ def _logical(ax: Axes, box: Box, chunk: int, top: float, major: str, max_rows: i
     core = [(_LEFT + chunk * _CELL, top - (r + 1) * _ROW, _CELL, _ROW) for r in range(CORE_ROWS)]
     shapes.rectangles(ax, core, facecolor=_colour(box, chunk))
     _numbers(ax, core, _colour(box, chunk))
-    _grid(ax, _LEFT, top, rows, box.chunks)
+    cells.grid(ax, _LEFT, top, (rows, box.chunks), (_ROW, _CELL))
 
 
 def _physical(ax: Axes, box: Box, chunk: int, left: float, top: float, max_rows: int) -> None:
@@ -108,7 +97,7 @@ def _physical(ax: Axes, box: Box, chunk: int, left: float, top: float, max_rows:
     ]
     shapes.rectangles(ax, core, facecolor=_colour(box, chunk))
     _numbers(ax, core, _colour(box, chunk))
-    _grid(ax, left, top, lines, per_line)
+    cells.grid(ax, left, top, (lines, per_line), (_ROW, _CELL))
 
 
 def _numbers(ax: Axes, boxes: list[tuple[float, float, float, float]], colour: str) -> None:
@@ -140,9 +129,8 @@ def _descriptor(ax: Axes, found: Descriptor, major: str, narrow: bool) -> None:
         below = f"{name}: {whole[name]:,} B / 16" if name in whole and not narrow else name
         ax.text(middle, y - 4, below, size=style.SMALL, va="top", ha="center")
         ax.text(middle, y + 18, f"{last}–{first}", size=style.SMALL, ha="center", va="bottom")
-    shapes.rectangles(ax, [(left, y, width, 16)], facecolor="none", edgecolor=style.INK,
-                      linewidth=0.6, alpha=0.4)
-    shapes.rectangles(ax, boxes, facecolor="none", edgecolor=style.INK, linewidth=0.8)
+    cells.frames(ax, [(left, y, width, 16)], alpha=0.4)
+    cells.frames(ax, boxes, 0.8)
     stride = "SBO: from 8 rows to the next 8"
     leading = "LBO: has no meaning here" if major == "K" else "LBO: from a slab to the next"
     if narrow:

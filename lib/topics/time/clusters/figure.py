@@ -5,7 +5,7 @@ from __future__ import annotations
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lib.plotting import shapes, style
+from lib.plotting import shapes, style, timebars
 from lib.topics.time.clusters.model import Walk
 
 _LEFT, _ROW, _HEAD, _FOOT = 62.0, 3.6, 20.0, 20.0
@@ -58,9 +58,7 @@ def _panel(ax: Axes, walk: Walk, top: float, scale: float) -> None:
     if waits:
         ax.text(_LEFT - 6, bottom + len(waits) * _ROW / 2, f"{len(waits)} wait", size=style.SMALL,
                 ha="right", va="center")
-    ax.text(_LEFT, bottom - 2, "0", size=style.SMALL, va="top", ha="center")
-    ax.text(_LEFT + walk.time * scale, bottom - 2, _tiles(walk.time), size=style.SMALL, va="top",
-            ha="right")
+    timebars.ends(ax, _LEFT, bottom - 2, walk.time * scale, _tiles(walk.time))
 
 
 def _tiles(count: int) -> str:

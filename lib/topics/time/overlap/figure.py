@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lib.plotting import shapes, style
+from lib.plotting import shapes, style, timebars
 from lib.topics.time.overlap.model import MULTIPLY, ROLES, STORE, WAIT, Overlap, Span
 
 _LEFT, _WIDTH, _NARROW_WIDTH = 100.0, 404.0, 150.0
@@ -50,10 +50,7 @@ def draw(found: Overlap, *, cycles: float, rows: int = 8, narrow: bool = False) 
         y -= _ROW
         ax.text(0, y + _ROW / 2, name, size=style.SMALL, weight="bold", va="center")
         _bars(ax, [s for s in found.spans if s.phase == phase], _LEFT, y, scale, cycles)
-    shapes.strokes(ax, [((_LEFT, y - 3), (_LEFT + wide, y - 3))], edgecolor=style.INK,
-                   linewidth=0.6)
-    ax.text(_LEFT, y - 6, "0", size=style.SMALL, va="top")
-    ax.text(_LEFT + wide, y - 6, f"{cycles:,.0f} cycles", size=style.SMALL, ha="right", va="top")
+    timebars.axis(ax, _LEFT, y - 3, wide, f"{cycles:,.0f} cycles")
     return style.finish(fig, alt=_alt(found), evidence=_EVIDENCE)
 
 
@@ -94,10 +91,7 @@ def orders(
                 ax.text(0, y + _ROW / 2, _who(found, row), size=style.SMALL, va="center")
             _bars(ax, [s for s in found.spans if s.row == row], left, y, scale, cycles)
         top -= block
-    shapes.strokes(ax, [((left, top + 2), (left + wide, top + 2))], edgecolor=style.INK,
-                   linewidth=0.6)
-    ax.text(left, top - 1, "0", size=style.SMALL, va="top")
-    ax.text(left + wide, top - 1, f"{cycles:,.0f} cycles", size=style.SMALL, ha="right", va="top")
+    timebars.axis(ax, left, top + 2, wide, f"{cycles:,.0f} cycles")
     alt = "; ".join(f"{name}, {formula}: a step takes {found.step:,.0f} cycles"
                     for name, formula, found in shown)
     return style.finish(fig, alt=f"One block's steps in time. {alt}.", evidence=_EVIDENCE)

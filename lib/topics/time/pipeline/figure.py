@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lib.plotting import shapes, style
+from lib.plotting import cells, shapes, style, timebars
 from lib.topics.time.pipeline.model import Pipeline, pipeline
 
 _LEFT, _WIDTH, _NARROW_WIDTH = 62.0, 442.0, 188.0
@@ -50,18 +50,15 @@ def draw(
     ax.text(0, y + _ROW / 2, "arithmetic", size=style.SMALL, weight="bold", va="center")
     for step in found.steps:
         _bar(ax, step.start, step.end, y, scale, "compute", None)
-    shapes.strokes(ax, [((_LEFT, y - 3), (_LEFT + wide, y - 3))], edgecolor=style.INK,
-                   linewidth=0.6)
-    ax.text(_LEFT, y - 6, "0", size=style.SMALL, va="top")
+    timebars.axis(ax, _LEFT, y - 3, wide,
+                  f"{single:,.0f} cycles" + ("" if narrow else " with one buffer"))
+    if narrow:
+        ax.text(_LEFT + wide, y - 18, "with one buffer", size=style.SMALL, ha="right", va="top")
     end = _LEFT + found.cycles * scale
-    full = f"{single:,.0f} cycles" if narrow else f"{single:,.0f} cycles with one buffer"
     if end < _LEFT + wide - (80 if narrow else 190):
         shapes.strokes(ax, [((end, y - 3), (end, top))], edgecolor=style.FOCUS, linewidth=1.2)
         ax.text(end, y - 6, f"{found.cycles:,.0f}", size=style.SMALL, weight="bold", ha="center",
                 va="top")
-    ax.text(_LEFT + wide, y - 6, full, size=style.SMALL, ha="right", va="top")
-    if narrow:
-        ax.text(_LEFT + wide, y - 18, "with one buffer", size=style.SMALL, ha="right", va="top")
     return style.finish(fig, alt=_alt(found, single), evidence=evidence,
                         note="no other warps on the SM")
 
@@ -77,8 +74,7 @@ def _bar(
     shapes.rectangles(ax, [(x, y + (_ROW - tall) / 2, max(width - 0.8, 0.6), tall)],
                       facecolor=style.PHASE[phase])
     if tile is not None and width > 9:
-        ax.text(x + width / 2, y + _ROW / 2 - 0.5, f"{tile}", size=style.SMALL, ha="center",
-                va="center", color=style.on(style.PHASE[phase]))
+        cells.label(ax, (x, y, width, _ROW), f"{tile}", style.on(style.PHASE[phase]))
 
 
 def _parts(ax: Axes, found: Pipeline, top: float, scale: float) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lib.plotting import shapes, style
+from lib.plotting import cells, shapes, style, timebars
 from lib.topics.time.ring.model import Ring
 
 _LEFT, _WIDTH, _NARROW_WIDTH = 66.0, 438.0, 182.0
@@ -65,8 +65,7 @@ def draw(
         x = _LEFT + first * scale
         boxes[phase].append((x, y + (_ROW - tall) / 2, max(long - 0.8, 0.5), tall))
         if text and long > 6.2 * len(text) + 3:
-            ax.text(x + long / 2, y + _ROW / 2 - 0.5, text, size=style.SMALL, ha="center",
-                    va="center", color=style.on(style.PHASE[phase]))
+            cells.label(ax, (x, y, long, _ROW), text, style.on(style.PHASE[phase]))
 
     for stage in range(ring.stages):
         y = top - _ROW * (stage + 1)
@@ -97,10 +96,7 @@ def draw(
         before = tile.end
     for phase, every in boxes.items():
         shapes.rectangles(ax, every, facecolor=style.PHASE[phase])
-    shapes.strokes(ax, [((_LEFT, y - 3), (_LEFT + full, y - 3))], edgecolor=style.INK,
-                   linewidth=0.6)
-    ax.text(_LEFT, y - 6, "0", size=style.SMALL, va="top")
-    ax.text(_LEFT + full, y - 6, f"{last:,.0f} cycles", size=style.SMALL, ha="right", va="top")
+    timebars.axis(ax, _LEFT, y - 3, full, f"{last:,.0f} cycles")
     return style.finish(fig, alt=_alt(ring, apart), evidence=evidence)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lib.plotting import shapes, style
+from lib.plotting import cells, shapes, style, timebars
 from lib.topics.time.shares.model import Shares
 
 _LEFT, _ROW, _HEAD, _FOOT = 58.0, 16.0, 20.0, 18.0
@@ -55,17 +55,14 @@ def _panel(ax: Axes, name: str, shares: Shares, top: float, scale: float) -> Non
             if is_cut and box[2] > 60:
                 text += f": {part.first} to {part.last - 1}"
             if box[2] > 10:
-                ax.text(box[0] + box[2] / 2, y + high / 2 - 0.5, text, size=style.SMALL,
-                        ha="center", va="center", color=style.on(colour))
+                cells.label(ax, box, text, style.on(colour))
             at += part.steps
         if at < shares.longest:
             shapes.rectangles(
                 ax, [(_LEFT + at * scale + 0.6, y, (shares.longest - at) * scale - 1.2, high)],
                 facecolor=style.WARNING, alpha=style.PALE)
     bottom = top - _HEAD - shares.clusters * _ROW - 2
-    ax.text(_LEFT, bottom, "0", size=style.SMALL, va="top", ha="center")
-    ax.text(_LEFT + shares.longest * scale, bottom, f"{shares.longest} steps", size=style.SMALL,
-            va="top", ha="right")
+    timebars.ends(ax, _LEFT, bottom, shares.longest * scale, f"{shares.longest} steps")
 
 
 def _finding(whole: Shares, cut: Shares, what: str) -> str:
