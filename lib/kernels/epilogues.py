@@ -121,6 +121,11 @@ class Epilogue:
         return cls(activation.lower(), *(part == "true" for part in parts))
 
     @property
+    def by_unit(self) -> Epilogue:
+        """The same with GELU's tanh by the hardware's unit, which is good for C of 8 bits."""
+        return replace(self, activation="gelu_unit") if self.activation == "gelu" else self
+
+    @property
     def name(self) -> str:
         """What tables call it: ``"bias_gelu"``."""
         parts = ("bias" * self.bias, self.activation * (self.activation != "none"),

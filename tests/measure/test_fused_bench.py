@@ -10,7 +10,7 @@ from msgspec import structs
 
 from lib.kernels.epilogues import ACTIVATIONS, Epilogue, FusedProblem
 from lib.measure import fused_bench, fused_contest, fused_rival, fused_traffic
-from lib.measure.fused_contest import ALONE, APART, FUSED, OTHERS, PRODUCT, led
+from lib.measure.fused_contest import ALONE, APART, FUSED, OTHERS, PRODUCT, UNIT, led
 from lib.problem import WrongResult
 from lib.records import store as records
 from lib.records.schema import Chunk, Clock, EpiloguesRecord, FusedRow, FusedSide, Steady
@@ -171,9 +171,13 @@ def test_what_is_timed_is_right_and_named(played, capsys, tmp_path, epilogue):
     if epilogue == "plain":
         assert [side["whose"] for side in found] == [ALONE, ALONE, ALONE]
     else:
-        assert [side["whose"] for side in found] == [FUSED, FUSED, ALONE, ALONE, APART, ALONE]
-        assert found[2]["name"] == f"{found[0]['name']}, the product alone"
-        assert found[0]["epilogue"] == epilogue and found[2]["epilogue"] == "plain"
+        units = [UNIT] * (epilogue == "bias_gelu")  # once, and its product no second time
+        assert [side["whose"] for side in found] == [
+            FUSED, FUSED, *units, ALONE, ALONE, APART, ALONE]
+        bare = found[2 + len(units)]
+        assert bare["name"] == f"{found[0]['name']}, the product alone"
+        assert found[0]["epilogue"] == epilogue and bare["epilogue"] == "plain"
+        assert not units or found[2]["epilogue"] == "bias_gelu_unit"
     assert all(side["error"] < 1e-2 for side in found)
     assert all(side["hash"] and side["registers"] for side in found
                if side["name"].startswith("25 ") and side["whose"] != APART)
