@@ -10,8 +10,8 @@
 - The search knows the words of the text, not those inside of figures.
 - The records that pages lead to lie beside the pages.
 
-`accessible`, `code_lines`, `first_use`, `icons`, `scripts`, `search`, `site` and `tables` are parts
-of it, each with a subject of its own.
+`accessible`, `cards`, `code_lines`, `first_use`, `icons`, `scripts`, `search`, `site` and `tables`
+are parts of it, each with a subject of its own.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ if str(ROOT) not in sys.path:
 
 from book import (  # noqa: E402
     accessible,
+    cards,
     code_lines,
     executed,
     first_use,
@@ -240,7 +241,8 @@ def setup(app: Sphinx) -> dict:
     app.connect("build-finished", redirect_old_place)
     app.connect("build-finished", redirect_moved_pages)
     app.connect("build-finished", put_in_records)
-    for part in (accessible, code_lines, first_use, icons, panels, scripts, search, site, tables):
+    for part in (accessible, cards, code_lines, first_use, icons, panels, scripts, search, site,
+                 tables):
         part.setup(app)
     app.add_css_file("book.css", priority=900)
     app.add_js_file("book.js", loading_method="defer")

@@ -275,7 +275,7 @@ class CudaFile:
                 if guilty or self._empty(str(error)) or self._cut_more(str(error)):
                     continue
                 if std or '"std"' not in str(error):
-                    raise CompileError(self._elsewhere() or f"{error}{self._advice(told)}") \
+                    raise CompileError(self.elsewhere() or f"{error}{self._advice(told)}") \
                         from None
                 std = True  # a header of the toolkit's wants it
         raise CompileError(f"{self.path.name}: errors remain after leaving out {ROUNDS} times")
@@ -302,7 +302,7 @@ class CudaFile:
         self._read()
         return True
 
-    def _elsewhere(self) -> str:
+    def elsewhere(self) -> str:
         """The one line for headers that lie in a folder which was not given; or nothing.
 
         What NVRTC says then follows from their lack, or is said again once they are there.

@@ -222,8 +222,11 @@ class RawModule:
             return entries[0]
         if not names:
             raise ValueError(f"there is no kernel: {self._of_none()}")
+        # A template compiles without its headers until it is named: both are said at once.
+        lack = self._file.elsewhere() if self._file is not None else ""
         raise ValueError(f"name a kernel; there are: "
-                         f"{', '.join(name + template for name, template in names.items())}")
+                         f"{', '.join(name + template for name, template in names.items())}"
+                         + f"\n{lack}" * bool(lack))
 
     def get_global(self, name: str) -> np.ndarray:
         """Return the bytes of a ``__device__`` variable; launches read and write them in place."""

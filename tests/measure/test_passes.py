@@ -731,6 +731,28 @@ def test_what_is_really_measured_of_a_version_makes_a_record(stem, played_h100, 
     assert kept.timeline.blocks
 
 
+def test_copies_that_come_first_are_timed_by_themselves(played_h100, monkeypatch):
+    kernel = KERNELS["24_any_row"]
+    packed, taken = kernel.variant("packed"), []
+
+    class Enqueued(Played):
+        """Notes which launches a sample is of."""
+
+        def __init__(self, call, copies):
+            self.call = call
+
+        def once(self):
+            taken.append(getattr(self.call, "__name__", type(self.call).__name__))
+            return super().once()
+
+    monkeypatch.setattr(bench, "KernelPlayer", Enqueued)
+    row = bench.Contest(packed.problem(33, 57, 75)).row(kernel, packed, samples=5)
+    assert row.packing and row.packing.seconds == row.seconds and taken.count("pack") == 1
+    taken.clear()
+    row = bench.Contest(packed.problem(64, 64, 64)).row(kernel, packed, samples=5)
+    assert row.packing is None and "pack" not in taken
+
+
 def test_launches_that_would_take_long_are_not_profiled():
     unit = plan.Unit(plan.COUNTERS, "01_naive", ("coalesced", "swapped"), None, "0", 1.0)
     rows = {name: [built.parsed_row(built.row(*one)) for one in timed] for name, timed in {

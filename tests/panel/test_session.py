@@ -369,11 +369,41 @@ def test_a_question_that_the_run_can_not_answer_is_an_error(sessions, asked):
         sessions("05_bank_conflicts").predict(asked)
 
 
+def layouts(drawn):
+    """The two layouts of a picture, by who is shown them."""
+    wide, narrow = re.findall(r"<svg.*?</svg>", drawn)
+    assert 'class="figure-wide"' in wide and 'class="figure-narrow"' in narrow
+    return {"page": wide, "phone": narrow}
+
+
+def width(drawing):
+    return float(re.search(r' width="([\d.]+)"', drawing)[1])
+
+
+@pytest.mark.parametrize("drawn", [
+    svg.banks(banks.describe(coalescing.strided(2)), "load", "x"),
+    svg.sectors(coalescing.strided(2), 0, "load", "x"),
+    svg.sectors(coalescing.strided(1, first=10**9), 0, "load", "x"),
+    svg.lanes([True] * 32, "x"),
+])
+def test_pictures_fit_a_page_and_a_phone_s_panel(drawn):
+    found = layouts(drawn)
+    assert width(found["page"]) <= 800 and width(found["phone"]) <= 316
+    lanes = {view: set(re.findall(r">(\d+)</text>", one)) for view, one in found.items()}
+    assert {str(lane) for lane in range(32)} <= lanes["page"] & lanes["phone"]
+
+
+def test_a_phone_s_pieces_are_those_that_are_touched():
+    phone = layouts(svg.sectors(coalescing.strided(32), 0, "load", "x"))["phone"]
+    assert re.findall(r">byte ([\d,]+)<", phone)[:3] == ["0", "128", "256"]
+    assert "24 more pieces of 64 bytes" in phone
+
+
 def test_banks_are_drawn_as_the_model_has_them():
     access = coalescing.Access(np.arange(32) * 128, np.ones(32, bool), 4)
     drawn = svg.banks(banks.describe(access), "load", "x")
     assert "32 wavefronts, ideal 1" in drawn and "24 more wavefronts" in drawn
-    assert drawn.count("<text") < 80
+    assert all(layout.count("<text") < 80 for layout in layouts(drawn).values())
 
 
 def test_sectors_are_drawn_as_the_model_has_them():
@@ -414,5 +444,5 @@ def test_a_lane_of_several_words_is_one_box():
     wide = coalescing.Access(np.arange(32) * 16, np.ones(32, bool), 16)
     narrow = coalescing.Access(np.arange(32) * 4, np.ones(32, bool), 4)
     for access, boxes, rows in ((wide, 32, 4), (narrow, 32, 1)):
-        drawn = svg.banks(banks.describe(access), "load", "x")
+        drawn = layouts(svg.banks(banks.describe(access), "load", "x"))["page"]
         assert drawn.count("<text") == boxes + rows + 10  # lanes, rows, the scale of banks

@@ -101,21 +101,33 @@ def test_an_isolated_change_is_a_row_with_what_was_predicted(shown):
     assert other.startswith("| **chunks XORed, after padding**: `padded` → `swizzled` | +5.0% | ")
 
 
-def test_a_change_with_one_side_unrecorded_says_so(shown, monkeypatch):
+def test_a_change_says_what_is_not_recorded_of_it(shown, monkeypatch):
     from lib.records import store
 
     def missing(*_):
         raise store.NotRecorded("python -m lib record 16_cp_async")
 
+    version = Version("16_cp_async")
     monkeypatch.setattr(Version, "metrics", missing)
-    page.isolated(Version("16_cp_async"), "copies past the L1")
-    assert shown[0].splitlines()[2] == (
-        "| **copies past the L1**: `through_l1` → `tile_256x128` | not recorded yet |  |  |  |  |")
+    page.isolated(version, "copies past the L1")
+    _, at_small, at_size, *counted = cells(shown[0])[0]
+    assert at_small.count("→") == at_size.count("→") == 1
+    assert counted == [page.NOT_YET, page.NOT_YET, ""]
+    # Times of one size alone.
+    found = Version.recorded
+    monkeypatch.setattr(Version, "recorded", lambda self, size, *rest: (
+        missing() if size == page.SMALL else found(self, size, *rest)))
+    page.isolated(version, "copies past the L1", timed=True)
+    _, at_small, at_size, cycles, *counted = cells(shown[1])[0]
+    assert at_small == page.NOT_YET and "→" in at_size and counted == [page.NOT_YET, ""]
+    assert cycles.startswith(f"{page.NOT_YET}; ") and "→" in cycles
+    # Nothing of today's source.
+    monkeypatch.setattr("lib.records.reader.Recorded.check_current", missing)
+    page.isolated(version, "copies past the L1")
+    assert cells(shown[2])[0][1:] == [page.NOT_YET, "", "", "", ""]
     page.isolated(Version("11_wmma_shared"), account="wavefronts")
-    assert len(shown[1].splitlines()) == 5 + len(Version("11_wmma_shared").kernel.pairs) - 1
-    assert "stage busy" in shown[1]
-    with pytest.raises(ValueError, match="has no pair that is 'a fifth stage'"):
-        page.isolated(Version("16_cp_async"), "a fifth stage")
+    assert len(cells(shown[3])) == len(Version("11_wmma_shared").kernel.pairs)
+    assert "stage busy" in shown[3]
 
 
 @pytest.mark.parametrize("counter, head, written", [

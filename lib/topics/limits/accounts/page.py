@@ -103,7 +103,8 @@ def issued(version: Version, *variants: str, above: Sequence[str] | None = None,
          *(f"{'at' if i else 'TFLOP/s at'} {n:,}" for i, n in enumerate(sizes))),
         rows, "w: wavefronts of the L1 per 32 multiply-adds; issued: instructions of a warp per "
         "FMA of a warp; slots: of all issue slots, empty on SMs that have warps; wait: cycles in "
-        f"that stall per FMA of a warp, for global memory and at barriers; counters: one launch at {size:,}³; {label}")
+        "that stall per FMA of a warp, for global memory and at barriers; counters: one launch at "
+        f"{size:,}³; {label}")
 
 
 @dataclass(frozen=True)
@@ -401,40 +402,58 @@ def _side(one: Row, version: Version) -> str:
 def _changed(first: Row, second: Row, account: str, cause: _Cause, sheet: gpus.Gpu, size: int,
              label: _Labels, timed: bool) -> tuple[str, ...]:
     """The cells of a pair: two speeds, cycles, what names the cause, and how busy the unit was."""
-    def told(one: Row) -> tuple[float, float, float, float, float]:
-        one.page.kept.check_current(one.variant.name)
+    def counted(one: Row) -> tuple[float, float, float]:
         found = one.page.metrics(size, one.variant.name)
         sms, peak = one.page.record.gpu.sms, sheet.flops_per_cycle(one.variant.dtype)
         parts: model.Tensor | model.Wavefronts = (
             model.tensor(found, size, sms, peak) if account == "tensor"
             else model.wavefronts(found, size, sms, peak))
-        return (one.page.recorded(SMALL, one.variant.name).tflops,
-                one.page.recorded(size, one.variant.name).tflops,
-                found["cycles"], cause.found(found, sms, parts.each), parts.busy)
+        return found["cycles"], cause.found(found, sms, parts.each), parts.busy
 
+    both = (first, second)
     try:
-        before, after = told(first), told(second)
+        for one in both:
+            one.page.kept.check_current(one.variant.name)
+        for one in both:
+            label.add(records.label(one.page.record))
     except records.NotRecorded:
         return NOT_YET, "", "", "", ""
-    for one in (first, second):
-        label.add(records.label(one.page.record))
+    speeds = tuple(_both(both, partial(_tflops_at, n)) for n in (SMALL, size))
+    try:
+        before, after = counted(first), counted(second)
+    except records.NotRecorded:
+        return (*speeds, _cycles_of_turns(first, second, size) if timed else NOT_YET, NOT_YET, "")
     cycles = (_cycles_of_turns(first, second, size) if timed
-              else f"{before[2] / 1e6:.4g} → {after[2] / 1e6:.4g}, "
-                   f"{after[2] / before[2] - 1:+.1%}")
-    speeds = tuple(f"{a:.4g} → {b:.4g}, {b / a - 1:+.1%}"
-                   for a, b in zip(before[:2], after[:2], strict=True))
+              else f"{before[0] / 1e6:.4g} → {after[0] / 1e6:.4g}, {after[0] / before[0] - 1:+.1%}")
     return (*speeds, cycles,
-            f"{before[3]:{cause.digits}} → {after[3]:{cause.digits}}",
-            f"{before[4]:.1%} → {after[4]:.1%}")
+            f"{before[1]:{cause.digits}} → {after[1]:{cause.digits}}",
+            f"{before[2]:.1%} → {after[2]:.1%}")
+
+
+def _tflops_at(size: int, one: Row) -> float:
+    return one.page.recorded(size, one.variant.name).tflops
+
+
+def _both(sides: Sequence[Row], found: Callable[[Row], float]) -> str:
+    """A value of both sides and by how much they differ."""
+    try:
+        before, after = map(found, sides)
+    except records.NotRecorded:
+        return NOT_YET
+    return f"{before:.4g} → {after:.4g}, {after / before - 1:+.1%}"
 
 
 def _cycles_of_turns(first: Row, second: Row, size: int) -> str:
     """Cycles of a pair's timed launches at both sizes, thousands, and by how much they differ."""
     told = []
     for n in (SMALL, size):
-        clocks = [one.page.recorded(n, one.variant.name).clock for one in (first, second)]
+        try:
+            clocks = [one.page.recorded(n, one.variant.name).clock for one in (first, second)]
+        except records.NotRecorded:
+            clocks = [None]
         if not all(clocks):
-            return NOT_YET
+            told.append(NOT_YET)
+            continue
         before, after = (clock.cycles for clock in clocks if clock)
         told.append(f"{before / 1e3:,.1f} → {after / 1e3:,.1f}, {after / before - 1:+.1%}")
     return "; ".join(told)

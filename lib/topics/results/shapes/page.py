@@ -48,7 +48,8 @@ def draw(version: Version, fixed: str) -> None:
             by_shape.Shape("×".join(map(str, row.shape)), row.ratio, launched.name,
                            others[row.shape])
         )
-    show(by_shape.draw(rows, fixed=fixed, evidence=records.label(version.record)))
+    show(*(by_shape.draw(rows, fixed=fixed, evidence=records.label(version.record), narrow=narrow)
+           for narrow in (False, True)))
 
 
 def others_table(*stems: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 
 from matplotlib.figure import Figure
@@ -41,5 +40,4 @@ def rings(
         return ring_figure.draw(ring(copy, multiply, count, 8), stages=max(stages), apart=apart,
                                 narrow=narrow)
 
-    return Explorer(controls, frame, "A ring of stages, and who waits",
-                    functools.partial(frame, narrow=True))
+    return Explorer(controls, frame, "A ring of stages, and who waits")
