@@ -75,7 +75,7 @@ def fused(
     own = replace(schedule, staged=staged).with_own(EARLY=early, E=epilogue.expression)
     base = persists(name, meaning, own, **types)
     down, across = schedule.cluster
-    return replace(base, template=_TEMPLATE, grid=Line(down, resident=1, beside=across))
+    return replace(base, template=_TEMPLATE, grid=Line(down, blocks_per_sm=1, cluster_n=across))
 
 
 def few(
@@ -92,7 +92,7 @@ def apart(epilogue: Epilogue, out: str, vec: int) -> Variant:
     schedule = Schedule((1, vec), 1, vec=vec, own={"E": epilogue.expression})
     return Variant(
         f"apart_{epilogue.name}_{vec}", schedule, ("TC", "VEC", "E"), (APART_THREADS, 1), "warp",
-        "the epilogue of a product in memory", out=out, function="apart", early=True)
+        "the epilogue of a product in memory", out=out, function="apart", programmatic_launch=True)
 
 
 # Warpgroups in turn, whose epilogues run behind the other's products; and both on one tile.
@@ -224,9 +224,9 @@ def check(variant: Variant, problem: FusedProblem, alignments: tuple[int, ...] =
     if rule := misfit(problem, alignments):
         raise ValueError(f"25_epilogue moves rows that are multiples of {TMA_STRIDE} bytes, from "
                          f"such addresses on: {rule}")
-    most = 2**31 - 1 - max(variant.tile)
+    limit = 2**31 - 1 - max(variant.tile)
     for name, size in (("M", problem.M), ("N", problem.N), ("K", problem.K)):
-        if size > most:
+        if size > limit:
             raise ValueError(f"{name} = {size} passes what a 32-bit index can hold")
 
 

@@ -253,13 +253,13 @@ class Contest:
     def timed(self, sides: Sequence[Side]) -> list[FusedSide]:
         """Time them in turns."""
         timed = turns.take(self.players(sides), SAMPLES, warm=bench.WARM_SERIES)
-        return [self._told(side, timing) for side, timing in zip(sides, timed, strict=True)]
+        return [self._timed_side(side, timing) for side, timing in zip(sides, timed, strict=True)]
 
     def players(self, sides: Sequence[Side]) -> list[KernelPlayer]:
         """What plays each."""
         return [KernelPlayer(side.call, len(self.copies)) for side in sides]
 
-    def _told(self, side: Side, timing: turns.Timing) -> FusedSide:
+    def _timed_side(self, side: Side, timing: turns.Timing) -> FusedSide:
         flops = self.problem.flops
         of_code: dict[str, Any] = {}
         epilogue = Epilogue() if side.whose in (ALONE, PRODUCT) else self.problem.epilogue
@@ -363,12 +363,12 @@ def contest(
     sides = sides_of(found, say, candidates)
     timed, idle = found.timed(sides), None
     counter = nvml() if joules else None
-    kept = led(timed)
-    if counter is not None and time.perf_counter() + 2 * joules * len(kept) < until:
+    pairs = led(timed)
+    if counter is not None and time.perf_counter() + 2 * joules * len(pairs) < until:
         idle = idle_watts(counter, joules)
-        players = found.players([sides[place] for place in kept])
+        players = found.players([sides[place] for place in pairs])
         steadies = energy.each(players, counter, problem.flops, joules)
-        for place, steady in zip(kept, steadies, strict=True):
+        for place, steady in zip(pairs, steadies, strict=True):
             timed[place] = structs.replace(timed[place], steady=steady)
     elif joules:
         say("energy is not measured: " + ("no time is left" if counter else "no sensor counts it"))

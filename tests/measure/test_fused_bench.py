@@ -34,10 +34,10 @@ def sides(*named):
 
 
 def test_a_row_says_what_was_timed():
-    assert fused_bench.told(ROW, SIDE) == (
+    assert fused_bench.line(ROW, SIDE) == (
         "64x64x128 bias_gelu 25 ping_pong: 0.5 TFLOP/s, 2.00 µs, clock not read, spread 1.0%, "
         "error 1.0e-03")
-    with_more = fused_bench.told(ROW, structs.replace(SIDE, clock=CLOCK, steady=STEADY))
+    with_more = fused_bench.line(ROW, structs.replace(SIDE, clock=CLOCK, steady=STEADY))
     assert "1,980 MHz" in with_more and with_more.endswith("2.00 mJ")
 
 
@@ -114,9 +114,9 @@ def test_pytorch_s_layer_is_the_problem(activation, residual):
     problem = FusedProblem(6, 32, 24, dtype="float16", out="float16",
                            epilogue=Epilogue(activation, True, residual))
     given = problem.inputs()
-    x, weight, bias, beside = (None if one is None else torch.tensor(one.astype("f8")) for one in (
-        given.A, given.B, given.bias, given.residual))
-    found = fused_rival.expression(torch, problem.epilogue)(x, weight, bias, beside).numpy()
+    operands = (None if one is None else torch.tensor(one.astype("f8"))
+                for one in (given.A, given.B, given.bias, given.residual))
+    found = fused_rival.expression(torch, problem.epilogue)(*operands).numpy()
     if activation == "swiglu":  # whose gates lie otherwise
         assert found.shape == given.C.shape
     else:

@@ -10,7 +10,7 @@ from lib.kernels.catalogue import CATALOGUE, in_book
 from lib.records import store as records
 from lib.topics.limits.accounts import model, page
 from lib.topics.limits.issue_slots import model as slots
-from lib.topics.version import Version, rung
+from lib.topics.version import Version, short_name
 from tests.pages import cells
 
 H100 = GPUS["H100"]
@@ -175,7 +175,7 @@ def test_both_accounts_are_told_of_every_version_that_a_gpu_here_has_run(shown):
     by_wavefronts, by_tensor = (cells(one) for one in shown)
     stems = [stem for stem, kernel in in_book().items() if kernel.min_arch != BLACKWELL]
     assert [row[0] for row in (*by_wavefronts, *by_tensor)] == [
-        f"[{rung(CATALOGUE[stem])}]({stem}.ipynb)" for stem in stems]
+        f"[{short_name(CATALOGUE[stem])}]({stem}.ipynb)" for stem in stems]
     assert by_wavefronts[-1][0].startswith("[13 ") and by_tensor[0][0].startswith("[14 ")
     naive = by_wavefronts[0]
     found = Version("01_naive").metrics(4096)

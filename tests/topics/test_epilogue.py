@@ -76,12 +76,12 @@ def test_cycles_are_those_of_the_unit_that_takes_longer():
 
 def test_a_second_pass_writes_and_reads_the_product():
     M, N, K = model.LARGE
-    found = model.moved(model.LARGE)
+    found = model.traffic(model.LARGE)
     assert found.fused == 2 * (M * K + K * N + M * N + N)
     assert found.apart - found.fused == 8 * M * N
     assert found.rounded - found.fused == 4 * M * N
     # SwiGLU's C has half of the columns, and its product all of them.
-    swiglu = model.moved(model.LARGE, "swiglu")
+    swiglu = model.traffic(model.LARGE, "swiglu")
     assert swiglu.fused == 2 * (M * K + K * N) + M * N
     assert swiglu.apart - swiglu.fused == 8 * M * N
 

@@ -48,7 +48,7 @@ def recorded(stem, speed=lambda name, shape: 600.0):
         ]}
     head = built.head(stem) | {"date": "2026-11-21"}
     head["gpu"]["name"] = "NVIDIA H100"
-    page.version.kept.__dict__["record"] = built.parsed(
+    page.version.reader.__dict__["record"] = built.parsed(
         head | {"variants": variants, "chunks": built.chunks()})
     return page
 

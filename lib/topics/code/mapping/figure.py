@@ -131,9 +131,9 @@ def _zoom(
         )
 
     def inside(region: Region) -> tuple[float, float, float, float]:
-        moved = Region(region.row - block.row, region.column - block.column, region.rows,
+        local = Region(region.row - block.row, region.column - block.column, region.rows,
                        region.columns)
-        return _box((left, top), moved, larger)
+        return _box((left, top), local, larger)
 
     shapes.rectangles(ax, [inside(block)], facecolor=compute, alpha=style.PALE)
     shapes.rectangles(ax, [_at_least(inside(w), 3) for w in work.warp], facecolor=compute)

@@ -69,7 +69,7 @@ def contests() -> None:
     line("fused by the unit's tanh, of the fastest rival", lambda row: _of(row, "rival", "unit"))
     line("fused, of our product alone", lambda row: _of(row, "product"))
     rows.append(("DRAM at least, MB: fused; apart", *(
-        f"{model.moved(shape).fused / 1e6:,.0f}; {model.moved(shape).apart / 1e6:,.0f}"
+        f"{model.traffic(shape).fused / 1e6:,.0f}; {model.traffic(shape).apart / 1e6:,.0f}"
         for shape in SHAPES)))
     line("DRAM recorded, MB: fused; apart", lambda row: "; ".join(
         _megabytes(model.fastest(row, whose)) for whose in ("fused", "apart")))

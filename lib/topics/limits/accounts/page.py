@@ -17,7 +17,7 @@ from lib.records import store as records
 from lib.records.schema import mhz
 from lib.topics.limits.accounts import model
 from lib.topics.limits.issue_slots import model as slots
-from lib.topics.version import RECORDED_ON, Row, Version, rung
+from lib.topics.version import RECORDED_ON, Row, Version, short_name
 
 T = TypeVar("T")
 SIZE, SMALL = 4096, 2048
@@ -191,7 +191,7 @@ def every(size: int = SIZE) -> None:
             continue
         one = Version(stem).rows(())[0]
         peak = sheet.flops_per_cycle(one.variant.dtype)
-        link = f"[{rung(kernel)}]({stem}.ipynb)"
+        link = f"[{short_name(kernel)}]({stem}.ipynb)"
         if stem <= LAST_BY_WAVEFRONTS:
             peaks[kernel.group] = f"{peak // 2:,} in {kernel.group}"
             first = _recorded(one, size, partial(_by_wavefronts, size, peak), labels[0])
@@ -227,7 +227,7 @@ def every(size: int = SIZE) -> None:
 def _ahead(one: Row, size: int) -> str:
     """The variant that is far faster than the first at this size, with its speed; else nothing."""
     found, kernel, first = [], one.page.kernel, one.variant
-    for variant in (*kernel.variants, *kernel.steps) if kernel.beside else ():
+    for variant in (*kernel.variants, *kernel.steps) if kernel.own_shapes else ():
         if (variant.dtype, variant.out, variant.b_layout) != (
                 first.dtype, first.out, first.b_layout):
             continue
@@ -361,13 +361,14 @@ def crossed(version: Version, columns: Sequence[str], rows: Mapping[str, Sequenc
         M = N = K.
     """
     sheet = gpus.GPUS[RECORDED_ON]
-    label, told = _Labels(), []
+    label, lines = _Labels(), []
     for state, names in rows.items():
         kernels = version.rows((), names)[:len(names)]
         cells = [_speed_and_cycles(one, sheet, size, label) for one in kernels]
-        told.append((f"**{state}**", *(cell for each in zip(*cells, strict=True) for cell in each)))
+        lines.append((f"**{state}**",
+                      *(cell for each in zip(*cells, strict=True) for cell in each)))
     heads = (f"TFLOP/s at {SMALL:,}", f"cycles at {size:,}", "FLOP per tensor-busy cycle × busy")
-    table((what, *(f"{column}, {head}" for head in heads for column in columns)), told,
+    table((what, *(f"{column}, {head}" for head in heads for column in columns)), lines,
           f"the last: one launch at {size:,}³; {label}")
 
 
@@ -379,7 +380,7 @@ def _speed_and_cycles(one: Row, sheet: gpus.Gpu, size: int, label: _Labels) -> t
         speed = f"{one.page.recorded(SMALL, one.variant.name).tflops:.4g}"
     except records.NotRecorded:
         return NOT_YET, NOT_YET, NOT_YET
-    stale = " (stale: the source has changed since)" if one.page.kept.stale else ""
+    stale = " (stale: the source has changed since)" if one.page.reader.stale else ""
     label.add(records.label(one.page.record) + stale)
     return speed, f"{found['cycles']:,.0f}", f"{parts.each:,.0f} × {parts.busy:.1%}"
 
@@ -413,7 +414,7 @@ def _changed(first: Row, second: Row, account: str, cause: _Cause, sheet: gpus.G
     both = (first, second)
     try:
         for one in both:
-            one.page.kept.check_current(one.variant.name)
+            one.page.reader.check_current(one.variant.name)
         for one in both:
             label.add(records.label(one.page.record))
     except records.NotRecorded:
@@ -445,18 +446,18 @@ def _both(sides: Sequence[Row], found: Callable[[Row], float]) -> str:
 
 def _cycles_of_turns(first: Row, second: Row, size: int) -> str:
     """Cycles of a pair's timed launches at both sizes, thousands, and by how much they differ."""
-    told = []
+    words = []
     for n in (SMALL, size):
         try:
             clocks = [one.page.recorded(n, one.variant.name).clock for one in (first, second)]
         except records.NotRecorded:
             clocks = [None]
         if not all(clocks):
-            told.append(NOT_YET)
+            words.append(NOT_YET)
             continue
         before, after = (clock.cycles for clock in clocks if clock)
-        told.append(f"{before / 1e3:,.1f} → {after / 1e3:,.1f}, {after / before - 1:+.1%}")
-    return "; ".join(told)
+        words.append(f"{before / 1e3:,.1f} → {after / 1e3:,.1f}, {after / before - 1:+.1%}")
+    return "; ".join(words)
 
 
 class _Labels:
@@ -472,16 +473,16 @@ class _Labels:
         return "; ".join(self._found) or NOT_YET
 
 
-def _recorded(one: Row, size: int, told: Callable[[Mapping[str, float], int], T], label: _Labels
+def _recorded(one: Row, size: int, account: Callable[[Mapping[str, float], int], T], label: _Labels
               ) -> T | None:
     """The account of what is recorded of a row; None where nothing is."""
     try:
         found, record = one.page.metrics(size, one.variant.name), one.page.record
     except records.NotRecorded:
         return None
-    stale = " (stale: the source has changed since)" if one.page.kept.stale else ""
+    stale = " (stale: the source has changed since)" if one.page.reader.stale else ""
     label.add(records.label(record) + stale)
-    return told(found, record.gpu.sms)
+    return account(found, record.gpu.sms)
 
 
 def _tflops(one: Row, size: int) -> str:
@@ -508,7 +509,7 @@ def _above(version: Version, above: Sequence[str] | None) -> Sequence[str]:
 
 def _name(one: Row) -> str:
     first = one.variant is one.page.kernel.variants[0]
-    return rung(one.page.kernel) if first else one.name
+    return short_name(one.page.kernel) if first else one.name
 
 
 def _peaks(version: Version, variants: Sequence[str], above: Sequence[str] | None) -> str:

@@ -8,7 +8,7 @@ from lib import gpus
 from lib.plotting.display import show, table
 from lib.problem import ITEM_BYTES
 from lib.topics.memory.tensor_memory import figure, model
-from lib.topics.version import Version, rung
+from lib.topics.version import Version, short_name
 
 MEGA = 1e6
 
@@ -53,7 +53,7 @@ def costs(version: Version, *variants: str, above: Sequence[str] = ()) -> None:
          *("no such memory" if e is None else f"{e[0]} of {e[1]}" for e in early),
          f"{model.WALK - 1} of {model.WALK - 1}"),
     ]
-    table(("", *(f"{rung(row.page.kernel)}, {row.variant.name}" for row in rows),
+    table(("", *(f"{short_name(row.page.kernel)}, {row.variant.name}" for row in rows),
            f"predicted for {last.name}"), lines,
           f"emulated: PTX of each version, one block{' or pair' if blocks > 1 else ''}, "
           f"{' × '.join(map(str, model.SHAPE))}{' for each block' if blocks > 1 else ''}; bytes "
