@@ -20,7 +20,7 @@ OTHER_RECORDS = (
 # What a shell returns of a command that Ctrl-C ended.
 STOPPED = 130
 # A chunk of GPU time that may be lent; a pass of several goes on by itself.
-MOST_MINUTES = 60
+MAX_MINUTES = 60
 
 
 def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
@@ -114,7 +114,7 @@ def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
 def _bench(options: argparse.Namespace) -> int:
     from lib.measure.bench import bench
     from lib.measure.counters import cycles
-    from lib.measure.told import told
+    from lib.measure.summary import summary
     from lib.run import device
 
     kernel, variant = common.chosen(options)
@@ -129,7 +129,7 @@ def _bench(options: argparse.Namespace) -> int:
     if options.thorough:
         counted = cycles(kernel, variant, problem, row.rival, options.ptx_arch)
         document["cycles"] = common.fields(counted)
-    common.say(options, document, told(kernel.stem, variant.name, row, counted))
+    common.say(options, document, summary(kernel.stem, variant.name, row, counted))
     return 0
 
 
@@ -199,8 +199,8 @@ def _record(options: argparse.Namespace) -> int:
                           or options.whole):
         raise ValueError("--quick takes no names, and none of --finish, --again, --headline, "
                          "--whole")
-    if not 0 < options.minutes <= MOST_MINUTES:
-        raise ValueError(f"--minutes {options.minutes:g}: a chunk lasts up to {MOST_MINUTES}")
+    if not 0 < options.minutes <= MAX_MINUTES:
+        raise ValueError(f"--minutes {options.minutes:g}: a chunk lasts up to {MAX_MINUTES}")
     for name in options.kernels:
         stem, variant = parted(name)
         if stem not in OTHER_RECORDS:
@@ -253,7 +253,7 @@ def _plan(options: argparse.Namespace) -> int:
     document = {"gpu": key, "why": found.why, "chunks": [
         {"minutes": found.seconds(chunk) / 60, "units": [unit.name for unit in chunk]}
         for chunk in found.chunks]}
-    common.say(options, document, lacking.told(found))
+    common.say(options, document, lacking.lines(found))
     return 0
 
 
@@ -308,10 +308,10 @@ def _rivals(options: argparse.Namespace) -> int:
         refuse_dirty()
     chunk, where = chunk_here()
     found = rivals.measure(options.peers, folders, sizes, say, chunk)
-    told = rivals.lines(found)
+    rows = rivals.lines(found)
     if options.record and any(peer.rows for peer in found.values()):
-        told.append(str(write_rivals(found, chunk, where)))
-    common.say(options, found, told)
+        rows.append(str(write_rivals(found, chunk, where)))
+    common.say(options, found, rows)
     return 0
 
 

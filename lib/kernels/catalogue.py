@@ -831,7 +831,7 @@ CATALOGUE: dict[str, Kernel] = {
                      "PING_PONG"),
             ),
             menu=every_type(launched_of_20),
-            beside=shapes.SECOND_WAVES,
+            own_shapes=shapes.SECOND_WAVES,
         ),
         Kernel(
             stem="21_clusters",
@@ -898,7 +898,7 @@ CATALOGUE: dict[str, Kernel] = {
             builds_on=("21_clusters",),
             group="FP16",
             min_arch="sm_90a",
-            beside=shapes.FEW_TILES,
+            own_shapes=shapes.FEW_TILES,
             variants=(
                 few_tiles("split", "64×64, four blocks share K", replace(SMALL, split=4)),
                 few_tiles("unsplit", "split, each block with a K of its own", SMALL),
@@ -917,7 +917,7 @@ CATALOGUE: dict[str, Kernel] = {
                 few_tiles("swapped_16", "swapped, tiles of 16 rows",
                           replace(SMALL, tile=(16, 64), split=4, swapped=True)),
                 replace(few_tiles("late", "unsplit, launched when the one before has ended", SMALL),
-                        early=False),
+                        programmatic_launch=False),
             ),
             pairs=(
                 *(Pair(f"{blocks} blocks share K", f"22_few_tiles/{before}",
@@ -941,11 +941,11 @@ CATALOGUE: dict[str, Kernel] = {
             builds_on=("21_clusters",),
             group="FP16",
             min_arch="sm_90a",
-            beside=shapes.LAST_WAVES,
+            own_shapes=shapes.LAST_WAVES,
             variants=(
                 stream_k("cut", "128×128 in turn, the last wave cut along K",
-                         OF_21["ping_pong"], wave_share=8),
-                stream_k("whole", "cut, its last wave whole", OF_21["ping_pong"], wave_share=0),
+                         OF_21["ping_pong"], stream_k_share=8),
+                stream_k("whole", "cut, its last wave whole", OF_21["ping_pong"], stream_k_share=0),
             ),
             menu=launched_of_23(),
             pairs=(
@@ -962,7 +962,7 @@ CATALOGUE: dict[str, Kernel] = {
             builds_on=("22_few_tiles",),
             group="FP16",
             min_arch="sm_90a",
-            beside=shapes.ANY_ROWS,
+            own_shapes=shapes.ANY_ROWS,
             variants=(
                 any_row("read", "64×64, three warpgroups read", replace(SMALL, loaders=3)),
                 packed(replace(

@@ -19,8 +19,8 @@ ATOM_SLACK = 1024
 SLICE_BYTES = 64 * 128
 # Threads of a producer and two consumers, a warpgroup each.
 THREE_WARPGROUPS = 384
-# Elements that a block of 24's `pack` moves at a time: of one row, or of several short ones.
-PACK_COLUMNS = 1024
+# Elements that a block of 24's `packing` moves at a time: of one row, or of several short ones.
+PACKING_COLUMNS = 1024
 
 
 class Types(TypedDict, total=False):
@@ -121,7 +121,7 @@ def persists(name: str, meaning: str, schedule: Schedule, **types: Unpack[Types]
     return replace(
         base, template=(*_RING, "GROUP", "IN_FLIGHT", "STAGED", "PING_PONG"),
         maps=TensorMaps(_boxes(base, 64), lanes_store=True), block=(THREE_WARPGROUPS, 1),
-        grid=Line(resident=1), roles=_roles(schedule), early=True,
+        grid=Line(blocks_per_sm=1), roles=_roles(schedule), programmatic_launch=True,
         shared_bytes=base.shared_bytes + 2 * schedule.staged * SLICE_BYTES,
     )
 
@@ -131,7 +131,7 @@ def clustered(name: str, meaning: str, schedule: Schedule, **types: Unpack[Types
     base = persists(name, meaning, schedule.with_own(**{"HILBERT": False, **schedule.own}), **types)
     down, across = schedule.cluster
     return replace(
-        base, grid=Line(down, resident=1, beside=across),
+        base, grid=Line(down, blocks_per_sm=1, cluster_n=across),
         template=(*_RING, "GROUP", "HILBERT", *_CLUSTER, "IN_FLIGHT", "STAGED", "PING_PONG"),
     )
 
@@ -147,7 +147,8 @@ def few_tiles(name: str, meaning: str, schedule: Schedule, **types: Unpack[Types
     down, across = schedule.cluster
     return replace(
         base, template=(*_RING, *_CLUSTER, "CLUSTER_K", "SWAPPED"), block=(32 * (warps + 1), 1),
-        any_layout=True, grid=Line(down, split=schedule.split, beside=across), early=True,
+        any_layout=True, grid=Line(down, split=schedule.split, cluster_n=across),
+        programmatic_launch=True,
         roles=Roles((("consumers", warps), ("producer", 1)), schedule.stages),
     )
 
@@ -187,14 +188,15 @@ def clusters_widths(
 
 
 def stream_k(
-    name: str, meaning: str, schedule: Schedule, *, wave_share: int, **types: Unpack[Types]
+    name: str, meaning: str, schedule: Schedule, *, stream_k_share: int, **types: Unpack[Types]
 ) -> Variant:
-    """23: 21 with products in flight, its last wave cut along K; whole if `wave_share` is 0."""
+    """23: 21 with products in flight, its last wave cut along K; whole if `stream_k_share` is 0."""
     base = clustered(name, meaning, schedule, **types)
     down, across = schedule.cluster
     return replace(
         base, schedule=schedule, template=(*_RING, "GROUP", *_CLUSTER, "STAGED", "PING_PONG"),
-        any_layout=True, grid=LastWave(down, resident=1, beside=across, wave_share=wave_share),
+        any_layout=True, grid=LastWave(
+            down, blocks_per_sm=1, cluster_n=across, stream_k_share=stream_k_share),
     )
 
 
@@ -210,15 +212,15 @@ def any_row(name: str, meaning: str, schedule: Schedule, **types: Unpack[Types])
 
 
 def packed(variant: Variant, version: str = "24_any_row") -> Variant:
-    """A variant that loads by TMA, with a version's `pack` for rows that TMA can't step over.
+    """A variant that loads by TMA, with a version's `packing` for rows that TMA can't step over.
 
     An empty `version` is the variant's own.
     """
-    pack = Variant(
-        "pack", Schedule((1, PACK_COLUMNS), 1), ("T",), (128, 1), "block", "rows of 16 bytes",
-        dtype=variant.dtype, function="pack", version=version, early=True,
+    packing = Variant(
+        "pack", Schedule((1, PACKING_COLUMNS), 1), ("T",), (128, 1), "block", "rows of 16 bytes",
+        dtype=variant.dtype, function="pack", version=version, programmatic_launch=True,
     )
-    return replace(variant, pack=pack)
+    return replace(variant, packing=packing)
 
 
 def boxes(variant: Variant) -> dict[str, tuple[int, int]]:
@@ -438,13 +440,13 @@ def _shared_out(
     given: Iterable[tuple[tuple[int, int], int, int, int, int]], types: Types,
 ) -> Iterator[Variant]:
     """Instantiations of 22 by tile, stages, clusters' tiles down and across C, and parts of K."""
-    for tile, stages, down, beside, split in given:
+    for tile, stages, down, cluster_n, split in given:
         yield made(
-            f"{prefix}{tile[0]}x{tile[1]}x{stages}_{down}x{beside}x{split}"
+            f"{prefix}{tile[0]}x{tile[1]}x{stages}_{down}x{cluster_n}x{split}"
             + "_swapped" * swapped,
-            f"{tile[0]}×{tile[1]}, {stages} stages, clusters of {down} × {beside} tiles × {split} "
-            "of K" + ", operands swapped" * swapped,
-            Schedule(tile, ROW, stages=stages, cluster=(down, beside), split=split,
+            f"{tile[0]}×{tile[1]}, {stages} stages, clusters of {down} × {cluster_n} tiles × "
+            f"{split} of K" + ", operands swapped" * swapped,
+            Schedule(tile, ROW, stages=stages, cluster=(down, cluster_n), split=split,
                      swapped=swapped),
             **types,
         )
@@ -453,7 +455,8 @@ def _shared_out(
 def launched_of_23(prefix: str = "", **types: Unpack[Types]) -> tuple[Variant, ...]:
     """Those of 23: 21's tiles, where A lies by columns or products come in batches."""
     return tuple(
-        stream_k(prefix + name, f"{_sizes(one)}, its last wave whole", one, wave_share=0, **types)
+        stream_k(prefix + name, f"{_sizes(one)}, its last wave whole", one, stream_k_share=0,
+                 **types)
         for name, one in OF_21.items()
     )
 

@@ -60,11 +60,11 @@ def products(held_out: bool) -> list[Asked]:
     else:
         found, known = list(_layers(FITTED, TOKENS)), set()
     found += randomly(HELD_OUT_SEED if held_out else FIT_SEED)
-    kept: dict[Problem, Asked] = {}
+    every: dict[Problem, Asked] = {}
     for one in found:
         if one.problem not in known:
-            kept.setdefault(one.problem, one)
-    return list(kept.values())
+            every.setdefault(one.problem, one)
+    return list(every.values())
 
 
 def _layers(models: dict[str, Layers], tokens: tuple[int, ...]) -> Iterator[Asked]:
@@ -81,8 +81,8 @@ def randomly(seed: int, count: int = RANDOM) -> list[Asked]:
     """
     drawn = random.Random(seed)
 
-    def side(least: int, most: int, unit: int) -> int:
-        size: float = least * (most / least) ** drawn.random()
+    def side(least: int, greatest: int, unit: int) -> int:
+        size: float = least * (greatest / least) ** drawn.random()
         return max(round(size / unit), 1) * unit
 
     found = []

@@ -58,12 +58,12 @@ def timed(kernel: Kernel, variant: Variant) -> list[tuple[int, int, int]]:
     first = kernel.variants[0]
     alike = (variant.dtype, variant.out, variant.b_layout) == (
         first.dtype, first.out, first.b_layout)
-    beside = kernel.beside if alike else ()
+    shapes = kernel.own_shapes if alike else ()
     if variant in kernel.steps:
-        return list(dict.fromkeys([*((size, size, size) for size in STEP_CUBES), *beside]))
-    found = [*((size, size, size) for size in CUBES), *beside]
+        return list(dict.fromkeys([*((size, size, size) for size in STEP_CUBES), *shapes]))
+    found = [*((size, size, size) for size in CUBES), *shapes]
     # Those that take any rows: as they are launched, and what may be launched in their place.
-    any_rows = variant.dtype == "float32" or variant.pack
+    any_rows = variant.dtype == "float32" or variant.packing
     if any_rows and (variant is first or variant.candidates or variant.name in first.candidates):
         found += UNEVEN
     if kernel.large and (variant is first or variant.candidates):

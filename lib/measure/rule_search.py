@@ -39,7 +39,7 @@ from lib.run.runner import prepare
 RULE = RULES["hopper"]
 # A turn, s, and how many launches it has at most; turns of the pass over all, and of those that are
 # left: the fastest so many of ours, and of cublasLt.
-TURN_SECONDS, MOST_LAUNCHES = 2e-3, 160
+TURN_SECONDS, MAX_LAUNCHES = 2e-3, 160
 FIRST_TURNS, TURNS = 2, 6
 OURS_LEFT, RIVALS_LEFT = 5, 2
 # For so long the GPU is busy while a graph is enqueued, s.
@@ -65,14 +65,14 @@ def entrants(problem: Problem, known: int, further: int) -> list[str]:
     """Names of the candidates that are timed: so many of the rule's, and of those beside them."""
     variant = types_of(problem)
     ranked = [one.name for one in cost.ranked(RULE, variant, problem)]
-    beside = [
+    others = [
         one for one in RULE.menu
         if one.name not in variant.candidates and not refusal(one, problem)
         and (one.dtype, one.out, one.b_layout) == (problem.dtype, problem.out, problem.b_layout)
         and not one.warps_read
     ]
-    beside.sort(key=lambda one: cost.cycles(one, problem))
-    return [*ranked[:known], *(one.name for one in beside[:further])]
+    others.sort(key=lambda one: cost.cycles(one, problem))
+    return [*ranked[:known], *(one.name for one in others[:further])]
 
 
 def instantiations(problem: Problem, names: Iterable[str]) -> Iterator[Variant]:
@@ -81,8 +81,8 @@ def instantiations(problem: Problem, names: Iterable[str]) -> Iterator[Variant]:
     for name in names:
         found = plan(RULE, variant, problem, choice=Choice(name, ""))
         yield found.variant
-        if found.packed and found.variant.pack:
-            yield found.variant.pack
+        if found.packed and found.variant.packing:
+            yield found.variant.packing
 
 
 def compile_one(variant: Variant) -> str:
@@ -98,9 +98,9 @@ def compile_all(variants: Iterable[Variant], jobs: int) -> None:
     """Compile instantiations in so many processes."""
     different = {(RULE.file(one), RULE.expression(one)): one for one in variants}
     with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
-        for told in pool.map(compile_one, different.values(), chunksize=2):
-            if told:
-                tqdm.write(told)
+        for answer in pool.map(compile_one, different.values(), chunksize=2):
+            if answer:
+                tqdm.write(answer)
 
 
 def search(
@@ -222,7 +222,7 @@ def launched(problem: Problem, name: str, copies: Sequence[tuple[Any, ...]]) -> 
         for one in ready[index]:
             one(stream)
 
-    enqueue.kept = prepared  # type: ignore[attr-defined]  # workspaces that launches point to
+    enqueue.operands = prepared  # type: ignore[attr-defined]  # workspaces that launches point to
     return enqueue
 
 
@@ -281,7 +281,7 @@ class Player:
         end.record(stream)
         end.synchronize()
         once = cp.cuda.get_elapsed_time(begin, end) / 4e3
-        self._launches = max(1, min(MOST_LAUNCHES, round(TURN_SECONDS / once)))
+        self._launches = max(1, min(MAX_LAUNCHES, round(TURN_SECONDS / once)))
         # Of few launches, whose graph would begin with the same copy each time, there are several.
         graphs = 1 if self._launches >= copies else min(copies, 4)
         self._graphs = [self._captured(self._launches) for _ in range(graphs)]

@@ -570,9 +570,10 @@ class Traffic(Part, kw_only=True, frozen=True):
     kernels: list[Symbol]
 
 
-# Who computes a product with an epilogue: one kernel of ours, the epilogue behind our product, our
-# product alone; and of others those that do all of it, and their product alone.
-Whose = Literal["fused", "apart", "product", "rival", "rival's product"]
+# Who computes a product with an epilogue: one kernel of ours, the same with the unit's tanh, the
+# epilogue behind our product, our product alone; and of others those that do all of it, and their
+# product alone.
+Whose = Literal["fused", "unit", "apart", "product", "rival", "rival's product"]
 
 
 class FusedSide(Side, kw_only=True, frozen=True):

@@ -77,15 +77,15 @@ def test_rows_of_any_length_are_packed_and_the_run_says_so(name, shape):
 ])
 def test_packing_moves_every_element_from_any_boundary(rows, columns, offset, behind):
     """And reads nothing outside of the matrix: the emulator would stop it."""
-    pack = ANY.variant("packed").pack
-    code = compile_kernel(ANY, pack, "sm_90a")
+    packing = ANY.variant("packed").packing
+    code = compile_kernel(ANY, packing, "sm_90a")
     block = np.random.default_rng(1).random(offset + rows * columns).astype("f2")
     tight = block[offset:].reshape(rows, columns)
     pitch = -(-columns // 8) * 8
     to = np.full((rows, pitch), np.nan, "f2")
-    launch = packing_launch(pack, rows, columns)
+    launch = packing_launch(packing, rows, columns)
     operand = Problem(rows, 1, columns, dtype="float16").operand("A")
-    step = prepared._packing(pack, launch, operand, tight, to, behind)
+    step = prepared._packing(packing, launch, operand, tight, to, behind)
     launched = ptx.Module(code.ptx, code.arch).get_function(code.name)(
         step.launch.grid, step.launch.block, step.arguments, races=True)
     assert (to[:, :columns] == tight).all() and not launched.hazards
@@ -242,7 +242,7 @@ def test_the_rule_gives_large_products_large_tiles_and_cuts_k_of_small_ones():
     def chosen(*shape):
         return RULE.variant(cost.choose(RULE, variant, variant.problem(*shape)).name)
 
-    assert chosen(8192, 8192, 8192).grid.resident == 1
+    assert chosen(8192, 8192, 8192).grid.blocks_per_sm == 1
     assert np.prod(chosen(8192, 8192, 8192).tile) >= 128 * 192
     assert chosen(128, 128, 16384).grid.split == 8
     assert chosen(512, 512, 512).tile == (64, 64)
@@ -302,8 +302,8 @@ def test_few_blocks_walk_through_many_tiles(kernel, name, schedule, landing):
     variant = kernel.variant(name)
     rows, columns = variant.tile
     problem = variant.problem(
-        rows * variant.grid.cluster + rows // 2, columns * variant.grid.beside + columns // 2, 136,
-        0.5, -2.0,
+        rows * variant.grid.cluster + rows // 2, columns * variant.grid.cluster_n + columns // 2,
+        136, 0.5, -2.0,
     )
     assert plan(kernel, variant, problem, sms=2, exact=True).launch.grid == (2, 1, 1)
     done = emulated(kernel, problem, variant=variant, races=True, trace=False,
@@ -313,7 +313,7 @@ def test_few_blocks_walk_through_many_tiles(kernel, name, schedule, landing):
 
 CUT = hopper.stream_k(
     "cut", "small", replace(hopper.OF_21["ping_pong"], tile=(64, 64), stages=3, group=8),
-    wave_share=1)
+    stream_k_share=1)
 
 
 def test_a_cut_wave_gives_the_same_bits_in_every_order():
@@ -335,7 +335,7 @@ def test_a_cut_wave_gives_the_same_bits_in_every_order():
     (3, 16, 8, 2), (3, 1, 8, 0), (4, 16, 8, 0), (1, 32, 8, 2), (1, 8, 8, 0), (3, 16, 0, 0),
 ])
 def test_the_last_wave_is_cut_where_shares_are_long_enough(tiles, steps, share, sharers):
-    grid = LastWave(resident=1, wave_share=share)
+    grid = LastWave(blocks_per_sm=1, stream_k_share=share)
     problem = CUT.problem(1, 64 * tiles, 64 * steps)
     blocks = grid.blocks(problem, (64, 64), 64, 2)
     assert grid.workspace(problem, (64, 64), 64, blocks).scalars == (sharers,)

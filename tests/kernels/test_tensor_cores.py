@@ -49,8 +49,8 @@ def warps(trace, opcode):
 ])
 def test_nothing_spills(kernel, variant, arch):
     used = compile_kernel(kernel, variant, arch).resources
-    most = SPILLS.get((kernel.stem, variant.name), 0)
-    assert max(used.spill_store_bytes, used.spill_load_bytes, used.stack_bytes) <= most
+    limit = SPILLS.get((kernel.stem, variant.name), 0)
+    assert max(used.spill_store_bytes, used.spill_load_bytes, used.stack_bytes) <= limit
 
 
 @pytest.mark.parametrize("kernel, variant, arch", every_other([
