@@ -44,7 +44,7 @@ from book import (  # noqa: E402
     executed,
     first_use,
     icons,
-    moved,
+    redirects,
     scripts,
     search,
     site,
@@ -137,11 +137,11 @@ def redirect_old_place(app: Sphinx, error: Exception | None) -> None:
     )
 
 
-def redirect_moved_pages(app: Sphinx, error: Exception | None) -> None:
+def redirect_old_pages(app: Sphinx, error: Exception | None) -> None:
     """Leave a page that leads on at the addresses that pages had in earlier releases."""
     if error is not None or app.builder.name != "html":
         return
-    for old, new in moved.MOVED.items():
+    for old, new in redirects.REDIRECTS.items():
         place, now = (Path(app.outdir) / "chapters" / f"{name}.html" for name in (old, new))
         if now.exists():  # not in a book of some chapters
             title = f"now {now.stem}"
@@ -239,7 +239,7 @@ def setup(app: Sphinx) -> dict:
     app.connect("builder-inited", index_text_alone)
     app.connect("html-page-context", add_drawing_switch)
     app.connect("build-finished", redirect_old_place)
-    app.connect("build-finished", redirect_moved_pages)
+    app.connect("build-finished", redirect_old_pages)
     app.connect("build-finished", put_in_records)
     for part in (accessible, cards, code_lines, first_use, icons, panels, scripts, search, site,
                  tables):

@@ -30,7 +30,7 @@ def arrange(
     app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object
 ) -> None:
     """Defer a page's scripts, and leave out what no page uses."""
-    kept = []
+    left = []
     for script in context.get("script_files", []):
         if any(word in _body(script) + _source(script) for word in THEBE):
             continue
@@ -39,8 +39,8 @@ def arrange(
         if _source(script):
             script.attributes.pop("async", None)
             script.attributes["defer"] = "defer"
-        kept.append(script)
-    context["script_files"] = kept
+        left.append(script)
+    context["script_files"] = left
     context["css_files"] = [
         sheet for sheet in context.get("css_files", []) if "sphinx-thebe" not in _source(sheet)
     ]

@@ -95,13 +95,13 @@ def changes(root: Path) -> dict[str, str]:
     return found
 
 
-def description(doctree: nodes.document, most: int = 200) -> str:
+def description(doctree: nodes.document, max_letters: int = 200) -> str:
     """What a page says of itself where somebody links to it: the first sentences of its text.
 
     Parameters
     ----------
     doctree : nodes.document
-    most : int
+    max_letters : int
         Characters at most, the mark of what is left out among them.
 
     Returns
@@ -117,10 +117,10 @@ def description(doctree: nodes.document, most: int = 200) -> str:
         return ""
     notice = bool(first.children) and isinstance(first[0], nodes.strong)
     text = (_changed(doctree) if notice else "") or _words(first)
-    if len(text) <= most:
+    if len(text) <= max_letters:
         return text
-    ends = [end.end() for end in re.finditer(r"[.?!](?= [A-ZΑ-Ω0-9])", text[:most])]
-    return text[:ends[-1]] if ends else text[:most - 1].rsplit(" ", 1)[0] + "…"
+    ends = [end.end() for end in re.finditer(r"[.?!](?= [A-ZΑ-Ω0-9])", text[:max_letters])]
+    return text[:ends[-1]] if ends else text[:max_letters - 1].rsplit(" ", 1)[0] + "…"
 
 
 def _words(node: nodes.Node) -> str:

@@ -44,6 +44,7 @@ def _arranged(found: re.Match[str]) -> str:
     classes = "table" + f" {CARDS}" * (width > PHONE) + f" {TIGHT}" * (width > COLUMN)
     names = [_text(cell) for _, _, cell in rows[0]]
     head, body = text.split("</thead>", 1)
+    head = _CODE.sub(_breakable, head)
     body = _ROW.sub(lambda row: _named(row[0], names), body)
     return f'<table class="{classes}">{head}</thead>{body}</table>'
 

@@ -25,7 +25,7 @@ import numpy as np
 from lib import ptx
 from lib.compiler import arithmetic, merging, sass
 from lib.compiler.arch import TARGETS, check_any_arch, nearest_target
-from lib.compiler.cache import kept
+from lib.compiler.cache import cached
 from lib.compiler.cu_file import CudaFile, Declared, kernels_of
 from lib.compiler.fingerprint import file_identity
 from lib.compiler.nvrtc import (
@@ -345,7 +345,7 @@ class Kernel:
         """What `merging.merged_accesses` and `arithmetic.ffma_of_others` say."""
         arch = self.function.module.program.machine
         tools = [file_identity(find_tool(name)) for name in ("ptxas", "nvdisasm")]
-        listing = kept(
+        listing = cached(
             ["assembled and listed", self.text, arch, *tools, *DISASSEMBLY],
             lambda: disassemble(assemble(self.text, arch)[0]),
         )

@@ -1,12 +1,12 @@
 """Small pictures for a page, where Matplotlib can't be: the same models, the same colours.
 
-A text has 12 px and more, and takes the page's own colour; a narrow screen scrolls the picture.
+A text has 12 px and more, and takes the page's own colour; a phone has a layout of its own.
 """
 
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,18 +17,32 @@ from lib.topics.memory.banks.model import WORD, Banks
 from lib.topics.memory.coalescing.model import WarpAccess, touched_bytes
 
 _LEFT, _CELL, _ROW, _TOP = 30, 20, 18, 20
+_NARROW_LEFT, _NARROW_CELL = 20, 18  # px: 16 banks across a phone of 360
 _LETTER = 6.9  # px that a letter takes of a name with digits
 _MAX_ROWS = 8
 _MAX_LINES = 8
 
 
-def figure(width: float, height: float, alt: str, body: str) -> str:
-    """Put shapes in a ``<figure>`` with alt text."""
+Layout = tuple[float, float, str]  # width and height in px, and shapes
+
+
+def figure(alt: str, wide: Layout, narrow: Layout | None = None) -> str:
+    """Put shapes in a ``<figure>`` with alt text, in a second layout for phones where it needs one.
+
+    The book's style sheet shows one of the two, as it does of a figure (`lib.plotting.html.svg`).
+    """
+    drawings = _svg(alt, wide, ' class="figure-wide"' if narrow else "")
+    if narrow:
+        drawings += _svg(alt, narrow, ' class="figure-narrow" style="display:none"')
+    return f'<figure class="figure-scroll live-figure" tabindex="0">{drawings}</figure>'
+
+
+def _svg(alt: str, layout: Layout, more: str) -> str:
+    width, height, body = layout
     return (
-        '<figure class="figure-scroll live-figure" tabindex="0">'
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{html.escape(alt)}" '
         f'viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}" '
-        f'font-size="12">{body}</svg></figure>'
+        f'font-size="12"{more}>{body}</svg>'
     )
 
 
@@ -57,6 +71,8 @@ _GRID = ' stroke="currentColor" stroke-opacity=".3" stroke-width=".5"'
 def banks(found: Banks, kind: str, label: str) -> str:
     """Draw an access to shared memory: a row a wavefront, 32 banks across, lanes in the cells.
 
+    On a phone a wavefront has two rows, of 16 banks each.
+
     Parameters
     ----------
     found : Banks
@@ -65,39 +81,52 @@ def banks(found: Banks, kind: str, label: str) -> str:
     label : str
         How the source names it.
     """
-    shown = found.rows[:_MAX_ROWS]
-    left_out = len(found.rows) - len(shown)
-    width = _LEFT + BANKS * _CELL + 4
-    height = _TOP + _ROW * (len(shown) + bool(left_out)) + 4
-    scale = [_text(0, _TOP - 6, "bank", "start")]
-    scale += [_text(_LEFT + (b + 0.5) * _CELL, _TOP - 6, b)
-              for b in (*range(0, BANKS, 4), BANKS - 1)]
-    tall = _ROW * len(shown)
-    grid = [_box(_LEFT, _TOP, BANKS * _CELL, tall),
-            *(f"M{_LEFT + b * _CELL} {_TOP}v{tall}" for b in range(1, BANKS)),
-            *(f"M{_LEFT} {_TOP + i * _ROW}h{BANKS * _CELL}" for i in range(1, len(shown)))]
-    parts = [_path(grid, "none", _GRID)]
-    for number, row in enumerate(shown):
-        y = _TOP + number * _ROW
-        colour = WARNING if number >= found.ideal else ACCESS[kind]
-        scale.append(_text(_LEFT - 6, y + 13, number + 1, "end"))
-        lanes: dict[int, list[int]] = {}
-        for lane, bank, _ in row:
-            lanes.setdefault(bank, []).append(lane)
-        boxes, said = [], []
-        for bank, many, meeting in _spans(lanes):
-            x = _LEFT + bank * _CELL
-            boxes.append(_box(x + 1, y + 1, many * _CELL - 2, _ROW - 2))
-            shared = len(set(meeting)) > 1
-            said.append(_text(x + many * _CELL / 2, y + 13,
-                              f"{meeting[0]}+" if shared else meeting[0]))
-        parts += [_path(boxes, colour), _texts(said, on(colour))]
-    if left_out:
-        scale.append(_text(_LEFT, _TOP + len(shown) * _ROW + 14,
-                           f"… and {left_out} more wavefronts", "start"))
     alt = (f"Shared {kind} {label}: {found.wavefronts} wavefronts, ideal {found.ideal}, over "
            f"{len({bank for row in found.rows for _, bank, _ in row})} of {BANKS} banks.")
-    return figure(width, height, alt, _texts(scale) + "".join(parts))
+    return figure(alt, _banks(found, kind, _LEFT, _CELL, BANKS),
+                  _banks(found, kind, _NARROW_LEFT, _NARROW_CELL, BANKS // 2))
+
+
+def _banks(found: Banks, kind: str, left: float, cell: float, across: int) -> Layout:
+    shown = found.rows[:_MAX_ROWS]
+    left_out = len(found.rows) - len(shown)
+    parts_of = BANKS // across
+    each = _ROW * parts_of + (4 if parts_of > 1 else 0)
+    width, tall = across * cell, _ROW * parts_of
+    bottom = _TOP + each * len(shown)
+    scale = [_text(0, _TOP - 6, "bank", "start")] if left >= _LEFT else []
+    scale += [_text(left + (b + 0.5) * cell, _TOP - 6, b)
+              for b in (*range(0, across, 4), across - 1)]
+    grid, parts = [], []
+    for number, row in enumerate(shown):
+        y = _TOP + number * each
+        grid += [_box(left, y, width, tall),
+                 *(f"M{left + b * cell:g} {y}v{tall}" for b in range(1, across)),
+                 *(f"M{left} {y + i * _ROW}h{width:g}" for i in range(1, parts_of))]
+        colour = WARNING if number >= found.ideal else ACCESS[kind]
+        scale.append(_text(left - 6, y + 13, number + 1, "end"))
+        lanes: list[dict[int, list[int]]] = [{} for _ in range(parts_of)]
+        for lane, bank, _ in row:
+            lanes[bank // across].setdefault(bank % across, []).append(lane)
+        boxes, said = [], []
+        for part, of in enumerate(lanes):
+            for bank, many, meeting in _spans(of):
+                x, above = left + bank * cell, y + part * _ROW
+                boxes.append(_box(x + 1, above + 1, many * cell - 2, _ROW - 2))
+                # On a phone a cell has no room for two digits and a sign.
+                more = "+" if len(set(meeting)) > 1 and (
+                    cell == _CELL or many > 1 or meeting[0] < 10) else ""
+                said.append(_text(x + many * cell / 2, above + 13, f"{meeting[0]}{more}"))
+        parts += [_path(boxes, colour), _texts(said, on(colour))]
+    if parts_of > 1:
+        scale.append(_text(0, bottom + 13, f"rows in twos: banks 0 to {across - 1}, then "
+                           f"{across} to {BANKS - 1}", "start"))
+        bottom += _ROW
+    if left_out:
+        scale.append(_text(left, bottom + 14, f"… and {left_out} more wavefronts", "start"))
+        bottom += _ROW
+    return (left + width + 4, bottom + 4, _texts(scale) + _path(grid, "none", _GRID)
+            + "".join(parts))
 
 
 def _spans(lanes: dict[int, list[int]]) -> list[tuple[int, int, list[int]]]:
@@ -114,6 +143,8 @@ def _spans(lanes: dict[int, list[int]]) -> list[tuple[int, int, list[int]]]:
 def sectors(access: WarpAccess, base: int, kind: str, label: str) -> str:
     """Draw an access to global memory: a row a 128-byte line, its sectors, and the bytes used.
 
+    On a phone a row is half of a line.
+
     Parameters
     ----------
     access : WarpAccess
@@ -126,45 +157,57 @@ def sectors(access: WarpAccess, base: int, kind: str, label: str) -> str:
     starts = np.asarray(access.addresses, dtype=np.int64) - base
     used = touched_bytes(starts, access.bytes_per_lane, active)
     touched = np.unique(used // SECTOR)
-    lines = np.unique(used // LINE)
-    shown = lines[:_MAX_LINES].tolist()
-    left_out = len(lines) - len(shown)
-    names = [f"byte {line * LINE:,}" for line in shown]
-    left, word = max(84, 8 + round(_LETTER * max(map(len, names), default=0))), 19
-    sector = word * SECTOR // WORD
-    width = left + 4 * (sector + 6)
-    height = _TOP + (_ROW + 4) * len(shown) + (18 if left_out else 0) + 4
-    scale = [_text(left + i * (sector + 6) + sector / 2, _TOP - 6, f"sector {i}")
-             for i in range(LINE // SECTOR)]
     first: dict[int, list[int]] = {}  # by word
     for lane in np.flatnonzero(active).tolist():
         begin = int(starts[lane])
         for at in range(begin // WORD, (begin + access.bytes_per_lane - 1) // WORD + 1):
             first.setdefault(at, []).append(lane)
+    alt = (f"Global {kind} {label}: {len(touched)} sectors in {len(np.unique(used // LINE))} lines "
+           f"of 128 bytes, {len(used)} of {len(touched) * SECTOR} bytes used.")
+    sides = LINE // SECTOR
+    return figure(alt, _sectors(touched, first, kind, sides), _sectors(touched, first, kind,
+                                                                       sides // 2))
+
+
+def _sectors(
+    touched: NDArray[np.int64], first: Mapping[int, list[int]], kind: str, across: int
+) -> Layout:
+    rows = np.unique(touched // across)
+    shown = rows[:_MAX_LINES].tolist()
+    left_out = len(rows) - len(shown)
+    whole = across == LINE // SECTOR
+    names = [f"byte {row * across * SECTOR:,}" for row in shown]
+    left = max(84, 8 + round(_LETTER * max(map(len, names), default=0))) if whole else 0
+    word, above = 19, 0 if whole else 16  # on a phone a row's name stands above it
+    sector, each = word * SECTOR // WORD, _ROW + 4 + above
+    top = _TOP if whole else 0
+    height = top + each * len(shown) + (18 if left_out else 0) + 4
+    scale = [_text(left + i * (sector + 6) + sector / 2, top - 6, f"sector {i}")
+             for i in range(across)] if whole else []
     passed: list[str] = []
-    moved: list[str] = []
+    fetched: list[str] = []
     boxes, said = [], []
-    for number, line in enumerate(shown):
-        y = _TOP + number * (_ROW + 4)
-        scale.append(_text(left - 8, y + 13, names[number], "end"))
-        for i in range(LINE // SECTOR):
+    for number, row in enumerate(shown):
+        y = top + number * each + above
+        scale.append(_text(left - 8, y + 13, names[number], "end") if whole
+                     else _text(0, y - 4, names[number], "start"))
+        for i in range(across):
             x = left + i * (sector + 6)
-            each = line * (LINE // SECTOR) + i
-            (moved if each in touched else passed).append(_box(x, y, sector, _ROW))
-            words = range(each * SECTOR // WORD, (each + 1) * SECTOR // WORD)
+            one = row * across + i
+            (fetched if one in touched else passed).append(_box(x, y, sector, _ROW))
+            words = range(one * SECTOR // WORD, (one + 1) * SECTOR // WORD)
             for at, many, lanes in _spans({at: first[at] for at in words if at in first}):
                 place = x + at % (SECTOR // WORD) * word
                 boxes.append(_box(place + 0.5, y + 0.5, many * word - 1, _ROW - 1))
                 said.append(_text(place + many * word / 2, y + 13,
                                   f"{lanes[0]}+" if len(lanes) > 1 else lanes[0]))
     colour = ACCESS[kind]
-    parts = [_path(passed, "none", _GRID), _path(moved, colour, f' fill-opacity="{PALE}"'),
+    parts = [_path(passed, "none", _GRID), _path(fetched, colour, f' fill-opacity="{PALE}"'),
              _path(boxes, colour), _texts(said, on(colour))]
     if left_out:
-        scale.append(_text(left, height - 6, f"… and {left_out} more lines like these", "start"))
-    alt = (f"Global {kind} {label}: {len(touched)} sectors in {len(lines)} lines of 128 bytes, "
-           f"{len(used)} of {len(touched) * SECTOR} bytes used.")
-    return figure(width, height, alt, _texts(scale) + "".join(parts))
+        more = "lines" if whole else f"pieces of {across * SECTOR} bytes"
+        scale.append(_text(left, height - 6, f"… and {left_out} more {more} like these", "start"))
+    return left + across * (sector + 6), height, _texts(scale) + "".join(parts)
 
 
 def elements(wrong: NDArray[np.bool_]) -> str:
@@ -188,7 +231,7 @@ def elements(wrong: NDArray[np.bool_]) -> str:
         + _path([_box(8, 8, width, height)], "none", ' stroke="currentColor"')
         + _texts([_text(8, height + 26, f"C, {rows}×{columns}: {many:,} wrong", "start")]))
     alt = f"C of {rows}×{columns} elements, of which {many} are wrong{_where(wrong)}."
-    return figure(max(width, 180) + 16, height + 34, alt, body)
+    return figure(alt, (max(width, 180) + 16, height + 34, body))
 
 
 def _where(wrong: NDArray[np.bool_]) -> str:
@@ -199,9 +242,16 @@ def _where(wrong: NDArray[np.bool_]) -> str:
 
 
 def lanes(active: Sequence[bool], label: str) -> str:
-    """Draw which of a warp's 32 lanes take part."""
-    every = [_box(lane * _CELL + 1, 1, _CELL - 2, _ROW - 2) for lane in range(len(active))]
-    names = [_text((lane + 0.5) * _CELL, 14, lane) for lane in range(len(active))]
+    """Draw which of a warp's 32 lanes take part, on a phone in two rows."""
+    alt = f"{label}: {sum(map(bool, active))} of {len(active)} lanes are active."
+    return figure(alt, _lanes(active, len(active), _CELL),
+                  _lanes(active, len(active) // 2, _NARROW_CELL))
+
+
+def _lanes(active: Sequence[bool], across: int, cell: float) -> Layout:
+    places = [(lane % across * cell, lane // across * _ROW) for lane in range(len(active))]
+    every = [_box(x + 1, y + 1, cell - 2, _ROW - 2) for x, y in places]
+    names = [_text(x + cell / 2, y + 14, lane) for lane, (x, y) in enumerate(places)]
     runs = np.flatnonzero(active).tolist()
     rests = [lane for lane in range(len(active)) if lane not in runs]
     colour = ACCESS["load"]
@@ -209,5 +259,4 @@ def lanes(active: Sequence[bool], label: str) -> str:
             + _path([every[lane] for lane in runs], colour)
             + _texts([names[lane] for lane in runs], on(colour))
             + _texts([names[lane] for lane in rests]))
-    return figure(len(active) * _CELL, _ROW, f"{label}: {len(runs)} of {len(active)} lanes are "
-                  "active.", body)
+    return across * cell, len(active) // across * _ROW, body

@@ -103,20 +103,18 @@ class Explorer:
     controls : sequence of Control
         Their options multiply: keep the product under about fifty.
     frame : callable
-        Takes one value of each control, in order; returns a finished figure.
+        Takes one value of each control, in order, and ``narrow``: whether the finished figure that
+        it returns is the layout for phones. No figure is scrolled sideways there.
     label : str
         What the explorer is called.
-    narrow : callable, optional
-        As `frame`, in a layout for phones.
     """
 
     def __init__(
-        self, controls: Sequence[Control], frame: Callable[..., Figure], label: str,
-        narrow: Callable[..., Figure] | None = None,
+        self, controls: Sequence[Control], frame: Callable[..., Figure], label: str
     ) -> None:
         self.label = label
         self.controls = tuple(controls)
-        self._frame, self._narrow = frame, narrow
+        self._frame = frame
         self._drawn: dict[tuple[int, ...], str] = {}
 
     @property
@@ -137,8 +135,8 @@ class Explorer:
         if positions not in self._drawn:
             values = [control.options[place][1]
                       for control, place in zip(self.controls, positions, strict=True)]
-            self._drawn[positions] = html.svg(
-                self._frame(*values), self._narrow(*values) if self._narrow else None)
+            self._drawn[positions] = html.svg(self._frame(*values),
+                                              self._frame(*values, narrow=True))
         return self._drawn[positions]
 
     @property

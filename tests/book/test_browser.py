@@ -89,6 +89,38 @@ folded.forEach(one => { one.open = false; });
 return [found, many, document.querySelectorAll('article img[src*=".svg"], article object').length];
 """
 
+# What scrolls sideways inside of a page, code apart, which wraps, and boxes of text that a reader
+# edits: of all figures, folded ones, those that a control would show, and the panel's.
+SCROLLED = """
+const added = [];
+document.querySelectorAll('article .explorer').forEach(box => {
+  const holder = document.createElement('div');
+  holder.innerHTML = JSON.parse(box.querySelector('script').textContent).join('');
+  box.querySelector('.explorer-frame').append(holder);
+  added.push(holder);
+});
+const panel = document.querySelector('article .live:not([role])');
+if (panel) {
+  const holder = document.createElement('div');
+  holder.innerHTML = arguments[0].join('');
+  panel.append(holder);
+  added.push(holder);
+}
+const folded = Array.from(document.querySelectorAll('article details:not([open])'));
+folded.forEach(one => { one.open = true; });
+const boxes = Array.from(document.querySelectorAll('article *')).filter(box =>
+  box.getClientRects().length && !box.closest('pre, textarea, .live-editor, .live-source')
+  && /auto|scroll/.test(getComputedStyle(box).overflowX));
+const found = boxes.filter(box => box.scrollWidth > box.clientWidth + 1).map(box => {
+  const svg = box.querySelector('svg');
+  const said = svg ? svg.getAttribute('aria-label') : box.textContent.trim();
+  return [box.closest('section').id, (said || '').slice(0, 80), box.scrollWidth, box.clientWidth];
+});
+added.forEach(one => { one.remove(); });
+folded.forEach(one => { one.open = false; });
+return [found, boxes.length];
+"""
+
 # Contrast of each text of a figure with what is drawn under its middle, by WCAG's formula.
 CONTRAST = """
 const canvas = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
@@ -352,6 +384,27 @@ def test_phone_shows_the_page_without_scrolling_sideways(reader, path):
           .slice(0, 5).map(element => element.outerHTML.slice(0, 160))
           .concat(['the page is ' + document.documentElement.scrollWidth + ' px wide']);""")
     assert wide == []
+
+
+@on_pages()
+def test_nothing_on_a_page_is_scrolled_sideways(reader, site, path):
+    page = reader(path)
+    for width in (1440, 390):
+        emulate(page, **{**READING, "width": width})
+        scrolled, _ = page.execute_script(SCROLLED, panel_pictures(site, path))
+        assert scrolled == [], f"at {width} px"
+
+
+def test_what_is_scrolled_sideways_is_found(reader):
+    page = reader("chapters/14_ldmatrix.html", width=390, changes=True)
+    _, many = page.execute_script(SCROLLED, [])
+    assert many > 30, "figures, and the frames of an explorer"
+    planted = '<figure class="figure-scroll"><svg width="900" aria-label="wide"></svg></figure>'
+    (found,), more = page.execute_script(SCROLLED, [planted])
+    assert found[1:3] == ["wide", 900] and more == many + 1
+    page.execute_script("document.querySelector('article .explorer script').textContent ="
+                        "JSON.stringify([arguments[0]])", planted)
+    assert [one[1] for one in page.execute_script(SCROLLED, [])[0]] == ["wide"]
 
 
 @pytest.mark.parametrize("width", [360, 390])

@@ -78,9 +78,9 @@ def test_the_bug_to_mend_is_told_by_the_answer_cell_and_the_book_s_text_is_right
 
     def said(text):
         called = every[at].source.replace(EMPTY_ANSWER, "")
-        with contextlib.redirect_stdout(io.StringIO()) as told:
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
             exec(called, {"page": page, "mine": text})
-        return told.getvalue()
+        return printed.getvalue()
 
     for text in texts_with_bugs(every[at - 1].source, names):
         wrong = said(text)

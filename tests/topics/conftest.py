@@ -1,6 +1,7 @@
 """One figure of every kind, from data like the book's."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -17,8 +18,11 @@ from lib.topics.code.running_picture import model as running_picture_model
 from lib.topics.code.step import figure as step
 from lib.topics.code.tiling import model as tiling
 from lib.topics.code.tiling import thread_figure as thread_tile
+from lib.topics.code.warp_tile import figure as warp_tile
+from lib.topics.code.warp_tile.model import WarpTile
 from lib.topics.compute.fragments import figure as fragments
 from lib.topics.compute.fragments.model import held
+from lib.topics.compute.streaming_multiprocessor import figure as sm
 from lib.topics.limits.bottleneck import figure as busiest
 from lib.topics.limits.issue_slots import figure as slots
 from lib.topics.limits.issue_slots.model import Account
@@ -201,15 +205,15 @@ def dots_in_rows(narrow=False):
         title="Ours reaches 99.6% to 105.3%", evidence=RECORDED, same="the best", narrow=narrow)
 
 
-def rungs():
+def bars():
     return [
-        ladder.Rung("01", "naive", "FP32", 0.114, 5.82),
-        ladder.Rung("02", "shared tile", "FP32", 0.17, 8.7),
-        ladder.Rung("06", "vectorised", "FP32", 0.71, 36.3, stale=True),
-        ladder.Rung("08", "warp tile", "FP32", 0.94, 48.3),
-        ladder.Rung("09", "beyond", "FP32", 1.03, 52.9),
-        ladder.Rung("10", "WMMA", "FP16", None, None),
-        ladder.Rung("11", "wgmma", "FP16", 0.9995, 730.0),
+        ladder.Bar("01", "naive", "FP32", 0.114, 5.82),
+        ladder.Bar("02", "shared tile", "FP32", 0.17, 8.7),
+        ladder.Bar("06", "vectorised", "FP32", 0.71, 36.3, stale=True),
+        ladder.Bar("08", "warp tile", "FP32", 0.94, 48.3),
+        ladder.Bar("09", "beyond", "FP32", 1.03, 52.9),
+        ladder.Bar("10", "WMMA", "FP16", None, None),
+        ladder.Bar("11", "wgmma", "FP16", 0.9995, 730.0),
     ]
 
 
@@ -244,9 +248,9 @@ def close_roof(narrow=False):
     )
 
 
-def thread(TM, TN):
+def thread(TM, TN, narrow=False):
     sheets = [GPUS[key] for key in ("T4", "A100", "H100")]
-    return thread_tile.draw(tiling.thread_tile(TM, TN), sheets, 256, 16)
+    return thread_tile.draw(tiling.thread_tile(TM, TN), sheets, 256, 16, narrow=narrow)
 
 
 def mappings_of_a_tile(second):
@@ -334,11 +338,11 @@ def read_by_threads(narrow=False):
         evidence=EMULATED, narrow=narrow)
 
 
-def ratios():
+def ratios(narrow=False):
     return by_shape.draw(
         [by_shape.Shape("512×512×512", 1.04, "medium", 0.54),
          by_shape.Shape("4096×33×4096", 0.835, "tall", 0.233)],
-        fixed="large", evidence=RECORDED,
+        fixed="large", evidence=RECORDED, narrow=narrow,
     )
 
 
@@ -352,12 +356,13 @@ FIGURES = {
     "running picture of single threads": lambda: nest(1, 32, "01_naive"),
     "ablation, small steps": small_steps,
     "by_shape": ratios,
-    "raster": lambda: raster.draw(
+    "raster": lambda narrow=False: raster.draw(
         Raster(4096, 4096, 4096, (128, 256), 8, 2), what="n = 4,096, 128×256",
-        l2_bytes=GPUS["H100"].l2_bytes, l2_flops_per_s=1e15,
+        l2_bytes=GPUS["H100"].l2_bytes, l2_flops_per_s=1e15, narrow=narrow,
     ),
     "waves": lambda: waves.draw(Deal(512, 512, 132), what="H100, n = 4,096"),
-    "waves, one": lambda: waves.draw(Deal(32, 64, 396), what="H100, n = 1,024", per_sm=3),
+    "waves, one": lambda narrow=False: waves.draw(
+        Deal(32, 64, 396), what="H100, n = 1,024", per_sm=3, narrow=narrow),
     "coalescing, both mappings": both_mappings,
     "coalescing, one variant": lambda: coalescing.draw(
         [coalescing.Group("coalesced", panels(0, 1, 1))], evidence=EMULATED
@@ -384,11 +389,11 @@ FIGURES = {
     "roofline, narrow": lambda: roof(narrow=True),
     "roofline, close versions, narrow": lambda: close_roof(narrow=True),
     "ablation, narrow": lambda: small_steps(narrow=True),
-    "ladder": lambda: ladder.draw(rungs(), evidence=RECORDED),
+    "ladder": lambda: ladder.draw(bars(), evidence=RECORDED),
     "dots": dots_in_rows,
     "dots, narrow": lambda: dots_in_rows(narrow=True),
-    "ladder, narrow": lambda: ladder.draw(rungs(), evidence=RECORDED, narrow=True),
-    "map, naive": lambda: who.draw(work()),
+    "ladder, narrow": lambda: ladder.draw(bars(), evidence=RECORDED, narrow=True),
+    "map, naive": lambda narrow=False: who.draw(work(), narrow=narrow),
     "map, tile": lambda: who.draw(
         work(a_step=who.Region(32, 32, 32, 32), b_step=who.Region(32, 64, 32, 32),
              step="one tile of 32 k", reader="block")
@@ -407,32 +412,36 @@ FIGURES = {
     "occupancy": lambda: occupancy.draw(
         {key: occupancy_of(GPUS[key], 40, 8192, 1024) for key in ("T4", "A100", "H100")}
     ),
-    "pipeline, one buffer": lambda: pipeline.draw(loop(300, 400, 1)),
-    "pipeline, three buffers": lambda: pipeline.draw(loop(1200, 300, 3)),
+    "pipeline, one buffer": lambda narrow=False: pipeline.draw(loop(300, 400, 1), narrow=narrow),
+    "pipeline, three buffers": lambda narrow=False: pipeline.draw(
+        loop(1200, 300, 3), narrow=narrow),
     "pipeline, one and two buffers": lambda: pipeline.compare(
         [loop(300, 900, 1, 6), loop(300, 900, 2, 6)], evidence="modelled: assumed times",
         title="Two buffers are 1.33 times as fast",
     ),
-    "sweep": lambda: sweep.draw(
+    "sweep": lambda narrow=False: sweep.draw(
         [sweep.Setting("32×32×8", "2 warps", {"late": 2.0, "early": 2.9, "both": 3.0}),
          sweep.Setting("32×32×8", "16 warps", {"late": 20.0, "early": 21.5, "both": 22.0}),
          sweep.Setting("128×128×16", "8 warps", {"late": 40.0, "early": 45.0, "both": 36.0})],
-        evidence=RECORDED, title="Registers gain, a second buffer may not",
+        evidence=RECORDED, title="Registers gain, a second buffer may not", narrow=narrow,
     ),
-    "swizzle": lambda: swizzle.draw(
-        [("unpadded", Layout()), ("padded", Layout(1)), ("swizzled", Layout(0, True))]
+    "swizzle": lambda narrow=False: swizzle.draw(
+        [("unpadded", Layout()), ("padded", Layout(1)), ("swizzled", Layout(0, True))],
+        narrow=narrow,
     ),
-    "staging": lambda: staging.draw(
-        Staging((64, 64), (32, 32)), Roofs.from_gpu(GPUS["T4"]), gpu="T4"),
+    "staging": lambda narrow=False: staging.draw(
+        Staging((64, 64), (32, 32)), Roofs.from_gpu(GPUS["T4"]), gpu="T4", narrow=narrow),
     "staging, none": lambda: staging.draw(
         Staging(None, (16, 16)), Roofs.from_gpu(GPUS["H100"]), gpu="H100"),
-    "staging, impossible": lambda: staging.impossible((32, 64), (64, 64)),
+    "staging, impossible": lambda narrow=False: staging.impossible(
+        (32, 64), (64, 64), narrow=narrow),
     "overlap, at once": lambda: overlap.draw(
         order_of("at once", 600, 120, 240, 2, 12), cycles=4000),
     "overlap, orders": lambda: overlap_orders(),
     "overlap, orders, narrow": lambda: overlap_orders(narrow=True),
-    "overlap, roles": lambda: overlap.draw(order_of("roles", 600, 120, 240, 4, 12), cycles=4000),
-    "thread tile, 8 × 8": lambda: thread(8, 8),
+    "overlap, roles": lambda narrow=False: overlap.draw(
+        order_of("roles", 600, 120, 240, 4, 12), cycles=4000, narrow=narrow),
+    "thread tile, 8 × 8": lambda narrow=False: thread(8, 8, narrow=narrow),
     "thread tile, spilling": lambda: thread(16, 16),
     "ablation": lambda: ablation.draw(
         ablation.Step("14 ldmatrix", 200.0),
@@ -440,8 +449,8 @@ FIGURES = {
          ablation.Step("larger tile", 239.4), ablation.Step("one barrier", 300.0, 310.0)],
         evidence=RECORDED, limit=("mma.m16n8k8", 459.0),
     ),
-    "ldmatrix, stacked": lambda: matrix_loads.draw(
-        MatrixLoad(HalfTile(32, 0, True), 4, False, "stacked"), layout="swizzled"
+    "ldmatrix, stacked": lambda narrow=False: matrix_loads.draw(
+        MatrixLoad(HalfTile(32, 0, True), 4, False, "stacked"), layout="swizzled", narrow=narrow,
     ),
     "ldmatrix, abreast": lambda: matrix_loads.draw(
         MatrixLoad(HalfTile(64, 8), 4, True, "abreast"), layout="padded"
@@ -478,8 +487,9 @@ FIGURES = {
     ),
     "fragments, A": lambda: fragments.draw(held("mma.m16n8k16", "A")),
     "fragments, B": lambda: fragments.draw(held("mma.m16n8k8", "B"), lane=30),
-    "fragments, wgmma": lambda: fragments.draw(held("wgmma.m64n64k16", "C")),
-    "fragments, none": lambda: fragments.absent("B"),
+    "fragments, wgmma": lambda narrow=False: fragments.draw(
+        held("wgmma.m64n64k16", "C"), narrow=narrow),
+    "fragments, none": lambda narrow=False: fragments.absent("B", narrow=narrow),
     "fragments, A of wgmma": lambda: fragments.draw(held("wgmma.m64n256k16", "A")),
     "fragments, product": lambda: fragments.product([held("mma.m16n8k8", o) for o in "ABC"]),
     "fragments, product, narrow": lambda: fragments.product(
@@ -489,25 +499,36 @@ FIGURES = {
     "operand": lambda: operand.draw(Tile(), 13, 5),
     "operand, MN": lambda: operand.draw(Tile("tcgen05", 2, "MN", "64"), 13, 5, narrow=True),
     "ldmatrix, plain": lambda: matrix_loads.draw(MatrixLoad(HalfTile(64)), layout="plain"),
-    "ldmatrix, transposed": lambda: matrix_loads.draw(
-        MatrixLoad(HalfTile(64, 8), 4, True), lane=27, layout="padded"
+    "ldmatrix, transposed": lambda narrow=False: matrix_loads.draw(
+        MatrixLoad(HalfTile(64, 8), 4, True), lane=27, layout="padded", narrow=narrow,
     ),
     "ldmatrix, two": lambda: matrix_loads.draw(
         MatrixLoad(HalfTile(32, 0, True), 2), lane=27, layout="swizzled"
     ),
     "windows": both_addressings,
-    "vectors": lambda: vectors.draw(Step(32, 64, 16, 256, 8)),
-    "swizzle of TMA": lambda: tma_swizzle.draw(
-        Box(128), chunk=1, descriptor=descriptor(1024, 128, "MN"), major="MN"
+    "vectors": lambda narrow=False: vectors.draw(Step(32, 64, 16, 256, 8), narrow=narrow),
+    "swizzle of TMA": lambda narrow=False: tma_swizzle.draw(
+        Box(128), chunk=1, descriptor=descriptor(1024, 128, "MN"), major="MN", narrow=narrow,
     ),
     "swizzle of TMA, 32": lambda: tma_swizzle.draw(Box(32), descriptor=descriptor(1024, 32, "K"),
                                                    chunk=1),
-    "swizzle of TMA, off": lambda: tma_swizzle.draw(Box(128, 16, False)),
+    "swizzle of TMA, off": lambda narrow=False: tma_swizzle.draw(
+        Box(128, 16, False), narrow=narrow),
     "ring": lambda: ring.draw(ring_model.ring(1200, 600, 4)),
     "ring, starved": lambda: ring.draw(ring_model.ring(2400, 300, 2), stages=4),
     "ring, from marks": marked_ring,
     "timeline, roles": timeline_with_roles,
+    "warp tile": lambda narrow=False: warp_tile.draw(
+        WarpTile(64, 32, 8, False), [GPUS[key] for key in ("T4", "H100")], narrow=narrow),
+    "SM": lambda narrow=False: sm.draw(GPUS["H100"], narrow=narrow),
 }
+FIGURES |= {f"{name}, narrow": partial(FIGURES[name], narrow=True) for name in (
+    "SM", "by_shape", "fragments, none", "fragments, wgmma", "ldmatrix, stacked",
+    "ldmatrix, transposed", "map, naive", "overlap, roles", "pipeline, one buffer",
+    "pipeline, three buffers", "raster", "staging", "staging, impossible", "sweep", "swizzle",
+    "swizzle of TMA", "swizzle of TMA, off", "thread tile, 8 × 8", "vectors", "warp tile",
+    "waves, one",
+)}
 
 
 def pytest_collection_modifyitems(items):

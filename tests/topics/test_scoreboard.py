@@ -14,7 +14,7 @@ from lib.kernels.shapes import CUBES
 from lib.records import store as records
 from lib.records.schema import KernelRecord, RivalsRecord
 from lib.topics.results.scoreboard import figure, model, page
-from lib.topics.version import rung
+from lib.topics.version import short_name
 from tests import built
 
 GPU = "H100"
@@ -98,7 +98,7 @@ def test_every_recorded_peer_stands_behind_the_version_that_it_met(boards):
                 assert line.cells[row.shape].of == model.HALF_SUMS
             elif row.ours.kernel in CATALOGUE:  # else it met what is gone
                 before = [one for one in boards[key][:names.index(name)] if not one.peer][-1]
-                assert before.name == rung(CATALOGUE[row.ours.kernel])
+                assert before.name == short_name(CATALOGUE[row.ours.kernel])
 
 
 def test_a_peer_that_met_none_of_ours_stands_last(tmp_path, monkeypatch):
@@ -211,9 +211,9 @@ def test_names_of_others_can_t_become_markup():
 def test_the_csv_gives_back_every_row():
     read = list(csv.DictReader(io.StringIO(model.csv_text())))
     ours = [row for row in read if row["kernel"] in KERNELS]
-    kept = records.all_rows()
-    assert len(ours) == len(kept)
-    for line, row in zip(ours, kept, strict=True):
+    stored = records.all_rows()
+    assert len(ours) == len(stored)
+    for line, row in zip(ours, stored, strict=True):
         for key in model.CSV_KEYS:
             value = getattr(row, key)
             assert line[key] == str(value)

@@ -11,12 +11,14 @@ from lib.plotting import shapes, style
 from lib.topics.code.mapping.model import Region, Work
 
 _SIDE, _GAP, _ZOOM = 118.0, 20.0, 176.0
+_NARROW_SIDE = 104.0
 _WORDS = 168.0  # what stands above and below the enlarged block
 
 
 @style.styled
 def draw(
-    work: Work, *, title: str | None = None, evidence: str = "modelled: launch configuration"
+    work: Work, *, title: str | None = None, evidence: str = "modelled: launch configuration",
+    narrow: bool = False,
 ) -> Figure:
     """Draw A, B and C, and the block enlarged.
 
@@ -26,17 +28,22 @@ def draw(
     title : str, optional
         In place of the finding made from the numbers.
     evidence : str
+    narrow : bool
+        For a phone: the block stands under the matrices.
     """
-    scale = _SIDE / max(work.M, work.N, work.K)
+    scale = (_NARROW_SIDE if narrow else _SIDE) / max(work.M, work.N, work.K)
     tall = 16 + work.K * scale + _GAP + work.M * scale + 16
-    height = max(tall, 52 + _ZOOM * work.block.rows / max(work.block.rows, work.block.columns) + 40)
-    fig = style.figure(title or _finding(work), height / 72)
-    ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, height / 72, bare=True)
+    block = 52 + _ZOOM * work.block.rows / max(work.block.rows, work.block.columns) + 40
+    height = tall + block if narrow else max(tall, block)
+    width = style.NARROW if narrow else style.WIDTH
+    fig = style.figure(title or _finding(work), height / 72, width)
+    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
     a_left, top = 14.0, height - 16
     c_left = a_left + work.K * scale + _GAP
     c_top = top - work.K * scale - _GAP
     _operands(ax, work, scale, (a_left, c_top), (c_left, top), (c_left, c_top))
-    _zoom(ax, work, scale, (c_left, c_top), height)
+    left = 14.0 if narrow else _beside(work)
+    _zoom(ax, work, scale, (c_left, c_top), left, block if narrow else height, narrow)
     return style.finish(fig, alt=_alt(work), evidence=evidence,
                         note=f"drawn for M = {work.M}, N = {work.N}, K = {work.K}")
 
@@ -98,28 +105,35 @@ def _operands(
             rotation=90)
 
 
+def _beside(work: Work) -> float:
+    """Where the enlarged block begins, at the right of the matrices."""
+    longest = max(work.block.rows, work.block.columns)
+    return style.WIDTH * 72 - 16 - max(work.block.columns * _ZOOM / longest, _WORDS)
+
+
 def _zoom(
-    ax: Axes, work: Work, scale: float, c: tuple[float, float], height: float
+    ax: Axes, work: Work, scale: float, c: tuple[float, float], left: float, height: float,
+    under: bool,
 ) -> None:
     """The block enlarged: its warp and its thread, and in words what one step reads."""
     block, compute = work.block, style.PHASE["compute"]
     larger = _ZOOM / max(block.rows, block.columns)
-    left = style.WIDTH * 72 - 12 - max(block.columns * larger, _WORDS) - 4
     top = height - 46
     corner = _box(c, block, scale)
-    shapes.strokes(
-        ax,
-        [
-            ((corner[0] + corner[2], corner[1] + corner[3]), (left, top)),
-            ((corner[0] + corner[2], corner[1]), (left, top - block.rows * larger)),
-        ],
-        edgecolor=style.INK, linewidth=0.6, alpha=0.5,
-    )
+    if not under:
+        shapes.strokes(
+            ax,
+            [
+                ((corner[0] + corner[2], corner[1] + corner[3]), (left, top)),
+                ((corner[0] + corner[2], corner[1]), (left, top - block.rows * larger)),
+            ],
+            edgecolor=style.INK, linewidth=0.6, alpha=0.5,
+        )
 
     def inside(region: Region) -> tuple[float, float, float, float]:
-        moved = Region(region.row - block.row, region.column - block.column, region.rows,
+        local = Region(region.row - block.row, region.column - block.column, region.rows,
                        region.columns)
-        return _box((left, top), moved, larger)
+        return _box((left, top), local, larger)
 
     shapes.rectangles(ax, [inside(block)], facecolor=compute, alpha=style.PALE)
     shapes.rectangles(ax, [_at_least(inside(w), 3) for w in work.warp], facecolor=compute)

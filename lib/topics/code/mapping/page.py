@@ -14,4 +14,5 @@ def draw(version: Version, variant: str | None = None) -> None:
     Where the copy engine stores C, from the same tiles stored by the lanes that computed them.
     """
     work = mapping.work(version.stored_by_lanes(variant))
-    show(map_figure.draw(work, evidence=version.emulated_label()))
+    show(*(map_figure.draw(work, evidence=version.emulated_label(), narrow=narrow)
+           for narrow in (False, True)))

@@ -8,7 +8,7 @@ from lib.records import store as records
 from lib.records.reader import RecordedRival
 from lib.records.schema import Benchmark
 from lib.topics.code.step import figure
-from lib.topics.version import RECORDED_ON, Version, rung
+from lib.topics.version import RECORDED_ON, Version, short_name
 
 SIZE = 4096
 
@@ -91,7 +91,7 @@ def _time(version: Version, variant: Variant, size: int, here: bool) -> Benchmar
 
 def _reached(version: Version, variant: Variant, size: int, here: bool) -> figure.Reached:
     row = _time(version, variant, size, here)
-    name = rung(version.kernel)
+    name = short_name(version.kernel)
     if variant is not version.kernel.variants[0]:
         name = f"{version.kernel.stem[:2]} {variant.name}"
     cycles = None

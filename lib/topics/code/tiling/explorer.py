@@ -42,10 +42,11 @@ def thread_tiles(
     sheets = [GPUS[key] for key in gpus]
     side = 16  # 16 × 16 threads per block, as in 04_register_tile
 
-    def frame(*chosen: int) -> Figure:
+    def frame(*chosen: int, narrow: bool = False) -> Figure:
         left = iter(chosen)
         TM, TN = (fixed[name] if name in fixed else next(left) for name in ("TM", "TN"))
         made = tiling.thread_tile(TM, TN, rows=side, columns=side)
-        return thread_tile_figure.draw(made, sheets, side * side, max(*rows, *columns))
+        return thread_tile_figure.draw(made, sheets, side * side, max(*rows, *columns),
+                                       narrow=narrow)
 
     return Explorer(controls, frame, "A thread's tile, its loads and its registers")

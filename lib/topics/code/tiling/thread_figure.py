@@ -14,12 +14,14 @@ from lib.topics.limits.occupancy.model import MAX_REGISTERS_PER_THREAD
 
 _LEFT, _SIDE = 30.0, 116.0  # pt: where the picture of the tile begins; its sum's longest side
 _NAME, _BAR, _ROW = 206.0, 296.0, 17.0
+_NARROW_BAR, _NARROW_ROW = 240.0, 29.0
+_PICTURE, _NUMBERS = 184.0, 100.0  # pt: a narrow figure's picture, and what is under it but GPUs
 
 
 @style.styled
 def draw(
     tile: ThreadTile, gpus: Sequence[Gpu], threads: int, largest: int, *,
-    evidence: str = "modelled: scalar loads, CUDA's occupancy rules",
+    evidence: str = "modelled: scalar loads, CUDA's occupancy rules", narrow: bool = False,
 ) -> Figure:
     """Draw one tile of one thread.
 
@@ -34,19 +36,24 @@ def draw(
     largest : int
         Elements on the longest side of any tile of the explorer: one scale for all frames.
     evidence : str
+    narrow : bool
+        For a phone: the numbers stand under the picture.
     """
-    height = 132.0 + _ROW * len(gpus)
-    fig = style.figure(_finding(tile), height / 72)
-    ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, height / 72, bare=True)
+    left, row = (0.0, _NARROW_ROW) if narrow else (_NAME, _ROW)
+    height = (_PICTURE + _NUMBERS if narrow else 132.0) + row * len(gpus)
+    width = style.NARROW if narrow else style.WIDTH
+    fig = style.figure(_finding(tile), height / 72, width)
+    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
     _picture(ax, tile, height, largest)
-    top = height - 2
-    top = _registers(ax, tile, top)
-    ax.text(_NAME, top, f"a block of {threads} threads, {tile.shared_bytes / 1024:g} KiB of shared "
-            "memory", size=style.NORMAL, weight="bold", va="top")
+    top = height - (_PICTURE if narrow else 2)
+    top = _registers(ax, tile, left, top)
+    of = "KiB shared" if narrow else "KiB of shared memory"
+    ax.text(left, top, f"a block of {threads} threads, {tile.shared_bytes / 1024:g} {of}",
+            size=style.NORMAL, weight="bold", va="top")
     top -= 17
     for gpu in gpus:
-        _gpu(ax, tile, gpu, threads, top)
-        top -= _ROW
+        _gpu(ax, tile, gpu, threads, left, top)
+        top -= row
     return style.finish(fig, alt=_alt(tile, gpus, threads), evidence=evidence)
 
 
@@ -79,42 +86,47 @@ def _picture(ax: Axes, tile: ThreadTile, height: float, largest: int) -> None:
             weight="bold", va="center")
 
 
-def _registers(ax: Axes, tile: ThreadTile, top: float) -> float:
+def _registers(ax: Axes, tile: ThreadTile, left: float, top: float) -> float:
     """One bar: what a thread's registers hold, to the most that it may have."""
-    ax.text(_NAME, top, f"{tile.registers} registers per thread"
+    bar = _BAR if left else _NARROW_BAR
+    ax.text(left, top, f"{tile.registers} registers per thread"
             + ("" if tile.fits else ": they spill"),
             size=style.NORMAL, weight="bold", va="top")
-    x, y = _NAME, top - 29
-    scale = _BAR / MAX_REGISTERS_PER_THREAD
+    x, y = left, top - 29
+    scale = bar / MAX_REGISTERS_PER_THREAD
     for count, colour, alpha in (
         (tile.accumulators, style.PHASE["compute"], 1.0),
         (tile.fragments, style.PHASE["load"], 1.0),
         (OTHER_REGISTERS, style.OTHER, 0.6),
     ):
-        width = min(count * scale, _NAME + _BAR - x)
+        width = min(count * scale, left + bar - x)
         if width > 0:
             shapes.rectangles(ax, [(x, y, width, 12)], facecolor=colour, alpha=alpha)
         x += count * scale
-    shapes.rectangles(ax, [(_NAME, y, _BAR, 12)], facecolor="none", edgecolor=style.INK,
+    shapes.rectangles(ax, [(left, y, bar, 12)], facecolor="none", edgecolor=style.INK,
                       linewidth=0.6, alpha=0.7)
-    ax.text(_NAME, y - 4, f"{tile.accumulators} for sums, {tile.fragments} for the floats of one "
-            f"k, about {OTHER_REGISTERS} for the rest;", size=style.SMALL, va="top")
-    ax.text(_NAME, y - 16, f"the bar ends at {MAX_REGISTERS_PER_THREAD}, the most a thread can "
+    sums = f"{tile.accumulators} for sums, {tile.fragments} for the floats of one k,"
+    rest = f"about {OTHER_REGISTERS} for the rest;"
+    for text in (f"{sums} {rest}",) if left else (sums, rest):
+        ax.text(left, y - 4, text, size=style.SMALL, va="top")
+        y -= 12
+    ax.text(left, y - 4, f"the bar ends at {MAX_REGISTERS_PER_THREAD}, the most a thread can "
             "have", size=style.SMALL, va="top")
-    return y - 40
+    return y - 28
 
 
-def _gpu(ax: Axes, tile: ThreadTile, gpu: Gpu, threads: int, top: float) -> None:
-    ax.text(_NAME, top, gpu.key, size=style.NORMAL, weight="bold", va="top")
-    shapes.rectangles(ax, [(_NAME + 40, top - 12, 60 * tile.fed(gpu), 9)],
+def _gpu(ax: Axes, tile: ThreadTile, gpu: Gpu, threads: int, left: float, top: float) -> None:
+    ax.text(left, top, gpu.key, size=style.NORMAL, weight="bold", va="top")
+    shapes.rectangles(ax, [(left + 40, top - 12, 60 * tile.fed(gpu), 9)],
                       facecolor=style.PHASE["load"])
-    shapes.rectangles(ax, [(_NAME + 40, top - 12, 60, 9)], facecolor="none", edgecolor=style.INK,
+    shapes.rectangles(ax, [(left + 40, top - 12, 60, 9)], facecolor="none", edgecolor=style.INK,
                       linewidth=0.6, alpha=0.7)
-    ax.text(_NAME + 105, top - 1, f"{style.percent(tile.fed(gpu))} of its peak fed;",
+    ax.text(left + 105, top - 1, f"{style.percent(tile.fed(gpu))} of its peak fed;",
             size=style.SMALL, va="top")
     found = tile.occupancy(gpu, threads)
     text = "spills" if found is None else f"{found.warps} of {gpu.warps_per_sm} warps"
-    ax.text(_NAME + 205, top - 1, text, size=style.SMALL, va="top")
+    ax.text(*((left + 205, top - 1) if left else (105.0, top - 13)), text, size=style.SMALL,
+            va="top")
 
 
 def _finding(tile: ThreadTile) -> str:

@@ -35,7 +35,7 @@ def warp_tiles(
     order = Control("Lanes", [("in pairs", True), ("row by row", False)])
     sheets = [GPUS[key] for key in gpus]
 
-    def frame(tile: tuple[int, int, int], paired: bool) -> Figure:
-        return warp_tile_figure.draw(warp_tiling.WarpTile(*tile, paired), sheets)
+    def frame(tile: tuple[int, int, int], paired: bool, narrow: bool = False) -> Figure:
+        return warp_tile_figure.draw(warp_tiling.WarpTile(*tile, paired), sheets, narrow=narrow)
 
     return Explorer([size, order], frame, "A warp's tile, its lanes and their wavefronts")

@@ -15,12 +15,14 @@ from lib.topics.limits.occupancy.model import MAX_REGISTERS_PER_THREAD
 _HEIGHT = 214.0
 _LEFT, _CELL_W, _CELL_H, _GAP = 22.0, 17.0, 13.0, 1.5  # pt: the picture of the lanes
 _NAME, _BAR, _ROW = 206.0, 296.0, 17.0
+_NARROW_BAR, _NARROW_FULL = 240.0, 72.0
+_PICTURE, _NUMBERS = 206.0, 232.0  # pt: a narrow figure's lanes, and what stands under them
 
 
 @style.styled
 def draw(
     tile: WarpTile, gpus: Sequence[Gpu], *,
-    evidence: str = "modelled: wavefronts of 128-bit loads, data sheets",
+    evidence: str = "modelled: wavefronts of 128-bit loads, data sheets", narrow: bool = False,
 ) -> Figure:
     """Draw one warp's tile.
 
@@ -30,31 +32,36 @@ def draw(
     gpus : sequence of Gpu
         Data sheets, a row each.
     evidence : str
+    narrow : bool
+        For a phone: the numbers stand under the lanes.
     """
-    fig = style.figure(_finding(tile), _HEIGHT / 72)
-    ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, _HEIGHT / 72, bare=True)
-    _lanes(ax, tile)
-    top = _loads(ax, tile, _HEIGHT - 2)
-    top = _registers(ax, tile, top)
-    ax.text(_NAME, top, "time of shared memory, over that of the multiply-adds", size=style.NORMAL,
-            weight="bold", va="top")
-    top -= 17
+    left, height = (0.0, _PICTURE + _NUMBERS) if narrow else (_NAME, _HEIGHT)
+    width = style.NARROW if narrow else style.WIDTH
+    fig = style.figure(_finding(tile), height / 72, width)
+    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    _lanes(ax, tile, height, _NUMBERS if narrow else 0.0)
+    top = _loads(ax, tile, left, _NUMBERS if narrow else height - 2)
+    top = _registers(ax, tile, left, top)
+    ax.text(left, top, "time of shared memory,\nover that of the multiply-adds" if narrow else
+            "time of shared memory, over that of the multiply-adds", size=style.NORMAL,
+            weight="bold", va="top", linespacing=1.1)
+    top -= 30 if narrow else 17
     for gpu in gpus:
-        _gpu(ax, tile, gpu, top)
+        _gpu(ax, tile, gpu, left, top)
         top -= _ROW
     return style.finish(fig, alt=_alt(tile, gpus), evidence=evidence)
 
 
-def _lanes(ax: Axes, tile: WarpTile) -> None:
+def _lanes(ax: Axes, tile: WarpTile, height: float, bottom: float) -> None:
     """The lanes of the warp, as they lie in its tile; who shares lane 0's floats is marked."""
     load, compute = style.PHASE["load"], style.PHASE["compute"]
-    ax.text(0, _HEIGHT - 2, f"{tile.WM} × {tile.WN} elements a warp", size=style.NORMAL,
+    ax.text(0, height - 2, f"{tile.WM} × {tile.WN} elements a warp", size=style.NORMAL,
             weight="bold", va="top")
-    ax.text(0, _HEIGHT - 17, f"lanes {tile.lanes} down, {tile.across} across; each has "
+    ax.text(0, height - 17, f"lanes {tile.lanes} down, {tile.across} across; each has "
             f"{tile.TM} × {tile.TN},", size=style.SMALL, va="top")
-    ax.text(0, _HEIGHT - 29, f"in groups of {GROUP} × {GROUP}: {tile.loads[0]} down, "
+    ax.text(0, height - 29, f"in groups of {GROUP} × {GROUP}: {tile.loads[0]} down, "
             f"{tile.loads[1]} across", size=style.SMALL, va="top")
-    top = _HEIGHT - 66
+    top = height - 66
     x_of = [_LEFT + column * _CELL_W for column in range(tile.across)]
     y_of = [top - (row + 1) * _CELL_H for row in range(tile.lanes)]
     shapes.rectangles(ax, [(x, top + 5, _CELL_W - _GAP, 6) for x in x_of], facecolor=load)
@@ -70,54 +77,59 @@ def _lanes(ax: Axes, tile: WarpTile) -> None:
         ax.text(box[0] + box[2] / 2, box[1] + box[3] / 2 - 0.5, f"{lane}", size=style.SMALL,
                 ha="center", va="center",
                 color=style.on(compute) if quarter == 0 else style.INK)
-    ax.text(0, 12, "filled: lanes 0 to 7, a quarter of the warp", size=style.SMALL, va="top")
+    ax.text(0, bottom + 18 if bottom else 12, "filled: lanes 0 to 7, a quarter of the warp",
+            size=style.SMALL, va="top")
 
 
-def _loads(ax: Axes, tile: WarpTile, top: float) -> float:
+def _loads(ax: Axes, tile: WarpTile, left: float, top: float) -> float:
     """How many wavefronts a load of each operand takes."""
-    ax.text(_NAME, top, f"{tile.wavefronts} wavefronts for {tile.accumulators} multiply-adds",
+    ax.text(left, top, f"{tile.wavefronts} wavefronts for {tile.accumulators} multiply-adds",
             size=style.NORMAL, weight="bold", va="top")
     y = top - 16
     for name, count, each in zip(("As", "Bs"), tile.loads, tile.wavefronts_a_load, strict=True):
         colour = style.GOOD if each == 2 else style.WARNING
+        x, under = (left + 162, y - 10) if left else (0.0, y - 23)
         shapes.rectangles(
-            ax,
-            [(_NAME + 162 + i * 9 + i // each * 6, y - 10, 7.5, 9) for i in range(count * each)],
+            ax, [(x + i * 9 + i // each * 6, under, 7.5, 9) for i in range(count * each)],
             facecolor=colour,
         )
-        ax.text(_NAME, y, f"{style.plural(count, 'load')} of {name}, {each} wavefronts each",
+        ax.text(left, y, f"{style.plural(count, 'load')} of {name}, {each} wavefronts each",
                 size=style.SMALL, va="top")
-        y -= 15
+        y -= 15 if left else 28
     return y - 8
 
 
-def _registers(ax: Axes, tile: WarpTile, top: float) -> float:
-    ax.text(_NAME, top, f"{tile.accumulators + tile.fragments} registers for sums and floats",
+def _registers(ax: Axes, tile: WarpTile, left: float, top: float) -> float:
+    bar = _BAR if left else _NARROW_BAR
+    ax.text(left, top, f"{tile.accumulators + tile.fragments} registers for sums and floats",
             size=style.NORMAL, weight="bold", va="top")
-    x, y = _NAME, top - 27
-    scale = _BAR / MAX_REGISTERS_PER_THREAD
+    x, y = left, top - 27
+    scale = bar / MAX_REGISTERS_PER_THREAD
     for count, colour in (
         (tile.accumulators, style.PHASE["compute"]), (tile.fragments, style.PHASE["load"]),
     ):
         shapes.rectangles(ax, [(x, y, count * scale, 11)], facecolor=colour)
         x += count * scale
-    shapes.rectangles(ax, [(_NAME, y, _BAR, 11)], facecolor="none", edgecolor=style.INK,
+    shapes.rectangles(ax, [(left, y, bar, 11)], facecolor="none", edgecolor=style.INK,
                       linewidth=0.6, alpha=0.7)
-    ax.text(_NAME, y - 4, f"{tile.accumulators} for sums, {tile.fragments} for the floats of one "
-            f"k; a thread can have {MAX_REGISTERS_PER_THREAD}", size=style.SMALL, va="top")
-    return y - 26
+    sums = f"{tile.accumulators} for sums, {tile.fragments} for the floats of one k;"
+    most = f"a thread can have {MAX_REGISTERS_PER_THREAD}"
+    for text in (f"{sums} {most}",) if left else (sums, most):
+        ax.text(left, y - 4, text, size=style.SMALL, va="top")
+        y -= 12
+    return y - 14
 
 
-def _gpu(ax: Axes, tile: WarpTile, gpu: Gpu, top: float) -> None:
+def _gpu(ax: Axes, tile: WarpTile, gpu: Gpu, left: float, top: float) -> None:
     share = tile.load(gpu)
-    full = 120.0  # pt that stand for as long as the multiply-adds take
-    ax.text(_NAME, top, gpu.key, size=style.NORMAL, weight="bold", va="top")
+    full = 120.0 if left else _NARROW_FULL  # pt: for as long as the multiply-adds take
+    ax.text(left, top, gpu.key, size=style.NORMAL, weight="bold", va="top")
     colour = style.WARNING if share > 1 else style.PHASE["load"]
-    shapes.rectangles(ax, [(_NAME + 40, top - 12, full * min(share, 1.7), 9)], facecolor=colour)
-    shapes.rectangles(ax, [(_NAME + 40, top - 12, full, 9)], facecolor="none",
+    shapes.rectangles(ax, [(left + 40, top - 12, full * min(share, 1.7), 9)], facecolor=colour)
+    shapes.rectangles(ax, [(left + 40, top - 12, full, 9)], facecolor="none",
                       edgecolor=style.INK, linewidth=0.6, alpha=0.7)
     text = style.percent(share) + (": the limit" if share > 1 else "")
-    ax.text(_NAME + 40 + full * max(1.0, min(share, 1.7)) + 5, top - 1, text, size=style.SMALL,
+    ax.text(left + 40 + full * max(1.0, min(share, 1.7)) + 5, top - 1, text, size=style.SMALL,
             va="top")
 
 

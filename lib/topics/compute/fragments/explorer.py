@@ -33,10 +33,10 @@ def fragments(
         Control("Lane", [(str(lane), lane) for lane in lanes], default=default[2]),
     ]
 
-    def frame(instruction: str, operand: str, lane: int) -> Figure:
+    def frame(instruction: str, operand: str, lane: int, narrow: bool = False) -> Figure:
         if instruction.startswith("wgmma") and operand == "B":
-            return fragments_figure.absent(operand)
-        return fragments_figure.draw(held(instruction, operand), lane=lane)
+            return fragments_figure.absent(operand, narrow=narrow)
+        return fragments_figure.draw(held(instruction, operand), lane=lane, narrow=narrow)
 
     return Explorer(controls, frame, "Fragments, and the lanes that hold them")
 

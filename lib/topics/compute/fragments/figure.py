@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes
@@ -10,16 +11,17 @@ from matplotlib.figure import Figure
 from lib.plotting import shapes, style
 from lib.topics.compute.fragments.model import Held, formulae
 
-_CELL, _ROW, _LEFT, _HEAD = 17.0, 12.5, 24.0, 34.0
+_CELL, _NARROW_CELL, _ROW, _LEFT, _HEAD = 17.0, 14.0, 12.5, 24.0, 34.0
 _TEXT = _LEFT + 16 * _CELL + 22
 _WINDOW = 16  # rows and columns that are drawn of a larger matrix
 _LINES = 8  # registers that are written out
+_UNDER = 240.0  # pt: room for a lane's registers under a narrow figure's matrix
 
 
 @style.styled
 def draw(
     held: Held, *, lane: int = 5, evidence: str = "modelled: the emulator's layout, PTX ISA 9.7.14",
-    rows: int = 16,
+    rows: int = 16, narrow: bool = False,
 ) -> Figure:
     """Draw one operand of one instruction.
 
@@ -33,12 +35,15 @@ def draw(
     evidence : str
     rows : int
         Room for that many rows: the frames of an explorer have one height.
+    narrow : bool
+        For a phone: the lane's registers stand under the matrix.
     """
-    height = _HEAD + _ROW * rows + 16
-    fig = style.figure(_finding(held, lane), height / 72)
-    ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, height / 72, bare=True)
-    _matrix(ax, held, lane, height - _HEAD)
-    _registers(ax, held, lane, height)
+    height = _HEAD + _ROW * rows + (8 + _UNDER if narrow else 16)
+    width = style.NARROW if narrow else style.WIDTH
+    fig = style.figure(_finding(held, lane), height / 72, width)
+    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    _matrix(ax, held, lane, height - _HEAD, cell=_NARROW_CELL if narrow else _CELL)
+    _registers(ax, held, lane, *((0.0, _UNDER) if narrow else (_TEXT, height)))
     return style.finish(fig, alt=_alt(held, lane), evidence=evidence)
 
 
@@ -75,7 +80,7 @@ def product(
     if narrow:
         top = height - 13 * len(says) - 14
         for held in maps:
-            _matrix(ax, held, lane, top - _HEAD, cell=14.0 if held.shape[1] > 8 else _CELL)
+            _matrix(ax, held, lane, top - _HEAD, cell=_NARROW_CELL if held.shape[1] > 8 else _CELL)
             top -= tall[held.operand] + 8
     else:
         right = _LEFT + a.shape[1] * _CELL + 10
@@ -149,28 +154,28 @@ def _matrix(ax: Axes, held: Held, lane: int, top: float, at: float = 0.0, cell: 
     )
 
 
-def _registers(ax: Axes, held: Held, lane: int, top: float) -> None:
+def _registers(ax: Axes, held: Held, lane: int, at: float, top: float) -> None:
     """One lane's registers, written out."""
     each = "two halves" if held.packed == 2 else "a float"
-    ax.text(_TEXT, top - 2, f"lane {lane}: {style.plural(held.registers, 'register')} of {each}",
+    ax.text(at, top - 2, f"lane {lane}: {style.plural(held.registers, 'register')} of {each}",
             size=style.NORMAL, weight="bold", va="top")
     y = top - 18
-    ax.text(_TEXT, y, f"g = lane / 4 = {lane // 4}, t = lane mod 4 = {lane % 4}",
+    ax.text(at, y, f"g = lane / 4 = {lane // 4}, t = lane mod 4 = {lane % 4}",
             size=style.SMALL, va="top")
     y -= 18
     places: dict[int, list[str]] = {}
     for register, _, row, column in held.of(lane):
         places.setdefault(register, []).append(f"({row}, {column})")
     for register in list(places)[:_LINES]:
-        ax.text(_TEXT, y, f"r{register}", size=style.SMALL, weight="bold", va="top")
-        ax.text(_TEXT + 24, y, " ".join(places[register]), size=style.SMALL, va="top")
+        ax.text(at, y, f"r{register}", size=style.SMALL, weight="bold", va="top")
+        ax.text(at + 24, y, " ".join(places[register]), size=style.SMALL, va="top")
         y -= 13
     if len(places) > _LINES:
-        ax.text(_TEXT, y, f"… r{_LINES} to r{len(places) - 1}: further columns", size=style.SMALL,
+        ax.text(at, y, f"… r{_LINES} to r{len(places) - 1}: further columns", size=style.SMALL,
                 va="top")
         y -= 13
     for text in _remarks(held) + _mapped(held):
-        ax.text(_TEXT, y - 6, text, size=style.SMALL, va="top")
+        ax.text(at, y - 6, text, size=style.SMALL, va="top")
         y -= 13
 
 
@@ -214,21 +219,22 @@ def _alt(held: Held, lane: int) -> str:
 
 
 @style.styled
-def absent(operand: str, *, rows: int = 16) -> Figure:
+def absent(operand: str, *, rows: int = 16, narrow: bool = False) -> Figure:
     """Say that no lane holds an operand of wgmma: the frame of an explorer.
 
     Parameters
     ----------
     operand : {"B"}
     rows : int
+    narrow : bool
         As in `draw`.
     """
-    height = _HEAD + _ROW * rows + 16
-    fig = style.figure(f"wgmma.m64n64k16: no lane holds {operand}", height / 72)
-    ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, height / 72, bare=True)
+    height = _HEAD + _ROW * rows + (8 + _UNDER if narrow else 16)
+    width = style.NARROW if narrow else style.WIDTH
+    fig = style.figure(f"wgmma.m64n64k16: no lane holds {operand}", height / 72, width)
+    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
     text = (f"{operand} stays in shared memory. The instruction gets a descriptor of it: where it "
             "begins, how its rows lie, and the swizzle.")
-    ax.text(0, height - 20, text[:72].rsplit(" ", 1)[0], size=style.NORMAL, va="top")
-    ax.text(0, height - 34, text[len(text[:72].rsplit(" ", 1)[0]) + 1:], size=style.NORMAL,
-            va="top")
+    said = "\n".join(textwrap.wrap(text, 40 if narrow else 72))
+    ax.text(0, height - 20, said, size=style.NORMAL, va="top", linespacing=1.2)
     return style.finish(fig, alt=f"wgmma.m64n64k16: {text}", evidence="modelled: PTX ISA 9.7.15")

@@ -9,7 +9,8 @@ from lib.topics.compute.fragments import model as fragments
 
 def draw(instruction: str, operand: str, lane: int = 5) -> None:
     """Draw which lane holds what of one operand (`lib.topics.compute.fragments.model.held`)."""
-    show(fragments_figure.draw(fragments.held(instruction, operand), lane=lane))
+    found = fragments.held(instruction, operand)
+    show(*(fragments_figure.draw(found, lane=lane, narrow=narrow) for narrow in (False, True)))
 
 
 def maps(instruction: str, lane: int = 5) -> None:

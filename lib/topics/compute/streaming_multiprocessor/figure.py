@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from matplotlib.axes import Axes
@@ -11,9 +12,9 @@ from lib import gpus
 from lib.gpus import Gpu
 from lib.plotting import shapes, style
 
-_WIDE = 506.0
-_SM = 352.0  # of which the SM takes so much; stalls stand at the right
-_HEIGHT = 366.0
+_SM, _HEIGHT = 352.0, 366.0  # pt: how far the SM reaches; stalls stand at its right
+_NARROW_SM, _NARROW_HEIGHT = 106.0, 404.0  # where one sub-partition stands for all
+_UPPER = 180.0  # pt: of the sub-partitions, over the paths to memory
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class _Stall:
 
 
 @style.styled
-def draw(gpu: Gpu, *, evidence: str | None = None) -> Figure:
+def draw(gpu: Gpu, *, evidence: str | None = None, narrow: bool = False) -> Figure:
     """Draw one SM of a GPU.
 
     Parameters
@@ -35,52 +36,75 @@ def draw(gpu: Gpu, *, evidence: str | None = None) -> Figure:
     gpu : Gpu
         Gives the numbers.
     evidence : str, optional
+    narrow : bool
+        For a phone: one sub-partition is drawn.
     """
-    fig = style.figure(_finding(gpu), _HEIGHT / 72)
-    ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, _HEIGHT / 72, bare=True)
-    _sub_partitions(ax, gpu)
-    _memory(ax, gpu)
-    ax.text(_SM + 12, _HEIGHT, "why a warp isn’t issued", size=style.SMALL, va="top",
+    right, height = (_NARROW_SM, _NARROW_HEIGHT) if narrow else (_SM, _HEIGHT)
+    width = style.NARROW if narrow else style.WIDTH
+    fig = style.figure(_finding(gpu), height / 72, width)
+    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    _sub_partitions(ax, gpu, height, right)
+    levels = _levels(gpu, narrow)
+    _memory(ax, levels, height, right)
+    ax.text(right + 12, height, "why a warp isn’t issued", size=style.SMALL, va="top",
             weight="bold")
-    for stall in _stalls():
-        _arrow(ax, stall)
+    for stall in _stalls(height, levels):
+        _arrow(ax, stall, right)
     return style.finish(fig, alt=_alt(gpu),
                         evidence=evidence or f"modelled: data sheet of {gpu.name}")
 
 
-def _sub_partitions(ax: Axes, gpu: Gpu) -> None:
-    width, gap, top = 80.0, 6.0, _HEIGHT - 20
+def _sub_partitions(ax: Axes, gpu: Gpu, height: float, right: float) -> None:
+    gap, top = 6.0, height - 20
+    shown = 1 if right == _NARROW_SM else gpus.ISSUE_SLOTS
+    width = (right - 8 - gap * shown) / shown if shown == 1 else 80.0
     lanes = gpu.fp32_lanes_per_sm // gpus.ISSUE_SLOTS
     registers = gpu.registers_per_sm // gpus.ISSUE_SLOTS // 1024
     warps = gpu.warps_per_sm // gpus.ISSUE_SLOTS
-    ax.text(0, _HEIGHT, f"SM: 1 of {gpu.sms}", size=style.LARGE, weight="bold", va="top")
-    for i in range(gpus.ISSUE_SLOTS):
+    ax.text(0, height, f"SM: 1 of {gpu.sms}", size=style.LARGE, weight="bold", va="top")
+    name = "sub-partition" if shown > 1 else f"sub-partition, × {gpus.ISSUE_SLOTS}"
+    for i in range(shown):
         x = 4 + i * (width + gap)
         _box(ax, x, top - 152, width, 148, "", style.INK)
-        ax.text(x + 5, top - 8, "sub-partition", size=style.SMALL, va="top")
-        for y, height, text, colour in (
+        ax.text(x + 5, top - 8, name, size=style.SMALL, va="top")
+        for y, tall, text, colour in (
             (top - 52, 30, f"{warps} warps", None),
             (top - 80, 26, "1 issue slot", style.FOCUS),
             (top - 108, 26, f"{registers}K registers", None),
             (top - 148, 38, f"{lanes} FP32 lanes\ntensor core", style.PHASE["compute"]),
         ):
-            _box(ax, x + 4, y, width - 8, height, text, colour or style.INK,
+            _box(ax, x + 4, y, width - 8, tall, text, colour or style.INK,
                  filled=colour is not None)
 
 
-def _memory(ax: Axes, gpu: Gpu) -> None:
+def _levels(gpu: Gpu, narrow: bool) -> list[tuple[float, float, str]]:
+    """Queues, L1, L2 and DRAM: how far each lies under the sub-partitions, how high, its words."""
     rate = gpus.data_bytes_per_clock(gpu)
-    top = _HEIGHT - 180
-    blue = style.PHASE["load"]
-    for y, height, text, filled in (
-        (top - 26, 24, "queues of loads and stores (LG: global, MIO: shared)", False),
-        (top - 66, 36, f"L1 and shared memory, up to {gpu.shared_bytes_per_sm // 1024} KiB shared\n"
-         f"32 banks, {rate} bytes per cycle", True),
-        (top - 116, 36, f"L2, {gpu.l2_bytes // 2**20} MiB, for all SMs\nsectors of 32 bytes", True),
-        (top - 166, 36, f"DRAM\n{style.quantity(gpu.dram_bytes_per_s, 'B/s')}", True),
-    ):
-        _box(ax, 4, y, _SM - 12, height, text, blue if filled else style.INK, filled=filled)
-    shapes.rectangles(ax, [(0, top - 72, _SM - 4, _HEIGHT - top + 56)], facecolor="none",
+    shared = f"{gpu.shared_bytes_per_sm // 1024} KiB shared"
+    l2 = f"L2, {gpu.l2_bytes // 2**20} MiB"
+    dram = f"DRAM\n{style.quantity(gpu.dram_bytes_per_s, 'B/s')}"
+    if narrow:
+        return [
+            (54, 52, "queues of loads\nand stores (LG:\nglobal, MIO:\nshared)"),
+            (122, 64, f"L1 and shared\nmemory, up to\n{shared}:\n32 banks, {rate}\n"
+             "bytes per cycle"),
+            (176, 42, f"{l2}, for\nall SMs: sectors\nof 32 bytes"), (214, 30, dram),
+        ]
+    return [
+        (26, 24, "queues of loads and stores (LG: global, MIO: shared)"),
+        (66, 36, f"L1 and shared memory, up to {shared}\n32 banks, {rate} bytes per cycle"),
+        (116, 36, f"{l2}, for all SMs\nsectors of 32 bytes"), (166, 36, dram),
+    ]
+
+
+def _memory(ax: Axes, levels: Sequence[tuple[float, float, str]], height: float, right: float
+            ) -> None:
+    top = height - _UPPER
+    for number, (under, tall, text) in enumerate(levels):
+        _box(ax, 4, top - under, right - 12, tall, text, style.PHASE["load"] if number else
+             style.INK, filled=number > 0)
+    l1, _, _ = levels[1]
+    shapes.rectangles(ax, [(0, top - l1 - 6, right - 4, _UPPER + l1 - 10)], facecolor="none",
                       edgecolor=style.INK, linewidth=1.2)
 
 
@@ -94,29 +118,32 @@ def _box(ax: Axes, x: float, y: float, width: float, height: float, text: str, c
             linespacing=1.2)
 
 
-def _stalls() -> list[_Stall]:
-    top = _HEIGHT - 180
+def _stalls(height: float, levels: Sequence[tuple[float, float, str]]) -> list[_Stall]:
+    top = height - _UPPER
+    queues, l1, _, dram = (top - under + tall / 2 for under, tall, _ in levels)
+    near, far = top - levels[1][0] + 4, top - levels[3][0]
     return [
-        _Stall("barrier", "for the block’s other warps", _HEIGHT - 36),
-        _Stall("not selected", "ready, another was issued", _HEIGHT - 66),
-        _Stall("dispatch", "held back by the dispatcher", _HEIGHT - 96),
-        _Stall("wait", "a fixed number of cycles", _HEIGHT - 126),
-        _Stall("math pipe throttle", "the lanes are busy", _HEIGHT - 156),
-        _Stall("LG, MIO throttle", "the queue is full", top - 14),
-        _Stall("short scoreboard", "a value from shared memory", top - 48),
-        _Stall("long scoreboard", "a value from global memory", top - 106, (top - 62, top - 166)),
+        _Stall("barrier", "for the block’s other warps", height - 36),
+        _Stall("not selected", "ready, another was issued", height - 66),
+        _Stall("dispatch", "held back by the dispatcher", height - 96),
+        _Stall("wait", "a fixed number of cycles", height - 126),
+        _Stall("math pipe throttle", "the lanes are busy", height - 156),
+        _Stall("LG, MIO throttle", "the queue is full", queues),
+        _Stall("short scoreboard", "a value from shared memory", l1),
+        _Stall("long scoreboard", "a value from global memory", (near + dram) / 2, (near, far)),
     ]
 
 
-def _arrow(ax: Axes, stall: _Stall) -> None:
-    lines = [((_SM - 8, stall.y), (_SM + 10, stall.y))]
+def _arrow(ax: Axes, stall: _Stall, right: float) -> None:
+    lines = [((right - 8, stall.y), (right + 10, stall.y))]
     if stall.between:  # a value comes from any of these levels
         low, high = stall.between
-        lines = [((_SM + 4, low), (_SM + 4, high)), ((_SM + 4, stall.y), (_SM + 10, stall.y))]
-        lines += [((_SM - 2, y), (_SM + 4, y)) for y in stall.between]
+        lines = [((right + 4, low), (right + 4, high)), ((right + 4, stall.y),
+                                                         (right + 10, stall.y))]
+        lines += [((right - 2, y), (right + 4, y)) for y in stall.between]
     shapes.strokes(ax, lines, edgecolor=style.INK, linewidth=0.7)
-    ax.text(_SM + 12, stall.y + 6, stall.name, size=style.NORMAL, weight="bold", va="center")
-    ax.text(_SM + 12, stall.y - 7, stall.what, size=style.SMALL, va="center")
+    ax.text(right + 12, stall.y + 6, stall.name, size=style.NORMAL, weight="bold", va="center")
+    ax.text(right + 12, stall.y - 7, stall.what, size=style.SMALL, va="center")
 
 
 def _finding(gpu: Gpu) -> str:
@@ -131,5 +158,6 @@ def _alt(gpu: Gpu) -> str:
         f"issue slot, {gpu.registers_per_sm // 4 // 1024}K registers, {lanes} FP32 lanes and a "
         f"tensor core; under them queues, L1 and shared memory, the L2 of "
         f"{gpu.l2_bytes // 2**20} MiB and DRAM at {style.quantity(gpu.dram_bytes_per_s, 'B/s')}. "
-        + " ".join(f"{stall.name.capitalize()}: {stall.what}." for stall in _stalls())
+        + " ".join(f"{stall.name.capitalize()}: {stall.what}."
+                   for stall in _stalls(_HEIGHT, _levels(gpu, narrow=False)))
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 
 from matplotlib.figure import Figure
@@ -59,8 +58,7 @@ def saturated(
             narrow=narrow,
         )
 
-    return Explorer(controls, frame, f"Which unit {style.article(gpu.key)} would saturate",
-                    functools.partial(frame, narrow=True))
+    return Explorer(controls, frame, f"Which unit {style.article(gpu.key)} would saturate")
 
 
 def _verb(unit: str) -> str:

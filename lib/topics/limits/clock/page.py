@@ -10,7 +10,7 @@ from lib.records.schema import OtherInputs, Row, Turn, mhz
 from lib.records.store import NotRecorded
 from lib.topics.results.rivals.model import cycles
 from lib.topics.results.scoreboard import model
-from lib.topics.version import RECORDED_ON, Version, rung
+from lib.topics.version import RECORDED_ON, Version, short_name
 
 # The lengths of turns, ms, that a table has columns for.
 _LENGTHS = (5.0, 50.0, 500.0)
@@ -27,7 +27,7 @@ def clock(size: int = 4096) -> None:
     for stem in _thorough(size):
         version = Version(stem)
         row = version.recorded(size)
-        name = rung(version.kernel)
+        name = short_name(version.kernel)
         lengths = {turn.milliseconds: turn for turn in row.turns}
         shares.append((
             name, f"{row.ratio:.1%}", *(_ratio(lengths.get(length)) for length in _LENGTHS),
@@ -53,14 +53,14 @@ def inputs(stem: str, size: int = 4096) -> None:
     version = Version(stem)
     row = version.recorded(size)
     flops = 2.0 * size**3 / 1e12
-    kept: list[Row | OtherInputs] = [row, *row.other_inputs]
+    rows: list[Row | OtherInputs] = [row, *row.other_inputs]
     table(
         *without_unread(
-            (f"inputs, {size:,}", rung(version.kernel), "cuBLAS", "of its best", "SM clock, MHz",
-             "cuBLAS's"),
+            (f"inputs, {size:,}", short_name(version.kernel), "cuBLAS", "of its best", 
+             "SM clock, MHz", "cuBLAS's"),
             [(one.inputs, f"{flops / one.seconds:.1f}", f"{flops / one.cublas_seconds:.1f}",
               f"{one.cublas_seconds / one.seconds:.1%}", reading(mhz(one.clock), ",.0f"),
-              reading(mhz(one.cublas_clock), ",.0f")) for one in kept]),
+              reading(mhz(one.cublas_clock), ",.0f")) for one in rows]),
         f"{records.label(version.record)}; TFLOP/s, in turns with the best of cuBLAS")
 
 

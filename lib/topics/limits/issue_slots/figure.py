@@ -178,12 +178,12 @@ def label(stall: str) -> str:
 def _finding(name: str, found: Account) -> str:
     work = "tensor" if found.issued["tensor"] > found.issued["fma"] else "fma"
     kind = "a tensor instruction" if work == "tensor" else "an FMA"
-    most = next(iter(found.empty), None)
+    main = next(iter(found.empty), None)
     what = f"{style.percent(found.issued[work])} of the issue slots hold {kind}"
     empty = sum(found.empty.values())
-    if most is None:
+    if main is None:
         return f"{name}: {what}"
-    return f"{name}: {what}, {style.percent(empty)} stay empty; the largest stall is {label(most)}"
+    return f"{name}: {what}, {style.percent(empty)} stay empty; the largest stall is {label(main)}"
 
 
 def _alt(kernels: Mapping[str, Account]) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from matplotlib.figure import Figure
 
 from lib.plotting.frames import Control, Explorer
@@ -47,4 +45,4 @@ def strides(row_length: int = 1024) -> Explorer:
             evidence="modelled: 32-byte sectors touched", cells=widest, narrow=narrow,
         )
 
-    return Explorer([stride, first], frame, "Stride and sectors", partial(frame, narrow=True))
+    return Explorer([stride, first], frame, "Stride and sectors")

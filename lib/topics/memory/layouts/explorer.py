@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from matplotlib.figure import Figure
 
@@ -46,4 +45,4 @@ def layouts(
             rows=8, narrow=narrow,
         )
 
-    return Explorer(controls, frame, "Padding, swizzle and width", partial(frame, narrow=True))
+    return Explorer(controls, frame, "Padding, swizzle and width")

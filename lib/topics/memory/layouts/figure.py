@@ -14,12 +14,13 @@ from lib.topics.memory.banks import model as banks
 from lib.topics.memory.layouts.model import Layout
 
 _SIDE, _GAP, _HEAD = 146.0, 28.0, 48.0
+_NARROW_SIDE, _NARROW_GAP, _NARROW_HEAD = 74.0, 13.0, 58.0
 
 
 @style.styled
 def draw(
     layouts: Sequence[tuple[str, Layout]], *, column: int = 5, rows: int = 32,
-    evidence: str = "modelled: bank = word mod 32",
+    evidence: str = "modelled: bank = word mod 32", narrow: bool = False,
 ) -> Figure:
     """Draw layouts side by side: banks across, the tile's rows down, one column's elements filled.
 
@@ -32,47 +33,55 @@ def draw(
     rows : int
         Rows of the tile.
     evidence : str
+    narrow : bool
+        For a phone.
     """
-    height = _HEAD + _SIDE + 18
-    fig = style.figure(_finding(layouts, column), height / 72)
-    ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, height / 72, bare=True)
+    side, gap, head = ((_NARROW_SIDE, _NARROW_GAP, _NARROW_HEAD) if narrow
+                       else (_SIDE, _GAP, _HEAD))
+    height = head + side + 18
+    width = style.NARROW if narrow else style.WIDTH
+    fig = style.figure(_finding(layouts, column), height / 72, width)
+    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
     for number, (name, layout) in enumerate(layouts):
-        _panel(ax, number * (_SIDE + _GAP) + 8, height, name, layout, column, rows)
+        left = number * (side + gap) + (0 if narrow else 8)
+        _panel(ax, left, height, name, layout, column, rows, side, head)
     return style.finish(fig, alt=_alt(layouts, column), evidence=evidence,
                         note=f"filled: column {column} of the tile, one float per lane")
 
 
 def _panel(
-    ax: Axes, left: float, top: float, name: str, layout: Layout, column: int, rows: int
+    ax: Axes, left: float, top: float, name: str, layout: Layout, column: int, rows: int,
+    side: float, head: float,
 ) -> None:
-    cell = _SIDE / BANKS
+    cell, wide = side / BANKS, side == _SIDE
     found = banks.describe(layout.down(column))
     ax.text(left, top - 2, name, size=style.NORMAL, weight="bold", va="top")
-    ax.text(left, top - 16, f"a column: {style.plural(found.wavefronts, 'wavefront')}",
-            size=style.SMALL, va="top")
-    for bank in (0, 8, 16, 24, 31):
-        ax.text(left + (bank + 0.5) * cell, top - _HEAD + 3, f"{bank}", size=style.SMALL,
+    count = style.plural(found.wavefronts, "wavefront")
+    ax.text(left, top - 16, f"a column: {count}" if wide else f"a column:\n{count}",
+            size=style.SMALL, va="top", linespacing=1.2)
+    for bank in (0, 8, 16, 24, 31) if wide else (0, 16, 31):
+        ax.text(left + (bank + 0.5) * cell, top - head + 3, f"{bank}", size=style.SMALL,
                 ha="center", va="bottom")
-    under = top - _HEAD
-    shapes.rectangles(ax, [(left, under - _SIDE, _SIDE, _SIDE)], facecolor="none",
+    under = top - head
+    shapes.rectangles(ax, [(left, under - side, side, side)], facecolor="none",
                       edgecolor=style.INK, linewidth=0.6, alpha=0.7)
     shapes.strokes(
         ax,
-        [((left, under - i * _SIDE / 4), (left + _SIDE, under - i * _SIDE / 4)) for i in (1, 2, 3)]
-        + [((left + i * _SIDE / 4, under), (left + i * _SIDE / 4, under - _SIDE))
+        [((left, under - i * side / 4), (left + side, under - i * side / 4)) for i in (1, 2, 3)]
+        + [((left + i * side / 4, under), (left + i * side / 4, under - side))
            for i in (1, 2, 3)],
         edgecolor=style.INK, linewidth=0.4, alpha=0.3,
     )
     words = layout.word(np.arange(rows), np.full(rows, column))
     colour = style.WARNING if found.conflicts else style.PHASE["load"]
-    high = _SIDE / rows
+    high = side / rows
     shapes.rectangles(
         ax,
         [(left + int(word) % BANKS * cell, under - (row + 1) * high, cell, high)
          for row, word in enumerate(words)],
         facecolor=colour,
     )
-    ax.text(left + _SIDE / 2, under - _SIDE - 4, "bank; a line per row" if left < 20
+    ax.text(left + side / 2, under - side - 4, "bank; a line per row" if wide and left < 20
             else "bank", size=style.SMALL, ha="center", va="top")
 
 

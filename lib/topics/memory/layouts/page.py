@@ -9,7 +9,7 @@ from lib.topics.memory.layouts.model import Layout
 
 def draw(column: int = 5) -> None:
     """Draw where a column of a 32×32 tile lies: as it is, with padded rows, and swizzled."""
-    show(layouts_figure.draw(
+    show(*(layouts_figure.draw(
         [("unpadded", Layout()), ("padded", Layout(1)), ("swizzled", Layout(0, True))],
-        column=column,
-    ))
+        column=column, narrow=narrow,
+    ) for narrow in (False, True)))

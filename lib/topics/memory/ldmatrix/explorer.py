@@ -40,9 +40,10 @@ def matrix_loads(
         Control("Lane", [(str(lane), lane) for lane in lanes], default=default[3]),
     ]
 
-    def frame(number: int, transposed: bool, layout: str, lane: int) -> Figure:
+    def frame(number: int, transposed: bool, layout: str, lane: int, narrow: bool = False
+              ) -> Figure:
         tile = LAYOUTS[layout](columns)
         return matrix_loads_figure.draw(MatrixLoad(tile, number, transposed), lane=lane,
-                                        layout=layout)
+                                        layout=layout, narrow=narrow)
 
     return Explorer(controls, frame, "ldmatrix: addresses, receivers, banks")

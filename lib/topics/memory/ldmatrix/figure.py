@@ -10,16 +10,17 @@ from lib.ptx.core.machine import LINE
 from lib.topics.memory.banks import model as banks
 from lib.topics.memory.ldmatrix.model import CHUNK, HALF, SIDE, MatrixLoad
 
-_CHUNK_WIDTH, _LINE, _LEFT, _HEAD = 30.0, 12.0, 26.0, 44.0
+_CHUNK_WIDTH, _NARROW_CHUNK, _LINE, _LEFT, _HEAD = 30.0, 27.0, 12.0, 26.0, 44.0
 _LINES = 18  # lines of 128 bytes that a padded tile of 16 rows fills
 _TEXT = _LEFT + 8 * _CHUNK_WIDTH + 40
+_WORDS = 202.0  # pt: room for them under the memory of a narrow figure
 _PAIR, _ROW = 30.0, 11.5  # a lane's two halves in the small matrix
 
 
 @style.styled
 def draw(
     load: MatrixLoad, *, lane: int = 5, layout: str = "",
-    evidence: str = "modelled: PTX ISA 9.7.14.5.15, 32 banks",
+    evidence: str = "modelled: PTX ISA 9.7.14.5.15, 32 banks", narrow: bool = False,
 ) -> Figure:
     """Draw one ldmatrix.
 
@@ -31,31 +32,35 @@ def draw(
     layout : str
         What the tile's layout is called.
     evidence : str
+    narrow : bool
+        For a phone: the lane's part stands under the memory.
     """
     lines = -(-load.rows * load.tile.row_bytes // LINE)
-    height = _HEAD + _LINE * max(lines, _LINES) + 4
-    fig = style.figure(_finding(load, layout), height / 72)
-    ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, height / 72, bare=True)
-    _memory(ax, load, lane, height - _HEAD)
-    _words(ax, load, lane, height)
+    under = _WORDS if narrow else 0.0
+    height = _HEAD + _LINE * max(lines, _LINES) + 4 + under
+    width = style.NARROW if narrow else style.WIDTH
+    fig = style.figure(_finding(load, layout), height / 72, width)
+    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    _memory(ax, load, lane, height - _HEAD, _NARROW_CHUNK if narrow else _CHUNK_WIDTH)
+    _words(ax, load, lane, *((0.0, under) if narrow else (_TEXT, height)))
     return style.finish(fig, alt=_alt(load, lane, layout), evidence=evidence)
 
 
-def _memory(ax: Axes, load: MatrixLoad, lane: int, top: float) -> None:
+def _memory(ax: Axes, load: MatrixLoad, lane: int, top: float, wide: float) -> None:
     """Shared memory, 128 bytes a line; the rows that lanes name, and what one lane gets of them."""
-    ax.text(0, top + _HEAD - 2, "shared memory: rows, by the lane that names them",
-            size=style.NORMAL, weight="bold", va="top")
+    ax.text(0, top + _HEAD - 2, "shared memory: rows, by the lane\nthat names them"
+            if wide < _CHUNK_WIDTH else "shared memory: rows, by the lane that names them",
+            size=style.NORMAL, weight="bold", va="top", linespacing=1.1)
     for group in range(8):
-        ax.text(_LEFT + (group + 0.5) * _CHUNK_WIDTH, top + 2, f"{4 * group}",
+        ax.text(_LEFT + (group + 0.5) * wide, top + 2, f"{4 * group}",
                 size=style.SMALL, ha="center", va="bottom")
-    ax.text(_LEFT + 7.5 * _CHUNK_WIDTH + 16, top + 2, "bank", size=style.SMALL, ha="left",
-            va="bottom")
+    ax.text(_LEFT - 4, top + 2, "bank", size=style.SMALL, ha="right", va="bottom")
     lines = -(-load.rows * load.tile.row_bytes // LINE)
     shapes.strokes(
         ax,
-        [((_LEFT, top - i * _LINE), (_LEFT + 8 * _CHUNK_WIDTH, top - i * _LINE))
+        [((_LEFT, top - i * _LINE), (_LEFT + 8 * wide, top - i * _LINE))
          for i in range(lines + 1)]
-        + [((_LEFT + i * _CHUNK_WIDTH, top), (_LEFT + i * _CHUNK_WIDTH, top - lines * _LINE))
+        + [((_LEFT + i * wide, top), (_LEFT + i * wide, top - lines * _LINE))
            for i in range(9)],
         edgecolor=style.INK, linewidth=0.4, alpha=0.4,
     )
@@ -65,17 +70,17 @@ def _memory(ax: Axes, load: MatrixLoad, lane: int, top: float) -> None:
     first: list[tuple[float, float, float, float]] = []
     others: list[tuple[float, float, float, float]] = []
     for giver in range(SIDE * load.number):
-        x, y = _place(int(access.addresses[giver]), top)
-        (first if giver < SIDE else others).append((x, y, _CHUNK_WIDTH, _LINE))
-        ax.text(x + _CHUNK_WIDTH / 2, y + _LINE / 2 + 0.7, f"{giver}", size=style.SMALL,
+        x, y = _place(int(access.addresses[giver]), top, wide)
+        (first if giver < SIDE else others).append((x, y, wide, _LINE))
+        ax.text(x + wide / 2, y + _LINE / 2 + 0.7, f"{giver}", size=style.SMALL,
                 ha="center", va="center", zorder=3,
                 color=style.on(colour) if giver < SIDE else style.INK,
                 weight="bold" if giver == lane else "normal")
     shapes.rectangles(ax, others, facecolor=colour, alpha=style.PALE)
     shapes.rectangles(ax, first, facecolor=colour)
-    unit = _CHUNK_WIDTH / (CHUNK // HALF)
+    unit = wide / (CHUNK // HALF)
     gets = [
-        (*_place(int(load.tile.address(row, column)), top), unit, 2.6)
+        (*_place(int(load.tile.address(row, column)), top, wide), unit, 2.6)
         for _, row, column in load.received(lane)
     ]
     shapes.rectangles(ax, gets, facecolor=style.INK)
@@ -84,31 +89,31 @@ def _memory(ax: Axes, load: MatrixLoad, lane: int, top: float) -> None:
                 va="center")
 
 
-def _place(address: int, top: float) -> tuple[float, float]:
+def _place(address: int, top: float, wide: float) -> tuple[float, float]:
     """Lower left corner of what lies at an address, in points."""
-    x = _LEFT + address % LINE / CHUNK * _CHUNK_WIDTH
+    x = _LEFT + address % LINE / CHUNK * wide
     return x, top - (address // LINE + 1) * _LINE
 
 
-def _words(ax: Axes, load: MatrixLoad, lane: int, top: float) -> None:
+def _words(ax: Axes, load: MatrixLoad, lane: int, at: float, top: float) -> None:
     """One lane's part in words, and the first matrix with its receivers."""
-    ax.text(_TEXT, top - 2, f"lane {lane}", size=style.NORMAL, weight="bold", va="top")
+    ax.text(at, top - 2, f"lane {lane}", size=style.NORMAL, weight="bold", va="top")
     matrix, row = divmod(lane, SIDE)
     text = f"names row {row} of matrix {matrix}" if matrix < load.number else "names no row"
-    ax.text(_TEXT, top - 16, text, size=style.SMALL, va="top")
+    ax.text(at, top - 16, text, size=style.SMALL, va="top")
     places: dict[int, list[str]] = {}
     for register, r, c in load.received(lane):
         places.setdefault(register, []).append(f"({r}, {c})")
     y = top - 31
     for register in range(4):
         if register in places:
-            ax.text(_TEXT, y, f"r{register}", size=style.SMALL, weight="bold", va="top")
-            ax.text(_TEXT + 20, y, f"gets {' '.join(places[register])}", size=style.SMALL,
+            ax.text(at, y, f"r{register}", size=style.SMALL, weight="bold", va="top")
+            ax.text(at + 20, y, f"gets {' '.join(places[register])}", size=style.SMALL,
                     va="top")
         y -= 12.5
     y -= 6
     name = "matrix 0: the lanes that get it"
-    ax.text(_TEXT, y, name, size=style.NORMAL, weight="bold", va="top")
+    ax.text(at, y, name, size=style.NORMAL, weight="bold", va="top")
     y -= 16
     down, across = (2, 1) if load.transposed else (1, 2)
     wide, tall = _PAIR / 2, _ROW
@@ -116,7 +121,7 @@ def _words(ax: Axes, load: MatrixLoad, lane: int, top: float) -> None:
     for r in range(0, SIDE, down):
         for c in range(0, SIDE, across):
             receiver = load.receiver(r, c)
-            box = (_TEXT + c * wide, y - (r + down) * tall, across * wide, down * tall)
+            box = (at + c * wide, y - (r + down) * tall, across * wide, down * tall)
             if receiver == lane:
                 own.append(box)
             ax.text(box[0] + box[2] / 2, box[1] + box[3] / 2 - 0.5, f"{receiver}",
@@ -124,15 +129,16 @@ def _words(ax: Axes, load: MatrixLoad, lane: int, top: float) -> None:
                     weight="bold" if receiver == lane else "normal")
     shapes.strokes(
         ax,
-        [((_TEXT, y - r * tall), (_TEXT + SIDE * wide, y - r * tall))
+        [((at, y - r * tall), (at + SIDE * wide, y - r * tall))
          for r in range(0, SIDE + 1, down)]
-        + [((_TEXT + c * wide, y), (_TEXT + c * wide, y - SIDE * tall))
+        + [((at + c * wide, y), (at + c * wide, y - SIDE * tall))
            for c in range(0, SIDE + 1, across)],
         edgecolor=style.INK, linewidth=0.4, alpha=0.5,
     )
     shapes.rectangles(ax, own, facecolor="none", edgecolor=style.INK, linewidth=1.3)
-    x = _TEXT + SIDE * wide + 8
-    for i, line in enumerate(("outlined, and", "marked at left:", f"what lane {lane}", "gets")):
+    x = at + SIDE * wide + 8
+    where = "marked at left:" if at else "marked above:"
+    for i, line in enumerate(("outlined, and", where, f"what lane {lane}", "gets")):
         ax.text(x, y - 2 - 12.5 * i, line, size=style.SMALL, va="top")
 
 

@@ -9,4 +9,5 @@ from lib.topics.memory.ldmatrix.model import MatrixLoad
 
 def draw(load: MatrixLoad, layout: str = "", lane: int = 5) -> None:
     """Draw one ldmatrix: who names which row, who gets what, which banks."""
-    show(matrix_loads_figure.draw(load, lane=lane, layout=layout))
+    show(*(matrix_loads_figure.draw(load, lane=lane, layout=layout, narrow=narrow)
+           for narrow in (False, True)))

@@ -45,12 +45,13 @@ def rasters(
     ]
     sheet = GPUS[gpu]
 
-    def frame(n: int, tile: tuple[int, int], group: int, cluster: int) -> Figure:
+    def frame(n: int, tile: tuple[int, int], group: int, cluster: int, narrow: bool = False
+              ) -> Figure:
         found = Raster(n, n, n, tile, group, cluster, sheet.sms)
         limit = found.flop_per_l2_byte * l2_bytes_per_s if l2_bytes_per_s else None
         return raster_figure.draw(
             found, what=f"n = {n:,}, {tile[0]}×{tile[1]}", l2_bytes=sheet.l2_bytes,
-            l2_flops_per_s=limit,
+            l2_flops_per_s=limit, narrow=narrow,
         )
 
     return Explorer(controls, frame, "Waves of tiles, and what they read")

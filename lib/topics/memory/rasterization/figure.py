@@ -13,12 +13,13 @@ from lib.topics.memory.rasterization.model import Raster
 
 _SIDE, _BAR, _LEFT, _TOP = 190.0, 10.0, 26.0, 34.0
 _TEXT = _LEFT + _SIDE + 30.0
+_UNDER = 200.0  # pt: room for the numbers of a narrow figure, under its picture
 
 
 @style.styled
 def draw(
     raster: Raster, *, what: str, l2_bytes: int, l2_flops_per_s: float | None = None,
-    evidence: str = "modelled: all tiles take equally long",
+    evidence: str = "modelled: all tiles take equally long", narrow: bool = False,
 ) -> Figure:
     """Draw the waves of a product's tiles.
 
@@ -32,10 +33,13 @@ def draw(
     l2_flops_per_s : float, optional
         Speed that the L2's measured bandwidth allows.
     evidence : str
+    narrow : bool
+        For a phone: the numbers stand under the picture.
     """
-    height = _TOP + _SIDE + 14
-    fig = style.figure(_finding(raster, what), height / 72)
-    ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, height / 72, bare=True)
+    height = _TOP + _SIDE + (_UNDER if narrow else 14)
+    width = style.NARROW if narrow else style.WIDTH
+    fig = style.figure(_finding(raster, what), height / 72, width)
+    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
     top = height - _TOP
     first, last = raster.wave(0), raster.wave(raster.waves - 1)
     high = _SIDE / (raster.rows * raster.cluster)
@@ -62,7 +66,7 @@ def draw(
     )
     ax.text(_LEFT - _BAR - 3, top + 4, "A", size=style.NORMAL, weight="bold", va="bottom")
     ax.text(_LEFT + _SIDE + 4, top + 2, "B", size=style.NORMAL, weight="bold", va="bottom")
-    _facts(ax, raster, top, l2_bytes, l2_flops_per_s)
+    _facts(ax, raster, *((0.0, _UNDER - 12) if narrow else (_TEXT, top)), l2_bytes, l2_flops_per_s)
     return style.finish(fig, alt=_alt(raster, what, l2_bytes), evidence=evidence)
 
 
@@ -76,7 +80,8 @@ def _grid(ax: Axes, raster: Raster, top: float, wide: float, high: float) -> Non
 
 
 def _facts(
-    ax: Axes, raster: Raster, top: float, l2_bytes: int, l2_flops_per_s: float | None
+    ax: Axes, raster: Raster, left: float, top: float, l2_bytes: int,
+    l2_flops_per_s: float | None,
 ) -> None:
     """The numbers beside the picture, what they belong to in its colour."""
     count = len(raster.wave(raster.waves - 1))
@@ -93,11 +98,11 @@ def _facts(
     y = top
     for colour, alpha, name, text in facts:
         if colour:
-            shapes.rectangles(ax, [(_TEXT, y - 9, 9, 9)], facecolor=colour, alpha=alpha)
-        ax.text(_TEXT + 14, y, name, size=style.NORMAL, weight="bold", va="top")
+            shapes.rectangles(ax, [(left, y - 9, 9, 9)], facecolor=colour, alpha=alpha)
+        ax.text(left + 14, y, name, size=style.NORMAL, weight="bold", va="top")
         for row in _wrapped(text):
             y -= 13
-            ax.text(_TEXT + 14, y, row, size=style.NORMAL, va="top")
+            ax.text(left + 14, y, row, size=style.NORMAL, va="top")
         y -= 21
 
 

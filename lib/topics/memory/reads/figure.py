@@ -15,7 +15,7 @@ _SIDE, _SMALL_SIDE = 92.0, 46.0  # C; where a step is as deep as C is wide
 _GAP, _AHEAD = 4.0, 16.0  # from C to A and B; of A and B, the steps to come
 _LEAST = 4.0  # pt: how deep a step is drawn at least
 _LETTER, _WORDS, _LINE = 12.0, 8.0, 13.0
-_MOST_CELLS = 16  # elements on a side, up to which each is drawn
+_MAX_CELLS = 16  # elements on a side, up to which each is drawn
 
 
 @style.styled
@@ -76,7 +76,7 @@ def _panel(ax: Axes, panel: Reads, scale: float, left: float, top: float) -> Non
                            for at, count in panel.runs_of_a], facecolor=load)
     shapes.rectangles(ax, [(left + at * scale, b[1] + _AHEAD, count * scale, deep)
                            for at, count in panel.runs_of_b], facecolor=load)
-    if max(panel.rows, panel.columns) <= _MOST_CELLS:
+    if max(panel.rows, panel.columns) <= _MAX_CELLS:
         shapes.strokes(ax, [((left + i * scale, c[1]), (left + i * scale, top))
                             for i in range(1, panel.columns)]
                        + [((left, top - i * scale), (left + wide, top - i * scale))

@@ -43,10 +43,11 @@ def staged_tiles(
         Control("GPU", [(key, key) for key in gpus], default=default[2]),
     ]
 
-    def frame(block: tuple[int, int] | None, warp: tuple[int, int], key: str) -> Figure:
+    def frame(block: tuple[int, int] | None, warp: tuple[int, int], key: str,
+              narrow: bool = False) -> Figure:
         if block and (block[0] % warp[0] or block[1] % warp[1]):
-            return staging_figure.impossible(block, warp)
-        return staging_figure.draw(Staging(block, warp), roofs[key], gpu=key)
+            return staging_figure.impossible(block, warp, narrow=narrow)
+        return staging_figure.draw(Staging(block, warp), roofs[key], gpu=key, narrow=narrow)
 
     return Explorer(controls, frame, "Tiles, and the bytes that they leave")
 

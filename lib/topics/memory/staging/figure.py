@@ -14,6 +14,7 @@ from lib.topics.memory.staging.model import Staging
 _HEIGHT, _LARGEST = 204.0, 256  # pt; elements along a side of the largest block
 _SIDE, _STRIP, _GAP = 112.0, 10.0, 7.0
 _NAME, _BAR, _ROW = 206.0, 296.0, 60.0
+_NARROW_BAR, _NARROW_ROW, _PICTURE = 240.0, 66.0, 182.0
 _WHERE = {
     "L1/shared": "L1 and shared memory", "L2": "the L2", "DRAM": "DRAM, each element once",
 }
@@ -22,6 +23,7 @@ _WHERE = {
 @style.styled
 def draw(
     staging: Staging, roofs: Roofs, *, gpu: str, peak: str = "tensor", n: int = 4096,
+    narrow: bool = False,
 ) -> Figure:
     """Draw one block and warp tile on one GPU.
 
@@ -36,47 +38,59 @@ def draw(
         Key of ``roofs.peaks``: what is to be fed.
     n : int
         M = N = K.
+    narrow : bool
+        For a phone: the levels stand under the tile.
     """
     fed = staging.fed(roofs, n, peak)
-    fig = style.figure(_finding(staging, fed, gpu), _HEIGHT / 72)
-    ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, _HEIGHT / 72, bare=True)
-    _tile(ax, staging)
-    top = _HEIGHT - 2
+    fig, ax, height = _canvas(_finding(staging, fed, gpu), narrow)
+    _tile(ax, staging, height)
+    left, bar, row = (0.0, _NARROW_BAR, _NARROW_ROW) if narrow else (_NAME, _BAR, _ROW)
+    top = height - (_PICTURE if narrow else 2)
     lowest = min(fed, key=lambda level: fed[level])
     for level, where in _WHERE.items():
         intensity = staging.intensity(level, n)
-        ax.text(_NAME, top, f"{style.number(intensity)} FLOP for a byte of {where}",
+        ax.text(left, top, f"{style.number(intensity)} FLOP for a byte of "
+                f"{level if narrow else where}",
                 size=style.NORMAL, weight="bold", va="top")
         y = top - 29
         if level in fed:
             share = fed[level]
             tight = level == lowest and share < 1
-            shapes.rectangles(ax, [(_NAME, y, share * _BAR, 12)],
+            shapes.rectangles(ax, [(left, y, share * bar, 12)],
                               facecolor=style.WARNING if tight else style.PHASE["load"])
-            shapes.rectangles(ax, [(_NAME, y, _BAR, 12)], facecolor="none", edgecolor=style.INK,
+            shapes.rectangles(ax, [(left, y, bar, 12)], facecolor="none", edgecolor=style.INK,
                               linewidth=0.6, alpha=0.7)
-            below = f"feeds {style.percent(share)} of the tensor peak; all of it takes " \
-                    f"{style.number(roofs.ridge(level, peak))}"
+            below = (f"feeds {style.percent(share)} of the tensor peak;",
+                     f"all of it takes {style.number(roofs.ridge(level, peak))}")
         else:
             need = style.quantity(roofs.peaks[peak] / intensity, "B/s")
-            below = f"its bandwidth is not given: the peak would need {need}"
-        ax.text(_NAME, y - 4 if level in fed else y + 12, below, size=style.SMALL, va="top")
-        top -= _ROW
-    return style.finish(fig, alt=_alt(staging, fed, gpu, n), evidence=roofs.evidence)
+            below = ("its bandwidth is not given:", f"the peak would need {need}")
+        ax.text(left, y - 4 if level in fed else y + 12, ("\n" if narrow else " ").join(below),
+                size=style.SMALL, va="top", linespacing=1.2)
+        top -= row
+    return style.finish(fig, alt=_alt(staging, fed, gpu, n), evidence=roofs.evidence,
+                        note="DRAM: each element once" if narrow else "")
 
 
-def _tile(ax: Axes, staging: Staging) -> None:
+def _canvas(title: str, narrow: bool) -> tuple[style.Drawing, Axes, float]:
+    height = _PICTURE + len(_WHERE) * _NARROW_ROW if narrow else _HEIGHT
+    width = style.NARROW if narrow else style.WIDTH
+    fig = style.figure(title, height / 72, width)
+    return fig, style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True), height
+
+
+def _tile(ax: Axes, staging: Staging, under: float) -> None:
     """The block's tile of C, cut into warps, with the strips of A and B that it reads."""
     rows, columns = staging.block or staging.warp
     scale = _SIDE / _LARGEST
     what = f"a block's tile, {rows} × {columns}" if staging.block else "no tile: a warp alone"
-    ax.text(0, _HEIGHT - 2, what, size=style.NORMAL, weight="bold", va="top")
+    ax.text(0, under - 2, what, size=style.NORMAL, weight="bold", va="top")
     warps = style.plural(staging.warps, "warp")
     each = f"{staging.warp[0]} × {staging.warp[1]}"
-    ax.text(0, _HEIGHT - 17, f"{warps} of {each}, {style.plural(staging.sums, 'sum')} a lane",
+    ax.text(0, under - 17, f"{warps} of {each}, {style.plural(staging.sums, 'sum')} a lane",
             size=style.SMALL, va="top")
     height, width = rows * scale, columns * scale
-    left, top = 30.0, _HEIGHT - 60.0
+    left, top = 30.0, under - 60.0
     strips = [
         (left - _GAP - _STRIP, top - height, _STRIP, height), (left, top + _GAP, width, _STRIP),
     ]
@@ -123,11 +137,10 @@ def _alt(staging: Staging, fed: Mapping[str, float], gpu: str, n: int) -> str:
 
 
 @style.styled
-def impossible(block: tuple[int, int], warp: tuple[int, int]) -> Figure:
+def impossible(block: tuple[int, int], warp: tuple[int, int], *, narrow: bool = False) -> Figure:
     """Say that warps don't divide a block: the frame of an explorer."""
     title = f"Warps of {warp[0]}×{warp[1]} don't divide a tile of {block[0]}×{block[1]}"
-    fig = style.figure(title, _HEIGHT / 72)
-    ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, _HEIGHT / 72, bare=True)
-    ax.text(0, _HEIGHT - 30, "Take a larger block or smaller warps.", size=style.NORMAL, va="top")
+    fig, ax, height = _canvas(title, narrow)
+    ax.text(0, height - 30, "Take a larger block or smaller warps.", size=style.NORMAL, va="top")
     return style.finish(fig, alt=f"{title}: take a larger block or smaller warps.",
                         evidence="modelled: the block's tile")

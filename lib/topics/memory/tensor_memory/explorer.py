@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from matplotlib.figure import Figure
 
 from lib.kernels.catalogue import find
@@ -39,5 +37,5 @@ def tensor_memory(
         [Control("Accumulators", [
             (str(find(stem).variant(name).constants["ACCUMULATORS"]), name) for name in variants]),
          Control("Turn", [(str(n + 1), n) for n in range(turns)], default=3, slider=True)],
-        frame, "Tensor memory, turn by turn", partial(frame, narrow=True),
+        frame, "Tensor memory, turn by turn",
     )

@@ -41,8 +41,8 @@ def draw(
     height = _HEAD + _ROW * (len(rows) + gap) + (72 if narrow else 20)
     fig = style.figure(title or _finding(found), height / 72, width)
     ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
-    most = max(len(row) for row in found.sectors)
-    unit = (_NARROW_STRIP if narrow else _STRIP) / max(most, 4)
+    longest = max(len(row) for row in found.sectors)
+    unit = (_NARROW_STRIP if narrow else _STRIP) / max(longest, 4)
     y = height - _HEAD
     numbers, heads = (_NARROW_NUMBERS, 50.0) if narrow else (_NUMBERS, y + 5)
     for right, text in zip(numbers, ("requests", "sectors", "useful"), strict=True):

@@ -30,10 +30,9 @@ def tma_swizzles(
         Control("Chunk followed", [(str(chunk), chunk) for chunk in chunks], default=default[3]),
     ]
 
-    def frame(span: int, swizzled: bool, major: str, chunk: int) -> Figure:
-        made = descriptor(1024, span, major)
-        if not swizzled:
-            return swizzle_figure.draw(Box(span, 16, False), chunk=chunk, major=major)
-        return swizzle_figure.draw(Box(span, 16), chunk=chunk, descriptor=made, major=major)
+    def frame(span: int, swizzled: bool, major: str, chunk: int, narrow: bool = False) -> Figure:
+        made = descriptor(1024, span, major) if swizzled else None
+        return swizzle_figure.draw(Box(span, 16, swizzled), chunk=chunk, descriptor=made,
+                                   major=major, narrow=narrow)
 
     return Explorer(controls, frame, "Swizzles, banks and descriptors")

@@ -10,17 +10,17 @@ from lib.ptx.core.machine import LINE
 from lib.topics.memory.tma_swizzle.model import CHUNK, CORE_ROWS, Box, Descriptor
 
 _CELL, _ROW, _LEFT, _HEAD, _GAP = 26.0, 12.0, 26.0, 46.0, 40.0
-_ROWS = 16  # room for so many
+_ROWS, _NARROW_ROWS = 16, 8  # room for so many
 _FIELDS = (  # name, first bit, last bit
     ("start", 0, 13), ("LBO", 16, 29), ("SBO", 32, 45), ("base", 49, 51), ("swizzle", 62, 63),
 )
-_BAR = 84.0
+_BAR, _NARROW_BAR = 84.0, 112.0
 
 
 @style.styled
 def draw(
     box: Box, *, chunk: int = 2, descriptor: Descriptor | None = None, major: str = "K",
-    evidence: str = "modelled: the emulator's swizzle, PTX ISA 9.7.15.5",
+    evidence: str = "modelled: the emulator's swizzle, PTX ISA 9.7.15.5", narrow: bool = False,
 ) -> Figure:
     """Draw a box's first rows, one core matrix followed from its place in the box to its banks.
 
@@ -34,18 +34,26 @@ def draw(
     major : {"K", "MN"}
         Which way the rows run.
     evidence : str
+    narrow : bool
+        For a phone: the eight rows that are followed, and memory under them.
     """
-    height = _HEAD + _ROW * _ROWS + 10 + _BAR
-    fig = style.figure(_finding(box, chunk), height / 72)
-    ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, height / 72, bare=True)
+    rows, bar = (_NARROW_ROWS, _NARROW_BAR) if narrow else (_ROWS, _BAR)
+    tall = _HEAD + _ROW * rows + 10
+    height = (2 * tall if narrow else tall) + bar
+    width = style.NARROW if narrow else style.WIDTH
+    fig = style.figure(_finding(box, chunk), height / 72, width)
+    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
     top = height - _HEAD
-    _logical(ax, box, chunk, top, major)
-    _physical(ax, box, chunk, top)
+    _logical(ax, box, chunk, top, major, rows)
+    _physical(ax, box, chunk, *((_LEFT, top - tall) if narrow else
+                                (_LEFT + 8 * _CELL + _GAP, top)), rows)
     if descriptor:
-        _descriptor(ax, descriptor, major)
+        _descriptor(ax, descriptor, major, narrow)
     elif not box.swizzled:
-        ax.text(0, _BAR - 8, "wgmma without a swizzle reads another layout: each core matrix in "
-                "one piece of 128 bytes", size=style.NORMAL, va="top")
+        said = ("wgmma without a swizzle reads another layout:",
+                "each core matrix in one piece of 128 bytes")
+        ax.text(0, bar - 8, ("\n" if narrow else " ").join(said), size=style.NORMAL, va="top",
+                linespacing=1.2)
     return style.finish(fig, alt=_alt(box, chunk, descriptor), evidence=evidence)
 
 
@@ -60,7 +68,7 @@ def _grid(ax: Axes, left: float, top: float, rows: int, columns: int) -> None:
     )
 
 
-def _logical(ax: Axes, box: Box, chunk: int, top: float, major: str) -> None:
+def _logical(ax: Axes, box: Box, chunk: int, top: float, major: str, most: int) -> None:
     along = "K" if major == "K" else "N"
     ax.text(0, top + _HEAD - 2, "as the matrix has it", size=style.NORMAL, weight="bold", va="top")
     ax.text(0, top + _HEAD - 15, f"rows along {along}, chunks of 8 halves", size=style.SMALL,
@@ -68,7 +76,7 @@ def _logical(ax: Axes, box: Box, chunk: int, top: float, major: str) -> None:
     for c in range(box.chunks):
         ax.text(_LEFT + (c + 0.5) * _CELL, top + 2, f"{c}", size=style.SMALL, ha="center",
                 va="bottom")
-    rows = min(box.rows, _ROWS)
+    rows = min(box.rows, most)
     for r in range(rows):
         ax.text(_LEFT - 5, top - (r + 0.5) * _ROW, f"{r}", size=style.SMALL, ha="right",
                 va="center")
@@ -78,8 +86,7 @@ def _logical(ax: Axes, box: Box, chunk: int, top: float, major: str) -> None:
     _grid(ax, _LEFT, top, rows, box.chunks)
 
 
-def _physical(ax: Axes, box: Box, chunk: int, top: float) -> None:
-    left = _LEFT + 8 * _CELL + _GAP
+def _physical(ax: Axes, box: Box, chunk: int, left: float, top: float, most: int) -> None:
     per_line = LINE // CHUNK
     found = box.read(0, chunk)
     ax.text(left - _LEFT, top + _HEAD - 2, "as it lies in shared memory", size=style.NORMAL,
@@ -92,7 +99,7 @@ def _physical(ax: Axes, box: Box, chunk: int, top: float) -> None:
                 ha="center", va="bottom")
     ax.text(left - 5, top + 2, "bank", size=style.SMALL, ha="right", va="bottom")
     places = box.places
-    lines = min(-(-int(places.max() + CHUNK) // LINE), _ROWS)
+    lines = min(-(-int(places.max() + CHUNK) // LINE), most)
     for line in range(lines):
         ax.text(left - 5, top - (line + 0.5) * _ROW, f"{line}", size=style.SMALL, ha="right",
                 va="center")
@@ -116,13 +123,13 @@ def _colour(box: Box, chunk: int) -> str:
     return style.WARNING if box.read(0, chunk).conflicts else style.PHASE["load"]
 
 
-def _descriptor(ax: Axes, found: Descriptor, major: str) -> None:
+def _descriptor(ax: Axes, found: Descriptor, major: str, narrow: bool) -> None:
     """64 bits, the highest at the left, and what stands in them."""
-    left, y = 14.0, 30.0
-    width = 8 * _CELL * 2 + _GAP + _LEFT - left
+    left, y = (14.0, _NARROW_BAR - 54) if narrow else (14.0, 30.0)
+    width = (_LEFT if narrow else 8 * _CELL + _GAP + _LEFT) + 8 * _CELL - left
     unit = width / 64
-    ax.text(0, _BAR - 8, f"the descriptor for wgmma, {major}-major", size=style.NORMAL,
-            weight="bold", va="top")
+    ax.text(0, (_NARROW_BAR if narrow else _BAR) - 8, f"the descriptor for wgmma, {major}-major",
+            size=style.NORMAL, weight="bold", va="top")
     bits = {"start": found.start >> 4, "LBO": found.leading >> 4, "SBO": found.stride >> 4,
             "base": 0, "swizzle": found.mode}
     whole = {"start": found.start, "LBO": found.leading, "SBO": found.stride}
@@ -132,7 +139,7 @@ def _descriptor(ax: Axes, found: Descriptor, major: str) -> None:
         boxes.append((x, y, w, 16))
         middle = x + w / 2
         ax.text(middle, y + 7.5, f"{bits[name]}", size=style.SMALL, ha="center", va="center")
-        below = f"{name}: {whole[name]:,} B / 16" if name in whole else name
+        below = f"{name}: {whole[name]:,} B / 16" if name in whole and not narrow else name
         ax.text(middle, y - 4, below, size=style.SMALL, va="top", ha="center")
         ax.text(middle, y + 18, f"{last}–{first}", size=style.SMALL, ha="center", va="bottom")
     shapes.rectangles(ax, [(left, y, width, 16)], facecolor="none", edgecolor=style.INK,
@@ -140,7 +147,12 @@ def _descriptor(ax: Axes, found: Descriptor, major: str) -> None:
     shapes.rectangles(ax, boxes, facecolor="none", edgecolor=style.INK, linewidth=0.8)
     stride = "SBO: from 8 rows to the next 8"
     leading = "LBO: has no meaning here" if major == "K" else "LBO: from a slab to the next"
-    ax.text(0, 4, f"{stride}; {leading}", size=style.SMALL, va="bottom")
+    if narrow:
+        said = [f"start: {found.start:,} B / 16",
+                f"{leading} ({found.leading:,} B / 16)", f"{stride} ({found.stride:,} B / 16)"]
+        ax.text(0, y - 18, "\n".join(said), size=style.SMALL, va="top", linespacing=1.2)
+    else:
+        ax.text(0, 4, f"{stride}; {leading}", size=style.SMALL, va="bottom")
 
 
 def _finding(box: Box, chunk: int) -> str:

@@ -16,8 +16,8 @@ def draw(major: str = "K", chunk: int = 1) -> None:
         Which way the rows run.
     chunk : int
     """
-    show(swizzle_figure.draw(Box(128, 16), chunk=chunk, descriptor=descriptor(1024, 128, major),
-                             major=major))
+    show(*(swizzle_figure.draw(Box(128, 16), chunk=chunk, descriptor=descriptor(1024, 128, major),
+                               major=major, narrow=narrow) for narrow in (False, True)))
 
 
 def descriptors(step: int = 64, start: int = 1024) -> None:

@@ -35,7 +35,7 @@ def vectors(
         Control("Bits a lane", [(f"{16 * width}", width) for width in widths], default=default[1]),
     ]
 
-    def frame(tile: tuple[int, int, int], width: int) -> Figure:
-        return vectors_figure.draw(Step(*tile, threads, width))
+    def frame(tile: tuple[int, int, int], width: int, narrow: bool = False) -> Figure:
+        return vectors_figure.draw(Step(*tile, threads, width), narrow=narrow)
 
     return Explorer(controls, frame, "Tiles, vectors and the lanes that load them")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -10,12 +13,15 @@ from lib.ptx.core.machine import WARP
 from lib.topics.memory.vectors.model import Step, TileLoad
 
 _LEFT, _CELL, _ROW, _HEAD, _GAP = 44.0, 6.2, 13.0, 62.0, 24.0
+_IDLE = 0.12
 _WORDS = 66.0  # pt under the warps
+_NARROW_ROW, _NARROW_WORDS, _BETWEEN = 11.0, 68.0, 24.0
 
 
 @style.styled
 def draw(
-    step: Step, *, evidence: str = "modelled: vector t to thread t", title: str | None = None
+    step: Step, *, evidence: str = "modelled: vector t to thread t", title: str | None = None,
+    narrow: bool = False,
 ) -> Figure:
     """Draw the load instructions of one step along K.
 
@@ -26,27 +32,37 @@ def draw(
     evidence : str
     title : str, optional
         In place of the finding made from the numbers.
+    narrow : bool
+        For a phone: B's lanes stand under A's.
     """
     warps = step.threads // WARP
-    height = _HEAD + _ROW * warps + _WORDS
-    fig = style.figure(title or _finding(step), height / 72)
-    ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, height / 72, bare=True)
-    wide = WARP * _CELL
+    row, words = (_NARROW_ROW, _NARROW_WORDS) if narrow else (_ROW, _WORDS)
+    tall = _HEAD + row * warps
+    height = tall + (tall + _BETWEEN if narrow else 0) + words
+    width = style.NARROW if narrow else style.WIDTH
+    fig = style.figure(title or _finding(step), height / 72, width)
+    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
     for number, (name, load) in enumerate((("A", step.a), ("B", step.b))):
-        _tile(ax, _LEFT + number * (wide + _GAP), height, name, load, warps)
-    for warp in range(warps):
-        ax.text(_LEFT - 6, height - _HEAD - (warp + 0.5) * _ROW, f"warp {warp}", size=style.SMALL,
-                ha="right", va="center")
-    y = _WORDS - 42
-    ax.text(_LEFT, y, f"{style.number(step.instructions)} load instructions and "
-            f"{_sectors(step)} for a product of 16×8×8",
-            size=style.NORMAL, weight="bold", va="top")
-    ax.text(_LEFT, y - 14, f"{step.nbytes:,} bytes under way in a block, whatever the width",
-            size=style.SMALL, va="top")
+        x, top = _LEFT + number * (WARP * _CELL + _GAP), height
+        if narrow:
+            x, top = _LEFT, height - number * (tall + _BETWEEN)
+        _tile(ax, x, top, name, load, warps, row)
+        if narrow or number == 0:
+            for warp in range(warps):
+                ax.text(_LEFT - 6, top - _HEAD - (warp + 0.5) * row, f"warp {warp}",
+                        size=style.SMALL, ha="right", va="center")
+    said = (f"{style.number(step.instructions)} load instructions and", f"{_sectors(step)} for a "
+            "product of 16×8×8")
+    x, y = (0.0, words - 24) if narrow else (_LEFT, words - 42)
+    ax.text(x, y, ("\n" if narrow else " ").join(said), size=style.NORMAL, weight="bold", va="top",
+            linespacing=1.1)
+    ax.text(x, y - (27 if narrow else 14), f"{step.nbytes:,} bytes under way in a block"
+            + ("" if narrow else ", whatever the width"), size=style.SMALL, va="top")
     return style.finish(fig, alt=_alt(step), evidence=evidence)
 
 
-def _tile(ax: Axes, x0: float, height: float, name: str, load: TileLoad, warps: int) -> None:
+def _tile(ax: Axes, x0: float, height: float, name: str, load: TileLoad, warps: int, high: float
+          ) -> None:
     top = height - _HEAD
     ax.text(x0, height - 2, f"{name}: {load.rows}×{load.columns}", size=style.NORMAL,
             weight="bold", va="top")
@@ -57,15 +73,20 @@ def _tile(ax: Axes, x0: float, height: float, name: str, load: TileLoad, warps: 
     for lane in (0, 8, 16, 24, 31):
         ax.text(x0 + (lane + 0.5) * _CELL, top + 2, f"{lane}", size=style.SMALL, ha="center",
                 va="bottom")
-    busy: list[tuple[float, float, float, float]] = []
-    idle: list[tuple[float, float, float, float]] = []
+    # A dash is a lane: a line for neighbours, not a box for each of a block's lanes.
+    thick = high - 2.4
+    dashes = (0, ((_CELL - 0.8) / thick, 0.8 / thick))  # of the line's width
     for warp in range(warps):
-        for lane in range(WARP):
-            box = (x0 + lane * _CELL + 0.4, top - (warp + 1) * _ROW + 1.2, _CELL - 0.8, _ROW - 2.4)
-            (busy if load.at_work[0, warp, lane] else idle).append(box)
-    shapes.rectangles(ax, busy, facecolor=style.PHASE["load"])
-    shapes.rectangles(ax, idle, facecolor="none", edgecolor=style.INK, linewidth=0.4, alpha=0.45)
-    ax.text(x0, top - warps * _ROW - 4, f"{style.plural(load.instructions, 'load instruction')}, "
+        y, work = top - (warp + 0.5) * high, load.at_work[0, warp]
+        edges = [0, *(np.flatnonzero(np.diff(work)) + 1).tolist(), WARP]
+        for first, end in pairwise(edges):
+            shapes.strokes(
+                ax, [((x0 + first * _CELL + 0.4, y), (x0 + end * _CELL - 0.4, y))],
+                linewidth=thick, linestyle=dashes, capstyle="butt",
+                **({"edgecolor": style.PHASE["load"]} if work[first] else
+                   {"edgecolor": style.INK, "alpha": _IDLE}),
+            )
+    ax.text(x0, top - warps * high - 4, f"{style.plural(load.instructions, 'load instruction')}, "
             f"{load.requests} with work", size=style.SMALL, va="top")
 
 

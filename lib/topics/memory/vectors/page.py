@@ -12,4 +12,4 @@ def draw(version: Version, variant: str | None = None) -> None:
     """Draw which lanes of a block have a vector of A and of B to load in a step."""
     chosen = version.kernel.variant(variant)
     step = Step(*chosen.tile, chosen.step, chosen.threads, chosen.schedule.vec)
-    show(vectors_figure.draw(step))
+    show(*(vectors_figure.draw(step, narrow=narrow) for narrow in (False, True)))

@@ -43,7 +43,7 @@ class _Scale:
     """Where a speed lies on the picture, pt."""
 
     least: float
-    most: float
+    greatest: float
     narrow: bool = False
 
     @property
@@ -57,7 +57,7 @@ class _Scale:
         return _NARROW_ROW if self.narrow else _ROW
 
     def x(self, tflops: float) -> float:
-        share = (tflops - self.least) / (self.most - self.least)
+        share = (tflops - self.least) / (self.greatest - self.least)
         return self.left + share * (_NARROW_BAR if self.narrow else _BAR)
 
 
@@ -168,11 +168,11 @@ def _step(
     end = high
     text = _gain(last, step)
     if step.predicted is not None:
-        least, most = sorted((before, step.predicted))
-        left, right = scale.x(least), scale.x(most)
+        least, greatest = sorted((before, step.predicted))
+        left, right = scale.x(least), scale.x(greatest)
         shapes.rectangles(ax, [(left, y + 2, right - left, _ROW - 4)], facecolor="none",
                           edgecolor=style.INK, linewidth=0.9)
-        end = max(end, most)
+        end = max(end, greatest)
         text += f", predicted {_signed(step.predicted / before - 1)}"
     _words(ax, y, step.name, text, scale.x(end), scale, limit)
 

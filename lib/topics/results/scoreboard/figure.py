@@ -52,8 +52,9 @@ _STYLE = """
 .board-unseen { clip-path: inset(50%); height: 1px; overflow: hidden; position: absolute;
   white-space: nowrap; width: 1px; }
 @media (max-width: 600px) {
-  .board th:first-child { max-width: 9rem; white-space: normal; }
-  .board th, .board td { padding: .2rem .4rem; }
+  .board th:first-child { max-width: 6.5rem; white-space: normal; }
+  .board th, .board td { font-size: .8125rem; padding: .2rem; }
+  .board-variant th:first-child { padding-left: .75rem; }
 }
 @media screen {
   @supports selector(:has(*)) {

@@ -27,7 +27,7 @@ from lib.records.schema import (
     RivalsRecord,
     Row,
 )
-from lib.topics.version import rung
+from lib.topics.version import short_name
 
 Shape = tuple[int, int, int]
 
@@ -152,7 +152,7 @@ def _not_yet(stem: str, types: Types) -> Line | None:
     first = kernel.variants[0]
     if (first.dtype, first.out, first.b_layout) != types[2:]:
         return None
-    return Line(rung(kernel), "", {}, NOT_YET)
+    return Line(short_name(kernel), "", {}, NOT_YET)
 
 
 def _drafts(record: KernelRecord | CublasRecord | RivalsRecord) -> set[str]:
@@ -189,9 +189,9 @@ def _version(record: KernelRecord, types: Types) -> Line | None:
     variants = {variant.name for variant in kernel.variants}
     first = next((line for line in lines if line.name in variants), None)
     if first is None:  # of what isolates a step something is recorded, of the version nothing
-        return Line(rung(kernel), "", {}, NOT_YET, variants=tuple(lines))
+        return Line(short_name(kernel), "", {}, NOT_YET, variants=tuple(lines))
     others = tuple(line for line in lines if line is not first)
-    return replace(first, name=rung(kernel), note=first.name, variants=others)
+    return replace(first, name=short_name(kernel), note=first.name, variants=others)
 
 
 def cublas(gpu: str, types: Types, drafts: bool = True) -> Iterator[Line]:
@@ -296,7 +296,7 @@ def steadiness(gpu: str, types: Types | None = None, least: int = 2048, bound: f
         Of the spread between series: half the distance between the quartiles of the series'
         medians, over their median.
     """
-    kept = [
+    rows_of = [
         (row.spread < bound, any("power" in reason for reason in row.throttle or ()))
         for record in records.versions() if record.gpu.key == gpu
         for variant in record.variants.values()
@@ -304,6 +304,6 @@ def steadiness(gpu: str, types: Types | None = None, least: int = 2048, bound: f
         if min(row.shape) >= least and (types is None or types.has(row))
     ]
     return Steadiness(
-        len(kept), sum(steady for steady, _ in kept), sum(capped for _, capped in kept),
-        sum(steady for steady, capped in kept if capped),
+        len(rows_of), sum(steady for steady, _ in rows_of), sum(capped for _, capped in rows_of),
+        sum(steady for steady, capped in rows_of if capped),
     )

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from lib.plotting import shapes, style
 
 _NAME, _BAR, _ROW, _HEAD = 112.0, 262.0, 17.5, 32.0
+_NARROW_BAR, _NARROW_ROW, _NARROW_HEAD = 240.0, 29.0, 44.0
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,10 @@ class Shape:
 
 
 @style.styled
-def draw(rows: Sequence[Shape], *, fixed: str, evidence: str, title: str | None = None) -> Figure:
+def draw(
+    rows: Sequence[Shape], *, fixed: str, evidence: str, title: str | None = None,
+    narrow: bool = False,
+) -> Figure:
     """Draw one bar a shape.
 
     Parameters
@@ -47,27 +51,40 @@ def draw(rows: Sequence[Shape], *, fixed: str, evidence: str, title: str | None 
     evidence : str
     title : str, optional
         In place of the finding made from the numbers.
+    narrow : bool
+        For a phone: a shape and its ratio stand above its bar.
     """
-    height = _HEAD + _ROW * len(rows) + 2
-    fig = style.figure(title or _finding(rows), height / 72)
-    ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, height / 72, bare=True)
-    scale = _BAR / max(1.0, *(row.ratio for row in rows), *(row.fixed for row in rows))
-    one, top = _NAME + scale, height - _HEAD
+    left, full, each, head = ((0.0, _NARROW_BAR, _NARROW_ROW, _NARROW_HEAD) if narrow
+                              else (_NAME, _BAR, _ROW, _HEAD))
+    height = head + each * len(rows) + 2
+    width = style.NARROW if narrow else style.WIDTH
+    fig = style.figure(title or _finding(rows), height / 72, width)
+    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    scale = full / max(1.0, *(row.ratio for row in rows), *(row.fixed for row in rows))
+    one, top = left + scale, height - head
     shapes.strokes(ax, [((one, 0), (one, top))], edgecolor=style.INK, linewidth=0.8)
-    ax.text(one, top + 2, "cuBLAS", size=style.SMALL, ha="center", va="bottom")
-    ax.text(_NAME - 6, top + 2, "M×N×K", size=style.SMALL, ha="right", va="bottom")
-    ax.text(_NAME + _BAR + 8, top + 2, "of cuBLAS, tile taken", size=style.SMALL, va="bottom")
+    ax.text(one, top + 2, "cuBLAS", size=style.SMALL, ha="right" if narrow else "center",
+            va="bottom")
+    if narrow:
+        ax.text(0, height - 14, "M×N×K: of cuBLAS, tile taken", size=style.SMALL, va="top")
+    else:
+        ax.text(left - 6, top + 2, "M×N×K", size=style.SMALL, ha="right", va="bottom")
+        ax.text(left + full + 8, top + 2, "of cuBLAS, tile taken", size=style.SMALL, va="bottom")
     ax.text(0, height - 2, f"| = the tile of {fixed} for every shape", size=style.SMALL, va="top")
     for index, row in enumerate(rows):
-        y = top - _ROW * (index + 1)
-        ax.text(_NAME - 6, y + _ROW / 2, row.name, size=style.SMALL, ha="right", va="center")
-        shapes.rectangles(ax, [(_NAME, y + 3, row.ratio * scale, _ROW - 6)],
+        y = top - each * (index + 1)
+        if narrow:
+            ax.text(0, y + each - 2, f"{row.name}: {row.ratio:.3f}  {row.chosen}",
+                    size=style.SMALL, va="top")
+        else:
+            ax.text(left - 6, y + _ROW / 2, row.name, size=style.SMALL, ha="right", va="center")
+            ax.text(left + full + 8, y + _ROW / 2, f"{row.ratio:.3f}  {row.chosen}",
+                    size=style.SMALL, va="center")
+        shapes.rectangles(ax, [(left, y + 3, row.ratio * scale, _ROW - 6)],
                           facecolor=style.GOOD if row.ratio >= 1 else style.WARNING, alpha=0.8)
-        tick = _NAME + row.fixed * scale
+        tick = left + row.fixed * scale
         shapes.strokes(ax, [((tick, y + 1), (tick, y + _ROW - 1))], edgecolor=style.INK,
                        linewidth=1.6)
-        ax.text(_NAME + _BAR + 8, y + _ROW / 2, f"{row.ratio:.3f}  {row.chosen}",
-                size=style.SMALL, va="center")
     return style.finish(fig, alt=_alt(rows, fixed), evidence=evidence)
 
 

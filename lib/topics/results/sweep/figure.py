@@ -15,6 +15,7 @@ from lib.plotting import shapes, style
 _GROUP, _NAME, _BAR, _GAIN = 68.0, 56.0, 268.0, 54.0
 _HEAD, _ROW, _GAP, _AXIS = 46.0, 16.0, 7.0, 30.0
 _LEFT = _GROUP + _NAME + 8
+_NARROW_LEFT, _NARROW_BAR, _NARROW_GAIN, _NARROW_KEY = 58.0, 86.0, 53.0, 15.0
 _TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 
@@ -38,6 +39,7 @@ class Setting:
 @style.styled
 def draw(
     settings: Sequence[Setting], *, evidence: str, title: str, columns: Sequence[str] = (),
+    narrow: bool = False,
 ) -> Figure:
     """Draw a sweep on a scale of ratios, where equal gains are equally long.
 
@@ -50,41 +52,49 @@ def draw(
     columns : sequence of str
         What each form after the first adds, as the heads of the gains, one line each or two; the
         forms' names if not given.
+    narrow : bool
+        For a phone: a group's name stands above its rows.
     """
     forms = list(settings[0].tflops)
     added = list(columns) or forms[1:]
     groups = list(dict.fromkeys(one.group for one in settings))
-    height = _HEAD + _ROW * len(settings) + _GAP * len(groups) + _AXIS
-    fig = style.figure(title, height / 72)
-    ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, height / 72, bare=True)
+    left, bar, each = ((_NARROW_LEFT, _NARROW_BAR, _NARROW_GAIN) if narrow
+                       else (_LEFT, _BAR, _GAIN))
+    head = _HEAD + _NARROW_KEY * (len(forms) - 1) if narrow else _HEAD
+    gap = _GAP + _ROW if narrow else _GAP
+    height = head + _ROW * len(settings) + gap * len(groups) + _AXIS
+    width = style.NARROW if narrow else style.WIDTH
+    fig = style.figure(title, height / 72, width)
+    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
     values = [value for one in settings for value in one.tflops.values()]
     low, high = min(values) / 1.1, max(values) * 1.1
 
     def place(value: float) -> float:
-        return _LEFT + _BAR * log(value / low) / log(high / low)
+        return left + bar * log(value / low) / log(high / low)
 
     marks = _marks(forms)
-    _key(ax, height, marks)
-    _axis(ax, height, [tick for tick in _TICKS if low <= tick <= high], place)
+    _key(ax, height, marks, narrow)
+    _axis(ax, height - head, [tick for tick in _TICKS if low <= tick <= high], place, left + bar)
     for number, text in enumerate(added, 1):
-        ax.text(_LEFT + _BAR + number * _GAIN, height - _HEAD + 3, text, size=style.SMALL,
+        ax.text(left + bar + number * each, height - head + 3, text, size=style.SMALL,
                 ha="right", va="bottom", linespacing=1.1)
-    y, before = height - _HEAD, ""
+    y, before = height - head, ""
     for one in settings:
         if one.group != before:
-            y -= _GAP
-            ax.text(0, y - _ROW / 2, one.group, size=style.SMALL, va="center", weight="bold")
+            y -= gap
+            ax.text(0, y + _ROW / 2 - 2 if narrow else y - _ROW / 2, one.group, size=style.SMALL,
+                    va="center", weight="bold")
             before = one.group
         y -= _ROW
         middle = y + _ROW / 2
-        ax.text(_LEFT - 8, middle, one.name, size=style.SMALL, ha="right", va="center")
+        ax.text(left - 8, middle, one.name, size=style.SMALL, ha="right", va="center")
         ends = [place(value) for value in one.tflops.values()]
         shapes.strokes(ax, [((min(ends), middle), (max(ends), middle))], edgecolor=style.INK,
                        linewidth=0.7)
         for form, value in one.tflops.items():
             ax.plot([place(value)], [middle], linestyle="none", clip_on=False, **marks[form])
         for number, gain in enumerate(_gains(one), 1):
-            ax.text(_LEFT + _BAR + number * _GAIN, middle, f"{gain:+.0%}", size=style.SMALL,
+            ax.text(left + bar + number * each, middle, f"{gain:+.0%}", size=style.SMALL,
                     ha="right", va="center",
                     weight="bold" if gain < 0 else "normal")
     return style.finish(fig, alt=_alt(settings), evidence=evidence,
@@ -110,23 +120,26 @@ def _marks(forms: Sequence[str]) -> dict[str, dict[str, Any]]:
     }
 
 
-def _key(ax: Axes, top: float, marks: Mapping[str, Mapping[str, Any]]) -> None:
-    x = 4.0
+def _key(ax: Axes, top: float, marks: Mapping[str, Mapping[str, Any]], narrow: bool) -> None:
+    x, y = 4.0, top - 8
     for form, mark in marks.items():
-        ax.plot([x], [top - 8], linestyle="none", clip_on=False, **mark)
-        ax.text(x + 8, top - 8, form, size=style.SMALL, va="center")
-        x += 30 + 5.3 * len(form)
+        ax.plot([x], [y], linestyle="none", clip_on=False, **mark)
+        ax.text(x + 8, y, form, size=style.SMALL, va="center")
+        if narrow:
+            y -= _NARROW_KEY
+        else:
+            x += 30 + 5.3 * len(form)
 
 
 def _axis(
-    ax: Axes, height: float, ticks: Sequence[float], place: Callable[[float], float]
+    ax: Axes, top: float, ticks: Sequence[float], place: Callable[[float], float], end: float
 ) -> None:
     for tick in ticks:
         x = place(tick)
-        shapes.strokes(ax, [((x, _AXIS - 4), (x, height - _HEAD))], edgecolor=style.INK,
+        shapes.strokes(ax, [((x, _AXIS - 4), (x, top))], edgecolor=style.INK,
                        linewidth=0.5, alpha=0.18)
         ax.text(x, _AXIS - 7, style.number(tick), size=style.SMALL, ha="center", va="top")
-    ax.text(_LEFT + _BAR + 6, _AXIS - 7, "TFLOP/s", size=style.SMALL, ha="left", va="top")
+    ax.text(end + 10, _AXIS - 7, "TFLOP/s", size=style.SMALL, ha="left", va="top")
 
 
 def _alt(settings: Sequence[Setting]) -> str:

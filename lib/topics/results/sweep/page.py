@@ -36,12 +36,13 @@ def draw() -> None:
     ]
     second = model.gains(sweeps.DOUBLE, sweeps.STAGED)
     stale = ", stale: the source has changed since" if sweeps.stale(sweep) else ""
-    show(sweep_figure.draw(
+    show(*(sweep_figure.draw(
         settings, columns=("registers", "second\nbuffer"),
         title=f"{_ahead()}; a second buffer costs in {sum(gain < 0 for gain in second)} rows of "
               f"{len(second)}",
         evidence=f"{records.label(record)}, {'×'.join(map(str, sweep.shape))}{stale}",
-    ))
+        narrow=narrow,
+    ) for narrow in (False, True)))
 
 
 def _ahead() -> str:

@@ -38,12 +38,12 @@ def overlaps(
                 slider=True),
     ]
 
-    def frame(form: str, count: int, latency: int) -> Figure:
+    def frame(form: str, count: int, latency: int, narrow: bool = False) -> Figure:
         # Steps enough to fill the picture in the fastest case.
         steps = round(cycles / (STORE + MULTIPLY)) + 2
         return overlap_figure.draw(
             overlap(form, latency, STORE, MULTIPLY, count, steps), cycles=cycles,
-            rows=2 * max(blocks),
+            rows=2 * max(blocks), narrow=narrow,
         )
 
     return Explorer(controls, frame, "Orders of fetch, store and multiply")

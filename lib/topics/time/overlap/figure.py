@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from lib.plotting import shapes, style
 from lib.topics.time.overlap.model import MULTIPLY, ROLES, STORE, WAIT, Overlap, Span
 
-_LEFT, _WIDTH = 100.0, 404.0
+_LEFT, _WIDTH, _NARROW_WIDTH = 100.0, 404.0, 150.0
 _HEAD, _ROW, _GAP, _AXIS = 20.0, 16.0, 8.0, 20.0
 _EVIDENCE = "modelled: assumed times; one tile is stored and one multiplied at a time"
 _KEY = {WAIT: ("wait", "wait for global memory"), STORE: ("load", "store to shared memory"),
@@ -22,7 +22,7 @@ _ORDERS = {
 
 
 @style.styled
-def draw(found: Overlap, *, cycles: float, rows: int = 8) -> Figure:
+def draw(found: Overlap, *, cycles: float, rows: int = 8, narrow: bool = False) -> Figure:
     """Draw the first cycles of a run.
 
     Parameters
@@ -33,12 +33,16 @@ def draw(found: Overlap, *, cycles: float, rows: int = 8) -> Figure:
         How much of it; what follows is cut off.
     rows : int
         Room for that many rows of warps: the frames of an explorer have one height.
+    narrow : bool
+        For a phone.
     """
-    height = _HEAD + _ROW * rows + _GAP + 2 * _ROW + _AXIS
-    fig = style.figure(_finding(found), height / 72)
-    ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, height / 72, bare=True)
-    _key(ax, height, _LEFT)
-    top, scale = height - _HEAD, _WIDTH / cycles
+    head, wide = (3 * _ROW, _NARROW_WIDTH) if narrow else (_HEAD, _WIDTH)
+    height = head + _ROW * rows + _GAP + 2 * _ROW + _AXIS
+    width = style.NARROW if narrow else style.WIDTH
+    fig = style.figure(_finding(found), height / 72, width)
+    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    _key(ax, height, _LEFT, narrow)
+    top, scale = height - head, wide / cycles
     for row in range(found.rows):
         y = top - _ROW * (row + 1)
         ax.text(0, y + _ROW / 2, _row(found, row), size=style.SMALL, va="center")
@@ -48,10 +52,10 @@ def draw(found: Overlap, *, cycles: float, rows: int = 8) -> Figure:
         y -= _ROW
         ax.text(0, y + _ROW / 2, name, size=style.SMALL, weight="bold", va="center")
         _bars(ax, [s for s in found.spans if s.phase == phase], _LEFT, y, scale, cycles)
-    shapes.strokes(ax, [((_LEFT, y - 3), (_LEFT + _WIDTH, y - 3))], edgecolor=style.INK,
+    shapes.strokes(ax, [((_LEFT, y - 3), (_LEFT + wide, y - 3))], edgecolor=style.INK,
                    linewidth=0.6)
     ax.text(_LEFT, y - 6, "0", size=style.SMALL, va="top")
-    ax.text(_LEFT + _WIDTH, y - 6, f"{cycles:,.0f} cycles", size=style.SMALL, ha="right", va="top")
+    ax.text(_LEFT + wide, y - 6, f"{cycles:,.0f} cycles", size=style.SMALL, ha="right", va="top")
     return style.finish(fig, alt=_alt(found), evidence=_EVIDENCE)
 
 

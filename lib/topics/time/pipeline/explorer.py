@@ -34,7 +34,7 @@ def buffers(
         )
     ]
 
-    def frame(load: int, compute: int, count: int) -> Figure:
-        return pipeline_figure.draw(pipeline(load, compute, count))
+    def frame(load: int, compute: int, count: int, narrow: bool = False) -> Figure:
+        return pipeline_figure.draw(pipeline(load, compute, count), narrow=narrow)
 
     return Explorer(controls, frame, "Buffers, and what overlaps")

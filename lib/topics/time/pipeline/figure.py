@@ -10,14 +10,15 @@ from matplotlib.figure import Figure
 from lib.plotting import shapes, style
 from lib.topics.time.pipeline.model import Pipeline, pipeline
 
-_LEFT, _WIDTH = 62.0, 442.0
+_LEFT, _WIDTH, _NARROW_WIDTH = 62.0, 442.0, 188.0
 _HEAD, _ROW, _GAP, _AXIS = 34.0, 20.0, 8.0, 26.0
-_MOST_BUFFERS = 4
+_MAX_BUFFERS = 4
 
 
 @style.styled
 def draw(
-    found: Pipeline, *, evidence: str = "modelled: b buffers, a step max(compute, load / (b - 1))"
+    found: Pipeline, *, evidence: str = "modelled: b buffers, a step max(compute, load / (b - 1))",
+    narrow: bool = False,
 ) -> Figure:
     """Draw one loop; the axis ends where the same loop would end with a single buffer.
 
@@ -26,14 +27,17 @@ def draw(
     found : Pipeline
         What `lib.topics.time.pipeline.model.pipeline` returns.
     evidence : str
+    narrow : bool
+        For a phone.
     """
     tiles = len(found.steps)
     single = pipeline(found.load, found.compute, 1, tiles).cycles
-    rows = max(found.buffers, _MOST_BUFFERS)
-    height = _HEAD + _ROW * rows + _GAP + _ROW + _AXIS
-    fig = style.figure(_finding(found), height / 72)
-    ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, height / 72, bare=True)
-    scale = _WIDTH / single
+    rows = max(found.buffers, _MAX_BUFFERS)
+    height = _HEAD + _ROW * rows + _GAP + _ROW + _AXIS + (10 if narrow else 0)
+    width, wide = (style.NARROW, _NARROW_WIDTH) if narrow else (style.WIDTH, _WIDTH)
+    fig = style.figure(_finding(found), height / 72, width)
+    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    scale = wide / single
     top = height - _HEAD
     _parts(ax, found, height, scale)
     for buffer in range(found.buffers):
@@ -47,16 +51,18 @@ def draw(
     ax.text(0, y + _ROW / 2, "arithmetic", size=style.SMALL, weight="bold", va="center")
     for step in found.steps:
         _bar(ax, step.start, step.end, y, scale, "compute", None)
-    shapes.strokes(ax, [((_LEFT, y - 3), (_LEFT + _WIDTH, y - 3))], edgecolor=style.INK,
+    shapes.strokes(ax, [((_LEFT, y - 3), (_LEFT + wide, y - 3))], edgecolor=style.INK,
                    linewidth=0.6)
     ax.text(_LEFT, y - 6, "0", size=style.SMALL, va="top")
     end = _LEFT + found.cycles * scale
-    if end < _LEFT + _WIDTH - 190:
+    full = f"{single:,.0f} cycles" if narrow else f"{single:,.0f} cycles with one buffer"
+    if end < _LEFT + wide - (80 if narrow else 190):
         shapes.strokes(ax, [((end, y - 3), (end, top))], edgecolor=style.FOCUS, linewidth=1.2)
         ax.text(end, y - 6, f"{found.cycles:,.0f}", size=style.SMALL, weight="bold", ha="center",
                 va="top")
-    ax.text(_LEFT + _WIDTH, y - 6, f"{single:,.0f} cycles with one buffer", size=style.SMALL,
-            ha="right", va="top")
+    ax.text(_LEFT + wide, y - 6, full, size=style.SMALL, ha="right", va="top")
+    if narrow:
+        ax.text(_LEFT + wide, y - 18, "with one buffer", size=style.SMALL, ha="right", va="top")
     return style.finish(fig, alt=_alt(found, single), evidence=evidence,
                         note="no other warps on the SM")
 
@@ -109,7 +115,10 @@ def _brackets(ax: Axes, found: Pipeline, y: float, scale: float) -> None:
     if "prologue" in ends:
         ax.text(left, y - 13, "prologue", size=style.SMALL, ha="left", va="bottom")
         left += letter * len("prologue")
-    ax.text(right, y - 13, "epilogue", size=style.SMALL, ha="right", va="bottom")
+    if right - left < letter * len("epilogue") + 4:
+        ax.text(right + 3, y - 13, "epilogue", size=style.SMALL, ha="left", va="bottom")
+    else:
+        ax.text(right, y - 13, "epilogue", size=style.SMALL, ha="right", va="bottom")
     right -= letter * len("epilogue")
     if right - left > letter * len("steady state") + 8:
         ax.text((left + right) / 2, y - 13, "steady state", size=style.SMALL, ha="center",

@@ -119,7 +119,7 @@ def draw(
     # A phone's figure has a line for each; else what marks cost has one of its own where it and
     # the evidence would overprint each other.
     cost = _cost(versions)
-    own_line = bool(cost) and not narrow and not style.beside(cost, evidence)
+    own_line = bool(cost) and not narrow and not style.fits_one_line(cost, evidence)
     tall = sum(heights) + _BETWEEN * (len(heights) - 1) + _LINE * own_line
     shares = [
         parts([span for _, rows in mine for span in _working(one, rows)], tuple(style.PHASE),
@@ -173,8 +173,8 @@ def _working(one: Version, rows: Sequence[Phase]) -> list[Phase]:
 
 def _workers(one: Version) -> int:
     """How many warps of all blocks compute."""
-    most = one.roles[0][1] if one.roles else None
-    return sum(len(warps[:most]) for _, warps in one.blocks)
+    largest = one.roles[0][1] if one.roles else None
+    return sum(len(warps[:largest]) for _, warps in one.blocks)
 
 
 def _doing(one: Version) -> str:
@@ -355,10 +355,10 @@ def _axis(
     ax.text(_LEFT - 4, y + 5 * side, unit, size=style.SMALL, ha="right", va=va)
 
 
-def _ticks(low: float, high: float, most: int = 8) -> list[float]:
-    """Round numbers between two bounds, about `most` at most."""
+def _ticks(low: float, high: float, limit: int = 8) -> list[float]:
+    """Round numbers between two bounds, about `limit` at most."""
     step = 10.0 ** np.floor(np.log10((high - low) / 5))
-    step *= next(m for m in (1, 2, 5, 10, 20) if (high - low) / (step * m) <= most)
+    step *= next(m for m in (1, 2, 5, 10, 20) if (high - low) / (step * m) <= limit)
     return [round(i * step, 9) for i in range(int(np.ceil(low / step)), int(high / step) + 1)]
 
 

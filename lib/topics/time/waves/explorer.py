@@ -38,9 +38,9 @@ def waves(
         Control("GPU", [(key, key) for key in gpus], default=default[2]),
     ]
 
-    def frame(n: int, tile: tuple[int, int, int, int], key: str) -> Figure:
+    def frame(n: int, tile: tuple[int, int, int, int], key: str, narrow: bool = False) -> Figure:
         rows, columns, step, held = tile
         deal = Deal(-(-n // rows) * -(-n // columns), -(-n // step), held * GPUS[key].sms)
-        return waves_figure.draw(deal, what=f"{key}, n = {n:,}", per_sm=held)
+        return waves_figure.draw(deal, what=f"{key}, n = {n:,}", per_sm=held, narrow=narrow)
 
     return Explorer(controls, frame, "Waves of tiles, and equal shares")
