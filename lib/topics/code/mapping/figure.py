@@ -7,7 +7,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lib.plotting import cells, shapes, style
+from lib.plotting import shapes, style
 from lib.topics.code.mapping.model import Region, Work
 
 _SIDE, _GAP, _ZOOM = 118.0, 20.0, 176.0
@@ -89,7 +89,7 @@ def _operands(
             )
     shapes.rectangles(ax, [_box(c, block, scale)], facecolor=compute)
     for origin, rows, columns in ((a, work.M, work.K), (b, work.K, work.N), (c, work.M, work.N)):
-        cells.frames(ax, [_box(origin, Region(0, 0, rows, columns), scale)], 0.9)
+        shapes.frames(ax, [_box(origin, Region(0, 0, rows, columns), scale)], 0.9)
     bold: dict[str, Any] = {"size": style.LARGE, "weight": "bold"}
     ax.text(a[0], a[1] + 4, "A", va="bottom", **bold)
     ax.text(a[0] + work.K * scale, a[1] + 5, "K →", ha="right", va="bottom", size=style.SMALL)
@@ -135,7 +135,7 @@ def _zoom(
     shapes.rectangles(ax, [inside(block)], facecolor=compute, alpha=style.PALE)
     shapes.rectangles(ax, [_at_least(inside(w), 3) for w in work.warp], facecolor=compute)
     shapes.rectangles(ax, [_at_least(inside(t), 5) for t in work.thread], facecolor=style.FOCUS)
-    cells.frames(ax, [inside(block)], 0.9)
+    shapes.frames(ax, [inside(block)], 0.9)
     warp = sum(r.rows * r.columns for r in work.warp)
     thread = sum(r.rows * r.columns for r in work.thread)
     ax.text(left, top + 29, f"one block: {block.text()} of C", size=style.NORMAL, weight="bold",

@@ -10,7 +10,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lib.plotting import cells, shapes, style
+from lib.plotting import shapes, style
 from lib.topics.code.mapping.model import Region
 from lib.topics.code.running_picture.model import Level
 
@@ -131,7 +131,7 @@ def _operands(
         ] + [((x + j * width / columns, strips[1][1]), (x + j * width / columns,
                                                         strips[1][1] + _STRIP))
              for j in range(1, columns)], edgecolor=style.INK, linewidth=0.4, alpha=0.5)
-    cells.frames(ax, strips, 0.5)
+    shapes.frames(ax, strips, 0.5)
     if level.name == "grid":
         ax.text(strips[0][0] - 2, y + height / 2, "A", size=style.SMALL, ha="right", va="center")
         ax.text(x + width + 3, strips[1][1] + _STRIP / 2, "B", size=style.SMALL, va="center")

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lib.gpus import Gpu
-from lib.plotting import cells, shapes, style
+from lib.plotting import shapes, style
 from lib.topics.code.tiling.model import OTHER_REGISTERS, ThreadTile
 from lib.topics.limits.occupancy.model import MAX_REGISTERS_PER_THREAD
 
@@ -101,7 +101,7 @@ def _registers(ax: Axes, tile: ThreadTile, left: float, top: float) -> float:
         if width > 0:
             shapes.rectangles(ax, [(x, y, width, 12)], facecolor=colour, alpha=alpha)
         x += count * scale
-    cells.frames(ax, [(left, y, bar, 12)], alpha=0.7)
+    shapes.frames(ax, [(left, y, bar, 12)], alpha=0.7)
     sums = f"{tile.accumulators} for sums, {tile.fragments} for the floats of one k,"
     rest = f"about {OTHER_REGISTERS} for the rest;"
     for text in (f"{sums} {rest}",) if left else (sums, rest):
@@ -114,7 +114,7 @@ def _registers(ax: Axes, tile: ThreadTile, left: float, top: float) -> float:
 
 def _gpu(ax: Axes, tile: ThreadTile, gpu: Gpu, threads: int, left: float, top: float) -> None:
     ax.text(left, top, gpu.key, size=style.NORMAL, weight="bold", va="top")
-    cells.share(ax, (left + 40, top - 12, 60, 9), tile.fed(gpu), style.PHASE["load"])
+    shapes.share(ax, (left + 40, top - 12, 60, 9), tile.fed(gpu), style.PHASE["load"])
     ax.text(left + 105, top - 1, f"{style.percent(tile.fed(gpu))} of its peak fed;",
             size=style.SMALL, va="top")
     found = tile.occupancy(gpu, threads)

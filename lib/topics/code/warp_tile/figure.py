@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lib.gpus import Gpu
-from lib.plotting import cells, shapes, style
+from lib.plotting import shapes, style
 from lib.topics.code.warp_tile.model import GROUP, WarpTile
 from lib.topics.limits.occupancy.model import MAX_REGISTERS_PER_THREAD
 
@@ -72,7 +72,7 @@ def _lanes(ax: Axes, tile: WarpTile, height: float, bottom: float) -> None:
         shapes.rectangles(ax, [box], facecolor=compute if quarter < 2 else "none",
                           edgecolor=compute, linewidth=0.8,
                           alpha=1.0 if quarter == 0 else style.PALE if quarter == 1 else 1.0)
-        cells.label(ax, box, f"{lane}", style.on(compute) if quarter == 0 else style.INK)
+        shapes.label(ax, box, f"{lane}", style.on(compute) if quarter == 0 else style.INK)
     ax.text(0, bottom + 18 if bottom else 12, "filled: lanes 0 to 7, a quarter of the warp",
             size=style.SMALL, va="top")
 
@@ -106,7 +106,7 @@ def _registers(ax: Axes, tile: WarpTile, left: float, top: float) -> float:
     ):
         shapes.rectangles(ax, [(x, y, count * scale, 11)], facecolor=colour)
         x += count * scale
-    cells.frames(ax, [(left, y, bar, 11)], alpha=0.7)
+    shapes.frames(ax, [(left, y, bar, 11)], alpha=0.7)
     sums = f"{tile.accumulators} for sums, {tile.fragments} for the floats of one k;"
     limit = f"a thread can have {MAX_REGISTERS_PER_THREAD}"
     for text in (f"{sums} {limit}",) if left else (sums, limit):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lib.plotting import cells, shapes, style
+from lib.plotting import shapes, style
 from lib.topics.compute.scales.model import BLOCK, Step, bytes_per_step
 
 _UNIT, _NARROW_UNIT = 0.38, 0.26  # points per element
@@ -66,7 +66,7 @@ def finding(found: Step) -> str:
 
 
 def _matrix(ax: Axes, at: tuple[float, float], width: float, height: float, name: str) -> None:
-    cells.frames(ax, [(*at, width, height)], 0.8)
+    shapes.frames(ax, [(*at, width, height)], 0.8)
     ax.text(at[0], at[1] + height + 3, name, size=style.SMALL, va="bottom")
 
 

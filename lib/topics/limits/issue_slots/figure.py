@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lib.plotting import cells, shapes, style
+from lib.plotting import shapes, style
 from lib.topics.limits.issue_slots.model import Account
 
 _NAME, _BAR, _ROW, _LINE = 128.0, 376.0, 27.0, 15.0
@@ -141,7 +141,7 @@ def _legend(ax: Axes, left: float, y: float, row: list[_Part]) -> None:
 
 def _fill(ax: Axes, box: tuple[float, float, float, float], part: _Part) -> None:
     if part.colour == "none":
-        cells.frames(ax, [box])
+        shapes.frames(ax, [box])
     elif part.hatched:
         shapes.rectangles(ax, [box], facecolor=part.colour, alpha=style.PALE)
         shapes.rectangles(ax, [box], facecolor="none", edgecolor=part.colour, hatch="////",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from matplotlib.figure import Figure
 
-from lib.plotting import cells, shapes, style
+from lib.plotting import shapes, style
 from lib.topics.limits.occupancy.model import Occupancy
 
 _NAME, _BAR, _ROW, _TITLE = 92.0, 270.0, 14.0, 21.0
@@ -62,7 +62,7 @@ def draw(
                 ax, [(left + i * share, y + bar, share - cut, 9) for i in range(one.blocks)],
                 facecolor=colour, alpha=1.0 if limits else 0.6,
             )
-            cells.frames(ax, [(left, y + bar, full, 9)], 0.5, alpha=0.6)
+            shapes.frames(ax, [(left, y + bar, full, 9)], 0.5, alpha=0.6)
             fits = f"room for {style.plural(one.limits[name], 'block')}"
             fits += ": the limit" if limits else ""
             ax.text(left if narrow else left + full + 6, y + 5, fits, size=style.SMALL,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lib.plotting import cells, shapes, style
+from lib.plotting import shapes, style
 from lib.topics.memory.cta_pairs.model import Share
 
 # A block's colour, for all that it holds.
@@ -71,8 +71,8 @@ def _panel(
 def _box(ax: Axes, rank: int, text: str, box: tuple[float, float, float, float]) -> None:
     """What a block has, with its name in it."""
     shapes.rectangles(ax, [box], facecolor=_OF[rank], alpha=style.PALE)
-    cells.frames(ax, [box], 0.5)
-    cells.label(ax, box, text, lower=0.0)
+    shapes.frames(ax, [box], 0.5)
+    shapes.label(ax, box, text, lower=0.0)
 
 
 def _alt(panels: Sequence[tuple[str, Sequence[Share]]]) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lib.plotting import cells, shapes, style
+from lib.plotting import shapes, style
 from lib.ptx.core.machine import BANKS
 from lib.topics.memory.banks import model as banks
 from lib.topics.memory.layouts.model import Layout
@@ -61,8 +61,8 @@ def _panel(
         ax.text(left + (bank + 0.5) * cell, top - head + 3, f"{bank}", size=style.SMALL,
                 ha="center", va="bottom")
     under = top - head
-    cells.frames(ax, [(left, under - side, side, side)], alpha=0.7)
-    cells.grid(ax, left, under, (4, 4), (side / 4, side / 4), inner=True, alpha=0.3)
+    shapes.frames(ax, [(left, under - side, side, side)], alpha=0.7)
+    shapes.grid(ax, left, under, (4, 4), (side / 4, side / 4), inner=True, alpha=0.3)
     words = layout.word(np.arange(rows), np.full(rows, column))
     colour = style.WARNING if found.conflicts else style.PHASE["load"]
     high = side / rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lib.plotting import cells, shapes, style
+from lib.plotting import shapes, style
 from lib.ptx.core.machine import LINE
 from lib.topics.memory.banks import model as banks
 from lib.topics.memory.ldmatrix.model import CHUNK, HALF, SIDE, MatrixLoad
@@ -122,9 +122,9 @@ def _words(ax: Axes, load: MatrixLoad, lane: int, at: float, top: float) -> None
             box = (at + c * wide, y - (r + down) * tall, across * wide, down * tall)
             if receiver == lane:
                 own.append(box)
-            cells.label(ax, box, f"{receiver}", weight="bold" if receiver == lane else "normal")
-    cells.grid(ax, at, y, (SIDE, SIDE), (tall, wide), every=(down, across), alpha=0.5)
-    cells.frames(ax, own, 1.3)
+            shapes.label(ax, box, f"{receiver}", weight="bold" if receiver == lane else "normal")
+    shapes.grid(ax, at, y, (SIDE, SIDE), (tall, wide), every=(down, across), alpha=0.5)
+    shapes.frames(ax, own, 1.3)
     x = at + SIDE * wide + 8
     where = "marked at left:" if at else "marked above:"
     for i, line in enumerate(("outlined, and", where, f"what lane {lane}", "gets")):

@@ -7,7 +7,7 @@ import textwrap
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lib.plotting import cells, shapes, style
+from lib.plotting import shapes, style
 from lib.topics.code.mapping.model import regions
 from lib.topics.memory.rasterization.model import Raster
 
@@ -70,7 +70,7 @@ def draw(
 
 def _grid(ax: Axes, raster: Raster, top: float, wide: float, high: float) -> None:
     rows, columns = raster.rows * raster.cluster, raster.columns
-    cells.grid(ax, _LEFT, top, (rows, columns), (high, wide),
+    shapes.grid(ax, _LEFT, top, (rows, columns), (high, wide),
                alpha=0.35 if max(rows, columns) <= 32 else 0.18)
 
 

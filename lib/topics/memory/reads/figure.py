@@ -8,7 +8,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lib.plotting import cells, shapes, style
+from lib.plotting import shapes, style
 from lib.topics.memory.reads.model import Reads
 
 _SIDE, _SMALL_SIDE = 92.0, 46.0  # C; where a step is as deep as C is wide
@@ -75,9 +75,9 @@ def _panel(ax: Axes, panel: Reads, scale: float, left: float, top: float) -> Non
     shapes.rectangles(ax, [(left + at * scale, b[1] + _AHEAD, count * scale, deep)
                            for at, count in panel.runs_of_b], facecolor=load)
     if max(panel.rows, panel.columns) <= _MAX_CELLS:
-        cells.grid(ax, left, top, (panel.rows, panel.columns), (scale, scale), inner=True,
+        shapes.grid(ax, left, top, (panel.rows, panel.columns), (scale, scale), inner=True,
                    alpha=0.5)
-    cells.frames(ax, [a, b, c])
+    shapes.frames(ax, [a, b, c])
     bold: dict[str, Any] = {"size": style.NORMAL, "weight": "bold"}
     ax.text(a[0] - 3, top - high / 2, "A", ha="right", va="center", **bold)
     ax.text(left - 4, b[1] + b[3], "B", ha="right", va="top", **bold)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lib.plotting import cells, shapes, style
+from lib.plotting import shapes, style
 from lib.topics.limits.roofline.model import Roofs
 from lib.topics.memory.staging.model import Staging
 
@@ -56,7 +56,7 @@ def draw(
         if level in fed:
             share = fed[level]
             tight = level == lowest and share < 1
-            cells.share(ax, (left, y, bar, 12), share,
+            shapes.share(ax, (left, y, bar, 12), share,
                         style.WARNING if tight else style.PHASE["load"])
             below = (f"feeds {style.percent(share)} of the tensor peak;",
                      f"all of it takes {style.number(roofs.ridge(level, peak))}")

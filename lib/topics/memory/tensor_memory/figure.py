@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lib.plotting import cells, shapes, style
+from lib.plotting import shapes, style
 from lib.topics.memory.tensor_memory import model
 from lib.topics.memory.tensor_memory.model import Moment, Steps
 
@@ -57,7 +57,7 @@ def draw(moment: Moment, width: int, *, evidence: str, narrow: bool = False) -> 
             if state in _COLOURS:
                 shapes.rectangles(ax, box, facecolor=_COLOURS[state],
                                   alpha=style.PALE if state == model.ALLOCATED else 1)
-            cells.frames(ax, box, 0.5)
+            shapes.frames(ax, box, 0.5)
     ax.text(left, height, "columns" if narrow else "columns; each row is the 32 lanes that a warp "
             "reaches", size=style.SMALL, va="top")
     bottom = top - _ROW * model.QUARTERS

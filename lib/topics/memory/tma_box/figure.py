@@ -5,7 +5,7 @@ from __future__ import annotations
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lib.plotting import cells, shapes, style
+from lib.plotting import shapes, style
 from lib.ptx.core.machine import SECTOR
 from lib.topics.memory.tma_box.model import BoxRows, Placed
 
@@ -98,7 +98,7 @@ def placed(found: Placed, *, evidence: str, narrow: bool = False) -> Figure:
         at = ", ".join(f"{{{one.column}, {one.row}}}" for one in boxes[:2])
         ax.text(left, top + 3, f"at {at}" + ", …" * (len(boxes) > 2), size=style.SMALL,
                 va="bottom")
-        cells.frames(ax, [(left, top - rows * scale, columns * scale, rows * scale)], 0.7)
+        shapes.frames(ax, [(left, top - rows * scale, columns * scale, rows * scale)], 0.7)
         shapes.rectangles(
             ax, [(left + one.column * scale, top - (one.row + one.rows) * scale,
                   one.columns * scale, one.rows * scale) for one in boxes],
@@ -142,7 +142,7 @@ def _row(ax: Axes, y: float, found: BoxRows, row: int, unit: float) -> None:
     offset = (start - sectors[0]) / SECTOR * unit
     shapes.rectangles(ax, [(_LEFT + offset, y, found.row_bytes / SECTOR * unit, _ROW - 5)],
                       facecolor=colour)
-    cells.frames(ax, boxes, 0.5, alpha=0.6)
+    shapes.frames(ax, boxes, 0.5, alpha=0.6)
 
 
 def _finding(found: BoxRows) -> str:

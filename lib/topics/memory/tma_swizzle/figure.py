@@ -5,7 +5,7 @@ from __future__ import annotations
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lib.plotting import cells, shapes, style
+from lib.plotting import shapes, style
 from lib.ptx.core.machine import LINE
 from lib.topics.memory.tma_swizzle.model import CHUNK, CORE_ROWS, Box, Descriptor
 
@@ -70,7 +70,7 @@ def _logical(ax: Axes, box: Box, chunk: int, top: float, major: str, max_rows: i
     core = [(_LEFT + chunk * _CELL, top - (r + 1) * _ROW, _CELL, _ROW) for r in range(CORE_ROWS)]
     shapes.rectangles(ax, core, facecolor=_colour(box, chunk))
     _numbers(ax, core, _colour(box, chunk))
-    cells.grid(ax, _LEFT, top, (rows, box.chunks), (_ROW, _CELL))
+    shapes.grid(ax, _LEFT, top, (rows, box.chunks), (_ROW, _CELL))
 
 
 def _physical(ax: Axes, box: Box, chunk: int, left: float, top: float, max_rows: int) -> None:
@@ -97,7 +97,7 @@ def _physical(ax: Axes, box: Box, chunk: int, left: float, top: float, max_rows:
     ]
     shapes.rectangles(ax, core, facecolor=_colour(box, chunk))
     _numbers(ax, core, _colour(box, chunk))
-    cells.grid(ax, left, top, (lines, per_line), (_ROW, _CELL))
+    shapes.grid(ax, left, top, (lines, per_line), (_ROW, _CELL))
 
 
 def _numbers(ax: Axes, boxes: list[tuple[float, float, float, float]], colour: str) -> None:
@@ -129,8 +129,8 @@ def _descriptor(ax: Axes, found: Descriptor, major: str, narrow: bool) -> None:
         below = f"{name}: {whole[name]:,} B / 16" if name in whole and not narrow else name
         ax.text(middle, y - 4, below, size=style.SMALL, va="top", ha="center")
         ax.text(middle, y + 18, f"{last}–{first}", size=style.SMALL, ha="center", va="bottom")
-    cells.frames(ax, [(left, y, width, 16)], alpha=0.4)
-    cells.frames(ax, boxes, 0.8)
+    shapes.frames(ax, [(left, y, width, 16)], alpha=0.4)
+    shapes.frames(ax, boxes, 0.8)
     stride = "SBO: from 8 rows to the next 8"
     leading = "LBO: has no meaning here" if major == "K" else "LBO: from a slab to the next"
     if narrow:

@@ -8,7 +8,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lib.plotting import cells, shapes, style
+from lib.plotting import shapes, style
 
 _CELL, _CELLS, _LETTER = 10.0, 8, 16.0
 _LINE, _WORDS, _BETWEEN = 13.0, 10.0, 12.0
@@ -71,7 +71,7 @@ def _step(
                       alpha=style.PALE)
     shapes.rectangles(ax, [(left + c * _CELL, under - (r + 1) * _CELL, _CELL, _CELL)
                            for r, c in filled], facecolor=style.PHASE["load"])
-    cells.grid(ax, left, under, (_CELLS, _CELLS), (_CELL, _CELL), alpha=0.5)
+    shapes.grid(ax, left, under, (_CELLS, _CELLS), (_CELL, _CELL), alpha=0.5)
     if named:
         for i, (r, c) in enumerate(filled):
             ax.text(left + (c + 0.5) * _CELL, under - (r + 0.5) * _CELL, f"{i}", ha="center",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lib.plotting import cells, shapes, style, timebars
+from lib.plotting import shapes, style, timebars
 from lib.topics.time.pipeline.model import Pipeline, pipeline
 
 _LEFT, _WIDTH, _NARROW_WIDTH = 62.0, 442.0, 188.0
@@ -74,7 +74,7 @@ def _bar(
     shapes.rectangles(ax, [(x, y + (_ROW - tall) / 2, max(width - 0.8, 0.6), tall)],
                       facecolor=style.PHASE[phase])
     if tile is not None and width > 9:
-        cells.label(ax, (x, y, width, _ROW), f"{tile}", style.on(style.PHASE[phase]))
+        shapes.label(ax, (x, y, width, _ROW), f"{tile}", style.on(style.PHASE[phase]))
 
 
 def _parts(ax: Axes, found: Pipeline, top: float, scale: float) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lib.plotting import cells, shapes, style, timebars
+from lib.plotting import shapes, style, timebars
 from lib.topics.time.ring.model import Ring
 
 _LEFT, _WIDTH, _NARROW_WIDTH = 66.0, 438.0, 182.0
@@ -65,7 +65,7 @@ def draw(
         x = _LEFT + first * scale
         boxes[phase].append((x, y + (_ROW - tall) / 2, max(long - 0.8, 0.5), tall))
         if text and long > 6.2 * len(text) + 3:
-            cells.label(ax, (x, y, long, _ROW), text, style.on(style.PHASE[phase]))
+            shapes.label(ax, (x, y, long, _ROW), text, style.on(style.PHASE[phase]))
 
     for stage in range(ring.stages):
         y = top - _ROW * (stage + 1)

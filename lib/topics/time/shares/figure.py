@@ -5,7 +5,7 @@ from __future__ import annotations
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lib.plotting import cells, shapes, style, timebars
+from lib.plotting import shapes, style, timebars
 from lib.topics.time.shares.model import Shares
 
 _LEFT, _ROW, _HEAD, _FOOT = 58.0, 16.0, 20.0, 18.0
@@ -55,7 +55,7 @@ def _panel(ax: Axes, name: str, shares: Shares, top: float, scale: float) -> Non
             if is_cut and box[2] > 60:
                 text += f": {part.first} to {part.last - 1}"
             if box[2] > 10:
-                cells.label(ax, box, text, style.on(colour))
+                shapes.label(ax, box, text, style.on(colour))
             at += part.steps
         if at < shares.longest:
             shapes.rectangles(
