@@ -92,7 +92,7 @@ def test_each_sum_is_rounded_once(monkeypatch):
 
 def test_large_batches_go_one_by_one(monkeypatch):
     x = inputs(1024)
-    monkeypatch.setattr("lib.ptx.isa.fma_f32.STACKED_MOST", 1 << 10)
+    monkeypatch.setattr("lib.ptx.isa.fma_f32.MAX_STACKED", 1 << 10)
     small = results(outer() + outer(), x, True, monkeypatch)
     monkeypatch.undo()
     np.testing.assert_array_equal(small, results(outer() + outer(), x, True, monkeypatch))
