@@ -257,6 +257,7 @@ def test_the_sampler_polls_while_the_block_runs():
 def test_reasons_are_named_and_idling_is_none():
     assert sensors.reasons([0x1, 0x40 | 0x4]) == ["power cap", "hardware thermal slowdown"]
     assert sensors.reasons([0x1]) == []
+    assert sensors.reasons([0x1 | 0x200, 0x800]) == ["bit 0x200", "bit 0x800"]
 
 
 def test_the_temperature_is_the_median_of_what_nvidia_smi_could_read():

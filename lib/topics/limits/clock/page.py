@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lib.gpus import GPUS
 from lib.kernels.catalogue import KERNELS
 from lib.plotting.display import once_recorded, table
 from lib.plotting.markdown import NOT_READ, reading, without_unread
@@ -66,15 +67,17 @@ def inputs(stem: str, size: int = 4096) -> None:
 
 def steadiness(least: int = 2048, bound: float = 0.015) -> None:
     """Display how many rows have a spread between series under a bound, and what the others met."""
-    rows = []
+    rows, sheet = [], GPUS[RECORDED_ON]
     for title, types in (*((t.title, t) for t in model.TYPES), ("all", None)):
         found = model.steadiness(RECORDED_ON, types, least, bound)
         calm, calm_steady = found.rows - found.capped, found.steady - found.capped_steady
         rows.append((title, _share(found.steady, found.rows), _share(calm_steady, calm),
                      _share(found.capped_steady, found.capped)))
-    table((f"spread under {bound:.1%}, M, N, K ≥ {least:,}", "all rows", "clock free",
-           "held down by the power limit"), rows,
-          f"recorded: {RECORDED_ON}; spread between five series, throttle reasons by NVML")
+    table((f"spread under {bound:.1%}, M, N, K ≥ {least:,}", "all rows",
+           "at the clock of the peak", "below it"), rows,
+          f"recorded: {RECORDED_ON}; spread between five series; by the launches' own clock, below "
+          f"{model.HELD_DOWN:.0%} of {sheet.clock_hz / 1e6:,.0f} MHz in FP32 and of "
+          f"{sheet.tensor_clock_hz / 1e6:,.0f} MHz on tensor cores, or not")
 
 
 def _share(part: int, whole: int) -> str:
