@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from lib.topics.code.step.figure import Reached
 
 FOLDER = Path("_static") / "cards"
-KEPT = Path("_build") / "cards"
+STORED = Path("_build") / "cards"
 SAID = "Description"  # under which the picture itself holds what can be read on it
 COLOURS = 64  # enough for smooth letters; the file is a third of that of all colours
 
@@ -74,20 +74,20 @@ def bars(notebook: Path) -> tuple[list[Reached], str]:
 
 
 def picture(title: str, text: str, book: str, rows: list[Reached], evidence: str,
-            kept: Path) -> tuple[bytes, str]:
+            stored: Path) -> tuple[bytes, str]:
     """A card as a PNG, drawn or as it was kept, and what can be read on it."""
     from lib.topics.results.card import figure
 
     said = figure.said(title, rows, evidence)
     given = repr((title, text, book, rows, evidence, COLOURS, _drawn_by()))
-    file = kept / f"{hashlib.sha256(given.encode()).hexdigest()[:20]}.png"
+    file = stored / f"{hashlib.sha256(given.encode()).hexdigest()[:20]}.png"
     if not file.is_file():
         pixels, note, whole = io.BytesIO(), PngInfo(), io.BytesIO()
         figure.draw(title, text, book, rows, evidence).savefig(pixels, format="png")
         note.add_itxt(SAID, said)
         with Image.open(pixels) as image:
             image.convert("RGB").quantize(COLOURS).save(whole, "png", pnginfo=note, optimize=True)
-        kept.mkdir(parents=True, exist_ok=True)
+        stored.mkdir(parents=True, exist_ok=True)
         file.write_bytes(whole.getvalue())
     return file.read_bytes(), said
 
@@ -118,7 +118,7 @@ def put_on_page(
                  "")
     rows, evidence = bars(root / f"{pagename}.ipynb")
     data, said = picture(title, site.description(doctree), str(app.config.html_title), rows,
-                         evidence, root / KEPT)
+                         evidence, root / STORED)
     place = FOLDER / f"{pagename.replace('/', '-')}.png"
     (Path(app.outdir) / place).parent.mkdir(parents=True, exist_ok=True)
     (Path(app.outdir) / place).write_bytes(data)

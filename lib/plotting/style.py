@@ -172,6 +172,28 @@ def axes(
     return made
 
 
+def room(narrow: bool = False) -> float:
+    """Width of a `canvas`, pt."""
+    return ((NARROW if narrow else WIDTH) - 2 * _MARGIN) * 72
+
+
+def canvas(title: str, height: float, narrow: bool = False) -> tuple[Drawing, Axes]:
+    """Return a figure of one canvas of 1 unit = 1 pt, with its finding on top.
+
+    Parameters
+    ----------
+    title : str
+        As in `figure`.
+    height : float
+        Of the canvas, pt; its width is `room`.
+    narrow : bool
+        For a phone.
+    """
+    width = NARROW if narrow else WIDTH
+    fig = figure(title, height / 72, width)
+    return fig, axes(fig, _MARGIN, 0, width - 2 * _MARGIN, height / 72, bare=True)
+
+
 def finish(fig: Drawing, *, alt: str, evidence: str, note: str = "") -> Drawing:
     """Set the alt text and the evidence label, and return the figure.
 

@@ -16,7 +16,7 @@ from tests.book.looked import on_pages
 from tests.book.views import READING, emulate, wait_until_drawn
 
 pytestmark = pytest.mark.browser
-MOST = 500_000  # bytes
+MAX_BYTES = 500_000  # bytes
 QUIET = 0.5  # s without a request, after which none is expected
 TEXTS = {".html", ".css", ".js", ".json", ".svg"}
 
@@ -58,7 +58,7 @@ def without_cache(browser):
 
 def loaded(browser, address: str) -> dict[str, int]:
     """Bytes of the network, headers included, by address, until the page asks for no more."""
-    names, sent, last = {}, {}, None
+    names, received, last = {}, {}, None
     with without_cache(browser):
         browser.get_log("performance")
         browser.get(address)
@@ -70,19 +70,19 @@ def loaded(browser, address: str) -> dict[str, int]:
                 if message["method"] == "Network.requestWillBeSent":
                     names[parameters["requestId"]] = parameters["request"]["url"]
                 elif message["method"] == "Network.loadingFinished":
-                    sent[parameters["requestId"]] = int(parameters["encodedDataLength"])
+                    received[parameters["requestId"]] = int(parameters["encodedDataLength"])
                     last = time.monotonic()
             time.sleep(0.05)
-    return {names.get(request, "?"): count for request, count in sent.items()}
+    return {names.get(request, "?"): count for request, count in received.items()}
 
 
 @on_pages("search.html")
 def test_what_a_browser_loads_of_a_page_weighs_little(browser, compressed, path):
     emulate(browser, **READING)
-    sent = loaded(browser, compressed + path)
-    assert len(sent) > 15 and any(name.endswith(".html") for name in sent), sent
-    assert sum(sent.values()) < MOST, sorted(sent.items(), key=lambda one: -one[1])[:8]
-    assert any("searchindex" in name for name in sent) == (path == "search.html")
+    received = loaded(browser, compressed + path)
+    assert len(received) > 15 and any(name.endswith(".html") for name in received), received
+    assert sum(received.values()) < MAX_BYTES, sorted(received.items(), key=lambda one: -one[1])[:8]
+    assert any("searchindex" in name for name in received) == (path == "search.html")
 
 
 def test_what_a_script_asks_for_late_is_counted(browser, compressed, site):

@@ -206,8 +206,12 @@ WIDTHS = [
 @pytest.mark.parametrize("kernel, variant", slow_but(WIDTHS, smallest_of_each(WIDTHS)))
 @pytest.mark.parametrize("beta", [0.0, -2.0])
 def test_widths_between_the_multiples_of_64_are_right(kernel, variant, beta):
-    """In two tiles of which the second is ragged, C poisoned; its rows whole vectors and not."""
-    for N in (variant.tile[1] + 40, variant.tile[1] + 19):
+    """In three tiles of which the last is ragged, C poisoned; its rows whole vectors and not.
+
+    One cluster, if persistent, has all three: a warpgroup's second turn is among them.
+    """
+    whole = 2 * variant.tile[1] * variant.grid.beside
+    for N in (whole + 40, whole + 19):
         problem = variant.problem(70, N, 136, 0.5, beta)
         done = emulated(kernel, problem, variant=variant, trace=False, landing="late", races=True,
                         sms=2)

@@ -58,12 +58,10 @@ def draw(
         For a phone.
     """
     row_height = _NARROW_ROW if narrow else _ROW
-    width = style.NARROW if narrow else style.WIDTH
     height = row_height * len(rows) + 4
-    fig = style.figure(title or _finding(rows), height / 72, width)
-    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    fig, ax = style.canvas(title or _finding(rows), height, narrow)
     largest = max(row.tflops for row in rows)
-    left, full = (0.0, _NARROW_BAR) if narrow else (_NAME, _longest_bar(rows, largest, width * 72))
+    left, full = (0.0, _NARROW_BAR) if narrow else (_NAME, _longest_bar(rows, largest))
     y = height
     for row in rows:
         y -= row_height
@@ -84,10 +82,10 @@ def draw(
     return style.finish(fig, alt=_alt(rows), evidence=evidence)
 
 
-def _longest_bar(rows: Sequence[Reached], largest: float, width: float) -> float:
+def _longest_bar(rows: Sequence[Reached], largest: float) -> float:
     """The length of the fastest one's bar, pt, that leaves room for every row's numbers."""
     return min(_BAR, *(
-        (width - 0.16 * 72 - _NAME - 2 * _GAP
+        (style.room() - _NAME - 2 * _GAP
          - style.text_width(numbers(row), style.SMALL, _weight(row, rows))) * largest / row.tflops
         for row in rows))
 

@@ -27,6 +27,8 @@ OTHERS = (
     ("the same, with a residual", "residual", "residual_unstaged"),
     ("the bias asked for early", "bias_gelu", "bias_gelu_late"),
     ("the residual asked for early", "residual", "residual_late"),
+    ("a lane's biases in registers before the products end", "bias_gelu_wide",
+     "bias_gelu_wide_cached"),
     ("bias and GELU, both warpgroups on one tile", "bias_gelu_wide", "plain_wide"),
 )
 _DEPTHS = (256, 1024)

@@ -63,9 +63,7 @@ def draw(
                        full) for hatched in (False, True)]
     lines = sum(len(rows) for rows in legend) + 2 * narrow
     height = _LINE * lines + 8 + (_ROW + above) * len(kernels) + 2
-    width = style.NARROW if narrow else style.WIDTH
-    fig = style.figure(title or _finding(current, kernels[current]), height / 72, width)
-    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    fig, ax = style.canvas(title or _finding(current, kernels[current]), height, narrow)
     y = height
     for heading, rows in zip(("issued", "empty, by stall"), legend, strict=True):
         y -= above

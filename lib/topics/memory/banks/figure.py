@@ -82,7 +82,6 @@ def draw(
         For a phone: a cell too small for its lane's number has none.
     """
     limit = rows or _MAX_ROWS
-    across = style.NARROW if narrow else style.WIDTH
     cell = _NARROW_CELL if narrow else _CELL
     heights = [
         _LABEL + _COUNT * narrow + _SCALE + _AFTER + _ROW * (
@@ -90,8 +89,7 @@ def draw(
         )
         for p in panels
     ]
-    fig = style.figure(title or _finding(panels), sum(heights) / 72, across)
-    ax = style.axes(fig, 0.08, 0, across - 0.16, sum(heights) / 72, bare=True)
+    fig, ax = style.canvas(title or _finding(panels), sum(heights), narrow)
     y = sum(heights)
     for panel, height in zip(panels, heights, strict=True):
         _panel(ax, y, panel, limit, cell)

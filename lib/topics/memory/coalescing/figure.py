@@ -139,7 +139,6 @@ def draw(
     """
     picture = _NARROW_PICTURE if narrow else _PICTURE
     tall = _PANEL + _PRICE * narrow
-    width = style.NARROW if narrow else style.WIDTH
     axes_of = [[_cells(panel.found) for panel in group.panels] for group in groups]
     widest = max((_span(axis) for row in axes_of for axis in row), default=1.0)
     unit = picture / max(cells or widest, widest, 4.0)
@@ -148,8 +147,7 @@ def draw(
         (_GROUP if has_name else _HEAD) + _LANE_NUMBERS + tall * len(group.panels)
         for group, has_name in zip(groups, named, strict=True)
     )
-    fig = style.figure(title or _finding(groups), height / 72, width)
-    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    fig, ax = style.canvas(title or _finding(groups), height, narrow)
     y = height
     heads = () if narrow else zip(_COLUMNS, ("lines", "sectors", "useful"), strict=True)
     for right, text in heads:

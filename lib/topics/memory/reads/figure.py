@@ -33,8 +33,7 @@ def draw(
     narrow : bool
         For a phone.
     """
-    width = style.NARROW if narrow else style.WIDTH
-    room = (width - 0.16) * 72
+    room = style.room(narrow)
     columns = 1 if narrow else min(2, len(panels))
     side = max(max(panel.rows, panel.columns) for panel in panels)
     long = _SMALL_SIDE if any(panel.depth > side / 4 for panel in panels) else _SIDE
@@ -43,8 +42,7 @@ def draw(
     talls = [_LETTER + max(_deep(panel, scale) for panel in row) + _AHEAD + _GAP + long + 10
              for row in rows]
     height = sum(talls)
-    fig = style.figure(title or _finding(panels), height / 72, width)
-    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    fig, ax = style.canvas(title or _finding(panels), height, narrow)
     bottom = height
     for row, tall in zip(rows, talls, strict=True):
         bottom -= tall

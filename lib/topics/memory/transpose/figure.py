@@ -41,13 +41,12 @@ def draw(
         ("As, for one k", ("k", "row"), [(k, row // width * width + i) for i in range(width)],
          False, f"1 load of {width}: neighbouring rows"),
     )
-    across = style.NARROW if narrow else style.WIDTH
-    room = (across - 0.16) * 72
+    room = style.room(narrow)
     tall = _SIDE + _LETTER + (_BETWEEN + _LINE if narrow else 2 * _LINE + 20)
     height = tall * (len(steps) if narrow else 1)
-    fig = style.figure(f"A vector of {width} is stored in {width} pieces, so that {width} rows can "
-                       "be loaded at once", height / 72, across)
-    ax = style.axes(fig, 0.08, 0, across - 0.16, height / 72, bare=True)
+    fig, ax = style.canvas(
+        f"A vector of {width} is stored in {width} pieces, so that {width} rows can be loaded at "
+        "once", height, narrow)
     for number, step in enumerate(steps):
         if narrow:
             _step(ax, _LETTER, height - number * tall, *step, one_line=True)

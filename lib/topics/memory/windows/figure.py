@@ -51,8 +51,7 @@ def draw(panels: Sequence[Panel], *, evidence: str, title: str | None = None) ->
         In place of the finding made from the numbers.
     """
     height = _HEAD + _ROW * _ROWS + 18
-    fig = style.figure(title or _finding(panels), height / 72)
-    ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, height / 72, bare=True)
+    fig, ax = style.canvas(title or _finding(panels), height)
     for number, panel in enumerate(panels):
         _panel(ax, number * (_WIDTH + _LEFT + _GAP - 12), height, panel)
     return style.finish(fig, alt=_alt(panels), evidence=evidence)

@@ -92,10 +92,8 @@ def draw(
     """
     head = _NARROW_HEAD if narrow else _HEAD
     row = _NARROW_ROW if narrow else _ROW
-    width = style.NARROW if narrow else style.WIDTH
     height = head + row * (len(steps) + 1) + 4
-    fig = style.figure(title or _finding(start, steps, unit), height / 72, width)
-    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    fig, ax = style.canvas(title or _finding(start, steps, unit), height, narrow)
     speeds = [s.tflops for s in (start, *steps)] + [s.predicted for s in steps if s.predicted]
     scale = _Scale(least, max([*speeds, limit[1] if limit else 0.0]), narrow)
     top = height - head

@@ -57,8 +57,8 @@ def draw(
         _bars(ax, rows, width)
         _lines(ax, [evidence], 18 + _SMALL, _SMALL, color=style.OTHER)
     else:
-        most = int((below - _EDGE) / (_TEXT * _LINE))
-        _lines(ax, _wrapped(text, _TEXT, "normal", width - 2 * _EDGE, most), below - 18, _TEXT)
+        max_lines = int((below - _EDGE) / (_TEXT * _LINE))
+        _lines(ax, _wrapped(text, _TEXT, "normal", width - 2 * _EDGE, max_lines), below - 18, _TEXT)
     return fig
 
 
@@ -71,17 +71,17 @@ def said(title: str, rows: Sequence[Reached], evidence: str = "") -> str:
 def _title(title: str, room: float) -> tuple[float, list[str]]:
     """The size of a title's letters, and its lines."""
     for size in _TITLES:
-        lines = _wrapped(title, size, "bold", room, most=_TITLE_LINES + 1)
+        lines = _wrapped(title, size, "bold", room, max_lines=_TITLE_LINES + 1)
         if len(lines) <= _TITLE_LINES:
             return size, lines
-    return size, _wrapped(title, size, "bold", room, most=_TITLE_LINES)
+    return size, _wrapped(title, size, "bold", room, max_lines=_TITLE_LINES)
 
 
-def _wrapped(text: str, size: float, weight: str, room: float, most: int) -> list[str]:
+def _wrapped(text: str, size: float, weight: str, room: float, max_lines: int) -> list[str]:
     """The lines of a text, none wider than there is room, in pt."""
     columns = int(len(text) * room / style.text_width(text, size, weight)) + 8
     while True:
-        lines = textwrap.wrap(text, columns, max_lines=most, placeholder="…")
+        lines = textwrap.wrap(text, columns, max_lines=max_lines, placeholder="…")
         if all(style.text_width(line, size, weight) <= room for line in lines):
             return lines
         columns -= 1
@@ -97,13 +97,13 @@ def _lines(ax: Axes, lines: Sequence[str], top: float, size: float, weight: str 
 
 
 def _bars(ax: Axes, rows: Sequence[Reached], width: float) -> None:
-    most = max(row.tflops for row in rows)
+    largest = max(row.tflops for row in rows)
     room = width - 2 * _EDGE - 10 - max(
         style.text_width(_number(row), _TEXT, "bold") for row in rows)
     y = _EDGE + 16 + _ROW * len(rows)
     for row in rows:
         this = row is rows[-2]
-        long = max(row.tflops / most * room, 3.0)
+        long = max(row.tflops / largest * room, 3.0)
         ax.text(_EDGE, y, row.name, size=_SMALL + 3, color=_INK, va="top",
                 weight="bold" if this else "normal")
         shapes.rectangles(

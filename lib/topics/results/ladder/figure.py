@@ -88,15 +88,13 @@ def draw(
     known = dict.fromkeys(bar.group for bar in bars if bar.recorded)
     groups = {name: [bar for bar in bars if bar.group == name]
               for name in known or dict.fromkeys(bar.group for bar in bars)}
-    width = (style.NARROW if narrow else style.WIDTH) - 0.16
     unit = _NARROW_UNIT if narrow else _UNIT
     rows = _stacked(groups) if narrow else [list(groups)]
     row = _HEAD + _ABOVE + unit + _FOOT
     height = row * len(rows)
-    fig = style.figure(_finding(groups, rival), height / 72, width + 0.16)
-    ax = style.axes(fig, 0.08, 0, width, height / 72, bare=True)
-    column = min((width * 72 - _BETWEEN * (len(names) - 1)) / sum(len(groups[n]) for n in names)
-                 for names in rows)
+    fig, ax = style.canvas(_finding(groups, rival), height, narrow)
+    column = min((style.room(narrow) - _BETWEEN * (len(names) - 1))
+                 / sum(len(groups[name]) for name in names) for names in rows)
     for place, names in enumerate(rows, 1):
         left = 0.0
         for name in names:

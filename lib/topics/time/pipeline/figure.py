@@ -34,9 +34,8 @@ def draw(
     single = pipeline(found.load, found.compute, 1, tiles).cycles
     rows = max(found.buffers, _MAX_BUFFERS)
     height = _HEAD + _ROW * rows + _GAP + _ROW + _AXIS + (10 if narrow else 0)
-    width, wide = (style.NARROW, _NARROW_WIDTH) if narrow else (style.WIDTH, _WIDTH)
-    fig = style.figure(_finding(found), height / 72, width)
-    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    fig, ax = style.canvas(_finding(found), height, narrow)
+    wide = _NARROW_WIDTH if narrow else _WIDTH
     scale = wide / single
     top = height - _HEAD
     _parts(ax, found, height, scale)
@@ -136,8 +135,7 @@ def compare(found: Sequence[Pipeline], *, evidence: str, title: str) -> Figure:
     evidence, title : str
     """
     height = 18.0 + sum(_panel(one) for one in found) + 12.0
-    fig = style.figure(title, height / 72)
-    ax = style.axes(fig, 0.08, 0, style.WIDTH - 0.16, height / 72, bare=True)
+    fig, ax = style.canvas(title, height)
     scale = _WIDTH / max(one.cycles for one in found)
     _phases(ax, height)
     top = height - 18.0

@@ -42,12 +42,11 @@ def draw(
     narrow : bool
         For a phone: the key has lines, and what is too long for its bar is left out.
     """
-    full, width = (_NARROW_WIDTH, style.NARROW) if narrow else (_WIDTH, style.WIDTH)
+    full = _NARROW_WIDTH if narrow else _WIDTH
     head = _HEAD + 30 if narrow else _HEAD
     rows = max(stages or 0, ring.stages) + 2
     height = head + _ROW * rows + _GAP + _AXIS
-    fig = style.figure(title or _finding(ring, apart), height / 72, width)
-    ax = style.axes(fig, 0.08, 0, width - 0.16, height / 72, bare=True)
+    fig, ax = style.canvas(title or _finding(ring, apart), height, narrow)
     last = end or ring.end - ring.begin
     scale = full / last
     _key(ax, height, landed, apart, narrow)

@@ -111,7 +111,6 @@ def draw(
         For a phone: the phases' key takes two lines, and what is said of the blocks, too.
     """
     wide = _NARROW_WIDTH if narrow else _WIDTH
-    across = style.NARROW if narrow else style.WIDTH
     spans = [_spans(one) for one in versions]
     if window is None:
         window = (0.0, min(max(span.end for span in rows) for mine in spans for _, rows in mine))
@@ -126,8 +125,7 @@ def draw(
               window)
         for one, mine in zip(versions, spans, strict=True)
     ]
-    fig = style.figure(title or _finding(versions, shares), tall / 72, across)
-    ax = style.axes(fig, 0.08, 0, across - 0.16, tall / 72, bare=True)
+    fig, ax = style.canvas(title or _finding(versions, shares), tall, narrow)
     top = tall
     for one, mine, mean, height in zip(versions, spans, shares, heights, strict=True):
         _version(ax, top, one, mine, mean, window, wide)
