@@ -243,13 +243,13 @@ def test_steadiness_counts_rows_under_the_bound(tmp_path, monkeypatch):
     found = model.steadiness(GPU)
     assert found == model.Steadiness(2 * times, times, times, 0)
     # Where no clock is recorded, NVML's reasons are asked.
-    (stored,) = (v.bench for v in records.load(KernelRecord, GPU, "01_naive").variants.values())
-    bare = structs.replace(stored[0], clock=None, throttle=["power cap"])
+    (bench,) = (v.bench for v in records.load(KernelRecord, GPU, "01_naive").variants.values())
+    bare = structs.replace(bench[0], clock=None, throttle=["power cap"])
     assert model.held_down(bare, GPU)
     assert not model.held_down(structs.replace(bare, throttle=[]), GPU)
     assert not model.held_down(structs.replace(bare, throttle=None), GPU)
     # Tensor cores' peak is at a clock of its own, 1,830 MHz of an H100.
-    fast = structs.replace(stored[0].clock, mhz=1815.0)
+    fast = structs.replace(bench[0].clock, mhz=1815.0)
     assert model.held_down(structs.replace(bare, clock=fast), GPU)
     assert not model.held_down(structs.replace(bare, clock=fast, dtype="float16"), GPU)
     assert model.steadiness(GPU, BY_KEY["fp16"]).rows == 0
