@@ -210,7 +210,7 @@ def test_widths_between_the_multiples_of_64_are_right(kernel, variant, beta):
 
     One cluster, if persistent, has all three: a warpgroup's second turn is among them.
     """
-    whole = 2 * variant.tile[1] * variant.grid.beside
+    whole = 2 * variant.tile[1] * variant.grid.cluster_n
     for N in (whole + 40, whole + 19):
         problem = variant.problem(70, N, 136, 0.5, beta)
         done = emulated(kernel, problem, variant=variant, trace=False, landing="late", races=True,
