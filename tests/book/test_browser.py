@@ -414,7 +414,7 @@ def test_a_phone_s_figures_are_not_cut_at_either_side(reader, width):
         return Array.from(document.querySelectorAll('svg.figure-narrow'))
           .filter(svg => !svg.closest('details')).map(svg => {
             const inner = svg.getBoundingClientRect();
-            const outer = svg.closest('.output').getBoundingClientRect();
+            const outer = svg.closest('.output, section.live').getBoundingClientRect();
             return [inner.left - outer.left, outer.right - inner.right, inner.left];
           });""")
     assert cut and all(left >= -0.5 and right >= -0.5 and at >= 0 for left, right, at in cut)
